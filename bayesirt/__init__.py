@@ -1,0 +1,45 @@
+"""Rank language models with honest uncertainty.
+
+The road is one line: file → `Responses` → `PointEstimate` → `Posterior` → `Ranking` → report.
+Names are loaded when they are first used, so that importing the package costs nothing.
+
+Examples
+--------
+>>> import bayesirt
+>>> responses = bayesirt.read_responses(bayesirt.example_path())
+>>> responses.n_subjects >= 2
+True
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "PointEstimate": "bayesirt.point_estimate",
+    "Posterior": "bayesirt.posterior",
+    "Priors": "bayesirt.models.priors",
+    "Ranking": "bayesirt.ranking",
+    "ResponseError": "bayesirt.errors",
+    "Responses": "bayesirt.responses",
+    "compare_estimates": "bayesirt.comparison",
+    "example_path": "bayesirt.example",
+    "fit_cbmm": "bayesirt.estimators.cbmm",
+    "rank_subjects": "bayesirt.ranking",
+    "read_responses": "bayesirt.readers",
+    "sample_posterior": "bayesirt.inference",
+    "two_pl_model": "bayesirt.models.two_pl",
+}
+
+__all__ = sorted([*_HOME, "__version__"])  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'bayesirt' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,191 @@
+"""The observed cells of a subjects x items matrix, dense or sparse behind one interface.
+
+A cell is one subject's answers to one item: successes out of trials. Zero trials mean that the
+item was not run, and such a cell is no cell at all: masking it equals deleting it.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+_SPARSE_BELOW = 0.1
+_SPARSE_FROM = 1_000_000
+
+
+class CellList(NamedTuple):
+    """Observed cells one after another, ordered by subject, then by item.
+
+    Attributes
+    ----------
+    subject, item : int32 array, shape (cell,)
+        Positions.
+    successes, trials : int array, shape (cell,)
+    """
+
+    subject: NDArray[np.int32]
+    item: NDArray[np.int32]
+    successes: NDArray[np.integer]
+    trials: NDArray[np.integer]
+
+
+class Totals(NamedTuple):
+    """Sums over the observed cells of each subject, or of each item.
+
+    Attributes
+    ----------
+    successes, trials, observed : int array
+        `observed` counts cells, `trials` counts answers.
+    """
+
+    successes: NDArray[np.int64]
+    trials: NDArray[np.int64]
+    observed: NDArray[np.int64]
+
+
+class Cells(Protocol):
+    """What both layouts offer."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    @property
+    def n_observed(self) -> int: ...
+
+    def listed(self) -> CellList:
+        """Return the observed cells one after another."""
+        ...
+
+    def matrices(self) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+        """Return successes and trials as (subject, item) matrices."""
+        ...
+
+    def totals(self, axis: int) -> Totals:
+        """Return the sums over items (axis 1) or over subjects (axis 0)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class DenseCells:
+    """Successes and trials as matrices in the smallest integer type that holds them.
+
+    Attributes
+    ----------
+    successes, trials : int array, shape (subject, item)
+    """
+
+    successes: NDArray[np.integer]
+    trials: NDArray[np.integer]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of subjects and items."""
+        return self.trials.shape[0], self.trials.shape[1]
+
+    @property
+    def n_observed(self) -> int:
+        """Number of observed cells."""
+        return int(np.count_nonzero(self.trials))
+
+    def listed(self) -> CellList:
+        """Return the observed cells one after another."""
+        subject, item = (index.astype(np.int32) for index in np.nonzero(self.trials))
+        return CellList(subject, item, self.successes[subject, item], self.trials[subject, item])
+
+    def matrices(self) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+        """Return successes and trials as (subject, item) matrices."""
+        return self.successes, self.trials
+
+    def totals(self, axis: int) -> Totals:
+        """Return the sums over items (axis 1) or over subjects (axis 0)."""
+        return Totals(
+            self.successes.sum(axis, dtype=np.int64),
+            self.trials.sum(axis, dtype=np.int64),
+            np.count_nonzero(self.trials, axis).astype(np.int64),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SparseCells:
+    """Only the observed cells, ordered by subject, then by item.
+
+    Attributes
+    ----------
+    n_subjects, n_items : int
+    cells : CellList
+    """
+
+    n_subjects: int
+    n_items: int
+    cells: CellList
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of subjects and items."""
+        return self.n_subjects, self.n_items
+
+    @property
+    def n_observed(self) -> int:
+        """Number of observed cells."""
+        return len(self.cells.trials)
+
+    def listed(self) -> CellList:
+        """Return the observed cells one after another."""
+        return self.cells
+
+    def matrices(self) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+        """Return successes and trials as (subject, item) matrices."""
+        subject, item, successes, trials = self.cells
+        dense = np.zeros((2, *self.shape), np.promote_types(successes.dtype, trials.dtype))
+        dense[0, subject, item] = successes
+        dense[1, subject, item] = trials
+        return dense[0], dense[1]
+
+    def totals(self, axis: int) -> Totals:
+        """Return the sums over items (axis 1) or over subjects (axis 0)."""
+        groups, n = (
+            (self.cells.subject, self.n_subjects) if axis == 1 else (self.cells.item, self.n_items)
+        )
+        successes, trials = (
+            np.bincount(groups, weights=count, minlength=n).astype(np.int64)
+            for count in (self.cells.successes, self.cells.trials)
+        )
+        return Totals(successes, trials, np.bincount(groups, minlength=n).astype(np.int64))
+
+
+def store_cells(
+    shape: tuple[int, int],
+    subject: NDArray[np.integer],
+    item: NDArray[np.integer],
+    successes: NDArray[np.integer],
+    trials: NDArray[np.integer],
+) -> Cells:
+    """Keep cells in the layout that takes less room: sparse where few of many were observed.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Numbers of subjects and items.
+    subject, item : int array, shape (cell,)
+        Positions, ordered by subject, then item, each pair once, all with trials > 0.
+    successes, trials : int array, shape (cell,)
+
+    Returns
+    -------
+    DenseCells or SparseCells
+    """
+    kind = smallest_int(int(trials.max(initial=1)))
+    successes, trials = successes.astype(kind), trials.astype(kind)
+    size = shape[0] * shape[1]
+    sparse = SparseCells(
+        *shape, CellList(subject.astype(np.int32), item.astype(np.int32), successes, trials)
+    )
+    if size >= _SPARSE_FROM and len(trials) < _SPARSE_BELOW * size:
+        return sparse
+    return DenseCells(*sparse.matrices())
+
+
+def smallest_int(largest: int) -> type[np.signedinteger]:
+    """Return the smallest signed integer type that holds a number."""
+    return next(t for t in (np.int8, np.int16, np.int32, np.int64) if largest <= np.iinfo(t).max)

@@ -1,0 +1,83 @@
+"""Algorithm 1 of papers/000: block-wise least squares on a majorising surrogate."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from bayesirt.estimators.weak_prior import WeakPrior
+from bayesirt.families import Family
+from bayesirt.likelihood import Layout
+
+_CURVATURE = 4.0
+"""n / w̄ of the logit: one over the bound on the information of a single trial."""
+
+
+class MMState(NamedTuple):
+    """Where the iteration stands.
+
+    Attributes
+    ----------
+    point : (theta, a, d)
+    score : float array, shape of the layout
+        s = y - n p at the point.
+    loss : float
+    passes : int
+        Over the data so far.
+    """
+
+    point: tuple[Array, Array, Array]
+    score: Array
+    loss: Float[Array, ""]
+    passes: int | Array
+
+
+def init_mm(
+    layout: Layout, family: Family, prior: WeakPrior, point: tuple[Array, Array, Array]
+) -> MMState:
+    """Return the state at a start."""
+    terms = family.terms(layout.predictor(*point), layout.successes, layout.trials)
+    loss = -terms.log_likelihood.sum() + prior.loss(*point)
+    return MMState(point, terms.score, loss, 1)
+
+
+def mm_step(layout: Layout, family: Family, prior: WeakPrior, state: MMState) -> MMState:
+    """Update a, then d, then θ, each by weighted least squares on the same working response.
+
+    Notes
+    -----
+    The working response is Ỹ = η + 4 s/n on observed cells with weights n, so every sum of n Ỹ is
+    a sum of n η, which is linear in the parameters, and of 4 s: Ỹ itself is never formed. A prior
+    of precision λ adds 4λ to the weights, as the surrogate's curvature is a quarter.
+    """
+    theta, a, d = state.point
+    n, s = layout.trials, _CURVATURE * state.score
+    weight = layout.over_subjects(n, jnp.ones_like(theta))
+    weight_theta = layout.over_subjects(n, theta)
+    weight_theta2 = layout.over_subjects(n, theta**2)
+    new_a = jnp.maximum(
+        0,
+        _ratio(
+            a * weight_theta2 + layout.over_subjects(s, theta),
+            weight_theta2 + _CURVATURE * prior.a_precision,
+            a,
+        ),
+    )
+    new_d = _ratio(
+        d * weight + (a - new_a) * weight_theta + layout.over_subjects(s, jnp.ones_like(theta)),
+        weight + _CURVATURE * prior.d_precision,
+        d,
+    )
+    new_theta = _ratio(
+        theta * layout.over_items(n, new_a * a)
+        + layout.over_items(n, new_a * (d - new_d))
+        + layout.over_items(s, new_a),
+        layout.over_items(n, new_a**2) + _CURVATURE * prior.theta_precision,
+        theta,
+    )
+    following = init_mm(layout, family, prior, (new_theta, new_a, new_d))
+    return following._replace(passes=state.passes + 1)
+
+
+def _ratio(numerator: Array, denominator: Array, otherwise: Array) -> Array:
+    return jnp.where(denominator > 0, numerator / jnp.where(denominator > 0, denominator, 1), otherwise)

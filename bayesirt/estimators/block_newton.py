@@ -1,0 +1,142 @@
+"""Block-wise Newton steps that never raise the loss."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from bayesirt.estimators.cell_sums import CellSums, cell_sums, same_predictor
+from bayesirt.estimators.weak_prior import WeakPrior
+from bayesirt.families import Family
+from bayesirt.likelihood import Layout
+
+_MOST_HALVINGS = 12
+_ROUNDING = 64.0
+
+Point = tuple[Array, Array, Array]
+
+
+class NewtonState(NamedTuple):
+    """Where the iteration stands.
+
+    Attributes
+    ----------
+    point : (theta, a, d)
+    sums : CellSums
+        At the point.
+    loss : float
+    passes : int
+        Over the data so far.
+    """
+
+    point: Point
+    sums: CellSums
+    loss: Float[Array, ""]
+    passes: int | Array
+
+
+def init_newton(layout: Layout, family: Family, prior: WeakPrior, point: Point) -> NewtonState:
+    """Return the state at a start."""
+    sums = cell_sums(layout, family, *point)
+    return NewtonState(point, sums, sums.subject_loss.sum() + prior.loss(*point), 1)
+
+
+def newton_step(
+    layout: Layout, family: Family, prior: WeakPrior, state: NewtonState
+) -> NewtonState:
+    """Update all subjects at once, then all items at once, then slide along the flat directions.
+
+    Notes
+    -----
+    Given the items, subjects are independent of each other, and the other way round. So the step
+    of each is halved on its own until its own loss does not rise. The pass that checks one block
+    also brings the sums that the other needs: two passes an iteration.
+    """
+    (theta, a, d), sums, _, passes = state
+
+    def subject_loss(theta: Array, sums: CellSums) -> Array:
+        return sums.subject_loss + 0.5 * prior.theta_precision * theta**2
+
+    def item_loss(items: Array, sums: CellSums) -> Array:
+        penalties = prior.a_precision * items[0] ** 2 + prior.d_precision * items[1] ** 2
+        return sums.item_loss + 0.5 * penalties
+
+    direction = (sums.theta_score - prior.theta_precision * theta) / jnp.maximum(
+        sums.theta_information + prior.theta_precision, jnp.finfo(theta.dtype).tiny
+    )
+    theta, sums, used = _without_rising(
+        theta, direction, sums, subject_loss, lambda t: cell_sums(layout, family, t, a, d)
+    )
+    passes += used
+    items = jnp.stack([a, d])
+    items, sums, used = _without_rising(
+        items,
+        _item_direction(items, sums, prior),
+        sums,
+        item_loss,
+        lambda i: cell_sums(layout, family, theta, i[0], i[1]),
+    )
+    point, sums = _slide((theta, items[0], items[1]), sums, prior)
+    loss = sums.subject_loss.sum() + prior.loss(*point)
+    return NewtonState(point, sums, loss, passes + used)
+
+
+def _item_direction(items: Array, sums: CellSums, prior: WeakPrior) -> Array:
+    """Return the way to the minimum of each item's quadratic over a ≥ 0, from (a, d)."""
+    a, d = items
+    tiny = jnp.finfo(a.dtype).tiny
+    g_a, g_d = sums.a_score - prior.a_precision * a, sums.d_score - prior.d_precision * d
+    aa, ad, dd = sums.aa + prior.a_precision, sums.ad, sums.dd + prior.d_precision
+    determinant = jnp.maximum(aa * dd - ad**2, tiny)
+    step_a = jnp.maximum((dd * g_a - ad * g_d) / determinant, -a)
+    step_d = (g_d - ad * step_a) / jnp.maximum(dd, tiny)
+    return jnp.stack([step_a, step_d])
+
+
+def _without_rising(
+    start: Array,
+    direction: Array,
+    sums: CellSums,
+    own_loss: Callable[[Array, CellSums], Array],
+    evaluate: Callable[[Array], CellSums],
+) -> tuple[Array, CellSums, Array]:
+    """Go along a direction; where an own loss would rise, half as far, and at last nowhere."""
+    before = own_loss(start, sums)
+    slack = _ROUNDING * jnp.finfo(before.dtype).eps * jnp.abs(before)
+
+    def attempt(share: Array) -> tuple[CellSums, Array]:
+        value = start + share * direction
+        found = evaluate(value)
+        after = own_loss(value, found)
+        return found, ~(after <= before + slack) & (share > 0)
+
+    def halve(carry: tuple[Array, CellSums, Array, Array]) -> tuple[Array, CellSums, Array, Array]:
+        share, _, rose, tries = carry
+        smaller = jnp.where(tries < _MOST_HALVINGS, share / 2, 0)
+        share = jnp.where(rose, smaller, share)
+        found, rose = attempt(share)
+        return share, found, rose, tries + 1
+
+    share = jnp.ones_like(before)
+    found, rose = attempt(share)
+    share, found, _, tries = jax.lax.while_loop(
+        lambda carry: carry[2].any(), halve, (share, found, rose, jnp.array(1))
+    )
+    return start + share * direction, found, tries
+
+
+def _slide(point: Point, sums: CellSums, prior: WeakPrior) -> tuple[Point, CellSums]:
+    """Minimise the prior along θ → s θ + c, which the likelihood does not see."""
+    theta, a, d = point
+    weight = prior.theta_precision * len(theta) + prior.d_precision * jnp.sum(a**2)
+    pull = prior.d_precision * jnp.sum(a * d) - prior.theta_precision * jnp.sum(theta)
+    shift = jnp.where(weight > 0, pull / jnp.where(weight > 0, weight, 1), 0)
+    theta, d = theta + shift, d - a * shift
+    of_theta = prior.theta_precision * jnp.sum(theta**2)
+    of_a = prior.a_precision * jnp.sum(a**2)
+    movable = (of_theta > 0) & (of_a > 0)
+    scale = jnp.where(movable, (of_a / jnp.where(movable, of_theta, 1)) ** 0.25, 1)
+    sums = same_predictor(same_predictor(sums, shift, jnp.ones_like(scale)), 0 * shift, scale)
+    return (scale * theta, a / scale, d), sums

@@ -1,0 +1,197 @@
+"""cBMM: the 2PL by constrained block minimisation (papers/000).
+
+Two steps share one loss and its fixed points. ``step="mm"`` is the paper's Algorithm 1, which
+divides each block's score by a bound on its information. ``step="newton"`` divides by the
+information itself and comes near the optimum in an order of magnitude fewer passes over the data.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from bayesirt.estimators.block_newton import init_newton, newton_step
+from bayesirt.estimators.block_mm import init_mm, mm_step
+from bayesirt.estimators.cell_sums import CellSums, cell_sums
+from bayesirt.estimators.driver import Run, iterate
+from bayesirt.estimators.weak_prior import FLAT, WeakPrior
+from bayesirt.families import LOGIT
+from bayesirt.likelihood import layout_of
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.responses import Responses
+
+Start = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+Point = tuple[Float[Array, " subject"], Float[Array, " item"], Float[Array, " item"]]
+
+
+class _Step(NamedTuple):
+    """A step with the defaults that belong to it."""
+
+    init: Callable[..., Any]
+    step: Callable[..., Any]
+    prior: WeakPrior
+    start: Literal["logits", "random"]
+    tol: float
+
+
+_STEPS = {
+    "mm": _Step(init_mm, mm_step, FLAT, "random", 1e-4),
+    "newton": _Step(init_newton, newton_step, WeakPrior(), "logits", 1e-9),
+}
+
+
+def fit_cbmm(
+    responses: Responses,
+    *,
+    step: Literal["mm", "newton"] = "newton",
+    prior: WeakPrior | None = None,
+    temperature: float = 1.0,
+    start: Literal["logits", "random"] | Start | None = None,
+    key: Array | None = None,
+    tol: float | None = None,
+    max_iterations: int = 1000,
+) -> PointEstimate:
+    """Fit the 2PL by minimising the cross-entropy over abilities and items, with a ≥ 0.
+
+    Parameters
+    ----------
+    responses : Responses
+    step : {"newton", "mm"}
+        ``"mm"`` is Algorithm 1 of papers/000: random start, no prior, tol 1e-4.
+    prior : WeakPrior, optional
+        Keeps the optimum finite where an item or subject is all right or all wrong; by default
+        `WeakPrior()` for Newton and `FLAT` for MM.
+    temperature : float
+        σ in p = sigmoid(η/σ); it scales a and d.
+    start : {"logits", "random"} or (theta, a, d), optional
+        Logits of the row and column means, the paper's random start, or arrays.
+    key : jax.random.key, optional
+        Needed by the random start.
+    tol : float, optional
+        Stop when the loss changes by at most this share of itself.
+    max_iterations : int
+
+    Returns
+    -------
+    PointEstimate
+        θ has mean 0 and standard deviation 1; a and d are moved so that η stays.
+
+    Raises
+    ------
+    ValueError
+        If a random start has no key.
+
+    References
+    ----------
+    papers/000, Algorithm 1, with sums over observed cells weighted by trials.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> answers = np.tri(6, 5)
+    >>> fit_cbmm(Responses.from_arrays(answers))["theta"].argmax()
+    np.int64(4)
+    """
+    chosen = _STEPS[step]
+    prior = prior or chosen.prior
+    tol = chosen.tol if tol is None else tol
+    origin = chosen.start if start is None else start
+    layout = layout_of(responses)
+    theta, a, d = _start(responses, origin, key)
+    state = chosen.init(layout, LOGIT, prior, (theta, a / temperature, d / temperature))
+    advance = jax.jit(chosen.step, static_argnums=(1,))
+    state, run = iterate(
+        lambda s: advance(layout, LOGIT, prior, s),
+        state,
+        lambda s: s.loss,
+        tol=tol,
+        max_iterations=max_iterations,
+        name="cbmm",
+    )
+    shift, scale = -state.point[0].mean(), state.point[0].std()
+    point = _standardised(state.point, shift, scale)
+    sums = jax.jit(cell_sums, static_argnums=(1,))(layout, LOGIT, *point)
+    settings = {
+        "estimator": "cbmm",
+        "step": step,
+        "temperature": temperature,
+        "tol": tol,
+        "start": origin if isinstance(origin, str) else "given",
+        "passes": int(state.passes),
+        **{f"prior_{k}": v for k, v in asdict(prior).items()},
+    }
+    return _point_estimate(responses, point, sums, prior, float(scale), temperature, run, settings)
+
+
+def _start(responses: Responses, start: str | Start, key: Array | None) -> Point:
+    if not isinstance(start, str):
+        theta, a, d = (jnp.asarray(x, float) for x in start)
+        return theta, a, d
+    if start == "random":
+        if key is None:
+            raise ValueError("a random start needs key=jax.random.key(seed)")
+        n, j = responses.n_subjects, responses.n_items
+        keys = jax.random.split(key, 3)
+        return (
+            jax.random.normal(keys[0], (n,)),
+            jnp.exp(jax.random.normal(keys[1], (j,))),
+            jax.random.normal(keys[2], (j,)),
+        )
+    rows, columns = (responses.cells.totals(axis) for axis in (1, 0))
+    theta, d = (
+        np.log((t.successes + 0.5) / (t.trials - t.successes + 0.5)) for t in (rows, columns)
+    )
+    spread = theta.std() or 1.0
+    return (
+        jnp.asarray((theta - theta.mean()) / spread),
+        jnp.ones(responses.n_items),
+        jnp.asarray(d),
+    )
+
+
+def _standardised(point: Point, shift: Array, scale: Array) -> Point:
+    theta, a, d = point
+    return (theta + shift) / scale, a * scale, d - a * shift
+
+
+def _point_estimate(
+    responses: Responses,
+    point: Point,
+    sums: CellSums,
+    prior: WeakPrior,
+    scale: float,
+    temperature: float,
+    run: Run,
+    settings: dict[str, Any],
+) -> PointEstimate:
+    theta, a, d = (np.asarray(x, np.float64) for x in point)
+    theta_precision, aa, dd = (
+        np.asarray(x, np.float64) for x in (sums.theta_information, sums.aa, sums.dd)
+    )
+    theta_precision = theta_precision + scale**2 * prior.theta_precision
+    aa, dd = aa + prior.a_precision / scale**2, dd + prior.d_precision
+    determinant = aa * dd - np.asarray(sums.ad, np.float64) ** 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = {
+            "theta": ("subject", theta),
+            "theta_se": ("subject", 1 / np.sqrt(theta_precision)),
+            "a": ("item", temperature * a),
+            "a_se": ("item", temperature * np.sqrt(dd / determinant)),
+            "d": ("item", temperature * d),
+            "d_se": ("item", temperature * np.sqrt(aa / determinant)),
+            "b": ("item", np.where(a > 0, -d / a, np.nan)),
+        }
+    coords = {"subject": list(responses.subjects), "item": list(responses.items)}
+    return PointEstimate(
+        xr.Dataset(values, coords=coords),
+        -float(sums.subject_loss.sum()),
+        *run[:3],
+        run.trace,
+        settings,
+    )

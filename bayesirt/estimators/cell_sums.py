@@ -1,0 +1,88 @@
+"""One pass over the data: all sums that block-wise steps on (θ, a, d) need."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from bayesirt.families import Family
+from bayesirt.likelihood import Layout
+
+
+class CellSums(NamedTuple):
+    """Loss, score and information of each subject and each item, at one point.
+
+    Attributes
+    ----------
+    subject_loss, theta_score, theta_information : float array, shape (subject,)
+        -Σ_j ℓ, Σ_j s a and Σ_j w a².
+    item_loss, a_score, d_score : float array, shape (item,)
+        -Σ_i ℓ, Σ_i s θ and Σ_i s.
+    aa, ad, dd : float array, shape (item,)
+        Information of (a_j, d_j): Σ_i w θ², Σ_i w θ and Σ_i w.
+    """
+
+    subject_loss: Float[Array, " subject"]
+    theta_score: Float[Array, " subject"]
+    theta_information: Float[Array, " subject"]
+    item_loss: Float[Array, " item"]
+    a_score: Float[Array, " item"]
+    d_score: Float[Array, " item"]
+    aa: Float[Array, " item"]
+    ad: Float[Array, " item"]
+    dd: Float[Array, " item"]
+
+
+def cell_sums(
+    layout: Layout,
+    family: Family,
+    theta: Float[Array, " subject"],
+    a: Float[Array, " item"],
+    d: Float[Array, " item"],
+) -> CellSums:
+    """Return the sums at (θ, a, d).
+
+    Parameters
+    ----------
+    layout : Layout
+    family : Family
+    theta : float array, shape (subject,)
+        Ability.
+    a, d : float array, shape (item,)
+        Discrimination and intercept.
+
+    Returns
+    -------
+    CellSums
+    """
+    terms = family.terms(layout.predictor(theta, a, d), layout.successes, layout.trials)
+    each_subject, each_item = jnp.ones_like(theta), jnp.ones_like(a)
+    return CellSums(
+        -layout.over_items(terms.log_likelihood, each_item),
+        layout.over_items(terms.score, a),
+        layout.over_items(terms.information, a**2),
+        -layout.over_subjects(terms.log_likelihood, each_subject),
+        layout.over_subjects(terms.score, theta),
+        layout.over_subjects(terms.score, each_subject),
+        layout.over_subjects(terms.information, theta**2),
+        layout.over_subjects(terms.information, theta),
+        layout.over_subjects(terms.information, each_subject),
+    )
+
+
+def same_predictor(
+    sums: CellSums, shift: Float[Array, ""], scale: Float[Array, ""]
+) -> CellSums:
+    """Return the sums after θ → scale θ + shift with a and d moved so that η stays.
+
+    Notes
+    -----
+    ℓ, s and w of every cell stay what they are, so no pass is needed.
+    """
+    return sums._replace(
+        theta_score=sums.theta_score / scale,
+        theta_information=sums.theta_information / scale**2,
+        a_score=scale * sums.a_score + shift * sums.d_score,
+        aa=scale**2 * sums.aa + 2 * scale * shift * sums.ad + shift**2 * sums.dd,
+        ad=scale * sums.ad + shift * sums.dd,
+    )

@@ -1,0 +1,87 @@
+"""The loop that all estimators share."""
+
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+State = TypeVar("State")
+
+
+class Run(NamedTuple):
+    """How an iteration went.
+
+    Attributes
+    ----------
+    iterations : int
+    converged : bool
+    stop_reason : str
+        In words.
+    trace : float array, shape (iteration + 1,)
+        The loss from the start on.
+    """
+
+    iterations: int
+    converged: bool
+    stop_reason: str
+    trace: NDArray[np.float64]
+
+
+class ConvergenceWarning(UserWarning):
+    """An estimator stopped before it converged."""
+
+
+def iterate(
+    step: Callable[[State], State],
+    state: State,
+    loss: Callable[[State], Array],
+    *,
+    tol: float,
+    max_iterations: int,
+    name: str,
+) -> tuple[State, Run]:
+    """Repeat a step until the loss hardly changes.
+
+    Parameters
+    ----------
+    step : callable
+        One iteration, compiled.
+    state : pytree
+        Where to start.
+    loss : callable
+        Reads the loss from a state; it is to fall.
+    tol : float
+        Stop when the loss changes by at most this share of itself.
+    max_iterations : int
+    name : str
+        The estimator's, for the warning.
+
+    Returns
+    -------
+    state, Run
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the loss still changes at the end, or is no number; the last finite state is returned.
+    """
+    trace = [float(loss(state))]
+    reason = f"the loss still changes by more than {tol:g} of itself after {max_iterations} steps"
+    converged = False
+    for _ in range(max_iterations):
+        following = step(state)
+        value = float(loss(following))
+        if not np.isfinite(value):
+            reason = "the loss is no longer a number"
+            break
+        trace.append(value)
+        state = following
+        if abs(trace[-2] - value) <= tol * abs(trace[-2]):
+            reason, converged = f"the loss changed by at most {tol:g} of itself", True
+            break
+    if not converged:
+        warnings.warn(f"{name}: {reason}", ConvergenceWarning, stacklevel=3)
+    return state, Run(len(trace) - 1, converged, reason, np.array(trace))

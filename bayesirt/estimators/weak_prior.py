@@ -1,0 +1,40 @@
+"""The weak prior that keeps a joint point estimate finite."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class WeakPrior:
+    """Precisions of independent normal priors; a is cut at 0.
+
+    Attributes
+    ----------
+    theta_precision, a_precision, d_precision : float
+        1/variance. The defaults are standard deviations of 1, 2 and 5.
+    """
+
+    theta_precision: float = 1.0
+    a_precision: float = 0.25
+    d_precision: float = 0.04
+
+    def loss(
+        self,
+        theta: Float[Array, " subject"],
+        a: Float[Array, " item"],
+        d: Float[Array, " item"],
+    ) -> Float[Array, ""]:
+        """Return the negative log density, up to a constant."""
+        return 0.5 * (
+            self.theta_precision * jnp.sum(theta**2)
+            + self.a_precision * jnp.sum(a**2)
+            + self.d_precision * jnp.sum(d**2)
+        )
+
+
+FLAT = WeakPrior(0.0, 0.0, 0.0)
+"""No prior at all, as in papers/000."""

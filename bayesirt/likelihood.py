@@ -1,0 +1,123 @@
+"""The likelihood over all cells: linear predictor, sums over rows and columns, gradient.
+
+Dense matrices and lists of observed cells offer the same four operations, so that every estimator
+and every engine is written once.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from bayesirt.cells import SparseCells
+from bayesirt.families import LOGIT, Family
+from bayesirt.responses import Responses
+
+
+class DenseLayout(NamedTuple):
+    """Successes and trials as matrices.
+
+    Attributes
+    ----------
+    successes, trials : int array, shape (subject, item)
+    """
+
+    successes: Int[Array, "subject item"]
+    trials: Int[Array, "subject item"]
+
+    def predictor(self, theta: Array, a: Array, d: Array) -> Array:
+        """Return η = a θ + d of every cell."""
+        return theta[:, None] * a + d
+
+    def over_items(self, values: Array, weights: Array) -> Array:
+        """Return Σ_j values_ij weights_j, shape (subject,)."""
+        return values @ weights
+
+    def over_subjects(self, values: Array, weights: Array) -> Array:
+        """Return Σ_i weights_i values_ij, shape (item,)."""
+        return weights @ values
+
+
+class SparseLayout(NamedTuple):
+    """Observed cells one after another, ordered by subject.
+
+    Attributes
+    ----------
+    successes, trials, subject, item : int array, shape (cell,)
+    any_subject : array, shape (subject,)
+    any_item : array, shape (item,)
+        Empty in content; their lengths are the numbers of subjects and items.
+    """
+
+    successes: Int[Array, " cell"]
+    trials: Int[Array, " cell"]
+    subject: Int[Array, " cell"]
+    item: Int[Array, " cell"]
+    any_subject: Array
+    any_item: Array
+
+    def predictor(self, theta: Array, a: Array, d: Array) -> Array:
+        """Return η = a θ + d of every observed cell."""
+        return theta[self.subject] * a[self.item] + d[self.item]
+
+    def over_items(self, values: Array, weights: Array) -> Array:
+        """Return Σ_j values_ij weights_j, shape (subject,)."""
+        products = values * weights[self.item]
+        n = len(self.any_subject)
+        return jax.ops.segment_sum(products, self.subject, n, indices_are_sorted=True)
+
+    def over_subjects(self, values: Array, weights: Array) -> Array:
+        """Return Σ_i weights_i values_ij, shape (item,)."""
+        products = values * weights[self.subject]
+        return jax.ops.segment_sum(products, self.item, len(self.any_item))
+
+
+Layout = DenseLayout | SparseLayout
+
+
+def layout_of(responses: Responses) -> Layout:
+    """Put responses on the device, in the layout that they are stored in."""
+    if isinstance(responses.cells, SparseCells):
+        subject, item, successes, trials = map(jnp.asarray, responses.cells.listed())
+        sizes = (jnp.zeros(n, jnp.int8) for n in (responses.n_subjects, responses.n_items))
+        return SparseLayout(successes, trials, subject, item, *sizes)
+    return DenseLayout(*map(jnp.asarray, responses.cells.matrices()))
+
+
+def log_likelihood_of(
+    layout: Layout, family: Family = LOGIT
+) -> Callable[[Array, Array, Array], Float[Array, ""]]:
+    """Return the log likelihood as a function of (θ, a, d) whose gradient costs no second pass.
+
+    Parameters
+    ----------
+    layout : Layout
+    family : Family
+
+    Returns
+    -------
+    callable
+        (θ, a, d) → Σ ℓ over the observed cells. Its reverse-mode gradient is the family's score,
+        summed over rows and columns in the pass that computes the value.
+    """
+
+    def value_and_gradient(theta: Array, a: Array, d: Array) -> tuple[Array, tuple[Array, ...]]:
+        eta = layout.predictor(theta, a, d)
+        terms = family.terms(eta, layout.successes, layout.trials)
+        gradient = (
+            layout.over_items(terms.score, a),
+            layout.over_subjects(terms.score, theta),
+            layout.over_subjects(terms.score, jnp.ones_like(theta)),
+        )
+        return terms.log_likelihood.sum(), gradient
+
+    @jax.custom_vjp
+    def log_likelihood(theta: Array, a: Array, d: Array) -> Float[Array, ""]:
+        return value_and_gradient(theta, a, d)[0]
+
+    log_likelihood.defvjp(
+        value_and_gradient, lambda gradient, scale: tuple(scale * g for g in gradient)
+    )
+    return log_likelihood

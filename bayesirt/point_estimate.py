@@ -1,0 +1,93 @@
+"""What every point estimator returns."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PointEstimate:
+    """One estimate of every parameter, with how it was reached.
+
+    Attributes
+    ----------
+    parameters : Dataset
+        Named parameters over the dims ``subject`` and ``item``: theta, a, d, b and the standard
+        errors theta_se, a_se, d_se (each as if the other side were known, so a lower bound).
+    log_likelihood : float
+        Of the responses at the estimate, without the prior.
+    iterations : int
+    converged : bool
+    stop_reason : str
+        In words.
+    trace : float array, shape (iteration + 1,)
+        The loss from the start to the end.
+    settings : mapping
+        The estimator's name and its options, JSON-ready.
+    """
+
+    parameters: xr.Dataset
+    log_likelihood: float
+    iterations: int
+    converged: bool
+    stop_reason: str
+    trace: NDArray[np.float64]
+    settings: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        return f"<PointEstimate by {self.settings['estimator']}: {self.to_text()}>"
+
+    def __getitem__(self, name: str) -> NDArray[np.float64]:
+        """Return one parameter as an array."""
+        return self.parameters[name].to_numpy()
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """Estimate and standard error of each parameter, indexed by (parameter, name)."""
+        rows = {}
+        for name in ("theta", "a", "d"):
+            (dim,) = self.parameters[name].dims
+            for label, value, se in zip(
+                self.parameters[dim].values, self[name], self[f"{name}_se"], strict=True
+            ):
+                rows[name, str(label)] = {"estimate": value, "se": se}
+        table = pd.DataFrame.from_dict(rows, orient="index")
+        table.index.names = ["parameter", "name"]
+        return table
+
+    def to_text(self) -> str:
+        """Return one sentence on how the estimate was reached."""
+        state = "converged" if self.converged else "NOT converged"
+        return (
+            f"{state} after {self.iterations} iterations ({self.stop_reason}), "
+            f"log likelihood {self.log_likelihood:,.1f}"
+        )
+
+    def save(self, path: Path) -> None:
+        """Write a NetCDF file that `load` reads back."""
+        stored = self.parameters.assign(trace=("step", self.trace))
+        stored.attrs = {
+            **self.settings,
+            "log_likelihood": self.log_likelihood,
+            "iterations": self.iterations,
+            "converged": int(self.converged),
+            "stop_reason": self.stop_reason,
+        }
+        stored.to_netcdf(path, engine="h5netcdf")
+
+    @classmethod
+    def load(cls, path: Path) -> "PointEstimate":
+        """Read what `save` wrote."""
+        stored = xr.load_dataset(path, engine="h5netcdf")
+        attrs = {k: v.item() if hasattr(v, "item") else v for k, v in stored.attrs.items()}
+        own = [attrs.pop(k) for k in ("log_likelihood", "iterations", "converged", "stop_reason")]
+        parameters = stored.drop_vars("trace")
+        parameters.attrs = {}
+        trace = stored["trace"].to_numpy()
+        return cls(parameters, own[0], own[1], bool(own[2]), own[3], trace, attrs)

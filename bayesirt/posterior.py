@@ -1,0 +1,237 @@
+"""`Posterior`: draws from a model's posterior, in an ArviZ DataTree, with a verdict on them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import arviz_base
+import numpy as np
+import pandas as pd
+import xarray as xr
+from arviz_stats.base import array_stats
+from numpy.typing import NDArray
+
+from bayesirt import __version__
+from bayesirt.names import one_line
+from bayesirt.responses import Responses
+
+LEVEL = 0.9
+"""Mass of every interval that is not said to be another."""
+
+_DIMS = {"theta": ["subject"], "a": ["item"], "d": ["item"], "b": ["item"]}
+_R_HAT, _ESS, _BFMI = 1.01, 400.0, 0.3
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether the draws can be trusted, and if not, why and what to do.
+
+    Attributes
+    ----------
+    sound : bool
+    r_hat, ess_bulk, ess_tail, bfmi : float
+        The worst over all quantities (R-hat highest, the others lowest).
+    divergences : int
+    complaints : tuple of str
+        What fails, each with the worst quantity's name.
+    """
+
+    sound: bool
+    r_hat: float
+    ess_bulk: float
+    ess_tail: float
+    bfmi: float
+    divergences: int
+    complaints: tuple[str, ...]
+
+    def to_text(self) -> str:
+        """Return the verdict in words."""
+        figures = (
+            f"R-hat at most {self.r_hat:.3f}, effective draws at least "
+            f"{min(self.ess_bulk, self.ess_tail):,.0f}, divergences {self.divergences}"
+        )
+        if self.sound:
+            return f"Sampling looks sound: {figures}."
+        return (
+            f"Do not trust the intervals yet: {'; '.join(self.complaints)}. Run again with "
+            f"more draws (--draws, --warmup)"
+            + (" and smaller steps (--target-accept .95)." if self.divergences else ".")
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior:
+    """Draws of every parameter.
+
+    Attributes
+    ----------
+    tree : DataTree
+        Groups posterior, sample_stats, observed_data and constant_data; dims chain, draw,
+        subject and item; attributes with the model, the engine, the priors and the version.
+    """
+
+    tree: xr.DataTree
+
+    @classmethod
+    def from_samples(
+        cls,
+        samples: Mapping[str, NDArray[np.floating]],
+        statistics: Mapping[str, NDArray[Any]],
+        responses: Responses,
+        attrs: Mapping[str, Any],
+    ) -> "Posterior":
+        """Wrap an engine's arrays.
+
+        Parameters
+        ----------
+        samples : mapping of float arrays, shape (chain, draw, ...)
+        statistics : mapping of arrays, shape (chain, draw)
+            Sampler statistics under ArviZ's names.
+        responses : Responses
+        attrs : mapping
+            Kept with the draws.
+
+        Returns
+        -------
+        Posterior
+        """
+        successes, trials = responses.cells.matrices()
+        cell = ["subject", "item"]
+        tree = arviz_base.from_dict(
+            {
+                "posterior": dict(samples),
+                "sample_stats": dict(statistics),
+                "observed_data": {"successes": successes},
+                "constant_data": {"trials": trials},
+            },
+            coords={"subject": list(responses.subjects), "item": list(responses.items)},
+            dims={**_DIMS, "successes": cell, "trials": cell},
+        )
+        tree.attrs = {"bayesirt_version": __version__, **attrs}
+        return cls(tree)
+
+    def __repr__(self) -> str:
+        chains, draws, _ = self["theta"].shape
+        attrs = self.tree.attrs
+        return (
+            f"<Posterior of the {attrs['model']} by {attrs['engine']}: {chains} chains x "
+            f"{draws} draws, {len(self.subjects)} subjects x {len(self.items)} items>"
+        )
+
+    def __getitem__(self, name: str) -> NDArray[np.float64]:
+        """Return the draws of a site, shape (chain, draw, ...)."""
+        return self.tree["posterior"][name].to_numpy()
+
+    def draws(self, name: str) -> NDArray[np.float64]:
+        """Return the draws of a site with the chains joined, shape (sample, ...)."""
+        values = self[name]
+        return values.reshape(-1, *values.shape[2:])
+
+    @property
+    def theta(self) -> NDArray[np.float64]:
+        """Abilities, shape (sample, subject)."""
+        return self.draws("theta")
+
+    @property
+    def subjects(self) -> list[str]:
+        """Names of the subjects."""
+        return [str(s) for s in self.tree["posterior"]["subject"].values]
+
+    @property
+    def items(self) -> list[str]:
+        """Names of the items."""
+        return [str(i) for i in self.tree["posterior"]["item"].values]
+
+    @property
+    def successes(self) -> NDArray[np.integer]:
+        """Successes of the responses, shape (subject, item)."""
+        return self.tree["observed_data"]["successes"].to_numpy()
+
+    @property
+    def trials(self) -> NDArray[np.integer]:
+        """Trials of the responses, shape (subject, item)."""
+        return self.tree["constant_data"]["trials"].to_numpy()
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """Mean, sd, 90% interval, R-hat and ESS of every quantity, by (parameter, name)."""
+        tables = [self._summary_of(str(name)) for name in self.tree["posterior"].data_vars]
+        return pd.concat([t for t in tables if t is not None])
+
+    def _summary_of(self, name: str) -> pd.DataFrame | None:
+        values = self[name]
+        dims = self.tree["posterior"][name].dims[2:]
+        labels = [str(v) for v in self.tree["posterior"][dims[0]].values] if dims else [""]
+        values = values.reshape(*values.shape[:2], -1)
+        if np.ptp(values, axis=(0, 1)).max() == 0:
+            return None
+        low, median, high = np.quantile(values, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], (0, 1))
+        axes = {"chain_axis": 0, "draw_axis": 1}
+        return pd.DataFrame(
+            {
+                "mean": values.mean((0, 1)),
+                "sd": values.std((0, 1), ddof=1),
+                "low": low,
+                "median": median,
+                "high": high,
+                "r_hat": array_stats.rhat(values, **axes),
+                "ess_bulk": array_stats.ess(values, method="bulk", **axes),
+                "ess_tail": array_stats.ess(values, method="tail", prob=(0.05, 0.95), **axes),
+            },
+            index=pd.MultiIndex.from_product([[name], labels], names=["parameter", "name"]),
+        )
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Whether the draws can be trusted."""
+        table = self.summary.drop(index="b", level="parameter", errors="ignore")
+        stats = self.tree["sample_stats"]
+        divergences = int(stats["diverging"].sum()) if "diverging" in stats else 0
+        bfmi = np.nan
+        if "energy" in stats:
+            bfmi = float(np.min(array_stats.bfmi(stats["energy"].to_numpy())))
+        complaints = []
+        for column, fails, limit in (
+            ("r_hat", ~(table["r_hat"] < _R_HAT), f"R-hat below {_R_HAT}"),
+            ("ess_bulk", ~(table["ess_bulk"] > _ESS), f"bulk ESS above {_ESS:.0f}"),
+            ("ess_tail", ~(table["ess_tail"] > _ESS), f"tail ESS above {_ESS:.0f}"),
+        ):
+            if fails.any():
+                worst = table[column][fails]
+                at = worst.idxmax() if column == "r_hat" else worst.idxmin()
+                name = f"{at[0]} of {one_line(at[1])!r}" if at[1] else at[0]
+                complaints.append(
+                    f"{fails.sum()} of {len(table)} quantities miss {limit} (worst "
+                    f"{worst.loc[at]:.4g}, {name})"
+                )
+        if divergences:
+            complaints.append(f"{divergences} divergent transitions")
+        if bfmi < _BFMI:
+            complaints.append(f"E-BFMI {bfmi:.2f} is below {_BFMI}")
+        return Verdict(
+            not complaints,
+            float(table["r_hat"].max()),
+            float(table["ess_bulk"].min()),
+            float(table["ess_tail"].min()),
+            bfmi,
+            divergences,
+            tuple(complaints),
+        )
+
+    def with_attrs(self, **attrs: Any) -> "Posterior":
+        """Return the same draws with more attributes."""
+        tree = self.tree.copy()
+        tree.attrs = {**self.tree.attrs, **attrs}
+        return Posterior(tree)
+
+    def save(self, path: Path) -> None:
+        """Write a NetCDF file that `load` and ArviZ read back."""
+        self.tree.to_netcdf(path, engine="h5netcdf")
+
+    @classmethod
+    def load(cls, path: Path) -> "Posterior":
+        """Read what `save` wrote."""
+        with xr.open_datatree(path, engine="h5netcdf") as tree:
+            return cls(tree.load())

@@ -1,0 +1,41 @@
+"""What is believed about subjects and items before any response is seen."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Priors:
+    """Options of the 2PL's priors.
+
+    Attributes
+    ----------
+    kind : {"hierarchical", "fixed"}
+        ``"hierarchical"``: items learn their own centre and spread,
+        log a ~ N(μ_a, σ_a) with μ_a ~ N(0, .5), σ_a ~ HalfNormal(.5), and d ~ N(μ_d, σ_d) with
+        μ_d ~ N(0, 2), σ_d ~ HalfNormal(2).
+        ``"fixed"``: log a ~ N(0, .5) and difficulty b ~ N(0, 2), as in papers/002.
+    slopes : {"positive", "free", "rasch"}
+        ``"free"`` lets single items have a negative discrimination, a ~ N(μ_a, σ_a), with Σa > 0;
+        ``"rasch"`` fixes a = 1. Both need the hierarchical kind.
+
+    Examples
+    --------
+    >>> Priors().describe()
+    'hierarchical, positive slopes'
+    """
+
+    kind: Literal["hierarchical", "fixed"] = "hierarchical"
+    slopes: Literal["positive", "free", "rasch"] = "positive"
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("hierarchical", "fixed"):
+            raise ValueError(f"priors must be hierarchical or fixed, got {self.kind!r}")
+        if self.slopes not in ("positive", "free", "rasch"):
+            raise ValueError(f"slopes must be positive, free or rasch, got {self.slopes!r}")
+        if self.kind == "fixed" and self.slopes != "positive":
+            raise ValueError("fixed priors go with positive slopes only")
+
+    def describe(self) -> str:
+        """Return the options in a few words."""
+        return f"{self.kind}, {self.slopes} slopes"

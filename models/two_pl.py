@@ -1,0 +1,92 @@
+"""The two-parameter logistic model (2PL).
+
+    successes_ij ~ Binomial(trials_ij, sigmoid(a_j θ_i + d_j))
+    θ_i ~ N(0, 1),  log a_j ~ N(μ_a, σ_a),  d_j ~ N(μ_d, σ_d),  b_j = -d_j / a_j
+
+A cell with no trials was not observed and says nothing.
+"""
+
+import jax.numpy as jnp
+import numpyro
+from jaxtyping import Array, Float, Int
+from numpyro import deterministic, plate, sample
+from numpyro.distributions import Binomial, HalfNormal, LogNormal, Normal
+
+from bayesirt.models.priors import Priors
+
+DIMS = {"theta": ["subject"], "a": ["item"], "d": ["item"], "b": ["item"]}
+
+Parameters = tuple[Float[Array, " subject"], Float[Array, " item"], Float[Array, " item"]]
+
+
+def two_pl_model(
+    trials: Int[Array, "subject item"],
+    successes: Int[Array, "subject item"] | None = None,
+    *,
+    priors: Priors | None = None,
+) -> None:
+    """The 2PL; without successes it draws them, for prior and posterior prediction.
+
+    Parameters
+    ----------
+    trials : int array, shape (subject, item)
+        0 where the item was not run.
+    successes : int array, shape (subject, item), optional
+    priors : Priors, optional
+    """
+    theta, a, d = two_pl_parameters(*trials.shape, priors or Priors())
+    eta = theta[:, None] * a + d
+    observed = Binomial(trials, logits=eta).mask(trials > 0)
+    sample("successes", observed, obs=successes)
+
+
+def two_pl_parameters(n_subjects: int, n_items: int, priors: Priors) -> Parameters:
+    """The 2PL without its data: abilities, discriminations and intercepts from their priors.
+
+    Parameters
+    ----------
+    n_subjects, n_items : int
+    priors : Priors
+
+    Returns
+    -------
+    theta : float array, shape (subject,)
+        Ability, in standard deviations of the population.
+    a, d : float array, shape (item,)
+        Discrimination and intercept.
+    """
+    with plate("subject", n_subjects):
+        theta = sample("theta", Normal(0, 1))
+    if priors.kind == "fixed":
+        a, d = _fixed_items(n_items)
+    else:
+        a, d = _hierarchical_items(n_items, priors)
+    return theta, a, d
+
+
+def _hierarchical_items(n_items: int, priors: Priors) -> tuple[Array, Array]:
+    if priors.slopes != "rasch":
+        mu_a = sample("mu_a", Normal(0, 0.5))
+        sigma_a = sample("sigma_a", HalfNormal(0.5))
+    mu_d = sample("mu_d", Normal(0, 2))
+    sigma_d = sample("sigma_d", HalfNormal(2))
+    with plate("item", n_items):
+        if priors.slopes == "positive":
+            a = sample("a", LogNormal(mu_a, sigma_a))
+        elif priors.slopes == "free":
+            a = sample("a", Normal(mu_a, sigma_a))
+        else:
+            a = deterministic("a", jnp.ones(n_items))
+        d = sample("d", Normal(mu_d, sigma_d))
+        deterministic("b", -d / a)
+    if priors.slopes == "free":
+        numpyro.factor("orientation", jnp.where(a.sum() > 0, 0.0, -jnp.inf))
+    return a, d
+
+
+def _fixed_items(n_items: int) -> tuple[Array, Array]:
+    with plate("item", n_items):
+        a = sample("a", LogNormal(0, 0.5))
+        b = sample("b", Normal(0, 2))
+        d = deterministic("d", -a * b)
+    return a, d
