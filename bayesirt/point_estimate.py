@@ -19,7 +19,8 @@ class PointEstimate:
     ----------
     parameters : Dataset
         Named parameters over the dims ``subject`` and ``item``: theta, a, d, b and the standard
-        errors theta_se, a_se, d_se (each as if the other side were known, so a lower bound).
+        errors theta_se, a_se, d_se (each as if the other side were known, so a lower bound), and
+        theta_centre, the ability about which each item tells most (Σ w θ / Σ w).
     log_likelihood : float
         Of the responses at the estimate, without the prior.
     iterations : int

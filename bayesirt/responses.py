@@ -5,7 +5,7 @@ room relies on what is promised here: names are unique text, 0 <= successes <= t
 two subjects and two items, and each of them was observed at least once.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -383,16 +383,26 @@ class Responses:
 
 
 def _check_names(names: Sequence[str], kind: str) -> None:
-    seen: Mapping[str, int] = {}
-    seen = dict.fromkeys(names, 0)
+    seen = set(names)
     if "" in seen:
         raise ResponseError(f"a {kind} has an empty name; give each {kind} a name")
+    broken = next((n for n in names if "\0" in n or not _is_unicode(n)), None)
+    if broken is not None:
+        raise ResponseError(f"{kind} {one_line(broken)!r} is not valid text; rename it")
     if len(seen) < len(names):
         counts = pd.Series(list(names), dtype=object).value_counts()
         name = one_line(str(counts.index[0]))
         raise ResponseError(
             f"{kind} {name!r} stands {counts.iloc[0]} times; rename or drop all but one"
         )
+
+
+def _is_unicode(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check_size(subjects: Sequence[str], items: Sequence[str], cells: Cells) -> None:

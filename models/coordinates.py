@@ -3,8 +3,9 @@
 The likelihood does not see θ → s θ + c with a and d moved against it. In the model's own sites
 these are two long curved ridges through all parameters, along which a sampler creeps. Here they
 are two coordinates of their own: items are described at the abilities' present mean and spread,
-and abilities are rotated so that their mean and their spread are axes. Items that say little
-about themselves are measured from their hierarchical mean, items that say much from zero.
+weighted by how well each ability is known, and abilities, in units of their standard errors, are
+rotated so that this mean and this spread are axes. Items that say little about themselves are
+measured from their hierarchical mean, items that say much from zero.
 """
 
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ Values = dict[str, Array]
 _LEAST_SLOPE = 0.05
 _FIXED_SIGMA_A = 0.5
 _MOST_SPREAD = 3.0
+_FEW_ITEMS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +34,14 @@ class TwoPLCoordinates:
     Attributes
     ----------
     priors : Priors
+    theta_se : float array, shape (subject,)
+        Standard errors of the abilities.
     axes : float array, shape (2, subject)
         Householder vectors of the rotation of abilities.
     a_weight, d_weight : float array, shape (item,)
         How much of an item's slope and intercept is known from its own responses, from 0 to 1.
+    centre : float array, shape (item,)
+        Where on the scale of abilities the item's intercept is best known.
     start : dict
         The point estimate in these coordinates.
     scale : dict
@@ -43,9 +49,11 @@ class TwoPLCoordinates:
     """
 
     priors: Priors
+    theta_se: NDArray[np.float64]
     axes: NDArray[np.float64]
     a_weight: NDArray[np.float64]
     d_weight: NDArray[np.float64]
+    centre: NDArray[np.float64]
     start: Mapping[str, NDArray[np.float64]]
     scale: Mapping[str, NDArray[np.float64]]
 
@@ -61,17 +69,19 @@ class TwoPLCoordinates:
         sites : dict of float arrays
         log_jacobian : float
         """
-        theta = _reflect(self.axes[0], _reflect(self.axes[1], coordinates["theta"]))
-        mean, log_spread = theta.mean(), jnp.log(theta.std())
+        rotated = _reflect(self.axes[0], _reflect(self.axes[1], coordinates["theta"]))
+        theta = self.theta_se * rotated
+        mean, spread = _weighted_moments(theta, self.theta_se)
+        log_spread = jnp.log(spread)
         sites, slope, mean_slope, log_jacobian = self._slopes(coordinates, log_spread)
         if self.priors.kind == "fixed":
-            sites["b"] = mean + jnp.exp(log_spread) * coordinates["b"]
+            sites["b"] = mean + spread * coordinates["b"]
             log_jacobian += len(slope) * log_spread
         else:
             mu, log_sigma = coordinates["mu_d"], coordinates["sigma_d"]
             level = _centred(coordinates["d"], mu, log_sigma, self.d_weight)
             sites |= {
-                "d": level - slope * mean,
+                "d": level - slope * (mean + spread * self.centre),
                 "mu_d": mu - mean_slope * mean,
                 "sigma_d": log_sigma,
             }
@@ -120,21 +130,29 @@ def two_pl_coordinates(point: PointEstimate, priors: Priors) -> TwoPLCoordinates
         theta, theta_se = theta * slope.mean(), theta_se * slope.mean()
     start: dict[str, NDArray[np.float64]] = {}
     scale: dict[str, NDArray[np.float64]] = {}
+    mean, spread = (float(m) for m in _weighted_moments(theta, theta_se))
+    unit_slope = slope * spread
     if priors.slopes == "free":
-        a_weight = _place(start, scale, "a", slope, relative_se * slope)
+        a_weight = _place(start, scale, "a", unit_slope, relative_se * unit_slope)
     else:
-        a_weight = _place(start, scale, "a", np.log(slope), relative_se)
+        a_weight = _place(start, scale, "a", np.log(unit_slope), relative_se)
     d_weight = _place(start, scale, "d", point["d"], d_se)
+    centre = (point["theta_centre"] - mean) / spread
+    level = d_weight * slope * point["theta_centre"]
+    start["d"] = start["d"] + level / np.exp((1 - d_weight) * start["sigma_d"])
     if priors.kind == "fixed":
-        start, scale = _fixed_items(np.log(slope), relative_se, point["d"], d_se)
+        start, scale = _fixed_items(unit_slope, relative_se, point["d"] + slope * mean, d_se)
     elif priors.slopes == "rasch":
         for name in ("a", "mu_a", "sigma_a"):
             del start[name], scale[name]
-    axes = _axes_of_mean_and_spread(theta)
-    start["theta"] = np.asarray(_reflect(axes[1], _reflect(axes[0], theta)))
-    scale["theta"] = theta_se.copy()
-    scale["theta"][:2] = 1.0, np.sqrt(0.5)
-    return TwoPLCoordinates(priors, axes, a_weight, d_weight, start, scale)
+    whitened = theta / theta_se
+    along_mean, along_spread = 1 / theta_se, (theta - mean) / theta_se
+    axes = _axes_through(along_mean, along_spread)
+    start["theta"] = np.asarray(_reflect(axes[1], _reflect(axes[0], whitened)))
+    scale["theta"] = np.ones(len(theta))
+    n = len(theta)
+    scale["theta"][:2] = np.sqrt([along_mean @ along_mean / n, along_spread @ along_spread / 2 / n])
+    return TwoPLCoordinates(priors, theta_se, axes, a_weight, d_weight, centre, start, scale)
 
 
 def _place(
@@ -149,7 +167,7 @@ def _place(
     mu = np.average(value, weights=precision)
     excess = np.average((value - mu) ** 2 - se**2, weights=precision)
     sigma = np.sqrt(np.clip(excess, 0.15**2, _MOST_SPREAD**2))
-    weight = sigma**2 / (sigma**2 + se**2)
+    weight = sigma**2 / (sigma**2 + se**2) * len(value) ** 2 / (len(value) ** 2 + _FEW_ITEMS**2)
     shrunk = mu + weight * (value - mu)
     stretch = sigma ** (1 - weight)
     n = len(value)
@@ -167,13 +185,13 @@ def _place(
 
 
 def _fixed_items(
-    log_a: NDArray[np.float64],
+    slope: NDArray[np.float64],
     log_a_se: NDArray[np.float64],
     d: NDArray[np.float64],
     d_se: NDArray[np.float64],
 ) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
     weight = _FIXED_SIGMA_A**2 / (_FIXED_SIGMA_A**2 + log_a_se**2)
-    log_a = weight * log_a
+    log_a = weight * np.log(slope)
     a = np.exp(log_a)
     start = {"a": log_a, "b": np.clip(-d / a, -4, 4)}
     scale = {"a": np.sqrt(weight) * log_a_se, "b": np.clip(d_se / a, 1e-3, 2)}
@@ -184,15 +202,22 @@ def _centred(decentred: Array, mu: Array, log_sigma: Array, weight: NDArray[np.f
     return mu + jnp.exp((1 - weight) * log_sigma) * (decentred - weight * mu)
 
 
-def _axes_of_mean_and_spread(theta: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return Householder vectors that turn the first two axes to θ's mean and θ's spread."""
-    n = len(theta)
-    to_mean = np.eye(n)[0] - np.full(n, n**-0.5)
-    centred = theta - theta.mean()
-    if not np.ptp(centred):
-        centred = np.linspace(-1, 1, n)
-    spread = np.asarray(_reflect(to_mean, centred / np.linalg.norm(centred)))
-    return np.stack([to_mean, np.eye(n)[1] - spread])
+def _weighted_moments(
+    theta: Array | NDArray[np.float64], se: NDArray[np.float64]
+) -> tuple[Array, Array]:
+    weight = se**-2 / (se**-2).sum()
+    mean = weight @ theta
+    return mean, jnp.sqrt(weight @ (theta - mean) ** 2)
+
+
+def _axes_through(
+    first: NDArray[np.float64], second: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return Householder vectors of the rotation that brings two directions to the first axes."""
+    n = len(first)
+    to_first = np.eye(n)[0] - first / np.linalg.norm(first)
+    turned = np.asarray(_reflect(to_first, second / np.linalg.norm(second)))
+    return np.stack([to_first, np.eye(n)[1] - turned])
 
 
 def _reflect(axis: NDArray[np.float64], values: Array | NDArray[np.float64]) -> Array:

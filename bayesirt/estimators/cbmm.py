@@ -186,6 +186,7 @@ def _point_estimate(
             "d": ("item", temperature * d),
             "d_se": ("item", temperature * np.sqrt(aa / determinant)),
             "b": ("item", np.where(a > 0, -d / a, np.nan)),
+            "theta_centre": ("item", np.asarray(sums.ad, np.float64) / dd),
         }
     coords = {"subject": list(responses.subjects), "item": list(responses.items)}
     return PointEstimate(

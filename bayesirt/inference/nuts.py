@@ -60,7 +60,7 @@ def sample_posterior(
     num_chains: int = 4,
     num_warmup: int = 1000,
     num_samples: int = 1000,
-    target_accept: float = 0.8,
+    target_accept: float = 0.9,
     progress: bool = False,
     announce: Callable[[str], None] | None = None,
 ) -> Posterior:

@@ -1,0 +1,292 @@
+"""The command line: parse, call one function, print."""
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from bayesirt.responses import Responses
+    from bayesirt.run import Run, Settings
+
+app = typer.Typer(
+    help="Rank language models, and any other subjects, with honest uncertainty.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+class ItemsIn(StrEnum):
+    """Where the items of a wide table stand."""
+
+    rows = "rows"
+    columns = "columns"
+
+
+class Duplicates(StrEnum):
+    """What rows with the same subject and item are."""
+
+    error = "error"
+    trials = "trials"
+    first = "first"
+    last = "last"
+
+
+class PriorKind(StrEnum):
+    """Kinds of priors on items."""
+
+    hierarchical = "hierarchical"
+    fixed = "fixed"
+
+
+class Slopes(StrEnum):
+    """What discriminations may be."""
+
+    positive = "positive"
+    free = "free"
+    rasch = "rasch"
+
+
+Results = Annotated[
+    Path | None, typer.Argument(help="CSV, TSV, JSON Lines or Parquet, long or wide, maybe .gz.")
+]
+Example = Annotated[bool, typer.Option("--example", help="Use the embedded example.")]
+Column = Annotated[str | None, typer.Option(help="Column of a long file.", show_default=False)]
+Orientation = Annotated[
+    ItemsIn | None, typer.Option(help="Orientation of a wide file.", show_default=False)
+]
+Repeated = Annotated[
+    Duplicates, typer.Option(help="What rows with the same subject and item are.")
+]
+Threshold = Annotated[
+    float | None, typer.Option(help="Scores from here on count as right.", show_default=False)
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        from bayesirt import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.command()
+def rank(
+    results: Results = None,
+    example: Example = False,
+    out: Annotated[Path, typer.Option(help="Folder for the run.")] = Path("run"),
+    overwrite: Annotated[bool, typer.Option(help="Replace the run in that folder.")] = False,
+    per_component: Annotated[
+        bool, typer.Option("--per-component", help="Rank unconnected groups each by itself.")
+    ] = False,
+    subject: Column = None,
+    item: Column = None,
+    score: Column = None,
+    trials: Column = None,
+    latency: Column = None,
+    items_in: Orientation = None,
+    duplicates: Repeated = Duplicates.error,
+    threshold: Threshold = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same draws.")] = 0,
+    chains: Annotated[int, typer.Option(min=2, max=64)] = 4,
+    warmup: Annotated[int, typer.Option(min=10)] = 1000,
+    draws: Annotated[int, typer.Option(min=10)] = 1000,
+    target_accept: Annotated[float, typer.Option(min=0.5, max=0.999)] = 0.9,
+    priors: PriorKind = PriorKind.hierarchical,
+    slopes: Slopes = Slopes.positive,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Rank the subjects of a results file, and write tables, draws and a report."""
+    _prepare_jax(chains)
+    from bayesirt import run_folder, terminal
+    from bayesirt.models import Priors
+    from bayesirt.run import Settings
+
+    run_folder.check_output(out, overwrite=overwrite)
+    path = _input(results, example)
+    responses = _read(
+        path, subject, item, score, trials, latency, items_in, duplicates, threshold
+    )
+    settings = Settings(
+        seed, chains, warmup, draws, target_accept, Priors(priors.value, slopes.value)
+    )
+    talk = not (quiet or as_json)
+    runs = _rank_groups(responses, settings, path, per_component, talk)
+
+    def fill(folder: Path) -> None:
+        from bayesirt.report import render_report
+
+        for name, run in runs.items():
+            (folder / name).mkdir(exist_ok=True)
+            run_folder.save_run(run, folder / name, render_report(run))
+
+    run_folder.write_folder(out, fill, overwrite=overwrite)
+    for name, run in runs.items():
+        if as_json:
+            typer.echo(terminal.run_as_json(run))
+        elif not quiet:
+            terminal.print_run(run, out / name)
+
+
+@app.command()
+def check(
+    results: Results = None,
+    example: Example = False,
+    subject: Column = None,
+    item: Column = None,
+    score: Column = None,
+    trials: Column = None,
+    latency: Column = None,
+    items_in: Orientation = None,
+    duplicates: Repeated = Duplicates.error,
+    threshold: Threshold = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a results file holds and whether it can be ranked, without ranking."""
+    from bayesirt import terminal
+
+    responses = _read(
+        _input(results, example),
+        subject, item, score, trials, latency, items_in, duplicates, threshold,
+    )  # fmt: skip
+    if as_json:
+        typer.echo(json.dumps(responses.summary["value"].to_dict(), indent=2))
+    else:
+        terminal.print_check(responses)
+
+
+@app.command()
+def compare(
+    run: Annotated[Path, typer.Argument(help="A folder that `rank` wrote.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show the point estimate of a run beside its posterior, and where the two disagree."""
+    from bayesirt import terminal
+    from bayesirt.run_folder import load_run
+
+    comparison = load_run(run).comparison
+    if as_json:
+        tables = {"subjects": comparison.subjects, "items": comparison.items}
+        typer.echo(json.dumps({k: v.to_dict("records") for k, v in tables.items()}, indent=2))
+    else:
+        terminal.print_comparison(comparison)
+
+
+def _rank_groups(
+    responses: "Responses", settings: "Settings", path: Path, per_component: bool, talk: bool
+) -> dict[str, "Run"]:
+    from bayesirt.errors import ResponseError
+    from bayesirt.run import rank_responses
+
+    groups = {"": responses}
+    if per_component:
+        found = responses.components()
+        groups = {
+            f"group_{k}": responses.select(*members)
+            for k, members in enumerate(found, 1)
+            if min(map(len, members)) >= 2
+        }
+        left_out = len(found) - len(groups)
+        if not groups:
+            raise ResponseError("no group has two subjects and two items; nothing can be ranked")
+        if left_out and talk:
+            typer.echo(f"{left_out} groups are too small to rank and are left out", err=True)
+    return {
+        name: rank_responses(
+            group,
+            settings,
+            source=path,
+            progress=talk and sys.stderr.isatty(),
+            announce=(lambda text: typer.echo(f"sampling: {text}", err=True)) if talk else None,
+        )
+        for name, group in groups.items()
+    }
+
+
+def _input(results: Path | None, example: bool) -> Path:
+    from bayesirt.errors import ResponseError
+
+    if example == (results is not None):
+        raise ResponseError("name one results file, or pass --example")
+    if results is not None:
+        return results
+    from bayesirt.example import example_path
+
+    return example_path()
+
+
+def _read(
+    path: Path,
+    subject: str | None,
+    item: str | None,
+    score: str | None,
+    trials: str | None,
+    latency: str | None,
+    items_in: ItemsIn | None,
+    duplicates: Duplicates,
+    threshold: float | None,
+) -> "Responses":
+    from bayesirt.readers import read_responses
+
+    return read_responses(
+        path,
+        subject=subject,
+        item=item,
+        score=score,
+        trials=trials,
+        latency=latency,
+        items_in=items_in and items_in.value,
+        duplicates=duplicates.value,
+        threshold=threshold,
+    )
+
+
+def _prepare_jax(chains: int) -> None:
+    """Set JAX up for this process: 64 bits, a device for each chain, a cache of compiled code."""
+    import os
+
+    if "jax" not in sys.modules:
+        flag = f"--xla_force_host_platform_device_count={chains}"
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flag}".strip()
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "bayesirt", "jax")
+    if jax.config.jax_compilation_cache_dir is None:
+        settings: dict[str, Any] = {
+            "jax_compilation_cache_dir": str(cache),
+            "jax_persistent_cache_min_compile_time_secs": 0.2,
+        }
+        for name, value in settings.items():
+            jax.config.update(name, value)
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"bayesirt: {message}", err=True)
+    raise SystemExit(2)
+
+
+def main() -> None:
+    """Run the command line; bad input is one sentence on stderr and exit code 2."""
+    from bayesirt.errors import ResponseError
+
+    try:
+        app()
+    except ResponseError as error:
+        _fail(str(error))
+    except MemoryError:
+        _fail("not enough memory for these responses")
+    except BrokenPipeError:
+        sys.stderr.close()
+        raise SystemExit(0) from None

@@ -1,0 +1,131 @@
+"""Figures of a ranking and its items, readable in black and white.
+
+Names are drawn as they are: nothing in them is read as mathematics.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from bayesirt.names import one_line
+from bayesirt.ranking import Ranking
+
+_MOST_ROWS = 60
+_MOST_NAMED = 12
+_INK, _SOFT, _ACCENT = "#1a1a1a", "#9a9a9a", "#0b5394"
+
+
+def plot_abilities(ranking: Ranking) -> Figure:
+    """Draw each subject's ability with its 90% interval, best on top, tiers apart.
+
+    Parameters
+    ----------
+    ranking : Ranking
+
+    Returns
+    -------
+    Figure
+        The first 60 subjects.
+    """
+    table = ranking.summary.head(_MOST_ROWS)
+    with _style():
+        fig = Figure(figsize=(7.2, 0.9 + 0.2 * len(table)), layout="constrained")
+        ax = fig.subplots()
+        rows = np.arange(len(table))
+        ax.hlines(rows, table["ability_low"], table["ability_high"], color=_ACCENT, lw=2)
+        ax.plot(table["ability"], rows, "o", color=_INK, ms=4)
+        flagged = table["flag"] != ""
+        ax.plot(table["ability"][flagged], rows[flagged], "o", color="white", mec=_INK, ms=6)
+        for border in np.flatnonzero(np.diff(table["tier"])) + 0.5:
+            ax.axhline(border, color=_SOFT, lw=0.8, ls="--")
+        ax.set_yticks(rows, [one_line(s, 36) for s in table["subject"]])
+        ax.set_ylim(len(table) - 0.4, -0.6)
+        ax.set_xlabel("ability, in standard deviations of the population")
+        ax.grid(axis="x", color="#e4e4e4", lw=0.6)
+    return fig
+
+
+def plot_rank_probabilities(ranking: Ranking) -> Figure:
+    """Draw P(subject has rank r) as a heat map, best subject on top.
+
+    Parameters
+    ----------
+    ranking : Ranking
+
+    Returns
+    -------
+    Figure
+        The first 60 subjects.
+    """
+    shown = ranking.rank_probabilities[:_MOST_ROWS, :_MOST_ROWS]
+    names = [one_line(s, 36) for s in ranking.summary["subject"].head(_MOST_ROWS)]
+    with _style():
+        side = 1.2 + 0.17 * len(names)
+        fig = Figure(figsize=(side + 2.4, side), layout="constrained")
+        ax = fig.subplots()
+        image = ax.pcolormesh(
+            np.arange(shown.shape[1] + 1) + 0.5, np.arange(len(names) + 1), shown, cmap="Greys"
+        )
+        ax.set_yticks(np.arange(len(names)) + 0.5, names)
+        ax.invert_yaxis()
+        ax.set_xlabel("rank")
+        fig.colorbar(image, ax=ax, label="probability", shrink=0.6)
+    return fig
+
+
+def plot_items(items: pd.DataFrame) -> Figure:
+    """Draw the item map: difficulty against discrimination, the flagged items named.
+
+    Parameters
+    ----------
+    items : DataFrame
+        As `item_table` returns it.
+
+    Returns
+    -------
+    Figure
+    """
+    flagged = items[items["flag"] != ""]
+    plain = items[items["flag"] == ""]
+    with _style():
+        fig = Figure(figsize=(7.2, 4.6), layout="constrained")
+        ax = fig.subplots()
+        ax.plot(plain["b"], plain["a"], "o", color=_ACCENT, alpha=0.45, ms=4, mec="none")
+        ax.plot(flagged["b"], flagged["a"], "x", color=_INK, ms=6)
+        _name_points(ax, flagged.head(_MOST_NAMED))
+        ax.set_yscale("log" if (items["a"] > 0).all() else "linear")
+        ax.set_xlabel("difficulty b, on the scale of abilities")
+        ax.set_ylabel("discrimination a")
+        ax.grid(color="#e4e4e4", lw=0.6)
+    return fig
+
+
+def _name_points(ax: Axes, points: pd.DataFrame) -> None:
+    for row in points.itertuples():
+        ax.annotate(
+            one_line(str(row.item), 24),
+            (row.b, row.a),
+            textcoords="offset points",
+            xytext=(5, 3),
+            fontsize=7,
+        )
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    settings = {
+        "text.parse_math": False,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "bayesirt",
+        "font.family": "sans-serif",
+        "font.size": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+    }
+    with mpl.rc_context(settings):
+        yield

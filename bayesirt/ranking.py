@@ -1,0 +1,203 @@
+"""Ranks with their uncertainty, from joint draws of all abilities."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jax import Array
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from bayesirt.averages import AverageCheck, check_average
+from bayesirt.flags import response_flags
+from bayesirt.pairwise import probability_above, surely_above
+from bayesirt.posterior import LEVEL, Posterior
+
+_CELL_DRAWS = 4_000_000_000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranking:
+    """Who is how good, and how sure that is.
+
+    Attributes
+    ----------
+    summary : DataFrame
+        One row a subject, best first. `rank` is the posterior median; ``_low`` and ``_high`` bound
+        90% intervals; `rank_set_low` and `rank_set_high` hold for all subjects at once; subjects
+        of one `tier` cannot be told from its first.
+    pairwise : DataFrame
+        P(row above column), in the order of the summary.
+    rank_probabilities : float array, shape (subject, rank)
+        P(subject has rank r), in the order of the summary.
+    average : AverageCheck
+        Whether the simple average would have done.
+    """
+
+    summary: pd.DataFrame
+    pairwise: pd.DataFrame
+    rank_probabilities: NDArray[np.float64]
+    average: AverageCheck
+
+    def __repr__(self) -> str:
+        return f"<Ranking of {len(self.summary)} subjects in {self.summary['tier'].max()} tiers>"
+
+    def to_text(self) -> str:
+        """Return the ranking as plain text."""
+        columns = ["rank", "rank_low", "rank_high", "subject", "ability", "accuracy", "tier"]
+        return self.summary[columns].to_string(index=False)
+
+    def to_html(self) -> str:
+        """Return the ranking as an HTML table with every name escaped."""
+        return str(self.summary.to_html(index=False, escape=True))
+
+
+def rank_subjects(posterior: Posterior) -> Ranking:
+    """Rank subjects by their ability.
+
+    Parameters
+    ----------
+    posterior : Posterior
+
+    Returns
+    -------
+    Ranking
+    """
+    theta = posterior.theta
+    order = np.argsort(-theta.mean(0), kind="stable")
+    theta = theta[:, order]
+    successes, trials = posterior.successes[order], posterior.trials[order]
+    ranks = ranks_of_draws(theta)
+    sure = surely_above(_standardised(theta), LEVEL)
+    accuracy = successes.sum(1) / trials.sum(1)
+    n = len(order)
+    tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    rank_low, rank, rank_high = np.quantile(
+        ranks, [tails[0], 0.5, tails[1]], axis=0, method="inverted_cdf"
+    )
+    low, high = np.quantile(theta, tails, axis=0)
+    score = expected_scores(posterior)[:, order]
+    score_low, score_high = np.quantile(score, tails, axis=0)
+    names = np.asarray(posterior.subjects, object)[order]
+    summary = pd.DataFrame(
+        {
+            "subject": names,
+            "accuracy": accuracy,
+            "rank_by_accuracy": rankdata(-accuracy, method="min").astype(int),
+            "ability": theta.mean(0),
+            "ability_sd": theta.std(0, ddof=1),
+            "ability_low": low,
+            "ability_high": high,
+            "rank": rank.astype(int),
+            "rank_low": rank_low.astype(int),
+            "rank_high": rank_high.astype(int),
+            "rank_set_low": 1 + sure.sum(0),
+            "rank_set_high": n - sure.sum(1),
+            "p_best": (ranks == 1).mean(0),
+            "tier": tiers(sure),
+            "expected_score": score.mean(0),
+            "expected_score_low": score_low,
+            "expected_score_high": score_high,
+            "n_items": np.count_nonzero(trials, 1),
+            "n_trials": trials.sum(1),
+            "flag": response_flags(successes, trials, 1),
+        }
+    )
+    counts = np.stack([np.bincount(ranks[:, i] - 1, minlength=n) for i in range(n)])
+    return Ranking(
+        summary,
+        pd.DataFrame(probability_above(theta), index=names, columns=names),
+        counts / len(theta),
+        check_average(summary, posterior),
+    )
+
+
+def _standardised(theta: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Take out of each draw the location and scale that no rank depends on."""
+    return (theta - theta.mean(1, keepdims=True)) / theta.std(1, keepdims=True)
+
+
+def ranks_of_draws(theta: NDArray[np.floating]) -> NDArray[np.int32]:
+    """Return 1 + the number of subjects above, for each draw and subject.
+
+    Parameters
+    ----------
+    theta : float array, shape (sample, subject)
+
+    Returns
+    -------
+    int array, shape (sample, subject)
+
+    Examples
+    --------
+    >>> ranks_of_draws(np.array([[0.1, 2.0, -1.0]]))
+    array([[2, 1, 3]], dtype=int32)
+    """
+    ranks = np.empty(theta.shape, np.int32)
+    np.put_along_axis(
+        ranks, np.argsort(-theta, 1), np.arange(1, theta.shape[1] + 1, dtype=np.int32)[None], 1
+    )
+    return ranks
+
+
+def tiers(sure: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return tier numbers: a tier ends before the first subject that its first is surely above.
+
+    Parameters
+    ----------
+    sure : bool array, shape (subject, subject)
+        Row surely above column, best subject first.
+
+    Returns
+    -------
+    int array, shape (subject,)
+        From 1 on.
+
+    Examples
+    --------
+    >>> tiers(np.array([[0, 0, 1], [0, 0, 0], [0, 0, 0]], bool))
+    array([1, 1, 2])
+    """
+    tier = np.ones(len(sure), np.int64)
+    first = 0
+    for k in range(1, len(sure)):
+        new = sure[first, k]
+        tier[k] = tier[k - 1] + new
+        first = k if new else first
+    return tier
+
+
+def expected_scores(posterior: Posterior) -> NDArray[np.float64]:
+    """Return each subject's mean score over the whole suite: observed cells kept, others expected.
+
+    Parameters
+    ----------
+    posterior : Posterior
+
+    Returns
+    -------
+    float array, shape (sample, subject)
+        Draws are thinned evenly where all of them would take over 4 billion cells.
+    """
+    trials = posterior.trials
+    share = posterior.successes / np.maximum(trials, 1)
+    observed = np.where(trials > 0, share, 0).sum(1)
+    missing = trials == 0
+    theta, a, d = (posterior.draws(name) for name in ("theta", "a", "d"))
+    if not missing.any():
+        return np.broadcast_to(observed / trials.shape[1], theta.shape)
+    thin = -(-theta.size * trials.shape[1] // _CELL_DRAWS)
+    expected = _expected_missing(jnp.asarray(missing), theta[::thin], a[::thin], d[::thin])
+    return (observed + np.asarray(expected, np.float64)) / trials.shape[1]
+
+
+@jax.jit
+def _expected_missing(missing: Array, theta: Array, a: Array, d: Array) -> Array:
+    def of_draw(draw: tuple[Array, Array, Array]) -> Array:
+        own_theta, own_a, own_d = draw
+        p = jax.nn.sigmoid(own_theta[:, None] * own_a + own_d)
+        return jnp.where(missing, p, 0).sum(1)
+
+    return jax.lax.map(of_draw, (theta, a, d))

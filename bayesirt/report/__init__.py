@@ -1,0 +1,5 @@
+"""The self-contained HTML report."""
+
+from bayesirt.report.html import render_report
+
+__all__ = ["render_report"]

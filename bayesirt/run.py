@@ -1,0 +1,239 @@
+"""A run: the whole road from responses to a ranking."""
+
+import hashlib
+import json
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax
+import pandas as pd
+
+from bayesirt import __version__
+from bayesirt.comparison import Comparison, compare_estimates
+from bayesirt.errors import ResponseError
+from bayesirt.estimators.cbmm import fit_cbmm
+from bayesirt.inference.nuts import sample_posterior
+from bayesirt.item_table import item_table
+from bayesirt.models import Priors
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.posterior import Posterior
+from bayesirt.ranking import Ranking, rank_subjects
+from bayesirt.responses import Responses
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user chooses.
+
+    Attributes
+    ----------
+    seed : int
+    chains, warmup, draws : int
+    target_accept : float
+    priors : Priors
+    """
+
+    seed: int = 0
+    chains: int = 4
+    warmup: int = 1000
+    draws: int = 1000
+    target_accept: float = 0.9
+    priors: Priors = Priors()
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What was read.
+
+    Attributes
+    ----------
+    source : str
+        The file's name.
+    sha256 : str
+        Of the file; empty for data from memory.
+    subjects, items, responses : int
+    """
+
+    source: str
+    sha256: str
+    subjects: int
+    items: int
+    responses: int
+
+
+@dataclass(frozen=True)
+class Record:
+    """Everything needed to make a run again.
+
+    Attributes
+    ----------
+    settings : Settings
+    data : DataFacts
+    versions : dict
+    seconds : dict
+        Wall time of each step, compilation included.
+    diagnostics : dict
+    """
+
+    settings: Settings
+    data: DataFacts
+    versions: dict[str, str]
+    seconds: dict[str, float]
+    diagnostics: dict[str, Any]
+
+    def made_by(self) -> list[tuple[str, str]]:
+        """Return titles and values for people."""
+        s, d = self.settings, self.data
+        return [
+            ("Data", f"{d.source} (SHA-256 {d.sha256[:16] or 'none: from memory'})"),
+            ("Model", f"2PL, {s.priors.describe()}"),
+            ("Sampling", f"NUTS, {s.chains} chains x {s.draws} draws after {s.warmup}"),
+            ("Seed", str(s.seed)),
+            ("Versions", ", ".join(f"{k} {v}" for k, v in self.versions.items())),
+            ("Seconds", ", ".join(f"{k} {v:.1f}" for k, v in self.seconds.items())),
+        ]
+
+    def to_json(self) -> str:
+        """Return what `run.json` holds."""
+        return json.dumps(asdict(self), indent=2, allow_nan=True) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "Record":
+        """Read what `to_json` wrote."""
+        stored = json.loads(text)
+        settings = stored["settings"]
+        settings["priors"] = Priors(**settings["priors"])
+        stored["settings"] = Settings(**settings)
+        stored["data"] = DataFacts(**stored["data"])
+        return cls(**stored)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Run:
+    """A ranking with everything it rests on.
+
+    Attributes
+    ----------
+    point : PointEstimate
+    posterior : Posterior
+    ranking : Ranking
+    items : DataFrame
+    record : Record
+    """
+
+    point: PointEstimate
+    posterior: Posterior
+    ranking: Ranking
+    items: pd.DataFrame
+    record: Record
+
+    def __repr__(self) -> str:
+        return f"<Run: {self.ranking!r} from {self.record.data.source}>"
+
+    @property
+    def comparison(self) -> Comparison:
+        """Point against posterior."""
+        return compare_estimates(self.point, self.posterior)
+
+
+def rank_responses(
+    responses: Responses,
+    settings: Settings | None = None,
+    *,
+    source: Path | None = None,
+    progress: bool = False,
+    announce: Callable[[str], None] | None = None,
+) -> Run:
+    """Take the whole road from responses to a ranking.
+
+    Parameters
+    ----------
+    responses : Responses
+    settings : Settings, optional
+    source : Path, optional
+        The file that the responses were read from.
+    progress : bool
+        Show the sampler's progress bar.
+    announce : callable, optional
+        Told, before sampling, about how long it will take.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    ResponseError
+        If subjects and items fall into groups without a response in common.
+    """
+    refuse_disconnected(responses)
+    settings = settings or Settings()
+    began = [time.perf_counter()]
+    point = fit_cbmm(responses)
+    began.append(time.perf_counter())
+    data = DataFacts(
+        source.name if source else "memory",
+        hashlib.sha256(source.read_bytes()).hexdigest() if source else "",
+        responses.n_subjects,
+        responses.n_items,
+        responses.n_observed,
+    )
+    posterior = sample_posterior(
+        responses,
+        key=jax.random.key(settings.seed),
+        init=point,
+        priors=settings.priors,
+        num_chains=settings.chains,
+        num_warmup=settings.warmup,
+        num_samples=settings.draws,
+        target_accept=settings.target_accept,
+        progress=progress,
+        announce=announce,
+    ).with_attrs(seed=settings.seed, input_sha256=data.sha256)
+    began.append(time.perf_counter())
+    diagnostics = asdict(posterior.verdict) | {"point_converged": point.converged}
+    ranking, items = rank_subjects(posterior), item_table(posterior)
+    began.append(time.perf_counter())
+    steps = ("point estimate", "posterior", "ranking")
+    seconds = {s: b - a for s, a, b in zip(steps, began, began[1:], strict=False)}
+    return Run(
+        point, posterior, ranking, items, Record(settings, data, _versions(), seconds, diagnostics)
+    )
+
+
+def refuse_disconnected(responses: Responses) -> None:
+    """Refuse responses whose subjects have no scale in common.
+
+    Raises
+    ------
+    ResponseError
+        With the groups.
+    """
+    groups = responses.components()
+    if len(groups) == 1:
+        return
+    listed = "; ".join(
+        f"{len(subjects)} subjects x {len(items)} items with "
+        f"{responses.subjects[subjects[0]]!r}"
+        for subjects, items in groups[:4]
+    )
+    raise ResponseError(
+        f"subjects and items fall into {len(groups)} groups without any response in common, so "
+        f"abilities are not comparable: {listed}{'; ...' if len(groups) > 4 else ''}; pass "
+        f"--per-component to rank each by itself"
+    )
+
+
+def _versions() -> dict[str, str]:
+    packages = ("jax", "numpyro", "arviz-base", "numpy")
+    return {
+        "bayesirt": __version__,
+        "python": platform.python_version(),
+        **{package: version(package) for package in packages},
+    }
+

@@ -1,0 +1,139 @@
+"""What the command line prints. Names are shown as text, never as markup."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from bayesirt.comparison import Comparison
+from bayesirt.names import one_line
+from bayesirt.responses import Responses
+from bayesirt.run import Run
+
+_MOST_ROWS = 50
+
+
+def print_run(run: Run, folder: Path) -> None:
+    """Print the verdict, the ranking, the note on averages and where the report is."""
+    console = Console(highlight=False, soft_wrap=False)
+    verdict = run.posterior.verdict
+    console.print(Text(verdict.to_text(), style="" if verdict.sound else "bold"))
+    if not run.point.converged:
+        console.print(Text(f"The point estimate has not converged: {run.point.stop_reason}."))
+    summary = run.ranking.summary
+    table = _table("rank", "90%", "subject", "ability", "90%", "accuracy", "by accuracy",
+                   "expected", "90%", "P(best)", "tier")  # fmt: skip
+    for row in summary.head(_MOST_ROWS).itertuples():
+        table.add_row(
+            str(row.rank),
+            f"{row.rank_low}-{row.rank_high}",
+            Text(one_line(str(row.subject), 36) + (" *" if row.flag else "")),
+            f"{row.ability:+.2f}",
+            f"{row.ability_low:+.2f} {row.ability_high:+.2f}",
+            f"{row.accuracy:.1%}",
+            str(row.rank_by_accuracy),
+            f"{row.expected_score:.1%}",
+            f"{row.expected_score_low:.1%} {row.expected_score_high:.1%}",
+            f"{row.p_best:.2f}",
+            str(row.tier),
+        )
+    console.print(table)
+    _more(console, summary)
+    flagged = summary[summary["flag"] != ""]
+    if len(flagged):
+        first = flagged.iloc[0]
+        console.print(
+            Text(
+                f"* rests on the prior: {len(flagged)} of {len(summary)}, the first "
+                f"{one_line(first['subject'])} ({first['flag']})"
+            )
+        )
+    console.print(Text(run.ranking.average.to_text()))
+    console.print(Text(f"Report: {folder / 'report.html'}"), soft_wrap=True)
+
+
+def run_as_json(run: Run) -> str:
+    """Return the ranking, the verdict and the note on averages as one JSON object."""
+    verdict = run.posterior.verdict
+    return json.dumps(
+        {
+            "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
+            "average": run.ranking.average.to_text(),
+            "ranking": run.ranking.summary.to_dict("records"),
+        },
+        indent=2,
+    )
+
+
+def print_check(responses: Responses) -> None:
+    """Print what the responses hold and whether they can be ranked."""
+    console = Console(highlight=False)
+    table = _table("", "value")
+    for name, value in responses.summary["value"].items():
+        shown = f"{value:.1%}" if isinstance(value, float) else f"{value:,}"
+        table.add_row(Text(str(name)), shown)
+    console.print(table)
+    groups = responses.components()
+    if len(groups) == 1:
+        console.print("Every subject is connected with every other: this can be ranked.")
+        return
+    console.print(
+        f"{len(groups)} groups have no response in common, so their abilities cannot be "
+        f"compared; rank each by itself with --per-component:"
+    )
+    for subjects, items in groups[:10]:
+        first = one_line(responses.subjects[subjects[0]])
+        console.print(Text(f"  {len(subjects)} subjects x {len(items)} items with {first}"))
+
+
+def print_comparison(comparison: Comparison) -> None:
+    """Print the subjects, the items that disagree, and the conclusion."""
+    console = Console(highlight=False)
+    table = _table("subject", "estimate", "posterior", "sd", "shrinkage", "rank", "posterior rank",
+                   "why")  # fmt: skip
+    ordered = comparison.subjects.sort_values("rank_posterior", kind="stable")
+    for row in ordered.head(_MOST_ROWS).itertuples():
+        table.add_row(
+            Text(one_line(str(row.subject), 36)),
+            f"{row.estimate:+.2f}",
+            f"{row.posterior_mean:+.2f}",
+            f"{row.posterior_sd:.2f}",
+            f"{row.shrinkage:+.1f}{' !' if row.disagrees else ''}",
+            str(row.rank_point),
+            str(row.rank_posterior),
+            row.reason,
+        )
+    console.print(table)
+    _more(console, ordered)
+    apart = comparison.items[comparison.items["disagrees"]]
+    if len(apart):
+        worst = apart[["a_shrinkage", "d_shrinkage"]].abs().max(axis=1).sort_values()[::-1].index
+        table = _table("item", "a", "posterior a", "d", "posterior d", "why")
+        for row in apart.loc[worst].head(15).itertuples():
+            table.add_row(
+                Text(one_line(str(row.item), 36)),
+                f"{row.a_estimate:.2f}",
+                f"{row.a_posterior_mean:.2f}",
+                f"{row.d_estimate:+.2f}",
+                f"{row.d_posterior_mean:+.2f}",
+                row.reason,
+            )
+        console.print(table)
+        _more(console, apart, 15)
+    console.print(Text(comparison.to_text()))
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        left = column in ("subject", "item", "", "why")
+        table.add_column(column, justify="left" if left else "right", no_wrap=not left)
+    return table
+
+
+def _more(console: Console, rows: pd.DataFrame, shown: int = _MOST_ROWS) -> None:
+    if len(rows) > shown:
+        console.print(Text(f"... and {len(rows) - shown} more in the files"))

@@ -1,0 +1,58 @@
+"""What all tests share: 64 bits, four devices, a cache of compiled code, small data."""
+
+import os
+from pathlib import Path
+
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import jax
+import numpy as np
+import pytest
+
+from bayesirt.example import example_path
+from bayesirt.responses import Responses
+from bayesirt.run import Run, Settings, rank_responses
+
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".jax_cache"))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+
+SHARED = Path(__file__).parents[2] / "shared"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Return the folder of real data beside a developer's checkout, or skip."""
+    if not SHARED.is_dir():
+        pytest.skip("needs the folder of real data beside a developer's checkout")
+    return SHARED
+
+
+def simulate(
+    n_subjects: int, n_items: int, seed: int = 0
+) -> tuple[Responses, np.ndarray, np.ndarray, np.ndarray]:
+    """Draw θ ~ N(0, 1), log a ~ N(0, .4), d ~ N(0, 1) and complete 2PL responses."""
+    rng = np.random.default_rng(seed)
+    theta = rng.normal(size=n_subjects)
+    a, d = np.exp(0.4 * rng.normal(size=n_items)), rng.normal(size=n_items)
+    p = 1 / (1 + np.exp(-(theta[:, None] * a + d)))
+    return Responses.from_arrays((rng.uniform(size=p.shape) < p).astype(int)), theta, a, d
+
+
+@pytest.fixture(scope="session")
+def small() -> Responses:
+    """Return 30 x 20 simulated responses: the shape that most tests share."""
+    return simulate(30, 20)[0]
+
+
+@pytest.fixture(scope="session")
+def small_run(small: Responses) -> Run:
+    """Return a short run on the small responses."""
+    return rank_responses(small, Settings(warmup=300, draws=300))
+
+
+@pytest.fixture(scope="session")
+def example_csv() -> Path:
+    """Return the embedded example's path."""
+    return example_path()
