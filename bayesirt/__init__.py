@@ -32,7 +32,7 @@ _HOME = {
     "two_pl_model": "bayesirt.models.two_pl",
 }
 
-__all__ = sorted([*_HOME, "__version__"])  # noqa: PLE0605
+__all__ = sorted([*_HOME, "__version__"])
 
 
 def __getattr__(name: str) -> Any:

@@ -48,10 +48,14 @@ class Cells(Protocol):
     """What both layouts offer."""
 
     @property
-    def shape(self) -> tuple[int, int]: ...
+    def shape(self) -> tuple[int, int]:
+        """Numbers of subjects and items."""
+        ...
 
     @property
-    def n_observed(self) -> int: ...
+    def n_observed(self) -> int:
+        """Number of observed cells."""
+        ...
 
     def listed(self) -> CellList:
         """Return the observed cells one after another."""

@@ -263,7 +263,7 @@ def _prepare_jax(chains: int) -> None:
 
     jax.config.update("jax_enable_x64", True)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "bayesirt", "jax")
-    if jax.config.jax_compilation_cache_dir is None:
+    if os.environ.get("JAX_COMPILATION_CACHE_DIR") is None:
         settings: dict[str, Any] = {
             "jax_compilation_cache_dir": str(cache),
             "jax_persistent_cache_min_compile_time_secs": 0.2,

@@ -49,7 +49,7 @@ class Family(NamedTuple):
 def logit_terms(
     eta: Float[Array, "..."], successes: Num[Array, "..."], trials: Num[Array, "..."]
 ) -> CellTerms:
-    """Binomial responses with p = sigmoid(η).
+    r"""Return the terms of binomial responses with p = sigmoid(η).
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def logit_terms(
 
     Notes
     -----
-    ℓ = y η - n softplus(η), s = y - n p, w = n p (1 - p), all from one exponential of -\\|η\\|,
+    ℓ = y η - n softplus(η), s = y - n p, w = n p (1 - p), all from one exponential of -\|η\|,
     so that nothing overflows and no digit is lost in either tail.
 
     Examples
@@ -75,13 +75,12 @@ def logit_terms(
     (0.0, 0.5)
     """
     decay = jnp.exp(-jnp.abs(eta))
-    softplus = jnp.maximum(eta, 0) + jnp.log1p(decay)
-    smaller = decay / (1 + decay)
-    p = jnp.where(eta >= 0, 1 - smaller, smaller)
+    smaller = trials * (decay / (1 + decay))
+    ahead = successes - jnp.where(eta >= 0, trials, 0)
     return CellTerms(
-        successes * eta - trials * softplus,
-        successes - trials * p,
-        trials * smaller * (1 - smaller),
+        ahead * eta - trials * jnp.log1p(decay),
+        ahead + jnp.where(eta >= 0, smaller, -smaller),
+        smaller / (1 + decay),
     )
 
 

@@ -9,14 +9,14 @@ _STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 
 
 def one_line(name: str, width: int = 48) -> str:
-    """Return a name fit for one line of a table, a plot or an error message.
+    r"""Return a name fit for one line of a table, a plot or an error message.
 
     Control characters, line breaks and invisible direction marks become ``·``; a long name
     keeps its beginning and its end.
 
     Examples
     --------
-    >>> one_line("two\\nlines")
+    >>> one_line("two\nlines")
     'two·lines'
     >>> one_line("abcdefghij", width=7)
     'abc…hij'

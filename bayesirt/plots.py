@@ -10,6 +10,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
 from bayesirt.names import one_line
@@ -17,6 +18,7 @@ from bayesirt.ranking import Ranking
 
 _MOST_ROWS = 60
 _MOST_NAMED = 12
+_SPOT = 0.5
 _INK, _SOFT, _ACCENT = "#1a1a1a", "#9a9a9a", "#0b5394"
 
 
@@ -65,12 +67,10 @@ def plot_rank_probabilities(ranking: Ranking) -> Figure:
     shown = ranking.rank_probabilities[:_MOST_ROWS, :_MOST_ROWS]
     names = [one_line(s, 36) for s in ranking.summary["subject"].head(_MOST_ROWS)]
     with _style():
-        side = 1.2 + 0.17 * len(names)
-        fig = Figure(figsize=(side + 2.4, side), layout="constrained")
+        fig = Figure(figsize=(7.2, 1.0 + 0.17 * len(names)), layout="constrained")
         ax = fig.subplots()
-        image = ax.pcolormesh(
-            np.arange(shown.shape[1] + 1) + 0.5, np.arange(len(names) + 1), shown, cmap="Greys"
-        )
+        ranks, rows = np.arange(shown.shape[1] + 1) + 0.5, np.arange(len(names) + 1)
+        image = ax.pcolormesh(ranks, rows, shown, cmap="Greys", norm=PowerNorm(0.5, 0, 1))
         ax.set_yticks(np.arange(len(names)) + 0.5, names)
         ax.invert_yaxis()
         ax.set_xlabel("rank")
@@ -97,7 +97,7 @@ def plot_items(items: pd.DataFrame) -> Figure:
         ax = fig.subplots()
         ax.plot(plain["b"], plain["a"], "o", color=_ACCENT, alpha=0.45, ms=4, mec="none")
         ax.plot(flagged["b"], flagged["a"], "x", color=_INK, ms=6)
-        _name_points(ax, flagged.head(_MOST_NAMED))
+        _name_points(ax, flagged)
         ax.set_yscale("log" if (items["a"] > 0).all() else "linear")
         ax.set_xlabel("difficulty b, on the scale of abilities")
         ax.set_ylabel("discrimination a")
@@ -106,7 +106,9 @@ def plot_items(items: pd.DataFrame) -> Figure:
 
 
 def _name_points(ax: Axes, points: pd.DataFrame) -> None:
-    for row in points.itertuples():
+    """Name the points that lie apart: one name for each spot of the map, a dozen at most."""
+    spots = pd.DataFrame({"x": (points["b"] / _SPOT).round(), "y": (points["a"] / _SPOT).round()})
+    for row in points[~spots.duplicated()].head(_MOST_NAMED).itertuples():
         ax.annotate(
             one_line(str(row.item), 24),
             (row.b, row.a),

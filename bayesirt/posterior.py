@@ -120,9 +120,14 @@ class Posterior:
             f"{draws} draws, {len(self.subjects)} subjects x {len(self.items)} items>"
         )
 
+    @property
+    def dataset(self) -> xr.Dataset:
+        """The posterior group."""
+        return self.tree["posterior"].to_dataset()
+
     def __getitem__(self, name: str) -> NDArray[np.float64]:
         """Return the draws of a site, shape (chain, draw, ...)."""
-        return self.tree["posterior"][name].to_numpy()
+        return self.dataset[name].to_numpy()
 
     def draws(self, name: str) -> NDArray[np.float64]:
         """Return the draws of a site with the chains joined, shape (sample, ...)."""
@@ -137,12 +142,12 @@ class Posterior:
     @property
     def subjects(self) -> list[str]:
         """Names of the subjects."""
-        return [str(s) for s in self.tree["posterior"]["subject"].values]
+        return [str(s) for s in self.dataset["subject"].values]
 
     @property
     def items(self) -> list[str]:
         """Names of the items."""
-        return [str(i) for i in self.tree["posterior"]["item"].values]
+        return [str(i) for i in self.dataset["item"].values]
 
     @property
     def successes(self) -> NDArray[np.integer]:
@@ -157,13 +162,13 @@ class Posterior:
     @cached_property
     def summary(self) -> pd.DataFrame:
         """Mean, sd, 90% interval, R-hat and ESS of every quantity, by (parameter, name)."""
-        tables = [self._summary_of(str(name)) for name in self.tree["posterior"].data_vars]
+        tables = [self._summary_of(str(name)) for name in self.dataset.data_vars]
         return pd.concat([t for t in tables if t is not None])
 
     def _summary_of(self, name: str) -> pd.DataFrame | None:
         values = self[name]
-        dims = self.tree["posterior"][name].dims[2:]
-        labels = [str(v) for v in self.tree["posterior"][dims[0]].values] if dims else [""]
+        dims = self.dataset[name].dims[2:]
+        labels = [str(v) for v in self.dataset[dims[0]].values] if dims else [""]
         values = values.reshape(*values.shape[:2], -1)
         if np.ptp(values, axis=(0, 1)).max() == 0:
             return None

@@ -5,7 +5,7 @@ import json
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ class Settings:
     warmup: int = 1000
     draws: int = 1000
     target_accept: float = 0.9
-    priors: Priors = Priors()
+    priors: Priors = field(default_factory=Priors)
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ def _refuse_number(values: pd.Series, row: int, column: str, where: Where) -> No
 def binary_counts(
     scores: NDArray[np.float64], column: str, threshold: float | None, where: Where
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return successes and trials of single answers: each score is 0 or 1, or is cut at a threshold.
+    """Return successes and trials of single answers, each 0 or 1 or cut at a threshold.
 
     Parameters
     ----------

@@ -14,29 +14,32 @@ from bayesirt.responses import Responses
 from bayesirt.run import Run
 
 _MOST_ROWS = 50
+_FILE_WIDTH = 120
 
 
 def print_run(run: Run, folder: Path) -> None:
     """Print the verdict, the ranking, the note on averages and where the report is."""
-    console = Console(highlight=False, soft_wrap=False)
+    console = _console()
     verdict = run.posterior.verdict
     console.print(Text(verdict.to_text(), style="" if verdict.sound else "bold"))
     if not run.point.converged:
         console.print(Text(f"The point estimate has not converged: {run.point.stop_reason}."))
     summary = run.ranking.summary
-    table = _table("rank", "90%", "subject", "ability", "90%", "accuracy", "by accuracy",
-                   "expected", "90%", "P(best)", "tier")  # fmt: skip
+    table = _table(
+        "rank", "90%", "subject", "ability", "90%", "accuracy", "by acc.", "expected", "90%",
+        "P(best)", "tier",
+    )  # fmt: skip
     for row in summary.head(_MOST_ROWS).itertuples():
         table.add_row(
             str(row.rank),
             f"{row.rank_low}-{row.rank_high}",
-            Text(one_line(str(row.subject), 36) + (" *" if row.flag else "")),
+            Text(one_line(str(row.subject), 30) + (" *" if row.flag else "")),
             f"{row.ability:+.2f}",
-            f"{row.ability_low:+.2f} {row.ability_high:+.2f}",
+            f"{row.ability_low:+.1f} {row.ability_high:+.1f}",
             f"{row.accuracy:.1%}",
             str(row.rank_by_accuracy),
             f"{row.expected_score:.1%}",
-            f"{row.expected_score_low:.1%} {row.expected_score_high:.1%}",
+            f"{100 * row.expected_score_low:.0f}-{row.expected_score_high:.0%}",
             f"{row.p_best:.2f}",
             str(row.tier),
         )
@@ -70,7 +73,7 @@ def run_as_json(run: Run) -> str:
 
 def print_check(responses: Responses) -> None:
     """Print what the responses hold and whether they can be ranked."""
-    console = Console(highlight=False)
+    console = _console()
     table = _table("", "value")
     for name, value in responses.summary["value"].items():
         shown = f"{value:.1%}" if isinstance(value, float) else f"{value:,}"
@@ -91,7 +94,7 @@ def print_check(responses: Responses) -> None:
 
 def print_comparison(comparison: Comparison) -> None:
     """Print the subjects, the items that disagree, and the conclusion."""
-    console = Console(highlight=False)
+    console = _console()
     table = _table("subject", "estimate", "posterior", "sd", "shrinkage", "rank", "posterior rank",
                    "why")  # fmt: skip
     ordered = comparison.subjects.sort_values("rank_posterior", kind="stable")
@@ -124,6 +127,12 @@ def print_comparison(comparison: Comparison) -> None:
         console.print(table)
         _more(console, apart, 15)
     console.print(Text(comparison.to_text()))
+
+
+def _console() -> Console:
+    """Return a console as wide as the table needs where nobody looks at its edge."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_FILE_WIDTH)
 
 
 def _table(*columns: str) -> Table:

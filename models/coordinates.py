@@ -20,11 +20,13 @@ from bayesirt.models.priors import Priors
 from bayesirt.point_estimate import PointEstimate
 
 Values = dict[str, Array]
+Arrays = dict[str, NDArray[np.float64]]
 
 _LEAST_SLOPE = 0.05
 _FIXED_SIGMA_A = 0.5
 _MOST_SPREAD = 3.0
 _FEW_ITEMS = 10
+_ALIKE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +72,7 @@ class TwoPLCoordinates:
         log_jacobian : float
         """
         rotated = _reflect(self.axes[0], _reflect(self.axes[1], coordinates["theta"]))
-        theta = self.theta_se * rotated
+        theta = jnp.asarray(self.theta_se) * rotated
         mean, spread = _weighted_moments(theta, self.theta_se)
         log_spread = jnp.log(spread)
         sites, slope, mean_slope, log_jacobian = self._slopes(coordinates, log_spread)
@@ -86,7 +88,7 @@ class TwoPLCoordinates:
                 "sigma_d": log_sigma,
             }
             log_jacobian += (1 - self.d_weight).sum() * log_sigma
-        return {"theta": theta, **sites}, log_jacobian
+        return sites | {"theta": theta}, log_jacobian
 
     def _slopes(
         self, coordinates: Values, log_spread: Array
@@ -123,13 +125,15 @@ def two_pl_coordinates(point: PointEstimate, priors: Priors) -> TwoPLCoordinates
     TwoPLCoordinates
     """
     theta, theta_se = point["theta"], np.clip(point["theta_se"], 1e-3, 1)
+    if np.ptp(theta) < _ALIKE:  # equal abilities have no spread to measure items by
+        theta = np.linspace(1, -1, len(theta))
     slope = np.maximum(np.nan_to_num(point["a"], nan=1.0), _LEAST_SLOPE)
     relative_se = np.clip(np.nan_to_num(point["a_se"], nan=1.0) / slope, 1e-3, _MOST_SPREAD)
     d_se = np.clip(np.nan_to_num(point["d_se"], nan=1.0), 1e-3, 2 * _MOST_SPREAD)
     if priors.slopes == "rasch":
         theta, theta_se = theta * slope.mean(), theta_se * slope.mean()
-    start: dict[str, NDArray[np.float64]] = {}
-    scale: dict[str, NDArray[np.float64]] = {}
+    start: Arrays = {}
+    scale: Arrays = {}
     mean, spread = (float(m) for m in _weighted_moments(theta, theta_se))
     unit_slope = slope * spread
     if priors.slopes == "free":
@@ -156,8 +160,8 @@ def two_pl_coordinates(point: PointEstimate, priors: Priors) -> TwoPLCoordinates
 
 
 def _place(
-    start: dict[str, NDArray[np.float64]],
-    scale: dict[str, NDArray[np.float64]],
+    start: Arrays,
+    scale: Arrays,
     name: str,
     value: NDArray[np.float64],
     se: NDArray[np.float64],
@@ -189,7 +193,7 @@ def _fixed_items(
     log_a_se: NDArray[np.float64],
     d: NDArray[np.float64],
     d_se: NDArray[np.float64],
-) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
+) -> tuple[Arrays, Arrays]:
     weight = _FIXED_SIGMA_A**2 / (_FIXED_SIGMA_A**2 + log_a_se**2)
     log_a = weight * np.log(slope)
     a = np.exp(log_a)

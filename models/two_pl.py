@@ -25,7 +25,7 @@ def two_pl_model(
     *,
     priors: Priors | None = None,
 ) -> None:
-    """The 2PL; without successes it draws them, for prior and posterior prediction.
+    """Define the 2PL; without successes it draws them, for prior and posterior prediction.
 
     Parameters
     ----------
@@ -34,14 +34,15 @@ def two_pl_model(
     successes : int array, shape (subject, item), optional
     priors : Priors, optional
     """
-    theta, a, d = two_pl_parameters(*trials.shape, priors or Priors())
+    n_subjects, n_items = trials.shape
+    theta, a, d = two_pl_parameters(n_subjects, n_items, priors or Priors())
     eta = theta[:, None] * a + d
     observed = Binomial(trials, logits=eta).mask(trials > 0)
     sample("successes", observed, obs=successes)
 
 
 def two_pl_parameters(n_subjects: int, n_items: int, priors: Priors) -> Parameters:
-    """The 2PL without its data: abilities, discriminations and intercepts from their priors.
+    """Draw abilities, discriminations and intercepts from their priors: the 2PL without data.
 
     Parameters
     ----------

@@ -80,4 +80,5 @@ def mm_step(layout: Layout, family: Family, prior: WeakPrior, state: MMState) ->
 
 
 def _ratio(numerator: Array, denominator: Array, otherwise: Array) -> Array:
-    return jnp.where(denominator > 0, numerator / jnp.where(denominator > 0, denominator, 1), otherwise)
+    defined = denominator > 0
+    return jnp.where(defined, numerator / jnp.where(defined, denominator, 1), otherwise)

@@ -16,8 +16,8 @@ import xarray as xr
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from bayesirt.estimators.block_newton import init_newton, newton_step
 from bayesirt.estimators.block_mm import init_mm, mm_step
+from bayesirt.estimators.block_newton import init_newton, newton_step
 from bayesirt.estimators.cell_sums import CellSums, cell_sums
 from bayesirt.estimators.driver import Run, iterate
 from bayesirt.estimators.weak_prior import FLAT, WeakPrior
@@ -28,6 +28,9 @@ from bayesirt.responses import Responses
 
 Start = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 Point = tuple[Float[Array, " subject"], Float[Array, " item"], Float[Array, " item"]]
+
+_ALIKE = 1e-6
+"""Abilities that differ by less than this share of themselves are equal but for rounding."""
 
 
 class _Step(NamedTuple):
@@ -114,7 +117,7 @@ def fit_cbmm(
         max_iterations=max_iterations,
         name="cbmm",
     )
-    shift, scale = -state.point[0].mean(), state.point[0].std()
+    shift, scale = _to_standard(state.point[0])
     point = _standardised(state.point, shift, scale)
     sums = jax.jit(cell_sums, static_argnums=(1,))(layout, LOGIT, *point)
     settings = {
@@ -144,15 +147,17 @@ def _start(responses: Responses, start: str | Start, key: Array | None) -> Point
             jax.random.normal(keys[2], (j,)),
         )
     rows, columns = (responses.cells.totals(axis) for axis in (1, 0))
-    theta, d = (
-        np.log((t.successes + 0.5) / (t.trials - t.successes + 0.5)) for t in (rows, columns)
+    row_logits, column_logits = (
+        jnp.log((t.successes + 0.5) / (t.trials - t.successes + 0.5)) for t in (rows, columns)
     )
-    spread = theta.std() or 1.0
-    return (
-        jnp.asarray((theta - theta.mean()) / spread),
-        jnp.ones(responses.n_items),
-        jnp.asarray(d),
-    )
+    shift, scale = _to_standard(row_logits)
+    return (row_logits + shift) / scale, jnp.ones(responses.n_items), column_logits
+
+
+def _to_standard(theta: Array) -> tuple[Array, Array]:
+    """Return the shift and the scale that standardise abilities; equal abilities keep scale 1."""
+    spread = theta.std()
+    return -theta.mean(), jnp.where(spread > _ALIKE * jnp.abs(theta).max(), spread, 1)
 
 
 def _standardised(point: Point, shift: Array, scale: Array) -> Point:
@@ -170,13 +175,13 @@ def _point_estimate(
     run: Run,
     settings: dict[str, Any],
 ) -> PointEstimate:
-    theta, a, d = (np.asarray(x, np.float64) for x in point)
-    theta_precision, aa, dd = (
-        np.asarray(x, np.float64) for x in (sums.theta_information, sums.aa, sums.dd)
-    )
-    theta_precision = theta_precision + scale**2 * prior.theta_precision
-    aa, dd = aa + prior.a_precision / scale**2, dd + prior.d_precision
-    determinant = aa * dd - np.asarray(sums.ad, np.float64) ** 2
+    estimate = [np.asarray(x, np.float64) for x in point]
+    information = [np.asarray(x, np.float64) for x in (sums.theta_information, *sums[6:9])]
+    theta, a, d = estimate
+    theta_precision = information[0] + scale**2 * prior.theta_precision
+    aa, ad = information[1] + prior.a_precision / scale**2, information[2]
+    dd = information[3] + prior.d_precision
+    determinant = aa * dd - ad**2
     with np.errstate(divide="ignore", invalid="ignore"):
         values = {
             "theta": ("subject", theta),
@@ -186,7 +191,7 @@ def _point_estimate(
             "d": ("item", temperature * d),
             "d_se": ("item", temperature * np.sqrt(aa / determinant)),
             "b": ("item", np.where(a > 0, -d / a, np.nan)),
-            "theta_centre": ("item", np.asarray(sums.ad, np.float64) / dd),
+            "theta_centre": ("item", ad / dd),
         }
     coords = {"subject": list(responses.subjects), "item": list(responses.items)}
     return PointEstimate(

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from sklearn import (  # type: ignore[import-untyped]
+from sklearn import (
     discriminant_analysis,
     dummy,
     ensemble,

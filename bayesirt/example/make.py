@@ -29,13 +29,13 @@ from numpy.typing import NDArray
 from bayesirt.example import example_path
 
 try:
-    from sklearn import (  # type: ignore[import-untyped]
+    from sklearn import (
         base,
         datasets,
         model_selection,
         preprocessing,
     )
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     from bayesirt.example.classifiers import CLASSIFIERS, Cases
 except ImportError as error:

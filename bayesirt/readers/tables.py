@@ -1,9 +1,13 @@
 """Files of rows and columns, read without guessing: names stay the text that they are."""
 
+import codecs
 import csv
 import gzip
 import io
 import json
+import os
+import re
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +20,9 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
 _DELIMITERS = (",", "\t", ";")
+_HEADER_LOOK = 65_536
+_LARGEST_ROW = 1 << 26
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)?")
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -40,30 +47,33 @@ def read_table(path: Path) -> pd.DataFrame:
     if endings and endings[-1] == ".gz":
         endings = endings[:-1]
     parse = _PARSERS.get(endings[-1] if endings else "")
-    if path.is_dir():
-        raise ResponseError(f"{path} is a folder; name the results file in it")
-    if not path.exists():
-        raise ResponseError(f"{path} does not exist; check the path")
+    name, shown = one_line(path.name, 80), one_line(str(path), 200)
+    if os.path.isdir(path):
+        raise ResponseError(f"{shown} is a folder; name the results file in it")
+    if not os.path.exists(path):
+        raise ResponseError(f"{shown} does not exist; check the path")
     if parse is None:
         raise ResponseError(
-            f"{path.name} ends in none of {', '.join(_PARSERS)} (each perhaps with .gz); convert "
-            f"or rename it"
+            f"{name} ends in none of {', '.join(_PARSERS)} (each perhaps with .gz); convert or "
+            f"rename it"
         )
-    frame = parse(_content(path), path.name)
+    frame = parse(_content(path, name), name)
     if frame.empty:
-        raise ResponseError(f"{path.name} has a header but no rows; nothing was measured yet")
+        raise ResponseError(f"{name} has a header but no rows; add the results")
     return frame
 
 
-def _content(path: Path) -> bytes:
+def _content(path: Path, name: str) -> bytes:
     try:
         data = path.read_bytes()
         if path.suffix.lower() == ".gz":
             data = gzip.decompress(data)
-    except (OSError, EOFError) as error:
-        raise ResponseError(f"{path.name} cannot be read: {error}") from None
-    if not data.strip():
-        raise ResponseError(f"{path.name} is empty")
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ResponseError(f"{name} is no whole gzip file ({error}); make it again") from None
+    except OSError as error:
+        raise ResponseError(f"{name} cannot be read: {error.strerror}; check the file") from None
+    if not data.removeprefix(codecs.BOM_UTF8).strip():
+        raise ResponseError(f"{name} is empty; export the results again")
     return data
 
 
@@ -79,28 +89,50 @@ def _text(data: bytes, name: str) -> str:
 
 def _parse_csv(data: bytes, name: str) -> pd.DataFrame:
     text = _text(data, name)
-    first = text.lstrip("\r\n").splitlines()[0]
-    delimiter = max(_DELIMITERS, key=first.count)
-    if delimiter not in first:
-        raise ResponseError(
-            f"{name} is not a table: its first line {one_line(first, 60)!r} has only one column; "
-            f"separate columns by commas"
-        )
-    header = next(csv.reader(io.StringIO(text), delimiter=delimiter))
+    delimiter = _delimiter(text[:_HEADER_LOOK].lstrip("\r\n"), name)
+    header = _header(text, delimiter, name)
     _check_header(header, name)
-    everything_is_text = {column: pa.string() for column in header}
     try:
         table = pyarrow.csv.read_csv(
             io.BytesIO(text.encode()),
+            read_options=pyarrow.csv.ReadOptions(block_size=_LARGEST_ROW, use_threads=False),
             parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=pyarrow.csv.ConvertOptions(
-                column_types=everything_is_text, strings_can_be_null=False
+                column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=False
             ),
         )
-    except pa.ArrowInvalid as error:
-        reason = str(error).removeprefix("CSV parse error: ")
-        raise ResponseError(f"{name} is not a table: {one_line(reason, 120)}") from None
+    except pa.ArrowException as error:
+        reason = one_line(str(error).removeprefix("CSV parse error: "), 120)
+        raise ResponseError(
+            f"{name} is not a table: {reason}; give each row as many cells as the header"
+        ) from None
+    if table.column_names != header:
+        raise ResponseError(f"{name} has a header that cannot be read; quote its names as CSV does")
     return table.to_pandas()
+
+
+def _delimiter(start: str, name: str) -> str:
+    first = _first_line(re.sub(r'"[^"]*"?', "", start))
+    delimiter = max(_DELIMITERS, key=first.count)
+    if delimiter not in first:
+        shown = one_line(_first_line(start), 60)
+        raise ResponseError(
+            f"{name} is not a table: its first line {shown!r} has only one column; separate "
+            f"columns by commas"
+        )
+    return delimiter
+
+
+def _first_line(text: str) -> str:
+    return re.split(r"[\r\n]", text, maxsplit=1)[0]
+
+
+def _header(text: str, delimiter: str, name: str) -> list[str]:
+    lines = (line[0] for line in _LINE.finditer(text))
+    try:
+        return next(row for row in csv.reader(lines, delimiter=delimiter) if row)
+    except csv.Error as error:
+        raise ResponseError(f"{name} has a header that cannot be read: {error}") from None
 
 
 def _check_header(header: list[str], name: str) -> None:
@@ -115,24 +147,35 @@ def _check_header(header: list[str], name: str) -> None:
 
 def _parse_json_lines(data: bytes, name: str) -> pd.DataFrame:
     rows = []
-    for number, line in enumerate(_text(data, name).splitlines(), 1):
+    for number, line in enumerate(_text(data, name).split("\n"), 1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
-        except (json.JSONDecodeError, RecursionError):
-            raise ResponseError(f"{name}, line {number}: not valid JSON") from None
+        except (ValueError, RecursionError):
+            raise ResponseError(
+                f"{name}, line {number}: not valid JSON; write one object a line"
+            ) from None
         if not isinstance(row, dict):
-            raise ResponseError(f"{name}, line {number}: not a JSON object with named values")
+            raise ResponseError(
+                f"{name}, line {number}: not a JSON object; write one object with named values a "
+                f"line"
+            )
         rows.append(row)
-    return pd.DataFrame(rows, dtype=object)
+    try:
+        return pd.DataFrame(rows, dtype=object)
+    except UnicodeEncodeError:
+        raise ResponseError(
+            f"{name} has a column whose name is not valid text; rename it"
+        ) from None
 
 
 def _parse_parquet(data: bytes, name: str) -> pd.DataFrame:
     try:
         table = pyarrow.parquet.read_table(io.BytesIO(data))
     except (pa.ArrowException, OSError) as error:
-        raise ResponseError(f"{name} is not a Parquet file: {one_line(str(error), 90)}") from None
+        reason = one_line(str(error).strip(), 90)
+        raise ResponseError(f"{name} is not a Parquet file: {reason}; export it again") from None
     _check_header(table.column_names, name)
     return table.to_pandas(ignore_metadata=True)
 

@@ -1,0 +1,41 @@
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test slow check bench clean
+
+demo: .venv/.demo
+	$(BIN)/bayesirt rank --example --out run --overwrite
+
+test: .venv/.test
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not bench"
+
+slow: .venv/.test
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not bench"
+
+check: .venv/.check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q -p no:cacheprovider --doctest-modules --doctest-glob=README.md bayesirt README.md
+
+bench: .venv/.test
+	$(BIN)/python -m pytest -m bench -s tests/bench
+
+clean:
+	rm -rf .venv run .jax_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.demo: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) -e .
+	@touch $@
+
+.venv/.test: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) -e ".[test,example]"
+	@touch $@
+
+.venv/.check: .venv/.test
+	$(PIP) -e ".[check]"
+	@touch $@

@@ -1,0 +1,79 @@
+"""The house keeps its order: data flow one way, and nothing imports back."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "bayesirt"
+ORDER = (
+    ("bayesirt.errors", "bayesirt.names"),
+    ("bayesirt.scores", "bayesirt.cells"),
+    ("bayesirt.columns", "bayesirt.responses"),
+    ("bayesirt.readers", "bayesirt.example"),
+    ("bayesirt.families", "bayesirt.point_estimate"),
+    ("bayesirt.likelihood",),
+    ("bayesirt.models",),
+    ("bayesirt.estimators",),
+    ("bayesirt.posterior",),
+    ("bayesirt.inference",),
+    ("bayesirt.flags", "bayesirt.pairwise", "bayesirt.averages", "bayesirt.item_table"),
+    ("bayesirt.ranking", "bayesirt.comparison"),
+    ("bayesirt.run",),
+    ("bayesirt.run_folder", "bayesirt.plots", "bayesirt.report", "bayesirt.terminal"),
+    ("bayesirt.cli",),
+)
+PLACE = {room: place for place, rooms in enumerate(ORDER) for room in rooms}
+
+
+def modules() -> dict[str, Path]:
+    files = [f for f in PACKAGE.rglob("*.py") if f != PACKAGE / "__init__.py"]
+    files += [f for f in (PACKAGE / "models").glob("*.py")]
+    named = {".".join(("bayesirt", *f.relative_to(PACKAGE).with_suffix("").parts)): f for f in files}
+    return {name.removesuffix(".__init__"): f for name, f in named.items()}
+
+
+def room(module: str) -> str:
+    return ".".join(module.split(".")[:2])
+
+
+def imports(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text("utf-8"))
+    nodes = [n for n in tree.body if isinstance(n, ast.ImportFrom) and n.module]
+    return {n.module for n in nodes if n.module.startswith("bayesirt.")}
+
+
+@pytest.mark.parametrize("module", sorted(modules()))
+def test_imports_only_what_stands_to_its_left(module: str):
+    assert room(module) in PLACE, f"give {room(module)} its place in ORDER"
+    for imported in imports(modules()[module]):
+        if room(imported) != room(module):
+            assert PLACE[room(imported)] <= PLACE[room(module)], f"{module} imports {imported}"
+
+
+def test_no_import_goes_round():
+    graph = {name: imports(path) & modules().keys() for name, path in modules().items()}
+    done: set[str] = set()
+    while graph.keys() - done:
+        free = {m for m in graph.keys() - done if graph[m] - {m} <= done}
+        assert free, f"a cycle among {sorted(graph.keys() - done)}"
+        done |= free
+
+
+def test_the_models_folder_is_not_a_package_of_its_own():
+    code = "import models"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=PACKAGE.parent, capture_output=True, text=True
+    )
+    assert "import bayesirt.models" in done.stderr
+
+
+def test_importing_the_package_and_its_command_line_loads_nothing_heavy():
+    code = (
+        "import sys, bayesirt, bayesirt.cli;"
+        "print([m for m in ('jax', 'pandas', 'numpyro', 'matplotlib') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
