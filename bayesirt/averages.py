@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy.stats import rankdata
 
 from bayesirt.names import one_line
 from bayesirt.posterior import Posterior
@@ -23,7 +24,7 @@ class AverageCheck:
     difficulty_gap : float
         D = max b - min b over items, from posterior medians.
     n_misplaced : int
-        Subjects whose rank by accuracy lies outside their 90% rank interval.
+        Subjects none of whose (perhaps tied) ranks by accuracy lies in their 90% rank interval.
     most_misplaced : str
         What happens to the worst of them, in words; empty if there is none.
     """
@@ -74,7 +75,8 @@ def check_average(summary: pd.DataFrame, posterior: Posterior) -> AverageCheck:
     -------
     AverageCheck
     """
-    below = summary["rank_low"] - summary["rank_by_accuracy"]
+    last_of_tie = rankdata(-summary["accuracy"], method="max")
+    below = summary["rank_low"] - last_of_tie
     above = summary["rank_by_accuracy"] - summary["rank_high"]
     distance = np.maximum(below, above)
     words = ""

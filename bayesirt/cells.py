@@ -4,11 +4,17 @@ A cell is one subject's answers to one item: successes out of trials. Zero trial
 item was not run, and such a cell is no cell at all: masking it equals deleting it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
 
 _SPARSE_BELOW = 0.1
 _SPARSE_FROM = 1_000_000
@@ -193,3 +199,59 @@ def store_cells(
 def smallest_int(largest: int) -> type[np.signedinteger]:
     """Return the smallest signed integer type that holds a number."""
     return next(t for t in (np.int8, np.int16, np.int32, np.int64) if largest <= np.iinfo(t).max)
+
+
+def check_cells(cells: Cells, subjects: Sequence[str], items: Sequence[str]) -> None:
+    """Refuse cells that are too few to rank anything.
+
+    Parameters
+    ----------
+    cells : Cells
+    subjects, items : sequence of str
+        Their names.
+
+    Raises
+    ------
+    ResponseError
+        With fewer than two subjects or items, and for the first without an observed cell.
+    """
+    if cells.shape != (len(subjects), len(items)):
+        raise ResponseError(
+            f"{len(subjects)} subjects x {len(items)} items are named, the data are {cells.shape}"
+        )
+    for kind, names in (("subject", subjects), ("item", items)):
+        if len(names) < 2:
+            raise ResponseError(
+                f"a ranking needs at least 2 {kind}s, got {len(names)}; add responses of more "
+                f"{kind}s"
+            )
+    for kind, names, axis in (("subject", subjects, 1), ("item", items, 0)):
+        missing = cells.totals(axis).observed == 0
+        if missing.any():
+            name = one_line(names[int(np.argmax(missing))])
+            raise ResponseError(
+                f"{kind} {name!r} has no response at all ({missing.sum()} such {kind}s); leave "
+                f"it out"
+            )
+
+
+def connected_groups(cells: Cells) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Return the groups of subjects and items that observed cells connect, largest first.
+
+    Parameters
+    ----------
+    cells : Cells
+
+    Returns
+    -------
+    list of (subject positions, item positions)
+    """
+    (n_subjects, n_items), listed = cells.shape, cells.listed()
+    edges = (np.ones(len(listed.item), np.int8), (listed.subject, listed.item + n_subjects))
+    size = n_subjects + n_items
+    count, label = connected_components(coo_array(edges, shape=(size, size)), directed=False)
+    groups = [
+        (np.flatnonzero(label[:n_subjects] == k), np.flatnonzero(label[n_subjects:] == k))
+        for k in range(count)
+    ]
+    return sorted(groups, key=lambda group: -len(group[0]))

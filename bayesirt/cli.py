@@ -59,9 +59,7 @@ Column = Annotated[str | None, typer.Option(help="Column of a long file.", show_
 Orientation = Annotated[
     ItemsIn | None, typer.Option(help="Orientation of a wide file.", show_default=False)
 ]
-Repeated = Annotated[
-    Duplicates, typer.Option(help="What rows with the same subject and item are.")
-]
+Repeated = Annotated[Duplicates, typer.Option(help="What rows with the same subject and item are.")]
 Threshold = Annotated[
     float | None, typer.Option(help="Scores from here on count as right.", show_default=False)
 ]
@@ -101,7 +99,7 @@ def rank(
     chains: Annotated[int, typer.Option(min=2, max=64)] = 4,
     warmup: Annotated[int, typer.Option(min=10)] = 1000,
     draws: Annotated[int, typer.Option(min=10)] = 1000,
-    target_accept: Annotated[float, typer.Option(min=0.5, max=0.999)] = 0.9,
+    target_accept: Annotated[float, typer.Option(min=0.5, max=0.999)] = 0.95,
     priors: PriorKind = PriorKind.hierarchical,
     slopes: Slopes = Slopes.positive,
     quiet: Quiet = False,
@@ -115,9 +113,7 @@ def rank(
 
     run_folder.check_output(out, overwrite=overwrite)
     path = _input(results, example)
-    responses = _read(
-        path, subject, item, score, trials, latency, items_in, duplicates, threshold
-    )
+    responses = _read(path, subject, item, score, trials, latency, items_in, duplicates, threshold)
     settings = Settings(
         seed, chains, warmup, draws, target_accept, Priors(priors.value, slopes.value)
     )

@@ -1,9 +1,13 @@
-"""Names of subjects and items are hostile input: how they are shown and exported.
+"""Names of subjects and items are hostile input: how they are checked, shown and exported.
 
 The data keep every name as it was read. Only the ways out are made safe here.
 """
 
 import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+
+from bayesirt.errors import ResponseError
 
 _STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 
@@ -42,3 +46,37 @@ def spreadsheet_safe(text: str) -> str:
     'gpt-x'
     """
     return f"'{text}" if text.startswith(_STARTS_A_FORMULA) else text
+
+
+def check_names(names: Sequence[str], kind: str) -> None:
+    """Refuse names that are empty, no valid text, or stand twice.
+
+    Parameters
+    ----------
+    names : sequence of str
+    kind : str
+        What is named, for the message.
+
+    Raises
+    ------
+    ResponseError
+        With the first name that cannot stay.
+    """
+    if "" in names:
+        raise ResponseError(f"one {kind} has an empty name; give each {kind} a name")
+    broken = next((n for n in names if "\0" in n or not _is_unicode(n)), None)
+    if broken is not None:
+        raise ResponseError(f"{kind} {one_line(broken)!r} is not valid text; rename it")
+    if len(set(names)) < len(names):
+        name, count = Counter(names).most_common(1)[0]
+        raise ResponseError(
+            f"{kind} {one_line(name)!r} stands {count} times; rename or drop all but one"
+        )
+
+
+def _is_unicode(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -57,7 +57,7 @@ class Verdict:
         return (
             f"Do not trust the intervals yet: {'; '.join(self.complaints)}. Run again with "
             f"more draws (--draws, --warmup)"
-            + (" and smaller steps (--target-accept .95)." if self.divergences else ".")
+            + (" and smaller steps (--target-accept .99)." if self.divergences else ".")
         )
 
 

@@ -5,21 +5,27 @@ room relies on what is promised here: names are unique text, 0 <= successes <= t
 two subjects and two items, and each of them was observed at least once.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
-from bayesirt.cells import Cells, store_cells
+from bayesirt.cells import Cells, check_cells, connected_groups, store_cells
+from bayesirt.columns import (
+    check_columns,
+    describe_items,
+    encode_names,
+    fold_duplicates,
+    parse_latency,
+)
 from bayesirt.errors import ResponseError
-from bayesirt.names import one_line
-from bayesirt.scores import Where, binary_counts, parse_numbers, repeated_counts
+from bayesirt.names import check_names, one_line
+from bayesirt.scores import count_successes
 
-DUPLICATE_RULES = ("error", "trials", "first", "last")
+_OWN_COLUMNS = frozenset({"subject", "item", "successes", "trials", "latency"})
+_left_empty = np.frompyfunc(lambda value: isinstance(value, str) and value in ("", "NA"), 1, 1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,9 +61,12 @@ class Responses:
     q_matrix: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
-        _check_names(self.subjects, "subject")
-        _check_names(self.items, "item")
-        _check_size(self.subjects, self.items, self.cells)
+        check_names(self.subjects, "subject")
+        check_names(self.items, "item")
+        check_cells(self.cells, self.subjects, self.items)
+        taken = [c for c in self.item_metadata.columns if c in _OWN_COLUMNS]
+        if taken:
+            raise ResponseError(f"item metadata cannot be called {taken[0]!r}; rename the column")
         if self.item_metadata.empty:
             object.__setattr__(self, "item_metadata", pd.DataFrame(index=list(self.items)))
         for label, table in (("item metadata", self.item_metadata), ("Q-matrix", self.q_matrix)):
@@ -100,24 +109,20 @@ class Responses:
         successes, trials, observed = self.cells.totals(1)
         per_item = self.cells.totals(0).observed
         accuracy = successes / trials
-        return pd.DataFrame(
-            {
-                "value": {
-                    "subjects": self.n_subjects,
-                    "items": self.n_items,
-                    "responses": self.n_observed,
-                    "trials": int(trials.sum()),
-                    "coverage": self.coverage,
-                    "accuracy": successes.sum() / trials.sum(),
-                    "lowest accuracy of a subject": accuracy.min(),
-                    "highest accuracy of a subject": accuracy.max(),
-                    "fewest items of a subject": int(observed.min()),
-                    "fewest subjects of an item": int(per_item.min()),
-                    "connected groups": len(self.components()),
-                }
-            },
-            dtype=object,
-        )
+        facts = {
+            "subjects": self.n_subjects,
+            "items": self.n_items,
+            "responses": self.n_observed,
+            "trials": int(trials.sum()),
+            "coverage": self.coverage,
+            "accuracy": float(successes.sum() / trials.sum()),
+            "lowest accuracy of a subject": float(accuracy.min()),
+            "highest accuracy of a subject": float(accuracy.max()),
+            "fewest items of a subject": int(observed.min()),
+            "fewest subjects of an item": int(per_item.min()),
+            "connected groups": len(self.components()),
+        }
+        return pd.Series(facts, dtype=object).to_frame("value")
 
     @classmethod
     def from_arrays(
@@ -148,22 +153,18 @@ class Responses:
         ResponseError
             Where the shapes differ or a value is no count.
         """
-        matrix = np.asarray(successes, np.float64)
-        if matrix.ndim != 2:
-            raise ResponseError(
-                f"`successes` must be a matrix of subjects x items, got {matrix.ndim} dimensions"
-            )
+        matrix = _as_matrix(successes, "successes")
         subjects = _default_names(subjects, "subject", matrix.shape[0])
         items = _default_names(items, "item", matrix.shape[1])
-        counts = None if trials is None else np.asarray(trials, np.float64)
+        counts = None if trials is None else _as_matrix(trials, "trials")
         if counts is not None and counts.shape != matrix.shape:
             raise ResponseError(f"`trials` has shape {counts.shape}, `successes` {matrix.shape}")
-        seen = np.isfinite(matrix) | np.isinf(matrix) if counts is None else counts != 0
+        seen = ~np.isnan(matrix) if counts is None else counts != 0
         subject, item = np.nonzero(seen)
-        frame = {"subject": subject, "item": item, "successes": matrix[seen]}
+        rows = {"subject": subject, "item": item, "score": matrix[seen]}
         if counts is not None:
-            frame["trials"] = counts[seen]
-        return cls._from_codes(pd.DataFrame(frame), subjects, items, score="successes")
+            rows["trials"] = counts[seen]
+        return cls._from_rows(pd.DataFrame(rows), subjects, items, {"score": "successes"})
 
     @classmethod
     def from_wide(cls, frame: pd.DataFrame, *, threshold: float | None = None) -> "Responses":
@@ -186,13 +187,14 @@ class Responses:
             At the first cell that is neither, and for names that stand twice.
         """
         subjects, items = [str(s) for s in frame.index], [str(i) for i in frame.columns]
-        _check_names(subjects, "subject")
-        _check_names(items, "item")
+        check_names(subjects, "subject")
+        check_names(items, "item")
         values = frame.to_numpy(object)
-        seen = ~(pd.isna(values) | np.isin(values.astype(str), ["", "NA"]))
+        seen = ~(pd.isna(values) | _left_empty(values).astype(bool))
         subject, item = np.nonzero(seen)
-        columns = {"subject": subject, "item": item, "score": values[seen]}
-        return cls._from_codes(pd.DataFrame(columns), subjects, items, threshold=threshold)
+        scores = pd.Series(values[seen], dtype=object)
+        rows = pd.DataFrame({"subject": subject, "item": item, "score": scores})
+        return cls._from_rows(rows, subjects, items, threshold=threshold)
 
     @classmethod
     def from_long(
@@ -236,71 +238,57 @@ class Responses:
         ResponseError
             For unknown columns, bad values, and pairs that stand twice.
         """
-        wanted = [c for c in (subject, item, score, trials, latency, *item_metadata) if c]
-        unknown = [c for c in wanted if c not in frame.columns]
-        if unknown:
-            raise ResponseError(
-                f"no column `{one_line(unknown[0])}`; the columns are "
-                f"{', '.join(one_line(str(c)) for c in frame.columns[:20])}"
-            )
-        frame = frame[list(dict.fromkeys(wanted))]
-        subject_code, subjects = _encode(frame[subject], "subject")
-        item_code, items = _encode(frame[item], "item")
-        metadata = _constant_columns(frame, item_code, items, item_metadata)
-        rows = frame.drop(columns=[subject, item]).assign(
-            **{"subject": subject_code, "item": item_code}
-        )
-        return cls._from_codes(
-            rows,
+        roles = {"score": score, "trials": trials, "latency": latency}
+        held = {role: column for role, column in roles.items() if column}
+        check_columns(frame, [subject, item, *held.values(), *item_metadata])
+        subject_code, subjects = encode_names(frame[subject], "subject")
+        item_code, items = encode_names(frame[item], "item")
+        values = {role: frame[column].reset_index(drop=True) for role, column in held.items()}
+        return cls._from_rows(
+            pd.DataFrame({"subject": subject_code, "item": item_code, **values}),
             subjects,
             items,
-            score=score,
-            trials=trials,
-            latency=latency,
+            held,
             threshold=threshold,
             duplicates=duplicates,
-            item_metadata=metadata,
+            item_metadata=describe_items(frame, item_code, items, item_metadata),
         )
 
     @classmethod
-    def _from_codes(
+    def _from_rows(
         cls,
         rows: pd.DataFrame,
         subjects: Sequence[str],
         items: Sequence[str],
+        called: Mapping[str, str] | None = None,
         *,
-        score: str = "score",
-        trials: str | None = None,
-        latency: str | None = None,
         threshold: float | None = None,
         duplicates: str = "error",
         item_metadata: pd.DataFrame | None = None,
     ) -> "Responses":
-        """Check values, fold duplicates and store the cells; names are positions by now."""
+        """Check values, fold duplicates and store the cells.
+
+        `rows` has positions in `subject` and `item`, a `score`, and perhaps `trials` and
+        `latency`; `called` says what these columns are called in the data.
+        """
         subject, item = rows["subject"].to_numpy(), rows["item"].to_numpy()
 
         def where(row: int) -> str:
             names = one_line(subjects[subject[row]]), one_line(items[item[row]])
             return f"at subject {names[0]!r}, item {names[1]!r}"
 
-        trials = trials or ("trials" if "trials" in rows else None)
-        scores = parse_numbers(rows[score], score, where)
-        if trials is None:
-            y, n = binary_counts(scores, score, threshold, where)
-        else:
-            y, n = repeated_counts(scores, parse_numbers(rows[trials], trials, where), score, where)
-        x = None if latency is None else _parse_latency(rows[latency], latency, where)
-        cells = pd.DataFrame({"subject": subject, "item": item, "y": y, "n": n})
-        cells["x"] = np.nan if x is None else x
-        cells = _fold_duplicates(cells[cells["n"] > 0], duplicates, where)
-        _check_observed(cells, subjects, items)
-        shape = len(subjects), len(items)
+        title = {role: one_line(str((called or {}).get(role, role))) for role in rows}
+        y, n = count_successes(rows["score"], rows.get("trials"), title["score"], threshold, where)
+        timed = "latency" in rows
+        x = parse_latency(rows["latency"], title["latency"], where) if timed else np.nan
+        cells = pd.DataFrame({"subject": subject, "item": item, "y": y, "n": n, "x": x})
+        cells = fold_duplicates(cells[cells["n"] > 0], duplicates, where)
         columns = (cells[c].to_numpy() for c in ("subject", "item", "y", "n"))
         return cls(
             tuple(subjects),
             tuple(items),
-            store_cells(shape, *columns),
-            latency=None if latency is None else cells["x"].to_numpy(),
+            store_cells((len(subjects), len(items)), *columns),
+            latency=cells["x"].to_numpy() if timed else None,
             item_metadata=pd.DataFrame() if item_metadata is None else item_metadata,
         )
 
@@ -335,14 +323,7 @@ class Responses:
         -------
         list of (subject positions, item positions)
         """
-        cells, n = self.cells.listed(), self.n_subjects
-        edges = (np.ones(len(cells.item), np.int8), (cells.subject, cells.item + n))
-        size = n + self.n_items
-        count, label = connected_components(coo_array(edges, shape=(size, size)), directed=False)
-        groups = [
-            (np.flatnonzero(label[:n] == k), np.flatnonzero(label[n:] == k)) for k in range(count)
-        ]
-        return sorted(groups, key=lambda group: -len(group[0]))
+        return connected_groups(self.cells)
 
     def select(self, subjects: NDArray[np.intp], items: NDArray[np.intp]) -> "Responses":
         """Return the responses of some subjects to some items.
@@ -382,53 +363,6 @@ class Responses:
         )
 
 
-def _check_names(names: Sequence[str], kind: str) -> None:
-    seen = set(names)
-    if "" in seen:
-        raise ResponseError(f"a {kind} has an empty name; give each {kind} a name")
-    broken = next((n for n in names if "\0" in n or not _is_unicode(n)), None)
-    if broken is not None:
-        raise ResponseError(f"{kind} {one_line(broken)!r} is not valid text; rename it")
-    if len(seen) < len(names):
-        counts = pd.Series(list(names), dtype=object).value_counts()
-        name = one_line(str(counts.index[0]))
-        raise ResponseError(
-            f"{kind} {name!r} stands {counts.iloc[0]} times; rename or drop all but one"
-        )
-
-
-def _is_unicode(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _check_size(subjects: Sequence[str], items: Sequence[str], cells: Cells) -> None:
-    for kind, names in (("subject", subjects), ("item", items)):
-        if len(names) < 2:
-            raise ResponseError(
-                f"a ranking needs at least 2 {kind}s, got {len(names)}; add responses of more "
-                f"{kind}s"
-            )
-    if cells.shape != (len(subjects), len(items)):
-        raise ResponseError(
-            f"{len(subjects)} subjects x {len(items)} items are named, the data are {cells.shape}"
-        )
-
-
-def _check_observed(cells: pd.DataFrame, subjects: Sequence[str], items: Sequence[str]) -> None:
-    for kind, names in (("subject", subjects), ("item", items)):
-        missing = np.bincount(cells[kind].to_numpy(np.intp), minlength=len(names)) == 0
-        if missing.any():
-            name = one_line(names[int(np.argmax(missing))])
-            raise ResponseError(
-                f"{kind} {name!r} has no response at all ({missing.sum()} such {kind}s); leave "
-                f"it out"
-            )
-
-
 def _default_names(names: Sequence[str] | None, kind: str, n: int) -> list[str]:
     if names is None:
         return [f"{kind} {k}" for k in range(1, n + 1)]
@@ -437,64 +371,16 @@ def _default_names(names: Sequence[str] | None, kind: str, n: int) -> list[str]:
     return [str(name) for name in names]
 
 
-def _encode(names: pd.Series, kind: str) -> tuple[NDArray[np.intp], list[str]]:
-    missing = names.isna().to_numpy()
-    if missing.any():
-        raise ResponseError(f"the {kind}'s name is missing in row {int(np.argmax(missing)) + 1}")
-    codes, unique = pd.factorize(names.astype(str))
-    return codes, [str(name) for name in unique]
-
-
-def _constant_columns(
-    frame: pd.DataFrame, item_code: NDArray[np.intp], items: Sequence[str], columns: Sequence[str]
-) -> pd.DataFrame | None:
-    if not columns:
-        return None
-    described = frame[list(columns)].assign(_item=item_code)
-    for column in columns:
-        varying = described.groupby("_item")[column].nunique(dropna=False) > 1
-        if varying.any():
-            name = one_line(items[int(varying.index[varying][0])])
-            raise ResponseError(
-                f"`{column}` differs between the rows of item {name!r}; leave the column out or "
-                f"make the item's name tell them apart"
-            )
-    first = described.drop_duplicates("_item").sort_values("_item").drop(columns="_item")
-    return first.set_axis(list(items), axis=0)
-
-
-def _parse_latency(values: pd.Series, column: str, where: Where) -> NDArray[np.float64]:
-    text = values.astype(object)
-    missing = (text.isna() | text.map(lambda v: str(v).strip().lower() in {"", "na", "nan"})).to_numpy()
-    parsed = np.full(len(values), np.nan)
-    observed = np.flatnonzero(~missing)
-    parsed[observed] = parse_numbers(
-        values.iloc[observed], column, lambda k: where(int(observed[k]))
-    )
-    if (parsed < 0).any():
-        row = int(np.argmax(parsed < 0))
-        raise ResponseError(f"`{column}` must not be negative, got {parsed[row]:g} {where(row)}")
-    return np.where(parsed == 0, np.nan, parsed)
-
-
-def _fold_duplicates(cells: pd.DataFrame, rule: str, where: Where) -> pd.DataFrame:
-    if rule not in DUPLICATE_RULES:
-        raise ResponseError(f"`duplicates` must be one of {', '.join(DUPLICATE_RULES)}")
-    pair = ["subject", "item"]
-    again = cells.duplicated(pair).to_numpy()
-    if again.any():
-        if rule == "error":
-            raise ResponseError(
-                f"{int(again.sum())} rows repeat a subject and item, the first "
-                f"{where(int(cells.index[int(np.argmax(again))]))}; pass --duplicates trials if "
-                f"they are repeated trials, or first or last to keep one"
-            )
-        if rule == "trials":
-            grouped = cells.groupby(pair, as_index=False)
-            cells = grouped.agg({"y": "sum", "n": "sum", "x": "mean"})
-        else:
-            cells = cells.drop_duplicates(pair, keep="first" if rule == "first" else "last")
-    return cells.sort_values(pair, kind="stable", ignore_index=True)
+def _as_matrix(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    try:
+        matrix = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise ResponseError(f"`{name}` must be a matrix of numbers") from None
+    if matrix.ndim != 2:
+        raise ResponseError(
+            f"`{name}` must be a matrix of subjects x items, got {matrix.ndim} dimensions"
+        )
+    return matrix
 
 
 def _positions(kept: NDArray[np.intp], n: int) -> NDArray[np.intp]:

@@ -42,7 +42,7 @@ class Settings:
     chains: int = 4
     warmup: int = 1000
     draws: int = 1000
-    target_accept: float = 0.9
+    target_accept: float = 0.95
     priors: Priors = field(default_factory=Priors)
 
 
@@ -218,8 +218,7 @@ def refuse_disconnected(responses: Responses) -> None:
     if len(groups) == 1:
         return
     listed = "; ".join(
-        f"{len(subjects)} subjects x {len(items)} items with "
-        f"{responses.subjects[subjects[0]]!r}"
+        f"{len(subjects)} subjects x {len(items)} items with {responses.subjects[subjects[0]]!r}"
         for subjects, items in groups[:4]
     )
     raise ResponseError(
@@ -236,4 +235,3 @@ def _versions() -> dict[str, str]:
         "python": platform.python_version(),
         **{package: version(package) for package in packages},
     }
-

@@ -1,5 +1,6 @@
 """The folder that keeps a run: written whole or not at all."""
 
+import csv
 import os
 import tempfile
 from collections.abc import Callable
@@ -9,13 +10,24 @@ import pandas as pd
 
 from bayesirt.errors import ResponseError
 from bayesirt.item_table import item_table
-from bayesirt.names import spreadsheet_safe
+from bayesirt.names import one_line, spreadsheet_safe
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.ranking import rank_subjects
 from bayesirt.run import Record, Run
 
 _RECORD = "run.json"
+_FILES = frozenset(
+    {
+        "ranking.csv",
+        "items.csv",
+        "pairwise.csv",
+        "point.nc",
+        "posterior.nc",
+        "report.html",
+        _RECORD,
+    }
+)
 
 
 def check_output(folder: Path, *, overwrite: bool) -> None:
@@ -32,20 +44,40 @@ def check_output(folder: Path, *, overwrite: bool) -> None:
     ResponseError
         If it is taken by something else, or cannot be written.
     """
-    if folder.exists() and not folder.is_dir():
-        raise ResponseError(f"{folder} is a file; name a folder with --out")
-    taken = folder.is_dir() and any(folder.iterdir())
-    if taken and not _holds_run(folder):
-        raise ResponseError(f"{folder} holds files that are no run; name another folder with --out")
-    if taken and not overwrite:
-        raise ResponseError(f"{folder} already holds a run; pass --overwrite to replace it")
+    shown = one_line(str(folder), 400)
+    try:
+        _check_folder(folder, shown, overwrite)
+    except OSError as error:
+        raise ResponseError(f"{shown} cannot be written: {error.strerror}") from error
     parent = next(p for p in folder.absolute().parents if p.exists())
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise ResponseError(f"{folder} cannot be written: no permission in {parent}")
+    if not parent.is_dir():
+        raise ResponseError(f"{shown} lies below a file; name another folder with --out")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise ResponseError(f"{shown} cannot be written: no permission in {parent}")
 
 
-def _holds_run(folder: Path) -> bool:
-    return (folder / _RECORD).is_file() or any(folder.glob(f"*/{_RECORD}"))
+def _check_folder(folder: Path, shown: str, overwrite: bool) -> None:
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise ResponseError(f"{shown} is a file; name a folder with --out")
+    if not folder.exists() or not any(folder.iterdir()):
+        return
+    groups = _groups(folder)
+    if not (folder / _RECORD).is_file() and not groups:
+        raise ResponseError(f"{shown} holds files that are no run; name another folder with --out")
+    if not overwrite:
+        raise ResponseError(f"{shown} already holds a run; pass --overwrite to replace it")
+    foreign = [p for p in folder.iterdir() if p.name not in _FILES and p not in groups]
+    foreign += [p for group in groups for p in group.iterdir() if p.name not in _FILES]
+    if foreign:
+        name = one_line(foreign[0].name)
+        raise ResponseError(
+            f"{shown} holds {name!r} beside a run, and --overwrite would delete it; move it away "
+            f"or name another folder with --out"
+        )
+
+
+def _groups(folder: Path) -> list[Path]:
+    return sorted(record.parent for record in folder.glob(f"group_*/{_RECORD}"))
 
 
 def write_folder(folder: Path, fill: Callable[[Path], None], *, overwrite: bool) -> None:
@@ -81,7 +113,8 @@ def write_folder(folder: Path, fill: Callable[[Path], None], *, overwrite: bool)
                     old.rename(folder)
                 raise
     except OSError as error:
-        raise ResponseError(f"{folder} cannot be written: {error.strerror}") from error
+        reason = one_line(error.strerror or str(error), 200)
+        raise ResponseError(f"{one_line(str(folder), 400)} cannot be written: {reason}") from error
 
 
 def save_run(run: Run, folder: Path, report: str) -> None:
@@ -97,8 +130,9 @@ def save_run(run: Run, folder: Path, report: str) -> None:
     _write_csv(run.ranking.summary, folder / "ranking.csv")
     _write_csv(run.items, folder / "items.csv")
     pairs = run.ranking.pairwise
-    _write_csv(pairs.rename(columns=spreadsheet_safe).rename_axis("subject").reset_index(),
-               folder / "pairwise.csv")
+    table = pairs.reset_index(drop=True)
+    table.insert(0, "subject", list(pairs.index), allow_duplicates=True)
+    _write_csv(table, folder / "pairwise.csv")
     run.point.save(folder / "point.nc")
     run.posterior.save(folder / "posterior.nc")
     (folder / "report.html").write_text(report, "utf-8")
@@ -121,20 +155,35 @@ def load_run(folder: Path) -> Run:
     ResponseError
         If the folder holds no run, or a damaged one.
     """
-    if not (folder / _RECORD).is_file():
-        raise ResponseError(f"{folder} holds no run; make one with bayesirt rank --out {folder}")
+    shown = one_line(str(folder), 400)
+    if not os.path.isfile(folder / _RECORD):
+        groups = _groups(folder)
+        hint = (
+            f"name one of its groups, such as {groups[0]}"
+            if groups
+            else f"make one with bayesirt rank --out {shown}"
+        )
+        raise ResponseError(f"{shown} holds no run; {hint}")
     try:
         record = Record.from_json((folder / _RECORD).read_text("utf-8"))
         posterior = Posterior.load(folder / "posterior.nc")
         point = PointEstimate.load(folder / "point.nc")
+        return Run(point, posterior, rank_subjects(posterior), item_table(posterior), record)
     except (OSError, KeyError, TypeError, ValueError) as error:
-        raise ResponseError(f"the run in {folder} is damaged ({error}); make it again") from error
-    return Run(point, posterior, rank_subjects(posterior), item_table(posterior), record)
+        reason = one_line(str(error), 120)
+        raise ResponseError(f"the run in {shown} is damaged ({reason}); make it again") from error
 
 
 def _write_csv(table: pd.DataFrame, path: Path) -> None:
-    safe = table.copy()
-    for column in safe.columns:
-        if safe[column].map(type).eq(str).any():
-            safe[column] = safe[column].map(spreadsheet_safe)
-    safe.to_csv(path, index=False, lineterminator="\n")
+    columns = [
+        values.map(_safe_cell) if values.dtype.kind == "O" else values
+        for _, values in table.items()
+    ]
+    safe = pd.concat(columns, axis=1).set_axis([_safe_cell(c) for c in table.columns], axis=1)
+    unusual = any("\r" in str(name) for name in (*safe.columns, *safe.iloc[:, 0]))
+    quoting = csv.QUOTE_NONNUMERIC if unusual else csv.QUOTE_MINIMAL
+    safe.to_csv(path, index=False, lineterminator="\n", quoting=quoting)
+
+
+def _safe_cell(value: object) -> object:
+    return spreadsheet_safe(value) if isinstance(value, str) else value

@@ -14,11 +14,57 @@ Where = Callable[[int], str]
 
 _COUNT_NAMES = frozenset({"successes", "n_correct", "num_correct", "n_successes"})
 _FRACTION_NAMES = frozenset({"fraction", "pass_rate", "accuracy", "acc"})
-_BOOLEANS = {"true": "1", "false": "0"}
+_BOOLEANS = {"true": 1.0, "false": 0.0}
 _WHOLE = 1e-6
+_MOST_TRIALS = 2**31 - 1
 
 
-def parse_numbers(values: pd.Series, column: str, where: Where) -> NDArray[np.float64]:
+def count_successes(
+    scores: pd.Series,
+    trials: pd.Series | None,
+    column: str,
+    threshold: float | None,
+    where: Where,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return successes and trials, whatever the scores are.
+
+    Parameters
+    ----------
+    scores : Series, shape (cell,)
+    trials : Series, shape (cell,), or None
+        Numbers of trials; without them each score is a single answer.
+    column : str
+        The score column's name.
+    threshold : float or None
+        Scores of single answers at or above it count as right.
+    where : callable
+        Says in words where cell k stands.
+
+    Returns
+    -------
+    successes, trials : int array, shape (cell,)
+
+    Raises
+    ------
+    ResponseError
+        At the first value that is no score, and for a threshold that cuts nothing.
+    """
+    if threshold is not None and not np.isfinite(threshold):
+        raise ResponseError(f"--threshold must be a finite number, got {threshold}")
+    numbers = parse_numbers(scores, column, where)
+    if trials is None:
+        return binary_counts(numbers, column, threshold, where)
+    if threshold is not None:
+        raise ResponseError(
+            "--threshold cuts single answers, but the file counts `trials`; leave out either"
+        )
+    hint = "give the number of answers, 0 if the item was not run"
+    return repeated_counts(numbers, parse_numbers(trials, "trials", where, hint), column, where)
+
+
+def parse_numbers(
+    values: pd.Series, column: str, where: Where, hint: str | None = None
+) -> NDArray[np.float64]:
     """Return finite numbers, or say which cell is none.
 
     Parameters
@@ -29,6 +75,8 @@ def parse_numbers(values: pd.Series, column: str, where: Where) -> NDArray[np.fl
         The column's name, for the message.
     where : callable
         Says in words where cell k stands.
+    hint : str, optional
+        What to do about a cell that is none, where the column holds no scores.
 
     Returns
     -------
@@ -40,33 +88,26 @@ def parse_numbers(values: pd.Series, column: str, where: Where) -> NDArray[np.fl
         At the first value that is missing, not a number or not finite.
     """
     if values.dtype.kind in "biuf":
-        numbers = values.to_numpy(np.float64)
+        numbers = values.to_numpy(np.float64, na_value=np.nan)
     else:
-        text = values.astype(object).map(_as_text)
-        numbers = pd.to_numeric(text, errors="coerce").to_numpy(np.float64)
+        raw = values.to_numpy(object)
+        numbers = np.array(pd.to_numeric(raw, errors="coerce"), np.float64)
+        for k in np.flatnonzero(~np.isfinite(numbers)):
+            numbers[k] = _BOOLEANS.get(str(raw[k]).strip().lower(), np.nan)
     bad = ~np.isfinite(numbers)
     if bad.any():
-        _refuse_number(values, int(np.argmax(bad)), column, where)
+        row = int(np.argmax(bad))
+        _refuse_number(values.iloc[row], column, where(row), hint)
     return numbers
 
 
-def _as_text(value: object) -> str:
-    text = "" if value is None or value is pd.NA else str(value).strip()
-    return _BOOLEANS.get(text.lower(), text)
-
-
-def _refuse_number(values: pd.Series, row: int, column: str, where: Where) -> NoReturn:
-    raw = values.iloc[row]
-    text = _as_text(raw)
+def _refuse_number(raw: object, column: str, place: str, hint: str | None) -> NoReturn:
+    text = "" if raw is None or raw is pd.NA else str(raw).strip()
     if text.lower() in {"", "nan", "na", "none", "null"}:
-        raise ResponseError(
-            f"`{column}` is missing ({text!r}) {where(row)}; leave the row out if the item was "
-            f"not run, or score it 0 if it failed"
-        )
-    raise ResponseError(
-        f"`{column}` must be a number, got {text[:40]!r} {where(row)}; score right answers 1 and "
-        f"wrong ones 0"
-    )
+        hint = hint or "leave it out if the item was not run, or score it 0 if it failed"
+        raise ResponseError(f"`{column}` is missing ({text!r}) {place}; {hint}")
+    hint = hint or "score right answers 1 and wrong ones 0"
+    raise ResponseError(f"`{column}` must be a finite number, got {text[:40]!r} {place}; {hint}")
 
 
 def binary_counts(
@@ -132,8 +173,11 @@ def repeated_counts(
         is not whole, or it cannot be told whether 0 and 1 are counts or fractions.
     """
     _refuse_first(
-        (trials < 0) | (trials != np.round(trials)),
-        lambda k: f"`trials` must be a whole number from 0 on, got {trials[k]:g} {where(k)}",
+        (trials < 0) | (trials != np.round(trials)) | (trials > _MOST_TRIALS),
+        lambda k: (
+            f"`trials` must be a whole number from 0 to {_MOST_TRIALS}, got {trials[k]:g} "
+            f"{where(k)}; correct the row"
+        ),
     )
     successes = scores * trials if _are_fractions(scores, trials, column) else scores
     _refuse_first(
@@ -145,7 +189,10 @@ def repeated_counts(
     )
     _refuse_first(
         np.round(successes) > trials,
-        lambda k: f"`{column}` is above `trials`: {scores[k]:g} of {trials[k]:g} {where(k)}",
+        lambda k: (
+            f"`{column}` is above `trials`: {scores[k]:g} of {trials[k]:g} {where(k)}; correct "
+            f"the row"
+        ),
     )
     return np.round(successes).astype(np.int64), trials.astype(np.int64)
 

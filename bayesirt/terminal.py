@@ -15,6 +15,7 @@ from bayesirt.run import Run
 
 _MOST_ROWS = 50
 _FILE_WIDTH = 120
+_WIDE = 100
 
 
 def print_run(run: Run, folder: Path) -> None:
@@ -25,24 +26,7 @@ def print_run(run: Run, folder: Path) -> None:
     if not run.point.converged:
         console.print(Text(f"The point estimate has not converged: {run.point.stop_reason}."))
     summary = run.ranking.summary
-    table = _table(
-        "rank", "90%", "subject", "ability", "90%", "accuracy", "by acc.", "expected", "90%",
-        "P(best)", "tier",
-    )  # fmt: skip
-    for row in summary.head(_MOST_ROWS).itertuples():
-        table.add_row(
-            str(row.rank),
-            f"{row.rank_low}-{row.rank_high}",
-            Text(one_line(str(row.subject), 30) + (" *" if row.flag else "")),
-            f"{row.ability:+.2f}",
-            f"{row.ability_low:+.1f} {row.ability_high:+.1f}",
-            f"{row.accuracy:.1%}",
-            str(row.rank_by_accuracy),
-            f"{row.expected_score:.1%}",
-            f"{100 * row.expected_score_low:.0f}-{row.expected_score_high:.0%}",
-            f"{row.p_best:.2f}",
-            str(row.tier),
-        )
+    table = _ranking_table(summary.head(_MOST_ROWS), wide=console.width >= _WIDE)
     console.print(table)
     _more(console, summary)
     flagged = summary[summary["flag"] != ""]
@@ -56,6 +40,31 @@ def print_run(run: Run, folder: Path) -> None:
         )
     console.print(Text(run.ranking.average.to_text()))
     console.print(Text(f"Report: {folder / 'report.html'}"), soft_wrap=True)
+
+
+def _ranking_table(rows: pd.DataFrame, *, wide: bool) -> Table:
+    table = _table("rank", "90%", "subject", "ability", "90%", "accuracy", "by acc.", "tier")
+    if wide:
+        for title in ("P(best)", "expected", "90%"):
+            table.add_column(title, justify="right", no_wrap=True)
+    for row in rows.itertuples():
+        more = [
+            f"{row.p_best:.2f}",
+            f"{row.expected_score:.1%}",
+            f"{100 * row.expected_score_low:.0f}-{row.expected_score_high:.0%}",
+        ]
+        table.add_row(
+            str(row.rank),
+            f"{row.rank_low}-{row.rank_high}",
+            Text(one_line(str(row.subject), 40 if wide else 21) + (" *" if row.flag else "")),
+            f"{row.ability:+.2f}",
+            f"{row.ability_low:+.1f} {row.ability_high:+.1f}",
+            f"{row.accuracy:.1%}",
+            str(row.rank_by_accuracy),
+            str(row.tier),
+            *(more if wide else ()),
+        )
+    return table
 
 
 def run_as_json(run: Run) -> str:
@@ -139,7 +148,7 @@ def _table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         left = column in ("subject", "item", "", "why")
-        table.add_column(column, justify="left" if left else "right", no_wrap=not left)
+        table.add_column(column, justify="left" if left else "right", no_wrap=True)
     return table
 
 

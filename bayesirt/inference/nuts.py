@@ -60,7 +60,7 @@ def sample_posterior(
     num_chains: int = 4,
     num_warmup: int = 1000,
     num_samples: int = 1000,
-    target_accept: float = 0.9,
+    target_accept: float = 0.95,
     progress: bool = False,
     announce: Callable[[str], None] | None = None,
 ) -> Posterior:
@@ -180,11 +180,12 @@ def _oriented(draw: dict[str, Any]) -> dict[str, Array]:
 def _forecast(target: Target, start: Array, draws: float) -> str:
     gradient = jax.jit(jax.value_and_grad(target.potential))
     jax.block_until_ready(gradient(start))
-    began = time.perf_counter()
-    for _ in range(5):
+    times = []
+    for _ in range(7):
+        began = time.perf_counter()
         jax.block_until_ready(gradient(start))
-    seconds = (time.perf_counter() - began) / 5 * draws * _STEPS_A_DRAW
-    return f"about {_in_words(seconds)} and the compilation"
+        times.append(time.perf_counter() - began)
+    return f"about {_in_words(min(times) * draws * _STEPS_A_DRAW)} and the compilation"
 
 
 def _in_words(seconds: float) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from bayesirt.columns import check_columns, encode_names, first_varying, list_columns, name_rows
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 from bayesirt.readers.tables import read_table
@@ -61,8 +62,11 @@ def read_responses(
     if items_in not in (None, "rows", "columns"):
         raise ResponseError(f"--items-in must be rows or columns, got {items_in!r}")
     frame = read_table(path)
-    frame.columns = [str(c) for c in frame.columns]
     named = {"subject": subject, "item": item, "score": score, "trials": trials, "latency": latency}
+    if items_in and any(named.values()):
+        raise ResponseError(
+            "--items-in belongs to wide files, names of columns to long ones; leave out either"
+        )
     roles = _find_columns(frame.columns, named)
     if items_in is None and (any(named.values()) or {"subject", "item"} <= roles.keys()):
         return _from_long(frame, roles, path.name, duplicates, threshold)
@@ -96,19 +100,26 @@ def _from_long(
     for role in ("subject", "item", "score"):
         if role not in roles:
             raise ResponseError(
-                f"{name} has no column for the {role}; name it with --{role} (the columns are "
-                f"{', '.join(one_line(c, 24) for c in frame.columns[:12])})"
+                f"{one_line(name)} has no column for the {role}; name it with --{role}, or pass "
+                f"--items-in if it is wide (the columns are {list_columns(frame)})"
             )
-    taken = set(roles.values())
-    described = [c for c in frame.columns if c.lower() in METADATA_NAMES and c not in taken]
-    steady = [c for c in described if _constant_within(frame, roles["item"], c)]
+    check_columns(frame, roles.values())
     return Responses.from_long(
-        frame, **roles, item_metadata=steady, duplicates=duplicates, threshold=threshold
+        frame,
+        **roles,
+        item_metadata=_steady_columns(frame, roles),
+        duplicates=duplicates,
+        threshold=threshold,
     )
 
 
-def _constant_within(frame: pd.DataFrame, item: str, column: str) -> bool:
-    return bool((frame.groupby(item, sort=False)[column].nunique(dropna=False) <= 1).all())
+def _steady_columns(frame: pd.DataFrame, roles: dict[str, str]) -> list[str]:
+    taken = set(roles.values())
+    described = [c for c in frame.columns if c.strip().lower() in METADATA_NAMES and c not in taken]
+    if not described:
+        return []
+    item, _ = encode_names(frame[roles["item"]], "item")
+    return [c for c in described if first_varying(frame[c], item) is None]
 
 
 def _subjects_in_rows(frame: pd.DataFrame, items_in: str | None, name: str) -> pd.DataFrame:
@@ -119,12 +130,11 @@ def _subjects_in_rows(frame: pd.DataFrame, items_in: str | None, name: str) -> p
         items_in = "rows"
     if items_in is None:
         raise ResponseError(
-            f"{name} starts with the column {one_line(frame.columns[0])!r}, so it cannot be known "
+            f"{one_line(name)} starts with the column {one_line(frame.columns[0])!r}, so it cannot be known "
             f"whether its rows are subjects or items; pass --items-in columns or --items-in rows, "
             f"or name the columns of a long file with --subject, --item and --score"
         )
-    labels = frame.iloc[:, 0]
-    if labels.isna().any():
-        raise ResponseError(f"{name}: row {int(labels.isna().argmax()) + 1} has no name")
-    matrix = frame.iloc[:, 1:].set_axis(labels.astype(str), axis=0)
+    kind = "item" if items_in == "rows" else "subject"
+    labels = name_rows(frame.iloc[:, 0], kind)
+    matrix = frame.iloc[:, 1:].set_axis(pd.Index(labels, dtype=object), axis=0)
     return matrix.T if items_in == "rows" else matrix

@@ -22,6 +22,7 @@ from bayesirt.names import one_line
 _DELIMITERS = (",", "\t", ";")
 _HEADER_LOOK = 65_536
 _LARGEST_ROW = 1 << 26
+_PARQUET_SAYS = "Could not open Parquet input source '<Buffer>': "
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)?")
 
 
@@ -174,7 +175,7 @@ def _parse_parquet(data: bytes, name: str) -> pd.DataFrame:
     try:
         table = pyarrow.parquet.read_table(io.BytesIO(data))
     except (pa.ArrowException, OSError) as error:
-        reason = one_line(str(error).strip(), 90)
+        reason = one_line(str(error).removeprefix(_PARQUET_SAYS).strip(" ."), 120)
         raise ResponseError(f"{name} is not a Parquet file: {reason}; export it again") from None
     _check_header(table.column_names, name)
     return table.to_pandas(ignore_metadata=True)

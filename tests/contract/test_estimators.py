@@ -1,0 +1,212 @@
+"""What every point estimator promises; a new one is added to ESTIMATORS."""
+
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+from bayesirt.cells import CellList, SparseCells
+from bayesirt.estimators.cbmm import WeakPrior, fit_cbmm
+from bayesirt.estimators.driver import ConvergenceWarning
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.responses import Responses
+
+Fit = Callable[..., PointEstimate]
+
+ESTIMATORS: dict[str, Fit] = {
+    "cbmm mm": partial(fit_cbmm, step="mm", prior=WeakPrior(), start="logits", tol=1e-6),
+    "cbmm newton": partial(fit_cbmm, step="newton"),
+}
+each_estimator = pytest.mark.parametrize("fit", ESTIMATORS.values(), ids=ESTIMATORS)
+PARAMETERS = ("theta", "a", "d", "theta_se", "a_se", "d_se", "theta_centre")
+
+
+def simulated(n_subjects: int, n_items: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    theta, a = rng.normal(size=(n_subjects, 1)), np.exp(0.4 * rng.normal(size=n_items))
+    p = expit(theta * a + rng.normal(size=n_items))
+    trials = rng.integers(1, 6, p.shape) * (rng.uniform(size=p.shape) < 0.7)
+    return rng.binomial(trials, p), trials
+
+
+SUCCESSES, TRIALS = simulated(30, 20)
+COUNTS = Responses.from_arrays(SUCCESSES, TRIALS)
+
+
+def assert_same(one: PointEstimate, other: PointEstimate, tolerance: float = 1e-9) -> None:
+    for name in PARAMETERS:
+        np.testing.assert_allclose(one[name], other[name], tolerance, tolerance, err_msg=name)
+    assert one.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-10)
+
+
+@each_estimator
+def test_result_is_complete_and_standardised(fit):
+    point = fit(COUNTS)
+    assert point.converged
+    assert abs(point["theta"].mean()) < 1e-12
+    assert point["theta"].std() == pytest.approx(1)
+    assert (point["a"] >= 0).all()
+    eta = point["theta"][:, None] * point["a"] + point["d"]
+    expected = (SUCCESSES * eta - TRIALS * np.logaddexp(0, eta)).sum()
+    assert point.log_likelihood == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(point["b"], -point["d"] / point["a"])
+    for name in ("theta", "a", "d"):
+        assert (point[f"{name}_se"] > 0).all()
+    assert list(point.parameters["subject"].values) == list(COUNTS.subjects)
+    table = point.summary
+    assert table.loc[("d", "item 20"), "estimate"] == point["d"][-1]
+    assert len(table) == 30 + 20 + 20
+
+
+@each_estimator
+def test_dense_equals_sparse(fit):
+    cells = SparseCells(*COUNTS.cells.shape, CellList(*COUNTS.cells.listed()))
+    assert_same(fit(COUNTS), fit(Responses(COUNTS.subjects, COUNTS.items, cells)))
+
+
+@each_estimator
+def test_order_of_subjects_and_items_does_not_matter(fit):
+    rng = np.random.default_rng(3)
+    rows, columns = rng.permutation(30), rng.permutation(20)
+    point, moved = fit(COUNTS), fit(COUNTS.select(rows, columns))
+    for name in PARAMETERS:
+        order = rows if name.startswith("theta") and name != "theta_centre" else columns
+        np.testing.assert_allclose(moved[name], point[name][order], 1e-8, 1e-8)
+
+
+@each_estimator
+def test_unobserved_cells_say_nothing(fit):
+    """A block without a cell in common with the rest is as good as absent."""
+    (y, n), (other_y, other_n) = simulated(30, 20), simulated(8, 7, seed=5)
+    n[0], n[:, 0], other_n[0], other_n[:, 0] = 2, 2, 1, 1
+    y, other_y = np.minimum(y, n), np.minimum(other_y, other_n)
+    both = np.zeros((2, 38, 27), int)
+    both[0, :30, :20], both[1, :30, :20] = y, n
+    both[0, 30:, 20:], both[1, 30:, 20:] = other_y, other_n
+    rng = np.random.default_rng(0)
+    theta, a, d = rng.normal(size=38), np.exp(rng.normal(size=27)), rng.normal(size=27)
+    options = {"prior": WeakPrior(0, 0, 0), "tol": 0, "max_iterations": 15}
+    with pytest.warns(ConvergenceWarning):
+        alone = fit(Responses.from_arrays(y, n), start=(theta[:30], a[:20], d[:20]), **options)
+        beside = fit(Responses.from_arrays(*both), start=(theta, a, d), **options)
+    eta = [
+        p["theta"][:30, None] * p["a"][:20] + p["d"][:20] for p in (alone, beside)
+    ]
+    np.testing.assert_allclose(eta[0], eta[1], rtol=1e-8, atol=1e-8)
+
+
+@each_estimator
+def test_trials_equal_repeated_rows_of_a_table(fit):
+    subject, item, successes, trials = COUNTS.cells.listed()
+    each = np.repeat(np.arange(len(trials)), trials)
+    within = np.concatenate([np.arange(n) for n in trials])
+    rows = pd.DataFrame(
+        {
+            "subject": np.asarray(COUNTS.subjects, object)[subject[each]],
+            "item": np.asarray(COUNTS.items, object)[item[each]],
+            "score": (within < successes[each]).astype(int),
+        }
+    ).sample(frac=1, random_state=1)
+    repeated = Responses.from_long(rows, duplicates="trials")
+    order = [list(names).index(n) for names, own in (
+        (repeated.subjects, COUNTS.subjects), (repeated.items, COUNTS.items)
+    ) for n in own]
+    repeated = repeated.select(np.array(order[:30]), np.array(order[30:]))
+    assert repeated.items == COUNTS.items
+    assert_same(fit(repeated), fit(COUNTS))
+
+
+@each_estimator
+@pytest.mark.parametrize("axis", [0, 1], ids=["subjects", "items"])
+def test_n_trials_equal_n_copies(fit, axis):
+    """Copies of a row share its answer, so each needs an n-th of the prior of the row."""
+    y = (simulated(30, 20)[0] > 0).astype(int)
+    rng = np.random.default_rng(0)
+    start = [rng.normal(size=30), np.exp(rng.normal(size=20)), rng.normal(size=20)]
+    n = 3
+    copies = Responses.from_arrays(np.repeat(y, n, axis=axis))
+    long_start = [np.repeat(s, n) if (k == 0) == (axis == 0) else s for k, s in enumerate(start)]
+    share = (1 / n, 1, 1) if axis == 0 else (1, 1 / n, 1 / n)
+    prior = WeakPrior(*(p * s for p, s in zip((1, 0.25, 0.04), share, strict=True)))
+    repeated = fit(Responses.from_arrays(n * y, np.full_like(y, n)), start=start, prior=WeakPrior())
+    copied = fit(copies, start=long_start, prior=prior)
+    for name in ("theta", "a", "d"):
+        step = n if (name == "theta") == (axis == 0) else 1
+        np.testing.assert_allclose(copied[name][::step], repeated[name], rtol=1e-8, atol=1e-8)
+        np.testing.assert_array_equal(copied[name].reshape(-1, step).std(1), 0)
+
+
+EXTREMES = {
+    "all right": np.ones((4, 3)),
+    "all wrong": np.zeros((4, 3)),
+    "equal scores": np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]]),
+    "equal rows": np.array([[1, 0, 1], [1, 0, 1]]),
+    "two by two": np.eye(2),
+    "separated": np.tri(12, 11, -1),
+    "lone cells": np.where(np.eye(5) + np.eye(5, k=1) > 0, np.tri(5), np.nan),
+    "extreme rows and columns": np.block(
+        [[np.ones((1, 9))], [np.c_[np.ones(8), SUCCESSES[:8, :7] > 0, np.zeros(8)]], [np.zeros((1, 9))]]
+    ),
+}
+
+
+@each_estimator
+@pytest.mark.parametrize("y", EXTREMES.values(), ids=EXTREMES)
+def test_extreme_responses_stay_finite(fit, y):
+    point = fit(Responses.from_arrays(y))
+    for name in PARAMETERS:
+        assert np.isfinite(point[name]).all(), name
+    assert np.abs(point["d"]).max() < 20
+    assert np.isfinite(point.log_likelihood)
+
+
+@each_estimator
+def test_better_rows_get_higher_abilities(fit):
+    theta = fit(Responses.from_arrays(np.tri(12, 11, -1)))["theta"]
+    assert (np.diff(theta) > 0).all()
+
+
+@each_estimator
+def test_unfinished_fit_says_so(fit):
+    with pytest.warns(ConvergenceWarning, match="after 1 steps"):
+        point = fit(COUNTS, max_iterations=1, tol=0)
+    assert not point.converged
+    assert point.iterations == 1
+    assert point.to_text().startswith("NOT converged after 1 iterations")
+
+
+@each_estimator
+def test_saved_estimate_comes_back(fit, tmp_path):
+    point = fit(COUNTS)
+    point.save(tmp_path / "point.nc")
+    back = PointEstimate.load(tmp_path / "point.nc")
+    assert back.parameters.identical(point.parameters)
+    np.testing.assert_array_equal(back.trace, point.trace)
+    for name in ("log_likelihood", "iterations", "converged", "stop_reason", "settings"):
+        assert getattr(back, name) == getattr(point, name), name
+        assert type(getattr(back, name)) is type(getattr(point, name)), name
+
+
+def in_32_bits() -> AbstractContextManager[None]:
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(False)
+    return jax.experimental.disable_x64()
+
+
+@each_estimator
+def test_32_bits_do_at_a_thousand_squared(fit):
+    y, n = simulated(1000, 1000)
+    responses = Responses.from_arrays(y, n)
+    with in_32_bits(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        short = fit(responses, tol=1e-6, max_iterations=200)
+    exact = fit(responses, tol=1e-6, max_iterations=200)
+    for name in PARAMETERS:
+        assert np.isfinite(short[name]).all(), name
+        np.testing.assert_allclose(short[name], exact[name], rtol=0, atol=0.02, err_msg=name)

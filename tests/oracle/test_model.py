@@ -1,0 +1,254 @@
+"""The model written for reading and the likelihood written for speed say the same."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpyro.infer.util import log_density
+from scipy.special import expit, gammaln
+from scipy.stats import halfnorm, lognorm, norm
+
+from bayesirt import Priors, fit_cbmm, two_pl_model
+from bayesirt.cells import CellList, SparseCells
+from bayesirt.families import LOGIT, logit_bound, logit_terms
+from bayesirt.inference.nuts import posterior_target
+from bayesirt.likelihood import DenseLayout, SparseLayout, layout_of, log_likelihood_of
+from bayesirt.models.coordinates import two_pl_coordinates
+from bayesirt.responses import Responses
+
+PRIORS = [
+    Priors(),
+    Priors(slopes="free"),
+    Priors(slopes="rasch"),
+    Priors(kind="fixed"),
+]
+each_prior = pytest.mark.parametrize("priors", PRIORS, ids=Priors.describe)
+each_layout = pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+
+
+def masked_counts(n_subjects: int, n_items: int, seed: int = 1) -> Responses:
+    rng = np.random.default_rng(seed)
+    trials = rng.integers(1, 5, (n_subjects, n_items)) * (rng.uniform(size=(n_subjects, 1)) < 0.8)
+    trials = trials * (rng.uniform(size=trials.shape) < 0.7)
+    trials[0], trials[:, 0] = 3, 2
+    return Responses.from_arrays(rng.binomial(trials, 0.6), trials)
+
+
+def as_sparse(responses: Responses) -> Responses:
+    cells = SparseCells(*responses.cells.shape, CellList(*responses.cells.listed()))
+    return Responses(responses.subjects, responses.items, cells)
+
+
+def layouts(responses: Responses, sparse: bool) -> DenseLayout | SparseLayout:
+    layout = layout_of(as_sparse(responses) if sparse else responses)
+    assert isinstance(layout, SparseLayout if sparse else DenseLayout)
+    return layout
+
+
+def random_sites(priors: Priors, n_subjects: int, n_items: int, seed: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    sites = {"theta": rng.normal(size=n_subjects)}
+    if priors.kind == "fixed":
+        return sites | {"a": np.exp(rng.normal(size=n_items)), "b": 2 * rng.normal(size=n_items)}
+    sites |= {"mu_d": rng.normal(), "sigma_d": 0.9, "d": rng.normal(size=n_items)}
+    if priors.slopes == "positive":
+        sites |= {"a": np.exp(rng.normal(size=n_items))}
+    if priors.slopes == "free":
+        sites |= {"a": rng.normal(size=n_items) + 0.5}
+        assert (sites["a"] < 0).any()
+        assert sites["a"].sum() > 0
+    if priors.slopes != "rasch":
+        sites |= {"mu_a": rng.normal() / 2, "sigma_a": 0.4}
+    return sites
+
+
+def items_of(sites: dict[str, np.ndarray], n_items: int) -> tuple[np.ndarray, np.ndarray]:
+    a = sites.get("a", np.ones(n_items))
+    return a, sites["d"] if "d" in sites else -a * sites["b"]
+
+
+def log_prior(priors: Priors, s: dict[str, np.ndarray]) -> float:
+    value = norm.logpdf(s["theta"]).sum()
+    if priors.kind == "fixed":
+        return value + lognorm.logpdf(s["a"], 0.5).sum() + norm.logpdf(s["b"], 0, 2).sum()
+    value += norm.logpdf(s["mu_d"], 0, 2) + halfnorm.logpdf(s["sigma_d"], 0, 2)
+    value += norm.logpdf(s["d"], s["mu_d"], s["sigma_d"]).sum()
+    if priors.slopes == "rasch":
+        return value
+    value += norm.logpdf(s["mu_a"], 0, 0.5) + halfnorm.logpdf(s["sigma_a"], 0, 0.5)
+    if priors.slopes == "free":
+        return value + norm.logpdf(s["a"], s["mu_a"], s["sigma_a"]).sum()
+    return value + lognorm.logpdf(s["a"], s["sigma_a"], scale=np.exp(s["mu_a"])).sum()
+
+
+def log_binomial(responses: Responses) -> float:
+    _, _, y, n = (x.astype(float) for x in responses.cells.listed())
+    return float((gammaln(n + 1) - gammaln(y + 1) - gammaln(n - y + 1)).sum())
+
+
+@each_prior
+@each_layout
+def test_numpyro_density_less_the_priors_is_the_summed_likelihood(priors, sparse):
+    responses = masked_counts(7, 6)
+    assert 0.3 < responses.coverage < 0.9
+    layout = layouts(responses, sparse)
+    successes, trials = responses.cells.matrices()
+    log_likelihood = log_likelihood_of(layout)
+    for seed in range(5):
+        sites = random_sites(priors, 7, 6, seed)
+        joint, _ = log_density(
+            two_pl_model, (trials.astype(int), successes.astype(int)), {"priors": priors}, sites
+        )
+        a, d = items_of(sites, 6)
+        terms = LOGIT.terms(
+            layout.predictor(*map(jnp.asarray, (sites["theta"], a, d))),
+            layout.successes,
+            layout.trials,
+        )
+        expected = float(joint) - log_prior(priors, sites) - log_binomial(responses)
+        assert float(terms.log_likelihood.sum()) == pytest.approx(expected, rel=0, abs=1e-10)
+        assert float(log_likelihood(sites["theta"], a, d)) == pytest.approx(
+            expected, rel=0, abs=1e-10
+        )
+
+
+def test_free_slopes_that_sum_below_zero_have_no_density():
+    trials = np.ones((3, 2), int)
+    sites = random_sites(Priors(slopes="free"), 3, 2, 4) | {"a": np.array([0.5, -0.6])}
+    density, _ = log_density(
+        two_pl_model, (trials, trials), {"priors": Priors(slopes="free")}, sites
+    )
+    assert density == -np.inf
+
+
+TAILS = np.array([0.0, 1e-8, 0.3, 2.0, 17.0, 40.0, 100.0, 500.0])
+ETA = np.concatenate([-TAILS[::-1], TAILS])
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(0, 1), (1, 1), (2, 5), (0, 0)])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(jnp.float64, 1e-13), (jnp.float32, 1e-5)], ids=["f64", "f32"]
+)
+def test_score_and_information_are_the_derivatives_in_both_tails(
+    successes, trials, dtype, tolerance
+):
+    eta = jnp.asarray(ETA, dtype)
+    terms = logit_terms(eta, jnp.asarray(successes, jnp.int8), jnp.asarray(trials, jnp.int8))
+    assert all(t.dtype == dtype for t in terms)
+    assert all(bool(jnp.isfinite(t).all()) for t in terms)
+    exact = np.asarray(eta, np.float64)
+    small = expit(-np.abs(exact))
+    for name, formula in (
+        ("log_likelihood", successes * exact - trials * np.logaddexp(0, exact)),
+        ("score", successes * expit(-exact) - (trials - successes) * expit(exact)),
+        ("information", trials * small * (1 - small)),
+    ):
+        np.testing.assert_allclose(getattr(terms, name), formula, tolerance, tolerance, str(name))
+
+    def log_likelihood(eta):
+        return logit_terms(eta, jnp.asarray(successes, dtype), jnp.asarray(trials, dtype))[0]
+
+    away = eta[eta != 0]  # |η| has no derivative at 0
+    first, second = jax.grad(log_likelihood), jax.grad(jax.grad(log_likelihood))
+    kept = logit_terms(away, jnp.asarray(successes, dtype), jnp.asarray(trials, dtype))
+    np.testing.assert_allclose(jax.vmap(first)(away), kept.score, tolerance, tolerance)
+    np.testing.assert_allclose(-jax.vmap(second)(away), kept.information, tolerance, tolerance)
+    assert bool((terms.information <= logit_bound(jnp.asarray(trials, dtype))).all())
+    assert float(terms.information.max()) == float(logit_bound(jnp.asarray(trials, dtype)))
+
+
+def test_information_keeps_its_digits_where_p_rounds_to_one():
+    terms = logit_terms(jnp.array([50.0, -50.0]), jnp.array([1, 0]), jnp.array([1, 1]))
+    np.testing.assert_allclose(terms.information, np.exp(-50.0), rtol=1e-14)
+    np.testing.assert_allclose(terms.log_likelihood, -np.exp(-50.0), rtol=1e-14)
+
+
+@each_layout
+def test_hand_written_gradient_equals_automatic_differentiation(sparse):
+    layout = layouts(masked_counts(7, 6), sparse)
+    log_likelihood = log_likelihood_of(layout)
+
+    def plain(theta, a, d):
+        eta = layout.predictor(theta, a, d)
+        return (layout.successes * eta - layout.trials * jnp.logaddexp(0, eta)).sum()
+
+    rng = np.random.default_rng(0)
+    for size in (0.5, 3.0, 20.0):
+        point = tuple(jnp.asarray(size * rng.normal(size=n)) for n in (7, 6, 6))
+        value, gradient = jax.value_and_grad(
+            lambda *p: 2.5 * log_likelihood(*p), argnums=(0, 1, 2)
+        )(*point)
+        expected, by_jax = jax.value_and_grad(lambda *p: 2.5 * plain(*p), argnums=(0, 1, 2))(*point)
+        assert float(value) == pytest.approx(float(expected), rel=1e-12)
+        for own, other in zip(gradient, by_jax, strict=True):
+            np.testing.assert_allclose(own, other, rtol=1e-11, atol=1e-11)
+
+
+TINY = masked_counts(5, 4, seed=3)
+
+
+def flat(values: dict[str, jax.Array]) -> jax.Array:
+    return jnp.concatenate([jnp.ravel(values[name]) for name in sorted(values)])
+
+
+@each_prior
+def test_log_jacobian_of_the_coordinates_is_the_determinant(priors):
+    coordinates = two_pl_coordinates(fit_cbmm(TINY), priors)
+    start = {k: jnp.asarray(v) for k, v in coordinates.start.items()}
+    assert sorted(start) == sorted(coordinates.scale)
+    _, unravel = jax.flatten_util.ravel_pytree(start)
+    size = sum(v.size for v in start.values())
+
+    def sites(x):
+        return flat(coordinates.to_sites(unravel(x))[0])
+
+    points = jnp.asarray(np.random.default_rng(0).normal(size=(8, size)))
+    determinants = jnp.linalg.slogdet(jax.jit(jax.vmap(jax.jacobian(sites)))(points))[1]
+    log_jacobians = jax.vmap(lambda x: coordinates.to_sites(unravel(x))[1])(points)
+    constant = np.log(coordinates.theta_se).sum()  # which a density may lack
+    np.testing.assert_allclose(log_jacobians, determinants - constant, rtol=0, atol=1e-10)
+    assert priors.slopes == "rasch" or np.ptp(log_jacobians) > 0.1
+
+
+@each_prior
+def test_sampler_sees_the_density_of_the_readable_model(priors):
+    target = posterior_target(TINY, fit_cbmm(TINY), priors)
+    successes, trials = (m.astype(int) for m in TINY.cells.matrices())
+    derived = {"d"} if priors.kind == "fixed" else {"b"}
+    derived |= {"a"} if priors.slopes == "rasch" else set()
+
+    def sites(x):
+        return {k: v for k, v in target.to_draw(x).items() if k not in derived}
+
+    def negative_log_density(x):
+        joint, _ = log_density(two_pl_model, (trials, successes), {"priors": priors}, sites(x))
+        return -joint - jnp.linalg.slogdet(jax.jacobian(lambda x: flat(sites(x)))(x))[1]
+
+    points = jnp.asarray(np.random.default_rng(0).normal(size=(12, target.size)))
+    potentials = np.asarray(jax.jit(jax.vmap(target.potential))(points))
+    gaps = (potentials - jax.jit(jax.vmap(negative_log_density))(points))[np.isfinite(potentials)]
+    assert len(gaps) >= (5 if priors.slopes == "free" else 12)
+    np.testing.assert_allclose(gaps, gaps[0], rtol=0, atol=1e-9)
+
+
+@each_prior
+def test_coordinates_start_at_the_point_estimate(priors):
+    rng = np.random.default_rng(5)
+    theta, a, d = rng.normal(size=150), np.exp(0.3 * rng.normal(size=30)), rng.normal(size=30)
+    p = expit(theta[:, None] * a + d)
+    responses = Responses.from_arrays((rng.uniform(size=p.shape) < p).astype(int))
+    point = fit_cbmm(responses)
+    coordinates = two_pl_coordinates(point, priors)
+    target = posterior_target(responses, point, priors)
+    draw = {k: np.asarray(v) for k, v in target.to_draw(jnp.zeros(target.size)).items()}
+    scale = point["a"].mean() if priors.slopes == "rasch" else 1.0
+    np.testing.assert_allclose(draw["theta"], scale * point["theta"], rtol=0, atol=1e-10)
+    eta = point["theta"][:, None] * point["a"] + point["d"]
+    own = draw["theta"][:, None] * draw["a"] + draw["d"]
+    # Items are shrunk as the model will shrink them, so the start is near, not at, the estimate.
+    near = 0.4 if priors.slopes == "rasch" else 0.25
+    assert np.sqrt(np.mean((own - eta) ** 2)) < near * eta.std()
+    assert (np.abs(draw["d"] - point["d"]) < 3 * point["d_se"]).all()
+    gradient = jax.grad(target.potential)(jnp.zeros(target.size))
+    assert np.isfinite(gradient).all()
+    assert all((np.asarray(v) > 0).all() for v in coordinates.scale.values())

@@ -1,0 +1,196 @@
+"""Hostile names stay what they are, and every way out of the house is safe."""
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+from bayesirt.cli import main
+from bayesirt.errors import ResponseError
+from bayesirt.names import check_names, one_line, spreadsheet_safe
+from bayesirt.readers import read_responses
+
+HOSTILE = (
+    "<script>alert(1)</script>", "[/]", "[bold]x", r"$\bad$", "=1+1", "+1", "-1", "@SUM(1)",
+    "../../x", "two\nlines", "a\rb", "long" * 2500, "left \u202eright", "NA", "None", "null", "007",
+    "1e3", "True", "nan", " spaced ", 'a"b,c;d\te', "subject", "item", "é\u2028ü\x85", "😀",
+)  # fmt: skip
+SCORES = np.random.default_rng(0).integers(0, 2, (len(HOSTILE), len(HOSTILE)))
+
+
+def long_table() -> pd.DataFrame:
+    row, column = np.divmod(np.arange(SCORES.size), len(HOSTILE))
+    names = np.array(HOSTILE, object)
+    return pd.DataFrame({"model": names[row], "item": names[column], "score": SCORES.ravel()})
+
+
+def wide_table() -> pd.DataFrame:
+    table = pd.DataFrame(SCORES, columns=pd.Index(HOSTILE, dtype=object))
+    table.insert(0, "model", HOSTILE)
+    return table
+
+
+def write_csv(table: pd.DataFrame, path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter="\t" if path.suffix == ".tsv" else ",").writerows(
+            [list(table.columns), *table.to_numpy(object).tolist()]
+        )
+
+
+def write_json(table: pd.DataFrame, path: Path) -> None:
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in table.to_dict("records"))
+    path.write_text("".join(lines), "utf-8", newline="\n")
+
+
+WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
+    "r.csv": write_csv,
+    "r.tsv": write_csv,
+    "r.jsonl": write_json,
+    "r.parquet": pd.DataFrame.to_parquet,
+}
+
+
+@pytest.mark.parametrize("table", [long_table, wide_table])
+@pytest.mark.parametrize("name", WRITERS)
+def test_names_are_kept_as_they_were_read(
+    tmp_path: Path, name: str, table: Callable[[], pd.DataFrame]
+):
+    WRITERS[name](table(), tmp_path / name)
+    responses = read_responses(tmp_path / name, items_in="columns" if table is wide_table else None)
+    assert responses.subjects == HOSTILE
+    assert responses.items == HOSTILE
+    np.testing.assert_array_equal(responses.cells.matrices()[0], SCORES)
+
+
+def test_names_that_are_no_text_are_named_as_python_writes_them(tmp_path: Path):
+    rows = [{"model": m, "item": i, "score": 1} for m in (1, True, "1.0") for i in (7, 0.5)]
+    write_json(pd.DataFrame(rows, dtype=object), tmp_path / "r.jsonl")
+    responses = read_responses(tmp_path / "r.jsonl")
+    assert responses.subjects == ("1", "True", "1.0")
+    assert responses.items == ("7", "0.5")
+
+
+def test_names_in_bytes_are_text(tmp_path: Path):
+    rows = [{"model": m, "item": i, "score": 1} for m in (b"a", "é".encode()) for i in (b"p", b"q")]
+    pd.DataFrame(rows).to_parquet(tmp_path / "r.parquet")
+    assert read_responses(tmp_path / "r.parquet").subjects == ("a", "é")
+
+
+@pytest.fixture(scope="module")
+def ranked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    folder = tmp_path_factory.mktemp("hostile")
+    write_json(long_table(), folder / "r.jsonl")
+    command = ["rank", folder / "r.jsonl", "--out", folder / "run"]
+    fast = ["--warmup", "50", "--draws", "50", "--chains", "2"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAX_COMPILATION_CACHE_DIR", "as in conftest")
+        patch.setattr(sys, "argv", ["bayesirt", *map(str, command), *fast])
+        patch.setattr(sys, "stdout", io.StringIO())
+        with pytest.raises(SystemExit) as leaving:
+            main()
+        assert leaving.value.code == 0
+        return folder / "run", sys.stdout.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("file", "column"), [("ranking.csv", "subject"), ("items.csv", "item"), ("pairwise.csv", None)]
+)
+def test_no_cell_of_a_csv_is_a_formula(ranked: tuple[Path, str], file: str, column: str | None):
+    with (ranked[0] / file).open(encoding="utf-8", newline="") as opened:
+        header, *body = csv.reader(opened)
+    safe = sorted(map(spreadsheet_safe, HOSTILE))
+    assert sorted(row[0] for row in body) == safe
+    assert header[0] == column or sorted(header[1:]) == safe
+    for cell in (cell for row in (header, *body) for cell in row if cell[:1] in "=+-@\t\r\n|%"):
+        assert cell == "" or float(cell) < 0
+
+
+def test_the_report_holds_names_as_text(ranked: tuple[Path, str]):
+    report = (ranked[0] / "report.html").read_text("utf-8")
+    assert "<script>alert" not in report
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in report
+    assert r"$\bad$" in report
+    assert "\u202e" not in report
+
+
+def test_the_terminal_shows_names_as_text(ranked: tuple[Path, str]):
+    for shown in ("[/]", "[bold]x", "two·lines", "left ·right", "longlong"):
+        assert shown in ranked[1]
+    assert not {"\u202e", "\r", "\x85", "\x1b"} & set(ranked[1])
+    assert max(map(len, ranked[1].splitlines())) < 300
+
+
+def test_the_draws_keep_names(ranked: tuple[Path, str]):
+    with xr.open_datatree(ranked[0] / "posterior.nc", engine="h5netcdf") as tree:
+        assert tuple(tree["posterior"]["subject"].values) == HOSTILE
+        assert tuple(tree["posterior"]["item"].values) == HOSTILE
+
+
+@pytest.mark.parametrize("command", ["check", "compare"])
+def test_other_commands_take_hostile_names(
+    ranked: tuple[Path, str],
+    command: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    path = ranked[0] if command == "compare" else ranked[0].parent / "r.jsonl"
+    monkeypatch.setattr(sys, "argv", ["bayesirt", command, str(path)])
+    with pytest.raises(SystemExit) as leaving:
+        main()
+    assert leaving.value.code == 0
+    shown = capsys.readouterr().out
+    assert "\u202e" not in shown
+    assert command == "check" or "[bold]x" in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "shown"),
+    [
+        ("gpt-x", 48, "gpt-x"),
+        ("two\nlines", 48, "two·lines"),
+        ("\x1b[2J\t\r\0", 48, "·[2J···"),
+        ("\u202e\u200b\ufeff\u2028\u2029\ud800", 48, "······"),
+        ("😀é", 48, "😀é"),
+        ("abcdefghij", 7, "abc…hij"),
+        ("abcdefghij", 8, "abcd…hij"),
+        ("abcdefghij", 10, "abcdefghij"),
+        ("", 48, ""),
+    ],
+)
+def test_a_name_is_shown_on_one_line(name: str, width: int, shown: str):
+    assert one_line(name, width) == shown
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "|", "%"])
+def test_what_a_spreadsheet_would_run_is_quoted(start: str):
+    assert spreadsheet_safe(f"{start}cmd") == f"'{start}cmd"
+
+
+@pytest.mark.parametrize("text", ["gpt-x", "", "'=1", "1-1", " =1", "007"])
+def test_other_text_goes_to_a_spreadsheet_as_it_is(text: str):
+    assert spreadsheet_safe(text) == text
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["a", ""], "one item has an empty name; give each item a name"),
+        (["a", "b\0"], "item 'b·' is not valid text; rename it"),
+        (["a", "\udfff"], "item '·' is not valid text; rename it"),
+        (["a", "b", "a", "b", "b"], "item 'b' stands 3 times; rename or drop all but one"),
+    ],
+)
+def test_names_that_cannot_stay_are_refused(names: list[str], said: str):
+    with pytest.raises(ResponseError, match=f"^{said}$"):
+        check_names(names, "item")
+
+
+def test_names_that_differ_by_a_little_are_different():
+    check_names(["a", "A", " a", "a ", "а", "á", "a\u0301"], "item")
