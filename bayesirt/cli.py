@@ -67,15 +67,24 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but er
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 
-@app.callback()
-def _options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         from bayesirt import __version__
 
         typer.echo(__version__)
         raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Take the options before a command."""
 
 
 @app.command()
@@ -128,10 +137,11 @@ def rank(
             run_folder.save_run(run, folder / name, render_report(run))
 
     run_folder.write_folder(out, fill, overwrite=overwrite)
-    for name, run in runs.items():
-        if as_json:
-            typer.echo(terminal.run_as_json(run))
-        elif not quiet:
+    if as_json:
+        objects = {name: terminal.run_as_json(run) for name, run in runs.items()}
+        typer.echo(json.dumps(objects if per_component else objects[""], indent=2))
+    elif not quiet:
+        for name, run in runs.items():
             terminal.print_run(run, out / name)
 
 

@@ -20,6 +20,7 @@ from bayesirt.estimators.cbmm import fit_cbmm
 from bayesirt.inference.nuts import sample_posterior
 from bayesirt.item_table import item_table
 from bayesirt.models import Priors
+from bayesirt.names import one_line
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.ranking import Ranking, rank_subjects
@@ -218,7 +219,8 @@ def refuse_disconnected(responses: Responses) -> None:
     if len(groups) == 1:
         return
     listed = "; ".join(
-        f"{len(subjects)} subjects x {len(items)} items with {responses.subjects[subjects[0]]!r}"
+        f"{len(subjects)} subjects x {len(items)} items with "
+        f"{one_line(responses.subjects[subjects[0]])!r}"
         for subjects, items in groups[:4]
     )
     raise ResponseError(

@@ -1,7 +1,7 @@
 """What the command line prints. Names are shown as text, never as markup."""
 
-import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from rich.console import Console
@@ -43,16 +43,15 @@ def print_run(run: Run, folder: Path) -> None:
 
 
 def _ranking_table(rows: pd.DataFrame, *, wide: bool) -> Table:
-    table = _table("rank", "90%", "subject", "ability", "90%", "accuracy", "by acc.", "tier")
-    if wide:
-        for title in ("P(best)", "expected", "90%"):
-            table.add_column(title, justify="right", no_wrap=True)
+    extra = ("expected", "90%", "P(best)") if wide else ()
+    first = ("rank", "90%", "subject", "ability", "90%", "accuracy", "by acc.")
+    table = _table(*first, *extra, "tier")
     for row in rows.itertuples():
-        more = [
-            f"{row.p_best:.2f}",
+        more = (
             f"{row.expected_score:.1%}",
             f"{100 * row.expected_score_low:.0f}-{row.expected_score_high:.0%}",
-        ]
+            f"{row.p_best:.2f}",
+        )
         table.add_row(
             str(row.rank),
             f"{row.rank_low}-{row.rank_high}",
@@ -61,23 +60,20 @@ def _ranking_table(rows: pd.DataFrame, *, wide: bool) -> Table:
             f"{row.ability_low:+.1f} {row.ability_high:+.1f}",
             f"{row.accuracy:.1%}",
             str(row.rank_by_accuracy),
-            str(row.tier),
             *(more if wide else ()),
+            str(row.tier),
         )
     return table
 
 
-def run_as_json(run: Run) -> str:
-    """Return the ranking, the verdict and the note on averages as one JSON object."""
+def run_as_json(run: Run) -> dict[str, Any]:
+    """Return the verdict, the note on averages and the ranking, ready for JSON."""
     verdict = run.posterior.verdict
-    return json.dumps(
-        {
-            "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
-            "average": run.ranking.average.to_text(),
-            "ranking": run.ranking.summary.to_dict("records"),
-        },
-        indent=2,
-    )
+    return {
+        "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
+        "average": run.ranking.average.to_text(),
+        "ranking": run.ranking.summary.to_dict("records"),
+    }
 
 
 def print_check(responses: Responses) -> None:

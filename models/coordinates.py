@@ -90,9 +90,7 @@ class TwoPLCoordinates:
             log_jacobian += (1 - self.d_weight).sum() * log_sigma
         return sites | {"theta": theta}, log_jacobian
 
-    def _slopes(
-        self, coordinates: Values, log_spread: Array
-    ) -> tuple[Values, Array, Array, Array]:
+    def _slopes(self, coordinates: Values, log_spread: Array) -> tuple[Values, Array, Array, Array]:
         if self.priors.slopes == "rasch":
             one = jnp.ones(len(self.a_weight))
             return {}, one, one[0], jnp.zeros(())
@@ -214,9 +212,7 @@ def _weighted_moments(
     return mean, jnp.sqrt(weight @ (theta - mean) ** 2)
 
 
-def _axes_through(
-    first: NDArray[np.float64], second: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _axes_through(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return Householder vectors of the rotation that brings two directions to the first axes."""
     n = len(first)
     to_first = np.eye(n)[0] - first / np.linalg.norm(first)

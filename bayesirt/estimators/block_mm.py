@@ -29,7 +29,7 @@ class MMState(NamedTuple):
     point: tuple[Array, Array, Array]
     score: Array
     loss: Float[Array, ""]
-    passes: int | Array
+    passes: Array
 
 
 def init_mm(
@@ -38,7 +38,7 @@ def init_mm(
     """Return the state at a start."""
     terms = family.terms(layout.predictor(*point), layout.successes, layout.trials)
     loss = -terms.log_likelihood.sum() + prior.loss(*point)
-    return MMState(point, terms.score, loss, 1)
+    return MMState(point, terms.score, loss, jnp.array(1))
 
 
 def mm_step(layout: Layout, family: Family, prior: WeakPrior, state: MMState) -> MMState:

@@ -34,13 +34,13 @@ class NewtonState(NamedTuple):
     point: Point
     sums: CellSums
     loss: Float[Array, ""]
-    passes: int | Array
+    passes: Array
 
 
 def init_newton(layout: Layout, family: Family, prior: WeakPrior, point: Point) -> NewtonState:
     """Return the state at a start."""
     sums = cell_sums(layout, family, *point)
-    return NewtonState(point, sums, sums.subject_loss.sum() + prior.loss(*point), 1)
+    return NewtonState(point, sums, sums.subject_loss.sum() + prior.loss(*point), jnp.array(1))
 
 
 def newton_step(
@@ -106,23 +106,18 @@ def _without_rising(
     before = own_loss(start, sums)
     slack = _ROUNDING * jnp.finfo(before.dtype).eps * jnp.abs(before)
 
-    def attempt(share: Array) -> tuple[CellSums, Array]:
-        value = start + share * direction
-        found = evaluate(value)
-        after = own_loss(value, found)
-        return found, ~(after <= before + slack) & (share > 0)
-
-    def halve(carry: tuple[Array, CellSums, Array, Array]) -> tuple[Array, CellSums, Array, Array]:
+    def attempt(carry: tuple[Array, CellSums, Array, Array]) -> tuple[Array, CellSums, Array, Array]:
         share, _, rose, tries = carry
         smaller = jnp.where(tries < _MOST_HALVINGS, share / 2, 0)
         share = jnp.where(rose, smaller, share)
-        found, rose = attempt(share)
-        return share, found, rose, tries + 1
+        value = start + share * direction
+        found = evaluate(value)
+        after = own_loss(value, found)
+        return share, found, ~(after <= before + slack) & (share > 0), tries + 1
 
-    share = jnp.ones_like(before)
-    found, rose = attempt(share)
+    twice = jnp.full_like(before, 2)  # halved before the first attempt
     share, found, _, tries = jax.lax.while_loop(
-        lambda carry: carry[2].any(), halve, (share, found, rose, jnp.array(1))
+        lambda carry: carry[2].any(), attempt, (twice, sums, jnp.ones_like(before, bool), jnp.array(0))
     )
     return start + share * direction, found, tries
 

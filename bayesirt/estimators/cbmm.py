@@ -107,8 +107,8 @@ def fit_cbmm(
     origin = chosen.start if start is None else start
     layout = layout_of(responses)
     theta, a, d = _start(responses, origin, key)
-    state = chosen.init(layout, LOGIT, prior, (theta, a / temperature, d / temperature))
-    advance = jax.jit(chosen.step, static_argnums=(1,))
+    init, advance = (jax.jit(f, static_argnums=(1,)) for f in (chosen.init, chosen.step))
+    state = init(layout, LOGIT, prior, (theta, a / temperature, d / temperature))
     state, run = iterate(
         lambda s: advance(layout, LOGIT, prior, s),
         state,

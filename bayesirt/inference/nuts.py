@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,7 @@ from bayesirt.responses import Responses
 
 _STEPS_A_DRAW = 15
 _WARMUP_COST = 2.0
+_FACTORS = ("log_likelihood", "orientation")
 _STATISTICS = {
     "diverging": "diverging",
     "energy": "energy",
@@ -168,13 +169,10 @@ def posterior_target(responses: Responses, point: PointEstimate, priors: Priors)
 
     def to_draw(flat: Array) -> dict[str, Array]:
         sites, _ = coordinates.to_sites(unravel(centre + width * flat))
-        return _oriented(constrain_fn(model, (), {}, sites, return_deterministic=True))
+        draw = constrain_fn(model, (), {}, sites, return_deterministic=True)
+        return {name: draw[name] for name in draw if name not in _FACTORS}
 
     return Target(potential, to_draw, len(centre))
-
-
-def _oriented(draw: dict[str, Any]) -> dict[str, Array]:
-    return {k: v for k, v in draw.items() if k not in ("log_likelihood", "orientation")}
 
 
 def _forecast(target: Target, start: Array, draws: float) -> str:

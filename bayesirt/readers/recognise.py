@@ -81,7 +81,8 @@ def _find_columns(columns: Iterable[str], named: dict[str, str | None]) -> dict[
         "trials": TRIALS_NAMES,
         "latency": LATENCY_NAMES,
     }
-    by_lower = {c.strip().lower(): c for c in reversed(list(columns))}
+    free = [c for c in columns if c not in named.values()]
+    by_lower = {c.strip().lower(): c for c in reversed(free)}
     roles = {}
     for role, common in known.items():
         chosen = named[role] or next((by_lower[n] for n in common if n in by_lower), None)
@@ -130,9 +131,10 @@ def _subjects_in_rows(frame: pd.DataFrame, items_in: str | None, name: str) -> p
         items_in = "rows"
     if items_in is None:
         raise ResponseError(
-            f"{one_line(name)} starts with the column {one_line(frame.columns[0])!r}, so it cannot be known "
-            f"whether its rows are subjects or items; pass --items-in columns or --items-in rows, "
-            f"or name the columns of a long file with --subject, --item and --score"
+            f"{one_line(name)} starts with the column {one_line(frame.columns[0])!r}, so it cannot "
+            f"be known whether its rows are subjects or items; pass --items-in columns or "
+            f"--items-in rows, or name the columns of a long file with --subject, --item and "
+            f"--score"
         )
     kind = "item" if items_in == "rows" else "subject"
     labels = name_rows(frame.iloc[:, 0], kind)

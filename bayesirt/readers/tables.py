@@ -174,11 +174,13 @@ def _parse_json_lines(data: bytes, name: str) -> pd.DataFrame:
 def _parse_parquet(data: bytes, name: str) -> pd.DataFrame:
     try:
         table = pyarrow.parquet.read_table(io.BytesIO(data))
-    except (pa.ArrowException, OSError) as error:
+        index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    except (pa.ArrowException, OSError, ValueError) as error:
         reason = one_line(str(error).removeprefix(_PARQUET_SAYS).strip(" ."), 120)
         raise ResponseError(f"{name} is not a Parquet file: {reason}; export it again") from None
     _check_header(table.column_names, name)
-    return table.to_pandas(ignore_metadata=True)
+    index_first = sorted(table.column_names, key=lambda column: column not in index)
+    return table.select(index_first).to_pandas(ignore_metadata=True)
 
 
 _PARSERS: dict[str, Callable[[bytes, str], pd.DataFrame]] = {

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
+from conftest import simulate
 from numpyro.infer import MCMC, NUTS
 
 from bayesirt.estimators.cbmm import fit_cbmm
 from bayesirt.inference.nuts import sample_posterior
 from bayesirt.models import two_pl_model
-from conftest import simulate
 
 WARMUP, DRAWS, CHAINS = 500, 500, 4
 

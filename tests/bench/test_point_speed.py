@@ -18,7 +18,8 @@ NEAR = 1e-6
 
 def simulated(n_subjects: int, n_items: int) -> np.ndarray:
     rng = np.random.default_rng(0)
-    theta, a, d = rng.normal(size=n_subjects), rng.uniform(0.5, 1, n_items), rng.normal(size=n_items)
+    theta, a = rng.normal(size=n_subjects), rng.uniform(0.5, 1, n_items)
+    d = rng.normal(size=n_items)
     eta = theta[:, None] * a + d / 2
     return (rng.uniform(size=eta.shape) < 1 / (1 + np.exp(-eta))).astype(np.int8)
 

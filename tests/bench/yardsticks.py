@@ -41,7 +41,7 @@ def algorithm_1(y: np.ndarray, start: Start, prior: WeakPrior, iterations: int) 
         return float(loss + 0.5 * (penalty + prior.d_precision * d @ d))
 
     trace = [one_pass()]
-    n, j = y.shape
+    n, _j = y.shape
     for _ in range(iterations):
         uu, old_a, old_d = u @ u, a, d
         a = np.maximum((a * uu + 4 * (u @ g)) / (uu + 4 * prior.a_precision), 0)

@@ -1,6 +1,5 @@
 """What every point estimator promises; a new one is added to ESTIMATORS."""
 
-import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
@@ -91,14 +90,15 @@ def test_unobserved_cells_say_nothing(fit):
     both[0, 30:, 20:], both[1, 30:, 20:] = other_y, other_n
     rng = np.random.default_rng(0)
     theta, a, d = rng.normal(size=38), np.exp(rng.normal(size=27)), rng.normal(size=27)
-    options = {"prior": WeakPrior(0, 0, 0), "tol": 0, "max_iterations": 15}
-    with pytest.warns(ConvergenceWarning):
-        alone = fit(Responses.from_arrays(y, n), start=(theta[:30], a[:20], d[:20]), **options)
-        beside = fit(Responses.from_arrays(*both), start=(theta, a, d), **options)
-    eta = [
-        p["theta"][:30, None] * p["a"][:20] + p["d"][:20] for p in (alone, beside)
-    ]
-    np.testing.assert_allclose(eta[0], eta[1], rtol=1e-8, atol=1e-8)
+
+    def predictor(responses, *start):
+        with pytest.warns(ConvergenceWarning):
+            p = fit(responses, prior=WeakPrior(0, 0, 0), start=start, tol=0, max_iterations=15)
+        return p["theta"][:30, None] * p["a"][:20] + p["d"][:20]
+
+    alone = predictor(Responses.from_arrays(y, n), theta[:30], a[:20], d[:20])
+    beside = predictor(Responses.from_arrays(*both), theta, a, d)
+    np.testing.assert_allclose(alone, beside, rtol=1e-8, atol=1e-8)
 
 
 @each_estimator
@@ -114,9 +114,11 @@ def test_trials_equal_repeated_rows_of_a_table(fit):
         }
     ).sample(frac=1, random_state=1)
     repeated = Responses.from_long(rows, duplicates="trials")
-    order = [list(names).index(n) for names, own in (
-        (repeated.subjects, COUNTS.subjects), (repeated.items, COUNTS.items)
-    ) for n in own]
+    order = [
+        list(names).index(n)
+        for names, own in ((repeated.subjects, COUNTS.subjects), (repeated.items, COUNTS.items))
+        for n in own
+    ]
     repeated = repeated.select(np.array(order[:30]), np.array(order[30:]))
     assert repeated.items == COUNTS.items
     assert_same(fit(repeated), fit(COUNTS))
@@ -130,29 +132,28 @@ def test_n_trials_equal_n_copies(fit, axis):
     rng = np.random.default_rng(0)
     start = [rng.normal(size=30), np.exp(rng.normal(size=20)), rng.normal(size=20)]
     n = 3
-    copies = Responses.from_arrays(np.repeat(y, n, axis=axis))
     long_start = [np.repeat(s, n) if (k == 0) == (axis == 0) else s for k, s in enumerate(start)]
     share = (1 / n, 1, 1) if axis == 0 else (1, 1 / n, 1 / n)
     prior = WeakPrior(*(p * s for p, s in zip((1, 0.25, 0.04), share, strict=True)))
     repeated = fit(Responses.from_arrays(n * y, np.full_like(y, n)), start=start, prior=WeakPrior())
-    copied = fit(copies, start=long_start, prior=prior)
+    copied = fit(Responses.from_arrays(np.repeat(y, n, axis=axis)), start=long_start, prior=prior)
     for name in ("theta", "a", "d"):
         step = n if (name == "theta") == (axis == 0) else 1
-        np.testing.assert_allclose(copied[name][::step], repeated[name], rtol=1e-8, atol=1e-8)
-        np.testing.assert_array_equal(copied[name].reshape(-1, step).std(1), 0)
+        copies = copied[name].reshape(-1, step)
+        np.testing.assert_allclose(copies, np.repeat(repeated[name][:, None], step, 1), 1e-8, 1e-8)
 
 
+MIXED = (SUCCESSES[:12, :11] > 0).astype(float)
+MIXED[0], MIXED[-1], MIXED[1:-1, 0], MIXED[1:-1, -1] = 1, 0, 1, 0
 EXTREMES = {
-    "all right": np.ones((4, 3)),
-    "all wrong": np.zeros((4, 3)),
-    "equal scores": np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]]),
-    "equal rows": np.array([[1, 0, 1], [1, 0, 1]]),
-    "two by two": np.eye(2),
+    "all right": np.ones((12, 11)),
+    "all wrong": np.zeros((12, 11)),
+    "equal scores": np.tile([[1, 0], [0, 1]], (6, 6))[:, 1:],
+    "equal rows": np.tile(SUCCESSES[0, :11] > 0, (12, 1)),
     "separated": np.tri(12, 11, -1),
-    "lone cells": np.where(np.eye(5) + np.eye(5, k=1) > 0, np.tri(5), np.nan),
-    "extreme rows and columns": np.block(
-        [[np.ones((1, 9))], [np.c_[np.ones(8), SUCCESSES[:8, :7] > 0, np.zeros(8)]], [np.zeros((1, 9))]]
-    ),
+    "few cells": np.where(np.eye(12, 11) + np.eye(12, 11, k=-1) > 0, np.tri(12, 11, -1), np.nan),
+    "extreme rows and columns": MIXED,
+    "two by two": np.eye(2),
 }
 
 
@@ -203,10 +204,10 @@ def in_32_bits() -> AbstractContextManager[None]:
 def test_32_bits_do_at_a_thousand_squared(fit):
     y, n = simulated(1000, 1000)
     responses = Responses.from_arrays(y, n)
-    with in_32_bits(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        short = fit(responses, tol=1e-6, max_iterations=200)
-    exact = fit(responses, tol=1e-6, max_iterations=200)
+    with in_32_bits():
+        short = fit(responses)
+    exact = fit(responses)
+    assert short.converged  # MM's last steps are as small as 32 bits are coarse
     for name in PARAMETERS:
         assert np.isfinite(short[name]).all(), name
         np.testing.assert_allclose(short[name], exact[name], rtol=0, atol=0.02, err_msg=name)

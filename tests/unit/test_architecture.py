@@ -30,7 +30,7 @@ PLACE = {room: place for place, rooms in enumerate(ORDER) for room in rooms}
 
 def modules() -> dict[str, Path]:
     files = [f for f in PACKAGE.rglob("*.py") if f != PACKAGE / "__init__.py"]
-    files += [f for f in (PACKAGE / "models").glob("*.py")]
+    files += list((PACKAGE / "models").glob("*.py"))
     named = {
         ".".join(("bayesirt", *f.relative_to(PACKAGE).with_suffix("").parts)): f for f in files
     }
