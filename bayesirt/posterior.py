@@ -181,7 +181,7 @@ class Posterior:
                 "low": low,
                 "median": median,
                 "high": high,
-                "r_hat": array_stats.rhat(values, **axes),
+                "r_hat": array_stats.rhat(_at_least_two_chains(values), **axes),
                 "ess_bulk": array_stats.ess(values, method="bulk", **axes),
                 "ess_tail": array_stats.ess(values, method="tail", prob=(0.05, 0.95), **axes),
             },
@@ -204,12 +204,12 @@ class Posterior:
             ("ess_tail", ~(table["ess_tail"] > _ESS), f"tail ESS above {_ESS:.0f}"),
         ):
             if fails.any():
-                worst = table[column][fails]
-                at = worst.idxmax() if column == "r_hat" else worst.idxmin()
+                badness = table[column][fails] * (1 if column == "r_hat" else -1)
+                at = badness.fillna(np.inf).idxmax()
                 name = f"{at[0]} of {one_line(at[1])!r}" if at[1] else at[0]
                 complaints.append(
                     f"{fails.sum()} of {len(table)} quantities miss {limit} (worst "
-                    f"{worst.loc[at]:.4g}, {name})"
+                    f"{table.loc[at, column]:.4g}, {name})"
                 )
         if divergences:
             complaints.append(f"{divergences} divergent transitions")
@@ -217,9 +217,9 @@ class Posterior:
             complaints.append(f"E-BFMI {bfmi:.2f} is below {_BFMI}")
         return Verdict(
             not complaints,
-            float(table["r_hat"].max()),
-            float(table["ess_bulk"].min()),
-            float(table["ess_tail"].min()),
+            float(table["r_hat"].max(skipna=False)),
+            float(table["ess_bulk"].min(skipna=False)),
+            float(table["ess_tail"].min(skipna=False)),
             bfmi,
             divergences,
             tuple(complaints),
@@ -240,3 +240,11 @@ class Posterior:
         """Read what `save` wrote."""
         with xr.open_datatree(path, engine="h5netcdf") as tree:
             return cls(tree.load())
+
+
+def _at_least_two_chains(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Cut a lone chain into its halves, which R-hat can compare."""
+    if len(values) > 1:
+        return values
+    half = values.shape[1] // 2
+    return values[:, : 2 * half].reshape(2, half, -1)

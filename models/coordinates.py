@@ -26,7 +26,7 @@ _LEAST_SLOPE = 0.05
 _FIXED_SIGMA_A = 0.5
 _MOST_SPREAD = 3.0
 _FEW_ITEMS = 10
-_ALIKE = 1e-6
+_ALIKE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)

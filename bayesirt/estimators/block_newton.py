@@ -16,6 +16,7 @@ _MOST_HALVINGS = 12
 _ROUNDING = 64.0
 
 Point = tuple[Array, Array, Array]
+_Attempt = tuple[Array, CellSums, Array, Array]
 
 
 class NewtonState(NamedTuple):
@@ -106,7 +107,7 @@ def _without_rising(
     before = own_loss(start, sums)
     slack = _ROUNDING * jnp.finfo(before.dtype).eps * jnp.abs(before)
 
-    def attempt(carry: tuple[Array, CellSums, Array, Array]) -> tuple[Array, CellSums, Array, Array]:
+    def attempt(carry: _Attempt) -> _Attempt:
         share, _, rose, tries = carry
         smaller = jnp.where(tries < _MOST_HALVINGS, share / 2, 0)
         share = jnp.where(rose, smaller, share)
@@ -116,9 +117,8 @@ def _without_rising(
         return share, found, ~(after <= before + slack) & (share > 0), tries + 1
 
     twice = jnp.full_like(before, 2)  # halved before the first attempt
-    share, found, _, tries = jax.lax.while_loop(
-        lambda carry: carry[2].any(), attempt, (twice, sums, jnp.ones_like(before, bool), jnp.array(0))
-    )
+    untried = (twice, sums, jnp.ones_like(before, bool), jnp.array(0))
+    share, found, _, tries = jax.lax.while_loop(lambda carry: carry[2].any(), attempt, untried)
     return start + share * direction, found, tries
 
 

@@ -29,8 +29,8 @@ from bayesirt.responses import Responses
 Start = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 Point = tuple[Float[Array, " subject"], Float[Array, " item"], Float[Array, " item"]]
 
-_ALIKE = 1e-6
-"""Abilities that differ by less than this share of themselves are equal but for rounding."""
+_ALIKE = 1e-4
+"""Abilities with a smaller standard deviation than this are equal but for rounding."""
 
 
 class _Step(NamedTuple):
@@ -103,10 +103,11 @@ def fit_cbmm(
     """
     chosen = _STEPS[step]
     prior = prior or chosen.prior
-    tol = chosen.tol if tol is None else tol
     origin = chosen.start if start is None else start
     layout = layout_of(responses)
     theta, a, d = _start(responses, origin, key)
+    if tol is None:
+        tol = max(chosen.tol, 4 * float(jnp.finfo(theta.dtype).eps))
     init, advance = (jax.jit(f, static_argnums=(1,)) for f in (chosen.init, chosen.step))
     state = init(layout, LOGIT, prior, (theta, a / temperature, d / temperature))
     state, run = iterate(
@@ -157,7 +158,9 @@ def _start(responses: Responses, start: str | Start, key: Array | None) -> Point
 def _to_standard(theta: Array) -> tuple[Array, Array]:
     """Return the shift and the scale that standardise abilities; equal abilities keep scale 1."""
     spread = theta.std()
-    return -theta.mean(), jnp.where(spread > _ALIKE * jnp.abs(theta).max(), spread, 1)
+    return -theta.mean(), jnp.where(
+        spread > _ALIKE * jnp.maximum(jnp.abs(theta).max(), 1), spread, 1
+    )
 
 
 def _standardised(point: Point, shift: Array, scale: Array) -> Point:
@@ -175,12 +178,12 @@ def _point_estimate(
     run: Run,
     settings: dict[str, Any],
 ) -> PointEstimate:
-    estimate = [np.asarray(x, np.float64) for x in point]
-    information = [np.asarray(x, np.float64) for x in (sums.theta_information, *sums[6:9])]
-    theta, a, d = estimate
-    theta_precision = information[0] + scale**2 * prior.theta_precision
-    aa, ad = information[1] + prior.a_precision / scale**2, information[2]
-    dd = information[3] + prior.d_precision
+    theta, a, d = (np.asarray(x, np.float64) for x in point)
+    of_theta, aa, ad, dd = (
+        np.asarray(x, np.float64) for x in (sums.theta_information, sums.aa, sums.ad, sums.dd)
+    )
+    theta_precision = of_theta + scale**2 * prior.theta_precision
+    aa, dd = aa + prior.a_precision / scale**2, dd + prior.d_precision
     determinant = aa * dd - ad**2
     with np.errstate(divide="ignore", invalid="ignore"):
         values = {

@@ -70,9 +70,7 @@ def cell_sums(
     )
 
 
-def same_predictor(
-    sums: CellSums, shift: Float[Array, ""], scale: Float[Array, ""]
-) -> CellSums:
+def same_predictor(sums: CellSums, shift: Float[Array, ""], scale: Float[Array, ""]) -> CellSums:
     """Return the sums after θ → scale θ + shift with a and d moved so that η stays.
 
     Notes

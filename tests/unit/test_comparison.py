@@ -1,0 +1,87 @@
+"""Point against posterior, worked out by hand."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from bayesirt.comparison import compare_estimates
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.posterior import Posterior
+from bayesirt.responses import Responses
+
+SUCCESSES = np.array([[1, 1, 1, 1, 1, 1], [1, 0, 1, 0, 1, 0], [0, 0, 1, 0, 0, 0]])
+RESPONSES = Responses.from_arrays(SUCCESSES)
+# Two draws; in each, θ has its own location and scale, and η stays what it is.
+STANDARD = np.array([[1.2, 0.1, -1.3], [1.3, -0.2, -1.1]])
+STANDARD = (STANDARD - STANDARD.mean(1, keepdims=True)) / STANDARD.std(1, keepdims=True)
+SLOPES = np.array([[1.0, 1.0, 0.5, 2.0, 1.0, 1.0], [1.2, 0.8, 0.7, 1.0, 1.0, 1.4]])
+INTERCEPTS = np.array([[1.0, 0.0, 3.0, 0.5, 0.2, -1.0], [2.0, 0.4, 4.0, 0.5, 0.0, -1.4]])
+SHIFT, SCALE = np.array([[5.0], [-2.0]]), np.array([[2.0], [0.5]])
+
+
+def made_posterior() -> Posterior:
+    a = SLOPES / SCALE
+    draws = {"theta": STANDARD * SCALE + SHIFT, "a": a, "d": INTERCEPTS - a * SHIFT}
+    draws["b"] = -draws["d"] / a
+    return Posterior.from_samples({k: v[None] for k, v in draws.items()}, {}, RESPONSES, {})
+
+
+def made_point(theta, a, d, subjects=RESPONSES.subjects) -> PointEstimate:
+    values = {"theta": ("subject", theta), "a": ("item", a), "d": ("item", d)}
+    coords = {"subject": list(subjects), "item": list(RESPONSES.items)}
+    data = xr.Dataset({k: (dim, np.asarray(v, float)) for k, (dim, v) in values.items()}, coords)
+    return PointEstimate(data, -1.0, 3, True, "made", np.ones(4), {"estimator": "made"})
+
+
+MEAN, SD = STANDARD.mean(0), STANDARD.std(0, ddof=1)
+POINT = made_point(
+    MEAN + SD * [0.5, -1.5, 0],
+    SLOPES.mean(0) + np.array([0, 0.3, -0.6, 0, 0, 0]),
+    INTERCEPTS.mean(0) + np.array([0, 0, 0, 0, 0.3, 0]),
+)
+
+
+def test_both_sides_are_compared_on_one_scale():
+    subjects = compare_estimates(POINT, made_posterior()).subjects
+    np.testing.assert_allclose(subjects["posterior_mean"], MEAN)
+    np.testing.assert_allclose(subjects["posterior_sd"], SD)
+    np.testing.assert_allclose(subjects["shrinkage"], [0.5, -1.5, 0], atol=1e-12)
+    assert subjects["disagrees"].tolist() == [False, True, False]
+    assert subjects["reason"].tolist() == ["all right", "", ""]
+    assert subjects["rank_point"].tolist() == [1, 2, 3]
+    assert subjects["rank_posterior"].tolist() == [1, 2, 3]
+
+
+def test_items_are_moved_with_the_abilities():
+    items = compare_estimates(POINT, made_posterior()).items
+    np.testing.assert_allclose(items["a_posterior_mean"], SLOPES.mean(0))
+    np.testing.assert_allclose(items["d_posterior_mean"], INTERCEPTS.mean(0))
+    np.testing.assert_allclose(items["a_posterior_sd"], SLOPES.std(0, ddof=1), atol=1e-12)
+    sd = SLOPES.std(0, ddof=1)
+    np.testing.assert_allclose(items["a_shrinkage"][1:3], np.array([0.3, -0.6]) / sd[1:3])
+    assert items["disagrees"].tolist() == [False, True, True, False, True, False]
+    reasons = items["reason"].tolist()
+    assert reasons[2] == "all right; few responses; a at its bound"
+    assert reasons[0] == "few responses"
+
+
+def test_words_name_the_farthest_subject_and_its_reason():
+    text = compare_estimates(POINT, made_posterior()).to_text()
+    assert "rank correlation of 1.000; 0 of 3 ranks differ, 1 subjects and 3 items" in text
+    assert "Farthest: subject 2 (-1.5 sd)." in text
+    far = made_point(MEAN + SD * [3, 0, 0], SLOPES.mean(0), INTERCEPTS.mean(0))
+    text = compare_estimates(far, made_posterior()).to_text()
+    assert "Farthest: subject 1 (+3.0 sd; all right" in text
+
+
+def test_ranks_that_differ_are_counted():
+    turned = made_point(MEAN[[1, 0, 2]], SLOPES.mean(0), INTERCEPTS.mean(0))
+    comparison = compare_estimates(turned, made_posterior())
+    assert comparison.subjects["rank_point"].tolist() == [2, 1, 3]
+    assert "rank correlation of 0.500; 2 of 3 ranks differ" in comparison.to_text()
+
+
+def test_other_names_are_refused():
+    other = made_point(MEAN, SLOPES.mean(0), INTERCEPTS.mean(0), subjects=("a", "b", "c"))
+    with pytest.raises(ValueError, match="other subjects or items"):
+        compare_estimates(other, made_posterior())

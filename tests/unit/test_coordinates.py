@@ -1,0 +1,56 @@
+"""Coordinates around point estimates that have little to say; oracle tests hold the rest."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bayesirt import Priors, fit_cbmm, sample_posterior
+from bayesirt.inference.nuts import posterior_target
+from bayesirt.models.coordinates import two_pl_coordinates
+from bayesirt.responses import Responses
+
+PRIORS = [Priors(), Priors(slopes="free"), Priors(slopes="rasch"), Priors(kind="fixed")]
+each_prior = pytest.mark.parametrize("priors", PRIORS, ids=Priors.describe)
+EXTREMES = {
+    "all right": np.ones((4, 3)),
+    "all wrong": np.zeros((4, 3)),
+    "equal scores": np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0], [1, 0, 1]]),
+    "separated": np.tri(4, 3, -1),
+    "half empty": np.where(np.eye(4, 3) > 0, 1, [[np.nan, 0, 1]]),
+}
+
+
+@each_prior
+@pytest.mark.parametrize("y", EXTREMES.values(), ids=EXTREMES)
+def test_density_has_a_gradient_where_the_estimate_rests_on_its_prior(priors, y):
+    responses = Responses.from_arrays(y)
+    point = fit_cbmm(responses)
+    coordinates = two_pl_coordinates(point, priors)
+    for values in (*coordinates.start.values(), *coordinates.scale.values()):
+        assert np.isfinite(values).all()
+        assert np.abs(values).max() < 20
+    target = posterior_target(responses, point, priors)
+    for x in (jnp.zeros(target.size), 0.5 * jnp.ones(target.size)):
+        value, gradient = jax.value_and_grad(target.potential)(x)
+        assert np.isfinite(value)
+        assert np.isfinite(gradient).all()
+
+
+def test_curvature_is_about_one_along_every_coordinate(small):
+    """All axes of the curvature but two have standard deviations from 1/2 to 2."""
+    target = posterior_target(small, fit_cbmm(small), Priors())
+    gradient = jax.jit(jax.vmap(jax.grad(target.potential)))
+    steps = 1e-4 * jnp.eye(target.size)
+    hessian = (gradient(steps) - gradient(-steps)) / 2e-4
+    values = np.linalg.eigvalsh((hessian + hessian.T) / 2)
+    assert ((values > 1 / 4) & (values < 4)).sum() >= target.size - 2
+
+
+def test_subjects_of_equal_score_are_sampled_apart():
+    responses = Responses.from_arrays(np.eye(2))
+    posterior = sample_posterior(
+        responses, key=jax.random.key(0), num_warmup=200, num_samples=200, num_chains=2
+    )
+    assert posterior["theta"].std((0, 1)).min() > 0.5
+    assert np.abs(np.corrcoef(posterior.theta.T)[0, 1]) < 0.9

@@ -1,0 +1,52 @@
+"""What every family promises; a new one is added to FAMILIES."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bayesirt.families import LOGIT
+
+FAMILIES = [LOGIT]
+ETA = np.linspace(-30, 30, 241)
+each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
+
+
+@each_family
+def test_no_trials_contribute_exactly_nothing(family):
+    terms = family.terms(jnp.asarray(ETA * 100), jnp.zeros(241, int), jnp.zeros(241, int))
+    for values in terms:
+        np.testing.assert_array_equal(values, 0)
+
+
+@each_family
+def test_right_and_wrong_mirror_each_other(family):
+    right = family.terms(jnp.asarray(ETA), jnp.full(241, 5), jnp.full(241, 7))
+    wrong = family.terms(jnp.asarray(-ETA), jnp.full(241, 2), jnp.full(241, 7))
+    np.testing.assert_allclose(right.log_likelihood, wrong.log_likelihood, rtol=1e-14)
+    np.testing.assert_allclose(right.score, -np.asarray(wrong.score), rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(right.information, wrong.information, rtol=1e-14)
+
+
+@each_family
+def test_probabilities_add_up_and_the_score_has_mean_zero(family):
+    eta = jnp.asarray(ETA)
+    wrong, right = (family.terms(eta, jnp.full(241, y), jnp.ones(241, int)) for y in (0, 1))
+    p = np.exp(right.log_likelihood)
+    np.testing.assert_allclose(p + np.exp(wrong.log_likelihood), 1, rtol=1e-14)
+    mean_score = p * right.score + (1 - p) * wrong.score
+    np.testing.assert_allclose(mean_score, 0, atol=1e-14)
+    expected_information = p * right.score**2 + (1 - p) * wrong.score**2
+    mean_information = p * right.information + (1 - p) * wrong.information
+    np.testing.assert_allclose(mean_information, expected_information, rtol=1e-9, atol=1e-14)
+
+
+@each_family
+@pytest.mark.parametrize("kind", [jnp.int8, jnp.int16, jnp.int64])
+def test_counts_may_fill_their_type(family, kind):
+    most = min(jnp.iinfo(kind).max, 10**6)
+    trials, successes = jnp.full(241, most, kind), jnp.full(241, most - 1, kind)
+    terms = family.terms(jnp.asarray(ETA), successes, trials)
+    exact = family.terms(jnp.asarray(ETA), successes.astype(float), trials.astype(float))
+    for own, other in zip(terms, exact, strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-14)
+    assert (terms.information <= family.bound(trials)).all()
