@@ -26,7 +26,7 @@ _LEAST_SLOPE = 0.05
 _FIXED_SIGMA_A = 0.5
 _MOST_SPREAD = 3.0
 _FEW_ITEMS = 10
-_ALIKE = 1e-4
+_ALIKE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ def two_pl_coordinates(point: PointEstimate, priors: Priors) -> TwoPLCoordinates
     TwoPLCoordinates
     """
     theta, theta_se = point["theta"], np.clip(point["theta_se"], 1e-3, 1)
-    if np.ptp(theta) < _ALIKE:  # equal abilities have no spread to measure items by
+    if theta.std() < _ALIKE:  # equal abilities have no spread to measure items by
         theta = np.linspace(1, -1, len(theta))
     slope = np.maximum(np.nan_to_num(point["a"], nan=1.0), _LEAST_SLOPE)
     relative_se = np.clip(np.nan_to_num(point["a_se"], nan=1.0) / slope, 1e-3, _MOST_SPREAD)

@@ -29,7 +29,7 @@ from bayesirt.responses import Responses
 Start = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 Point = tuple[Float[Array, " subject"], Float[Array, " item"], Float[Array, " item"]]
 
-_ALIKE = 1e-4
+_ALIKE = 1e-3
 """Abilities with a smaller standard deviation than this are equal but for rounding."""
 
 
