@@ -92,7 +92,9 @@ def rank(
     results: Results = None,
     example: Example = False,
     out: Annotated[Path, typer.Option(help="Folder for the run.")] = Path("run"),
-    overwrite: Annotated[bool, typer.Option(help="Replace the run in that folder.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the run in that folder.")
+    ] = False,
     per_component: Annotated[
         bool, typer.Option("--per-component", help="Rank unconnected groups each by itself.")
     ] = False,
@@ -104,23 +106,32 @@ def rank(
     items_in: Orientation = None,
     duplicates: Repeated = Duplicates.error,
     threshold: Threshold = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same draws.")] = 0,
-    chains: Annotated[int, typer.Option(min=2, max=64)] = 4,
-    warmup: Annotated[int, typer.Option(min=10)] = 1000,
-    draws: Annotated[int, typer.Option(min=10)] = 1000,
-    target_accept: Annotated[float, typer.Option(min=0.5, max=0.999)] = 0.95,
-    priors: PriorKind = PriorKind.hierarchical,
-    slopes: Slopes = Slopes.positive,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same draws.")
+    ] = 0,
+    chains: Annotated[int, typer.Option(min=2, max=64, help="Markov chains.")] = 4,
+    warmup: Annotated[int, typer.Option(min=10, help="Draws of a chain to warm up.")] = 1000,
+    draws: Annotated[int, typer.Option(min=10, help="Draws of a chain to keep.")] = 1000,
+    target_accept: Annotated[
+        float, typer.Option(min=0.5, max=0.999, help="Higher means smaller steps.")
+    ] = 0.95,
+    priors: Annotated[
+        PriorKind, typer.Option(help="Items learn their spread, or have a fixed one.")
+    ] = PriorKind.hierarchical,
+    slopes: Annotated[
+        Slopes, typer.Option(help="Discriminations: positive, of any sign, or all 1.")
+    ] = Slopes.positive,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Rank the subjects of a results file, and write tables, draws and a report."""
     _prepare_jax(chains)
-    from bayesirt import run_folder, terminal
+    from bayesirt import terminal
     from bayesirt.models import Priors
     from bayesirt.run import Settings
+    from bayesirt.run_folder import check_output
 
-    run_folder.check_output(out, overwrite=overwrite)
+    check_output(out, overwrite=overwrite)
     path = _input(results, example)
     responses = _read(path, subject, item, score, trials, latency, items_in, duplicates, threshold)
     settings = Settings(
@@ -129,14 +140,7 @@ def rank(
     talk = not (quiet or as_json)
     runs = _rank_groups(responses, settings, path, per_component, talk)
 
-    def fill(folder: Path) -> None:
-        from bayesirt.report import render_report
-
-        for name, run in runs.items():
-            (folder / name).mkdir(exist_ok=True)
-            run_folder.save_run(run, folder / name, render_report(run))
-
-    run_folder.write_folder(out, fill, overwrite=overwrite)
+    _write(runs, out, overwrite)
     if as_json:
         objects = {name: terminal.run_as_json(run) for name, run in runs.items()}
         typer.echo(json.dumps(objects if per_component else objects[""], indent=2))
@@ -218,6 +222,18 @@ def _rank_groups(
         )
         for name, group in groups.items()
     }
+
+
+def _write(runs: dict[str, "Run"], out: Path, overwrite: bool) -> None:
+    from bayesirt.report import render_report
+    from bayesirt.run_folder import save_run, write_folder
+
+    def fill(folder: Path) -> None:
+        for name, run in runs.items():
+            (folder / name).mkdir(exist_ok=True)
+            save_run(run, folder / name, render_report(run))
+
+    write_folder(out, fill, overwrite=overwrite)
 
 
 def _input(results: Path | None, example: bool) -> Path:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from bayesirt.errors import ResponseError
+
 
 @dataclass(frozen=True)
 class Priors:
@@ -19,6 +21,11 @@ class Priors:
         ``"free"`` lets single items have a negative discrimination, a ~ N(μ_a, σ_a), with Σa > 0;
         ``"rasch"`` fixes a = 1. Both need the hierarchical kind.
 
+    Raises
+    ------
+    ResponseError
+        For an unknown option, or options that do not go together.
+
     Examples
     --------
     >>> Priors().describe()
@@ -30,11 +37,13 @@ class Priors:
 
     def __post_init__(self) -> None:
         if self.kind not in ("hierarchical", "fixed"):
-            raise ValueError(f"priors must be hierarchical or fixed, got {self.kind!r}")
+            raise ResponseError(f"priors must be hierarchical or fixed, got {self.kind!r}")
         if self.slopes not in ("positive", "free", "rasch"):
-            raise ValueError(f"slopes must be positive, free or rasch, got {self.slopes!r}")
+            raise ResponseError(f"slopes must be positive, free or rasch, got {self.slopes!r}")
         if self.kind == "fixed" and self.slopes != "positive":
-            raise ValueError("fixed priors go with positive slopes only")
+            raise ResponseError(
+                "fixed priors go with positive slopes only; leave out one of the options"
+            )
 
     def describe(self) -> str:
         """Return the options in a few words."""

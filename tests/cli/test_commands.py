@@ -331,3 +331,11 @@ def test_json_of_groups_is_one_object(cli, tmp_path):
     out = ("--out", tmp_path / "run")
     shown = cli("rank", results, "--per-component", "--json", *out, *FAST)
     assert set(json.loads(shown.out)) == {"group_1", "group_2"}
+
+
+def test_options_that_do_not_go_together_are_refused(cli: Cli, tmp_path: Path):
+    out = ("--out", tmp_path / "run")
+    shown = cli("rank", "--example", "--priors", "fixed", "--slopes", "free", *out)
+    assert (shown.code, shown.out) == (2, "")
+    assert shown.err.startswith("bayesirt: fixed priors go with positive slopes only")
+    assert not (tmp_path / "run").exists()

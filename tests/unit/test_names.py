@@ -193,4 +193,6 @@ def test_names_that_cannot_stay_are_refused(names: list[str], said: str):
 
 
 def test_names_that_differ_by_a_little_are_different():
-    check_names(["a", "A", " a", "a ", "а", "á", "a\u0301"], "item")
+    names = ["a", "A", " a", "a ", "а", "á", "a\u0301"]
+    check_names(names, "item")
+    assert len(set(names)) == len(names)
