@@ -226,19 +226,17 @@ trials[:, 0] = trials[0] = 1
 responses = Responses.from_arrays(rng.binomial(trials, 0.5), trials)
 draws = {"theta": theta, "a": np.exp(items[0]), "d": items[1], "b": -items[1] / np.exp(items[0])}
 posterior = Posterior.from_samples(draws, {}, responses, {"model": "2PL", "engine": "made"})
-times = []
-for _ in range(2):
-    began = time.perf_counter()
-    rank_subjects(posterior)
-    times.append(time.perf_counter() - began)
-print(*times, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+began = time.perf_counter(), time.process_time()
+rank_subjects(posterior)
+wall, cpu = time.perf_counter() - began[0], time.process_time() - began[1]
+print(wall, cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 """
 
 
 @pytest.mark.slow
 def test_two_thousand_subjects_are_ranked_in_seconds():
     done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=True)
-    first, second, gib = map(float, done.stdout.split())
-    print(f"2000 subjects x 4000 draws x 20 items: {first:.1f} s, {second:.1f} s, {gib:.2f} GiB")
-    assert min(first, second) < 10  # the better of two, as other work shares the machine
+    wall, cpu, gib = map(float, done.stdout.split())
+    print(f"2000 subjects x 4000 draws x 20 items: {wall:.1f} s, CPU {cpu:.1f} s, {gib:.2f} GiB")
+    assert cpu < 20  # ten seconds of two cores, whoever else is using them
     assert gib < 4
