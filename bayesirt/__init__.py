@@ -26,6 +26,8 @@ _HOME = {
     "compare_estimates": "bayesirt.comparison",
     "example_path": "bayesirt.example",
     "fit_cbmm": "bayesirt.estimators.cbmm",
+    "fit_mml": "bayesirt.estimators.mml",
+    "fit_point": "bayesirt.estimators.choice",
     "rank_subjects": "bayesirt.ranking",
     "read_responses": "bayesirt.readers",
     "sample_posterior": "bayesirt.inference",

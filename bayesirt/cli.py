@@ -43,6 +43,14 @@ class PriorKind(StrEnum):
     fixed = "fixed"
 
 
+class Point(StrEnum):
+    """Point estimators that the sampler may start from."""
+
+    auto = "auto"
+    cbmm = "cbmm"
+    mml = "mml"
+
+
 class Slopes(StrEnum):
     """What discriminations may be."""
 
@@ -121,6 +129,9 @@ def rank(
     slopes: Annotated[
         Slopes, typer.Option(help="Discriminations: positive, of any sign, or all 1.")
     ] = Slopes.positive,
+    point: Annotated[
+        Point, typer.Option(help="Point estimator to start from: mml for few items, else cbmm.")
+    ] = Point.auto,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -135,7 +146,13 @@ def rank(
     path = _input(results, example)
     responses = _read(path, subject, item, score, trials, latency, items_in, duplicates, threshold)
     settings = Settings(
-        seed, chains, warmup, draws, target_accept, Priors(priors.value, slopes.value)
+        seed,
+        chains,
+        warmup,
+        draws,
+        target_accept,
+        Priors(priors.value, slopes.value),
+        point.value,
     )
     talk = not (quiet or as_json)
     runs = _rank_groups(responses, settings, path, per_component, talk)

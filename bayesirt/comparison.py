@@ -81,7 +81,9 @@ def compare_estimates(point: PointEstimate, posterior: Posterior) -> Comparison:
     ):
         raise ValueError("the point estimate and the posterior name other subjects or items")
     theta = posterior.theta
-    mean, sd = theta.mean(1, keepdims=True), theta.std(1, keepdims=True)
+    mean, sd = np.zeros((len(theta), 1)), np.ones((len(theta), 1))
+    if point.settings["theta_scale"] == "sample":
+        mean, sd = theta.mean(1, keepdims=True), theta.std(1, keepdims=True)
     a, d = posterior.draws("a"), posterior.draws("d")
     successes, trials = posterior.successes, posterior.trials
     subjects = _side_by_side(point["theta"], (theta - mean) / sd)

@@ -19,8 +19,8 @@ class PointEstimate:
     ----------
     parameters : Dataset
         Named parameters over the dims ``subject`` and ``item``: theta, a, d, b and the standard
-        errors theta_se, a_se, d_se (each as if the other side were known, so a lower bound), and
-        theta_centre, the ability about which each item tells most (Σ w θ / Σ w).
+        errors theta_se, a_se, d_se (of joint estimates each as if the other side were known, so
+        a lower bound), and theta_centre, the ability about which each item tells most.
     log_likelihood : float
         Of the responses at the estimate, without the prior.
     iterations : int
@@ -30,7 +30,9 @@ class PointEstimate:
     trace : float array, shape (iteration + 1,)
         The loss from the start to the end.
     settings : mapping
-        The estimator's name and its options, JSON-ready.
+        The estimator's name and its options, JSON-ready; ``theta_scale`` says whether θ has
+        mean 0 and standard deviation 1 among these subjects ("sample") or in their population
+        ("population").
     """
 
     parameters: xr.Dataset

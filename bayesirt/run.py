@@ -16,7 +16,7 @@ import pandas as pd
 from bayesirt import __version__
 from bayesirt.comparison import Comparison, compare_estimates
 from bayesirt.errors import ResponseError
-from bayesirt.estimators.cbmm import fit_cbmm
+from bayesirt.estimators.choice import PointMethod, fit_point
 from bayesirt.inference.nuts import sample_posterior
 from bayesirt.item_table import item_table
 from bayesirt.models import Priors
@@ -37,6 +37,8 @@ class Settings:
     chains, warmup, draws : int
     target_accept : float
     priors : Priors
+    point : {"auto", "cbmm", "mml"}
+        The point estimator that the sampler starts from.
     """
 
     seed: int = 0
@@ -45,6 +47,7 @@ class Settings:
     draws: int = 1000
     target_accept: float = 0.95
     priors: Priors = field(default_factory=Priors)
+    point: PointMethod = "auto"
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,7 @@ class Record:
         return [
             ("Data", f"{d.source} (SHA-256 {d.sha256[:16] or 'none: from memory'})"),
             ("Model", f"2PL, {s.priors.describe()}"),
+            ("Point estimate", self.diagnostics["point_estimator"]),
             ("Sampling", f"NUTS, {s.chains} chains x {s.draws} draws after {s.warmup}"),
             ("Seed", str(s.seed)),
             ("Versions", ", ".join(f"{k} {v}" for k, v in self.versions.items())),
@@ -175,7 +179,7 @@ def rank_responses(
     refuse_disconnected(responses)
     settings = settings or Settings()
     began = [time.perf_counter()]
-    point = fit_cbmm(responses)
+    point = fit_point(responses, settings.point)
     began.append(time.perf_counter())
     data = DataFacts(
         source.name if source else "memory",
@@ -197,7 +201,10 @@ def rank_responses(
         announce=announce,
     ).with_attrs(seed=settings.seed, input_sha256=data.sha256)
     began.append(time.perf_counter())
-    diagnostics = asdict(posterior.verdict) | {"point_converged": point.converged}
+    diagnostics = asdict(posterior.verdict) | {
+        "point_estimator": point.settings["estimator"],
+        "point_converged": point.converged,
+    }
     ranking, items = rank_subjects(posterior), item_table(posterior)
     began.append(time.perf_counter())
     steps = ("point estimate", "posterior", "ranking")

@@ -4,29 +4,49 @@ The likelihood does not see θ → s θ + c with a and d moved against it. In th
 these are two long curved ridges through all parameters, along which a sampler creeps. Here they
 are two coordinates of their own: items are described at the abilities' present mean and spread,
 weighted by how well each ability is known, and abilities, in units of their standard errors, are
-rotated so that this mean and this spread are axes. Items that say little about themselves are
-measured from their hierarchical mean, items that say much from zero.
+rotated so that this mean and this spread are axes. An item's value is measured from where its own
+responses and its hierarchical mean together put it, in units of what both leave open; this is
+round whether the hierarchy is tight or wide. Where items are few, each moves every ability, and
+abilities are measured from where the present items put them.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from bayesirt.families import LOGIT
 from bayesirt.models.priors import Priors
 from bayesirt.point_estimate import PointEstimate
+from bayesirt.responses import Responses
 
 Values = dict[str, Array]
 Arrays = dict[str, NDArray[np.float64]]
 
+FEW_ITEMS = 30
+"""Up to so many items, one item's share of what is known of an ability matters."""
+
 _LEAST_SLOPE = 0.05
-_FIXED_SIGMA_A = 0.5
 _MOST_SPREAD = 3.0
-_FEW_ITEMS = 10
 _ALIKE = 0.5
+_FIXED = {"a": (0.0, np.log(0.5)), "b": (0.0, np.log(2.0))}
+
+
+class Known(NamedTuple):
+    """What its own responses say about one parameter of each item.
+
+    Attributes
+    ----------
+    value, se : float array, shape (item,)
+        Estimate and standard error.
+    """
+
+    value: NDArray[np.float64]
+    se: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +60,14 @@ class TwoPLCoordinates:
         Standard errors of the abilities.
     axes : float array, shape (2, subject)
         Householder vectors of the rotation of abilities.
-    a_weight, d_weight : float array, shape (item,)
-        How much of an item's slope and intercept is known from its own responses, from 0 to 1.
+    known : dict of Known
+        By site, of items described at mean 0 and spread 1 of the abilities: a (in logs where
+        slopes are positive), and the level d at `centre`, or the difficulty b.
     centre : float array, shape (item,)
-        Where on the scale of abilities the item's intercept is best known.
+        Where its level is taken, best known there: counted from the abilities' mean, in spreads
+        (Rasch: in units of θ).
+    lean : dict of float array, shape (subject, item)
+        By site, how abilities follow the item's value; empty where items are many.
     start : dict
         The point estimate in these coordinates.
     scale : dict
@@ -53,9 +77,9 @@ class TwoPLCoordinates:
     priors: Priors
     theta_se: NDArray[np.float64]
     axes: NDArray[np.float64]
-    a_weight: NDArray[np.float64]
-    d_weight: NDArray[np.float64]
+    known: Mapping[str, Known]
     centre: NDArray[np.float64]
+    lean: Mapping[str, NDArray[np.float64]]
     start: Mapping[str, NDArray[np.float64]]
     scale: Mapping[str, NDArray[np.float64]]
 
@@ -71,137 +95,188 @@ class TwoPLCoordinates:
         sites : dict of float arrays
         log_jacobian : float
         """
+        values: Values = {}
+        log_jacobian = jnp.zeros(())
+        for name, known in self.known.items():
+            mu, log_sigma = self._population(name, coordinates, values)
+            values[name], log_scale = _around_expected(coordinates[name], mu, log_sigma, known)
+            log_jacobian += log_scale.sum()
         rotated = _reflect(self.axes[0], _reflect(self.axes[1], coordinates["theta"]))
         theta = jnp.asarray(self.theta_se) * rotated
+        for name, lean in self.lean.items():
+            theta += jnp.asarray(lean) @ (values[name] - self.known[name].value)
         mean, spread = _weighted_moments(theta, self.theta_se)
         log_spread = jnp.log(spread)
-        sites, slope, mean_slope, log_jacobian = self._slopes(coordinates, log_spread)
+        n_items = len(self.centre)
         if self.priors.kind == "fixed":
-            sites["b"] = mean + spread * coordinates["b"]
-            log_jacobian += len(slope) * log_spread
-        else:
-            mu, log_sigma = coordinates["mu_d"], coordinates["sigma_d"]
-            level = _centred(coordinates["d"], mu, log_sigma, self.d_weight)
-            sites |= {
-                "d": level - slope * (mean + spread * self.centre),
-                "mu_d": mu - mean_slope * mean,
-                "sigma_d": log_sigma,
-            }
-            log_jacobian += (1 - self.d_weight).sum() * log_sigma
-        return sites | {"theta": theta}, log_jacobian
+            sites = {"a": values["a"] - log_spread, "b": mean + spread * values["b"]}
+            return sites | {"theta": theta}, log_jacobian + n_items * log_spread
+        sites, slope, mean_slope = self._slopes(values, coordinates, log_spread)
+        sites |= {
+            "theta": theta,
+            "d": values["d"] - self._unit_slope(values) * self.centre - slope * mean,
+            "mu_d": coordinates["mu_d"] - mean_slope * mean,
+            "sigma_d": coordinates["sigma_d"],
+        }
+        if self.priors.slopes == "free":
+            log_jacobian -= (n_items + 1) * log_spread
+        return sites, log_jacobian
 
-    def _slopes(self, coordinates: Values, log_spread: Array) -> tuple[Values, Array, Array, Array]:
+    def _population(self, name: str, coordinates: Values, values: Values) -> tuple[Array, Array]:
+        """Return where a parameter is expected from the other items alone, and log how surely."""
+        if self.priors.kind == "fixed":
+            always, log_always = _FIXED[name]
+            return jnp.asarray(always), jnp.asarray(log_always)
+        mu, log_sigma = coordinates[f"mu_{name}"], coordinates[f"sigma_{name}"]
+        if name == "d":
+            mu = mu + self._unit_slope(values) * self.centre
+        return mu, log_sigma
+
+    def _unit_slope(self, values: Values) -> Array:
+        """Return slopes where the abilities' spread is 1; Rasch items keep their own."""
         if self.priors.slopes == "rasch":
-            one = jnp.ones(len(self.a_weight))
-            return {}, one, one[0], jnp.zeros(())
-        if self.priors.kind == "fixed":
-            log_a = coordinates["a"] - log_spread
-            return {"a": log_a}, jnp.exp(log_a), jnp.ones(()), jnp.zeros(())
+            return jnp.ones(len(self.centre))
+        return values["a"] if self.priors.slopes == "free" else jnp.exp(values["a"])
+
+    def _slopes(
+        self, values: Values, coordinates: Values, log_spread: Array
+    ) -> tuple[Values, Array, Array]:
+        """Return the sites of slopes, the slopes and their centre."""
+        if self.priors.slopes == "rasch":
+            one = self._unit_slope(values)
+            return {}, one, one[0]
         mu, log_sigma = coordinates["mu_a"], coordinates["sigma_a"]
-        value = _centred(coordinates["a"], mu, log_sigma, self.a_weight)
-        log_jacobian = (1 - self.a_weight).sum() * log_sigma
         if self.priors.slopes == "positive":
-            log_a, mu_a = value - log_spread, mu - log_spread
+            log_a, mu_a = values["a"] - log_spread, mu - log_spread
             sites = {"a": log_a, "mu_a": mu_a, "sigma_a": log_sigma}
-            return sites, jnp.exp(log_a), jnp.exp(mu_a), log_jacobian
-        a, mu_a = value * jnp.exp(-log_spread), mu * jnp.exp(-log_spread)
-        sites = {"a": a, "mu_a": mu_a, "sigma_a": log_sigma - log_spread}
-        return sites, a, mu_a, log_jacobian - (len(a) + 1) * log_spread
+            return sites, jnp.exp(log_a), jnp.exp(mu_a)
+        a, mu_a = values["a"] * jnp.exp(-log_spread), mu * jnp.exp(-log_spread)
+        return {"a": a, "mu_a": mu_a, "sigma_a": log_sigma - log_spread}, a, mu_a
 
 
-def two_pl_coordinates(point: PointEstimate, priors: Priors) -> TwoPLCoordinates:
+def two_pl_coordinates(
+    point: PointEstimate, priors: Priors, responses: Responses
+) -> TwoPLCoordinates:
     """Return the coordinates around a point estimate.
 
     Parameters
     ----------
     point : PointEstimate
-        With θ of mean 0 and standard deviation 1, and standard errors.
+        With standard errors.
     priors : Priors
+    responses : Responses
+        That the estimate is of.
 
     Returns
     -------
     TwoPLCoordinates
     """
     theta, theta_se = point["theta"], np.clip(point["theta_se"], 1e-3, 1)
-    if theta.std() < _ALIKE:  # equal abilities have no spread to measure items by
+    if theta.std() < _ALIKE * theta_se.mean():  # equal abilities have no spread to go by
         theta = np.linspace(1, -1, len(theta))
     slope = np.maximum(np.nan_to_num(point["a"], nan=1.0), _LEAST_SLOPE)
-    relative_se = np.clip(np.nan_to_num(point["a_se"], nan=1.0) / slope, 1e-3, _MOST_SPREAD)
-    d_se = np.clip(np.nan_to_num(point["d_se"], nan=1.0), 1e-3, 2 * _MOST_SPREAD)
+    a_se = np.nan_to_num(point["a_se"], nan=1.0)
+    relative_se = np.clip(a_se / slope, 1e-3, _MOST_SPREAD)
+    d, centre = point["d"], point["theta_centre"]
+    level_variance = np.nan_to_num(point["d_se"], nan=1.0) ** 2 - (centre * a_se) ** 2
+    level_se = np.sqrt(np.clip(level_variance, 1e-6, (2 * _MOST_SPREAD) ** 2))
     if priors.slopes == "rasch":
-        theta, theta_se = theta * slope.mean(), theta_se * slope.mean()
+        average = slope.mean()
+        theta, theta_se, centre = theta * average, theta_se * average, centre * average
+        slope = np.ones(len(slope))
+    mean, spread = (float(m) for m in _weighted_moments(theta, theta_se))
+    unit = 1.0 if priors.slopes == "rasch" else spread
+    log_slope = Known(np.log(slope * spread), relative_se)
+    if priors.kind == "fixed":
+        difficulty = np.clip((-d / slope - mean) / spread, -4, 4)
+        known = {
+            "a": log_slope,
+            "b": Known(difficulty, np.clip(level_se / slope / spread, 1e-3, 2)),
+        }
+    else:
+        level = Known(d + slope * centre, level_se)
+        free = Known(slope * spread, slope * spread * relative_se)
+        of_slope = free if priors.slopes == "free" else log_slope
+        known = {"d": level} if priors.slopes == "rasch" else {"a": of_slope, "d": level}
+    intercept = Known(d + slope * mean, np.hypot(level_se, slope * relative_se * (centre - mean)))
+    start, scale = _empirical_bayes(known | {"d": intercept} if "d" in known else known, priors)
+    axes, along = _axes_of_moments(theta, theta_se, mean)
+    start["theta"] = np.asarray(_reflect(axes[1], _reflect(axes[0], theta / theta_se)))
+    scale["theta"] = np.concatenate([along, np.ones(len(theta) - 2)])
+    lean = {}
+    if responses.n_items <= FEW_ITEMS:
+        lean = _lean(responses, (theta, slope, d), centre, spread, known, priors)
+        lean = {k: _without_moments(v, theta, theta_se, mean, spread) for k, v in lean.items()}
+    return TwoPLCoordinates(
+        priors, theta_se, axes, known, (centre - mean) / unit, lean, start, scale
+    )
+
+
+def _around_expected(
+    coordinate: Array, mu: Array, log_sigma: Array, known: Known
+) -> tuple[Array, Array]:
+    """Return values that a normal population and a normal estimate place, and log d value."""
+    precision_here, precision_there = jnp.asarray(known.se**-2), jnp.exp(-2 * log_sigma)
+    precision = precision_here + precision_there
+    expected = (precision_here * known.value + precision_there * mu) / precision
+    return expected + coordinate / jnp.sqrt(precision), -jnp.log(precision) / 2
+
+
+def _empirical_bayes(known: Mapping[str, Known], priors: Priors) -> tuple[Arrays, Arrays]:
+    """Return start and scale of the coordinates of items and of their population."""
     start: Arrays = {}
     scale: Arrays = {}
-    mean, spread = (float(m) for m in _weighted_moments(theta, theta_se))
-    unit_slope = slope * spread
-    if priors.slopes == "free":
-        a_weight = _place(start, scale, "a", unit_slope, relative_se * unit_slope)
-    else:
-        a_weight = _place(start, scale, "a", np.log(unit_slope), relative_se)
-    d_weight = _place(start, scale, "d", point["d"], d_se)
-    centre = (point["theta_centre"] - mean) / spread
-    level = d_weight * slope * point["theta_centre"]
-    start["d"] = start["d"] + level / np.exp((1 - d_weight) * start["sigma_d"])
-    if priors.kind == "fixed":
-        start, scale = _fixed_items(unit_slope, relative_se, point["d"] + slope * mean, d_se)
-    elif priors.slopes == "rasch":
-        for name in ("a", "mu_a", "sigma_a"):
-            del start[name], scale[name]
-    whitened = theta / theta_se
-    along_mean, along_spread = 1 / theta_se, (theta - mean) / theta_se
-    axes = _axes_through(along_mean, along_spread)
-    start["theta"] = np.asarray(_reflect(axes[1], _reflect(axes[0], whitened)))
-    scale["theta"] = np.ones(len(theta))
-    n = len(theta)
-    scale["theta"][:2] = np.sqrt([along_mean @ along_mean / n, along_spread @ along_spread / 2 / n])
-    return TwoPLCoordinates(priors, theta_se, axes, a_weight, d_weight, centre, start, scale)
-
-
-def _place(
-    start: Arrays,
-    scale: Arrays,
-    name: str,
-    value: NDArray[np.float64],
-    se: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Place item values and their hyperparameters by empirical Bayes; return the weights."""
-    precision = 1 / se**2
-    mu = np.average(value, weights=precision)
-    excess = np.average((value - mu) ** 2 - se**2, weights=precision)
-    sigma = np.sqrt(np.clip(excess, 0.15**2, _MOST_SPREAD**2))
-    weight = sigma**2 / (sigma**2 + se**2) * len(value) ** 2 / (len(value) ** 2 + _FEW_ITEMS**2)
-    shrunk = mu + weight * (value - mu)
-    stretch = sigma ** (1 - weight)
-    n = len(value)
-    start |= {
-        name: (shrunk - mu) / stretch + weight * mu,
-        f"mu_{name}": np.array(mu),
-        f"sigma_{name}": np.array(np.log(sigma)),
-    }
-    scale |= {
-        name: np.sqrt(weight) * se / stretch,
-        f"mu_{name}": np.array(np.sqrt(np.mean(sigma**2 + se**2) / n)),
-        f"sigma_{name}": np.array(min(0.5, 1 / np.sqrt(2 * weight.sum()))),
-    }
-    return weight
-
-
-def _fixed_items(
-    slope: NDArray[np.float64],
-    log_a_se: NDArray[np.float64],
-    d: NDArray[np.float64],
-    d_se: NDArray[np.float64],
-) -> tuple[Arrays, Arrays]:
-    weight = _FIXED_SIGMA_A**2 / (_FIXED_SIGMA_A**2 + log_a_se**2)
-    log_a = weight * np.log(slope)
-    a = np.exp(log_a)
-    start = {"a": log_a, "b": np.clip(-d / a, -4, 4)}
-    scale = {"a": np.sqrt(weight) * log_a_se, "b": np.clip(d_se / a, 1e-3, 2)}
+    for name, (value, se) in known.items():
+        n = len(value)
+        start[name], scale[name] = np.zeros(n), np.ones(n)
+        if priors.kind == "fixed":
+            continue
+        mu = np.average(value, weights=se**-2)
+        excess = np.average((value - mu) ** 2 - se**2, weights=se**-2)
+        variance = np.clip(excess, 0.15**2, _MOST_SPREAD**2)
+        told = (variance / (variance + se**2)).sum()
+        start |= {f"mu_{name}": np.array(mu), f"sigma_{name}": np.array(np.log(variance) / 2)}
+        scale |= {
+            f"mu_{name}": np.array(np.sqrt(np.mean(variance + se**2) / n)),
+            f"sigma_{name}": np.array(min(0.5, 1 / np.sqrt(2 * told))),
+        }
     return start, scale
 
 
-def _centred(decentred: Array, mu: Array, log_sigma: Array, weight: NDArray[np.float64]) -> Array:
-    return mu + jnp.exp((1 - weight) * log_sigma) * (decentred - weight * mu)
+def _lean(
+    responses: Responses,
+    point: tuple[NDArray[np.float64], ...],
+    centre: NDArray[np.float64],
+    spread: float,
+    known: Mapping[str, Known],
+    priors: Priors,
+) -> Arrays:
+    """Return d(mode of θ) / d(item's value): the mixed derivative over the curvature in θ."""
+    theta, a, d = point
+    eta = theta[:, None] * a + d
+    _, score, weight = (np.asarray(x) for x in LOGIT.terms(eta, *responses.cells.matrices()))
+    curvature = (weight * a**2).sum(1, keepdims=True) + 1
+    fixed = priors.kind == "fixed"
+    pivot = -d / a if fixed else centre
+    on_slope = (score * a - weight * a**2 * (theta[:, None] - pivot)) / curvature
+    if priors.slopes == "free":
+        on_slope = on_slope / known["a"].value
+    on_level = (weight * a**2 * spread if fixed else -weight * a) / curvature
+    leans = {"a": on_slope, "b": on_level, "d": on_level}
+    return {name: leans[name] for name in known}
+
+
+def _without_moments(
+    lean: NDArray[np.float64],
+    theta: NDArray[np.float64],
+    se: NDArray[np.float64],
+    mean: float,
+    spread: float,
+) -> NDArray[np.float64]:
+    """Return the part of a lean that leaves the abilities' mean and spread as they are."""
+    weight = se**-2 / (se**-2).sum()
+    away = (theta - mean) / spread
+    return lean - weight @ lean - np.outer(away, (weight * away) @ lean)
 
 
 def _weighted_moments(
@@ -210,6 +285,16 @@ def _weighted_moments(
     weight = se**-2 / (se**-2).sum()
     mean = weight @ theta
     return mean, jnp.sqrt(weight @ (theta - mean) ** 2)
+
+
+def _axes_of_moments(
+    theta: NDArray[np.float64], se: NDArray[np.float64], mean: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the rotation that makes mean and spread the first two axes, and their scales."""
+    along_mean, along_spread = 1 / se, (theta - mean) / se
+    n = len(theta)
+    scales = np.sqrt([along_mean @ along_mean / n, along_spread @ along_spread / 2 / n])
+    return _axes_through(along_mean, along_spread), scales
 
 
 def _axes_through(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:

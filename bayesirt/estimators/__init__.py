@@ -1,6 +1,8 @@
 """Fast point estimators, one file each: `fit_x(responses, *, ...) → PointEstimate`."""
 
 from bayesirt.estimators.cbmm import fit_cbmm
+from bayesirt.estimators.choice import fit_point
+from bayesirt.estimators.mml import fit_mml
 from bayesirt.estimators.weak_prior import WeakPrior
 
-__all__ = ["WeakPrior", "fit_cbmm"]
+__all__ = ["WeakPrior", "fit_cbmm", "fit_mml", "fit_point"]

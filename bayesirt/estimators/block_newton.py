@@ -72,9 +72,11 @@ def newton_step(
     )
     passes += used
     items = jnp.stack([a, d])
+    score = jnp.stack([sums.a_score, sums.d_score])
+    information = jnp.stack([sums.aa, sums.ad, sums.dd])
     items, sums, used = _without_rising(
         items,
-        _item_direction(items, sums, prior),
+        item_direction(items, score, information, prior),
         sums,
         item_loss,
         lambda i: cell_sums(layout, family, theta, i[0], i[1]),
@@ -84,12 +86,33 @@ def newton_step(
     return NewtonState(point, sums, loss, passes + used)
 
 
-def _item_direction(items: Array, sums: CellSums, prior: WeakPrior) -> Array:
-    """Return the way to the minimum of each item's quadratic over a ≥ 0, from (a, d)."""
+def item_direction(
+    items: Float[Array, "2 item"],
+    score: Float[Array, "2 item"],
+    information: Float[Array, "3 item"],
+    prior: WeakPrior,
+) -> Float[Array, "2 item"]:
+    """Return the way from (a, d) to the minimum of each item's quadratic over a ≥ 0.
+
+    Parameters
+    ----------
+    items : float array, shape (2, item)
+        a and d.
+    score : float array, shape (2, item)
+        Derivative of the log likelihood in (a, d).
+    information : float array, shape (3, item)
+        aa, ad and dd.
+    prior : WeakPrior
+
+    Returns
+    -------
+    float array, shape (2, item)
+    """
     a, d = items
     tiny = jnp.finfo(a.dtype).tiny
-    g_a, g_d = sums.a_score - prior.a_precision * a, sums.d_score - prior.d_precision * d
-    aa, ad, dd = sums.aa + prior.a_precision, sums.ad, sums.dd + prior.d_precision
+    g_a, g_d = score[0] - prior.a_precision * a, score[1] - prior.d_precision * d
+    aa, dd = information[0] + prior.a_precision, information[2] + prior.d_precision
+    ad = information[1]
     determinant = jnp.maximum(aa * dd - ad**2, tiny)
     step_a = jnp.maximum((dd * g_a - ad * g_d) / determinant, -a)
     step_d = (g_d - ad * step_a) / jnp.maximum(dd, tiny)

@@ -13,13 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float
+from jaxtyping import Array
 from numpy.typing import NDArray
 
 from bayesirt.estimators.block_mm import init_mm, mm_step
 from bayesirt.estimators.block_newton import init_newton, newton_step
 from bayesirt.estimators.cell_sums import CellSums, cell_sums
 from bayesirt.estimators.driver import Run, iterate
+from bayesirt.estimators.starts import Point, logit_start, to_standard
 from bayesirt.estimators.weak_prior import FLAT, WeakPrior
 from bayesirt.families import LOGIT
 from bayesirt.likelihood import layout_of
@@ -27,10 +28,6 @@ from bayesirt.point_estimate import PointEstimate
 from bayesirt.responses import Responses
 
 Start = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-Point = tuple[Float[Array, " subject"], Float[Array, " item"], Float[Array, " item"]]
-
-_ALIKE = 1e-3
-"""Abilities with a smaller standard deviation than this are equal but for rounding."""
 
 
 class _Step(NamedTuple):
@@ -118,11 +115,12 @@ def fit_cbmm(
         max_iterations=max_iterations,
         name="cbmm",
     )
-    shift, scale = _to_standard(state.point[0])
+    shift, scale = to_standard(state.point[0])
     point = _standardised(state.point, shift, scale)
     sums = jax.jit(cell_sums, static_argnums=(1,))(layout, LOGIT, *point)
     settings = {
         "estimator": "cbmm",
+        "theta_scale": "sample",
         "step": step,
         "temperature": temperature,
         "tol": tol,
@@ -147,20 +145,7 @@ def _start(responses: Responses, start: str | Start, key: Array | None) -> Point
             jnp.exp(jax.random.normal(keys[1], (j,))),
             jax.random.normal(keys[2], (j,)),
         )
-    rows, columns = (responses.cells.totals(axis) for axis in (1, 0))
-    row_logits, column_logits = (
-        jnp.log((t.successes + 0.5) / (t.trials - t.successes + 0.5)) for t in (rows, columns)
-    )
-    shift, scale = _to_standard(row_logits)
-    return (row_logits + shift) / scale, jnp.ones(responses.n_items), column_logits
-
-
-def _to_standard(theta: Array) -> tuple[Array, Array]:
-    """Return the shift and the scale that standardise abilities; equal abilities keep scale 1."""
-    spread = theta.std()
-    return -theta.mean(), jnp.where(
-        spread > _ALIKE * jnp.maximum(jnp.abs(theta).max(), 1), spread, 1
-    )
+    return logit_start(responses)
 
 
 def _standardised(point: Point, shift: Array, scale: Array) -> Point:

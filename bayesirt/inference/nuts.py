@@ -14,7 +14,7 @@ from jax.flatten_util import ravel_pytree
 from numpyro.infer import MCMC, NUTS
 from numpyro.infer.util import constrain_fn, potential_energy
 
-from bayesirt.estimators.cbmm import fit_cbmm
+from bayesirt.estimators.choice import fit_point
 from bayesirt.likelihood import layout_of, log_likelihood_of
 from bayesirt.models import Priors, two_pl_parameters
 from bayesirt.models.coordinates import two_pl_coordinates
@@ -77,7 +77,7 @@ def sample_posterior(
     key : jax.random.key
         The same key gives the same draws on the same machine.
     init : PointEstimate, optional
-        By default `fit_cbmm`.
+        By default `fit_point`.
     priors : Priors, optional
     num_chains, num_warmup, num_samples : int
         Warm-up and kept draws of each chain.
@@ -101,7 +101,7 @@ def sample_posterior(
     (80, 6)
     """
     priors = priors or Priors()
-    init = fit_cbmm(responses) if init is None else init
+    init = fit_point(responses) if init is None else init
     target = posterior_target(responses, init, priors)
     start_key, run_key = jax.random.split(key)
     starts = jax.random.normal(start_key, (num_chains, target.size))
@@ -154,7 +154,7 @@ def posterior_target(responses: Responses, point: PointEstimate, priors: Priors)
         Its potential at 0 is the point estimate's; one unit is about one standard deviation.
     """
     log_likelihood = log_likelihood_of(layout_of(responses))
-    coordinates = two_pl_coordinates(point, priors)
+    coordinates = two_pl_coordinates(point, priors, responses)
     sizes = (responses.n_subjects, responses.n_items, priors)
 
     def model() -> None:

@@ -13,15 +13,18 @@ from scipy.special import expit
 from bayesirt.cells import CellList, SparseCells
 from bayesirt.estimators.cbmm import WeakPrior, fit_cbmm
 from bayesirt.estimators.driver import ConvergenceWarning
+from bayesirt.estimators.mml import fit_mml
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.responses import Responses
 
 Fit = Callable[..., PointEstimate]
 
-ESTIMATORS: dict[str, Fit] = {
+JOINT: dict[str, Fit] = {
     "cbmm mm": partial(fit_cbmm, step="mm", prior=WeakPrior(), start="logits", tol=1e-6),
     "cbmm newton": partial(fit_cbmm, step="newton"),
 }
+ESTIMATORS = JOINT | {"mml": fit_mml}
+each_joint_estimator = pytest.mark.parametrize("fit", JOINT.values(), ids=JOINT)
 each_estimator = pytest.mark.parametrize("fit", ESTIMATORS.values(), ids=ESTIMATORS)
 PARAMETERS = ("theta", "a", "d", "theta_se", "a_se", "d_se", "theta_centre")
 
@@ -50,16 +53,22 @@ def assert_same(one: PointEstimate, other: PointEstimate, tolerance: float = 1e-
     assert one.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-10)
 
 
-@each_estimator
-def test_result_is_complete_and_standardised(fit):
+@each_joint_estimator
+def test_joint_result_is_standardised_and_its_likelihood_joint(fit):
     point = fit(COUNTS)
-    assert point.converged
+    assert point.settings["theta_scale"] == "sample"
     assert abs(point["theta"].mean()) < 1e-12
     assert point["theta"].std() == pytest.approx(1)
-    assert (point["a"] >= 0).all()
     eta = point["theta"][:, None] * point["a"] + point["d"]
     expected = (SUCCESSES * eta - TRIALS * np.logaddexp(0, eta)).sum()
     assert point.log_likelihood == pytest.approx(expected, rel=1e-12)
+
+
+@each_estimator
+def test_result_is_complete(fit):
+    point = fit(COUNTS)
+    assert point.converged
+    assert (point["a"] >= 0).all()
     np.testing.assert_allclose(point["b"], -point["d"] / point["a"])
     for name in ("theta", "a", "d"):
         assert (point[f"{name}_se"] > 0).all()
@@ -85,7 +94,7 @@ def test_order_of_subjects_and_items_does_not_matter(fit):
         np.testing.assert_allclose(moved[name], point[name][order], 1e-8, 1e-8)
 
 
-@each_estimator
+@each_joint_estimator
 def test_unobserved_cells_say_nothing(fit):
     """A block without a cell in common with the rest is as good as absent."""
     (y, n), (other_y, other_n) = simulated(30, 20), simulated(8, 7, seed=5)
@@ -130,7 +139,7 @@ def test_trials_equal_repeated_rows_of_a_table(fit):
     assert_same(fit(repeated), fit(COUNTS))
 
 
-@each_estimator
+@each_joint_estimator
 @pytest.mark.parametrize("axis", [0, 1], ids=["subjects", "items"])
 def test_n_trials_equal_n_copies(fit, axis):
     """Copies of a row share its answer, so each needs an n-th of the prior of the row."""
@@ -211,7 +220,7 @@ def test_saved_estimate_comes_back(fit, tmp_path):
         assert type(getattr(back, name)) is type(getattr(point, name)), name
 
 
-@each_estimator
+@each_joint_estimator
 def test_32_bits_do_at_a_thousand_squared(fit):
     y, n = simulated(1000, 1000)
     responses = Responses.from_arrays(y, n)

@@ -26,11 +26,11 @@ def made_posterior() -> Posterior:
     return Posterior.from_samples({k: v[None] for k, v in draws.items()}, {}, RESPONSES, {})
 
 
-def made_point(theta, a, d, subjects=RESPONSES.subjects) -> PointEstimate:
+def made_point(theta, a, d, subjects=RESPONSES.subjects, scale="sample") -> PointEstimate:
     values = {"theta": ("subject", theta), "a": ("item", a), "d": ("item", d)}
     coords = {"subject": list(subjects), "item": list(RESPONSES.items)}
     data = xr.Dataset({k: (dim, np.asarray(v, float)) for k, (dim, v) in values.items()}, coords)
-    return PointEstimate(data, -1.0, 3, True, "made", np.ones(4), {"estimator": "made"})
+    return PointEstimate(data, -1.0, 3, True, "made", np.ones(4), {"estimator": "made", "theta_scale": scale})
 
 
 MEAN, SD = STANDARD.mean(0), STANDARD.std(0, ddof=1)
@@ -50,6 +50,17 @@ def test_both_sides_are_compared_on_one_scale():
     assert subjects["reason"].tolist() == ["all right", "", ""]
     assert subjects["rank_point"].tolist() == [1, 2, 3]
     assert subjects["rank_posterior"].tolist() == [1, 2, 3]
+
+
+def test_marginal_estimates_are_compared_on_the_populations_scale():
+    posterior = made_posterior()
+    point = made_point(posterior.theta.mean(0), *(posterior.draws(k).mean(0) for k in "ad"))
+    marginal = made_point(point["theta"], point["a"], point["d"], scale="population")
+    of_one, of_other = (compare_estimates(p, posterior) for p in (marginal, point))
+    np.testing.assert_allclose(of_one.subjects["posterior_mean"], posterior.theta.mean(0))
+    np.testing.assert_allclose(of_one.subjects["shrinkage"], 0, atol=1e-12)
+    np.testing.assert_allclose(of_one.items["a_shrinkage"], 0, atol=1e-12)
+    assert np.abs(of_other.items["a_shrinkage"]).max() > 0.1
 
 
 def test_items_are_moved_with_the_abilities():

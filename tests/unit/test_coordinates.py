@@ -26,7 +26,7 @@ EXTREMES = {
 def test_density_has_a_gradient_where_the_estimate_rests_on_its_prior(priors, y):
     responses = Responses.from_arrays(y)
     point = fit_cbmm(responses)
-    coordinates = two_pl_coordinates(point, priors)
+    coordinates = two_pl_coordinates(point, priors, responses)
     for values in (*coordinates.start.values(), *coordinates.scale.values()):
         assert np.isfinite(values).all()
         assert np.abs(values).max() < 20
