@@ -132,6 +132,13 @@ def rank(
     point: Annotated[
         Point, typer.Option(help="Point estimator to start from: mml for few items, else cbmm.")
     ] = Point.auto,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder to save unfinished chains in; the same command goes on from there.",
+            show_default=False,
+        ),
+    ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -155,7 +162,7 @@ def rank(
         point.value,
     )
     talk = not (quiet or as_json)
-    runs = _rank_groups(responses, settings, path, per_component, talk)
+    runs = _rank_groups(responses, settings, path, per_component, talk, checkpoint)
 
     _write(runs, out, overwrite)
     if as_json:
@@ -211,7 +218,12 @@ def compare(
 
 
 def _rank_groups(
-    responses: "Responses", settings: "Settings", path: Path, per_component: bool, talk: bool
+    responses: "Responses",
+    settings: "Settings",
+    path: Path,
+    per_component: bool,
+    talk: bool,
+    checkpoint: Path | None,
 ) -> dict[str, "Run"]:
     from bayesirt.errors import ResponseError
     from bayesirt.run import rank_responses
@@ -234,8 +246,9 @@ def _rank_groups(
             group,
             settings,
             source=path,
-            progress=talk and sys.stderr.isatty(),
+            progress=talk,
             announce=(lambda text: typer.echo(f"sampling: {text}", err=True)) if talk else None,
+            checkpoint=checkpoint and checkpoint / name,
         )
         for name, group in groups.items()
     }
@@ -324,6 +337,9 @@ def main() -> None:
         app()
     except ResponseError as error:
         _fail(str(error))
+    except KeyboardInterrupt:
+        typer.echo("bayesirt: interrupted before there was anything to save", err=True)
+        raise SystemExit(130) from None
     except MemoryError:
         _fail("not enough memory for these responses")
     except BrokenPipeError:

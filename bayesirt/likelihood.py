@@ -5,6 +5,7 @@ and every engine is written once.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -102,22 +103,33 @@ def log_likelihood_of(
         (θ, a, d) → Σ ℓ over the observed cells. Its reverse-mode gradient is the family's score,
         summed over rows and columns in the pass that computes the value.
     """
+    return partial(_log_likelihood, family, layout)
 
-    def value_and_gradient(theta: Array, a: Array, d: Array) -> tuple[Array, tuple[Array, ...]]:
-        eta = layout.predictor(theta, a, d)
-        terms = family.terms(eta, layout.successes, layout.trials)
-        gradient = (
-            layout.over_items(terms.score, a),
-            layout.over_subjects(terms.score, theta),
-            layout.over_subjects(terms.score, jnp.ones_like(theta)),
-        )
-        return terms.log_likelihood.sum(), gradient
 
-    @jax.custom_vjp
-    def log_likelihood(theta: Array, a: Array, d: Array) -> Float[Array, ""]:
-        return value_and_gradient(theta, a, d)[0]
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _log_likelihood(
+    family: Family, layout: Layout, theta: Array, a: Array, d: Array
+) -> Float[Array, ""]:
+    return _value_and_gradient(family, layout, theta, a, d)[0]
 
-    log_likelihood.defvjp(
-        value_and_gradient, lambda gradient, scale: tuple(scale * g for g in gradient)
+
+def _value_and_gradient(
+    family: Family, layout: Layout, theta: Array, a: Array, d: Array
+) -> tuple[Array, tuple[Array, ...]]:
+    eta = layout.predictor(theta, a, d)
+    terms = family.terms(eta, layout.successes, layout.trials)
+    gradient = (
+        layout.over_items(terms.score, a),
+        layout.over_subjects(terms.score, theta),
+        layout.over_subjects(terms.score, jnp.ones_like(theta)),
     )
-    return log_likelihood
+    return terms.log_likelihood.sum(), gradient
+
+
+def _scaled(
+    _family: Family, gradient: tuple[Array, ...], scale: Array
+) -> tuple[None | Array, ...]:
+    return None, *(scale * g for g in gradient)
+
+
+_log_likelihood.defvjp(_value_and_gradient, _scaled)

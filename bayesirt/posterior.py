@@ -36,6 +36,8 @@ class Verdict:
     divergences : int
     complaints : tuple of str
         What fails, each with the worst quantity's name.
+    complete : bool
+        False if sampling was interrupted.
     """
 
     sound: bool
@@ -45,6 +47,7 @@ class Verdict:
     bfmi: float
     divergences: int
     complaints: tuple[str, ...]
+    complete: bool = True
 
     def to_text(self) -> str:
         """Return the verdict in words."""
@@ -52,10 +55,11 @@ class Verdict:
             f"R-hat at most {self.r_hat:.3f}, effective draws at least "
             f"{min(self.ess_bulk, self.ess_tail):,.0f}, divergences {self.divergences}"
         )
+        partial = "" if self.complete else "Interrupted: these are the draws so far. "
         if self.sound:
-            return f"Sampling looks sound: {figures}."
+            return f"{partial}Sampling looks sound: {figures}."
         return (
-            f"Do not trust the intervals yet: {'; '.join(self.complaints)}. Run again with "
+            f"{partial}Do not trust the intervals yet: {'; '.join(self.complaints)}. Run again with "
             f"more draws (--draws, --warmup)"
             + (" and smaller steps (--target-accept .99)." if self.divergences else ".")
         )
@@ -119,6 +123,11 @@ class Posterior:
             f"<Posterior of the {attrs['model']} by {attrs['engine']}: {chains} chains x "
             f"{draws} draws, {len(self.subjects)} subjects x {len(self.items)} items>"
         )
+
+    @property
+    def complete(self) -> bool:
+        """False if sampling was interrupted, so that draws are fewer than were asked for."""
+        return bool(self.tree.attrs.get("complete", 1))
 
     @property
     def dataset(self) -> xr.Dataset:
@@ -223,6 +232,7 @@ class Posterior:
             bfmi,
             divergences,
             tuple(complaints),
+            self.complete,
         )
 
     def with_attrs(self, **attrs: Any) -> "Posterior":

@@ -17,7 +17,7 @@ from bayesirt import __version__
 from bayesirt.comparison import Comparison, compare_estimates
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import PointMethod, fit_point
-from bayesirt.inference.nuts import sample_posterior
+from bayesirt.inference import sample_posterior
 from bayesirt.item_table import item_table
 from bayesirt.models import Priors
 from bayesirt.names import one_line
@@ -153,6 +153,7 @@ def rank_responses(
     source: Path | None = None,
     progress: bool = False,
     announce: Callable[[str], None] | None = None,
+    checkpoint: Path | None = None,
 ) -> Run:
     """Take the whole road from responses to a ranking.
 
@@ -163,9 +164,11 @@ def rank_responses(
     source : Path, optional
         The file that the responses were read from.
     progress : bool
-        Show the sampler's progress bar.
+        Show a progress bar, if stderr is a terminal.
     announce : callable, optional
         Told, before sampling, about how long it will take.
+    checkpoint : Path, optional
+        Folder in which unfinished chains are kept, and from which they go on.
 
     Returns
     -------
@@ -174,7 +177,8 @@ def rank_responses(
     Raises
     ------
     ResponseError
-        If subjects and items fall into groups without a response in common.
+        If subjects and items fall into groups without a response in common, or the checkpoint
+        is damaged or another run's.
     """
     refuse_disconnected(responses)
     settings = settings or Settings()
@@ -199,6 +203,7 @@ def rank_responses(
         target_accept=settings.target_accept,
         progress=progress,
         announce=announce,
+        checkpoint=checkpoint,
     ).with_attrs(seed=settings.seed, input_sha256=data.sha256)
     began.append(time.perf_counter())
     diagnostics = asdict(posterior.verdict) | {

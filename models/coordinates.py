@@ -11,9 +11,10 @@ abilities are measured from where the present items put them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -33,6 +34,7 @@ FEW_ITEMS = 30
 _LEAST_SLOPE = 0.05
 _MOST_SPREAD = 3.0
 _ALIKE = 0.5
+_NOWHERE = 1e-20
 _FIXED = {"a": (0.0, np.log(0.5)), "b": (0.0, np.log(2.0))}
 
 
@@ -49,6 +51,7 @@ class Known(NamedTuple):
     se: NDArray[np.float64]
 
 
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class TwoPLCoordinates:
     """A change of variables from round coordinates to the model's unconstrained sites.
@@ -74,7 +77,7 @@ class TwoPLCoordinates:
         About one posterior standard deviation of each coordinate.
     """
 
-    priors: Priors
+    priors: Priors = field(metadata={"static": True})
     theta_se: NDArray[np.float64]
     axes: NDArray[np.float64]
     known: Mapping[str, Known]
@@ -307,4 +310,5 @@ def _axes_through(first: NDArray[np.float64], second: NDArray[np.float64]) -> ND
 
 def _reflect(axis: NDArray[np.float64], values: Array | NDArray[np.float64]) -> Array:
     length = axis @ axis
-    return jnp.asarray(values - (2 / length * (axis @ values) * axis if length > 1e-20 else 0.0))
+    share = jnp.where(length > _NOWHERE, 2 / jnp.maximum(length, _NOWHERE), 0)
+    return jnp.asarray(values - share * (axis @ values) * axis)

@@ -1,5 +1,5 @@
 """Posterior engines: responses and a model in, a `Posterior` out."""
 
-from bayesirt.inference.nuts import sample_posterior
+from bayesirt.inference.engines import sample_posterior
 
 __all__ = ["sample_posterior"]

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -11,48 +11,122 @@ import numpy as np
 import numpyro
 from jax import Array
 from jax.flatten_util import ravel_pytree
-from numpyro.infer import MCMC, NUTS
+from numpyro.infer.hmc import HMCState, hmc
 from numpyro.infer.util import constrain_fn, potential_energy
 
 from bayesirt.estimators.choice import fit_point
-from bayesirt.likelihood import layout_of, log_likelihood_of
+from bayesirt.inference.chains import Progress, run_chains
+from bayesirt.inference.checkpoint import Checkpoint
+from bayesirt.likelihood import Layout, layout_of, log_likelihood_of
 from bayesirt.models import Priors, two_pl_parameters
-from bayesirt.models.coordinates import two_pl_coordinates
+from bayesirt.models.coordinates import TwoPLCoordinates, two_pl_coordinates
+from bayesirt.models.two_pl import Parameters
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
+from bayesirt.progress import in_words
 from bayesirt.responses import Responses
 
-_STEPS_A_DRAW = 15
-_WARMUP_COST = 2.0
-_FACTORS = ("log_likelihood", "orientation")
-_STATISTICS = {
-    "diverging": "diverging",
-    "energy": "energy",
-    "num_steps": "n_steps",
-    "accept_prob": "acceptance_rate",
-    "adapt_state.step_size": "step_size",
-}
+_STEPS_A_DRAW = 31
+_WARMUP_COST = 1.5
 
 
-class Target(NamedTuple):
-    """The posterior as a sampler sees it: a density on whitened coordinates.
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Target:
+    """The 2PL's posterior as a sampler sees it: a density on whitened coordinates.
 
     Attributes
     ----------
-    potential : callable
-        Flat coordinates → negative log density.
-    to_draw : callable
-        Flat coordinates → the model's sites and deterministics.
-    size : int
-        Number of coordinates.
+    layout : Layout
+        The responses.
+    coordinates : TwoPLCoordinates
     """
 
-    potential: Callable[[Array], Array]
-    to_draw: Callable[[Array], dict[str, Array]]
-    size: int
+    layout: Layout
+    coordinates: TwoPLCoordinates
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return sum(np.size(x) for x in self.coordinates.start.values())
+
+    def potential(self, flat: Array) -> Array:
+        """Return the negative log density at flat coordinates, up to a constant."""
+        sites, log_jacobian = self.coordinates.to_sites(self._unflatten(flat))
+        log_likelihood = log_likelihood_of(self.layout)
+
+        def model() -> None:
+            numpyro.factor("log_likelihood", log_likelihood(*self._prior_model()))
+
+        return potential_energy(model, (), {}, sites) - log_jacobian
+
+    def to_draw(self, flat: Array) -> dict[str, Array]:
+        """Return the model's sites and deterministics at flat coordinates."""
+        sites, _ = self.coordinates.to_sites(self._unflatten(flat))
+        draw = constrain_fn(self._prior_model, (), {}, sites, return_deterministic=True)
+        return {name: draw[name] for name in draw if name != "orientation"}
+
+    def _prior_model(self) -> Parameters:
+        coordinates = self.coordinates
+        sizes = len(coordinates.theta_se), len(coordinates.centre)
+        return two_pl_parameters(*sizes, coordinates.priors)
+
+    def _unflatten(self, flat: Array) -> dict[str, Array]:
+        centre, unravel = ravel_pytree(jax.tree.map(jnp.asarray, dict(self.coordinates.start)))
+        width, _ = ravel_pytree(jax.tree.map(jnp.asarray, dict(self.coordinates.scale)))
+        return unravel(centre + width * flat)
 
 
-def sample_posterior(
+@dataclass(frozen=True)
+class NutsKernel:
+    """NumPyro's No-U-Turn sampler as a `bayesirt.inference.chains.Kernel`.
+
+    Attributes
+    ----------
+    num_warmup : int
+        Steps in which step size and metric adapt.
+    target_accept : float
+    """
+
+    num_warmup: int
+    target_accept: float
+
+    def init(self, key: Array, start: Array, data: Target) -> HMCState:
+        """Return the state at a start."""
+        return self._functions(key, start, data)[0]
+
+    def advance(self, state: HMCState, data: Target) -> HMCState:
+        """Return the next state."""
+        _, step = self._functions(state.rng_key, state.z, data)
+        return step(state, (data,))
+
+    def collect(self, state: HMCState) -> dict[str, Array]:
+        """Return the flat coordinates and the sampler's statistics."""
+        return {
+            "flat": state.z,
+            "diverging": state.diverging,
+            "energy": state.energy,
+            "n_steps": state.num_steps,
+            "acceptance_rate": state.accept_prob,
+            "step_size": state.adapt_state.step_size,
+        }
+
+    def _functions(
+        self, key: Array, start: Array, data: Target
+    ) -> tuple[HMCState, Callable[..., HMCState]]:
+        """Return a first state and the step, which is defined only once there is a first state."""
+        first, step = hmc(potential_fn_gen=lambda target: target.potential, algo="NUTS")
+        state = first(
+            start,
+            self.num_warmup,
+            target_accept_prob=self.target_accept,
+            model_args=(data,),
+            rng_key=key,
+        )
+        return state, step
+
+
+def sample_nuts(
     responses: Responses,
     *,
     key: Array,
@@ -62,8 +136,9 @@ def sample_posterior(
     num_warmup: int = 1000,
     num_samples: int = 1000,
     target_accept: float = 0.95,
-    progress: bool = False,
+    progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Posterior:
     """Draw from the 2PL's posterior with NUTS.
 
@@ -83,21 +158,29 @@ def sample_posterior(
         Warm-up and kept draws of each chain.
     target_accept : float
         Higher means smaller steps.
-    progress : bool
-        Show NumPyro's progress bar.
+    progress : callable, optional
+        Told steps done and steps in all.
     announce : callable, optional
         Told, before sampling starts, about how long it will take.
+    checkpoint : Checkpoint, optional
+        Where to save the chains, and to go on from.
 
     Returns
     -------
     Posterior
+        After Ctrl-C with the draws so far; its attribute ``complete`` is then 0.
+
+    Raises
+    ------
+    ResponseError
+        If the checkpoint is damaged or belongs to another run.
 
     Examples
     --------
     >>> import jax, numpy as np
     >>> responses = Responses.from_arrays(np.tri(6, 5))
     >>> key = jax.random.key(0)
-    >>> sample_posterior(responses, key=key, num_warmup=50, num_samples=20).theta.shape
+    >>> sample_nuts(responses, key=key, num_warmup=50, num_samples=20).theta.shape
     (80, 6)
     """
     priors = priors or Priors()
@@ -105,32 +188,31 @@ def sample_posterior(
     target = posterior_target(responses, init, priors)
     start_key, run_key = jax.random.split(key)
     starts = jax.random.normal(start_key, (num_chains, target.size))
-    side_by_side = jax.local_device_count() >= num_chains > 1
     if announce is not None:
-        draws = num_samples + _WARMUP_COST * num_warmup
-        lanes = min(num_chains, os.cpu_count() or 1) if side_by_side else 1
-        announce(_forecast(target, starts[0], draws * num_chains / lanes))
+        lanes = 1 if jax.local_device_count() < num_chains else min(num_chains, _cores())
+        steps = (num_samples + _WARMUP_COST * num_warmup) * num_chains / lanes * _STEPS_A_DRAW
+        announce(f"about {in_words(_gradient_seconds(target, starts[0]) * steps)}")
     began = time.perf_counter()
-    mcmc = MCMC(
-        NUTS(potential_fn=target.potential, target_accept_prob=target_accept),
+    chains = run_chains(
+        NutsKernel(num_warmup, target_accept),
+        target,
+        starts,
+        key=run_key,
         num_warmup=num_warmup,
         num_samples=num_samples,
-        num_chains=num_chains,
-        chain_method="parallel" if side_by_side else "vectorized",
-        progress_bar=progress,
+        progress=progress,
+        checkpoint=checkpoint,
     )
-    first = starts if num_chains > 1 else starts[0]
-    mcmc.run(run_key, init_params=first, extra_fields=tuple(_STATISTICS))
-    flat = jax.device_put(mcmc.get_samples(group_by_chain=True), jax.local_devices()[0])
-    samples = jax.device_get(jax.jit(jax.vmap(jax.vmap(target.to_draw)))(flat))
-    fields = mcmc.get_extra_fields(group_by_chain=True)
+    statistics = dict(chains.samples)
+    samples = jax.device_get(_to_draws(target, statistics.pop("flat")))
     return Posterior.from_samples(
         samples,
-        {name: np.asarray(fields[field]) for field, name in _STATISTICS.items()},
+        statistics,
         responses,
         {
             "model": "2PL",
             "engine": "nuts",
+            "complete": int(chains.complete),
             "priors": priors.describe(),
             "num_warmup": num_warmup,
             "target_accept": target_accept,
@@ -153,40 +235,24 @@ def posterior_target(responses: Responses, point: PointEstimate, priors: Priors)
     Target
         Its potential at 0 is the point estimate's; one unit is about one standard deviation.
     """
-    log_likelihood = log_likelihood_of(layout_of(responses))
-    coordinates = two_pl_coordinates(point, priors, responses)
-    sizes = (responses.n_subjects, responses.n_items, priors)
-
-    def model() -> None:
-        numpyro.factor("log_likelihood", log_likelihood(*two_pl_parameters(*sizes)))
-
-    centre, unravel = ravel_pytree(jax.tree.map(jnp.asarray, dict(coordinates.start)))
-    width, _ = ravel_pytree(jax.tree.map(jnp.asarray, dict(coordinates.scale)))
-
-    def potential(flat: Array) -> Array:
-        sites, log_jacobian = coordinates.to_sites(unravel(centre + width * flat))
-        return potential_energy(model, (), {}, sites) - log_jacobian
-
-    def to_draw(flat: Array) -> dict[str, Array]:
-        sites, _ = coordinates.to_sites(unravel(centre + width * flat))
-        draw = constrain_fn(model, (), {}, sites, return_deterministic=True)
-        return {name: draw[name] for name in draw if name not in _FACTORS}
-
-    return Target(potential, to_draw, len(centre))
+    return Target(layout_of(responses), two_pl_coordinates(point, priors, responses))
 
 
-def _forecast(target: Target, start: Array, draws: float) -> str:
-    gradient = jax.jit(jax.value_and_grad(target.potential))
-    jax.block_until_ready(gradient(start))
+@jax.jit
+def _to_draws(target: Target, flat: Array) -> dict[str, Array]:
+    return jax.vmap(jax.vmap(target.to_draw))(flat)
+
+
+def _gradient_seconds(target: Target, start: Array) -> float:
+    gradient = jax.jit(jax.value_and_grad(lambda flat, target: target.potential(flat)))
+    jax.block_until_ready(gradient(start, target))
     times = []
     for _ in range(7):
         began = time.perf_counter()
-        jax.block_until_ready(gradient(start))
+        jax.block_until_ready(gradient(start, target))
         times.append(time.perf_counter() - began)
-    return f"about {_in_words(min(times) * draws * _STEPS_A_DRAW)} and the compilation"
+    return min(times)
 
 
-def _in_words(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+def _cores() -> int:
+    return os.cpu_count() or 1

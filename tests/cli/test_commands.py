@@ -4,7 +4,10 @@ import csv
 import hashlib
 import json
 import shutil
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -339,3 +342,70 @@ def test_options_that_do_not_go_together_are_refused(cli: Cli, tmp_path: Path):
     assert (shown.code, shown.out) == (2, "")
     assert shown.err.startswith("bayesirt: fixed priors go with positive slopes only")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_killed_command_goes_on_where_it_was(tmp_path):
+    """kill -9, then the same command: the ranking and draws of an uninterrupted run."""
+    rng = np.random.default_rng(0)
+    theta = rng.normal(size=(40, 1))
+    scores = (rng.uniform(size=(40, 40)) < 1 / (1 + np.exp(-theta))).astype(int)
+    table = pd.DataFrame(scores, columns=[f"q{j}" for j in range(40)])
+    table.insert(0, "model", [f"m{i}" for i in range(40)])
+    table.to_csv(tmp_path / "scores.csv", index=False)
+    command = [
+        str(Path(sys.executable).with_name("bayesirt")),
+        "rank",
+        "scores.csv",
+        "--items-in",
+        "columns",
+    ]
+    command += ["--draws", "4000", "--quiet"]
+    resumable = [*command, "--out", "resumed", "--checkpoint", "kept"]
+
+    def steps() -> int:
+        try:
+            with np.load(tmp_path / "kept" / "state.npz") as state:
+                return json.loads(str(state["header"]))["steps"]
+        except FileNotFoundError:
+            return 0
+
+    process = subprocess.Popen(resumable, cwd=tmp_path)
+    try:
+        while steps() < 1500:
+            assert process.poll() is None, "it ended before it was killed"
+            time.sleep(0.05)
+    finally:
+        process.kill()
+        process.wait()
+    assert not (tmp_path / "resumed").exists()
+    done = subprocess.run([*command, "--out", "other", "--seed", "1", "--checkpoint", "kept"],
+                          cwd=tmp_path, capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 2
+    assert "belongs to other data or other settings" in done.stderr
+    assert steps() >= 1500
+    subprocess.run(resumable, cwd=tmp_path, check=True)
+    assert not (tmp_path / "kept").exists()
+    subprocess.run([*command, "--out", "whole"], cwd=tmp_path, check=True)
+    one, other = (Posterior.load(tmp_path / run / "posterior.nc") for run in ("resumed", "whole"))
+    np.testing.assert_array_equal(one.theta, other.theta)
+    tables = [(tmp_path / run / "ranking.csv").read_text() for run in ("resumed", "whole")]
+    assert tables[0] == tables[1]
+
+
+@pytest.mark.slow
+def test_interrupted_command_saves_its_draws_and_says_so(tmp_path):
+    command = [str(Path(sys.executable).with_name("bayesirt")), "rank", "--example", "--out", "run"]
+    command += ["--draws", "100000", "--warmup", "100", "--checkpoint", "kept"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    while not (tmp_path / "kept" / "draws_000004.npz").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert "Interrupted: these are the draws so far." in " ".join(output.split())
+    draws = Posterior.load(tmp_path / "run" / "posterior.nc")["theta"].shape[1]
+    assert 200 <= draws < 100_000
+    assert not Posterior.load(tmp_path / "run" / "posterior.nc").complete
+    assert "Interrupted" in (tmp_path / "run" / "report.html").read_text("utf-8")

@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "bayesirt"
 ORDER = (
-    ("bayesirt.errors", "bayesirt.names"),
+    ("bayesirt.errors", "bayesirt.names", "bayesirt.progress"),
     ("bayesirt.scores", "bayesirt.cells"),
     ("bayesirt.columns", "bayesirt.responses"),
     ("bayesirt.readers", "bayesirt.example"),
@@ -21,8 +21,9 @@ ORDER = (
     ("bayesirt.inference",),
     ("bayesirt.flags", "bayesirt.pairwise", "bayesirt.averages", "bayesirt.item_table"),
     ("bayesirt.ranking", "bayesirt.comparison"),
-    ("bayesirt.run",),
+    ("bayesirt.run", "bayesirt.simulate"),
     ("bayesirt.run_folder", "bayesirt.plots", "bayesirt.report", "bayesirt.terminal"),
+    ("bayesirt.studies",),
     ("bayesirt.cli",),
 )
 PLACE = {room: place for place, rooms in enumerate(ORDER) for room in rooms}

@@ -1,0 +1,149 @@
+"""Markov chains of any kernel, in blocks: between two blocks one may look, save or stop."""
+
+from collections.abc import Callable, Hashable
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from bayesirt.inference.checkpoint import Checkpoint, Progressed, Samples
+
+BLOCK = 50
+"""Kept draws, or warm-up steps, between two looks at the clock and the disk."""
+
+Progress = Callable[[int, int], None]
+
+
+class Kernel(Hashable, Protocol):
+    """One step of a Markov chain; equal kernels share their compiled code.
+
+    The data are an argument, not a constant, so that other data of the same shape need no new
+    compilation.
+    """
+
+    def init(self, key: Array, start: Array, data: Any) -> Any:
+        """Return the state at a start."""
+        ...
+
+    def advance(self, state: Any, data: Any) -> Any:
+        """Return the next state."""
+        ...
+
+    def collect(self, state: Any) -> dict[str, Array]:
+        """Return what is kept of a state."""
+        ...
+
+
+class Chains(NamedTuple):
+    """What chains brought.
+
+    Attributes
+    ----------
+    samples : dict of arrays, shape (chain, draw, ...)
+        What the kernel collects.
+    complete : bool
+        False if they were interrupted: then the draws are fewer than were asked for.
+    """
+
+    samples: Samples
+    complete: bool
+
+
+def run_chains(
+    kernel: Kernel,
+    data: Any,
+    starts: Array,
+    *,
+    key: Array,
+    num_warmup: int,
+    num_samples: int,
+    thinning: int = 1,
+    progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Chains:
+    """Run one chain from each start, side by side where JAX has a device for each.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    data : pytree of arrays
+    starts : pytree of arrays, shape (chain, ...)
+    key : jax.random.key
+    num_warmup, num_samples : int
+        Steps that are thrown away, draws that are kept.
+    thinning : int
+        Steps for each kept draw.
+    progress : callable, optional
+        Told steps done and steps in all.
+    checkpoint : Checkpoint, optional
+        Chains are saved there after each block, and go on from there; the draws are those of
+        chains that were never interrupted.
+
+    Returns
+    -------
+    Chains
+        After Ctrl-C the draws so far; before the first draw Ctrl-C is passed on.
+
+    Raises
+    ------
+    ResponseError
+        If the checkpoint is damaged or belongs to another run.
+    """
+    n_chains = len(jax.tree.leaves(starts)[0])
+    first, block = _compiled(kernel, jax.local_device_count() >= n_chains > 1)
+    state = Progressed(first(jax.random.split(key, n_chains), starts, data), 0, [])
+    if checkpoint is not None:
+        state = checkpoint.load(state)
+    total = num_warmup + thinning * num_samples
+    complete = True
+    try:
+        while state.steps < total:
+            warming = state.steps < num_warmup
+            stride = 1 if warming else thinning
+            left = (num_warmup if warming else total) - state.steps
+            size = min(BLOCK, left // stride)
+            chain, collected = block(state.chain, data, size, stride)
+            kept = {k: np.array(x)[:, :size] for k, x in jax.device_get(collected).items()}
+            steps = state.steps + size * stride
+            state = Progressed(chain, steps, state.kept if warming else [*state.kept, kept])
+            if checkpoint is not None:
+                checkpoint.save(state)
+            if progress is not None:
+                progress(state.steps, total)
+    except KeyboardInterrupt:
+        if not state.kept:
+            raise
+        complete = False
+    names = state.kept[0]
+    samples = {k: np.concatenate([part[k] for part in state.kept], axis=1) for k in names}
+    return Chains(samples, complete)
+
+
+@lru_cache(maxsize=16)
+def _compiled(kernel: Kernel, side_by_side: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the first state and a block of steps, for all chains at once."""
+
+    def block(state: Any, data: Any, size: Array, stride: Array) -> tuple[Any, dict[str, Array]]:
+        shapes = jax.eval_shape(kernel.collect, state)
+        empty = {k: jnp.zeros((BLOCK, *x.shape), x.dtype) for k, x in shapes.items()}
+
+        def keep(k: Array, carry: tuple[Any, dict[str, Array]]) -> tuple[Any, dict[str, Array]]:
+            state, kept = carry
+            state = jax.lax.fori_loop(0, stride, lambda _, s: kernel.advance(s, data), state)
+            collected = kernel.collect(state)
+            return state, {name: kept[name].at[k].set(collected[name]) for name in kept}
+
+        return jax.lax.fori_loop(0, size, keep, (state, empty))
+
+    if side_by_side:
+        return (
+            jax.pmap(kernel.init, in_axes=(0, 0, None)),
+            jax.pmap(block, in_axes=(0, None, None, None)),
+        )
+    return (
+        jax.jit(jax.vmap(kernel.init, in_axes=(0, 0, None))),
+        jax.jit(jax.vmap(block, in_axes=(0, None, None, None))),
+    )

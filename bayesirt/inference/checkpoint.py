@@ -1,0 +1,151 @@
+"""Unfinished chains on disk, so that a killed run goes on where it was."""
+
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from bayesirt.errors import ResponseError
+
+Samples = dict[str, NDArray[Any]]
+
+
+class Progressed(NamedTuple):
+    """How far chains are.
+
+    Attributes
+    ----------
+    chain : pytree of arrays, shape (chain, ...)
+        The kernel's state.
+    steps : int
+        Taken so far.
+    kept : list of dict of arrays, shape (chain, draw, ...)
+        The draws of each block.
+    """
+
+    chain: Any
+    steps: int
+    kept: list[Samples]
+
+
+class Checkpoint(NamedTuple):
+    """A folder with unfinished chains, and what they belong to.
+
+    Attributes
+    ----------
+    folder : Path
+        Made when there is something to save.
+    fingerprint : str
+        Of data, settings and seed: chains go on only where it is the same.
+    """
+
+    folder: Path
+    fingerprint: str
+
+    def save(self, progressed: Progressed) -> None:
+        """Write the newest block of draws, then the state that counts it.
+
+        Each file is written under another name and renamed, so that a kill at any moment leaves
+        a state with all the draws that it counts.
+
+        Parameters
+        ----------
+        progressed : Progressed
+
+        Raises
+        ------
+        ResponseError
+            If the folder cannot be written.
+        """
+        count = len(progressed.kept)
+        header = {"fingerprint": self.fingerprint, "steps": progressed.steps, "blocks": count}
+        leaves = [_plain(x) for x in jax.tree.leaves(progressed.chain)]
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if count:
+                self._write(f"draws_{count:06}.npz", progressed.kept[-1])
+            state = {f"leaf_{k}": x for k, x in enumerate(leaves)}
+            self._write("state.npz", {"header": np.array(json.dumps(header)), **state})
+        except OSError as error:
+            raise ResponseError(
+                f"checkpoint folder {str(self.folder)!r} cannot be written: {error.strerror}"
+            ) from error
+
+    def load(self, beginning: Progressed) -> Progressed:
+        """Return what was saved, or the beginning where nothing was.
+
+        Parameters
+        ----------
+        beginning : Progressed
+            With chains of the same form.
+
+        Returns
+        -------
+        Progressed
+
+        Raises
+        ------
+        ResponseError
+            If the folder is damaged or belongs to another run.
+        """
+        if not (self.folder / "state.npz").exists():
+            return beginning
+        try:
+            state = self._read("state.npz")
+            header = json.loads(str(state["header"]))
+            own = header["fingerprint"] == self.fingerprint
+            steps, blocks = int(header["steps"]), int(header["blocks"]) if own else 0
+            kept = [self._read(f"draws_{k + 1:06}.npz") for k in range(blocks)]
+            leaves, form = jax.tree.flatten(beginning.chain)
+            chain = [_like(state[f"leaf_{k}"], x) if own else x for k, x in enumerate(leaves)]
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise ResponseError(
+                f"checkpoint {str(self.folder)!r} is damaged; remove it to start afresh"
+            ) from error
+        if not own:
+            raise ResponseError(
+                f"checkpoint {str(self.folder)!r} belongs to other data or other settings; name "
+                f"another folder, or remove it to start afresh"
+            )
+        return Progressed(jax.tree.unflatten(form, chain), steps, kept)
+
+    def remove(self) -> None:
+        """Remove the folder's files, and the folder if nothing else is in it."""
+        for file in [*self.folder.glob("draws_*.npz"), *self.folder.glob("state.npz*")]:
+            file.unlink()
+        if self.folder.is_dir() and not any(self.folder.iterdir()):
+            self.folder.rmdir()
+
+    def _write(self, name: str, arrays: Samples) -> None:
+        partial = self.folder / f"{name}.partial"
+        with partial.open("wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(self.folder / name)
+
+    def _read(self, name: str) -> Samples:
+        with (self.folder / name).open("rb") as file, np.load(file) as stored:
+            return {key: stored[key] for key in stored.files}
+
+
+def _plain(leaf: Array) -> NDArray[Any]:
+    """Return an array that NumPy can write; random keys become their bits."""
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        leaf = jax.random.key_data(leaf)
+    return np.asarray(leaf)
+
+
+def _like(stored: NDArray[Any], leaf: Array) -> Array:
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(jnp.asarray(stored), impl=jax.random.key_impl(leaf))
+    if stored.shape != leaf.shape or stored.dtype != leaf.dtype:
+        raise ValueError("the chains have another form")
+    return jnp.asarray(stored)

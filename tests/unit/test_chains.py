@@ -1,0 +1,187 @@
+"""Chains in blocks: saved, killed, interrupted, resumed. The kernel is one of known steps."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bayesirt import ResponseError, Responses, sample_posterior
+from bayesirt.inference.chains import BLOCK, run_chains
+from bayesirt.inference.checkpoint import Checkpoint
+
+STARTS = jnp.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
+DATA = jnp.array(0.5)
+WARMUP, DRAWS = BLOCK + 7, 2 * BLOCK + 3
+
+
+@dataclass(frozen=True)
+class Drift:
+    """x → x + step + noise, with a count of steps."""
+
+    noise: float = 0.1
+
+    def init(self, key, start, _data):
+        return key, start, jnp.array(0)
+
+    def advance(self, state, data):
+        key, x, count = state
+        key, own = jax.random.split(key)
+        return key, x + data + self.noise * jax.random.normal(own, x.shape), count + 1
+
+    def collect(self, state):
+        return {"x": state[1], "count": state[2]}
+
+
+def run(**options):
+    settings = {"key": jax.random.key(3), "num_warmup": WARMUP, "num_samples": DRAWS}
+    return run_chains(Drift(), DATA, STARTS, **(settings | options))
+
+
+class KilledError(Exception):
+    """Stands for the end of the process."""
+
+
+def stop_after(steps, error):
+    def progress(done, total):
+        if done >= steps:
+            raise error
+
+    return progress
+
+
+@pytest.mark.parametrize("thinning", [1, 3])
+def test_draws_are_those_of_a_plain_loop(thinning):
+    chains = run(thinning=thinning)
+    assert chains.complete
+    assert chains.samples["x"].shape == (3, DRAWS, 2)
+    counts = WARMUP + thinning * np.arange(1, DRAWS + 1)
+    np.testing.assert_array_equal(chains.samples["count"], np.tile(counts, (3, 1)))
+    key, x = jax.random.split(jax.random.key(3), 3)[1], STARTS[1]
+    for step in range(1, counts[4] + 1):
+        key, own = jax.random.split(key)
+        x = x + DATA + 0.1 * jax.random.normal(own, x.shape)
+        if step in counts:
+            at = int(np.flatnonzero(counts == step)[0])
+            np.testing.assert_allclose(chains.samples["x"][1, at], x, rtol=1e-12)
+
+
+def test_chains_do_not_depend_on_where_they_run(monkeypatch):
+    side_by_side = run()
+    monkeypatch.setattr(jax, "local_device_count", lambda: 1)
+    vectorised = run()
+    for name, values in side_by_side.samples.items():
+        np.testing.assert_allclose(vectorised.samples[name], values, rtol=1e-12)
+
+
+def test_other_data_of_the_same_shape_need_no_compilation():
+    run()
+    with CountCompilations() as compiled:
+        run_chains(
+            Drift(), jnp.array(0.7), STARTS, key=jax.random.key(3), num_warmup=3, num_samples=5
+        )
+    assert compiled() == 0
+
+
+class CountCompilations:
+    """Count what XLA compiles."""
+
+    def __enter__(self):
+        self.count = 0
+        jax.monitoring.register_event_duration_secs_listener(self._listen)
+        return lambda: self.count
+
+    def _listen(self, event, *_, **__):
+        self.count += event == "/jax/core/compile/backend_compile_duration"
+
+    def __exit__(self, *_):
+        jax.monitoring.clear_event_listeners()
+
+
+@pytest.mark.parametrize("steps", [1, WARMUP, WARMUP + 1, WARMUP + BLOCK + 1])
+def test_killed_chains_go_on_as_if_nothing_had_been(steps, tmp_path):
+    checkpoint = Checkpoint(tmp_path / "kept", "same")
+    with pytest.raises(KilledError):
+        run(checkpoint=checkpoint, progress=stop_after(steps, KilledError()))
+    seen = []
+    chains = run(checkpoint=checkpoint, progress=lambda *at: seen.append(at[0]))
+    assert min(seen) > steps
+    expected = run().samples
+    for name, values in expected.items():
+        np.testing.assert_array_equal(chains.samples[name], values)
+    checkpoint.remove()
+    assert not (tmp_path / "kept").exists()
+
+
+def test_kill_between_draws_and_state_loses_nothing(tmp_path, monkeypatch):
+    """The block of draws is written, the state that counts it is not."""
+    checkpoint = Checkpoint(tmp_path, "same")
+    real = Checkpoint._write
+
+    def write(self, name, arrays):
+        if name == "state.npz" and (tmp_path / "draws_000002.npz").exists():
+            raise KilledError
+        real(self, name, arrays)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "_write", write)
+        with pytest.raises(KilledError):
+            run(checkpoint=checkpoint)
+    chains = run(checkpoint=checkpoint)
+    np.testing.assert_array_equal(chains.samples["x"], run().samples["x"])
+
+
+def test_interrupted_chains_keep_their_draws():
+    chains = run(progress=stop_after(WARMUP + BLOCK, KeyboardInterrupt()))
+    assert not chains.complete
+    np.testing.assert_array_equal(chains.samples["x"], run().samples["x"][:, :BLOCK])
+
+
+def test_interrupt_before_the_first_draw_is_passed_on():
+    with pytest.raises(KeyboardInterrupt):
+        run(progress=stop_after(1, KeyboardInterrupt()))
+
+
+def test_foreign_and_damaged_checkpoints_are_refused(tmp_path):
+    with pytest.raises(KilledError):
+        run(checkpoint=Checkpoint(tmp_path, "one"), progress=stop_after(WARMUP + 1, KilledError()))
+    with pytest.raises(ResponseError, match="belongs to other data or other settings"):
+        run(checkpoint=Checkpoint(tmp_path, "other"))
+    (tmp_path / "draws_000001.npz").unlink()
+    with pytest.raises(ResponseError, match="is damaged; remove it"):
+        run(checkpoint=Checkpoint(tmp_path, "one"))
+    for content in (b"", b"PK\x03\x04 and no more", b"not a checkpoint"):
+        (tmp_path / "state.npz").write_bytes(content)
+        with pytest.raises(ResponseError, match="is damaged; remove it"):
+            run(checkpoint=Checkpoint(tmp_path, "one"))
+
+
+def test_checkpoint_that_cannot_be_written_is_one_sentence(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ResponseError, match="cannot be written"):
+        run(checkpoint=Checkpoint(tmp_path / "file" / "folder", "same"))
+
+
+def test_posterior_goes_on_from_its_checkpoint(small: Responses, tmp_path, monkeypatch):
+    """The same draws whether or not it was stopped; other settings are refused."""
+    settings = {"key": jax.random.key(1), "num_warmup": 60, "num_samples": 60}
+    monkeypatch.setattr("bayesirt.inference.chains.BLOCK", 50)
+    whole = sample_posterior(small, **settings)
+
+    def stopped(checkpoint, state, save=Checkpoint.save):
+        save(checkpoint, state)
+        if state.steps > 60:
+            raise KilledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "save", stopped)
+        with pytest.raises(KilledError):
+            sample_posterior(small, checkpoint=tmp_path / "kept", **settings)
+    with pytest.raises(ResponseError, match="belongs to other data or other settings"):
+        sample_posterior(
+            small, checkpoint=tmp_path / "kept", **(settings | {"key": jax.random.key(2)})
+        )
+    resumed = sample_posterior(small, checkpoint=tmp_path / "kept", **settings)
+    np.testing.assert_array_equal(resumed.theta, whole.theta)
+    assert not (tmp_path / "kept").exists()
