@@ -23,6 +23,7 @@ _HOME = {
     "Ranking": "bayesirt.ranking",
     "ResponseError": "bayesirt.errors",
     "Responses": "bayesirt.responses",
+    "choose_engine": "bayesirt.inference",
     "compare_estimates": "bayesirt.comparison",
     "example_path": "bayesirt.example",
     "fit_cbmm": "bayesirt.estimators.cbmm",

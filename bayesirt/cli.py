@@ -51,6 +51,15 @@ class Point(StrEnum):
     mml = "mml"
 
 
+class Engine(StrEnum):
+    """Posterior engines."""
+
+    auto = "auto"
+    nuts = "nuts"
+    blocked = "blocked"
+    laplace = "laplace"
+
+
 class Slopes(StrEnum):
     """What discriminations may be."""
 
@@ -129,6 +138,9 @@ def rank(
     slopes: Annotated[
         Slopes, typer.Option(help="Discriminations: positive, of any sign, or all 1.")
     ] = Slopes.positive,
+    engine: Annotated[
+        Engine, typer.Option(help="nuts, blocked: exact; laplace: approximate; auto: by size.")
+    ] = Engine.auto,
     point: Annotated[
         Point, typer.Option(help="Point estimator to start from: mml for few items, else cbmm.")
     ] = Point.auto,
@@ -160,6 +172,7 @@ def rank(
         target_accept,
         Priors(priors.value, slopes.value),
         point.value,
+        engine.value,
     )
     talk = not (quiet or as_json)
     runs = _rank_groups(responses, settings, path, per_component, talk, checkpoint)

@@ -126,9 +126,7 @@ def _value_and_gradient(
     return terms.log_likelihood.sum(), gradient
 
 
-def _scaled(
-    _family: Family, gradient: tuple[Array, ...], scale: Array
-) -> tuple[None | Array, ...]:
+def _scaled(_family: Family, gradient: tuple[Array, ...], scale: Array) -> tuple[Array | None, ...]:
     return None, *(scale * g for g in gradient)
 
 

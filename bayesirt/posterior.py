@@ -1,4 +1,4 @@
-"""`Posterior`: draws from a model's posterior, in an ArviZ DataTree, with a verdict on them."""
+"""`Posterior`: draws from a model's posterior, in an ArviZ DataTree."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,55 +14,13 @@ from arviz_stats.base import array_stats
 from numpy.typing import NDArray
 
 from bayesirt import __version__
-from bayesirt.names import one_line
 from bayesirt.responses import Responses
+from bayesirt.verdict import Verdict, judge_approximation, judge_chains
 
 LEVEL = 0.9
 """Mass of every interval that is not said to be another."""
 
 _DIMS = {"theta": ["subject"], "a": ["item"], "d": ["item"], "b": ["item"]}
-_R_HAT, _ESS, _BFMI = 1.01, 400.0, 0.3
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether the draws can be trusted, and if not, why and what to do.
-
-    Attributes
-    ----------
-    sound : bool
-    r_hat, ess_bulk, ess_tail, bfmi : float
-        The worst over all quantities (R-hat highest, the others lowest).
-    divergences : int
-    complaints : tuple of str
-        What fails, each with the worst quantity's name.
-    complete : bool
-        False if sampling was interrupted.
-    """
-
-    sound: bool
-    r_hat: float
-    ess_bulk: float
-    ess_tail: float
-    bfmi: float
-    divergences: int
-    complaints: tuple[str, ...]
-    complete: bool = True
-
-    def to_text(self) -> str:
-        """Return the verdict in words."""
-        figures = (
-            f"R-hat at most {self.r_hat:.3f}, effective draws at least "
-            f"{min(self.ess_bulk, self.ess_tail):,.0f}, divergences {self.divergences}"
-        )
-        partial = "" if self.complete else "Interrupted: these are the draws so far. "
-        if self.sound:
-            return f"{partial}Sampling looks sound: {figures}."
-        return (
-            f"{partial}Do not trust the intervals yet: {'; '.join(self.complaints)}. Run again with "
-            f"more draws (--draws, --warmup)"
-            + (" and smaller steps (--target-accept .99)." if self.divergences else ".")
-        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,6 +86,11 @@ class Posterior:
     def complete(self) -> bool:
         """False if sampling was interrupted, so that draws are fewer than were asked for."""
         return bool(self.tree.attrs.get("complete", 1))
+
+    @property
+    def approximate(self) -> bool:
+        """True if the draws are from an approximation, and independent of each other."""
+        return bool(self.tree.attrs.get("approximate", 0))
 
     @property
     def dataset(self) -> xr.Dataset:
@@ -200,40 +163,10 @@ class Posterior:
     @cached_property
     def verdict(self) -> Verdict:
         """Whether the draws can be trusted."""
+        if self.approximate:
+            return judge_approximation({str(k): v for k, v in self.tree.attrs.items()})
         table = self.summary.drop(index="b", level="parameter", errors="ignore")
-        stats = self.tree["sample_stats"]
-        divergences = int(stats["diverging"].sum()) if "diverging" in stats else 0
-        bfmi = np.nan
-        if "energy" in stats:
-            bfmi = float(np.min(array_stats.bfmi(stats["energy"].to_numpy())))
-        complaints = []
-        for column, fails, limit in (
-            ("r_hat", ~(table["r_hat"] < _R_HAT), f"R-hat below {_R_HAT}"),
-            ("ess_bulk", ~(table["ess_bulk"] > _ESS), f"bulk ESS above {_ESS:.0f}"),
-            ("ess_tail", ~(table["ess_tail"] > _ESS), f"tail ESS above {_ESS:.0f}"),
-        ):
-            if fails.any():
-                badness = table[column][fails] * (1 if column == "r_hat" else -1)
-                at = badness.fillna(np.inf).idxmax()
-                name = f"{at[0]} of {one_line(at[1])!r}" if at[1] else at[0]
-                complaints.append(
-                    f"{fails.sum()} of {len(table)} quantities miss {limit} (worst "
-                    f"{table.loc[at, column]:.4g}, {name})"
-                )
-        if divergences:
-            complaints.append(f"{divergences} divergent transitions")
-        if bfmi < _BFMI:
-            complaints.append(f"E-BFMI {bfmi:.2f} is below {_BFMI}")
-        return Verdict(
-            not complaints,
-            float(table["r_hat"].max(skipna=False)),
-            float(table["ess_bulk"].min(skipna=False)),
-            float(table["ess_tail"].min(skipna=False)),
-            bfmi,
-            divergences,
-            tuple(complaints),
-            self.complete,
-        )
+        return judge_chains(table, self.tree["sample_stats"].to_dataset(), complete=self.complete)
 
     def with_attrs(self, **attrs: Any) -> "Posterior":
         """Return the same draws with more attributes."""

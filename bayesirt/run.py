@@ -17,7 +17,7 @@ from bayesirt import __version__
 from bayesirt.comparison import Comparison, compare_estimates
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import PointMethod, fit_point
-from bayesirt.inference import sample_posterior
+from bayesirt.inference.engines import Engine, sample_posterior
 from bayesirt.item_table import item_table
 from bayesirt.models import Priors
 from bayesirt.names import one_line
@@ -39,6 +39,7 @@ class Settings:
     priors : Priors
     point : {"auto", "cbmm", "mml"}
         The point estimator that the sampler starts from.
+    engine : {"auto", "nuts", "blocked", "laplace"}
     """
 
     seed: int = 0
@@ -48,6 +49,7 @@ class Settings:
     target_accept: float = 0.95
     priors: Priors = field(default_factory=Priors)
     point: PointMethod = "auto"
+    engine: Engine = "auto"
 
 
 @dataclass(frozen=True)
@@ -97,11 +99,18 @@ class Record:
             ("Data", f"{d.source} (SHA-256 {d.sha256[:16] or 'none: from memory'})"),
             ("Model", f"2PL, {s.priors.describe()}"),
             ("Point estimate", self.diagnostics["point_estimator"]),
-            ("Sampling", f"NUTS, {s.chains} chains x {s.draws} draws after {s.warmup}"),
+            ("Sampling", self._sampling()),
             ("Seed", str(s.seed)),
             ("Versions", ", ".join(f"{k} {v}" for k, v in self.versions.items())),
             ("Seconds", ", ".join(f"{k} {v:.1f}" for k, v in self.seconds.items())),
         ]
+
+    def _sampling(self) -> str:
+        s, engine = self.settings, self.diagnostics["engine"]
+        if engine == "laplace":
+            return f"Laplace approximation, {s.chains * s.draws:,} independent draws"
+        name = {"nuts": "NUTS", "blocked": "Blocked Newton-Metropolis"}[engine]
+        return f"{name}, {s.chains} chains x {s.draws} draws after {s.warmup}"
 
     def to_json(self) -> str:
         """Return what `run.json` holds."""
@@ -195,6 +204,7 @@ def rank_responses(
     posterior = sample_posterior(
         responses,
         key=jax.random.key(settings.seed),
+        engine=settings.engine,
         init=point,
         priors=settings.priors,
         num_chains=settings.chains,
@@ -207,6 +217,7 @@ def rank_responses(
     ).with_attrs(seed=settings.seed, input_sha256=data.sha256)
     began.append(time.perf_counter())
     diagnostics = asdict(posterior.verdict) | {
+        "engine": posterior.tree.attrs["engine"],
         "point_estimator": point.settings["estimator"],
         "point_converged": point.converged,
     }

@@ -24,7 +24,7 @@ class Kernel(Hashable, Protocol):
     compilation.
     """
 
-    def init(self, key: Array, start: Array, data: Any) -> Any:
+    def init(self, key: Array, start: Any, data: Any) -> Any:
         """Return the state at a start."""
         ...
 
@@ -55,7 +55,7 @@ class Chains(NamedTuple):
 def run_chains(
     kernel: Kernel,
     data: Any,
-    starts: Array,
+    starts: Any,
     *,
     key: Array,
     num_warmup: int,

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -11,18 +12,29 @@ from jax import Array
 from bayesirt import __version__
 from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.checkpoint import Checkpoint
+from bayesirt.inference.laplace import sample_laplace
 from bayesirt.inference.nuts import sample_nuts
+from bayesirt.inference.two_pl_blocked import sample_blocked
 from bayesirt.models import Priors
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.progress import progress_bar
 from bayesirt.responses import Responses
 
+Engine = Literal["auto", "nuts", "blocked", "laplace"]
+
+MOST_FOR_NUTS = 50_000
+MOST_FOR_BLOCKED = 5_000_000
+
+_SWEEPS_A_DRAW = 4
+"""A sweep costs a tenth of a NUTS draw, and draws of the least known items follow each other."""
+
 
 def sample_posterior(
     responses: Responses,
     *,
     key: Array,
+    engine: Engine = "auto",
     init: PointEstimate | None = None,
     priors: Priors | None = None,
     num_chains: int = 4,
@@ -40,13 +52,16 @@ def sample_posterior(
     responses : Responses
     key : jax.random.key
         The same key gives the same draws on the same machine.
+    engine : {"auto", "nuts", "blocked", "laplace"}
+        ``"nuts"`` and ``"blocked"`` are exact; ``"laplace"`` approximates. ``"auto"`` is
+        `choose_engine`'s choice.
     init : PointEstimate, optional
         Where to start; by default `fit_point`.
     priors : Priors, optional
     num_chains, num_warmup, num_samples : int
-        Warm-up and kept draws of each chain.
+        Warm-up and kept draws of each chain. Laplace's draws need no warm-up.
     target_accept : float
-        Higher means smaller steps.
+        Of NUTS. Higher means smaller steps.
     progress : bool
         Show a progress bar, if stderr is a terminal.
     announce : callable, optional
@@ -64,7 +79,8 @@ def sample_posterior(
     Raises
     ------
     ResponseError
-        If the checkpoint is damaged or belongs to another call.
+        If the checkpoint is damaged or belongs to another call, or the posterior has no
+        curvature that Laplace could use.
 
     Examples
     --------
@@ -76,27 +92,53 @@ def sample_posterior(
     """
     priors = priors or Priors()
     init = fit_point(responses) if init is None else init
+    if engine == "auto":
+        engine, reason = choose_engine(responses)
+        if announce is not None:
+            announce(f"engine {engine}, {reason}")
+    common: dict[str, Any] = {"key": key, "init": init, "priors": priors, "num_chains": num_chains}
+    if engine == "laplace":
+        draws = num_chains * num_samples
+        return sample_laplace(responses, num_samples=draws, announce=announce, **common)
     saved = None
     if checkpoint is not None:
-        settings = (priors, num_chains, num_warmup, num_samples, target_accept)
+        settings = (engine, priors, num_chains, num_warmup, num_samples, target_accept)
         saved = Checkpoint(checkpoint, _fingerprint(responses, init, key, settings))
     with progress_bar("sampling") as show:
-        posterior = sample_nuts(
-            responses,
-            key=key,
-            init=init,
-            priors=priors,
-            num_chains=num_chains,
-            num_warmup=num_warmup,
-            num_samples=num_samples,
-            target_accept=target_accept,
-            progress=show if progress else None,
-            announce=announce,
-            checkpoint=saved,
-        )
+        common |= {"num_warmup": num_warmup, "num_samples": num_samples}
+        common |= {"progress": show if progress else None, "checkpoint": saved}
+        if engine == "nuts":
+            posterior = sample_nuts(
+                responses, announce=announce, target_accept=target_accept, **common
+            )
+        else:
+            posterior = sample_blocked(
+                responses, announce=announce, thinning=_SWEEPS_A_DRAW, **common
+            )
     if saved is not None and posterior.complete:
         saved.remove()
     return posterior
+
+
+def choose_engine(responses: Responses) -> tuple[Engine, str]:
+    """Return the engine that suits the size of the data, and why.
+
+    Parameters
+    ----------
+    responses : Responses
+
+    Returns
+    -------
+    engine : {"nuts", "blocked", "laplace"}
+    reason : str
+        A clause that goes on from the engine's name.
+    """
+    n = responses.n_observed
+    if n <= MOST_FOR_NUTS:
+        return "nuts", f"exact and quick for {n:,} responses"
+    if n <= MOST_FOR_BLOCKED:
+        return "blocked", f"exact and faster than nuts for {n:,} responses"
+    return "laplace", f"an approximation, as exact draws from {n:,} responses would take hours"
 
 
 def _fingerprint(

@@ -13,7 +13,7 @@ ORDER = (
     ("bayesirt.scores", "bayesirt.cells"),
     ("bayesirt.columns", "bayesirt.responses"),
     ("bayesirt.readers", "bayesirt.example"),
-    ("bayesirt.families", "bayesirt.point_estimate"),
+    ("bayesirt.families", "bayesirt.point_estimate", "bayesirt.verdict"),
     ("bayesirt.likelihood",),
     ("bayesirt.models",),
     ("bayesirt.estimators",),

@@ -30,7 +30,9 @@ def made_point(theta, a, d, subjects=RESPONSES.subjects, scale="sample") -> Poin
     values = {"theta": ("subject", theta), "a": ("item", a), "d": ("item", d)}
     coords = {"subject": list(subjects), "item": list(RESPONSES.items)}
     data = xr.Dataset({k: (dim, np.asarray(v, float)) for k, (dim, v) in values.items()}, coords)
-    return PointEstimate(data, -1.0, 3, True, "made", np.ones(4), {"estimator": "made", "theta_scale": scale})
+    return PointEstimate(
+        data, -1.0, 3, True, "made", np.ones(4), {"estimator": "made", "theta_scale": scale}
+    )
 
 
 MEAN, SD = STANDARD.mean(0), STANDARD.std(0, ddof=1)

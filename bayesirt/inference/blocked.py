@@ -1,0 +1,163 @@
+"""Blocked Newton-Metropolis as a NumPyro kernel: moves of whole blocks, one after another.
+
+This file knows no model: a model gives its moves, built from the steps of
+`bayesirt.inference.block_steps`, and `BlockedNewton` applies them as one sweep.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array
+from numpyro.infer.mcmc import MCMCKernel
+
+Position = dict[str, Array]
+Statistics = dict[str, Array]
+Move = Callable[[Array, Position], tuple[Position, Statistics]]
+
+
+class BlockedState(NamedTuple):
+    """Where a chain stands.
+
+    Attributes
+    ----------
+    position : dict of float arrays
+        The model's unconstrained sites.
+    statistics : dict of float scalars
+        What the moves of the last sweep report, such as the share that was accepted.
+    rng_key : jax.random.key
+    """
+
+    position: Position
+    statistics: Statistics
+    rng_key: Array
+
+
+class BlockedNewton(MCMCKernel):  # type: ignore[misc]
+    """A NumPyro kernel that applies moves one after another: a sweep.
+
+    Parameters
+    ----------
+    moves : sequence of callables
+        Each (key, position) → (position, statistics) and leaves the posterior as it is.
+
+    Examples
+    --------
+    >>> from numpyro.infer import MCMC
+    >>> def draw_anew(key, position):
+    ...     return {"x": jax.random.normal(key)}, {"acceptance_x": jnp.ones(())}
+    >>> mcmc = MCMC(
+    ...     BlockedNewton([draw_anew]), num_warmup=0, num_samples=8, progress_bar=False
+    ... )
+    >>> mcmc.run(jax.random.key(0), init_params={"x": jnp.zeros(())})
+    >>> mcmc.get_samples()["x"].shape
+    (8,)
+    """
+
+    sample_field = "position"
+
+    def __init__(self, moves: Sequence[Move]) -> None:
+        self._moves = tuple(moves)
+
+    def init(
+        self,
+        rng_key: Array,
+        num_warmup: int,  # noqa: ARG002
+        init_params: Position,
+        model_args: Any,  # noqa: ARG002
+        model_kwargs: Any,  # noqa: ARG002
+    ) -> BlockedState:
+        """Return the state at a start; nothing is adapted, so warm-up only forgets it.
+
+        Parameters
+        ----------
+        rng_key : jax.random.key, or one a chain
+        num_warmup : int
+        init_params : dict of float arrays
+            The start of the unconstrained sites, one a chain where keys are.
+        model_args, model_kwargs
+            Not used: the moves know the data.
+
+        Returns
+        -------
+        BlockedState
+        """
+        expected = jax.eval_shape(self._over_chains(rng_key), rng_key, init_params)
+        statistics = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), expected[1])
+        position = jax.tree.map(lambda x, s: jnp.asarray(x, s.dtype), init_params, expected[0])
+        return BlockedState(position, statistics, rng_key)
+
+    def sample(
+        self,
+        state: BlockedState,
+        model_args: Any,  # noqa: ARG002
+        model_kwargs: Any,  # noqa: ARG002
+    ) -> BlockedState:
+        """Return the state after one sweep."""
+        sweep = self._over_chains(state.rng_key)
+        split = jax.random.split if state.rng_key.ndim == 0 else jax.vmap(jax.random.split)
+        keys = split(state.rng_key)
+        position, statistics = sweep(keys[..., 0], state.position)
+        return BlockedState(position, statistics, keys[..., 1])
+
+    def get_diagnostics_str(self, state: BlockedState) -> str:
+        """Return the acceptance of each block in a few words, for the progress bar."""
+        parts = (
+            f"{name.removeprefix('acceptance_')} {float(jnp.mean(value)):.2f}"
+            for name, value in state.statistics.items()
+            if name.startswith("acceptance_")
+        )
+        return "accepted: " + ", ".join(parts)
+
+    def sweep(self, key: Array, position: Position) -> tuple[Position, Statistics]:
+        """Apply every move once to one chain.
+
+        Parameters
+        ----------
+        key : jax.random.key
+        position : dict of float arrays
+
+        Returns
+        -------
+        position : dict of float arrays
+        statistics : dict of float scalars
+            A later move's replace an earlier one's of the same name.
+        """
+        statistics: Statistics = {}
+        for move, move_key in zip(
+            self._moves, jax.random.split(key, len(self._moves)), strict=True
+        ):
+            position, own = move(move_key, position)
+            statistics |= own
+        return position, statistics
+
+    def _over_chains(self, rng_key: Array) -> Move:
+        return self.sweep if rng_key.ndim == 0 else jax.vmap(self.sweep)
+
+
+def start_chains(
+    key: Array, centre: Mapping[str, ArrayLike], width: Mapping[str, ArrayLike], num_chains: int
+) -> Position:
+    """Return starts around a centre, with a leading axis of chains where there are several.
+
+    Parameters
+    ----------
+    key : jax.random.key
+    centre, width : mapping of float arrays
+        Mean and standard deviation of each unconstrained site.
+    num_chains : int
+
+    Returns
+    -------
+    dict of float arrays
+    """
+    starts = {}
+    for name, site_key in zip(centre, jax.random.split(key, len(centre)), strict=True):
+        middle = jnp.asarray(centre[name], float)
+        shape = (num_chains, *middle.shape) if num_chains > 1 else middle.shape
+        starts[name] = middle + jnp.asarray(width[name]) * jax.random.normal(
+            site_key, shape, middle.dtype
+        )
+    return starts

@@ -1,0 +1,184 @@
+"""The curvature at a point, ready to solve, to tell variances and to draw."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+from numpy.typing import NDArray
+
+from bayesirt.errors import ResponseError
+from bayesirt.inference.arrow_system import (
+    Arrow,
+    Floats,
+    draw_kept,
+    draw_own,
+    inverse_factor,
+    solve,
+    variances,
+)
+from bayesirt.inference.conjugate_gradients import Sides, colour, solve_iteratively
+from bayesirt.inference.joint_curvature import JointProblem, arrow_at, information_noise
+from bayesirt.inference.joint_density import Expansion, Point
+
+_DRAWS = 64
+
+Draws = tuple[Array, Iterator[tuple[slice, NDArray[np.floating]]]]
+
+
+@dataclass(frozen=True, eq=False)
+class DenseCurvature:
+    """An arrow matrix with the factor of its Schur complement.
+
+    Attributes
+    ----------
+    problem : JointProblem
+    arrow : Arrow
+    inverse : float array, shape (kept, kept)
+        L⁻¹ of the Schur complement.
+    observed : bool
+        False where the observed information was not positive definite and the expected one
+        stands in for it.
+    """
+
+    problem: JointProblem
+    arrow: Arrow
+    inverse: Floats
+    observed: bool
+
+    def solve(self, gradient: Point) -> Point:
+        """Return the Newton step."""
+        return self.problem.join(*solve(self.arrow, self.inverse, *self.problem.split(gradient)))
+
+    @cached_property
+    def variances(self) -> Point:
+        """Posterior variances, with everything else unknown."""
+        return self.problem.join(*variances(self.arrow, self.inverse))
+
+    def draw(self, key: Array, n_draws: int) -> Draws:
+        """Draw deviations from the mode.
+
+        Parameters
+        ----------
+        key : jax.random.key
+        n_draws : int
+
+        Returns
+        -------
+        kept : float array, shape (kept, draw)
+        own : iterator of (units, float array of shape (unit, own, draw))
+            Given the kept side's draws.
+        """
+        kept_key, own_key = jax.random.split(key)
+        kept = draw_kept(self.arrow, self.inverse, kept_key, n_draws)
+        return kept, draw_own(self.arrow, kept, own_key)
+
+
+@dataclass(frozen=True, eq=False)
+class IterativeCurvature:
+    """The expected information, solved by conjugate gradients and never held as a matrix.
+
+    Attributes
+    ----------
+    problem : JointProblem
+    spread : float array, shape (coordinate,)
+    point : Point
+    expansion : Expansion
+    """
+
+    problem: JointProblem
+    spread: Array
+    point: Point
+    expansion: Expansion
+
+    observed = False
+
+    @cached_property
+    def arrow(self) -> Arrow:
+        """The arrow matrix."""
+        return arrow_at(self.problem, self.spread, self.point, self.expansion, observed=False)
+
+    def solve(self, gradient: Point) -> Point:
+        """Return the scoring step."""
+        kept, own = self.problem.split(gradient)
+        white = jnp.einsum("crk,ck->cr", self.arrow.own_factor, own)
+        found = solve_iteratively(self.arrow, Sides(jnp.asarray(kept)[:, None], white[..., None]))
+        return self.problem.join(
+            np.asarray(found.kept)[:, 0], colour(self.arrow, found.own)[..., 0]
+        )
+
+    def draw(self, key: Array, n_draws: int) -> Draws:
+        """Draw deviations from the mode: H x = noise with covariance H.
+
+        Parameters
+        ----------
+        key : jax.random.key
+        n_draws : int
+
+        Returns
+        -------
+        kept : float array, shape (kept, draw)
+        own : iterator of (units, float array of shape (unit, own, draw))
+        """
+        kept, own = [], []
+        for start in range(0, n_draws, _DRAWS):
+            n = min(_DRAWS, n_draws - start)
+            noise = information_noise(
+                self.problem, self.spread, self.point, self.expansion,
+                jax.random.fold_in(key, start), n,
+            )  # fmt: skip
+            white = jnp.einsum("crk,cks->crs", self.arrow.own_factor, noise[1])
+            found = solve_iteratively(self.arrow, Sides(noise[0], white))
+            kept.append(found.kept)
+            own.append(colour(self.arrow, found.own))
+        joined = np.concatenate(own, -1)
+        return jnp.concatenate(kept, -1), iter([(slice(0, len(joined)), joined)])
+
+
+Curvature = DenseCurvature | IterativeCurvature
+
+
+def curvature_at(
+    problem: JointProblem,
+    spread: Array,
+    point: Point,
+    expand: Callable[..., Expansion],
+    *,
+    dense_up_to: int,
+) -> Curvature:
+    """Return the curvature at a point: the observed information, or else the expected one.
+
+    Parameters
+    ----------
+    problem : JointProblem
+    spread : float array, shape (coordinate,)
+    point : Point
+    expand : callable
+        ``observed`` → `Expansion` at the point.
+    dense_up_to : int
+        Above so many parameters on the smaller side the curvature is the expected information,
+        solved iteratively.
+
+    Returns
+    -------
+    DenseCurvature or IterativeCurvature
+
+    Raises
+    ------
+    ResponseError
+        If neither is positive definite in floating point.
+    """
+    if problem.n_kept > dense_up_to:
+        return IterativeCurvature(problem, spread, point, expand(observed=False))
+    for observed in (True, False):
+        arrow = arrow_at(problem, spread, point, expand(observed=observed), observed=observed)
+        inverse = inverse_factor(arrow)
+        if inverse is not None:
+            return DenseCurvature(problem, arrow, inverse, observed)
+    raise ResponseError(
+        "the curvature of the posterior is not positive definite, so it has no Laplace "
+        "approximation; use float64 or sample with NUTS"
+    )

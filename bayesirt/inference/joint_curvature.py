@@ -1,0 +1,280 @@
+"""The curvature of the 2PL's joint density as an arrow matrix, the larger side eliminated."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from bayesirt.cells import Cells
+from bayesirt.estimators.cell_sums import CellSums
+from bayesirt.families import LOGIT
+from bayesirt.inference.arrow_system import Arrow, CrossPiece, Floats
+from bayesirt.inference.cell_pieces import CellPieces, cut_cells
+from bayesirt.inference.joint_density import (
+    Coordinates,
+    Expansion,
+    Point,
+    item_coordinates,
+    own_values,
+    sums_at,
+)
+from bayesirt.models import Priors
+
+
+@dataclass(frozen=True, eq=False)
+class JointProblem:
+    """Responses and priors, cut along the side that will be eliminated.
+
+    Attributes
+    ----------
+    pieces : CellPieces
+    coordinates : Coordinates
+    dtype : dtype
+        Of the passes that build and use the arrow matrix; sums and factorisations keep theirs.
+    """
+
+    pieces: CellPieces
+    coordinates: Coordinates
+    dtype: Any
+
+    @property
+    def eliminates_items(self) -> bool:
+        """Whether items are the larger side."""
+        return self.pieces.axis == 1
+
+    @property
+    def n_kept(self) -> int:
+        """Number of parameters on the kept side, without the means."""
+        others = self.pieces.cells.shape[1 - self.pieces.axis]
+        return others if self.eliminates_items else others * len(self.coordinates.names)
+
+    def sums(self, point: Point) -> CellSums:
+        """Return the sums over the cells at a point."""
+        return sums_at(self.pieces, self.coordinates, point)
+
+    def split(self, point: Point) -> tuple[Floats, Floats]:
+        """Return the kept side with the means, shape (kept,), and the rest, shape (unit, own)."""
+        theta, items, means = (np.asarray(x, np.float64) for x in point)
+        if self.eliminates_items:
+            return np.concatenate([theta, means]), items
+        return np.concatenate([items.ravel(), means]), theta[:, None]
+
+    def join(self, kept: Floats, own: Floats) -> Point:
+        """Return what `split` split."""
+        n_means = len(self.coordinates.names) if self.coordinates.learned else 0
+        sides, means = np.split(kept, [len(kept) - n_means])
+        if self.eliminates_items:
+            return Point(*map(jnp.asarray, (sides, own, means)))
+        items = sides.reshape(-1, len(self.coordinates.names))
+        return Point(*map(jnp.asarray, (own[:, 0], items, means)))
+
+
+def joint_problem(
+    cells: Cells,
+    priors: Priors,
+    *,
+    dtype: Any = None,
+    eliminate: Literal["subjects", "items"] | None = None,
+    piece_size: int | None = None,
+) -> JointProblem:
+    """Set up a problem.
+
+    Parameters
+    ----------
+    cells : Cells
+    priors : Priors
+    dtype : dtype, optional
+        Of the heavy passes; JAX's default float by default.
+    eliminate : {"subjects", "items"}, optional
+        By default the side with more parameters.
+    piece_size : int, optional
+        Subjects or items handled at a time.
+
+    Returns
+    -------
+    JointProblem
+    """
+    coordinates = item_coordinates(priors)
+    n_subjects, n_items = cells.shape
+    if eliminate is None:
+        larger = n_items * len(coordinates.names) >= n_subjects
+        eliminate = "items" if larger else "subjects"
+    pieces = cut_cells(cells, 1 if eliminate == "items" else 0, piece_size)
+    return JointProblem(pieces, coordinates, jnp.dtype(dtype or jnp.zeros(()).dtype))
+
+
+def arrow_at(
+    problem: JointProblem, spread: Array, point: Point, expansion: Expansion, *, observed: bool
+) -> Arrow:
+    """Return the negative Hessian of the log joint density at a point.
+
+    Parameters
+    ----------
+    problem : JointProblem
+    spread : float array, shape (coordinate,)
+    point : Point
+    expansion : Expansion
+        At the point.
+    observed : bool
+        Keep the terms with the score, as the expansion does; without them the matrix is always
+        positive definite.
+
+    Returns
+    -------
+    Arrow
+    """
+    items = np.asarray(expansion.item_curvature, np.float64)
+    subjects = np.asarray(expansion.theta_curvature, np.float64)[:, None, None]
+    means, border = _of_means(problem.coordinates, spread, len(items))
+    if problem.eliminates_items:
+        kept, own = subjects, items
+        kept_border, own_border = np.zeros((len(kept), 1, len(means))), border
+    else:
+        kept, own = items, subjects
+        kept_border = np.broadcast_to(border.T, (len(kept), *border.T.shape))
+        own_border = np.zeros((len(means), 1))
+    factor = _inverse_factors(own).astype(problem.dtype)
+
+    def pieces() -> Iterator[CrossPiece]:
+        return _cross_pieces(problem, point, expansion, factor, own_border, observed)
+
+    return Arrow(kept, kept_border, means, factor, pieces)
+
+
+def _of_means(coordinates: Coordinates, spread: Array, n_items: int) -> tuple[Floats, Floats]:
+    """Return the means' own curvature and their cross term with any one item."""
+    size = len(spread)
+    if not coordinates.learned:
+        return np.zeros((0, 0)), np.zeros((0, size))
+    precision = 1 / np.asarray(spread, np.float64) ** 2
+    return np.diag(n_items * precision + 1 / np.square(coordinates.scales)), -np.diag(precision)
+
+
+def _inverse_factors(blocks: Floats) -> Array:
+    """Return L⁻¹ of each block; NaN where a block is not positive definite."""
+    factors = jnp.linalg.cholesky(jnp.asarray(blocks))
+    identity = jnp.broadcast_to(jnp.eye(blocks.shape[-1]), factors.shape)
+    return jax.scipy.linalg.solve_triangular(factors, identity, lower=True)
+
+
+def _cross_pieces(
+    problem: JointProblem,
+    point: Point,
+    expansion: Expansion,
+    factor: Array,
+    own_border: Floats,
+    observed: bool,
+) -> Iterator[CrossPiece]:
+    dtype = problem.dtype
+    a, d = problem.coordinates.to_items(point.items)
+    values = [x.astype(dtype) for x in (point.theta, a, d, expansion.jacobian)]
+    border = jnp.asarray(own_border, dtype)
+    for piece in problem.pieces:
+        own = own_values(problem.pieces, piece, *values)
+        own_factor = factor[piece.unit]
+        whitened = _whitened(
+            problem.eliminates_items,
+            observed,
+            piece.successes,
+            piece.trials,
+            own,
+            border,
+            own_factor,
+            piece.live,
+        )
+        yield CrossPiece(int(piece.unit[0]), int(piece.live.sum()), own_factor, whitened)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _whitened(
+    eliminates_items: bool,
+    observed: bool,
+    successes: Array,
+    trials: Array,
+    values: tuple[Array, ...],
+    border: Array,
+    own_factor: Float[Array, "unit own own"],
+    live: Array,
+) -> Float[Array, "kept unit own"]:
+    """Return W of a piece: (w a (J_a θ + J_d) - s J_a) L⁻ᵀ, and the border's rows."""
+    theta, a, d, jacobian = values
+    terms = LOGIT.terms(theta[:, None] * a + d, successes, trials)
+    weight = (terms.information * a)[..., None]
+    cross = weight * (theta[:, None, None] * jacobian[:, 0] + jacobian[:, 1])
+    if observed:
+        cross -= terms.score[..., None] * jacobian[:, 0]
+    if not eliminates_items:
+        cross = cross.transpose(1, 2, 0).reshape(-1, len(theta), 1)
+    own = own_factor.shape[1]
+    shared = jnp.broadcast_to(border[:, None], (len(border), len(live), own))
+    rows = jnp.concatenate([cross, jnp.where(live[:, None], shared, 0)])
+    return (rows[:, :, None, :] * own_factor).sum(-1)
+
+
+def information_noise(
+    problem: JointProblem, spread: Array, point: Point, expansion: Expansion, key: Array, n: int
+) -> tuple[Array, Array]:
+    """Draw noise whose covariance is the expected information, without forming the matrix.
+
+    Parameters
+    ----------
+    problem : JointProblem
+    spread : float array, shape (coordinate,)
+    point : Point
+    expansion : Expansion
+        At the point.
+    key : jax.random.key
+    n : int
+        Number of draws.
+
+    Returns
+    -------
+    kept : float array, shape (kept, draw)
+    own : float array, shape (unit, own, draw)
+
+    Notes
+    -----
+    Σ_ij √w_ij ε_ij ∂η_ij and the like from each prior's term, with ε ~ N(0, 1) for each.
+    """
+    keys = jax.random.split(key, 4)
+    theta = jax.random.normal(keys[0], (len(point.theta), n), problem.dtype)
+    away = jax.random.normal(keys[1], (*point.items.shape, n), problem.dtype)
+    items = away / spread[:, None].astype(problem.dtype)
+    means = jnp.zeros((0, n), problem.dtype)
+    if problem.coordinates.learned:
+        own = jax.random.normal(keys[2], (len(spread), n), problem.dtype)
+        means = own / jnp.asarray(problem.coordinates.scales, problem.dtype)[:, None] - items.sum(0)
+    a, d = problem.coordinates.to_items(point.items)
+    values = [x.astype(problem.dtype) for x in (point.theta, a, d, expansion.jacobian)]
+    for piece in problem.pieces:
+        draws = jax.random.split(jax.random.fold_in(keys[3], int(piece.unit[0])), n)
+        mine = own_values(problem.pieces, piece, *values)
+        of_theta, of_items = _piece_noise(piece.successes, piece.trials, mine, draws)
+        if problem.eliminates_items:
+            theta, items = theta + of_theta, items.at[piece.unit].add(of_items)
+        else:
+            theta, items = theta.at[piece.unit].add(of_theta), items + of_items
+    if problem.eliminates_items:
+        return jnp.concatenate([theta, means]), items
+    return jnp.concatenate([items.reshape(-1, n), means]), theta[:, None]
+
+
+@jax.jit
+def _piece_noise(
+    successes: Array, trials: Array, values: tuple[Array, ...], keys: Array
+) -> tuple[Array, Array]:
+    theta, a, d, jacobian = values
+    root = jnp.sqrt(LOGIT.terms(theta[:, None] * a + d, successes, trials).information)
+
+    def one(key: Array) -> tuple[Array, Array]:
+        noise = root * jax.random.normal(key, root.shape, root.dtype)
+        along_a, along_d = theta @ noise, noise.sum(0)
+        return noise @ a, along_a[:, None] * jacobian[:, 0] + along_d[:, None] * jacobian[:, 1]
+
+    of_theta, of_items = jax.lax.map(one, keys)
+    return of_theta.T, jnp.moveaxis(of_items, 0, -1)

@@ -1,0 +1,280 @@
+"""The 2PL's joint density of abilities, items and the items' means, with its derivatives.
+
+Items are described by the coordinates on which the model puts normal priors, and their spreads σ
+are held fixed: the density has no joint mode over the spreads. Everything else is free.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from bayesirt.estimators.cell_sums import CellSums, cell_sums
+from bayesirt.families import LOGIT
+from bayesirt.inference.cell_pieces import CellPieces, Piece
+from bayesirt.likelihood import DenseLayout
+from bayesirt.models import Priors
+
+_LEAST_SLOPE = 0.05
+_MOST_DIFFICULT = 4.0
+_OF_SUBJECTS = ("subject_loss", "theta_score", "theta_information")
+
+
+class Point(NamedTuple):
+    """Values of all parameters, a step between two of them, or a gradient.
+
+    Attributes
+    ----------
+    theta : float array, shape (subject,)
+        Abilities.
+    items : float array, shape (item, coordinate)
+        Such as (log a, d).
+    means : float array, shape (mean,)
+        (μ_a, μ_d), or μ_d alone, or nothing where the priors are fixed.
+    """
+
+    theta: Float[Array, " subject"]
+    items: Float[Array, "item coordinate"]
+    means: Float[Array, " mean"]
+
+
+class Coordinates(NamedTuple):
+    """What describes an item.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The item parameters, in order; their means and spreads are ``mu_`` and ``sigma_`` of them.
+    to_items : callable
+        Coordinates, shape (..., coordinate) → (a, d), each of shape (...).
+    from_items : callable
+        (a, d) → coordinates, kept within reason.
+    scales : tuple of float
+        Where the priors are learned, prior standard deviations of the means, and of the
+        half-normal spreads; else the spreads themselves.
+    learned : bool
+    """
+
+    names: tuple[str, ...]
+    to_items: Callable[[Array], tuple[Array, Array]]
+    from_items: Callable[[Array, Array], Array]
+    scales: tuple[float, ...]
+    learned: bool
+
+
+class Expansion(NamedTuple):
+    """Second-order expansion of the log joint density, but for the cross terms of the cells.
+
+    Attributes
+    ----------
+    gradient : Point
+        Uphill.
+    theta_curvature : float array, shape (subject,)
+    item_curvature : float array, shape (item, coordinate, coordinate)
+        Negative second derivatives.
+    jacobian : float array, shape (item, 2, coordinate)
+        ∂(a, d)/∂u.
+    """
+
+    gradient: Point
+    theta_curvature: Float[Array, " subject"]
+    item_curvature: Float[Array, "item coordinate coordinate"]
+    jacobian: Float[Array, "item 2 coordinate"]
+
+
+def _positive(u: Array) -> tuple[Array, Array]:
+    return jnp.exp(u[..., 0]), u[..., 1]
+
+
+def _free(u: Array) -> tuple[Array, Array]:
+    return u[..., 0], u[..., 1]
+
+
+def _rasch(u: Array) -> tuple[Array, Array]:
+    return jnp.ones_like(u[..., 0]), u[..., 0]
+
+
+def _difficulty(u: Array) -> tuple[Array, Array]:
+    a = jnp.exp(u[..., 0])
+    return a, -a * u[..., 1]
+
+
+def _from_positive(a: Array, d: Array) -> Array:
+    return jnp.stack([jnp.log(jnp.maximum(a, _LEAST_SLOPE)), d], -1)
+
+
+def _from_free(a: Array, d: Array) -> Array:
+    return jnp.stack([a, d], -1)
+
+
+def _from_rasch(a: Array, d: Array) -> Array:
+    return d[..., None] + 0 * a[..., None]
+
+
+def _from_difficulty(a: Array, d: Array) -> Array:
+    a = jnp.maximum(a, _LEAST_SLOPE)
+    return jnp.stack([jnp.log(a), jnp.clip(-d / a, -_MOST_DIFFICULT, _MOST_DIFFICULT)], -1)
+
+
+def item_coordinates(priors: Priors) -> Coordinates:
+    """Return the coordinates on which the priors are normal.
+
+    Parameters
+    ----------
+    priors : Priors
+
+    Returns
+    -------
+    Coordinates
+        (log a, b) for fixed priors, else (log a, d), (a, d) for free slopes, and d for Rasch.
+    """
+    if priors.kind == "fixed":
+        return Coordinates(("a", "b"), _difficulty, _from_difficulty, (0.5, 2.0), False)
+    if priors.slopes == "rasch":
+        return Coordinates(("d",), _rasch, _from_rasch, (2.0,), True)
+    if priors.slopes == "free":
+        return Coordinates(("a", "d"), _free, _from_free, (0.5, 2.0), True)
+    return Coordinates(("a", "d"), _positive, _from_positive, (0.5, 2.0), True)
+
+
+def sums_at(pieces: CellPieces, coordinates: Coordinates, point: Point) -> CellSums:
+    """Return the sums over the cells at a point, one piece after another.
+
+    Parameters
+    ----------
+    pieces : CellPieces
+    coordinates : Coordinates
+    point : Point
+
+    Returns
+    -------
+    CellSums
+    """
+    a, d = coordinates.to_items(point.items)
+    found = [
+        _piece_sums(piece.successes, piece.trials, *own_values(pieces, piece, point.theta, a, d))
+        for piece in pieces
+    ]
+    stacked = CellSums(*(jnp.stack(parts) for parts in zip(*found, strict=True)))
+    cut = [(name in _OF_SUBJECTS) == (pieces.axis == 0) for name in CellSums._fields]
+    return CellSums(
+        *(
+            parts.reshape(-1)[: pieces.n_units] if along else parts.sum(0)
+            for parts, along in zip(stacked, cut, strict=True)
+        )
+    )
+
+
+def own_values(pieces: CellPieces, piece: Piece, theta: Array, *items: Array) -> tuple[Array, ...]:
+    """Return the values of the subjects and of the items that a piece holds."""
+    if pieces.axis == 0:
+        return theta[piece.unit], *items
+    return theta, *(values[piece.unit] for values in items)
+
+
+@jax.jit
+def _piece_sums(successes: Array, trials: Array, theta: Array, a: Array, d: Array) -> CellSums:
+    return cell_sums(DenseLayout(successes, trials), LOGIT, theta, a, d)
+
+
+def item_derivatives(coordinates: Coordinates, items: Array) -> tuple[Array, Array]:
+    """Return ∂(a, d)/∂u, shape (item, 2, coordinate), and ∂²(a, d)/∂u², with one axis more."""
+
+    def both(u: Array) -> Array:
+        return jnp.stack(coordinates.to_items(u))
+
+    return jax.vmap(jax.jacfwd(both))(items), jax.vmap(jax.hessian(both))(items)
+
+
+def loss_at(
+    coordinates: Coordinates, spread: Array, tilt: Point, point: Point, sums: CellSums
+) -> float:
+    """Return the negative log joint density, up to terms that only the spreads change.
+
+    Parameters
+    ----------
+    coordinates : Coordinates
+    spread : float array, shape (coordinate,)
+        σ of each item coordinate.
+    tilt : Point
+        Added to the gradient.
+    point : Point
+    sums : CellSums
+        At the point.
+
+    Returns
+    -------
+    float
+        Summed in float64.
+    """
+    theta, items, means = (np.asarray(x, np.float64) for x in point)
+    centre = means if coordinates.learned else 0.0
+    prior = np.sum(theta**2) + np.sum(((items - centre) / np.asarray(spread)) ** 2)
+    if coordinates.learned:
+        prior += np.sum((means / np.asarray(coordinates.scales)) ** 2)
+    tilted = sum(
+        np.vdot(np.asarray(t, np.float64), x)
+        for t, x in zip(tilt, (theta, items, means), strict=True)
+    )
+    return float(np.sum(np.asarray(sums.subject_loss, np.float64)) + 0.5 * prior - tilted)
+
+
+@partial(jax.jit, static_argnames=("coordinates", "observed"))
+def expand(
+    coordinates: Coordinates,
+    spread: Float[Array, " coordinate"],
+    tilt: Point,
+    point: Point,
+    sums: CellSums,
+    *,
+    observed: bool,
+) -> Expansion:
+    """Expand the log joint density around a point.
+
+    Parameters
+    ----------
+    coordinates : Coordinates
+    spread : float array, shape (coordinate,)
+        σ of each item coordinate.
+    tilt : Point
+        Added to the gradient.
+    point : Point
+    sums : CellSums
+        At the point.
+    observed : bool
+        Keep the terms with the score, which the expected (Fisher) information lacks.
+
+    Returns
+    -------
+    Expansion
+
+    Notes
+    -----
+    With η = a(u) θ + d(u), a piece of the information of u is Jᵀ A J - Σ_k g_k ∂²(a, d)_k/∂u²,
+    where A is the information of (a, d), g its score and J = ∂(a, d)/∂u.
+    """
+    precision = 1 / spread**2
+    centre = point.means if coordinates.learned else jnp.zeros_like(spread)
+    jacobian, bend = item_derivatives(coordinates, point.items)
+    score = jnp.stack([sums.a_score, sums.d_score], -1)
+    information = jnp.stack([sums.aa, sums.ad, sums.ad, sums.dd], -1).reshape(-1, 2, 2)
+    curvature = jnp.einsum("jpk,jpq,jql->jkl", jacobian, information, jacobian)
+    if observed:
+        curvature -= jnp.einsum("jp,jpkl->jkl", score, bend)
+    away = precision * (point.items - centre)
+    of_means = point.means
+    if coordinates.learned:
+        of_means = away.sum(0) - point.means / jnp.square(jnp.asarray(coordinates.scales))
+    gradient = Point(
+        sums.theta_score - point.theta, jnp.einsum("jpk,jp->jk", jacobian, score) - away, of_means
+    )
+    return Expansion(
+        jax.tree.map(jnp.add, gradient, tilt),
+        sums.theta_information + 1,
+        curvature + jnp.diag(precision),
+        jacobian,
+    )

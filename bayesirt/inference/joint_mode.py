@@ -1,0 +1,275 @@
+"""The joint mode of abilities and items, with the items' spreads learned by empirical Bayes."""
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from bayesirt.errors import ResponseError
+from bayesirt.estimators.cell_sums import CellSums
+from bayesirt.estimators.driver import ConvergenceWarning
+from bayesirt.inference.curvature import Curvature, curvature_at
+from bayesirt.inference.joint_curvature import JointProblem
+from bayesirt.inference.joint_density import Coordinates, Expansion, Point, expand, loss_at
+from bayesirt.inference.mean_tilt import tilt_at
+from bayesirt.point_estimate import PointEstimate
+
+Centre = Literal["mean", "mode"]
+
+_MOST_HALVINGS = 20
+_ROUNDING = 8.0
+_MOST_SWEEPS = 12
+_LEAST_SHARE = 0.3
+_NEAR = 0.02
+_LEAST_SPREAD = 0.1
+_MOST_SCALES = 2.0
+
+
+class State(NamedTuple):
+    """Where the search stands.
+
+    Attributes
+    ----------
+    point : Point
+    spread : float array, shape (coordinate,)
+        σ of each item coordinate.
+    tilt : Point
+        Added to the gradient of the log density, see `bayesirt.inference.mean_tilt`.
+    sums : CellSums
+        At the point.
+    gap : Point
+        By how much the tilt was last found to be wrong.
+    share : float
+        Of that gap, how much was made good.
+    """
+
+    point: Point
+    spread: Float[Array, " coordinate"]
+    tilt: Point
+    sums: CellSums
+    gap: Point
+    share: float
+
+    def loss(self, coordinates: Coordinates) -> float:
+        """Return the negative log of the tilted joint density, given the spreads."""
+        return loss_at(coordinates, self.spread, self.tilt, self.point, self.sums)
+
+    def expansion(self, coordinates: Coordinates, *, observed: bool) -> Expansion:
+        """Return the gradient and the blocks of the curvature."""
+        return expand(coordinates, self.spread, self.tilt, self.point, self.sums, observed=observed)
+
+
+class Mode(NamedTuple):
+    """The joint mode and how it was reached.
+
+    Attributes
+    ----------
+    point : Point
+    spread : float array, shape (coordinate,)
+        σ of each item coordinate, held fixed.
+    curvature : Curvature
+        At the mode.
+    steps : tuple of float
+        Root mean square of each Newton step, in posterior standard deviations.
+    converged : bool
+    stop_reason : str
+        In words.
+    """
+
+    point: Point
+    spread: Float[Array, " coordinate"]
+    curvature: Curvature
+    steps: tuple[float, ...]
+    converged: bool
+    stop_reason: str
+
+
+def find_mode(
+    problem: JointProblem,
+    init: PointEstimate,
+    *,
+    centre: Centre,
+    tol: float,
+    max_iterations: int,
+    dense_up_to: int,
+    tell: Callable[[str], None] | None = None,
+) -> Mode:
+    """Climb to the joint mode, then estimate the spreads from it, until both stand still.
+
+    Parameters
+    ----------
+    problem : JointProblem
+    init : PointEstimate
+    centre : {"mean", "mode"}
+        Tilt the density so that its mode is the posterior mean, or leave it.
+    tol : float
+        Stop when the last step, and what is to come if steps shrink on as they do, are at most
+        this many posterior standard deviations (root mean square).
+    max_iterations : int
+        Newton steps at most.
+    dense_up_to : int
+        Largest smaller side whose Schur complement is held as a matrix.
+    tell : callable, optional
+        Told of each Newton step.
+
+    Returns
+    -------
+    Mode
+
+    Raises
+    ------
+    ResponseError
+        If the density at the start is no number.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the steps are still long, or the spreads still move, at the end.
+
+    Notes
+    -----
+    Block-wise sweeps, which cost a pass over the data each, come near; Newton's steps through the
+    whole curvature, which see the common shifts and stretches of abilities and items too, finish.
+    Spreads and tilt follow the point. A spread's estimate is the mode over log σ, by the EM step
+    σ² = Σ ((u - μ)² + var u) / (J - 1), but for the half-normal prior's pull; var u is the inverse
+    of the item's own expected information, which is never above σ².
+    """
+    state = _sweeps(problem, _start(problem, init), centre)
+    steps: list[float] = []
+    reason, converged = f"the steps are still long after {max_iterations} iterations", False
+    for _ in range(max_iterations):
+        state = _up_to_date(problem, state, centre)
+        expand_at = partial(state.expansion, problem.coordinates)
+        curvature = curvature_at(
+            problem, state.spread, state.point, expand_at, dense_up_to=dense_up_to
+        )
+        state, length = _newton_step(problem, state, curvature)
+        rest = max(length, _remaining(length, steps[-1] if steps else np.inf))
+        steps.append(length)
+        if tell is not None:
+            tell(f"Newton step {len(steps)}: {length:.1e} posterior standard deviations")
+        if rest <= tol:
+            reason, converged = f"at most {tol:g} posterior standard deviations remain", True
+            break
+    if not converged:
+        warnings.warn(f"laplace: {reason}", ConvergenceWarning, stacklevel=3)
+    return Mode(state.point, state.spread, curvature, tuple(steps), converged, reason)
+
+
+def _remaining(length: float, before: float) -> float:
+    """Return what remains if steps go on to shrink as they just did."""
+    ratio = length / before
+    return length * ratio / (1 - ratio) if ratio < 1 else np.inf
+
+
+def _start(problem: JointProblem, init: PointEstimate) -> State:
+    coordinates = problem.coordinates
+    theta, a, d = (jnp.asarray(np.nan_to_num(init[name])) for name in ("theta", "a", "d"))
+    items = coordinates.from_items(a, d)
+    if coordinates.names == ("d",):
+        theta = theta * a.mean()
+    scales = jnp.asarray(coordinates.scales)
+    means, spread = jnp.zeros(0), scales
+    if coordinates.learned:
+        means = items.mean(0)
+        spread = jnp.clip(items.std(0), _LEAST_SPREAD, scales)
+    point = Point(theta, items, means)
+    nothing = jax.tree.map(jnp.zeros_like, point)
+    state = State(point, spread, nothing, problem.sums(point), nothing, 1.0)
+    if not np.isfinite(state.loss(coordinates)):
+        raise ResponseError(
+            "the joint density is not finite at the point estimate; fit it again or pass another"
+        )
+    return state
+
+
+def _sweeps(problem: JointProblem, state: State, centre: Centre) -> State:
+    """Move items, then abilities and means, each as if the others were known."""
+    for _ in range(_MOST_SWEEPS):
+        state, length = _sweep(problem, _up_to_date(problem, state, centre))
+        if length <= _NEAR:
+            break
+    return state
+
+
+def _up_to_date(problem: JointProblem, state: State, centre: Centre) -> State:
+    """Return the state with the spreads and the tilt that belong to its point."""
+    here = state.expansion(problem.coordinates, observed=False)
+    if problem.coordinates.learned:
+        state = state._replace(spread=_learned_spread(problem, state.point, here))
+        here = state.expansion(problem.coordinates, observed=False)
+    return state if centre == "mode" else _tilted(problem, state, here)
+
+
+def _learned_spread(problem: JointProblem, point: Point, here: Expansion) -> Array:
+    scales = jnp.asarray(problem.coordinates.scales)
+    variance = jnp.einsum("jkk->k", jnp.linalg.inv(here.item_curvature))
+    squares = ((point.items - point.means) ** 2).sum(0) + variance
+    free = len(point.items) - 1
+    spread = jnp.sqrt(2 * squares / (free + jnp.sqrt(free**2 + 4 * squares / scales**2)))
+    return jnp.minimum(spread, _MOST_SCALES * scales)
+
+
+def _tilted(problem: JointProblem, state: State, here: Expansion) -> State:
+    """Bring the tilt up to date, with caution where it answers to its own last change."""
+    gap = jax.tree.map(jnp.subtract, tilt_at(problem, state.point, here), state.tilt)
+    share = _aitken_share(state, gap)
+    tilt = jax.tree.map(lambda old, change: old + share * change, state.tilt, gap)
+    return state._replace(tilt=tilt, gap=gap, share=share)
+
+
+def _aitken_share(state: State, gap: Point) -> float:
+    """Return the share that a secant through the last two gaps would close (Irons and Tuck)."""
+    closed = jax.tree.map(jnp.subtract, state.gap, gap)
+    length = _inner(closed, closed)
+    share = state.share * _inner(state.gap, closed) / length if length > 0 else 1.0
+    return float(np.clip(share, _LEAST_SHARE, 1)) if _inner(state.gap, state.gap) > 0 else 1.0
+
+
+def _inner(one: Point, other: Point) -> float:
+    return sum(float(jnp.vdot(x, y)) for x, y in zip(one, other, strict=True))
+
+
+def _sweep(problem: JointProblem, state: State) -> tuple[State, float]:
+    here = state.expansion(problem.coordinates, observed=False)
+    step = jnp.linalg.solve(here.item_curvature, here.gradient.items[..., None])[..., 0]
+    gain = float(jnp.vdot(step, here.gradient.items))
+    theta, items, means = state.point
+    state = _downhill(problem, state, Point(0 * theta, step, 0 * means))
+    here = state.expansion(problem.coordinates, observed=False)
+    along_theta = here.gradient.theta / here.theta_curvature
+    of_means = len(items) / state.spread**2 + 1 / jnp.asarray(problem.coordinates.scales) ** 2
+    along_means = here.gradient.means / of_means[: len(means)]
+    gain += float(jnp.vdot(along_theta, here.gradient.theta))
+    gain += float(jnp.vdot(along_means, here.gradient.means))
+    state = _downhill(problem, state, Point(along_theta, 0 * items, along_means))
+    return state, _per_parameter(gain, state.point)
+
+
+def _newton_step(problem: JointProblem, state: State, curvature: Curvature) -> tuple[State, float]:
+    here = state.expansion(problem.coordinates, observed=True)
+    step = curvature.solve(here.gradient)
+    gain = _inner(here.gradient, step)
+    return _downhill(problem, state, step), _per_parameter(gain, state.point)
+
+
+def _downhill(problem: JointProblem, state: State, step: Point) -> State:
+    """Take a step, or half of it, and so on, so that the loss does not rise."""
+    before = state.loss(problem.coordinates)
+    slack = _ROUNDING * float(jnp.finfo(state.point.theta.dtype).eps) * abs(before)
+    for halvings in range(_MOST_HALVINGS):
+        share = 0.5**halvings
+        point = Point(*(x + share * along for x, along in zip(state.point, step, strict=True)))
+        moved = state._replace(point=point, sums=problem.sums(point))
+        if moved.loss(problem.coordinates) <= before + slack:
+            return moved
+    return state
+
+
+def _per_parameter(gain: float, point: Point) -> float:
+    return float(np.sqrt(max(gain, 0.0) / sum(x.size for x in point)))

@@ -1,0 +1,250 @@
+"""The joint Laplace approximation: a normal posterior around the joint mode.
+
+Abilities, items and the items' means are unknown together, so every variance holds what the
+others' uncertainty adds to it. The items' spreads are estimated (empirical Bayes) and then held.
+"""
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Array
+from numpy.typing import NDArray
+
+from bayesirt.estimators.cbmm import fit_cbmm
+from bayesirt.inference.curvature import DenseCurvature
+from bayesirt.inference.joint_curvature import JointProblem, joint_problem
+from bayesirt.inference.joint_mode import Mode, find_mode
+from bayesirt.models import Priors
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.posterior import Posterior
+from bayesirt.responses import Responses
+
+_FEW = 20
+
+Samples = dict[str, NDArray[np.floating]]
+
+
+class ApproximationWarning(UserWarning):
+    """The responses say too little for a normal approximation."""
+
+
+def sample_laplace(
+    responses: Responses,
+    *,
+    key: Array,
+    init: PointEstimate | None = None,
+    priors: Priors | None = None,
+    num_samples: int = 4000,
+    num_chains: int = 4,
+    centre: Literal["mean", "mode"] = "mean",
+    max_iterations: int = 300,
+    tol: float = 1e-2,
+    dense_up_to: int = 8000,
+    dtype: Any = None,
+    announce: Callable[[str], None] | None = None,
+) -> Posterior:
+    """Draw from the joint Laplace approximation of the 2PL's posterior.
+
+    Parameters
+    ----------
+    responses : Responses
+    key : jax.random.key
+        The same key gives the same draws on the same machine.
+    init : PointEstimate, optional
+        By default `fit_cbmm`.
+    priors : Priors, optional
+    num_samples : int
+        Draws in all; they are independent of each other.
+    num_chains : int
+        How the draws are laid out, and nothing else; it divides `num_samples`.
+    centre : {"mean", "mode"}
+        Where the normal distribution is centred: at a second-order estimate of the posterior
+        mean, or at the joint mode itself, whose abilities lie too close to each other.
+    max_iterations : int
+        Newton steps at most.
+    tol : float
+        Stop when the last step, and what is to come if steps shrink on as they do, are at most
+        this many posterior standard deviations (root mean square).
+    dense_up_to : int
+        Above so many parameters on the smaller side no matrix is formed: draws solve for noise by
+        conjugate gradients, with the expected information. This takes far longer a draw.
+    dtype : dtype, optional
+        Of the passes over the cells that build the curvature and the draws; JAX's default float.
+        ``jnp.float32`` halves their time and room. Sums, gradients and factorisations keep their
+        own precision.
+    announce : callable, optional
+        Told of each Newton step.
+
+    Returns
+    -------
+    Posterior
+        Its attributes say that it is approximate, which spreads were held fixed (``sigma_a`` and
+        so on; they are no sites), and whether the mode was reached.
+
+    Raises
+    ------
+    ValueError
+        If `num_chains` does not divide `num_samples`.
+    ResponseError
+        If the posterior has no positive definite curvature at the mode.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the mode was not reached.
+    ApproximationWarning
+        With fewer than 20 subjects or 20 items, or where the expected information had to stand in
+        for the observed one though it would have fitted in memory.
+
+    Notes
+    -----
+    With H the negative Hessian of the log joint density of (θ, items, means) at its mode, given
+    the spreads σ, draws are from N(mode, H⁻¹), by eliminating the larger side: see
+    `bayesirt.inference.arrow_system`. Free slopes: a draw whose slopes sum below 0 is reflected
+    with its abilities, which the likelihood does not see.
+
+    References
+    ----------
+    MATH.md, "Joint Laplace posterior".
+
+    Examples
+    --------
+    >>> import jax, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> answers = rng.normal(size=(30, 1)) > rng.logistic(size=(30, 25))
+    >>> responses = Responses.from_arrays(answers)
+    >>> sample_laplace(responses, key=jax.random.key(0), num_samples=40).theta.shape
+    (40, 30)
+    """
+    if num_samples % num_chains:
+        raise ValueError(
+            f"num_chains must divide num_samples, got {num_chains} chains for {num_samples} draws"
+        )
+    priors = priors or Priors()
+    began = time.perf_counter()
+    problem = joint_problem(responses.cells, priors, dtype=dtype)
+    init = fit_cbmm(responses) if init is None else init
+    mode = find_mode(
+        problem,
+        init,
+        centre=centre,
+        tol=tol,
+        max_iterations=max_iterations,
+        dense_up_to=dense_up_to,
+        tell=announce,
+    )
+    few = min(responses.cells.shape) < _FEW
+    _warn_where_rough(responses, mode)
+    samples = draw_sites(problem, mode, priors, key, num_samples)
+    return Posterior.from_samples(
+        {
+            name: values.reshape(num_chains, num_samples // num_chains, *values.shape[1:])
+            for name, values in samples.items()
+        },
+        {},
+        responses,
+        {
+            "model": "2PL",
+            "engine": "laplace",
+            "approximate": 1,
+            "priors": priors.describe(),
+            "centre": centre,
+            "few": int(few),
+            **_how(problem, mode),
+            "sampling_seconds": time.perf_counter() - began,
+        },
+    )
+
+
+def _warn_where_rough(responses: Responses, mode: Mode) -> None:
+    shape = responses.cells.shape
+    bent = isinstance(mode.curvature, DenseCurvature) and not mode.curvature.observed
+    if min(shape) < _FEW or bent:
+        warnings.warn(
+            f"laplace: a normal approximation is rough for {shape[0]} subjects x {shape[1]} items "
+            f"that say so little; sample with NUTS",
+            ApproximationWarning,
+            stacklevel=3,
+        )
+
+
+def _how(problem: JointProblem, mode: Mode) -> dict[str, Any]:
+    """Return attributes on how the approximation was made."""
+    names = problem.coordinates.names
+    held = {f"sigma_{name}": float(spread) for name, spread in zip(names, mode.spread, strict=True)}
+    how = "estimated by empirical Bayes, then held fixed"
+    return {
+        "hyperparameters": (
+            f"{' and '.join(held)} {how}" if problem.coordinates.learned else "fixed by the priors"
+        ),
+        **(held if problem.coordinates.learned else {}),
+        "information": "observed" if mode.curvature.observed else "expected",
+        "iterations": len(mode.steps),
+        "converged": int(mode.converged),
+        "stop_reason": mode.stop_reason,
+    }
+
+
+def draw_sites(
+    problem: JointProblem, mode: Mode, priors: Priors, key: Array, n_draws: int
+) -> Samples:
+    """Draw the model's sites.
+
+    Parameters
+    ----------
+    problem : JointProblem
+    mode : Mode
+    priors : Priors
+    key : jax.random.key
+    n_draws : int
+
+    Returns
+    -------
+    dict of float arrays, shape (draw, ...)
+        theta, a, d and b, and where the priors are learned the means mu_a and mu_d.
+    """
+    theta, items, means = _draw_parameters(problem, mode, key, n_draws)
+    named = dict(zip(problem.coordinates.names, items, strict=True))
+    samples: Samples = {"theta": theta}
+    if problem.coordinates.learned:
+        samples |= {f"mu_{name}": means[:, k] for k, name in enumerate(named)}
+    if priors.slopes == "rasch":
+        named["a"] = np.ones_like(named["d"])
+    elif priors.slopes == "positive":
+        np.exp(named["a"], out=named["a"])
+    else:
+        sign = np.where(named["a"].sum(1) > 0, 1, -1).astype(theta.dtype)
+        for values in (theta, named["a"]):
+            values *= sign[:, None]
+        samples["mu_a"] *= sign
+    if priors.kind == "fixed":
+        named["d"] = -named["a"] * named["b"]
+    else:
+        named["b"] = -named["d"] / named["a"]
+    return samples | {name: named[name] for name in ("a", "d", "b")}
+
+
+def _draw_parameters(
+    problem: JointProblem, mode: Mode, key: Array, n_draws: int
+) -> tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.floating]]:
+    """Return draws of θ (draw, subject), items (coordinate, draw, item), means (draw, mean)."""
+    theta, items, means = (np.asarray(x, problem.dtype) for x in mode.point)
+    n_items, n_coordinates = items.shape
+    kept, pieces = mode.curvature.draw(key, n_draws)
+    sides = np.asarray(kept)[: len(kept) - len(means)]
+    drawn_means = np.asarray(kept)[len(sides) :].T + means
+    drawn_items = np.empty((n_coordinates, n_draws, n_items), problem.dtype)
+    if problem.eliminates_items:
+        drawn_theta = sides.T + theta
+        for units, own in pieces:
+            drawn_items[:, :, units] = own.transpose(1, 2, 0) + items[units].T[:, None]
+        return drawn_theta, drawn_items, drawn_means
+    drawn_theta = np.empty((n_draws, len(theta)), problem.dtype)
+    blocks = sides.reshape(n_items, n_coordinates, n_draws)
+    np.add(blocks.transpose(1, 2, 0), items.T[:, None], out=drawn_items)
+    for units, own in pieces:
+        drawn_theta[:, units] = own[:, 0].T + theta[units]
+    return drawn_theta, drawn_items, drawn_means

@@ -1,0 +1,133 @@
+"""Effective draws a second of the blocked engine against NUTS, and seconds of one sweep."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from arviz_stats.base import array_stats
+from conftest import simulate
+from numpyro.infer import MCMC, NUTS
+
+from bayesirt import Priors, fit_cbmm, sample_posterior, two_pl_model
+from bayesirt.inference.blocked import BlockedNewton, start_chains
+from bayesirt.inference.two_pl_blocked import sample_blocked, start_of
+from bayesirt.inference.two_pl_moves import two_pl_moves
+from bayesirt.likelihood import layout_of
+
+CHAINS = 4
+_FEW = 8
+Draws = dict[str, np.ndarray]
+
+
+class Speed(NamedTuple):
+    """Bulk ESS of θ, a and d, and seconds with and without compilation."""
+
+    least: float
+    median: float
+    first: float
+    warm: float
+
+
+def measured(sample: Callable[[int], Draws], warmup: int, draws: int) -> Speed:
+    """Time a run, and tell compilation apart by a run of few draws."""
+    seconds = []
+    for n in (_FEW, draws):
+        began = time.perf_counter()
+        found = sample(n)
+        seconds.append(time.perf_counter() - began)
+    axes = {"chain_axis": 0, "draw_axis": 1, "method": "bulk"}
+    ess = np.concatenate([array_stats.ess(found[k], **axes) for k in ("theta", "a", "d")])
+    return Speed(float(ess.min()), float(np.median(ess)), seconds[1], seconds[1] - seconds[0])
+
+
+def numpyro_nuts(responses, warmup: int) -> Callable[[int], Draws]:
+    successes, trials = map(jnp.asarray, responses.cells.matrices())
+
+    def sample(draws: int) -> Draws:
+        mcmc = MCMC(
+            NUTS(two_pl_model),
+            num_warmup=warmup if draws > _FEW else 1,
+            num_samples=draws,
+            num_chains=CHAINS,
+            chain_method="parallel",
+            progress_bar=False,
+        )
+        mcmc.run(jax.random.key(0), trials, successes)
+        return jax.device_get(mcmc.get_samples(group_by_chain=True))
+
+    return sample
+
+
+def ours(engine, responses, warmup: int) -> Callable[[int], Draws]:
+    point = fit_cbmm(responses)
+
+    def sample(draws: int) -> Draws:
+        posterior = engine(
+            responses,
+            key=jax.random.key(0),
+            init=point,
+            num_chains=CHAINS,
+            num_warmup=warmup if draws > _FEW else 1,
+            num_samples=draws,
+        )
+        return {k: posterior[k] for k in ("theta", "a", "d")}
+
+    return sample
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize(
+    ("size", "nuts_draws"), [("200 x 200", 500), ("1000 x 500", 200)], ids=["200", "1000"]
+)
+def test_effective_draws_a_second(size: str, nuts_draws: int, capsys):
+    """Warm-up counts; "warm" leaves out compilation, as the time of a run of few draws."""
+    responses = simulate(*map(int, size.split(" x ")))[0]
+    speeds = {
+        "blocked": measured(ours(sample_blocked, responses, 300), 300, 1000),
+        "our NUTS": measured(ours(sample_posterior, responses, nuts_draws), nuts_draws, nuts_draws),
+        "NumPyro NUTS": measured(numpyro_nuts(responses, nuts_draws), nuts_draws, nuts_draws),
+    }
+    own = speeds["blocked"]
+    with capsys.disabled():
+        print(f"\n{size}, {CHAINS} chains")
+        for name, s in speeds.items():
+            print(
+                f"  {name:13} bulk ESS least {s.least:5.0f} median {s.median:5.0f}, seconds "
+                f"{s.first:6.1f}, warm {s.warm:6.1f}; warm ESS/s least {s.least / s.warm:7.1f} "
+                f"median {s.median / s.warm:7.1f}; blocked is "
+                f"{(own.least / own.warm) / (s.least / s.warm):5.1f} x (least), "
+                f"{(own.median / own.warm) / (s.median / s.warm):5.1f} x (median), "
+                f"{(own.least / own.first) / (s.least / s.first):5.1f} x with compilation"
+            )
+    plain = speeds["NumPyro NUTS"]
+    assert own.least / own.warm > 25 * plain.least / plain.warm
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize("size", ["1000 x 1000", "2212 x 12032"])
+def test_seconds_of_a_sweep(size: str, capsys):
+    responses = simulate(*map(int, size.split(" x ")))[0]
+    point = fit_cbmm(responses)
+    kernel = BlockedNewton(two_pl_moves(layout_of(responses), Priors()))
+    sites = start_chains(jax.random.key(0), *start_of(point, Priors()), 1)
+    sweep = jax.jit(kernel.sweep)
+    began = time.perf_counter()
+    sites, _ = jax.block_until_ready(sweep(jax.random.key(1), sites))
+    first = time.perf_counter() - began
+    seconds, accepted = [], {}
+    for seed in range(5):
+        began = time.perf_counter()
+        sites, accepted = jax.block_until_ready(sweep(jax.random.key(seed), sites))
+        seconds.append(time.perf_counter() - began)
+    cells = responses.n_subjects * responses.n_items
+    shares = {k: round(float(v), 3) for k, v in accepted.items() if k.startswith("acceptance")}
+    with capsys.disabled():
+        print(
+            f"\n{size}: a sweep {1e3 * min(seconds):.1f} ms, {1e9 * min(seconds) / cells:.1f} ns "
+            f"a cell; the first {first:.1f} s; {shares}"
+        )
+    assert min(shares["acceptance_theta"], shares["acceptance_items"]) > 0.5

@@ -1,0 +1,325 @@
+"""The blocked kernel: its algebra, its single moves, its passes over the data, and its chains."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+from numpyro.infer import MCMC
+from scipy.stats import kstest, loggamma, multivariate_normal
+
+from bayesirt import Priors, fit_cbmm
+from bayesirt.cells import CellList, SparseCells
+from bayesirt.estimators.cell_sums import cell_sums
+from bayesirt.families import LOGIT
+from bayesirt.inference.block_steps import (
+    _WIDTH,
+    Chance,
+    Conditional,
+    chance_for,
+    log_concave_move,
+    log_return,
+    newton_move,
+    normal_draw,
+    propose,
+)
+from bayesirt.inference.blocked import BlockedNewton, start_chains
+from bayesirt.inference.two_pl_blocked import sample_blocked, start_of
+from bayesirt.inference.two_pl_moves import two_pl_moves
+from bayesirt.inference.two_pl_passes import DensePasses, SparsePasses, passes_over
+from bayesirt.inference.two_pl_sites import TwoPLPrior, carried, scaled, shifted
+from bayesirt.likelihood import layout_of
+from bayesirt.responses import Responses
+
+PRIORS = [Priors(), Priors(slopes="free"), Priors(slopes="rasch"), Priors(kind="fixed")]
+each_prior = pytest.mark.parametrize("priors", PRIORS, ids=Priors.describe)
+N, J = 5, 4
+
+
+def some_counts(n_subjects: int, n_items: int) -> Responses:
+    rng = np.random.default_rng(3)
+    trials = rng.integers(1, 5, (n_subjects, n_items)) * (
+        rng.uniform(size=(n_subjects, n_items)) < 0.7
+    )
+    trials[0], trials[:, 0] = 3, 2
+    return Responses.from_arrays(rng.binomial(trials, 0.6), trials)
+
+
+def as_sparse(responses: Responses) -> Responses:
+    cells = SparseCells(*responses.cells.shape, CellList(*responses.cells.listed()))
+    return Responses(responses.subjects, responses.items, cells)
+
+
+COUNTS = some_counts(N, J)
+
+
+def some_sites(priors: Priors, seed: int = 0) -> dict[str, jax.Array]:
+    centre, _ = start_of(fit_cbmm(COUNTS), priors)
+    rng = np.random.default_rng(seed)
+    return {k: jnp.asarray(v + 0.3 * rng.normal(size=np.shape(v))) for k, v in centre.items()}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_return_ratio_is_that_of_two_normals(size):
+    rng = np.random.default_rng(size)
+    roots = rng.normal(size=(2, 7, size, size))
+    precision = roots @ np.swapaxes(roots, -1, -2) + np.eye(size)
+    x, score, new_score, noise = rng.normal(size=(4, 7, size))
+    here, there = (
+        Conditional(jnp.zeros(7), jnp.asarray(s), jnp.asarray(h))
+        for s, h in zip((score, new_score), precision, strict=True)
+    )
+    proposal = propose(jnp.asarray(noise), jnp.asarray(x), here)
+    found = log_return(jnp.asarray(x), proposal, there)
+    for i in range(7):
+        y = np.asarray(proposal.position[i])
+        forth, back = (
+            multivariate_normal(start + np.linalg.solve(h, g), _WIDTH * np.linalg.inv(h))
+            for start, g, h in (
+                (x[i], score[i], precision[0, i]),
+                (y, new_score[i], precision[1, i]),
+            )
+        )
+        assert float(found[i]) == pytest.approx(back.logpdf(x[i]) - forth.logpdf(y), rel=1e-9)
+
+
+MEMBERS = 200_000
+SHAPE = 1.5
+"""Log-gamma draws of this shape are far from normal: their left tail is long."""
+
+
+def log_gamma(x: jax.Array) -> jax.Array:
+    return SHAPE * x - jnp.exp(x)
+
+
+def log_gamma_block(x: jax.Array) -> tuple[Conditional, None]:
+    grown = jnp.exp(x)
+    return Conditional(log_gamma(x[:, 0]), SHAPE - grown, grown[:, :, None] + 0.3), None
+
+
+def newton(key: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    step = newton_move(chance_for(key, x[:, None]), x[:, None], log_gamma_block)
+    return step.position[:, 0], step.accepted
+
+
+def along_a_line(key: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    t, accepted = log_concave_move(key, lambda t: log_gamma(x + t), -x)
+    return x + t, accepted
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("move", "least"), [(newton, 0.5), (along_a_line, 0.8)])
+def test_a_move_leaves_its_distribution_as_it_is(move, least):
+    """Exact draws stay exact draws: a right move fails with a new key once in 10^6."""
+    x = jnp.asarray(loggamma.rvs(SHAPE, size=MEMBERS, random_state=1))
+    moved, accepted = jax.jit(move)(jax.random.key(2), x)
+    assert least < float(accepted.mean()) < 1
+    assert (moved != x).mean() > least
+    assert kstest(np.asarray(moved), loggamma(SHAPE).cdf).pvalue > 1e-6
+    for low, high in ((-np.inf, -2), (-2, 0), (0, 1), (1, np.inf)):
+        flow = np.sum((x < high) & (x > low)) - np.sum((moved < high) & (moved > low))
+        changed = np.sum(((x < high) & (x > low)) != ((moved < high) & (moved > low)))
+        assert abs(flow) < 5 * np.sqrt(changed)
+
+
+@pytest.mark.statistical
+def test_a_quadratic_density_is_drawn_exactly_from_anywhere():
+    """A right draw fails with a new key once in 10^6."""
+    draws = normal_draw(
+        jax.random.key(1), lambda t: -2 * (t - 3) ** 2, jnp.linspace(-9, 9, MEMBERS)
+    )
+    assert kstest(2 * (np.asarray(draws) - 3), "norm").pvalue > 1e-6
+
+
+def test_what_is_no_number_or_has_no_density_is_refused():
+    x = jnp.zeros((3, 1))
+
+    def evaluate(y):
+        value = jnp.where(y[:, 0] == 0, 0.0, jnp.array([jnp.nan, -jnp.inf, 0.0]))
+        return Conditional(value, jnp.zeros_like(y), jnp.ones((3, 1, 1))), None
+
+    step = newton_move(Chance(jnp.ones((3, 1)), jnp.full(3, -1e-9)), x, evaluate)
+    np.testing.assert_array_equal(step.accepted, [False, False, True])
+    np.testing.assert_array_equal(step.position[:, 0] == 0, [True, True, False])
+
+
+def eta_of(priors: Priors, sites: dict[str, jax.Array]) -> jax.Array:
+    theta, a, d = TwoPLPrior(priors).terms(sites).returned
+    return theta[:, None] * a + d
+
+
+@each_prior
+def test_group_moves_keep_eta_and_know_their_jacobian(priors):
+    sites, prior = some_sites(priors), TwoPLPrior(priors)
+    moves = {"shift": partial(shifted, prior), "scale": partial(scaled, prior)}
+    if priors.slopes == "rasch":
+        del moves["scale"]
+    flat, unravel = ravel_pytree(sites)
+    for name, move in moves.items():
+        moved, log_jacobian = move(sites, jnp.array(0.4))
+        np.testing.assert_allclose(eta_of(priors, moved), eta_of(priors, sites), atol=1e-12)
+        assert float(jnp.abs(moved["theta"] - sites["theta"]).min()) > 0.01, name
+        matrix = jax.jacobian(lambda x, m=move: ravel_pytree(m(unravel(x), jnp.array(0.4))[0])[0])
+        assert float(log_jacobian) == pytest.approx(
+            np.linalg.slogdet(matrix(flat))[1], rel=1e-12, abs=1e-12
+        )
+        back, inverse = move(moved, jnp.array(-0.4))
+        np.testing.assert_allclose(ravel_pytree(back)[0], flat, atol=1e-12)
+        assert float(inverse) == pytest.approx(-float(log_jacobian))
+
+
+@pytest.mark.parametrize("priors", PRIORS[:3], ids=Priors.describe)
+def test_carrying_items_knows_its_jacobian_and_keeps_their_standard_values(priors):
+    sites = some_sites(priors)
+    names = [x for x in ("a", "d") if x in sites]
+    hyper = jnp.asarray(np.random.default_rng(1).normal(size=2 * len(names)))
+    moved, log_jacobian = carried(sites, hyper)
+    for x in names:
+        before, after = ((s[x] - s[f"mu_{x}"]) * jnp.exp(-s[f"sigma_{x}"]) for s in (sites, moved))
+        np.testing.assert_allclose(before, after, rtol=1e-12)
+    items = {x: sites[x] for x in names}
+    flat, unravel = ravel_pytree(items)
+    matrix = jax.jacobian(
+        lambda x: ravel_pytree({k: carried(sites | unravel(x), hyper)[0][k] for k in names})[0]
+    )(flat)
+    assert float(log_jacobian) == pytest.approx(np.linalg.slogdet(matrix)[1], rel=1e-12)
+
+
+@each_prior
+def test_what_is_drawn_as_a_normal_is_one(priors):
+    sites, prior = some_sites(priors), TwoPLPrior(priors)
+
+    def along_shift(t):
+        return prior.terms(shifted(prior, sites, t)[0]).total()
+
+    def along_mean(t):
+        return prior.terms(sites | {"mu_d": sites["mu_d"] + t}).total()
+
+    for line in [along_shift] if priors.kind == "fixed" else [along_shift, along_mean]:
+        curvature = [float(jax.grad(jax.grad(line))(t)) for t in (-2.0, 0.0, 3.0)]
+        np.testing.assert_allclose(curvature, curvature[0], rtol=1e-10)
+        assert curvature[0] < 0
+
+
+POINT = (np.linspace(-1, 1, 37), np.exp(np.linspace(-1, 0.5, 23)), np.linspace(2, -2, 23))
+
+
+@pytest.mark.parametrize(
+    ("sparse", "dtype", "block_cells", "tolerance"),
+    [
+        pytest.param(False, jnp.float64, 10**6, 1e-12, id="one block"),
+        pytest.param(False, jnp.float64, 1, 1e-12, id="blocks of 16 rows, the last filled up"),
+        pytest.param(False, jnp.float32, 1, 2e-5, id="32 bits"),
+        pytest.param(True, jnp.float64, 1, 1e-12, id="sparse"),
+    ],
+)
+def test_passes_say_what_plain_evaluation_says(sparse, dtype, block_cells, tolerance):
+    responses = some_counts(37, 23)
+    layout = layout_of(as_sparse(responses) if sparse else responses)
+    passes = passes_over(layout, dtype=dtype, block_cells=block_cells)
+    assert isinstance(passes, SparsePasses if sparse else DensePasses)
+    theta, a, d = map(jnp.asarray, POINT)
+    close = partial(np.testing.assert_allclose, rtol=tolerance, atol=10 * tolerance)
+
+    def check(sums, theta):
+        plain = cell_sums(layout_of(responses), LOGIT, theta, a, d)
+        close(sums.log_likelihood.sum(0), -plain.item_loss)
+        close(sums.score, jnp.stack([plain.a_score, plain.d_score], -1))
+        close(sums.information[:, 0], jnp.stack([plain.aa, plain.ad], -1))
+        close(sums.information[:, 1], jnp.stack([plain.ad, plain.dd], -1))
+
+    check(passes.item_sums(theta, a, d), theta)
+    chance = chance_for(jax.random.key(1), theta[:, None])
+    log_prior = lambda t: -0.5 * t**2  # noqa: E731
+    step = passes.move_subjects(chance, theta, a, d, log_prior)
+    assert 0.5 < float(step.accepted.mean()) < 1
+    check(step.sums, step.theta)
+
+    def evaluate(position):
+        plain = cell_sums(layout_of(responses), LOGIT, position[:, 0], a, d)
+        value = -plain.subject_loss + log_prior(position[:, 0])
+        score = plain.theta_score - position[:, 0]
+        precision = plain.theta_information + 1
+        return Conditional(value, score[:, None], precision[:, None, None]), None
+
+    expected = newton_move(chance, theta[:, None], evaluate)
+    np.testing.assert_array_equal(step.accepted, expected.accepted)
+    close(step.theta, expected.position[:, 0])
+
+
+def test_everything_works_in_32_bits():
+    with jax.enable_x64(False):
+        layout = layout_of(COUNTS)
+        moves = two_pl_moves(layout, Priors())
+        starts = start_chains(jax.random.key(0), *start_of(fit_cbmm(COUNTS), Priors()), 1)
+        position, statistics = jax.jit(BlockedNewton(moves).sweep)(jax.random.key(1), starts)
+        for value in (*position.values(), *statistics.values()):
+            assert value.dtype == jnp.float32
+            assert bool(jnp.isfinite(value).all())
+        assert float(jnp.abs(position["theta"] - starts["theta"]).max()) > 0
+
+
+def chains(method: str, num_chains: int = 2) -> MCMC:
+    moves = two_pl_moves(layout_of(COUNTS), Priors(kind="fixed"))
+    starts = start_chains(
+        jax.random.key(0), *start_of(fit_cbmm(COUNTS), Priors(kind="fixed")), num_chains
+    )
+    mcmc = MCMC(
+        BlockedNewton(moves),
+        num_warmup=3,
+        num_samples=12,
+        thinning=3,
+        num_chains=num_chains,
+        chain_method=method,
+        progress_bar=False,
+    )
+    mcmc.run(jax.random.key(5), init_params=starts, extra_fields=("statistics",))
+    return mcmc
+
+
+def test_numpyro_runs_the_kernel_with_every_kind_of_chains():
+    found = {}
+    for method in ("vectorized", "sequential", "parallel"):
+        mcmc = chains(method)
+        found[method] = jax.device_get(mcmc.get_samples(group_by_chain=True))
+        statistics = mcmc.get_extra_fields(group_by_chain=True)["statistics"]
+        assert found[method]["theta"].shape == (2, 4, N)
+        assert statistics["acceptance_theta"].shape == (2, 4)
+        assert np.ptp(found[method]["theta"], axis=1).min() > 0
+    for method in ("sequential", "parallel"):
+        for name, values in found["vectorized"].items():
+            np.testing.assert_allclose(found[method][name], values, rtol=1e-6, err_msg=name)
+
+
+def test_progress_says_what_was_accepted():
+    mcmc = chains("sequential", 1)
+    said = mcmc.sampler.get_diagnostics_str(mcmc.last_state)
+    assert said.startswith("accepted: items ")
+    assert "theta" in said
+
+
+@pytest.mark.parametrize("priors", [PRIORS[1], PRIORS[3]], ids=Priors.describe)
+def test_posterior_holds_what_the_model_names(priors):
+    told: list[str] = []
+    sample = partial(
+        sample_blocked,
+        COUNTS,
+        priors=priors,
+        num_warmup=5,
+        num_samples=40,
+        thinning=2,
+        num_chains=2,
+    )
+    posterior = sample(key=jax.random.key(1), announce=told.append)
+    assert "s and the compilation" in told[0]
+    assert posterior["theta"].shape == (2, 40, N)
+    a, b, d = (posterior[k] for k in "abd")
+    np.testing.assert_allclose(b, -d / a, rtol=1e-9)
+    assert {"acceptance_theta", "acceptance_items", "lp"} <= set(posterior.tree["sample_stats"])
+    assert posterior.tree.attrs["engine"] == "blocked"
+    assert (a.sum(-1) > 0).all()
+    assert (a < 0).any() == (priors.slopes == "free")
+    np.testing.assert_array_equal(sample(key=jax.random.key(1))["theta"], posterior["theta"])
+    assert not np.array_equal(sample(key=jax.random.key(2))["theta"], posterior["theta"])

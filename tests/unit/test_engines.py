@@ -1,0 +1,113 @@
+"""The choice of an engine, and what every engine's posterior promises."""
+
+import warnings
+
+import jax
+import numpy as np
+import pytest
+from conftest import simulate
+
+from bayesirt import Responses, choose_engine, sample_posterior
+from bayesirt.inference import engines
+from bayesirt.inference.engines import MOST_FOR_BLOCKED, MOST_FOR_NUTS
+from bayesirt.run import Settings, rank_responses
+
+
+@pytest.mark.parametrize(
+    ("size", "engine"), [((10, 10), "nuts"), ((300, 200), "blocked"), ((1100, 5000), "laplace")]
+)
+def test_engine_goes_by_the_number_of_responses(size, engine):
+    responses = Responses.from_arrays(np.indices(size).sum(0) % 2)
+    chosen, reason = choose_engine(responses)
+    assert chosen == engine
+    assert f"{responses.n_observed:,} responses" in reason
+    assert 100 < MOST_FOR_NUTS < 60_000 < MOST_FOR_BLOCKED < 5_500_000
+
+
+@pytest.fixture(scope="module")
+def exact(small: Responses):
+    return sample_posterior(small, key=jax.random.key(0), num_warmup=300, num_samples=1000)
+
+
+@pytest.mark.parametrize("engine", ["blocked", "laplace"])
+def test_engines_agree(engine, small, exact):
+    """Means and standard deviations of abilities: blocked to Monte-Carlo error, Laplace nearly."""
+    told = []
+    posterior = sample_posterior(
+        small, key=jax.random.key(1), engine=engine, num_warmup=300, announce=told.append
+    )
+    assert posterior.tree.attrs["engine"] == engine
+    assert posterior["theta"].shape == (4, 1000, 30)
+    assert told
+    assert posterior.approximate == (engine == "laplace")
+    sd = exact.theta.std(0)
+    gap = np.abs(posterior.theta.mean(0) - exact.theta.mean(0)) / sd
+    ratio = posterior.theta.std(0) / sd
+    assert gap.max() < (0.15 if engine == "blocked" else 0.25)
+    assert np.abs(np.log(ratio)).max() < (0.08 if engine == "blocked" else 0.2)
+
+
+def test_auto_says_which_engine_and_why(small):
+    told = []
+    posterior = sample_posterior(
+        small, key=jax.random.key(0), num_warmup=20, num_samples=20, announce=told.append
+    )
+    assert posterior.tree.attrs["engine"] == "nuts"
+    assert told[0] == "engine nuts, exact and quick for 600 responses"
+
+
+def test_run_by_an_approximation_says_so(small):
+    run = rank_responses(small, Settings(engine="laplace", draws=250))
+    text = run.posterior.verdict.to_text()
+    assert text.startswith("Laplace approximation, not exact")
+    assert ("Sampling", "Laplace approximation, 1,000 independent draws") in run.record.made_by()
+    assert len(run.ranking.summary) == 30
+
+
+def test_failed_approximation_is_not_called_sound():
+    """Too few responses for a normal distribution: the verdict sends to an exact engine."""
+    responses = Responses.from_arrays(np.tri(5, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        posterior = sample_posterior(responses, key=jax.random.key(0), engine="laplace")
+    assert posterior.tree.attrs["few"]
+    assert not posterior.verdict.sound
+    text = posterior.verdict.to_text()
+    assert "too few subjects or items for a normal distribution" in text
+    assert text.endswith("Run again with --engine blocked or nuts.")
+
+
+def test_blocked_chains_go_on_from_a_checkpoint(tmp_path):
+    """Also for an engine whose chains hold dictionaries of sites."""
+    responses = simulate(12, 9)[0]
+    settings = {"engine": "blocked", "key": jax.random.key(1), "num_samples": 60}
+    whole = sample_posterior(responses, num_warmup=60, **settings)
+
+    def die(done, _total):
+        if done > 80:
+            raise KilledError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engines, "progress_bar", lambda _title: _Bar(die))
+        with pytest.raises(KilledError):
+            sample_posterior(
+                responses, num_warmup=60, progress=True, checkpoint=tmp_path / "kept", **settings
+            )
+    assert (tmp_path / "kept" / "state.npz").exists()
+    resumed = sample_posterior(responses, num_warmup=60, checkpoint=tmp_path / "kept", **settings)
+    np.testing.assert_array_equal(resumed.theta, whole.theta)
+
+
+class KilledError(Exception):
+    """Stands for the end of the process."""
+
+
+class _Bar:
+    def __init__(self, show):
+        self.show = show
+
+    def __enter__(self):
+        return self.show
+
+    def __exit__(self, *_):
+        return None

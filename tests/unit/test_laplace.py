@@ -1,0 +1,259 @@
+"""The joint Laplace engine: layouts, precisions, extremes, and what it says of itself."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conftest import simulate
+
+from bayesirt import Posterior, Priors, ResponseError, Responses, fit_cbmm, rank_subjects
+from bayesirt.cells import CellList, SparseCells
+from bayesirt.estimators.driver import ConvergenceWarning
+from bayesirt.inference.arrow_system import inverse_factor
+from bayesirt.inference.cell_pieces import cut_cells
+from bayesirt.inference.curvature import curvature_at
+from bayesirt.inference.joint_curvature import JointProblem, arrow_at, joint_problem
+from bayesirt.inference.joint_density import Point, expand
+from bayesirt.inference.joint_mode import Mode, find_mode
+from bayesirt.inference.laplace import ApproximationWarning, draw_sites, sample_laplace
+from bayesirt.item_table import item_table
+
+PRIORS = [Priors(), Priors(slopes="free"), Priors(slopes="rasch"), Priors(kind="fixed")]
+each_prior = pytest.mark.parametrize("priors", PRIORS, ids=Priors.describe)
+KEY = jax.random.key(0)
+TALL = simulate(24, 20)[0]
+POINT = fit_cbmm(TALL)
+EXTREMES = {
+    "all right": np.ones((4, 3)),
+    "all wrong": np.zeros((4, 3)),
+    "equal scores": np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0], [1, 0, 1]]),
+    "separated": np.tri(4, 3, -1),
+    "half empty": np.where(np.eye(4, 3) > 0, 1, [[np.nan, 0, 1]]),
+}
+
+
+def as_sparse(responses: Responses) -> Responses:
+    cells = SparseCells(*responses.cells.shape, CellList(*responses.cells.listed()))
+    return Responses(responses.subjects, responses.items, cells)
+
+
+def x64_off():
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(False)
+    return jax.experimental.disable_x64()
+
+
+def found(problem: JointProblem, **changes) -> Mode:
+    options = {"centre": "mean", "tol": 1e-2, "max_iterations": 300, "dense_up_to": 8000}
+    return find_mode(problem, POINT, **(options | changes))
+
+
+def draws(problem: JointProblem, mode: Mode) -> dict[str, np.ndarray]:
+    return draw_sites(problem, mode, Priors(), KEY, 6)
+
+
+REFERENCE = joint_problem(TALL.cells, Priors(), eliminate="items")
+MODE = found(REFERENCE)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("size", [1, 4, 20, None])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_pieces_hold_every_cell_once(axis, size, sparse):
+    cells = (as_sparse(TALL) if sparse else TALL).cells
+    pieces = list(cut_cells(cells, axis, size))
+    assert len({piece.trials.shape for piece in pieces}) == 1
+    assert all(piece.trials.dtype == np.int8 for piece in pieces)
+    for whole, name in zip(TALL.cells.matrices(), ("successes", "trials"), strict=True):
+        joined = np.concatenate([getattr(piece, name) for piece in pieces], axis)
+        live = np.concatenate([piece.live for piece in pieces])
+        unit = np.concatenate([piece.unit for piece in pieces])
+        np.testing.assert_array_equal(np.compress(live, joined, axis), whole)
+        assert not np.compress(~live, joined, axis).any()
+        np.testing.assert_array_equal(unit[live], np.arange(cells.shape[axis]))
+        assert (unit < cells.shape[axis]).all()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("piece_size", [7, 9])
+def test_size_of_the_pieces_and_layout_of_the_responses_do_not_matter(piece_size, sparse):
+    cells = (as_sparse(TALL) if sparse else TALL).cells
+    problem = joint_problem(cells, Priors(), eliminate="items", piece_size=piece_size)
+    own, other = draws(problem, found(problem)), draws(REFERENCE, MODE)
+    assert own.keys() == other.keys()
+    for name in own:
+        np.testing.assert_allclose(own[name], other[name], rtol=1e-7, atol=1e-9)
+
+
+def test_either_side_may_be_eliminated():
+    problem = joint_problem(TALL.cells, Priors(), eliminate="subjects", piece_size=7)
+    mode = found(problem)
+    np.testing.assert_allclose(mode.spread, MODE.spread, rtol=1e-7)
+    for own, other in zip(mode.point, MODE.point, strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-6, atol=1e-8)
+    for own, other in zip(mode.curvature.variances, MODE.curvature.variances, strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-6)
+
+
+def test_larger_side_is_eliminated():
+    assert joint_problem(TALL.cells, Priors()).eliminates_items
+    few_items = simulate(15, 4)[0].cells
+    assert not joint_problem(few_items, Priors()).eliminates_items
+    assert joint_problem(simulate(15, 8)[0].cells, Priors()).eliminates_items
+    assert not joint_problem(simulate(15, 8)[0].cells, Priors(slopes="rasch")).eliminates_items
+
+
+def test_passes_in_float32_agree_with_float64():
+    problem = joint_problem(TALL.cells, Priors(), eliminate="items", dtype=jnp.float32)
+    mode = found(problem)
+    for own, other in zip(mode.point, MODE.point, strict=True):
+        np.testing.assert_allclose(own, other, rtol=0, atol=1e-3)
+    for own, other in zip(mode.curvature.variances, MODE.curvature.variances, strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-3)
+    assert draws(problem, mode)["theta"].dtype == np.float32
+
+
+def test_float32_throughout_agrees_with_float64():
+    with x64_off():
+        problem = joint_problem(TALL.cells, Priors(), eliminate="items")
+        mode = find_mode(
+            problem,
+            fit_cbmm(TALL),
+            centre="mean",
+            tol=1e-2,
+            max_iterations=300,
+            dense_up_to=8000,
+        )
+        variances = mode.curvature.variances
+    assert mode.converged
+    assert mode.point.theta.dtype == jnp.float32
+    for own, other in zip(mode.point, MODE.point, strict=True):
+        np.testing.assert_allclose(own, other, rtol=0, atol=0.02)
+    for own, other in zip(variances, MODE.curvature.variances, strict=True):
+        np.testing.assert_allclose(own, other, rtol=0.05)
+
+
+@pytest.mark.filterwarnings("ignore:laplace")
+@each_prior
+@pytest.mark.parametrize("y", EXTREMES.values(), ids=EXTREMES)
+def test_extremes_have_finite_draws(priors, y):
+    responses = Responses.from_arrays(y)
+    posterior = sample_laplace(responses, key=KEY, priors=priors, num_samples=400)
+    for name in posterior.dataset.data_vars:
+        assert np.isfinite(posterior[str(name)]).all()
+    assert posterior.theta.std(0).min() > 0.3
+    assert np.abs(posterior.theta).max() < 20
+
+
+def test_draws_lie_around_the_mode_with_the_curvatures_spread():
+    sites = draw_sites(REFERENCE, MODE, Priors(), KEY, 20_000)
+    sd = np.sqrt(np.asarray(MODE.curvature.variances.theta))
+    off = (sites["theta"].mean(0) - np.asarray(MODE.point.theta)) / sd
+    assert np.abs(off).max() < 5 / np.sqrt(20_000)
+    np.testing.assert_allclose(sites["theta"].std(0), sd, rtol=0.03)
+    log_a = np.log(sites["a"])
+    sd = np.sqrt(np.asarray(MODE.curvature.variances.items))
+    np.testing.assert_allclose(log_a.std(0), sd[:, 0], rtol=0.03)
+    np.testing.assert_allclose(sites["d"].std(0), sd[:, 1], rtol=0.03)
+    np.testing.assert_array_equal(sites["b"], -sites["d"] / sites["a"])
+
+
+@each_prior
+def test_posterior_holds_the_models_sites_and_says_how_it_was_made(priors, tmp_path):
+    told: list[str] = []
+    posterior = sample_laplace(TALL, key=KEY, init=POINT, priors=priors, announce=told.append)
+    learned = {"mu_a": ["mu_a"], "mu_d": ["mu_d"]}
+    sites = {"theta", "a", "d", "b"}
+    if priors.kind == "hierarchical":
+        sites |= {"mu_d"} if priors.slopes == "rasch" else {*learned}
+    assert set(map(str, posterior.dataset.data_vars)) == sites
+    assert posterior["theta"].shape == (4, 1000, 24)
+    assert posterior["a"].shape == (4, 1000, 20)
+    attrs = posterior.tree.attrs
+    assert (attrs["engine"], attrs["approximate"], attrs["converged"]) == ("laplace", 1, 1)
+    assert attrs["information"] == "observed"
+    held = {name for name in attrs if name.startswith("sigma_")}
+    assert held == {name.replace("mu_", "sigma_") for name in sites if name.startswith("mu_")}
+    assert ("held fixed" in attrs["hyperparameters"]) == (priors.kind == "hierarchical")
+    assert len(told) == attrs["iterations"]
+    assert posterior.verdict.sound
+    posterior.save(tmp_path / "posterior.nc")
+    again = Posterior.load(tmp_path / "posterior.nc")
+    np.testing.assert_array_equal(again.theta, posterior.theta)
+    assert dict(again.tree.attrs).keys() == dict(attrs).keys()
+    assert len(rank_subjects(again).summary) == 24
+    assert len(item_table(again)) == 20
+
+
+@pytest.mark.filterwarnings("ignore:laplace")
+def test_slopes_of_every_draw_point_the_same_way():
+    y = np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0], [1, 0, 0]])
+    posterior = sample_laplace(
+        Responses.from_arrays(y), key=KEY, priors=Priors(slopes="free"), num_samples=2000
+    )
+    assert (posterior.draws("a").sum(1) > 0).all()
+    assert (posterior.draws("a") < 0).any()
+
+
+def test_same_key_gives_the_same_draws():
+    one, again, other = (
+        sample_laplace(TALL, key=jax.random.key(k), init=POINT, num_samples=40).theta
+        for k in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(one, again)
+    assert np.abs(one - other).max() > 0.1
+
+
+def test_chains_must_divide_the_draws():
+    with pytest.raises(ValueError, match="num_chains must divide num_samples, got 4 chains for 9"):
+        sample_laplace(TALL, key=KEY, init=POINT, num_samples=9)
+
+
+def test_too_few_steps_warn_and_are_recorded():
+    with pytest.warns(ConvergenceWarning, match="laplace: the steps are still long after 1 iter"):
+        posterior = sample_laplace(
+            TALL, key=KEY, init=POINT, tol=1e-12, max_iterations=1, num_samples=40
+        )
+    assert posterior.tree.attrs["converged"] == 0
+    assert posterior.tree.attrs["stop_reason"].startswith("the steps are still long")
+
+
+def test_few_subjects_are_approximated_with_a_warning():
+    responses = simulate(19, 25)[0]
+    with pytest.warns(ApproximationWarning, match="rough for 19 subjects x 25 items"):
+        sample_laplace(responses, key=KEY, num_samples=40)
+
+
+def bent_point() -> Point:
+    """Return a point where steep items contradict the responses."""
+    means = jnp.array([0.5, 0.0])
+    return Point(jnp.linspace(3, -3, 24), jnp.tile(jnp.array([1.5, 0.0]), (20, 1)), means)
+
+
+@pytest.mark.parametrize("eliminate", ["items", "subjects"])
+def test_expected_information_stands_in_where_the_observed_is_not_positive(eliminate):
+    ordered = np.sort(TALL.cells.matrices()[0], axis=0)
+    cells = Responses.from_arrays(ordered).cells
+    problem = joint_problem(cells, Priors(), eliminate=eliminate)
+    point, spread = bent_point(), jnp.array([1.0, 1.0])
+    sums, nothing = problem.sums(point), jax.tree.map(jnp.zeros_like, point)
+
+    def at(*, observed: bool):
+        return expand(problem.coordinates, spread, nothing, point, sums, observed=observed)
+
+    arrow = arrow_at(problem, spread, point, at(observed=True), observed=True)
+    assert inverse_factor(arrow) is None
+    curvature = curvature_at(problem, spread, point, at, dense_up_to=8000)
+    assert not curvature.observed
+    assert all((np.asarray(v) > 0).all() for v in curvature.variances)
+
+
+def test_curvature_that_is_no_number_is_refused_in_words():
+    problem, point, spread = REFERENCE, MODE.point, MODE.spread * jnp.nan
+    sums, nothing = problem.sums(point), jax.tree.map(jnp.zeros_like, point)
+
+    def at(*, observed: bool):
+        return expand(problem.coordinates, spread, nothing, point, sums, observed=observed)
+
+    with pytest.raises(ResponseError, match="not positive definite, so it has no Laplace"):
+        curvature_at(problem, spread, point, at, dense_up_to=8000)
