@@ -17,12 +17,14 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "CalibrationStudy": "bayesirt.studies",
     "PointEstimate": "bayesirt.point_estimate",
     "Posterior": "bayesirt.posterior",
     "Priors": "bayesirt.models.priors",
     "Ranking": "bayesirt.ranking",
     "ResponseError": "bayesirt.errors",
     "Responses": "bayesirt.responses",
+    "calibration_study": "bayesirt.studies",
     "choose_engine": "bayesirt.inference",
     "compare_estimates": "bayesirt.comparison",
     "example_path": "bayesirt.example",
@@ -32,6 +34,7 @@ _HOME = {
     "rank_subjects": "bayesirt.ranking",
     "read_responses": "bayesirt.readers",
     "sample_posterior": "bayesirt.inference",
+    "simulate_responses": "bayesirt.simulate",
     "two_pl_model": "bayesirt.models.two_pl",
 }
 

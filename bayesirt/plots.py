@@ -19,7 +19,7 @@ from bayesirt.ranking import Ranking
 _MOST_ROWS = 60
 _MOST_NAMED = 12
 _SPOT = 0.5
-_INK, _SOFT, _ACCENT = "#1a1a1a", "#9a9a9a", "#0b5394"
+INK, SOFT, ACCENT = "#1a1a1a", "#9a9a9a", "#0b5394"
 
 
 def plot_abilities(ranking: Ranking) -> Figure:
@@ -35,16 +35,16 @@ def plot_abilities(ranking: Ranking) -> Figure:
         The first 60 subjects.
     """
     table = ranking.summary.head(_MOST_ROWS)
-    with _style():
+    with figure_style():
         fig = Figure(figsize=(7.2, 0.9 + 0.2 * len(table)), layout="constrained")
         ax = fig.subplots()
         rows = np.arange(len(table))
-        ax.hlines(rows, table["ability_low"], table["ability_high"], color=_ACCENT, lw=2)
-        ax.plot(table["ability"], rows, "o", color=_INK, ms=4)
+        ax.hlines(rows, table["ability_low"], table["ability_high"], color=ACCENT, lw=2)
+        ax.plot(table["ability"], rows, "o", color=INK, ms=4)
         flagged = table["flag"] != ""
-        ax.plot(table["ability"][flagged], rows[flagged], "o", color="white", mec=_INK, ms=6)
+        ax.plot(table["ability"][flagged], rows[flagged], "o", color="white", mec=INK, ms=6)
         for border in np.flatnonzero(np.diff(table["tier"])) + 0.5:
-            ax.axhline(border, color=_SOFT, lw=0.8, ls="--")
+            ax.axhline(border, color=SOFT, lw=0.8, ls="--")
         ax.set_yticks(rows, [one_line(s, 36) for s in table["subject"]])
         ax.set_ylim(len(table) - 0.4, -0.6)
         ax.set_xlabel("ability, in standard deviations of the population")
@@ -66,7 +66,7 @@ def plot_rank_probabilities(ranking: Ranking) -> Figure:
     """
     shown = ranking.rank_probabilities[:_MOST_ROWS, :_MOST_ROWS]
     names = [one_line(s, 36) for s in ranking.summary["subject"].head(_MOST_ROWS)]
-    with _style():
+    with figure_style():
         fig = Figure(figsize=(7.2, 1.0 + 0.17 * len(names)), layout="constrained")
         ax = fig.subplots()
         ranks, rows = np.arange(shown.shape[1] + 1) + 0.5, np.arange(len(names) + 1)
@@ -92,11 +92,11 @@ def plot_items(items: pd.DataFrame) -> Figure:
     """
     flagged = items[items["flag"] != ""]
     plain = items[items["flag"] == ""]
-    with _style():
+    with figure_style():
         fig = Figure(figsize=(7.2, 4.6), layout="constrained")
         ax = fig.subplots()
-        ax.plot(plain["b"], plain["a"], "o", color=_ACCENT, alpha=0.45, ms=4, mec="none")
-        ax.plot(flagged["b"], flagged["a"], "x", color=_INK, ms=6)
+        ax.plot(plain["b"], plain["a"], "o", color=ACCENT, alpha=0.45, ms=4, mec="none")
+        ax.plot(flagged["b"], flagged["a"], "x", color=INK, ms=6)
         _name_points(ax, flagged)
         ax.set_yscale("log" if (items["a"] > 0).all() else "linear")
         ax.set_xlabel("difficulty b, on the scale of abilities")
@@ -119,7 +119,8 @@ def _name_points(ax: Axes, points: pd.DataFrame) -> None:
 
 
 @contextmanager
-def _style() -> Iterator[None]:
+def figure_style() -> Iterator[None]:
+    """Draw calmly, show names as they are, and keep text as text."""
     settings = {
         "text.parse_math": False,
         "svg.fonttype": "none",

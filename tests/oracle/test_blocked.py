@@ -13,7 +13,7 @@ from oracle.test_brute_force import BINARY, COUNTS, LEVEL, importance, quantitie
 from bayesirt import Priors, Responses, sample_posterior
 from bayesirt.inference.two_pl_blocked import sample_blocked
 
-pytestmark = pytest.mark.statistical
+pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
 
 def means_and_errors(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -265,6 +265,7 @@ def test_covariance_of_many_draws_is_the_inverse_curvature(priors, eliminate):
     assert worst_error(draws_of(curvature, 100_000), np.linalg.inv(hessian)) < 5.5
 
 
+@pytest.mark.slow
 @each_prior
 @each_side
 def test_iterative_solution_is_the_dense_one(priors, eliminate):
@@ -285,6 +286,7 @@ def unit_vectors(point: Point) -> list[Point]:
     return [unravel(row) for row in jnp.eye(len(flat))]
 
 
+@pytest.mark.slow
 def test_iterative_mode_is_the_dense_one():
     """The centres and the spreads are; the expected information differs from the observed one.
 

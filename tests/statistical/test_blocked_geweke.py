@@ -18,7 +18,7 @@ from bayesirt.inference.two_pl_moves import two_pl_moves
 from bayesirt.inference.two_pl_sites import TwoPLPrior
 from bayesirt.likelihood import DenseLayout
 
-pytestmark = pytest.mark.statistical
+pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
 TRIALS = np.array([[1, 3, 0], [2, 1, 1], [0, 5, 1], [8, 1, 2]], np.int8)
 PAIRS, SWEEPS = 80_000, 10

@@ -313,7 +313,7 @@ def test_posterior_holds_what_the_model_names(priors):
         num_chains=2,
     )
     posterior = sample(key=jax.random.key(1), announce=told.append)
-    assert "s and the compilation" in told[0]
+    assert told[0].startswith("about ")
     assert posterior["theta"].shape == (2, 40, N)
     a, b, d = (posterior[k] for k in "abd")
     np.testing.assert_allclose(b, -d / a, rtol=1e-9)

@@ -1,0 +1,160 @@
+"""Draw parameters from the 2PL's prior, and responses from the parameters."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jaxtyping import Array, Bool, Int
+from numpy.typing import ArrayLike, NDArray
+from numpyro.handlers import seed, substitute, trace
+
+from bayesirt.errors import ResponseError
+from bayesirt.models import Priors, two_pl_model, two_pl_parameters
+from bayesirt.models.two_pl import DIMS
+from bayesirt.responses import Responses
+
+_MOST_PATTERNS = 1000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Simulation:
+    """Responses whose parameters are known.
+
+    Attributes
+    ----------
+    parameters : dict of float arrays
+        The model's sites and deterministics: theta, a, d, b and the hyperparameters.
+    responses : Responses
+    """
+
+    parameters: dict[str, NDArray[np.floating]]
+    responses: Responses
+
+    def __repr__(self) -> str:
+        return f"<Simulation: {self.to_text()}>"
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """The true value of each parameter, indexed by (parameter, name)."""
+        names = {"subject": self.responses.subjects, "item": self.responses.items}
+        columns = [
+            pd.Series(
+                np.atleast_1d(values),
+                pd.MultiIndex.from_product(
+                    [[name], names[DIMS[name][0]] if name in DIMS else [""]],
+                    names=["parameter", "name"],
+                ),
+            )
+            for name, values in self.parameters.items()
+        ]
+        return pd.concat(columns).to_frame("value")
+
+    def to_text(self) -> str:
+        """Return what was simulated in a few words."""
+        facts = self.responses.summary["value"]
+        return (
+            f"{facts['subjects']} subjects x {facts['items']} items drawn from the prior, "
+            f"{facts['coverage']:.0%} observed, {facts['accuracy']:.0%} right"
+        )
+
+
+def simulate_responses(
+    n_subjects: int,
+    n_items: int,
+    *,
+    key: Array,
+    priors: Priors | None = None,
+    trials: ArrayLike = 1,
+    missing: float = 0.0,
+) -> Simulation:
+    """Draw a 2PL from its prior, and responses from it.
+
+    Parameters
+    ----------
+    n_subjects, n_items : int
+        At least two each.
+    key : jax.random.key
+        The same key gives the same simulation on the same machine.
+    priors : Priors, optional
+    trials : int, or int array, shape (subject, item)
+        Trials of each cell; 0 where the item is not run.
+    missing : float
+        Share of the cells, in [0, 1), that is taken away at random.
+
+    Returns
+    -------
+    Simulation
+
+    Raises
+    ------
+    ResponseError
+        If the options are out of range, or so many cells are missing that some subject or item
+        would keep none.
+
+    Notes
+    -----
+    Cells are missing completely at random: the pattern knows neither parameters nor responses.
+    It is drawn again until each subject and each item keeps a cell, which leaves that true. Free
+    slopes that sum below 0 change their sign together with μ_a: the prior is symmetric, so this
+    is its restriction to Σa > 0.
+
+    Examples
+    --------
+    >>> import jax
+    >>> simulate_responses(5, 4, key=jax.random.key(0)).responses.n_observed
+    20
+    """
+    if not 0 <= missing < 1:
+        raise ResponseError(f"`missing` must be a share from 0 up to but not 1, got {missing}")
+    priors = priors or Priors()
+    parameter_key, pattern_key, response_key = jax.random.split(key, 3)
+    counts = _observed_trials(_trials_of(trials, (n_subjects, n_items)), missing, pattern_key)
+    parameters = _draw_parameters(n_subjects, n_items, priors, parameter_key)
+    model = seed(substitute(two_pl_model, data=parameters), response_key)
+    sites = trace(model).get_trace(counts, priors=priors)
+    return Simulation(
+        {name: np.asarray(value) for name, value in parameters.items()},
+        Responses.from_arrays(sites["successes"]["value"], counts),
+    )
+
+
+def _trials_of(trials: ArrayLike, shape: tuple[int, int]) -> Int[Array, "subject item"]:
+    given = np.asarray(trials)
+    if given.shape not in ((), shape):
+        raise ResponseError(f"`trials` has shape {given.shape}, {shape} is needed")
+    if given.dtype.kind not in "iu" or given.min(initial=0) < 0:
+        raise ResponseError("`trials` must hold whole numbers from 0 on")
+    return jnp.broadcast_to(jnp.asarray(given), shape)
+
+
+def _observed_trials(
+    trials: Int[Array, "subject item"], missing: float, key: Array
+) -> Int[Array, "subject item"]:
+    """Take cells away at random, so that each subject and each item keeps one."""
+    for attempt in range(_MOST_PATTERNS if missing else 1):
+        kept = jax.random.bernoulli(jax.random.fold_in(key, attempt), 1 - missing, trials.shape)
+        left = jnp.where(kept, trials, 0) if missing else trials
+        if _reaches_all(left > 0):
+            return left
+    raise ResponseError(
+        "some subject or item would keep no response; take fewer away, or simulate more"
+    )
+
+
+def _reaches_all(seen: Bool[Array, "subject item"]) -> bool:
+    return bool(seen.any(0).all() and seen.any(1).all())
+
+
+def _draw_parameters(n_subjects: int, n_items: int, priors: Priors, key: Array) -> dict[str, Array]:
+    sites = trace(seed(two_pl_parameters, key)).get_trace(n_subjects, n_items, priors)
+    kinds = ("sample", "deterministic")
+    values = {
+        name: site["value"]
+        for name, site in sites.items()
+        if site["type"] in kinds and not site.get("is_observed", False)
+    }
+    if priors.slopes == "free" and values["a"].sum() < 0:
+        values |= {name: -values[name] for name in ("mu_a", "a", "b")}
+    return values

@@ -1,0 +1,217 @@
+"""The calibration study: whether engines draw from the posterior and their intervals hold.
+
+Simulation-based calibration of every engine on the same simulated data, and the coverage of its
+intervals, by the size of the data.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+
+import jax.numpy as jnp
+import pandas as pd
+from jaxtyping import Array
+from matplotlib.figure import Figure
+
+from bayesirt.models import Priors
+from bayesirt.studies.calibration_figures import plot_coverage, plot_rank_ecdf
+from bayesirt.studies.calibration_tables import (
+    CALIBRATED,
+    CELL,
+    coverage_table,
+    rank_table,
+    trust_table,
+)
+from bayesirt.studies.calibration_text import trust_in_words, verdicts_in_words
+from bayesirt.studies.replication import Engine, row_columns
+from bayesirt.studies.replication_log import ReplicationLog
+from bayesirt.studies.tasks import Design, PortableKey, Task, run_tasks
+
+_PLACE = [*CELL, "replication"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrationStudy:
+    """What came of every replication, and what it says.
+
+    Attributes
+    ----------
+    replications : DataFrame
+        One row an engine, size and replication: ranks, ties and ESS of each quantity, counts of
+        each group, seconds, an engine's first warning and why it failed.
+    design : Design
+    """
+
+    replications: pd.DataFrame
+    design: Design
+
+    def __repr__(self) -> str:
+        engines = ", ".join(self.replications["engine"].unique())
+        return f"<CalibrationStudy of {engines}: {len(self.replications)} runs>"
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """Whether ranks are uniform, by engine, size and quantity; see `rank_table`."""
+        return rank_table(self.replications, self.design.kept, self.design.false_alarm)
+
+    @cached_property
+    def coverage(self) -> pd.DataFrame:
+        """Coverage of 50% and 90% intervals, by engine, size and group; see `coverage_table`."""
+        return coverage_table(self.replications, self.design.false_alarm)
+
+    @cached_property
+    def trust(self) -> pd.DataFrame:
+        """From which size on 90% intervals may be trusted; see `trust_table`."""
+        return trust_table(self.coverage)
+
+    def to_text(self) -> str:
+        """Return the verdicts in words."""
+        note = (
+            f"'{CALIBRATED}' means that these replications show no departure; of studies of right "
+            f"engines, {self.design.false_alarm:.2g} show one by ranks and as many by coverage."
+        )
+        verdicts = verdicts_in_words(self.replications, self.summary, self.coverage)
+        return "\n".join([*verdicts, *trust_in_words(self.trust), note])
+
+    def save(self, folder: Path) -> None:
+        """Write the tables as CSV, the verdicts as text and the figures as SVG.
+
+        Parameters
+        ----------
+        folder : Path
+            May be the one that the study ran in.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        tables = {"ranks": self.summary, "coverage": self.coverage, "trust": self.trust}
+        for name, table in tables.items():
+            table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
+        (folder / "verdict.txt").write_text(self.to_text() + "\n", "utf-8")
+        for name, figure in self._figures().items():
+            figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+
+    def _figures(self) -> dict[str, Figure]:
+        """Return the figures by name; none where every engine failed."""
+        if not len(self.summary):
+            return {}
+        sizes = self.summary[CELL[1:]].drop_duplicates().itertuples(index=False)
+        return {"coverage": plot_coverage(self.coverage)} | {
+            f"ranks_{n}x{m}": plot_rank_ecdf(self.replications, self.summary, (n, m), self.design)
+            for n, m in sizes
+        }
+
+
+def calibration_study(
+    engines: Mapping[str, Engine],
+    sizes: Sequence[tuple[int, int]],
+    n_replications: int,
+    *,
+    key: Array,
+    priors: Priors | None = None,
+    trials: int = 1,
+    missing: float = 0.0,
+    kept: int = 99,
+    false_alarm: float = 0.05,
+    folder: Path | None = None,
+    n_processes: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> CalibrationStudy:
+    """Simulate from the prior, run every engine on the same data, and see whether it is right.
+
+    Parameters
+    ----------
+    engines : mapping of callables
+        By name, (responses, key) → `Posterior`. They must assume the same priors.
+    sizes : sequence of (int, int)
+        Subjects and items.
+    n_replications : int
+        Of each size.
+    key : jax.random.key
+        The same key gives the same study on the same machine, however many processes run it.
+    priors : Priors, optional
+    trials : int
+        Of each cell.
+    missing : float
+        Share of the cells that is taken away at random.
+    kept : int
+        Draws that a rank counts, evenly spaced; an engine should offer at least as many
+        effective ones, and the table says where it did not.
+    false_alarm : float
+        Probability with which a study of right engines finds any rank miscalibrated; the same
+        for coverage.
+    folder : Path, optional
+        Where each replication is written as it ends. A folder with a part of the same study is
+        gone on with; the engines' own settings are not compared.
+    n_processes : int
+        Above 1, replications run side by side; engines must then be functions of a module, or
+        `functools.partial` of them.
+    progress : callable, optional
+        Told (replications done, all) over all sizes, after each.
+
+    Returns
+    -------
+    CalibrationStudy
+
+    Raises
+    ------
+    ResponseError
+        If the folder holds something else.
+    ValueError
+        If nothing is to be studied, or an engine returns fewer draws than are kept.
+
+    Notes
+    -----
+    An engine that raises `ResponseError` or returns a draw that is not finite has failed in that
+    replication; this is counted. Any other exception ends the study.
+
+    References
+    ----------
+    Talts, Betancourt, Simpson, Vehtari and Gelman (2018), Validating Bayesian inference
+    algorithms with simulation-based calibration. Modrák et al. (2023), Simulation-based
+    calibration checking for Bayesian computation, on quantities that depend on the data.
+    Säilynoja, Bürkner and Vehtari (2022), on the envelope.
+    """
+    if not engines or not sizes or n_replications < 1:
+        raise ValueError("a study needs an engine, a size and a replication")
+    design = Design(priors or Priors(), trials, missing, kept, false_alarm)
+    portable = PortableKey.of(key)
+    settings = {**asdict(design), "key": portable, "dtype": str(jnp.zeros(()).dtype)}
+    del settings["false_alarm"]
+    log = ReplicationLog([*_PLACE, *row_columns(design.priors)], settings, folder)
+    done = log.values_of(_PLACE)
+    tasks = [
+        Task(left, size, replication, design, portable)
+        for replication in range(n_replications)
+        for size in sizes
+        if (
+            left := {
+                name: engine
+                for name, engine in engines.items()
+                if (name, *size, replication) not in done
+            }
+        )
+    ]
+    n_all = len(sizes) * n_replications
+    for n_done, rows in enumerate(run_tasks(tasks, n_processes), n_all - len(tasks) + 1):
+        for row in rows:
+            log.append(row)
+        if progress is not None:
+            progress(n_done, n_all)
+    return CalibrationStudy(_in_order(log.table, list(engines), sizes, n_replications), design)
+
+
+def _in_order(
+    table: pd.DataFrame,
+    engines: Sequence[str],
+    sizes: Sequence[tuple[int, int]],
+    n_replications: int,
+) -> pd.DataFrame:
+    """Return the rows that were asked for, ordered by size, engine and replication."""
+    places = [
+        (engine, *size, replication)
+        for size in sizes
+        for engine in engines
+        for replication in range(n_replications)
+    ]
+    whole = table.astype(dict.fromkeys(_PLACE[1:], int))
+    return whole.set_index(_PLACE).loc[places].reset_index()

@@ -1,0 +1,55 @@
+"""The package's engines, set up for the many small runs of a study."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from jaxtyping import Array
+
+from bayesirt.inference.laplace import sample_laplace
+from bayesirt.inference.nuts import sample_nuts
+from bayesirt.inference.two_pl_blocked import sample_blocked
+from bayesirt.models import Priors
+from bayesirt.posterior import Posterior
+from bayesirt.responses import Responses
+from bayesirt.studies.replication import Engine
+
+
+def study_engines(names: Sequence[str], priors: Priors | None = None) -> dict[str, Engine]:
+    """Return engines by name, as `calibration_study` takes them.
+
+    Parameters
+    ----------
+    names : sequence of {"nuts", "blocked", "laplace"}
+    priors : Priors, optional
+
+    Returns
+    -------
+    dict of callables
+        They can be sent to other processes.
+
+    Raises
+    ------
+    KeyError
+        For an unknown name.
+
+    Examples
+    --------
+    >>> list(study_engines(["nuts", "laplace"]))
+    ['nuts', 'laplace']
+    """
+    return {name: partial(_ENGINES[name], priors or Priors()) for name in names}
+
+
+def _nuts(priors: Priors, responses: Responses, key: Array) -> Posterior:
+    return sample_nuts(responses, key=key, priors=priors, num_chains=2, num_warmup=500)
+
+
+def _blocked(priors: Priors, responses: Responses, key: Array) -> Posterior:
+    return sample_blocked(responses, key=key, priors=priors, num_samples=1000, thinning=2)
+
+
+def _laplace(priors: Priors, responses: Responses, key: Array) -> Posterior:
+    return sample_laplace(responses, key=key, priors=priors, num_samples=2000)
+
+
+_ENGINES = {"nuts": _nuts, "blocked": _blocked, "laplace": _laplace}

@@ -1,0 +1,222 @@
+"""One replication of a calibration study: what an engine says of parameters that are known.
+
+Where parameters come from the prior and responses from the parameters, the parameters are one
+more draw from the posterior. So their rank among independent draws is uniform, and intervals
+cover them as often as they say, for every function of parameters and responses.
+"""
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+
+import jax
+import numpy as np
+from arviz_stats.base import array_stats
+from jaxtyping import Array, Float, Int
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from bayesirt.errors import ResponseError
+from bayesirt.families import LOGIT
+from bayesirt.models import Priors
+from bayesirt.names import one_line
+from bayesirt.posterior import Posterior
+from bayesirt.responses import Responses
+from bayesirt.simulate import Simulation
+
+Engine = Callable[[Responses, Array], Posterior]
+Row = dict[str, float | str]
+Draws = Mapping[str, NDArray[np.floating]]
+
+QUANTITIES = {
+    "theta": "ability of the first subject",
+    "a": "discrimination of the first item",
+    "d": "intercept of the first item",
+    "extreme_a": "discrimination of the most extreme item",
+    "extreme_d": "intercept of the most extreme item",
+    "log_likelihood": "joint log likelihood",
+    "top_score": "expected score of the top scorer",
+}
+"""What ranks are taken of. The most extreme item and the top scorer depend on the responses."""
+
+GROUPS = {
+    "theta": "abilities",
+    "a": "discriminations",
+    "d": "intercepts",
+    "extreme_a": "discriminations of extreme items",
+    "extreme_d": "intercepts of extreme items",
+}
+"""Whose intervals are counted together."""
+
+LEVELS = (0.5, 0.9)
+"""Mass of the equal-tailed intervals."""
+
+EXTREME_SHARE = 0.05
+"""An item with at most this share of right or of wrong answers is extreme."""
+
+
+def names_for(names: Mapping[str, str], priors: Priors) -> list[str]:
+    """Return the quantities or groups that the priors leave open: Rasch has no discriminations."""
+    return [name for name in names if priors.slopes != "rasch" or name not in ("a", "extreme_a")]
+
+
+def replicate(
+    simulation: Simulation, engine: Engine, *, key: Array, priors: Priors, kept: int
+) -> Row:
+    """Run one engine on one simulation.
+
+    Parameters
+    ----------
+    simulation : Simulation
+    engine : callable
+        (responses, key) → `Posterior`.
+    key : jax.random.key
+    priors : Priors
+    kept : int
+        Draws that a rank counts, evenly spaced among all.
+
+    Returns
+    -------
+    dict
+        Of each quantity the rank, the ties that were broken at random and the bulk ESS; of each
+        group its members and, by level, those below, in and above their intervals; seconds, the
+        engine's first warning, and why it failed; both are empty where all went well.
+
+    Raises
+    ------
+    ValueError
+        If the engine returns fewer draws than are kept.
+    """
+    engine_key, tie_key = jax.random.split(key)
+    began = time.perf_counter()
+    failed, found = "", {}
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        try:
+            posterior = engine(simulation.responses, engine_key)
+        except ResponseError as error:
+            failed = one_line(str(error), 200)
+    row: Row = {
+        "seconds": time.perf_counter() - began,
+        "warned": one_line(str(heard[0].message), 200) if heard else "",
+    }
+    if not failed:
+        draws = {name: np.asarray(posterior[name]) for name in ("theta", "a", "d")}
+        if all(np.isfinite(values).all() for values in draws.values()):
+            found = _ranks(simulation, draws, tie_key, priors, kept)
+            found |= _coverage(simulation, draws, priors)
+        else:
+            failed = "draws are not finite"
+    return row | {"failed": failed} | found
+
+
+def row_columns(priors: Priors) -> list[str]:
+    """Return the columns of a row, in order.
+
+    Parameters
+    ----------
+    priors : Priors
+
+    Returns
+    -------
+    list of str
+    """
+    columns = ["seconds", "warned", "failed"]
+    for name in names_for(QUANTITIES, priors):
+        columns += [f"rank_{name}", f"ties_{name}", f"ess_{name}"]
+    for name in names_for(GROUPS, priors):
+        columns.append(f"members_{name}")
+        for level in LEVELS:
+            columns += [f"{side}{level:.0%}_{name}" for side in ("below", "in", "above")]
+    return columns
+
+
+def _ranks(simulation: Simulation, draws: Draws, key: Array, priors: Priors, kept: int) -> Row:
+    responses = simulation.responses
+    n_chains, n_draws = draws["theta"].shape[:2]
+    if n_chains * n_draws < kept:
+        raise ValueError(f"{kept} draws are kept, and the engine returned {n_chains * n_draws}")
+    truth = {name: simulation.parameters[name][None] for name in draws}
+    joined = {name: values.reshape(-1, values.shape[-1]) for name, values in draws.items()}
+    true_values, values = quantities_of(truth, responses), quantities_of(joined, responses)
+    spaced = ((np.arange(kept) + 0.5) * n_chains * n_draws / kept).astype(int)
+    seed = np.asarray(jax.random.key_data(key)).ravel()
+    rng = np.random.default_rng([int(word) for word in seed])
+    row: Row = {}
+    for name in names_for(QUANTITIES, priors):
+        own, true = values[name][spaced], true_values[name][0]
+        ties = int((own == true).sum())
+        row[f"rank_{name}"] = float((own < true).sum() + rng.integers(ties + 1))
+        row[f"ties_{name}"] = float(ties)
+        by_chain = values[name].reshape(n_chains, n_draws)
+        row[f"ess_{name}"] = float(array_stats.ess(by_chain, method="bulk"))
+    return row
+
+
+def quantities_of(draws: Draws, responses: Responses) -> dict[str, NDArray[np.floating]]:
+    """Return the quantities whose ranks are taken.
+
+    Parameters
+    ----------
+    draws : mapping of float arrays
+        theta, shape (sample, subject), a and d, shape (sample, item).
+    responses : Responses
+
+    Returns
+    -------
+    dict of float arrays, shape (sample,)
+        By the names of `QUANTITIES`. Of several top scorers or most extreme items the first.
+    """
+    theta, a, d = (draws[name] for name in ("theta", "a", "d"))
+    successes, trials = responses.cells.matrices()
+    scorer = int(np.argmax(successes.sum(1) / trials.sum(1)))
+    item = int(np.argmin(_rarer(successes, trials) / trials.sum(0)))
+    return {
+        "theta": theta[:, 0],
+        "a": a[:, 0],
+        "d": d[:, 0],
+        "extreme_a": a[:, item],
+        "extreme_d": d[:, item],
+        "log_likelihood": np.asarray(_log_likelihoods(theta, a, d, successes, trials)),
+        "top_score": expit(theta[:, scorer, None] * a + d).mean(1),
+    }
+
+
+@jax.jit
+def _log_likelihoods(
+    theta: Float[Array, "sample subject"],
+    a: Float[Array, "sample item"],
+    d: Float[Array, "sample item"],
+    successes: Int[Array, "subject item"],
+    trials: Int[Array, "subject item"],
+) -> Float[Array, " sample"]:
+    def of_draw(draw: tuple[Array, Array, Array]) -> Array:
+        own_theta, own_a, own_d = draw
+        eta = own_theta[:, None] * own_a + own_d
+        return LOGIT.terms(eta, successes, trials).log_likelihood.sum()
+
+    return jax.lax.map(of_draw, (theta, a, d))
+
+
+def _rarer(successes: NDArray[np.integer], trials: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the number of right or of wrong answers of each item, whichever is less."""
+    right = successes.sum(0, dtype=np.int64)
+    return np.minimum(right, trials.sum(0, dtype=np.int64) - right)
+
+
+def _coverage(simulation: Simulation, draws: Draws, priors: Priors) -> Row:
+    successes, trials = simulation.responses.cells.matrices()
+    extreme = _rarer(successes, trials) <= EXTREME_SHARE * trials.sum(0)
+    row: Row = {}
+    for name in names_for(GROUPS, priors):
+        site = name.removeprefix("extreme_")
+        members = extreme if site != name else slice(None)
+        truth = simulation.parameters[site][members]
+        own = draws[site].reshape(-1, draws[site].shape[-1])[:, members]
+        row[f"members_{name}"] = float(len(truth))
+        for level in LEVELS:
+            low, high = np.quantile(own, [(1 - level) / 2, (1 + level) / 2], axis=0)
+            below, above = int((truth < low).sum()), int((truth > high).sum())
+            counts = {"below": below, "in": len(truth) - below - above, "above": above}
+            row |= {f"{side}{level:.0%}_{name}": float(n) for side, n in counts.items()}
+    return row

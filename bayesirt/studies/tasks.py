@@ -1,0 +1,151 @@
+"""The work of a calibration study: simulate, run every engine, in one process or several."""
+
+import concurrent.futures
+import multiprocessing
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from bayesirt.models import Priors
+from bayesirt.simulate import simulate_responses
+from bayesirt.studies.replication import Engine, Row, replicate
+
+_INHERITED = (
+    "jax_enable_x64",
+    "jax_compilation_cache_dir",
+    "jax_persistent_cache_min_compile_time_secs",
+)
+
+
+@dataclass(frozen=True)
+class Design:
+    """What a study simulates and how it judges.
+
+    Attributes
+    ----------
+    priors : Priors
+        Of the simulation; engines must assume the same.
+    trials : int
+        Of each cell.
+    missing : float
+        Share of the cells that is taken away at random.
+    kept : int
+        Draws that a rank counts.
+    false_alarm : float
+        Probability with which a study of right engines finds any rank miscalibrated; the same
+        for coverage.
+    """
+
+    priors: Priors
+    trials: int
+    missing: float
+    kept: int
+    false_alarm: float
+
+
+class PortableKey(NamedTuple):
+    """A key that another process can be sent.
+
+    Attributes
+    ----------
+    impl : str
+    words : list of int
+    """
+
+    impl: str
+    words: list[int]
+
+    @classmethod
+    def of(cls, key: Array) -> "PortableKey":
+        """Take a key apart."""
+        return cls(str(jax.random.key_impl(key)), np.asarray(jax.random.key_data(key)).tolist())
+
+    def key(self) -> Array:
+        """Return the key."""
+        return jax.random.wrap_key_data(jnp.asarray(self.words, jnp.uint32), impl=self.impl)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One simulation, and the engines to run on it.
+
+    Attributes
+    ----------
+    engines : mapping of callables
+    size : (int, int)
+        Subjects and items.
+    replication : int
+    design : Design
+    key : PortableKey
+        The study's.
+    """
+
+    engines: Mapping[str, Engine]
+    size: tuple[int, int]
+    replication: int
+    design: Design
+    key: PortableKey
+
+    def run(self) -> list[Row]:
+        """Return a row for each engine; keys depend on what is run, not on when or where."""
+        key, design = self.key.key(), self.design
+        for number in (*self.size, self.replication):
+            key = jax.random.fold_in(key, number)
+        simulation = simulate_responses(
+            *self.size, key=key, priors=design.priors, trials=design.trials, missing=design.missing
+        )
+        place = (*self.size, self.replication)
+        return [
+            {
+                "engine": name,
+                **dict(zip(("n_subjects", "n_items", "replication"), place, strict=True)),
+                **replicate(
+                    simulation,
+                    engine,
+                    key=jax.random.fold_in(key, zlib.crc32(name.encode())),
+                    priors=design.priors,
+                    kept=design.kept,
+                ),
+            }
+            for name, engine in self.engines.items()
+        ]
+
+
+def run_tasks(tasks: Sequence[Task], n_processes: int) -> Iterator[list[Row]]:
+    """Yield the rows of each task as it ends.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+    n_processes : int
+        Above 1, fresh processes with this one's JAX configuration do the work.
+
+    Yields
+    ------
+    list of rows
+    """
+    if n_processes == 1:
+        yield from map(Task.run, tasks)
+        return
+    inherited = {name: getattr(jax.config, name) for name in _INHERITED}
+    with concurrent.futures.ProcessPoolExecutor(
+        n_processes, multiprocessing.get_context("spawn"), _start_worker, (inherited,)
+    ) as pool:
+        try:
+            futures = [pool.submit(task.run) for task in tasks]
+            for future in concurrent.futures.as_completed(futures):
+                yield future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _start_worker(settings: Mapping[str, Any]) -> None:
+    """Give a fresh process the configuration of the one that started it."""
+    for name, value in settings.items():
+        jax.config.update(name, value)

@@ -1,0 +1,83 @@
+"""NUTS draws from the posterior: simulation-based calibration at a small size."""
+
+import time
+
+import jax
+import numpy as np
+import pytest
+from jax import Array
+
+from bayesirt import Posterior, Responses, sample_posterior
+from bayesirt.studies import calibration_study
+from bayesirt.studies.calibration import CalibrationStudy
+from bayesirt.studies.engines import study_engines
+
+pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+
+SIZE = (12, 8)
+REPLICATIONS = 150
+FALSE_ALARM = 1e-3
+
+
+@pytest.fixture(scope="module")
+def study() -> CalibrationStudy:
+    """Run NUTS, and beside it the same draws (of log a) pulled halfway to their means."""
+    last: list[Posterior] = []
+
+    def nuts(responses: Responses, key: Array) -> Posterior:
+        last[:] = [
+            sample_posterior(responses, key=key, num_chains=2, num_warmup=500, num_samples=1000)
+        ]
+        return last[0]
+
+    def halved(responses: Responses, key: Array) -> Posterior:
+        right = {name: last[0][name] for name in ("theta", "a", "d")}
+        right["a"] = np.log(right["a"])
+        nearer = {k: v.mean((0, 1)) + 0.5 * (v - v.mean((0, 1))) for k, v in right.items()}
+        nearer["a"] = np.exp(nearer["a"])
+        return Posterior.from_samples(nearer, {}, responses, {})
+
+    began = time.perf_counter()
+    engines = {"nuts": nuts, "halved": halved}
+    result = calibration_study(
+        engines, [SIZE], REPLICATIONS, key=jax.random.key(0), false_alarm=FALSE_ALARM
+    )
+    print(f"{REPLICATIONS} replications in {time.perf_counter() - began:.0f} s")
+    print(result.to_text())
+    return result
+
+
+def test_nuts_stays_inside_the_envelope_in_all_quantities(study: CalibrationStudy):
+    """A right sampler fails with another key once in a thousand."""
+    ranks = study.summary[study.summary["engine"] == "nuts"]
+    print(ranks.to_string())
+    assert len(ranks) == 7
+    assert (ranks["failed"] == 0).all()
+    assert (ranks["verdict"] == "calibrated").all()
+    assert (ranks["dependent"] <= 0.02 * REPLICATIONS).all()
+
+
+def test_intervals_of_nuts_cover_as_often_as_they_say(study: CalibrationStudy):
+    """A right sampler fails with another key once in a thousand."""
+    coverage = study.coverage[study.coverage["engine"] == "nuts"]
+    print(coverage.to_string())
+    assert len(coverage) == 10
+    assert (coverage["verdict"] == "calibrated").all()
+
+
+def test_these_replications_are_enough_to_catch_draws_half_as_wide(study: CalibrationStudy):
+    ranks = study.summary[study.summary["engine"] == "halved"].set_index("quantity")
+    assert ranks.loc[["theta", "a", "d"], "verdict"].tolist() == ["too narrow"] * 3
+    coverage = study.coverage[study.coverage["engine"] == "halved"]
+    of_all = coverage[coverage["group"].isin(["theta", "a", "d"])]
+    assert (of_all["verdict"] == "too narrow").all()
+
+
+def test_two_processes_give_the_same_study_as_one():
+    engines = study_engines(["laplace"])
+    one, two = (
+        calibration_study(engines, [SIZE], 3, key=jax.random.key(3), n_processes=n) for n in (1, 2)
+    )
+    assert (one.replications["failed"] == "").all()
+    ranks = [c for c in one.replications if c.startswith("rank_")]
+    np.testing.assert_array_equal(one.replications[ranks], two.replications[ranks])

@@ -1,0 +1,130 @@
+"""Simulated parameters follow the priors, and responses the parameters."""
+
+import jax
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import chi2, kstest, norm
+
+from bayesirt.errors import ResponseError
+from bayesirt.models import Priors
+from bayesirt.simulate import simulate_responses
+
+FALSE_ALARM = 1e-6
+
+
+def draws_of(priors: Priors, n: int = 150) -> dict[str, np.ndarray]:
+    """Return the parameters of many simulations of 2 x 2."""
+    found = [
+        simulate_responses(2, 2, key=jax.random.key(k), priors=priors).parameters for k in range(n)
+    ]
+    return {name: np.stack([own[name] for own in found]) for name in found[0]}
+
+
+def looks_normal(values: np.ndarray) -> bool:
+    return kstest(values.ravel(), "norm").pvalue > FALSE_ALARM
+
+
+def test_parameters_follow_the_hierarchical_priors():
+    """Each is standard normal once centre and scale are taken out; the seeds are fixed."""
+    draws = draws_of(Priors())
+    assert looks_normal(draws["theta"])
+    assert looks_normal(draws["mu_a"] / 0.5)
+    assert looks_normal(draws["mu_d"] / 2)
+    assert kstest(draws["sigma_a"] / 0.5, "halfnorm").pvalue > FALSE_ALARM
+    assert kstest(draws["sigma_d"] / 2, "halfnorm").pvalue > FALSE_ALARM
+    centred = (np.log(draws["a"]) - draws["mu_a"][:, None]) / draws["sigma_a"][:, None]
+    assert looks_normal(centred)
+    assert looks_normal((draws["d"] - draws["mu_d"][:, None]) / draws["sigma_d"][:, None])
+    np.testing.assert_allclose(draws["b"], -draws["d"] / draws["a"], rtol=1e-10)
+
+
+def test_parameters_follow_the_fixed_priors():
+    draws = draws_of(Priors("fixed"))
+    assert looks_normal(np.log(draws["a"]) / 0.5)
+    assert looks_normal(draws["b"] / 2)
+    np.testing.assert_allclose(draws["d"], -draws["a"] * draws["b"], rtol=1e-10)
+
+
+def test_free_slopes_sum_above_zero_and_keep_their_spread():
+    draws = draws_of(Priors(slopes="free"))
+    assert (draws["a"].sum(1) > 0).all()
+    assert (draws["a"] < 0).any()
+    away = (draws["a"] - draws["mu_a"][:, None]) / draws["sigma_a"][:, None]
+    assert looks_normal(np.diff(away, axis=1) / np.sqrt(2))
+    np.testing.assert_allclose(draws["b"], -draws["d"] / draws["a"], rtol=1e-10)
+
+
+def test_rasch_has_slopes_of_one():
+    drawn = simulate_responses(4, 3, key=jax.random.key(0), priors=Priors(slopes="rasch"))
+    assert (drawn.parameters["a"] == 1).all()
+    assert "mu_a" not in drawn.parameters
+
+
+@pytest.mark.parametrize("slopes", ["positive", "free"])
+def test_responses_follow_the_parameters(slopes: str):
+    """The squared distances of 600 cells of 1000 trials add up as chi-square does."""
+    drawn = simulate_responses(
+        30, 20, key=jax.random.key(1), priors=Priors(slopes=slopes), trials=1000
+    )
+    theta, a, d = (drawn.parameters[name] for name in ("theta", "a", "d"))
+    p = expit(theta[:, None] * a + d)
+    successes, trials = drawn.responses.cells.matrices()
+    assert (trials == 1000).all()
+    z = (successes - 1000 * p) / np.sqrt(1000 * p * (1 - p))
+    usual = 1000 * p * (1 - p) > 10
+    assert usual.sum() > 300
+    assert FALSE_ALARM < chi2.sf((z[usual] ** 2).sum(), usual.sum()) < 1 - FALSE_ALARM
+
+
+def test_cells_are_missing_whatever_they_hold():
+    drawn = simulate_responses(100, 80, key=jax.random.key(2), missing=0.3)
+    _, trials = drawn.responses.cells.matrices()
+    seen = trials > 0
+    z = (seen.mean() - 0.7) / np.sqrt(0.7 * 0.3 / seen.size)
+    assert abs(z) < norm.isf(FALSE_ALARM / 2)
+    theta, d = drawn.parameters["theta"], drawn.parameters["d"]
+    for values, axis in ((theta, 1), (d, 0)):
+        assert abs(np.corrcoef(values, seen.mean(axis))[0, 1]) < 5 / np.sqrt(len(values))
+
+
+def test_the_same_key_gives_the_same_and_another_does_not():
+    first, again, other = (simulate_responses(9, 7, key=jax.random.key(k)) for k in (3, 3, 4))
+    assert first.summary.equals(again.summary)
+    assert not first.summary.equals(other.summary)
+    for mine, theirs in zip(
+        first.responses.cells.matrices(), again.responses.cells.matrices(), strict=True
+    ):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_parameters_do_not_depend_on_which_cells_are_missing():
+    whole, part = (
+        simulate_responses(9, 7, key=jax.random.key(3), missing=m).parameters for m in (0.0, 0.4)
+    )
+    assert all(np.array_equal(whole[name], part[name]) for name in whole)
+
+
+def test_the_summary_names_every_parameter():
+    drawn = simulate_responses(3, 2, key=jax.random.key(0))
+    assert drawn.summary.loc[("theta", "subject 2"), "value"] == drawn.parameters["theta"][1]
+    assert drawn.summary.loc[("mu_a", ""), "value"] == drawn.parameters["mu_a"]
+    assert len(drawn.summary) == 3 + 3 * 2 + 4
+    assert drawn.to_text().startswith("3 subjects x 2 items drawn from the prior, 100% observed")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"missing": 1.0}, "missing"),
+        ({"missing": -0.1}, "missing"),
+        ({"missing": 0.999}, "keep no response"),
+        ({"trials": 0}, "keep no response"),
+        ({"trials": -1}, "whole numbers"),
+        ({"trials": 0.5}, "whole numbers"),
+        ({"trials": np.ones((2, 2), int)}, "shape"),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused(options, message: str):
+    with pytest.raises(ResponseError, match=message):
+        simulate_responses(5, 4, key=jax.random.key(0), **options)
