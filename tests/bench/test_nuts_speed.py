@@ -11,7 +11,7 @@ from conftest import simulate
 from numpyro.infer import MCMC, NUTS
 
 from bayesirt.estimators.cbmm import fit_cbmm
-from bayesirt.inference.nuts import sample_posterior
+from bayesirt.inference.nuts import sample_nuts
 from bayesirt.models import two_pl_model
 
 WARMUP, DRAWS, CHAINS = 500, 500, 4
@@ -40,7 +40,7 @@ def test_effective_draws_a_second(size: str, capsys):
     plain = least_ess(jax.device_get(mcmc.get_samples(group_by_chain=True)))
     plain_seconds = time.perf_counter() - began
     began = time.perf_counter()
-    posterior = sample_posterior(
+    posterior = sample_nuts(
         responses,
         key=jax.random.key(0),
         init=fit_cbmm(responses),

@@ -131,6 +131,7 @@ def test_arrow_matrix_is_the_hessian_of_the_readable_model(priors, eliminate, pi
     assert np.abs(hessian[:6, 6:]).max() > 0.1
 
 
+@pytest.mark.slow
 @each_prior
 @each_side
 def test_solution_and_variances_are_the_dense_inverse(priors, eliminate):
@@ -182,6 +183,7 @@ def test_spreads_and_mode_stand_still_together(priors):
         np.testing.assert_allclose(slope, 0, atol=1e-3)
 
 
+@pytest.mark.slow
 @each_prior
 @each_side
 def test_tilt_is_the_slope_of_the_log_determinant_of_the_blocks(priors, eliminate):
@@ -254,6 +256,7 @@ def worst_error(draws: np.ndarray, covariance: np.ndarray) -> float:
     return max(of_mean.max(), (np.abs(draws @ draws.T / n_draws - covariance) / error).max())
 
 
+@pytest.mark.slow
 @each_prior
 @each_side
 def test_covariance_of_many_draws_is_the_inverse_curvature(priors, eliminate):
@@ -338,6 +341,7 @@ def test_posterior_is_near_the_one_that_nuts_draws(priors):
         assert 0.95 < ratio.mean() < 1.15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("centre", ["mode", "mean"])
 def test_only_the_mean_has_the_population_in_its_abilities(centre):
     """θ ~ N(0, 1): mean squares and variances add up to about one; at the mode they do not."""

@@ -249,6 +249,7 @@ def test_passes_say_what_plain_evaluation_says(sparse, dtype, block_cells, toler
     close(step.theta, expected.position[:, 0])
 
 
+@pytest.mark.slow
 def test_everything_works_in_32_bits():
     with jax.enable_x64(False):
         layout = layout_of(COUNTS)
@@ -279,6 +280,7 @@ def chains(method: str, num_chains: int = 2) -> MCMC:
     return mcmc
 
 
+@pytest.mark.slow
 def test_numpyro_runs_the_kernel_with_every_kind_of_chains():
     found = {}
     for method in ("vectorized", "sequential", "parallel"):
@@ -300,6 +302,7 @@ def test_progress_says_what_was_accepted():
     assert "theta" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("priors", [PRIORS[1], PRIORS[3]], ids=Priors.describe)
 def test_posterior_holds_what_the_model_names(priors):
     told: list[str] = []

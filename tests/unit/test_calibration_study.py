@@ -86,6 +86,7 @@ def study() -> CalibrationStudy:
     return calibration_study(ENGINES, [SIZE], REPLICATIONS, key=jax.random.key(0))
 
 
+@pytest.mark.slow
 def test_a_right_engine_is_calibrated_in_everything(study: CalibrationStudy):
     """With another key it would fail twice in a million."""
     runs = study.replications[study.replications["engine"] == "right"]
@@ -98,6 +99,7 @@ def test_a_right_engine_is_calibrated_in_everything(study: CalibrationStudy):
     assert (own.coverage["verdict"] == "calibrated").all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("engine", "verdict"),
     [("narrow", "too narrow"), ("wide", "too wide"), ("low", "biased low")],
@@ -111,6 +113,7 @@ def test_wrong_engines_are_caught_and_named(study: CalibrationStudy, engine: str
     assert of_all["verdict"].tolist() == [verdict] * 6
 
 
+@pytest.mark.slow
 def test_the_text_says_who_is_right_and_how_others_are_wrong(study: CalibrationStudy):
     right, narrow, *_ = study.to_text().splitlines()
     assert right.startswith("right, 3 x 2, 150 replications: ranks calibrated in all 7 quantities;")
@@ -441,6 +444,7 @@ def test_nothing_to_study_is_refused():
             calibration_study(engines, sizes, n, key=jax.random.key(0))
 
 
+@pytest.mark.slow
 def test_rank_curves_are_drawn_with_their_envelope(study: CalibrationStudy):
     figure = plot_rank_ecdf(study.replications, study.summary, SIZE, study.design)
     panels = np.array(figure.axes).reshape(7, 4)
@@ -459,6 +463,7 @@ def test_rank_curves_are_drawn_with_their_envelope(study: CalibrationStudy):
     assert "right: ranks calibrated in all 7 quantities." in figure.get_supxlabel()
 
 
+@pytest.mark.slow
 def test_coverage_is_drawn_by_size_with_its_interval(study: CalibrationStudy):
     figure = plot_coverage(study.coverage)
     assert len(figure.axes) == 10
@@ -478,6 +483,7 @@ def test_hostile_names_are_drawn_as_they_are():
     assert figure.axes[0].get_title() == hostile
 
 
+@pytest.mark.slow
 def test_saved_tables_are_the_studys(study: CalibrationStudy, tmp_path: Path):
     study.save(tmp_path / "out")
     read = pd.read_csv(tmp_path / "out" / "ranks.csv")

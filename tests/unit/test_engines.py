@@ -29,7 +29,7 @@ def exact(small: Responses):
     return sample_posterior(small, key=jax.random.key(0), num_warmup=300, num_samples=1000)
 
 
-@pytest.mark.parametrize("engine", ["blocked", "laplace"])
+@pytest.mark.parametrize("engine", [pytest.param("blocked", marks=pytest.mark.slow), "laplace"])
 def test_engines_agree(engine, small, exact):
     """Means and standard deviations of abilities: blocked to Monte-Carlo error, Laplace nearly."""
     told = []
@@ -77,6 +77,7 @@ def test_failed_approximation_is_not_called_sound():
     assert text.endswith("Run again with --engine blocked or nuts.")
 
 
+@pytest.mark.slow
 def test_blocked_chains_go_on_from_a_checkpoint(tmp_path):
     """Also for an engine whose chains hold dictionaries of sites."""
     responses = simulate(12, 9)[0]
