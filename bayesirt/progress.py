@@ -9,6 +9,8 @@ from contextlib import contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
     """Show how much is done, how fast it goes and how long it will take, on a terminal's stderr.
 
+    The bar appears with the first news of progress, so that what is said before stays in order.
+
     Parameters
     ----------
     title : str
@@ -22,18 +24,33 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed:,} of {task.total:,}"),
-        TextColumn("{task.speed:,.0f}/s"),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task(title, total=None, rate="")
+
+    def show(done: int, total: int) -> None:
+        bar.start()
+        speed = bar.tasks[task].speed
+        bar.update(task, completed=done, total=total, rate=f"{speed:,.0f}/s" if speed else "")
+
+    try:
+        yield show
+    finally:
+        bar.stop()
 
 
 def in_words(seconds: float) -> str:
