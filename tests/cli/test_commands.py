@@ -397,12 +397,21 @@ def test_killed_command_goes_on_where_it_was(tmp_path):
 def test_interrupted_command_saves_its_draws_and_says_so(tmp_path):
     command = [str(Path(sys.executable).with_name("bayesirt")), "rank", "--example", "--out", "run"]
     command += ["--draws", "100000", "--warmup", "100", "--checkpoint", "kept"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
-    while not (tmp_path / "kept" / "draws_000004.npz").exists():
-        assert process.poll() is None
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=120)
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # else inherited
+    )
+    try:
+        while not (tmp_path / "kept" / "draws_000004.npz").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=300)
+    finally:
+        process.kill()
     assert process.returncode == 0
     assert "Interrupted: these are the draws so far." in " ".join(output.split())
     draws = Posterior.load(tmp_path / "run" / "posterior.nc")["theta"].shape[1]
