@@ -1,6 +1,8 @@
 """What lasting work shows of itself."""
 
+import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -51,6 +53,43 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
         yield show
     finally:
         bar.stop()
+
+
+def least_seconds(call: Callable[[], object], tries: int = 5) -> float:
+    """Return the shortest time of a few calls after the first, which may compile.
+
+    Parameters
+    ----------
+    call : callable
+        That returns when its work is done.
+    tries : int
+
+    Returns
+    -------
+    float
+    """
+    call()
+    times = []
+    for _ in range(tries):
+        began = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def rounds_of_chains(num_chains: int, num_devices: int) -> float:
+    """Return how many chains' time all chains take: side by side there is one a core.
+
+    Parameters
+    ----------
+    num_chains, num_devices : int
+
+    Returns
+    -------
+    float
+    """
+    side_by_side = num_devices >= num_chains
+    return num_chains / (min(num_chains, os.cpu_count() or 1) if side_by_side else 1)
 
 
 def in_words(seconds: float) -> str:

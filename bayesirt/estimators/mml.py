@@ -141,9 +141,23 @@ def fit_mml(
     found = jax.jit(expectation, static_argnums=(1, 2))(
         layout, LOGIT, n_nodes, state.items, state.mode
     )
-    a, d = np.asarray(state.items, np.float64)
-    covariance = _covariance(responses, state.items, found, prior)
-    of_a, of_d, of_both = covariance
+    settings = {
+        "estimator": "mml",
+        "theta_scale": "population",
+        "n_nodes": n_nodes,
+        "tol": tol,
+        **{f"prior_{k}": v for k, v in asdict(prior).items()},
+    }
+    log_likelihood = float(found.log_likelihood.sum())
+    parameters = _parameters(responses, state.items, found, prior)
+    return PointEstimate(parameters, log_likelihood, *run[:3], run.trace, settings)
+
+
+def _parameters(
+    responses: Responses, items: Array, found: Expectation, prior: WeakPrior
+) -> xr.Dataset:
+    a, d = np.asarray(items, np.float64)
+    of_a, of_d, of_both = _covariance(responses, items, found, prior)
     values = {
         "theta": ("subject", np.asarray(found.mean, np.float64)),
         "theta_se": ("subject", np.asarray(found.sd, np.float64)),
@@ -155,17 +169,7 @@ def fit_mml(
         "theta_centre": ("item", -of_both / of_a),
     }
     coords = {"subject": list(responses.subjects), "item": list(responses.items)}
-    settings = {
-        "estimator": "mml",
-        "theta_scale": "population",
-        "n_nodes": n_nodes,
-        "tol": tol,
-        **{f"prior_{k}": v for k, v in asdict(prior).items()},
-    }
-    log_likelihood = float(found.log_likelihood.sum())
-    return PointEstimate(
-        xr.Dataset(values, coords=coords), log_likelihood, *run[:3], run.trace, settings
-    )
+    return xr.Dataset(values, coords=coords)
 
 
 def squarem_step(

@@ -69,7 +69,7 @@ def sample_posterior(
     checkpoint : Path, optional
         Folder in which the unfinished chains are kept. If it holds those of the same call, they
         go on where they were, and the draws are those of an uninterrupted run; at the end it is
-        removed.
+        removed. Laplace has no chains, and so neither checkpoint nor progress bar.
 
     Returns
     -------

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import NDArray
 
-from bayesirt.estimators.cbmm import fit_cbmm
+from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.curvature import DenseCurvature
 from bayesirt.inference.joint_curvature import JointProblem, joint_problem
 from bayesirt.inference.joint_mode import Mode, find_mode
@@ -54,7 +54,7 @@ def sample_laplace(
     key : jax.random.key
         The same key gives the same draws on the same machine.
     init : PointEstimate, optional
-        By default `fit_cbmm`.
+        By default `fit_point`.
     priors : Priors, optional
     num_samples : int
         Draws in all; they are independent of each other.
@@ -126,7 +126,7 @@ def sample_laplace(
     priors = priors or Priors()
     began = time.perf_counter()
     problem = joint_problem(responses.cells, priors, dtype=dtype)
-    init = fit_cbmm(responses) if init is None else init
+    init = fit_point(responses) if init is None else init
     mode = find_mode(
         problem,
         init,

@@ -1,6 +1,5 @@
 """The No-U-Turn sampler, started from a point estimate."""
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from bayesirt.models.coordinates import TwoPLCoordinates, two_pl_coordinates
 from bayesirt.models.two_pl import Parameters
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
-from bayesirt.progress import in_words
+from bayesirt.progress import in_words, least_seconds, rounds_of_chains
 from bayesirt.responses import Responses
 
 _STEPS_A_DRAW = 31
@@ -189,8 +188,8 @@ def sample_nuts(
     start_key, run_key = jax.random.split(key)
     starts = jax.random.normal(start_key, (num_chains, target.size))
     if announce is not None:
-        lanes = 1 if jax.local_device_count() < num_chains else min(num_chains, _cores())
-        steps = (num_samples + _WARMUP_COST * num_warmup) * num_chains / lanes * _STEPS_A_DRAW
+        rounds = rounds_of_chains(num_chains, jax.local_device_count())
+        steps = (num_samples + _WARMUP_COST * num_warmup) * _STEPS_A_DRAW * rounds
         announce(f"about {in_words(_gradient_seconds(target, starts[0]) * steps)}")
     began = time.perf_counter()
     chains = run_chains(
@@ -245,14 +244,4 @@ def _to_draws(target: Target, flat: Array) -> dict[str, Array]:
 
 def _gradient_seconds(target: Target, start: Array) -> float:
     gradient = jax.jit(jax.value_and_grad(lambda flat, target: target.potential(flat)))
-    jax.block_until_ready(gradient(start, target))
-    times = []
-    for _ in range(7):
-        began = time.perf_counter()
-        jax.block_until_ready(gradient(start, target))
-        times.append(time.perf_counter() - began)
-    return min(times)
-
-
-def _cores() -> int:
-    return os.cpu_count() or 1
+    return least_seconds(lambda: jax.block_until_ready(gradient(start, target)))

@@ -1,6 +1,5 @@
 """Exact draws from the 2PL's posterior by blocked Newton-Metropolis, for small and large data."""
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from bayesirt.likelihood import Layout, layout_of
 from bayesirt.models import Priors
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
-from bayesirt.progress import in_words
+from bayesirt.progress import in_words, least_seconds, rounds_of_chains
 from bayesirt.responses import Responses
 
 Arrays = dict[str, NDArray[np.float64]]
@@ -132,8 +131,8 @@ def sample_blocked(
     if num_chains == 1:
         starts = jax.tree.map(lambda x: x[None], starts)
     if announce is not None:
-        lanes = 1 if jax.local_device_count() < num_chains else min(num_chains, _cores())
-        sweeps = (num_warmup + num_samples * thinning) * num_chains / lanes
+        rounds = rounds_of_chains(num_chains, jax.local_device_count())
+        sweeps = (num_warmup + num_samples * thinning) * rounds
         announce(f"about {in_words(_sweep_seconds(kernel, layout, run_key, starts) * sweeps)}")
     began = time.perf_counter()
     chains = run_chains(
@@ -245,14 +244,4 @@ def _place(
 def _sweep_seconds(kernel: TwoPLSweeps, layout: Layout, key: Array, starts: Position) -> float:
     advance = jax.jit(kernel.advance)
     state = kernel.init(key, jax.tree.map(lambda x: x[0], starts), layout)
-    jax.block_until_ready(advance(state, layout))
-    times = []
-    for _ in range(5):
-        began = time.perf_counter()
-        jax.block_until_ready(advance(state, layout))
-        times.append(time.perf_counter() - began)
-    return min(times)
-
-
-def _cores() -> int:
-    return os.cpu_count() or 1
+    return least_seconds(lambda: jax.block_until_ready(advance(state, layout)))

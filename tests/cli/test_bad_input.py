@@ -344,3 +344,20 @@ def test_compare_wants_a_run(cli: Cli, tmp_path: Path, files: dict[str, str], sa
         (tmp_path / "run" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "run" / name).write_text(text)
     assert said in sentence(cli("compare", tmp_path / "run"))
+
+
+@pytest.mark.parametrize("size", ["12", "12x", "12x1", "axb", "12x8x4", "-3x4"])
+def test_study_wants_sizes_it_can_simulate(cli: Cli, tmp_path: Path, size: str):
+    done = cli("study", "calibration", f"--size={size}", "--out", tmp_path / "study")
+    assert f"a size is subjects x items, such as 20x15, got {size!r}" in sentence(done)
+    assert not (tmp_path / "study").exists()
+
+
+def test_study_in_a_folder_of_another_is_refused(cli: Cli, tmp_path: Path):
+    small = ("study", "calibration", "--engine", "laplace", "--size", "12x8", "-q")
+    assert cli(*small, "--replications", "2", "--out", tmp_path / "study")[0] == 0
+    before = {f: f.read_bytes() for f in (tmp_path / "study").iterdir()}
+    assert before
+    said = sentence(cli(*small, "--seed", "5", "--out", tmp_path / "study"))
+    assert "study" in said
+    assert {f: f.read_bytes() for f in (tmp_path / "study").iterdir()} == before

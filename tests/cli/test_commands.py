@@ -397,12 +397,15 @@ def test_killed_command_goes_on_where_it_was(tmp_path):
 def test_interrupted_command_saves_its_draws_and_says_so(tmp_path):
     command = [str(Path(sys.executable).with_name("bayesirt")), "rank", "--example", "--out", "run"]
     command += ["--draws", "100000", "--warmup", "100", "--checkpoint", "kept"]
+    heeding_interrupts = (  # a process started in the background may inherit that they are ignored
+        "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); "
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
     process = subprocess.Popen(
-        command,
+        [sys.executable, "-c", heeding_interrupts, *command],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # else inherited
     )
     try:
         while not (tmp_path / "kept" / "draws_000004.npz").exists():

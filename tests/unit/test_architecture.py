@@ -24,6 +24,8 @@ ORDER = (
     ("bayesirt.run",),
     ("bayesirt.run_folder", "bayesirt.plots", "bayesirt.report", "bayesirt.terminal"),
     ("bayesirt.studies",),
+    ("bayesirt.cli_options",),
+    ("bayesirt.cli_study",),
     ("bayesirt.cli",),
 )
 PLACE = {room: place for place, rooms in enumerate(ORDER) for room in rooms}

@@ -1,11 +1,12 @@
 """The progress bar on a terminal, and its silence elsewhere."""
 
+import os
 import sys
 import time
 
 import pytest
 
-from bayesirt.progress import progress_bar
+from bayesirt.progress import least_seconds, progress_bar, rounds_of_chains
 
 
 def test_bar_shows_how_much_is_done_and_how_fast(monkeypatch, capsys):
@@ -34,3 +35,20 @@ def test_nothing_is_shown_where_nobody_looks(monkeypatch, capsys):
     with progress_bar("sampling") as show:
         assert show is None
     assert capsys.readouterr().err == ""
+
+
+def test_first_call_which_may_compile_is_not_timed():
+    calls = []
+
+    def call():
+        time.sleep(0.0 if calls else 0.2)
+        calls.append(1)
+
+    assert least_seconds(call, tries=3) < 0.1
+    assert len(calls) == 4
+
+
+@pytest.mark.parametrize(("chains", "devices", "rounds"), [(4, 4, 2), (4, 1, 4), (1, 1, 1)])
+def test_chains_side_by_side_take_a_round_for_each_core(chains, devices, rounds, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert rounds_of_chains(chains, devices) == rounds

@@ -1,0 +1,125 @@
+"""What the commands may be told, and what each prepares before it computes."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+class ItemsIn(StrEnum):
+    """Where the items of a wide table stand."""
+
+    rows = "rows"
+    columns = "columns"
+
+
+class Duplicates(StrEnum):
+    """What rows with the same subject and item are."""
+
+    error = "error"
+    trials = "trials"
+    first = "first"
+    last = "last"
+
+
+class PriorKind(StrEnum):
+    """Kinds of priors on items."""
+
+    hierarchical = "hierarchical"
+    fixed = "fixed"
+
+
+class Point(StrEnum):
+    """Point estimators that the sampler may start from."""
+
+    auto = "auto"
+    cbmm = "cbmm"
+    mml = "mml"
+
+
+class Engine(StrEnum):
+    """Posterior engines."""
+
+    auto = "auto"
+    nuts = "nuts"
+    blocked = "blocked"
+    laplace = "laplace"
+
+
+class Slopes(StrEnum):
+    """What discriminations may be."""
+
+    positive = "positive"
+    free = "free"
+    rasch = "rasch"
+
+
+Results = Annotated[
+    Path | None, typer.Argument(help="CSV, TSV, JSON Lines or Parquet, long or wide, maybe .gz.")
+]
+Example = Annotated[bool, typer.Option("--example", help="Use the embedded example.")]
+Column = Annotated[str | None, typer.Option(help="Column of a long file.", show_default=False)]
+Orientation = Annotated[
+    ItemsIn | None, typer.Option(help="Orientation of a wide file.", show_default=False)
+]
+Repeated = Annotated[Duplicates, typer.Option(help="What rows with the same subject and item are.")]
+Threshold = Annotated[
+    float | None, typer.Option(help="Scores from here on count as right.", show_default=False)
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Out = Annotated[Path, typer.Option(help="Folder for the run.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the run in that folder.")]
+PerComponent = Annotated[
+    bool, typer.Option("--per-component", help="Rank unconnected groups each by itself.")
+]
+Seed = Annotated[
+    int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same answer.")
+]
+Chains = Annotated[int, typer.Option(min=2, max=64, help="Markov chains.")]
+Warmup = Annotated[int, typer.Option(min=10, help="Draws of a chain to warm up.")]
+Draws = Annotated[int, typer.Option(min=10, help="Draws of a chain to keep.")]
+TargetAccept = Annotated[
+    float, typer.Option(min=0.5, max=0.999, help="Higher means smaller steps.")
+]
+PriorsOption = Annotated[
+    PriorKind, typer.Option(help="Items learn their spread, or have a fixed one.")
+]
+SlopesOption = Annotated[
+    Slopes, typer.Option(help="Discriminations: positive, of any sign, or all 1.")
+]
+EngineOption = Annotated[
+    Engine, typer.Option(help="nuts, blocked: exact; laplace: approximate; auto: by size.")
+]
+PointOption = Annotated[
+    Point, typer.Option(help="Point estimator to start from: mml for few items, else cbmm.")
+]
+CheckpointFolder = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder to save unfinished chains in; the same command goes on from there.",
+        show_default=False,
+    ),
+]
+
+
+def prepare_jax(chains: int) -> None:
+    """Set JAX up for this process: 64 bits, a device for each chain, a cache of compiled code."""
+    import os
+
+    if "jax" not in sys.modules:
+        flag = f"--xla_force_host_platform_device_count={chains}"
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flag}".strip()
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "bayesirt", "jax")
+    if os.environ.get("JAX_COMPILATION_CACHE_DIR") is None:
+        settings: dict[str, Any] = {
+            "jax_compilation_cache_dir": str(cache),
+            "jax_persistent_cache_min_compile_time_secs": 0.2,
+        }
+        for name, value in settings.items():
+            jax.config.update(name, value)

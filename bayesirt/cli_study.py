@@ -1,0 +1,87 @@
+"""The `study` commands."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bayesirt.cli_options import (
+    PriorKind,
+    PriorsOption,
+    Quiet,
+    Seed,
+    Slopes,
+    SlopesOption,
+    prepare_jax,
+)
+
+studies = typer.Typer(help="Study how far the answers can be trusted.", no_args_is_help=True)
+
+
+class StudiedEngine(StrEnum):
+    """Engines that a study can judge."""
+
+    nuts = "nuts"
+    blocked = "blocked"
+    laplace = "laplace"
+
+
+@studies.callback()
+def _study_options() -> None:
+    """Take the name of a study."""
+
+
+@studies.command()
+def calibration(
+    engine: Annotated[
+        list[StudiedEngine] | None, typer.Option(help="May be given several times; by default all.")
+    ] = None,
+    size: Annotated[
+        list[str] | None, typer.Option(help="Subjects x items, such as 20x15; may be repeated.")
+    ] = None,
+    replications: Annotated[int, typer.Option(min=2, help="Of each size.")] = 200,
+    out: Annotated[
+        Path, typer.Option(help="Folder; one that holds a part of this study is gone on with.")
+    ] = Path("calibration"),
+    seed: Seed = 0,
+    priors: PriorsOption = PriorKind.hierarchical,
+    slopes: SlopesOption = Slopes.positive,
+    processes: Annotated[int, typer.Option(min=1, max=64, help="Replications side by side.")] = 1,
+    quiet: Quiet = False,
+) -> None:
+    """Simulate from the prior and see whether engines and their intervals are right."""
+    sizes = [_size(text) for text in size or ("12x8", "20x15", "40x40")]
+    prepare_jax(1)
+    import jax
+
+    from bayesirt.models import Priors
+    from bayesirt.progress import progress_bar
+    from bayesirt.studies import calibration_study
+    from bayesirt.studies.engines import study_engines
+
+    assumed = Priors(priors.value, slopes.value)
+    with progress_bar("replications") as show:
+        study = calibration_study(
+            study_engines([e.value for e in engine or StudiedEngine], assumed),
+            sizes,
+            replications,
+            key=jax.random.key(seed),
+            priors=assumed,
+            folder=out,
+            n_processes=processes,
+            progress=None if quiet else show,
+        )
+    study.save(out)
+    if not quiet:
+        typer.echo(study.to_text())
+        typer.echo(f"Tables and figures: {out}")
+
+
+def _size(text: str) -> tuple[int, int]:
+    from bayesirt.errors import ResponseError
+
+    numbers = text.split("x")
+    if len(numbers) != 2 or not all(n.isdecimal() and int(n) >= 2 for n in numbers):
+        raise ResponseError(f"a size is subjects x items, such as 20x15, got {text!r}")
+    return int(numbers[0]), int(numbers[1])
