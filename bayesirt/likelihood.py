@@ -1,12 +1,12 @@
 """The likelihood over all cells: linear predictor, sums over rows and columns, gradient.
 
-Dense matrices and lists of observed cells offer the same four operations, so that every estimator
-and every engine is written once.
+Dense matrices and lists of observed cells offer the same operations, so that every estimator and
+every engine is written once.
 """
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,16 @@ from jaxtyping import Array, Float, Int
 from bayesirt.cells import SparseCells
 from bayesirt.families import LOGIT, Family
 from bayesirt.responses import Responses
+
+
+class ByRows(Protocol):
+    """Data whose subjects are independent of each other, given what concerns all of them."""
+
+    def by_rows(
+        self, function: Callable[..., tuple[Any, Any]], rows: Any, *others: Any
+    ) -> tuple[Any, Any]:
+        """Return `function` (layout, rows, *others) → (rows, sums), wherever the rows are."""
+        ...
 
 
 class DenseLayout(NamedTuple):
@@ -39,6 +49,12 @@ class DenseLayout(NamedTuple):
     def over_subjects(self, values: Array, weights: Array) -> Array:
         """Return Σ_i weights_i values_ij, shape (item,)."""
         return weights @ values
+
+    def by_rows(
+        self, function: Callable[..., tuple[Any, Any]], rows: Any, *others: Any
+    ) -> tuple[Any, Any]:
+        """Return `function` (layout, rows, *others): all rows are here."""
+        return function(self, rows, *others)
 
 
 class SparseLayout(NamedTuple):
@@ -74,6 +90,12 @@ class SparseLayout(NamedTuple):
         products = values * weights[self.subject]
         return jax.ops.segment_sum(products, self.item, len(self.any_item))
 
+    def by_rows(
+        self, function: Callable[..., tuple[Any, Any]], rows: Any, *others: Any
+    ) -> tuple[Any, Any]:
+        """Return `function` (layout, rows, *others): all rows are here."""
+        return function(self, rows, *others)
+
 
 Layout = DenseLayout | SparseLayout
 
@@ -88,13 +110,13 @@ def layout_of(responses: Responses) -> Layout:
 
 
 def log_likelihood_of(
-    layout: Layout, family: Family = LOGIT
+    layout: ByRows, family: Family = LOGIT
 ) -> Callable[[Array, Array, Array], Float[Array, ""]]:
     """Return the log likelihood as a function of (θ, a, d) whose gradient costs no second pass.
 
     Parameters
     ----------
-    layout : Layout
+    layout : Layout, or rows shared out over devices
     family : Family
 
     Returns
@@ -108,22 +130,30 @@ def log_likelihood_of(
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _log_likelihood(
-    family: Family, layout: Layout, theta: Array, a: Array, d: Array
+    family: Family, layout: ByRows, theta: Array, a: Array, d: Array
 ) -> Float[Array, ""]:
     return _value_and_gradient(family, layout, theta, a, d)[0]
 
 
 def _value_and_gradient(
+    family: Family, layout: ByRows, theta: Array, a: Array, d: Array
+) -> tuple[Array, tuple[Array, ...]]:
+    by_theta, (value, *by_items) = layout.by_rows(partial(_row_terms, family), theta, a, d)
+    return value, (by_theta, *by_items)
+
+
+def _row_terms(
     family: Family, layout: Layout, theta: Array, a: Array, d: Array
 ) -> tuple[Array, tuple[Array, ...]]:
+    """Return the gradient in θ, and what is summed over rows: the value and the rest of it."""
     eta = layout.predictor(theta, a, d)
     terms = family.terms(eta, layout.successes, layout.trials)
-    gradient = (
-        layout.over_items(terms.score, a),
+    sums = (
+        terms.log_likelihood.sum(),
         layout.over_subjects(terms.score, theta),
         layout.over_subjects(terms.score, jnp.ones_like(theta)),
     )
-    return terms.log_likelihood.sum(), gradient
+    return layout.over_items(terms.score, a), sums
 
 
 def _scaled(_family: Family, gradient: tuple[Array, ...], scale: Array) -> tuple[Array | None, ...]:

@@ -1,15 +1,18 @@
 """Markov chains of any kernel, in blocks: between two blocks one may look, save or stop."""
 
 from collections.abc import Callable, Hashable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.sharding import Mesh
 
+from bayesirt.errors import ResponseError
 from bayesirt.inference.checkpoint import Checkpoint, Progressed, Samples
+from bayesirt.inference.row_shards import everywhere, put_everywhere, spans_processes
 
 BLOCK = 50
 """Kept draws, or warm-up steps, between two looks at the clock and the disk."""
@@ -63,6 +66,7 @@ def run_chains(
     thinning: int = 1,
     progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
+    mesh: Mesh | None = None,
 ) -> Chains:
     """Run one chain from each start, side by side where JAX has a device for each.
 
@@ -81,22 +85,28 @@ def run_chains(
     checkpoint : Checkpoint, optional
         Chains are saved there after each block, and go on from there; the draws are those of
         chains that were never interrupted.
+    mesh : Mesh, optional
+        Devices that share the data. They take each step of all chains together, and every process
+        that has one of them must make the same call.
 
     Returns
     -------
     Chains
-        After Ctrl-C the draws so far; before the first draw Ctrl-C is passed on.
+        After Ctrl-C the draws so far. Before the first draw, and where several processes work
+        together, Ctrl-C is passed on.
 
     Raises
     ------
     ResponseError
-        If the checkpoint is damaged or belongs to another run.
+        If the checkpoint is damaged, belongs to another run or is not the same for every process.
     """
     n_chains = len(jax.tree.leaves(starts)[0])
-    first, block = _compiled(kernel, jax.local_device_count() >= n_chains > 1)
-    state = Progressed(first(jax.random.split(key, n_chains), starts, data), 0, [])
+    side_by_side = mesh is None and jax.local_device_count() >= n_chains > 1
+    first, block = _compiled(kernel, side_by_side, mesh)
+    keys, starts = put_everywhere((jax.random.split(key, n_chains), starts), mesh)
+    state = Progressed(first(keys, starts, data), 0, [])
     if checkpoint is not None:
-        state = checkpoint.load(state)
+        state = _loaded(checkpoint, state, mesh)
     total = num_warmup + thinning * num_samples
     complete = True
     try:
@@ -114,7 +124,7 @@ def run_chains(
             if progress is not None:
                 progress(state.steps, total)
     except KeyboardInterrupt:
-        if not state.kept:
+        if not state.kept or spans_processes(mesh):
             raise
         complete = False
     names = state.kept[0]
@@ -122,8 +132,20 @@ def run_chains(
     return Chains(samples, complete)
 
 
+def _loaded(checkpoint: Checkpoint, beginning: Progressed, mesh: Mesh | None) -> Progressed:
+    state = checkpoint.load(beginning)
+    if int(put_everywhere(np.array(state.steps), mesh)) != state.steps:
+        raise ResponseError(
+            f"checkpoint {str(checkpoint.folder)!r} is not the same for every process; name a "
+            f"folder that all of them see"
+        )
+    return state._replace(chain=put_everywhere(state.chain, mesh))
+
+
 @lru_cache(maxsize=16)
-def _compiled(kernel: Kernel, side_by_side: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _compiled(
+    kernel: Kernel, side_by_side: bool, mesh: Mesh | None
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return the first state and a block of steps, for all chains at once."""
 
     def block(state: Any, data: Any, size: Array, stride: Array) -> tuple[Any, dict[str, Array]]:
@@ -143,7 +165,8 @@ def _compiled(kernel: Kernel, side_by_side: bool) -> tuple[Callable[..., Any], C
             jax.pmap(kernel.init, in_axes=(0, 0, None)),
             jax.pmap(block, in_axes=(0, None, None, None)),
         )
+    compiled = partial(jax.jit, out_shardings=None if mesh is None else everywhere(mesh))
     return (
-        jax.jit(jax.vmap(kernel.init, in_axes=(0, 0, None))),
-        jax.jit(jax.vmap(block, in_axes=(0, None, None, None))),
+        compiled(jax.vmap(kernel.init, in_axes=(0, 0, None))),
+        compiled(jax.vmap(block, in_axes=(0, None, None, None))),
     )

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
 from bayesirt.errors import ResponseError
+from bayesirt.inference.key_bits import from_bits, to_bits
 
 Samples = dict[str, NDArray[Any]]
 
@@ -44,10 +44,13 @@ class Checkpoint(NamedTuple):
         Made when there is something to save.
     fingerprint : str
         Of data, settings and seed: chains go on only where it is the same.
+    writes : bool
+        Of several processes that see the folder, one writes to it.
     """
 
     folder: Path
     fingerprint: str
+    writes: bool = True
 
     def save(self, progressed: Progressed) -> None:
         """Write the newest block of draws, then the state that counts it.
@@ -64,9 +67,11 @@ class Checkpoint(NamedTuple):
         ResponseError
             If the folder cannot be written.
         """
+        if not self.writes:
+            return
         count = len(progressed.kept)
         header = {"fingerprint": self.fingerprint, "steps": progressed.steps, "blocks": count}
-        leaves = [_plain(x) for x in jax.tree.leaves(progressed.chain)]
+        leaves = [np.asarray(to_bits(x)) for x in jax.tree.leaves(progressed.chain)]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if count:
@@ -118,6 +123,8 @@ class Checkpoint(NamedTuple):
 
     def remove(self) -> None:
         """Remove the folder's files, and the folder if nothing else is in it."""
+        if not self.writes:
+            return
         for file in [*self.folder.glob("draws_*.npz"), *self.folder.glob("state.npz*")]:
             file.unlink()
         if self.folder.is_dir() and not any(self.folder.iterdir()):
@@ -136,16 +143,8 @@ class Checkpoint(NamedTuple):
             return {key: stored[key] for key in stored.files}
 
 
-def _plain(leaf: Array) -> NDArray[Any]:
-    """Return an array that NumPy can write; random keys become their bits."""
-    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        leaf = jax.random.key_data(leaf)
-    return np.asarray(leaf)
-
-
 def _like(stored: NDArray[Any], leaf: Array) -> Array:
-    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        return jax.random.wrap_key_data(jnp.asarray(stored), impl=jax.random.key_impl(leaf))
-    if stored.shape != leaf.shape or stored.dtype != leaf.dtype:
+    expected = to_bits(leaf)
+    if stored.shape != expected.shape or stored.dtype != expected.dtype:
         raise ValueError("the chains have another form")
-    return jnp.asarray(stored)
+    return from_bits(stored, leaf)

@@ -8,12 +8,15 @@ from typing import Any, Literal
 import jax
 import numpy as np
 from jax import Array
+from jax.sharding import Mesh
 
 from bayesirt import __version__
+from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.checkpoint import Checkpoint
 from bayesirt.inference.laplace import sample_laplace
 from bayesirt.inference.nuts import sample_nuts
+from bayesirt.inference.row_shards import put_everywhere, spans_processes
 from bayesirt.inference.two_pl_blocked import sample_blocked
 from bayesirt.models import Priors
 from bayesirt.point_estimate import PointEstimate
@@ -44,6 +47,7 @@ def sample_posterior(
     progress: bool = False,
     announce: Callable[[str], None] | None = None,
     checkpoint: Path | None = None,
+    mesh: Mesh | None = None,
 ) -> Posterior:
     """Draw from the 2PL's posterior.
 
@@ -70,17 +74,22 @@ def sample_posterior(
         Folder in which the unfinished chains are kept. If it holds those of the same call, they
         go on where they were, and the draws are those of an uninterrupted run; at the end it is
         removed. Laplace has no chains, and so neither checkpoint nor progress bar.
+    mesh : jax.sharding.Mesh, optional
+        Devices that share the responses out, each with some subjects', perhaps in several
+        processes. Then every process makes the same call and gets the same draws; the first one
+        speaks, and writes the checkpoint into a folder that all of them see. Not for Laplace.
 
     Returns
     -------
     Posterior
-        After Ctrl-C with the draws so far; its attribute ``complete`` is then 0.
+        After Ctrl-C with the draws so far; its attribute ``complete`` is then 0. Where several
+        processes work together, Ctrl-C is passed on.
 
     Raises
     ------
     ResponseError
-        If the checkpoint is damaged or belongs to another call, or the posterior has no
-        curvature that Laplace could use.
+        If the checkpoint is damaged or belongs to another call, the posterior has no curvature
+        that Laplace could use, or Laplace is given a mesh.
 
     Examples
     --------
@@ -92,29 +101,33 @@ def sample_posterior(
     """
     priors = priors or Priors()
     init = fit_point(responses) if init is None else init
+    together = spans_processes(mesh)
+    speaks = not together or jax.process_index() == 0
     if engine == "auto":
         engine, reason = choose_engine(responses)
-        if announce is not None:
+        if announce is not None and speaks:
             announce(f"engine {engine}, {reason}")
     common: dict[str, Any] = {"key": key, "init": init, "priors": priors, "num_chains": num_chains}
     if engine == "laplace":
+        if mesh is not None:
+            raise ResponseError(
+                "laplace works on one device; leave mesh out, or name engine blocked"
+            )
         draws = num_chains * num_samples
         return sample_laplace(responses, num_samples=draws, announce=announce, **common)
     saved = None
     if checkpoint is not None:
         settings = (engine, priors, num_chains, num_warmup, num_samples, target_accept)
-        saved = Checkpoint(checkpoint, _fingerprint(responses, init, key, settings))
+        saved = Checkpoint(checkpoint, _fingerprint(responses, init, key, settings, mesh), speaks)
     with progress_bar("sampling") as show:
         common |= {"num_warmup": num_warmup, "num_samples": num_samples}
-        common |= {"progress": show if progress else None, "checkpoint": saved}
+        common |= {"progress": show if progress and speaks else None, "checkpoint": saved}
+        # A forecast takes all processes, and only some may have been given somebody to tell.
+        common |= {"announce": None if together else announce, "mesh": mesh}
         if engine == "nuts":
-            posterior = sample_nuts(
-                responses, announce=announce, target_accept=target_accept, **common
-            )
+            posterior = sample_nuts(responses, target_accept=target_accept, **common)
         else:
-            posterior = sample_blocked(
-                responses, announce=announce, thinning=_SWEEPS_A_DRAW, **common
-            )
+            posterior = sample_blocked(responses, thinning=_SWEEPS_A_DRAW, **common)
     if saved is not None and posterior.complete:
         saved.remove()
     return posterior
@@ -142,11 +155,15 @@ def choose_engine(responses: Responses) -> tuple[Engine, str]:
 
 
 def _fingerprint(
-    responses: Responses, init: PointEstimate, key: Array, settings: tuple[object, ...]
+    responses: Responses,
+    init: PointEstimate,
+    key: Array,
+    settings: tuple[object, ...],
+    mesh: Mesh | None,
 ) -> str:
-    """Return a hash of all that the draws depend on."""
+    """Return a hash of all that the draws depend on, the same in every process."""
     digest = hashlib.sha256(repr((__version__, jax.__version__, settings)).encode())
     arrays = [*responses.cells.listed(), jax.random.key_data(key)]
     for array in [*arrays, *(init[name] for name in ("theta", "a", "d"))]:
         digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
+    return bytes(put_everywhere(np.frombuffer(digest.digest(), np.uint8), mesh)).hex()

@@ -10,13 +10,15 @@ import numpy as np
 import numpyro
 from jax import Array
 from jax.flatten_util import ravel_pytree
+from jax.sharding import Mesh
 from numpyro.infer.hmc import HMCState, hmc
 from numpyro.infer.util import constrain_fn, potential_energy
 
 from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.chains import Progress, run_chains
 from bayesirt.inference.checkpoint import Checkpoint
-from bayesirt.likelihood import Layout, layout_of, log_likelihood_of
+from bayesirt.inference.row_shards import RowShards, place_rows, put_everywhere
+from bayesirt.likelihood import Layout, log_likelihood_of
 from bayesirt.models import Priors, two_pl_parameters
 from bayesirt.models.coordinates import TwoPLCoordinates, two_pl_coordinates
 from bayesirt.models.two_pl import Parameters
@@ -36,12 +38,12 @@ class Target:
 
     Attributes
     ----------
-    layout : Layout
+    layout : Layout or RowShards
         The responses.
     coordinates : TwoPLCoordinates
     """
 
-    layout: Layout
+    layout: Layout | RowShards
     coordinates: TwoPLCoordinates
 
     @property
@@ -138,6 +140,7 @@ def sample_nuts(
     progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
     checkpoint: Checkpoint | None = None,
+    mesh: Mesh | None = None,
 ) -> Posterior:
     """Draw from the 2PL's posterior with NUTS.
 
@@ -163,6 +166,8 @@ def sample_nuts(
         Told, before sampling starts, about how long it will take.
     checkpoint : Checkpoint, optional
         Where to save the chains, and to go on from.
+    mesh : Mesh, optional
+        Devices that share the responses out, row by row; see `run_chains`.
 
     Returns
     -------
@@ -184,7 +189,7 @@ def sample_nuts(
     """
     priors = priors or Priors()
     init = fit_point(responses) if init is None else init
-    target = posterior_target(responses, init, priors)
+    target = posterior_target(responses, init, priors, mesh)
     start_key, run_key = jax.random.split(key)
     starts = jax.random.normal(start_key, (num_chains, target.size))
     if announce is not None:
@@ -201,9 +206,10 @@ def sample_nuts(
         num_samples=num_samples,
         progress=progress,
         checkpoint=checkpoint,
+        mesh=mesh,
     )
     statistics = dict(chains.samples)
-    samples = jax.device_get(_to_draws(target, statistics.pop("flat")))
+    samples = jax.device_get(_to_draws(target, put_everywhere(statistics.pop("flat"), mesh)))
     return Posterior.from_samples(
         samples,
         statistics,
@@ -220,7 +226,9 @@ def sample_nuts(
     )
 
 
-def posterior_target(responses: Responses, point: PointEstimate, priors: Priors) -> Target:
+def posterior_target(
+    responses: Responses, point: PointEstimate, priors: Priors, mesh: Mesh | None = None
+) -> Target:
     """Return the 2PL's posterior over whitened coordinates around a point estimate.
 
     Parameters
@@ -228,13 +236,16 @@ def posterior_target(responses: Responses, point: PointEstimate, priors: Priors)
     responses : Responses
     point : PointEstimate
     priors : Priors
+    mesh : Mesh, optional
+        Devices that share the responses out.
 
     Returns
     -------
     Target
         Its potential at 0 is the point estimate's; one unit is about one standard deviation.
     """
-    return Target(layout_of(responses), two_pl_coordinates(point, priors, responses))
+    coordinates = put_everywhere(two_pl_coordinates(point, priors, responses), mesh)
+    return Target(place_rows(responses, mesh), coordinates)
 
 
 @jax.jit

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array
 from numpy.typing import NDArray
 
@@ -13,9 +14,10 @@ from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.blocked import BlockedNewton, BlockedState, Position, start_chains
 from bayesirt.inference.chains import Progress, run_chains
 from bayesirt.inference.checkpoint import Checkpoint
+from bayesirt.inference.row_shards import RowShards, place_rows
 from bayesirt.inference.two_pl_moves import two_pl_moves
 from bayesirt.inference.two_pl_sites import TwoPLPrior
-from bayesirt.likelihood import Layout, layout_of
+from bayesirt.likelihood import Layout
 from bayesirt.models import Priors
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
@@ -43,11 +45,11 @@ class TwoPLSweeps:
 
     priors: Priors
 
-    def init(self, key: Array, start: Position, data: Layout) -> BlockedState:
+    def init(self, key: Array, start: Position, data: Layout | RowShards) -> BlockedState:
         """Return the state at a start."""
         return self._kernel(data).init(key, 0, start, (), {})
 
-    def advance(self, state: BlockedState, data: Layout) -> BlockedState:
+    def advance(self, state: BlockedState, data: Layout | RowShards) -> BlockedState:
         """Return the state after one sweep."""
         return self._kernel(data).sample(state, (), {})
 
@@ -55,7 +57,7 @@ class TwoPLSweeps:
         """Return the sites, and the statistics under names that no site has."""
         return state.position | {f"{_OF_SWEEP}{k}": x for k, x in state.statistics.items()}
 
-    def _kernel(self, layout: Layout) -> BlockedNewton:
+    def _kernel(self, layout: Layout | RowShards) -> BlockedNewton:
         return BlockedNewton(two_pl_moves(layout, self.priors))
 
 
@@ -72,6 +74,7 @@ def sample_blocked(
     progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
     checkpoint: Checkpoint | None = None,
+    mesh: Mesh | None = None,
 ) -> Posterior:
     """Draw from the 2PL's posterior with blocked Newton-Metropolis.
 
@@ -97,6 +100,8 @@ def sample_blocked(
         Told, before sampling starts, about how long it will take.
     checkpoint : Checkpoint, optional
         Where to save the chains, and to go on from.
+    mesh : Mesh, optional
+        Devices that share the responses out, row by row; see `run_chains`.
 
     Returns
     -------
@@ -126,7 +131,7 @@ def sample_blocked(
     priors = priors or Priors()
     init = fit_point(responses) if init is None else init
     start_key, run_key = jax.random.split(key)
-    layout, kernel = layout_of(responses), TwoPLSweeps(priors)
+    layout, kernel = place_rows(responses, mesh), TwoPLSweeps(priors)
     starts = start_chains(start_key, *start_of(init, priors), num_chains)
     if num_chains == 1:
         starts = jax.tree.map(lambda x: x[None], starts)
@@ -145,6 +150,7 @@ def sample_blocked(
         thinning=thinning,
         progress=progress,
         checkpoint=checkpoint,
+        mesh=mesh,
     )
     sites = {k: x for k, x in chains.samples.items() if not k.startswith(_OF_SWEEP)}
     statistics = {k.removeprefix(_OF_SWEEP): x for k, x in chains.samples.items() if k not in sites}
@@ -241,7 +247,9 @@ def _place(
     }
 
 
-def _sweep_seconds(kernel: TwoPLSweeps, layout: Layout, key: Array, starts: Position) -> float:
+def _sweep_seconds(
+    kernel: TwoPLSweeps, layout: Layout | RowShards, key: Array, starts: Position
+) -> float:
     advance = jax.jit(kernel.advance)
     state = kernel.init(key, jax.tree.map(lambda x: x[0], starts), layout)
     return least_seconds(lambda: jax.block_until_ready(advance(state, layout)))

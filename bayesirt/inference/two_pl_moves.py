@@ -23,6 +23,7 @@ from bayesirt.inference.block_steps import (
     normal_draw,
 )
 from bayesirt.inference.blocked import Move, Position, Statistics
+from bayesirt.inference.row_shards import RowShards
 from bayesirt.inference.two_pl_passes import ItemSums, Passes, passes_over
 from bayesirt.inference.two_pl_sites import (
     TwoPLPrior,
@@ -42,7 +43,7 @@ _LOG_SIGMA_PRECISION = 1.0
 
 
 def two_pl_moves(
-    layout: Layout,
+    layout: Layout | RowShards,
     priors: Priors,
     *,
     family: Family = LOGIT,
@@ -53,7 +54,7 @@ def two_pl_moves(
 
     Parameters
     ----------
-    layout : Layout
+    layout : Layout or RowShards
     priors : Priors
     family : Family
     interweave : bool
@@ -104,7 +105,9 @@ def move_blocks(
     keys = jax.random.split(key, 3)
     a, d = prior.coefficients(sites, packed(sites)).T
     chance = chance_for(keys[0], sites["theta"][:, None])
-    step = passes.move_subjects(chance, sites["theta"], a, d, partial(prior.of_theta, sites))
+    step = passes.move_subjects(
+        chance, sites["theta"], a, d, jax.tree_util.Partial(prior.of_theta, sites)
+    )
     sites = sites | {"theta": step.theta}
     statistics = {"acceptance_theta": step.accepted.mean(dtype=step.theta.dtype)}
     sites, sums, statistics["acceptance_items"] = _move_items(

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Int
 
 from bayesirt.families import LOGIT, CellTerms, Family
 from bayesirt.inference.block_steps import Chance, Conditional, choose, derivatives, newton_move
+from bayesirt.inference.row_shards import RowShards, in_blocks
 from bayesirt.likelihood import DenseLayout, Layout, SparseLayout
 
 _BLOCK_CELLS = 1 << 16
@@ -184,7 +185,7 @@ class DensePasses(NamedTuple):
 
     def _in_blocks(self, values: Any) -> Any:
         n_blocks, n_rows = self.trials.shape[:2]
-        return jax.tree.map(partial(_blocks, n_blocks=n_blocks, n_rows=n_rows), values)
+        return jax.tree.map(partial(in_blocks, n_blocks=n_blocks, n_rows=n_rows), values)
 
 
 class SparsePasses(NamedTuple):
@@ -252,8 +253,49 @@ class SparsePasses(NamedTuple):
         )
 
 
+class SharedPasses(NamedTuple):
+    """Passes of every device over its own rows; sums are added up over devices.
+
+    Attributes
+    ----------
+    shards : RowShards
+    own : callable
+        A device's layout → its passes.
+    """
+
+    shards: RowShards
+    own: Callable[[Layout], Passes]
+
+    def move_subjects(
+        self, chance: Chance, theta: Array, a: Array, d: Array, log_prior: LogPrior
+    ) -> SubjectStep:
+        """Make one Newton-Metropolis step of every subject, as on one device.
+
+        Devices must be given what `log_prior` holds: it is a `jax.tree_util.Partial`.
+        """
+
+        def on_device(
+            layout: Layout, rows: tuple[Chance, Array], a: Array, d: Array, log_prior: LogPrior
+        ) -> tuple[tuple[Array, Array], ItemSums]:
+            step = self.own(layout).move_subjects(*rows, a, d, log_prior)
+            return (step.theta, step.accepted), step.sums
+
+        (theta, accepted), sums = self.shards.by_rows(on_device, (chance, theta), a, d, log_prior)
+        return SubjectStep(theta, accepted, sums)
+
+    def item_sums(self, theta: Array, a: Array, d: Array) -> ItemSums:
+        """Return the sums at (θ, a, d): one evaluation of every cell."""
+
+        def on_device(
+            layout: Layout, theta: Array, a: Array, d: Array
+        ) -> tuple[tuple[()], ItemSums]:
+            return (), self.own(layout).item_sums(theta, a, d)
+
+        return self.shards.by_rows(on_device, theta, a, d)[1]
+
+
 def passes_over(
-    layout: Layout,
+    layout: Layout | RowShards,
     *,
     family: Family = LOGIT,
     dtype: DTypeLike = jnp.float32,
@@ -263,7 +305,7 @@ def passes_over(
 
     Parameters
     ----------
-    layout : Layout
+    layout : Layout or RowShards
     family : Family
     dtype : dtype
         Of what is computed for each cell of a matrix. 32 bits change the log ratio of a step by
@@ -273,8 +315,11 @@ def passes_over(
 
     Returns
     -------
-    DensePasses or SparsePasses
+    DensePasses, SparsePasses or SharedPasses
     """
+    if isinstance(layout, RowShards):
+        own = partial(passes_over, family=family, dtype=dtype, block_cells=block_cells)
+        return SharedPasses(layout, own)
     if isinstance(layout, SparseLayout):
         return SparsePasses(layout, family)
     return DensePasses(*_row_blocks(layout, block_cells), family, dtype)
@@ -284,16 +329,8 @@ def _row_blocks(layout: DenseLayout, block_cells: int) -> tuple[Array, Array]:
     n_subjects, n_items = layout.trials.shape
     most_rows = max(block_cells // n_items, min(_LEAST_ROWS, n_subjects))
     n_blocks = -(-n_subjects // most_rows)
-    n_rows = -(-n_subjects // n_blocks)
-    in_blocks = partial(_blocks, n_blocks=n_blocks, n_rows=n_rows)
-    return in_blocks(layout.successes), in_blocks(layout.trials)
-
-
-def _blocks(values: Array, *, n_blocks: int, n_rows: int) -> Array:
-    missing = n_blocks * n_rows - len(values)
-    if missing:
-        values = jnp.pad(values, ((0, missing), *((0, 0),) * (values.ndim - 1)))
-    return values.reshape(n_blocks, n_rows, *values.shape[1:])
+    blocks = partial(in_blocks, n_blocks=n_blocks, n_rows=-(-n_subjects // n_blocks))
+    return blocks(layout.successes), blocks(layout.trials)
 
 
 def _with_prior(theta: Array, log_prior: LogPrior, score: Array, information: Array) -> Conditional:

@@ -1,0 +1,215 @@
+"""Rows of the data shared out over the devices of a mesh, on one host or on several.
+
+Each device holds the responses of some subjects. It evaluates its own cells; what is said about
+items is added up over devices, and parameters, which are few, are known to all of them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.experimental import multihost_utils
+from jax.flatten_util import ravel_pytree
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as Axes
+from numpy.typing import NDArray
+
+from bayesirt.cells import CellList, SparseCells
+from bayesirt.inference.key_bits import from_bits, to_bits
+from bayesirt.likelihood import DenseLayout, Layout, SparseLayout, layout_of
+from bayesirt.responses import Responses
+
+_ROWS = "rows"
+
+Tree = TypeVar("Tree")
+
+
+@partial(
+    jax.tree_util.register_dataclass, data_fields=["layouts"], meta_fields=["mesh", "n_subjects"]
+)
+@dataclass(frozen=True, eq=False)
+class RowShards:
+    """Every device's share of the rows: as many on each.
+
+    Attributes
+    ----------
+    layouts : DenseLayout or SparseLayout
+        Each array with a leading axis, the device. Rows and cells that fill up have no trials.
+    mesh : Mesh
+        With one axis.
+    n_subjects : int
+    """
+
+    layouts: DenseLayout | SparseLayout
+    mesh: Mesh
+    n_subjects: int
+
+    def by_rows(
+        self, function: Callable[..., tuple[Any, Any]], rows: Any, *others: Any
+    ) -> tuple[Any, Any]:
+        """Apply a function on every device to its own rows.
+
+        Parameters
+        ----------
+        function : callable
+            (layout, rows, *others) → (rows, sums).
+        rows : pytree of arrays, shape (subject, ...)
+        *others : pytrees of arrays
+            Given whole to every device.
+
+        Returns
+        -------
+        rows : pytree of arrays, shape (subject, ...)
+        sums : pytree of arrays
+            Added up over devices.
+        """
+        n_devices, n_subjects = self.mesh.size, self.n_subjects
+        n_rows = _rows_each(n_subjects, n_devices)
+
+        def on_device(layouts: Any, rows: Any, others: Any) -> tuple[Any, Any]:
+            device = jax.lax.axis_index(_ROWS)
+            layout = jax.tree.map(lambda x: x[0], layouts)
+            own = jax.tree.map(lambda x: in_blocks(x, n_devices, n_rows)[device], rows)
+            found, sums = function(layout, own, *others)
+            among_all = jax.tree.map(partial(_placed, device, n_devices), found)
+            # One message for all: on several hosts its delay is what counts.
+            numbers, as_before = ravel_pytree((among_all, sums))
+            return as_before(jax.lax.psum(numbers, _ROWS))
+
+        found, sums = jax.shard_map(
+            on_device,
+            mesh=self.mesh,
+            in_specs=(Axes(_ROWS), Axes(), Axes()),
+            out_specs=(Axes(), Axes()),
+            check_vma=False,  # the check refuses loops whose first sums are plain zeros
+        )(self.layouts, rows, others)
+        joined = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:n_subjects], found)
+        return joined, sums
+
+
+def share_rows(responses: Responses, mesh: Mesh) -> RowShards:
+    """Put every device's share of the rows on it.
+
+    Parameters
+    ----------
+    responses : Responses
+        The same in every process.
+    mesh : Mesh
+        Of any axes; its devices share the rows in their order.
+
+    Returns
+    -------
+    RowShards
+    """
+    n_devices = mesh.size
+    n_rows = _rows_each(responses.n_subjects, n_devices)
+    if isinstance(responses.cells, SparseCells):
+        subject, item, successes, trials = _by_device(responses.cells.cells, n_rows, n_devices)
+        sizes = (np.zeros((n_devices, n), np.int8) for n in (n_rows, responses.n_items))
+        shares: Any = SparseLayout(successes, trials, subject, item, *sizes)  # type: ignore[arg-type]
+    else:
+        blocks = partial(in_blocks, n_blocks=n_devices, n_rows=n_rows, xp=np)
+        shares = DenseLayout(*map(blocks, responses.cells.matrices()))
+    rows = _mesh_of_rows(mesh)
+    place = NamedSharding(rows, Axes(_ROWS))
+    layouts = jax.tree.map(
+        lambda x: jax.make_array_from_callback(x.shape, place, x.__getitem__), shares
+    )
+    return RowShards(layouts, rows, responses.n_subjects)
+
+
+def place_rows(responses: Responses, mesh: Mesh | None) -> Layout | RowShards:
+    """Put responses on the one device, or on those of a mesh."""
+    return layout_of(responses) if mesh is None else share_rows(responses, mesh)
+
+
+def everywhere(mesh: Mesh) -> NamedSharding:
+    """Return the placement of what every device holds whole."""
+    return NamedSharding(_mesh_of_rows(mesh), Axes())
+
+
+def put_everywhere(tree: Tree, mesh: Mesh | None) -> Tree:
+    """Put arrays on every device of a mesh, with the values that the first process has.
+
+    Processes on unlike hosts may differ in the last digit of what each has computed; a chain must
+    not.
+
+    Parameters
+    ----------
+    tree : pytree of arrays
+    mesh : Mesh, optional
+        Without one nothing is done.
+
+    Returns
+    -------
+    pytree of arrays
+    """
+    if mesh is None:
+        return tree
+    bits = jax.tree.map(to_bits, tree)
+    if spans_processes(mesh):
+        bits = multihost_utils.broadcast_one_to_all(bits)
+    return jax.tree.map(from_bits, jax.device_put(bits, everywhere(mesh)), tree)
+
+
+def spans_processes(mesh: Mesh | None) -> bool:
+    """Return whether a mesh has devices of several processes."""
+    return mesh is not None and len({device.process_index for device in mesh.devices.flat}) > 1
+
+
+def in_blocks(values: Any, n_blocks: int, n_rows: int, *, xp: Any = jnp) -> Any:
+    """Return rows as blocks of equal length, the last filled up with zeros.
+
+    Parameters
+    ----------
+    values : array, shape (row, ...)
+    n_blocks, n_rows : int
+        Blocks, and rows of each.
+    xp : module
+        `jax.numpy` or `numpy`.
+
+    Returns
+    -------
+    array, shape (n_blocks, n_rows, ...)
+    """
+    missing = n_blocks * n_rows - len(values)
+    if missing:
+        values = xp.pad(values, ((0, missing), *((0, 0),) * (values.ndim - 1)))
+    return values.reshape(n_blocks, n_rows, *values.shape[1:])
+
+
+def _placed(device: Array, n_devices: int, rows: Array) -> Array:
+    """Return one device's rows among those of all, which are 0."""
+    return jnp.zeros((n_devices, *rows.shape), rows.dtype).at[device].set(rows)
+
+
+def _rows_each(n_subjects: int, n_devices: int) -> int:
+    return -(-n_subjects // n_devices)
+
+
+def _mesh_of_rows(mesh: Mesh) -> Mesh:
+    return Mesh(mesh.devices.ravel(), (_ROWS,))
+
+
+def _by_device(cells: CellList, n_rows: int, n_devices: int) -> CellList:
+    """Return each device's cells, its subjects counted from 0, filled up to equal lengths."""
+    bounds = np.searchsorted(cells.subject, n_rows * np.arange(n_devices + 1))
+    size = int(np.diff(bounds).max())
+
+    def shared(values: NDArray[Any], fill: int) -> NDArray[Any]:
+        shares = np.full((n_devices, size), fill, values.dtype)
+        for share, first, last in zip(shares, bounds, bounds[1:], strict=False):
+            share[: last - first] = values[first:last]
+        return shares
+
+    return CellList(
+        shared(cells.subject % n_rows, n_rows - 1),
+        shared(cells.item, 0),
+        shared(cells.successes, 0),
+        shared(cells.trials, 0),
+    )

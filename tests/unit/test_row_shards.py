@@ -1,0 +1,95 @@
+"""Rows shared out over devices and processes: the same numbers, and the same draws."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conftest import simulate
+from jax.sharding import Mesh
+
+from bayesirt import ResponseError, Responses, sample_posterior
+from bayesirt.cells import SparseCells
+from bayesirt.inference.block_steps import chance_for
+from bayesirt.inference.row_shards import put_everywhere, share_rows, spans_processes
+from bayesirt.inference.two_pl_passes import passes_over
+from bayesirt.likelihood import layout_of, log_likelihood_of
+
+KEY = jax.random.key(5)
+
+
+def mesh_of(n_devices: int) -> Mesh:
+    return Mesh(np.array(jax.devices()[:n_devices]), ("any name",))
+
+
+def sparse(responses: Responses) -> Responses:
+    """Return about half of the responses, as a list of cells."""
+    listed = responses.cells.listed()
+    kept = np.random.default_rng(1).uniform(size=len(listed.item)) < 0.5
+    cells = SparseCells(*responses.cells.shape, type(listed)(*(x[kept] for x in listed)))
+    return Responses(responses.subjects, responses.items, cells)
+
+
+@pytest.fixture(scope="module", params=["dense", "sparse"])
+def data(request):
+    responses, theta, a, d = simulate(30, 20)
+    responses = responses if request.param == "dense" else sparse(responses)
+    return responses, *map(jnp.asarray, (theta, a, d))
+
+
+@pytest.mark.parametrize("n_devices", [1, 3, 4])
+def test_likelihood_and_gradient_are_those_of_one_device(data, n_devices):
+    responses, *parameters = data
+
+    @jax.jit
+    def value_and_gradient(layout):
+        return jax.value_and_grad(lambda parameters: log_likelihood_of(layout)(*parameters))(
+            parameters
+        )
+
+    shared = value_and_gradient(share_rows(responses, mesh_of(n_devices)))
+    alone = value_and_gradient(layout_of(responses))
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-12), shared, alone)
+
+
+def test_a_step_of_every_subject_is_that_of_one_device(data):
+    responses, theta, a, d = data
+    chance = chance_for(KEY, theta[:, None])
+
+    @jax.jit
+    def step(layout, scale):
+        log_prior = jax.tree_util.Partial(lambda scale, x: -((x / scale) ** 2) / 2, scale)
+        passes = passes_over(layout, dtype=jnp.float64)
+        moved = passes.move_subjects(chance, theta, a, d, log_prior)
+        return moved, passes.item_sums(moved.theta, a, d)
+
+    one, many = step(layout_of(responses), 0.8), step(share_rows(responses, mesh_of(4)), 0.8)
+    assert 0.5 < np.mean(one[0].accepted) < 1
+    for mine, theirs in zip(many, one, strict=True):
+        mine, theirs = (jax.tree.leaves(jax.tree.map(np.asarray, x)) for x in (mine, theirs))
+        for x, y in zip(mine, theirs, strict=True):
+            np.testing.assert_allclose(x.sum(0), y.sum(0), rtol=1e-10)
+
+
+def test_more_devices_than_subjects():
+    responses = Responses.from_arrays(np.tri(3, 5))
+    theta, a, d = jnp.arange(3.0), jnp.ones(5), jnp.zeros(5)
+    alone = log_likelihood_of(layout_of(responses))(theta, a, d)
+    shared = log_likelihood_of(share_rows(responses, mesh_of(4)))(theta, a, d)
+    np.testing.assert_allclose(shared, alone, rtol=1e-12)
+
+
+def test_whole_arrays_and_keys_go_to_every_device():
+    mesh = mesh_of(4)
+    numbers, keys = put_everywhere((np.arange(3.0), jax.random.split(KEY, 2)), mesh)
+    assert numbers.sharding.is_fully_replicated
+    assert numbers.sharding.device_set == set(mesh.devices.flat)
+    np.testing.assert_array_equal(
+        jax.random.key_data(keys), jax.random.key_data(jax.random.split(KEY, 2))
+    )
+    assert not spans_processes(mesh)
+    assert put_everywhere(KEY, None) is KEY
+
+
+def test_laplace_refuses_a_mesh(small):
+    with pytest.raises(ResponseError, match="laplace works on one device"):
+        sample_posterior(small, key=KEY, engine="laplace", mesh=mesh_of(2))
