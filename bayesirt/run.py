@@ -17,7 +17,7 @@ from bayesirt import __version__
 from bayesirt.comparison import Comparison, compare_estimates
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import PointMethod, fit_point
-from bayesirt.inference.engines import Engine, sample_posterior
+from bayesirt.inference.engines import Engine, plan_engine, sample_posterior
 from bayesirt.item_table import item_table
 from bayesirt.models import Priors
 from bayesirt.names import one_line
@@ -186,11 +186,12 @@ def rank_responses(
     Raises
     ------
     ResponseError
-        If subjects and items fall into groups without a response in common, or the checkpoint
-        is damaged or another run's.
+        If subjects and items fall into groups without a response in common, memory will not do,
+        or the checkpoint is damaged or another run's.
     """
     refuse_disconnected(responses)
     settings = settings or Settings()
+    plan_engine(settings.engine, responses, num_chains=settings.chains, num_samples=settings.draws)
     began = [time.perf_counter()]
     point = fit_point(responses, settings.point)
     began.append(time.perf_counter())

@@ -15,6 +15,7 @@ from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.checkpoint import Checkpoint
 from bayesirt.inference.laplace import sample_laplace
+from bayesirt.inference.memory import Method, check_memory
 from bayesirt.inference.nuts import sample_nuts
 from bayesirt.inference.row_shards import put_everywhere, spans_processes
 from bayesirt.inference.two_pl_blocked import sample_blocked
@@ -88,8 +89,8 @@ def sample_posterior(
     Raises
     ------
     ResponseError
-        If the checkpoint is damaged or belongs to another call, the posterior has no curvature
-        that Laplace could use, or Laplace is given a mesh.
+        If memory will not do, the checkpoint is damaged or belongs to another call, the posterior
+        has no curvature that Laplace could use, or Laplace is given a mesh.
 
     Examples
     --------
@@ -100,31 +101,27 @@ def sample_posterior(
     (80, 6)
     """
     priors = priors or Priors()
-    init = fit_point(responses) if init is None else init
     together = spans_processes(mesh)
     speaks = not together or jax.process_index() == 0
-    if engine == "auto":
-        engine, reason = choose_engine(responses)
-        if announce is not None and speaks:
-            announce(f"engine {engine}, {reason}")
+    size: dict[str, Any] = {"num_chains": num_chains, "num_samples": num_samples, "mesh": mesh}
+    method, reason = plan_engine(engine, responses, **size)
+    if reason and announce is not None and speaks:
+        announce(f"engine {method}, {reason}")
+    init = fit_point(responses) if init is None else init
     common: dict[str, Any] = {"key": key, "init": init, "priors": priors, "num_chains": num_chains}
-    if engine == "laplace":
-        if mesh is not None:
-            raise ResponseError(
-                "laplace works on one device; leave mesh out, or name engine blocked"
-            )
+    if method == "laplace":
         draws = num_chains * num_samples
         return sample_laplace(responses, num_samples=draws, announce=announce, **common)
     saved = None
     if checkpoint is not None:
-        settings = (engine, priors, num_chains, num_warmup, num_samples, target_accept)
+        settings = (method, priors, num_chains, num_warmup, num_samples, target_accept)
         saved = Checkpoint(checkpoint, _fingerprint(responses, init, key, settings, mesh), speaks)
     with progress_bar("sampling") as show:
         common |= {"num_warmup": num_warmup, "num_samples": num_samples}
         common |= {"progress": show if progress and speaks else None, "checkpoint": saved}
         # A forecast takes all processes, and only some may have been given somebody to tell.
         common |= {"announce": None if together else announce, "mesh": mesh}
-        if engine == "nuts":
+        if method == "nuts":
             posterior = sample_nuts(responses, target_accept=target_accept, **common)
         else:
             posterior = sample_blocked(responses, thinning=_SWEEPS_A_DRAW, **common)
@@ -133,7 +130,7 @@ def sample_posterior(
     return posterior
 
 
-def choose_engine(responses: Responses) -> tuple[Engine, str]:
+def choose_engine(responses: Responses) -> tuple[Method, str]:
     """Return the engine that suits the size of the data, and why.
 
     Parameters
@@ -152,6 +149,42 @@ def choose_engine(responses: Responses) -> tuple[Engine, str]:
     if n <= MOST_FOR_BLOCKED:
         return "blocked", f"exact and faster than nuts for {n:,} responses"
     return "laplace", f"an approximation, as exact draws from {n:,} responses would take hours"
+
+
+def plan_engine(
+    engine: Engine,
+    responses: Responses,
+    *,
+    num_chains: int,
+    num_samples: int,
+    mesh: Mesh | None = None,
+) -> tuple[Method, str]:
+    """Return the engine that `sample_posterior` would take; refuse what it could not do.
+
+    Parameters
+    ----------
+    engine : {"auto", "nuts", "blocked", "laplace"}
+    responses : Responses
+    num_chains, num_samples : int
+    mesh : Mesh, optional
+
+    Returns
+    -------
+    method : {"nuts", "blocked", "laplace"}
+    reason : str
+        Empty where the engine was asked for.
+
+    Raises
+    ------
+    ResponseError
+        If memory will not do, or Laplace is given a mesh.
+    """
+    method, reason = choose_engine(responses) if engine == "auto" else (engine, "")
+    if method == "laplace" and mesh is not None:
+        raise ResponseError("laplace works on one device; leave mesh out, or ask for blocked")
+    share = 1.0 if mesh is None else min(1.0, jax.local_device_count() / mesh.size)
+    check_memory(method, responses, num_chains=num_chains, num_samples=num_samples, share=share)
+    return method, reason
 
 
 def _fingerprint(

@@ -31,6 +31,10 @@ class ApproximationWarning(UserWarning):
     """The responses say too little for a normal approximation."""
 
 
+DENSE_UP_TO = 8000
+"""Smaller side of the data up to which its part of the information is factored as a whole."""
+
+
 def sample_laplace(
     responses: Responses,
     *,
@@ -42,7 +46,7 @@ def sample_laplace(
     centre: Literal["mean", "mode"] = "mean",
     max_iterations: int = 300,
     tol: float = 1e-2,
-    dense_up_to: int = 8000,
+    dense_up_to: int = DENSE_UP_TO,
     dtype: Any = None,
     announce: Callable[[str], None] | None = None,
 ) -> Posterior:

@@ -91,5 +91,5 @@ def test_whole_arrays_and_keys_go_to_every_device():
 
 
 def test_laplace_refuses_a_mesh(small):
-    with pytest.raises(ResponseError, match="laplace works on one device"):
+    with pytest.raises(ResponseError, match="laplace works on one device; leave mesh out"):
         sample_posterior(small, key=KEY, engine="laplace", mesh=mesh_of(2))

@@ -1,0 +1,123 @@
+"""Whether a run fits into memory, known before it starts."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+import psutil
+
+from bayesirt.cells import SparseCells
+from bayesirt.errors import ResponseError
+from bayesirt.inference.laplace import DENSE_UP_TO
+from bayesirt.responses import Responses
+
+Method = Literal["nuts", "blocked", "laplace"]
+
+_AT_LEAST = 500_000_000
+"""Python, JAX and what it compiles."""
+_OF_A_DRAW = 2.5
+"""A draw is on the device, on the host, and being summarised."""
+_OF_A_BLOCK = 3
+"""Laplace holds its matrix over the smaller side, the factor of it, and one on the way there."""
+_OF_A_CELL = {
+    "dense": {"point": 45, "nuts": 50, "blocked": 10, "laplace": 10},
+    "sparse": {"point": 180, "nuts": 90, "blocked": 170, "laplace": 170},
+}
+"""Bytes at the peak, as measured in 64 bits; of each chain where there are chains."""
+
+
+def check_memory(
+    method: Method, responses: Responses, *, num_chains: int, num_samples: int, share: float = 1.0
+) -> None:
+    """Refuse a run that will not fit into memory.
+
+    Parameters
+    ----------
+    method : {"nuts", "blocked", "laplace"}
+    responses : Responses
+    num_chains, num_samples : int
+    share : float
+        Of the responses that this host holds.
+
+    Raises
+    ------
+    ResponseError
+        With the bytes needed, the bytes there, and what would fit.
+    """
+    settings: dict[str, Any] = {
+        "num_chains": num_chains,
+        "num_samples": num_samples,
+        "share": share,
+    }
+    needed, there = bytes_needed(method, responses, **settings), bytes_there()
+    if needed <= there:
+        return
+    exact_first: list[Method] = ["nuts", "blocked", "laplace"]
+    fitting = [
+        engine for engine in exact_first if bytes_needed(engine, responses, **settings) <= there
+    ]
+    other = f"or ask for engine {fitting[0]}, which would fit" if fitting else "no engine would fit"
+    raise ResponseError(
+        f"{method} needs about {_in_words(needed)} of memory for {responses.n_observed:,} "
+        f"responses and {num_chains} x {num_samples:,} draws, {_in_words(there)} are free; "
+        f"keep fewer draws, {other}"
+    )
+
+
+def bytes_needed(
+    method: Method,
+    responses: Responses,
+    *,
+    num_chains: int,
+    num_samples: int,
+    share: float = 1.0,
+) -> float:
+    """Return about how much memory a run takes at its peak, the point estimate included.
+
+    Parameters
+    ----------
+    method : {"nuts", "blocked", "laplace"}
+    responses : Responses
+    num_chains, num_samples : int
+    share : float
+        Of the responses that this host holds.
+
+    Returns
+    -------
+    float
+        Bytes, in 64 bits.
+    """
+    n_subjects, n_items = responses.n_subjects, responses.n_items
+    sparse = isinstance(responses.cells, SparseCells)
+    cells = responses.n_observed if sparse else n_subjects * n_items
+    of_a_cell = _OF_A_CELL["sparse" if sparse else "dense"]
+    point, run = cells * of_a_cell["point"], share * cells * of_a_cell[method]
+    smaller = min(n_subjects, n_items)
+    if method != "laplace":
+        run *= num_chains
+    elif smaller <= DENSE_UP_TO:
+        run += 8 * _OF_A_BLOCK * smaller**2
+    of_a_draw = 8 * (n_subjects + 3 * n_items)
+    draws = _OF_A_DRAW * num_chains * num_samples * of_a_draw
+    return _AT_LEAST + max(point, run + draws)
+
+
+def bytes_there() -> float:
+    """Return how much memory is free on the device that JAX would use."""
+    statistics = jax.local_devices()[0].memory_stats()
+    if statistics and "bytes_limit" in statistics:
+        return statistics["bytes_limit"] - statistics["bytes_in_use"]
+    return min(psutil.virtual_memory().available, _left_to_container())
+
+
+def _left_to_container() -> float:
+    group = Path("/sys/fs/cgroup")
+    try:
+        limit, used = ((group / f"memory.{x}").read_text("ascii") for x in ("max", "current"))
+        return int(limit) - int(used)
+    except (OSError, ValueError):  # no container, or one without a limit
+        return float("inf")
+
+
+def _in_words(size: float) -> str:
+    return f"{size / 1e9:,.1f} GB"

@@ -1,0 +1,67 @@
+"""What a run needs is known, and refused where it is not there, before anything starts."""
+
+import jax
+import numpy as np
+import pytest
+
+from bayesirt import ResponseError, Responses, sample_posterior
+from bayesirt.inference import memory
+from bayesirt.inference.memory import bytes_needed, bytes_there, check_memory
+
+RUN = {"num_chains": 4, "num_samples": 1000}
+
+
+@pytest.fixture(scope="module")
+def large() -> Responses:
+    return Responses.from_arrays(np.tri(200, 3000, 100))
+
+
+def test_exact_engines_need_more_with_cells_chains_and_draws(large):
+    small = Responses.from_arrays(np.tri(20, 30))
+    for method in ("nuts", "blocked"):
+        needed = bytes_needed(method, large, **RUN)
+        assert needed > bytes_needed(method, small, **RUN)
+        assert needed > bytes_needed(method, large, **RUN | {"num_chains": 1})
+        assert needed > bytes_needed(method, large, **RUN | {"num_samples": 100})
+    assert bytes_needed("nuts", large, **RUN) > bytes_needed("blocked", large, **RUN)
+
+
+def test_a_host_that_holds_a_share_needs_less(large):
+    few = {"num_chains": 4, "num_samples": 10}
+    assert bytes_needed("nuts", large, **few, share=0.5) < bytes_needed("nuts", large, **few)
+
+
+def test_laplace_needs_more_with_draws_but_not_with_chains(large):
+    needed = bytes_needed("laplace", large, **RUN)
+    assert needed > bytes_needed("laplace", large, num_chains=4, num_samples=100)
+    assert needed == bytes_needed("laplace", large, num_chains=1, num_samples=4000)
+
+
+@pytest.mark.parametrize(
+    ("free", "advice"),
+    [
+        (8e8, "keep fewer draws, or ask for engine blocked, which would fit"),
+        (1e8, "keep fewer draws, no engine would fit"),
+    ],
+)
+def test_what_will_not_fit_is_refused_with_figures(monkeypatch, free, advice):
+    monkeypatch.setattr(memory, "bytes_there", lambda: free)
+    data = Responses.from_arrays(np.tri(2000, 1000))
+    few = {"num_chains": 4, "num_samples": 10}
+    with pytest.raises(
+        ResponseError, match=rf"nuts needs about 0\.9 GB .* {free / 1e9:.1f} GB"
+    ) as e:
+        check_memory("nuts", data, **few)
+    assert advice in str(e.value)
+    assert "\n" not in str(e.value)
+
+
+def test_nothing_is_fitted_before_memory_is_checked(monkeypatch, small):
+    monkeypatch.setattr(memory, "bytes_there", lambda: 1.0)
+    monkeypatch.setattr("bayesirt.inference.engines.fit_point", None)
+    with pytest.raises(ResponseError, match="no engine would fit"):
+        sample_posterior(small, key=jax.random.key(0))
+
+
+def test_free_memory_is_a_sane_number(tmp_path):
+    assert 1e8 < bytes_there() < 1e14
