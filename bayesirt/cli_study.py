@@ -48,6 +48,9 @@ def calibration(
     priors: PriorsOption = PriorKind.hierarchical,
     slopes: SlopesOption = Slopes.positive,
     processes: Annotated[int, typer.Option(min=1, max=64, help="Replications side by side.")] = 1,
+    dask: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler whose workers do the work.")
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Simulate from the prior and see whether engines and their intervals are right."""
@@ -70,6 +73,7 @@ def calibration(
             priors=assumed,
             folder=out,
             n_processes=processes,
+            scheduler=dask,
             progress=None if quiet else show,
         )
     study.save(out)

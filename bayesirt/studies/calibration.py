@@ -114,6 +114,7 @@ def calibration_study(
     false_alarm: float = 0.05,
     folder: Path | None = None,
     n_processes: int = 1,
+    scheduler: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> CalibrationStudy:
     """Simulate from the prior, run every engine on the same data, and see whether it is right.
@@ -145,6 +146,9 @@ def calibration_study(
     n_processes : int
         Above 1, replications run side by side; engines must then be functions of a module, or
         `functools.partial` of them.
+    scheduler : str, optional
+        Address of a Dask scheduler, whose workers then run the replications; they need the same
+        versions installed.
     progress : callable, optional
         Told (replications done, all) over all sizes, after each.
 
@@ -155,7 +159,7 @@ def calibration_study(
     Raises
     ------
     ResponseError
-        If the folder holds something else.
+        If the folder holds something else, or the scheduler cannot be reached.
     ValueError
         If nothing is to be studied, or an engine returns fewer draws than are kept.
 
@@ -192,7 +196,7 @@ def calibration_study(
         )
     ]
     n_all = len(sizes) * n_replications
-    for n_done, rows in enumerate(run_tasks(tasks, n_processes), n_all - len(tasks) + 1):
+    for n_done, rows in enumerate(run_tasks(tasks, n_processes, scheduler), n_all - len(tasks) + 1):
         for row in rows:
             log.append(row)
         if progress is not None:

@@ -1,9 +1,10 @@
-"""The work of a calibration study: simulate, run every engine, in one process or several."""
+"""The work of a calibration study: simulate, run every engine, in one process or in several."""
 
 import concurrent.futures
 import multiprocessing
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from bayesirt.errors import ResponseError
 from bayesirt.models import Priors
 from bayesirt.simulate import simulate_responses
 from bayesirt.studies.replication import Engine, Row, replicate
@@ -21,6 +23,9 @@ _INHERITED = (
     "jax_compilation_cache_dir",
     "jax_persistent_cache_min_compile_time_secs",
 )
+
+_PATIENCE = 10
+"""Seconds to wait for a Dask scheduler."""
 
 
 @dataclass(frozen=True)
@@ -117,35 +122,66 @@ class Task:
         ]
 
 
-def run_tasks(tasks: Sequence[Task], n_processes: int) -> Iterator[list[Row]]:
+def run_tasks(
+    tasks: Sequence[Task], n_processes: int, scheduler: str | None = None
+) -> Iterator[list[Row]]:
     """Yield the rows of each task as it ends.
 
     Parameters
     ----------
     tasks : sequence of Task
     n_processes : int
-        Above 1, fresh processes with this one's JAX configuration do the work.
+        Above 1, fresh processes do the work.
+    scheduler : str, optional
+        Address of a Dask scheduler, whose workers then do it.
 
     Yields
     ------
     list of rows
+
+    Raises
+    ------
+    ResponseError
+        If Dask is not installed, or nothing answers at the address.
     """
-    if n_processes == 1:
+    if n_processes == 1 and scheduler is None:
         yield from map(Task.run, tasks)
         return
     inherited = {name: getattr(jax.config, name) for name in _INHERITED}
-    with concurrent.futures.ProcessPoolExecutor(
-        n_processes, multiprocessing.get_context("spawn"), _start_worker, (inherited,)
-    ) as pool:
-        try:
-            futures = [pool.submit(task.run) for task in tasks]
-            for future in concurrent.futures.as_completed(futures):
-                yield future.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    with _pool(n_processes, scheduler) as pool:
+        futures = [pool.submit(_run_as_here, inherited, task) for task in tasks]
+        for future in concurrent.futures.as_completed(futures):
+            yield future.result()
 
 
-def _start_worker(settings: Mapping[str, Any]) -> None:
-    """Give a fresh process the configuration of the one that started it."""
+@contextmanager
+def _pool(n_processes: int, scheduler: str | None) -> Iterator[concurrent.futures.Executor]:
+    if scheduler is None:
+        fresh = multiprocessing.get_context("spawn")
+        with concurrent.futures.ProcessPoolExecutor(n_processes, fresh) as pool:
+            try:
+                yield pool
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+        return
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ResponseError(
+            "Dask is not installed; pip install 'bayesirt[dask]', or run processes of this host"
+        ) from error
+    try:
+        client = Client(scheduler, timeout=_PATIENCE)
+    except (OSError, ValueError) as error:
+        raise ResponseError(
+            f"no Dask scheduler answers at {scheduler!r}; start one with dask scheduler"
+        ) from error
+    with client:
+        yield client.get_executor()
+
+
+def _run_as_here(settings: Mapping[str, Any], task: Task) -> list[Row]:
+    """Run a task in another process, under the configuration of the one that sent it."""
     for name, value in settings.items():
         jax.config.update(name, value)
+    return task.run()

@@ -10,7 +10,6 @@ from jax import Array
 from bayesirt import Posterior, Responses, sample_posterior
 from bayesirt.studies import calibration_study
 from bayesirt.studies.calibration import CalibrationStudy
-from bayesirt.studies.engines import study_engines
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
@@ -71,13 +70,3 @@ def test_these_replications_are_enough_to_catch_draws_half_as_wide(study: Calibr
     coverage = study.coverage[study.coverage["engine"] == "halved"]
     of_all = coverage[coverage["group"].isin(["theta", "a", "d"])]
     assert (of_all["verdict"] == "too narrow").all()
-
-
-def test_two_processes_give_the_same_study_as_one():
-    engines = study_engines(["laplace"])
-    one, two = (
-        calibration_study(engines, [SIZE], 3, key=jax.random.key(3), n_processes=n) for n in (1, 2)
-    )
-    assert (one.replications["failed"] == "").all()
-    ranks = [c for c in one.replications if c.startswith("rank_")]
-    np.testing.assert_array_equal(one.replications[ranks], two.replications[ranks])
