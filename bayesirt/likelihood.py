@@ -16,6 +16,9 @@ from bayesirt.cells import SparseCells
 from bayesirt.families import LOGIT, Family
 from bayesirt.responses import Responses
 
+_LEAST_ROWS = 16
+"""Of a block: with fewer, its sums over rows are hardly vectorised."""
+
 
 class ByRows(Protocol):
     """Data whose subjects are independent of each other, given what concerns all of them."""
@@ -41,6 +44,10 @@ class DenseLayout(NamedTuple):
     def predictor(self, theta: Array, a: Array, d: Array) -> Array:
         """Return η = a θ + d of every cell."""
         return theta[:, None] * a + d
+
+    def to_cells(self, values: Array) -> Array:
+        """Return the values of subjects, to be used with those of cells."""
+        return values[:, None]
 
     def over_items(self, values: Array, weights: Array) -> Array:
         """Return Σ_j values_ij weights_j, shape (subject,)."""
@@ -79,6 +86,10 @@ class SparseLayout(NamedTuple):
         """Return η = a θ + d of every observed cell."""
         return theta[self.subject] * a[self.item] + d[self.item]
 
+    def to_cells(self, values: Array) -> Array:
+        """Return the values of subjects, to be used with those of cells."""
+        return values[self.subject]
+
     def over_items(self, values: Array, weights: Array) -> Array:
         """Return Σ_j values_ij weights_j, shape (subject,)."""
         products = values * weights[self.item]
@@ -98,6 +109,83 @@ class SparseLayout(NamedTuple):
 
 
 Layout = DenseLayout | SparseLayout
+
+
+class RowBlocks(NamedTuple):
+    """A large matrix as blocks of rows, each small enough for what is computed to stay in cache.
+
+    Attributes
+    ----------
+    blocks : DenseLayout
+        Shape (block, row, item); the last block is filled up with rows without trials.
+    any_subject : array, shape (subject,)
+        Empty in content; its length is the number of subjects.
+    """
+
+    blocks: DenseLayout
+    any_subject: Array
+
+    def by_rows(
+        self, function: Callable[..., tuple[Any, Any]], rows: Any, *others: Any
+    ) -> tuple[Any, Any]:
+        """Return `function` (layout, rows, *others), block after block; sums are added up."""
+        n_blocks, n_rows = self.blocks.trials.shape[:2]
+        by_block = jax.tree.map(partial(in_blocks, n_blocks=n_blocks, n_rows=n_rows), rows)
+
+        def one_block(sums: Any, block: tuple[DenseLayout, Any]) -> tuple[Any, Any]:
+            found, own = function(*block, *others)
+            return jax.tree.map(jnp.add, sums, own), found
+
+        first = jax.tree.map(lambda x: x[0], (self.blocks, by_block))
+        _, shapes = jax.eval_shape(function, *first, *others)
+        nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+        sums, found = jax.lax.scan(one_block, nothing, (self.blocks, by_block))
+        n = len(self.any_subject)
+        return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:n], found), sums
+
+
+def in_row_blocks(layout: Layout, block_cells: int = 1 << 20) -> Layout | RowBlocks:
+    """Cut a large matrix into blocks of rows; what is small or sparse stays as it is.
+
+    Parameters
+    ----------
+    layout : Layout
+    block_cells : int
+        About how many cells a block has.
+
+    Returns
+    -------
+    Layout or RowBlocks
+    """
+    if isinstance(layout, SparseLayout) or layout.trials.size <= block_cells:
+        return layout
+    n_subjects, n_items = layout.trials.shape
+    n_blocks = -(-n_subjects // max(_LEAST_ROWS, block_cells // n_items))
+    if n_blocks == 1:
+        return layout
+    cut = partial(in_blocks, n_blocks=n_blocks, n_rows=-(-n_subjects // n_blocks))
+    return RowBlocks(jax.tree.map(cut, layout), jnp.zeros(n_subjects, jnp.int8))
+
+
+def in_blocks(values: Any, n_blocks: int, n_rows: int, *, xp: Any = jnp) -> Any:
+    """Return rows as blocks of equal length, the last filled up with zeros.
+
+    Parameters
+    ----------
+    values : array, shape (row, ...)
+    n_blocks, n_rows : int
+        Blocks, and rows of each.
+    xp : module
+        `jax.numpy` or `numpy`.
+
+    Returns
+    -------
+    array, shape (n_blocks, n_rows, ...)
+    """
+    missing = n_blocks * n_rows - len(values)
+    if missing:
+        values = xp.pad(values, ((0, missing), *((0, 0),) * (values.ndim - 1)))
+    return values.reshape(n_blocks, n_rows, *values.shape[1:])
 
 
 def layout_of(responses: Responses) -> Layout:

@@ -1,16 +1,18 @@
 """Block-wise Newton steps that never raise the loss."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from bayesirt.estimators.cell_sums import CellSums, cell_sums, same_predictor
 from bayesirt.estimators.weak_prior import WeakPrior
 from bayesirt.families import Family
-from bayesirt.likelihood import Layout
+from bayesirt.likelihood import ByRows
 
 _MOST_HALVINGS = 12
 _ROUNDING = 64.0
@@ -38,24 +40,36 @@ class NewtonState(NamedTuple):
     passes: Array
 
 
-def init_newton(layout: Layout, family: Family, prior: WeakPrior, point: Point) -> NewtonState:
-    """Return the state at a start."""
-    sums = cell_sums(layout, family, *point)
+def init_newton(
+    layout: ByRows,
+    family: Family,
+    prior: WeakPrior,
+    point: Point,
+    dtype: DTypeLike | None = None,
+) -> NewtonState:
+    """Return the state at a start; `dtype` is that of `cell_sums`."""
+    sums = cell_sums(layout, family, *point, dtype=dtype)
     return NewtonState(point, sums, sums.subject_loss.sum() + prior.loss(*point), jnp.array(1))
 
 
 def newton_step(
-    layout: Layout, family: Family, prior: WeakPrior, state: NewtonState
+    layout: ByRows,
+    family: Family,
+    prior: WeakPrior,
+    state: NewtonState,
+    dtype: DTypeLike | None = None,
 ) -> NewtonState:
     """Update all subjects at once, then all items at once, then slide along the flat directions.
 
     Notes
     -----
     Given the items, subjects are independent of each other, and the other way round. So the step
-    of each is halved on its own until its own loss does not rise. The pass that checks one block
-    also brings the sums that the other needs: two passes an iteration.
+    of each is halved on its own until its own loss does not rise, but by rounding. The pass that
+    checks one block also brings the sums that the other needs: two passes an iteration.
     """
     (theta, a, d), sums, _, passes = state
+    evaluate = partial(cell_sums, layout, family, dtype=dtype)
+    rounding = _ROUNDING * float(jnp.finfo(dtype or theta.dtype).eps)
 
     def subject_loss(theta: Array, sums: CellSums) -> Array:
         return sums.subject_loss + 0.5 * prior.theta_precision * theta**2
@@ -68,7 +82,7 @@ def newton_step(
         sums.theta_information + prior.theta_precision, jnp.finfo(theta.dtype).tiny
     )
     theta, sums, used = _without_rising(
-        theta, direction, sums, subject_loss, lambda t: cell_sums(layout, family, t, a, d)
+        theta, direction, sums, subject_loss, lambda t: evaluate(t, a, d), rounding
     )
     passes += used
     items = jnp.stack([a, d])
@@ -79,7 +93,8 @@ def newton_step(
         item_direction(items, score, information, prior),
         sums,
         item_loss,
-        lambda i: cell_sums(layout, family, theta, i[0], i[1]),
+        lambda i: evaluate(theta, i[0], i[1]),
+        rounding,
     )
     point, sums = _slide((theta, items[0], items[1]), sums, prior)
     loss = sums.subject_loss.sum() + prior.loss(*point)
@@ -125,10 +140,11 @@ def _without_rising(
     sums: CellSums,
     own_loss: Callable[[Array, CellSums], Array],
     evaluate: Callable[[Array], CellSums],
+    rounding: float,
 ) -> tuple[Array, CellSums, Array]:
     """Go along a direction; where an own loss would rise, half as far, and at last nowhere."""
     before = own_loss(start, sums)
-    slack = _ROUNDING * jnp.finfo(before.dtype).eps * jnp.abs(before)
+    slack = rounding * jnp.abs(before)
 
     def attempt(carry: _Attempt) -> _Attempt:
         share, _, rose, tries = carry

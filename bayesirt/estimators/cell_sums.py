@@ -1,12 +1,15 @@
 """One pass over the data: all sums that block-wise steps on (θ, a, d) need."""
 
+from functools import partial
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from bayesirt.families import Family
-from bayesirt.likelihood import Layout
+from bayesirt.likelihood import ByRows, Layout
 
 
 class CellSums(NamedTuple):
@@ -34,33 +37,51 @@ class CellSums(NamedTuple):
 
 
 def cell_sums(
-    layout: Layout,
+    layout: ByRows,
     family: Family,
     theta: Float[Array, " subject"],
     a: Float[Array, " item"],
     d: Float[Array, " item"],
+    *,
+    dtype: DTypeLike | None = None,
 ) -> CellSums:
     """Return the sums at (θ, a, d).
 
     Parameters
     ----------
-    layout : Layout
+    layout : Layout or RowBlocks
     family : Family
     theta : float array, shape (subject,)
         Ability.
     a, d : float array, shape (item,)
         Discrimination and intercept.
+    dtype : dtype, optional
+        Of what is computed for each cell; by default the parameters'. Blocks are added up in
+        the parameters' dtype.
 
     Returns
     -------
     CellSums
     """
+    of_subjects, of_items = layout.by_rows(
+        partial(_sums_of_rows, family, dtype or theta.dtype), theta, a, d
+    )
+    return CellSums(*of_subjects, *of_items)
+
+
+def _sums_of_rows(
+    family: Family, dtype: DTypeLike, layout: Layout, *point: Array
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """Return the sums of each subject, and those of each item over the layout's subjects."""
+    theta, a, d = (x.astype(dtype) for x in point)
     terms = family.terms(layout.predictor(theta, a, d), layout.successes, layout.trials)
     each_subject, each_item = jnp.ones_like(theta), jnp.ones_like(a)
-    return CellSums(
+    of_subjects = (
         -layout.over_items(terms.log_likelihood, each_item),
         layout.over_items(terms.score, a),
         layout.over_items(terms.information, a**2),
+    )
+    of_items = (
         -layout.over_subjects(terms.log_likelihood, each_subject),
         layout.over_subjects(terms.score, theta),
         layout.over_subjects(terms.score, each_subject),
@@ -68,6 +89,7 @@ def cell_sums(
         layout.over_subjects(terms.information, theta),
         layout.over_subjects(terms.information, each_subject),
     )
+    return jax.tree.map(lambda x: x.astype(point[0].dtype), (of_subjects, of_items))
 
 
 def same_predictor(sums: CellSums, shift: Float[Array, ""], scale: Float[Array, ""]) -> CellSums:

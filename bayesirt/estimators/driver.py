@@ -1,7 +1,7 @@
 """The loop that all estimators share."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -85,3 +85,21 @@ def iterate(
     if not converged:
         warnings.warn(f"{name}: {reason}", ConvergenceWarning, stacklevel=3)
     return state, Run(len(trace) - 1, converged, reason, np.array(trace))
+
+
+def joined(runs: Sequence[Run]) -> Run:
+    """Return runs of which each went on where the one before had stopped as one run.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+
+    Returns
+    -------
+    Run
+        The end of a run and the beginning of the next are one place in the trace.
+    """
+    traces = [run.trace[:-1] for run in runs[:-1]] + [runs[-1].trace]
+    return runs[-1]._replace(
+        iterations=sum(run.iterations for run in runs), trace=np.concatenate(traces)
+    )

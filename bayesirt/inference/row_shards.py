@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from bayesirt.cells import CellList, SparseCells
 from bayesirt.inference.key_bits import from_bits, to_bits
-from bayesirt.likelihood import DenseLayout, Layout, SparseLayout, layout_of
+from bayesirt.likelihood import DenseLayout, Layout, SparseLayout, in_blocks, layout_of
 from bayesirt.responses import Responses
 
 _ROWS = "rows"
@@ -160,27 +160,6 @@ def put_everywhere(tree: Tree, mesh: Mesh | None) -> Tree:
 def spans_processes(mesh: Mesh | None) -> bool:
     """Return whether a mesh has devices of several processes."""
     return mesh is not None and len({device.process_index for device in mesh.devices.flat}) > 1
-
-
-def in_blocks(values: Any, n_blocks: int, n_rows: int, *, xp: Any = jnp) -> Any:
-    """Return rows as blocks of equal length, the last filled up with zeros.
-
-    Parameters
-    ----------
-    values : array, shape (row, ...)
-    n_blocks, n_rows : int
-        Blocks, and rows of each.
-    xp : module
-        `jax.numpy` or `numpy`.
-
-    Returns
-    -------
-    array, shape (n_blocks, n_rows, ...)
-    """
-    missing = n_blocks * n_rows - len(values)
-    if missing:
-        values = xp.pad(values, ((0, missing), *((0, 0),) * (values.ndim - 1)))
-    return values.reshape(n_blocks, n_rows, *values.shape[1:])
 
 
 def _placed(device: Array, n_devices: int, rows: Array) -> Array:

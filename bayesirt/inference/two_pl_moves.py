@@ -24,7 +24,7 @@ from bayesirt.inference.block_steps import (
 )
 from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.row_shards import RowShards
-from bayesirt.inference.two_pl_passes import ItemSums, Passes, passes_over
+from bayesirt.inference.two_pl_passes import ItemSums, Passes
 from bayesirt.inference.two_pl_sites import (
     TwoPLPrior,
     carried,
@@ -71,7 +71,7 @@ def two_pl_moves(
     """
     prior = TwoPLPrior(priors)
     hierarchical = priors.kind == "hierarchical"
-    passes = passes_over(layout, family=family, dtype=dtype)
+    passes = Passes(layout, family, dtype)
     moves: list[Move] = [
         partial(move_blocks, prior, passes, interweave=interweave and hierarchical)
     ]
@@ -117,8 +117,7 @@ def move_blocks(
         sites, sums, statistics["acceptance_interweaving"] = _move_with_items(
             prior, passes, keys[2], sites, sums
         )
-    total = sums.log_likelihood.sum(dtype=step.theta.dtype)
-    return sites, statistics | {"log_likelihood": total}
+    return sites, statistics | {"log_likelihood": sums.log_likelihood.sum()}
 
 
 def _move_items(
@@ -139,11 +138,11 @@ def _move_items(
     items = packed(sites)
     current = item_conditional(prior, sites, items, sums), sums
     chance = chance_for(step_key, items)
-    step = newton_move(chance, items, evaluate, current=current, gain=_gain_of_items)
+    step = newton_move(chance, items, evaluate, current=current)
     moved = sites | unpacked(sites, step.position)
     ratio = prior.terms(moved).common - prior.terms(sites).common
     accepted = step.accepted & (log_uniform(common_key, ratio) < ratio)
-    sums = _chosen_sums(accepted, step.notes[1], step.notes[0])
+    sums = jax.tree.map(partial(choose, accepted), step.notes[1], step.notes[0])
     moved = sites | unpacked(sites, choose(accepted, step.position, items))
     return moved, sums, accepted.mean(dtype=items.dtype)
 
@@ -165,16 +164,14 @@ def item_conditional(
     Returns
     -------
     Conditional
-        Its value is the prior's alone; the precision is JᵀIJ for the Jacobian J of (a, d), with
-        the prior's own on the diagonal.
+        The precision is JᵀIJ for the Jacobian J of (a, d), with the prior's own on the diagonal.
     """
     along = partial(_derivatives_along_axes, jnp.eye(items.shape[1], dtype=items.dtype))
     jacobian, _ = along(partial(prior.coefficients, sites), items)
     slope, curvature = along(partial(prior.of_items, sites), items)
     precision = _sandwich(jacobian, sums.information) + _diagonal(curvature)
-    return Conditional(
-        prior.of_items(sites, items), _chained(jacobian, sums.score) + slope.T, precision
-    )
+    value = sums.log_likelihood + prior.of_items(sites, items)
+    return Conditional(value, _chained(jacobian, sums.score) + slope.T, precision)
 
 
 def _move_with_items(
@@ -205,12 +202,11 @@ def _move_with_items(
         return conditional(hyper, found), found
 
     def gain(old: ItemSums, new: ItemSums) -> Array:
-        return _gain_of_items(old, new).sum()[None]
+        return (new.log_likelihood - old.log_likelihood).sum()[None]
 
     current = conditional(here, sums), sums
     step = newton_move(chance_for(key, here), here, evaluate, current=current, gain=gain)
-    every = jnp.broadcast_to(step.accepted, sums.score.shape[:1])
-    sums = _chosen_sums(every, step.notes[1], step.notes[0])
+    sums = jax.tree.map(partial(jnp.where, step.accepted[0]), step.notes[1], step.notes[0])
     return carried(sites, step.position[0])[0], sums, step.accepted[0].astype(here.dtype)
 
 
@@ -268,18 +264,6 @@ def move_scale(prior: TwoPLPrior, key: Array, sites: Position) -> tuple[Position
     origin = -0.5 * jnp.log(jnp.mean(sites["theta"] ** 2))
     t, accepted = log_concave_move(key, log_density, origin)
     return scaled(prior, sites, t)[0], {"acceptance_scale": accepted.astype(t.dtype)}
-
-
-def _gain_of_items(old: ItemSums, new: ItemSums) -> Array:
-    return (new.log_likelihood - old.log_likelihood).sum(0, dtype=new.score.dtype)
-
-
-def _chosen_sums(accepted: Array, new: ItemSums, old: ItemSums) -> ItemSums:
-    return ItemSums(
-        jnp.where(accepted, new.log_likelihood, old.log_likelihood),
-        choose(accepted, new.score, old.score),
-        choose(accepted, new.information, old.information),
-    )
 
 
 def _derivatives_along_axes(

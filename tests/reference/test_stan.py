@@ -18,7 +18,7 @@ from numpyro.infer.reparam import LocScaleReparam, TransformReparam
 from bayesirt.inference.blocked import BlockedNewton
 from bayesirt.inference.site_terms import site_terms
 from bayesirt.inference.two_pl_moves import draw_shift, move_blocks, move_scale
-from bayesirt.inference.two_pl_passes import passes_over
+from bayesirt.inference.two_pl_passes import Passes
 from bayesirt.inference.two_pl_sites import TwoPLPrior
 from bayesirt.likelihood import layout_of, log_likelihood_of
 from bayesirt.models import Priors
@@ -64,7 +64,7 @@ class StanPrior(TwoPLPrior):
 
 def draws_of_blocked() -> dict[str, np.ndarray]:
     """Sample with the blocked kernel in NumPyro's MCMC: our moves, and one for the spreads."""
-    prior, passes = StanPrior(Priors(kind="fixed")), passes_over(LAYOUT)
+    prior, passes = StanPrior(Priors(kind="fixed")), Passes(LAYOUT)
     hyper = ["sigma_theta", "sigma_a", "mu_b", "sigma_b"]
     width = jnp.array([0.15, 0.35, 0.5, 0.35])
 

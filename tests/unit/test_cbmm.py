@@ -4,15 +4,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from contract.test_estimators import in_32_bits
 from scipy.optimize import minimize
 from scipy.special import expit
 
 from bayesirt.estimators.block_mm import init_mm, mm_step
 from bayesirt.estimators.block_newton import init_newton, newton_step
 from bayesirt.estimators.cbmm import WeakPrior, fit_cbmm
+from bayesirt.estimators.cell_sums import CellSums, cell_sums
 from bayesirt.estimators.driver import ConvergenceWarning, iterate
 from bayesirt.families import LOGIT
-from bayesirt.likelihood import layout_of
+from bayesirt.likelihood import RowBlocks, in_row_blocks, layout_of
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.responses import Responses
 
@@ -266,3 +268,57 @@ def test_loop_stops_when_the_change_is_small():
         lambda _: next(losses), 100.0, float, tol=0.02, max_iterations=9, name="test"
     )
     assert (state, run.iterations, run.converged) == (49.0, 2, True)
+
+
+@pytest.fixture(scope="module")
+def large() -> Responses:
+    """Return more cells than one block of rows holds, of which some are missing."""
+    p = drawn(1061, 1000, seed=2)
+    rng = np.random.default_rng(3)
+    trials = (rng.uniform(size=p.shape) < 0.97).astype(int)
+    return Responses.from_arrays(trials * (rng.uniform(size=p.shape) < p), trials)
+
+
+def test_blocks_of_rows_change_no_sum(large):
+    theta, a, d = map(jnp.asarray, random_start(large))
+    whole = layout_of(large)
+    blocks = in_row_blocks(whole, 100_000)
+    assert isinstance(blocks, RowBlocks)
+    assert blocks.blocks.trials.shape == (11, 97, 1000)
+    sums, expected = (cell_sums(layout, LOGIT, theta, a, d) for layout in (blocks, whole))
+    for name in CellSums._fields:
+        np.testing.assert_allclose(getattr(sums, name), getattr(expected, name), rtol=1e-9)
+    coarse = cell_sums(blocks, LOGIT, theta, a, d, dtype=jnp.float32)
+    for name in ("subject_loss", "theta_information", "item_loss", "aa", "dd"):
+        np.testing.assert_allclose(getattr(coarse, name), getattr(expected, name), rtol=2e-6)
+        assert getattr(coarse, name).dtype == jnp.float64
+
+
+def test_a_coarse_beginning_leaves_the_end_as_it_is(large, monkeypatch):
+    fit = fit_cbmm(large)
+    assert fit.converged
+    assert len(fit.trace) == fit.iterations + 1
+    assert (np.diff(fit.trace) < 0).all()
+    monkeypatch.setattr("bayesirt.estimators.cbmm.in_row_blocks", lambda layout: layout)
+    fine = fit_cbmm(large)
+    assert fit.trace[-1] == pytest.approx(fine.trace[-1], rel=2e-9)
+    for name in ("theta", "a", "d", "theta_se", "a_se", "d_se"):
+        np.testing.assert_allclose(fit[name], fine[name], atol=2e-3 * fine[name].std())
+
+
+def test_a_coarse_beginning_that_does_not_converge_says_so(large):
+    with pytest.warns(ConvergenceWarning, match="after 2 steps"):
+        fit = fit_cbmm(large, max_iterations=2)
+    assert not fit.converged
+    assert fit.iterations == 2
+
+
+def test_a_million_cells_in_32_bits_from_a_wild_start_stay_numbers(large):
+    """A plain float32 version overflows here: exp(η) of a random start, and sums of a million."""
+    with in_32_bits():
+        start = [20 * np.asarray(x, np.float32) for x in random_start(large)]
+        fit = fit_cbmm(large, start=tuple(start))
+    assert fit.converged
+    exact = fit_cbmm(large)
+    assert fit.log_likelihood == pytest.approx(exact.log_likelihood, rel=1e-4)
+    assert np.corrcoef(fit["theta"], exact["theta"])[0, 1] > 0.9999

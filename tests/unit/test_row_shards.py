@@ -11,7 +11,7 @@ from bayesirt import ResponseError, Responses, sample_posterior
 from bayesirt.cells import SparseCells
 from bayesirt.inference.block_steps import chance_for
 from bayesirt.inference.row_shards import put_everywhere, share_rows, spans_processes
-from bayesirt.inference.two_pl_passes import passes_over
+from bayesirt.inference.two_pl_passes import Passes
 from bayesirt.likelihood import layout_of, log_likelihood_of
 
 KEY = jax.random.key(5)
@@ -58,7 +58,7 @@ def test_a_step_of_every_subject_is_that_of_one_device(data):
     @jax.jit
     def step(layout, scale):
         log_prior = jax.tree_util.Partial(lambda scale, x: -((x / scale) ** 2) / 2, scale)
-        passes = passes_over(layout, dtype=jnp.float64)
+        passes = Passes(layout, dtype=jnp.float64)
         moved = passes.move_subjects(chance, theta, a, d, log_prior)
         return moved, passes.item_sums(moved.theta, a, d)
 
