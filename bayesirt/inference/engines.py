@@ -14,7 +14,7 @@ from bayesirt import __version__
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.checkpoint import Checkpoint
-from bayesirt.inference.laplace import sample_laplace
+from bayesirt.inference.laplace import FEW, sample_laplace
 from bayesirt.inference.memory import Method, check_memory
 from bayesirt.inference.nuts import sample_nuts
 from bayesirt.inference.row_shards import put_everywhere, spans_processes
@@ -148,6 +148,8 @@ def choose_engine(responses: Responses) -> tuple[Method, str]:
         return "nuts", f"exact and quick for {n:,} responses"
     if n <= MOST_FOR_BLOCKED:
         return "blocked", f"exact and faster than nuts for {n:,} responses"
+    if min(responses.cells.shape) < FEW:
+        return "blocked", f"exact, as an approximation needs {FEW} subjects and {FEW} items"
     return "laplace", f"an approximation, as exact draws from {n:,} responses would take hours"
 
 

@@ -24,6 +24,16 @@ def test_engine_goes_by_the_number_of_responses(size, engine):
     assert 100 < MOST_FOR_NUTS < 60_000 < MOST_FOR_BLOCKED < 5_500_000
 
 
+def test_few_subjects_get_an_exact_engine_however_many_items():
+    responses = Responses.from_arrays(np.indices((19, 270_000)).sum(0) % 2)
+    assert responses.n_observed > MOST_FOR_BLOCKED
+    chosen, reason = choose_engine(responses)
+    assert (chosen, reason) == (
+        "blocked",
+        "exact, as an approximation needs 20 subjects and 20 items",
+    )
+
+
 @pytest.fixture(scope="module")
 def exact(small: Responses):
     return sample_posterior(small, key=jax.random.key(0), num_warmup=300, num_samples=1000)
