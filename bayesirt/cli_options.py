@@ -37,6 +37,8 @@ class Point(StrEnum):
     auto = "auto"
     cbmm = "cbmm"
     mml = "mml"
+    joint_map = "joint_map"
+    spectral = "spectral"
 
 
 class Engine(StrEnum):
@@ -94,7 +96,7 @@ EngineOption = Annotated[
     Engine, typer.Option(help="nuts, blocked: exact; laplace: approximate; auto: by size.")
 ]
 PointOption = Annotated[
-    Point, typer.Option(help="Point estimator to start from: mml for few items, else cbmm.")
+    Point, typer.Option(help="Point estimator to start from; auto: mml for few items, else cbmm.")
 ]
 CheckpointFolder = Annotated[
     Path | None,

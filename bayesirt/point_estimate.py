@@ -19,8 +19,9 @@ class PointEstimate:
     ----------
     parameters : Dataset
         Named parameters over the dims ``subject`` and ``item``: theta, a, d, b and the standard
-        errors theta_se, a_se, d_se (of joint estimates each as if the other side were known, so
-        a lower bound), and theta_centre, the ability about which each item tells most.
+        errors theta_se, a_se, d_se (by cBMM and the spectral estimate each as if the other side
+        were known, so a lower bound), and theta_centre, the ability about which each item tells
+        most.
     log_likelihood : float
         Of the responses at the estimate, without the prior.
     iterations : int

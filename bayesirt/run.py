@@ -37,7 +37,7 @@ class Settings:
     chains, warmup, draws : int
     target_accept : float
     priors : Priors
-    point : {"auto", "cbmm", "mml"}
+    point : {"auto", "cbmm", "mml", "joint_map", "spectral"}
         The point estimator that the sampler starts from.
     engine : {"auto", "nuts", "blocked", "laplace"}
     """

@@ -13,14 +13,15 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 from jaxtyping import Array
 from numpy.typing import NDArray
 
 from bayesirt.estimators.block_mm import init_mm, mm_step
 from bayesirt.estimators.block_newton import init_newton, newton_step
-from bayesirt.estimators.cell_sums import CellSums, cell_sums
+from bayesirt.estimators.cell_sums import cell_sums
 from bayesirt.estimators.driver import Run, iterate, joined
+from bayesirt.estimators.parameter_table import parameter_table
+from bayesirt.estimators.standard_errors import block_errors
 from bayesirt.estimators.starts import Point, logit_start, to_standard
 from bayesirt.estimators.weak_prior import FLAT, WeakPrior
 from bayesirt.families import LOGIT
@@ -135,7 +136,7 @@ def fit_cbmm(
         phases,
         max_iterations,
     )
-    shift, scale = to_standard(point[0])
+    shift, scale = map(float, to_standard(point[0]))
     point = _standardised(point, shift, scale)
     sums = jax.jit(cell_sums, static_argnums=(1,))(layout, LOGIT, *point)
     settings = {
@@ -148,7 +149,18 @@ def fit_cbmm(
         "passes": passes,
         **{f"prior_{k}": v for k, v in asdict(prior).items()},
     }
-    return _point_estimate(responses, point, sums, prior, float(scale), temperature, run, settings)
+    own_prior = WeakPrior(
+        scale**2 * prior.theta_precision, prior.a_precision / scale**2, prior.d_precision
+    )
+    errors = block_errors(sums, own_prior)
+    theta, a, d = point
+    parameters = parameter_table(
+        responses,
+        (theta, temperature * a, temperature * d),
+        (errors.theta, temperature * errors.a, temperature * errors.d),
+        errors.theta_centre,
+    )
+    return PointEstimate(parameters, -float(sums.subject_loss.sum()), *run[:3], run.trace, settings)
 
 
 def _descend(
@@ -198,44 +210,6 @@ def _start(responses: Responses, start: str | Start, key: Array | None) -> Point
     return logit_start(responses)
 
 
-def _standardised(point: Point, shift: Array, scale: Array) -> Point:
+def _standardised(point: Point, shift: float, scale: float) -> Point:
     theta, a, d = point
     return (theta + shift) / scale, a * scale, d - a * shift
-
-
-def _point_estimate(
-    responses: Responses,
-    point: Point,
-    sums: CellSums,
-    prior: WeakPrior,
-    scale: float,
-    temperature: float,
-    run: Run,
-    settings: dict[str, Any],
-) -> PointEstimate:
-    theta, a, d = (np.asarray(x, np.float64) for x in point)
-    of_theta, aa, ad, dd = (
-        np.asarray(x, np.float64) for x in (sums.theta_information, sums.aa, sums.ad, sums.dd)
-    )
-    theta_precision = of_theta + scale**2 * prior.theta_precision
-    aa, dd = aa + prior.a_precision / scale**2, dd + prior.d_precision
-    determinant = aa * dd - ad**2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        values = {
-            "theta": ("subject", theta),
-            "theta_se": ("subject", 1 / np.sqrt(theta_precision)),
-            "a": ("item", temperature * a),
-            "a_se": ("item", temperature * np.sqrt(dd / determinant)),
-            "d": ("item", temperature * d),
-            "d_se": ("item", temperature * np.sqrt(aa / determinant)),
-            "b": ("item", np.where(a > 0, -d / a, np.nan)),
-            "theta_centre": ("item", ad / dd),
-        }
-    coords = {"subject": list(responses.subjects), "item": list(responses.items)}
-    return PointEstimate(
-        xr.Dataset(values, coords=coords),
-        -float(sums.subject_loss.sum()),
-        *run[:3],
-        run.trace,
-        settings,
-    )

@@ -13,13 +13,13 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from bayesirt.estimators.block_newton import item_direction
 from bayesirt.estimators.cell_sums import cell_sums
 from bayesirt.estimators.driver import iterate
+from bayesirt.estimators.parameter_table import parameter_table
 from bayesirt.estimators.starts import logit_start
 from bayesirt.estimators.weak_prior import WeakPrior
 from bayesirt.families import LOGIT, Family
@@ -149,27 +149,14 @@ def fit_mml(
         **{f"prior_{k}": v for k, v in asdict(prior).items()},
     }
     log_likelihood = float(found.log_likelihood.sum())
-    parameters = _parameters(responses, state.items, found, prior)
+    of_a, of_d, of_both = _covariance(responses, state.items, found, prior)
+    parameters = parameter_table(
+        responses,
+        (found.mean, *state.items),
+        (found.sd, np.sqrt(of_a), np.sqrt(of_d)),
+        -of_both / of_a,
+    )
     return PointEstimate(parameters, log_likelihood, *run[:3], run.trace, settings)
-
-
-def _parameters(
-    responses: Responses, items: Array, found: Expectation, prior: WeakPrior
-) -> xr.Dataset:
-    a, d = np.asarray(items, np.float64)
-    of_a, of_d, of_both = _covariance(responses, items, found, prior)
-    values = {
-        "theta": ("subject", np.asarray(found.mean, np.float64)),
-        "theta_se": ("subject", np.asarray(found.sd, np.float64)),
-        "a": ("item", a),
-        "a_se": ("item", np.sqrt(of_a)),
-        "d": ("item", d),
-        "d_se": ("item", np.sqrt(of_d)),
-        "b": ("item", np.where(a > 0, -d / np.where(a > 0, a, 1), np.nan)),
-        "theta_centre": ("item", -of_both / of_a),
-    }
-    coords = {"subject": list(responses.subjects), "item": list(responses.items)}
-    return xr.Dataset(values, coords=coords)
 
 
 def squarem_step(

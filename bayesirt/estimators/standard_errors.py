@@ -1,0 +1,57 @@
+"""Standard errors of each block as if the others were known."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesirt.estimators.cell_sums import CellSums
+from bayesirt.estimators.weak_prior import WeakPrior
+
+
+class BlockErrors(NamedTuple):
+    """What each block's own information says.
+
+    Attributes
+    ----------
+    theta : float array, shape (subject,)
+        Standard error of the ability, given the items.
+    a, d : float array, shape (item,)
+        Standard errors of an item's parameters, given the abilities.
+    theta_centre : float array, shape (item,)
+        -cov(a, d) / var a: the ability about which the item tells most.
+    """
+
+    theta: NDArray[np.float64]
+    a: NDArray[np.float64]
+    d: NDArray[np.float64]
+    theta_centre: NDArray[np.float64]
+
+
+def block_errors(sums: CellSums, prior: WeakPrior) -> BlockErrors:
+    """Return standard errors from sums at an estimate: lower bounds, as blocks share the noise.
+
+    Where nothing is known and no prior helps, they are infinite or no number.
+
+    Parameters
+    ----------
+    sums : CellSums
+    prior : WeakPrior
+        Its precisions are added to the information.
+
+    Returns
+    -------
+    BlockErrors
+    """
+    of_theta, aa, ad, dd = (
+        np.asarray(x, np.float64) for x in (sums.theta_information, sums.aa, sums.ad, sums.dd)
+    )
+    aa, dd = aa + prior.a_precision, dd + prior.d_precision
+    determinant = aa * dd - ad**2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return BlockErrors(
+            1 / np.sqrt(of_theta + prior.theta_precision),
+            np.sqrt(dd / determinant),
+            np.sqrt(aa / determinant),
+            ad / dd,
+        )

@@ -1,0 +1,242 @@
+"""Joint MAP against a plain optimiser and the dense inverse of its Hessian."""
+
+from itertools import pairwise
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conftest import simulate
+from scipy.optimize import minimize
+from scipy.special import expit
+from scipy.stats import spearmanr
+
+from bayesirt import ResponseError, Responses, fit_cbmm, fit_joint_map
+from bayesirt.cells import CellList, SparseCells
+from bayesirt.estimators.cell_sums import cell_sums
+from bayesirt.estimators.joint_information import (
+    JointPoint,
+    JointPrior,
+    factored,
+    joint_gradient,
+    joint_information,
+    n_kept,
+    solve,
+    variances,
+)
+from bayesirt.estimators.joint_newton import init_joint, joint_start, joint_step
+from bayesirt.families import LOGIT
+from bayesirt.likelihood import layout_of
+
+SHAPES = {"keeps subjects": (30, 20), "keeps items": (30, 9)}
+each_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+PAPER = JointPrior(1.0, 4.0, 0.25)
+
+
+def counts(n_subjects: int, n_items: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    theta, a = rng.normal(size=(n_subjects, 1)), np.exp(0.4 * rng.normal(size=n_items))
+    p = expit(theta * a + rng.normal(size=n_items))
+    trials = rng.integers(1, 5, p.shape) * (rng.uniform(size=p.shape) < 0.7)
+    return rng.binomial(trials, p), trials
+
+
+def split(x: np.ndarray, n_subjects: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    n_items = (len(x) - n_subjects) // 2
+    return x[:n_subjects], x[n_subjects : n_subjects + n_items], x[n_subjects + n_items :]
+
+
+def plain_loss(
+    x: np.ndarray, y: np.ndarray, n: np.ndarray, log_a_sd: float = 0.5, b_sd: float = 2.0
+) -> tuple[float, np.ndarray]:
+    """Return papers/002's penalised loss and its gradient."""
+    theta, log_a, b = split(x, len(y))
+    a = np.exp(log_a)
+    eta = a * (theta[:, None] - b)
+    score = y - n * expit(eta)
+    loss = -(y * eta - n * np.logaddexp(0, eta)).sum()
+    loss += ((theta**2).sum() + (log_a**2).sum() / log_a_sd**2 + (b**2).sum() / b_sd**2) / 2
+    gradient = (
+        theta - score @ a,
+        log_a / log_a_sd**2 - (score * eta).sum(0),
+        b / b_sd**2 + a * score.sum(0),
+    )
+    return loss, np.concatenate(gradient)
+
+
+def plain_optimum(y: np.ndarray, n: np.ndarray, *sds: float) -> np.ndarray:
+    found = minimize(
+        plain_loss,
+        np.zeros(len(y) + 2 * y.shape[1]),
+        (y, n, *sds),
+        jac=True,
+        method="BFGS",
+        options={"gtol": 1e-8, "maxiter": 2000},
+    )
+    assert np.abs(found.jac).max() < 1e-6
+    return found.x
+
+
+def standardised(x: jax.Array, n_subjects: int) -> jax.Array:
+    theta, log_a, b = split(x, n_subjects)
+    mean, sd, a = theta.mean(), theta.std(), jnp.exp(log_a)
+    return jnp.concatenate([(theta - mean) / sd, a * sd, a * (mean - b)])
+
+
+def plain_hessian(x: np.ndarray, y: np.ndarray, n: np.ndarray) -> np.ndarray:
+    def loss(x):
+        theta, log_a, b = split(x, len(y))
+        eta = jnp.exp(log_a) * (theta[:, None] - b)
+        penalty = (theta**2).sum() + 4 * (log_a**2).sum() + (b**2).sum() / 4
+        return penalty / 2 - (y * eta - n * jnp.logaddexp(0, eta)).sum()
+
+    return np.asarray(jax.hessian(loss)(jnp.asarray(x)))
+
+
+@each_shape
+def test_estimate_and_its_errors_equal_plain_ones(shape):
+    """With trials and missing cells; errors by the delta method from the dense inverse."""
+    y, n = counts(*shape)
+    point = fit_joint_map(Responses.from_arrays(y, n))
+    x = plain_optimum(y, n)
+    own = np.concatenate([point[name] for name in ("theta", "a", "d")])
+    np.testing.assert_allclose(own, standardised(x, len(y)), rtol=0, atol=1e-6)
+    assert point.trace[-1] == pytest.approx(plain_loss(x, y, n)[0], rel=1e-12)
+    slope = jax.jacobian(lambda x: standardised(x, len(y)))(jnp.asarray(x))
+    covariance = np.asarray(slope @ np.linalg.inv(plain_hessian(x, y, n)) @ slope.T)
+    errors = np.concatenate([point[f"{name}_se"] for name in ("theta", "a", "d")])
+    np.testing.assert_allclose(errors, np.sqrt(np.diag(covariance)), rtol=1e-6)
+    of_a, of_d = np.arange(len(y), len(own)).reshape(2, -1)
+    centre = -covariance[of_a, of_d] / covariance[of_a, of_a]
+    np.testing.assert_allclose(point["theta_centre"], centre, rtol=0, atol=1e-5)
+    assert point.settings["information"] == "observed"
+
+
+def test_other_priors_reach_the_same_optimum_as_a_plain_optimiser():
+    y, n = counts(30, 20, seed=3)
+    point = fit_joint_map(Responses.from_arrays(y, n), log_a_sd=0.2, b_sd=1.0)
+    own = np.concatenate([point[name] for name in ("theta", "a", "d")])
+    expected = standardised(plain_optimum(y, n, 0.2, 1.0), 30)
+    np.testing.assert_allclose(own, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("piece_cells", [1 << 22, 100])
+@pytest.mark.parametrize("sparse", [False, True])
+@each_shape
+def test_system_equals_the_dense_hessian_far_from_the_optimum(
+    shape, sparse, piece_cells, monkeypatch
+):
+    """Also cut into pieces of which the last is not full."""
+    monkeypatch.setattr("bayesirt.estimators.joint_information._PIECE_CELLS", piece_cells)
+    y, n = counts(*shape)
+    responses = Responses.from_arrays(y, n)
+    if sparse:
+        cells = SparseCells(*shape, CellList(*responses.cells.listed()))
+        responses = Responses(responses.subjects, responses.items, cells)
+    rng = np.random.default_rng(2)
+    x = plain_optimum(y, n) + 0.05 * rng.normal(size=len(y) + 2 * y.shape[1])
+    point, layout = JointPoint(*map(jnp.asarray, split(x, len(y)))), layout_of(responses)
+
+    @jax.jit
+    def system(layout, point):
+        sums = cell_sums(layout, LOGIT, *point.slopes())
+        information = joint_information(layout, LOGIT, sums, PAPER, point, jnp.ones(()))
+        factors = factored(layout, information)
+        gradient = joint_gradient(sums, PAPER, point)
+        step = solve(layout, information, factors, gradient)
+        return gradient, step, variances(layout, information, factors), factors.kept
+
+    gradient, step, (of_theta, of_items), kept = system(layout, point)
+    assert len(kept) == n_kept(*shape) == (30 if shape == (30, 20) else 18)
+    hessian = plain_hessian(x, y, n)
+    np.testing.assert_allclose(np.concatenate(gradient), -plain_loss(x, y, n)[1], atol=1e-10)
+    expected = np.linalg.solve(hessian, np.concatenate(gradient))
+    np.testing.assert_allclose(np.concatenate(step), expected, rtol=1e-8, atol=1e-10)
+    inverse = np.linalg.inv(hessian)
+    np.testing.assert_allclose(of_theta, np.diag(inverse)[:30], rtol=1e-8)
+    of_a, of_b = np.arange(30, len(x)).reshape(2, -1)
+    blocks = [inverse[of_a, of_a], inverse[of_a, of_b], inverse[of_b, of_b]]
+    np.testing.assert_allclose(of_items, blocks, rtol=1e-7, atol=1e-10)
+
+
+@each_shape
+def test_last_steps_converge_quadratically(shape):
+    """In units of the log density, what a step gains is at most the square of the one before."""
+    point = fit_joint_map(Responses.from_arrays(*counts(*shape)))
+    gains = -np.diff(point.trace)
+    assert (gains >= -1e-12 * point.trace[0]).all()
+    near = [(one, two) for one, two in pairwise(gains) if 1e-5 < one < 0.5]
+    assert near
+    assert all(two <= one**2 for one, two in near)
+    assert point.iterations <= 10
+
+
+def test_steps_in_turn_come_near_from_a_wrong_point():
+    y, n = counts(30, 20)
+    x = plain_optimum(y, n)
+    layout, least = layout_of(Responses.from_arrays(y, n)), plain_loss(x, y, n)[0]
+    wrong = JointPoint(*map(jnp.asarray, split(0.3 * x + 0.5, 30)))
+    start = jax.jit(joint_start, static_argnums=1)(layout, LOGIT, PAPER, wrong)
+    far = init_joint(layout, LOGIT, PAPER, wrong).loss - least
+    assert start.loss - least < 0.05 * far
+    assert start.loss == pytest.approx(plain_loss(np.concatenate(start.point), y, n)[0], rel=1e-12)
+
+
+@each_shape
+def test_steps_go_down_where_the_observed_information_is_indefinite(shape):
+    y, n = counts(*shape)
+    layout = layout_of(Responses.from_arrays(y, n))
+    theta, log_a, b = split(plain_optimum(y, n), len(y))
+    wrong = JointPoint(*map(jnp.asarray, (-3 * theta, log_a + 1, -b)))
+    state = init_joint(layout, LOGIT, PAPER, wrong)
+    assert np.linalg.eigvalsh(plain_hessian(np.concatenate(wrong), y, n))[0] < 0
+    step = jax.jit(joint_step, static_argnums=1)
+    for _ in range(40):
+        before, state = state, step(layout, LOGIT, PAPER, state)
+        assert state.loss <= before.loss * (1 + 1e-13)
+    assert before.loss - state.loss < 1e-9
+    assert np.abs(np.concatenate(joint_gradient(state.sums, PAPER, state.point))).max() < 1e-6
+
+
+def test_block_without_a_cell_in_common_says_nothing():
+    (y, n), (other_y, other_n) = counts(30, 20), counts(8, 7, seed=5)
+    both = np.zeros((2, 38, 27), int)
+    both[:, :30, :20], both[:, 30:, 20:] = (y, n), (other_y, other_n)
+
+    def predictor(y, n):
+        point = fit_joint_map(Responses.from_arrays(y, n), tol=1e-14)
+        return point["theta"][:30, None] * point["a"][:20] + point["d"][:20]
+
+    np.testing.assert_allclose(predictor(*both), predictor(y, n), rtol=0, atol=1e-7)
+
+
+def test_known_truth_comes_back_with_errors_of_the_right_size():
+    responses, theta, a, d = simulate(200, 200, seed=1)
+    point = fit_joint_map(responses)
+    mean, sd = theta.mean(), theta.std()
+    truth = {"theta": (theta - mean) / sd, "a": a * sd, "d": d + a * mean}
+    assert spearmanr(point["theta"], theta).statistic > 0.97
+    other = fit_cbmm(responses)
+    for name, values in truth.items():
+        own, usual = (spearmanr(p[name], values).statistic for p in (point, other))
+        assert own > usual - 0.01, name
+        z = (point[name] - values) / point[f"{name}_se"]
+        assert 0.85 < z.std() < 1.15, name
+
+
+def test_item_that_contradicts_the_rest_gets_a_small_positive_slope():
+    y = simulate(30, 20)[0].cells.matrices()[0].copy()
+    y[:, 3] = y.sum(1) < np.median(y.sum(1))
+    point = fit_joint_map(Responses.from_arrays(y))
+    assert point.converged
+    assert 0 < point["a"][3] < 0.3
+    assert np.isfinite(point["b"]).all()
+
+
+def test_bad_input_is_refused_in_a_sentence(small, monkeypatch):
+    for name in ("log_a_sd", "b_sd"):
+        with pytest.raises(ValueError, match=f"`{name}` must be positive, got 0"):
+            fit_joint_map(small, **{name: 0.0})
+    monkeypatch.setattr("bayesirt.estimators.joint_map.MOST_KEPT", 29)
+    with pytest.raises(ResponseError, match=r"matrix of 30 x 30 for 30 subjects .* use cbmm"):
+        fit_joint_map(small)
