@@ -35,6 +35,7 @@ _HOME = {
     "fit_spectral": "bayesirt.estimators.spectral",
     "rank_subjects": "bayesirt.ranking",
     "read_responses": "bayesirt.readers",
+    "review_items": "bayesirt.item_review",
     "sample_posterior": "bayesirt.inference",
     "simulate_responses": "bayesirt.simulate",
     "two_pl_model": "bayesirt.models.two_pl",

@@ -140,17 +140,20 @@ def check(
     threshold: Threshold = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a results file holds and whether it can be ranked, without ranking."""
+    """Say what a results file holds, whether it can be ranked, and whether averages would do."""
+    prepare_jax(1)
     from bayesirt import terminal
+    from bayesirt.averages import average_rule
 
     responses = _read(
         _input(results, example),
         subject, item, score, trials, latency, items_in, duplicates, threshold,
     )  # fmt: skip
+    rule = average_rule(responses)
     if as_json:
-        typer.echo(json.dumps(responses.summary["value"].to_dict(), indent=2))
+        typer.echo(json.dumps(terminal.check_as_json(responses, rule), indent=2))
     else:
-        terminal.print_check(responses)
+        terminal.print_check(responses, rule)
 
 
 @app.command()
@@ -168,6 +171,30 @@ def compare(
         typer.echo(json.dumps({k: v.to_dict("records") for k, v in tables.items()}, indent=2))
     else:
         terminal.print_comparison(comparison)
+
+
+@app.command()
+def review(
+    run: Annotated[Path, typer.Argument(help="A folder that rank wrote.")],
+    a_min: Annotated[
+        float, typer.Option(min=0.01, help="Discrimination below which an item is nil.")
+    ] = 0.25,
+    q: Annotated[
+        float,
+        typer.Option(min=0.001, max=0.999, help="Bound on the share of wrong ones."),
+    ] = 0.1,
+    as_json: AsJson = False,
+) -> None:
+    """List items that could be dropped, and those whose key looks wrong."""
+    from bayesirt import terminal
+    from bayesirt.item_review import review_items
+    from bayesirt.run_folder import load_run
+
+    found = review_items(load_run(run).posterior, a_min=a_min, q=q)
+    if as_json:
+        typer.echo(json.dumps(found.summary.to_dict("records"), indent=2))
+    else:
+        terminal.print_review(found)
 
 
 def _rank_groups(
@@ -194,7 +221,7 @@ def _rank_groups(
             raise ResponseError("no group has two subjects and two items; nothing can be ranked")
         if left_out and talk:
             typer.echo(f"{left_out} groups are too small to rank and are left out", err=True)
-    return {
+    runs = {
         name: rank_responses(
             group,
             settings,
@@ -205,6 +232,9 @@ def _rank_groups(
         )
         for name, group in groups.items()
     }
+    if checkpoint and checkpoint.is_dir() and not any(checkpoint.iterdir()):
+        checkpoint.rmdir()  # that of the groups is gone, each by itself
+    return runs
 
 
 def _write(runs: dict[str, "Run"], out: Path, overwrite: bool) -> None:

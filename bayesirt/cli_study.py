@@ -18,6 +18,10 @@ from bayesirt.cli_options import (
 
 studies = typer.Typer(help="Study how far the answers can be trusted.", no_args_is_help=True)
 
+Dask = Annotated[
+    str | None, typer.Option(help="Address of a Dask scheduler whose workers do the work.")
+]
+
 
 class StudiedEngine(StrEnum):
     """Engines that a study can judge."""
@@ -48,9 +52,7 @@ def calibration(
     priors: PriorsOption = PriorKind.hierarchical,
     slopes: SlopesOption = Slopes.positive,
     processes: Annotated[int, typer.Option(min=1, max=64, help="Replications side by side.")] = 1,
-    dask: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler whose workers do the work.")
-    ] = None,
+    dask: Dask = None,
     quiet: Quiet = False,
 ) -> None:
     """Simulate from the prior and see whether engines and their intervals are right."""
@@ -71,6 +73,45 @@ def calibration(
             replications,
             key=jax.random.key(seed),
             priors=assumed,
+            folder=out,
+            n_processes=processes,
+            scheduler=dask,
+            progress=None if quiet else show,
+        )
+    study.save(out)
+    if not quiet:
+        typer.echo(study.to_text())
+        typer.echo(f"Tables and figures: {out}")
+
+
+@studies.command()
+def sparse(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A coarser grid and fewer seeds: about a minute.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option(help="Folder; one that holds a part of this study is gone on with.")
+    ] = Path("sparse"),
+    seed: Seed = 0,
+    priors: PriorsOption = PriorKind.hierarchical,
+    processes: Annotated[int, typer.Option(min=1, max=64, help="Batches side by side.")] = 2,
+    dask: Dask = None,
+    quiet: Quiet = False,
+) -> None:
+    """See when the simple average misleads, and whether the posterior warns (papers/002)."""
+    prepare_jax(1)
+    from dataclasses import replace
+
+    import jax
+
+    from bayesirt.models import Priors
+    from bayesirt.progress import progress_bar
+    from bayesirt.studies import QUICK, SparseDesign, sparse_study
+
+    with progress_bar("suites") as show:
+        study = sparse_study(
+            replace(QUICK if quick else SparseDesign(), priors=Priors(priors.value)),
+            key=jax.random.key(seed),
             folder=out,
             n_processes=processes,
             scheduler=dask,

@@ -3,12 +3,15 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bayesirt.averages import AverageRule
 from bayesirt.comparison import Comparison
+from bayesirt.item_review import ItemReview
 from bayesirt.names import one_line
 from bayesirt.responses import Responses
 from bayesirt.run import Run
@@ -76,8 +79,8 @@ def run_as_json(run: Run) -> dict[str, Any]:
     }
 
 
-def print_check(responses: Responses) -> None:
-    """Print what the responses hold and whether they can be ranked."""
+def print_check(responses: Responses, rule: AverageRule | None) -> None:
+    """Print what the responses hold, whether they can be ranked, and the rule on averages."""
     console = _console()
     table = _table("", "value")
     for name, value in responses.summary["value"].items():
@@ -87,6 +90,8 @@ def print_check(responses: Responses) -> None:
     groups = responses.components()
     if len(groups) == 1:
         console.print("Every subject is connected with every other: this can be ranked.")
+        if rule is not None:
+            console.print(Text(rule.to_text()))
         return
     console.print(
         f"{len(groups)} groups have no response in common, so their abilities cannot be "
@@ -95,6 +100,16 @@ def print_check(responses: Responses) -> None:
     for subjects, items in groups[:10]:
         first = one_line(responses.subjects[subjects[0]])
         console.print(Text(f"  {len(subjects)} subjects x {len(items)} items with {first}"))
+
+
+def check_as_json(responses: Responses, rule: AverageRule | None) -> dict[str, Any]:
+    """Return what the responses hold and the rule on averages, ready for JSON."""
+    facts: dict[str, Any] = responses.summary["value"].to_dict()
+    if rule is None:
+        return facts
+    gap = None if np.isnan(rule.difficulty_gap) else rule.difficulty_gap
+    expected = {"difficulty gap": gap, "expected ranking error": rule.expected_error}
+    return facts | expected | {"average": rule.to_text()}
 
 
 def print_comparison(comparison: Comparison) -> None:
@@ -132,6 +147,25 @@ def print_comparison(comparison: Comparison) -> None:
         console.print(table)
         _more(console, apart, 15)
     console.print(Text(comparison.to_text()))
+
+
+def print_review(review: ItemReview) -> None:
+    """Print the items that are listed, those that discriminate least first, and the conclusion."""
+    console = _console()
+    listed = review.summary[review.summary["redundant"] | review.summary["flipped"]]
+    if len(listed):
+        table = _table("item", "accuracy", "a", "P(nil)", "P(a < 0)")
+        for row in listed.head(_MOST_ROWS).itertuples():
+            table.add_row(
+                Text(one_line(str(row.item), 36)),
+                f"{row.accuracy:.1%}",
+                f"{row.a:+.2f}",
+                f"{row.p_nil:.1%}",
+                f"{row.p_negative:.1%}",
+            )
+        console.print(table)
+        _more(console, listed)
+    console.print(Text(review.to_text()))
 
 
 def _console() -> Console:

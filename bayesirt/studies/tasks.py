@@ -1,4 +1,4 @@
-"""The work of a calibration study: simulate, run every engine, in one process or in several."""
+"""The work of studies, in one process or in several; of the calibration study, what it is."""
 
 import concurrent.futures
 import multiprocessing
@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,8 @@ _INHERITED = (
     "jax_compilation_cache_dir",
     "jax_persistent_cache_min_compile_time_secs",
 )
+
+Result = TypeVar("Result")
 
 _PATIENCE = 10
 """Seconds to wait for a Dask scheduler."""
@@ -122,14 +124,22 @@ class Task:
         ]
 
 
+class Work(Protocol[Result]):
+    """Something that other processes can be sent, and that can be run there."""
+
+    def run(self) -> list[Result]:
+        """Return what comes of it."""
+        ...
+
+
 def run_tasks(
-    tasks: Sequence[Task], n_processes: int, scheduler: str | None = None
-) -> Iterator[list[Row]]:
+    tasks: Sequence[Work[Result]], n_processes: int, scheduler: str | None = None
+) -> Iterator[list[Result]]:
     """Yield the rows of each task as it ends.
 
     Parameters
     ----------
-    tasks : sequence of Task
+    tasks : sequence of Work
     n_processes : int
         Above 1, fresh processes do the work.
     scheduler : str, optional
@@ -145,7 +155,7 @@ def run_tasks(
         If Dask is not installed, or nothing answers at the address.
     """
     if n_processes == 1 and scheduler is None:
-        yield from map(Task.run, tasks)
+        yield from (task.run() for task in tasks)
         return
     inherited = {name: getattr(jax.config, name) for name in _INHERITED}
     with _pool(n_processes, scheduler) as pool:
@@ -180,7 +190,7 @@ def _pool(n_processes: int, scheduler: str | None) -> Iterator[concurrent.future
         yield client.get_executor()
 
 
-def _run_as_here(settings: Mapping[str, Any], task: Task) -> list[Row]:
+def _run_as_here(settings: Mapping[str, Any], task: Work[Result]) -> list[Result]:
     """Run a task in another process, under the configuration of the one that sent it."""
     for name, value in settings.items():
         jax.config.update(name, value)

@@ -224,6 +224,15 @@ def test_compare_prints_json(cli: Cli, ranked: Ranked):
     assert len(tables["items"]) == N_ITEMS
 
 
+def test_review_concludes_in_words_and_in_json(cli: Cli, ranked: Ranked):
+    shown = cli("review", ranked.out, "--a-min", "100", "--q", "0.01")
+    assert (shown.code, shown.err) == (0, "")
+    assert f"{N_ITEMS} of {N_ITEMS} items" in " ".join(shown.out.split())
+    items = json.loads(cli("review", ranked.out, "--json").out)
+    assert {row["item"] for row in items} == set(load_run(ranked.out).posterior.items)
+    assert cli("review", ranked.out.parent / "nowhere").code == 2
+
+
 @pytest.mark.parametrize("broken", ["posterior.nc", "point.nc"])
 @pytest.mark.parametrize("how", ["gone", "cut", "of the other"])
 def test_a_damaged_run_is_one_sentence(
@@ -315,8 +324,10 @@ def test_groups_are_ranked_each_by_itself_and_quietly(cli: Cli, tmp_path: Path):
     results = write_results(tmp_path / "r.csv", groups="ab")
     with results.open("a") as file:
         file.write("lonely,by itself,1\n")
-    shown = cli("rank", results, "--per-component", "--out", tmp_path / "run", "-q", *FAST)
+    kept = ("--checkpoint", tmp_path / "kept")
+    shown = cli("rank", results, "--per-component", "--out", tmp_path / "run", "-q", *kept, *FAST)
     assert shown == (0, "", "")
+    assert not (tmp_path / "kept").exists()
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["group_1", "group_2"]
     for group in ("group_1", "group_2"):
         assert {p.name for p in (tmp_path / "run" / group).iterdir()} == FILES

@@ -20,7 +20,7 @@ ORDER = (
     ("bayesirt.posterior", "bayesirt.simulate"),
     ("bayesirt.inference",),
     ("bayesirt.flags", "bayesirt.pairwise", "bayesirt.averages", "bayesirt.item_table"),
-    ("bayesirt.ranking", "bayesirt.comparison"),
+    ("bayesirt.ranking", "bayesirt.comparison", "bayesirt.item_review"),
     ("bayesirt.run",),
     ("bayesirt.run_folder", "bayesirt.plots", "bayesirt.report", "bayesirt.terminal"),
     ("bayesirt.studies",),

@@ -1,10 +1,21 @@
-"""The check of the simple average on made-up rankings."""
+"""The check of the simple average, and its decision rule, on made-up rankings."""
+
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from bayesirt.averages import AverageCheck, check_average
+from bayesirt import averages
+from bayesirt.averages import (
+    ERROR_LAWS,
+    STUDIED,
+    AverageCheck,
+    AverageRule,
+    average_rule,
+    check_average,
+    difficulty_gap,
+)
 from bayesirt.posterior import Posterior
 from bayesirt.ranking import rank_subjects
 from bayesirt.responses import Responses
@@ -48,7 +59,9 @@ def test_alike_items_and_full_coverage_make_the_average_adequate():
     assert (check.n_misplaced, check.most_misplaced) == (0, "")
     assert check.to_text() == (
         "The simple average is adequate here: coverage C = 100%, difficulty gap D = 1.5, "
-        "S x D = 0.00."
+        "S x D = 0.00. The failure surface, fitted to suites of 10 x 10 with 100 trials a cell, "
+        "does not reach 3 subjects, 4 items, 1 trial a cell. Rank by the simple average or by "
+        "ability."
     )
 
 
@@ -71,7 +84,8 @@ def test_most_misplaced_subject_is_named():
     # s0 is third by accuracy and surely first: two ranks away, as far as s3.
     assert check.most_misplaced == "Most of all s0: 3 by accuracy, 1 (1 to 1) by ability."
     assert "misleads for 4 subjects" in check.to_text()
-    assert check.to_text().endswith(check.most_misplaced)
+    assert f" {check.most_misplaced} The failure surface" in check.to_text()
+    assert check.to_text().endswith(" Rank by ability, and report the simple average beside it.")
 
 
 @pytest.mark.parametrize(("low", "high", "misplaced"), [(2, 2, 0), (1, 1, 0), (3, 3, 1)])
@@ -99,6 +113,88 @@ def test_paper_002_shows_in_a_made_up_suite():
     assert (last["subject"], last["rank"], last["rank_by_accuracy"]) == ("subject 4", 4, 2)
     assert last["accuracy"] > last["expected_score"] + 0.2
     assert ranking.average == AverageCheck(
-        0.875, pytest.approx(4, abs=0.2), 3, ranking.average.most_misplaced
+        0.875, pytest.approx(4, abs=0.2), 4, 10, 100, 3, ranking.average.most_misplaced
     )
     assert "subject 4: 2 by accuracy, 4 (4 to 4)" in ranking.average.most_misplaced
+
+
+STUDIED_RULE = AverageRule(0.5, 2.0, 10, 10, 100)
+
+
+def test_the_expected_error_is_read_off_the_surface():
+    """S x D is 1 there, so the laws give their scales."""
+    expected = STUDIED_RULE.expected_error
+    assert expected == {mask: law.scale for mask, law in ERROR_LAWS.items()}
+    assert STUDIED_RULE.to_text() == (
+        "The simple average may mislead here: coverage C = 50%, difficulty gap D = 2.0, S x D = "
+        "1.00. Expected ranking error 1 - rho of the average: 0.03 if cells are missing at "
+        "random, 0.04 if abler subjects met harder items. Rank by ability, and report the simple "
+        "average beside it."
+    )
+    steeper = AverageRule(0.4, 3.0, 10, 10, 100)
+    for mask, law in ERROR_LAWS.items():
+        assert steeper.expected_error[mask] == pytest.approx(law.scale * 1.8**law.exponent)
+    assert AverageRule(1.0, 3.0, 10, 10, 100).expected_error == {"random": 0, "biased": 0}
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"n_subjects": 1200}, "1,200 subjects"),
+        ({"n_items": 6}, "6 items"),
+        ({"trials": 1}, "1 trial a cell"),
+        ({"trials": 21}, "21 trials a cell"),
+        ({"coverage": 0.25}, "S = 0.75"),
+        ({"difficulty_gap": 4.5}, "D = 4.5"),
+        ({"difficulty_gap": float("nan")}, "an unknown D"),
+    ],
+)
+def test_outside_the_studied_ranges_there_is_no_expected_error(changed, words):
+    rule = replace(STUDIED_RULE, **changed)
+    assert rule.unstudied == [words]
+    assert rule.expected_error is None
+    assert f"does not reach {words}. " in rule.to_text()
+    assert not rule.adequate
+
+
+def test_the_ends_of_the_studied_ranges_are_inside():
+    for coverage in (1.0, 1 - STUDIED["S"][1]):
+        for gap in STUDIED["D"]:
+            assert AverageRule(coverage, gap, 10, 10, 100).unstudied == []
+
+
+def test_rule_and_check_speak_with_one_voice():
+    check = AverageCheck(0.5, 2.0, 10, 10, 100, 0, "")
+    assert check.to_text().startswith("The simple average agrees with the ranking here")
+    assert check.to_text().endswith(STUDIED_RULE.to_text().split("S x D = 1.00. ")[1])
+    misplaced = AverageCheck(1.0, 1.0, 10, 10, 100, 1, "Most of all s.")
+    assert not misplaced.adequate
+    assert AverageRule(1.0, 1.0, 10, 10, 100).adequate
+    assert "misleads for 1 subject: " in misplaced.to_text()
+
+
+def test_the_rule_of_a_fit_takes_its_difficulties_and_not_raw_rates():
+    rng = np.random.default_rng(0)
+    theta, b = np.linspace(-2, 2, 10), np.linspace(-1.5, 1.5, 10)
+    trials = np.full((10, 10), 100)
+    trials[:5, 5:] = 0
+    p = 1 / (1 + np.exp(-2 * (theta[:, None] - b)))
+    responses = Responses.from_arrays(rng.binomial(trials, p), trials)
+    rule = average_rule(responses)
+    assert rule is not None
+    assert (rule.coverage, rule.n_subjects, rule.n_items, rule.trials) == (0.75, 10, 10, 100)
+    assert rule.difficulty_gap == pytest.approx(3 / theta.std(), rel=0.15)
+    assert rule.unstudied == []
+
+
+def test_data_too_large_for_a_fit_leave_the_gap_unknown(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(averages, "_MOST_RESPONSES", 11)
+    rule = average_rule(Responses.from_arrays(np.tri(4, 3)))
+    assert rule is not None
+    assert "difficulty gap D = unknown, S x D = unknown" in rule.to_text()
+    assert not rule.adequate
+
+
+def test_items_without_a_difficulty_have_no_part_in_the_gap():
+    assert difficulty_gap(np.array([np.nan, 2.0, -1.0, np.inf])) == 3
+    assert np.isnan(difficulty_gap(np.array([np.nan])))

@@ -1,0 +1,230 @@
+"""The sparse study: when the simple average misleads, and whether the posterior warns (papers/002).
+
+Four domains and a grid of sparsities and difficulty gaps, as in the paper; and, beyond it, what
+the posterior says of both rankings without knowing the truth.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+
+import pandas as pd
+from jaxtyping import Array
+from matplotlib.figure import Figure
+
+from bayesirt.models import Priors
+from bayesirt.studies.replication_log import ReplicationLog
+from bayesirt.studies.sparse_conditions import Condition, domain_conditions, grid_conditions
+from bayesirt.studies.sparse_draws import BATCH
+from bayesirt.studies.sparse_figures import plot_domains, plot_failure_surface, plot_warning
+from bayesirt.studies.sparse_measures import DRAWS_COLUMNS, POINT_COLUMNS
+from bayesirt.studies.sparse_tables import (
+    domain_table,
+    grid_table,
+    law_table,
+    surface_table,
+    warning_table,
+    with_conditions,
+)
+from bayesirt.studies.sparse_tasks import Batch, Place
+from bayesirt.studies.sparse_text import study_in_words
+from bayesirt.studies.tasks import PortableKey, run_tasks
+
+_PLACE = ("condition", "seed")
+
+
+@dataclass(frozen=True)
+class SparseDesign:
+    """What the study simulates; by default what papers/002 does (4, 5.3).
+
+    Attributes
+    ----------
+    domain_seeds, grid_seeds : int
+        Suites of each domain, and of each cell of the grid under each mask.
+    drawn_seeds : int
+        Of the grid's suites, how many of each cell the posterior is drawn for; it is for all of
+        the domains, unless this is 0.
+    sparsities, gaps : tuple of float
+        S and D of the grid.
+    priors : Priors
+        Of the posterior.
+    """
+
+    domain_seeds: int = 20
+    grid_seeds: int = 15
+    drawn_seeds: int = 3
+    sparsities: tuple[float, ...] = tuple(k / 20 for k in range(15))
+    gaps: tuple[float, ...] = tuple(k / 2 for k in range(1, 11))
+    priors: Priors = field(default_factory=Priors)
+
+    @property
+    def conditions(self) -> list[Condition]:
+        """The domains and the cells of the grid."""
+        return [*domain_conditions(), *grid_conditions(self.sparsities, self.gaps)]
+
+
+QUICK = SparseDesign(4, 4, 1, (0.0, 0.35, 0.7), (0.5, 2.0, 3.5, 5.0))
+"""A coarser grid with fewer seeds."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SparseStudy:
+    """What came of every suite, and what it says.
+
+    Attributes
+    ----------
+    replications : DataFrame
+        One row a suite: the condition's name, S and D, the seed, and the columns of
+        `bayesirt.studies.sparse_measures`; those of the posterior are NaN where it was not drawn.
+    design : SparseDesign
+    """
+
+    replications: pd.DataFrame
+    design: SparseDesign
+
+    def __repr__(self) -> str:
+        drawn = self.replications["subjects"].notna().sum()
+        return f"<SparseStudy of {len(self.replications):,} suites, {drawn:,} with a posterior>"
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """The domains beside the paper; see `domain_table`."""
+        return domain_table(self.replications)
+
+    @cached_property
+    def grid(self) -> pd.DataFrame:
+        """Means of each cell of the grid; see `grid_table`."""
+        return grid_table(self.replications)
+
+    @cached_property
+    def surface(self) -> pd.DataFrame:
+        """The failure surface beside the paper's; see `surface_table`."""
+        return surface_table(self.grid)
+
+    @cached_property
+    def laws(self) -> pd.DataFrame:
+        """What `bayesirt.averages` expects of the average; see `law_table`."""
+        return law_table(self.grid)
+
+    @cached_property
+    def warning(self) -> pd.DataFrame:
+        """Whether the posterior's intervals hold, and warn; see `warning_table`."""
+        return warning_table(self.replications)
+
+    def to_text(self) -> str:
+        """Return the verdict in words."""
+        sentences = study_in_words(self.replications, self.summary, self.surface, self.warning)
+        return "\n".join(sentences)
+
+    def save(self, folder: Path) -> None:
+        """Write the tables as CSV, the verdict as text and the figures as SVG.
+
+        Parameters
+        ----------
+        folder : Path
+            May be the one that the study ran in.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        tables = {"domains": self.summary, "grid": self.grid, "surface": self.surface}
+        tables |= {"laws": self.laws, "warning": self.warning}
+        for name, table in tables.items():
+            table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
+        (folder / "verdict.txt").write_text(self.to_text() + "\n", "utf-8")
+        for name, figure in self._figures().items():
+            figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+
+    def _figures(self) -> dict[str, Figure]:
+        figures = {
+            "domains": plot_domains(self.summary),
+            "failure_surface": plot_failure_surface(self.grid),
+        }
+        if len(self.warning):
+            figures["warning"] = plot_warning(self.replications, self.warning)
+        return figures
+
+
+def sparse_study(
+    design: SparseDesign | None = None,
+    *,
+    key: Array,
+    folder: Path | None = None,
+    n_processes: int = 1,
+    scheduler: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> SparseStudy:
+    """Simulate sparse suites, rank them by averages, IRT and posterior, and compare with the truth.
+
+    Parameters
+    ----------
+    design : SparseDesign, optional
+    key : jax.random.key
+        The same key gives the same study on the same machine, however many processes run it.
+    folder : Path, optional
+        Where each batch of suites is written as it ends. A folder with a part of the same study
+        is gone on with.
+    n_processes : int
+        Above 1, batches run side by side.
+    scheduler : str, optional
+        Address of a Dask scheduler, whose workers then run the batches.
+    progress : callable, optional
+        Told (suites done, all), after each batch.
+
+    Returns
+    -------
+    SparseStudy
+
+    Raises
+    ------
+    ResponseError
+        If the folder holds something else, or the scheduler cannot be reached.
+
+    References
+    ----------
+    papers/002, sections 4 and 5, Tables 1 to 3.
+    """
+    design = design or SparseDesign()
+    portable = PortableKey.of(key)
+    columns = [*_PLACE, *POINT_COLUMNS, *DRAWS_COLUMNS]
+    log = ReplicationLog(columns, {**asdict(design), "key": portable}, folder)
+    done = log.values_of(_PLACE)
+    batches = _batches(design, portable)
+    left = [
+        batch
+        for batch in batches
+        if not all((place.number, place.seed) in done for place in batch.places)
+    ]
+    n_all = sum(len(batch.places) for batch in batches)
+    n_done = n_all - sum(len(batch.places) for batch in left)
+    for rows in run_tasks(left, n_processes, scheduler):
+        for row in rows:
+            if (row["condition"], row["seed"]) not in done:
+                log.append(row)
+        n_done += len(rows)
+        if progress is not None:
+            progress(n_done, n_all)
+    return SparseStudy(with_conditions(log.table, design.conditions), design)
+
+
+def _batches(design: SparseDesign, key: PortableKey) -> list[Batch]:
+    """Return all suites in batches, those with a posterior first."""
+    drawn: list[Place] = []
+    others: list[Place] = []
+    for number, condition in enumerate(design.conditions):
+        n = design.domain_seeds if condition.is_domain else design.grid_seeds
+        n_drawn = n if condition.is_domain and design.drawn_seeds else design.drawn_seeds
+        for seed in range(n):
+            (drawn if seed < n_drawn else others).append(Place(number, condition, seed))
+    parts = [(part, True) for part in _in_parts(drawn)]
+    parts += [(part, False) for part in _in_parts(others)]
+    return [
+        Batch(number, part, samples, design.priors, key)
+        for number, (part, samples) in enumerate(parts)
+    ]
+
+
+def _in_parts(places: list[Place]) -> Iterator[tuple[Place, ...]]:
+    rest = iter(places)
+    while part := tuple(islice(rest, BATCH)):
+        yield part

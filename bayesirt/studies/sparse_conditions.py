@@ -1,0 +1,200 @@
+"""What the sparse study simulates: four domains and a grid of sparsities and difficulty gaps.
+
+Items of the domains are those of papers/002, Appendix A. The paper leaves unpublished the
+abilities of all but two subjects of a domain and the masks of all but these two, so they are
+drawn, by the rules that it states.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from bayesirt.responses import Responses
+from bayesirt.studies.sparse_masks import FEWEST_ITEMS, draw_mask, even_weights, matched_weights
+
+DOMAINS = {
+    "nlp": "language tasks (GLUE)",
+    "clinical": "clinical trials",
+    "driving": "driving safety",
+    "security": "security products",
+}
+
+MASKS = {
+    "biased": "abler subjects meet harder items",
+    "random": "cells are missing at random",
+}
+
+GRID_SIZE, GRID_TRIALS = 10, 100
+GRID_ABILITY_SD = float(np.linspace(-2, 2, GRID_SIZE).std())
+"""Standard deviation of the grid's abilities: the unit of a fitted gap, on the paper's scale."""
+
+_LOWEST, _HIGHEST = -1.5, 2.0
+"""Abilities of the clinical domain, the only range that papers/002 states (4.2)."""
+
+_EASY, _HARD = slice(0, 3), slice(2, 6)
+"""Items, by difficulty, that the Fake and the True subject of a domain met (Appendix B)."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One cell of the grid, or one domain.
+
+    Attributes
+    ----------
+    name : str
+        One of `DOMAINS` or of `MASKS`.
+    sparsity : float
+        S, the share of cells that is not observed.
+    gap : float
+        D = max b - min b, in units of the abilities.
+    """
+
+    name: str
+    sparsity: float
+    gap: float
+
+    @property
+    def is_domain(self) -> bool:
+        """Whether this is a domain, no cell of the grid."""
+        return self.name in DOMAINS
+
+
+class Suite(NamedTuple):
+    """Responses whose parameters are known.
+
+    Attributes
+    ----------
+    theta : float array, shape (subject,)
+    b : float array, shape (item,)
+    responses : Responses
+    has_fake : bool
+        Whether the first subject met only easy items and the second, the best, only hard ones.
+    """
+
+    theta: NDArray[np.float64]
+    b: NDArray[np.float64]
+    responses: Responses
+    has_fake: bool = False
+
+
+def read_table(name: Literal["domains", "items", "surfaces"]) -> pd.DataFrame:
+    """Return a small table of what papers/002 prints (Tables 1 to 7, 5.1 and 5.3).
+
+    Parameters
+    ----------
+    name : {"domains", "items", "surfaces"}
+
+    Returns
+    -------
+    DataFrame
+    """
+    path = files("bayesirt.studies").joinpath(f"sparse_{name}.csv")
+    with path.open(encoding="utf-8") as file:
+        return pd.read_csv(file)
+
+
+def domain_conditions() -> list[Condition]:
+    """Return the four domains."""
+    items, domains = read_table("items"), read_table("domains").set_index("domain")
+    gaps = items.groupby("domain")["b"].agg(np.ptp)
+    return [
+        Condition(name, 1 - float(domains.loc[name, "coverage"]), float(gaps[name]))
+        for name in DOMAINS
+    ]
+
+
+def grid_conditions(sparsities: Sequence[float], gaps: Sequence[float]) -> list[Condition]:
+    """Return the cells of the grid under both masks.
+
+    Parameters
+    ----------
+    sparsities, gaps : sequence of float
+
+    Returns
+    -------
+    list of Condition
+    """
+    return [Condition(mask, s, d) for mask in MASKS for s in sparsities for d in gaps]
+
+
+def draw_suite(condition: Condition, rng: np.random.Generator) -> Suite:
+    """Draw what a condition leaves open, and responses.
+
+    Parameters
+    ----------
+    condition : Condition
+    rng : Generator
+
+    Returns
+    -------
+    Suite
+    """
+    if condition.is_domain:
+        return _draw_domain(condition.name, rng)
+    theta = np.linspace(-2, 2, GRID_SIZE)
+    a, b = np.linspace(1, 3, GRID_SIZE), condition.gap * np.linspace(-0.5, 0.5, GRID_SIZE)
+    biased = condition.name == "biased"
+    weights = matched_weights(theta, b) if biased else even_weights(GRID_SIZE, GRID_SIZE)
+    n_observed = max(round(weights.size * (1 - condition.sparsity)), FEWEST_ITEMS * GRID_SIZE)
+    mask = draw_mask(weights, n_observed, rng)
+    return Suite(theta, b, _draw_responses(theta, a, b, mask, GRID_TRIALS, rng))
+
+
+def _draw_domain(name: str, rng: np.random.Generator) -> Suite:
+    facts, a, b = _domain(name)
+    n = int(facts["subjects"])
+    fake = float(facts["fake_ability"])
+    has_fake = not np.isnan(fake)
+    if not has_fake:
+        theta, given = _spread(_LOWEST, _HIGHEST, n, rng), None
+    else:
+        theta = np.r_[fake, _HIGHEST, _other_abilities(fake, float(facts["fake_rank"]), n, rng)]
+        given = np.zeros((2, len(b)), bool)
+        given[0, _EASY] = given[1, _HARD] = True
+    n_observed = round(float(facts["coverage"]) * n * len(b))
+    mask = draw_mask(even_weights(n, len(b)), n_observed, rng, given)
+    responses = _draw_responses(theta, a, b, mask, int(facts["trials"]), rng)
+    return Suite(theta, b, responses, has_fake)
+
+
+@cache
+def _domain(name: str) -> tuple[pd.Series, NDArray[np.float64], NDArray[np.float64]]:
+    items = read_table("items").query("domain == @name")
+    facts = read_table("domains").set_index("domain").loc[name]
+    return facts, items["a"].to_numpy(), items["b"].to_numpy()
+
+
+def _other_abilities(
+    fake: float, fake_rank: float, n: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Draw abilities of all but the Fake and the True; the Fake's rank is kept where stated."""
+    if np.isnan(fake_rank):
+        return _spread(_LOWEST, _HIGHEST, n - 2, rng)
+    above = int(fake_rank) - 2
+    below = _spread(_LOWEST, fake, n - 2 - above, rng)
+    return np.r_[below, _spread(fake, _HIGHEST, above, rng)]
+
+
+def _spread(low: float, high: float, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Draw one value in each of n equal parts of a range."""
+    return low + (high - low) * (np.arange(n) + rng.uniform(size=n)) / n
+
+
+def _draw_responses(
+    theta: NDArray[np.float64],
+    a: NDArray[np.float64],
+    b: NDArray[np.float64],
+    mask: NDArray[np.bool_],
+    trials: int,
+    rng: np.random.Generator,
+) -> Responses:
+    """Draw responses from the 2PL of papers/002, equation (4)."""
+    counts = np.where(mask, trials, 0)
+    return Responses.from_arrays(rng.binomial(counts, expit(a * (theta[:, None] - b))), counts)

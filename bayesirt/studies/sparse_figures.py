@@ -1,0 +1,156 @@
+"""Figures of the sparse study, readable in black and white."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import PowerNorm
+from matplotlib.figure import Figure
+
+from bayesirt.plots import ACCENT, INK, SOFT, figure_style
+from bayesirt.posterior import LEVEL
+from bayesirt.studies.sparse_conditions import DOMAINS, MASKS
+from bayesirt.studies.sparse_tables import ERROR_NAMES
+
+_CONTOURS = (0.6, 0.8, 0.9, 0.95, 0.99)
+_GAINS = (0.01, 0.05, 0.1, 0.2, 0.4)
+_MARKS = {"domains": "D", "biased": "o", "random": "s"}
+
+
+def plot_domains(domains: pd.DataFrame) -> Figure:
+    """Draw ρ of the simple average and of IRT in each domain beside the paper's.
+
+    Parameters
+    ----------
+    domains : DataFrame
+        As `domain_table` returns it.
+
+    Returns
+    -------
+    Figure
+        Bars are one standard deviation over seeds.
+    """
+    with figure_style():
+        fig = Figure(figsize=(7.2, 3.2), layout="constrained")
+        ax = fig.subplots()
+        rows = np.arange(len(domains))
+        series = (
+            ("rho_average", "simple average, here", "o", INK, -0.24),
+            ("printed_rho_average", "simple average, paper", "o", "white", -0.08),
+            ("rho_irt", "IRT, here", "s", INK, 0.08),
+            ("printed_rho_irt", "IRT, paper", "s", "white", 0.24),
+        )
+        for column, label, mark, fill, shift in series:
+            ax.errorbar(
+                domains[column], rows + shift, xerr=domains[f"{column}_sd"], fmt=mark, ms=6,
+                mfc=fill, mec=INK, ecolor=SOFT, capsize=2, lw=1, label=label,
+            )  # fmt: skip
+        names = [
+            f"{DOMAINS[row.domain]}\nS x D = {row.S * row.D:.2f}" for row in domains.itertuples()
+        ]
+        ax.set_yticks(rows, names)
+        ax.invert_yaxis()
+        ax.set_xlabel("Spearman's rho with the true ranking, over seeds")
+        ax.grid(axis="x", color="#e4e4e4", lw=0.6)
+        fig.legend(loc="outside upper center", ncols=4, frameon=False, fontsize=8)
+    return fig
+
+
+def plot_failure_surface(grid: pd.DataFrame) -> Figure:
+    """Draw ρ over sparsity and difficulty gap: the failure surface of papers/002, Figure 1.
+
+    Parameters
+    ----------
+    grid : DataFrame
+        As `grid_table` returns it.
+
+    Returns
+    -------
+    Figure
+        Four panels: the average under the biased mask, IRT under it, the average where cells
+        are missing at random, and what IRT gains under the biased mask. Contours are of ρ.
+    """
+    biased, random = (grid[grid["mask"] == mask] for mask in MASKS)
+    gain = biased.assign(gain=biased["rho_irt"] - biased["rho_average"])
+    panels = (
+        (f"A  Average: {MASKS['biased']}", biased, "rho_average", _CONTOURS),
+        (f"B  IRT on these: {biased['rho_irt'].min():.3f} at least", biased, "rho_irt", _CONTOURS),
+        (f"C  Average: {MASKS['random']}", random, "rho_average", _CONTOURS),
+        ("D  What IRT gains over the average of A", gain, "gain", _GAINS),
+    )
+    with figure_style():
+        fig = Figure(figsize=(8.0, 6.2), layout="constrained")
+        axes = fig.subplots(2, 2, sharex=True, sharey=True)
+        for ax, (title, table, column, levels) in zip(axes.flat, panels, strict=True):
+            _draw_surface(ax, table, column, levels)
+            ax.set_title(title, fontsize=8, loc="left")
+        fig.supxlabel("sparsity S", fontsize=9)
+        fig.supylabel("difficulty gap D", fontsize=9)
+        label = "1 - rho (A, B, C); gain in rho (D)"
+        fig.colorbar(axes[0, 0].collections[0], ax=axes, label=label, shrink=0.6)
+    return fig
+
+
+def plot_warning(replications: pd.DataFrame, warning: pd.DataFrame) -> Figure:
+    """Draw whether the posterior warns of the average's failure, and whether its ranks hold.
+
+    Parameters
+    ----------
+    replications, warning : DataFrame
+        A study's rows and its table of warnings.
+
+    Returns
+    -------
+    Figure
+        Left: ρ of the average, as the posterior expects it without the truth, against what it
+        was. Right: coverage of 90% intervals of rank and of ability, by the average's error.
+    """
+    drawn = replications[replications["subjects"].notna()]
+    design = drawn["name"].where(drawn["name"].isin(MASKS), "domains")
+    with figure_style():
+        fig = Figure(figsize=(7.6, 3.7), layout="constrained")
+        left, right = fig.subplots(1, 2)
+        for name, mark in _MARKS.items():
+            own = drawn[design == name]
+            expected = (own["average_low"] + own["average_high"]) / 2
+            left.plot(own["rho_average"], expected, mark, ms=3, mfc="none", mec=INK, mew=0.5,
+                      label=name)  # fmt: skip
+        lowest = min(0.0, float(drawn["rho_average"].min()))
+        left.plot([lowest, 1], [lowest, 1], color=ACCENT, lw=1)
+        left.set_xlabel("rho of the simple average with the truth")
+        left.set_ylabel(f"middle of its {LEVEL:.0%} interval by the posterior")
+        left.legend(frameon=False, fontsize=8)
+        _draw_coverage(right, warning)
+    return fig
+
+
+def _draw_surface(ax: Axes, table: pd.DataFrame, column: str, levels: tuple[float, ...]) -> None:
+    """Draw a shade a cell, darker where ρ is lower, or the gain higher, and contours of both."""
+    square = table.pivot(index="D", columns="S", values=column)
+    x, y, z = square.columns.to_numpy(), square.index.to_numpy(), square.to_numpy()
+    shade = z if column == "gain" else 1 - z
+    mesh = ax.pcolormesh(x, y, shade, cmap="Greys", norm=PowerNorm(0.5, 0, 1), shading="nearest")
+    mesh.set_edgecolor("face")
+    crossed = [level for level in levels if z.min() < level < z.max()]
+    if crossed:
+        lines = ax.contour(x, y, z, levels=crossed, colors=ACCENT, linewidths=1)
+        ax.clabel(lines, fontsize=7, fmt="%g")
+
+
+def _draw_coverage(ax: Axes, warning: pd.DataFrame) -> None:
+    designs = [name for name in _MARKS if (warning["design"] == name).any()]
+    for measure, fill in (("rank", INK), ("ability", "white")):
+        for place, name in enumerate(designs):
+            own = warning[warning["design"] == name]
+            x = np.array([ERROR_NAMES.index(size) for size in own["average_error"]])
+            shift = 0.2 * (place - (len(designs) - 1) / 2) + (0.06 if fill == "white" else 0)
+            ax.errorbar(
+                x + shift, own[f"{measure}_coverage"],
+                yerr=2 * own[f"{measure}_coverage_se"].fillna(0), fmt=_MARKS[name], ms=5, mfc=fill,
+                mec=INK, ecolor=SOFT, lw=1, label=f"{measure}, {name}",
+            )  # fmt: skip
+    ax.axhline(LEVEL, color=ACCENT, lw=1)
+    ax.set_xticks(range(len(ERROR_NAMES)), ERROR_NAMES)
+    ax.set_xlabel("ranking error of the simple average")
+    ax.set_ylabel(f"coverage of {LEVEL:.0%} intervals")
+    ax.set_ylim(None, 1.02)
+    ax.legend(frameon=False, fontsize=7)

@@ -1,0 +1,140 @@
+"""`study sparse` passes its options on; `check` and `rank` say what its rule says."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesirt import studies
+from bayesirt.averages import ERROR_LAWS
+from bayesirt.cli import main
+from bayesirt.models import Priors
+
+ADVICE = "Rank by ability, and report the simple average beside it."
+
+
+class Shown(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Cli = Callable[..., Shown]
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "as in conftest")
+
+    def run(*arguments: object) -> Shown:
+        monkeypatch.setattr(sys, "argv", ["bayesirt", *map(str, arguments)])
+        with pytest.raises(SystemExit) as leaving:
+            main()
+        code, (out, err) = leaving.value.code, capfd.readouterr()
+        return Shown(code, " ".join(out.split()), err)
+
+    return run
+
+
+class MadeStudy:
+    def save(self, folder: Path) -> None:
+        folder.mkdir()
+        (folder / "verdict.txt").write_text("said\n")
+
+    def to_text(self) -> str:
+        return "said"
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, dict[str, object]]]:
+    calls: list[tuple[object, dict[str, object]]] = []
+
+    def remember(design: object, **options: object) -> MadeStudy:
+        calls.append((design, options))
+        return MadeStudy()
+
+    monkeypatch.setattr(studies, "sparse_study", remember)
+    return calls
+
+
+def test_the_study_has_the_papers_design_by_default(cli: Cli, asked, tmp_path: Path):
+    out = tmp_path / "out"
+    shown = cli("study", "sparse", "--out", out)
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.out == f"said Tables and figures: {out}"
+    ((design, options),) = asked
+    assert design == studies.SparseDesign()
+    assert (options["n_processes"], options["folder"]) == (2, out)
+    assert (jax.random.key_data(options["key"]) == jax.random.key_data(jax.random.key(0))).all()
+
+
+def test_the_study_takes_its_options(cli: Cli, asked, tmp_path: Path):
+    words = ("--quick", "--seed", 7, "--processes", 1, "--priors", "fixed", "-q")
+    assert cli("study", "sparse", "--out", tmp_path / "out", *words) == (0, "", "")
+    ((design, options),) = asked
+    assert design.priors == Priors("fixed")
+    assert design.gaps == studies.QUICK.gaps
+    assert (options["n_processes"], options["progress"]) == (1, None)
+    assert (jax.random.key_data(options["key"]) == jax.random.key_data(jax.random.key(7))).all()
+
+
+def write_suite(path: Path, trials: int) -> Path:
+    """Write a suite of 10 x 10 with gap 3, in which abler subjects met harder items."""
+    rng = np.random.default_rng(2)
+    theta, b = np.linspace(-2, 2, 10), np.linspace(-1.5, 1.5, 10)
+    met = np.abs(theta[:, None] / 4 - b / 3) < 0.4
+    right = rng.binomial(trials, 1 / (1 + np.exp(-2 * (theta[:, None] - b))))
+    subject, item = np.nonzero(met)
+    table = {"model": subject, "item": item, "successes": right[met], "trials": trials}
+    pd.DataFrame(table).to_csv(path, index=False)
+    return path
+
+
+def test_check_gives_the_rule_and_what_the_surface_expects(cli: Cli, tmp_path: Path):
+    results = write_suite(tmp_path / "r.csv", 100)
+    facts = json.loads(cli("check", results, "--json").out)
+    product = (1 - facts["coverage"]) * facts["difficulty gap"]
+    assert facts["difficulty gap"] == pytest.approx(3 / np.linspace(-2, 2, 10).std(), rel=0.2)
+    for mask, law in ERROR_LAWS.items():
+        expected = facts["expected ranking error"][mask]
+        assert expected == pytest.approx(law.scale * product**law.exponent)
+    shown = cli("check", results)
+    assert (shown.code, shown.err) == (0, "")
+    assert facts["average"] in shown.out
+    assert f"S x D = {product:.2f}. Expected ranking error 1 - rho of the average: 0.0" in shown.out
+    assert shown.out.endswith(ADVICE)
+
+
+def test_check_says_where_the_surface_does_not_reach(cli: Cli, tmp_path: Path):
+    results = write_suite(tmp_path / "r.csv", 1)
+    facts = json.loads(cli("check", results, "--json").out)
+    assert facts["expected ranking error"] is None
+    assert "does not reach 1 trial a cell. " in facts["average"]
+    assert facts["average"].endswith(ADVICE)
+
+
+def test_check_has_no_rule_for_groups_without_a_common_scale(cli: Cli, tmp_path: Path):
+    rows = [f"{g}{i},{g}q{j},{(i + j) % 2}" for g in "ab" for i in range(2) for j in range(2)]
+    (tmp_path / "r.csv").write_text("\n".join(["model,item,score", *rows]) + "\n")
+    facts = json.loads(cli("check", tmp_path / "r.csv", "--json").out)
+    assert facts["connected groups"] == 2
+    assert "average" not in facts
+    assert "average" not in cli("check", tmp_path / "r.csv").out
+
+
+@pytest.mark.slow
+def test_rank_gives_the_rule_by_its_posterior(cli: Cli, tmp_path: Path):
+    results = write_suite(tmp_path / "r.csv", 100)
+    fast = ("--warmup", "100", "--draws", "100", "--chains", "2")
+    shown = cli("rank", results, "--out", tmp_path / "run", "--json", *fast)
+    note = json.loads(shown.out)["average"]
+    assert "Expected ranking error 1 - rho of the average: 0.0" in note
+    assert note.endswith(ADVICE)
+    report = " ".join((tmp_path / "run" / "report.html").read_text("utf-8").split())
+    assert "Expected ranking error 1 - rho of the average" in report
