@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from bayesirt.cli_options import (
     SlopesOption,
     prepare_jax,
 )
+
+if TYPE_CHECKING:
+    from bayesirt.studies import CalibrationStudy, SparseStudy
 
 studies = typer.Typer(help="Study how far the answers can be trusted.", no_args_is_help=True)
 
@@ -78,10 +81,7 @@ def calibration(
             scheduler=dask,
             progress=None if quiet else show,
         )
-    study.save(out)
-    if not quiet:
-        typer.echo(study.to_text())
-        typer.echo(f"Tables and figures: {out}")
+    _finish(study, out, quiet)
 
 
 @studies.command()
@@ -117,6 +117,10 @@ def sparse(
             scheduler=dask,
             progress=None if quiet else show,
         )
+    _finish(study, out, quiet)
+
+
+def _finish(study: "CalibrationStudy | SparseStudy", out: Path, quiet: bool) -> None:
     study.save(out)
     if not quiet:
         typer.echo(study.to_text())

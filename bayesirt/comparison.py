@@ -100,7 +100,7 @@ def compare_estimates(point: PointEstimate, posterior: Posterior) -> Comparison:
     items["reason"] = [
         "; ".join(filter(None, [flag, "a at its bound" if bound else ""]))
         for flag, bound in zip(
-            response_flags(successes, trials, 0), point["a"] <= _AT_BOUND, strict=True
+            response_flags(successes, trials, 0), np.abs(point["a"]) <= _AT_BOUND, strict=True
         )
     ]
     return Comparison(subjects, items)

@@ -13,19 +13,20 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from jaxtyping import Array
 from numpy.typing import NDArray
 
 from bayesirt.estimators.block_mm import init_mm, mm_step
 from bayesirt.estimators.block_newton import init_newton, newton_step
-from bayesirt.estimators.cell_sums import cell_sums
+from bayesirt.estimators.cell_sums import CellSums, cell_sums
 from bayesirt.estimators.driver import Run, iterate, joined
 from bayesirt.estimators.parameter_table import parameter_table
 from bayesirt.estimators.standard_errors import block_errors
 from bayesirt.estimators.starts import Point, logit_start, to_standard
 from bayesirt.estimators.weak_prior import FLAT, WeakPrior
 from bayesirt.families import LOGIT
-from bayesirt.likelihood import RowBlocks, in_row_blocks, layout_of
+from bayesirt.likelihood import ByRows, RowBlocks, in_row_blocks, layout_of
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.responses import Responses
 
@@ -126,16 +127,9 @@ def fit_cbmm(
     theta, a, d = _start(responses, origin, key)
     if tol is None:
         tol = max(chosen.tol, 4 * float(jnp.finfo(theta.dtype).eps))
-    phases: list[_Phase] = [({}, tol)]
-    if isinstance(layout, RowBlocks) and tol < _COARSE_TOL:
-        phases.insert(0, ({"dtype": jnp.float32}, _COARSE_TOL))
-    point, run, passes = _descend(
-        chosen,
-        (layout, LOGIT, prior),
-        (theta, a / temperature, d / temperature),
-        phases,
-        max_iterations,
-    )
+    first = theta, a / temperature, d / temperature
+    data = layout, LOGIT, prior
+    point, run, passes = _descend(chosen, data, first, _phases(layout, tol), max_iterations)
     shift, scale = map(float, to_standard(point[0]))
     point = _standardised(point, shift, scale)
     sums = jax.jit(cell_sums, static_argnums=(1,))(layout, LOGIT, *point)
@@ -149,18 +143,15 @@ def fit_cbmm(
         "passes": passes,
         **{f"prior_{k}": v for k, v in asdict(prior).items()},
     }
-    own_prior = WeakPrior(
-        scale**2 * prior.theta_precision, prior.a_precision / scale**2, prior.d_precision
-    )
-    errors = block_errors(sums, own_prior)
-    theta, a, d = point
-    parameters = parameter_table(
-        responses,
-        (theta, temperature * a, temperature * d),
-        (errors.theta, temperature * errors.a, temperature * errors.d),
-        errors.theta_centre,
-    )
-    return PointEstimate(parameters, -float(sums.subject_loss.sum()), *run[:3], run.trace, settings)
+    parameters = _parameters(responses, point, sums, prior, scale, temperature)
+    log_likelihood = -float(sums.subject_loss.sum())
+    return PointEstimate(parameters, log_likelihood, *run[:3], run.trace, settings)
+
+
+def _phases(layout: ByRows, tol: float) -> list[_Phase]:
+    coarse: _Phase = ({"dtype": jnp.float32}, _COARSE_TOL)
+    large = isinstance(layout, RowBlocks) and tol < _COARSE_TOL
+    return [coarse, ({}, tol)] if large else [({}, tol)]
 
 
 def _descend(
@@ -213,3 +204,25 @@ def _start(responses: Responses, start: str | Start, key: Array | None) -> Point
 def _standardised(point: Point, shift: float, scale: float) -> Point:
     theta, a, d = point
     return (theta + shift) / scale, a * scale, d - a * shift
+
+
+def _parameters(
+    responses: Responses,
+    point: Point,
+    sums: CellSums,
+    prior: WeakPrior,
+    scale: float,
+    temperature: float,
+) -> xr.Dataset:
+    """Return the standardised estimate and its errors; the prior is on the scale before."""
+    own_prior = WeakPrior(
+        scale**2 * prior.theta_precision, prior.a_precision / scale**2, prior.d_precision
+    )
+    errors = block_errors(sums, own_prior)
+    theta, a, d = point
+    return parameter_table(
+        responses,
+        (theta, temperature * a, temperature * d),
+        (errors.theta, temperature * errors.a, temperature * errors.d),
+        errors.theta_centre,
+    )

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from yardsticks import Solver, algorithm_1, lbfgsb, logits_start
 
+from bayesirt.cells import DenseCells
 from bayesirt.estimators.cbmm import fit_cbmm
 from bayesirt.estimators.weak_prior import WeakPrior
 from bayesirt.responses import Responses
@@ -75,3 +77,28 @@ def test_time_to_the_optimum(name: str, request: pytest.FixtureRequest, capsys):
         for solver, (seconds, needed) in found.items():
             print(f"  {solver:20} {seconds / newton:8.1f} x   {needed} iterations")
     assert newton < found["Algorithm 1, NumPy"][0]
+
+
+@pytest.mark.bench
+def test_time_of_a_leaderboard(shared: Path, capsys):
+    """Cells of a leaderboard's size, drawn from factors that were fitted to one."""
+    stored = np.load(shared / "data" / "surrogate_openllm2_mmlupro_factors.npz")
+    rng = np.random.default_rng(0)
+    y = np.stack(
+        [rng.uniform(size=len(stored["V"])) < expit(u @ stored["V"].T) for u in stored["U"]]
+    )
+    names = (tuple(f"{kind} {k}" for k in range(n)) for kind, n in zip("si", y.shape, strict=True))
+    cells = DenseCells(y.astype(np.int8), np.ones(y.shape, np.int8))
+    responses = Responses(*names, cells)
+    seconds = []
+    for _ in range(3):  # the first compiles
+        began = time.perf_counter()
+        fit = fit_cbmm(responses)
+        seconds.append(time.perf_counter() - began)
+    near = int(np.argmax(fit.trace <= fit.trace[-1] * (1 + NEAR)))
+    with capsys.disabled():
+        print(
+            f"\n{y.shape[0]} x {y.shape[1]}: {min(seconds):.2f} s (first call {seconds[0]:.2f} s), "
+            f"{fit.iterations} iterations, within 1e-6 of the optimum after {near}"
+        )
+    assert fit.converged

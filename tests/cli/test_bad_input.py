@@ -3,16 +3,11 @@
 import gzip
 import io
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
-
-from bayesirt.cli import main
-
-Cli = Callable[..., tuple[int, str, str]]
+from cli.conftest import Cli
 
 HEAD = "model,item,score\n"
 GOOD = HEAD + "m1,q1,1\nm1,q2,0\nm2,q1,0\nm2,q2,1\n"
@@ -169,20 +164,6 @@ BAD = {
     "escape codes in a name": ("r.csv", GOOD + "\x1b[2J,q1,x\n", (), ("'x' at subject '·[2J'",)),
     "a long name": ("r.csv", GOOD + "m" * 9999 + ",q1,x\n", (), ("mmm…mmm",)),
 }
-
-
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "as in conftest")
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["bayesirt", *map(str, arguments)])
-        with pytest.raises(SystemExit) as leaving:
-            main()
-        shown = capsys.readouterr()
-        return leaving.value.code, shown.out, shown.err
-
-    return run
 
 
 def sentence(result: tuple[int, str, str]) -> str:

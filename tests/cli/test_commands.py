@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from cli.conftest import Cli
 
 import bayesirt
 from bayesirt.cli import main
@@ -39,28 +39,6 @@ ITEMS = [
 ]  # fmt: skip
 FAST = ("--warmup", "40", "--draws", "60", "--chains", "2", "--seed", "7")
 N_SUBJECTS, N_ITEMS = 8, 6
-
-
-class Shown(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Cli = Callable[..., Shown]
-
-
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "as in conftest")
-
-    def run(*arguments: object) -> Shown:
-        monkeypatch.setattr(sys, "argv", ["bayesirt", *map(str, arguments)])
-        with pytest.raises(SystemExit) as leaving:
-            main()
-        return Shown(leaving.value.code, *capfd.readouterr())
-
-    return run
 
 
 def write_results(path: Path, groups: str = "g") -> Path:
@@ -227,7 +205,7 @@ def test_compare_prints_json(cli: Cli, ranked: Ranked):
 def test_review_concludes_in_words_and_in_json(cli: Cli, ranked: Ranked):
     shown = cli("review", ranked.out, "--a-min", "100", "--q", "0.01")
     assert (shown.code, shown.err) == (0, "")
-    assert f"{N_ITEMS} of {N_ITEMS} items" in " ".join(shown.out.split())
+    assert f"{N_ITEMS} of {N_ITEMS} items" in shown.words
     items = json.loads(cli("review", ranked.out, "--json").out)
     assert {row["item"] for row in items} == set(load_run(ranked.out).posterior.items)
     assert cli("review", ranked.out.parent / "nowhere").code == 2
@@ -313,7 +291,7 @@ def test_rank_prints_the_verdict_the_ranking_and_the_report(
     shown = cli("rank", ranked.results, "--out", tmp_path / "run", *FAST)
     assert (shown.code, shown.err) == (0, "")
     run = load_run(ranked.out)
-    said = " ".join(shown.out.split())
+    said = shown.words
     assert said.startswith(" ".join(run.posterior.verdict.to_text().split()))
     assert " ".join(run.ranking.average.to_text().split()) in said
     assert f"Report: {tmp_path / 'run' / 'report.html'}" in shown.out

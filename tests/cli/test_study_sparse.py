@@ -1,45 +1,19 @@
 """`study sparse` passes its options on; `check` and `rank` say what its rule says."""
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import jax
 import numpy as np
 import pandas as pd
 import pytest
+from cli.conftest import Cli
 
 from bayesirt import studies
 from bayesirt.averages import ERROR_LAWS
-from bayesirt.cli import main
 from bayesirt.models import Priors
 
 ADVICE = "Rank by ability, and report the simple average beside it."
-
-
-class Shown(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Cli = Callable[..., Shown]
-
-
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "as in conftest")
-
-    def run(*arguments: object) -> Shown:
-        monkeypatch.setattr(sys, "argv", ["bayesirt", *map(str, arguments)])
-        with pytest.raises(SystemExit) as leaving:
-            main()
-        code, (out, err) = leaving.value.code, capfd.readouterr()
-        return Shown(code, " ".join(out.split()), err)
-
-    return run
 
 
 class MadeStudy:
@@ -67,7 +41,7 @@ def test_the_study_has_the_papers_design_by_default(cli: Cli, asked, tmp_path: P
     out = tmp_path / "out"
     shown = cli("study", "sparse", "--out", out)
     assert (shown.code, shown.err) == (0, "")
-    assert shown.out == f"said Tables and figures: {out}"
+    assert shown.words == f"said Tables and figures: {out}"
     ((design, options),) = asked
     assert design == studies.SparseDesign()
     assert (options["n_processes"], options["folder"]) == (2, out)
@@ -106,9 +80,11 @@ def test_check_gives_the_rule_and_what_the_surface_expects(cli: Cli, tmp_path: P
         assert expected == pytest.approx(law.scale * product**law.exponent)
     shown = cli("check", results)
     assert (shown.code, shown.err) == (0, "")
-    assert facts["average"] in shown.out
-    assert f"S x D = {product:.2f}. Expected ranking error 1 - rho of the average: 0.0" in shown.out
-    assert shown.out.endswith(ADVICE)
+    assert facts["average"] in shown.words
+    assert (
+        f"S x D = {product:.2f}. Expected ranking error 1 - rho of the average: 0.0" in shown.words
+    )
+    assert shown.words.endswith(ADVICE)
 
 
 def test_check_says_where_the_surface_does_not_reach(cli: Cli, tmp_path: Path):
@@ -125,7 +101,7 @@ def test_check_has_no_rule_for_groups_without_a_common_scale(cli: Cli, tmp_path:
     facts = json.loads(cli("check", tmp_path / "r.csv", "--json").out)
     assert facts["connected groups"] == 2
     assert "average" not in facts
-    assert "average" not in cli("check", tmp_path / "r.csv").out
+    assert "average" not in cli("check", tmp_path / "r.csv").words
 
 
 @pytest.mark.slow
