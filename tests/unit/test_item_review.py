@@ -59,12 +59,13 @@ def test_bounds_must_make_sense(options):
 
 @pytest.mark.slow
 @pytest.mark.statistical
-@pytest.mark.parametrize("slopes", ["positive", "free"])
-@pytest.mark.parametrize("sparsity", [0.05, 0.2, 0.5])
+@pytest.mark.parametrize(
+    ("slopes", "sparsity"), [("positive", 0.05), ("positive", 0.5), ("free", 0.2), ("free", 0.5)]
+)
 def test_few_of_the_dropped_items_discriminate(slopes, sparsity):
     """papers/000, A.6.4: a = 0 for a share of the items, else uniform from .5 to 1."""
     dropped, right, nil = 0, 0, 0
-    for seed in range(3):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         theta, d = rng.normal(size=(300, 1)), 0.5 * rng.normal(size=100)
         a = np.where(rng.permutation(100) < 100 * sparsity, 0, rng.uniform(0.5, 1, 100))
