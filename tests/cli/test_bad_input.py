@@ -334,6 +334,7 @@ def test_study_wants_sizes_it_can_simulate(cli: Cli, tmp_path: Path, size: str):
     assert not (tmp_path / "study").exists()
 
 
+@pytest.mark.slow
 def test_study_in_a_folder_of_another_is_refused(cli: Cli, tmp_path: Path):
     small = ("study", "calibration", "--engine", "laplace", "--size", "12x8", "-q")
     assert cli(*small, "--replications", "2", "--out", tmp_path / "study")[0] == 0

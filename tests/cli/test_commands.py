@@ -316,6 +316,7 @@ def test_groups_are_ranked_each_by_itself_and_quietly(cli: Cli, tmp_path: Path):
     assert "name one of its groups, such as" in cli("compare", tmp_path / "run").err
 
 
+@pytest.mark.slow
 def test_json_of_groups_is_one_object(cli, tmp_path):
     results = tmp_path / "apart.csv"
     rows = [f"{g}{i},{g}q{j},{(i + j) % 2}" for g in "ab" for i in range(3) for j in range(3)]

@@ -47,6 +47,7 @@ def test_curvature_is_about_one_along_every_coordinate(small):
     assert ((values > 1 / 4) & (values < 4)).sum() >= target.size - 2
 
 
+@pytest.mark.slow
 def test_subjects_of_equal_score_are_sampled_apart():
     responses = Responses.from_arrays(np.eye(2))
     posterior = sample_posterior(

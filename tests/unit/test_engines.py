@@ -74,6 +74,7 @@ def test_run_by_an_approximation_says_so(small):
     assert len(run.ranking.summary) == 30
 
 
+@pytest.mark.slow
 def test_failed_approximation_is_not_called_sound():
     """Too few responses for a normal distribution: the verdict sends to an exact engine."""
     responses = Responses.from_arrays(np.tri(5, 4))

@@ -210,6 +210,7 @@ def test_block_without_a_cell_in_common_says_nothing():
     np.testing.assert_allclose(predictor(*both), predictor(y, n), rtol=0, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_known_truth_comes_back_with_errors_of_the_right_size():
     responses, theta, a, d = simulate(200, 200, seed=1)
     point = fit_joint_map(responses)

@@ -113,6 +113,7 @@ def test_passes_in_float32_agree_with_float64():
     assert draws(problem, mode)["theta"].dtype == np.float32
 
 
+@pytest.mark.slow
 def test_float32_throughout_agrees_with_float64():
     with x64_off():
         problem = joint_problem(TALL.cells, Priors(), eliminate="items")

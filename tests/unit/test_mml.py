@@ -129,6 +129,7 @@ def test_marginal_estimate_is_not_biased_where_the_joint_one_is():
     assert np.abs(z).max() < 3.5
 
 
+@pytest.mark.slow
 def test_few_items_are_fitted_by_mml_and_many_by_cbmm():
     few, many = simulate(40, 8)[0], simulate(40, 31)[0]
     assert fit_point(few).settings["estimator"] == "mml"
