@@ -143,14 +143,10 @@ def sample_laplace(
         dense_up_to=dense_up_to,
         tell=announce,
     )
-    few = min(responses.cells.shape) < FEW
     _warn_where_rough(responses, mode)
     samples = draw_sites(problem, mode, priors, key, num_samples)
     return Posterior.from_samples(
-        {
-            name: values.reshape(num_chains, num_samples // num_chains, *values.shape[1:])
-            for name, values in samples.items()
-        },
+        {k: x.reshape(num_chains, -1, *x.shape[1:]) for k, x in samples.items()},
         {},
         responses,
         {
@@ -159,7 +155,7 @@ def sample_laplace(
             "approximate": 1,
             "priors": priors.describe(),
             "centre": centre,
-            "few": int(few),
+            "few": int(min(responses.cells.shape) < FEW),
             **_how(problem, mode),
             "sampling_seconds": time.perf_counter() - began,
         },

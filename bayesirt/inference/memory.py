@@ -23,7 +23,8 @@ _OF_A_CELL = {
     "dense": {"point": 45, "nuts": 50, "blocked": 10, "laplace": 10},
     "sparse": {"point": 180, "nuts": 90, "blocked": 170, "laplace": 170},
 }
-"""Bytes at the peak, as measured in 64 bits; of each chain where there are chains."""
+"""Bytes at the peak, from measured ones in 64 bits and rather too many than too few; of each chain
+where there are chains."""
 
 
 def check_memory(

@@ -193,9 +193,8 @@ def sample_nuts(
     start_key, run_key = jax.random.split(key)
     starts = jax.random.normal(start_key, (num_chains, target.size))
     if announce is not None:
-        rounds = rounds_of_chains(num_chains, jax.local_device_count())
-        steps = (num_samples + _WARMUP_COST * num_warmup) * _STEPS_A_DRAW * rounds
-        announce(f"about {in_words(_gradient_seconds(target, starts[0]) * steps)}")
+        draws = num_samples + _WARMUP_COST * num_warmup
+        announce(_forecast(target, starts, draws))
     began = time.perf_counter()
     chains = run_chains(
         NutsKernel(num_warmup, target_accept),
@@ -253,6 +252,8 @@ def _to_draws(target: Target, flat: Array) -> dict[str, Array]:
     return jax.vmap(jax.vmap(target.to_draw))(flat)
 
 
-def _gradient_seconds(target: Target, start: Array) -> float:
+def _forecast(target: Target, starts: Array, draws: float) -> str:
     gradient = jax.jit(jax.value_and_grad(lambda flat, target: target.potential(flat)))
-    return least_seconds(lambda: jax.block_until_ready(gradient(start, target)))
+    seconds = least_seconds(lambda: jax.block_until_ready(gradient(starts[0], target)))
+    rounds = rounds_of_chains(len(starts), jax.local_device_count())
+    return f"about {in_words(seconds * _STEPS_A_DRAW * draws * rounds)}"

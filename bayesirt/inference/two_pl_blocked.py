@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.blocked import BlockedNewton, BlockedState, Position, start_chains
 from bayesirt.inference.chains import Progress, run_chains
-from bayesirt.inference.checkpoint import Checkpoint
+from bayesirt.inference.checkpoint import Checkpoint, Samples
 from bayesirt.inference.row_shards import RowShards, place_rows
 from bayesirt.inference.two_pl_moves import two_pl_moves
 from bayesirt.inference.two_pl_sites import TwoPLPrior
@@ -138,7 +138,7 @@ def sample_blocked(
     if announce is not None:
         rounds = rounds_of_chains(num_chains, jax.local_device_count())
         sweeps = (num_warmup + num_samples * thinning) * rounds
-        announce(f"about {in_words(_sweep_seconds(kernel, layout, run_key, starts) * sweeps)}")
+        announce(_forecast(kernel, layout, run_key, starts, sweeps))
     began = time.perf_counter()
     chains = run_chains(
         kernel,
@@ -152,13 +152,8 @@ def sample_blocked(
         checkpoint=checkpoint,
         mesh=mesh,
     )
-    sites = {k: x for k, x in chains.samples.items() if not k.startswith(_OF_SWEEP)}
-    statistics = {k.removeprefix(_OF_SWEEP): x for k, x in chains.samples.items() if k not in sites}
-    samples, log_prior = jax.device_get(jax.jit(to_draws, static_argnums=0)(priors, sites))
-    statistics["lp"] = log_prior + statistics.pop("log_likelihood")
     return Posterior.from_samples(
-        samples,
-        statistics,
+        *_samples_and_statistics(priors, chains.samples),
         responses,
         {
             "model": "2PL",
@@ -247,9 +242,18 @@ def _place(
     }
 
 
-def _sweep_seconds(
-    kernel: TwoPLSweeps, layout: Layout | RowShards, key: Array, starts: Position
-) -> float:
+def _samples_and_statistics(priors: Priors, collected: Samples) -> tuple[Samples, Samples]:
+    sites = {k: x for k, x in collected.items() if not k.startswith(_OF_SWEEP)}
+    statistics = {k.removeprefix(_OF_SWEEP): x for k, x in collected.items() if k not in sites}
+    samples, log_prior = jax.device_get(jax.jit(to_draws, static_argnums=0)(priors, sites))
+    statistics["lp"] = log_prior + statistics.pop("log_likelihood")
+    return samples, statistics
+
+
+def _forecast(
+    kernel: TwoPLSweeps, layout: Layout | RowShards, key: Array, starts: Position, sweeps: float
+) -> str:
     advance = jax.jit(kernel.advance)
     state = kernel.init(key, jax.tree.map(lambda x: x[0], starts), layout)
-    return least_seconds(lambda: jax.block_until_ready(advance(state, layout)))
+    seconds = least_seconds(lambda: jax.block_until_ready(advance(state, layout)))
+    return f"about {in_words(seconds * sweeps)}"

@@ -26,6 +26,7 @@ from bayesirt.studies.calibration_tables import (
 from bayesirt.studies.calibration_text import trust_in_words, verdicts_in_words
 from bayesirt.studies.replication import Engine, row_columns
 from bayesirt.studies.replication_log import ReplicationLog
+from bayesirt.studies.study_folder import write_study
 from bayesirt.studies.tasks import Design, PortableKey, Task, run_tasks
 
 _PLACE = [*CELL, "replication"]
@@ -82,13 +83,8 @@ class CalibrationStudy:
         folder : Path
             May be the one that the study ran in.
         """
-        folder.mkdir(parents=True, exist_ok=True)
         tables = {"ranks": self.summary, "coverage": self.coverage, "trust": self.trust}
-        for name, table in tables.items():
-            table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
-        (folder / "verdict.txt").write_text(self.to_text() + "\n", "utf-8")
-        for name, figure in self._figures().items():
-            figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+        write_study(folder, tables, self.to_text(), self._figures())
 
     def _figures(self) -> dict[str, Figure]:
         """Return the figures by name; none where every engine failed."""

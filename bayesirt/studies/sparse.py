@@ -30,6 +30,7 @@ from bayesirt.studies.sparse_tables import (
 )
 from bayesirt.studies.sparse_tasks import Batch, Place
 from bayesirt.studies.sparse_text import study_in_words
+from bayesirt.studies.study_folder import write_study
 from bayesirt.studies.tasks import PortableKey, run_tasks
 
 _PLACE = ("condition", "seed")
@@ -126,14 +127,9 @@ class SparseStudy:
         folder : Path
             May be the one that the study ran in.
         """
-        folder.mkdir(parents=True, exist_ok=True)
         tables = {"domains": self.summary, "grid": self.grid, "surface": self.surface}
         tables |= {"laws": self.laws, "warning": self.warning}
-        for name, table in tables.items():
-            table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
-        (folder / "verdict.txt").write_text(self.to_text() + "\n", "utf-8")
-        for name, figure in self._figures().items():
-            figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+        write_study(folder, tables, self.to_text(), self._figures())
 
     def _figures(self) -> dict[str, Figure]:
         figures = {
