@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from bayesirt.cells import median_trials
 from bayesirt.estimators.joint_map import fit_joint_map
 from bayesirt.names import one_line
 from bayesirt.posterior import Posterior
@@ -211,8 +212,7 @@ def average_rule(responses: Responses) -> AverageRule | None:
     sides = responses.n_subjects, responses.n_items
     small = responses.n_observed <= _MOST_RESPONSES and min(sides) <= _MOST_SIDE
     gap = difficulty_gap(fit_joint_map(responses)["b"]) if small else float("nan")
-    trials = float(np.median(responses.cells.listed().trials))
-    return AverageRule(responses.coverage, gap, *sides, trials)
+    return AverageRule(responses.coverage, gap, *sides, median_trials(responses.cells))
 
 
 def check_average(summary: pd.DataFrame, posterior: Posterior) -> AverageCheck:

@@ -4,7 +4,8 @@ A cell is one subject's answers to one item: successes out of trials. Zero trial
 item was not run, and such a cell is no cell at all: masking it equals deleting it.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -17,11 +18,13 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
 _SPARSE_BELOW = 0.1
+"""Coverage below which a pass over a list of cells is quicker than one over their matrix."""
 _SPARSE_FROM = 1_000_000
+"""Cells; a pass over a smaller matrix takes milliseconds, however few of them were observed."""
 
 
 class CellList(NamedTuple):
-    """Observed cells one after another, ordered by subject, then by item.
+    """Observed cells one after another, ordered by subject, then by item unless it is said.
 
     Attributes
     ----------
@@ -30,8 +33,8 @@ class CellList(NamedTuple):
     successes, trials : int array, shape (cell,)
     """
 
-    subject: NDArray[np.int32]
-    item: NDArray[np.int32]
+    subject: NDArray[np.integer]
+    item: NDArray[np.integer]
     successes: NDArray[np.integer]
     trials: NDArray[np.integer]
 
@@ -51,7 +54,7 @@ class Totals(NamedTuple):
 
 
 class Cells(Protocol):
-    """What both layouts offer."""
+    """What all layouts offer."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -69,6 +72,10 @@ class Cells(Protocol):
 
     def matrices(self) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
         """Return successes and trials as (subject, item) matrices."""
+        ...
+
+    def parts(self) -> Iterator[CellList]:
+        """Return the observed cells in lists that memory can hold, each subject's in one."""
         ...
 
     def totals(self, axis: int) -> Totals:
@@ -106,6 +113,10 @@ class DenseCells:
     def matrices(self) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
         """Return successes and trials as (subject, item) matrices."""
         return self.successes, self.trials
+
+    def parts(self) -> Iterator[CellList]:
+        """Return the observed cells in one list."""
+        yield self.listed()
 
     def totals(self, axis: int) -> Totals:
         """Return the sums over items (axis 1) or over subjects (axis 0)."""
@@ -152,6 +163,10 @@ class SparseCells:
         dense[1, subject, item] = trials
         return dense[0], dense[1]
 
+    def parts(self) -> Iterator[CellList]:
+        """Return the observed cells in one list."""
+        yield self.cells
+
     def totals(self, axis: int) -> Totals:
         """Return the sums over items (axis 1) or over subjects (axis 0)."""
         groups, n = (
@@ -187,13 +202,16 @@ def store_cells(
     """
     kind = smallest_int(int(trials.max(initial=1)))
     successes, trials = successes.astype(kind), trials.astype(kind)
-    size = shape[0] * shape[1]
     sparse = SparseCells(
         *shape, CellList(subject.astype(np.int32), item.astype(np.int32), successes, trials)
     )
-    if size >= _SPARSE_FROM and len(trials) < _SPARSE_BELOW * size:
-        return sparse
-    return DenseCells(*sparse.matrices())
+    return sparse if better_sparse(shape, len(trials)) else DenseCells(*sparse.matrices())
+
+
+def better_sparse(shape: tuple[int, int], n_observed: int) -> bool:
+    """Return whether few of many cells were observed, so that a list of them is quicker."""
+    size = shape[0] * shape[1]
+    return size >= _SPARSE_FROM and n_observed < _SPARSE_BELOW * size
 
 
 def smallest_int(largest: int) -> type[np.signedinteger]:
@@ -246,12 +264,29 @@ def connected_groups(cells: Cells) -> list[tuple[NDArray[np.intp], NDArray[np.in
     -------
     list of (subject positions, item positions)
     """
-    (n_subjects, n_items), listed = cells.shape, cells.listed()
-    edges = (np.ones(len(listed.item), np.int8), (listed.subject, listed.item + n_subjects))
+    n_subjects, n_items = cells.shape
     size = n_subjects + n_items
-    count, label = connected_components(coo_array(edges, shape=(size, size)), directed=False)
+    nodes = first = label = np.arange(size)
+    for part in cells.parts():
+        # What earlier parts connect is kept by connecting each node to the first of its group.
+        ends = np.append(nodes, part.subject), np.append(first[label], part.item + n_subjects)
+        edges = coo_array((np.ones(len(ends[0]), np.int8), ends), shape=(size, size))
+        label = connected_components(edges, directed=False)[1]
+        first = np.unique(label, return_index=True)[1]
     groups = [
         (np.flatnonzero(label[:n_subjects] == k), np.flatnonzero(label[n_subjects:] == k))
-        for k in range(count)
+        for k in range(len(first))
     ]
     return sorted(groups, key=lambda group: -len(group[0]))
+
+
+def median_trials(cells: Cells) -> float:
+    """Return the median number of trials of an observed cell."""
+    found: Counter[int] = Counter()
+    for part in cells.parts():
+        values, counts = np.unique(part.trials, return_counts=True)
+        found.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+    values = np.array(sorted(found))
+    below = np.cumsum([found[value] for value in values.tolist()])
+    middle = (below[-1] - 1) // 2, below[-1] // 2
+    return float(values[np.searchsorted(below, middle, side="right")].mean())

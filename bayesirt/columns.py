@@ -1,6 +1,7 @@
 """Columns of a long table, turned into positions, metadata and lengths."""
 
 from collections.abc import Hashable, Iterable, Sequence
+from typing import NoReturn
 
 import numpy as np
 import pandas as pd
@@ -9,8 +10,6 @@ from numpy.typing import NDArray
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 from bayesirt.scores import Where, parse_numbers
-
-DUPLICATE_RULES = ("error", "trials", "first", "last")
 
 
 def check_columns(frame: pd.DataFrame, wanted: Iterable[Hashable]) -> None:
@@ -42,7 +41,7 @@ def list_columns(frame: pd.DataFrame) -> str:
     return shown if len(frame.columns) <= 12 else f"{shown} and {len(frame.columns) - 12} more"
 
 
-def encode_names(names: pd.Series, kind: str) -> tuple[NDArray[np.intp], list[str]]:
+def encode_names(names: pd.Series, kind: str) -> tuple[NDArray[np.int32], list[str]]:
     """Return the position of each row's name among the unique names, in order of appearance.
 
     Parameters
@@ -62,8 +61,24 @@ def encode_names(names: pd.Series, kind: str) -> tuple[NDArray[np.intp], list[st
     ResponseError
         At the first row without a name.
     """
-    codes, unique = pd.factorize(name_rows(names, kind))
-    return codes, [str(name) for name in unique]
+    known = _distinct(names)
+    if known is None:
+        codes, unique = pd.factorize(name_rows(names, kind))
+    else:
+        positions, distinct = known
+        renamed, unique = pd.factorize(name_rows(distinct, kind))
+        codes = renamed[positions]
+    return codes.astype(np.int32), [str(name) for name in unique]
+
+
+def _distinct(names: pd.Series) -> tuple[NDArray[np.intp], pd.Series] | None:
+    """Return each row's position among the values, if they are plain and there for every row."""
+    categories = isinstance(names.dtype, pd.CategoricalDtype)
+    if not (categories or isinstance(names.dtype, pd.StringDtype) or names.dtype.kind in "iu"):
+        return None
+    codes, distinct = pd.factorize(names)
+    values = pd.Series(distinct.categories[distinct.codes] if categories else distinct)
+    return None if (codes < 0).any() or (values == "").any() else (codes, values)
 
 
 def name_rows(names: pd.Series, kind: str) -> pd.Series | NDArray[np.object_]:
@@ -88,11 +103,27 @@ def name_rows(names: pd.Series, kind: str) -> pd.Series | NDArray[np.object_]:
     text = _as_text(names)
     missing = names.isna().to_numpy() | np.asarray(text == "", bool)
     if missing.any():
-        raise ResponseError(
-            f"the {kind}'s name is missing in data row {int(np.argmax(missing)) + 1}; fill it in "
-            f"or leave the row out"
-        )
+        refuse_nameless(kind, int(np.argmax(missing)))
     return text
+
+
+def refuse_nameless(kind: str, row: int) -> NoReturn:
+    """Refuse a row without a name.
+
+    Parameters
+    ----------
+    kind : str
+        What is named.
+    row : int
+        Its position.
+
+    Raises
+    ------
+    ResponseError
+    """
+    raise ResponseError(
+        f"the {kind}'s name is missing in data row {row + 1}; fill it in or leave the row out"
+    )
 
 
 def _as_text(values: pd.Series) -> pd.Series | NDArray[np.object_]:
@@ -105,7 +136,7 @@ def _as_text(values: pd.Series) -> pd.Series | NDArray[np.object_]:
     return text
 
 
-def first_varying(values: pd.Series, item: NDArray[np.intp]) -> int | None:
+def first_varying(values: pd.Series, item: NDArray[np.integer]) -> int | None:
     """Return the position of the first item whose rows differ in a column, or None.
 
     Parameters
@@ -118,7 +149,8 @@ def first_varying(values: pd.Series, item: NDArray[np.intp]) -> int | None:
     -------
     int or None
     """
-    code = np.where(values.isna().to_numpy(), -1, pd.factorize(_as_text(values))[0])
+    text = values if isinstance(values.dtype, pd.StringDtype) else _as_text(values)
+    code = np.where(values.isna().to_numpy(), -1, pd.factorize(text)[0])
     first = np.unique(item, return_index=True)[1]
     varies = code != code[first[item]]
     return int(item[np.argmax(varies)]) if varies.any() else None
@@ -126,7 +158,7 @@ def first_varying(values: pd.Series, item: NDArray[np.intp]) -> int | None:
 
 def describe_items(
     frame: pd.DataFrame,
-    item: NDArray[np.intp],
+    item: NDArray[np.integer],
     items: Sequence[str],
     columns: Sequence[Hashable],
 ) -> pd.DataFrame:
@@ -195,44 +227,3 @@ def parse_latency(values: pd.Series, column: str, where: Where) -> NDArray[np.fl
             f"`{column}` must not be negative, got {parsed[row]:g} {where(row)}; empty the cell"
         )
     return np.where(parsed == 0, np.nan, parsed)
-
-
-def fold_duplicates(cells: pd.DataFrame, rule: str, where: Where) -> pd.DataFrame:
-    """Return each subject and item once, ordered by subject, then by item.
-
-    Parameters
-    ----------
-    cells : DataFrame
-        Columns subject, item, y, n and x; its index says where a row stands.
-    rule : {"error", "trials", "first", "last"}
-    where : callable
-        Says in words where row k stands.
-
-    Returns
-    -------
-    DataFrame
-
-    Raises
-    ------
-    ResponseError
-        If the rule is unknown, or is "error" and a pair stands twice.
-    """
-    if rule not in DUPLICATE_RULES:
-        raise ResponseError(
-            f"`duplicates` must be one of {', '.join(DUPLICATE_RULES)}, got {rule!r}"
-        )
-    pair = ["subject", "item"]
-    again = cells.duplicated(pair).to_numpy()
-    if again.any():
-        if rule == "error":
-            raise ResponseError(
-                f"{int(again.sum())} rows repeat a subject and item, the first "
-                f"{where(int(cells.index[int(np.argmax(again))]))}; pass --duplicates trials if "
-                f"they are repeated trials, or first or last to keep one"
-            )
-        if rule == "trials":
-            grouped = cells.groupby(pair, as_index=False)
-            cells = grouped.agg({"y": "sum", "n": "sum", "x": "mean"})
-        else:
-            cells = cells.drop_duplicates(pair, keep="first" if rule == "first" else "last")
-    return cells.sort_values(pair, kind="stable", ignore_index=True)

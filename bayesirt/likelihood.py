@@ -41,6 +41,11 @@ class DenseLayout(NamedTuple):
     successes: Int[Array, "subject item"]
     trials: Int[Array, "subject item"]
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of subjects and items."""
+        return self.trials.shape[0], self.trials.shape[1]
+
     def predictor(self, theta: Array, a: Array, d: Array) -> Array:
         """Return η = a θ + d of every cell."""
         return theta[:, None] * a + d
@@ -81,6 +86,11 @@ class SparseLayout(NamedTuple):
     item: Int[Array, " cell"]
     any_subject: Array
     any_item: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of subjects and items."""
+        return len(self.any_subject), len(self.any_item)
 
     def predictor(self, theta: Array, a: Array, d: Array) -> Array:
         """Return η = a θ + d of every observed cell."""
@@ -144,7 +154,7 @@ class RowBlocks(NamedTuple):
         return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:n], found), sums
 
 
-def in_row_blocks(layout: Layout, block_cells: int = 1 << 20) -> Layout | RowBlocks:
+def in_row_blocks(layout: Layout, block_cells: int = 1 << 18) -> Layout | RowBlocks:
     """Cut a large matrix into blocks of rows; what is small or sparse stays as it is.
 
     Parameters

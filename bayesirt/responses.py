@@ -12,14 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from bayesirt.cells import Cells, check_cells, connected_groups, store_cells
-from bayesirt.columns import (
-    check_columns,
-    describe_items,
-    encode_names,
-    fold_duplicates,
-    parse_latency,
-)
+from bayesirt.answer_matrices import cells_of_answers, cells_of_counts, cells_of_table
+from bayesirt.cell_rows import fold_rows
+from bayesirt.cells import CellList, Cells, check_cells, connected_groups, store_cells
+from bayesirt.columns import check_columns, describe_items, encode_names, parse_latency
 from bayesirt.errors import ResponseError
 from bayesirt.names import check_names, one_line
 from bayesirt.scores import count_successes
@@ -153,6 +149,11 @@ class Responses:
         ResponseError
             Where the shapes differ or a value is no count.
         """
+        clean = _clean_cells(successes, trials)
+        if clean is not None:
+            subjects = _default_names(subjects, "subject", clean.shape[0])
+            items = _default_names(items, "item", clean.shape[1])
+            return cls(tuple(subjects), tuple(items), clean)
         matrix = _as_matrix(successes, "successes")
         subjects = _default_names(subjects, "subject", matrix.shape[0])
         items = _default_names(items, "item", matrix.shape[1])
@@ -161,10 +162,10 @@ class Responses:
             raise ResponseError(f"`trials` has shape {counts.shape}, `successes` {matrix.shape}")
         seen = ~np.isnan(matrix) if counts is None else counts != 0
         subject, item = np.nonzero(seen)
-        rows = {"subject": subject, "item": item, "score": matrix[seen]}
+        values = {"score": pd.Series(matrix[seen])}
         if counts is not None:
-            rows["trials"] = counts[seen]
-        return cls._from_rows(pd.DataFrame(rows), subjects, items, {"score": "successes"})
+            values["trials"] = pd.Series(counts[seen])
+        return cls._from_rows(subject, item, values, subjects, items, {"score": "successes"})
 
     @classmethod
     def from_wide(cls, frame: pd.DataFrame, *, threshold: float | None = None) -> "Responses":
@@ -189,12 +190,14 @@ class Responses:
         subjects, items = [str(s) for s in frame.index], [str(i) for i in frame.columns]
         check_names(subjects, "subject")
         check_names(items, "item")
+        clean = cells_of_table(frame, threshold)
+        if clean is not None:
+            return cls(tuple(subjects), tuple(items), clean)
         values = frame.to_numpy(object)
         seen = ~(pd.isna(values) | _left_empty(values).astype(bool))
         subject, item = np.nonzero(seen)
-        scores = pd.Series(values[seen], dtype=object)
-        rows = pd.DataFrame({"subject": subject, "item": item, "score": scores})
-        return cls._from_rows(rows, subjects, items, threshold=threshold)
+        scores = {"score": pd.Series(values[seen], dtype=object)}
+        return cls._from_rows(subject, item, scores, subjects, items, threshold=threshold)
 
     @classmethod
     def from_long(
@@ -243,9 +246,10 @@ class Responses:
         check_columns(frame, [subject, item, *held.values(), *item_metadata])
         subject_code, subjects = encode_names(frame[subject], "subject")
         item_code, items = encode_names(frame[item], "item")
-        values = {role: frame[column].reset_index(drop=True) for role, column in held.items()}
         return cls._from_rows(
-            pd.DataFrame({"subject": subject_code, "item": item_code, **values}),
+            subject_code,
+            item_code,
+            {role: frame[column].reset_index(drop=True) for role, column in held.items()},
             subjects,
             items,
             held,
@@ -257,7 +261,9 @@ class Responses:
     @classmethod
     def _from_rows(
         cls,
-        rows: pd.DataFrame,
+        subject: NDArray[np.integer],
+        item: NDArray[np.integer],
+        values: Mapping[str, pd.Series],
         subjects: Sequence[str],
         items: Sequence[str],
         called: Mapping[str, str] | None = None,
@@ -268,27 +274,33 @@ class Responses:
     ) -> "Responses":
         """Check values, fold duplicates and store the cells.
 
-        `rows` has positions in `subject` and `item`, a `score`, and perhaps `trials` and
+        `subject` and `item` are positions; `values` has a `score`, and perhaps `trials` and
         `latency`; `called` says what these columns are called in the data.
         """
-        subject, item = rows["subject"].to_numpy(), rows["item"].to_numpy()
+        subject, item = subject.astype(np.int32), item.astype(np.int32)
 
         def where(row: int) -> str:
             names = one_line(subjects[subject[row]]), one_line(items[item[row]])
             return f"at subject {names[0]!r}, item {names[1]!r}"
 
-        title = {role: one_line(str((called or {}).get(role, role))) for role in rows}
-        y, n = count_successes(rows["score"], rows.get("trials"), title["score"], threshold, where)
-        timed = "latency" in rows
-        x = parse_latency(rows["latency"], title["latency"], where) if timed else np.nan
-        cells = pd.DataFrame({"subject": subject, "item": item, "y": y, "n": n, "x": x})
-        cells = fold_duplicates(cells[cells["n"] > 0], duplicates, where)
-        columns = (cells[c].to_numpy() for c in ("subject", "item", "y", "n"))
+        title = {role: one_line(str((called or {}).get(role, role))) for role in values}
+        score, trials = values["score"], values.get("trials")
+        y, n = count_successes(score, trials, title["score"], threshold, where)
+        timed = "latency" in values
+        x = parse_latency(values["latency"], title["latency"], where) if timed else None
+        kept = np.flatnonzero(n) if not n.all() else slice(None)
+        cells, latency = fold_rows(
+            (len(subjects), len(items)),
+            CellList(*(column[kept] for column in (subject, item, y, n))),
+            duplicates,
+            lambda row: where(int(np.flatnonzero(n)[row])),
+            latency=None if x is None else x[kept],
+        )
         return cls(
             tuple(subjects),
             tuple(items),
-            store_cells((len(subjects), len(items)), *columns),
-            latency=cells["x"].to_numpy() if timed else None,
+            cells,
+            latency=latency,
             item_metadata=pd.DataFrame() if item_metadata is None else item_metadata,
         )
 
@@ -369,6 +381,15 @@ def _default_names(names: Sequence[str] | None, kind: str, n: int) -> list[str]:
     if len(names) != n:
         raise ResponseError(f"{n} {kind}s in the data, {len(names)} names")
     return [str(name) for name in names]
+
+
+def _clean_cells(successes: ArrayLike, trials: ArrayLike | None) -> Cells | None:
+    """Return the cells of matrices in which nothing is odd, else None."""
+    try:
+        answers, counts = np.asarray(successes), np.asarray(trials)
+    except ValueError:  # rows of different lengths
+        return None
+    return cells_of_answers(answers) if trials is None else cells_of_counts(answers, counts)
 
 
 def _as_matrix(values: ArrayLike, name: str) -> NDArray[np.float64]:

@@ -1,6 +1,6 @@
 """Scores as they come, turned into successes out of trials."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 import numpy as np
@@ -25,7 +25,9 @@ def count_successes(
     column: str,
     threshold: float | None,
     where: Where,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    *,
+    fractions: bool | None = None,
+) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
     """Return successes and trials, whatever the scores are.
 
     Parameters
@@ -39,6 +41,8 @@ def count_successes(
         Scores of single answers at or above it count as right.
     where : callable
         Says in words where cell k stands.
+    fractions : bool, optional
+        Whether scores are fractions of `trials`; by default `are_fractions` of these cells.
 
     Returns
     -------
@@ -51,6 +55,9 @@ def count_successes(
     """
     if threshold is not None and not np.isfinite(threshold):
         raise ResponseError(f"--threshold must be a finite number, got {threshold}")
+    right = _clean_answers(scores) if trials is None and threshold is None else None
+    if right is not None:
+        return right, np.ones(len(right), np.int8)
     numbers = parse_numbers(scores, column, where)
     if trials is None:
         return binary_counts(numbers, column, threshold, where)
@@ -59,7 +66,17 @@ def count_successes(
             "--threshold cuts single answers, but the file counts `trials`; leave out either"
         )
     hint = "give the number of answers, 0 if the item was not run"
-    return repeated_counts(numbers, parse_numbers(trials, "trials", where, hint), column, where)
+    counts = parse_numbers(trials, "trials", where, hint)
+    return repeated_counts(numbers, counts, column, where, fractions=fractions)
+
+
+def _clean_answers(scores: pd.Series) -> NDArray[np.int8] | None:
+    """Return 0 and 1 as they are, or None if the column holds anything else."""
+    if not isinstance(scores.dtype, np.dtype) or scores.dtype.kind not in "biuf":
+        return None
+    values = scores.to_numpy()
+    right = values == 1
+    return right.astype(np.int8) if (right | (values == 0)).all() else None
 
 
 def parse_numbers(
@@ -90,14 +107,24 @@ def parse_numbers(
     if values.dtype.kind in "biuf":
         numbers = values.to_numpy(np.float64, na_value=np.nan)
     else:
-        raw = values.to_numpy(object)
-        numbers = np.array(pd.to_numeric(raw, errors="coerce"), np.float64)
-        for k in np.flatnonzero(~np.isfinite(numbers)):
-            numbers[k] = _BOOLEANS.get(str(raw[k]).strip().lower(), np.nan)
+        try:
+            codes, distinct = pd.factorize(values)
+        except TypeError:  # a value such as a list, which cannot be looked up
+            numbers = _as_numbers(values.to_numpy(object))
+        else:  # the last one is that of nulls
+            numbers = np.append(_as_numbers(np.asarray(distinct, object)), np.nan)[codes]
     bad = ~np.isfinite(numbers)
     if bad.any():
         row = int(np.argmax(bad))
         _refuse_number(values.iloc[row], column, where(row), hint)
+    return numbers
+
+
+def _as_numbers(raw: NDArray[np.object_]) -> NDArray[np.float64]:
+    """Return values as numbers; what is none is NaN or infinite."""
+    numbers = np.array(pd.to_numeric(raw, errors="coerce"), np.float64)
+    for k in np.flatnonzero(~np.isfinite(numbers)):
+        numbers[k] = _BOOLEANS.get(str(raw[k]).strip().lower(), np.nan)
     return numbers
 
 
@@ -112,7 +139,7 @@ def _refuse_number(raw: object, column: str, place: str, hint: str | None) -> No
 
 def binary_counts(
     scores: NDArray[np.float64], column: str, threshold: float | None, where: Where
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
     """Return successes and trials of single answers, each 0 or 1 or cut at a threshold.
 
     Parameters
@@ -143,11 +170,16 @@ def binary_counts(
             f"`{column}` must be 0 or 1, or successes with a column of `trials`, got "
             f"{scores[row]:g} {where(row)}; pass --threshold to binarise"
         )
-    return scores.astype(np.int64), np.ones(len(scores), np.int64)
+    return scores.astype(np.int8), np.ones(len(scores), np.int8)
 
 
 def repeated_counts(
-    scores: NDArray[np.float64], trials: NDArray[np.float64], column: str, where: Where
+    scores: NDArray[np.float64],
+    trials: NDArray[np.float64],
+    column: str,
+    where: Where,
+    *,
+    fractions: bool | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return successes and trials of repeated answers; scores are counts or fractions of trials.
 
@@ -161,6 +193,8 @@ def repeated_counts(
         The score column's name.
     where : callable
         Says in words where cell k stands.
+    fractions : bool, optional
+        Whether scores are fractions; by default `are_fractions` of these cells.
 
     Returns
     -------
@@ -179,7 +213,9 @@ def repeated_counts(
             f"{where(k)}; correct the row"
         ),
     )
-    successes = scores * trials if _are_fractions(scores, trials, column) else scores
+    if fractions is None:
+        fractions = are_fractions([(scores, trials)], column)
+    successes = scores * trials if fractions else scores
     _refuse_first(
         (scores < 0) | (np.abs(successes - np.round(successes)) > _WHOLE),
         lambda k: (
@@ -197,14 +233,37 @@ def repeated_counts(
     return np.round(successes).astype(np.int64), trials.astype(np.int64)
 
 
-def _are_fractions(scores: NDArray[np.float64], trials: NDArray[np.float64], column: str) -> bool:
+def are_fractions(
+    parts: Iterable[tuple[NDArray[np.float64], NDArray[np.float64]]], column: str
+) -> bool:
+    """Return whether the scores of all parts are fractions of their trials, rather than counts.
+
+    Parameters
+    ----------
+    parts : iterable of (float array, float array)
+        Scores and trials; not looked at where the column's name tells.
+    column : str
+        The score column's name.
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    ResponseError
+        If it cannot be told.
+    """
     name = column.lower()
     if name in _COUNT_NAMES or name in _FRACTION_NAMES:
         return name in _FRACTION_NAMES
-    whole = bool((scores == np.round(scores)).all())
-    if whole and scores.max(initial=0) <= 1 and trials.max(initial=0) > 1:
+    whole, largest, most = True, 0.0, 0.0
+    for scores, trials in parts:
+        whole = whole and bool((scores == np.round(scores)).all())
+        largest, most = max(largest, scores.max(initial=0)), max(most, trials.max(initial=0))
+    if whole and largest <= 1 and most > 1:
         raise ResponseError(
-            f"`{column}` holds only 0 and 1 though `trials` go up to {trials.max():g}, so it may "
+            f"`{column}` holds only 0 and 1 though `trials` go up to {most:g}, so it may "
             f"be counts or fractions; rename it `successes` or `fraction`"
         )
     return not whole

@@ -26,9 +26,11 @@ from bayesirt.estimators.standard_errors import block_errors
 from bayesirt.estimators.starts import Point, logit_start, to_standard
 from bayesirt.estimators.weak_prior import FLAT, WeakPrior
 from bayesirt.families import LOGIT
-from bayesirt.likelihood import ByRows, RowBlocks, in_row_blocks, layout_of
+from bayesirt.likelihood import ByRows, Layout, RowBlocks, in_row_blocks, layout_of
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.responses import Responses
+from bayesirt.stored_cells import StoredCells
+from bayesirt.stored_layout import StoredLayout, stored_layout_of
 
 Start = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
@@ -105,6 +107,8 @@ def fit_cbmm(
 
     Raises
     ------
+    ResponseError
+        If the responses were left on disk and the step is not Newton's.
     ValueError
         If a random start has no key.
 
@@ -122,8 +126,7 @@ def fit_cbmm(
     chosen = _STEPS[step]
     prior = prior or chosen.prior
     origin = chosen.start if start is None else start
-    whole = layout_of(responses)
-    layout = in_row_blocks(whole) if step == "newton" else whole
+    layout = _layout(responses, step)
     theta, a, d = _start(responses, origin, key)
     if tol is None:
         tol = max(chosen.tol, 4 * float(jnp.finfo(theta.dtype).eps))
@@ -148,9 +151,16 @@ def fit_cbmm(
     return PointEstimate(parameters, log_likelihood, *run[:3], run.trace, settings)
 
 
+def _layout(responses: Responses, step: str) -> Layout | RowBlocks | StoredLayout:
+    if step == "newton" and isinstance(responses.cells, StoredCells):
+        return stored_layout_of(responses.cells)
+    layout = layout_of(responses)
+    return in_row_blocks(layout) if step == "newton" else layout
+
+
 def _phases(layout: ByRows, tol: float) -> list[_Phase]:
     coarse: _Phase = ({"dtype": jnp.float32}, _COARSE_TOL)
-    large = isinstance(layout, RowBlocks) and tol < _COARSE_TOL
+    large = isinstance(layout, RowBlocks | StoredLayout) and tol < _COARSE_TOL
     return [coarse, ({}, tol)] if large else [({}, tol)]
 
 

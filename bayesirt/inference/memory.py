@@ -1,15 +1,15 @@
 """Whether a run fits into memory, known before it starts."""
 
-from pathlib import Path
 from typing import Any, Literal
 
 import jax
-import psutil
 
 from bayesirt.cells import SparseCells
 from bayesirt.errors import ResponseError
+from bayesirt.free_memory import host_bytes_free, in_gigabytes
 from bayesirt.inference.laplace import DENSE_UP_TO
 from bayesirt.responses import Responses
+from bayesirt.stored_cells import StoredCells
 
 Method = Literal["nuts", "blocked", "laplace"]
 
@@ -43,7 +43,8 @@ def check_memory(
     Raises
     ------
     ResponseError
-        With the bytes needed, the bytes there, and what would fit.
+        With the bytes needed, the bytes there, and what would fit; always where the responses
+        were left on disk.
     """
     settings: dict[str, Any] = {
         "num_chains": num_chains,
@@ -51,6 +52,12 @@ def check_memory(
         "share": share,
     }
     needed, there = bytes_needed(method, responses, **settings), bytes_there()
+    if isinstance(responses.cells, StoredCells):
+        raise ResponseError(
+            f"{method} would need about {in_gigabytes(needed)} of memory for "
+            f"{responses.n_observed:,} responses, {in_gigabytes(there)} are free, and these "
+            f"responses were left on disk; fit_cbmm gives a point estimate of them from there"
+        )
     if needed <= there:
         return
     exact_first: list[Method] = ["nuts", "blocked", "laplace"]
@@ -59,8 +66,8 @@ def check_memory(
     ]
     other = f"or ask for engine {fitting[0]}, which would fit" if fitting else "no engine would fit"
     raise ResponseError(
-        f"{method} needs about {_in_words(needed)} of memory for {responses.n_observed:,} "
-        f"responses and {num_chains} x {num_samples:,} draws, {_in_words(there)} are free; "
+        f"{method} needs about {in_gigabytes(needed)} of memory for {responses.n_observed:,} "
+        f"responses and {num_chains} x {num_samples:,} draws, {in_gigabytes(there)} are free; "
         f"keep fewer draws, {other}"
     )
 
@@ -89,7 +96,8 @@ def bytes_needed(
         Bytes, in 64 bits.
     """
     n_subjects, n_items = responses.n_subjects, responses.n_items
-    sparse = isinstance(responses.cells, SparseCells)
+    held = responses.cells
+    sparse = held.is_sparse if isinstance(held, StoredCells) else isinstance(held, SparseCells)
     cells = responses.n_observed if sparse else n_subjects * n_items
     of_a_cell = _OF_A_CELL["sparse" if sparse else "dense"]
     point, run = cells * of_a_cell["point"], share * cells * of_a_cell[method]
@@ -108,17 +116,4 @@ def bytes_there() -> float:
     statistics = jax.local_devices()[0].memory_stats()
     if statistics and "bytes_limit" in statistics:
         return statistics["bytes_limit"] - statistics["bytes_in_use"]
-    return min(psutil.virtual_memory().available, _left_to_container())
-
-
-def _left_to_container() -> float:
-    group = Path("/sys/fs/cgroup")
-    try:
-        limit, used = ((group / f"memory.{x}").read_text("ascii") for x in ("max", "current"))
-        return int(limit) - int(used)
-    except (OSError, ValueError):  # no container, or one without a limit
-        return float("inf")
-
-
-def _in_words(size: float) -> str:
-    return f"{size / 1e9:,.1f} GB"
+    return host_bytes_free()

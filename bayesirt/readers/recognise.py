@@ -4,11 +4,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 
 from bayesirt.columns import check_columns, encode_names, first_varying, list_columns, name_rows
 from bayesirt.errors import ResponseError
+from bayesirt.free_memory import host_bytes_free
 from bayesirt.names import one_line
-from bayesirt.readers.tables import read_table
+from bayesirt.readers.long_parquet import LongParquet, is_plain
+from bayesirt.readers.tables import parquet_schema, read_table
 from bayesirt.responses import Responses
 
 SUBJECT_NAMES = ("subject", "model", "system", "llm", "model_name", "model_id", "classifier")
@@ -20,6 +23,9 @@ SCORE_NAMES = (
 TRIALS_NAMES = ("trials", "n_trials", "attempts")
 LATENCY_NAMES = ("tokens", "latency", "cot_tokens", "output_tokens", "time", "response_time")
 METADATA_NAMES = ("benchmark", "dataset", "suite", "task", "topic", "category", "level")
+
+_BYTES_A_ROW = 60
+"""Of memory, to read a response and to fit a point estimate."""
 
 
 def read_responses(
@@ -33,6 +39,7 @@ def read_responses(
     items_in: str | None = None,
     duplicates: str = "error",
     threshold: float | None = None,
+    out_of_core: bool | None = None,
 ) -> Responses:
     """Read a results file, long (one row a response) or wide (a matrix).
 
@@ -48,6 +55,11 @@ def read_responses(
         What rows with the same subject and item are.
     threshold : float, optional
         Scores at or above it count as right.
+    out_of_core : bool, optional
+        Leave the responses of a long Parquet file on disk, sorted into a temporary folder that is
+        removed with the result; `tempfile` says where, such as in ``TMPDIR``. Then `fit_cbmm` and
+        summaries work, and lengths or times and what describes items are left out. By default
+        only if memory would not hold them.
 
     Returns
     -------
@@ -61,16 +73,51 @@ def read_responses(
     path = Path(path)
     if items_in not in (None, "rows", "columns"):
         raise ResponseError(f"--items-in must be rows or columns, got {items_in!r}")
-    frame = read_table(path)
     named = {"subject": subject, "item": item, "score": score, "trials": trials, "latency": latency}
     if items_in and any(named.values()):
         raise ResponseError(
             "--items-in belongs to wide files, names of columns to long ones; leave out either"
         )
+    if items_in is None:
+        streamed = _streamed(path, named, duplicates, threshold, out_of_core)
+        if streamed is not None:
+            return streamed
+    if out_of_core:
+        raise ResponseError(
+            f"{one_line(path.name)} cannot be left on disk; make it a long Parquet file whose "
+            f"names are text or whole numbers, or leave out out_of_core"
+        )
+    frame = read_table(path)
     roles = _find_columns(frame.columns, named)
     if items_in is None and (any(named.values()) or {"subject", "item"} <= roles.keys()):
         return _from_long(frame, roles, path.name, duplicates, threshold)
     return Responses.from_wide(_subjects_in_rows(frame, items_in, path.name), threshold=threshold)
+
+
+def _streamed(
+    path: Path,
+    named: dict[str, str | None],
+    duplicates: str,
+    threshold: float | None,
+    out_of_core: bool | None,
+) -> Responses | None:
+    """Read a long Parquet file some rows at a time, or return None if that cannot be done."""
+    schema, n_rows = parquet_schema(path) or (pa.schema([]), 0)
+    roles = _find_columns(schema.names, named)
+    found = {"subject", "item", "score"} <= roles.keys() and set(roles.values()) <= {*schema.names}
+    if not found or not all(is_plain(schema.field(roles[k]).type) for k in ("subject", "item")):
+        return None
+    if out_of_core is None:
+        out_of_core = n_rows * _BYTES_A_ROW > host_bytes_free()
+    if out_of_core and named["latency"]:
+        raise ResponseError(
+            "lengths or times cannot be left on disk; leave out --latency, or read fewer rows"
+        )
+    timed = roles.pop("latency", None) is not None
+    file = LongParquet(path, roles, threshold, n_rows)
+    if out_of_core:
+        return file.on_disk(duplicates)
+    return None if timed or _describing(schema.names, roles) else file.in_memory(duplicates)
 
 
 def _find_columns(columns: Iterable[str], named: dict[str, str | None]) -> dict[str, str]:
@@ -115,12 +162,16 @@ def _from_long(
 
 
 def _steady_columns(frame: pd.DataFrame, roles: dict[str, str]) -> list[str]:
-    taken = set(roles.values())
-    described = [c for c in frame.columns if c.strip().lower() in METADATA_NAMES and c not in taken]
+    described = _describing(frame.columns, roles)
     if not described:
         return []
     item, _ = encode_names(frame[roles["item"]], "item")
     return [c for c in described if first_varying(frame[c], item) is None]
+
+
+def _describing(columns: Iterable[str], roles: dict[str, str]) -> list[str]:
+    taken = set(roles.values())
+    return [c for c in columns if c.strip().lower() in METADATA_NAMES and c not in taken]
 
 
 def _subjects_in_rows(frame: pd.DataFrame, items_in: str | None, name: str) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import re
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pandas as pd
 import pyarrow as pa
@@ -23,6 +24,8 @@ _DELIMITERS = (",", "\t", ";")
 _HEADER_LOOK = 65_536
 _LARGEST_ROW = 1 << 26
 _PARQUET_SAYS = "Could not open Parquet input source '<Buffer>': "
+PARQUET_ERRORS = (pa.ArrowException, OSError, ValueError)
+"""What PyArrow raises on files that are none, or broken."""
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)?")
 
 
@@ -92,10 +95,11 @@ def _parse_csv(data: bytes, name: str) -> pd.DataFrame:
     text = _text(data, name)
     delimiter = _delimiter(text[:_HEADER_LOOK].lstrip("\r\n"), name)
     header = _header(text, delimiter, name)
+    del text  # as large as the file
     _check_header(header, name)
     try:
         table = pyarrow.csv.read_csv(
-            io.BytesIO(text.encode()),
+            pa.BufferReader(data),
             read_options=pyarrow.csv.ReadOptions(block_size=_LARGEST_ROW, use_threads=False),
             parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=pyarrow.csv.ConvertOptions(
@@ -175,12 +179,53 @@ def _parse_parquet(data: bytes, name: str) -> pd.DataFrame:
     try:
         table = pyarrow.parquet.read_table(io.BytesIO(data))
         index = (table.schema.pandas_metadata or {}).get("index_columns", [])
-    except (pa.ArrowException, OSError, ValueError) as error:
-        reason = one_line(str(error).removeprefix(_PARQUET_SAYS).strip(" ."), 120)
-        raise ResponseError(f"{name} is not a Parquet file: {reason}; export it again") from None
+    except PARQUET_ERRORS as error:
+        refuse_parquet(name, error)
     _check_header(table.column_names, name)
     index_first = sorted(table.column_names, key=lambda column: column not in index)
     return table.select(index_first).to_pandas(ignore_metadata=True)
+
+
+def refuse_parquet(name: str, error: Exception) -> NoReturn:
+    """Refuse a file that is no whole Parquet file.
+
+    Parameters
+    ----------
+    name : str
+    error : Exception
+        One of `PARQUET_ERRORS`.
+
+    Raises
+    ------
+    ResponseError
+    """
+    reason = one_line(str(error).removeprefix(_PARQUET_SAYS).strip(" ."), 120)
+    raise ResponseError(f"{name} is not a Parquet file: {reason}; export it again") from None
+
+
+def parquet_schema(path: Path) -> tuple[pa.Schema, int] | None:
+    """Return the columns of a Parquet file, and its number of rows, without reading any.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    (Schema, int) or None
+        The index of pandas comes first. None for what `read_table` has to read, or to refuse.
+    """
+    if path.suffix.lower() != ".parquet":
+        return None
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            schema, n_rows = file.schema_arrow, file.metadata.num_rows
+            index = (schema.pandas_metadata or {}).get("index_columns", [])
+    except PARQUET_ERRORS:
+        return None
+    if n_rows == 0 or len(set(schema.names)) < len(schema.names):
+        return None
+    return pa.schema(sorted(schema, key=lambda column: column.name not in index)), n_rows
 
 
 _PARSERS: dict[str, Callable[[bytes, str], pd.DataFrame]] = {

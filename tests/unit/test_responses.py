@@ -1,5 +1,7 @@
 """Responses hold what was promised, in either layout, or refuse."""
 
+import tracemalloc
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -383,3 +385,75 @@ def test_item_metadata_must_not_vary_within_an_item():
 def test_what_is_promised_is_checked(changes: dict, said: str):
     with pytest.raises(ResponseError, match=said):
         replace(with_everything(dense()), **changes)
+
+
+@pytest.mark.parametrize(
+    ("make", "most"),
+    [
+        (lambda y: Responses.from_arrays(y), 10),
+        (lambda y: Responses.from_arrays(y.astype(bool)), 10),
+        (lambda y: Responses.from_arrays(y, np.ones_like(y)), 10),
+        (lambda y: Responses.from_wide(pd.DataFrame(y)), 10),
+        (lambda y: Responses.from_long(as_rows(y)), 60),
+    ],
+    ids=["answers", "booleans", "counts", "wide", "long"],
+)
+def test_clean_data_take_few_bytes_a_cell(make: Callable[..., Responses], most: float):
+    y = np.random.default_rng(0).integers(0, 2, (400, 500), dtype=np.int8)
+    tracemalloc.start()
+    responses = make(y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_array_equal(responses.cells.matrices()[0], y)
+    assert peak < most * y.size
+
+
+def as_rows(y: np.ndarray) -> pd.DataFrame:
+    subject, item = (x.ravel() for x in np.indices(y.shape, np.int16))
+    return pd.DataFrame({"subject": subject, "item": item, "score": y.ravel()})
+
+
+WIDE = np.array([[1, 0, np.nan], [0, np.nan, 1], [1, 1, 0]])
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame(WIDE),
+        pd.DataFrame(WIDE).astype("Int8"),
+        pd.DataFrame(WIDE).astype(object),
+        pd.DataFrame(WIDE).astype("Int8").astype("string"),
+        pd.DataFrame(WIDE).map(lambda v: "NA" if np.isnan(v) else f" {v:g} "),
+        pd.DataFrame(WIDE).map(lambda v: "" if np.isnan(v) else str(bool(v))),
+        pd.DataFrame(WIDE).map(lambda v: None if np.isnan(v) else bool(v)),
+    ],
+    ids=["floats", "nullable", "objects", "text of pandas", "text", "words", "booleans"],
+)
+@pytest.mark.parametrize("columns_at_once", [1, 100])
+def test_wide_tables_of_every_type_are_counted(
+    table: pd.DataFrame, columns_at_once: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("bayesirt.answer_matrices._AT_ONCE", 3 * columns_at_once)
+    monkeypatch.setattr(Responses, "_from_rows", None)
+    successes, trials = Responses.from_wide(table).cells.matrices()
+    np.testing.assert_array_equal(np.where(trials, successes, np.nan), WIDE)
+
+
+def test_clean_matrices_of_few_answers_are_kept_sparse(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("bayesirt.cells._SPARSE_FROM", 9)
+    monkeypatch.setattr("bayesirt.cells._SPARSE_BELOW", 0.8)
+    cells = Responses.from_arrays(WIDE).cells
+    assert isinstance(cells, SparseCells)
+    successes, trials = cells.matrices()
+    np.testing.assert_array_equal(np.where(trials, successes, np.nan), WIDE)
+
+
+@pytest.mark.parametrize("names", [["7", "07", "7"], [7, 0, 7]])
+@pytest.mark.parametrize("kind", [None, "category", object])
+def test_names_of_every_type_are_numbered(names: list[object], kind: object):
+    column = pd.Series([*names, names[0]])
+    if kind:
+        column = column.astype(kind)
+    frame = pd.DataFrame({"subject": column, "item": [*"ppqr"], "score": [1, 0, 1, 1]})
+    responses = Responses.from_long(frame)
+    assert responses.subjects == (str(names[0]), str(names[1]))
