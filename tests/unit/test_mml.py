@@ -10,10 +10,13 @@ from scipy.special import expit
 from scipy.stats import spearmanr
 
 from bayesirt import Responses, fit_cbmm, fit_mml, fit_point
-from bayesirt.estimators.mml import expectation
+from bayesirt.cells import CellList, SparseCells
+from bayesirt.errors import ResponseError
+from bayesirt.estimators.mml import BARELY_ANY
+from bayesirt.estimators.mml_grid import Data, covers, data_of, expectation, grid_for
+from bayesirt.estimators.mml_information import observed_covariance
 from bayesirt.estimators.weak_prior import FLAT
-from bayesirt.families import LOGIT
-from bayesirt.likelihood import layout_of
+from bayesirt.likelihood import in_row_blocks, layout_of
 
 PATTERNS = np.array([list(f"{k:05b}") for k in range(32)], int)
 LSAT6 = [3, 6, 2, 11, 1, 1, 3, 4, 1, 8, 0, 16, 0, 3, 2, 15]
@@ -106,16 +109,143 @@ def test_five_thousand_items_do_not_fall_between_the_nodes():
     rng = np.random.default_rng(0)
     theta, a, d = rng.normal(size=40), rng.uniform(0.5, 1, 5000), rng.normal(size=5000)
     y = (rng.uniform(size=(40, 5000)) < expit(theta[:, None] * a + d)).astype(np.int8)
-    layout = layout_of(Responses.from_arrays(y))
+    data = data_of(Responses.from_arrays(y))
     items = jnp.stack([jnp.asarray(a), jnp.asarray(d)])
-    integrate = jax.jit(expectation, static_argnums=(1, 2))
-    found = integrate(layout, LOGIT, 15, items, jnp.asarray(theta))
+    integrate = jax.jit(expectation)
+    narrowest = np.full(40, 1 / np.sqrt(1 + 5000 / 4))
+    grid = grid_for(theta, narrowest, a, 15)
+    found = integrate(data, grid, items)
     assert float(found.sd.max()) < 0.06
     assert np.corrcoef(found.mean, theta)[0, 1] > 0.998
-    finer = integrate(layout, LOGIT, 41, items, found.mode)
+    finer = integrate(data, grid_for(theta, narrowest, a, 41), items)
     np.testing.assert_allclose(found.log_likelihood, finer.log_likelihood, rtol=0, atol=1e-6)
-    nodes_within = (np.abs(np.asarray(found.nodes - found.mean)) < 2 * found.sd).sum(0)
+    nodes_within = (np.abs(grid[:, None] - found.mean) < 2 * found.sd).sum(0)
     assert nodes_within.min() >= 5
+    assert covers(grid, found.mean, found.sd, a, 15)
+    assert not covers(np.linspace(-6, 6, 61), found.mean, found.sd, a, 15)
+
+
+def test_a_wrong_first_grid_is_left_for_one_that_does():
+    """Slopes of 8 make posteriors eight times as narrow as logits suggest."""
+    rng = np.random.default_rng(0)
+    theta, a, d = rng.normal(size=60), rng.uniform(6, 9, 300), 4 * rng.normal(size=300)
+    y = (rng.uniform(size=(60, 300)) < expit(theta[:, None] * a + d)).astype(int)
+    point = fit_mml(Responses.from_arrays(y), errors="own")
+    finer = fit_mml(Responses.from_arrays(y), n_nodes=61, errors="own")
+    assert point["theta_se"].min() < 0.04
+    assert (np.diff(point.trace) < 1e-8).all()
+    assert point.log_likelihood == pytest.approx(finer.log_likelihood, abs=1e-4)
+
+
+def test_location_and_scale_are_found_on_long_tests():
+    """Where plain EM moves by the share of a posterior's variance in the population's."""
+    responses = simulate(100, 300, seed=3)[0]
+    point = fit_mml(responses, prior=FLAT, errors="own")
+    assert point.iterations < 10
+    assert abs(point["theta"].mean()) < 1e-5
+    assert np.mean(point["theta"] ** 2 + point["theta_se"] ** 2) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("trials", ["common", "various"])
+def test_blocks_of_rows_and_lists_of_cells_say_the_same(trials):
+    y, n = counts(37, 11, common=trials == "common")
+    responses = Responses.from_arrays(y, n)
+    items = jnp.stack([jnp.linspace(0.3, 2, 11), jnp.linspace(-1, 1, 11)])
+    grid = np.linspace(-8, 8, 101)
+    whole = data_of(responses)
+    assert (whole.common is not None) == (trials == "common")
+    listed = as_sparse(responses)
+    others = [
+        whole._replace(common=None),
+        whole._replace(layout=in_row_blocks(whole.layout, 200)),
+        Data(layout_of(listed), None),
+    ]
+    expected = expectation(whole, grid, items)
+    for other in others:
+        for one, two in zip(expected, expectation(other, grid, items), strict=True):
+            np.testing.assert_allclose(one, two, rtol=1e-10, atol=1e-10)
+
+
+def test_sparse_responses_are_not_made_dense():
+    n = 3000
+    cells = CellList(*np.divmod(np.arange(0, n * n, 1001), n), *np.ones((2, 8992), np.int8))
+    responses = Responses(*(tuple(map(str, range(n))),) * 2, SparseCells(n, n, cells))
+    program = jax.make_jaxpr(expectation)(
+        data_of(responses), np.linspace(-8, 8, 64), jnp.ones((2, n))
+    )
+    assert max(v.aval.size for e in program.eqns for v in e.outvars) < n * n / 10
+
+
+def counts(n_subjects: int, n_items: int, *, common: bool) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(2)
+    n = rng.integers(1, 4, (1 if common else n_subjects, n_items)) + np.zeros((n_subjects, 1), int)
+    if not common:
+        n[rng.uniform(size=n.shape) < 0.3] = 0
+        n[n.sum(1) == 0, 0] = 1
+    p = expit(rng.normal(size=(n_subjects, 1)) * rng.uniform(0.5, 2, n_items))
+    return rng.binomial(n, p), n
+
+
+def as_sparse(responses: Responses) -> Responses:
+    cells = SparseCells(*responses.cells.shape, CellList(*responses.cells.listed()))
+    return Responses(responses.subjects, responses.items, cells)
+
+
+def dense_covariance(y: np.ndarray, n: np.ndarray, items: np.ndarray) -> np.ndarray:
+    """Return the inverse of Louis's information, with each subject's covariance written out."""
+    a, d = items
+    p = expit(GRID[:, None] * a + d)
+    information = np.diag(np.full(2 * len(a), BARELY_ANY.a_precision))
+    for own_y, own_n in zip(y, n, strict=True):
+        eta = GRID[:, None] * a + d
+        log_p = eta @ own_y - np.logaddexp(0, eta) @ own_n
+        weights = np.exp(log_p - log_p.max()) * PRIOR
+        weights /= weights.sum()
+        score = own_y - own_n * p
+        both = np.concatenate([score * GRID[:, None], score], axis=1)
+        centred = both - weights @ both
+        information -= (weights[:, None] * centred).T @ centred
+        own = [weights * GRID**k @ (own_n * p * (1 - p)) for k in range(3)]
+        information += np.block(
+            [[np.diag(own[2]), np.diag(own[1])], [np.diag(own[1]), np.diag(own[0])]]
+        )
+    return np.linalg.inv(information)
+
+
+@pytest.mark.parametrize("shape", [(60, 7), (8, 40)], ids=["by items", "by columns"])
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_errors_equal_those_of_the_matrix_written_out(shape, layout, monkeypatch):
+    monkeypatch.setattr("bayesirt.estimators.mml_information._PIECE_CELLS", 1000)
+    y, n = counts(*shape, common=False)
+    responses = Responses.from_arrays(y, n)
+    point = fit_mml(responses, errors="own")
+    items = np.stack([point["a"], point["d"]])
+    cells = (as_sparse(responses) if layout == "sparse" else responses).cells
+    found = expectation(data_of(responses), GRID, jnp.asarray(items))
+    covariance = observed_covariance(
+        cells, GRID, items, found.information, BARELY_ANY, most_directions=20
+    )
+    expected = dense_covariance(y, n, items)
+    at = np.arange(shape[1])
+    both = np.diag(expected)
+    for own, wanted in zip(
+        covariance, (*np.split(both, 2), expected[at, len(at) + at]), strict=True
+    ):
+        np.testing.assert_allclose(own, wanted, rtol=1e-6, atol=1e-8)
+
+
+def test_errors_of_items_alone_are_lower_bounds():
+    responses = simulate(80, 12, seed=6)[0]
+    observed, own = fit_mml(responses), fit_mml(responses, errors="own")
+    np.testing.assert_array_equal(observed["a"], own["a"])
+    for name in ("a_se", "d_se"):
+        assert (own[name] < observed[name]).all()
+
+
+def test_a_matrix_too_large_to_invert_is_refused(monkeypatch):
+    monkeypatch.setattr("bayesirt.estimators.mml.MOST_HELD", 10)
+    with pytest.raises(ResponseError, match="20 x 20 for 9 subjects and 10 items"):
+        fit_mml(simulate(9, 10)[0])
 
 
 def test_marginal_estimate_is_not_biased_where_the_joint_one_is():
