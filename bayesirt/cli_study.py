@@ -17,7 +17,7 @@ from bayesirt.cli_options import (
 )
 
 if TYPE_CHECKING:
-    from bayesirt.studies import CalibrationStudy, SparseStudy
+    from bayesirt.studies import CalibrationStudy, CBMMStudy, SparseStudy
 
 studies = typer.Typer(help="Study how far the answers can be trusted.", no_args_is_help=True)
 
@@ -120,7 +120,49 @@ def sparse(
     _finish(study, out, quiet)
 
 
-def _finish(study: "CalibrationStudy | SparseStudy", out: Path, quiet: bool) -> None:
+@studies.command()
+def cbmm(
+    responses: Annotated[
+        Path | None,
+        typer.Option(
+            help="Results file for stability, ranks and levels; without it one is simulated.",
+            show_default=False,
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Smaller suites and fewer of them: two minutes.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option(help="Folder; one that holds a part of this study is gone on with.")
+    ] = Path("cbmm"),
+    seed: Seed = 0,
+    processes: Annotated[int, typer.Option(min=1, max=64, help="Suites side by side.")] = 2,
+    dask: Dask = None,
+    quiet: Quiet = False,
+) -> None:
+    """See what cBMM recovers, how steady it is, and which items may be dropped (papers/000)."""
+    prepare_jax(1)
+    import jax
+
+    from bayesirt.progress import progress_bar
+    from bayesirt.readers import read_responses
+    from bayesirt.studies import CBMM_QUICK, CBMMDesign, cbmm_study
+
+    given = None if responses is None else read_responses(responses)
+    with progress_bar("suites") as show:
+        study = cbmm_study(
+            CBMM_QUICK if quick else CBMMDesign(),
+            key=jax.random.key(seed),
+            responses=given,
+            folder=out,
+            n_processes=processes,
+            scheduler=dask,
+            progress=None if quiet else show,
+        )
+    _finish(study, out, quiet)
+
+
+def _finish(study: "CalibrationStudy | CBMMStudy | SparseStudy", out: Path, quiet: bool) -> None:
     study.save(out)
     if not quiet:
         typer.echo(study.to_text())

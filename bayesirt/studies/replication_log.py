@@ -12,7 +12,7 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
 _SETTINGS, _ROWS = "study.json", "replications.csv"
-_WORDS = frozenset({"engine", "warned", "failed"})
+_WORDS = frozenset({"engine", "method", "warned", "failed"})
 
 
 class ReplicationLog:

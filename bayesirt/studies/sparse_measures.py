@@ -11,6 +11,7 @@ from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import LEVEL
 from bayesirt.ranking import ranks_of_draws
 from bayesirt.responses import Responses
+from bayesirt.studies.rank_correlation import spearman
 from bayesirt.studies.sparse_conditions import Suite
 
 Row = dict[str, float]
@@ -51,27 +52,6 @@ def simple_average(responses: Responses) -> NDArray[np.float64]:
     successes, trials = responses.cells.matrices()
     rates = successes / np.maximum(trials, 1)
     return rates.sum(1) / np.count_nonzero(trials, 1)
-
-
-def spearman(one: NDArray[np.floating], other: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return Spearman's ρ; tied values share the mean of their ranks.
-
-    Parameters
-    ----------
-    one : float array, shape (subject,)
-    other : float array, shape (..., subject)
-
-    Returns
-    -------
-    float array, shape (...)
-
-    Examples
-    --------
-    >>> spearman(np.array([1.0, 2.0, 3.0]), np.array([[3.0, 5.0, 9.0], [3.0, 2.0, 1.0]]))
-    array([ 1., -1.])
-    """
-    x, y = (_unit(rankdata(values, axis=-1)) for values in (one, other))
-    return y @ x
 
 
 def measure_point(suite: Suite, point: PointEstimate) -> Row:
@@ -159,11 +139,6 @@ def measure_draws(suite: Suite, chains: NDArray[np.floating]) -> Row:
 def _ranks(values: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return ranks, best first; tied subjects share the first of their ranks."""
     return rankdata(-values, method="min")
-
-
-def _unit(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    centred = values - values.mean(-1, keepdims=True)
-    return centred / np.sqrt((centred**2).sum(-1, keepdims=True))
 
 
 def _standardised(theta: NDArray[np.floating]) -> NDArray[np.floating]:

@@ -1,0 +1,325 @@
+"""The cBMM study: papers/000 done again, with our other estimators and a posterior beside it.
+
+Simulated designs, stability over random starts, ranking against accuracy, difficulty against
+human level, and redundant items with and without control of false ones.
+"""
+
+import hashlib
+import zlib
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+
+import jax
+import numpy as np
+import pandas as pd
+from jaxtyping import Array
+from matplotlib.figure import Figure
+
+from bayesirt.responses import Responses
+from bayesirt.studies.cbmm_claims import claim_table
+from bayesirt.studies.cbmm_conditions import Condition, conditions_of
+from bayesirt.studies.cbmm_figures import plot_recovery, plot_redundancy, plot_stability
+from bayesirt.studies.cbmm_matrix import (
+    SIMULATED_SIZE,
+    MatrixLook,
+    look_at,
+    simulated_matrix,
+)
+from bayesirt.studies.cbmm_matrix_figures import plot_flow, plot_heterogeneity, plot_levels
+from bayesirt.studies.cbmm_measures import FIT_COLUMNS, NIL_COLUMNS, REVIEW_COLUMNS
+from bayesirt.studies.cbmm_methods import POSTERIORS, methods_for
+from bayesirt.studies.cbmm_tables import (
+    heterogeneity_table,
+    recovery_table,
+    redundancy_table,
+    stability_table,
+    with_conditions,
+)
+from bayesirt.studies.cbmm_tasks import STABILITY_COLUMNS, StartTask, SuiteTask
+from bayesirt.studies.cbmm_text import study_in_words
+from bayesirt.studies.replication_log import ReplicationLog
+from bayesirt.studies.study_folder import write_study
+from bayesirt.studies.tasks import PortableKey, run_tasks
+
+_PLACE = ("condition", "replication", "method")
+_START_PLACE = ("method", "replication", "variance_one", "variance_two")
+_STARTS = "stability"
+
+
+@dataclass(frozen=True)
+class CBMMDesign:
+    """What the study simulates; by default what papers/000 does (A.6 and A.7).
+
+    Attributes
+    ----------
+    replications : int
+        Suites of each condition.
+    mml_replications, drawn_replications : int
+        Of these, how many MML is fitted to, and, of those with redundant items, how many the
+        posterior is drawn for.
+    size : (int, int)
+        N and J of the base.
+    sizes : tuple of int
+        Of N at the base's J, and of J at the base's N.
+    temperatures : tuple of float
+        log10 σ.
+    rates : tuple of float
+        Missing shares, completely at random and at random. The paper states only the range.
+    gated : tuple of float
+        Shares of items that lose their wrong answers. The paper states none.
+    sparsities : tuple of float
+        Shares of items with a = 0.
+    spreads : tuple of float
+        Coefficients of variation of a log-normal a. Not in the paper.
+    posteriors : tuple of str
+        Of `POSTERIORS`.
+    starts : int
+        Random starts of each variance.
+    variances : tuple of float
+        Of log a and d in the random starts.
+    matrix_size : (int, int)
+        Of the simulated matrix that stands in where no responses are given.
+    """
+
+    replications: int = 50
+    mml_replications: int = 5
+    drawn_replications: int = 20
+    size: tuple[int, int] = (1000, 1000)
+    sizes: tuple[int, ...] = (200, 500, 1000, 2000, 5000)
+    temperatures: tuple[float, ...] = (-0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75)
+    rates: tuple[float, ...] = (0.2, 0.4, 0.6, 0.8)
+    gated: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4)
+    sparsities: tuple[float, ...] = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+    spreads: tuple[float, ...] = (0.4, 0.8, 1.2, 1.6)
+    posteriors: tuple[str, ...] = POSTERIORS
+    starts: int = 50
+    variances: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 5.0)
+    matrix_size: tuple[int, int] = SIMULATED_SIZE
+
+    @property
+    def conditions(self) -> list[Condition]:
+        """The base, and each factor's other values."""
+        values = {
+            "temperature": self.temperatures,
+            "mcar": self.rates,
+            "mar": self.rates,
+            "mnar": self.gated,
+            "sparsity": self.sparsities,
+            "spread": self.spreads,
+        }
+        return list(conditions_of(self.size, self.sizes, values))
+
+
+CBMM_QUICK = CBMMDesign(
+    replications=3,
+    mml_replications=3,
+    drawn_replications=3,
+    size=(200, 200),
+    sizes=(200, 500),
+    temperatures=(-0.75, 0.0, 0.75),
+    rates=(0.4, 0.8),
+    gated=(0.1, 0.3),
+    sparsities=(0.05, 0.2, 0.5),
+    spreads=(0.6, 1.4),
+    posteriors=("laplace positive", "laplace free"),
+    starts=3,
+)
+"""Smaller suites, fewer values and fewer replications."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CBMMStudy:
+    """What came of every suite, start and matrix, and what it says.
+
+    Attributes
+    ----------
+    replications : DataFrame
+        One row a suite and method: factor, value and size of the design, and the columns of
+        `bayesirt.studies.cbmm_measures`.
+    starts : DataFrame
+        One row a step, replication and pair of start variances: Spearman's ρ of the two fits.
+    matrix : MatrixLook
+        Of the given responses, or of a simulated matrix.
+    design : CBMMDesign
+    """
+
+    replications: pd.DataFrame
+    starts: pd.DataFrame
+    matrix: MatrixLook
+    design: CBMMDesign
+
+    def __repr__(self) -> str:
+        n, j = self.matrix.size
+        kind = "simulated" if self.matrix.simulated else "given"
+        return f"<CBMMStudy of {len(self.replications):,} fits and a {kind} {n} x {j} matrix>"
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """How well each method recovers each design; see `recovery_table`."""
+        return recovery_table(self.replications)
+
+    @cached_property
+    def redundancy(self) -> pd.DataFrame:
+        """How well redundant items are found; see `redundancy_table`."""
+        return redundancy_table(self.replications)
+
+    @cached_property
+    def stability(self) -> pd.DataFrame:
+        """How alike fits from random starts are; see `stability_table`."""
+        return stability_table(self.starts)
+
+    @cached_property
+    def heterogeneity(self) -> pd.DataFrame:
+        """ρ of ability and accuracy against the spread of a; see `heterogeneity_table`."""
+        return heterogeneity_table(self.summary, self.matrix.agreement)
+
+    @cached_property
+    def claims(self) -> pd.DataFrame:
+        """What the paper prints in its text, beside ours; see `claim_table`."""
+        return claim_table(self.summary, self.redundancy)
+
+    def to_text(self) -> str:
+        """Return the verdict in words."""
+        tables = (self.summary, self.claims, self.redundancy, self.stability, self.heterogeneity)
+        return "\n".join(study_in_words(*tables, self.matrix))
+
+    def save(self, folder: Path) -> None:
+        """Write the tables as CSV, the verdict as text and the figures as SVG.
+
+        Parameters
+        ----------
+        folder : Path
+            May be the one that the study ran in.
+        """
+        tables = {
+            "recovery": self.summary,
+            "claims": self.claims,
+            "redundancy": self.redundancy,
+            "stability": self.stability,
+            "heterogeneity": self.heterogeneity,
+            "agreement": self.matrix.agreement,
+            "ranks": self.matrix.subjects,
+        }
+        if len(self.matrix.levels):
+            tables |= {"levels": self.matrix.levels, "level_rho": self.matrix.level_rho}
+        write_study(folder, tables, self.to_text(), self._figures())
+
+    def _figures(self) -> dict[str, Figure]:
+        figures = {
+            "size": plot_recovery(self.summary, ("items", "subjects"), self.design.size),
+            "robustness": plot_recovery(
+                self.summary, ("temperature", "mcar", "mar", "mnar", "sparsity"), self.design.size
+            ),
+            "redundancy": plot_redundancy(self.redundancy),
+            "stability": plot_stability(self.starts),
+            "heterogeneity": plot_heterogeneity(self.heterogeneity),
+            "flow": plot_flow(self.matrix),
+        }
+        if len(self.matrix.levels):
+            figures["levels"] = plot_levels(self.matrix)
+        return figures
+
+
+def cbmm_study(
+    design: CBMMDesign | None = None,
+    *,
+    key: Array,
+    responses: Responses | None = None,
+    folder: Path | None = None,
+    n_processes: int = 1,
+    scheduler: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> CBMMStudy:
+    """Do papers/000 again: recovery, stability, agreement with accuracy and level, redundancy.
+
+    Parameters
+    ----------
+    design : CBMMDesign, optional
+    key : jax.random.key
+        The same key gives the same study, but for its times, on the same machine, however many
+        processes run it.
+    responses : Responses, optional
+        The matrix for stability, ranking and level; by default one is simulated.
+    folder : Path, optional
+        Where each fit is written as it ends. A folder with a part of the same study is gone on
+        with.
+    n_processes : int
+        Above 1, suites run side by side; this blurs their times.
+    scheduler : str, optional
+        Address of a Dask scheduler, whose workers then run the suites.
+    progress : callable, optional
+        Told (suites and starts done, all), after each.
+
+    Returns
+    -------
+    CBMMStudy
+
+    Raises
+    ------
+    ResponseError
+        If the folder holds something else, or the scheduler cannot be reached.
+
+    References
+    ----------
+    papers/000, section 4, A.6 and A.7.
+    """
+    design = design or CBMMDesign()
+    portable = PortableKey.of(key)
+    simulated = responses is None
+    if responses is None:
+        seed = [*portable.words, zlib.crc32(b"matrix")]
+        responses = simulated_matrix(seed, design.matrix_size)
+    settings = {**asdict(design), "key": portable, "responses": _fingerprint(responses)}
+    suites, starts = _logs(settings, folder)
+    done = suites.values_of(_PLACE) | starts.values_of(_START_PLACE)
+    tasks: list[SuiteTask | StartTask] = [
+        *_suite_tasks(design, portable),
+        *_start_tasks(design, portable, responses),
+    ]
+    left = [task for task in tasks if not set(task.places) <= done]
+    n_done = len(tasks) - len(left)
+    for rows in run_tasks(left, n_processes, scheduler):
+        for row in rows:
+            places, log = (_PLACE, suites) if "condition" in row else (_START_PLACE, starts)
+            if tuple(row[name] for name in places) not in done:
+                log.append(row)
+        n_done += 1
+        if progress is not None:
+            progress(n_done, len(tasks))
+    look = look_at(responses, key=jax.random.fold_in(key, len(tasks)), simulated=simulated)
+    ordered = starts.table.sort_values(list(_START_PLACE), ignore_index=True)
+    return CBMMStudy(with_conditions(suites.table, design.conditions), ordered, look, design)
+
+
+def _logs(
+    settings: dict[str, object], folder: Path | None
+) -> tuple[ReplicationLog, ReplicationLog]:
+    columns = [*_PLACE, *FIT_COLUMNS, *NIL_COLUMNS, *REVIEW_COLUMNS]
+    suites = ReplicationLog(columns, settings, folder)
+    return suites, ReplicationLog(STABILITY_COLUMNS, settings, folder and folder / _STARTS)
+
+
+def _suite_tasks(design: CBMMDesign, key: PortableKey) -> list[SuiteTask]:
+    """Return all suites, one replication of every condition after the other."""
+    tasks = []
+    for replication in range(design.replications):
+        mml, drawn = (replication < n for n in (design.mml_replications, design.drawn_replications))
+        for number, condition in enumerate(design.conditions):
+            methods = tuple(methods_for(condition.n_items, mml))
+            posteriors = design.posteriors if drawn and condition.factor == "sparsity" else ()
+            tasks.append(SuiteTask(number, condition, replication, methods, posteriors, key))
+    return tasks
+
+
+def _start_tasks(design: CBMMDesign, key: PortableKey, responses: Responses) -> list[StartTask]:
+    return [StartTask(k, responses, design.variances, key) for k in range(design.starts)]
+
+
+def _fingerprint(responses: Responses) -> str:
+    """Return a hash of who answered what."""
+    digest = hashlib.sha256(repr((responses.subjects, responses.items)).encode())
+    for values in responses.cells.listed():
+        digest.update(np.ascontiguousarray(values, np.int64).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,182 @@
+"""What the cBMM study simulates: one factor at a time moves away from a base (papers/000, A.6)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from bayesirt.responses import Responses
+from bayesirt.studies.cbmm_masks import draw_by_place, draw_completely_at_random, hide_failures
+
+FACTORS = {
+    "base": "the base",
+    "items": "items J",
+    "subjects": "subjects N",
+    "temperature": "log10 of the temperature",
+    "mcar": "missing completely at random",
+    "mar": "missing at random, by place",
+    "mnar": "items without their wrong answers",
+    "sparsity": "items with a = 0",
+    "spread": "CV of a (not in the paper)",
+}
+
+_LEAST_A, _MOST_A = 0.5, 1.0
+_MEAN_A = (_LEAST_A + _MOST_A) / 2
+_BASE_SPREAD = (_MOST_A - _LEAST_A) / np.sqrt(12) / _MEAN_A
+
+_D_SD = np.sqrt(0.5)
+"""The paper writes N(0, 0.5), and variances elsewhere in this place."""
+
+_MOST_TRIES = 1000
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One design.
+
+    Attributes
+    ----------
+    factor : str
+        One of `FACTORS`.
+    value : float
+        Of the factor: J, N, log10 σ, the missing share, the share of items that lose their wrong
+        answers, the share with a = 0, or the coefficient of variation of a.
+    n_subjects, n_items : int
+    """
+
+    factor: str
+    value: float
+    n_subjects: int
+    n_items: int
+
+    @property
+    def temperature(self) -> float:
+        """σ in p = sigmoid(η/σ)."""
+        return float(10**self.value) if self.factor == "temperature" else 1.0
+
+
+class Suite(NamedTuple):
+    """Responses whose parameters are known.
+
+    Attributes
+    ----------
+    theta : float array, shape (subject,)
+    a, d : float array, shape (item,)
+    temperature : float
+    responses : Responses
+    """
+
+    theta: NDArray[np.float64]
+    a: NDArray[np.float64]
+    d: NDArray[np.float64]
+    temperature: float
+    responses: Responses
+
+
+def base_values(n_subjects: int, n_items: int) -> dict[str, float]:
+    """Return where each factor stands in the base.
+
+    Parameters
+    ----------
+    n_subjects, n_items : int
+        Of the base.
+
+    Returns
+    -------
+    dict
+        By factor.
+    """
+    sizes = {"items": float(n_items), "subjects": float(n_subjects)}
+    zeros = dict.fromkeys(("temperature", "mcar", "mar", "mnar", "sparsity"), 0.0)
+    return sizes | zeros | {"spread": _BASE_SPREAD}
+
+
+def draw_suite(condition: Condition, rng: np.random.Generator) -> Suite:
+    """Draw parameters, responses and what is missing.
+
+    Parameters
+    ----------
+    condition : Condition
+    rng : Generator
+
+    Returns
+    -------
+    Suite
+        Each subject and each item keeps a response: else all is drawn again.
+
+    Raises
+    ------
+    ValueError
+        If that fails a thousand times.
+
+    References
+    ----------
+    papers/000, A.6, "Data generation process": θ ~ N(0, 1), a uniform from 0.5 to 1,
+    d ~ N(0, 0.5), p = sigmoid(η/σ).
+    """
+    for _ in range(_MOST_TRIES):
+        theta = rng.normal(size=condition.n_subjects)
+        a = _draw_slopes(condition, rng)
+        d = _D_SD * rng.normal(size=condition.n_items)
+        p = expit((theta[:, None] * a + d) / condition.temperature)
+        right = rng.uniform(size=p.shape) < p
+        seen = _observed(condition, right, rng)
+        if seen.any(0).all() and seen.any(1).all():
+            responses = Responses.from_arrays((right & seen).astype(int), seen.astype(int))
+            return Suite(theta, a, d, condition.temperature, responses)
+    raise ValueError(f"every draw of {condition} leaves a subject or item without a response")
+
+
+def conditions_of(
+    size: tuple[int, int], sizes: tuple[int, ...], values: dict[str, tuple[float, ...]]
+) -> Iterator[Condition]:
+    """Yield the base, and every factor's other values.
+
+    Parameters
+    ----------
+    size : (int, int)
+        N and J of the base.
+    sizes : tuple of int
+        Of N at the base's J, and of J at the base's N.
+    values : dict
+        Of the other factors.
+
+    Yields
+    ------
+    Condition
+    """
+    n, j = size
+    yield Condition("base", 0.0, n, j)
+    yield from (Condition("items", k, n, k) for k in sizes if k != j)
+    yield from (Condition("subjects", k, k, j) for k in sizes if k != n)
+    base = base_values(n, j)
+    for factor, own in values.items():
+        yield from (Condition(factor, value, n, j) for value in own if value != base[factor])
+
+
+def _draw_slopes(condition: Condition, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Draw a: uniform; log-normal of the same mean where its spread is the factor."""
+    n, value = condition.n_items, condition.value
+    if condition.factor == "spread":
+        variance = np.log1p(value**2)
+        return _MEAN_A * np.exp(np.sqrt(variance) * rng.normal(size=n) - variance / 2)
+    a = rng.uniform(_LEAST_A, _MOST_A, n)
+    if condition.factor == "sparsity":
+        a[rng.permutation(n)[: round(value * n)]] = 0
+    return a
+
+
+def _observed(
+    condition: Condition, right: NDArray[np.bool_], rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    n, j = right.shape
+    if condition.factor == "mcar":
+        return draw_completely_at_random(n, j, condition.value, rng)
+    if condition.factor == "mar":
+        return draw_by_place(n, j, condition.value, rng)
+    if condition.factor == "mnar":
+        return hide_failures(right, condition.value, rng)
+    return np.ones_like(right)

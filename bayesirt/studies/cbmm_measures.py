@@ -1,0 +1,185 @@
+"""What one estimate of a simulated suite is worth: the measures of papers/000, A.6."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from bayesirt.flags import HARDLY_DISCRIMINATES
+from bayesirt.item_review import review_items
+from bayesirt.posterior import Posterior
+from bayesirt.responses import Responses
+from bayesirt.studies.cbmm_conditions import Suite
+from bayesirt.studies.cbmm_methods import Fit, on_sample_scale
+from bayesirt.studies.rank_correlation import spearman
+
+Row = dict[str, float]
+
+TOP_SHARE = 0.2
+BOUNDS = (0.05, 0.1, 0.2)
+"""q: bounds on the share of items that are wrongly called redundant."""
+
+FIT_COLUMNS = (
+    "seconds", "converged", "iterations", "log_likelihood", "rho_theta", "rho_a", "rmse_d",
+    "eta_error", "hellinger", "cv_a", "rho_average", "rho_average_top", "average_rho_theta",
+)  # fmt: skip
+NIL_COLUMNS = ("items", "nil", "zeros", "zeros_right", "small", "small_right")
+REVIEW_COLUMNS = tuple(f"{what}_{q:g}" for q in BOUNDS for what in ("listed", "listed_right"))
+
+
+def measure_fit(suite: Suite, fit: Fit) -> Row:
+    """Compare an estimate with the truth, both with abilities of mean 0 and sd 1.
+
+    Parameters
+    ----------
+    suite : Suite
+    fit : Fit
+
+    Returns
+    -------
+    dict
+        By `FIT_COLUMNS` and `NIL_COLUMNS`: time, convergence, log likelihood, Spearman's ρ of θ
+        and of a with the truth, RMSE of d, relative error of η, Hellinger distance; the
+        coefficient of variation of a, ρ of θ and accuracy for all and for the top 20%, ρ of
+        accuracy and the true θ; and how many items have a = 0 or a < 0.25, and how many of
+        these rightly.
+    """
+    theta, a, d = on_sample_scale(suite.theta, suite.a, suite.d)
+    true, found = theta[:, None] * a + d, fit.theta[:, None] * fit.a + fit.d
+    accuracy = accuracy_of(suite.responses)
+    every, top = agreement(fit.theta, accuracy)
+    nil = suite.a == 0
+    zeros, small = fit.a == 0, np.abs(fit.a) < HARDLY_DISCRIMINATES
+    return {
+        "seconds": fit.seconds,
+        "converged": float(fit.point.converged),
+        "iterations": fit.point.iterations,
+        "log_likelihood": fit.point.log_likelihood,
+        "rho_theta": float(spearman(theta, fit.theta)),
+        "rho_a": float(spearman(a, fit.a)),
+        "rmse_d": float(np.sqrt(np.mean((fit.d - d) ** 2))),
+        "eta_error": relative_error(true, found),
+        "hellinger": hellinger(expit(true / suite.temperature), expit(found / suite.temperature)),
+        "cv_a": variation(fit.a),
+        "rho_average": every,
+        "rho_average_top": top,
+        "average_rho_theta": float(spearman(theta, accuracy)),
+        "items": len(nil),
+        "nil": float(nil.sum()),
+        "zeros": float(zeros.sum()),
+        "zeros_right": float((zeros & nil).sum()),
+        "small": float(small.sum()),
+        "small_right": float((small & nil).sum()),
+    }
+
+
+def measure_review(suite: Suite, posterior: Posterior) -> Row:
+    """Count what `review_items` lists as redundant under each bound, and how much of it rightly.
+
+    Parameters
+    ----------
+    suite : Suite
+    posterior : Posterior
+
+    Returns
+    -------
+    dict
+        By `REVIEW_COLUMNS`, with "items" and "nil".
+    """
+    nil = dict(zip(suite.responses.items, suite.a == 0, strict=True))
+    row: Row = {"items": len(nil), "nil": float(sum(nil.values()))}
+    for q in BOUNDS:
+        listed = review_items(posterior, q=q).redundant
+        row |= {f"listed_{q:g}": len(listed)}
+        row |= {f"listed_right_{q:g}": float(sum(nil[item] for item in listed))}
+    return row
+
+
+def relative_error(true: NDArray[np.float64], found: NDArray[np.float64]) -> float:
+    """Return ‖X - X̂‖² / ‖X‖², squared as papers/000, A.6, prints it.
+
+    Parameters
+    ----------
+    true, found : float array, shape (subject, item)
+        η.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> relative_error(np.array([[3.0, 4.0]]), np.array([[3.0, 5.0]]))
+    0.04
+    """
+    return float(((true - found) ** 2).sum() / (true**2).sum())
+
+
+def hellinger(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    """Return the mean of (√p - √q)² + (√(1-p) - √(1-q))², as papers/000, A.6, prints it.
+
+    Parameters
+    ----------
+    one, other : float array, shape (subject, item)
+        Probabilities.
+
+    Returns
+    -------
+    float
+        Squared and without the factor ½ that this distance often has.
+
+    Examples
+    --------
+    >>> hellinger(np.array([0.0, 0.5]), np.array([1.0, 0.5]))
+    1.0
+    """
+    right = (np.sqrt(one) - np.sqrt(other)) ** 2
+    return float((right + (np.sqrt(1 - one) - np.sqrt(1 - other)) ** 2).mean())
+
+
+def variation(a: NDArray[np.float64]) -> float:
+    """Return the coefficient of variation of a (papers/000, 4.4).
+
+    Parameters
+    ----------
+    a : float array, shape (item,)
+
+    Returns
+    -------
+    float
+    """
+    return float(a.std() / a.mean())
+
+
+def accuracy_of(responses: Responses) -> NDArray[np.float64]:
+    """Return each subject's share of right answers among its trials.
+
+    Parameters
+    ----------
+    responses : Responses
+
+    Returns
+    -------
+    float array, shape (subject,)
+    """
+    successes, trials, _ = responses.cells.totals(1)
+    return np.asarray(successes / trials)
+
+
+def agreement(theta: NDArray[np.float64], accuracy: NDArray[np.float64]) -> tuple[float, float]:
+    """Return Spearman's ρ of ability and accuracy, of all and of the top 20% by accuracy.
+
+    Parameters
+    ----------
+    theta, accuracy : float array, shape (subject,)
+
+    Returns
+    -------
+    all, top : float
+
+    References
+    ----------
+    papers/000, 4.4 and Figure 4.
+    """
+    n_top = max(2, round(TOP_SHARE * len(accuracy)))
+    top = np.argsort(-accuracy, kind="stable")[:n_top]
+    return float(spearman(accuracy, theta)), float(spearman(accuracy[top], theta[top]))

@@ -1,0 +1,94 @@
+"""`study cbmm` passes its options on, and runs from a results file to figures."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+from cli.conftest import Cli
+
+from bayesirt import studies
+
+
+class MadeStudy:
+    def save(self, folder: Path) -> None:
+        folder.mkdir()
+
+    def to_text(self) -> str:
+        return "said"
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, dict[str, object]]]:
+    calls: list[tuple[object, dict[str, object]]] = []
+
+    def remember(design: object, **options: object) -> MadeStudy:
+        calls.append((design, options))
+        return MadeStudy()
+
+    monkeypatch.setattr(studies, "cbmm_study", remember)
+    return calls
+
+
+def write_results(path: Path) -> Path:
+    """Write 30 x 20 responses, of items whose level goes with their difficulty."""
+    rng = np.random.default_rng(0)
+    theta, level = rng.normal(size=30), np.arange(20) // 5 + 1
+    p = 1 / (1 + np.exp(-(theta[:, None] + 2.5 - level)))
+    right = rng.uniform(size=p.shape) < p
+    subject, item = np.indices(p.shape).reshape(2, -1)
+    table = {"model": subject, "item": item, "score": right.ravel() * 1, "level": level[item]}
+    pd.DataFrame(table).to_csv(path, index=False)
+    return path
+
+
+def test_the_study_has_the_papers_design_by_default(cli: Cli, asked, tmp_path: Path):
+    out = tmp_path / "out"
+    shown = cli("study", "cbmm", "--out", out)
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.words == f"said Tables and figures: {out}"
+    ((design, options),) = asked
+    assert design == studies.CBMMDesign()
+    assert (options["n_processes"], options["folder"], options["responses"]) == (2, out, None)
+
+
+def test_the_study_takes_its_options(cli: Cli, asked, tmp_path: Path):
+    results = write_results(tmp_path / "r.csv")
+    words = ("--quick", "--seed", 7, "--processes", 1, "--responses", results, "-q")
+    assert cli("study", "cbmm", "--out", tmp_path / "out", *words) == (0, "", "")
+    ((design, options),) = asked
+    assert design == studies.CBMM_QUICK
+    assert (options["n_processes"], options["progress"]) == (1, None)
+    assert options["responses"].cells.shape == (30, 20)
+    assert (jax.random.key_data(options["key"]) == jax.random.key_data(jax.random.key(7))).all()
+
+
+def test_a_bad_results_file_is_one_sentence(cli: Cli, tmp_path: Path):
+    shown = cli("study", "cbmm", "--responses", tmp_path / "none.csv", "--out", tmp_path / "out")
+    assert (shown.code, shown.out) == (2, "")
+    assert "none.csv" in shown.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_small_study_runs_from_file_to_figures(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    small = replace(
+        studies.CBMM_QUICK, replications=1, mml_replications=1, drawn_replications=1,
+        size=(30, 20), sizes=(), temperatures=(), rates=(), gated=(), sparsities=(0.2,),
+        spreads=(), posteriors=("laplace positive",), starts=1, variances=(1.0, 4.0),
+    )  # fmt: skip
+    monkeypatch.setattr(studies, "CBMM_QUICK", small)
+    results, out = write_results(tmp_path / "r.csv"), tmp_path / "out"
+    words = ("--quick", "--processes", 1, "--responses", results, "--out", out)
+    shown = cli("study", "cbmm", *words)
+    assert (shown.code, shown.err) == (0, "")
+    assert "Matrix: 30 x 20, given." in shown.words
+    assert "Spearman of difficulty and human level, newton, 20 items" in shown.words
+    assert shown.words.endswith(f"Tables and figures: {out}")
+    rho = pd.read_csv(out / "level_rho.csv").set_index(["method", "measure"])["rho"]
+    assert rho["newton", "minus_d"] > 0.7
+    assert pd.read_csv(out / "levels.csv")["items"].tolist() == [5] * 8
+    assert (out / "levels.svg").stat().st_size > 1000
