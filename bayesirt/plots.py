@@ -78,6 +78,34 @@ def plot_rank_probabilities(ranking: Ranking) -> Figure:
     return fig
 
 
+def plot_speeds(ranking: Ranking) -> Figure:
+    """Draw ability against speed with both 90% intervals, the farthest subjects named.
+
+    Parameters
+    ----------
+    ranking : Ranking
+        Of LaRT.
+
+    Returns
+    -------
+    Figure
+    """
+    table = ranking.summary
+    with figure_style():
+        fig = Figure(figsize=(7.2, 4.6), layout="constrained")
+        ax = fig.subplots()
+        ax.hlines(table["ability"], table["speed_low"], table["speed_high"], color=SOFT, lw=0.8)
+        ax.vlines(table["speed"], table["ability_low"], table["ability_high"], color=SOFT, lw=0.8)
+        ax.plot(table["speed"], table["ability"], "o", color=ACCENT, ms=4)
+        away = table[["speed", "ability"]] - table[["speed", "ability"]].mean()
+        farthest = (away**2).sum(axis=1).nlargest(_MOST_NAMED).index
+        _name_points(ax, table.loc[farthest], "speed", "ability", "subject")
+        ax.set_xlabel("speed: further right are shorter answers than others give")
+        ax.set_ylabel("ability")
+        ax.grid(color="#e4e4e4", lw=0.6)
+    return fig
+
+
 def plot_items(items: pd.DataFrame) -> Figure:
     """Draw the item map: difficulty against discrimination, the flagged items named.
 
@@ -97,7 +125,7 @@ def plot_items(items: pd.DataFrame) -> Figure:
         ax = fig.subplots()
         ax.plot(plain["b"], plain["a"], "o", color=ACCENT, alpha=0.45, ms=4, mec="none")
         ax.plot(flagged["b"], flagged["a"], "x", color=INK, ms=6)
-        _name_points(ax, flagged)
+        _name_points(ax, flagged, "b", "a", "item")
         ax.set_yscale("log" if (items["a"] > 0).all() else "linear")
         ax.set_xlabel("difficulty b, on the scale of abilities")
         ax.set_ylabel("discrimination a")
@@ -105,13 +133,14 @@ def plot_items(items: pd.DataFrame) -> Figure:
     return fig
 
 
-def _name_points(ax: Axes, points: pd.DataFrame) -> None:
+def _name_points(ax: Axes, points: pd.DataFrame, x: str, y: str, name: str) -> None:
     """Name the points that lie apart: one name for each spot of the map, a dozen at most."""
-    spots = pd.DataFrame({"x": (points["b"] / _SPOT).round(), "y": (points["a"] / _SPOT).round()})
-    for row in points[~spots.duplicated()].head(_MOST_NAMED).itertuples():
+    spots = pd.DataFrame({"x": (points[x] / _SPOT).round(), "y": (points[y] / _SPOT).round()})
+    shown = points[~spots.duplicated()].head(_MOST_NAMED)
+    for at_x, at_y, label in zip(shown[x], shown[y], shown[name], strict=True):
         ax.annotate(
-            one_line(str(row.item), 24),
-            (row.b, row.a),
+            one_line(str(label), 24),
+            (at_x, at_y),
             textcoords="offset points",
             xytext=(5, 3),
             fontsize=7,

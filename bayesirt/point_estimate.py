@@ -21,7 +21,7 @@ class PointEstimate:
         Named parameters over the dims ``subject`` and ``item``: theta, a, d, b and the standard
         errors theta_se, a_se, d_se (by cBMM and the spectral estimate each as if the other side
         were known, so a lower bound), and theta_centre, the ability about which each item tells
-        most.
+        most. LaRT adds tau, phi, omega, lam and rho with theirs.
     log_likelihood : float
         Of the responses at the estimate, without the prior.
     iterations : int
@@ -55,10 +55,11 @@ class PointEstimate:
     def summary(self) -> pd.DataFrame:
         """Estimate and standard error of each parameter, indexed by (parameter, name)."""
         rows = {}
-        for name in ("theta", "a", "d"):
-            (dim,) = self.parameters[name].dims
+        for name in (str(n).removesuffix("_se") for n in self.parameters if str(n).endswith("_se")):
+            dims = self.parameters[name].dims
+            labels = self.parameters[dims[0]].values if dims else [""]
             for label, value, se in zip(
-                self.parameters[dim].values, self[name], self[f"{name}_se"], strict=True
+                labels, self[name].ravel(), self[f"{name}_se"].ravel(), strict=True
             ):
                 rows[name, str(label)] = {"estimate": value, "se": se}
         table = pd.DataFrame.from_dict(rows, orient="index")

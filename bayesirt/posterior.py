@@ -20,7 +20,8 @@ from bayesirt.verdict import Verdict, judge_approximation, judge_chains
 LEVEL = 0.9
 """Mass of every interval that is not said to be another."""
 
-_DIMS = {"theta": ["subject"], "a": ["item"], "d": ["item"], "b": ["item"]}
+_OF_SUBJECTS, _OF_ITEMS = ("theta", "tau"), ("a", "d", "b", "phi", "omega", "lam")
+_DIMS = {name: ["subject"] for name in _OF_SUBJECTS} | {name: ["item"] for name in _OF_ITEMS}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,6 +92,16 @@ class Posterior:
     def approximate(self) -> bool:
         """True if the draws are from an approximation, and independent of each other."""
         return bool(self.tree.attrs.get("approximate", 0))
+
+    @property
+    def link(self) -> str:
+        """Name of the family in `bayesirt.families` that takes a θ + d to the share right."""
+        return str(self.tree.attrs.get("link", "logit"))
+
+    @property
+    def has_speeds(self) -> bool:
+        """True if the model has a speed beside each ability."""
+        return "tau" in self.dataset
 
     @property
     def dataset(self) -> xr.Dataset:

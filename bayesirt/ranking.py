@@ -1,6 +1,7 @@
 """Ranks with their uncertainty, from joint draws of all abilities."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from bayesirt.averages import AverageCheck, check_average
+from bayesirt.families import FAMILIES
 from bayesirt.flags import response_flags
 from bayesirt.pairwise import probability_above, surely_above
 from bayesirt.posterior import LEVEL, Posterior
@@ -27,7 +29,7 @@ class Ranking:
     summary : DataFrame
         One row a subject, best first. `rank` is the posterior median; ``_low`` and ``_high`` bound
         90% intervals; `rank_set_low` and `rank_set_high` hold for all subjects at once; subjects
-        of one `tier` cannot be told from its first.
+        of one `tier` cannot be told from its first. LaRT adds `speed`.
     pairwise : DataFrame
         P(row above column), in the order of the summary.
     rank_probabilities : float array, shape (subject, rank)
@@ -90,6 +92,7 @@ def rank_subjects(posterior: Posterior) -> Ranking:
             "ability_sd": theta.std(0, ddof=1),
             "ability_low": low,
             "ability_high": high,
+            **_speeds(posterior, order),
             "rank": rank.astype(int),
             "rank_low": rank_low.astype(int),
             "rank_high": rank_high.astype(int),
@@ -112,6 +115,15 @@ def rank_subjects(posterior: Posterior) -> Ranking:
         counts / len(theta),
         check_average(summary, posterior),
     )
+
+
+def _speeds(posterior: Posterior, order: NDArray[np.intp]) -> dict[str, NDArray[np.float64]]:
+    """Return each subject's speed with its interval, where the model has speeds."""
+    if not posterior.has_speeds:
+        return {}
+    speed = posterior.draws("tau")[:, order]
+    low, high = np.quantile(speed, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    return {"speed": speed.mean(0), "speed_low": low, "speed_high": high}
 
 
 def _standardised(theta: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -189,15 +201,16 @@ def expected_scores(posterior: Posterior) -> NDArray[np.float64]:
     if not missing.any():
         return np.broadcast_to(observed / trials.shape[1], theta.shape)
     thin = -(-theta.size * trials.shape[1] // _CELL_DRAWS)
-    expected = _expected_missing(jnp.asarray(missing), theta[::thin], a[::thin], d[::thin])
+    draws = theta[::thin], a[::thin], d[::thin]
+    expected = _expected_missing(posterior.link, jnp.asarray(missing), *draws)
     return (observed + np.asarray(expected, np.float64)) / trials.shape[1]
 
 
-@jax.jit
-def _expected_missing(missing: Array, theta: Array, a: Array, d: Array) -> Array:
+@partial(jax.jit, static_argnums=0)
+def _expected_missing(link: str, missing: Array, theta: Array, a: Array, d: Array) -> Array:
     def of_draw(draw: tuple[Array, Array, Array]) -> Array:
         own_theta, own_a, own_d = draw
-        p = jax.nn.sigmoid(own_theta[:, None] * own_a + own_d)
+        p = FAMILIES[link].probability(own_theta[:, None] * own_a + own_d)
         return jnp.where(missing, p, 0).sum(1)
 
     return jax.lax.map(of_draw, (theta, a, d))

@@ -12,17 +12,22 @@ from typing import Any
 
 import jax
 import pandas as pd
+from jax import Array
 
 from bayesirt import __version__
 from bayesirt.comparison import Comparison, compare_estimates
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import PointMethod, fit_point
+from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.inference.engines import Engine, plan_engine, sample_posterior
+from bayesirt.inference.two_pl_blocked import sample_blocked
 from bayesirt.item_table import item_table
-from bayesirt.models import Priors
+from bayesirt.length_gain import LengthGain, length_gain
+from bayesirt.models import ModelName, Priors
 from bayesirt.names import one_line
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
+from bayesirt.progress import progress_bar
 from bayesirt.ranking import Ranking, rank_subjects
 from bayesirt.responses import Responses
 
@@ -40,6 +45,8 @@ class Settings:
     point : {"auto", "cbmm", "mml", "joint_map", "spectral"}
         The point estimator that the sampler starts from.
     engine : {"auto", "nuts", "blocked", "laplace"}
+    model : {"2pl", "lart"}
+        LaRT takes lengths of responses too.
     """
 
     seed: int = 0
@@ -50,6 +57,13 @@ class Settings:
     priors: Priors = field(default_factory=Priors)
     point: PointMethod = "auto"
     engine: Engine = "auto"
+    model: ModelName = "2pl"
+
+    def describe_model(self) -> str:
+        """Return the model and what it assumes in a few words."""
+        if self.model == "lart":
+            return "LaRT: probit, free slopes, log-normal lengths, correlated ability and speed"
+        return f"2PL, {self.priors.describe()}"
 
 
 @dataclass(frozen=True)
@@ -97,7 +111,7 @@ class Record:
         s, d = self.settings, self.data
         return [
             ("Data", f"{d.source} (SHA-256 {d.sha256[:16] or 'none: from memory'})"),
-            ("Model", f"2PL, {s.priors.describe()}"),
+            ("Model", s.describe_model()),
             ("Point estimate", self.diagnostics["point_estimator"]),
             ("Sampling", self._sampling()),
             ("Seed", str(s.seed)),
@@ -138,6 +152,8 @@ class Run:
     ranking : Ranking
     items : DataFrame
     record : Record
+    gain : LengthGain or None
+        What lengths added, where the model has them.
     """
 
     point: PointEstimate
@@ -145,6 +161,7 @@ class Run:
     ranking: Ranking
     items: pd.DataFrame
     record: Record
+    gain: LengthGain | None = None
 
     def __repr__(self) -> str:
         return f"<Run: {self.ranking!r} from {self.record.data.source}>"
@@ -191,9 +208,16 @@ def rank_responses(
     """
     refuse_disconnected(responses)
     settings = settings or Settings()
-    plan_engine(settings.engine, responses, num_chains=settings.chains, num_samples=settings.draws)
+    key = jax.random.key(settings.seed)
+    plan_engine(
+        settings.engine,
+        responses,
+        model=settings.model,
+        num_chains=settings.chains,
+        num_samples=settings.draws,
+    )
     began = [time.perf_counter()]
-    point = fit_point(responses, settings.point)
+    point = fit_point(responses, settings.point, model=settings.model, key=key)
     began.append(time.perf_counter())
     data = DataFacts(
         source.name if source else "memory",
@@ -204,7 +228,8 @@ def rank_responses(
     )
     posterior = sample_posterior(
         responses,
-        key=jax.random.key(settings.seed),
+        key=key,
+        model=settings.model,
         engine=settings.engine,
         init=point,
         priors=settings.priors,
@@ -222,13 +247,34 @@ def rank_responses(
         "point_estimator": point.settings["estimator"],
         "point_converged": point.converged,
     }
+    gain = None
+    if settings.model == "lart":
+        gain = _gain_of_lengths(responses, posterior, settings, key, progress=progress)
     ranking, items = rank_subjects(posterior), item_table(posterior)
     began.append(time.perf_counter())
     steps = ("point estimate", "posterior", "ranking")
     seconds = {s: b - a for s, a, b in zip(steps, began, began[1:], strict=False)}
-    return Run(
-        point, posterior, ranking, items, Record(settings, data, _versions(), seconds, diagnostics)
-    )
+    record = Record(settings, data, _versions(), seconds, diagnostics)
+    return Run(point, posterior, ranking, items, record, gain)
+
+
+def _gain_of_lengths(
+    responses: Responses, posterior: Posterior, settings: Settings, key: Array, *, progress: bool
+) -> LengthGain:
+    """Draw from the same answers without their lengths, and compare."""
+    with progress_bar("without lengths") as show:
+        without = sample_blocked(
+            responses,
+            key=key,
+            init=fit_lart(responses, lengths=False),
+            priors=Priors(slopes="free"),
+            link="probit",
+            num_chains=settings.chains,
+            num_warmup=settings.warmup,
+            num_samples=settings.draws,
+            progress=show if progress else None,
+        )
+    return length_gain(posterior, without)
 
 
 def refuse_disconnected(responses: Responses) -> None:

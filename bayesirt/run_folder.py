@@ -10,17 +10,20 @@ import pandas as pd
 
 from bayesirt.errors import ResponseError
 from bayesirt.item_table import item_table
+from bayesirt.length_gain import LengthGain, correlation
 from bayesirt.names import one_line, spreadsheet_safe
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
-from bayesirt.ranking import rank_subjects
+from bayesirt.ranking import Ranking, rank_subjects
 from bayesirt.run import Record, Run
 
 _RECORD = "run.json"
+_LENGTHS = "lengths.csv"
 _FILES = frozenset(
     {
         "ranking.csv",
         "items.csv",
+        _LENGTHS,
         "pairwise.csv",
         "point.nc",
         "posterior.nc",
@@ -135,6 +138,8 @@ def save_run(run: Run, folder: Path, report: str) -> None:
     _write_csv(table, folder / "pairwise.csv")
     run.point.save(folder / "point.nc")
     run.posterior.save(folder / "posterior.nc")
+    if run.gain is not None:
+        _write_csv(run.gain.summary, folder / _LENGTHS)
     (folder / "report.html").write_text(report, "utf-8")
     (folder / _RECORD).write_text(run.record.to_json(), "utf-8")
 
@@ -168,10 +173,20 @@ def load_run(folder: Path) -> Run:
         record = Record.from_json((folder / _RECORD).read_text("utf-8"))
         posterior = Posterior.load(folder / "posterior.nc")
         point = PointEstimate.load(folder / "point.nc")
-        return Run(point, posterior, rank_subjects(posterior), item_table(posterior), record)
+        ranking, items = rank_subjects(posterior), item_table(posterior)
+        gain = _load_gain(folder / _LENGTHS, posterior, ranking)
+        return Run(point, posterior, ranking, items, record, gain)
     except (OSError, KeyError, TypeError, ValueError) as error:
         reason = one_line(str(error), 120)
         raise ResponseError(f"the run in {shown} is damaged ({reason}); make it again") from error
+
+
+def _load_gain(path: Path, posterior: Posterior, ranking: Ranking) -> LengthGain | None:
+    """Read what lengths added; subjects are in the ranking's order, and there their own names."""
+    if not posterior.has_speeds:
+        return None
+    table = pd.read_csv(path).assign(subject=list(ranking.summary["subject"]))
+    return LengthGain(table, correlation(posterior))
 
 
 def _write_csv(table: pd.DataFrame, path: Path) -> None:

@@ -3,7 +3,19 @@
 if __name__ != "bayesirt.models":
     raise ImportError("import bayesirt.models: the folder models/ is a part of the package")
 
+from typing import Literal
+
+from bayesirt.models.lart import lart_model, lart_parameters
 from bayesirt.models.priors import Priors
 from bayesirt.models.two_pl import two_pl_model, two_pl_parameters
 
-__all__ = ["Priors", "two_pl_model", "two_pl_parameters"]
+ModelName = Literal["2pl", "lart"]
+
+__all__ = [
+    "ModelName",
+    "Priors",
+    "lart_model",
+    "lart_parameters",
+    "two_pl_model",
+    "two_pl_parameters",
+]

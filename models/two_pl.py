@@ -61,11 +61,23 @@ def two_pl_parameters(n_subjects: int, n_items: int, priors: Priors) -> Paramete
     if priors.kind == "fixed":
         a, d = _fixed_items(n_items)
     else:
-        a, d = _hierarchical_items(n_items, priors)
+        a, d = hierarchical_items(n_items, priors)
     return theta, a, d
 
 
-def _hierarchical_items(n_items: int, priors: Priors) -> tuple[Array, Array]:
+def hierarchical_items(n_items: int, priors: Priors) -> tuple[Array, Array]:
+    """Draw discriminations and intercepts of items that learn their own centre and spread.
+
+    Parameters
+    ----------
+    n_items : int
+    priors : Priors
+        Of the hierarchical kind.
+
+    Returns
+    -------
+    a, d : float array, shape (item,)
+    """
     if priors.slopes != "rasch":
         mu_a = sample("mu_a", Normal(0, 0.5))
         sigma_a = sample("sigma_a", HalfNormal(0.5))

@@ -1,5 +1,6 @@
 """Spectral estimate: the 2PL by two singular value decompositions, without iterations."""
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import jax
@@ -8,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import svds
-from scipy.special import logit
+from scipy.special import logit, ndtri
 
 from bayesirt.cells import Cells, SparseCells
 from bayesirt.errors import ResponseError
@@ -16,7 +17,7 @@ from bayesirt.estimators.cell_sums import cell_sums
 from bayesirt.estimators.parameter_table import parameter_table
 from bayesirt.estimators.standard_errors import block_errors
 from bayesirt.estimators.weak_prior import WeakPrior
-from bayesirt.families import LOGIT
+from bayesirt.families import FAMILIES
 from bayesirt.likelihood import layout_of
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.responses import Responses
@@ -31,6 +32,7 @@ _ALIKE = 1e-6
 """Predictors that differ by less than this, of an item's, are equal but for rounding."""
 
 Floats = NDArray[np.float64]
+_PREDICTORS: dict[str, Callable[..., Floats]] = {"logit": logit, "probit": ndtri}
 _SUMS = jax.jit(cell_sums, static_argnums=1)
 
 
@@ -54,6 +56,7 @@ def fit_spectral(
     *,
     clip: float = 0.02,
     slopes: Literal["positive", "free"] = "positive",
+    link: Literal["logit", "probit"] = "logit",
 ) -> PointEstimate:
     """Estimate the 2PL from the leading singular vectors of the responses.
 
@@ -61,10 +64,12 @@ def fit_spectral(
     ----------
     responses : Responses
     clip : float
-        Estimated probabilities are kept from 0 and 1 by this much before the logit is taken.
+        Estimated probabilities are kept from 0 and 1 by this much before the link is taken.
         Papers/001 take 1e-9, with which a few wild cells carry the estimate.
     slopes : {"positive", "free"}
         Whether an item that contradicts the rest gets a = 0 or its negative slope.
+    link : {"logit", "probit"}
+        Whose units a and d have.
 
     Returns
     -------
@@ -91,7 +96,7 @@ def fit_spectral(
 
     References
     ----------
-    papers/001, Algorithm 2; Zhang, Chen & Li 2020. MATH.md, "Spectral start", with the logit.
+    papers/001, Algorithm 2; Zhang, Chen & Li 2020. MATH.md, "Spectral start".
 
     Examples
     --------
@@ -103,17 +108,18 @@ def fit_spectral(
     if not 0 < clip < 0.5:
         raise ValueError(f"`clip` must be between 0 and 0.5, got {clip}")
     _refuse_too_large(responses)
-    n_components, eta = _predictor(responses.cells, clip)
+    n_components, eta = _predictor(responses.cells, clip, _PREDICTORS[link])
     theta, a, d = _leading_factor(eta)
     if slopes == "positive":
         a = np.maximum(a, 0)
-    sums = _SUMS(layout_of(responses), LOGIT, *map(jnp.asarray, (theta, a, d)))
+    sums = _SUMS(layout_of(responses), FAMILIES[link], *map(jnp.asarray, (theta, a, d)))
     loss = float(sums.subject_loss.sum())
     settings = {
         "estimator": "spectral",
         "theta_scale": "sample",
         "clip": clip,
         "slopes": slopes,
+        "link": link,
         "components": n_components,
     }
     errors = block_errors(sums, WeakPrior())
@@ -131,8 +137,8 @@ def _refuse_too_large(responses: Responses) -> None:
         )
 
 
-def _predictor(cells: Cells, clip: float) -> tuple[int, Floats]:
-    """Return how many components rise above noise, and their logits, shape (subject, item)."""
+def _predictor(cells: Cells, clip: float, link: Callable[..., Floats]) -> tuple[int, Floats]:
+    """Return how many components rise above noise, and their predictors, (subject, item)."""
     shape = cells.shape
     left, strength, right = _above(_shares_right(cells), _ABOVE_NOISE * np.sqrt(max(shape)))
     p = (left * strength) @ right
@@ -140,7 +146,7 @@ def _predictor(cells: Cells, clip: float) -> tuple[int, Floats]:
     for row, share in zip(p, by_subject / by_subject.mean(), strict=True):
         row /= np.minimum(share * by_item, 1)
     np.clip(p, clip, 1 - clip, out=p)
-    return len(strength), logit(p, out=p)
+    return len(strength), link(p, out=p)
 
 
 def _shares_right(cells: Cells) -> Floats | csr_array:
@@ -153,16 +159,26 @@ def _shares_right(cells: Cells) -> Floats | csr_array:
 def _above(matrix: Floats | csr_array, threshold: float) -> Components:
     """Return the components with singular values from the threshold on, and at least two."""
     count = 4 * _LEAST_COMPONENTS
-    found = _leading(matrix, count)
+    found = leading_components(matrix, count)
     while found.strength[-1] >= threshold and len(found.strength) == count:
         count *= 2
-        found = _leading(matrix, count)
+        found = leading_components(matrix, count)
     keep = max(_LEAST_COMPONENTS, int((found.strength >= threshold).sum()))
     return Components(found.left[:, :keep], found.strength[:keep], found.right[:keep])
 
 
-def _leading(matrix: Floats | csr_array, count: int) -> Components:
-    """Return the leading components: `count`, or all where a side is short."""
+def leading_components(matrix: Floats | csr_array, count: int) -> Components:
+    """Return the leading singular triples: `count`, or all where a side is short.
+
+    Parameters
+    ----------
+    matrix : float array or csr_array, shape (subject, item)
+    count : int
+
+    Returns
+    -------
+    Components
+    """
     shorter = min(matrix.shape)
     if shorter <= max(_WHOLE_UP_TO, 2 * count):
         whole = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
@@ -180,7 +196,7 @@ def _leading_factor(eta: Floats) -> tuple[Floats, Floats, Floats]:
     eta -= d
     if np.abs(eta).max() <= _ALIKE:
         return np.zeros(n), np.zeros(len(d)), d
-    left, strength, right = _leading(eta, 1)
+    left, strength, right = leading_components(eta, 1)
     sign = 1.0 if right.sum() >= 0 else -1.0
     theta, a = sign * np.sqrt(n) * left[:, 0], sign * strength[0] * right[0] / np.sqrt(n)
     return theta, a, d

@@ -229,6 +229,40 @@ def log_concave_move(
     return jnp.where(accepted, proposal, 0), accepted
 
 
+def newton_line_move(
+    key: Array, log_density: Callable[[Float[Array, ""]], Float[Array, ""]], least: float
+) -> tuple[Float[Array, ""], Array]:
+    """Make one Newton-Metropolis step along a line, whatever the density's curvature.
+
+    Parameters
+    ----------
+    key : jax.random.key
+    log_density : callable
+        t → log density, with the log Jacobian where t moves several parameters. The present is
+        t = 0, and the line must be the same line, with the same unit of t, from each of its places.
+    least : float
+        Least precision of a proposal.
+
+    Returns
+    -------
+    t : float
+        0 where the proposal was refused.
+    accepted : bool
+    """
+    present = jnp.zeros((1, 1))
+
+    def evaluate(position: Array) -> tuple[Conditional, None]:
+        t = position[0, 0]
+        slope, curvature = derivatives(log_density, t)
+        precision = jnp.maximum(-curvature, least)
+        return Conditional(
+            log_density(t)[None], slope[None, None], precision[None, None, None]
+        ), None
+
+    step = newton_move(chance_for(key, present), present, evaluate)
+    return step.position[0, 0], step.accepted[0]
+
+
 def derivatives(
     log_density: Callable[[Float[Array, "..."]], Float[Array, "..."]], t: Float[Array, "..."]
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:

@@ -15,11 +15,12 @@ from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.checkpoint import Checkpoint
 from bayesirt.inference.laplace import FEW, sample_laplace
+from bayesirt.inference.lart_blocked import sample_lart
 from bayesirt.inference.memory import Method, check_memory
 from bayesirt.inference.nuts import sample_nuts
 from bayesirt.inference.row_shards import put_everywhere, spans_processes
 from bayesirt.inference.two_pl_blocked import sample_blocked
-from bayesirt.models import Priors
+from bayesirt.models import ModelName, Priors
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.progress import progress_bar
@@ -38,6 +39,7 @@ def sample_posterior(
     responses: Responses,
     *,
     key: Array,
+    model: ModelName = "2pl",
     engine: Engine = "auto",
     init: PointEstimate | None = None,
     priors: Priors | None = None,
@@ -50,19 +52,21 @@ def sample_posterior(
     checkpoint: Path | None = None,
     mesh: Mesh | None = None,
 ) -> Posterior:
-    """Draw from the 2PL's posterior.
+    """Draw from the posterior of the 2PL or of LaRT.
 
     Parameters
     ----------
     responses : Responses
     key : jax.random.key
         The same key gives the same draws on the same machine.
+    model : {"2pl", "lart"}
     engine : {"auto", "nuts", "blocked", "laplace"}
         ``"nuts"`` and ``"blocked"`` are exact; ``"laplace"`` approximates. ``"auto"`` is
-        `choose_engine`'s choice.
+        `choose_engine`'s choice. LaRT has ``"blocked"`` only.
     init : PointEstimate, optional
-        Where to start; by default `fit_point`.
+        Where to start, of the same model; by default `fit_point`.
     priors : Priors, optional
+        Of the 2PL; LaRT has its own.
     num_chains, num_warmup, num_samples : int
         Warm-up and kept draws of each chain. Laplace's draws need no warm-up.
     target_accept : float
@@ -90,7 +94,8 @@ def sample_posterior(
     ------
     ResponseError
         If memory will not do, the checkpoint is damaged or belongs to another call, the posterior
-        has no curvature that Laplace could use, or Laplace is given a mesh.
+        has no curvature that Laplace could use, Laplace or LaRT is given a mesh, or LaRT misses
+        lengths or is asked for from another engine.
 
     Examples
     --------
@@ -104,27 +109,30 @@ def sample_posterior(
     together = spans_processes(mesh)
     speaks = not together or jax.process_index() == 0
     size: dict[str, Any] = {"num_chains": num_chains, "num_samples": num_samples, "mesh": mesh}
-    method, reason = plan_engine(engine, responses, **size)
+    method, reason = plan_engine(engine, responses, model=model, **size)
     if reason and announce is not None and speaks:
         announce(f"engine {method}, {reason}")
-    init = fit_point(responses) if init is None else init
+    init = fit_point(responses, model=model) if init is None else init
     common: dict[str, Any] = {"key": key, "init": init, "priors": priors, "num_chains": num_chains}
     if method == "laplace":
         draws = num_chains * num_samples
         return sample_laplace(responses, num_samples=draws, announce=announce, **common)
     saved = None
     if checkpoint is not None:
-        settings = (method, priors, num_chains, num_warmup, num_samples, target_accept)
+        settings = (model, method, priors, num_chains, num_warmup, num_samples, target_accept)
         saved = Checkpoint(checkpoint, _fingerprint(responses, init, key, settings, mesh), speaks)
     with progress_bar("sampling") as show:
         common |= {"num_warmup": num_warmup, "num_samples": num_samples}
         common |= {"progress": show if progress and speaks else None, "checkpoint": saved}
         # A forecast takes all processes, and only some may have been given somebody to tell.
-        common |= {"announce": None if together else announce, "mesh": mesh}
-        if method == "nuts":
-            posterior = sample_nuts(responses, target_accept=target_accept, **common)
+        common |= {"announce": None if together else announce}
+        if model == "lart":
+            del common["priors"]
+            posterior = sample_lart(responses, thinning=_SWEEPS_A_DRAW, **common)
+        elif method == "nuts":
+            posterior = sample_nuts(responses, target_accept=target_accept, mesh=mesh, **common)
         else:
-            posterior = sample_blocked(responses, thinning=_SWEEPS_A_DRAW, **common)
+            posterior = sample_blocked(responses, thinning=_SWEEPS_A_DRAW, mesh=mesh, **common)
     if saved is not None and posterior.complete:
         saved.remove()
     return posterior
@@ -157,6 +165,7 @@ def plan_engine(
     engine: Engine,
     responses: Responses,
     *,
+    model: ModelName = "2pl",
     num_chains: int,
     num_samples: int,
     mesh: Mesh | None = None,
@@ -167,6 +176,7 @@ def plan_engine(
     ----------
     engine : {"auto", "nuts", "blocked", "laplace"}
     responses : Responses
+    model : {"2pl", "lart"}
     num_chains, num_samples : int
     mesh : Mesh, optional
 
@@ -179,14 +189,26 @@ def plan_engine(
     Raises
     ------
     ResponseError
-        If memory will not do, or Laplace is given a mesh.
+        If memory will not do, Laplace or LaRT is given a mesh, or LaRT another engine than its
+        own.
     """
-    method, reason = choose_engine(responses) if engine == "auto" else (engine, "")
+    if model == "lart":
+        method, reason = _plan_lart(engine, mesh)
+    else:
+        method, reason = choose_engine(responses) if engine == "auto" else (engine, "")
     if method == "laplace" and mesh is not None:
         raise ResponseError("laplace works on one device; leave mesh out, or ask for blocked")
     share = 1.0 if mesh is None else min(1.0, jax.local_device_count() / mesh.size)
     check_memory(method, responses, num_chains=num_chains, num_samples=num_samples, share=share)
     return method, reason
+
+
+def _plan_lart(engine: Engine, mesh: Mesh | None) -> tuple[Method, str]:
+    if engine not in ("auto", "blocked"):
+        raise ResponseError(f"{engine} draws from the 2PL only; LaRT takes blocked, which is exact")
+    if mesh is not None:
+        raise ResponseError("LaRT works on one device; leave mesh out")
+    return "blocked", ""
 
 
 def _fingerprint(
@@ -199,6 +221,8 @@ def _fingerprint(
     """Return a hash of all that the draws depend on, the same in every process."""
     digest = hashlib.sha256(repr((__version__, jax.__version__, settings)).encode())
     arrays = [*responses.cells.listed(), jax.random.key_data(key)]
+    if responses.latency is not None:
+        arrays.append(responses.latency)
     for array in [*arrays, *(init[name] for name in ("theta", "a", "d"))]:
         digest.update(np.ascontiguousarray(array).tobytes())
     return bytes(put_everywhere(np.frombuffer(digest.digest(), np.uint8), mesh)).hex()

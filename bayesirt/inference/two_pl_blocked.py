@@ -1,27 +1,27 @@
 """Exact draws from the 2PL's posterior by blocked Newton-Metropolis, for small and large data."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import jax
 import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array
 from numpy.typing import NDArray
 
 from bayesirt.estimators.choice import fit_point
-from bayesirt.inference.blocked import BlockedNewton, BlockedState, Position, start_chains
-from bayesirt.inference.chains import Progress, run_chains
-from bayesirt.inference.checkpoint import Checkpoint, Samples
+from bayesirt.families import FAMILIES
+from bayesirt.inference.blocked import Move
+from bayesirt.inference.chains import Progress
+from bayesirt.inference.checkpoint import Checkpoint
 from bayesirt.inference.row_shards import RowShards, place_rows
+from bayesirt.inference.sweeps import Sweeps, run_sweeps
 from bayesirt.inference.two_pl_moves import two_pl_moves
 from bayesirt.inference.two_pl_sites import TwoPLPrior
 from bayesirt.likelihood import Layout
 from bayesirt.models import Priors
+from bayesirt.models.lart import Link
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
-from bayesirt.progress import in_words, least_seconds, rounds_of_chains
 from bayesirt.responses import Responses
 
 Arrays = dict[str, NDArray[np.float64]]
@@ -29,36 +29,31 @@ Arrays = dict[str, NDArray[np.float64]]
 _LEAST_SLOPE = 0.05
 _LEAST_SE, _MOST_SE = 1e-3, 1.0
 _LEAST_SIGMA, _SIGMA_WIDTH = 0.15, 0.5
-_OF_SWEEP = "sweep "
 _SURE_SIGN = 0.15
 """Relative width of free slopes at the start: none is then below zero, and so is not their sum."""
 
 
 @dataclass(frozen=True)
-class TwoPLSweeps:
-    """Sweeps over the 2PL as a `bayesirt.inference.chains.Kernel`; its data are the layout.
+class TwoPLSweeps(Sweeps):
+    """Sweeps over the 2PL; their data are the layout.
 
     Attributes
     ----------
     priors : Priors
+    link : {"logit", "probit"}
     """
 
     priors: Priors
+    link: Link = "logit"
 
-    def init(self, key: Array, start: Position, data: Layout | RowShards) -> BlockedState:
-        """Return the state at a start."""
-        return self._kernel(data).init(key, 0, start, (), {})
+    @property
+    def prior(self) -> TwoPLPrior:
+        """The 2PL without data."""
+        return TwoPLPrior(self.priors)
 
-    def advance(self, state: BlockedState, data: Layout | RowShards) -> BlockedState:
-        """Return the state after one sweep."""
-        return self._kernel(data).sample(state, (), {})
-
-    def collect(self, state: BlockedState) -> dict[str, Array]:
-        """Return the sites, and the statistics under names that no site has."""
-        return state.position | {f"{_OF_SWEEP}{k}": x for k, x in state.statistics.items()}
-
-    def _kernel(self, layout: Layout | RowShards) -> BlockedNewton:
-        return BlockedNewton(two_pl_moves(layout, self.priors))
+    def moves(self, data: Layout | RowShards) -> list[Move]:
+        """Return the moves of one sweep."""
+        return two_pl_moves(data, self.priors, family=FAMILIES[self.link])
 
 
 def sample_blocked(
@@ -67,6 +62,7 @@ def sample_blocked(
     key: Array,
     init: PointEstimate | None = None,
     priors: Priors | None = None,
+    link: Link = "logit",
     num_chains: int = 4,
     num_warmup: int = 300,
     num_samples: int = 1000,
@@ -90,6 +86,7 @@ def sample_blocked(
     init : PointEstimate, optional
         By default `fit_point`. Chains start around it, overdispersed by its standard errors.
     priors : Priors, optional
+    link : {"logit", "probit"}
     num_chains, num_warmup, num_samples : int
         Warm-up sweeps and kept draws of each chain.
     thinning : int
@@ -130,64 +127,35 @@ def sample_blocked(
     """
     priors = priors or Priors()
     init = fit_point(responses) if init is None else init
-    start_key, run_key = jax.random.split(key)
-    layout, kernel = place_rows(responses, mesh), TwoPLSweeps(priors)
-    starts = start_chains(start_key, *start_of(init, priors), num_chains)
-    if num_chains == 1:
-        starts = jax.tree.map(lambda x: x[None], starts)
-    if announce is not None:
-        rounds = rounds_of_chains(num_chains, jax.local_device_count())
-        sweeps = (num_warmup + num_samples * thinning) * rounds
-        announce(_forecast(kernel, layout, run_key, starts, sweeps))
-    began = time.perf_counter()
-    chains = run_chains(
-        kernel,
-        layout,
-        starts,
-        key=run_key,
+    swept = run_sweeps(
+        TwoPLSweeps(priors, link),
+        place_rows(responses, mesh),
+        start_of(init, priors),
+        key=key,
+        num_chains=num_chains,
         num_warmup=num_warmup,
         num_samples=num_samples,
         thinning=thinning,
         progress=progress,
+        announce=announce,
         checkpoint=checkpoint,
         mesh=mesh,
     )
     return Posterior.from_samples(
-        *_samples_and_statistics(priors, chains.samples),
+        swept.samples,
+        swept.statistics,
         responses,
         {
             "model": "2PL",
+            "link": link,
             "engine": "blocked",
-            "complete": int(chains.complete),
+            "complete": int(swept.complete),
             "priors": priors.describe(),
             "num_warmup": num_warmup,
             "thinning": thinning,
-            "sampling_seconds": time.perf_counter() - began,
+            "sampling_seconds": swept.seconds,
         },
     )
-
-
-def to_draws(priors: Priors, sites: Position) -> tuple[dict[str, Array], Array]:
-    """Return the model's sites and deterministics, and the log prior of the unconstrained sites.
-
-    Parameters
-    ----------
-    priors : Priors
-    sites : dict of float arrays, shape (chain, draw, ...)
-        Unconstrained.
-
-    Returns
-    -------
-    draws : dict of float arrays, shape (chain, draw, ...)
-    log_prior : float array, shape (chain, draw)
-    """
-    prior = TwoPLPrior(priors)
-
-    def one(sites: Position) -> tuple[dict[str, Array], Array]:
-        terms = prior.terms(sites)
-        return terms.values, terms.total()
-
-    return jax.lax.map(jax.vmap(one), sites)
 
 
 def start_of(point: PointEstimate, priors: Priors) -> tuple[Arrays, Arrays]:
@@ -215,20 +183,30 @@ def start_of(point: PointEstimate, priors: Priors) -> tuple[Arrays, Arrays]:
     unit = slope.mean() if priors.slopes == "rasch" else 1.0
     centre, width = {"theta": unit * theta}, {"theta": unit * theta_se}
     if priors.slopes == "positive":
-        _place(centre, width, "a", np.log(slope), log_a_se)
+        place_population(centre, width, "a", np.log(slope), log_a_se)
     elif priors.slopes == "free":
-        _place(centre, width, "a", slope, slope * np.minimum(log_a_se, _SURE_SIGN))
-    _place(centre, width, "d", d, d_se)
+        place_population(centre, width, "a", slope, slope * np.minimum(log_a_se, _SURE_SIGN))
+    place_population(centre, width, "d", d, d_se)
     return centre, width
 
 
-def _place(
+def place_population(
     centre: Arrays,
     width: Arrays,
     name: str,
     values: NDArray[np.float64],
     se: NDArray[np.float64],
 ) -> None:
+    """Add the start of a site with a μ and a σ of its own, and the start of these.
+
+    Parameters
+    ----------
+    centre, width : dict of float arrays
+        What is added to.
+    name : str
+    values, se : float array, shape (item,)
+        Unconstrained.
+    """
     spread = max(float(values.std()), _LEAST_SIGMA)
     centre |= {
         name: values,
@@ -240,20 +218,3 @@ def _place(
         f"mu_{name}": np.array(2 * spread / np.sqrt(len(values))),
         f"sigma_{name}": np.array(_SIGMA_WIDTH),
     }
-
-
-def _samples_and_statistics(priors: Priors, collected: Samples) -> tuple[Samples, Samples]:
-    sites = {k: x for k, x in collected.items() if not k.startswith(_OF_SWEEP)}
-    statistics = {k.removeprefix(_OF_SWEEP): x for k, x in collected.items() if k not in sites}
-    samples, log_prior = jax.device_get(jax.jit(to_draws, static_argnums=0)(priors, sites))
-    statistics["lp"] = log_prior + statistics.pop("log_likelihood")
-    return samples, statistics
-
-
-def _forecast(
-    kernel: TwoPLSweeps, layout: Layout | RowShards, key: Array, starts: Position, sweeps: float
-) -> str:
-    advance = jax.jit(kernel.advance)
-    state = kernel.init(key, jax.tree.map(lambda x: x[0], starts), layout)
-    seconds = least_seconds(lambda: jax.block_until_ready(advance(state, layout)))
-    return f"about {in_words(seconds * sweeps)}"

@@ -4,8 +4,9 @@ Priors come from the NumPyro model alone: log densities site by site, derivative
 differentiation, so that every option of `Priors` is sampled by the same moves.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +27,7 @@ from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.row_shards import RowShards
 from bayesirt.inference.two_pl_passes import ItemSums, Passes
 from bayesirt.inference.two_pl_sites import (
+    AnswersPrior,
     TwoPLPrior,
     carried,
     hierarchical_sites,
@@ -37,6 +39,8 @@ from bayesirt.inference.two_pl_sites import (
 )
 from bayesirt.likelihood import Layout
 from bayesirt.models import Priors
+
+Line = Callable[[Any, Position, Array], tuple[Position, Array]]
 
 _LOG_SIGMA_PRECISION = 1.0
 """Least precision of a proposed log σ: its prior is flat towards 0, where σ says nothing more."""
@@ -84,13 +88,13 @@ def two_pl_moves(
 
 
 def move_blocks(
-    prior: TwoPLPrior, passes: Passes, key: Array, sites: Position, *, interweave: bool
+    prior: AnswersPrior, passes: Passes, key: Array, sites: Position, *, interweave: bool
 ) -> tuple[Position, Statistics]:
     """Move all subjects, then all items, then perhaps the hyperparameters with the items.
 
     Parameters
     ----------
-    prior : TwoPLPrior
+    prior : AnswersPrior
     passes : Passes
     key : jax.random.key
     sites : dict of float arrays
@@ -110,18 +114,18 @@ def move_blocks(
     )
     sites = sites | {"theta": step.theta}
     statistics = {"acceptance_theta": step.accepted.mean(dtype=step.theta.dtype)}
-    sites, sums, statistics["acceptance_items"] = _move_items(
+    sites, sums, statistics["acceptance_items"] = move_items(
         prior, passes, keys[1], sites, step.sums
     )
     if interweave:
-        sites, sums, statistics["acceptance_interweaving"] = _move_with_items(
+        sites, sums, statistics["acceptance_interweaving"] = move_with_items(
             prior, passes, keys[2], sites, sums
         )
     return sites, statistics | {"log_likelihood": sums.log_likelihood.sum()}
 
 
-def _move_items(
-    prior: TwoPLPrior, passes: Passes, key: Array, sites: Position, sums: ItemSums
+def move_items(
+    prior: AnswersPrior, passes: Passes, key: Array, sites: Position, sums: ItemSums
 ) -> tuple[Position, ItemSums, Array]:
     """Move every item; all of them or none where a factor ties them together.
 
@@ -148,13 +152,13 @@ def _move_items(
 
 
 def item_conditional(
-    prior: TwoPLPrior, sites: Position, items: Float[Array, "item dim"], sums: ItemSums
+    prior: AnswersPrior, sites: Position, items: Float[Array, "item dim"], sums: ItemSums
 ) -> Conditional:
     """Return what each item knows about its own unconstrained sites.
 
     Parameters
     ----------
-    prior : TwoPLPrior
+    prior : AnswersPrior
     sites : dict of float arrays
         With the hyperparameters.
     items : float array, shape (item, dim)
@@ -174,8 +178,8 @@ def item_conditional(
     return Conditional(value, _chained(jacobian, sums.score) + slope.T, precision)
 
 
-def _move_with_items(
-    prior: TwoPLPrior, passes: Passes, key: Array, sites: Position, sums: ItemSums
+def move_with_items(
+    prior: AnswersPrior, passes: Passes, key: Array, sites: Position, sums: ItemSums
 ) -> tuple[Position, ItemSums, Array]:
     """Move μ and log σ and carry the items along, at the same distance from μ in units of σ."""
     here = hyper_of(sites)[None]
@@ -210,9 +214,26 @@ def _move_with_items(
     return carried(sites, step.position[0])[0], sums, step.accepted[0].astype(here.dtype)
 
 
-def draw_means(prior: TwoPLPrior, key: Array, sites: Position) -> tuple[Position, Statistics]:
-    """Draw μ of slopes and intercepts given the items: a Gibbs step, as all is normal."""
-    names = hierarchical_sites(sites)
+def draw_means(
+    prior: AnswersPrior, key: Array, sites: Position, *, names: Sequence[str] | None = None
+) -> tuple[Position, Statistics]:
+    """Draw μ of sites given their values: a Gibbs step, as all is normal.
+
+    Parameters
+    ----------
+    prior : AnswersPrior
+    key : jax.random.key
+    sites : dict of float arrays
+    names : sequence of str, optional
+        Of the sites; by default slopes and intercepts.
+
+    Returns
+    -------
+    sites : dict of float arrays
+    statistics : dict
+        Empty.
+    """
+    names = names or hierarchical_sites(sites)
 
     def moved(t: Array) -> Position:
         return sites | {f"mu_{name}": sites[f"mu_{name}"] + t[k] for k, name in enumerate(names)}
@@ -225,9 +246,11 @@ def draw_means(prior: TwoPLPrior, key: Array, sites: Position) -> tuple[Position
     return moved(normal_draw(key, log_density, present)), {}
 
 
-def move_spreads(prior: TwoPLPrior, key: Array, sites: Position) -> tuple[Position, Statistics]:
-    """Move log σ of slopes and intercepts given the items and μ."""
-    names = hierarchical_sites(sites)
+def move_spreads(
+    prior: AnswersPrior, key: Array, sites: Position, *, names: Sequence[str] | None = None
+) -> tuple[Position, Statistics]:
+    """Move log σ of sites given their values and μ; parameters are those of `draw_means`."""
+    names = names or hierarchical_sites(sites)
 
     def moved(t: Array) -> Position:
         return sites | {
@@ -244,14 +267,31 @@ def move_spreads(prior: TwoPLPrior, key: Array, sites: Position) -> tuple[Positi
     return moved(t), {"acceptance_sigma": accepted.mean(dtype=t.dtype)}
 
 
-def draw_shift(prior: TwoPLPrior, key: Array, sites: Position) -> tuple[Position, Statistics]:
-    """Draw the common level of abilities, which η does not see: a Gibbs step."""
+def draw_shift(
+    prior: AnswersPrior, key: Array, sites: Position, *, line: Line = shifted
+) -> tuple[Position, Statistics]:
+    """Draw a place on a line along which all is normal and no response sees a difference.
+
+    Parameters
+    ----------
+    prior : AnswersPrior
+    key : jax.random.key
+    sites : dict of float arrays
+    line : callable
+        (prior, sites, t) → (sites, log Jacobian); by default along the abilities' common level.
+
+    Returns
+    -------
+    sites : dict of float arrays
+    statistics : dict
+        Empty.
+    """
 
     def log_density(t: Array) -> Array:
-        return prior.terms(shifted(prior, sites, t)[0]).total()
+        return prior.terms(line(prior, sites, t)[0]).total()
 
     t = normal_draw(key, log_density, jnp.zeros((), sites["theta"].dtype))
-    return shifted(prior, sites, t)[0], {}
+    return line(prior, sites, t)[0], {}
 
 
 def move_scale(prior: TwoPLPrior, key: Array, sites: Position) -> tuple[Position, Statistics]:

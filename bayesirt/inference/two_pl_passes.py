@@ -18,7 +18,7 @@ from bayesirt.families import LOGIT, CellTerms, Family
 from bayesirt.inference.block_steps import Chance, Conditional, derivatives, newton_move
 from bayesirt.likelihood import ByRows, Layout, SparseLayout, in_row_blocks
 
-LogPrior = Callable[[Float[Array, " subject"]], Float[Array, " subject"]]
+LogPrior = Callable[..., Float[Array, " subject"]]
 
 
 class ItemSums(NamedTuple):
@@ -76,7 +76,13 @@ class Passes(NamedTuple):
     block_cells: int = 1 << 16
 
     def move_subjects(
-        self, chance: Chance, theta: Array, a: Array, d: Array, log_prior: LogPrior
+        self,
+        chance: Chance,
+        theta: Array,
+        a: Array,
+        d: Array,
+        log_prior: LogPrior,
+        own: tuple[Array, ...] = (),
     ) -> SubjectStep:
         """Make one Newton-Metropolis step of every subject: two evaluations of every cell.
 
@@ -86,13 +92,16 @@ class Passes(NamedTuple):
         theta : float array, shape (subject,)
         a, d : float array, shape (item,)
         log_prior : jax.tree_util.Partial
-            θ → log prior density of each. What it holds is sent to every device.
+            (θ, *own) → log prior density of each. What it holds is sent to every device.
+        own : tuple of float arrays, shape (subject,)
+            What the priors of single subjects depend on.
 
         Returns
         -------
         SubjectStep
         """
-        (theta, accepted), sums = self._by_rows(self._moved, (theta, chance), a, d, log_prior)
+        rows = theta, chance, own
+        (theta, accepted), sums = self._by_rows(self._moved, rows, a, d, log_prior)
         return SubjectStep(theta, accepted, sums)
 
     def item_sums(self, theta: Array, a: Array, d: Array) -> ItemSums:
@@ -120,12 +129,12 @@ class Passes(NamedTuple):
     def _moved(
         self,
         layout: Layout,
-        rows: tuple[Array, Chance],
+        rows: tuple[Array, Chance, tuple[Array, ...]],
         a: Array,
         d: Array,
         log_prior: LogPrior,
     ) -> tuple[tuple[Array, Array], ItemSums]:
-        theta, chance = rows
+        theta, chance, own = rows
         dtype = self._dtype_of(layout, theta)
         slope = a.astype(dtype)
 
@@ -134,7 +143,7 @@ class Passes(NamedTuple):
             terms = self._terms(layout, theta, a, d)
             score = layout.over_items(terms.score, slope)
             information = layout.over_items(terms.information, slope**2)
-            return _with_prior(theta, log_prior, score, information), terms
+            return _with_prior(theta, own, log_prior, score, information), terms
 
         def gain(old: CellTerms, new: CellTerms) -> Array:
             change = new.log_likelihood - old.log_likelihood
@@ -171,7 +180,16 @@ class Passes(NamedTuple):
         return theta.dtype if isinstance(layout, SparseLayout) else self.dtype
 
 
-def _with_prior(theta: Array, log_prior: LogPrior, score: Array, information: Array) -> Conditional:
-    slope, curvature = derivatives(log_prior, theta)
+def _with_prior(
+    theta: Array,
+    own: tuple[Array, ...],
+    log_prior: LogPrior,
+    score: Array,
+    information: Array,
+) -> Conditional:
+    def prior(theta: Array) -> Array:
+        return log_prior(theta, *own)
+
+    slope, curvature = derivatives(prior, theta)
     precision = information + jnp.maximum(-curvature, jnp.finfo(theta.dtype).tiny)
-    return Conditional(log_prior(theta), (score + slope)[:, None], precision[:, None, None])
+    return Conditional(prior(theta), (score + slope)[:, None], precision[:, None, None])

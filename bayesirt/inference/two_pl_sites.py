@@ -1,6 +1,7 @@
 """The 2PL's unconstrained sites: their prior density, blocks of items, and lines through them."""
 
-from typing import NamedTuple
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -12,7 +13,30 @@ from bayesirt.models import Priors, two_pl_parameters
 _ITEM_SITES = ("a", "b", "d")
 
 
-class TwoPLPrior(NamedTuple):
+class AnswersPrior(ABC):
+    """A model of answers without data, at unconstrained sites; its items have an a and a d."""
+
+    @abstractmethod
+    def terms(self, sites: Position) -> SiteTerms:
+        """Return the log density of every element of every site."""
+
+    def of_theta(self, sites: Position, theta: Array) -> Float[Array, " subject"]:
+        """Return the log prior density of each of any number of abilities."""
+        return self.terms(sites | {"theta": theta}).each["theta"]
+
+    def of_items(self, sites: Position, items: Array) -> Float[Array, " item"]:
+        """Return the log prior density of each item, given the hyperparameters."""
+        own = self.terms(sites | unpacked(sites, items)).each
+        return sum((own[name] for name in item_sites(sites)), jnp.zeros(len(items)))
+
+    def coefficients(self, sites: Position, items: Array) -> Float[Array, "item 2"]:
+        """Return (a, d) of each item."""
+        values = self.terms(sites | unpacked(sites, items)).values
+        return jnp.stack([values["a"], values["d"]], -1)
+
+
+@dataclass(frozen=True)
+class TwoPLPrior(AnswersPrior):
     """The 2PL without data, at unconstrained sites.
 
     Attributes
@@ -26,20 +50,6 @@ class TwoPLPrior(NamedTuple):
         """Return the log density of every element of every site; the model returns (θ, a, d)."""
         n_subjects, n_items = len(sites["theta"]), len(sites["b" if "b" in sites else "d"])
         return site_terms(lambda: two_pl_parameters(n_subjects, n_items, self.priors), sites)
-
-    def of_theta(self, sites: Position, theta: Array) -> Float[Array, " subject"]:
-        """Return the log prior density of each of any number of abilities."""
-        return self.terms(sites | {"theta": theta}).each["theta"]
-
-    def of_items(self, sites: Position, items: Array) -> Float[Array, " item"]:
-        """Return the log prior density of each item, given the hyperparameters."""
-        own = self.terms(sites | unpacked(sites, items)).each
-        return sum((own[name] for name in item_sites(sites)), jnp.zeros(len(items)))
-
-    def coefficients(self, sites: Position, items: Array) -> Float[Array, "item 2"]:
-        """Return (a, d) of each item."""
-        _, a, d = self.terms(sites | unpacked(sites, items)).returned
-        return jnp.stack([a, d], -1)
 
 
 def shifted(prior: TwoPLPrior, sites: Position, t: Array) -> tuple[Position, Array]:

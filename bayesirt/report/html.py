@@ -13,7 +13,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from bayesirt.names import one_line
-from bayesirt.plots import plot_abilities, plot_items, plot_rank_probabilities
+from bayesirt.plots import plot_abilities, plot_items, plot_rank_probabilities, plot_speeds
 from bayesirt.run import Run
 
 
@@ -46,6 +46,7 @@ def render_report(run: Run) -> str:
         flagged=items[items["flag"] != ""].to_dict("records"),
         abilities=_svg(plot_abilities(ranking), "Abilities with their 90% intervals"),
         probabilities=_svg(plot_rank_probabilities(ranking), "Probability of each rank"),
+        speeds=_svg(plot_speeds(ranking), "Ability against speed") if run.gain else "",
         item_map=_svg(plot_items(items), "Item difficulty against discrimination"),
     )
 

@@ -1,14 +1,13 @@
-"""What every family promises; a new one is added to FAMILIES."""
+"""What every family promises."""
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayesirt.families import LOGIT
+from bayesirt.families import FAMILIES
 
-FAMILIES = [LOGIT]
 ETA = np.linspace(-30, 30, 241)
-each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
+each_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=lambda f: f.name)
 
 
 @each_family

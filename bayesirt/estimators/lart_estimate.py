@@ -1,0 +1,98 @@
+"""LaRT's point estimate, named and with standard errors, from items and posteriors of subjects."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from bayesirt.estimators.ability_quadrature import AbilityPosteriors, ExpectedItemSums
+from bayesirt.estimators.driver import Run
+from bayesirt.estimators.lart_steps import (
+    ANSWER_PRECISION,
+    LaRTData,
+    LaRTItems,
+    expected_speeds,
+)
+from bayesirt.estimators.parameter_table import parameter_table
+from bayesirt.latencies import Latencies
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.responses import Responses
+
+
+def lart_estimate(
+    responses: Responses,
+    data: LaRTData,
+    items: LaRTItems,
+    posteriors: AbilityPosteriors,
+    sums: ExpectedItemSums,
+    run: Run,
+    settings: Mapping[str, Any],
+) -> PointEstimate:
+    """Return the estimate at items, with what answers and lengths say of the subjects there.
+
+    Parameters
+    ----------
+    responses : Responses
+    data : LaRTData
+    items : LaRTItems
+    posteriors, sums
+        At these items.
+    run : Run
+    settings : mapping
+        The estimator's own.
+
+    Returns
+    -------
+    PointEstimate
+        Its log likelihood is the marginal one of the answers, given lengths where there are any.
+    """
+    aa, ad, dd = np.asarray(sums.information, np.float64)
+    aa, dd = aa + ANSWER_PRECISION, dd + ANSWER_PRECISION
+    determinant = aa * dd - ad**2
+    parameters = parameter_table(
+        responses,
+        (posteriors.mean, items.a, items.d),
+        (
+            np.sqrt(posteriors.variance),
+            np.sqrt(dd / determinant),
+            np.sqrt(aa / determinant),
+        ),
+        ad / dd,
+    )
+    if data.latencies is not None:
+        parameters = parameters.assign(_of_lengths(data.latencies, items, posteriors))
+    return PointEstimate(
+        parameters,
+        float(posteriors.log_likelihood.sum()),
+        *run[:3],
+        run.trace,
+        {
+            "theta_scale": "population",
+            "lengths": "left out" if data.latencies is None else "taken",
+            **settings,
+        },
+    )
+
+
+def _of_lengths(
+    latencies: Latencies, items: LaRTItems, posteriors: AbilityPosteriors
+) -> dict[str, tuple[Any, ...]]:
+    """Return speeds, the items' lengths and ρ, each with its error."""
+    tau, tau_tau, subjects = expected_speeds(latencies, items, posteriors)
+    moments = latencies.moments(tau, tau_tau)
+    n = jnp.maximum(moments.n, 1)
+    mean = moments.tau / n
+    spread = jnp.maximum(moments.tau_tau - n * mean**2, jnp.finfo(n.dtype).tiny)
+    values = {
+        "tau": ("subject", tau, jnp.sqrt(tau_tau - tau**2)),
+        "phi": ("item", items.phi, jnp.sqrt(items.lam / spread)),
+        "omega": ("item", items.omega, jnp.sqrt(items.lam * (1 / n + mean**2 / spread))),
+        "lam": ("item", items.lam, items.lam * jnp.sqrt(2 / n)),
+        "rho": ((), items.rho, (1 - items.rho**2) / jnp.sqrt(subjects.n)),
+    }
+    columns: dict[str, tuple[Any, ...]] = {}
+    for name, (dims, value, error) in values.items():
+        columns[name] = (dims, np.asarray(value, np.float64))
+        columns[f"{name}_se"] = (dims, np.asarray(error, np.float64))
+    return columns

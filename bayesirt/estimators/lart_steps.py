@@ -1,0 +1,211 @@
+"""What LaRT's estimators share: data, items, expectations of speeds, M-steps in closed form."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from bayesirt.estimators.ability_quadrature import Abilities, AbilityPosteriors
+from bayesirt.latencies import Latencies, LengthMoments, latencies_of
+from bayesirt.likelihood import Layout, layout_of
+from bayesirt.responses import Responses
+
+ANSWER_PRECISION = 0.01
+"""Of a and d in the weak prior: standard deviations of 10."""
+
+_LENGTH_PRIOR_WEIGHT = 2.0
+_LENGTH_PRIOR_SQUARES = 0.02
+_PHI_WEIGHT = 0.01
+_NEWTON_STEPS = 3
+
+
+class LaRTData(NamedTuple):
+    """Answers, and perhaps their lengths.
+
+    Attributes
+    ----------
+    layout : Layout
+    latencies : Latencies or None
+    """
+
+    layout: Layout
+    latencies: Latencies | None
+
+
+class LaRTItems(NamedTuple):
+    """LaRT's parameters that belong to no single subject.
+
+    Attributes
+    ----------
+    a, d : float array, shape (item,)
+    phi, omega, lam : float array, shape (item,)
+    rho : float
+    """
+
+    a: Float[Array, " item"]
+    d: Float[Array, " item"]
+    phi: Float[Array, " item"]
+    omega: Float[Array, " item"]
+    lam: Float[Array, " item"]
+    rho: Float[Array, ""]
+
+    def penalty(self) -> Float[Array, ""]:
+        """Return the negative log of the weak prior, up to a constant.
+
+        Standard deviations of 10 for a and d, and two observations' worth of a residual variance
+        of .01: felt only by items that are all right or wrong, or whose lengths hardly differ.
+        """
+        of_answers = ANSWER_PRECISION * (self.a**2 + self.d**2)
+        of_lengths = _LENGTH_PRIOR_WEIGHT * jnp.log(self.lam)
+        of_lengths += (_LENGTH_PRIOR_SQUARES + _PHI_WEIGHT * self.phi**2) / self.lam
+        return (of_answers + of_lengths).sum() / 2
+
+
+def lart_data(responses: Responses, lengths: bool) -> LaRTData:
+    """Put answers, and lengths where they are wanted, on the device.
+
+    Raises
+    ------
+    ResponseError
+        If lengths are wanted and there are none, or they do not differ.
+    """
+    layout = layout_of(responses)
+    return LaRTData(layout, latencies_of(responses, layout) if lengths else None)
+
+
+class SubjectMoments(NamedTuple):
+    """Sums over subjects of expected traits, their squares and their product.
+
+    Attributes
+    ----------
+    n, theta, tau, theta_theta, theta_tau, tau_tau : float
+    """
+
+    n: Float[Array, ""]
+    theta: Float[Array, ""]
+    tau: Float[Array, ""]
+    theta_theta: Float[Array, ""]
+    theta_tau: Float[Array, ""]
+    tau_tau: Float[Array, ""]
+
+
+def abilities_before(data: LaRTData, items: LaRTItems) -> tuple[Abilities, Array]:
+    """Return what lengths say of abilities, and the negative log likelihood of the lengths."""
+    if data.latencies is None:
+        zero = jnp.zeros(data.layout.shape[0], items.a.dtype)
+        return Abilities(zero, zero + 1), jnp.zeros((), items.a.dtype)
+    latencies = data.latencies
+    evidence = latencies.speed_evidence(items.phi, items.omega, items.lam)
+    zero = jnp.zeros_like(evidence.pull)
+    at_zero = latencies.log_likelihood(
+        items.phi, items.omega, items.lam, latencies.moments(zero, zero)
+    )
+    return Abilities(*evidence.ability(items.rho)), -at_zero.sum() - evidence.log_marginal().sum()
+
+
+def expected_speeds(
+    latencies: Latencies, items: LaRTItems, posteriors: AbilityPosteriors
+) -> tuple[Array, Array, SubjectMoments]:
+    """Return E τ and E τ² of each subject, and the moments of all."""
+    evidence = latencies.speed_evidence(items.phi, items.omega, items.lam)
+    tau, variance = evidence.speed(items.rho, posteriors.mean)
+    at_one, at_zero = (evidence.speed(items.rho, jnp.asarray(x))[0] for x in (1.0, 0.0))
+    follows = at_one - at_zero
+    tau_tau = tau**2 + variance + follows**2 * posteriors.variance
+    theta_theta = posteriors.mean**2 + posteriors.variance
+    theta_tau = posteriors.mean * tau + follows * posteriors.variance
+    n = jnp.asarray(1.0 * len(tau), tau.dtype)
+    sums = (x.sum() for x in (posteriors.mean, tau, theta_theta, theta_tau, tau_tau))
+    return tau, tau_tau, SubjectMoments(n, *sums)
+
+
+def ability_moments(theta: Array, theta_theta: Array) -> SubjectMoments:
+    """Return the moments of abilities alone, beside speeds of which nothing is known."""
+    n = jnp.asarray(1.0 * len(theta), theta.dtype)
+    return SubjectMoments(n, theta.sum(), 0 * n, theta_theta.sum(), 0 * n, n)
+
+
+def best_lengths(latencies: Latencies, moments: LengthMoments) -> tuple[Array, Array, Array]:
+    """Return φ, ω and λ that maximise the expected log density of the lengths: a regression on -τ.
+
+    Parameters
+    ----------
+    latencies : Latencies
+    moments : LengthMoments
+
+    Returns
+    -------
+    phi, omega, lam : float array, shape (item,)
+    """
+    n = jnp.maximum(moments.n, 1)
+    spread = moments.tau_tau - moments.tau**2 / n + _PHI_WEIGHT
+    phi = (moments.tau * moments.x / n - moments.tau_x) / spread
+    level = (moments.x + phi * moments.tau) / n
+    squares = moments.residual_squares(phi, level) + _PHI_WEIGHT * phi**2
+    lam = (squares + _LENGTH_PRIOR_SQUARES) / (moments.n + _LENGTH_PRIOR_WEIGHT)
+    return phi, latencies.centre + level, lam
+
+
+def to_standard_population(items: LaRTItems, moments: SubjectMoments) -> LaRTItems:
+    """Return items after the most likely population of traits is made the standard one.
+
+    Parameters
+    ----------
+    items : LaRTItems
+    moments : SubjectMoments
+        Expected, given responses.
+
+    Returns
+    -------
+    LaRTItems
+        With ρ of that population, and a, d, φ and ω moved so that no response sees a difference.
+
+    Notes
+    -----
+    Parameter expansion: EM alone creeps along location and scale of the traits, where each
+    subject's posterior holds it back. Here means, standard deviations and correlation are free,
+    maximised by Newton's method from their closed forms without the weak prior, and then moved
+    into the items.
+
+    References
+    ----------
+    Liu, Rubin & Wu 1998.
+    """
+
+    def moved(x: Array) -> LaRTItems:
+        mean_theta, mean_tau, log_theta, log_tau, z = x
+        return items._replace(
+            a=items.a * jnp.exp(log_theta),
+            d=items.d + items.a * mean_theta,
+            phi=items.phi * jnp.exp(log_tau),
+            omega=items.omega - items.phi * mean_tau,
+            rho=jnp.tanh(z),
+        )
+
+    def loss(x: Array) -> Array:
+        mean_theta, mean_tau, log_theta, log_tau, z = x
+        n, theta, tau, theta_theta, theta_tau, tau_tau = moments
+        rho, left = jnp.tanh(z), 1 / jnp.cosh(z) ** 2
+        squares = (
+            (theta_theta - 2 * mean_theta * theta + n * mean_theta**2) * jnp.exp(-2 * log_theta),
+            (tau_tau - 2 * mean_tau * tau + n * mean_tau**2) * jnp.exp(-2 * log_tau),
+        )
+        product = theta_tau - mean_theta * tau - mean_tau * theta + n * mean_theta * mean_tau
+        product = product * jnp.exp(-log_theta - log_tau)
+        spread = n * (log_theta + log_tau + jnp.log(left) / 2)
+        return moved(x).penalty() + spread + (sum(squares) - 2 * rho * product) / (2 * left)
+
+    def newton(_: int, x: Array) -> Array:
+        return x - jnp.linalg.solve(jax.hessian(loss)(x), jax.grad(loss)(x))
+
+    return moved(jax.lax.fori_loop(0, _NEWTON_STEPS, newton, _without_prior(moments)))
+
+
+def _without_prior(moments: SubjectMoments) -> Float[Array, " 5"]:
+    """Return means, log standard deviations and artanh ρ that fit the moments."""
+    n, theta, tau, theta_theta, theta_tau, tau_tau = moments
+    of_theta, of_tau = theta_theta / n - (theta / n) ** 2, tau_tau / n - (tau / n) ** 2
+    rho = (theta_tau / n - theta * tau / n**2) / jnp.sqrt(of_theta * of_tau)
+    logs = jnp.log(of_theta) / 2, jnp.log(of_tau) / 2
+    return jnp.stack([theta / n, tau / n, *logs, jnp.arctanh(rho)])

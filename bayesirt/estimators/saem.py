@@ -1,0 +1,357 @@
+"""LaRT by stochastic approximation EM (SAEM), as in papers/001 and with exact draws.
+
+Each iteration draws every subject's (θ, τ) once, averages the sufficient statistics that the
+draws give with those of all draws before, and maximises in closed form. The answers' share of the
+statistics is an expectation given the drawn ability (Rao-Blackwell), so no cell is sampled.
+"""
+
+import warnings
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+from scipy.interpolate import BarycentricInterpolator
+
+from bayesirt.estimators.ability_quadrature import (
+    AbilityPosteriors,
+    ExpectedItemSums,
+    gauss_hermite,
+    integrate_abilities,
+)
+from bayesirt.estimators.driver import ConvergenceWarning, Run
+from bayesirt.estimators.lart_estimate import lart_estimate
+from bayesirt.estimators.lart_start import spectral_lart
+from bayesirt.estimators.lart_steps import (
+    ANSWER_PRECISION,
+    LaRTData,
+    LaRTItems,
+    SubjectMoments,
+    abilities_before,
+    ability_moments,
+    best_lengths,
+    lart_data,
+    to_standard_population,
+)
+from bayesirt.families import FAMILIES, Family
+from bayesirt.latencies import LengthMoments
+from bayesirt.likelihood import Layout
+from bayesirt.models.lart import Link
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.responses import Responses
+
+_FINE = 257
+_FARTHEST = 5.0
+_LEAST_SHARE = 0.05
+"""Of the bound on a cell's information: what cells far in a tail weigh at least."""
+
+
+class AnswerStatistics(NamedTuple):
+    """Sufficient statistics of the answers' log likelihood, to second order at the items drawn for.
+
+    It is that of latent answers z = η + s / w, normal about a θ + d with precision w.
+
+    Attributes
+    ----------
+    weight, theta, theta_theta : float array, shape (item,)
+        Σ w, Σ w θ and Σ w θ².
+    z, theta_z : float array, shape (item,)
+        Σ w z and Σ w θ z.
+    """
+
+    weight: Float[Array, " item"]
+    theta: Float[Array, " item"]
+    theta_theta: Float[Array, " item"]
+    z: Float[Array, " item"]
+    theta_z: Float[Array, " item"]
+
+
+class SAEMState(NamedTuple):
+    """Where the iteration stands.
+
+    Attributes
+    ----------
+    items : LaRTItems
+    statistics : pytree
+        Averages so far: `AnswerStatistics`, `SubjectMoments` and, with lengths, `LengthMoments`.
+    mode : float array, shape (subject,)
+        Of the abilities' posteriors, to start the next search for it.
+    loss : float
+        Negative marginal log likelihood with the weak prior, at the items of the step before.
+    """
+
+    items: LaRTItems
+    statistics: Any
+    mode: Float[Array, " subject"]
+    loss: Float[Array, ""]
+
+
+def fit_saem(
+    responses: Responses,
+    *,
+    key: Array,
+    lengths: bool = True,
+    link: Link = "probit",
+    iterations: int = 200,
+    burn_in: int = 0,
+    decay: float = 1.0,
+    start: Literal["spectral", "random"] = "spectral",
+    n_nodes: int = 11,
+    tol: float = 1e-5,
+) -> PointEstimate:
+    """Fit LaRT's items by stochastic approximation EM.
+
+    Parameters
+    ----------
+    responses : Responses
+        With lengths.
+    key : jax.random.key
+        The same key gives the same estimate on the same machine.
+    lengths : bool
+        False leaves the lengths out.
+    link : {"probit", "logit"}
+    iterations : int
+    burn_in : int
+        Iterations at the start that forget all before them, as SAEM from a poor start needs.
+    decay : float
+        After the burn-in the t-th draw weighs t to the power of -decay; above 1/2 and up to 1.
+        Papers/001 have 1, which forgets a start slowly; .7 forgets it in a few dozen draws.
+    start : {"spectral", "random"}
+        ``"random"``: slopes of 1, other parameters standard normal, ρ = 0.
+    n_nodes : int
+        Of the grid on which the inverse distribution function of each ability is computed.
+    tol : float
+        Converged where the loss changes by at most this share of itself over the last tenth.
+
+    Returns
+    -------
+    PointEstimate
+        As `bayesirt.estimators.lart_em.fit_lart` returns it, which does the same without noise.
+
+    Raises
+    ------
+    ResponseError
+        If there are no lengths, or they do not differ.
+    ValueError
+        If iterations do not outlast the burn-in, or the decay is out of range.
+
+    References
+    ----------
+    papers/001, Algorithms 1 and 2 and Appendix D; MATH.md, "LaRT".
+
+    Examples
+    --------
+    >>> import jax, numpy as np
+    >>> responses = Responses.from_arrays(np.tri(6, 5))
+    >>> fit_saem(responses, key=jax.random.key(0), lengths=False)["theta"].argmax()
+    np.int64(4)
+    """
+    if not 0 <= burn_in < iterations:
+        raise ValueError(f"{iterations} iterations do not outlast a burn-in of {burn_in}")
+    if not 0.5 < decay <= 1:
+        raise ValueError(f"`decay` must be above 1/2 and at most 1, got {decay}")
+    family, data = FAMILIES[link], lart_data(responses, lengths)
+    start_key, run_key = jax.random.split(key)
+    items, theta = spectral_lart(responses, data, link)
+    if start == "random":
+        items, theta = _random_start(start_key, items, theta)
+    weights = np.maximum(np.arange(1.0, iterations + 1) - burn_in, 1) ** -decay
+    state, trace = _RUN(data, family, n_nodes, items, theta, run_key, jnp.asarray(weights))
+    found, sums, loss = _AT_ITEMS(
+        data, family, n_nodes, state.items, state.mode, items.a.dtype.type
+    )
+    losses = np.append(np.asarray(trace, np.float64), float(loss))
+    run = _judged(losses, tol)
+    settings = {
+        "estimator": "saem",
+        "link": link,
+        "burn_in": burn_in,
+        "decay": decay,
+        "start": start,
+        "n_nodes": n_nodes,
+        "tol": tol,
+    }
+    return lart_estimate(responses, data, state.items, found, sums, run, settings)
+
+
+def draw_abilities(key: Array, posteriors: AbilityPosteriors, n_nodes: int) -> Array:
+    """Draw each ability from its posterior by inverting its distribution function.
+
+    Parameters
+    ----------
+    key : jax.random.key
+    posteriors : AbilityPosteriors
+        Evaluated at `n_nodes` nodes.
+    n_nodes : int
+
+    Returns
+    -------
+    float array, shape (subject,)
+
+    Notes
+    -----
+    Away from its normal approximation the log density is a polynomial for all that matters. So
+    it is interpolated between the nodes, and summed up on a fine grid of five standard
+    deviations to each side.
+    """
+    points, _ = gauss_hermite(n_nodes, posteriors.mean.dtype)
+    grid, between = (jnp.asarray(x, points.dtype) for x in _grid_and_interpolation(n_nodes))
+    log_density = (posteriors.log_density + points**2 / 2) @ between - grid**2 / 2
+    density = jnp.exp(log_density - log_density.max(1, keepdims=True))
+    cumulated = jnp.cumsum((density[:, 1:] + density[:, :-1]) / 2, axis=1)
+    cumulated = jnp.pad(cumulated, ((0, 0), (1, 0)))
+    levels = jax.random.uniform(key, posteriors.mean.shape, points.dtype) * cumulated[:, -1]
+    standard = jax.vmap(jnp.interp, (0, 0, None))(levels, cumulated, grid)
+    return posteriors.mode + posteriors.scale * standard
+
+
+def saem_step(
+    data: LaRTData, family: Family, n_nodes: int, state: SAEMState, chance: tuple[Array, Array]
+) -> SAEMState:
+    """Draw every subject once, average the statistics, and maximise.
+
+    Parameters
+    ----------
+    data : LaRTData
+    family : Family
+    n_nodes : int
+    state : SAEMState
+    chance : (key, weight)
+        The weight of this draw's statistics in the average.
+
+    Returns
+    -------
+    SAEMState
+    """
+    key, weight = chance
+    theta_key, tau_key = jax.random.split(key)
+    items = state.items
+    posteriors, _, loss = _posteriors_at(data, family, n_nodes, items, state.mode, jnp.float32)
+    theta = draw_abilities(theta_key, posteriors, n_nodes)
+    answers = _answer_statistics(data.layout, family, items, theta)
+    found: tuple[Any, ...] = (answers, ability_moments(theta, theta**2))
+    if data.latencies is not None:
+        evidence = data.latencies.speed_evidence(items.phi, items.omega, items.lam)
+        mean, variance = evidence.speed(items.rho, theta)
+        tau = mean + jnp.sqrt(variance) * jax.random.normal(tau_key, mean.shape, mean.dtype)
+        of_both = _moments_of_both(theta, tau)
+        found = answers, of_both, data.latencies.moments(tau, tau**2)
+    statistics = jax.tree.map(lambda old, new: old + weight * (new - old), state.statistics, found)
+    return SAEMState(_best_items(data, items, statistics), statistics, posteriors.mode, loss)
+
+
+def _moments_of_both(theta: Array, tau: Array) -> SubjectMoments:
+    n = jnp.asarray(1.0 * len(theta), theta.dtype)
+    columns = theta, tau, theta**2, theta * tau, tau**2
+    return SubjectMoments(n, *(x.sum() for x in columns))
+
+
+def _answer_statistics(
+    layout: Layout, family: Family, items: LaRTItems, theta: Array
+) -> AnswerStatistics:
+    """Return the expected statistics of the latent answers, given drawn abilities."""
+    terms = family.terms(layout.predictor(theta, items.a, items.d), layout.successes, layout.trials)
+    weights = jnp.maximum(terms.information, _LEAST_SHARE * family.bound(layout.trials))
+    score, over, one = terms.score, layout.over_subjects, jnp.ones_like(theta)
+    weight, of_theta, of_square = (over(weights, x) for x in (one, theta, theta**2))
+    return AnswerStatistics(
+        weight,
+        of_theta,
+        of_square,
+        items.a * of_theta + items.d * weight + over(score, one),
+        items.a * of_square + items.d * of_theta + over(score, theta),
+    )
+
+
+def _best_items(data: LaRTData, items: LaRTItems, statistics: Any) -> LaRTItems:
+    """Return the regression of latent answers on θ, of lengths on -τ, and ρ."""
+    answers = statistics[0]
+    aa, dd = answers.theta_theta + ANSWER_PRECISION, answers.weight + ANSWER_PRECISION
+    determinant = aa * dd - answers.theta**2
+    a = (dd * answers.theta_z - answers.theta * answers.z) / determinant
+    d = (aa * answers.z - answers.theta * answers.theta_z) / determinant
+    if data.latencies is None:
+        return to_standard_population(items._replace(a=a, d=d), statistics[1])
+    lengths = best_lengths(data.latencies, statistics[2])
+    return to_standard_population(LaRTItems(a, d, *lengths, items.rho), statistics[1])
+
+
+def _posteriors_at(
+    data: LaRTData,
+    family: Family,
+    n_nodes: int,
+    items: LaRTItems,
+    near: Array,
+    dtype: DTypeLike,
+) -> tuple[AbilityPosteriors, ExpectedItemSums, Array]:
+    """Return what answers and lengths say of abilities at some items, and the loss there."""
+    before, length_loss = abilities_before(data, items)
+    posteriors, sums = integrate_abilities(
+        data.layout, family, (items.a, items.d), before, near, n_nodes=n_nodes, dtype=dtype
+    )
+    return posteriors, sums, items.penalty() + length_loss - posteriors.log_likelihood.sum()
+
+
+def _run(
+    data: LaRTData,
+    family: Family,
+    n_nodes: int,
+    items: LaRTItems,
+    theta: Array,
+    key: Array,
+    weights: Array,
+) -> tuple[SAEMState, Array]:
+    zero, scalar = jnp.zeros_like(items.a), jnp.zeros((), items.a.dtype)
+    nothing: tuple[Any, ...] = (
+        AnswerStatistics(*[zero] * len(AnswerStatistics._fields)),
+        SubjectMoments(*[scalar] * len(SubjectMoments._fields)),
+    )
+    if data.latencies is not None:
+        nothing += (LengthMoments(*[zero] * len(LengthMoments._fields)),)
+
+    def step(state: SAEMState, chance: tuple[Array, Array]) -> tuple[SAEMState, Array]:
+        state = saem_step(data, family, n_nodes, state, chance)
+        return state, state.loss
+
+    first = SAEMState(items, nothing, theta, jnp.zeros((), items.a.dtype))
+    return jax.lax.scan(step, first, (jax.random.split(key, len(weights)), weights))
+
+
+def _random_start(key: Array, items: LaRTItems, theta: Array) -> tuple[LaRTItems, Array]:
+    """Return a start that knows nothing but the level of the lengths."""
+    keys = jax.random.split(key, 4)
+    normal = [jax.random.normal(k, items.a.shape, items.a.dtype) for k in keys[:3]]
+    one = jnp.ones_like(items.a)
+    start = items._replace(
+        a=one, d=normal[0], phi=one, omega=items.omega + normal[1], lam=one, rho=0 * items.rho
+    )
+    return start, jax.random.normal(keys[3], theta.shape, theta.dtype)
+
+
+def _judged(losses: np.ndarray, tol: float) -> Run:
+    """Return how a run of a fixed length went."""
+    last = max(1, len(losses) // 10)
+    change = abs(losses[-1] - losses[-1 - last])
+    converged = bool(change <= tol * abs(losses[-1 - last]))
+    says = "at most" if converged else "more than"
+    reason = f"the loss changed by {says} {tol:g} of itself over the last {last} iterations"
+    if not converged:
+        warnings.warn(f"saem: {reason}", ConvergenceWarning, stacklevel=3)
+    return Run(len(losses) - 1, converged, reason, losses)
+
+
+@lru_cache
+def _grid_and_interpolation(n_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a fine grid, and the matrix from values at the nodes to their polynomial on it."""
+    points = np.polynomial.hermite_e.hermegauss(n_nodes)[0]
+    reach = min(_FARTHEST, points[-1])
+    grid = np.linspace(-reach, reach, _FINE)
+    return grid, BarycentricInterpolator(points, np.eye(n_nodes))(grid).T
+
+
+_RUN: Any = jax.jit(_run, static_argnums=(1, 2))
+_AT_ITEMS: Any = jax.jit(_posteriors_at, static_argnums=(1, 2, 5))

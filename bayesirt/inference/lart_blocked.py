@@ -1,0 +1,156 @@
+"""Exact draws from LaRT's posterior by blocked moves, started from a point estimate."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Array
+
+from bayesirt.estimators.lart_em import fit_lart
+from bayesirt.families import FAMILIES
+from bayesirt.inference.blocked import Move
+from bayesirt.inference.chains import Progress
+from bayesirt.inference.checkpoint import Checkpoint
+from bayesirt.inference.lart_moves import lart_moves
+from bayesirt.inference.lart_sites import HIERARCHICAL, LaRTPrior
+from bayesirt.inference.sweeps import Sweeps, run_sweeps
+from bayesirt.inference.two_pl_blocked import Arrays, place_population
+from bayesirt.latencies import Latencies, latencies_of
+from bayesirt.likelihood import layout_of
+from bayesirt.models.lart import Link
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.posterior import Posterior
+from bayesirt.responses import Responses
+
+_LEAST_SE, _MOST_SE = 1e-3, 1.0
+_SURE_SIGN = 0.15
+"""Widest start of slopes, in means of theirs: their sum is then above zero in every chain."""
+
+
+@dataclass(frozen=True)
+class LaRTSweeps(Sweeps):
+    """Sweeps over LaRT; their data are the log lengths, with the answers' layout.
+
+    Attributes
+    ----------
+    link : {"probit", "logit"}
+    """
+
+    link: Link
+
+    @property
+    def prior(self) -> LaRTPrior:
+        """LaRT without data."""
+        return LaRTPrior()
+
+    def moves(self, data: Latencies) -> list[Move]:
+        """Return the moves of one sweep."""
+        return lart_moves(data, FAMILIES[self.link])
+
+
+def sample_lart(
+    responses: Responses,
+    *,
+    key: Array,
+    init: PointEstimate | None = None,
+    link: Link = "probit",
+    num_chains: int = 4,
+    num_warmup: int = 300,
+    num_samples: int = 1000,
+    thinning: int = 1,
+    progress: Progress | None = None,
+    announce: Callable[[str], None] | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Posterior:
+    """Draw from LaRT's posterior with blocked moves.
+
+    A sweep costs four evaluations of the answers and a few products with the lengths. Nothing is
+    tuned, so chains need only forget their start.
+
+    Parameters
+    ----------
+    responses : Responses
+        With lengths.
+    key : jax.random.key
+        The same key gives the same draws on the same machine.
+    init : PointEstimate, optional
+        By default `fit_lart`. Chains start around it, overdispersed by its standard errors.
+    link : {"probit", "logit"}
+    num_chains, num_warmup, num_samples, thinning : int
+        Warm-up sweeps and kept draws of each chain, and sweeps a kept draw.
+    progress, announce, checkpoint
+        As `bayesirt.inference.engines.sample_posterior` describes them.
+
+    Returns
+    -------
+    Posterior
+        After Ctrl-C with the draws so far; its attribute ``complete`` is then 0.
+
+    Raises
+    ------
+    ResponseError
+        If there are no lengths, they do not differ, or the checkpoint is damaged or another's.
+
+    References
+    ----------
+    papers/001 for the model; MATH.md, "LaRT" and "Blocked Newton-Metropolis".
+    """
+    latencies = latencies_of(responses, layout_of(responses))
+    init = fit_lart(responses, link=link) if init is None else init
+    swept = run_sweeps(
+        LaRTSweeps(link),
+        latencies,
+        lart_start_of(init),
+        key=key,
+        num_chains=num_chains,
+        num_warmup=num_warmup,
+        num_samples=num_samples,
+        thinning=thinning,
+        progress=progress,
+        announce=announce,
+        checkpoint=checkpoint,
+    )
+    return Posterior.from_samples(
+        swept.samples,
+        swept.statistics,
+        responses,
+        {
+            "model": "LaRT",
+            "link": link,
+            "engine": "blocked",
+            "complete": int(swept.complete),
+            "priors": "hierarchical, free slopes",
+            "num_warmup": num_warmup,
+            "thinning": thinning,
+            "sampling_seconds": swept.seconds,
+        },
+    )
+
+
+def lart_start_of(point: PointEstimate) -> tuple[Arrays, Arrays]:
+    """Return where chains start and how far apart, in the model's unconstrained sites.
+
+    Parameters
+    ----------
+    point : PointEstimate
+        By an estimator of LaRT.
+
+    Returns
+    -------
+    centre, width : dict of float arrays
+    """
+    lam = point["lam"]
+    values = {name: point[name] for name in ("theta", "tau", "a", "d", "phi", "omega")}
+    errors = {name: point[f"{name}_se"] for name in values}
+    values["lam"], errors["lam"] = np.log(lam), point["lam_se"] / lam
+    centre: Arrays = {"rho": np.log((1 + point["rho"]) / (1 - point["rho"]))}
+    width: Arrays = {"rho": 2 * point["rho_se"] / (1 - point["rho"] ** 2)}
+    for name, value in values.items():
+        se = np.clip(np.nan_to_num(errors[name], nan=1.0), _LEAST_SE, _MOST_SE)
+        if name in ("a", "phi"):
+            se = np.minimum(se, _SURE_SIGN * np.abs(value.mean()))
+        if name in HIERARCHICAL:
+            place_population(centre, width, name, value, se)
+        else:
+            centre[name], width[name] = value, se
+    return centre, width

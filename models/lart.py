@@ -1,0 +1,118 @@
+"""Latency-response theory (LaRT): accuracy and length of the answer together.
+
+    successes_ij ~ Binomial(trials_ij, Φ(a_j θ_i + d_j))
+    log T_ij ~ N(ω_j - φ_j τ_i, λ_j)
+    (θ_i, τ_i) ~ N(0, [[1, ρ], [ρ, 1]])
+
+θ is ability and τ is speed: who is faster by one unit takes exp(φ_j) times fewer tokens, or
+seconds, for item j. λ_j is a variance. Items have the 2PL's hierarchical priors with free slopes:
+single items may have negative ones, and Σa > 0 and Σφ > 0 say which way is up. A cell with no
+trials, and a length that is NaN, was not observed and says nothing.
+"""
+
+from typing import Literal, NamedTuple
+
+import jax.numpy as jnp
+import numpyro
+from jax.scipy.special import log_ndtr
+from jaxtyping import Array, Float, Int
+from numpyro import plate, sample
+from numpyro.distributions import Binomial, HalfNormal, LogNormal, Normal, Uniform
+
+from bayesirt.models.priors import Priors
+from bayesirt.models.two_pl import DIMS as TWO_PL_DIMS
+from bayesirt.models.two_pl import hierarchical_items
+
+Link = Literal["probit", "logit"]
+
+DIMS = {**TWO_PL_DIMS, "tau": ["subject"], "phi": ["item"], "omega": ["item"], "lam": ["item"]}
+
+
+class LaRTParameters(NamedTuple):
+    """What LaRT draws before it sees data.
+
+    Attributes
+    ----------
+    theta, tau : float array, shape (subject,)
+        Ability and speed.
+    a, d : float array, shape (item,)
+        Discrimination and intercept.
+    phi, omega, lam : float array, shape (item,)
+        Speed discrimination, intensity and residual variance of the log length.
+    rho : float
+        Correlation of ability and speed.
+    """
+
+    theta: Float[Array, " subject"]
+    tau: Float[Array, " subject"]
+    a: Float[Array, " item"]
+    d: Float[Array, " item"]
+    phi: Float[Array, " item"]
+    omega: Float[Array, " item"]
+    lam: Float[Array, " item"]
+    rho: Float[Array, ""]
+
+
+def lart_model(
+    trials: Int[Array, "subject item"],
+    log_latency: Float[Array, "subject item"] | None = None,
+    successes: Int[Array, "subject item"] | None = None,
+    *,
+    link: Link = "probit",
+) -> None:
+    """Define LaRT; without lengths or successes it draws them.
+
+    Parameters
+    ----------
+    trials : int array, shape (subject, item)
+        0 where the item was not run.
+    log_latency : float array, shape (subject, item), optional
+        NaN where no length was seen.
+    successes : int array, shape (subject, item), optional
+    link : {"probit", "logit"}
+    """
+    theta, tau, a, d, phi, omega, lam, _ = lart_parameters(*trials.shape)
+    eta = theta[:, None] * a + d
+    logits = eta if link == "logit" else log_ndtr(eta) - log_ndtr(-eta)
+    sample("successes", Binomial(trials, logits=logits).mask(trials > 0), obs=successes)
+    length = Normal(omega - tau[:, None] * phi, jnp.sqrt(lam))
+    if log_latency is None:
+        sample("log_latency", length.mask(trials > 0))
+    else:
+        seen = ~jnp.isnan(log_latency)
+        sample("log_latency", length.mask(seen), obs=jnp.where(seen, log_latency, 0))
+
+
+def lart_parameters(n_subjects: int, n_items: int) -> LaRTParameters:
+    """Draw subjects and items from their priors: LaRT without data.
+
+    Parameters
+    ----------
+    n_subjects, n_items : int
+
+    Returns
+    -------
+    LaRTParameters
+    """
+    rho = sample("rho", Uniform(-1, 1))
+    with plate("subject", n_subjects):
+        theta = sample("theta", Normal(0, 1))
+        tau = sample("tau", Normal(rho * theta, jnp.sqrt(1 - rho**2)))
+    a, d = hierarchical_items(n_items, Priors(slopes="free"))
+    phi, omega, lam = _lengths_of_items(n_items)
+    return LaRTParameters(theta, tau, a, d, phi, omega, lam, rho)
+
+
+def _lengths_of_items(n_items: int) -> tuple[Array, Array, Array]:
+    mu_phi = sample("mu_phi", Normal(0, 0.5))
+    sigma_phi = sample("sigma_phi", HalfNormal(0.5))
+    mu_omega = sample("mu_omega", Normal(0, 10))
+    sigma_omega = sample("sigma_omega", HalfNormal(2))
+    mu_lam = sample("mu_lam", Normal(0, 2))
+    sigma_lam = sample("sigma_lam", HalfNormal(1))
+    with plate("item", n_items):
+        phi = sample("phi", Normal(mu_phi, sigma_phi))
+        omega = sample("omega", Normal(mu_omega, sigma_omega))
+        lam = sample("lam", LogNormal(mu_lam, sigma_lam))
+    numpyro.factor("direction", jnp.where(phi.sum() > 0, 0.0, -jnp.inf))
+    return phi, omega, lam

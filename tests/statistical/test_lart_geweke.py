@@ -1,0 +1,93 @@
+"""Getting LaRT's sweeps right (Geweke 2004), as `test_blocked_geweke` does for the 2PL.
+
+Parameters are drawn from the prior, answers and lengths given them, some of each missing; after
+ten sweeps given these, the parameters are still draws from the prior.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bayesirt.families import FAMILIES
+from bayesirt.inference.blocked import BlockedNewton
+from bayesirt.inference.lart_moves import lart_moves
+from bayesirt.inference.lart_sites import LaRTPrior
+from bayesirt.latencies import centred_latencies
+from bayesirt.likelihood import DenseLayout
+
+pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+
+TRIALS = np.array([[1, 3, 0], [2, 1, 1], [0, 5, 1], [8, 1, 2]], np.int8)
+TIMED = np.array([[1, 1, 1], [0, 1, 1], [0, 1, 0], [1, 0, 1]], bool)
+PAIRS, SWEEPS = 40_000, 10
+
+
+def prior_sites(rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Return unconstrained draws from the prior, written without the model."""
+    n, (n_subjects, n_items) = 6 * PAIRS, TRIALS.shape
+    rho = rng.uniform(-1, 1, n)
+    theta, other = rng.normal(size=(2, n, n_subjects))
+    tau = rho[:, None] * theta + np.sqrt(1 - rho[:, None] ** 2) * other
+    sites = {"rho": np.log((1 + rho) / (1 - rho)), "theta": theta, "tau": tau}
+    spreads = {"a": (0.5, 0.5), "d": (2, 2), "phi": (0.5, 0.5), "omega": (10, 2), "lam": (2, 1)}
+    for name, (of_mu, of_sigma) in spreads.items():
+        mu, sigma = of_mu * rng.normal(size=n), of_sigma * np.abs(rng.normal(size=n))
+        sites |= {f"mu_{name}": mu, f"sigma_{name}": np.log(sigma)}
+        sites[name] = mu[:, None] + sigma[:, None] * rng.normal(size=(n, n_items))
+    kept = np.flatnonzero((sites["a"].sum(1) > 0) & (sites["phi"].sum(1) > 0))
+    return {k: v[kept[:PAIRS]] for k, v in sites.items()}
+
+
+def quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
+    """Return first moments, bounded second moments and products, shape (pair, quantity)."""
+    rho = np.tanh(sites["rho"] / 2)[:, None]
+    theta, tau, a, phi = (sites[k] for k in ("theta", "tau", "a", "phi"))
+    d, omega, lam = np.tanh(sites["d"]), np.tanh(sites["omega"] / 10), np.tanh(sites["lam"] / 2)
+    hyper = [
+        np.tanh(v)[:, None] for k, v in sorted(sites.items()) if k.startswith(("mu_", "sigma_"))
+    ]
+    columns = [theta, tau, theta * tau, theta**2, tau**2, rho, rho**2, rho * theta * tau]
+    columns += [np.tanh(a), np.tanh(phi), d, omega, lam, *hyper, *(h**2 for h in hyper)]
+    columns += [np.tanh(a) ** 2, np.tanh(phi) ** 2, d**2, omega**2, lam**2]
+    columns += [theta[:, :3] * d, tau[:, :3] * omega, np.tanh(phi) * lam, np.tanh(a) * d]
+    return np.concatenate(columns, 1)
+
+
+@pytest.mark.parametrize("link", ["probit", "logit"])
+def test_parameters_stay_draws_from_the_prior(link):
+    """At most 90 quantities at 6 standard errors: a right sampler fails once in 10^7."""
+    before = prior_sites(np.random.default_rng(7))
+    assert len(before["theta"]) == PAIRS
+    family = FAMILIES[link]
+
+    def one_pair(key, sites):
+        answer_key, length_key, run_key = jax.random.split(key, 3)
+        values = LaRTPrior().terms(sites).values
+        p = family.probability(values["theta"][:, None] * values["a"] + values["d"])
+        tried = jnp.arange(TRIALS.max()) < TRIALS[:, :, None]
+        draws = jax.random.uniform(answer_key, tried.shape) < p[:, :, None]
+        layout = DenseLayout((draws & tried).sum(-1).astype(jnp.int8), jnp.asarray(TRIALS))
+        noise = jax.random.normal(length_key, TRIALS.shape) * jnp.sqrt(values["lam"])
+        x = values["omega"] - values["tau"][:, None] * values["phi"] + noise
+        latencies = centred_latencies(layout, jnp.where(TIMED, x, jnp.nan))
+        kernel = BlockedNewton(lart_moves(latencies, family, dtype=jnp.float64))
+
+        def sweep(sites, key):
+            return kernel.sweep(key, sites)
+
+        return jax.lax.scan(sweep, sites, jax.random.split(run_key, SWEEPS))
+
+    keys = jax.random.split(jax.random.key(11), PAIRS)
+    after, statistics = jax.device_get(
+        jax.jit(jax.vmap(one_pair))(keys, jax.tree.map(jnp.asarray, before))
+    )
+    accepted = {k: float(v.mean()) for k, v in statistics.items() if k.startswith("acceptance")}
+    assert all(0.2 < share < 1 for share in accepted.values()), accepted
+    for name, values in after.items():
+        assert np.mean(values != before[name]) > 0.99, f"{name} hardly moved"
+    change = quantities(after) - quantities(before)
+    assert change.shape[1] <= 90
+    z = change.mean(0) / (change.std(0) / np.sqrt(PAIRS))
+    print(link, accepted, f"largest z {np.abs(z).max():.2f} of {len(z)}")
+    assert np.abs(z).max() < 6

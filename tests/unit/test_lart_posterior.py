@@ -1,0 +1,88 @@
+"""LaRT's posterior: chains, what they refuse, and what lengths add to a ranking."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+from lart_data import simulate_lart
+
+from bayesirt.errors import ResponseError
+from bayesirt.estimators.choice import fit_point
+from bayesirt.inference.engines import sample_posterior
+from bayesirt.length_gain import LengthGain
+from bayesirt.run import Run, Settings, rank_responses
+
+RESPONSES, TRUTH = simulate_lart(60, 20)
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    return rank_responses(RESPONSES, Settings(model="lart", warmup=100, draws=200))
+
+
+def test_truth_lies_in_the_intervals(run):
+    """90% intervals of 20 to 60 quantities: each kind misses at most what 1 in 10,000 would."""
+    for name, least in {"theta": 0.73, "tau": 0.73, "a": 0.6, "d": 0.6, "phi": 0.6}.items():
+        low, high = np.quantile(run.posterior.draws(name), [0.05, 0.95], axis=0)
+        assert np.mean((low <= TRUTH[name]) & (TRUTH[name] <= high)) > least, name
+    assert run.posterior.verdict.r_hat < 1.05
+
+
+def test_run_names_its_model(run):
+    attrs = run.posterior.tree.attrs
+    assert (attrs["model"], attrs["engine"], attrs["link"]) == ("LaRT", "blocked", "probit")
+    assert dict(run.record.made_by())["Model"].startswith("LaRT: probit")
+    assert {"speed", "speed_low", "speed_high"} <= set(run.ranking.summary)
+    assert {"phi_low", "omega", "lam_high"} <= set(run.items)
+    assert (run.ranking.summary["speed_low"] < run.ranking.summary["speed_high"]).all()
+
+
+def test_lengths_narrow_the_intervals(run):
+    gain = run.gain
+    assert gain.narrower > 0.02
+    assert list(gain.summary["subject"]) == list(run.ranking.summary["subject"])
+    low, _, high = gain.rho
+    assert low < TRUTH["rho"] < high
+    assert "the abler take longer" in gain.to_text()
+    assert "narrower, and" in gain.to_text()
+
+
+def test_gain_in_words_follows_the_numbers(run):
+    table = run.gain.summary.assign(sd_without=lambda t: t["sd"], rank_without=lambda t: t["rank"])
+    text = LengthGain(table, (-0.1, 0.0, 0.1)).to_text()
+    assert "which way is not sure" in text
+    assert text.endswith("hardly narrower, and 0 of 60 ranks move.")
+    assert "the abler are quicker" in LengthGain(table, (0.1, 0.2, 0.3)).to_text()
+
+
+def test_same_key_gives_the_same_draws():
+    options = {"model": "lart", "num_warmup": 20, "num_samples": 20}
+    one, other = (sample_posterior(RESPONSES, key=jax.random.key(3), **options) for _ in range(2))
+    np.testing.assert_array_equal(one["tau"], other["tau"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"engine": "laplace"}, "laplace draws from the 2PL only"),
+        ({"engine": "nuts"}, "nuts draws from the 2PL only"),
+    ],
+)
+def test_engines_of_the_2pl_are_refused(options, message):
+    with pytest.raises(ResponseError, match=message):
+        sample_posterior(RESPONSES, key=jax.random.key(0), model="lart", **options)
+
+
+def test_estimators_of_the_other_model_are_refused():
+    with pytest.raises(ResponseError, match="cbmm is no estimator of lart; take auto, em and saem"):
+        fit_point(RESPONSES, "cbmm", model="lart")
+    with pytest.raises(ResponseError, match="saem is no estimator of 2pl; take auto, cbmm"):
+        fit_point(RESPONSES, "saem")
+    with pytest.raises(ValueError, match="saem needs key"):
+        fit_point(RESPONSES, "saem", model="lart")
+
+
+def test_responses_without_lengths_are_refused():
+    with pytest.raises(ResponseError, match="LaRT needs the length or time of responses"):
+        rank_responses(replace(RESPONSES, latency=None), Settings(model="lart"))
