@@ -102,7 +102,7 @@ class TwoPLCoordinates:
         log_jacobian = jnp.zeros(())
         for name, known in self.known.items():
             mu, log_sigma = self._population(name, coordinates, values)
-            values[name], log_scale = _around_expected(coordinates[name], mu, log_sigma, known)
+            values[name], log_scale = around_expected(coordinates[name], mu, log_sigma, known)
             log_jacobian += log_scale.sum()
         rotated = _reflect(self.axes[0], _reflect(self.axes[1], coordinates["theta"]))
         theta = jnp.asarray(self.theta_se) * rotated
@@ -215,10 +215,24 @@ def two_pl_coordinates(
     )
 
 
-def _around_expected(
+def around_expected(
     coordinate: Array, mu: Array, log_sigma: Array, known: Known
 ) -> tuple[Array, Array]:
-    """Return values that a normal population and a normal estimate place, and log d value."""
+    """Return values that a normal population and a normal estimate place, and log d value.
+
+    Parameters
+    ----------
+    coordinate : float array, shape (item,)
+        Standard normal, if both were right and all that is known.
+    mu, log_sigma : float, or float array, shape (item,)
+        Of the population.
+    known : Known
+
+    Returns
+    -------
+    values, log_scale : float array, shape (item,)
+        log_scale is the logarithm of the derivative of values in the coordinate.
+    """
     precision_here, precision_there = jnp.asarray(known.se**-2), jnp.exp(-2 * log_sigma)
     precision = precision_here + precision_there
     expected = (precision_here * known.value + precision_there * mu) / precision

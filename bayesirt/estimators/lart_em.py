@@ -30,6 +30,7 @@ from bayesirt.estimators.lart_steps import (
     best_lengths,
     expected_speeds,
     lart_data,
+    oriented,
     to_standard_population,
 )
 from bayesirt.families import FAMILIES, Family
@@ -139,9 +140,10 @@ def fit_lart(
         free, mode = state.free, state.mode
         if not run.converged:
             break
-    _, found, sums, _ = _EM(data, family, n_nodes, wide, free, mode)
+    items, mode = oriented(to_items(free), mode)
+    _, found, sums, _ = _EM(data, family, n_nodes, wide, to_free(items), mode)
     settings = {"estimator": "em", "link": link, "n_nodes": n_nodes, "tol": tol}
-    return lart_estimate(responses, data, to_items(free), found, sums, joined(runs), settings)
+    return lart_estimate(responses, data, items, found, sums, joined(runs), settings)
 
 
 def to_free(items: LaRTItems) -> LaRTItems:

@@ -74,6 +74,26 @@ def lart_data(responses: Responses, lengths: bool) -> LaRTData:
     return LaRTData(layout, latencies_of(responses, layout) if lengths else None)
 
 
+def oriented(items: LaRTItems, theta: Array) -> tuple[LaRTItems, Array]:
+    """Return items with Σa > 0 and Σφ > 0, and abilities turned with them.
+
+    Parameters
+    ----------
+    items : LaRTItems
+    theta : float array, shape (subject,)
+
+    Returns
+    -------
+    items : LaRTItems
+    theta : float array, shape (subject,)
+    """
+    of_theta, of_tau = (jnp.where(x.sum() < 0, -1.0, 1.0) for x in (items.a, items.phi))
+    turned = items._replace(
+        a=of_theta * items.a, phi=of_tau * items.phi, rho=of_theta * of_tau * items.rho
+    )
+    return turned, of_theta * theta
+
+
 class SubjectMoments(NamedTuple):
     """Sums over subjects of expected traits, their squares and their product.
 

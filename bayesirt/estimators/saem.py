@@ -35,6 +35,7 @@ from bayesirt.estimators.lart_steps import (
     ability_moments,
     best_lengths,
     lart_data,
+    oriented,
     to_standard_population,
 )
 from bayesirt.families import FAMILIES, Family
@@ -161,9 +162,8 @@ def fit_saem(
         items, theta = _random_start(start_key, items, theta)
     weights = np.maximum(np.arange(1.0, iterations + 1) - burn_in, 1) ** -decay
     state, trace = _RUN(data, family, n_nodes, items, theta, run_key, jnp.asarray(weights))
-    found, sums, loss = _AT_ITEMS(
-        data, family, n_nodes, state.items, state.mode, items.a.dtype.type
-    )
+    items, mode = oriented(state.items, state.mode)
+    found, sums, loss = _AT_ITEMS(data, family, n_nodes, items, mode, items.a.dtype.type)
     losses = np.append(np.asarray(trace, np.float64), float(loss))
     run = _judged(losses, tol)
     settings = {
@@ -175,7 +175,7 @@ def fit_saem(
         "n_nodes": n_nodes,
         "tol": tol,
     }
-    return lart_estimate(responses, data, state.items, found, sums, run, settings)
+    return lart_estimate(responses, data, items, found, sums, run, settings)
 
 
 def draw_abilities(key: Array, posteriors: AbilityPosteriors, n_nodes: int) -> Array:

@@ -16,6 +16,7 @@ from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.checkpoint import Checkpoint
 from bayesirt.inference.laplace import FEW, sample_laplace
 from bayesirt.inference.lart_blocked import sample_lart
+from bayesirt.inference.lart_nuts import sample_lart_nuts
 from bayesirt.inference.memory import Method, check_memory
 from bayesirt.inference.nuts import sample_nuts
 from bayesirt.inference.row_shards import put_everywhere, spans_processes
@@ -62,7 +63,7 @@ def sample_posterior(
     model : {"2pl", "lart"}
     engine : {"auto", "nuts", "blocked", "laplace"}
         ``"nuts"`` and ``"blocked"`` are exact; ``"laplace"`` approximates. ``"auto"`` is
-        `choose_engine`'s choice. LaRT has ``"blocked"`` only.
+        `choose_engine`'s choice, and ``"blocked"`` for LaRT, which Laplace does not know.
     init : PointEstimate, optional
         Where to start, of the same model; by default `fit_point`.
     priors : Priors, optional
@@ -95,7 +96,7 @@ def sample_posterior(
     ResponseError
         If memory will not do, the checkpoint is damaged or belongs to another call, the posterior
         has no curvature that Laplace could use, Laplace or LaRT is given a mesh, or LaRT misses
-        lengths or is asked for from another engine.
+        lengths or is asked of Laplace.
 
     Examples
     --------
@@ -126,13 +127,16 @@ def sample_posterior(
         common |= {"progress": show if progress and speaks else None, "checkpoint": saved}
         # A forecast takes all processes, and only some may have been given somebody to tell.
         common |= {"announce": None if together else announce}
+        of_engine: dict[str, Any] = {"thinning": _SWEEPS_A_DRAW}
+        if method == "nuts":
+            of_engine = {"target_accept": target_accept}
         if model == "lart":
             del common["priors"]
-            posterior = sample_lart(responses, thinning=_SWEEPS_A_DRAW, **common)
-        elif method == "nuts":
-            posterior = sample_nuts(responses, target_accept=target_accept, mesh=mesh, **common)
+            sample = sample_lart_nuts if method == "nuts" else sample_lart
+            posterior = sample(responses, **of_engine, **common)
         else:
-            posterior = sample_blocked(responses, thinning=_SWEEPS_A_DRAW, mesh=mesh, **common)
+            sample_2pl = sample_nuts if method == "nuts" else sample_blocked
+            posterior = sample_2pl(responses, mesh=mesh, **of_engine, **common)
     if saved is not None and posterior.complete:
         saved.remove()
     return posterior
@@ -189,8 +193,7 @@ def plan_engine(
     Raises
     ------
     ResponseError
-        If memory will not do, Laplace or LaRT is given a mesh, or LaRT another engine than its
-        own.
+        If memory will not do, Laplace or LaRT is given a mesh, or LaRT is asked of Laplace.
     """
     if model == "lart":
         method, reason = _plan_lart(engine, mesh)
@@ -204,11 +207,13 @@ def plan_engine(
 
 
 def _plan_lart(engine: Engine, mesh: Mesh | None) -> tuple[Method, str]:
-    if engine not in ("auto", "blocked"):
-        raise ResponseError(f"{engine} draws from the 2PL only; LaRT takes blocked, which is exact")
+    if engine == "laplace":
+        raise ResponseError(
+            "laplace approximates the 2PL only; LaRT takes blocked, or nuts for small data"
+        )
     if mesh is not None:
         raise ResponseError("LaRT works on one device; leave mesh out")
-    return "blocked", ""
+    return ("nuts" if engine == "nuts" else "blocked"), ""
 
 
 def _fingerprint(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Array
@@ -110,21 +111,24 @@ def sample_lart(
         announce=announce,
         checkpoint=checkpoint,
     )
-    return Posterior.from_samples(
-        swept.samples,
-        swept.statistics,
-        responses,
-        {
-            "model": "LaRT",
-            "link": link,
-            "engine": "blocked",
-            "complete": int(swept.complete),
-            "priors": "hierarchical, free slopes",
-            "num_warmup": num_warmup,
-            "thinning": thinning,
-            "sampling_seconds": swept.seconds,
-        },
-    )
+    attributes = lart_attributes("blocked", link, swept.complete, num_warmup, swept.seconds)
+    attributes["thinning"] = thinning
+    return Posterior.from_samples(swept.samples, swept.statistics, responses, attributes)
+
+
+def lart_attributes(
+    engine: str, link: Link, complete: bool, num_warmup: int, seconds: float
+) -> dict[str, Any]:
+    """Return what is kept with draws from LaRT, whatever the engine."""
+    return {
+        "model": "LaRT",
+        "link": link,
+        "engine": engine,
+        "complete": int(complete),
+        "priors": "hierarchical, free slopes",
+        "num_warmup": num_warmup,
+        "sampling_seconds": seconds,
+    }
 
 
 def lart_start_of(point: PointEstimate) -> tuple[Arrays, Arrays]:

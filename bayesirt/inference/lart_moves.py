@@ -6,7 +6,6 @@ speeds, lengths are a normal regression for each item, drawn exactly.
 """
 
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +24,7 @@ from bayesirt.inference.lart_sites import (
     LaRTPrior,
     ability_scaled,
     ability_shifted,
+    lengths_of,
     speed_scaled,
     speed_shifted,
 )
@@ -41,19 +41,6 @@ from bayesirt.latencies import Latencies, LengthMoments
 
 _LEAST_OF_SUBJECTS = 0.25
 """Least precision, a subject, of what the correlation and the scale of traits propose."""
-
-
-class Lengths(NamedTuple):
-    """An item's parameters of length, constrained.
-
-    Attributes
-    ----------
-    phi, omega, lam : float array, shape (item,)
-    """
-
-    phi: Array
-    omega: Array
-    lam: Array
 
 
 def lart_moves(
@@ -207,11 +194,6 @@ def move_scale_of(
     least = _LEAST_OF_SUBJECTS * len(sites["theta"])
     t, accepted = newton_line_move(key, log_density, least)
     return line(prior, sites, t)[0], {f"acceptance_{trait}_scale": accepted.astype(t.dtype)}
-
-
-def lengths_of(values: Position) -> Lengths:
-    """Return the items' parameters of length from the model's values."""
-    return Lengths(values["phi"], values["omega"], values["lam"])
 
 
 def _regression_draw(

@@ -1,5 +1,7 @@
 """LaRT's unconstrained sites: their prior density, and lines that no response or length sees."""
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -10,6 +12,24 @@ from bayesirt.models.lart import lart_parameters
 
 HIERARCHICAL = ("a", "d", "phi", "omega", "lam")
 """Sites of items that have a μ and a σ of their own; that of λ is its logarithm."""
+
+
+class Lengths(NamedTuple):
+    """An item's parameters of length, constrained.
+
+    Attributes
+    ----------
+    phi, omega, lam : float array, shape (item,)
+    """
+
+    phi: Array
+    omega: Array
+    lam: Array
+
+
+def lengths_of(values: Position) -> Lengths:
+    """Return the items' parameters of length from the model's values."""
+    return Lengths(values["phi"], values["omega"], values["lam"])
 
 
 class LaRTPrior(AnswersPrior):

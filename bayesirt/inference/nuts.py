@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +17,7 @@ from numpyro.infer.util import constrain_fn, potential_energy
 
 from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.chains import Progress, run_chains
-from bayesirt.inference.checkpoint import Checkpoint
+from bayesirt.inference.checkpoint import Checkpoint, Samples
 from bayesirt.inference.row_shards import RowShards, place_rows, put_everywhere
 from bayesirt.likelihood import Layout, log_likelihood_of
 from bayesirt.models import Priors, two_pl_parameters
@@ -31,9 +32,46 @@ _STEPS_A_DRAW = 31
 _WARMUP_COST = 1.5
 
 
+class Target(Protocol):
+    """A posterior as a sampler sees it: a density on coordinates near which it is standard."""
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        ...
+
+    def potential(self, flat: Array) -> Array:
+        """Return the negative log density at flat coordinates, up to a constant."""
+        ...
+
+    def to_draw(self, flat: Array) -> dict[str, Array]:
+        """Return the model's sites and deterministics at flat coordinates."""
+        ...
+
+
+class Drawn(NamedTuple):
+    """What NUTS brought.
+
+    Attributes
+    ----------
+    samples : dict of float arrays, shape (chain, draw, ...)
+        The model's sites and deterministics.
+    statistics : dict of arrays, shape (chain, draw)
+        Under ArviZ's names.
+    complete : bool
+        False if it was interrupted.
+    seconds : float
+    """
+
+    samples: Samples
+    statistics: Samples
+    complete: bool
+    seconds: float
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
-class Target:
+class TwoPLTarget:
     """The 2PL's posterior as a sampler sees it: a density on whitened coordinates.
 
     Attributes
@@ -189,7 +227,66 @@ def sample_nuts(
     """
     priors = priors or Priors()
     init = fit_point(responses) if init is None else init
-    target = posterior_target(responses, init, priors, mesh)
+    drawn = run_nuts(
+        posterior_target(responses, init, priors, mesh),
+        key=key,
+        num_chains=num_chains,
+        num_warmup=num_warmup,
+        num_samples=num_samples,
+        target_accept=target_accept,
+        progress=progress,
+        announce=announce,
+        checkpoint=checkpoint,
+        mesh=mesh,
+    )
+    return Posterior.from_samples(
+        drawn.samples,
+        drawn.statistics,
+        responses,
+        {
+            "model": "2PL",
+            "engine": "nuts",
+            "complete": int(drawn.complete),
+            "priors": priors.describe(),
+            "num_warmup": num_warmup,
+            "target_accept": target_accept,
+            "sampling_seconds": drawn.seconds,
+        },
+    )
+
+
+def run_nuts(
+    target: Target,
+    *,
+    key: Array,
+    num_chains: int,
+    num_warmup: int,
+    num_samples: int,
+    target_accept: float,
+    progress: Progress | None = None,
+    announce: Callable[[str], None] | None = None,
+    checkpoint: Checkpoint | None = None,
+    mesh: Mesh | None = None,
+) -> Drawn:
+    """Run chains of NUTS, each from a place of its own about the origin of the coordinates.
+
+    Parameters
+    ----------
+    target : Target
+        A pytree, so that other data of the same shape need no new compilation.
+    key : jax.random.key
+    num_chains, num_warmup, num_samples, target_accept, progress, announce, checkpoint, mesh
+        As `sample_nuts` describes them.
+
+    Returns
+    -------
+    Drawn
+
+    Raises
+    ------
+    ResponseError
+        If the checkpoint is damaged or belongs to another run.
+    """
     start_key, run_key = jax.random.split(key)
     starts = jax.random.normal(start_key, (num_chains, target.size))
     if announce is not None:
@@ -209,25 +306,12 @@ def sample_nuts(
     )
     statistics = dict(chains.samples)
     samples = jax.device_get(_to_draws(target, put_everywhere(statistics.pop("flat"), mesh)))
-    return Posterior.from_samples(
-        samples,
-        statistics,
-        responses,
-        {
-            "model": "2PL",
-            "engine": "nuts",
-            "complete": int(chains.complete),
-            "priors": priors.describe(),
-            "num_warmup": num_warmup,
-            "target_accept": target_accept,
-            "sampling_seconds": time.perf_counter() - began,
-        },
-    )
+    return Drawn(samples, statistics, chains.complete, time.perf_counter() - began)
 
 
 def posterior_target(
     responses: Responses, point: PointEstimate, priors: Priors, mesh: Mesh | None = None
-) -> Target:
+) -> TwoPLTarget:
     """Return the 2PL's posterior over whitened coordinates around a point estimate.
 
     Parameters
@@ -240,11 +324,11 @@ def posterior_target(
 
     Returns
     -------
-    Target
+    TwoPLTarget
         Its potential at 0 is the point estimate's; one unit is about one standard deviation.
     """
     coordinates = put_everywhere(two_pl_coordinates(point, priors, responses), mesh)
-    return Target(place_rows(responses, mesh), coordinates)
+    return TwoPLTarget(place_rows(responses, mesh), coordinates)
 
 
 @jax.jit

@@ -10,11 +10,11 @@ from scipy.special import gammaln
 from scipy.stats import halfnorm, lognorm, norm
 
 from bayesirt.families import FAMILIES
-from bayesirt.inference.lart_moves import lengths_of
 from bayesirt.inference.lart_sites import (
     LaRTPrior,
     ability_scaled,
     ability_shifted,
+    lengths_of,
     speed_scaled,
     speed_shifted,
 )

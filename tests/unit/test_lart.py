@@ -1,6 +1,7 @@
 """LaRT's pieces: sums over lengths, closed formulas, quadrature, and its two estimators."""
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -259,6 +260,13 @@ def test_items_that_contradict_the_rest_have_negative_slopes():
     flipped[:, 3] = 1 - flipped[:, 3]
     found = fit_lart(replace(RESPONSES, cells=Responses.from_arrays(flipped, trials).cells))
     assert found["a"][3] == pytest.approx(-POINT["a"][3], abs=0.02)
+
+
+@pytest.mark.parametrize("fit", [fit_lart, partial(fit_saem, key=jax.random.key(2), tol=1)])
+def test_abler_is_up_and_faster_is_up_even_where_answers_are_noise(fit):
+    found = fit(MISSING)
+    assert found["a"].sum() > 0
+    assert found["phi"].sum() > 0
 
 
 def test_unit_of_length_does_not_matter():

@@ -1,0 +1,38 @@
+"""LaRT's two engines share no step, and agree."""
+
+import jax
+import numpy as np
+import pytest
+from lart_data import simulate_lart
+
+from bayesirt.inference.engines import sample_posterior
+
+RESPONSES, _ = simulate_lart(60, 20)
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_nuts_and_blocked_agree():
+    """Means and spreads of 231 quantities at 5 standard errors: one false alarm in 5,000."""
+    tables = []
+    for engine, draws in (("nuts", 1000), ("blocked", 2000)):
+        posterior = sample_posterior(
+            RESPONSES, key=jax.random.key(1), model="lart", engine=engine, num_warmup=800,
+            num_samples=draws,
+        )  # fmt: skip
+        assert posterior.tree.attrs["engine"] == engine
+        squares = {n: (posterior[n] - posterior[n].mean((0, 1))) ** 2 for n in ("theta", "tau")}
+        assert all(np.isfinite(s).all() for s in squares.values())
+        tables.append(posterior.summary.drop(index="b", level="parameter"))
+    one, other = tables
+    assert one["r_hat"].max() < 1.03
+    assert other["r_hat"].max() < 1.02
+    errors = np.hypot(
+        one["sd"] / np.sqrt(one["ess_bulk"]), other["sd"] / np.sqrt(other["ess_bulk"])
+    )
+    z = (one["mean"] - other["mean"]) / errors
+    of_log_sd = np.sqrt(1 / one["ess_tail"] + 1 / other["ess_tail"])
+    z_sd = np.log(one["sd"] / other["sd"]) / of_log_sd
+    print(f"largest z of means {z.abs().max():.2f}, of spreads {z_sd.abs().max():.2f}, {len(z)}")
+    assert z.abs().max() < 5
+    assert z_sd.abs().max() < 5
