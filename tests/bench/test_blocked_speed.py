@@ -2,14 +2,12 @@
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
-from arviz_stats.base import array_stats
 from conftest import simulate
+from effective_draws import FEW, Draws, measured
 from numpyro.infer import MCMC, NUTS
 
 from bayesirt import Priors, fit_cbmm, sample_posterior, two_pl_model
@@ -19,29 +17,7 @@ from bayesirt.inference.two_pl_moves import two_pl_moves
 from bayesirt.likelihood import layout_of
 
 CHAINS = 4
-_FEW = 8
-Draws = dict[str, np.ndarray]
-
-
-class Speed(NamedTuple):
-    """Bulk ESS of θ, a and d, and seconds with and without compilation."""
-
-    least: float
-    median: float
-    first: float
-    warm: float
-
-
-def measured(sample: Callable[[int], Draws], warmup: int, draws: int) -> Speed:
-    """Time a run, and tell compilation apart by a run of few draws."""
-    seconds = []
-    for n in (_FEW, draws):
-        began = time.perf_counter()
-        found = sample(n)
-        seconds.append(time.perf_counter() - began)
-    axes = {"chain_axis": 0, "draw_axis": 1, "method": "bulk"}
-    ess = np.concatenate([array_stats.ess(found[k], **axes) for k in ("theta", "a", "d")])
-    return Speed(float(ess.min()), float(np.median(ess)), seconds[1], seconds[1] - seconds[0])
+NAMES = ("theta", "a", "d")
 
 
 def numpyro_nuts(responses, warmup: int) -> Callable[[int], Draws]:
@@ -50,7 +26,7 @@ def numpyro_nuts(responses, warmup: int) -> Callable[[int], Draws]:
     def sample(draws: int) -> Draws:
         mcmc = MCMC(
             NUTS(two_pl_model),
-            num_warmup=warmup if draws > _FEW else 1,
+            num_warmup=warmup if draws > FEW else 1,
             num_samples=draws,
             num_chains=CHAINS,
             chain_method="parallel",
@@ -71,10 +47,10 @@ def ours(engine, responses, warmup: int) -> Callable[[int], Draws]:
             key=jax.random.key(0),
             init=point,
             num_chains=CHAINS,
-            num_warmup=warmup if draws > _FEW else 1,
+            num_warmup=warmup if draws > FEW else 1,
             num_samples=draws,
         )
-        return {k: posterior[k] for k in ("theta", "a", "d")}
+        return {k: posterior[k] for k in NAMES}
 
     return sample
 
@@ -87,22 +63,15 @@ def test_effective_draws_a_second(size: str, nuts_draws: int, capsys):
     """Warm-up counts; "warm" leaves out compilation, as the time of a run of few draws."""
     responses = simulate(*map(int, size.split(" x ")))[0]
     speeds = {
-        "blocked": measured(ours(sample_blocked, responses, 300), 300, 1000),
-        "our NUTS": measured(ours(sample_posterior, responses, nuts_draws), nuts_draws, nuts_draws),
-        "NumPyro NUTS": measured(numpyro_nuts(responses, nuts_draws), nuts_draws, nuts_draws),
+        "blocked": measured(ours(sample_blocked, responses, 300), 1000, NAMES),
+        "our NUTS": measured(ours(sample_posterior, responses, nuts_draws), nuts_draws, NAMES),
+        "NumPyro NUTS": measured(numpyro_nuts(responses, nuts_draws), nuts_draws, NAMES),
     }
     own = speeds["blocked"]
     with capsys.disabled():
         print(f"\n{size}, {CHAINS} chains")
         for name, s in speeds.items():
-            print(
-                f"  {name:13} bulk ESS least {s.least:5.0f} median {s.median:5.0f}, seconds "
-                f"{s.first:6.1f}, warm {s.warm:6.1f}; warm ESS/s least {s.least / s.warm:7.1f} "
-                f"median {s.median / s.warm:7.1f}; blocked is "
-                f"{(own.least / own.warm) / (s.least / s.warm):5.1f} x (least), "
-                f"{(own.median / own.warm) / (s.median / s.warm):5.1f} x (median), "
-                f"{(own.least / own.first) / (s.least / s.first):5.1f} x with compilation"
-            )
+            print(f"  {name:13} {s.beside(own)}")
     plain = speeds["NumPyro NUTS"]
     assert own.least / own.warm > 25 * plain.least / plain.warm
 
