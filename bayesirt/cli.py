@@ -18,6 +18,13 @@ from bayesirt.cli_options import (
     EngineOption,
     Example,
     ItemsIn,
+    Model,
+    ModelOption,
+    NewAnswers,
+    NextBy,
+    NextByOption,
+    NumberOfItems,
+    OneSubject,
     Orientation,
     Out,
     Overwrite,
@@ -32,6 +39,7 @@ from bayesirt.cli_options import (
     Seed,
     Slopes,
     SlopesOption,
+    StopWidth,
     TargetAccept,
     Threshold,
     Warmup,
@@ -92,6 +100,7 @@ def rank(
     warmup: Warmup = 1000,
     draws: Draws = 1000,
     target_accept: TargetAccept = 0.95,
+    model: ModelOption = Model.two_pl,
     priors: PriorsOption = PriorKind.hierarchical,
     slopes: SlopesOption = Slopes.positive,
     engine: EngineOption = Engine.auto,
@@ -112,7 +121,7 @@ def rank(
     responses = _read(path, subject, item, score, trials, latency, items_in, duplicates, threshold)
     assumed = Priors(priors.value, slopes.value)
     settings = Settings(
-        seed, chains, warmup, draws, target_accept, assumed, point.value, engine.value
+        seed, chains, warmup, draws, target_accept, assumed, point.value, engine.value, model.value
     )
     talk = not (quiet or as_json)
     runs = _rank_groups(responses, settings, path, per_component, talk, checkpoint)
@@ -195,6 +204,40 @@ def review(
         typer.echo(json.dumps(found.summary.to_dict("records"), indent=2))
     else:
         terminal.print_review(found)
+
+
+@app.command()
+def next_item(
+    run: Annotated[Path, typer.Argument(help="A folder that rank wrote.")],
+    answers: NewAnswers = None,
+    subject: OneSubject = None,
+    n: NumberOfItems = 5,
+    criterion: NextByOption = NextBy.information,
+    stop_width: StopWidth = None,
+    duplicates: Repeated = Duplicates.error,
+    threshold: Threshold = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a new subject's answers tell so far, and which items to put next."""
+    prepare_jax(1)
+    from bayesirt import terminal
+    from bayesirt.adaptive import check_stop_width, suggest_items
+    from bayesirt.new_answers import read_answers
+    from bayesirt.run_folder import load_run
+
+    check_stop_width(stop_width)
+    posterior = load_run(run).posterior
+    given = None
+    if answers is not None:
+        given = read_answers(
+            answers, posterior.items, duplicates=duplicates.value, threshold=threshold
+        )
+    suggestions = suggest_items(posterior, given, subject=subject, criterion=criterion.value)
+    if as_json:
+        told = terminal.next_items_as_json(suggestions, posterior.verdict, n, stop_width)
+        typer.echo(json.dumps(told, indent=2))
+    else:
+        terminal.print_next_items(suggestions, posterior.verdict, n, stop_width)
 
 
 def _rank_groups(

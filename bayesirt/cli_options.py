@@ -39,6 +39,15 @@ class Point(StrEnum):
     mml = "mml"
     joint_map = "joint_map"
     spectral = "spectral"
+    em = "em"
+    saem = "saem"
+
+
+class Model(StrEnum):
+    """What is assumed of the responses."""
+
+    two_pl = "2pl"
+    lart = "lart"
 
 
 class Engine(StrEnum):
@@ -48,6 +57,13 @@ class Engine(StrEnum):
     nuts = "nuts"
     blocked = "blocked"
     laplace = "laplace"
+
+
+class NextBy(StrEnum):
+    """What the next item is chosen by."""
+
+    information = "information"
+    variance = "variance"
 
 
 class Slopes(StrEnum):
@@ -96,7 +112,28 @@ EngineOption = Annotated[
     Engine, typer.Option(help="nuts, blocked: exact; laplace: approximate; auto: by size.")
 ]
 PointOption = Annotated[
-    Point, typer.Option(help="Point estimator to start from; auto: mml for few items, else cbmm.")
+    Point,
+    typer.Option(
+        help="Point estimator to start from; auto: mml for few items, else cbmm, and em for lart."
+    ),
+]
+NewAnswers = Annotated[
+    Path | None,
+    typer.Argument(help="Results of one new subject or several; left out, there are none yet."),
+]
+OneSubject = Annotated[
+    str | None, typer.Option(help="Only this subject of the answers.", show_default=False)
+]
+NumberOfItems = Annotated[int, typer.Option("-n", min=1, help="Items to suggest.")]
+NextByOption = Annotated[
+    NextBy, typer.Option(help="Most expected information, or least expected variance.")
+]
+StopWidth = Annotated[
+    float | None,
+    typer.Option(help="Stop when the 90% interval of ability is shorter.", show_default=False),
+]
+ModelOption = Annotated[
+    Model, typer.Option(help="2pl: answers alone; lart: answers and their lengths.")
 ]
 CheckpointFolder = Annotated[
     Path | None,

@@ -1,5 +1,6 @@
 """What the command line prints. Names are shown as text, never as markup."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +10,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bayesirt.adaptive import Estimate, NextItems
 from bayesirt.averages import AverageRule
 from bayesirt.comparison import Comparison
 from bayesirt.item_review import ItemReview
 from bayesirt.names import one_line
 from bayesirt.responses import Responses
 from bayesirt.run import Run
+from bayesirt.verdict import Verdict
 
 _MOST_ROWS = 50
-_FILE_WIDTH = 120
-_WIDE = 100
+_FILE_WIDTH = 140
+_WIDE = 134
 
 
 def print_run(run: Run, folder: Path) -> None:
@@ -42,6 +45,8 @@ def print_run(run: Run, folder: Path) -> None:
             )
         )
     console.print(Text(run.ranking.average.to_text()))
+    if run.gain is not None:
+        console.print(Text(run.gain.to_text()))
     console.print(Text(f"Report: {folder / 'report.html'}"), soft_wrap=True)
 
 
@@ -72,9 +77,11 @@ def _ranking_table(rows: pd.DataFrame, *, wide: bool) -> Table:
 def run_as_json(run: Run) -> dict[str, Any]:
     """Return the verdict, the note on averages and the ranking, ready for JSON."""
     verdict = run.posterior.verdict
+    lengths = {} if run.gain is None else {"lengths": run.gain.to_text()}
     return {
         "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
         "average": run.ranking.average.to_text(),
+        **lengths,
         "ranking": run.ranking.summary.to_dict("records"),
     }
 
@@ -166,6 +173,64 @@ def print_review(review: ItemReview) -> None:
         console.print(table)
         _more(console, listed)
     console.print(Text(review.to_text()))
+
+
+def print_next_items(
+    suggestions: Mapping[str, NextItems], verdict: Verdict, n: int, stop_width: float | None
+) -> None:
+    """Print what is known of each subject, its next items, and whether it is enough."""
+    console = _console()
+    if not verdict.sound:
+        console.print(Text(f"The run's items: {verdict.to_text()}", style="bold"))
+    for name, found in suggestions.items():
+        said = found.so_far.to_text(stop_width)
+        console.print(Text(f"{one_line(name)}: {said}"))
+        timed = bool((found.summary["of_length"] > 0).any())
+        more = ("by its length",) if timed else ()
+        table = _table("item", "P(right)", "information", *more, "sd after")
+        for row in found.summary.head(n).itertuples():
+            table.add_row(
+                Text(one_line(str(row.item), 36)),
+                f"{row.p_right:.0%}",
+                f"{row.information:.3f}",
+                *([f"{row.of_length:.3f}"] if timed else []),
+                f"{row.sd:.3f}",
+            )
+        console.print(table)
+        console.print(Text(found.to_text(stop_width)))
+
+
+def next_items_as_json(
+    suggestions: Mapping[str, NextItems], verdict: Verdict, n: int, stop_width: float | None
+) -> dict[str, Any]:
+    """Return what is known of each subject and its next items, ready for JSON."""
+    subjects = []
+    for name, found in suggestions.items():
+        so_far = found.so_far
+        stop = (
+            None if stop_width is None else {"width": stop_width, "met": so_far.stops(stop_width)}
+        )
+        subjects.append(
+            {
+                "subject": name,
+                "answers": so_far.n_answers,
+                "lengths": so_far.n_lengths,
+                "ability": _estimate_as_json(so_far.ability),
+                "speed": so_far.speed and _estimate_as_json(so_far.speed),
+                "stop": stop,
+                "text": f"{so_far.to_text(stop_width)} {found.to_text(stop_width)}".strip(),
+                "next": found.summary.head(n).to_dict("records"),
+            }
+        )
+    return {
+        "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
+        "criterion": next(iter(suggestions.values())).criterion,
+        "subjects": subjects,
+    }
+
+
+def _estimate_as_json(estimate: Estimate) -> dict[str, float]:
+    return {**estimate._asdict(), "width": estimate.width}
 
 
 def _console() -> Console:
