@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bayesirt.cli_options import (
+    Column,
     PriorKind,
     PriorsOption,
     Quiet,
@@ -17,7 +18,7 @@ from bayesirt.cli_options import (
 )
 
 if TYPE_CHECKING:
-    from bayesirt.studies import CalibrationStudy, CBMMStudy, SparseStudy
+    from bayesirt.studies import CalibrationStudy, CATStudy, CBMMStudy, LaRTStudy, SparseStudy
 
 studies = typer.Typer(help="Study how far the answers can be trusted.", no_args_is_help=True)
 
@@ -162,7 +163,102 @@ def cbmm(
     _finish(study, out, quiet)
 
 
-def _finish(study: "CalibrationStudy | CBMMStudy | SparseStudy", out: Path, quiet: bool) -> None:
+@studies.command()
+def lart(
+    responses: Annotated[
+        Path | None,
+        typer.Option(
+            help="Long results file with tokens or times; without it all is simulated.",
+            show_default=False,
+        ),
+    ] = None,
+    latency: Column = None,
+    suffix: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Ending of names that says only how a subject was asked, such as _one_shot; may "
+            "be repeated. Subjects alike but for it are kept together."
+        ),
+    ] = None,
+    criterion: Annotated[
+        Path | None,
+        typer.Option(
+            help="CSV (subject, value) of ability measured from outside.", show_default=False
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer replications: two to three minutes.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option(help="Folder; one that holds a part of this study is gone on with.")
+    ] = Path("lart"),
+    seed: Seed = 0,
+    processes: Annotated[int, typer.Option(min=1, max=64, help="Suites side by side.")] = 2,
+    dask: Dask = None,
+    quiet: Quiet = False,
+) -> None:
+    """See what the length of answers adds to ability, simulated and on one's own (papers/001)."""
+    prepare_jax(1)
+    import jax
+
+    from bayesirt.progress import progress_bar
+    from bayesirt.readers import read_responses
+    from bayesirt.studies import LART_QUICK, LaRTDesign, lart_study
+    from bayesirt.studies.lart_criterion import read_criterion
+
+    given = None if responses is None else read_responses(responses, latency=latency)
+    with progress_bar("tasks") as show:
+        study = lart_study(
+            LART_QUICK if quick else LaRTDesign(),
+            key=jax.random.key(seed),
+            responses=given,
+            suffixes=suffix or (),
+            criterion=None if criterion is None else read_criterion(criterion),
+            folder=out,
+            n_processes=processes,
+            scheduler=dask,
+            progress=None if quiet else show,
+        )
+    _finish(study, out, quiet)
+
+
+@studies.command()
+def cat(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="One small bank of each model: about a minute.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option(help="Folder; one that holds a part of this study is gone on with.")
+    ] = Path("cat"),
+    seed: Seed = 0,
+    processes: Annotated[int, typer.Option(min=1, max=64, help="Banks side by side.")] = 2,
+    dask: Dask = None,
+    quiet: Quiet = False,
+) -> None:
+    """See what choosing items adaptively saves, and whether the intervals still hold."""
+    prepare_jax(1)
+    import jax
+
+    from bayesirt.progress import progress_bar
+    from bayesirt.studies import CAT_QUICK, CATDesign, cat_study
+
+    with progress_bar("banks") as show:
+        study = cat_study(
+            CAT_QUICK if quick else CATDesign(),
+            key=jax.random.key(seed),
+            folder=out,
+            n_processes=processes,
+            scheduler=dask,
+            progress=None if quiet else show,
+        )
+    _finish(study, out, quiet)
+
+
+def _finish(
+    study: "CalibrationStudy | CATStudy | CBMMStudy | LaRTStudy | SparseStudy",
+    out: Path,
+    quiet: bool,
+) -> None:
     study.save(out)
     if not quiet:
         typer.echo(study.to_text())

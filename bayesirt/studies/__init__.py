@@ -1,18 +1,29 @@
 """Studies of how far the package's own answers can be trusted."""
 
 from bayesirt.studies.calibration import CalibrationStudy, calibration_study
+from bayesirt.studies.cat import CAT_QUICK, CATDesign, CATStudy, cat_study
 from bayesirt.studies.cbmm import CBMM_QUICK, CBMMDesign, CBMMStudy, cbmm_study
+from bayesirt.studies.lart import LaRTStudy, lart_study
+from bayesirt.studies.lart_design import LART_QUICK, LaRTDesign
 from bayesirt.studies.sparse import QUICK, SparseDesign, SparseStudy, sparse_study
 
 __all__ = [
+    "CAT_QUICK",
     "CBMM_QUICK",
+    "LART_QUICK",
     "QUICK",
+    "CATDesign",
+    "CATStudy",
     "CBMMDesign",
     "CBMMStudy",
     "CalibrationStudy",
+    "LaRTDesign",
+    "LaRTStudy",
     "SparseDesign",
     "SparseStudy",
     "calibration_study",
+    "cat_study",
     "cbmm_study",
+    "lart_study",
     "sparse_study",
 ]

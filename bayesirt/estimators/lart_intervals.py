@@ -1,0 +1,122 @@
+"""Intervals of abilities in closed form, at a point estimate of LaRT or of plain IRT."""
+
+from typing import Literal
+
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jaxtyping import Array, Float
+from scipy.stats import norm
+
+from bayesirt.errors import ResponseError
+from bayesirt.families import FAMILIES
+from bayesirt.latencies import latencies_of
+from bayesirt.likelihood import Layout, layout_of
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.responses import Responses
+
+IntervalKind = Literal["asymptotic", "finite"]
+KINDS: tuple[IntervalKind, ...] = ("asymptotic", "finite")
+
+
+def ability_intervals(
+    point: PointEstimate,
+    responses: Responses,
+    *,
+    kind: IntervalKind = "finite",
+    level: float = 0.9,
+) -> pd.DataFrame:
+    """Return normal intervals of the abilities, with items as if they were known.
+
+    Parameters
+    ----------
+    point : PointEstimate
+        By `fit_lart` or `fit_saem`, with or without lengths.
+    responses : Responses
+        Those it was fitted to.
+    kind : {"asymptotic", "finite"}
+        What the lengths are worth: as if each speed were known exactly, which is the limit of
+        endless many lengths, or as many lengths as were seen.
+    level : float
+        Of each interval.
+
+    Returns
+    -------
+    DataFrame
+        One row a subject: subject, theta, sd, low and high, in population standard deviations.
+
+    Raises
+    ------
+    ResponseError
+        If the responses are not of the estimate's subjects and items.
+    ValueError
+        For an unknown kind, or a level that is no probability.
+
+    Notes
+    -----
+    The precision is 1/(1 - ρ²) + I(θ) by the paper's equation 10 and 1/σ² + I(θ) at finite
+    length, where 1/σ² = 1 + ρ²/(1 - ρ² + 1/P), P = Σ φ²/λ over the lengths that were seen, and I
+    is the Fisher information of the answers at the estimate (MATH.md, "LaRT"). Without lengths
+    ρ = 0 and both are 1 + I. The finite one is never the narrower.
+
+    References
+    ----------
+    papers/001, Theorem 2 and equation 10.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesirt.estimators.lart_em import fit_lart
+    >>> responses = Responses.from_arrays(np.tri(6, 5))
+    >>> table = ability_intervals(fit_lart(responses, lengths=False), responses)
+    >>> bool((table["low"] < table["theta"]).all())
+    True
+    """
+    if kind not in KINDS:
+        raise ValueError(f"`kind` must be one of {', '.join(KINDS)}, got {kind!r}")
+    if not 0 < level < 1:
+        raise ValueError(f"`level` must be between 0 and 1, got {level}")
+    names = (("subject", responses.subjects), ("item", responses.items))
+    if any(list(point.parameters[dim].values) != list(own) for dim, own in names):
+        raise ResponseError("the estimate is of other subjects or items than the responses")
+    layout, theta = layout_of(responses), point["theta"]
+    of_answers = np.asarray(fisher_information(layout, point), np.float64)
+    sd = 1 / np.sqrt(_before_answers(point, responses, layout, kind) + of_answers)
+    reach = norm.ppf((1 + level) / 2) * sd
+    columns = {"theta": theta, "sd": sd, "low": theta - reach, "high": theta + reach}
+    return pd.DataFrame({"subject": responses.subjects, **columns})
+
+
+def fisher_information(layout: Layout, point: PointEstimate) -> Float[Array, " subject"]:
+    """Return the expected information of the observed answers about each ability.
+
+    Parameters
+    ----------
+    layout : Layout
+    point : PointEstimate
+
+    Returns
+    -------
+    float array, shape (subject,)
+        Σ_j n a² φ(η)²/(Φ(η) (1 - Φ(η))) for the probit.
+    """
+    family = FAMILIES[str(point.settings["link"])]
+    theta, a, d = (jnp.asarray(point[name]) for name in ("theta", "a", "d"))
+    eta = layout.predictor(theta, a, d)
+    # A cell's information is linear in its successes: at their expectation it is its own.
+    expected = family.terms(eta, layout.trials * family.probability(eta), layout.trials)
+    return layout.over_items(expected.information, a**2)
+
+
+def _before_answers(
+    point: PointEstimate, responses: Responses, layout: Layout, kind: IntervalKind
+) -> np.ndarray:
+    """Return the precision of each ability, given the lengths alone."""
+    if "rho" not in point.parameters:
+        return np.ones(responses.n_subjects)
+    rho = jnp.asarray(point["rho"])
+    if kind == "asymptotic":
+        return np.full(responses.n_subjects, float(1 / (1 - rho**2)))
+    phi, omega, lam = (jnp.asarray(point[name]) for name in ("phi", "omega", "lam"))
+    evidence = latencies_of(responses, layout).speed_evidence(phi, omega, lam)
+    return 1 / np.asarray(evidence.ability(rho)[1], np.float64)

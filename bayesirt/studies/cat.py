@@ -1,0 +1,156 @@
+"""The adaptive-testing study: what choosing items saves, and whether the intervals hold.
+
+Banks are drawn and calibrated by the answers of a population, as a run of `rank` would; then new
+subjects, whose ability is known, take tests whose items are chosen in several ways.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import pandas as pd
+from jaxtyping import Array
+from matplotlib.figure import Figure
+
+from bayesirt.studies.cat_banks import BANKS
+from bayesirt.studies.cat_figures import plot_tests
+from bayesirt.studies.cat_tables import length_table, stop_table
+from bayesirt.studies.cat_tasks import BankTask, Sizes, measure_columns
+from bayesirt.studies.cat_tests import METHODS
+from bayesirt.studies.cat_text import study_in_words
+from bayesirt.studies.replication_log import ReplicationLog
+from bayesirt.studies.study_folder import write_study
+from bayesirt.studies.tasks import PortableKey, run_tasks
+
+
+@dataclass(frozen=True)
+class CATDesign:
+    """What the study simulates.
+
+    Attributes
+    ----------
+    replications : int
+        Banks of each model.
+    sizes : Sizes
+    stops : tuple of float
+        Widths of the 90% interval to stop at.
+    """
+
+    replications: int = 4
+    sizes: Sizes = field(default_factory=Sizes)
+    stops: tuple[float, ...] = (1.5, 1.2, 1.0)
+
+
+CAT_QUICK = CATDesign(1, Sizes(200, 60, 80, 16, 20))
+"""One smaller bank of each model and shorter tests."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CATStudy:
+    """What came of every test, and what it says.
+
+    Attributes
+    ----------
+    replications : DataFrame
+        One row a bank, a method and a number of answers; see `measure_track`.
+    design : CATDesign
+    """
+
+    replications: pd.DataFrame
+    design: CATDesign
+
+    def __repr__(self) -> str:
+        n_banks = len(self.replications[["model", "replication"]].drop_duplicates())
+        return f"<CATStudy of {n_banks} banks>"
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """Error, width and coverage by number of answers; see `length_table`."""
+        return length_table(self.replications)
+
+    @cached_property
+    def stops(self) -> pd.DataFrame:
+        """Answers until the interval is short enough; see `stop_table`."""
+        return stop_table(self.replications, self.design.stops)
+
+    def to_text(self) -> str:
+        """Return the verdict in words."""
+        return "\n".join(study_in_words(self.summary, self.stops))
+
+    def save(self, folder: Path) -> None:
+        """Write the tables as CSV, the verdict as text and the figure as SVG.
+
+        Parameters
+        ----------
+        folder : Path
+            May be the one that the study ran in.
+        """
+        tables = {"answers": self.summary, "stops": self.stops}
+        write_study(folder, tables, self.to_text(), self._figures())
+
+    def _figures(self) -> dict[str, Figure]:
+        return {"tests": plot_tests(self.summary)}
+
+
+def cat_study(
+    design: CATDesign | None = None,
+    *,
+    key: Array,
+    folder: Path | None = None,
+    n_processes: int = 1,
+    scheduler: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> CATStudy:
+    """Let simulated subjects take adaptive and other tests, and compare with the truth.
+
+    Parameters
+    ----------
+    design : CATDesign, optional
+    key : jax.random.key
+        The same key gives the same study on the same machine, however many processes run it.
+    folder : Path, optional
+        Where each bank's rows are written as it ends. A folder with a part of the same study is
+        gone on with.
+    n_processes : int
+        Above 1, banks run side by side.
+    scheduler : str, optional
+        Address of a Dask scheduler, whose workers then run the banks.
+    progress : callable, optional
+        Told (banks done, all), after each bank.
+
+    Returns
+    -------
+    CATStudy
+
+    Raises
+    ------
+    ResponseError
+        If the folder holds something else, or the scheduler cannot be reached.
+    """
+    design = design or CATDesign()
+    portable = PortableKey.of(key)
+    columns = ["condition", "replication", "method", *measure_columns(design.stops)]
+    log = ReplicationLog(columns, {**asdict(design), "key": portable}, folder)
+    place = ("condition", "replication", "method", "answers")
+    done = log.values_of(place)
+    last = (METHODS[-1], design.sizes.answers)
+    tasks = [
+        BankTask(number, model, replication, design.sizes, design.stops, portable)
+        for replication in range(design.replications)
+        for number, model in enumerate(BANKS)
+    ]
+    left = [t for t in tasks if (t.number, t.replication, *last) not in done]
+    n_done = len(tasks) - len(left)
+    for rows in run_tasks(left, n_processes, scheduler):
+        for row in rows:
+            if tuple(row[name] for name in place) not in done:
+                log.append(row)
+        n_done += 1
+        if progress is not None:
+            progress(n_done, len(tasks))
+    table = log.table
+    order = [*place[:2], "answers"]
+    models = table["condition"].map(dict(enumerate(BANKS)))
+    named = table.assign(model=models).sort_values(order, kind="stable", ignore_index=True)
+    return CATStudy(named.drop(columns="condition"), design)

@@ -1,0 +1,125 @@
+"""Item banks of the adaptive-testing study: drawn, answered by a population, and calibrated."""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Array
+from numpy.typing import NDArray
+from scipy.special import expit, ndtr
+
+from bayesirt.cells import CellList, SparseCells
+from bayesirt.inference.lart_blocked import sample_lart
+from bayesirt.inference.two_pl_blocked import sample_blocked
+from bayesirt.posterior import Posterior
+from bayesirt.responses import Responses
+
+BankModel = Literal["2pl", "lart"]
+
+BANKS: dict[BankModel, str] = {"2pl": "2PL", "lart": "LaRT"}
+_DRAWS = 500
+"""Of each of two chains."""
+RHO = -0.6
+"""Correlation of ability and speed: the abler take longer."""
+
+
+class Items(NamedTuple):
+    """True items, as their model has them; the 2PL's lengths are noise that nobody looks at.
+
+    Attributes
+    ----------
+    a, d, phi, omega, lam : float array, shape (item,)
+    """
+
+    a: NDArray[np.float64]
+    d: NDArray[np.float64]
+    phi: NDArray[np.float64]
+    omega: NDArray[np.float64]
+    lam: NDArray[np.float64]
+
+
+class Subjects(NamedTuple):
+    """Subjects whose ability is known, and what each would answer to each item.
+
+    Attributes
+    ----------
+    theta : float array, shape (subject,)
+    right : int array, shape (subject, item)
+    log_latency : float array, shape (subject, item)
+    """
+
+    theta: NDArray[np.float64]
+    right: NDArray[np.int64]
+    log_latency: NDArray[np.float64]
+
+
+def draw_items(model: BankModel, n_items: int, rng: np.random.Generator) -> Items:
+    """Draw true items.
+
+    Parameters
+    ----------
+    model : {"2pl", "lart"}
+    n_items : int
+    rng : Generator
+
+    Returns
+    -------
+    Items
+        log a ~ N(.1, .4) for the 2PL and N(-.4, .4) for LaRT, whose probit is 1.7 times as steep;
+        difficulties as wide as N(0, 1.2); lengths as papers/001 draw theirs (section 5).
+    """
+    a = np.exp((0.1 if model == "2pl" else -0.4) + 0.4 * rng.normal(size=n_items))
+    return Items(
+        a,
+        -a * 1.2 * rng.normal(size=n_items),
+        rng.uniform(0.5, 1.5, n_items),
+        5 + rng.normal(size=n_items),
+        rng.uniform(0.5, 2, n_items),
+    )
+
+
+def draw_subjects(
+    model: BankModel, items: Items, n_subjects: int, rng: np.random.Generator
+) -> Subjects:
+    """Draw subjects from the population, and their answers to every item.
+
+    Parameters
+    ----------
+    model : {"2pl", "lart"}
+    items : Items
+    n_subjects : int
+    rng : Generator
+
+    Returns
+    -------
+    Subjects
+    """
+    theta, other = rng.normal(size=(2, n_subjects))
+    tau = RHO * theta + np.sqrt(1 - RHO**2) * other
+    p = (expit if model == "2pl" else ndtr)(theta[:, None] * items.a + items.d)
+    noise = rng.normal(size=p.shape) * np.sqrt(items.lam)
+    lengths = items.omega - tau[:, None] * items.phi + noise
+    return Subjects(theta, (rng.uniform(size=p.shape) < p).astype(np.int64), lengths)
+
+
+def calibrate(model: BankModel, subjects: Subjects, *, key: Array) -> Posterior:
+    """Draw from the posterior of the items, given all answers of some subjects.
+
+    Parameters
+    ----------
+    model : {"2pl", "lart"}
+    subjects : Subjects
+    key : jax.random.key
+
+    Returns
+    -------
+    Posterior
+    """
+    n_subjects, n_items = subjects.right.shape
+    names = [[f"{kind}{k}" for k in range(n)] for kind, n in (("s", n_subjects), ("q", n_items))]
+    subject, item = (index.ravel() for index in np.indices(subjects.right.shape))
+    right = subjects.right.ravel()
+    cells = SparseCells(n_subjects, n_items, CellList(subject, item, right, np.ones_like(right)))
+    latency = np.exp(subjects.log_latency.ravel()) if model == "lart" else None
+    responses = Responses(tuple(names[0]), tuple(names[1]), cells, latency)
+    sample = sample_lart if model == "lart" else sample_blocked
+    return sample(responses, key=key, num_chains=2, num_samples=_DRAWS)

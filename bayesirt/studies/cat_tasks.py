@@ -1,0 +1,128 @@
+"""The work of the adaptive-testing study: one bank, and all methods on the same new subjects."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesirt.ability_belief import ItemDraws
+from bayesirt.studies.cat_banks import BankModel, Subjects, calibrate, draw_items, draw_subjects
+from bayesirt.studies.cat_tests import METHODS, Track, take_tests
+from bayesirt.studies.tasks import PortableKey
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large each bank and each test is.
+
+    Attributes
+    ----------
+    calibrating : int
+        Subjects whose answers calibrate the items.
+    items : int
+    subjects : int
+        New ones, who take the tests.
+    answers : int
+        Length of the tests.
+    item_draws : int
+        Over which a test averages.
+    """
+
+    calibrating: int = 400
+    items: int = 150
+    subjects: int = 200
+    answers: int = 30
+    item_draws: int = 60
+
+
+@dataclass(frozen=True)
+class BankTask:
+    """One bank.
+
+    Attributes
+    ----------
+    number : int
+        Of the model among the study's.
+    model : {"2pl", "lart"}
+    replication : int
+    sizes : Sizes
+    stops : tuple of float
+        Widths of the 90% interval to stop at.
+    key : PortableKey
+        The study's.
+    """
+
+    number: int
+    model: BankModel
+    replication: int
+    sizes: Sizes
+    stops: tuple[float, ...]
+    key: PortableKey
+
+    def run(self) -> list[Row]:
+        """Return a row for each method and number of answers."""
+        seeds = [*self.key.words, self.number, self.replication]
+        rng, sizes = np.random.default_rng(seeds), self.sizes
+        truth = draw_items(self.model, sizes.items, rng)
+        calibrating = draw_subjects(self.model, truth, sizes.calibrating, rng)
+        new = draw_subjects(self.model, truth, sizes.subjects, rng)
+        key = jax.random.fold_in(self.key.key(), self.number)
+        key = jax.random.fold_in(key, self.replication)
+        posterior = calibrate(self.model, calibrating, key=key)
+        items = ItemDraws.of(posterior, sizes.item_draws)
+        place = {"condition": self.number, "replication": self.replication}
+        return [
+            {**place, "method": method, **row}
+            for method in METHODS
+            for row in measure_track(
+                take_tests(method, items, posterior.link, new, sizes.answers, rng), new, self.stops
+            )
+        ]
+
+
+def measure_columns(stops: tuple[float, ...]) -> list[str]:
+    """Return the columns of `measure_track`."""
+    ends = [f"{name}_{width:g}" for width in stops for name in ("stopped", "held")]
+    return ["answers", "subjects", "squared_error", "squared_error_sd", "width", "covered", *ends]
+
+
+def measure_track(track: Track, subjects: Subjects, stops: tuple[float, ...]) -> list[Row]:
+    """Compare what is said of abilities with the truth.
+
+    Parameters
+    ----------
+    track : Track
+    subjects : Subjects
+    stops : tuple of float
+        Widths of the 90% interval to stop at.
+
+    Returns
+    -------
+    list of dict
+        For each number of answers: mean and standard deviation over subjects of the squared error,
+        mean width and coverage of the interval; and for each width the share of subjects that
+        have stopped by then, and of all subjects the share that stopped while the interval held
+        the truth.
+    """
+    wide = track.high - track.low
+    error = (track.mean - subjects.theta) ** 2
+    covered = (track.low <= subjects.theta) & (subjects.theta <= track.high)
+    columns = {
+        "squared_error": error.mean(1),
+        "squared_error_sd": error.std(1, ddof=1),
+        "width": wide.mean(1),
+        "covered": covered.mean(1),
+    }
+    for width in stops:
+        stopped = np.logical_or.accumulate(wide < width)
+        held = np.take_along_axis(covered, stopped.argmax(0)[None], 0)
+        columns[f"stopped_{width:g}"] = stopped.mean(1)
+        columns[f"held_{width:g}"] = (stopped & held).mean(1)
+    return [
+        {"answers": n, "subjects": len(subjects.theta)}
+        | {name: float(values[n]) for name, values in columns.items()}
+        for n in range(len(wide))
+    ]

@@ -1,0 +1,343 @@
+"""The LaRT study: papers/001 done again, with exact EM, intervals, and a matrix of one's own.
+
+Simulated designs, SAEM from two starts, coverage of intervals; and for given responses with
+lengths ρ, prediction, validity, what few items or subjects do, and a criterion from outside.
+"""
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Array
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from bayesirt.errors import ResponseError
+from bayesirt.responses import Responses
+from bayesirt.studies.lart_criterion import criterion_table, with_criterion
+from bayesirt.studies.lart_design import LaRTDesign, suite_tasks
+from bayesirt.studies.lart_figures import plot_coverage, plot_recovery, plot_saem
+from bayesirt.studies.lart_items_needed import ITEM_COLUMNS, ItemTask
+from bayesirt.studies.lart_matrix import RHO_COLUMNS, DrawTask, MatrixLook, look_at
+from bayesirt.studies.lart_matrix_figures import (
+    plot_abilities_and_speeds,
+    plot_criterion,
+    plot_efficiency,
+    plot_prediction,
+)
+from bayesirt.studies.lart_matrix_tables import mean_table, prediction_table
+from bayesirt.studies.lart_matrix_text import matrix_in_words
+from bayesirt.studies.lart_measures import FIT_COLUMNS
+from bayesirt.studies.lart_prediction import PREDICTION_COLUMNS, PredictionTask, applied_splits
+from bayesirt.studies.lart_splits import N_FOLDS, base_subjects, fingerprint
+from bayesirt.studies.lart_subjects_needed import SUBJECT_COLUMNS, SubjectTask
+from bayesirt.studies.lart_tables import (
+    coverage_table,
+    recovery_table,
+    saem_table,
+    time_table,
+    with_conditions,
+)
+from bayesirt.studies.lart_tasks import SuiteTask
+from bayesirt.studies.lart_text import study_in_words
+from bayesirt.studies.lart_validity import VALIDITY_COLUMNS, ValidityTask
+from bayesirt.studies.replication_log import ReplicationLog
+from bayesirt.studies.study_folder import write_study
+from bayesirt.studies.tasks import PortableKey, run_tasks
+
+Task = SuiteTask | PredictionTask | ValidityTask | SubjectTask | ItemTask | DrawTask
+
+_PLACES = {
+    "suites": ("condition", "replication", "method"),
+    "prediction": ("repetition", "split", "subject", "method"),
+    "validity": ("repetition", "method"),
+    "subject_efficiency": ("repetition", "n_subjects", "method"),
+    "item_efficiency": ("n_items", "method"),
+    "rho": ("method",),
+}
+_MEASURES = {
+    "suites": FIT_COLUMNS,
+    "prediction": PREDICTION_COLUMNS,
+    "validity": VALIDITY_COLUMNS,
+    "subject_efficiency": SUBJECT_COLUMNS,
+    "item_efficiency": ITEM_COLUMNS,
+    "rho": RHO_COLUMNS,
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LaRTStudy:
+    """What came of every suite and of the matrix, and what it says.
+
+    Attributes
+    ----------
+    replications : DataFrame
+        One row a suite and method: size and ρ of the condition, and the columns of
+        `bayesirt.studies.lart_measures`.
+    design : LaRTDesign
+    matrix : MatrixLook or None
+        Of the given responses.
+    prediction, validity, subject_efficiency, item_efficiency : DataFrame
+        Of the given responses, over all repetitions; empty without.
+    criterion : DataFrame
+        Correlations with the measure from outside; empty without.
+    outside : DataFrame
+        The subjects that have one.
+    """
+
+    replications: pd.DataFrame
+    design: LaRTDesign
+    matrix: MatrixLook | None = None
+    prediction: pd.DataFrame = field(default_factory=pd.DataFrame)
+    validity: pd.DataFrame = field(default_factory=pd.DataFrame)
+    subject_efficiency: pd.DataFrame = field(default_factory=pd.DataFrame)
+    item_efficiency: pd.DataFrame = field(default_factory=pd.DataFrame)
+    criterion: pd.DataFrame = field(default_factory=pd.DataFrame)
+    outside: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    def __repr__(self) -> str:
+        matrix = (
+            "no matrix" if self.matrix is None else "a {} x {} matrix".format(*self.matrix.size)
+        )
+        return f"<LaRTStudy of {len(self.replications):,} fits and {matrix}>"
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """How far LaRT and IRT are from the truth; see `recovery_table`."""
+        return recovery_table(self.replications)
+
+    @cached_property
+    def seconds(self) -> pd.DataFrame:
+        """How long each method takes; see `time_table`."""
+        return time_table(self.replications)
+
+    @cached_property
+    def saem(self) -> pd.DataFrame:
+        """SAEM beside EM; see `saem_table`."""
+        return saem_table(self.replications)
+
+    @cached_property
+    def coverage(self) -> pd.DataFrame:
+        """Coverage and width of the abilities' intervals; see `coverage_table`."""
+        return coverage_table(self.replications)
+
+    def to_text(self) -> str:
+        """Return the verdict in words."""
+        sentences = study_in_words(self.summary, self.seconds, self.saem, self.coverage)
+        if self.matrix is not None:
+            parts = (self.prediction, self.validity, self.subject_efficiency, self.item_efficiency)
+            sentences += matrix_in_words(self.matrix, *parts, self.criterion)
+        return "\n".join(sentences)
+
+    def save(self, folder: Path) -> None:
+        """Write the tables as CSV, the verdict as text and the figures as SVG.
+
+        Parameters
+        ----------
+        folder : Path
+            May be the one that the study ran in.
+        """
+        tables = {
+            "recovery": self.summary,
+            "seconds": self.seconds,
+            "saem": self.saem,
+            "coverage": self.coverage,
+        }
+        figures = {
+            "recovery": plot_recovery(self.replications),
+            "saem": plot_saem(self.replications),
+            "coverage": plot_coverage(self.coverage),
+        }
+        if self.matrix is not None:
+            tables |= self._matrix_tables(self.matrix)
+            figures |= self._matrix_figures(self.matrix)
+        write_study(folder, tables, self.to_text(), figures)
+
+    def _matrix_tables(self, matrix: MatrixLook) -> dict[str, pd.DataFrame]:
+        tables = {
+            "matrix_fits": matrix.fits,
+            "matrix_rho": matrix.rho,
+            "matrix_subjects": matrix.subjects,
+            "matrix_prediction": self.prediction,
+            "matrix_validity": self.validity,
+            "matrix_subject_efficiency": self.subject_efficiency,
+            "matrix_item_efficiency": self.item_efficiency,
+        }
+        return tables | ({"matrix_criterion": self.criterion} if len(self.criterion) else {})
+
+    def _matrix_figures(self, matrix: MatrixLook) -> dict[str, Figure]:
+        figures = {
+            "abilities_and_speeds": plot_abilities_and_speeds(matrix),
+            "prediction": plot_prediction(self.prediction),
+            "efficiency": plot_efficiency(self.item_efficiency, self.subject_efficiency),
+        }
+        if len(self.criterion):
+            figures["criterion"] = plot_criterion(self.outside, self.criterion)
+        return figures
+
+
+def lart_study(
+    design: LaRTDesign | None = None,
+    *,
+    key: Array,
+    responses: Responses | None = None,
+    suffixes: Sequence[str] = (),
+    criterion: Mapping[str, float] | None = None,
+    folder: Path | None = None,
+    n_processes: int = 1,
+    scheduler: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> LaRTStudy:
+    """Do papers/001 again: simulation, SAEM, intervals; and what lengths are worth on a matrix.
+
+    Parameters
+    ----------
+    design : LaRTDesign, optional
+    key : jax.random.key
+        The same key gives the same study, but for its times, on the same machine, however many
+        processes run it.
+    responses : Responses, optional
+        With lengths: the matrix for ρ, prediction, validity and efficiency.
+    suffixes : sequence of str, optional
+        Endings of subjects' names that say only how they were asked, such as ``_one_shot``: rows
+        alike but for it are one base subject, which is not divided.
+    criterion : mapping, optional
+        A measure of ability from outside, by subject.
+    folder : Path, optional
+        Where each result is written as it comes. A folder with a part of the same study is gone
+        on with.
+    n_processes : int
+        Above 1, work is done side by side; this blurs times.
+    scheduler : str, optional
+        Address of a Dask scheduler, whose workers then do it.
+    progress : callable, optional
+        Told (tasks done, all), after each.
+
+    Returns
+    -------
+    LaRTStudy
+
+    Raises
+    ------
+    ResponseError
+        If the responses have no lengths or too few items, a criterion comes without responses or
+        tells nothing, the folder holds something else, or the scheduler cannot be reached.
+
+    References
+    ----------
+    papers/001, sections 5 and 6.3, Tables 1 and 2, Appendix D.
+    """
+    design, portable = design or LaRTDesign(), PortableKey.of(key)
+    _check_matrix(responses, criterion)
+    groups = np.zeros(0, np.intp)
+    settings: dict[str, Any] = {**asdict(design), "key": portable}
+    tasks: list[Task] = list(suite_tasks(design, portable))
+    if responses is not None:
+        groups = base_subjects(responses.subjects, suffixes)
+        settings |= {"responses": fingerprint(responses), "suffixes": list(suffixes)}
+        tasks += _matrix_tasks(design, portable, responses, groups)
+    logs = _logs(settings, folder)
+    _do(tasks, logs, n_processes, scheduler, progress)
+    suites = with_conditions(logs["suites"].table, design.conditions)
+    if responses is None:
+        return LaRTStudy(suites, design)
+    return _with_matrix(suites, design, portable, responses, groups, criterion or {}, logs)
+
+
+def _check_matrix(responses: Responses | None, criterion: Mapping[str, float] | None) -> None:
+    if responses is None:
+        if criterion:
+            raise ResponseError("a criterion needs the responses of its subjects; give them, too")
+        return
+    if responses.latency is None or not np.isfinite(responses.latency).any():
+        raise ResponseError(
+            "the LaRT study needs the length or time of responses; name its column with --latency"
+        )
+    least = 2 * N_FOLDS
+    if responses.n_items < least or responses.n_subjects < least:
+        raise ResponseError(
+            f"five folds need at least {least} subjects and {least} items, got "
+            f"{responses.n_subjects} and {responses.n_items}"
+        )
+    if criterion is not None:
+        with_criterion(pd.DataFrame({"subject": responses.subjects}), criterion)
+
+
+def _logs(settings: Mapping[str, object], folder: Path | None) -> dict[str, ReplicationLog]:
+    """Return a log for each part; that of the suites claims the folder first."""
+    return {
+        part: ReplicationLog(
+            [*_PLACES[part], *_MEASURES[part]],
+            settings,
+            folder if part == "suites" or folder is None else folder / part,
+        )
+        for part in _PLACES
+    }
+
+
+def _do(
+    tasks: Sequence[Task],
+    logs: Mapping[str, ReplicationLog],
+    n_processes: int,
+    scheduler: str | None,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    """Do what the logs do not hold."""
+    done = {part: log.values_of(_PLACES[part]) for part, log in logs.items()}
+    left = [task for task in tasks if not set(task.places) <= done[task.part]]
+    n_done = len(tasks) - len(left)
+    for rows in run_tasks(left, n_processes, scheduler):
+        for row in rows:
+            part = row.pop("part")
+            if tuple(row[name] for name in _PLACES[part]) not in done[part]:
+                logs[part].append(row)
+        n_done += 1
+        if progress is not None:
+            progress(n_done, len(tasks))
+
+
+def _matrix_tasks(
+    design: LaRTDesign, key: PortableKey, responses: Responses, groups: NDArray[np.intp]
+) -> list[Task]:
+    tasks: list[Task] = [ItemTask(responses)]
+    if design.matrix_draws:
+        tasks.append(DrawTask(responses, design.matrix_draws, key))
+    for k in range(design.repetitions):
+        splits = applied_splits(groups)
+        tasks += [PredictionTask(k, split, responses, own, key) for split, own in splits]
+        tasks += [ValidityTask(k, responses, key), SubjectTask(k, responses, groups, key)]
+    return tasks
+
+
+def _with_matrix(
+    suites: pd.DataFrame,
+    design: LaRTDesign,
+    key: PortableKey,
+    responses: Responses,
+    groups: NDArray[np.intp],
+    criterion: Mapping[str, float],
+    logs: Mapping[str, ReplicationLog],
+) -> LaRTStudy:
+    def rng(name: str) -> np.random.Generator:
+        return np.random.default_rng([*key.words, zlib.crc32(name.encode())])
+
+    look = look_at(responses, groups, logs["rho"].table, rng("rho"))
+    order = list(_PLACES["prediction"])
+    predicted = logs["prediction"].table.sort_values(order, ignore_index=True)
+    outside = with_criterion(look.subjects, criterion) if criterion else pd.DataFrame()
+    return LaRTStudy(
+        suites,
+        design,
+        look,
+        prediction_table(predicted, groups, rng("prediction")),
+        mean_table(logs["validity"].table, ["method"]),
+        mean_table(logs["subject_efficiency"].table, ["n_subjects", "method"]),
+        mean_table(logs["item_efficiency"].table, ["n_items", "method"]),
+        criterion_table(outside, rng("criterion")) if criterion else pd.DataFrame(),
+        outside,
+    )

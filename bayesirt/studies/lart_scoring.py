@@ -1,0 +1,210 @@
+"""Abilities of subjects by items whose parameters are known, on a fixed grid.
+
+Any part of a subject's answers and lengths may be looked at, without compiling anything anew.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr, logsumexp, ndtr
+from scipy.stats import norm
+
+from bayesirt.latencies import SpeedEvidence
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.responses import Responses
+
+GRID = np.linspace(-6, 6, 601)
+"""Abilities; a posterior after 500 items is still ten times wider than a step."""
+
+Matrix = NDArray[np.float64]
+
+
+class Items(NamedTuple):
+    """Items of LaRT, or of plain IRT, that are taken as known.
+
+    Attributes
+    ----------
+    a, d, phi, omega, lam : float array, shape (item,)
+        Without lengths φ = 0, which leaves lengths without a word.
+    rho : float
+    """
+
+    a: Matrix
+    d: Matrix
+    phi: Matrix
+    omega: Matrix
+    lam: Matrix
+    rho: float
+
+    @classmethod
+    def of(cls, point: PointEstimate) -> "Items":
+        """Take an estimate's items; without lengths φ = ρ = 0."""
+        a, d = point["a"], point["d"]
+        if "rho" not in point.parameters:
+            return cls(a, d, 0 * a, 0 * a, 0 * a + 1, 0.0)
+        return cls(a, d, point["phi"], point["omega"], point["lam"], float(point["rho"]))
+
+    def log_probabilities(self) -> tuple[Matrix, Matrix]:
+        """Return log Φ(η) and log Φ(-η), shape (grid, item)."""
+        eta = GRID[:, None] * self.a + self.d
+        return log_ndtr(eta), log_ndtr(-eta)
+
+
+class Cells(NamedTuple):
+    """Answers and log lengths as matrices.
+
+    Attributes
+    ----------
+    successes, trials, x : float array, shape (subject, item)
+        x is NaN where no length was seen.
+    """
+
+    successes: Matrix
+    trials: Matrix
+    x: Matrix
+
+    @classmethod
+    def of(cls, responses: Responses) -> "Cells":
+        """Take all of the responses."""
+        successes, trials = (np.asarray(m, float) for m in responses.cells.matrices())
+        x = np.full(trials.shape, np.nan)
+        if responses.latency is not None:
+            listed = responses.cells.listed()
+            x[listed.subject, listed.item] = np.log(responses.latency)
+        return cls(successes, trials, x)
+
+    def rows(self, subjects: NDArray[np.intp]) -> "Cells":
+        """Return some subjects'."""
+        return Cells(*(matrix[subjects] for matrix in self))
+
+    def columns(self, items: NDArray[np.intp]) -> "Cells":
+        """Return some items'."""
+        return Cells(*(matrix[:, items] for matrix in self))
+
+    def accuracy(self, items: NDArray[np.intp]) -> Matrix:
+        """Return each subject's share right among some items, NaN where it answered none."""
+        successes, trials = self.successes[:, items].sum(1), self.trials[:, items].sum(1)
+        return np.divide(successes, trials, out=np.full(len(trials), np.nan), where=trials > 0)
+
+
+class Scores(NamedTuple):
+    """What is known of each ability.
+
+    Attributes
+    ----------
+    mean, mode : float array, shape (subject,)
+    probability : float array, shape (subject, grid)
+        Of the posterior, at `GRID`.
+    """
+
+    mean: Matrix
+    mode: Matrix
+    probability: Matrix
+
+    def predictive(self, items: Items) -> Matrix:
+        """Return P(right) with the ability integrated out, shape (subject, item)."""
+        return self.probability @ ndtr(GRID[:, None] * items.a + items.d)
+
+    def plugged_in(self, items: Items) -> Matrix:
+        """Return P(right) at the mode, shape (subject, item)."""
+        return np.asarray(ndtr(self.mode[:, None] * items.a + items.d))
+
+
+def score_abilities(
+    items: Items,
+    cells: Cells,
+    answered: NDArray[np.bool_] | None = None,
+    timed: NDArray[np.bool_] | None = None,
+) -> Scores:
+    """Return what answers and lengths say of abilities.
+
+    Parameters
+    ----------
+    items : Items
+    cells : Cells
+    answered, timed : bool array, shape (item,) or (subject, item), optional
+        Whose answers, and whose lengths, may be looked at; by default all.
+
+    Returns
+    -------
+    Scores
+        Given the items the mode is that of (θ, τ) together, too: speeds are normal given θ.
+
+    References
+    ----------
+    papers/001, equation 9 and Lemma 1, as MATH.md corrects it.
+    """
+    one = np.ones(cells.trials.shape[1])
+    right = cells.successes * (one if answered is None else answered)
+    wrong = (cells.trials - cells.successes) * (one if answered is None else answered)
+    of_right, of_wrong = items.log_probabilities()
+    log_likelihood = right @ of_right.T + wrong @ of_wrong.T
+    return posterior_on_grid(log_likelihood, speed_evidence(items, cells, timed), items.rho)
+
+
+def posterior_on_grid(log_likelihood: Matrix, evidence: SpeedEvidence, rho: float) -> Scores:
+    """Return the posterior from the answers' log likelihood at `GRID` and the lengths' evidence.
+
+    Parameters
+    ----------
+    log_likelihood : float array, shape (subject, grid)
+    evidence : SpeedEvidence
+    rho : float
+
+    Returns
+    -------
+    Scores
+    """
+    mean, variance = (np.asarray(x)[:, None] for x in evidence.ability(jnp.asarray(rho)))
+    log_density = log_likelihood - (GRID - mean) ** 2 / (2 * variance)
+    probability = np.exp(log_density - logsumexp(log_density, axis=1, keepdims=True))
+    return Scores(probability @ GRID, _modes(log_density), probability)
+
+
+def speed_evidence(
+    items: Items, cells: Cells, timed: NDArray[np.bool_] | None = None
+) -> SpeedEvidence:
+    """Return what lengths say of speeds.
+
+    Parameters
+    ----------
+    items : Items
+    cells : Cells
+    timed : bool array, shape (item,) or (subject, item), optional
+
+    Returns
+    -------
+    SpeedEvidence
+        In NumPy arrays.
+    """
+    seen = np.isfinite(cells.x) if timed is None else np.isfinite(cells.x) & timed
+    above = np.where(seen, cells.x - items.omega, 0.0)
+    pull, precision = -above @ (items.phi / items.lam), seen @ (items.phi**2 / items.lam)
+    return SpeedEvidence(precision, pull)  # type: ignore[arg-type]
+
+
+def item_information(items: Items, theta: Matrix) -> Matrix:
+    """Return a² φ(η)²/(Φ(η) (1 - Φ(η))) of each item at each ability.
+
+    Parameters
+    ----------
+    items : Items
+    theta : float array, shape (subject,)
+
+    Returns
+    -------
+    float array, shape (subject, item)
+    """
+    eta = theta[:, None] * items.a + items.d
+    p = np.clip(ndtr(eta), 1e-300, 1 - 1e-16)
+    return items.a**2 * norm.pdf(eta) ** 2 / (p * (1 - p))
+
+
+def _modes(log_density: Matrix) -> Matrix:
+    """Return the summits, between grid points by a parabola."""
+    rows, step = np.arange(len(log_density)), GRID[1] - GRID[0]
+    at = np.clip(log_density.argmax(1), 1, len(GRID) - 2)
+    before, here, after = (log_density[rows, at + k] for k in (-1, 0, 1))
+    return GRID[at] + step * (after - before) / (2 * (2 * here - before - after))

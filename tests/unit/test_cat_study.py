@@ -1,0 +1,202 @@
+"""The adaptive-testing study draws what it says, lets tests run as they should, counts rightly.
+
+Calibration plays no part in most of it: items that are known nearly stand in for calibrated ones.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit, ndtr
+
+from bayesirt.ability_belief import ItemDraws
+from bayesirt.errors import ResponseError
+from bayesirt.posterior import Posterior
+from bayesirt.responses import Responses
+from bayesirt.studies import cat_tasks, cat_tests
+from bayesirt.studies.cat import CAT_QUICK, CATDesign, CATStudy, cat_study
+from bayesirt.studies.cat_banks import RHO, Subjects, calibrate, draw_items, draw_subjects
+from bayesirt.studies.cat_tables import length_table, stop_table
+from bayesirt.studies.cat_tasks import Sizes, measure_columns, measure_track
+from bayesirt.studies.cat_tests import METHODS, Track, take_tests
+
+TINY = CATDesign(1, Sizes(10, 12, 40, 6, 3), (2.0,))
+
+
+def nearly_known(model: str, n_items: int) -> Posterior:
+    """Return a posterior whose four draws are the true items of seed 0 but for a little noise."""
+    rng = np.random.default_rng(0)
+    truth = draw_items(model, n_items, rng)
+    noise = 0.01 * rng.normal(size=(1, 4, n_items))
+    names = ("a", "d") if model == "2pl" else ("a", "d", "phi", "omega", "lam")
+    samples = {name: getattr(truth, name) + noise for name in names}
+    samples["theta"] = np.zeros((1, 4, 2))
+    if model == "lart":
+        samples |= {"tau": np.zeros((1, 4, 2)), "rho": np.full((1, 4), RHO)}
+    responses = Responses.from_arrays(np.indices((2, n_items)).sum(0) % 2)
+    link = {"link": "probit" if model == "lart" else "logit"}
+    return Posterior.from_samples(samples, {}, responses, link)
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let banks be those of seed 0, and known nearly without calibration."""
+    n = TINY.sizes.items
+
+    def draw(model: str, n_items: int, rng: np.random.Generator):
+        return draw_items(model, n_items, np.random.default_rng(0))
+
+    def know(model: str, subjects: Subjects, *, key: jax.Array) -> Posterior:
+        assert subjects.right.shape == (TINY.sizes.calibrating, n)
+        return nearly_known(model, n)
+
+    monkeypatch.setattr(cat_tasks, "draw_items", draw)
+    monkeypatch.setattr(cat_tasks, "calibrate", know)
+
+
+@pytest.mark.parametrize("model", ["2pl", "lart"])
+def test_banks_and_subjects_are_as_stated(model):
+    rng = np.random.default_rng(1)
+    items = draw_items(model, 4, rng)
+    subjects = draw_subjects(model, items, 40_000, rng)
+    assert subjects.theta.std() == pytest.approx(1, abs=0.02)
+    share = (expit if model == "2pl" else ndtr)(subjects.theta[:, None] * items.a + items.d)
+    np.testing.assert_allclose(subjects.right.mean(0), share.mean(0), atol=0.015)
+    slope = np.cov(subjects.theta, subjects.log_latency[:, 0])[0, 1]
+    assert slope == pytest.approx(-RHO * items.phi[0], abs=0.04)
+    spread = items.phi**2 + items.lam
+    np.testing.assert_allclose(subjects.log_latency.var(0), spread, rtol=0.04)
+
+
+def test_a_test_asks_no_item_twice_and_stops_at_its_length(monkeypatch: pytest.MonkeyPatch):
+    rng = np.random.default_rng(0)
+    items = ItemDraws.of(nearly_known("2pl", 12))
+    subjects = draw_subjects("2pl", draw_items("2pl", 12, np.random.default_rng(0)), 30, rng)
+    told, step = [], cat_tests._step
+
+    def remember(items, answers, *others):
+        told.append(answers)
+        return step(items, answers, *others)
+
+    monkeypatch.setattr(cat_tests, "_step", remember)
+    orders = {}
+    for method in METHODS:
+        told.clear()
+        track = take_tests(method, items, "logit", subjects, 6, np.random.default_rng(3))
+        assert track.mean.shape == (7, 30)
+        np.testing.assert_allclose(track.mean[0], 0, atol=1e-6)
+        asked, last = told[-1].item, told[-1]
+        assert all(len(set(row)) == 6 for row in asked.tolist())
+        np.testing.assert_array_equal(last.trials, 1)
+        right = np.take_along_axis(subjects.right, asked, 1)
+        np.testing.assert_array_equal(last.successes, right)
+        assert [int(np.asarray(a.trials).sum()) for a in told] == [30 * n for n in range(7)]
+        orders[method] = asked.copy()
+    assert (orders["fixed"] == orders["fixed"][0]).all()
+    assert (orders["random"][:, 0] != orders["random"][0, 0]).any()
+    assert (orders["variance"][:, 0] == orders["variance"][0, 0]).all()
+    assert (orders["variance"] != orders["variance"][0]).any()
+    assert orders["fixed"][0, 0] == orders["variance"][0, 0]
+
+
+def made_track() -> tuple[Track, Subjects]:
+    """Two subjects, three numbers of answers."""
+    mean = np.array([[0.0, 0.0], [0.5, 0.5], [1.0, 0.0]])
+    half = np.array([[2.0, 2.0], [0.4, 1.0], [1.5, 0.4]])
+    subjects = Subjects(np.array([1.0, 0.2]), np.zeros((2, 4), int), np.zeros((2, 4)))
+    return Track(mean, mean - half, mean + half), subjects
+
+
+def test_tests_are_measured_by_hand():
+    rows = pd.DataFrame(measure_track(*made_track(), (1.0, 0.5)))
+    assert list(rows) == measure_columns((1.0, 0.5))
+    assert rows["answers"].tolist() == [0, 1, 2]
+    np.testing.assert_allclose(rows["squared_error"], [0.52, 0.17, 0.02])
+    np.testing.assert_allclose(rows["squared_error_sd"][0], np.std([1.0, 0.04], ddof=1))
+    np.testing.assert_allclose(rows["width"], [4, 1.4, 1.9])
+    np.testing.assert_allclose(rows["covered"], [1, 0.5, 1])
+    # The first stops after one answer, when .5 ± .4 does not hold 1; the second after two.
+    np.testing.assert_allclose(rows["stopped_1"], [0, 0.5, 1])
+    np.testing.assert_allclose(rows["held_1"], [0, 0, 0.5])
+    np.testing.assert_allclose(rows["stopped_0.5"], 0)
+
+
+def test_tables_are_counted_by_hand():
+    rows = pd.DataFrame(measure_track(*made_track(), (1.0, 0.5)))
+    both = pd.concat([
+        rows.assign(model="2pl", method=method, replication=k)
+        for k in (0, 1) for method in ("random", "variance")
+    ])  # fmt: skip
+    lengths = length_table(both)
+    assert list(lengths["method"].unique()) == ["variance", "random"]
+    row = lengths.set_index(["method", "answers"]).loc[("random", 1)]
+    assert row["subjects"] == 4
+    assert row["rmse"] == pytest.approx(np.sqrt(0.17))
+    assert row["rmse_se"] == pytest.approx(rows["squared_error_sd"][1] / 2 / (2 * np.sqrt(0.17)))
+    assert (row["coverage"], row["coverage_se"]) == (0.5, 0.25)
+    stops = stop_table(both, (1.0, 0.5)).set_index(["method", "stop_width"]).drop(columns="model")
+    np.testing.assert_array_equal(stops.loc[("variance", 1.0)], [1, 1, 1.5, 0.5])
+    np.testing.assert_array_equal(stops.loc[("variance", 0.5)], [0, np.nan, 2, np.nan])
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_tiny_study_is_written_gone_on_with_and_told(tmp_path: Path):
+    key, seen = jax.random.key(0), []
+    study = cat_study(TINY, key=key, folder=tmp_path, progress=lambda *at: seen.append(at))
+    assert seen == [(1, 2), (2, 2)]
+    assert len(study.replications) == 2 * len(METHODS) * 7
+    assert repr(study) == "<CATStudy of 2 banks>"
+    study.save(tmp_path)
+    names = {p.name for p in tmp_path.iterdir()}
+    assert {"answers.csv", "stops.csv", "tests.svg", "verdict.txt"} <= names
+    for words in ("2PL, 3 answers: error", "LaRT: 90% intervals cover", "answers of the median"):
+        assert words in study.to_text()
+    lines = (tmp_path / "replications.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "replications.csv").write_text("".join(lines[:-3]))
+    again = cat_study(TINY, key=key, folder=tmp_path)
+    pd.testing.assert_frame_equal(again.replications, study.replications)
+    with pytest.raises(ResponseError, match="other settings"):
+        cat_study(replace(TINY, stops=(1.0,)), key=key, folder=tmp_path)
+    half = study.summary[study.summary["answers"] == 6].set_index(["model", "method"])["width"]
+    for model in ("2pl", "lart"):
+        assert half[model, "variance"] < half[model, "random"]
+
+
+def test_the_verdict_hears_intervals_that_do_not_hold():
+    table = pd.DataFrame(measure_track(*made_track(), TINY.stops))
+    table = table.assign(subjects=500, held_2=table["stopped_2"])
+    parts = [
+        table.assign(model="2pl", method=m, replication=0, covered=0.9 if m == "random" else 0.7)
+        for m in METHODS
+    ]
+    poor = CATStudy(pd.concat(parts), TINY)
+    assert "The intervals of adaptive tests do not hold as often as they say." in poor.to_text()
+    fine = CATStudy(pd.concat([part.assign(covered=0.9) for part in parts]), TINY)
+    assert "on average their intervals hold within three of these." in fine.to_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["2pl", "lart"])
+def test_calibration_finds_the_items(model):
+    rng = np.random.default_rng(0)
+    truth = draw_items(model, 30, rng)
+    posterior = calibrate(model, draw_subjects(model, truth, 400, rng), key=jax.random.key(0))
+    for name in ("a", "d") + (("phi", "omega", "lam") if model == "lart" else ()):
+        draws = posterior.draws(name)
+        z = (draws.mean(0) - getattr(truth, name)) / draws.std(0)
+        assert np.sqrt((z**2).mean()) < 2, name
+
+
+@pytest.mark.slow
+def test_a_quick_study_finds_that_choosing_items_pays(tmp_path: Path):
+    study = cat_study(CAT_QUICK, key=jax.random.key(1), folder=tmp_path, n_processes=2)
+    last = study.summary[study.summary["answers"] == CAT_QUICK.sizes.answers]
+    rows = last.set_index(["model", "method"])
+    for model in ("2pl", "lart"):
+        for method in ("information", "variance"):
+            assert rows.loc[(model, method), "rmse"] < 0.9 * rows.loc[(model, "random"), "rmse"]
+            assert rows.loc[(model, method), "width"] < rows.loc[(model, "fixed"), "width"]
+            assert abs(rows.loc[(model, method), "coverage"] - 0.9) < 5 * 0.034
