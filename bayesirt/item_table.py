@@ -18,7 +18,8 @@ def item_table(posterior: Posterior) -> pd.DataFrame:
     -------
     DataFrame
         Accuracy; posterior median and 90% interval of discrimination a, intercept d and
-        difficulty b, and with lengths of phi, omega and lam; the number of subjects that were run; and what is remarkable about it.
+        difficulty b, and for LaRT of phi, omega and lam; the number of subjects that were run; and
+        what is remarkable about it.
     """
     successes, trials = posterior.successes, posterior.trials
     table = {"item": posterior.items, "accuracy": successes.sum(0) / trials.sum(0)}

@@ -55,11 +55,12 @@ class LaRTItems(NamedTuple):
 
         Standard deviations of 10 for a and d, and two observations' worth of a residual variance
         of .01: felt only by items that are all right or wrong, or whose lengths hardly differ.
+        ρ has the LKJ prior of shape 2, which keeps it from ±1.
         """
         of_answers = ANSWER_PRECISION * (self.a**2 + self.d**2)
         of_lengths = _LENGTH_PRIOR_WEIGHT * jnp.log(self.lam)
         of_lengths += (_LENGTH_PRIOR_SQUARES + _PHI_WEIGHT * self.phi**2) / self.lam
-        return (of_answers + of_lengths).sum() / 2
+        return (of_answers + of_lengths).sum() / 2 - jnp.log1p(-(self.rho**2))
 
 
 def lart_data(responses: Responses, lengths: bool) -> LaRTData:

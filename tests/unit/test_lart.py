@@ -262,6 +262,13 @@ def test_items_that_contradict_the_rest_have_negative_slopes():
     assert found["a"][3] == pytest.approx(-POINT["a"][3], abs=0.02)
 
 
+def test_correlation_near_its_end_does_not_run_away():
+    responses, _ = simulate_lart(60, 20, seed=3, rho=-0.999)
+    found = fit_lart(responses)
+    assert found.converged
+    assert -0.999 < found["rho"] < -0.9
+
+
 @pytest.mark.parametrize("fit", [fit_lart, partial(fit_saem, key=jax.random.key(2), tol=1)])
 def test_abler_is_up_and_faster_is_up_even_where_answers_are_noise(fit):
     found = fit(MISSING)
