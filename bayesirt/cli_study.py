@@ -1,6 +1,8 @@
 """The `study` commands."""
 
+from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,13 +20,21 @@ from bayesirt.cli_options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from bayesirt.studies import CalibrationStudy, CATStudy, CBMMStudy, LaRTStudy, SparseStudy
+
+    Study = CalibrationStudy | CATStudy | CBMMStudy | LaRTStudy | SparseStudy
 
 studies = typer.Typer(help="Study how far the answers can be trusted.", no_args_is_help=True)
 
 Dask = Annotated[
     str | None, typer.Option(help="Address of a Dask scheduler whose workers do the work.")
 ]
+Folder = Annotated[
+    Path, typer.Option(help="Folder; one that holds a part of this study is gone on with.")
+]
+Processes = Annotated[int, typer.Option(min=1, max=64, help="Tasks side by side.")]
 
 
 class StudiedEngine(StrEnum):
@@ -49,40 +59,25 @@ def calibration(
         list[str] | None, typer.Option(help="Subjects x items, such as 20x15; may be repeated.")
     ] = None,
     replications: Annotated[int, typer.Option(min=2, help="Of each size.")] = 200,
-    out: Annotated[
-        Path, typer.Option(help="Folder; one that holds a part of this study is gone on with.")
-    ] = Path("calibration"),
+    out: Folder = Path("calibration"),
     seed: Seed = 0,
     priors: PriorsOption = PriorKind.hierarchical,
     slopes: SlopesOption = Slopes.positive,
-    processes: Annotated[int, typer.Option(min=1, max=64, help="Replications side by side.")] = 1,
+    processes: Processes = 1,
     dask: Dask = None,
     quiet: Quiet = False,
 ) -> None:
     """Simulate from the prior and see whether engines and their intervals are right."""
     sizes = [_size(text) for text in size or ("12x8", "20x15", "40x40")]
     prepare_jax(1)
-    import jax
-
     from bayesirt.models import Priors
-    from bayesirt.progress import progress_bar
     from bayesirt.studies import calibration_study
     from bayesirt.studies.engines import study_engines
 
     assumed = Priors(priors.value, slopes.value)
-    with progress_bar("replications") as show:
-        study = calibration_study(
-            study_engines([e.value for e in engine or StudiedEngine], assumed),
-            sizes,
-            replications,
-            key=jax.random.key(seed),
-            priors=assumed,
-            folder=out,
-            n_processes=processes,
-            scheduler=dask,
-            progress=None if quiet else show,
-        )
-    _finish(study, out, quiet)
+    engines = study_engines([e.value for e in engine or StudiedEngine], assumed)
+    study = partial(calibration_study, engines, sizes, replications, priors=assumed)
+    _run(study, "replications", seed, out, processes, dask, quiet)
 
 
 @studies.command()
@@ -90,35 +85,20 @@ def sparse(
     quick: Annotated[
         bool, typer.Option("--quick", help="A coarser grid and fewer seeds: about a minute.")
     ] = False,
-    out: Annotated[
-        Path, typer.Option(help="Folder; one that holds a part of this study is gone on with.")
-    ] = Path("sparse"),
+    out: Folder = Path("sparse"),
     seed: Seed = 0,
     priors: PriorsOption = PriorKind.hierarchical,
-    processes: Annotated[int, typer.Option(min=1, max=64, help="Batches side by side.")] = 2,
+    processes: Processes = 2,
     dask: Dask = None,
     quiet: Quiet = False,
 ) -> None:
     """See when the simple average misleads, and whether the posterior warns (papers/002)."""
     prepare_jax(1)
-    from dataclasses import replace
-
-    import jax
-
     from bayesirt.models import Priors
-    from bayesirt.progress import progress_bar
     from bayesirt.studies import QUICK, SparseDesign, sparse_study
 
-    with progress_bar("suites") as show:
-        study = sparse_study(
-            replace(QUICK if quick else SparseDesign(), priors=Priors(priors.value)),
-            key=jax.random.key(seed),
-            folder=out,
-            n_processes=processes,
-            scheduler=dask,
-            progress=None if quiet else show,
-        )
-    _finish(study, out, quiet)
+    design = replace(QUICK if quick else SparseDesign(), priors=Priors(priors.value))
+    _run(partial(sparse_study, design), "suites", seed, out, processes, dask, quiet)
 
 
 @studies.command()
@@ -133,34 +113,20 @@ def cbmm(
     quick: Annotated[
         bool, typer.Option("--quick", help="Smaller suites and fewer of them: two minutes.")
     ] = False,
-    out: Annotated[
-        Path, typer.Option(help="Folder; one that holds a part of this study is gone on with.")
-    ] = Path("cbmm"),
+    out: Folder = Path("cbmm"),
     seed: Seed = 0,
-    processes: Annotated[int, typer.Option(min=1, max=64, help="Suites side by side.")] = 2,
+    processes: Processes = 2,
     dask: Dask = None,
     quiet: Quiet = False,
 ) -> None:
     """See what cBMM recovers, how steady it is, and which items may be dropped (papers/000)."""
     prepare_jax(1)
-    import jax
-
-    from bayesirt.progress import progress_bar
     from bayesirt.readers import read_responses
     from bayesirt.studies import CBMM_QUICK, CBMMDesign, cbmm_study
 
     given = None if responses is None else read_responses(responses)
-    with progress_bar("suites") as show:
-        study = cbmm_study(
-            CBMM_QUICK if quick else CBMMDesign(),
-            key=jax.random.key(seed),
-            responses=given,
-            folder=out,
-            n_processes=processes,
-            scheduler=dask,
-            progress=None if quiet else show,
-        )
-    _finish(study, out, quiet)
+    study = partial(cbmm_study, CBMM_QUICK if quick else CBMMDesign(), responses=given)
+    _run(study, "suites", seed, out, processes, dask, quiet)
 
 
 @studies.command()
@@ -189,37 +155,26 @@ def lart(
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer replications: two to three minutes.")
     ] = False,
-    out: Annotated[
-        Path, typer.Option(help="Folder; one that holds a part of this study is gone on with.")
-    ] = Path("lart"),
+    out: Folder = Path("lart"),
     seed: Seed = 0,
-    processes: Annotated[int, typer.Option(min=1, max=64, help="Suites side by side.")] = 2,
+    processes: Processes = 2,
     dask: Dask = None,
     quiet: Quiet = False,
 ) -> None:
     """See what the length of answers adds to ability, simulated and on one's own (papers/001)."""
     prepare_jax(1)
-    import jax
-
-    from bayesirt.progress import progress_bar
     from bayesirt.readers import read_responses
     from bayesirt.studies import LART_QUICK, LaRTDesign, lart_study
     from bayesirt.studies.lart_criterion import read_criterion
 
-    given = None if responses is None else read_responses(responses, latency=latency)
-    with progress_bar("tasks") as show:
-        study = lart_study(
-            LART_QUICK if quick else LaRTDesign(),
-            key=jax.random.key(seed),
-            responses=given,
-            suffixes=suffix or (),
-            criterion=None if criterion is None else read_criterion(criterion),
-            folder=out,
-            n_processes=processes,
-            scheduler=dask,
-            progress=None if quiet else show,
-        )
-    _finish(study, out, quiet)
+    study = partial(
+        lart_study,
+        LART_QUICK if quick else LaRTDesign(),
+        responses=None if responses is None else read_responses(responses, latency=latency),
+        suffixes=suffix or (),
+        criterion=None if criterion is None else read_criterion(criterion),
+    )
+    _run(study, "tasks", seed, out, processes, dask, quiet)
 
 
 @studies.command()
@@ -227,41 +182,45 @@ def cat(
     quick: Annotated[
         bool, typer.Option("--quick", help="One small bank of each model: about a minute.")
     ] = False,
-    out: Annotated[
-        Path, typer.Option(help="Folder; one that holds a part of this study is gone on with.")
-    ] = Path("cat"),
+    out: Folder = Path("cat"),
     seed: Seed = 0,
-    processes: Annotated[int, typer.Option(min=1, max=64, help="Banks side by side.")] = 2,
+    processes: Processes = 2,
     dask: Dask = None,
     quiet: Quiet = False,
 ) -> None:
     """See what choosing items adaptively saves, and whether the intervals still hold."""
     prepare_jax(1)
+    from bayesirt.studies import CAT_QUICK, CATDesign, cat_study
+
+    study = partial(cat_study, CAT_QUICK if quick else CATDesign())
+    _run(study, "banks", seed, out, processes, dask, quiet)
+
+
+def _run(
+    study: "Callable[..., Study]",
+    title: str,
+    seed: int,
+    out: Path,
+    processes: int,
+    dask: str | None,
+    quiet: bool,
+) -> None:
+    """Do a study with a progress bar, save what it brought, and tell what it says."""
     import jax
 
     from bayesirt.progress import progress_bar
-    from bayesirt.studies import CAT_QUICK, CATDesign, cat_study
 
-    with progress_bar("banks") as show:
-        study = cat_study(
-            CAT_QUICK if quick else CATDesign(),
+    with progress_bar(title) as show:
+        found = study(
             key=jax.random.key(seed),
             folder=out,
             n_processes=processes,
             scheduler=dask,
             progress=None if quiet else show,
         )
-    _finish(study, out, quiet)
-
-
-def _finish(
-    study: "CalibrationStudy | CATStudy | CBMMStudy | LaRTStudy | SparseStudy",
-    out: Path,
-    quiet: bool,
-) -> None:
-    study.save(out)
+    found.save(out)
     if not quiet:
-        typer.echo(study.to_text())
+        typer.echo(found.to_text())
         typer.echo(f"Tables and figures: {out}")
 
 

@@ -17,6 +17,7 @@ ANSWER_PRECISION = 0.01
 _LENGTH_PRIOR_WEIGHT = 2.0
 _LENGTH_PRIOR_SQUARES = 0.02
 _PHI_WEIGHT = 0.01
+_RHO_WEIGHT = 0.1
 _NEWTON_STEPS = 3
 
 
@@ -55,12 +56,12 @@ class LaRTItems(NamedTuple):
 
         Standard deviations of 10 for a and d, and two observations' worth of a residual variance
         of .01: felt only by items that are all right or wrong, or whose lengths hardly differ.
-        ρ has the LKJ prior of shape 2, which keeps it from ±1.
+        ρ has a density of (1 - ρ²) to the power of .1, which keeps it from ±1.
         """
         of_answers = ANSWER_PRECISION * (self.a**2 + self.d**2)
         of_lengths = _LENGTH_PRIOR_WEIGHT * jnp.log(self.lam)
         of_lengths += (_LENGTH_PRIOR_SQUARES + _PHI_WEIGHT * self.phi**2) / self.lam
-        return (of_answers + of_lengths).sum() / 2 - jnp.log1p(-(self.rho**2))
+        return (of_answers + of_lengths).sum() / 2 - _RHO_WEIGHT * jnp.log1p(-(self.rho**2))
 
 
 def lart_data(responses: Responses, lengths: bool) -> LaRTData:

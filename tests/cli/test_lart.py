@@ -21,6 +21,7 @@ def results(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_rank_takes_lengths_from_the_file(cli, results, tmp_path):
     out = tmp_path / "run"
     done = cli("rank", results, "--model", "lart", "--out", out, *SHORT)
@@ -37,6 +38,7 @@ def test_rank_takes_lengths_from_the_file(cli, results, tmp_path):
     assert "two-parameter probit model" in report
 
 
+@pytest.mark.slow
 def test_json_has_the_sentence_on_lengths(cli, results, tmp_path):
     done = cli("rank", results, "--model", "lart", "--json", "--out", tmp_path / "run", *SHORT)
     assert "Ability and speed correlate at" in json.loads(done.out)["lengths"]

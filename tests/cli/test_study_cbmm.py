@@ -72,6 +72,7 @@ def test_a_bad_results_file_is_one_sentence(cli: Cli, tmp_path: Path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_small_study_runs_from_file_to_figures(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):

@@ -6,16 +6,13 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-FIRST, *OTHERS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 
 
+@pytest.mark.slow
 @pytest.mark.notebook
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize(
-    "path",
-    [FIRST, *(pytest.param(path, marks=pytest.mark.slow) for path in OTHERS)],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs(path: Path):
     notebook = nbformat.read(path, as_version=4)
     assert all(not cell.get("outputs") for cell in notebook.cells), "commit it without output"

@@ -142,6 +142,7 @@ def test_tables_are_counted_by_hand():
     np.testing.assert_array_equal(stops.loc[("variance", 0.5)], [0, np.nan, 2, np.nan])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("at_once")
 def test_a_tiny_study_is_written_gone_on_with_and_told(tmp_path: Path):
     key, seen = jax.random.key(0), []

@@ -121,6 +121,7 @@ def test_population_is_the_most_likely_one_and_no_response_sees_the_move():
         np.testing.assert_allclose(one, other, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [PROBIT, LOGIT], ids=lambda f: f.name)
 @pytest.mark.parametrize("responses", [MISSING, as_sparse(MISSING)], ids=["dense", "sparse"])
 def test_quadrature_is_the_integral(family, responses):
@@ -171,6 +172,7 @@ def test_abilities_are_drawn_from_their_posteriors():
         assert found_p > 1e-3 / 3
 
 
+@pytest.mark.slow
 def test_em_converges_to_a_place_without_slope():
     data = lart_data(RESPONSES, lengths=True)
     items = LaRTItems(*(jnp.asarray(POINT[k]) for k in LaRTItems._fields))
@@ -222,6 +224,7 @@ def test_saem_agrees_with_em():
     assert abs(found["rho"] - POINT["rho"]) < 0.03
 
 
+@pytest.mark.slow
 def test_saem_finds_its_way_from_a_poor_start():
     options = {"start": "random", "burn_in": 100, "iterations": 400}
     found = fit_saem(RESPONSES, key=jax.random.key(1), **options)
@@ -230,6 +233,7 @@ def test_saem_finds_its_way_from_a_poor_start():
     np.testing.assert_array_equal(found["theta"], again["theta"])
 
 
+@pytest.mark.slow
 def test_saem_says_when_it_has_not_converged():
     with pytest.warns(ConvergenceWarning, match="more than 1e-12 of itself over the last 40"):
         found = fit_saem(RESPONSES, key=jax.random.key(1), iterations=400, burn_in=100, tol=1e-12)
@@ -248,6 +252,7 @@ def test_a_missing_length_leaves_the_response_in():
     assert found["theta_se"][0] > POINT["theta_se"][0]
 
 
+@pytest.mark.slow
 def test_dense_equals_sparse_with_missing_cells():
     one, other = fit_lart(MISSING), fit_lart(as_sparse(MISSING))
     for name in ("theta", "tau", "a", "d", "phi", "omega", "lam", "rho"):
@@ -269,7 +274,14 @@ def test_correlation_near_its_end_does_not_run_away():
     assert -0.999 < found["rho"] < -0.9
 
 
-@pytest.mark.parametrize("fit", [fit_lart, partial(fit_saem, key=jax.random.key(2), tol=1)])
+@pytest.mark.parametrize(
+    "fit",
+    [
+        fit_lart,
+        pytest.param(partial(fit_saem, key=jax.random.key(2), tol=1), marks=pytest.mark.slow),
+    ],
+    ids=["em", "saem"],
+)
 def test_abler_is_up_and_faster_is_up_even_where_answers_are_noise(fit):
     found = fit(MISSING)
     assert found["a"].sum() > 0

@@ -21,6 +21,7 @@ def run() -> Run:
     return rank_responses(RESPONSES, Settings(model="lart", warmup=100, draws=200))
 
 
+@pytest.mark.slow
 def test_truth_lies_in_the_intervals(run):
     """90% intervals of 20 to 60 quantities: each kind misses at most what 1 in 10,000 would."""
     for name, least in {"theta": 0.73, "tau": 0.73, "a": 0.6, "d": 0.6, "phi": 0.6}.items():
@@ -29,6 +30,7 @@ def test_truth_lies_in_the_intervals(run):
     assert run.posterior.verdict.r_hat < 1.05
 
 
+@pytest.mark.slow
 def test_run_names_its_model(run):
     attrs = run.posterior.tree.attrs
     assert (attrs["model"], attrs["engine"], attrs["link"]) == ("LaRT", "blocked", "probit")
@@ -38,6 +40,7 @@ def test_run_names_its_model(run):
     assert (run.ranking.summary["speed_low"] < run.ranking.summary["speed_high"]).all()
 
 
+@pytest.mark.slow
 def test_lengths_narrow_the_intervals(run):
     gain = run.gain
     assert gain.narrower > 0.02
@@ -48,6 +51,7 @@ def test_lengths_narrow_the_intervals(run):
     assert "narrower, and" in gain.to_text()
 
 
+@pytest.mark.slow
 def test_gain_in_words_follows_the_numbers(run):
     table = run.gain.summary.assign(sd_without=lambda t: t["sd"], rank_without=lambda t: t["rank"])
     text = LengthGain(table, (-0.1, 0.0, 0.1)).to_text()
@@ -56,6 +60,7 @@ def test_gain_in_words_follows_the_numbers(run):
     assert "the abler are quicker" in LengthGain(table, (0.1, 0.2, 0.3)).to_text()
 
 
+@pytest.mark.slow
 def test_same_key_gives_the_same_draws():
     options = {"model": "lart", "num_warmup": 20, "num_samples": 20}
     one, other = (sample_posterior(RESPONSES, key=jax.random.key(3), **options) for _ in range(2))

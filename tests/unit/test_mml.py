@@ -50,6 +50,7 @@ def test_published_estimates_come_back_to_two_decimals(name):
     np.testing.assert_allclose(point["d"], d, rtol=0, atol=0.005)
 
 
+@pytest.mark.slow
 def test_optimum_and_its_errors_equal_those_of_a_plain_optimiser():
     """With trials and missing cells; errors from the numerical Hessian of the plain loss."""
     rng = np.random.default_rng(1)
@@ -212,6 +213,7 @@ def dense_covariance(y: np.ndarray, n: np.ndarray, items: np.ndarray) -> np.ndar
     return np.linalg.inv(information)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(60, 7), (8, 40)], ids=["by items", "by columns"])
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
 def test_errors_equal_those_of_the_matrix_written_out(shape, layout, monkeypatch):
