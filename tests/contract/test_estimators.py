@@ -260,6 +260,7 @@ def test_saved_estimate_comes_back(fit, tmp_path):
         assert type(getattr(back, name)) is type(getattr(point, name)), name
 
 
+@pytest.mark.slow
 @each_large_joint_estimator
 def test_32_bits_do_at_a_thousand_squared(fit):
     y, n = simulated(1000, 1000)

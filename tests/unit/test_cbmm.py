@@ -183,6 +183,7 @@ def row_and_column_logits(responses: Responses) -> tuple[np.ndarray, np.ndarray,
 each_start = pytest.mark.parametrize("start_of", [random_start, row_and_column_logits])
 
 
+@pytest.mark.slow
 @each_start
 def test_newton_needs_at_most_a_third_of_the_passes(start_of):
     responses = complete(200, 100)
@@ -294,6 +295,7 @@ def test_blocks_of_rows_change_no_sum(large):
         assert getattr(coarse, name).dtype == jnp.float64
 
 
+@pytest.mark.slow
 def test_a_coarse_beginning_leaves_the_end_as_it_is(large, monkeypatch):
     fit = fit_cbmm(large)
     assert fit.converged
@@ -313,6 +315,7 @@ def test_a_coarse_beginning_that_does_not_converge_says_so(large):
     assert fit.iterations == 2
 
 
+@pytest.mark.slow
 def test_a_million_cells_in_32_bits_from_a_wild_start_stay_numbers(large):
     """A plain float32 version overflows here: exp(η) of a random start, and sums of a million."""
     with in_32_bits():

@@ -21,6 +21,7 @@ EXTREMES = {
 }
 
 
+@pytest.mark.slow
 @each_prior
 @pytest.mark.parametrize("y", EXTREMES.values(), ids=EXTREMES)
 def test_density_has_a_gradient_where_the_estimate_rests_on_its_prior(priors, y):

@@ -93,6 +93,7 @@ def plain_hessian(x: np.ndarray, y: np.ndarray, n: np.ndarray) -> np.ndarray:
     return np.asarray(jax.hessian(loss)(jnp.asarray(x)))
 
 
+@pytest.mark.slow
 @each_shape
 def test_estimate_and_its_errors_equal_plain_ones(shape):
     """With trials and missing cells; errors by the delta method from the dense inverse."""

@@ -134,6 +134,7 @@ def test_float32_throughout_agrees_with_float64():
         np.testing.assert_allclose(own, other, rtol=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:laplace")
 @each_prior
 @pytest.mark.parametrize("y", EXTREMES.values(), ids=EXTREMES)
@@ -219,6 +220,7 @@ def test_too_few_steps_warn_and_are_recorded():
     assert posterior.tree.attrs["stop_reason"].startswith("the steps are still long")
 
 
+@pytest.mark.slow
 def test_few_subjects_are_approximated_with_a_warning():
     responses = simulate(19, 25)[0]
     with pytest.warns(ApproximationWarning, match="rough for 19 subjects x 25 items"):

@@ -152,6 +152,7 @@ def test_quadrature_is_the_integral(family, responses):
     np.testing.assert_allclose(sums.score[0], slope, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_abilities_are_drawn_from_their_posteriors():
     """Five answers, far from normal: 4,000 draws a subject; one false alarm in 1,000."""
     few = MISSING.select(np.arange(30), np.arange(5))

@@ -250,6 +250,7 @@ def test_a_matrix_too_large_to_invert_is_refused(monkeypatch):
         fit_mml(simulate(9, 10)[0])
 
 
+@pytest.mark.slow
 def test_marginal_estimate_is_not_biased_where_the_joint_one_is():
     responses, _, a, d = simulate(2000, 6, seed=4)
     marginal, joint = fit_mml(responses), fit_cbmm(responses)
