@@ -219,13 +219,7 @@ def rank_responses(
     began = [time.perf_counter()]
     point = fit_point(responses, settings.point, model=settings.model, key=key)
     began.append(time.perf_counter())
-    data = DataFacts(
-        source.name if source else "memory",
-        hashlib.sha256(source.read_bytes()).hexdigest() if source else "",
-        responses.n_subjects,
-        responses.n_items,
-        responses.n_observed,
-    )
+    data = _facts(responses, source)
     posterior = sample_posterior(
         responses,
         key=key,
@@ -256,6 +250,16 @@ def rank_responses(
     seconds = {s: b - a for s, a, b in zip(steps, began, began[1:], strict=False)}
     record = Record(settings, data, _versions(), seconds, diagnostics)
     return Run(point, posterior, ranking, items, record, gain)
+
+
+def _facts(responses: Responses, source: Path | None) -> DataFacts:
+    return DataFacts(
+        source.name if source else "memory",
+        hashlib.sha256(source.read_bytes()).hexdigest() if source else "",
+        responses.n_subjects,
+        responses.n_items,
+        responses.n_observed,
+    )
 
 
 def _gain_of_lengths(

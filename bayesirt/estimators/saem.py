@@ -148,7 +148,7 @@ def fit_saem(
     --------
     >>> import jax, numpy as np
     >>> responses = Responses.from_arrays(np.tri(6, 5))
-    >>> fit_saem(responses, key=jax.random.key(0), lengths=False)["theta"].argmax()
+    >>> fit_saem(responses, key=jax.random.key(0), lengths=False, tol=0.1)["theta"].argmax()
     np.int64(4)
     """
     if not 0 <= burn_in < iterations:
