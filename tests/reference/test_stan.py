@@ -59,7 +59,9 @@ class StanPrior(TwoPLPrior):
     """The model's prior as the moves of the blocked engine ask for it."""
 
     def terms(self, sites):
-        return site_terms(stan_parameters, sites)
+        terms = site_terms(stan_parameters, sites)
+        _, a, d = terms.returned
+        return terms._replace(values=terms.values | {"a": a, "d": d})
 
 
 def draws_of_blocked() -> dict[str, np.ndarray]:
