@@ -11,7 +11,7 @@ test: .venv/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not bench"
 
 slow: .venv/.test
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not bench"
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m "slow and not bench"
 
 check: .venv/.check
 	$(BIN)/ruff check .
