@@ -29,18 +29,18 @@ from bayesirt.studies.cbmm_matrix import (
 )
 from bayesirt.studies.cbmm_matrix_figures import plot_flow, plot_heterogeneity, plot_levels
 from bayesirt.studies.cbmm_measures import FIT_COLUMNS, NIL_COLUMNS, REVIEW_COLUMNS
-from bayesirt.studies.cbmm_methods import POSTERIORS, methods_for
+from bayesirt.studies.cbmm_methods import POINT_METHODS, POSTERIORS, methods_for
 from bayesirt.studies.cbmm_tables import (
     heterogeneity_table,
     recovery_table,
     redundancy_table,
     stability_table,
-    with_conditions,
 )
 from bayesirt.studies.cbmm_tasks import STABILITY_COLUMNS, StartTask, SuiteTask
 from bayesirt.studies.cbmm_text import study_in_words
 from bayesirt.studies.replication_log import ReplicationLog
 from bayesirt.studies.study_folder import write_study
+from bayesirt.studies.study_rows import with_conditions
 from bayesirt.studies.tasks import PortableKey, run_tasks
 
 _PLACE = ("condition", "replication", "method")
@@ -290,7 +290,10 @@ def cbmm_study(
             progress(n_done, len(tasks))
     look = look_at(responses, key=jax.random.fold_in(key, len(tasks)), simulated=simulated)
     ordered = starts.table.sort_values(list(_START_PLACE), ignore_index=True)
-    return CBMMStudy(with_conditions(suites.table, design.conditions), ordered, look, design)
+    columns = {name: name for name in ("factor", "value", "n_subjects", "n_items")}
+    methods = [*POINT_METHODS, *POSTERIORS]
+    fits = with_conditions(suites.table, design.conditions, columns, methods)
+    return CBMMStudy(fits, ordered, look, design)
 
 
 def _logs(

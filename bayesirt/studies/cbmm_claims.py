@@ -1,24 +1,11 @@
 """What papers/000 prints in words, beside the same figures here."""
 
-from importlib.resources import files
-
 import numpy as np
 import pandas as pd
 
+from bayesirt.studies.study_rows import read_printed
+
 _SIZES = "from {:.0f} to {:.0f} items"
-
-
-def read_printed_claims() -> pd.DataFrame:
-    """Return the figures that papers/000 prints in its text, other than those of its tables.
-
-    Returns
-    -------
-    DataFrame
-        claim, quantity, printed_low, printed_high and source.
-    """
-    path = files("bayesirt.studies").joinpath("cbmm_printed.csv")
-    with path.open(encoding="utf-8") as file:
-        return pd.read_csv(file)
 
 
 def claim_table(recovery: pd.DataFrame, redundancy: pd.DataFrame) -> pd.DataFrame:
@@ -35,7 +22,7 @@ def claim_table(recovery: pd.DataFrame, redundancy: pd.DataFrame) -> pd.DataFram
         One row a figure: the paper's, ours (NaN where nothing here answers to it), and what ours
         is.
     """
-    table = read_printed_claims()
+    table = read_printed("cbmm_printed")
     here = {"growth": _growth(recovery, "mm"), "recall": _lowest_recall(redundancy)}
     for claim, factors in (("speedup_simulated", None), ("speedup_mcar", ["mcar"])):
         here[claim] = _largest_ratio(recovery, factors)

@@ -1,56 +1,18 @@
 """The tables of the cBMM study, from its replications."""
 
-from collections.abc import Sequence
-from importlib.resources import files
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from bayesirt.flags import HARDLY_DISCRIMINATES
-from bayesirt.studies.cbmm_conditions import Condition
 from bayesirt.studies.cbmm_measures import BOUNDS
 from bayesirt.studies.cbmm_methods import POINT_METHODS, POSTERIORS
 from bayesirt.studies.cbmm_tasks import PARAMETERS
+from bayesirt.studies.study_rows import read_printed
 
 MEASURES = ("rho_theta", "rho_a", "rmse_d", "eta_error", "hellinger", "seconds")
 
 _KEPT = (*MEASURES, "cv_a", "rho_average", "rho_average_top", "average_rho_theta", "iterations")
-
-
-def read_printed_stability() -> pd.DataFrame:
-    """Return Tables A.1 to A.3 of papers/000.
-
-    Returns
-    -------
-    DataFrame
-        parameter, suite, variance_one, variance_two, mean and sd of Spearman's ρ; sd is NaN where
-        the paper prints none.
-    """
-    path = files("bayesirt.studies").joinpath("cbmm_stability.csv")
-    with path.open(encoding="utf-8") as file:
-        return pd.read_csv(file)
-
-
-def with_conditions(rows: pd.DataFrame, conditions: Sequence[Condition]) -> pd.DataFrame:
-    """Return a log's rows with factor, value and size of their conditions, ordered.
-
-    Parameters
-    ----------
-    rows : DataFrame
-    conditions : sequence of Condition
-
-    Returns
-    -------
-    DataFrame
-    """
-    names = [*POINT_METHODS, *POSTERIORS]
-    order = rows.assign(place=[names.index(name) for name in rows["method"]])
-    ordered = order.sort_values(["condition", "replication", "place"], ignore_index=True)
-    chosen = [conditions[int(k)] for k in ordered["condition"]]
-    for place, name in enumerate(("factor", "value", "n_subjects", "n_items")):
-        ordered.insert(place, name, [getattr(c, name) for c in chosen])
-    return ordered.drop(columns=["condition", "place"])
 
 
 def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
@@ -59,7 +21,7 @@ def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     replications : DataFrame
-        As `with_conditions` returns them.
+        As `CBMMStudy` keeps them.
 
     Returns
     -------
@@ -99,7 +61,7 @@ def redundancy_table(replications: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     replications : DataFrame
-        As `with_conditions` returns them.
+        As `CBMMStudy` keeps them.
 
     Returns
     -------
@@ -174,7 +136,7 @@ def stability_table(starts: pd.DataFrame) -> pd.DataFrame:
         largest printed standard deviation, of six suites.
     """
     places = ["parameter", "variance_one", "variance_two"]
-    printed = read_printed_stability().groupby(places)
+    printed = read_printed("cbmm_stability").groupby(places)
     of_paper = pd.DataFrame({
         "printed_lowest": printed["mean"].min(),
         "printed_highest": printed["mean"].max(),

@@ -37,17 +37,18 @@ from bayesirt.studies.lart_prediction import PREDICTION_COLUMNS, PredictionTask,
 from bayesirt.studies.lart_splits import N_FOLDS, base_subjects, fingerprint
 from bayesirt.studies.lart_subjects_needed import SUBJECT_COLUMNS, SubjectTask
 from bayesirt.studies.lart_tables import (
+    PLACE,
     coverage_table,
     recovery_table,
     saem_table,
     time_table,
-    with_conditions,
 )
-from bayesirt.studies.lart_tasks import SuiteTask
+from bayesirt.studies.lart_tasks import DRAWN, EM_METHODS, SAEM_METHODS, SuiteTask
 from bayesirt.studies.lart_text import study_in_words
 from bayesirt.studies.lart_validity import VALIDITY_COLUMNS, ValidityTask
 from bayesirt.studies.replication_log import ReplicationLog
 from bayesirt.studies.study_folder import write_study
+from bayesirt.studies.study_rows import with_conditions
 from bayesirt.studies.tasks import PortableKey, run_tasks
 
 Task = SuiteTask | PredictionTask | ValidityTask | SubjectTask | ItemTask | DrawTask
@@ -243,7 +244,12 @@ def lart_study(
         tasks += _matrix_tasks(design, portable, responses, groups)
     logs = _logs(settings, folder)
     _do(tasks, logs, n_processes, scheduler, progress)
-    suites = with_conditions(logs["suites"].table, design.conditions)
+    suites = with_conditions(
+        logs["suites"].table,
+        design.conditions,
+        {name: name for name in PLACE},
+        [*EM_METHODS, *SAEM_METHODS, DRAWN],
+    )
     if responses is None:
         return LaRTStudy(suites, design)
     return _with_matrix(suites, design, portable, responses, groups, criterion or {}, logs)

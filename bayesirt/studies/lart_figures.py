@@ -40,7 +40,7 @@ def plot_recovery(replications: pd.DataFrame) -> Figure:
     Parameters
     ----------
     replications : DataFrame
-        As `with_conditions` returns them.
+        As `LaRTStudy` keeps them.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def plot_saem(replications: pd.DataFrame) -> Figure:
     Parameters
     ----------
     replications : DataFrame
-        As `with_conditions` returns them.
+        As `LaRTStudy` keeps them.
 
     Returns
     -------

@@ -6,7 +6,7 @@ import pandas as pd
 
 from bayesirt.studies.lart_matrix import MatrixLook
 from bayesirt.studies.lart_prediction import PREDICTIONS
-from bayesirt.studies.lart_tables import read_printed
+from bayesirt.studies.study_rows import read_printed
 
 _LABELS = {"irt": "probit IRT", "lart": "LaRT"}
 _MEASURES = {"absolute_error": "mean absolute error", "log_score": "log score"}
@@ -101,7 +101,7 @@ def _on_prediction(prediction: pd.DataFrame) -> Iterator[str]:
             for name, label in PREDICTIONS.items()
         ]
         yield f"Answers left out, split {split}, {_MEASURES[str(measure)]}: {'; '.join(parts)}."
-    printed = read_printed()
+    printed = read_printed("lart_printed")
     own = printed[(printed["table"] == "prediction") & (printed["place"] == "average")]
     values = own.set_index("method")["value"]
     yield f"The paper's Table 1 averages {values['irt']:g} for IRT and {values['lart']:g} for LaRT."
@@ -136,7 +136,7 @@ def _on_validity(validity: pd.DataFrame) -> Iterator[str]:
         f"of a set and the accuracy on all other items {table.loc[name, 'rho_rest']:.4f})"
         for name, label in _LABELS.items()
     ]
-    own = read_printed()
+    own = read_printed("lart_printed")
     printed = own[own["table"] == "validity"].set_index("method")["value"]
     yield (
         f"Validity, variance of an ability over five disjoint sets, summed over subjects: "
@@ -168,7 +168,7 @@ def _on_items(items: pd.DataFrame) -> Iterator[str]:
 
 
 def _on_subjects(subjects: pd.DataFrame) -> Iterator[str]:
-    own = read_printed()
+    own = read_printed("lart_printed")
     own = own[own["table"] == "subject_efficiency"]
     printed = {(r.place, r.method, r.quantity[-1]): r.value for r in own.itertuples()}
     for name in ("a", "d"):

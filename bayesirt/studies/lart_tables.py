@@ -1,12 +1,8 @@
 """The tables of the LaRT study's simulations, from its replications."""
 
-from collections.abc import Sequence
-from importlib.resources import files
-
 import numpy as np
 import pandas as pd
 
-from bayesirt.studies.lart_conditions import Condition
 from bayesirt.studies.lart_measures import ANSWERS, INTERVALS, LENGTHS
 from bayesirt.studies.lart_tasks import DRAWN, EM_METHODS, SAEM_METHODS
 
@@ -15,47 +11,13 @@ PLACE = ["n_subjects", "n_items", "rho"]
 _INTERVALS_OF = {"lart": INTERVALS[:3], "irt": INTERVALS[:1], DRAWN: INTERVALS[3:]}
 
 
-def read_printed() -> pd.DataFrame:
-    """Return the figures that papers/001 prints; what it only plots is left out.
-
-    Returns
-    -------
-    DataFrame
-        table, quantity, method, place (fold, data or number of subjects), value and source.
-    """
-    path = files("bayesirt.studies").joinpath("lart_printed.csv")
-    with path.open(encoding="utf-8") as file:
-        return pd.read_csv(file)
-
-
-def with_conditions(rows: pd.DataFrame, conditions: Sequence[Condition]) -> pd.DataFrame:
-    """Return a log's rows with the sizes and ρ of their conditions, ordered.
-
-    Parameters
-    ----------
-    rows : DataFrame
-    conditions : sequence of Condition
-
-    Returns
-    -------
-    DataFrame
-    """
-    names = [*EM_METHODS, *SAEM_METHODS, DRAWN]
-    order = rows.assign(order=[names.index(name) for name in rows["method"]])
-    ordered = order.sort_values(["condition", "replication", "order"], ignore_index=True)
-    chosen = [conditions[int(k)] for k in ordered["condition"]]
-    for place, name in enumerate(PLACE):
-        ordered.insert(place, name, [getattr(c, name) for c in chosen])
-    return ordered.drop(columns=["condition", "order"])
-
-
 def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return how far LaRT and IRT by EM are from the truth.
 
     Parameters
     ----------
     replications : DataFrame
-        As `with_conditions` returns them.
+        As `LaRTStudy` keeps them.
 
     Returns
     -------
@@ -88,7 +50,7 @@ def time_table(replications: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     replications : DataFrame
-        As `with_conditions` returns them.
+        As `LaRTStudy` keeps them.
 
     Returns
     -------
@@ -109,7 +71,7 @@ def saem_table(replications: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     replications : DataFrame
-        As `with_conditions` returns them.
+        As `LaRTStudy` keeps them.
 
     Returns
     -------
@@ -142,7 +104,7 @@ def coverage_table(replications: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     replications : DataFrame
-        As `with_conditions` returns them.
+        As `LaRTStudy` keeps them.
 
     Returns
     -------

@@ -26,11 +26,11 @@ from bayesirt.studies.sparse_tables import (
     law_table,
     surface_table,
     warning_table,
-    with_conditions,
 )
 from bayesirt.studies.sparse_tasks import Batch, Place
 from bayesirt.studies.sparse_text import study_in_words
 from bayesirt.studies.study_folder import write_study
+from bayesirt.studies.study_rows import with_conditions
 from bayesirt.studies.tasks import PortableKey, run_tasks
 
 _PLACE = ("condition", "seed")
@@ -200,7 +200,9 @@ def sparse_study(
         n_done += len(rows)
         if progress is not None:
             progress(n_done, n_all)
-    return SparseStudy(with_conditions(log.table, design.conditions), design)
+    of_condition = {"name": "name", "S": "sparsity", "D": "gap"}
+    suites = with_conditions(log.table, design.conditions, of_condition, replication="seed")
+    return SparseStudy(suites, design)
 
 
 def _batches(design: SparseDesign, key: PortableKey) -> list[Batch]:

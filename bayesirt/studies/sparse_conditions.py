@@ -8,8 +8,7 @@ drawn, by the rules that it states.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,6 +17,7 @@ from scipy.special import expit
 
 from bayesirt.responses import Responses
 from bayesirt.studies.sparse_masks import FEWEST_ITEMS, draw_mask, even_weights, matched_weights
+from bayesirt.studies.study_rows import read_printed
 
 DOMAINS = {
     "nlp": "language tasks (GLUE)",
@@ -84,25 +84,12 @@ class Suite(NamedTuple):
     has_fake: bool = False
 
 
-def read_table(name: Literal["domains", "items", "surfaces"]) -> pd.DataFrame:
-    """Return a small table of what papers/002 prints (Tables 1 to 7, 5.1 and 5.3).
-
-    Parameters
-    ----------
-    name : {"domains", "items", "surfaces"}
-
-    Returns
-    -------
-    DataFrame
-    """
-    path = files("bayesirt.studies").joinpath(f"sparse_{name}.csv")
-    with path.open(encoding="utf-8") as file:
-        return pd.read_csv(file)
-
-
 def domain_conditions() -> list[Condition]:
     """Return the four domains."""
-    items, domains = read_table("items"), read_table("domains").set_index("domain")
+    items, domains = (
+        read_printed("sparse_items"),
+        read_printed("sparse_domains").set_index("domain"),
+    )
     gaps = items.groupby("domain")["b"].agg(np.ptp)
     return [
         Condition(name, 1 - float(domains.loc[name, "coverage"]), float(gaps[name]))
@@ -166,8 +153,8 @@ def _draw_domain(name: str, rng: np.random.Generator) -> Suite:
 
 @cache
 def _domain(name: str) -> tuple[pd.Series, NDArray[np.float64], NDArray[np.float64]]:
-    items = read_table("items").query("domain == @name")
-    facts = read_table("domains").set_index("domain").loc[name]
+    items = read_printed("sparse_items").query("domain == @name")
+    facts = read_printed("sparse_domains").set_index("domain").loc[name]
     return facts, items["a"].to_numpy(), items["b"].to_numpy()
 
 

@@ -1,7 +1,5 @@
 """The tables of the sparse study, from its replications."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -9,8 +7,6 @@ from numpy.typing import NDArray
 from bayesirt.studies.sparse_conditions import (
     GRID_ABILITY_SD,
     MASKS,
-    Condition,
-    read_table,
 )
 from bayesirt.studies.sparse_surface import (
     TERMS,
@@ -19,6 +15,7 @@ from bayesirt.studies.sparse_surface import (
     fit_log_power_law,
     fit_power_law,
 )
+from bayesirt.studies.study_rows import read_printed
 
 ERROR_BOUNDS = (0.05, 0.2)
 """Ranking errors of the simple average from which on it fails, and fails badly."""
@@ -43,7 +40,7 @@ def domain_table(replications: pd.DataFrame) -> pd.DataFrame:
         average and of IRT, the 90% intervals that the posterior gives them on average, the mean
         ranks of the Fake and the True subject, and under ``printed_`` the paper's figures.
     """
-    printed = read_table("domains").set_index("domain").iloc[:, 5:].add_prefix("printed_")
+    printed = read_printed("sparse_domains").set_index("domain").iloc[:, 5:].add_prefix("printed_")
     rows = []
     for name, own in replications.groupby("name", sort=False):
         if name not in printed.index:
@@ -116,7 +113,7 @@ def surface_table(grid: pd.DataFrame) -> pd.DataFrame:
         }
         rows += [(mask, name, float(value), np.nan) for name, value in single.items()]
     table = pd.DataFrame(rows, columns=["mask", "quantity", "value", "t"])
-    printed = read_table("surfaces").rename(columns={"t": "printed_t"})
+    printed = read_printed("sparse_surfaces").rename(columns={"t": "printed_t"})
     return table.merge(printed, on=["mask", "quantity"], how="left")
 
 
@@ -182,26 +179,6 @@ def warning_table(replications: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-def with_conditions(rows: pd.DataFrame, conditions: Sequence[Condition]) -> pd.DataFrame:
-    """Return a log's rows with the name, S and D of their conditions, ordered.
-
-    Parameters
-    ----------
-    rows : DataFrame
-    conditions : sequence of Condition
-
-    Returns
-    -------
-    DataFrame
-    """
-    ordered = rows.sort_values(["condition", "seed"], kind="stable", ignore_index=True)
-    chosen = [conditions[int(k)] for k in ordered["condition"]]
-    ordered.insert(0, "name", [c.name for c in chosen])
-    ordered.insert(1, "S", [c.sparsity for c in chosen])
-    ordered.insert(2, "D", [c.gap for c in chosen])
-    return ordered.drop(columns="condition")
 
 
 def _of_law(name: str, law: PowerLaw) -> dict[str, float]:

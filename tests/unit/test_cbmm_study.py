@@ -14,7 +14,7 @@ from bayesirt.point_estimate import PointEstimate
 from bayesirt.responses import Responses
 from bayesirt.studies import cbmm_tasks
 from bayesirt.studies.cbmm import CBMM_QUICK, CBMMDesign, CBMMStudy, cbmm_study
-from bayesirt.studies.cbmm_claims import claim_table, read_printed_claims
+from bayesirt.studies.cbmm_claims import claim_table
 from bayesirt.studies.cbmm_conditions import Condition, Suite, base_values, draw_suite
 from bayesirt.studies.cbmm_masks import (
     draw_by_place,
@@ -33,12 +33,12 @@ from bayesirt.studies.cbmm_measures import (
 )
 from bayesirt.studies.cbmm_methods import Fit, fit_timed, methods_for, on_sample_scale, random_start
 from bayesirt.studies.cbmm_tables import (
-    read_printed_stability,
     recovery_table,
     redundancy_table,
     stability_table,
 )
 from bayesirt.studies.cbmm_tasks import StartTask
+from bayesirt.studies.study_rows import read_printed
 from bayesirt.studies.tasks import PortableKey
 
 TINY = CBMMDesign(
@@ -248,13 +248,13 @@ def test_a_bound_is_broken_only_beyond_noise(right: list[float], verdict: str):
 
 
 def test_the_papers_tables_are_held_as_printed():
-    printed = read_printed_stability()
+    printed = read_printed("cbmm_stability")
     assert len(printed) == 3 * 6 * 15
     assert not printed.duplicated(["parameter", "suite", "variance_one", "variance_two"]).any()
     musr = printed.query("suite == 'MuSR' and variance_one == 1 and variance_two == 3")
     assert musr["mean"].tolist() == [0.92, 0.92, 0.99]
     assert musr["sd"].tolist() == [0.358, 0.386, 0.00211]
-    claims = read_printed_claims().set_index("claim")
+    claims = read_printed("cbmm_printed").set_index("claim")
     assert claims.loc["growth", "printed_low"] == 104
     assert claims.loc["speedup_real", ["printed_low", "printed_high"]].tolist() == [41, 86]
 

@@ -45,12 +45,12 @@ from bayesirt.studies.lart_splits import (
 from bayesirt.studies.lart_subjects_needed import SubjectTask, distances
 from bayesirt.studies.lart_tables import (
     coverage_table,
-    read_printed,
     recovery_table,
     saem_table,
 )
 from bayesirt.studies.lart_text import study_in_words
 from bayesirt.studies.lart_validity import agreement_of_sets
+from bayesirt.studies.study_rows import read_printed
 from bayesirt.studies.tasks import PortableKey
 
 TINY = LaRTDesign(
@@ -433,7 +433,7 @@ def test_what_is_said_of_the_simulation_follows_its_tables():
 
 
 def test_printed_figures_are_the_papers_tables():
-    printed = read_printed()
+    printed = read_printed("lart_printed")
     table_one = printed[printed["table"] == "prediction"]
     for method, average in (("lart", 0.183), ("irt", 0.269)):
         own = table_one[table_one["method"] == method].set_index("place")["value"]

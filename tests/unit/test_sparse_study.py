@@ -34,7 +34,6 @@ from bayesirt.studies.sparse_conditions import (
     domain_conditions,
     draw_suite,
     grid_conditions,
-    read_table,
 )
 from bayesirt.studies.sparse_draws import draw_abilities
 from bayesirt.studies.sparse_masks import draw_mask, even_weights, matched_weights
@@ -48,6 +47,7 @@ from bayesirt.studies.sparse_measures import (
 )
 from bayesirt.studies.sparse_surface import fit_interaction, fit_log_power_law, fit_power_law
 from bayesirt.studies.sparse_tables import law_table, warning_table
+from bayesirt.studies.study_rows import read_printed
 
 TINY = SparseDesign(1, 2, 0, (0.0, 0.4, 0.7), (1.0, 3.0, 5.0))
 N_TINY = 4 + 2 * 2 * 9
@@ -105,7 +105,7 @@ def test_matched_weights_are_those_of_the_paper():
 
 @pytest.mark.parametrize("condition", domain_conditions(), ids=list(DOMAINS))
 def test_domains_are_those_of_the_paper(condition: Condition):
-    facts = read_table("domains").set_index("domain").loc[condition.name]
+    facts = read_printed("sparse_domains").set_index("domain").loc[condition.name]
     for seed in range(5):
         suite = draw_suite(condition, np.random.default_rng(seed))
         trials = suite.responses.cells.matrices()[1]
@@ -225,7 +225,7 @@ def published_cells(shared: Path) -> pd.DataFrame:
 @pytest.mark.reference
 def test_regressions_give_the_papers_figures_on_its_own_cells(shared: Path):
     cells = published_cells(shared)
-    printed = read_table("surfaces").set_index(["mask", "quantity"])
+    printed = read_printed("sparse_surfaces").set_index(["mask", "quantity"])
     s, d = cells["S"].to_numpy(), cells["D"].to_numpy()
     for mask, column in (("biased", "rho_avg_biased"), ("random", "rho_avg_mcar")):
         found = fit_interaction(s, d, 1 - cells[column].to_numpy())

@@ -1,0 +1,66 @@
+"""Rows of studies: the figures that a paper prints, and a log's rows in order."""
+
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+import pandas as pd
+
+
+def read_printed(name: str) -> pd.DataFrame:
+    """Return a small table of figures that a paper prints.
+
+    Parameters
+    ----------
+    name : str
+        The file's name without its ending. Of papers/000, ``cbmm_stability`` (Tables A.1 to A.3)
+        and ``cbmm_printed`` (figures in its text); of papers/001, ``lart_printed`` (what it only
+        plots is left out); of papers/002, ``sparse_domains``, ``sparse_items`` and
+        ``sparse_surfaces`` (Tables 1 to 7, 5.1 and 5.3).
+
+    Returns
+    -------
+    DataFrame
+        NaN where the paper prints nothing.
+    """
+    path = files("bayesirt.studies").joinpath(f"{name}.csv")
+    with path.open(encoding="utf-8") as file:
+        return pd.read_csv(file)
+
+
+def with_conditions(
+    rows: pd.DataFrame,
+    conditions: Sequence[Any],
+    columns: dict[str, str],
+    methods: Sequence[str] | None = None,
+    *,
+    replication: str = "replication",
+) -> pd.DataFrame:
+    """Return a log's rows, ordered, with what their conditions say in front.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        With `condition`, the number of one, and a replication.
+    conditions : sequence
+    columns : dict
+        Name of a column → attribute of a condition.
+    methods : sequence of str, optional
+        The order of the column `method`, where rows have one.
+    replication : str
+        The column that numbers the replications.
+
+    Returns
+    -------
+    DataFrame
+        Without `condition`.
+    """
+    by = [rows["condition"], rows[replication]]
+    if methods is not None:
+        by.append(rows["method"].map(list(methods).index))
+    order = pd.concat(by, axis=1).sort_values([key.name for key in by], kind="stable").index
+    ordered = rows.loc[order].reset_index(drop=True)
+    chosen = [conditions[int(k)] for k in ordered["condition"]]
+    for place, (column, attribute) in enumerate(columns.items()):
+        ordered.insert(place, column, [getattr(c, attribute) for c in chosen])
+    return ordered.drop(columns="condition")
