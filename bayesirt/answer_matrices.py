@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bayesirt.cells import Cells, DenseCells, better_sparse, smallest_int, store_cells
 from bayesirt.errors import ResponseError
@@ -13,6 +13,54 @@ from bayesirt.scores import parse_numbers
 _AT_ONCE = 1 << 20
 """Cells of a table that are objects at the same time."""
 _MOST_TRIALS = np.iinfo(np.int32).max
+
+
+def clean_cells(successes: ArrayLike, trials: ArrayLike | None) -> Cells | None:
+    """Return the cells of matrices in which nothing is odd, else None.
+
+    Parameters
+    ----------
+    successes, trials : array_like, shape (subject, item)
+        Without trials, single answers; else counts.
+
+    Returns
+    -------
+    Cells or None
+    """
+    try:
+        answers, counts = np.asarray(successes), np.asarray(trials)
+    except ValueError:  # rows of different lengths
+        return None
+    return cells_of_answers(answers) if trials is None else cells_of_counts(answers, counts)
+
+
+def as_matrix(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Return a matrix of numbers.
+
+    Parameters
+    ----------
+    values : array_like, shape (subject, item)
+    name : str
+        What to call it in an error.
+
+    Returns
+    -------
+    float array, shape (subject, item)
+
+    Raises
+    ------
+    ResponseError
+        If these are no numbers, or not in two dimensions.
+    """
+    try:
+        matrix = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise ResponseError(f"`{name}` must be a matrix of numbers") from None
+    if matrix.ndim != 2:
+        raise ResponseError(
+            f"`{name}` must be a matrix of subjects x items, got {matrix.ndim} dimensions"
+        )
+    return matrix
 
 
 def cells_of_answers(values: NDArray[Any], threshold: float | None = None) -> Cells | None:

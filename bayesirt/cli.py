@@ -125,11 +125,9 @@ def rank(
     )
     talk = not (quiet or as_json)
     runs = _rank_groups(responses, settings, path, per_component, talk, checkpoint)
-
     _write(runs, out, overwrite)
     if as_json:
-        objects = {name: terminal.run_as_json(run) for name, run in runs.items()}
-        typer.echo(json.dumps(objects if per_component else objects[""], indent=2))
+        _print_json(runs, per_component)
     elif not quiet:
         for name, run in runs.items():
             terminal.print_run(run, out / name)
@@ -290,6 +288,13 @@ def _write(runs: dict[str, "Run"], out: Path, overwrite: bool) -> None:
             save_run(run, folder / name, render_report(run))
 
     write_folder(out, fill, overwrite=overwrite)
+
+
+def _print_json(runs: dict[str, "Run"], per_component: bool) -> None:
+    from bayesirt.terminal import run_as_json
+
+    objects = {name: run_as_json(run) for name, run in runs.items()}
+    typer.echo(json.dumps(objects if per_component else objects[""], indent=2))
 
 
 def _input(results: Path | None, example: bool) -> Path:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from bayesirt.answer_matrices import cells_of_answers, cells_of_counts, cells_of_table
+from bayesirt.answer_matrices import as_matrix, cells_of_table, clean_cells
 from bayesirt.cell_rows import fold_rows
 from bayesirt.cells import CellList, Cells, check_cells, connected_groups, store_cells
 from bayesirt.columns import check_columns, describe_items, encode_names, parse_latency
@@ -149,15 +149,15 @@ class Responses:
         ResponseError
             Where the shapes differ or a value is no count.
         """
-        clean = _clean_cells(successes, trials)
+        clean = clean_cells(successes, trials)
         if clean is not None:
             subjects = _default_names(subjects, "subject", clean.shape[0])
             items = _default_names(items, "item", clean.shape[1])
             return cls(tuple(subjects), tuple(items), clean)
-        matrix = _as_matrix(successes, "successes")
+        matrix = as_matrix(successes, "successes")
         subjects = _default_names(subjects, "subject", matrix.shape[0])
         items = _default_names(items, "item", matrix.shape[1])
-        counts = None if trials is None else _as_matrix(trials, "trials")
+        counts = None if trials is None else as_matrix(trials, "trials")
         if counts is not None and counts.shape != matrix.shape:
             raise ResponseError(f"`trials` has shape {counts.shape}, `successes` {matrix.shape}")
         seen = ~np.isnan(matrix) if counts is None else counts != 0
@@ -381,27 +381,6 @@ def _default_names(names: Sequence[str] | None, kind: str, n: int) -> list[str]:
     if len(names) != n:
         raise ResponseError(f"{n} {kind}s in the data, {len(names)} names")
     return [str(name) for name in names]
-
-
-def _clean_cells(successes: ArrayLike, trials: ArrayLike | None) -> Cells | None:
-    """Return the cells of matrices in which nothing is odd, else None."""
-    try:
-        answers, counts = np.asarray(successes), np.asarray(trials)
-    except ValueError:  # rows of different lengths
-        return None
-    return cells_of_answers(answers) if trials is None else cells_of_counts(answers, counts)
-
-
-def _as_matrix(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    try:
-        matrix = np.asarray(values, np.float64)
-    except (TypeError, ValueError):
-        raise ResponseError(f"`{name}` must be a matrix of numbers") from None
-    if matrix.ndim != 2:
-        raise ResponseError(
-            f"`{name}` must be a matrix of subjects x items, got {matrix.ndim} dimensions"
-        )
-    return matrix
 
 
 def _positions(kept: NDArray[np.intp], n: int) -> NDArray[np.intp]:

@@ -4,7 +4,8 @@ import hashlib
 import json
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +20,7 @@ from bayesirt.comparison import Comparison, compare_estimates
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import PointMethod, fit_point
 from bayesirt.estimators.lart_em import fit_lart
-from bayesirt.inference.engines import Engine, plan_engine, sample_posterior
+from bayesirt.inference.engines import SWEEPS_A_DRAW, Engine, plan_engine, sample_posterior
 from bayesirt.inference.two_pl_blocked import sample_blocked
 from bayesirt.item_table import item_table
 from bayesirt.length_gain import LengthGain, length_gain
@@ -209,47 +210,48 @@ def rank_responses(
     refuse_disconnected(responses)
     settings = settings or Settings()
     key = jax.random.key(settings.seed)
-    plan_engine(
-        settings.engine,
-        responses,
-        model=settings.model,
-        num_chains=settings.chains,
-        num_samples=settings.draws,
-    )
-    began = [time.perf_counter()]
-    point = fit_point(responses, settings.point, model=settings.model, key=key)
-    began.append(time.perf_counter())
+    size: dict[str, Any] = {"num_chains": settings.chains, "num_samples": settings.draws}
+    plan_engine(settings.engine, responses, model=settings.model, **size)
+    seconds: dict[str, float] = {}
+    with _timed(seconds, "point estimate"):
+        point = fit_point(responses, settings.point, model=settings.model, key=key)
     data = _facts(responses, source)
-    posterior = sample_posterior(
-        responses,
-        key=key,
-        model=settings.model,
-        engine=settings.engine,
-        init=point,
-        priors=settings.priors,
-        num_chains=settings.chains,
-        num_warmup=settings.warmup,
-        num_samples=settings.draws,
-        target_accept=settings.target_accept,
-        progress=progress,
-        announce=announce,
-        checkpoint=checkpoint,
-    ).with_attrs(seed=settings.seed, input_sha256=data.sha256)
-    began.append(time.perf_counter())
+    with _timed(seconds, "posterior"):
+        posterior = sample_posterior(
+            responses,
+            key=key,
+            model=settings.model,
+            engine=settings.engine,
+            init=point,
+            priors=settings.priors,
+            num_warmup=settings.warmup,
+            target_accept=settings.target_accept,
+            progress=progress,
+            announce=announce,
+            checkpoint=checkpoint,
+            **size,
+        ).with_attrs(seed=settings.seed, input_sha256=data.sha256)
+    gain = None
+    if settings.model == "lart":
+        with _timed(seconds, "without lengths"):
+            gain = _gain_of_lengths(responses, posterior, settings, key, progress=progress)
+    with _timed(seconds, "ranking"):
+        ranking, items = rank_subjects(posterior), item_table(posterior)
     diagnostics = asdict(posterior.verdict) | {
         "engine": posterior.tree.attrs["engine"],
         "point_estimator": point.settings["estimator"],
         "point_converged": point.converged,
     }
-    gain = None
-    if settings.model == "lart":
-        gain = _gain_of_lengths(responses, posterior, settings, key, progress=progress)
-    ranking, items = rank_subjects(posterior), item_table(posterior)
-    began.append(time.perf_counter())
-    steps = ("point estimate", "posterior", "ranking")
-    seconds = {s: b - a for s, a, b in zip(steps, began, began[1:], strict=False)}
     record = Record(settings, data, _versions(), seconds, diagnostics)
     return Run(point, posterior, ranking, items, record, gain)
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], step: str) -> Iterator[None]:
+    """Note how long a step took."""
+    began = time.perf_counter()
+    yield
+    seconds[step] = time.perf_counter() - began
 
 
 def _facts(responses: Responses, source: Path | None) -> DataFacts:
@@ -269,13 +271,14 @@ def _gain_of_lengths(
     with progress_bar("without lengths") as show:
         without = sample_blocked(
             responses,
-            key=key,
+            key=jax.random.fold_in(key, 1),
             init=fit_lart(responses, lengths=False),
             priors=Priors(slopes="free"),
             link="probit",
             num_chains=settings.chains,
             num_warmup=settings.warmup,
             num_samples=settings.draws,
+            thinning=SWEEPS_A_DRAW,
             progress=show if progress else None,
         )
     return length_gain(posterior, without)

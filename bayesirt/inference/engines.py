@@ -32,7 +32,9 @@ Engine = Literal["auto", "nuts", "blocked", "laplace"]
 MOST_FOR_NUTS = 50_000
 MOST_FOR_BLOCKED = 5_000_000
 
-_SWEEPS_A_DRAW = 4
+_OF_2PL: dict[str, Callable[..., Posterior]] = {"nuts": sample_nuts, "blocked": sample_blocked}
+_OF_LART: dict[str, Callable[..., Posterior]] = {"nuts": sample_lart_nuts, "blocked": sample_lart}
+SWEEPS_A_DRAW = 4
 """A sweep costs a tenth of a NUTS draw, and draws of the least known items follow each other."""
 
 
@@ -127,16 +129,13 @@ def sample_posterior(
         common |= {"progress": show if progress and speaks else None, "checkpoint": saved}
         # A forecast takes all processes, and only some may have been given somebody to tell.
         common |= {"announce": None if together else announce}
-        of_engine: dict[str, Any] = {"thinning": _SWEEPS_A_DRAW}
-        if method == "nuts":
-            of_engine = {"target_accept": target_accept}
+        common |= {"target_accept": target_accept} if method == "nuts" else {}
+        common |= {"thinning": SWEEPS_A_DRAW} if method == "blocked" else {}
         if model == "lart":
             del common["priors"]
-            sample = sample_lart_nuts if method == "nuts" else sample_lart
-            posterior = sample(responses, **of_engine, **common)
+            posterior = _OF_LART[method](responses, **common)
         else:
-            sample_2pl = sample_nuts if method == "nuts" else sample_blocked
-            posterior = sample_2pl(responses, mesh=mesh, **of_engine, **common)
+            posterior = _OF_2PL[method](responses, mesh=mesh, **common)
     if saved is not None and posterior.complete:
         saved.remove()
     return posterior
