@@ -15,9 +15,10 @@ from jaxtyping import Array, Float
 
 Notes = TypeVar("Notes")
 
-_WIDTH = 1.35
-"""Variance of a proposal over the inverse precision: in a tail that is flatter than its normal, a
-member would otherwise propose too near and stay too long."""
+_WIDER, _FEW = 0.35, 4
+"""How much wider than the inverse precision the variance of a proposal is, up to so many
+dimensions: in a tail that is flatter than its normal, a member would otherwise propose too near and
+stay too long. In many dimensions a wide proposal is refused too often."""
 _UNROLLED = 2
 _MODE_STEPS = 4
 _LOGISTIC_TO_NORMAL = 0.5875
@@ -146,7 +147,7 @@ def propose(
 ) -> NewtonProposal:
     """Return where standard normal noise takes each member."""
     root = _root(conditional.precision)
-    noise = _WIDTH**0.5 * noise
+    noise = _width(noise) ** 0.5 * noise
     step = _solve_transposed(root, _solve(root, conditional.score) + noise)
     return NewtonProposal(position + step, _log_normal(root, noise))
 
@@ -181,6 +182,30 @@ def normal_draw(
     slope, curvature = derivatives(log_density, here)
     noise = jax.random.normal(key, here.shape, here.dtype)
     return here - slope / curvature + noise / jnp.sqrt(-curvature)
+
+
+def joint_normal_draw(
+    key: Array,
+    log_density: Callable[[Float[Array, " dim"]], Float[Array, ""]],
+    here: Float[Array, " dim"],
+) -> Float[Array, " dim"]:
+    """Draw exactly from a log density that is quadratic in several numbers together: a Gibbs step.
+
+    Parameters
+    ----------
+    key : jax.random.key
+    log_density : callable
+    here : float array, shape (dim,)
+        Any place to take derivatives at, such as 0, the present.
+
+    Returns
+    -------
+    float array, shape (dim,)
+    """
+    root = _root(-jax.hessian(log_density)(here))
+    noise = jax.random.normal(key, here.shape, here.dtype)
+    step = _solve_transposed(root, _solve(root, jax.grad(log_density)(here)) + noise)
+    return here + step
 
 
 def log_concave_move(
@@ -292,7 +317,11 @@ def _log_logistic(t: Array) -> Array:
 
 def _log_normal(root: Array, whitened: Array) -> Array:
     diagonal = jnp.diagonal(root, axis1=-2, axis2=-1)
-    return jnp.log(diagonal).sum(-1) - 0.5 / _WIDTH * (whitened**2).sum(-1)
+    return jnp.log(diagonal).sum(-1) - 0.5 / _width(whitened) * (whitened**2).sum(-1)
+
+
+def _width(noise: Array) -> float:
+    return 1 + _WIDER * _FEW / max(noise.shape[-1], _FEW)
 
 
 def _root(precision: Array) -> Array:

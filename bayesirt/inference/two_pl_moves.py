@@ -32,10 +32,8 @@ from bayesirt.inference.two_pl_sites import (
     carried,
     hierarchical_sites,
     hyper_of,
-    packed,
     scaled,
     shifted,
-    unpacked,
 )
 from bayesirt.likelihood import Layout
 from bayesirt.models import Priors
@@ -107,7 +105,7 @@ def move_blocks(
         Shares accepted, and the log likelihood.
     """
     keys = jax.random.split(key, 3)
-    a, d = prior.coefficients(sites, packed(sites)).T
+    a, d = prior.coefficients(sites, prior.packed(sites)).T
     chance = chance_for(keys[0], sites["theta"][:, None])
     step = passes.move_subjects(
         chance, sites["theta"], a, d, jax.tree_util.Partial(prior.of_theta, sites)
@@ -135,19 +133,18 @@ def move_items(
     step_key, common_key = jax.random.split(key)
 
     def evaluate(items: Array) -> tuple[Conditional, ItemSums]:
-        a, d = prior.coefficients(sites, items).T
-        found = passes.item_sums(sites["theta"], a, d)
+        found = passes.item_sums(sites["theta"], prior.coefficients(sites, items))
         return item_conditional(prior, sites, items, found), found
 
-    items = packed(sites)
+    items = prior.packed(sites)
     current = item_conditional(prior, sites, items, sums), sums
-    chance = chance_for(step_key, items)
+    chance = prior.chance(step_key, items)
     step = newton_move(chance, items, evaluate, current=current)
-    moved = sites | unpacked(sites, step.position)
+    moved = sites | prior.unpacked(sites, step.position)
     ratio = prior.terms(moved).common - prior.terms(sites).common
     accepted = step.accepted & (log_uniform(common_key, ratio) < ratio)
     sums = jax.tree.map(partial(choose, accepted), step.notes[1], step.notes[0])
-    moved = sites | unpacked(sites, choose(accepted, step.position, items))
+    moved = sites | prior.unpacked(sites, choose(accepted, step.position, items))
     return moved, sums, accepted.mean(dtype=items.dtype)
 
 
@@ -187,11 +184,11 @@ def move_with_items(
     least = jnp.tile(jnp.array([jnp.finfo(here.dtype).eps, _LOG_SIGMA_PRECISION]), len(axes) // 2)
 
     def coefficients(hyper: Array) -> Array:
-        moved = carried(sites, hyper[0])[0]
-        return prior.coefficients(moved, packed(moved))
+        moved = carried(prior, sites, hyper[0])[0]
+        return prior.coefficients(moved, prior.packed(moved))
 
     def log_prior(hyper: Array) -> Array:
-        moved, log_jacobian = carried(sites, hyper[0])
+        moved, log_jacobian = carried(prior, sites, hyper[0])
         return prior.terms(moved).total() + log_jacobian
 
     def conditional(hyper: Array, sums: ItemSums) -> Conditional:
@@ -202,7 +199,7 @@ def move_with_items(
         return Conditional(log_prior(hyper)[None], score[None], precision[None])
 
     def evaluate(hyper: Array) -> tuple[Conditional, ItemSums]:
-        found = passes.item_sums(sites["theta"], *coefficients(hyper).T)
+        found = passes.item_sums(sites["theta"], coefficients(hyper))
         return conditional(hyper, found), found
 
     def gain(old: ItemSums, new: ItemSums) -> Array:
@@ -211,7 +208,7 @@ def move_with_items(
     current = conditional(here, sums), sums
     step = newton_move(chance_for(key, here), here, evaluate, current=current, gain=gain)
     sums = jax.tree.map(partial(jnp.where, step.accepted[0]), step.notes[1], step.notes[0])
-    return carried(sites, step.position[0])[0], sums, step.accepted[0].astype(here.dtype)
+    return carried(prior, sites, step.position[0])[0], sums, step.accepted[0].astype(here.dtype)
 
 
 def draw_means(
@@ -261,7 +258,7 @@ def move_spreads(
         own = prior.terms(moved(t)).each
         return jnp.stack([own[name].sum() + own[f"sigma_{name}"] for name in names])
 
-    observed = [0.5 * jnp.log(jnp.mean((sites[x] - sites[f"mu_{x}"]) ** 2)) for x in names]
+    observed = [0.5 * jnp.log(jnp.mean((sites[x] - prior.centre(sites, x)) ** 2)) for x in names]
     origin = jnp.stack([o - sites[f"sigma_{x}"] for o, x in zip(observed, names, strict=True)])
     t, accepted = log_concave_move(key, log_density, origin)
     return moved(t), {"acceptance_sigma": accepted.mean(dtype=t.dtype)}
@@ -318,12 +315,17 @@ def _derivatives_along_axes(
     return jax.vmap(along)(axes)
 
 
-def _chained(jacobian: Float[Array, "dim item 2"], score: Float[Array, "item 2"]) -> Array:
+def _chained(
+    jacobian: Float[Array, "dim item coefficient"], score: Float[Array, "item coefficient"]
+) -> Array:
     """Return Jᵀ s of each item, shape (item, dim)."""
     return (jacobian * score).sum(-1).T
 
 
-def _sandwich(jacobian: Float[Array, "dim item 2"], information: Float[Array, "item 2 2"]) -> Array:
+def _sandwich(
+    jacobian: Float[Array, "dim item coefficient"],
+    information: Float[Array, "item coefficient coefficient"],
+) -> Array:
     """Return JᵀIJ of each item, shape (item, dim, dim)."""
     half = (information * jacobian[:, :, None, :]).sum(-1)
     return jnp.moveaxis((half[:, None] * jacobian).sum(-1), -1, 0)

@@ -28,15 +28,15 @@ class ItemSums(NamedTuple):
     ----------
     log_likelihood : float array, shape (item,)
         Σ_i ℓ.
-    score : float array, shape (item, 2)
-        Σ_i s θ and Σ_i s: the gradient for (a, d).
-    information : float array, shape (item, 2, 2)
-        Of (a, d): Σ_i w (θ, 1)(θ, 1)ᵀ.
+    score : float array, shape (item, dim)
+        The gradient for the coefficients of its predictor; for (a, d), Σ_i s θ and Σ_i s.
+    information : float array, shape (item, dim, dim)
+        Of the coefficients; of (a, d), Σ_i w (θ, 1)(θ, 1)ᵀ.
     """
 
     log_likelihood: Float[Array, " item"]
-    score: Float[Array, "item 2"]
-    information: Float[Array, "item 2 2"]
+    score: Float[Array, "item dim"]
+    information: Float[Array, "item dim dim"]
 
 
 class SubjectStep(NamedTuple):
@@ -104,19 +104,20 @@ class Passes(NamedTuple):
         (theta, accepted), sums = self._by_rows(self._moved, rows, a, d, log_prior)
         return SubjectStep(theta, accepted, sums)
 
-    def item_sums(self, theta: Array, a: Array, d: Array) -> ItemSums:
+    def item_sums(self, theta: Array, coefficients: Float[Array, "item 2"]) -> ItemSums:
         """Return the sums at (θ, a, d): one evaluation of every cell.
 
         Parameters
         ----------
         theta : float array, shape (subject,)
-        a, d : float array, shape (item,)
+        coefficients : float array, shape (item, 2)
+            Of each item's predictor: a and d.
 
         Returns
         -------
         ItemSums
         """
-        return self._by_rows(self._summed, theta, a, d)[1]
+        return self._by_rows(self._summed, theta, *coefficients.T)[1]
 
     def _by_rows(
         self, function: Callable[..., tuple[Any, Any]], rows: Any, *others: Any

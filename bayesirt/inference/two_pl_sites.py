@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from bayesirt.inference.block_steps import Chance, chance_for
 from bayesirt.inference.blocked import Position
 from bayesirt.inference.site_terms import SiteTerms, site_terms
 from bayesirt.models import Priors, two_pl_parameters
@@ -14,7 +15,10 @@ _ITEM_SITES = ("a", "b", "d")
 
 
 class AnswersPrior(ABC):
-    """A model of answers without data, at unconstrained sites; its items have an a and a d."""
+    """A model of answers without data, at unconstrained sites; its items have an a and a d.
+
+    An item's own sites stand side by side in a row, and make the coefficients of its predictor.
+    """
 
     @abstractmethod
     def terms(self, sites: Position) -> SiteTerms:
@@ -26,13 +30,29 @@ class AnswersPrior(ABC):
 
     def of_items(self, sites: Position, items: Array) -> Float[Array, " item"]:
         """Return the log prior density of each item, given the hyperparameters."""
-        own = self.terms(sites | unpacked(sites, items)).each
+        own = self.terms(sites | self.unpacked(sites, items)).each
         return sum((own[name] for name in item_sites(sites)), jnp.zeros(len(items)))
 
-    def coefficients(self, sites: Position, items: Array) -> Float[Array, "item 2"]:
+    def coefficients(self, sites: Position, items: Array) -> Float[Array, "item dim"]:
         """Return (a, d) of each item."""
-        values = self.terms(sites | unpacked(sites, items)).values
+        values = self.terms(sites | self.unpacked(sites, items)).values
         return jnp.stack([values["a"], values["d"]], -1)
+
+    def packed(self, sites: Position) -> Float[Array, "item dim"]:
+        """Return the items' sites side by side."""
+        return jnp.stack([sites[name] for name in item_sites(sites)], -1)
+
+    def unpacked(self, sites: Position, items: Float[Array, "item dim"]) -> Position:
+        """Return the items' sites one by one."""
+        return dict(zip(item_sites(sites), items.T, strict=True))
+
+    def chance(self, key: Array, items: Float[Array, "item dim"]) -> Chance:
+        """Draw the random numbers of one step of all items."""
+        return chance_for(key, items)
+
+    def centre(self, sites: Position, name: str) -> Array:
+        """Return where the values of a site have their prior's centre."""
+        return sites[f"mu_{name}"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +84,7 @@ def shifted(prior: TwoPLPrior, sites: Position, t: Array) -> tuple[Position, Arr
     zero = jnp.zeros_like(t)
     if "b" in sites:
         return moved | {"b": sites["b"] + t}, zero
-    a, _ = prior.coefficients(sites, packed(sites)).T
+    a, _ = prior.coefficients(sites, prior.packed(sites)).T
     return moved | {"d": sites["d"] - a * t, "mu_d": sites["mu_d"] - a.mean() * t}, zero
 
 
@@ -87,14 +107,17 @@ def scaled(prior: TwoPLPrior, sites: Position, t: Array) -> tuple[Position, Arra
     return moved | {"mu_a": sites["mu_a"] - t}, grown * t
 
 
-def carried(sites: Position, hyper: Float[Array, " hyper"]) -> tuple[Position, Array]:
+def carried(
+    prior: AnswersPrior, sites: Position, hyper: Float[Array, " hyper"]
+) -> tuple[Position, Array]:
     """Return other μ and log σ with the items carried along, and the log Jacobian."""
     moved = dict(sites)
     names = hierarchical_sites(sites)
     log_jacobian = jnp.zeros((), hyper.dtype)
     for name, (mu, log_sigma) in zip(names, hyper.reshape(-1, 2), strict=True):
         growth = log_sigma - sites[f"sigma_{name}"]
-        moved[name] = mu + jnp.exp(growth) * (sites[name] - sites[f"mu_{name}"])
+        centre = prior.centre(sites, name)
+        moved[name] = centre + jnp.exp(growth) * (sites[name] - centre) + mu - sites[f"mu_{name}"]
         moved |= {f"mu_{name}": mu, f"sigma_{name}": log_sigma}
         log_jacobian += len(sites[name]) * growth
     return moved, log_jacobian
@@ -103,16 +126,6 @@ def carried(sites: Position, hyper: Float[Array, " hyper"]) -> tuple[Position, A
 def item_sites(sites: Position) -> list[str]:
     """Return the names of the sites that hold one number an item, in the order of blocks."""
     return [name for name in _ITEM_SITES if name in sites]
-
-
-def packed(sites: Position) -> Float[Array, "item dim"]:
-    """Return the items' sites side by side."""
-    return jnp.stack([sites[name] for name in item_sites(sites)], -1)
-
-
-def unpacked(sites: Position, items: Float[Array, "item dim"]) -> Position:
-    """Return the items' sites one by one."""
-    return dict(zip(item_sites(sites), items.T, strict=True))
 
 
 def hierarchical_sites(sites: Position) -> list[str]:

@@ -172,18 +172,21 @@ def test_group_moves_keep_eta_and_know_their_jacobian(priors):
 
 @pytest.mark.parametrize("priors", PRIORS[:3], ids=Priors.describe)
 def test_carrying_items_knows_its_jacobian_and_keeps_their_standard_values(priors):
-    sites = some_sites(priors)
+    sites, prior = some_sites(priors), TwoPLPrior(priors)
     names = [x for x in ("a", "d") if x in sites]
     hyper = jnp.asarray(np.random.default_rng(1).normal(size=2 * len(names)))
-    moved, log_jacobian = carried(sites, hyper)
+    moved, log_jacobian = carried(prior, sites, hyper)
     for x in names:
         before, after = ((s[x] - s[f"mu_{x}"]) * jnp.exp(-s[f"sigma_{x}"]) for s in (sites, moved))
         np.testing.assert_allclose(before, after, rtol=1e-12)
     items = {x: sites[x] for x in names}
     flat, unravel = ravel_pytree(items)
-    matrix = jax.jacobian(
-        lambda x: ravel_pytree({k: carried(sites | unravel(x), hyper)[0][k] for k in names})[0]
-    )(flat)
+
+    def moved_items(x):
+        after = carried(prior, sites | unravel(x), hyper)[0]
+        return ravel_pytree({k: after[k] for k in names})[0]
+
+    matrix = jax.jacobian(moved_items)(flat)
     assert float(log_jacobian) == pytest.approx(np.linalg.slogdet(matrix)[1], rel=1e-12)
 
 
@@ -229,7 +232,7 @@ def test_passes_say_what_plain_evaluation_says(sparse, dtype, block_cells, toler
         close(sums.information[:, 0], jnp.stack([plain.aa, plain.ad], -1))
         close(sums.information[:, 1], jnp.stack([plain.ad, plain.dd], -1))
 
-    check(passes.item_sums(theta, a, d), theta)
+    check(passes.item_sums(theta, jnp.stack([a, d], -1)), theta)
     chance = chance_for(jax.random.key(1), theta[:, None])
     log_prior = jax.tree_util.Partial(lambda t: -0.5 * t**2)
     step = passes.move_subjects(chance, theta, a, d, log_prior)

@@ -60,7 +60,7 @@ def test_a_step_of_every_subject_is_that_of_one_device(data):
         log_prior = jax.tree_util.Partial(lambda scale, x: -((x / scale) ** 2) / 2, scale)
         passes = Passes(layout, dtype=jnp.float64)
         moved = passes.move_subjects(chance, theta, a, d, log_prior)
-        return moved, passes.item_sums(moved.theta, a, d)
+        return moved, passes.item_sums(moved.theta, jnp.stack([a, d], -1))
 
     one, many = step(layout_of(responses), 0.8), step(share_rows(responses, mesh_of(4)), 0.8)
     assert 0.5 < np.mean(one[0].accepted) < 1
