@@ -1,6 +1,7 @@
 """What all tests share: 64 bits, four devices, a cache of compiled code, small data."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
@@ -19,6 +20,19 @@ jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / "
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
 SHARED = Path(__file__).parents[2] / "shared"
+
+
+MAPS = Path("/proc/self/maps")
+MOST_MAPS = 30_000
+"""About half of what Linux allows a process; compiled code holds several for each function."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def room_for_compiled_code() -> Iterator[None]:
+    """Forget compiled code between modules when a process holds so much that it would crash."""
+    yield
+    if MAPS.exists() and MAPS.read_bytes().count(b"\n") > MOST_MAPS:
+        jax.clear_caches()
 
 
 @pytest.fixture(scope="session")
