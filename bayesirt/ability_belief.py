@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bayesirt.families import FAMILIES
 from bayesirt.latencies import SpeedEvidence
+from bayesirt.models.lart import wrong_share
 from bayesirt.posterior import Posterior
 
 N_DRAWS, N_NODES = 200, 41
@@ -37,12 +38,15 @@ class LengthDraws(NamedTuple):
         Speed discrimination, intensity and residual variance.
     rho : float array, shape (draw,)
         Correlation of ability and speed.
+    delta : float array, shape (draw, item), or None
+        What a wrong answer adds; None where the model has no such thing.
     """
 
     phi: Float[Array, "draw item"]
     omega: Float[Array, "draw item"]
     lam: Float[Array, "draw item"]
     rho: Float[Array, " draw"]
+    delta: Float[Array, "draw item"] | None = None
 
 
 class ItemDraws(NamedTuple):
@@ -76,7 +80,7 @@ class ItemDraws(NamedTuple):
         """
         n_all = len(posterior.theta)
         kept = np.linspace(0, n_all - 1, min(n_draws, n_all)).round().astype(int)
-        names = ("a", "d", "phi", "omega", "lam", "rho")[: 6 if posterior.has_speeds else 2]
+        names = [n for n in ("a", "d", *LengthDraws._fields) if n in posterior.dataset]
         a, d, *rest = (jnp.asarray(posterior.draws(name)[kept]) for name in names)
         return cls(a, d, LengthDraws(*rest) if rest else None)
 
@@ -209,6 +213,9 @@ def _from_lengths(
     if items.lengths is None:
         return None, jnp.zeros(len(items.a))
     phi, omega, lam = (x[:, answers.item] for x in items.lengths[:3])
+    if items.lengths.delta is not None:
+        share = wrong_share(jnp.asarray(answers.successes), jnp.asarray(answers.trials))
+        omega = omega + items.lengths.delta[:, answers.item] * share
     seen = jnp.isfinite(answers.log_latency) & (jnp.asarray(answers.trials) > 0)
     x = jnp.where(seen, answers.log_latency, 0)
     weight = jnp.where(seen, phi / lam, 0)

@@ -43,6 +43,7 @@ from bayesirt.cli_options import (
     TargetAccept,
     Threshold,
     Warmup,
+    WrongLengthsOption,
     prepare_jax,
 )  # fmt: skip
 from bayesirt.cli_study import studies
@@ -101,6 +102,7 @@ def rank(
     draws: Draws = 1000,
     target_accept: TargetAccept = 0.95,
     model: ModelOption = Model.two_pl,
+    wrong_lengths: WrongLengthsOption = False,
     priors: PriorsOption = PriorKind.hierarchical,
     slopes: SlopesOption = Slopes.positive,
     engine: EngineOption = Engine.auto,
@@ -121,8 +123,9 @@ def rank(
     responses = _read(path, subject, item, score, trials, latency, items_in, duplicates, threshold)
     assumed = Priors(priors.value, slopes.value)
     settings = Settings(
-        seed, chains, warmup, draws, target_accept, assumed, point.value, engine.value, model.value
-    )
+        seed, chains, warmup, draws, target_accept, assumed, point.value, engine.value, model.value,
+        wrong_lengths,
+    )  # fmt: skip
     talk = not (quiet or as_json)
     runs = _rank_groups(responses, settings, path, per_component, talk, checkpoint)
     _write(runs, out, overwrite)

@@ -135,6 +135,10 @@ StopWidth = Annotated[
 ModelOption = Annotated[
     Model, typer.Option(help="2pl: answers alone; lart: answers and their lengths.")
 ]
+WrongLengthsOption = Annotated[
+    bool,
+    typer.Option("--wrong-lengths", help="With lart: wrong answers have lengths of their own."),
+]
 CheckpointFolder = Annotated[
     Path | None,
     typer.Option(

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from bayesirt.errors import ResponseError
 from bayesirt.likelihood import DenseLayout, Layout
+from bayesirt.models.lart import wrong_share
 from bayesirt.responses import Responses
 
 _ALIKE = 1e-9
@@ -110,6 +111,23 @@ class LengthMoments(NamedTuple):
         return about_level + 2 * phi * (self.tau_x - level * self.tau) + phi**2 * self.tau_tau
 
 
+class WrongAnswers(NamedTuple):
+    """Where answers of a known length are wrong, and sums over them.
+
+    Attributes
+    ----------
+    share : float array, shape of the layout's cells
+        Share w of wrong trials; 0 where no length was seen.
+    w, ww, wx : float array, shape (item,)
+        Σ w, Σ w² and Σ w x.
+    """
+
+    share: Float[Array, "..."]
+    w: Float[Array, " item"]
+    ww: Float[Array, " item"]
+    wx: Float[Array, " item"]
+
+
 class Latencies(NamedTuple):
     """Log lengths beside the responses, a missing one apart from a missing response.
 
@@ -125,6 +143,8 @@ class Latencies(NamedTuple):
         The items' means of the log length; 0 where none was seen.
     n, total, squares : float array, shape (item,)
         Σ seen, Σ x and Σ x².
+    wrong : WrongAnswers or None
+        For wrong answers with lengths of their own.
     """
 
     layout: Layout
@@ -134,6 +154,32 @@ class Latencies(NamedTuple):
     n: Float[Array, " item"]
     total: Float[Array, " item"]
     squares: Float[Array, " item"]
+    wrong: WrongAnswers | None = None
+
+    def without_wrong(self, delta: Float[Array, " item"] | None) -> "Latencies":
+        """Return the lengths with what wrong answers add to them taken out.
+
+        Parameters
+        ----------
+        delta : float array, shape (item,), or None
+            What a wrong answer adds to the log length; None for lengths that know no wrong ones.
+
+        Returns
+        -------
+        Latencies
+            x - δ w and its sums, still counted from the items' means of x.
+        """
+        if self.wrong is None or delta is None:
+            return self
+        share, w, ww, wx = self.wrong
+        nothing = jnp.zeros(self.layout.shape[0], share.dtype)
+        of_cells = self.layout.predictor(nothing, delta, delta)
+        return self._replace(
+            x=self.x - share * of_cells,
+            total=self.total - delta * w,
+            squares=self.squares - 2 * delta * wx + delta**2 * ww,
+            wrong=None,
+        )
 
     def speed_evidence(
         self,
@@ -189,7 +235,7 @@ class Latencies(NamedTuple):
         return LengthMoments(self.n, self.total, self.squares, *of_tau)
 
 
-def latencies_of(responses: Responses, layout: Layout) -> Latencies:
+def latencies_of(responses: Responses, layout: Layout, *, wrong_lengths: bool = False) -> Latencies:
     """Put the log lengths on the device.
 
     Parameters
@@ -197,6 +243,8 @@ def latencies_of(responses: Responses, layout: Layout) -> Latencies:
     responses : Responses
     layout : Layout
         Of the same responses.
+    wrong_lengths : bool
+        Note where answers are wrong, so that these can have lengths of their own.
 
     Returns
     -------
@@ -218,7 +266,7 @@ def latencies_of(responses: Responses, layout: Layout) -> Latencies:
         matrix = np.full(responses.cells.shape, np.nan)
         matrix[listed.subject, listed.item] = logs
         logs = matrix
-    found = centred_latencies(layout, jnp.asarray(logs, float))
+    found = centred_latencies(layout, jnp.asarray(logs, float), wrong_lengths=wrong_lengths)
     if not jnp.abs(found.x).max() > _ALIKE:
         raise ResponseError(
             "the lengths of no item differ between subjects, so they say nothing of speed; leave "
@@ -227,7 +275,9 @@ def latencies_of(responses: Responses, layout: Layout) -> Latencies:
     return found
 
 
-def centred_latencies(layout: Layout, log_latency: Float[Array, "..."]) -> Latencies:
+def centred_latencies(
+    layout: Layout, log_latency: Float[Array, "..."], *, wrong_lengths: bool = False
+) -> Latencies:
     """Return log lengths counted from their items' means, with their sums.
 
     Parameters
@@ -235,6 +285,8 @@ def centred_latencies(layout: Layout, log_latency: Float[Array, "..."]) -> Laten
     layout : Layout
     log_latency : float array, shape of the layout's cells
         NaN where no length was seen.
+    wrong_lengths : bool
+        Note where answers are wrong.
 
     Returns
     -------
@@ -246,5 +298,10 @@ def centred_latencies(layout: Layout, log_latency: Float[Array, "..."]) -> Laten
     n = layout.over_subjects(known, one)
     centre = layout.over_subjects(values, one) / jnp.maximum(n, 1)
     x = jnp.where(seen, log_latency - layout.predictor(0 * one, 0 * centre, centre), 0)
-    sums = (layout.over_subjects(w, one) for w in (x, x**2))
-    return Latencies(layout, known, x, centre, n, *sums)
+    total, squares = (layout.over_subjects(v, one) for v in (x, x**2))
+    wrong = None
+    if wrong_lengths:
+        share = known * wrong_share(layout.successes, layout.trials)
+        of_wrong = (layout.over_subjects(v, one) for v in (share, share**2, share * x))
+        wrong = WrongAnswers(share, *of_wrong)
+    return Latencies(layout, known, x, centre, n, total, squares, wrong)

@@ -20,7 +20,7 @@ from bayesirt.verdict import Verdict, judge_approximation, judge_chains
 LEVEL = 0.9
 """Mass of every interval that is not said to be another."""
 
-_OF_SUBJECTS, _OF_ITEMS = ("theta", "tau"), ("a", "d", "b", "phi", "omega", "lam")
+_OF_SUBJECTS, _OF_ITEMS = ("theta", "tau"), ("a", "d", "b", "phi", "omega", "lam", "delta")
 _DIMS = {name: ["subject"] for name in _OF_SUBJECTS} | {name: ["item"] for name in _OF_ITEMS}
 
 
@@ -102,6 +102,11 @@ class Posterior:
     def has_speeds(self) -> bool:
         """True if the model has a speed beside each ability."""
         return "tau" in self.dataset
+
+    @property
+    def has_wrong_lengths(self) -> bool:
+        """True if the model gives wrong answers a length of their own."""
+        return "delta" in self.dataset
 
     @property
     def dataset(self) -> xr.Dataset:

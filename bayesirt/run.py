@@ -31,6 +31,7 @@ from bayesirt.posterior import Posterior
 from bayesirt.progress import progress_bar
 from bayesirt.ranking import Ranking, rank_subjects
 from bayesirt.responses import Responses
+from bayesirt.wrong_lengths import WrongLengths, compare_wrong_lengths
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class Settings:
     engine : {"auto", "nuts", "blocked", "laplace"}
     model : {"2pl", "lart"}
         LaRT takes lengths of responses too.
+    wrong_lengths : bool
+        Give LaRT's wrong answers lengths of their own, and compare with plain LaRT.
     """
 
     seed: int = 0
@@ -59,11 +62,15 @@ class Settings:
     point: PointMethod = "auto"
     engine: Engine = "auto"
     model: ModelName = "2pl"
+    wrong_lengths: bool = False
 
     def describe_model(self) -> str:
         """Return the model and what it assumes in a few words."""
         if self.model == "lart":
-            return "LaRT: probit, free slopes, log-normal lengths, correlated ability and speed"
+            own = ", wrong answers with lengths of their own" if self.wrong_lengths else ""
+            return (
+                f"LaRT: probit, free slopes, log-normal lengths{own}, correlated ability and speed"
+            )
         return f"2PL, {self.priors.describe()}"
 
 
@@ -155,6 +162,8 @@ class Run:
     record : Record
     gain : LengthGain or None
         What lengths added, where the model has them.
+    wrong : WrongLengths or None
+        What lengths of wrong answers changed, where the model has them.
     """
 
     point: PointEstimate
@@ -163,6 +172,7 @@ class Run:
     items: pd.DataFrame
     record: Record
     gain: LengthGain | None = None
+    wrong: WrongLengths | None = None
 
     def __repr__(self) -> str:
         return f"<Run: {self.ranking!r} from {self.record.data.source}>"
@@ -205,13 +215,14 @@ def rank_responses(
     ------
     ResponseError
         If subjects and items fall into groups without a response in common, memory will not do,
-        or the checkpoint is damaged or another run's.
+        the checkpoint is damaged or another run's, or the settings do not go together.
     """
     refuse_disconnected(responses)
     settings = settings or Settings()
     key = jax.random.key(settings.seed)
     size: dict[str, Any] = {"num_chains": settings.chains, "num_samples": settings.draws}
-    plan_engine(settings.engine, responses, model=settings.model, **size)
+    assumed: dict[str, Any] = {"model": settings.model, "wrong_lengths": settings.wrong_lengths}
+    plan_engine(settings.engine, responses, **assumed, **size)
     seconds: dict[str, float] = {}
     with _timed(seconds, "point estimate"):
         point = fit_point(responses, settings.point, model=settings.model, key=key)
@@ -220,7 +231,6 @@ def rank_responses(
         posterior = sample_posterior(
             responses,
             key=key,
-            model=settings.model,
             engine=settings.engine,
             init=point,
             priors=settings.priors,
@@ -229,21 +239,24 @@ def rank_responses(
             progress=progress,
             announce=announce,
             checkpoint=checkpoint,
+            **assumed,
             **size,
         ).with_attrs(seed=settings.seed, input_sha256=data.sha256)
     gain = None
     if settings.model == "lart":
         with _timed(seconds, "without lengths"):
             gain = _gain_of_lengths(responses, posterior, settings, key, progress=progress)
+    wrong = None
+    if settings.wrong_lengths:
+        with _timed(seconds, "plain LaRT"):
+            wrong = _gain_of_wrong_lengths(
+                responses, point, posterior, settings, key, progress=progress
+            )
     with _timed(seconds, "ranking"):
         ranking, items = rank_subjects(posterior), item_table(posterior)
-    diagnostics = asdict(posterior.verdict) | {
-        "engine": posterior.tree.attrs["engine"],
-        "point_estimator": point.settings["estimator"],
-        "point_converged": point.converged,
-    }
+    diagnostics = _diagnostics(point, posterior, wrong)
     record = Record(settings, data, _versions(), seconds, diagnostics)
-    return Run(point, posterior, ranking, items, record, gain)
+    return Run(point, posterior, ranking, items, record, gain, wrong)
 
 
 @contextmanager
@@ -252,6 +265,17 @@ def _timed(seconds: dict[str, float], step: str) -> Iterator[None]:
     began = time.perf_counter()
     yield
     seconds[step] = time.perf_counter() - began
+
+
+def _diagnostics(
+    point: PointEstimate, posterior: Posterior, wrong: WrongLengths | None
+) -> dict[str, Any]:
+    found = asdict(posterior.verdict) | {
+        "engine": posterior.tree.attrs["engine"],
+        "point_estimator": point.settings["estimator"],
+        "point_converged": point.converged,
+    }
+    return found if wrong is None else found | {"wrong_lengths": wrong.prediction()}
 
 
 def _facts(responses: Responses, source: Path | None) -> DataFacts:
@@ -282,6 +306,31 @@ def _gain_of_lengths(
             progress=show if progress else None,
         )
     return length_gain(posterior, without)
+
+
+def _gain_of_wrong_lengths(
+    responses: Responses,
+    point: PointEstimate,
+    posterior: Posterior,
+    settings: Settings,
+    key: Array,
+    *,
+    progress: bool,
+) -> WrongLengths:
+    """Draw from plain LaRT with the same engine, and compare."""
+    plain = sample_posterior(
+        responses,
+        key=jax.random.fold_in(key, 2),
+        model="lart",
+        engine=settings.engine,
+        init=point,
+        num_chains=settings.chains,
+        num_warmup=settings.warmup,
+        num_samples=settings.draws,
+        target_accept=settings.target_accept,
+        progress=progress,
+    )
+    return compare_wrong_lengths(responses, posterior, plain, seed=settings.seed)
 
 
 def refuse_disconnected(responses: Responses) -> None:

@@ -16,6 +16,7 @@ from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.ranking import Ranking, rank_subjects
 from bayesirt.run import Record, Run
+from bayesirt.wrong_lengths import WrongLengths, wrong_factor
 
 _RECORD = "run.json"
 _LENGTHS = "lengths.csv"
@@ -175,7 +176,7 @@ def load_run(folder: Path) -> Run:
         point = PointEstimate.load(folder / "point.nc")
         ranking, items = rank_subjects(posterior), item_table(posterior)
         gain = _load_gain(folder / _LENGTHS, posterior, ranking)
-        return Run(point, posterior, ranking, items, record, gain)
+        return Run(point, posterior, ranking, items, record, gain, _load_wrong(record, posterior))
     except (OSError, KeyError, TypeError, ValueError) as error:
         reason = one_line(str(error), 120)
         raise ResponseError(f"the run in {shown} is damaged ({reason}); make it again") from error
@@ -187,6 +188,13 @@ def _load_gain(path: Path, posterior: Posterior, ranking: Ranking) -> LengthGain
         return None
     table = pd.read_csv(path).assign(subject=list(ranking.summary["subject"]))
     return LengthGain(table, correlation(posterior))
+
+
+def _load_wrong(record: Record, posterior: Posterior) -> WrongLengths | None:
+    """Read what lengths of wrong answers changed; how long these are, the draws say."""
+    if not posterior.has_wrong_lengths:
+        return None
+    return WrongLengths(wrong_factor(posterior), **record.diagnostics["wrong_lengths"])
 
 
 def _write_csv(table: pd.DataFrame, path: Path) -> None:

@@ -47,6 +47,8 @@ def print_run(run: Run, folder: Path) -> None:
     console.print(Text(run.ranking.average.to_text()))
     if run.gain is not None:
         console.print(Text(run.gain.to_text()))
+    if run.wrong is not None:
+        console.print(Text(run.wrong.to_text()))
     console.print(Text(f"Report: {folder / 'report.html'}"), soft_wrap=True)
 
 
@@ -78,6 +80,7 @@ def run_as_json(run: Run) -> dict[str, Any]:
     """Return the verdict, the note on averages and the ranking, ready for JSON."""
     verdict = run.posterior.verdict
     lengths = {} if run.gain is None else {"lengths": run.gain.to_text()}
+    lengths |= {} if run.wrong is None else {"wrong_lengths": run.wrong.to_text()}
     return {
         "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
         "average": run.ranking.average.to_text(),

@@ -8,6 +8,16 @@
 seconds, for item j. λ_j is a variance. Items have the 2PL's hierarchical priors with free slopes:
 single items may have negative ones, and Σa > 0 and Σφ > 0 say which way is up. A cell with no
 trials, and a length that is NaN, was not observed and says nothing.
+
+An option gives wrong answers a length of their own, with w_ij the share of wrong trials:
+
+    log T_ij ~ N(ω_j - φ_j τ_i + δ_j w_ij, λ_j)
+
+exp(δ_j) is how many times as long a wrong answer to item j is as a right one of the same subject.
+The speed then means something else. Without the option it is how short the answers of a subject
+are; with it, how short they are beside other answers that are as right. Who is often wrong, where
+wrong answers ramble, is no longer slow for that, and ρ is what ability and speed have in common
+beyond it. A subject's average length is of both: its speed, and how often it is wrong.
 """
 
 from typing import Literal, NamedTuple
@@ -15,7 +25,7 @@ from typing import Literal, NamedTuple
 import jax.numpy as jnp
 import numpyro
 from jax.scipy.special import log_ndtr
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Num
 from numpyro import plate, sample
 from numpyro.distributions import Binomial, HalfNormal, LogNormal, Normal, Uniform
 
@@ -25,7 +35,11 @@ from bayesirt.models.two_pl import hierarchical_items
 
 Link = Literal["probit", "logit"]
 
-DIMS = {**TWO_PL_DIMS, "tau": ["subject"], "phi": ["item"], "omega": ["item"], "lam": ["item"]}
+DIMS = {
+    **TWO_PL_DIMS,
+    "tau": ["subject"],
+    **{name: ["item"] for name in ("phi", "omega", "lam", "delta")},
+}
 
 
 class LaRTParameters(NamedTuple):
@@ -41,6 +55,8 @@ class LaRTParameters(NamedTuple):
         Speed discrimination, intensity and residual variance of the log length.
     rho : float
         Correlation of ability and speed.
+    delta : float array, shape (item,), or None
+        What a wrong answer adds to the log length; None where nothing is added.
     """
 
     theta: Float[Array, " subject"]
@@ -51,6 +67,7 @@ class LaRTParameters(NamedTuple):
     omega: Float[Array, " item"]
     lam: Float[Array, " item"]
     rho: Float[Array, ""]
+    delta: Float[Array, " item"] | None = None
 
 
 def lart_model(
@@ -59,8 +76,9 @@ def lart_model(
     successes: Int[Array, "subject item"] | None = None,
     *,
     link: Link = "probit",
+    wrong_lengths: bool = False,
 ) -> None:
-    """Define LaRT; without lengths or successes it draws them.
+    """Define LaRT; without lengths or successes it draws them, lengths given answers.
 
     Parameters
     ----------
@@ -70,12 +88,20 @@ def lart_model(
         NaN where no length was seen.
     successes : int array, shape (subject, item), optional
     link : {"probit", "logit"}
+    wrong_lengths : bool
+        Give wrong answers a length of their own.
     """
-    theta, tau, a, d, phi, omega, lam, _ = lart_parameters(*trials.shape)
+    theta, tau, a, d, phi, omega, lam, _, delta = lart_parameters(
+        *trials.shape, wrong_lengths=wrong_lengths
+    )
     eta = theta[:, None] * a + d
     logits = eta if link == "logit" else log_ndtr(eta) - log_ndtr(-eta)
-    sample("successes", Binomial(trials, logits=logits).mask(trials > 0), obs=successes)
-    length = Normal(omega - tau[:, None] * phi, jnp.sqrt(lam))
+    answers = Binomial(trials, logits=logits).mask(trials > 0)
+    successes = sample("successes", answers, obs=successes)
+    mean = omega - tau[:, None] * phi
+    if delta is not None:
+        mean += delta * wrong_share(successes, trials)
+    length = Normal(mean, jnp.sqrt(lam))
     if log_latency is None:
         sample("log_latency", length.mask(trials > 0))
     else:
@@ -83,12 +109,26 @@ def lart_model(
         sample("log_latency", length.mask(seen), obs=jnp.where(seen, log_latency, 0))
 
 
-def lart_parameters(n_subjects: int, n_items: int) -> LaRTParameters:
+def wrong_share(successes: Num[Array, "..."], trials: Num[Array, "..."]) -> Float[Array, "..."]:
+    """Return the share of wrong trials of each cell; 0 where there were none.
+
+    Parameters
+    ----------
+    successes, trials : array, shape (...)
+    """
+    return (trials - successes) / jnp.maximum(trials, 1.0)
+
+
+def lart_parameters(
+    n_subjects: int, n_items: int, *, wrong_lengths: bool = False
+) -> LaRTParameters:
     """Draw subjects and items from their priors: LaRT without data.
 
     Parameters
     ----------
     n_subjects, n_items : int
+    wrong_lengths : bool
+        Give wrong answers a length of their own.
 
     Returns
     -------
@@ -100,7 +140,8 @@ def lart_parameters(n_subjects: int, n_items: int) -> LaRTParameters:
         tau = sample("tau", Normal(rho * theta, jnp.sqrt(1 - rho**2)))
     a, d = hierarchical_items(n_items, Priors(slopes="free"))
     phi, omega, lam = _lengths_of_items(n_items)
-    return LaRTParameters(theta, tau, a, d, phi, omega, lam, rho)
+    delta = _of_wrong_answers(n_items) if wrong_lengths else None
+    return LaRTParameters(theta, tau, a, d, phi, omega, lam, rho, delta)
 
 
 def _lengths_of_items(n_items: int) -> tuple[Array, Array, Array]:
@@ -116,3 +157,10 @@ def _lengths_of_items(n_items: int) -> tuple[Array, Array, Array]:
         lam = sample("lam", LogNormal(mu_lam, sigma_lam))
     numpyro.factor("direction", jnp.where(phi.sum() > 0, 0.0, -jnp.inf))
     return phi, omega, lam
+
+
+def _of_wrong_answers(n_items: int) -> Array:
+    mu_delta = sample("mu_delta", Normal(0, 0.5))
+    sigma_delta = sample("sigma_delta", HalfNormal(0.5))
+    with plate("item", n_items):
+        return sample("delta", Normal(mu_delta, sigma_delta))

@@ -11,9 +11,12 @@ Truth = dict[str, np.ndarray]
 
 
 def simulate_lart(
-    n_subjects: int, n_items: int, seed: int = 0, rho: float = -0.8
+    n_subjects: int, n_items: int, seed: int = 0, rho: float = -0.8, delta: float = 0
 ) -> tuple[Responses, Truth]:
-    """Return complete binary responses with lengths, and the parameters behind them."""
+    """Return complete binary responses with lengths, and the parameters behind them.
+
+    Wrong answers are longer by about `delta` in logs, more for some items and less for others.
+    """
     rng = np.random.default_rng(seed)
     traits = rng.multivariate_normal([0, 0], [[1, rho], [rho, 1]], n_subjects)
     truth = {
@@ -29,6 +32,8 @@ def simulate_lart(
     noise, residual = rng.normal(size=(2, n_subjects, n_items))
     answers = truth["theta"][:, None] * truth["a"] + truth["d"] + noise > 0
     x = truth["omega"] - truth["tau"][:, None] * truth["phi"] + residual * np.sqrt(truth["lam"])
+    truth["delta"] = delta * np.linspace(0.5, 1.5, n_items)
+    x += truth["delta"] * ~answers
     return with_lengths(Responses.from_arrays(answers.astype(int)), x), truth
 
 

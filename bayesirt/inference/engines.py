@@ -43,6 +43,7 @@ def sample_posterior(
     *,
     key: Array,
     model: ModelName = "2pl",
+    wrong_lengths: bool = False,
     engine: Engine = "auto",
     init: PointEstimate | None = None,
     priors: Priors | None = None,
@@ -63,6 +64,8 @@ def sample_posterior(
     key : jax.random.key
         The same key gives the same draws on the same machine.
     model : {"2pl", "lart"}
+    wrong_lengths : bool
+        Give LaRT's wrong answers a length of their own.
     engine : {"auto", "nuts", "blocked", "laplace"}
         ``"nuts"`` and ``"blocked"`` are exact; ``"laplace"`` approximates. ``"auto"`` is
         `choose_engine`'s choice, and ``"blocked"`` for LaRT, which Laplace does not know.
@@ -97,8 +100,8 @@ def sample_posterior(
     ------
     ResponseError
         If memory will not do, the checkpoint is damaged or belongs to another call, the posterior
-        has no curvature that Laplace could use, Laplace or LaRT is given a mesh, or LaRT misses
-        lengths or is asked of Laplace.
+        has no curvature that Laplace could use, Laplace or LaRT is given a mesh, LaRT misses
+        lengths or is asked of Laplace, or the 2PL is given wrong answers' lengths.
 
     Examples
     --------
@@ -112,6 +115,7 @@ def sample_posterior(
     together = spans_processes(mesh)
     speaks = not together or jax.process_index() == 0
     size: dict[str, Any] = {"num_chains": num_chains, "num_samples": num_samples, "mesh": mesh}
+    size["wrong_lengths"] = wrong_lengths
     method, reason = plan_engine(engine, responses, model=model, **size)
     if reason and announce is not None and speaks:
         announce(f"engine {method}, {reason}")
@@ -122,7 +126,8 @@ def sample_posterior(
         return sample_laplace(responses, num_samples=draws, announce=announce, **common)
     saved = None
     if checkpoint is not None:
-        settings = (model, method, priors, num_chains, num_warmup, num_samples, target_accept)
+        assumed = (model, wrong_lengths, priors)
+        settings = (assumed, method, num_chains, num_warmup, num_samples, target_accept)
         saved = Checkpoint(checkpoint, _fingerprint(responses, init, key, settings, mesh), speaks)
     with progress_bar("sampling") as show:
         common |= {"num_warmup": num_warmup, "num_samples": num_samples}
@@ -133,7 +138,7 @@ def sample_posterior(
         common |= {"thinning": SWEEPS_A_DRAW} if method == "blocked" else {}
         if model == "lart":
             del common["priors"]
-            posterior = _OF_LART[method](responses, **common)
+            posterior = _OF_LART[method](responses, wrong_lengths=wrong_lengths, **common)
         else:
             posterior = _OF_2PL[method](responses, mesh=mesh, **common)
     if saved is not None and posterior.complete:
@@ -169,6 +174,7 @@ def plan_engine(
     responses: Responses,
     *,
     model: ModelName = "2pl",
+    wrong_lengths: bool = False,
     num_chains: int,
     num_samples: int,
     mesh: Mesh | None = None,
@@ -180,6 +186,7 @@ def plan_engine(
     engine : {"auto", "nuts", "blocked", "laplace"}
     responses : Responses
     model : {"2pl", "lart"}
+    wrong_lengths : bool
     num_chains, num_samples : int
     mesh : Mesh, optional
 
@@ -192,8 +199,14 @@ def plan_engine(
     Raises
     ------
     ResponseError
-        If memory will not do, Laplace or LaRT is given a mesh, or LaRT is asked of Laplace.
+        If memory will not do, Laplace or LaRT is given a mesh, LaRT is asked of Laplace, or the
+        2PL is given wrong answers' lengths.
     """
+    if wrong_lengths and model != "lart":
+        raise ResponseError(
+            f"wrong answers have lengths of their own in lart, not in {model}, which takes answers "
+            f"alone; pass --model lart, or leave out --wrong-lengths"
+        )
     if model == "lart":
         method, reason = _plan_lart(engine, mesh)
     else:

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
+from numpy.typing import NDArray
 
 from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.families import FAMILIES
@@ -16,7 +18,7 @@ from bayesirt.inference.lart_moves import lart_moves
 from bayesirt.inference.lart_sites import HIERARCHICAL, LaRTPrior
 from bayesirt.inference.sweeps import Sweeps, run_sweeps
 from bayesirt.inference.two_pl_blocked import Arrays, place_population
-from bayesirt.latencies import Latencies, latencies_of
+from bayesirt.latencies import Latencies, WrongAnswers, latencies_of
 from bayesirt.likelihood import layout_of
 from bayesirt.models.lart import Link
 from bayesirt.point_estimate import PointEstimate
@@ -24,6 +26,7 @@ from bayesirt.posterior import Posterior
 from bayesirt.responses import Responses
 
 _LEAST_SE, _MOST_SE = 1e-3, 1.0
+_SPREAD_OF_DELTA = 0.5
 _SURE_SIGN = 0.15
 """Widest start of slopes, in means of theirs: their sum is then above zero in every chain."""
 
@@ -55,6 +58,7 @@ def sample_lart(
     key: Array,
     init: PointEstimate | None = None,
     link: Link = "probit",
+    wrong_lengths: bool = False,
     num_chains: int = 4,
     num_warmup: int = 300,
     num_samples: int = 1000,
@@ -77,6 +81,8 @@ def sample_lart(
     init : PointEstimate, optional
         By default `fit_lart`. Chains start around it, overdispersed by its standard errors.
     link : {"probit", "logit"}
+    wrong_lengths : bool
+        Give wrong answers a length of their own.
     num_chains, num_warmup, num_samples, thinning : int
         Warm-up sweeps and kept draws of each chain, and sweeps a kept draw.
     progress, announce, checkpoint
@@ -96,12 +102,12 @@ def sample_lart(
     ----------
     papers/001 for the model; MATH.md, "LaRT" and "Blocked Newton-Metropolis".
     """
-    latencies = latencies_of(responses, layout_of(responses))
+    latencies = latencies_of(responses, layout_of(responses), wrong_lengths=wrong_lengths)
     init = fit_lart(responses, link=link) if init is None else init
     swept = run_sweeps(
         LaRTSweeps(link),
         latencies,
-        lart_start_of(init),
+        lart_start_of(init, latencies),
         key=key,
         num_chains=num_chains,
         num_warmup=num_warmup,
@@ -112,7 +118,7 @@ def sample_lart(
         checkpoint=checkpoint,
     )
     attributes = lart_attributes("blocked", link, swept.complete, num_warmup, swept.seconds)
-    attributes["thinning"] = thinning
+    attributes |= {"thinning": thinning, "wrong_lengths": int(wrong_lengths)}
     return Posterior.from_samples(swept.samples, swept.statistics, responses, attributes)
 
 
@@ -131,13 +137,15 @@ def lart_attributes(
     }
 
 
-def lart_start_of(point: PointEstimate) -> tuple[Arrays, Arrays]:
+def lart_start_of(point: PointEstimate, latencies: Latencies) -> tuple[Arrays, Arrays]:
     """Return where chains start and how far apart, in the model's unconstrained sites.
 
     Parameters
     ----------
     point : PointEstimate
         By an estimator of LaRT.
+    latencies : Latencies
+        Of the same responses.
 
     Returns
     -------
@@ -147,6 +155,10 @@ def lart_start_of(point: PointEstimate) -> tuple[Arrays, Arrays]:
     values = {name: point[name] for name in ("theta", "tau", "a", "d", "phi", "omega")}
     errors = {name: point[f"{name}_se"] for name in values}
     values["lam"], errors["lam"] = np.log(lam), point["lam_se"] / lam
+    if latencies.wrong is not None:
+        delta, delta_se, mean_share = _start_of_wrong(point, latencies, latencies.wrong)
+        values |= {"delta": delta, "omega": values["omega"] - delta * mean_share}
+        errors |= {"delta": delta_se, "omega": np.hypot(errors["omega"], delta_se * mean_share)}
     centre: Arrays = {"rho": np.log((1 + point["rho"]) / (1 - point["rho"]))}
     width: Arrays = {"rho": 2 * point["rho_se"] / (1 - point["rho"] ** 2)}
     for name, value in values.items():
@@ -158,3 +170,20 @@ def lart_start_of(point: PointEstimate) -> tuple[Arrays, Arrays]:
         else:
             centre[name], width[name] = value, se
     return centre, width
+
+
+def _start_of_wrong(
+    point: PointEstimate, latencies: Latencies, wrong: WrongAnswers
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return δ with its error, from each item's residuals regressed on w, and the mean of w."""
+    tau, over = jnp.asarray(point["tau"]), latencies.layout.over_subjects
+    level = point["omega"] - latencies.centre
+    residual = latencies.total - level * latencies.n + point["phi"] * over(latencies.seen, tau)
+    crossed = wrong.wx - level * wrong.w + point["phi"] * over(wrong.share, tau)
+    mean_share = wrong.w / jnp.maximum(latencies.n, 1)
+    within = wrong.ww - mean_share * wrong.w
+    precision = within / point["lam"] + _SPREAD_OF_DELTA**-2
+    delta = (crossed - mean_share * residual) / point["lam"] / precision
+    found = (np.asarray(x, np.float64) for x in (delta, 1 / jnp.sqrt(precision), mean_share))
+    value, se, mean = found
+    return value, se, mean

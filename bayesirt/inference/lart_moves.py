@@ -2,10 +2,13 @@
 
 Answers move as in the 2PL, with two differences: what lengths say of an ability, its speed
 integrated out, stands in for its prior, and the speed is then drawn given the ability. Given
-speeds, lengths are a normal regression for each item, drawn exactly.
+speeds, lengths are a normal regression for each item, drawn exactly. Where wrong answers have
+lengths of their own, another such regression draws what they add, and all else sees the lengths
+with that taken out.
 """
 
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -37,10 +40,12 @@ from bayesirt.inference.two_pl_moves import (
     move_with_items,
 )
 from bayesirt.inference.two_pl_passes import Passes
-from bayesirt.latencies import Latencies, LengthMoments
+from bayesirt.latencies import Latencies
 
 _LEAST_OF_SUBJECTS = 0.25
 """Least precision, a subject, of what the correlation and the scale of traits propose."""
+_LEAST_OF_SPREAD = 0.5
+"""That of what a spread proposes with all that it is the spread of, on the log scale."""
 
 
 def lart_moves(
@@ -63,12 +68,15 @@ def lart_moves(
     """
     prior = LaRTPrior()
     passes = Passes(latencies.layout, family, dtype)
+    plain, of_wrong = latencies.wrong is None, (draw_wrong_lengths, move_wrong_spread)
+    names = [name for name in HIERARCHICAL if not (plain and name == "delta")]
     return [
         partial(move_answers, prior, passes, latencies),
+        *([] if plain else [partial(move, prior, latencies) for move in of_wrong]),
         partial(draw_lengths, prior, latencies),
         partial(move_correlation, prior),
-        partial(draw_means, prior, names=HIERARCHICAL),
-        partial(move_spreads, prior, names=HIERARCHICAL),
+        partial(draw_means, prior, names=names),
+        partial(move_spreads, prior, names=names),
         partial(draw_shift, prior, line=ability_shifted),
         partial(draw_shift, prior, line=speed_shifted),
         partial(move_scale_of, prior, "ability", ability_scaled),
@@ -98,7 +106,7 @@ def move_answers(
     keys = jax.random.split(key, 4)
     values = prior.terms(sites).values
     lengths, rho = lengths_of(values), values["rho"]
-    evidence = latencies.speed_evidence(*lengths)
+    evidence = latencies.without_wrong(values.get("delta")).speed_evidence(*lengths)
     chance = chance_for(keys[0], sites["theta"][:, None])
     step = passes.move_subjects(
         chance,
@@ -145,9 +153,11 @@ def draw_lengths(
     the normal one, cut.
     """
     normal_key, lam_key = jax.random.split(key)
+    latencies = latencies.without_wrong(sites.get("delta"))
     moments = latencies.moments(sites["tau"], sites["tau"] ** 2)
     values = prior.terms(sites).values
-    phi, omega = _regression_draw(normal_key, latencies, moments, values)
+    on_speed = Regression(moments.n, moments.x, -moments.tau, moments.tau_tau, -moments.tau_x)
+    phi, omega = _regression_draw(normal_key, on_speed, "phi", values, latencies.centre)
     upward = phi.sum() > 0
     sites = sites | {
         "phi": jnp.where(upward, phi, sites["phi"]),
@@ -168,6 +178,57 @@ def draw_lengths(
         "acceptance_lam": accepted.mean(dtype=t.dtype),
         "length_log_likelihood": latencies.log_likelihood(*lengths, moments).sum(),
     }
+
+
+def draw_wrong_lengths(
+    prior: LaRTPrior, latencies: Latencies, key: Array, sites: Position
+) -> tuple[Position, Statistics]:
+    """Draw (δ, ω) of every item given speeds, φ and λ: Gibbs steps.
+
+    Parameters
+    ----------
+    prior : LaRTPrior
+    latencies : Latencies
+        With `wrong`.
+    key : jax.random.key
+    sites : dict of float arrays
+
+    Returns
+    -------
+    sites : dict of float arrays
+    statistics : dict
+        Empty.
+    """
+    sums, values = _on_wrong(latencies, sites), prior.terms(sites).values
+    delta, omega = _regression_draw(key, sums, "delta", values, latencies.centre)
+    return sites | {"delta": delta, "omega": omega}, {}
+
+
+def move_wrong_spread(
+    prior: LaRTPrior, latencies: Latencies, key: Array, sites: Position
+) -> tuple[Position, Statistics]:
+    """Move log σ_δ with all δ; parameters are those of `draw_wrong_lengths`.
+
+    Notes
+    -----
+    Where the lengths hardly tell one item's δ from another's, σ_δ may be next to nothing, and
+    would stay there long if it moved given δ alone.
+    """
+    sums, values = _on_wrong(latencies, sites), prior.terms(sites).values
+    crossed = sums.zx - (sites["omega"] - latencies.centre) * sums.z
+    away = sites["delta"] - sites["mu_delta"]
+
+    def moved(t: Array) -> Position:
+        delta = sites["mu_delta"] + jnp.exp(t) * away
+        return sites | {"sigma_delta": sites["sigma_delta"] + t, "delta": delta}
+
+    def log_density(t: Array) -> Array:
+        there = moved(t)
+        of_lengths = (crossed - sums.zz * there["delta"] / 2) * there["delta"] / values["lam"]
+        return prior.terms(there).total() + of_lengths.sum() + len(away) * t
+
+    t, accepted = newton_line_move(key, log_density, _LEAST_OF_SPREAD)
+    return moved(t), {"acceptance_sigma_delta": accepted.astype(t.dtype)}
 
 
 def move_correlation(prior: LaRTPrior, key: Array, sites: Position) -> tuple[Position, Statistics]:
@@ -196,22 +257,47 @@ def move_scale_of(
     return line(prior, sites, t)[0], {f"acceptance_{trait}_scale": accepted.astype(t.dtype)}
 
 
+class Regression(NamedTuple):
+    """Sums of a regression of lengths x on what is seen with them, z, for each item.
+
+    Attributes
+    ----------
+    n, x, z, zz, zx : float array, shape (item,)
+        The number of lengths, Σ x, Σ z, Σ z² and Σ z x.
+    """
+
+    n: Array
+    x: Array
+    z: Array
+    zz: Array
+    zx: Array
+
+
+def _on_wrong(latencies: Latencies, sites: Position) -> Regression:
+    """Return the sums of lengths at speed zero, regressed on the share of wrong trials."""
+    if latencies.wrong is None:
+        raise ValueError("these lengths do not know which answers are wrong")
+    share, w, ww, wx = latencies.wrong
+    tau, phi, over = sites["tau"], sites["phi"], latencies.layout.over_subjects
+    x, zx = latencies.total + phi * over(latencies.seen, tau), wx + phi * over(share, tau)
+    return Regression(latencies.n, x, w, ww, zx)
+
+
 def _regression_draw(
-    key: Array, latencies: Latencies, moments: LengthMoments, values: Position
+    key: Array, sums: Regression, slope: str, values: Position, centre: Array
 ) -> tuple[Array, Array]:
-    """Draw (φ, ω) from a normal regression of the lengths on -τ, with normal priors."""
-    phi_precision, omega_precision = values["sigma_phi"] ** -2, values["sigma_omega"] ** -2
-    level = values["mu_omega"] - latencies.centre
-    pp = moments.tau_tau / values["lam"] + phi_precision
-    ww = moments.n / values["lam"] + omega_precision
-    pw = -moments.tau / values["lam"]
-    of_phi = -moments.tau_x / values["lam"] + phi_precision * values["mu_phi"]
-    of_omega = moments.x / values["lam"] + omega_precision * level
-    given = pp - pw**2 / ww
-    noise = jax.random.normal(key, (2, *pp.shape), pp.dtype)
-    phi = (of_phi - pw * of_omega / ww) / given + noise[0] / jnp.sqrt(given)
-    omega = (of_omega - pw * phi) / ww + noise[1] / jnp.sqrt(ww)
-    return phi, latencies.centre + omega
+    """Draw a slope and ω from a normal regression with normal priors; x counts from `centre`."""
+    slope_precision, level_precision = values[f"sigma_{slope}"] ** -2, values["sigma_omega"] ** -2
+    ss = sums.zz / values["lam"] + slope_precision
+    ll = sums.n / values["lam"] + level_precision
+    sl = sums.z / values["lam"]
+    of_slope = sums.zx / values["lam"] + slope_precision * values[f"mu_{slope}"]
+    of_level = sums.x / values["lam"] + level_precision * (values["mu_omega"] - centre)
+    given = ss - sl**2 / ll
+    noise = jax.random.normal(key, (2, *ss.shape), ss.dtype)
+    drawn = (of_slope - sl * of_level / ll) / given + noise[0] / jnp.sqrt(given)
+    level = (of_level - sl * drawn) / ll + noise[1] / jnp.sqrt(ll)
+    return drawn, centre + level
 
 
 def _log_normal(theta: Array, mean: Array, variance: Array) -> Array:

@@ -64,8 +64,9 @@ class LaRTTarget:
         terms = LaRTPrior().terms(sites)
         values = terms.values
         answers = log_likelihood_of(self.latencies.layout, FAMILIES[self.link])
-        moments = self.latencies.moments(values["tau"], values["tau"] ** 2)
-        lengths = self.latencies.log_likelihood(*lengths_of(values), moments)
+        latencies = self.latencies.without_wrong(values.get("delta"))
+        moments = latencies.moments(values["tau"], values["tau"] ** 2)
+        lengths = latencies.log_likelihood(*lengths_of(values), moments)
         seen = answers(values["theta"], values["a"], values["d"]) + lengths.sum()
         return -(terms.total() + seen + log_jacobian)
 
@@ -95,6 +96,7 @@ def sample_lart_nuts(
     key: Array,
     init: PointEstimate | None = None,
     link: Link = "probit",
+    wrong_lengths: bool = False,
     num_chains: int = 4,
     num_warmup: int = 1000,
     num_samples: int = 1000,
@@ -114,6 +116,8 @@ def sample_lart_nuts(
     init : PointEstimate, optional
         By default `fit_lart`. Chains start around it, overdispersed by its standard errors.
     link : {"probit", "logit"}
+    wrong_lengths : bool
+        Give wrong answers a length of their own.
     num_chains, num_warmup, num_samples, target_accept, progress, announce, checkpoint
         As `bayesirt.inference.nuts.sample_nuts` describes them.
 
@@ -127,10 +131,11 @@ def sample_lart_nuts(
     ResponseError
         If there are no lengths, they do not differ, or the checkpoint is damaged or another's.
     """
-    latencies = latencies_of(responses, layout_of(responses))
+    latencies = latencies_of(responses, layout_of(responses), wrong_lengths=wrong_lengths)
     init = fit_lart(responses, link=link) if init is None else init
-    centre, width = (jax.tree.map(jnp.asarray, x) for x in lart_start_of(init))
-    known = {name: Known(centre.pop(name), width.pop(name)) for name in HIERARCHICAL}
+    centre, width = (jax.tree.map(jnp.asarray, x) for x in lart_start_of(init, latencies))
+    names = [name for name in HIERARCHICAL if name in centre]
+    known = {name: Known(centre.pop(name), width.pop(name)) for name in names}
     drawn = run_nuts(
         LaRTTarget(latencies, centre, width, known, link),
         key=key,
@@ -143,5 +148,5 @@ def sample_lart_nuts(
         checkpoint=checkpoint,
     )
     attributes = lart_attributes("nuts", link, drawn.complete, num_warmup, drawn.seconds)
-    attributes["target_accept"] = target_accept
+    attributes |= {"target_accept": target_accept, "wrong_lengths": int(wrong_lengths)}
     return Posterior.from_samples(drawn.samples, drawn.statistics, responses, attributes)

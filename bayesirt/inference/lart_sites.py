@@ -10,8 +10,10 @@ from bayesirt.inference.site_terms import SiteTerms, site_terms
 from bayesirt.inference.two_pl_sites import AnswersPrior
 from bayesirt.models.lart import lart_parameters
 
-HIERARCHICAL = ("a", "d", "phi", "omega", "lam")
-"""Sites of items that have a μ and a σ of their own; that of λ is its logarithm."""
+HIERARCHICAL = ("a", "d", "phi", "omega", "lam", "delta")
+"""Sites of items that have a μ and a σ of their own; that of λ is its logarithm.
+
+δ is there only where wrong answers have lengths of their own."""
 
 
 class Lengths(NamedTuple):
@@ -37,8 +39,8 @@ class LaRTPrior(AnswersPrior):
 
     def terms(self, sites: Position) -> SiteTerms:
         """Return the log density of every element of every site, and `LaRTParameters`."""
-        sizes = len(sites["theta"]), len(sites["a"])
-        return site_terms(lambda: lart_parameters(*sizes), sites)
+        sizes, wrong_lengths = (len(sites["theta"]), len(sites["a"])), "delta" in sites
+        return site_terms(lambda: lart_parameters(*sizes, wrong_lengths=wrong_lengths), sites)
 
 
 def ability_shifted(prior: LaRTPrior, sites: Position, t: Array) -> tuple[Position, Array]:

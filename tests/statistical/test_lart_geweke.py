@@ -23,7 +23,7 @@ TIMED = np.array([[1, 1, 1], [0, 1, 1], [0, 1, 0], [1, 0, 1]], bool)
 PAIRS, SWEEPS = 40_000, 10
 
 
-def prior_sites(rng: np.random.Generator) -> dict[str, np.ndarray]:
+def prior_sites(rng: np.random.Generator, wrong_lengths: bool) -> dict[str, np.ndarray]:
     """Return unconstrained draws from the prior, written without the model."""
     n, (n_subjects, n_items) = 6 * PAIRS, TRIALS.shape
     rho = rng.uniform(-1, 1, n)
@@ -31,6 +31,7 @@ def prior_sites(rng: np.random.Generator) -> dict[str, np.ndarray]:
     tau = rho[:, None] * theta + np.sqrt(1 - rho[:, None] ** 2) * other
     sites = {"rho": np.log((1 + rho) / (1 - rho)), "theta": theta, "tau": tau}
     spreads = {"a": (0.5, 0.5), "d": (2, 2), "phi": (0.5, 0.5), "omega": (10, 2), "lam": (2, 1)}
+    spreads |= {"delta": (0.5, 0.5)} if wrong_lengths else {}
     for name, (of_mu, of_sigma) in spreads.items():
         mu, sigma = of_mu * rng.normal(size=n), of_sigma * np.abs(rng.normal(size=n))
         sites |= {f"mu_{name}": mu, f"sigma_{name}": np.log(sigma)}
@@ -51,13 +52,18 @@ def quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
     columns += [np.tanh(a), np.tanh(phi), d, omega, lam, *hyper, *(h**2 for h in hyper)]
     columns += [np.tanh(a) ** 2, np.tanh(phi) ** 2, d**2, omega**2, lam**2]
     columns += [theta[:, :3] * d, tau[:, :3] * omega, np.tanh(phi) * lam, np.tanh(a) * d]
+    if "delta" in sites:
+        delta = np.tanh(sites["delta"])
+        columns += [delta, delta**2, delta * omega, delta * lam]
     return np.concatenate(columns, 1)
 
 
-@pytest.mark.parametrize("link", ["probit", "logit"])
-def test_parameters_stay_draws_from_the_prior(link):
-    """At most 90 quantities at 6 standard errors: a right sampler fails once in 10^7."""
-    before = prior_sites(np.random.default_rng(7))
+@pytest.mark.parametrize(
+    ("link", "wrong_lengths"), [("probit", False), ("logit", False), ("probit", True)]
+)
+def test_parameters_stay_draws_from_the_prior(link, wrong_lengths):
+    """At most 90 quantities, or 110, at 6 standard errors: a right sampler fails once in 10^7."""
+    before = prior_sites(np.random.default_rng(7), wrong_lengths)
     assert len(before["theta"]) == PAIRS
     family = FAMILIES[link]
 
@@ -70,7 +76,11 @@ def test_parameters_stay_draws_from_the_prior(link):
         layout = DenseLayout((draws & tried).sum(-1).astype(jnp.int8), jnp.asarray(TRIALS))
         noise = jax.random.normal(length_key, TRIALS.shape) * jnp.sqrt(values["lam"])
         x = values["omega"] - values["tau"][:, None] * values["phi"] + noise
-        latencies = centred_latencies(layout, jnp.where(TIMED, x, jnp.nan))
+        if wrong_lengths:
+            x += values["delta"] * (1 - layout.successes / jnp.where(TRIALS, TRIALS, jnp.inf))
+        seen = TIMED & ((TRIALS > 0) | (not wrong_lengths))
+        x = jnp.where(seen, x, jnp.nan)
+        latencies = centred_latencies(layout, x, wrong_lengths=wrong_lengths)
         kernel = BlockedNewton(lart_moves(latencies, family, dtype=jnp.float64))
 
         def sweep(sites, key):
@@ -87,7 +97,7 @@ def test_parameters_stay_draws_from_the_prior(link):
     for name, values in after.items():
         assert np.mean(values != before[name]) > 0.99, f"{name} hardly moved"
     change = quantities(after) - quantities(before)
-    assert change.shape[1] <= 90
+    assert change.shape[1] <= (110 if wrong_lengths else 90)
     z = change.mean(0) / (change.std(0) / np.sqrt(PAIRS))
-    print(link, accepted, f"largest z {np.abs(z).max():.2f} of {len(z)}")
+    print(link, wrong_lengths, accepted, f"largest z {np.abs(z).max():.2f} of {len(z)}")
     assert np.abs(z).max() < 6

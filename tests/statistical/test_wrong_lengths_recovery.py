@@ -1,0 +1,51 @@
+"""Lengths of wrong answers are found where there are any, and predict better only there."""
+
+import jax
+import numpy as np
+import pytest
+from lart_data import simulate_lart
+
+from bayesirt.inference.engines import sample_posterior
+from bayesirt.wrong_lengths import WrongLengths, compare_wrong_lengths
+
+pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+
+SIZE = (60, 20)
+
+
+def both(delta: float) -> tuple[np.ndarray, np.ndarray, WrongLengths]:
+    """Return δ, draws of it, and the comparison with plain LaRT."""
+    responses, truth = simulate_lart(*SIZE, seed=8, delta=delta)
+    fits = [
+        sample_posterior(
+            responses, key=jax.random.key(2), model="lart", wrong_lengths=wrong_lengths,
+            num_warmup=200, num_samples=400,
+        )
+        for wrong_lengths in (True, False)
+    ]  # fmt: skip
+    assert fits[0].verdict.r_hat < 1.05
+    return truth["delta"], fits[0].draws("delta"), compare_wrong_lengths(responses, *fits)
+
+
+def test_longer_wrong_answers_are_found_and_predict_better():
+    """20 intervals of 90%: fewer than 11 hold the truth once in 70,000 times."""
+    truth, draws, found = both(1.0)
+    low, high = np.quantile(draws, [0.05, 0.95], axis=0)
+    print(found, np.mean((low <= truth) & (truth <= high)))
+    assert np.sum((low <= truth) & (truth <= high)) >= 11
+    assert found.factor[0] > 1.5
+    assert found.factor[0] < np.exp(truth.mean()) * 1.2
+    assert found.factor[2] > np.exp(truth.mean()) / 1.2
+    assert found.elpd > 3 * found.se
+    assert "and that fits better" in found.to_text()
+
+
+def test_where_wrong_answers_are_like_right_ones_nothing_is_claimed():
+    """The gain is hardly 2 standard errors above zero by chance, and δ is near zero."""
+    _, draws, found = both(0.0)
+    print(found)
+    assert found.elpd < 2 * found.se
+    assert "and that fits better" not in found.to_text()
+    low, _, high = found.factor
+    assert low / 1.2 < 1 < high * 1.2
+    assert np.abs(draws.mean(0)).max() < 0.5
