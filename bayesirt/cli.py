@@ -121,10 +121,9 @@ def rank(
     check_output(out, overwrite=overwrite)
     path = _input(results, example)
     responses = _read(path, subject, item, score, trials, latency, items_in, duplicates, threshold)
-    assumed = Priors(priors.value, slopes.value)
     settings = Settings(
-        seed, chains, warmup, draws, target_accept, assumed, point.value, engine.value, model.value,
-        wrong_lengths,
+        seed, chains, warmup, draws, target_accept, Priors(priors.value, slopes.value),
+        point.value, engine.value, model.value, wrong_lengths,
     )  # fmt: skip
     talk = not (quiet or as_json)
     runs = _rank_groups(responses, settings, path, per_component, talk, checkpoint)

@@ -1,7 +1,8 @@
 """What every point estimator returns."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,27 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
+
+
+def labelled(values: xr.DataArray) -> list[str]:
+    """Return the name of each value, row after row: ``gpt-x, algebra`` over two dims.
+
+    Parameters
+    ----------
+    values : DataArray
+        Each of its dims has names as its coordinate.
+
+    Returns
+    -------
+    list of str
+        One empty name for a single number.
+    """
+    names = ([str(name) for name in values[dim].values] for dim in values.dims)
+    return [", ".join(both) for both in product(*names)]
+
+
+def _is_error(name: Hashable) -> bool:
+    return str(name).endswith("_se")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -21,7 +43,8 @@ class PointEstimate:
         Named parameters over the dims ``subject`` and ``item``: theta, a, d, b and the standard
         errors theta_se, a_se, d_se (by cBMM and the spectral estimate each as if the other side
         were known, so a lower bound), and theta_centre, the ability about which each item tells
-        most. LaRT adds tau, phi, omega, lam and rho with theirs.
+        most. LaRT adds tau, phi, omega, lam and rho with theirs. With a Q-matrix theta is over
+        ``subject`` and ``ability``, a over ``loading``, and correlation over two abilities.
     log_likelihood : float
         Of the responses at the estimate, without the prior.
     iterations : int
@@ -54,17 +77,18 @@ class PointEstimate:
     @property
     def summary(self) -> pd.DataFrame:
         """Estimate and standard error of each parameter, indexed by (parameter, name)."""
-        rows = {}
-        for name in (str(n).removesuffix("_se") for n in self.parameters if str(n).endswith("_se")):
-            dims = self.parameters[name].dims
-            labels = self.parameters[dims[0]].values if dims else [""]
+        rows = [
+            (name, label, value, se)
+            for name in (str(n).removesuffix("_se") for n in self.parameters if _is_error(n))
             for label, value, se in zip(
-                labels, self[name].ravel(), self[f"{name}_se"].ravel(), strict=True
-            ):
-                rows[name, str(label)] = {"estimate": value, "se": se}
-        table = pd.DataFrame.from_dict(rows, orient="index")
-        table.index.names = ["parameter", "name"]
-        return table
+                labelled(self.parameters[name]),
+                self[name].ravel(),
+                self[f"{name}_se"].ravel(),
+                strict=True,
+            )
+        ]
+        table = pd.DataFrame(rows, columns=["parameter", "name", "estimate", "se"])
+        return table.set_index(["parameter", "name"])
 
     def to_text(self) -> str:
         """Return one sentence on how the estimate was reached."""

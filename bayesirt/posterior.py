@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from arviz_stats.base import array_stats
 from numpy.typing import NDArray
 
 from bayesirt import __version__
+from bayesirt.point_estimate import labelled
 from bayesirt.responses import Responses
 from bayesirt.verdict import Verdict, judge_approximation, judge_chains
 
@@ -44,6 +46,9 @@ class Posterior:
         statistics: Mapping[str, NDArray[Any]],
         responses: Responses,
         attrs: Mapping[str, Any],
+        *,
+        coords: Mapping[str, Any] | None = None,
+        dims: Mapping[str, list[str]] | None = None,
     ) -> "Posterior":
         """Wrap an engine's arrays.
 
@@ -55,6 +60,9 @@ class Posterior:
         responses : Responses
         attrs : mapping
             Kept with the draws.
+        coords, dims : mapping, optional
+            Names along more dimensions than subject and item, and the dimensions of each site; by
+            default those of models with one ability.
 
         Returns
         -------
@@ -69,8 +77,12 @@ class Posterior:
                 "observed_data": {"successes": successes},
                 "constant_data": {"trials": trials},
             },
-            coords={"subject": list(responses.subjects), "item": list(responses.items)},
-            dims={**_DIMS, "successes": cell, "trials": cell},
+            coords={
+                **(coords or {}),
+                "subject": list(responses.subjects),
+                "item": list(responses.items),
+            },
+            dims={**(dims or _DIMS), "successes": cell, "trials": cell},
         )
         tree.attrs = {"bayesirt_version": __version__, **attrs}
         return cls(tree)
@@ -155,11 +167,12 @@ class Posterior:
 
     def _summary_of(self, name: str) -> pd.DataFrame | None:
         values = self[name]
-        dims = self.dataset[name].dims[2:]
-        labels = [str(v) for v in self.dataset[dims[0]].values] if dims else [""]
+        labels = labelled(self.dataset[name][0, 0])
         values = values.reshape(*values.shape[:2], -1)
-        if np.ptp(values, axis=(0, 1)).max() == 0:
+        varies = np.ptp(values, axis=(0, 1)) != 0
+        if not varies.any():
             return None
+        values, labels = values[:, :, varies], list(compress(labels, varies))
         low, median, high = np.quantile(values, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], (0, 1))
         axes = {"chain_axis": 0, "draw_axis": 1}
         return pd.DataFrame(

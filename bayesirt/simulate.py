@@ -106,11 +106,9 @@ def simulate_responses(
     >>> simulate_responses(5, 4, key=jax.random.key(0)).responses.n_observed
     20
     """
-    if not 0 <= missing < 1:
-        raise ResponseError(f"`missing` must be a share from 0 up to but not 1, got {missing}")
     priors = priors or Priors()
     parameter_key, pattern_key, response_key = jax.random.split(key, 3)
-    counts = _observed_trials(_trials_of(trials, (n_subjects, n_items)), missing, pattern_key)
+    counts = observed_trials(trials, (n_subjects, n_items), missing, pattern_key)
     parameters = _draw_parameters(n_subjects, n_items, priors, parameter_key)
     model = seed(substitute(two_pl_model, data=parameters), response_key)
     sites = trace(model).get_trace(counts, priors=priors)
@@ -129,10 +127,32 @@ def _trials_of(trials: ArrayLike, shape: tuple[int, int]) -> Int[Array, "subject
     return jnp.broadcast_to(jnp.asarray(given), shape)
 
 
-def _observed_trials(
-    trials: Int[Array, "subject item"], missing: float, key: Array
+def observed_trials(
+    trials: ArrayLike, shape: tuple[int, int], missing: float, key: Array
 ) -> Int[Array, "subject item"]:
-    """Take cells away at random, so that each subject and each item keeps one."""
+    """Take cells away at random, so that each subject and each item keeps one.
+
+    Parameters
+    ----------
+    trials : int, or int array, shape (subject, item)
+    shape : (int, int)
+        Numbers of subjects and items.
+    missing : float
+        Share of the cells, in [0, 1), that is taken away.
+    key : jax.random.key
+
+    Returns
+    -------
+    int array, shape (subject, item)
+
+    Raises
+    ------
+    ResponseError
+        For trials that are no counts, a share out of range, and where too few cells would stay.
+    """
+    if not 0 <= missing < 1:
+        raise ResponseError(f"`missing` must be a share from 0 up to but not 1, got {missing}")
+    trials = _trials_of(trials, shape)
     for attempt in range(_MOST_PATTERNS if missing else 1):
         kept = jax.random.bernoulli(jax.random.fold_in(key, attempt), 1 - missing, trials.shape)
         left = jnp.where(kept, trials, 0) if missing else trials

@@ -185,27 +185,25 @@ def normal_draw(
 
 
 def joint_normal_draw(
-    key: Array,
-    log_density: Callable[[Float[Array, " dim"]], Float[Array, ""]],
-    here: Float[Array, " dim"],
+    key: Array, score: Float[Array, " dim"], precision: Float[Array, "dim dim"]
 ) -> Float[Array, " dim"]:
-    """Draw exactly from a log density that is quadratic in several numbers together: a Gibbs step.
+    """Draw a step from a normal density in several numbers together: a Gibbs step.
 
     Parameters
     ----------
     key : jax.random.key
-    log_density : callable
-    here : float array, shape (dim,)
-        Any place to take derivatives at, such as 0, the present.
+    score : float array, shape (dim,)
+        Gradient of the log density at the present.
+    precision : float array, shape (dim, dim)
 
     Returns
     -------
     float array, shape (dim,)
+        How far to go from the present.
     """
-    root = _root(-jax.hessian(log_density)(here))
-    noise = jax.random.normal(key, here.shape, here.dtype)
-    step = _solve_transposed(root, _solve(root, jax.grad(log_density)(here)) + noise)
-    return here + step
+    root = _root(precision)
+    noise = jax.random.normal(key, score.shape, score.dtype)
+    return _solve_transposed(root, _solve(root, score) + noise)
 
 
 def log_concave_move(

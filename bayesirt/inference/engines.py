@@ -114,9 +114,9 @@ def sample_posterior(
     priors = priors or Priors()
     together = spans_processes(mesh)
     speaks = not together or jax.process_index() == 0
-    size: dict[str, Any] = {"num_chains": num_chains, "num_samples": num_samples, "mesh": mesh}
-    size["wrong_lengths"] = wrong_lengths
-    method, reason = plan_engine(engine, responses, model=model, **size)
+    plan: dict[str, Any] = {"model": model, "wrong_lengths": wrong_lengths, "mesh": mesh}
+    plan |= {"num_chains": num_chains, "num_samples": num_samples}
+    method, reason = plan_engine(engine, responses, **plan)
     if reason and announce is not None and speaks:
         announce(f"engine {method}, {reason}")
     init = fit_point(responses, model=model) if init is None else init
@@ -134,13 +134,12 @@ def sample_posterior(
         common |= {"progress": show if progress and speaks else None, "checkpoint": saved}
         # A forecast takes all processes, and only some may have been given somebody to tell.
         common |= {"announce": None if together else announce}
-        common |= {"target_accept": target_accept} if method == "nuts" else {}
-        common |= {"thinning": SWEEPS_A_DRAW} if method == "blocked" else {}
+        own = {"target_accept": target_accept} if method == "nuts" else {"thinning": SWEEPS_A_DRAW}
         if model == "lart":
             del common["priors"]
-            posterior = _OF_LART[method](responses, wrong_lengths=wrong_lengths, **common)
+            posterior = _OF_LART[method](responses, wrong_lengths=wrong_lengths, **own, **common)
         else:
-            posterior = _OF_2PL[method](responses, mesh=mesh, **common)
+            posterior = _OF_2PL[method](responses, mesh=mesh, **own, **common)
     if saved is not None and posterior.complete:
         saved.remove()
     return posterior

@@ -25,7 +25,7 @@ from bayesirt.inference.block_steps import (
 )
 from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.row_shards import RowShards
-from bayesirt.inference.two_pl_passes import ItemSums, Passes
+from bayesirt.inference.two_pl_passes import ItemSums, OfItems, Passes
 from bayesirt.inference.two_pl_sites import (
     AnswersPrior,
     TwoPLPrior,
@@ -123,7 +123,7 @@ def move_blocks(
 
 
 def move_items(
-    prior: AnswersPrior, passes: Passes, key: Array, sites: Position, sums: ItemSums
+    prior: AnswersPrior, passes: OfItems, key: Array, sites: Position, sums: ItemSums
 ) -> tuple[Position, ItemSums, Array]:
     """Move every item; all of them or none where a factor ties them together.
 
@@ -176,7 +176,7 @@ def item_conditional(
 
 
 def move_with_items(
-    prior: AnswersPrior, passes: Passes, key: Array, sites: Position, sums: ItemSums
+    prior: AnswersPrior, passes: OfItems, key: Array, sites: Position, sums: ItemSums
 ) -> tuple[Position, ItemSums, Array]:
     """Move μ and log σ and carry the items along, at the same distance from μ in units of σ."""
     here = hyper_of(sites)[None]

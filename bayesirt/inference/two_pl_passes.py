@@ -7,7 +7,7 @@ matrix of floating-point numbers is ever as large as the data.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +37,14 @@ class ItemSums(NamedTuple):
     log_likelihood: Float[Array, " item"]
     score: Float[Array, "item dim"]
     information: Float[Array, "item dim dim"]
+
+
+class OfItems(Protocol):
+    """Responses that can be summed over subjects."""
+
+    def item_sums(self, theta: Array, coefficients: Array) -> ItemSums:
+        """Return the sums at abilities and at the coefficients of each item's predictor."""
+        ...
 
 
 class SubjectStep(NamedTuple):

@@ -1,5 +1,6 @@
 """Results files in, `Responses` out: one function for every format."""
 
+from bayesirt.readers.q_matrix import read_q_matrix
 from bayesirt.readers.recognise import read_responses
 
-__all__ = ["read_responses"]
+__all__ = ["read_q_matrix", "read_responses"]

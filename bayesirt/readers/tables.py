@@ -51,11 +51,8 @@ def read_table(path: Path) -> pd.DataFrame:
     if endings and endings[-1] == ".gz":
         endings = endings[:-1]
     parse = _PARSERS.get(endings[-1] if endings else "")
-    name, shown = one_line(path.name, 80), one_line(str(path), 200)
-    if os.path.isdir(path):
-        raise ResponseError(f"{shown} is a folder; name the results file in it")
-    if not os.path.exists(path):
-        raise ResponseError(f"{shown} does not exist; check the path")
+    name = one_line(path.name, 80)
+    _check_path(path)
     if parse is None:
         raise ResponseError(
             f"{name} ends in none of {', '.join(_PARSERS)} (each perhaps with .gz); convert or "
@@ -65,6 +62,35 @@ def read_table(path: Path) -> pd.DataFrame:
     if frame.empty:
         raise ResponseError(f"{name} has a header but no rows; add the results")
     return frame
+
+
+def read_text(path: Path) -> str:
+    """Read a text file.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ResponseError
+        If the file is missing, empty or not UTF-8.
+    """
+    _check_path(path)
+    name = one_line(path.name, 80)
+    return _text(_content(path, name), name)
+
+
+def _check_path(path: Path) -> None:
+    shown = one_line(str(path), 200)
+    if os.path.isdir(path):
+        raise ResponseError(f"{shown} is a folder; name the results file in it")
+    if not os.path.exists(path):
+        raise ResponseError(f"{shown} does not exist; check the path")
 
 
 def _content(path: Path, name: str) -> bytes:

@@ -1,0 +1,197 @@
+"""The monotone network of NeuralCD: how its weights start, what it answers, and its loss."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.nn import sigmoid
+from jaxtyping import Array, Float, Int
+
+
+class Layer(NamedTuple):
+    """One fully connected layer.
+
+    Attributes
+    ----------
+    weights : float array, shape (input, output)
+        Of any sign; the network uses their absolute values.
+    bias : float array, shape (output,)
+    """
+
+    weights: Float[Array, "input output"]
+    bias: Float[Array, " output"]
+
+
+class NetworkParameters(NamedTuple):
+    """All that is learnt, in logits before the sigmoid where it is to lie in [0, 1].
+
+    Attributes
+    ----------
+    ability : float array, shape (subject, ability)
+    difficulty : float array, shape (item, ability)
+    discrimination : float array, shape (item,)
+    layers : tuple of Layer
+    """
+
+    ability: Float[Array, "subject ability"]
+    difficulty: Float[Array, "item ability"]
+    discrimination: Float[Array, " item"]
+    layers: tuple[Layer, ...]
+
+
+class Batch(NamedTuple):
+    """Observed cells, some filled up with cells without trials.
+
+    Attributes
+    ----------
+    subject, item : int array, shape (cell,)
+    successes, trials : float array, shape (cell,)
+    """
+
+    subject: Int[Array, " cell"]
+    item: Int[Array, " cell"]
+    successes: Float[Array, " cell"]
+    trials: Float[Array, " cell"]
+
+
+def first_parameters(
+    key: Array, n_subjects: int, n_items: int, n_abilities: int, hidden: tuple[int, ...]
+) -> NetworkParameters:
+    """Draw where training starts: weights by Glorot & Bengio's normal rule.
+
+    Parameters
+    ----------
+    key : jax.random.key
+    n_subjects, n_items, n_abilities : int
+    hidden : tuple of int
+        Widths of the hidden layers.
+
+    Returns
+    -------
+    NetworkParameters
+        In 32 bits.
+
+    Notes
+    -----
+    Biases put each unit in its middle where abilities equal difficulties. With biases of 0, as
+    published, units with a thousand inputs, none of them negative, start so far to one side that
+    32 bits cannot tell subjects apart and nothing is learnt.
+    """
+    draw = jax.nn.initializers.glorot_normal()
+    keys = jax.random.split(key, 4 + len(hidden))
+    widths = (n_abilities, *hidden, 1)
+    weights = [
+        draw(k, (width, after), jnp.float32)
+        for k, width, after in zip(keys[3:], widths[:-1], widths[1:], strict=True)
+    ]
+    # x is 0 in the first layer, and later ones read units of 1/2
+    inputs = (0.0, *(0.5 for _ in hidden))
+    layers = tuple(
+        Layer(w, -middle * jnp.abs(w).sum(0)) for w, middle in zip(weights, inputs, strict=True)
+    )
+    return NetworkParameters(
+        draw(keys[0], (n_subjects, n_abilities), jnp.float32),
+        draw(keys[1], (n_items, n_abilities), jnp.float32),
+        draw(keys[2], (n_items, 1), jnp.float32)[:, 0],
+        layers,
+    )
+
+
+def interaction(
+    needs: Float[Array, "... ability"],
+    ability: Float[Array, "... ability"],
+    difficulty: Float[Array, "... ability"],
+    discrimination: Float[Array, "..."],
+) -> Float[Array, "... ability"]:
+    """Return x = q ⊙ (ability - difficulty) · discrimination.
+
+    Parameters
+    ----------
+    needs : float array, shape (..., ability)
+        q: 1 where the item needs the ability.
+    ability, difficulty : float array, shape (..., ability)
+        In [0, 1].
+    discrimination : float array, shape (...)
+        In [0, 1].
+
+    Returns
+    -------
+    float array, shape (..., ability)
+
+    References
+    ----------
+    papers/003, equation (1).
+    """
+    return needs * (ability - difficulty) * discrimination[..., None]
+
+
+def logit_right(
+    layers: tuple[Layer, ...],
+    x: Float[Array, "... ability"],
+    dropout: float = 0.0,
+    key: Array | None = None,
+) -> Float[Array, "..."]:
+    """Return the logit of the probability of a right answer, which never falls with x.
+
+    Parameters
+    ----------
+    layers : tuple of Layer
+    x : float array, shape (..., ability)
+        What `interaction` returns.
+    dropout : float
+        Share of hidden units that are left out; the rest count for more.
+    key : jax.random.key, optional
+        Needed where units are left out.
+
+    Returns
+    -------
+    float array, shape (...)
+
+    Notes
+    -----
+    Sigmoid layers with weights |w|, as the published implementation of NeuralCD has them: a
+    monotone function of x whatever w is, without a projection after each step.
+
+    References
+    ----------
+    Wang et al. 2023 (NeuralCD); papers/003, section 2.4.
+    """
+    *inner, last = layers
+    for k, layer in enumerate(inner):
+        x = sigmoid(x @ jnp.abs(layer.weights) + layer.bias)
+        if dropout and key is not None:
+            kept = jax.random.bernoulli(jax.random.fold_in(key, k), 1 - dropout, x.shape)
+            x = jnp.where(kept, x / (1 - dropout), 0)
+    return (x @ jnp.abs(last.weights) + last.bias)[..., 0]
+
+
+def batch_loss(
+    parameters: NetworkParameters,
+    needs: Float[Array, "item ability"],
+    batch: Batch,
+    dropout: float,
+    key: Array,
+) -> Float[Array, ""]:
+    """Return the cross-entropy of a batch, per trial.
+
+    Parameters
+    ----------
+    parameters : NetworkParameters
+    needs : float array, shape (item, ability)
+    batch : Batch
+    dropout : float
+    key : jax.random.key
+
+    Returns
+    -------
+    float
+    """
+    x = interaction(
+        needs[batch.item],
+        sigmoid(parameters.ability[batch.subject]),
+        sigmoid(parameters.difficulty[batch.item]),
+        sigmoid(parameters.discrimination[batch.item]),
+    )
+    eta = logit_right(parameters.layers, x, dropout, key)
+    losses = batch.trials * jax.nn.softplus(eta) - batch.successes * eta
+    return losses.sum() / jnp.maximum(batch.trials.sum(), 1)

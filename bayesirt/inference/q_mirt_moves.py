@@ -1,0 +1,247 @@
+"""The moves of the Q-matrix model for the blocked kernel.
+
+Subjects move with all their abilities at once, items with all their discriminations. What no
+response sees - the level and the spread of each ability - is moved with everything that keeps the
+predictors; correlations move given the abilities, along trajectories that cost no pass over the
+data.
+"""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float
+
+from bayesirt.families import LOGIT, Family
+from bayesirt.inference.block_steps import (
+    Conditional,
+    chance_for,
+    derivatives,
+    joint_normal_draw,
+    log_uniform,
+    newton_move,
+)
+from bayesirt.inference.blocked import Move, Position, Statistics
+from bayesirt.inference.q_mirt_passes import QMirtPasses
+from bayesirt.inference.q_mirt_sites import (
+    QMirtPrior,
+    correlation_site,
+    levels_shifted,
+    scales_stretched,
+)
+from bayesirt.inference.two_pl_moves import draw_means, move_items, move_spreads, move_with_items
+from bayesirt.likelihood import DenseLayout
+
+_STEPS = 8
+_STEP = 0.9
+"""Length of a leapfrog step for the correlations, in units of √subjects and of dim¼: transformed
+as NumPyro does, they are Fisher's z of partial correlations, with a standard error of about one
+over √subjects each, whatever they are."""
+
+
+def q_mirt_moves(
+    layout: DenseLayout,
+    prior: QMirtPrior,
+    *,
+    family: Family = LOGIT,
+    dtype: DTypeLike = jnp.float32,
+) -> list[Move]:
+    """Return the moves of one sweep over the posterior of the Q-matrix model.
+
+    Parameters
+    ----------
+    layout : DenseLayout
+    prior : QMirtPrior
+    family : Family
+    dtype : dtype
+        Of what is computed for each cell.
+
+    Returns
+    -------
+    list of callables
+        Each (key, position) → (position, statistics).
+    """
+    passes = QMirtPasses(layout, prior.pattern, family, dtype)
+    return [
+        partial(move_blocks, prior, passes),
+        partial(draw_means, prior, names=["a"]),
+        partial(move_spreads, prior, names=["a", "d", "beta"]),
+        partial(draw_levels, prior),
+        partial(move_scales, prior),
+        partial(move_correlations, prior),
+    ]
+
+
+def move_blocks(
+    prior: QMirtPrior, passes: QMirtPasses, key: Array, sites: Position
+) -> tuple[Position, Statistics]:
+    """Move all subjects, then all items, then the items' hyperparameters with them.
+
+    Parameters
+    ----------
+    prior : QMirtPrior
+    passes : QMirtPasses
+    key : jax.random.key
+    sites : dict of float arrays
+
+    Returns
+    -------
+    sites : dict of float arrays
+    statistics : dict of float scalars
+        Shares accepted, and the log likelihood.
+    """
+    keys = jax.random.split(key, 3)
+    theta = sites["theta"]
+    step = passes.move_subjects(
+        chance_for(keys[0], theta), theta, jnp.exp(sites["a"]), sites["d"], precision(prior, sites)
+    )
+    sites = sites | {"theta": step.theta}
+    statistics = {"acceptance_theta": step.accepted.mean(dtype=theta.dtype)}
+    sites, sums, statistics["acceptance_items"] = move_items(
+        prior, passes, keys[1], sites, step.sums
+    )
+    sites, sums, statistics["acceptance_interweaving"] = move_with_items(
+        prior, passes, keys[2], sites, sums
+    )
+    return sites, statistics | {"log_likelihood": sums.log_likelihood.sum()}
+
+
+def precision(prior: QMirtPrior, sites: Position) -> Float[Array, "ability ability"]:
+    """Return Ω⁻¹."""
+    identity = jnp.eye(prior.pattern.n_abilities, dtype=sites["theta"].dtype)
+    correlation = prior.terms(sites).values.get("correlation", identity)
+    return jnp.linalg.inv(correlation)
+
+
+def draw_levels(prior: QMirtPrior, key: Array, sites: Position) -> tuple[Position, Statistics]:
+    """Draw the abilities' levels, β and μ_d together: a Gibbs step, as all is normal.
+
+    Parameters
+    ----------
+    prior : QMirtPrior
+    key : jax.random.key
+    sites : dict of float arrays
+
+    Returns
+    -------
+    sites : dict of float arrays
+    statistics : dict
+        Empty.
+
+    Notes
+    -----
+    In the directions of `levels_shifted`, the intercepts' distances from their centre change by
+    -(slopes, Q, 1) t: a regression, to which the priors of θ, β and μ_d add a precision each.
+    """
+    pattern, values = prior.pattern, prior.terms(sites).values
+    slopes = pattern.slopes(values["a"])
+    needs = jnp.asarray(pattern.needs, slopes.dtype)
+    design = jnp.concatenate([slopes, needs, jnp.ones((len(slopes), 1))], 1) / values["sigma_d"]
+    away = (values["d"] - prior.centre(sites, "d")) / values["sigma_d"]
+    known = precision(prior, sites)
+
+    def own(t: Array) -> Array:
+        each = prior.terms(sites | {"beta": sites["beta"] + t[:-1], "mu_d": sites["mu_d"] + t[-1]})
+        return jnp.append(each.each["beta"], each.each["mu_d"])
+
+    slope, curvature = derivatives(own, jnp.zeros(pattern.n_abilities + 1, slopes.dtype))
+    score = design.T @ away + jnp.concatenate([-known @ values["theta"].sum(0), slope])
+    of_priors = jax.scipy.linalg.block_diag(len(values["theta"]) * known, jnp.diag(-curvature))
+    t = joint_normal_draw(key, score, design.T @ design + of_priors)
+    return levels_shifted(pattern, sites, t), {}
+
+
+def move_scales(prior: QMirtPrior, key: Array, sites: Position) -> tuple[Position, Statistics]:
+    """Move the spreads of all abilities, and μ_a with them, which η does not see.
+
+    Parameters
+    ----------
+    prior : QMirtPrior
+    key : jax.random.key
+    sites : dict of float arrays
+
+    Returns
+    -------
+    sites : dict of float arrays
+    statistics : dict of float scalars
+        Whether it was accepted.
+
+    Notes
+    -----
+    With e = exp(t), the abilities' log density is -eᵀMe/2 + n Σt for M = Ω⁻¹ ∘ ΘᵀΘ, whose
+    Hessian is -diag(e) M diag(e) - diag(e ∘ Me); the slopes' is quadratic.
+    """
+    pattern, theta = prior.pattern, sites["theta"]
+    together = precision(prior, sites) * (theta.T @ theta)
+    sigma = jnp.exp(sites["sigma_a"])
+    away = (sites["a"] - sites["mu_a"]) / sigma
+    counts = jnp.asarray(pattern.needs.sum(0), theta.dtype)
+    crossed = jnp.concatenate([jnp.diag(counts), counts[None]])
+    design = jnp.concatenate([crossed, jnp.append(counts, counts.sum())[:, None]], 1) / sigma**2
+    pulled = jnp.zeros(pattern.n_abilities, theta.dtype).at[pattern.ability].add(away) / sigma
+    pulled = jnp.append(pulled, pulled.sum())
+
+    def of_mean(t: Array) -> Array:
+        return prior.terms(sites | {"mu_a": sites["mu_a"] + t}).each["mu_a"]
+
+    def evaluate(position: Array) -> tuple[Conditional, None]:
+        t = position[0]
+        e = jnp.exp(t[:-1])
+        weighed = e * (together @ e)
+        slope, curvature = derivatives(of_mean, t[-1])
+        value = len(theta) * t[:-1].sum() - weighed.sum() / 2 + of_mean(t[-1])
+        value += pulled @ t - t @ design @ t / 2
+        score = pulled - design @ t + jnp.append(len(theta) - weighed, slope)
+        own = jnp.append(jnp.maximum(weighed, 0), -curvature)
+        outer = jnp.pad(e[:, None] * together * e, (0, 1))
+        return Conditional(value[None], score[None], (design + outer + jnp.diag(own))[None]), None
+
+    present = jnp.zeros((1, pattern.n_abilities + 1), theta.dtype)
+    step = newton_move(chance_for(key, present), present, evaluate)
+    moved, _ = scales_stretched(pattern, sites, step.position[0])
+    return moved, {"acceptance_scales": step.accepted[0].astype(theta.dtype)}
+
+
+def move_correlations(
+    prior: QMirtPrior, key: Array, sites: Position
+) -> tuple[Position, Statistics]:
+    """Move the correlations given the abilities: one trajectory of Hamiltonian dynamics."""
+    name = correlation_site(sites)
+    if name is None:
+        return sites, {}
+    step_key, momentum_key, accept_key = jax.random.split(key, 3)
+    here = sites[name]
+
+    products, n_subjects = sites["theta"].T @ sites["theta"], len(sites["theta"])
+
+    def log_density(value: Array) -> Array:
+        terms = prior.terms(sites | {name: value})
+        root = jnp.linalg.cholesky(terms.values["correlation"])
+        seen = jax.scipy.linalg.cho_solve((root, True), products)
+        return (
+            terms.each[name].sum()
+            - n_subjects * jnp.log(jnp.diag(root)).sum()
+            - jnp.trace(seen) / 2
+        )
+
+    ascend = jax.value_and_grad(log_density)
+    unit = _STEP / (jnp.sqrt(n_subjects + 1.0) * here.size**0.25)
+    size = unit * jax.random.uniform(step_key, (), here.dtype, 0.5, 1.0)
+    momentum = jax.random.normal(momentum_key, here.shape, here.dtype)
+    before, slope = ascend(here)
+
+    def leap(_: Any, state: tuple[Array, ...]) -> tuple[Array, ...]:
+        place, momentum, _, slope = state
+        momentum += size / 2 * slope
+        place = place + size * momentum
+        value, slope = ascend(place)
+        return place, momentum + size / 2 * slope, value, slope
+
+    start = (here, momentum, before, slope)
+    there, arrived, after, _ = jax.lax.fori_loop(0, _STEPS, leap, start)
+    ratio = after - before + ((momentum**2).sum() - (arrived**2).sum()) / 2
+    accepted = log_uniform(accept_key, ratio) < ratio
+    moved = sites | {name: jnp.where(accepted, there, here)}
+    return moved, {"acceptance_correlations": accepted.astype(here.dtype)}

@@ -1,0 +1,150 @@
+"""Fine-grained abilities: a multidimensional 2PL in which each item needs some abilities.
+
+    successes_ij ~ Binomial(trials_ij, sigmoid(Σ_k q_jk a_jk θ_ik + d_j))
+    θ_i ~ N(0, Ω)
+    log a_jk ~ N(μ_a, σ_a) where q_jk = 1
+    d_j ~ N(μ_d + Σ_k q_jk β_k, σ_d),  β_k ~ N(0, σ_β)
+
+θ_ik is what subject i has of ability k, in standard deviations of the population; one that an item
+needs can make up for another (a compensatory model). β_k says how much easier items are that need
+ability k: with it, the row of Q alone tells something of an item that nobody has answered.
+
+Ω is a correlation matrix. "correlated" lets every pair of abilities have its own correlation
+(LKJ), which takes some ten abilities at most to learn. "general" has one number an ability,
+Ω_kl = γ_k γ_l: what a general ability leaves open is specific, so that forty subjects will do for
+sixty abilities; it takes no two abilities to go against each other. "independent" has none.
+"""
+
+from typing import Literal, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+from numpy.typing import NDArray
+from numpyro import deterministic, plate, sample
+from numpyro.distributions import (
+    Binomial,
+    HalfNormal,
+    LKJCholesky,
+    LogNormal,
+    MultivariateNormal,
+    Normal,
+    Uniform,
+)
+
+Structure = Literal["correlated", "general", "independent"]
+
+MOST_CORRELATED = 10
+"""Abilities up to which every pair has its own correlation by default: 45 numbers."""
+
+DIMS = {
+    "theta": ["subject", "ability"],
+    "a": ["loading"],
+    "d": ["item"],
+    "beta": ["ability"],
+    "gamma": ["ability"],
+    "correlation": ["ability", "ability_other"],
+}
+
+
+class QMirtParameters(NamedTuple):
+    """What the model draws before it sees data.
+
+    Attributes
+    ----------
+    theta : float array, shape (subject, ability)
+    a : float array, shape (loading,)
+        Discriminations of the ones of Q, row by row.
+    d : float array, shape (item,)
+        Intercepts.
+    """
+
+    theta: Float[Array, "subject ability"]
+    a: Float[Array, " loading"]
+    d: Float[Array, " item"]
+
+
+def q_mirt_model(
+    trials: Int[Array, "subject item"],
+    needs: NDArray[np.bool_],
+    successes: Int[Array, "subject item"] | None = None,
+    *,
+    structure: Structure = "correlated",
+) -> None:
+    """Define the model; without successes it draws them.
+
+    Parameters
+    ----------
+    trials : int array, shape (subject, item)
+        0 where the item was not run.
+    needs : bool array, shape (item, ability)
+        The Q-matrix.
+    successes : int array, shape (subject, item), optional
+    structure : {"correlated", "general", "independent"}
+    """
+    theta, a, d = q_mirt_parameters(len(trials), needs, structure)
+    slopes = jnp.zeros(needs.shape).at[needs.nonzero()].set(a)
+    observed = Binomial(trials, logits=theta @ slopes.T + d).mask(trials > 0)
+    sample("successes", observed, obs=successes)
+
+
+def q_mirt_parameters(
+    n_subjects: int, needs: NDArray[np.bool_], structure: Structure
+) -> QMirtParameters:
+    """Draw subjects and items from their priors: the model without data.
+
+    Parameters
+    ----------
+    n_subjects : int
+    needs : bool array, shape (item, ability)
+        The Q-matrix.
+    structure : {"correlated", "general", "independent"}
+
+    Returns
+    -------
+    QMirtParameters
+    """
+    n_items, n_abilities = needs.shape
+    root = _root_of_correlations(n_abilities, structure)
+    with plate("subject", n_subjects):
+        theta = sample("theta", MultivariateNormal(jnp.zeros(n_abilities), scale_tril=root))
+    mu_a, sigma_a = sample("mu_a", Normal(0, 0.5)), sample("sigma_a", HalfNormal(0.5))
+    with plate("loading", int(needs.sum())):
+        a = sample("a", LogNormal(mu_a, sigma_a))
+    mu_d, sigma_d = sample("mu_d", Normal(0, 2)), sample("sigma_d", HalfNormal(2))
+    sigma_beta = sample("sigma_beta", HalfNormal(1))
+    with plate("ability", n_abilities):
+        beta = sample("beta", Normal(0, sigma_beta))
+    with plate("item", n_items):
+        d = sample("d", Normal(mu_d + jnp.asarray(needs, float) @ beta, sigma_d))
+    return QMirtParameters(theta, a, d)
+
+
+def default_structure(n_abilities: int) -> Structure:
+    """Return how abilities go together by default.
+
+    Parameters
+    ----------
+    n_abilities : int
+
+    Returns
+    -------
+    {"correlated", "general"}
+        "general" where there would be more correlations than most data can tell: with 35
+        abilities they are 595, and few leaderboards have more subjects than that.
+    """
+    return "correlated" if n_abilities <= MOST_CORRELATED else "general"
+
+
+def _root_of_correlations(n_abilities: int, structure: Structure) -> Array:
+    """Draw the lower Cholesky factor of Ω."""
+    if structure == "independent" or n_abilities == 1:
+        return jnp.eye(n_abilities)
+    if structure == "correlated":
+        root = sample("root", LKJCholesky(n_abilities, 1))
+        deterministic("correlation", root @ root.T)
+        return root
+    with plate("ability", n_abilities):
+        gamma = sample("gamma", Uniform(0, 1))
+    correlation = deterministic("correlation", jnp.outer(gamma, gamma) + jnp.diag(1 - gamma**2))
+    return jnp.linalg.cholesky(correlation)
