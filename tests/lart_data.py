@@ -32,8 +32,9 @@ def simulate_lart(
     noise, residual = rng.normal(size=(2, n_subjects, n_items))
     answers = truth["theta"][:, None] * truth["a"] + truth["d"] + noise > 0
     x = truth["omega"] - truth["tau"][:, None] * truth["phi"] + residual * np.sqrt(truth["lam"])
-    truth["delta"] = delta * np.linspace(0.5, 1.5, n_items)
-    x += truth["delta"] * ~answers
+    if delta:
+        truth["delta"] = delta * np.linspace(0.5, 1.5, n_items)
+        x += truth["delta"] * ~answers
     return with_lengths(Responses.from_arrays(answers.astype(int)), x), truth
 
 

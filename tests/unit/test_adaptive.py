@@ -45,7 +45,8 @@ def made_posterior(items: ItemDraws, link: str = "logit") -> Posterior:
     n_draws, n_items = items.a.shape
     sites = {"theta": np.zeros((n_draws, 2)), "a": items.a, "d": items.d}
     if items.lengths is not None:
-        sites |= items.lengths._asdict() | {"tau": np.zeros((n_draws, 2))}
+        sites |= {name: x for name, x in items.lengths._asdict().items() if x is not None}
+        sites["tau"] = np.zeros((n_draws, 2))
     samples = {name: np.asarray(values)[None] for name, values in sites.items()}
     responses = Responses.from_arrays(np.indices((2, n_items)).sum(0) % 2, items=NAMES[:n_items])
     return Posterior.from_samples(samples, {}, responses, {"link": link})

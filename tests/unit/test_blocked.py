@@ -15,9 +15,9 @@ from bayesirt.cells import CellList, SparseCells
 from bayesirt.estimators.cell_sums import cell_sums
 from bayesirt.families import LOGIT
 from bayesirt.inference.block_steps import (
-    _WIDTH,
     Chance,
     Conditional,
+    _width,
     chance_for,
     log_concave_move,
     log_return,
@@ -76,7 +76,7 @@ def test_return_ratio_is_that_of_two_normals(size):
     for i in range(7):
         y = np.asarray(proposal.position[i])
         forth, back = (
-            multivariate_normal(start + np.linalg.solve(h, g), _WIDTH * np.linalg.inv(h))
+            multivariate_normal(start + np.linalg.solve(h, g), _width(noise) * np.linalg.inv(h))
             for start, g, h in (
                 (x[i], score[i], precision[0, i]),
                 (y, new_score[i], precision[1, i]),

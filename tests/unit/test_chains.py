@@ -77,10 +77,9 @@ def test_chains_do_not_depend_on_where_they_run(monkeypatch):
 
 def test_other_data_of_the_same_shape_need_no_compilation():
     run()
+    other, key = jnp.array(0.7), jax.random.key(3)
     with CountCompilations() as compiled:
-        run_chains(
-            Drift(), jnp.array(0.7), STARTS, key=jax.random.key(3), num_warmup=3, num_samples=5
-        )
+        run_chains(Drift(), other, STARTS, key=key, num_warmup=3, num_samples=5)
     assert compiled() == 0
 
 
