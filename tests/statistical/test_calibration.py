@@ -25,7 +25,7 @@ def study() -> CalibrationStudy:
 
     def nuts(responses: Responses, key: Array) -> Posterior:
         last[:] = [
-            sample_posterior(responses, key=key, num_chains=2, num_warmup=500, num_samples=1500)
+            sample_posterior(responses, key=key, num_chains=2, num_warmup=1000, num_samples=1500)
         ]
         return last[0]
 

@@ -24,7 +24,8 @@ def both(delta: float) -> tuple[np.ndarray, np.ndarray, WrongLengths]:
         for wrong_lengths in (True, False)
     ]  # fmt: skip
     assert fits[0].verdict.r_hat < 1.05
-    return truth.get("delta", np.zeros(1)), fits[0].draws("delta"), compare_wrong_lengths(responses, *fits)
+    compared = compare_wrong_lengths(responses, *fits)
+    return truth.get("delta", np.zeros(1)), fits[0].draws("delta"), compared
 
 
 def test_longer_wrong_answers_are_found_and_predict_better():
