@@ -111,9 +111,7 @@ def simulate_q_mirt(
     """
     omega = _correlation_matrix(correlation, q.n_abilities)
     spreads = {"sigma_a": sigma_a, "sigma_d": sigma_d, "sigma_beta": sigma_beta}
-    for name, spread in spreads.items():
-        if not (np.isfinite(spread) and spread >= 0):
-            raise ResponseError(f"`{name}` must not be negative, got {spread}; pass a spread")
+    _check_spreads(spreads)
     theta_key, a_key, d_key, beta_key, pattern_key, response_key = jax.random.split(key, 6)
     counts = observed_trials(trials, (n_subjects, q.n_items), missing, pattern_key)
     theta, log_a, noise, beta = (
@@ -146,6 +144,12 @@ def simulate_q_mirt(
     }
     coords = {"subject": list(responses.subjects), **q.coords()}
     return QSimulation(xr.Dataset(columns, coords=coords), q, responses)
+
+
+def _check_spreads(spreads: dict[str, float]) -> None:
+    for name, spread in spreads.items():
+        if not (np.isfinite(spread) and spread >= 0):
+            raise ResponseError(f"`{name}` must not be negative, got {spread}; pass a spread")
 
 
 def _correlation_matrix(correlation: ArrayLike, n: int) -> NDArray[np.float64]:
