@@ -8,21 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import jax
-import jax.numpy as jnp
 from jax import Array
-from jax.flatten_util import ravel_pytree
 
 from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.families import FAMILIES
-from bayesirt.inference.blocked import Position
 from bayesirt.inference.chains import Progress
 from bayesirt.inference.checkpoint import Checkpoint
 from bayesirt.inference.lart_blocked import lart_attributes, lart_start_of
 from bayesirt.inference.lart_sites import HIERARCHICAL, LaRTPrior, lengths_of
 from bayesirt.inference.nuts import run_nuts
+from bayesirt.inference.start_coordinates import StartCoordinates
 from bayesirt.latencies import Latencies, latencies_of
 from bayesirt.likelihood import layout_of, log_likelihood_of
-from bayesirt.models.coordinates import Known, around_expected
 from bayesirt.models.lart import Link
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
@@ -34,33 +31,25 @@ from bayesirt.responses import Responses
 class LaRTTarget:
     """LaRT's posterior on its unconstrained sites, counted from a start in its widths.
 
-    An item's value is counted from where its own responses and its population together put it,
-    in units of what both leave open: that is round whether the population is tight or wide.
-
     Attributes
     ----------
     latencies : Latencies
-    centre, width : dict of float arrays
-        Of all sites that are not items'.
-    known : dict of Known
-        The items' estimates, unconstrained, and their errors.
+    coordinates : StartCoordinates
     link : {"probit", "logit"}
     """
 
     latencies: Latencies
-    centre: Position
-    width: Position
-    known: dict[str, Known]
+    coordinates: StartCoordinates
     link: Link = field(metadata={"static": True})
 
     @property
     def size(self) -> int:
         """Number of coordinates."""
-        return ravel_pytree(self._start)[0].size
+        return self.coordinates.size
 
     def potential(self, flat: Array) -> Array:
         """Return the negative log density at flat coordinates, up to a constant."""
-        sites, log_jacobian = self._sites(flat)
+        sites, log_jacobian = self.coordinates.to_sites(flat, LaRTPrior())
         terms = LaRTPrior().terms(sites)
         values = terms.values
         answers = log_likelihood_of(self.latencies.layout, FAMILIES[self.link])
@@ -72,22 +61,7 @@ class LaRTTarget:
 
     def to_draw(self, flat: Array) -> dict[str, Array]:
         """Return the model's sites and deterministics at flat coordinates."""
-        return LaRTPrior().terms(self._sites(flat)[0]).values
-
-    @property
-    def _start(self) -> Position:
-        return self.centre | {name: jnp.zeros_like(x.value) for name, x in self.known.items()}
-
-    def _sites(self, flat: Array) -> tuple[Position, Array]:
-        """Return the unconstrained sites, and the log Jacobian of the items'."""
-        moved = ravel_pytree(self._start)[1](flat)
-        sites = {k: self.centre[k] + self.width[k] * moved[k] for k in self.centre}
-        log_jacobian = jnp.zeros(())
-        for name, known in self.known.items():
-            population = sites[f"mu_{name}"], sites[f"sigma_{name}"]
-            sites[name], log_scale = around_expected(moved[name], *population, known)
-            log_jacobian += log_scale.sum()
-        return sites, log_jacobian
+        return LaRTPrior().terms(self.coordinates.to_sites(flat, LaRTPrior())[0]).values
 
 
 def sample_lart_nuts(
@@ -133,11 +107,9 @@ def sample_lart_nuts(
     """
     latencies = latencies_of(responses, layout_of(responses), wrong_lengths=wrong_lengths)
     init = fit_lart(responses, link=link) if init is None else init
-    centre, width = (jax.tree.map(jnp.asarray, x) for x in lart_start_of(init, latencies))
-    names = [name for name in HIERARCHICAL if name in centre]
-    known = {name: Known(centre.pop(name), width.pop(name)) for name in names}
+    coordinates = StartCoordinates.of(lart_start_of(init, latencies), HIERARCHICAL)
     drawn = run_nuts(
-        LaRTTarget(latencies, centre, width, known, link),
+        LaRTTarget(latencies, coordinates, link),
         key=key,
         num_chains=num_chains,
         num_warmup=num_warmup,

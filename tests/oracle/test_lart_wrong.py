@@ -5,15 +5,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from lart_data import as_sparse, some_missing
+from lart_prior import OF_MU, log_jacobian, log_lengths, log_prior, some_sites, unconstrained
 from numpyro.handlers import seed, substitute, trace
 from numpyro.infer.util import log_density
 from scipy.special import gammaln
-from scipy.stats import halfnorm, lognorm, norm
+from scipy.stats import norm
 
 from bayesirt.families import FAMILIES
 from bayesirt.inference.lart_moves import draw_lengths, draw_wrong_lengths
 from bayesirt.inference.lart_nuts import LaRTTarget
 from bayesirt.inference.lart_sites import HIERARCHICAL, LaRTPrior, lengths_of
+from bayesirt.inference.start_coordinates import StartCoordinates
 from bayesirt.latencies import latencies_of
 from bayesirt.likelihood import layout_of, log_likelihood_of
 from bayesirt.models import lart_model
@@ -23,51 +25,7 @@ N, J = 6, 5
 RESPONSES = some_missing(N, J)
 SUCCESSES, TRIALS = RESPONSES.cells.matrices()
 WRONG = (TRIALS - SUCCESSES) / np.maximum(TRIALS, 1)
-OF_MU = {"a": 0.5, "d": 2, "phi": 0.5, "omega": 10, "lam": 2, "delta": 0.5}
-OF_SIGMA = {"a": 0.5, "d": 2, "phi": 0.5, "omega": 2, "lam": 1, "delta": 0.5}
-
-
-def log_lengths() -> np.ndarray:
-    matrix = np.full((N, J), np.nan)
-    listed = RESPONSES.cells.listed()
-    matrix[listed.subject, listed.item] = np.log(RESPONSES.latency)
-    return matrix
-
-
-def some_sites(number: int) -> dict[str, np.ndarray]:
-    """Return constrained values of all sites, with a negative slope among them."""
-    rng = np.random.default_rng(number)
-    sites = {"rho": np.array(-0.4), "theta": rng.normal(size=N), "tau": rng.normal(size=N)}
-    for name in OF_MU:
-        sites |= {f"mu_{name}": rng.normal(), f"sigma_{name}": np.exp(rng.normal())}
-        sites[name] = rng.normal(size=J)
-    for name in ("a", "phi"):
-        sites[name] = np.append(-0.5, 1 + np.abs(sites[name][1:]))
-    sites["lam"] = np.exp(sites["lam"])
-    return sites
-
-
-def unconstrained(sites: dict[str, np.ndarray]) -> dict[str, jax.Array]:
-    free = dict(sites)
-    free["rho"] = np.log((1 + sites["rho"]) / (1 - sites["rho"]))
-    for name in sites:
-        if name.startswith("sigma_") or name == "lam":
-            free[name] = np.log(sites[name])
-    return jax.tree.map(jnp.asarray, free)
-
-
-def log_prior(s: dict[str, np.ndarray]) -> float:
-    """Return the log prior density as scipy knows it."""
-    total = -np.log(2) + norm.logpdf(s["theta"]).sum()
-    total += norm.logpdf(s["tau"], s["rho"] * s["theta"], np.sqrt(1 - s["rho"] ** 2)).sum()
-    for name in OF_MU:
-        mu, sigma = s[f"mu_{name}"], s[f"sigma_{name}"]
-        total += norm.logpdf(mu, 0, OF_MU[name]) + halfnorm.logpdf(sigma, scale=OF_SIGMA[name])
-        if name == "lam":
-            total += lognorm.logpdf(s["lam"], sigma, scale=np.exp(mu)).sum()
-        else:
-            total += norm.logpdf(s[name], mu, sigma).sum()
-    return float(total)
+ALL = tuple(OF_MU)
 
 
 def log_joint(s: dict[str, np.ndarray]) -> float:
@@ -76,20 +34,24 @@ def log_joint(s: dict[str, np.ndarray]) -> float:
     ways = gammaln(TRIALS + 1) - gammaln(SUCCESSES + 1) - gammaln(TRIALS - SUCCESSES + 1)
     answers = ways + SUCCESSES * np.log(p) + (TRIALS - SUCCESSES) * np.log1p(-p)
     mean = s["omega"] - np.outer(s["tau"], s["phi"]) + s["delta"] * WRONG
-    lengths = norm.logpdf(log_lengths(), mean, np.sqrt(s["lam"]))
+    lengths = norm.logpdf(log_lengths(RESPONSES), mean, np.sqrt(s["lam"]))
     return log_prior(s) + answers.sum() + np.nansum(lengths)
 
 
 def test_the_model_is_the_formula():
-    sites = some_sites(0)
-    arguments = (jnp.asarray(TRIALS, int), jnp.asarray(log_lengths()), jnp.asarray(SUCCESSES, int))
+    sites = some_sites(0, (N, J), ALL)
+    arguments = (
+        jnp.asarray(TRIALS, int),
+        jnp.asarray(log_lengths(RESPONSES)),
+        jnp.asarray(SUCCESSES, int),
+    )
     found, _ = log_density(lart_model, arguments, {"wrong_lengths": True}, sites)
     assert float(found) == pytest.approx(log_joint(sites), rel=1e-10)
 
 
 @pytest.mark.parametrize("responses", [RESPONSES, as_sparse(RESPONSES)], ids=["dense", "sparse"])
 def test_prior_and_sums_are_the_formula(responses):
-    sites = some_sites(1)
+    sites = some_sites(1, (N, J), ALL)
     layout = layout_of(responses)
     latencies = latencies_of(responses, layout, wrong_lengths=True)
     plain = latencies.without_wrong(sites["delta"])
@@ -100,26 +62,25 @@ def test_prior_and_sums_are_the_formula(responses):
     seen += plain.log_likelihood(*lengths_of(sites), moments).sum()
     ways = gammaln(TRIALS + 1) - gammaln(SUCCESSES + 1) - gammaln(TRIALS - SUCCESSES + 1)
     found = float(LaRTPrior().terms(unconstrained(sites)).total() + seen) + ways.sum()
-    jacobians = np.log((1 - sites["rho"] ** 2) / 2) + np.log(sites["lam"]).sum()
-    jacobians += sum(np.log(v) for k, v in sites.items() if k.startswith("sigma_"))
-    assert found == pytest.approx(log_joint(sites) + jacobians, rel=1e-10)
+    assert found == pytest.approx(log_joint(sites) + log_jacobian(sites), rel=1e-10)
 
 
 def test_the_potential_falls_as_the_formula_rises():
     """Flat coordinates: the same difference between two places, Jacobians of items included."""
     latencies = latencies_of(RESPONSES, layout_of(RESPONSES), wrong_lengths=True)
-    others = {k: v for k, v in unconstrained(some_sites(2)).items() if k not in HIERARCHICAL}
+    others = {
+        k: v for k, v in unconstrained(some_sites(2, (N, J), ALL)).items() if k not in HIERARCHICAL
+    }
     known = {k: Known(jnp.full(J, 1.5), jnp.full(J, 0.3)) for k in HIERARCHICAL}
-    target = LaRTTarget(latencies, others, jax.tree.map(jnp.ones_like, others), known, "probit")
+    coordinates = StartCoordinates(others, jax.tree.map(jnp.ones_like, others), known)
+    target = LaRTTarget(latencies, coordinates, "probit")
     drawn, values = [], []
     for k in (2, 3):
         flat = 0.1 * jax.random.normal(jax.random.key(k), (target.size,))
-        sites, log_jacobian = target._sites(flat)
+        sites, of_items = coordinates.to_sites(flat, LaRTPrior())
         s = {name: np.asarray(v) for name, v in target.to_draw(flat).items() if name != "b"}
-        jacobians = np.log((1 - s["rho"] ** 2) / 2) + np.log(s["lam"]).sum() + log_jacobian
-        jacobians += sum(np.log(v) for name, v in s.items() if name.startswith("sigma_"))
         drawn.append(float(target.potential(flat)))
-        values.append(float(-log_joint(s) - jacobians))
+        values.append(float(-log_joint(s) - log_jacobian(s) - of_items))
         assert set(sites) == set(s)
     assert drawn[0] - drawn[1] == pytest.approx(values[0] - values[1], rel=1e-9)
 
@@ -141,7 +102,7 @@ def regression_posterior(
     s: dict[str, np.ndarray], item: int, slope: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and covariance of (slope, ω) of an item from its rows."""
-    x = log_lengths()[:, item]
+    x = log_lengths(RESPONSES)[:, item]
     seen = np.isfinite(x)
     x, tau, wrong = x[seen], s["tau"][seen], WRONG[seen, item]
     regressor, taken_out = (wrong, -s["phi"][item] * tau)
@@ -159,7 +120,7 @@ def regression_posterior(
 @pytest.mark.parametrize("responses", [RESPONSES, as_sparse(RESPONSES)], ids=["dense", "sparse"])
 def test_slopes_and_levels_are_drawn_from_their_regression(responses, slope):
     """40,000 draws of 5 pairs: 25 moments at 5 standard errors, one false alarm in 70,000."""
-    constrained = some_sites(4)
+    constrained = some_sites(4, (N, J), ALL)
     constrained |= {"phi": constrained["phi"] + 4, "mu_phi": 5.0, "sigma_phi": 0.5}
     sites = unconstrained(constrained)
     latencies = latencies_of(responses, layout_of(responses), wrong_lengths=True)
