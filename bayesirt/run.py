@@ -1,13 +1,7 @@
 """A run: the whole road from responses to a ranking."""
 
-import hashlib
-import json
-import platform
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +9,12 @@ import jax
 import pandas as pd
 from jax import Array
 
-from bayesirt import __version__
 from bayesirt.comparison import Comparison, compare_estimates
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import PointMethod, fit_point
 from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.inference.engines import SWEEPS_A_DRAW, Engine, plan_engine, sample_posterior
+from bayesirt.inference.laplace import sample_laplace
 from bayesirt.inference.two_pl_blocked import sample_blocked
 from bayesirt.item_table import item_table
 from bayesirt.length_gain import LengthGain, length_gain
@@ -30,6 +24,7 @@ from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.progress import progress_bar
 from bayesirt.ranking import Ranking, rank_subjects
+from bayesirt.record import Record, facts_of, timed, versions
 from bayesirt.responses import Responses
 from bayesirt.wrong_lengths import WrongLengths, compare_wrong_lengths
 
@@ -73,80 +68,10 @@ class Settings:
             )
         return f"2PL, {self.priors.describe()}"
 
-
-@dataclass(frozen=True)
-class DataFacts:
-    """What was read.
-
-    Attributes
-    ----------
-    source : str
-        The file's name.
-    sha256 : str
-        Of the file; empty for data from memory.
-    subjects, items, responses : int
-    """
-
-    source: str
-    sha256: str
-    subjects: int
-    items: int
-    responses: int
-
-
-@dataclass(frozen=True)
-class Record:
-    """Everything needed to make a run again.
-
-    Attributes
-    ----------
-    settings : Settings
-    data : DataFacts
-    versions : dict
-    seconds : dict
-        Wall time of each step, compilation included.
-    diagnostics : dict
-    """
-
-    settings: Settings
-    data: DataFacts
-    versions: dict[str, str]
-    seconds: dict[str, float]
-    diagnostics: dict[str, Any]
-
-    def made_by(self) -> list[tuple[str, str]]:
-        """Return titles and values for people."""
-        s, d = self.settings, self.data
-        return [
-            ("Data", f"{d.source} (SHA-256 {d.sha256[:16] or 'none: from memory'})"),
-            ("Model", s.describe_model()),
-            ("Point estimate", self.diagnostics["point_estimator"]),
-            ("Sampling", self._sampling()),
-            ("Seed", str(s.seed)),
-            ("Versions", ", ".join(f"{k} {v}" for k, v in self.versions.items())),
-            ("Seconds", ", ".join(f"{k} {v:.1f}" for k, v in self.seconds.items())),
-        ]
-
-    def _sampling(self) -> str:
-        s, engine = self.settings, self.diagnostics["engine"]
-        if engine == "laplace":
-            return f"Laplace approximation, {s.chains * s.draws:,} independent draws"
-        name = {"nuts": "NUTS", "blocked": "Blocked Newton-Metropolis"}[engine]
-        return f"{name}, {s.chains} chains x {s.draws} draws after {s.warmup}"
-
-    def to_json(self) -> str:
-        """Return what `run.json` holds."""
-        return json.dumps(asdict(self), indent=2, allow_nan=True) + "\n"
-
     @classmethod
-    def from_json(cls, text: str) -> "Record":
-        """Read what `to_json` wrote."""
-        stored = json.loads(text)
-        settings = stored["settings"]
-        settings["priors"] = Priors(**settings["priors"])
-        stored["settings"] = Settings(**settings)
-        stored["data"] = DataFacts(**stored["data"])
-        return cls(**stored)
+    def stored(cls, values: dict[str, Any]) -> "Settings":
+        """Take settings that were written down."""
+        return cls(**values | {"priors": Priors(**values["priors"])})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,7 +95,7 @@ class Run:
     posterior: Posterior
     ranking: Ranking
     items: pd.DataFrame
-    record: Record
+    record: Record[Settings]
     gain: LengthGain | None = None
     wrong: WrongLengths | None = None
 
@@ -224,10 +149,10 @@ def rank_responses(
     assumed: dict[str, Any] = {"model": settings.model, "wrong_lengths": settings.wrong_lengths}
     plan_engine(settings.engine, responses, **assumed, **size)
     seconds: dict[str, float] = {}
-    with _timed(seconds, "point estimate"):
+    with timed(seconds, "point estimate"):
         point = fit_point(responses, settings.point, model=settings.model, key=key)
-    data = _facts(responses, source)
-    with _timed(seconds, "posterior"):
+    data = facts_of(responses, source)
+    with timed(seconds, "posterior"):
         posterior = sample_posterior(
             responses,
             key=key,
@@ -244,27 +169,19 @@ def rank_responses(
         ).with_attrs(seed=settings.seed, input_sha256=data.sha256)
     gain = None
     if settings.model == "lart":
-        with _timed(seconds, "without lengths"):
+        with timed(seconds, "without lengths"):
             gain = _gain_of_lengths(responses, posterior, settings, key, progress=progress)
     wrong = None
     if settings.wrong_lengths:
-        with _timed(seconds, "plain LaRT"):
+        with timed(seconds, "plain LaRT"):
             wrong = _gain_of_wrong_lengths(
                 responses, point, posterior, settings, key, progress=progress
             )
-    with _timed(seconds, "ranking"):
+    with timed(seconds, "ranking"):
         ranking, items = rank_subjects(posterior), item_table(posterior)
     diagnostics = _diagnostics(point, posterior, wrong)
-    record = Record(settings, data, _versions(), seconds, diagnostics)
+    record = Record(settings, data, versions(), seconds, diagnostics)
     return Run(point, posterior, ranking, items, record, gain, wrong)
-
-
-@contextmanager
-def _timed(seconds: dict[str, float], step: str) -> Iterator[None]:
-    """Note how long a step took."""
-    began = time.perf_counter()
-    yield
-    seconds[step] = time.perf_counter() - began
 
 
 def _diagnostics(
@@ -278,32 +195,28 @@ def _diagnostics(
     return found if wrong is None else found | {"wrong_lengths": wrong.prediction()}
 
 
-def _facts(responses: Responses, source: Path | None) -> DataFacts:
-    return DataFacts(
-        source.name if source else "memory",
-        hashlib.sha256(source.read_bytes()).hexdigest() if source else "",
-        responses.n_subjects,
-        responses.n_items,
-        responses.n_observed,
-    )
-
-
 def _gain_of_lengths(
     responses: Responses, posterior: Posterior, settings: Settings, key: Array, *, progress: bool
 ) -> LengthGain:
-    """Draw from the same answers without their lengths, and compare."""
+    """Draw from the same answers without their lengths, by a like engine, and compare."""
+    common: dict[str, Any] = {
+        "key": jax.random.fold_in(key, 1),
+        "init": fit_lart(responses, lengths=False),
+        "priors": Priors(slopes="free"),
+        "link": "probit",
+        "num_chains": settings.chains,
+    }
+    if posterior.approximate:
+        draws = settings.chains * settings.draws
+        return length_gain(posterior, sample_laplace(responses, num_samples=draws, **common))
     with progress_bar("without lengths") as show:
         without = sample_blocked(
             responses,
-            key=jax.random.fold_in(key, 1),
-            init=fit_lart(responses, lengths=False),
-            priors=Priors(slopes="free"),
-            link="probit",
-            num_chains=settings.chains,
             num_warmup=settings.warmup,
             num_samples=settings.draws,
             thinning=SWEEPS_A_DRAW,
             progress=show if progress else None,
+            **common,
         )
     return length_gain(posterior, without)
 
@@ -354,12 +267,3 @@ def refuse_disconnected(responses: Responses) -> None:
         f"abilities are not comparable: {listed}{'; ...' if len(groups) > 4 else ''}; pass "
         f"--per-component to rank each by itself"
     )
-
-
-def _versions() -> dict[str, str]:
-    packages = ("jax", "numpyro", "arviz-base", "numpy")
-    return {
-        "bayesirt": __version__,
-        "python": platform.python_version(),
-        **{package: version(package) for package in packages},
-    }

@@ -15,10 +15,12 @@ from bayesirt.names import one_line, spreadsheet_safe
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.ranking import Ranking, rank_subjects
-from bayesirt.run import Record, Run
+from bayesirt.record import Record
+from bayesirt.run import Run, Settings
 from bayesirt.wrong_lengths import WrongLengths, wrong_factor
 
-_RECORD = "run.json"
+RECORD = "run.json"
+Q_MATRIX = "q_matrix.json"
 _LENGTHS = "lengths.csv"
 _FILES = frozenset(
     {
@@ -29,9 +31,16 @@ _FILES = frozenset(
         "point.nc",
         "posterior.nc",
         "report.html",
-        _RECORD,
+        RECORD,
+        Q_MATRIX,
+        "profiles.csv",
+        "abilities.csv",
+        "ability_pairs.csv",
+        "predictions.csv",
+        "predicted_scores.csv",
     }
 )
+"""Of a ranking, or of ability profiles."""
 
 
 def check_output(folder: Path, *, overwrite: bool) -> None:
@@ -66,7 +75,7 @@ def _check_folder(folder: Path, shown: str, overwrite: bool) -> None:
     if not folder.exists() or not any(folder.iterdir()):
         return
     groups = _groups(folder)
-    if not (folder / _RECORD).is_file() and not groups:
+    if not (folder / RECORD).is_file() and not groups:
         raise ResponseError(f"{shown} holds files that are no run; name another folder with --out")
     if not overwrite:
         raise ResponseError(f"{shown} already holds a run; pass --overwrite to replace it")
@@ -81,7 +90,7 @@ def _check_folder(folder: Path, shown: str, overwrite: bool) -> None:
 
 
 def _groups(folder: Path) -> list[Path]:
-    return sorted(record.parent for record in folder.glob(f"group_*/{_RECORD}"))
+    return sorted(record.parent for record in folder.glob(f"group_*/{RECORD}"))
 
 
 def write_folder(folder: Path, fill: Callable[[Path], None], *, overwrite: bool) -> None:
@@ -131,18 +140,18 @@ def save_run(run: Run, folder: Path, report: str) -> None:
     report : str
         The HTML document.
     """
-    _write_csv(run.ranking.summary, folder / "ranking.csv")
-    _write_csv(run.items, folder / "items.csv")
+    write_table(run.ranking.summary, folder / "ranking.csv")
+    write_table(run.items, folder / "items.csv")
     pairs = run.ranking.pairwise
     table = pairs.reset_index(drop=True)
     table.insert(0, "subject", list(pairs.index), allow_duplicates=True)
-    _write_csv(table, folder / "pairwise.csv")
+    write_table(table, folder / "pairwise.csv")
     run.point.save(folder / "point.nc")
     run.posterior.save(folder / "posterior.nc")
     if run.gain is not None:
-        _write_csv(run.gain.summary, folder / _LENGTHS)
+        write_table(run.gain.summary, folder / _LENGTHS)
     (folder / "report.html").write_text(report, "utf-8")
-    (folder / _RECORD).write_text(run.record.to_json(), "utf-8")
+    (folder / RECORD).write_text(run.record.to_json(), "utf-8")
 
 
 def load_run(folder: Path) -> Run:
@@ -162,7 +171,7 @@ def load_run(folder: Path) -> Run:
         If the folder holds no run, or a damaged one.
     """
     shown = one_line(str(folder), 400)
-    if not os.path.isfile(folder / _RECORD):
+    if not os.path.isfile(folder / RECORD):
         groups = _groups(folder)
         hint = (
             f"name one of its groups, such as {groups[0]}"
@@ -170,8 +179,12 @@ def load_run(folder: Path) -> Run:
             else f"make one with bayesirt rank --out {shown}"
         )
         raise ResponseError(f"{shown} holds no run; {hint}")
+    if (folder / Q_MATRIX).is_file():
+        raise ResponseError(
+            f"{shown} holds ability profiles, not a ranking; make one with bayesirt rank"
+        )
     try:
-        record = Record.from_json((folder / _RECORD).read_text("utf-8"))
+        record = Record.from_json((folder / RECORD).read_text("utf-8"), Settings.stored)
         posterior = Posterior.load(folder / "posterior.nc")
         point = PointEstimate.load(folder / "point.nc")
         ranking, items = rank_subjects(posterior), item_table(posterior)
@@ -190,14 +203,22 @@ def _load_gain(path: Path, posterior: Posterior, ranking: Ranking) -> LengthGain
     return LengthGain(table, correlation(posterior))
 
 
-def _load_wrong(record: Record, posterior: Posterior) -> WrongLengths | None:
+def _load_wrong(record: Record[Settings], posterior: Posterior) -> WrongLengths | None:
     """Read what lengths of wrong answers changed; how long these are, the draws say."""
     if not posterior.has_wrong_lengths:
         return None
     return WrongLengths(wrong_factor(posterior), **record.diagnostics["wrong_lengths"])
 
 
-def _write_csv(table: pd.DataFrame, path: Path) -> None:
+def write_table(table: pd.DataFrame, path: Path) -> None:
+    """Write a table that a spreadsheet can open: no cell is taken for a formula.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Its index is not written.
+    path : Path
+    """
     columns = [
         values.map(_safe_cell) if values.dtype.kind == "O" else values
         for _, values in table.items()

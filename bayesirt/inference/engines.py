@@ -16,6 +16,7 @@ from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.checkpoint import Checkpoint
 from bayesirt.inference.laplace import FEW, sample_laplace
 from bayesirt.inference.lart_blocked import sample_lart
+from bayesirt.inference.lart_laplace import sample_lart_laplace
 from bayesirt.inference.lart_nuts import sample_lart_nuts
 from bayesirt.inference.memory import Method, check_memory
 from bayesirt.inference.nuts import sample_nuts
@@ -68,7 +69,8 @@ def sample_posterior(
         Give LaRT's wrong answers a length of their own.
     engine : {"auto", "nuts", "blocked", "laplace"}
         ``"nuts"`` and ``"blocked"`` are exact; ``"laplace"`` approximates. ``"auto"`` is
-        `choose_engine`'s choice, and ``"blocked"`` for LaRT, which Laplace does not know.
+        `choose_engine`'s choice, but ``"blocked"`` for LaRT wherever that is not ``"laplace"``,
+        and where wrong answers have lengths of their own, which Laplace does not know.
     init : PointEstimate, optional
         Where to start, of the same model; by default `fit_point`.
     priors : Priors, optional
@@ -101,7 +103,7 @@ def sample_posterior(
     ResponseError
         If memory will not do, the checkpoint is damaged or belongs to another call, the posterior
         has no curvature that Laplace could use, Laplace or LaRT is given a mesh, LaRT misses
-        lengths or is asked of Laplace, or the 2PL is given wrong answers' lengths.
+        lengths, or Laplace or the 2PL is given wrong answers' lengths.
 
     Examples
     --------
@@ -123,12 +125,15 @@ def sample_posterior(
     common: dict[str, Any] = {"key": key, "init": init, "priors": priors, "num_chains": num_chains}
     if method == "laplace":
         draws = num_chains * num_samples
+        if model == "lart":
+            del common["priors"]
+            return sample_lart_laplace(responses, num_samples=draws, announce=announce, **common)
         return sample_laplace(responses, num_samples=draws, announce=announce, **common)
     saved = None
     if checkpoint is not None:
         assumed = (model, wrong_lengths, priors)
         settings = (assumed, method, num_chains, num_warmup, num_samples, target_accept)
-        saved = Checkpoint(checkpoint, _fingerprint(responses, init, key, settings, mesh), speaks)
+        saved = Checkpoint(checkpoint, fingerprint(responses, init, key, settings, mesh), speaks)
     with progress_bar("sampling") as show:
         common |= {"num_warmup": num_warmup, "num_samples": num_samples}
         common |= {"progress": show if progress and speaks else None, "checkpoint": saved}
@@ -198,8 +203,8 @@ def plan_engine(
     Raises
     ------
     ResponseError
-        If memory will not do, Laplace or LaRT is given a mesh, LaRT is asked of Laplace, or the
-        2PL is given wrong answers' lengths.
+        If memory will not do, Laplace or LaRT is given a mesh, or Laplace or the 2PL is given
+        wrong answers' lengths.
     """
     if wrong_lengths and model != "lart":
         raise ResponseError(
@@ -207,34 +212,58 @@ def plan_engine(
             f"alone; pass --model lart, or leave out --wrong-lengths"
         )
     if model == "lart":
-        method, reason = _plan_lart(engine, mesh)
+        method, reason = _plan_lart(engine, responses, mesh, wrong_lengths=wrong_lengths)
     else:
         method, reason = choose_engine(responses) if engine == "auto" else (engine, "")
     if method == "laplace" and mesh is not None:
         raise ResponseError("laplace works on one device; leave mesh out, or ask for blocked")
     share = 1.0 if mesh is None else min(1.0, jax.local_device_count() / mesh.size)
-    check_memory(method, responses, num_chains=num_chains, num_samples=num_samples, share=share)
+    size: dict[str, Any] = {"num_chains": num_chains, "num_samples": num_samples, "share": share}
+    check_memory(method, responses, model=model, **size)
     return method, reason
 
 
-def _plan_lart(engine: Engine, mesh: Mesh | None) -> tuple[Method, str]:
-    if engine == "laplace":
+def _plan_lart(
+    engine: Engine, responses: Responses, mesh: Mesh | None, *, wrong_lengths: bool
+) -> tuple[Method, str]:
+    if engine == "laplace" and wrong_lengths:
         raise ResponseError(
-            "laplace approximates the 2PL only; LaRT takes blocked, or nuts for small data"
+            "laplace does not give wrong answers lengths of their own; ask for blocked, or leave "
+            "out --wrong-lengths"
         )
     if mesh is not None:
         raise ResponseError("LaRT works on one device; leave mesh out")
-    return ("nuts" if engine == "nuts" else "blocked"), ""
+    if engine != "auto":
+        return engine, ""
+    method, reason = choose_engine(responses)
+    return (method, reason) if method == "laplace" and not wrong_lengths else ("blocked", "")
 
 
-def _fingerprint(
+def fingerprint(
     responses: Responses,
     init: PointEstimate,
     key: Array,
     settings: tuple[object, ...],
-    mesh: Mesh | None,
+    mesh: Mesh | None = None,
 ) -> str:
-    """Return a hash of all that the draws depend on, the same in every process."""
+    """Return a hash of all that draws depend on, the same in every process.
+
+    Parameters
+    ----------
+    responses : Responses
+    init : PointEstimate
+        With θ, a and d.
+    key : jax.random.key
+    settings : tuple
+        Of the call, each with a `repr` that tells it from others.
+    mesh : Mesh, optional
+        Devices of several processes.
+
+    Returns
+    -------
+    str
+        Hexadecimal.
+    """
     digest = hashlib.sha256(repr((__version__, jax.__version__, settings)).encode())
     arrays = [*responses.cells.listed(), jax.random.key_data(key)]
     if responses.latency is not None:

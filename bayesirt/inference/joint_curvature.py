@@ -1,4 +1,4 @@
-"""The curvature of the 2PL's joint density as an arrow matrix, the larger side eliminated."""
+"""The curvature of the joint density as an arrow matrix, the larger side eliminated."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,10 +12,12 @@ from jaxtyping import Array, Float
 
 from bayesirt.cells import Cells
 from bayesirt.estimators.cell_sums import CellSums
-from bayesirt.families import LOGIT
+from bayesirt.families import LOGIT, Family
 from bayesirt.inference.arrow_system import Arrow, CrossPiece, Floats
 from bayesirt.inference.cell_pieces import CellPieces, cut_cells
 from bayesirt.inference.joint_density import (
+    STANDARD,
+    AbilityPrior,
     Coordinates,
     Expansion,
     Point,
@@ -36,11 +38,15 @@ class JointProblem:
     coordinates : Coordinates
     dtype : dtype
         Of the passes that build and use the arrow matrix; sums and factorisations keep theirs.
+    family : Family
+    before : AbilityPrior
     """
 
     pieces: CellPieces
     coordinates: Coordinates
     dtype: Any
+    family: Family = LOGIT
+    before: AbilityPrior = STANDARD
 
     @property
     def eliminates_items(self) -> bool:
@@ -55,7 +61,7 @@ class JointProblem:
 
     def sums(self, point: Point) -> CellSums:
         """Return the sums over the cells at a point."""
-        return sums_at(self.pieces, self.coordinates, point)
+        return sums_at(self.pieces, self.family, self.coordinates, point)
 
     def split(self, point: Point) -> tuple[Floats, Floats]:
         """Return the kept side with the means, shape (kept,), and the rest, shape (unit, own)."""
@@ -78,6 +84,8 @@ def joint_problem(
     cells: Cells,
     priors: Priors,
     *,
+    family: Family = LOGIT,
+    before: AbilityPrior = STANDARD,
     dtype: Any = None,
     eliminate: Literal["subjects", "items"] | None = None,
     piece_size: int | None = None,
@@ -88,6 +96,9 @@ def joint_problem(
     ----------
     cells : Cells
     priors : Priors
+    family : Family
+    before : AbilityPrior
+        Of the abilities.
     dtype : dtype, optional
         Of the heavy passes; JAX's default float by default.
     eliminate : {"subjects", "items"}, optional
@@ -105,7 +116,9 @@ def joint_problem(
         larger = n_items * len(coordinates.names) >= n_subjects
         eliminate = "items" if larger else "subjects"
     pieces = cut_cells(cells, 1 if eliminate == "items" else 0, piece_size)
-    return JointProblem(pieces, coordinates, jnp.dtype(dtype or jnp.zeros(()).dtype))
+    return JointProblem(
+        pieces, coordinates, jnp.dtype(dtype or jnp.zeros(()).dtype), family, before
+    )
 
 
 def arrow_at(
@@ -178,6 +191,7 @@ def _cross_pieces(
         own = own_values(problem.pieces, piece, *values)
         own_factor = factor[piece.unit]
         whitened = _whitened(
+            problem.family,
             problem.eliminates_items,
             observed,
             piece.successes,
@@ -190,8 +204,9 @@ def _cross_pieces(
         yield CrossPiece(int(piece.unit[0]), int(piece.live.sum()), own_factor, whitened)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(jax.jit, static_argnums=(0, 1, 2))
 def _whitened(
+    family: Family,
     eliminates_items: bool,
     observed: bool,
     successes: Array,
@@ -203,7 +218,7 @@ def _whitened(
 ) -> Float[Array, "kept unit own"]:
     """Return W of a piece: (w a (J_a θ + J_d) - s J_a) L⁻ᵀ, and the border's rows."""
     theta, a, d, jacobian = values
-    terms = LOGIT.terms(theta[:, None] * a + d, successes, trials)
+    terms = family.terms(theta[:, None] * a + d, successes, trials)
     weight = (terms.information * a)[..., None]
     cross = weight * (theta[:, None, None] * jacobian[:, 0] + jacobian[:, 1])
     if observed:
@@ -243,6 +258,7 @@ def information_noise(
     """
     keys = jax.random.split(key, 4)
     theta = jax.random.normal(keys[0], (len(point.theta), n), problem.dtype)
+    theta *= jnp.sqrt(jnp.asarray(problem.before.precision, problem.dtype)).reshape(-1, 1)
     away = jax.random.normal(keys[1], (*point.items.shape, n), problem.dtype)
     items = away / spread[:, None].astype(problem.dtype)
     means = jnp.zeros((0, n), problem.dtype)
@@ -254,7 +270,9 @@ def information_noise(
     for piece in problem.pieces:
         draws = jax.random.split(jax.random.fold_in(keys[3], int(piece.unit[0])), n)
         mine = own_values(problem.pieces, piece, *values)
-        of_theta, of_items = _piece_noise(piece.successes, piece.trials, mine, draws)
+        of_theta, of_items = _piece_noise(
+            problem.family, piece.successes, piece.trials, mine, draws
+        )
         if problem.eliminates_items:
             theta, items = theta + of_theta, items.at[piece.unit].add(of_items)
         else:
@@ -264,12 +282,12 @@ def information_noise(
     return jnp.concatenate([items.reshape(-1, n), means]), theta[:, None]
 
 
-@jax.jit
+@partial(jax.jit, static_argnums=0)
 def _piece_noise(
-    successes: Array, trials: Array, values: tuple[Array, ...], keys: Array
+    family: Family, successes: Array, trials: Array, values: tuple[Array, ...], keys: Array
 ) -> tuple[Array, Array]:
     theta, a, d, jacobian = values
-    root = jnp.sqrt(LOGIT.terms(theta[:, None] * a + d, successes, trials).information)
+    root = jnp.sqrt(family.terms(theta[:, None] * a + d, successes, trials).information)
 
     def one(key: Array) -> tuple[Array, Array]:
         noise = root * jax.random.normal(key, root.shape, root.dtype)

@@ -1,7 +1,9 @@
-"""The 2PL's joint density of abilities, items and the items' means, with its derivatives.
+"""The joint density of abilities, items and the items' means, with its derivatives.
 
-Items are described by the coordinates on which the model puts normal priors, and their spreads σ
-are held fixed: the density has no joint mode over the spreads. Everything else is free.
+The model is the 2PL, or LaRT with its speeds integrated out: then the family is another one, and
+each ability has a normal prior of its own. Items are described by the coordinates on which the
+model puts normal priors, and their spreads σ are held fixed: the density has no joint mode over
+the spreads. Everything else is free.
 """
 
 from collections.abc import Callable
@@ -14,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bayesirt.estimators.cell_sums import CellSums, cell_sums
-from bayesirt.families import LOGIT
+from bayesirt.families import Family
 from bayesirt.inference.cell_pieces import CellPieces, Piece
 from bayesirt.likelihood import DenseLayout
 from bayesirt.models import Priors
@@ -40,6 +42,22 @@ class Point(NamedTuple):
     theta: Float[Array, " subject"]
     items: Float[Array, "item coordinate"]
     means: Float[Array, " mean"]
+
+
+class AbilityPrior(NamedTuple):
+    """The normal priors of the abilities.
+
+    Attributes
+    ----------
+    mean, precision : float, or float array, shape (subject,)
+    """
+
+    mean: float | Float[Array, " subject"]
+    precision: float | Float[Array, " subject"]
+
+
+STANDARD = AbilityPrior(0.0, 1.0)
+"""N(0, 1), the 2PL's."""
 
 
 class Coordinates(NamedTuple):
@@ -141,12 +159,13 @@ def item_coordinates(priors: Priors) -> Coordinates:
     return Coordinates(("a", "d"), _positive, _from_positive, (0.5, 2.0), True)
 
 
-def sums_at(pieces: CellPieces, coordinates: Coordinates, point: Point) -> CellSums:
+def sums_at(pieces: CellPieces, family: Family, coordinates: Coordinates, point: Point) -> CellSums:
     """Return the sums over the cells at a point, one piece after another.
 
     Parameters
     ----------
     pieces : CellPieces
+    family : Family
     coordinates : Coordinates
     point : Point
 
@@ -156,7 +175,9 @@ def sums_at(pieces: CellPieces, coordinates: Coordinates, point: Point) -> CellS
     """
     a, d = coordinates.to_items(point.items)
     found = [
-        _piece_sums(piece.successes, piece.trials, *own_values(pieces, piece, point.theta, a, d))
+        _piece_sums(
+            family, piece.successes, piece.trials, *own_values(pieces, piece, point.theta, a, d)
+        )
         for piece in pieces
     ]
     stacked = CellSums(*(jnp.stack(parts) for parts in zip(*found, strict=True)))
@@ -176,9 +197,11 @@ def own_values(pieces: CellPieces, piece: Piece, theta: Array, *items: Array) ->
     return theta, *(values[piece.unit] for values in items)
 
 
-@jax.jit
-def _piece_sums(successes: Array, trials: Array, theta: Array, a: Array, d: Array) -> CellSums:
-    return cell_sums(DenseLayout(successes, trials), LOGIT, theta, a, d)
+@partial(jax.jit, static_argnums=0)
+def _piece_sums(
+    family: Family, successes: Array, trials: Array, theta: Array, a: Array, d: Array
+) -> CellSums:
+    return cell_sums(DenseLayout(successes, trials), family, theta, a, d)
 
 
 def item_derivatives(coordinates: Coordinates, items: Array) -> tuple[Array, Array]:
@@ -191,7 +214,12 @@ def item_derivatives(coordinates: Coordinates, items: Array) -> tuple[Array, Arr
 
 
 def loss_at(
-    coordinates: Coordinates, spread: Array, tilt: Point, point: Point, sums: CellSums
+    coordinates: Coordinates,
+    spread: Array,
+    tilt: Point,
+    point: Point,
+    sums: CellSums,
+    before: AbilityPrior = STANDARD,
 ) -> float:
     """Return the negative log joint density, up to terms that only the spreads change.
 
@@ -205,6 +233,7 @@ def loss_at(
     point : Point
     sums : CellSums
         At the point.
+    before : AbilityPrior
 
     Returns
     -------
@@ -213,7 +242,10 @@ def loss_at(
     """
     theta, items, means = (np.asarray(x, np.float64) for x in point)
     centre = means if coordinates.learned else 0.0
-    prior = np.sum(theta**2) + np.sum(((items - centre) / np.asarray(spread)) ** 2)
+    mean, precision = (np.asarray(x, np.float64) for x in before)
+    prior = np.sum(precision * (theta - mean) ** 2) + np.sum(
+        ((items - centre) / np.asarray(spread)) ** 2
+    )
     if coordinates.learned:
         prior += np.sum((means / np.asarray(coordinates.scales)) ** 2)
     tilted = sum(
@@ -230,6 +262,7 @@ def expand(
     tilt: Point,
     point: Point,
     sums: CellSums,
+    before: AbilityPrior = STANDARD,
     *,
     observed: bool,
 ) -> Expansion:
@@ -245,8 +278,11 @@ def expand(
     point : Point
     sums : CellSums
         At the point.
+    before : AbilityPrior
     observed : bool
-        Keep the terms with the score, which the expected (Fisher) information lacks.
+        Keep the terms with the score and ∂²η, which the expected (Fisher) information lacks. What
+        remains is positive definite; for the logit it is the expected information, for the
+        probit, whose w depends on the answers, the Gauss-Newton one.
 
     Returns
     -------
@@ -270,11 +306,13 @@ def expand(
     if coordinates.learned:
         of_means = away.sum(0) - point.means / jnp.square(jnp.asarray(coordinates.scales))
     gradient = Point(
-        sums.theta_score - point.theta, jnp.einsum("jpk,jp->jk", jacobian, score) - away, of_means
+        sums.theta_score - before.precision * (point.theta - before.mean),
+        jnp.einsum("jpk,jp->jk", jacobian, score) - away,
+        of_means,
     )
     return Expansion(
         jax.tree.map(jnp.add, gradient, tilt),
-        sums.theta_information + 1,
+        sums.theta_information + before.precision,
         curvature + jnp.diag(precision),
         jacobian,
     )

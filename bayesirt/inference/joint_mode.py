@@ -15,7 +15,7 @@ from bayesirt.estimators.cell_sums import CellSums
 from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.inference.curvature import Curvature, curvature_at
 from bayesirt.inference.joint_curvature import JointProblem
-from bayesirt.inference.joint_density import Coordinates, Expansion, Point, expand, loss_at
+from bayesirt.inference.joint_density import Expansion, Point, expand, loss_at
 from bayesirt.inference.mean_tilt import tilt_at
 from bayesirt.point_estimate import PointEstimate
 
@@ -55,13 +55,17 @@ class State(NamedTuple):
     gap: Point
     share: float
 
-    def loss(self, coordinates: Coordinates) -> float:
+    def loss(self, problem: JointProblem) -> float:
         """Return the negative log of the tilted joint density, given the spreads."""
-        return loss_at(coordinates, self.spread, self.tilt, self.point, self.sums)
+        return loss_at(problem.coordinates, *self._given, problem.before)
 
-    def expansion(self, coordinates: Coordinates, *, observed: bool) -> Expansion:
+    def expansion(self, problem: JointProblem, *, observed: bool) -> Expansion:
         """Return the gradient and the blocks of the curvature."""
-        return expand(coordinates, self.spread, self.tilt, self.point, self.sums, observed=observed)
+        return expand(problem.coordinates, *self._given, problem.before, observed=observed)
+
+    @property
+    def _given(self) -> tuple[Array, Point, Point, CellSums]:
+        return self.spread, self.tilt, self.point, self.sums
 
 
 class Mode(NamedTuple):
@@ -144,7 +148,7 @@ def find_mode(
     reason, converged = f"the steps are still long after {max_iterations} iterations", False
     for _ in range(max_iterations):
         state = _up_to_date(problem, state, centre)
-        expand_at = partial(state.expansion, problem.coordinates)
+        expand_at = partial(state.expansion, problem)
         curvature = curvature_at(
             problem, state.spread, state.point, expand_at, dense_up_to=dense_up_to
         )
@@ -181,7 +185,7 @@ def _start(problem: JointProblem, init: PointEstimate) -> State:
     point = Point(theta, items, means)
     nothing = jax.tree.map(jnp.zeros_like, point)
     state = State(point, spread, nothing, problem.sums(point), nothing, 1.0)
-    if not np.isfinite(state.loss(coordinates)):
+    if not np.isfinite(state.loss(problem)):
         raise ResponseError(
             "the joint density is not finite at the point estimate; fit it again or pass another"
         )
@@ -199,10 +203,10 @@ def _sweeps(problem: JointProblem, state: State, centre: Centre) -> State:
 
 def _up_to_date(problem: JointProblem, state: State, centre: Centre) -> State:
     """Return the state with the spreads and the tilt that belong to its point."""
-    here = state.expansion(problem.coordinates, observed=False)
+    here = state.expansion(problem, observed=False)
     if problem.coordinates.learned:
         state = state._replace(spread=_learned_spread(problem, state.point, here))
-        here = state.expansion(problem.coordinates, observed=False)
+        here = state.expansion(problem, observed=False)
     return state if centre == "mode" else _tilted(problem, state, here)
 
 
@@ -236,12 +240,12 @@ def _inner(one: Point, other: Point) -> float:
 
 
 def _sweep(problem: JointProblem, state: State) -> tuple[State, float]:
-    here = state.expansion(problem.coordinates, observed=False)
+    here = state.expansion(problem, observed=False)
     step = jnp.linalg.solve(here.item_curvature, here.gradient.items[..., None])[..., 0]
     gain = float(jnp.vdot(step, here.gradient.items))
     theta, items, means = state.point
     state = _downhill(problem, state, Point(0 * theta, step, 0 * means))
-    here = state.expansion(problem.coordinates, observed=False)
+    here = state.expansion(problem, observed=False)
     along_theta = here.gradient.theta / here.theta_curvature
     of_means = len(items) / state.spread**2 + 1 / jnp.asarray(problem.coordinates.scales) ** 2
     along_means = here.gradient.means / of_means[: len(means)]
@@ -252,7 +256,7 @@ def _sweep(problem: JointProblem, state: State) -> tuple[State, float]:
 
 
 def _newton_step(problem: JointProblem, state: State, curvature: Curvature) -> tuple[State, float]:
-    here = state.expansion(problem.coordinates, observed=True)
+    here = state.expansion(problem, observed=True)
     step = curvature.solve(here.gradient)
     gain = _inner(here.gradient, step)
     return _downhill(problem, state, step), _per_parameter(gain, state.point)
@@ -260,13 +264,13 @@ def _newton_step(problem: JointProblem, state: State, curvature: Curvature) -> t
 
 def _downhill(problem: JointProblem, state: State, step: Point) -> State:
     """Take a step, or half of it, and so on, so that the loss does not rise."""
-    before = state.loss(problem.coordinates)
+    before = state.loss(problem)
     slack = _ROUNDING * float(jnp.finfo(state.point.theta.dtype).eps) * abs(before)
     for halvings in range(_MOST_HALVINGS):
         share = 0.5**halvings
         point = Point(*(x + share * along for x, along in zip(state.point, step, strict=True)))
         moved = state._replace(point=point, sums=problem.sums(point))
-        if moved.loss(problem.coordinates) <= before + slack:
+        if moved.loss(problem) <= before + slack:
             return moved
     return state
 

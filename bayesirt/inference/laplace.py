@@ -14,10 +14,12 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from bayesirt.estimators.choice import fit_point
+from bayesirt.families import FAMILIES
 from bayesirt.inference.curvature import DenseCurvature
 from bayesirt.inference.joint_curvature import JointProblem, joint_problem
 from bayesirt.inference.joint_mode import Mode, find_mode
 from bayesirt.models import Priors
+from bayesirt.models.lart import Link
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.responses import Responses
@@ -44,6 +46,7 @@ def sample_laplace(
     key: Array,
     init: PointEstimate | None = None,
     priors: Priors | None = None,
+    link: Link = "logit",
     num_samples: int = 4000,
     num_chains: int = 4,
     centre: Literal["mean", "mode"] = "mean",
@@ -63,6 +66,7 @@ def sample_laplace(
     init : PointEstimate, optional
         By default `fit_point`.
     priors : Priors, optional
+    link : {"logit", "probit"}
     num_samples : int
         Draws in all; they are independent of each other.
     num_chains : int
@@ -126,13 +130,10 @@ def sample_laplace(
     >>> sample_laplace(responses, key=jax.random.key(0), num_samples=40).theta.shape
     (40, 30)
     """
-    if num_samples % num_chains:
-        raise ValueError(
-            f"num_chains must divide num_samples, got {num_chains} chains for {num_samples} draws"
-        )
+    refuse_uneven(num_samples, num_chains)
     priors = priors or Priors()
     began = time.perf_counter()
-    problem = joint_problem(responses.cells, priors, dtype=dtype)
+    problem = joint_problem(responses.cells, priors, family=FAMILIES[link], dtype=dtype)
     init = fit_point(responses) if init is None else init
     mode = find_mode(
         problem,
@@ -143,7 +144,7 @@ def sample_laplace(
         dense_up_to=dense_up_to,
         tell=announce,
     )
-    _warn_where_rough(responses, mode)
+    warn_where_rough(responses, mode)
     samples = draw_sites(problem, mode, priors, key, num_samples)
     return Posterior.from_samples(
         {k: x.reshape(num_chains, -1, *x.shape[1:]) for k, x in samples.items()},
@@ -151,18 +152,25 @@ def sample_laplace(
         responses,
         {
             "model": "2PL",
-            "engine": "laplace",
-            "approximate": 1,
+            "link": link,
             "priors": priors.describe(),
             "centre": centre,
-            "few": int(min(responses.cells.shape) < FEW),
-            **_how(problem, mode),
+            **how_found(responses, problem, mode),
             "sampling_seconds": time.perf_counter() - began,
         },
     )
 
 
-def _warn_where_rough(responses: Responses, mode: Mode) -> None:
+def refuse_uneven(num_samples: int, num_chains: int) -> None:
+    """Raise ValueError unless `num_chains` divides `num_samples`."""
+    if num_samples % num_chains:
+        raise ValueError(
+            f"num_chains must divide num_samples, got {num_chains} chains for {num_samples} draws"
+        )
+
+
+def warn_where_rough(responses: Responses, mode: Mode) -> None:
+    """Warn with `ApproximationWarning` where the responses say too little for a normal one."""
     shape = responses.cells.shape
     bent = isinstance(mode.curvature, DenseCurvature) and not mode.curvature.observed
     if min(shape) < FEW or bent:
@@ -174,12 +182,26 @@ def _warn_where_rough(responses: Responses, mode: Mode) -> None:
         )
 
 
-def _how(problem: JointProblem, mode: Mode) -> dict[str, Any]:
-    """Return attributes on how the approximation was made."""
+def how_found(responses: Responses, problem: JointProblem, mode: Mode) -> dict[str, Any]:
+    """Return a posterior's attributes on how the approximation was made.
+
+    Parameters
+    ----------
+    responses : Responses
+    problem : JointProblem
+    mode : Mode
+
+    Returns
+    -------
+    dict
+    """
     names = problem.coordinates.names
     held = {f"sigma_{name}": float(spread) for name, spread in zip(names, mode.spread, strict=True)}
     how = "estimated by empirical Bayes, then held fixed"
     return {
+        "engine": "laplace",
+        "approximate": 1,
+        "few": int(min(responses.cells.shape) < FEW),
         "hyperparameters": (
             f"{' and '.join(held)} {how}" if problem.coordinates.learned else "fixed by the priors"
         ),

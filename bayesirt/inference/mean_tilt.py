@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bayesirt.families import LOGIT
+from bayesirt.families import Family
 from bayesirt.inference.joint_curvature import JointProblem
 from bayesirt.inference.joint_density import Coordinates, Expansion, Point, item_derivatives
 
@@ -52,6 +52,7 @@ def tilt_at(problem: JointProblem, point: Point, expansion: Expansion) -> Point:
         by_subject = everyone if problem.eliminates_items else piece.unit
         by_item = piece.unit if problem.eliminates_items else everyone
         found = _piece_tilt(
+            problem.family,
             problem.coordinates,
             piece.successes,
             piece.trials,
@@ -64,8 +65,9 @@ def tilt_at(problem: JointProblem, point: Point, expansion: Expansion) -> Point:
     return Point(theta, items, jnp.zeros_like(point.means))
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=(0, 1))
 def _piece_tilt(
+    family: Family,
     coordinates: Coordinates,
     successes: Array,
     trials: Array,
@@ -77,7 +79,7 @@ def _piece_tilt(
         theta, items = values
         a, d = coordinates.to_items(items)
         jacobian, bend = item_derivatives(coordinates, items)
-        terms = LOGIT.terms(theta[:, None] * a + d, successes, trials)
+        terms = family.terms(theta[:, None] * a + d, successes, trials)
         of_a_d = jnp.einsum("jpk,jkl,jql->pqj", jacobian, of_items, jacobian)
         lean = jnp.einsum("jpkl,jkl->pj", bend, of_items)
         x = theta[:, None]

@@ -8,6 +8,7 @@ from bayesirt.cells import SparseCells
 from bayesirt.errors import ResponseError
 from bayesirt.free_memory import host_bytes_free, in_gigabytes
 from bayesirt.inference.laplace import DENSE_UP_TO
+from bayesirt.models import ModelName
 from bayesirt.responses import Responses
 from bayesirt.stored_cells import StoredCells
 
@@ -19,6 +20,10 @@ _OF_A_DRAW = 2.5
 """A draw is on the device, on the host, and being summarised."""
 _OF_A_BLOCK = 3
 """Laplace holds its matrix over the smaller side, the factor of it, and one on the way there."""
+_OF_AN_ITEM = 2
+"""Parameters that an item has on the side that is kept."""
+_OF_A_LENGTH = 24
+"""Bytes of a cell that LaRT holds its log length in, beside those of its answer."""
 _OF_A_CELL = {
     "dense": {"point": 45, "nuts": 50, "blocked": 10, "laplace": 10},
     "sparse": {"point": 180, "nuts": 90, "blocked": 170, "laplace": 170},
@@ -28,7 +33,13 @@ where there are chains."""
 
 
 def check_memory(
-    method: Method, responses: Responses, *, num_chains: int, num_samples: int, share: float = 1.0
+    method: Method,
+    responses: Responses,
+    *,
+    num_chains: int,
+    num_samples: int,
+    share: float = 1.0,
+    model: ModelName = "2pl",
 ) -> None:
     """Refuse a run that will not fit into memory.
 
@@ -39,6 +50,7 @@ def check_memory(
     num_chains, num_samples : int
     share : float
         Of the responses that this host holds.
+    model : {"2pl", "lart"}
 
     Raises
     ------
@@ -50,6 +62,7 @@ def check_memory(
         "num_chains": num_chains,
         "num_samples": num_samples,
         "share": share,
+        "model": model,
     }
     needed, there = bytes_needed(method, responses, **settings), bytes_there()
     if isinstance(responses.cells, StoredCells):
@@ -79,6 +92,7 @@ def bytes_needed(
     num_chains: int,
     num_samples: int,
     share: float = 1.0,
+    model: ModelName = "2pl",
 ) -> float:
     """Return about how much memory a run takes at its peak, the point estimate included.
 
@@ -89,6 +103,7 @@ def bytes_needed(
     num_chains, num_samples : int
     share : float
         Of the responses that this host holds.
+    model : {"2pl", "lart"}
 
     Returns
     -------
@@ -101,12 +116,16 @@ def bytes_needed(
     cells = responses.n_observed if sparse else n_subjects * n_items
     of_a_cell = _OF_A_CELL["sparse" if sparse else "dense"]
     point, run = cells * of_a_cell["point"], share * cells * of_a_cell[method]
-    smaller = min(n_subjects, n_items)
+    smaller = min(n_subjects, _OF_AN_ITEM * n_items)
     if method != "laplace":
         run *= num_chains
     elif smaller <= DENSE_UP_TO:
         run += 8 * _OF_A_BLOCK * smaller**2
     of_a_draw = 8 * (n_subjects + 3 * n_items)
+    if model == "lart":
+        point, run = point + cells * _OF_A_LENGTH, run + cells * _OF_A_LENGTH
+        # Speeds and lengths are as many again; Laplace holds the draws of answers beside them.
+        of_a_draw *= 3 if method == "laplace" else 2
     draws = _OF_A_DRAW * num_chains * num_samples * of_a_draw
     return _AT_LEAST + max(point, run + draws)
 

@@ -10,7 +10,10 @@ from lart_data import simulate_lart
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.engines import sample_posterior
+from bayesirt.inference.laplace import sample_laplace
+from bayesirt.inference.two_pl_blocked import sample_blocked
 from bayesirt.length_gain import LengthGain
+from bayesirt.models import Priors
 from bayesirt.run import Run, Settings, rank_responses
 
 RESPONSES, TRUTH = simulate_lart(60, 20)
@@ -67,9 +70,28 @@ def test_same_key_gives_the_same_draws():
     np.testing.assert_array_equal(one["tau"], other["tau"])
 
 
-def test_laplace_is_refused():
-    with pytest.raises(ResponseError, match="laplace approximates the 2PL only"):
-        sample_posterior(RESPONSES, key=jax.random.key(0), model="lart", engine="laplace")
+@pytest.mark.slow
+def test_run_by_an_approximation_says_so():
+    settings = Settings(model="lart", engine="laplace", warmup=20, draws=25)
+    run = rank_responses(RESPONSES, settings)
+    assert run.posterior.verdict.to_text().startswith("Laplace approximation, not exact")
+    assert ("Sampling", "Laplace approximation, 100 independent draws") in run.record.made_by()
+    assert "cover 85% to 93% of the truth with 100 x 20" in run.posterior.verdict.to_text()
+    assert {"speed_low", "speed_high"} <= set(run.ranking.summary)
+    assert run.gain is not None
+    assert (run.gain.summary["sd_without"] > 0).all()
+
+
+@pytest.mark.slow
+def test_approximations_without_lengths_have_the_probit_too():
+    """Means as far apart as errors of 2 x 2000 draws and a normal approximation make them."""
+    settings = {"priors": Priors(slopes="free"), "link": "probit", "key": jax.random.key(1)}
+    near = sample_laplace(RESPONSES, num_samples=2000, **settings)
+    exact = sample_blocked(RESPONSES, num_warmup=500, num_samples=500, thinning=4, **settings)
+    assert near.link == exact.link == "probit"
+    apart = near.theta.mean(0) - exact.theta.mean(0)
+    assert np.sqrt(np.mean((apart / exact.theta.std(0)) ** 2)) < 0.2
+    np.testing.assert_allclose(near.theta.std(0).mean(), exact.theta.std(0).mean(), rtol=0.1)
 
 
 def test_estimators_of_the_other_model_are_refused():

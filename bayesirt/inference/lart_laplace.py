@@ -1,0 +1,351 @@
+"""LaRT by Laplace's approximation: normal for the answers, exact for the lengths.
+
+Given what the items' lengths are like, and how speeds go with abilities, the lengths of a subject
+give its ability a normal prior of its own. With it, abilities and items have the 2PL's joint
+Laplace approximation. Then all that remains has moves of its own that never look at the answers:
+those of the exact engine, started at each draw and repeated a few times.
+"""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from bayesirt.estimators.lart_em import fit_lart
+from bayesirt.families import FAMILIES
+from bayesirt.inference.blocked import BlockedNewton, Move, Position, Statistics
+from bayesirt.inference.joint_curvature import joint_problem
+from bayesirt.inference.joint_density import AbilityPrior
+from bayesirt.inference.joint_mode import Centre, Mode, find_mode
+from bayesirt.inference.laplace import (
+    DENSE_UP_TO,
+    Samples,
+    draw_sites,
+    how_found,
+    refuse_uneven,
+    warn_where_rough,
+)
+from bayesirt.inference.lart_blocked import lart_start_of
+from bayesirt.inference.lart_moves import draw_lengths, move_correlation, move_scale_of
+from bayesirt.inference.lart_sites import (
+    HIERARCHICAL,
+    LaRTPrior,
+    ability_scaled,
+    ability_shifted,
+    lengths_of,
+    speed_scaled,
+    speed_shifted,
+)
+from bayesirt.inference.two_pl_moves import draw_means, draw_shift, move_spreads
+from bayesirt.latencies import Latencies, latencies_of
+from bayesirt.likelihood import DenseLayout, layout_of
+from bayesirt.models import Priors
+from bayesirt.models.lart import Link
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.posterior import Posterior
+from bayesirt.progress import in_words
+from bayesirt.responses import Responses
+
+ROUNDS = 4
+"""How often the moves are repeated for each draw."""
+
+_OF_POPULATIONS = 3
+"""How often, each time, those moves are that cost no pass over the lengths: ρ and the common scales
+of abilities and of speeds resist each other, and cost little."""
+
+_HELD = ("sigma_a", "sigma_d")
+
+_COMPILED = 2
+"""Batches after which it is known how long one takes."""
+
+_LEAST_SHARE = 0.01
+"""Of the variance of estimates of items, what is not taken for their errors."""
+
+_MOST_NUMBERS = 1 << 20
+"""Held at a time for a batch of draws."""
+
+
+def sample_lart_laplace(
+    responses: Responses,
+    *,
+    key: Array,
+    init: PointEstimate | None = None,
+    link: Link = "probit",
+    num_samples: int = 4000,
+    num_chains: int = 4,
+    centre: Centre = "mean",
+    max_iterations: int = 300,
+    tol: float = 1e-2,
+    dense_up_to: int = DENSE_UP_TO,
+    dtype: Any = None,
+    rounds: int = ROUNDS,
+    announce: Callable[[str], None] | None = None,
+) -> Posterior:
+    """Draw from an approximation of LaRT's posterior: Laplace's for the answers, exact else.
+
+    Parameters
+    ----------
+    responses : Responses
+        With lengths.
+    key : jax.random.key
+        The same key gives the same draws on the same machine.
+    init : PointEstimate, optional
+        By default `fit_lart`. The search starts there, and what lengths say of abilities is
+        taken from it.
+    link : {"probit", "logit"}
+    num_samples, num_chains, centre, max_iterations, tol, dense_up_to, dtype, announce
+        As for `bayesirt.inference.laplace.sample_laplace`.
+    rounds : int
+        How often the exact moves are repeated for each draw.
+
+    Returns
+    -------
+    Posterior
+        Its attributes say that it is approximate, which spreads of items were held fixed
+        (``sigma_a`` and ``sigma_d``; they are no sites), and whether the mode was reached.
+
+    Raises
+    ------
+    ValueError
+        If `num_chains` does not divide `num_samples`.
+    ResponseError
+        If there are no lengths, they do not differ, or the posterior has no positive definite
+        curvature at the mode.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the mode was not reached.
+    ApproximationWarning
+        As `bayesirt.inference.laplace.sample_laplace`.
+
+    Notes
+    -----
+    θ_i | lengths ~ N(m_i, v_i) at the point estimate of (φ, ω, λ, ρ). Draws of (θ, a, d) are from
+    the joint Laplace approximation under these priors. The moves that follow leave the whole
+    posterior as it is: τ given θ and lengths, (φ, ω) and λ given τ, ρ given θ and τ, all μ and σ,
+    and the lines along which neither answers nor lengths change, on which θ, a and d have their
+    common level and scale. So only where abilities lie relative to each other, and items to them,
+    is approximated, and each repetition brings the draws nearer to the posterior. How these
+    relative places depend on what is not known of (φ, ω, λ, ρ) is left out; beside what the
+    answers of a single subject leave open, that is little.
+
+    References
+    ----------
+    papers/001 for the model; MATH.md, "Joint Laplace posterior" and "LaRT".
+
+    Examples
+    --------
+    >>> import dataclasses, jax, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> ability = rng.normal(size=(30, 1))
+    >>> lengths = np.exp(rng.normal(size=(30, 25)) - ability).ravel()
+    >>> responses = Responses.from_arrays(ability > rng.normal(size=(30, 25)))
+    >>> responses = dataclasses.replace(responses, latency=lengths)
+    >>> sample_lart_laplace(responses, key=jax.random.key(0), num_samples=40)["tau"].shape
+    (4, 10, 30)
+    """
+    refuse_uneven(num_samples, num_chains)
+    latencies = latencies_of(responses, layout_of(responses))
+    init = fit_lart(responses, link=link) if init is None else init
+    began = time.perf_counter()
+    priors = Priors(slopes="free")
+    problem = joint_problem(
+        responses.cells,
+        priors,
+        family=FAMILIES[link],
+        before=abilities_from_lengths(latencies, init),
+        dtype=dtype,
+    )
+    settings: dict[str, Any] = {"tol": tol, "max_iterations": max_iterations}
+    settings |= {"centre": centre, "dense_up_to": dense_up_to}
+    mode = find_mode(problem, init, tell=announce, **settings)
+    warn_where_rough(responses, mode)
+    answers_key, lengths_key = jax.random.split(key)
+    answers = draw_sites(problem, mode, priors, answers_key, num_samples)
+    start = _start(init, latencies, mode)
+    samples = draw_with_lengths(
+        latencies, answers, start, lengths_key, rounds=rounds, announce=announce
+    )
+    attributes = {
+        "model": "LaRT",
+        "link": link,
+        "priors": priors.describe(),
+        "wrong_lengths": 0,
+        "centre": centre,
+        "rounds": rounds,
+        **how_found(responses, problem, mode),
+        "lengths": "for abilities and items at their point estimate, then drawn",
+        "sampling_seconds": time.perf_counter() - began,
+    }
+    laid_out = {k: x.reshape(num_chains, -1, *x.shape[1:]) for k, x in samples.items()}
+    return Posterior.from_samples(laid_out, {}, responses, attributes)
+
+
+def abilities_from_lengths(latencies: Latencies, point: PointEstimate) -> AbilityPrior:
+    """Return what lengths say of abilities, at a point estimate of all that concerns lengths.
+
+    Parameters
+    ----------
+    latencies : Latencies
+    point : PointEstimate
+        By an estimator of LaRT.
+
+    Returns
+    -------
+    AbilityPrior
+    """
+    phi, omega, lam, rho = (jnp.asarray(point[name]) for name in ("phi", "omega", "lam", "rho"))
+    mean, variance = latencies.speed_evidence(phi, omega, lam).ability(rho)
+    return AbilityPrior(mean, 1 / variance)
+
+
+def draw_with_lengths(
+    latencies: Latencies,
+    answers: Samples,
+    start: Position,
+    key: Array,
+    *,
+    rounds: int,
+    announce: Callable[[str], None] | None = None,
+) -> Samples:
+    """Draw all that concerns lengths and populations, for each draw of abilities and items.
+
+    Parameters
+    ----------
+    latencies : Latencies
+    answers : dict of float arrays, shape (draw, ...)
+        θ, a, d, μ_a and μ_d.
+    start : dict of float arrays
+        The other unconstrained sites, where the moves start.
+    key : jax.random.key
+    rounds : int
+    announce : callable, optional
+        Told, where draws are many, how long the rest of them will take.
+
+    Returns
+    -------
+    dict of float arrays, shape (draw, ...)
+        The model's sites and deterministics, but for σ_a and σ_d: what they are depends on
+        answers too.
+    """
+    drawn = {name: answers[name] for name in ("theta", "a", "d", "mu_a", "mu_d")}
+    shared = {name: value for name, value in start.items() if name not in drawn}
+    n_draws = len(drawn["theta"])
+    keys = jax.random.split(key, n_draws)
+    batches = -(-n_draws // _draws_at_a_time(latencies))
+    size = -(-n_draws // batches)
+    parts = []
+    for first in range(0, n_draws, size):
+        began = time.perf_counter()
+        at = np.minimum(np.arange(first, first + size), n_draws - 1)
+        own = {name: jnp.asarray(values[at]) for name, values in drawn.items()}
+        found = _settled(latencies, shared, own, keys[at], rounds)
+        parts.append({k: np.asarray(x)[: n_draws - first] for k, x in found.items()})
+        if announce is not None and len(parts) == _COMPILED and batches > _COMPILED:
+            left = (time.perf_counter() - began) * (batches - _COMPILED)
+            announce(f"lengths: about {in_words(left)} more")
+    names = [name for name in parts[0] if name not in _HELD]
+    return {name: np.concatenate([part.pop(name) for part in parts]) for name in names}
+
+
+def length_moves(latencies: Latencies) -> tuple[list[Move], list[Move]]:
+    """Return the moves of the exact engine that never look at the answers.
+
+    Parameters
+    ----------
+    latencies : Latencies
+
+    Returns
+    -------
+    of_lengths, of_populations : list of callables
+        Each (key, position) → (position, statistics). The latter do not look at lengths either.
+    """
+    prior = LaRTPrior()
+    names = [name for name in HIERARCHICAL if name != "delta"]
+    of_lengths: list[Move] = [
+        partial(draw_speeds, prior, latencies),
+        partial(draw_lengths, prior, latencies),
+    ]
+    of_populations: list[Move] = [
+        partial(move_correlation, prior),
+        partial(draw_means, prior, names=names),
+        partial(move_spreads, prior, names=names),
+        partial(draw_shift, prior, line=ability_shifted),
+        partial(draw_shift, prior, line=speed_shifted),
+        partial(move_scale_of, prior, "ability", ability_scaled),
+        partial(move_scale_of, prior, "speed", speed_scaled),
+    ]
+    return of_lengths, of_populations
+
+
+def draw_speeds(
+    prior: LaRTPrior, latencies: Latencies, key: Array, sites: Position
+) -> tuple[Position, Statistics]:
+    """Draw every speed given abilities and lengths: a Gibbs step.
+
+    Parameters
+    ----------
+    prior : LaRTPrior
+    latencies : Latencies
+    key : jax.random.key
+    sites : dict of float arrays
+
+    Returns
+    -------
+    sites : dict of float arrays
+    statistics : dict
+        Empty.
+    """
+    values = prior.terms(sites).values
+    evidence = latencies.speed_evidence(*lengths_of(values))
+    mean, variance = evidence.speed(values["rho"], sites["theta"])
+    noise = jax.random.normal(key, mean.shape, mean.dtype)
+    return sites | {"tau": mean + jnp.sqrt(variance) * noise}, {}
+
+
+@partial(jax.jit, static_argnums=4)
+def _settled(
+    latencies: Latencies, shared: Position, drawn: Position, keys: Array, rounds: int
+) -> Position:
+    """Repeat the moves from each draw, and return the model's values."""
+    of_lengths, of_populations = (BlockedNewton(x).sweep for x in length_moves(latencies))
+
+    def one(position: Position, key: Array) -> Position:
+        def again(round_: Array, sites: Position) -> Position:
+            lengths_key, key_ = jax.random.split(jax.random.fold_in(key, round_))
+
+            def settle(time_: Array, sites: Position) -> Position:
+                return of_populations(jax.random.fold_in(key_, time_), sites)[0]
+
+            sites, _ = of_lengths(lengths_key, sites)
+            return jax.lax.fori_loop(0, _OF_POPULATIONS, settle, sites)
+
+        sites = jax.tree.map(lambda x: x.astype(latencies.x.dtype), shared | position)
+        return LaRTPrior().terms(jax.lax.fori_loop(0, rounds, again, sites)).values
+
+    return jax.vmap(one)(drawn, keys)
+
+
+def _draws_at_a_time(latencies: Latencies) -> int:
+    """Return how many draws to handle at once: a matrix's sums hold nothing for each cell."""
+    cells = 0 if isinstance(latencies.layout, DenseLayout) else latencies.x.size
+    return max(1, _MOST_NUMBERS // (sum(latencies.layout.shape) + cells))
+
+
+def _start(point: PointEstimate, latencies: Latencies, mode: Mode) -> Position:
+    """Return where the moves start: at the point estimate, its errors taken out of the spreads."""
+    centre, _ = lart_start_of(point, latencies)
+    sites = {name: jnp.asarray(value, float) for name, value in centre.items()}
+    errors = {"phi": point["phi_se"], "omega": point["omega_se"]}
+    errors["lam"] = point["lam_se"] / point["lam"]
+    for name, error in errors.items():
+        seen, noise = sites[name].var(), jnp.mean(jnp.asarray(error) ** 2)
+        sites[f"sigma_{name}"] = jnp.log(jnp.maximum(seen - noise, _LEAST_SHARE * seen)) / 2
+    sites["sigma_a"], sites["sigma_d"] = jnp.log(mode.spread)
+    return sites

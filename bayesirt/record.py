@@ -1,0 +1,171 @@
+"""What is noted of a run, so that it can be made again."""
+
+import hashlib
+import json
+import platform
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from bayesirt import __version__
+from bayesirt.responses import Responses
+
+
+class Chosen(Protocol):
+    """Settings of a run: a dataclass with those that every run has."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def seed(self) -> int:
+        """The same seed gives the same answer."""
+        ...
+
+    @property
+    def chains(self) -> int:
+        """Markov chains."""
+        ...
+
+    @property
+    def warmup(self) -> int:
+        """Draws of a chain to warm up."""
+        ...
+
+    @property
+    def draws(self) -> int:
+        """Draws of a chain to keep."""
+        ...
+
+    def describe_model(self) -> str:
+        """Return the model and what it assumes in a few words."""
+        ...
+
+
+SettingsT = TypeVar("SettingsT", bound=Chosen)
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What was read.
+
+    Attributes
+    ----------
+    source : str
+        The file's name.
+    sha256 : str
+        Of the file; empty for data from memory.
+    subjects, items, responses : int
+    """
+
+    source: str
+    sha256: str
+    subjects: int
+    items: int
+    responses: int
+
+
+@dataclass(frozen=True)
+class Record(Generic[SettingsT]):
+    """Everything needed to make a run again.
+
+    Attributes
+    ----------
+    settings : dataclass
+        What the user chose.
+    data : DataFacts
+    versions : dict
+    seconds : dict
+        Wall time of each step, compilation included.
+    diagnostics : dict
+    """
+
+    settings: SettingsT
+    data: DataFacts
+    versions: dict[str, str]
+    seconds: dict[str, float]
+    diagnostics: dict[str, Any]
+
+    def made_by(self) -> list[tuple[str, str]]:
+        """Return titles and values for people."""
+        s, d = self.settings, self.data
+        return [
+            ("Data", f"{d.source} (SHA-256 {d.sha256[:16] or 'none: from memory'})"),
+            ("Model", s.describe_model()),
+            ("Point estimate", self.diagnostics["point_estimator"]),
+            ("Sampling", self._sampling()),
+            ("Seed", str(s.seed)),
+            ("Versions", ", ".join(f"{k} {v}" for k, v in self.versions.items())),
+            ("Seconds", ", ".join(f"{k} {v:.1f}" for k, v in self.seconds.items())),
+        ]
+
+    def _sampling(self) -> str:
+        s, engine = self.settings, self.diagnostics["engine"]
+        if engine == "laplace":
+            return f"Laplace approximation, {s.chains * s.draws:,} independent draws"
+        name = {"nuts": "NUTS", "blocked": "Blocked Newton-Metropolis"}[engine]
+        return f"{name}, {s.chains} chains x {s.draws} draws after {s.warmup}"
+
+    def to_json(self) -> str:
+        """Return what `run.json` holds."""
+        return json.dumps(asdict(self), indent=2, allow_nan=True) + "\n"
+
+    @classmethod
+    def from_json(
+        cls, text: str, settings: Callable[[dict[str, Any]], SettingsT]
+    ) -> "Record[SettingsT]":
+        """Read what `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+        settings : callable
+            Makes settings of the dictionary that was stored of them.
+        """
+        stored = json.loads(text)
+        stored["settings"] = settings(stored["settings"])
+        stored["data"] = DataFacts(**stored["data"])
+        return cls(**stored)
+
+
+def facts_of(responses: Responses, source: Path | None) -> DataFacts:
+    """Return what was read, from which file.
+
+    Parameters
+    ----------
+    responses : Responses
+    source : Path, optional
+        None for data from memory.
+
+    Returns
+    -------
+    DataFacts
+    """
+    return DataFacts(
+        source.name if source else "memory",
+        hashlib.sha256(source.read_bytes()).hexdigest() if source else "",
+        responses.n_subjects,
+        responses.n_items,
+        responses.n_observed,
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a run's numbers depend on."""
+    packages = ("jax", "numpyro", "arviz-base", "numpy")
+    return {
+        "bayesirt": __version__,
+        "python": platform.python_version(),
+        **{package: version(package) for package in packages},
+    }
+
+
+@contextmanager
+def timed(seconds: dict[str, float], step: str) -> Iterator[None]:
+    """Note how long a step took."""
+    began = time.perf_counter()
+    yield
+    seconds[step] = time.perf_counter() - began

@@ -1,0 +1,175 @@
+"""LaRT by Laplace's approximation: what it refuses, keeps and says of itself."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import Mesh
+from lart_data import as_sparse, simulate_lart, with_lengths
+
+from bayesirt import Posterior, ResponseError, Responses, rank_subjects, sample_posterior
+from bayesirt.estimators.lart_em import fit_lart
+from bayesirt.inference import engines
+from bayesirt.inference.engines import plan_engine
+from bayesirt.inference.laplace import ApproximationWarning
+from bayesirt.inference.lart_blocked import lart_start_of
+from bayesirt.inference.lart_laplace import (
+    abilities_from_lengths,
+    draw_speeds,
+    sample_lart_laplace,
+)
+from bayesirt.inference.lart_sites import LaRTPrior
+from bayesirt.inference.memory import bytes_needed
+from bayesirt.item_table import item_table
+from bayesirt.latencies import latencies_of
+from bayesirt.likelihood import layout_of
+
+KEY = jax.random.key(0)
+RESPONSES, TRUTH = simulate_lart(24, 22, rho=-0.6)
+POINT = fit_lart(RESPONSES)
+RUN = {"num_chains": 4, "num_samples": 1000}
+
+
+@pytest.fixture(scope="module")
+def posterior() -> Posterior:
+    return sample_posterior(
+        RESPONSES, key=KEY, model="lart", engine="laplace", init=POINT, num_samples=100
+    )
+
+
+def test_posterior_holds_the_models_sites_and_says_how_it_was_made(posterior, tmp_path):
+    populations = {"phi", "omega", "lam"}
+    sites = {"theta", "tau", "a", "d", "b", "rho", "mu_a", "mu_d"} | populations
+    sites |= {f"{kind}_{name}" for kind in ("mu", "sigma") for name in populations}
+    assert set(map(str, posterior.dataset.data_vars)) == sites
+    assert posterior["tau"].shape == (4, 100, 24)
+    assert posterior["lam"].shape == (4, 100, 22)
+    attrs = posterior.tree.attrs
+    assert (attrs["model"], attrs["engine"], attrs["link"]) == ("LaRT", "laplace", "probit")
+    assert (attrs["approximate"], attrs["few"], attrs["converged"]) == (1, 0, 1)
+    assert attrs["information"] == "observed"
+    assert {"sigma_a", "sigma_d"} <= set(attrs)
+    assert "held fixed" in attrs["hyperparameters"]
+    assert "point estimate" in attrs["lengths"]
+    assert posterior.verdict.sound
+    posterior.save(tmp_path / "posterior.nc")
+    again = Posterior.load(tmp_path / "posterior.nc")
+    np.testing.assert_array_equal(again.draws("tau"), posterior.draws("tau"))
+    assert {"speed_low", "speed_high"} <= set(rank_subjects(again).summary)
+    assert {"phi_low", "lam_high"} <= set(item_table(again))
+
+
+def test_every_draw_is_a_place_that_the_model_allows(posterior):
+    assert (posterior.draws("a").sum(1) > 0).all()
+    assert (posterior.draws("phi").sum(1) > 0).all()
+    assert (np.abs(posterior.draws("rho")) < 1).all()
+    assert (posterior.draws("lam") > 0).all()
+    a, d, b = (posterior.draws(name) for name in "adb")
+    np.testing.assert_allclose(b, -d / a)
+    assert all(np.isfinite(posterior[str(name)]).all() for name in posterior.dataset.data_vars)
+
+
+def test_same_key_gives_the_same_draws(posterior):
+    one, other = (
+        sample_posterior(
+            RESPONSES, key=jax.random.key(k), model="lart", engine="laplace", init=POINT,
+            num_samples=100,
+        ).draws("tau")
+        for k in (0, 1)
+    )  # fmt: skip
+    np.testing.assert_array_equal(one, posterior.draws("tau"))
+    assert np.abs(one - other).max() > 0.1
+
+
+def with_holes(responses: Responses) -> Responses:
+    """Return the responses without a tenth of them, and without another tenth of the lengths."""
+    gone = np.random.default_rng(0).uniform(size=responses.cells.shape)
+    answers = np.where(gone < 0.1, np.nan, responses.cells.matrices()[0])
+    x = np.log(responses.latency).reshape(answers.shape)
+    return with_lengths(Responses.from_arrays(answers), np.where(gone < 0.2, np.nan, x))
+
+
+@pytest.mark.slow
+def test_layout_of_the_responses_does_not_matter():
+    responses = with_holes(RESPONSES)
+    point = fit_lart(responses)
+    one, other = (
+        sample_lart_laplace(r, key=KEY, init=point, num_samples=40)
+        for r in (responses, as_sparse(responses))
+    )
+    for name in ("theta", "tau", "a", "phi", "omega", "lam", "rho"):
+        np.testing.assert_allclose(one.draws(name), other.draws(name), rtol=1e-5, atol=1e-7)
+
+
+def test_answers_alone_move_abilities_where_lengths_say_nothing_of_them():
+    """At ρ = 0 the prior of every ability is the standard one, and the speeds are their own."""
+    latencies = latencies_of(RESPONSES, layout_of(RESPONSES))
+    point = {name: POINT[name] for name in ("phi", "omega", "lam")} | {"rho": 0.0}
+    mean, precision = abilities_from_lengths(latencies, point)
+    np.testing.assert_allclose(mean, 0, atol=1e-12)
+    np.testing.assert_allclose(precision, 1, rtol=1e-12)
+
+
+def test_speeds_are_drawn_as_the_lengths_and_the_ability_say():
+    """Means and variances of 24 speeds in 4,000 draws, at 5 standard errors."""
+    latencies = latencies_of(RESPONSES, layout_of(RESPONSES))
+    sites = {k: jnp.asarray(v) for k, v in lart_start_of(POINT, latencies)[0].items()}
+    prior, n = LaRTPrior(), 4000
+    draw = jax.jit(jax.vmap(lambda key: draw_speeds(prior, latencies, key, sites)[0]["tau"]))
+    tau = np.asarray(draw(jax.random.split(KEY, n)))
+    values = prior.terms(sites).values
+    p = (values["phi"] ** 2 / values["lam"]).sum()
+    logs = np.log(RESPONSES.latency).reshape(24, 22)
+    pull = -((logs - values["omega"]) * values["phi"] / values["lam"]).sum(1)
+    rho = values["rho"]
+    variance = 1 / (1 / (1 - rho**2) + p)
+    mean = variance * (rho * values["theta"] / (1 - rho**2) + pull)
+    assert np.abs((tau.mean(0) - mean) / np.sqrt(variance / n)).max() < 5
+    assert np.abs(tau.var(0) / variance - 1).max() < 5 * np.sqrt(2 / n)
+
+
+def test_auto_takes_it_beyond_what_exact_draws_can_do(monkeypatch):
+    assert plan_engine("auto", RESPONSES, model="lart", **RUN) == ("blocked", "")
+    monkeypatch.setattr(engines, "MOST_FOR_NUTS", 50)
+    monkeypatch.setattr(engines, "MOST_FOR_BLOCKED", 100)
+    method, reason = plan_engine("auto", RESPONSES, model="lart", **RUN)
+    assert method == "laplace"
+    assert "an approximation, as exact draws from 528 responses" in reason
+    wrong = plan_engine("auto", RESPONSES, model="lart", wrong_lengths=True, **RUN)
+    assert wrong == ("blocked", "")
+    few = simulate_lart(19, 30)[0]
+    assert plan_engine("auto", few, model="lart", **RUN)[0] == "blocked"
+
+
+def test_what_it_cannot_do_is_refused_in_a_sentence():
+    settings = {"model": "lart", "engine": "laplace"}
+    with pytest.raises(ResponseError, match="does not give wrong answers lengths of their own"):
+        sample_posterior(RESPONSES, key=KEY, wrong_lengths=True, **settings)
+    mesh = Mesh(np.array(jax.devices()[:1]), ("subject",))
+    with pytest.raises(ResponseError, match="LaRT works on one device; leave mesh out"):
+        sample_posterior(RESPONSES, key=KEY, mesh=mesh, **settings)
+    with pytest.raises(ResponseError, match="LaRT needs the length or time of responses"):
+        sample_lart_laplace(replace(RESPONSES, latency=None), key=KEY)
+    with pytest.raises(ValueError, match="num_chains must divide num_samples, got 4 chains for 9"):
+        sample_lart_laplace(RESPONSES, key=KEY, init=POINT, num_samples=9)
+
+
+@pytest.mark.slow
+def test_few_subjects_are_approximated_with_a_warning():
+    responses = simulate_lart(19, 25)[0]
+    with pytest.warns(ApproximationWarning, match="rough for 19 subjects x 25 items"):
+        found = sample_lart_laplace(responses, key=KEY, num_samples=40)
+    assert not found.verdict.sound
+
+
+def test_lengths_take_memory_too():
+    large = Responses.from_arrays(np.tri(200, 3000, 100))
+    for method in ("blocked", "laplace"):
+        needed = bytes_needed(method, large, model="lart", **RUN)
+        assert needed > bytes_needed(method, large, **RUN)
+    few = {"num_chains": 4, "num_samples": 100}
+    assert bytes_needed("laplace", large, model="lart", **RUN) > bytes_needed(
+        "laplace", large, model="lart", **few
+    )
