@@ -1,11 +1,13 @@
 """Exact draws from the Q-matrix model's posterior by blocked moves, started from a fit by EM."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
+from numpy.typing import NDArray
 from numpyro.distributions import LKJCholesky, biject_to
 
 from bayesirt.estimators.q_mirt import fit_q_mirt
@@ -53,7 +55,7 @@ class QMirtSweeps(Sweeps):
         return q_mirt_moves(data, self.prior)
 
 
-def sample_q_mirt(
+def sample_q_mirt_blocked(
     responses: Responses,
     q: QMatrix,
     *,
@@ -68,7 +70,7 @@ def sample_q_mirt(
     announce: Callable[[str], None] | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Posterior:
-    """Draw from the posterior of abilities that items need as a Q-matrix says.
+    """Draw from the Q-matrix model's posterior by blocked moves.
 
     Nothing is tuned, so chains need only forget their start.
 
@@ -110,7 +112,7 @@ def sample_q_mirt(
     >>> responses = Responses.from_arrays(np.tri(6, 5))
     >>> q = QMatrix.from_arrays([[1, 0], [1, 0], [1, 1], [0, 1], [0, 1]])
     >>> key = jax.random.key(0)
-    >>> sample_q_mirt(responses, q, key=key, num_warmup=50, num_samples=20).theta.shape
+    >>> sample_q_mirt_blocked(responses, q, key=key, num_warmup=50, num_samples=20).theta.shape
     (80, 6, 2)
     """
     q = q.for_items(responses.items)
@@ -130,25 +132,38 @@ def sample_q_mirt(
         announce=announce,
         checkpoint=checkpoint,
     )
-    samples = {name: values for name, values in swept.samples.items() if name != "root"}
-    attributes = {
+    attributes = q_mirt_attributes("blocked", structure, swept.complete, num_warmup, swept.seconds)
+    attributes["thinning"] = thinning
+    return q_mirt_posterior(swept.samples, swept.statistics, responses, q, attributes)
+
+
+def q_mirt_attributes(
+    engine: str, structure: Structure, complete: bool, num_warmup: int, seconds: float
+) -> dict[str, Any]:
+    """Return what a posterior says of how it was made."""
+    return {
         "model": "Q-matrix 2PL",
         "link": "logit",
-        "engine": "blocked",
-        "complete": int(swept.complete),
+        "engine": engine,
+        "complete": int(complete),
         "structure": structure,
         "num_warmup": num_warmup,
-        "thinning": thinning,
-        "sampling_seconds": swept.seconds,
+        "sampling_seconds": seconds,
     }
-    return Posterior.from_samples(
-        samples, swept.statistics, responses, attributes, coords=_names(q), dims=DIMS
-    )
 
 
-def _names(q: QMatrix) -> dict[str, list[str]]:
+def q_mirt_posterior(
+    samples: Mapping[str, NDArray[np.floating]],
+    statistics: Mapping[str, NDArray[Any]],
+    responses: Responses,
+    q: QMatrix,
+    attributes: Mapping[str, Any],
+) -> Posterior:
+    """Return draws under the names of a Q-matrix's abilities and loadings."""
+    kept = {name: values for name, values in samples.items() if name != "root"}
     coords = q.coords()
-    return {name: coords[name] for name in ("ability", "ability_other", "loading")}
+    names = {name: coords[name] for name in ("ability", "ability_other", "loading")}
+    return Posterior.from_samples(kept, statistics, responses, attributes, coords=names, dims=DIMS)
 
 
 def q_mirt_start_of(point: PointEstimate, structure: Structure) -> tuple[Arrays, Arrays]:

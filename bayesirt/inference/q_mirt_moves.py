@@ -2,8 +2,8 @@
 
 Subjects move with all their abilities at once, items with all their discriminations. What no
 response sees - the level and the spread of each ability - is moved with everything that keeps the
-predictors; correlations move given the abilities, along trajectories that cost no pass over the
-data.
+predictors. Correlations move twice: given the abilities, along trajectories that cost no pass over
+the data, and with the abilities, which pays where few items say little of each.
 """
 
 from functools import partial
@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from bayesirt.families import LOGIT, Family
 from bayesirt.inference.block_steps import (
@@ -31,6 +31,7 @@ from bayesirt.inference.q_mirt_sites import (
     levels_shifted,
     scales_stretched,
 )
+from bayesirt.inference.q_mirt_turns import turn_abilities
 from bayesirt.inference.two_pl_moves import draw_means, move_items, move_spreads, move_with_items
 from bayesirt.likelihood import DenseLayout
 
@@ -71,6 +72,8 @@ def q_mirt_moves(
         partial(draw_levels, prior),
         partial(move_scales, prior),
         partial(move_correlations, prior),
+        partial(move_with_abilities, prior, passes),
+        partial(turn_abilities, prior),
     ]
 
 
@@ -93,9 +96,9 @@ def move_blocks(
         Shares accepted, and the log likelihood.
     """
     keys = jax.random.split(key, 3)
-    theta = sites["theta"]
+    theta, known = sites["theta"], jnp.linalg.inv(prior.correlation(sites))
     step = passes.move_subjects(
-        chance_for(keys[0], theta), theta, jnp.exp(sites["a"]), sites["d"], precision(prior, sites)
+        chance_for(keys[0], theta), theta, jnp.exp(sites["a"]), sites["d"], known
     )
     sites = sites | {"theta": step.theta}
     statistics = {"acceptance_theta": step.accepted.mean(dtype=theta.dtype)}
@@ -106,13 +109,6 @@ def move_blocks(
         prior, passes, keys[2], sites, sums
     )
     return sites, statistics | {"log_likelihood": sums.log_likelihood.sum()}
-
-
-def precision(prior: QMirtPrior, sites: Position) -> Float[Array, "ability ability"]:
-    """Return Ω⁻¹."""
-    identity = jnp.eye(prior.pattern.n_abilities, dtype=sites["theta"].dtype)
-    correlation = prior.terms(sites).values.get("correlation", identity)
-    return jnp.linalg.inv(correlation)
 
 
 def draw_levels(prior: QMirtPrior, key: Array, sites: Position) -> tuple[Position, Statistics]:
@@ -140,7 +136,7 @@ def draw_levels(prior: QMirtPrior, key: Array, sites: Position) -> tuple[Positio
     needs = jnp.asarray(pattern.needs, slopes.dtype)
     design = jnp.concatenate([slopes, needs, jnp.ones((len(slopes), 1))], 1) / values["sigma_d"]
     away = (values["d"] - prior.centre(sites, "d")) / values["sigma_d"]
-    known = precision(prior, sites)
+    known = jnp.linalg.inv(prior.correlation(sites))
 
     def own(t: Array) -> Array:
         each = prior.terms(sites | {"beta": sites["beta"] + t[:-1], "mu_d": sites["mu_d"] + t[-1]})
@@ -174,7 +170,7 @@ def move_scales(prior: QMirtPrior, key: Array, sites: Position) -> tuple[Positio
     Hessian is -diag(e) M diag(e) - diag(e ∘ Me); the slopes' is quadratic.
     """
     pattern, theta = prior.pattern, sites["theta"]
-    together = precision(prior, sites) * (theta.T @ theta)
+    together = jnp.linalg.inv(prior.correlation(sites)) * (theta.T @ theta)
     sigma = jnp.exp(sites["sigma_a"])
     away = (sites["a"] - sites["mu_a"]) / sigma
     counts = jnp.asarray(pattern.needs.sum(0), theta.dtype)
@@ -245,3 +241,62 @@ def move_correlations(
     accepted = log_uniform(accept_key, ratio) < ratio
     moved = sites | {name: jnp.where(accepted, there, here)}
     return moved, {"acceptance_correlations": accepted.astype(here.dtype)}
+
+
+def move_with_abilities(
+    prior: QMirtPrior, passes: QMirtPasses, key: Array, sites: Position
+) -> tuple[Position, Statistics]:
+    """Move the correlations and carry the abilities along, their independent parts held.
+
+    Parameters
+    ----------
+    prior : QMirtPrior
+    passes : QMirtPasses
+    key : jax.random.key
+    sites : dict of float arrays
+
+    Returns
+    -------
+    sites : dict of float arrays
+    statistics : dict of float scalars
+        Whether it was accepted.
+
+    Notes
+    -----
+    With θ = L z and z held, only L's prior and the responses speak. Their information about what L
+    is made of is that about the abilities, in the directions in which these go.
+    """
+    name = correlation_site(sites)
+    if name is None:
+        return sites, {}
+    a, d = jnp.exp(sites["a"]), sites["d"]
+
+    def root(value: Array) -> Array:
+        return jnp.linalg.cholesky(prior.correlation(sites | {name: value}))
+
+    parts = jax.scipy.linalg.solve_triangular(root(sites[name]), sites["theta"].T, lower=True)
+
+    def carried_abilities(value: Array) -> Array:
+        return (root(value) @ parts).T
+
+    def log_prior(value: Array) -> Array:
+        return prior.terms(sites | {name: value}).each[name].sum()
+
+    def evaluate(position: Array) -> tuple[Conditional, Array]:
+        value = position[0]
+        along = jax.jacfwd(carried_abilities)(value)
+        sums = passes.subject_sums(carried_abilities(value), a, d)
+        of_prior, slope = jax.value_and_grad(log_prior)(value)
+        score = slope + jnp.einsum("ik,ikp->p", sums.score, along)
+        learnt = jnp.einsum("ikp,ikl,ilq->pq", along, sums.information, along)
+        precision = learnt + jnp.eye(len(value))
+        return Conditional(of_prior[None], score[None], precision[None]), sums.log_likelihood
+
+    def gain(old: Array, new: Array) -> Array:
+        return (new - old).sum()[None]
+
+    here = sites[name][None]
+    step = newton_move(chance_for(key, here), here, evaluate, gain=gain)
+    value = step.position[0]
+    moved = sites | {name: value, "theta": carried_abilities(value)}
+    return moved, {"acceptance_with_abilities": step.accepted[0].astype(value.dtype)}

@@ -22,6 +22,25 @@ from bayesirt.inference.q_mirt_sites import Pattern, pairs_needed
 from bayesirt.inference.two_pl_passes import ItemSums, SubjectStep
 from bayesirt.likelihood import DenseLayout, Layout, in_row_blocks
 
+_LEAST_SHARE = 0.1
+"""Of the most that a cell can tell: where steep items tell nothing at all, a subject would propose
+so far that it hardly ever came back, and stay for long once it was there."""
+
+
+class SubjectSums(NamedTuple):
+    """What the responses say about each subject.
+
+    Attributes
+    ----------
+    log_likelihood : float array, shape (subject,)
+    score : float array, shape (subject, ability)
+    information : float array, shape (subject, ability, ability)
+    """
+
+    log_likelihood: Float[Array, " subject"]
+    score: Float[Array, "subject ability"]
+    information: Float[Array, "subject ability ability"]
+
 
 class QMirtPasses(NamedTuple):
     """Passes over a matrix of responses.
@@ -89,6 +108,26 @@ class QMirtPasses(NamedTuple):
         a = coefficients[self.pattern.item, self.pattern.slot]
         return self._by_rows(self._summed, theta, self.pattern.slopes(a), coefficients[:, -1])[1]
 
+    def subject_sums(
+        self,
+        theta: Float[Array, "subject ability"],
+        a: Float[Array, " loading"],
+        d: Float[Array, " item"],
+    ) -> SubjectSums:
+        """Return the sums over items: one evaluation of every cell.
+
+        Parameters
+        ----------
+        theta : float array, shape (subject, ability)
+        a : float array, shape (loading,)
+        d : float array, shape (item,)
+
+        Returns
+        -------
+        SubjectSums
+        """
+        return self._by_rows(self._summed_over_items, theta, self.pattern.slopes(a), d)[0]
+
     def _by_rows(
         self, function: Callable[..., tuple[Any, Any]], rows: Any, *others: Any
     ) -> tuple[Any, Any]:
@@ -103,17 +142,15 @@ class QMirtPasses(NamedTuple):
         prior_precision: Array,
     ) -> tuple[tuple[Array, Array], ItemSums]:
         theta, chance = rows
-        pairs, place = self._pairs()
-        products = slopes[:, pairs[0]] * slopes[:, pairs[1]]
 
         def evaluate(position: Array) -> tuple[Conditional, CellTerms]:
             terms = self._terms(layout, position, slopes, d)
-            learnt = terms.information @ products.astype(self.dtype)
-            learnt = jnp.pad(learnt, ((0, 0), (0, 1))).astype(position.dtype)[:, place]
+            least = _LEAST_SHARE * self.family.bound(layout.trials)
+            proposing = terms._replace(information=jnp.maximum(terms.information, least))
+            _, score, learnt = self._over_items(proposing, slopes)
             pulled = position @ prior_precision
-            score = (terms.score @ slopes.astype(self.dtype)).astype(position.dtype) - pulled
             value = -(pulled * position).sum(1) / 2
-            return Conditional(value, score, learnt + prior_precision), terms
+            return Conditional(value, score - pulled, learnt + prior_precision), terms
 
         def gain(old: CellTerms, new: CellTerms) -> Array:
             change = (new.log_likelihood - old.log_likelihood).sum(1)
@@ -128,6 +165,22 @@ class QMirtPasses(NamedTuple):
         self, layout: Layout, theta: Array, slopes: Array, d: Array
     ) -> tuple[tuple[()], ItemSums]:
         return (), self._sums_of(theta, self._terms(layout, theta, slopes, d))
+
+    def _summed_over_items(
+        self, layout: Layout, theta: Array, slopes: Array, d: Array
+    ) -> tuple[SubjectSums, tuple[()]]:
+        return self._over_items(self._terms(layout, theta, slopes, d), slopes), ()
+
+    def _over_items(self, terms: CellTerms, slopes: Array) -> SubjectSums:
+        pairs, place = self._pairs()
+        products = slopes[:, pairs[0]] * slopes[:, pairs[1]]
+        learnt = jnp.pad(terms.information @ products.astype(self.dtype), ((0, 0), (0, 1)))
+        sums = SubjectSums(
+            terms.log_likelihood.sum(1),
+            terms.score @ slopes.astype(self.dtype),
+            learnt[:, place],
+        )
+        return jax.tree.map(lambda x: x.astype(slopes.dtype), sums)
 
     def _terms(self, layout: Layout, theta: Array, slopes: Array, d: Array) -> CellTerms:
         theta, slopes, d = (x.astype(self.dtype) for x in (theta, slopes, d))

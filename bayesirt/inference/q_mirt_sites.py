@@ -106,6 +106,11 @@ class QMirtPrior(AnswersPrior):
             lambda: q_mirt_parameters(n_subjects, self.pattern.needs, self.structure), sites
         )
 
+    def correlation(self, sites: Position) -> Float[Array, "ability ability"]:
+        """Return Ω."""
+        identity = jnp.eye(self.pattern.n_abilities, dtype=sites["d"].dtype)
+        return self.terms(sites).values.get("correlation", identity)
+
     def of_theta(self, sites: Position, theta: Array) -> Float[Array, " subject"]:
         """Return the log prior density of each of any number of subjects."""
         return self.terms(sites | {"theta": theta}).each["theta"]

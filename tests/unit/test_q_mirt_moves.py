@@ -12,6 +12,13 @@ from bayesirt.families import LOGIT
 from bayesirt.inference import q_mirt_moves
 from bayesirt.inference.q_mirt_passes import QMirtPasses
 from bayesirt.inference.q_mirt_sites import Pattern, QMirtPrior, levels_shifted, scales_stretched
+from bayesirt.inference.q_mirt_turns import (
+    Turning,
+    nested_pairs,
+    turn_abilities,
+    turned,
+    turned_sites,
+)
 from bayesirt.likelihood import DenseLayout
 from bayesirt.models.q_mirt import default_structure, q_mirt_model
 
@@ -161,6 +168,90 @@ def test_scales_know_their_density(structure, monkeypatch):
     change = float(there.value[0] - here.value[0])
     assert change == pytest.approx(float(density(t) - density(zero)), rel=1e-9)
     np.testing.assert_allclose(there.score[0], jax.grad(density)(t), atol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("structure", ["correlated", "general"])
+def test_correlations_that_carry_abilities_know_their_density(structure, monkeypatch):
+    """With the abilities' independent parts held: prior of the correlations, and all answers."""
+    prior, sites, layout = QMirtPrior(PATTERN, structure), some_sites(structure), some_layout()
+    passes = QMirtPasses(layout, PATTERN, LOGIT, jnp.float64)
+    name = "root" if structure == "correlated" else "gamma"
+    seen = {}
+
+    def note(_chance, position, evaluate, *, gain):
+        seen.update(evaluate=evaluate, gain=gain, here=position)
+        raise StopIteration
+
+    monkeypatch.setattr(q_mirt_moves, "newton_move", note)
+    with pytest.raises(StopIteration):
+        q_mirt_moves.move_with_abilities(prior, passes, jax.random.key(0), sites)
+    held = jnp.linalg.solve(jnp.linalg.cholesky(prior.correlation(sites)), sites["theta"].T)
+
+    def density(value):
+        there = sites | {name: value}
+        theta = (jnp.linalg.cholesky(prior.correlation(there)) @ held).T
+        eta = theta @ PATTERN.slopes(jnp.exp(sites["a"])).T + sites["d"]
+        right = layout.successes * eta - layout.trials * jnp.logaddexp(0, eta)
+        return prior.terms(there).each[name].sum() + right.sum()
+
+    there = sites[name] + jnp.asarray([0.2, -0.1, 0.3])
+    (one, noted), (other, noted_there) = map(seen["evaluate"], (seen["here"], there[None]))
+    change = other.value - one.value + seen["gain"](noted, noted_there)
+    assert float(change[0]) == pytest.approx(float(density(there) - density(sites[name])))
+    np.testing.assert_allclose(other.score[0], jax.grad(density)(there), atol=1e-9)
+    assert (np.linalg.eigvalsh(other.precision[0]) > 0).all()
+
+
+NESTED = Pattern.of(np.array([[1, 1, 0], [1, 1, 1], [0, 1, 0], [0, 1, 1], [0, 0, 1]], bool))
+
+
+def nested_sites() -> dict[str, jax.Array]:
+    rng = np.random.default_rng(6)
+    sizes = {"theta": (4, 3), "a": 9, "d": 5, "beta": 3, "root": 3, "mu_a": (), "sigma_a": ()}
+    sizes |= dict.fromkeys(("mu_d", "sigma_d", "sigma_beta"), ())
+    return {name: jnp.asarray(0.3 * rng.normal(size=size)) for name, size in sizes.items()}
+
+
+def all_turned(prior: QMirtPrior, sites: dict[str, jax.Array], angle: float):
+    """Sites after one turn of ability 0 away from ability 1, and the log ratio."""
+    start = Turning(prior.correlation(sites), NESTED.slopes(jnp.exp(sites["a"])), jnp.eye(3))
+    end, ratio = turned(NESTED, sites, start, jnp.array([0, 1]), jnp.asarray(angle))
+    return turned_sites(NESTED, sites, end), ratio
+
+
+@pytest.mark.parametrize("angle", [0.2, -0.3])
+def test_turns_keep_predictors_and_know_their_ratio(angle):
+    prior, sites = QMirtPrior(NESTED, "correlated"), nested_sites()
+    moved, ratio = all_turned(prior, sites, angle)
+    flat, unravel = jax.flatten_util.ravel_pytree(sites)
+
+    def flat_move(x):
+        return jax.flatten_util.ravel_pytree(all_turned(prior, unravel(x), angle)[0])[0]
+
+    jacobian = jnp.linalg.slogdet(jax.jacfwd(flat_move)(flat))[1]
+    expected = prior.terms(moved).total() - prior.terms(sites).total() + jacobian
+    assert float(ratio) == pytest.approx(float(expected), abs=1e-10)
+    eta, new_eta = (s["theta"] @ NESTED.slopes(jnp.exp(s["a"])).T for s in (sites, moved))
+    np.testing.assert_allclose(new_eta, eta, atol=1e-12)
+    assert abs(moved["theta"] - sites["theta"]).max() > 0.01
+    back, _ = all_turned(prior, moved, -angle)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-12), back, sites)
+
+
+def test_turns_that_would_make_a_slope_negative_are_refused():
+    prior, sites = QMirtPrior(NESTED, "correlated"), nested_sites()
+    steep = sites | {"a": sites["a"].at[0].set(3.0)}
+    assert float(all_turned(prior, steep, -1.0)[1]) == -jnp.inf
+    kept, _ = turn_abilities(prior, jax.random.key(0), steep)
+    assert all(np.isfinite(x).all() for x in kept.values())
+
+
+def test_only_abilities_inside_another_are_turned():
+    assert nested_pairs(NESTED).tolist() == [[0, 1]]
+    assert nested_pairs(PATTERN).tolist() == []
+    prior, sites = QMirtPrior(PATTERN, "correlated"), some_sites("correlated")
+    assert turn_abilities(prior, jax.random.key(0), sites)[0] is sites
 
 
 def test_a_general_ability_is_the_default_beyond_ten():

@@ -1,0 +1,142 @@
+"""Draws from the Q-matrix model's posterior, by the engine that is asked for."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from jax import Array
+
+from bayesirt.errors import ResponseError
+from bayesirt.estimators.q_mirt import fit_q_mirt
+from bayesirt.free_memory import in_gigabytes
+from bayesirt.inference.checkpoint import Checkpoint
+from bayesirt.inference.engines import fingerprint
+from bayesirt.inference.memory import bytes_there
+from bayesirt.inference.q_mirt_blocked import sample_q_mirt_blocked
+from bayesirt.inference.q_mirt_nuts import sample_q_mirt_nuts
+from bayesirt.models.q_mirt import Structure, default_structure
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.posterior import Posterior
+from bayesirt.progress import progress_bar
+from bayesirt.q_matrix import QMatrix
+from bayesirt.responses import Responses
+
+QMirtEngine = Literal["blocked", "nuts"]
+
+_ENGINES: dict[str, Callable[..., Posterior]] = {
+    "blocked": sample_q_mirt_blocked,
+    "nuts": sample_q_mirt_nuts,
+}
+_OF_A_DRAW = 3 * 8
+"""Bytes for each number that is drawn: on the device, on the host, and being summarised."""
+_OF_A_CELL = 60
+"""Bytes at the peak for each cell and chain."""
+
+
+def sample_q_mirt(
+    responses: Responses,
+    q: QMatrix,
+    *,
+    key: Array,
+    structure: Structure | None = None,
+    engine: QMirtEngine = "blocked",
+    init: PointEstimate | None = None,
+    num_chains: int = 4,
+    num_warmup: int = 500,
+    num_samples: int = 1000,
+    progress: bool = False,
+    announce: Callable[[str], None] | None = None,
+    checkpoint: Path | None = None,
+) -> Posterior:
+    """Draw from the posterior of abilities that items need as a Q-matrix says.
+
+    Parameters
+    ----------
+    responses : Responses
+    q : QMatrix
+        Rows of other items are left out.
+    key : jax.random.key
+        The same key gives the same draws on the same machine.
+    structure : {"correlated", "general", "independent"}, optional
+        How abilities go together; by default `default_structure`.
+    engine : {"blocked", "nuts"}
+        Both are exact. ``"nuts"`` is slower: a second opinion on small data.
+    init : PointEstimate, optional
+        By default `fit_q_mirt`. Chains start around it, overdispersed by its standard errors.
+    num_chains, num_warmup, num_samples : int
+        Warm-up and kept draws of each chain.
+    progress : bool
+        Show a progress bar, if stderr is a terminal.
+    announce : callable, optional
+        Told, before sampling starts, about how long it will take.
+    checkpoint : Path, optional
+        Folder in which the unfinished chains are kept, as in `sample_posterior`.
+
+    Returns
+    -------
+    Posterior
+        ``theta`` over subject and ability; ``a`` over ``loading``, in the order of
+        `QMatrix.loadings`. After Ctrl-C with the draws so far; its attribute ``complete`` is then
+        0.
+
+    Raises
+    ------
+    ResponseError
+        If an item of the responses has no row, memory will not do, or the checkpoint is damaged
+        or another's.
+
+    References
+    ----------
+    papers/003 for the Q-matrix; MATH.md, "Q-matrix mIRT" and "Blocked Newton-Metropolis".
+
+    Examples
+    --------
+    >>> import jax, numpy as np
+    >>> responses = Responses.from_arrays(np.tri(6, 5))
+    >>> q = QMatrix.from_arrays([[1, 0], [1, 0], [1, 1], [0, 1], [0, 1]])
+    >>> key = jax.random.key(0)
+    >>> sample_q_mirt(responses, q, key=key, num_warmup=50, num_samples=20).theta.shape
+    (80, 6, 2)
+    """
+    q = q.for_items(responses.items)
+    structure = structure or default_structure(q.n_abilities)
+    _check_memory(responses, q, num_chains, num_samples)
+    init = fit_q_mirt(responses, q, structure=structure) if init is None else init
+    saved = None
+    if checkpoint is not None:
+        assumed = ("q-mirt", structure, q.abilities, q.needs.tobytes())
+        settings = (assumed, engine, num_chains, num_warmup, num_samples)
+        saved = Checkpoint(checkpoint, fingerprint(responses, init, key, settings))
+    with progress_bar("sampling") as show:
+        settings_of_chains: dict[str, Any] = {
+            "num_chains": num_chains,
+            "num_warmup": num_warmup,
+            "num_samples": num_samples,
+        }
+        posterior = _ENGINES[engine](
+            responses,
+            q,
+            key=key,
+            structure=structure,
+            init=init,
+            progress=show if progress else None,
+            announce=announce,
+            checkpoint=saved,
+            **settings_of_chains,
+        )
+    if saved is not None and posterior.complete:
+        saved.remove()
+    return posterior
+
+
+def _check_memory(responses: Responses, q: QMatrix, num_chains: int, num_samples: int) -> None:
+    n_subjects, n_items = responses.n_subjects, responses.n_items
+    of_a_draw = n_subjects * q.n_abilities + q.n_loadings + n_items + q.n_abilities**2
+    needed = num_chains * (_OF_A_DRAW * num_samples * of_a_draw + _OF_A_CELL * n_subjects * n_items)
+    there = bytes_there()
+    if needed > there:
+        raise ResponseError(
+            f"{num_chains} x {num_samples:,} draws of {n_subjects:,} subjects' {q.n_abilities} "
+            f"abilities need about {in_gigabytes(needed)} of memory, {in_gigabytes(there)} are "
+            f"free; keep fewer draws, or fewer abilities"
+        )

@@ -1,0 +1,81 @@
+"""The Q-matrix model's two engines share no step, and agree."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bayesirt.inference.blocked import Position
+from bayesirt.inference.q_mirt_engines import sample_q_mirt
+from bayesirt.inference.q_mirt_nuts import QMirtTarget
+from bayesirt.inference.q_mirt_sites import Pattern, QMirtPrior
+from bayesirt.inference.start_coordinates import StartCoordinates
+from bayesirt.likelihood import DenseLayout
+from bayesirt.models.coordinates import Known
+from bayesirt.q_matrix import QMatrix
+from bayesirt.q_simulation import simulate_q_mirt
+
+Q = QMatrix.from_arrays([[1, 0], [1, 0], [1, 0], [1, 0], [0, 1], [0, 1], [0, 1], [0, 1], [1, 1]])
+SIMULATED = simulate_q_mirt(60, Q, key=jax.random.key(3), correlation=0.6)
+
+
+@pytest.mark.parametrize("structure", ["correlated", "general"])
+def test_potential_falls_as_the_density_of_the_independent_parts_rises(structure):
+    """The same at two places as the prior and the answers say, with all Jacobians by jacfwd."""
+    rng = np.random.default_rng(0)
+    prior = QMirtPrior(Pattern.of(Q.needs), structure)
+    layout = DenseLayout(*map(jnp.asarray, SIMULATED.responses.cells.matrices()))
+    scalars = ("mu_a", "sigma_a", "mu_d", "sigma_d", "sigma_beta")
+    centre: Position = {name: jnp.asarray(rng.normal()) for name in scalars}
+    centre |= {"theta": jnp.asarray(rng.normal(size=(60, 2))), "beta": jnp.zeros(2)}
+    centre |= {"root": jnp.full(1, 0.5)} if structure == "correlated" else {"gamma": jnp.ones(2)}
+    width = jax.tree.map(lambda x: jnp.full(x.shape, 0.7), centre)
+    known = {"a": Known(jnp.full(10, 0.2), jnp.full(10, 0.3)), "d": Known(jnp.ones(9), jnp.ones(9))}
+    target = QMirtTarget(layout, StartCoordinates(centre, width, known), prior)
+
+    def all_sites(flat):
+        sites, _ = target.coordinates.to_sites(flat, prior)
+        return sites | {"theta": sites["theta"] @ jnp.linalg.cholesky(prior.correlation(sites)).T}
+
+    def density(flat):
+        sites = all_sites(flat)
+        jacobian = jax.jacfwd(lambda x: jax.flatten_util.ravel_pytree(all_sites(x))[0])(flat)
+        draw = prior.terms(sites).values
+        eta = draw["theta"] @ prior.pattern.slopes(draw["a"]).T + draw["d"]
+        right = layout.successes * eta - layout.trials * jnp.logaddexp(0, eta)
+        return prior.terms(sites).total() + right.sum() + jnp.linalg.slogdet(jacobian)[1]
+
+    places = 0.3 * jax.random.normal(jax.random.key(1), (2, target.size))
+    fallen = target.potential(places[0]) - target.potential(places[1])
+    risen = density(places[1]) - density(places[0])
+    assert float(fallen) == pytest.approx(float(risen), rel=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("structure", ["correlated", "general", "independent"])
+def test_nuts_and_blocked_agree(structure):
+    """Means and spreads of some 150 quantities, at 5 standard errors."""
+    tables = []
+    for engine, draws in (("nuts", 1000), ("blocked", 2000)):
+        posterior = sample_q_mirt(
+            SIMULATED.responses, Q, key=jax.random.key(1), engine=engine, structure=structure,
+            num_warmup=1000, num_samples=draws,
+        )  # fmt: skip
+        assert posterior.tree.attrs["engine"] == engine
+        draws_of_all = posterior.tree["posterior"]
+        draws_of_all["a"] = np.log(draws_of_all["a"])  # whose tails are light enough for an sd
+        table = posterior.summary
+        tables.append(table[table["sd"] > 1e-9])
+    one, other = tables
+    assert one["r_hat"].max() < 1.03
+    assert other["r_hat"].max() < 1.03
+    errors = np.hypot(
+        one["sd"] / np.sqrt(one["ess_bulk"]), other["sd"] / np.sqrt(other["ess_bulk"])
+    )
+    z = (one["mean"] - other["mean"]) / errors
+    of_log_sd = np.sqrt(1 / one["ess_tail"] + 1 / other["ess_tail"])
+    z_sd = np.log(one["sd"] / other["sd"]) / of_log_sd
+    print(f"largest z of means {z.abs().max():.2f}, of spreads {z_sd.abs().max():.2f}, {len(z)}")
+    assert z.abs().max() < 5
+    assert z_sd.abs().max() < 5

@@ -1,0 +1,113 @@
+"""Getting the Q-matrix model's sweeps right (Geweke 2004), as `test_blocked_geweke` for the 2PL.
+
+Parameters are drawn from the prior, answers given them, some missing; after ten sweeps given
+these, the parameters are still draws from the prior. All items that need the first ability need
+the second too, so that it is turned.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpyro.distributions import LKJCholesky, biject_to
+from scipy.special import logit
+
+from bayesirt.inference.blocked import BlockedNewton
+from bayesirt.inference.q_mirt_moves import q_mirt_moves
+from bayesirt.inference.q_mirt_sites import Pattern, QMirtPrior
+from bayesirt.likelihood import DenseLayout
+
+pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+
+NEEDS = np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1], [0, 1, 0]], bool)
+TRIALS = np.array([[1, 3, 0, 1], [2, 1, 1, 0], [0, 5, 1, 2]], np.int8)
+PAIRS, SWEEPS = 10_000, 10
+N_SUBJECTS, N_ABILITIES = len(TRIALS), NEEDS.shape[1]
+
+
+def prior_sites(rng: np.random.Generator, structure: str) -> dict[str, np.ndarray]:
+    """Return unconstrained draws from the prior, written without the model."""
+    omega, sites = np.broadcast_to(np.eye(N_ABILITIES), (PAIRS, N_ABILITIES, N_ABILITIES)), {}
+    if structure == "correlated":
+        omega, sites["root"] = uniform_correlations(rng)
+    elif structure == "general":
+        gamma = rng.uniform(size=(PAIRS, N_ABILITIES))
+        omega = gamma[:, :, None] * gamma[:, None, :]
+        omega[:, np.arange(N_ABILITIES), np.arange(N_ABILITIES)] = 1
+        sites["gamma"] = logit(gamma)
+    standard = rng.normal(size=(PAIRS, N_SUBJECTS, N_ABILITIES))
+    sites["theta"] = standard @ np.linalg.cholesky(omega).transpose(0, 2, 1)
+    for name, (of_mu, of_sigma) in {"a": (0.5, 0.5), "d": (2, 2)}.items():
+        sites[f"mu_{name}"] = of_mu * rng.normal(size=PAIRS)
+        sites[f"sigma_{name}"] = np.log(of_sigma * np.abs(rng.normal(size=PAIRS)))
+    sites["sigma_beta"] = np.log(np.abs(rng.normal(size=PAIRS)))
+    sites["beta"] = np.exp(sites["sigma_beta"])[:, None] * rng.normal(size=(PAIRS, N_ABILITIES))
+    centre = {"a": np.zeros((PAIRS, 1)), "d": sites["beta"] @ NEEDS.T}
+    for name, n in (("a", NEEDS.sum()), ("d", len(NEEDS))):
+        spread = np.exp(sites[f"sigma_{name}"])[:, None] * rng.normal(size=(PAIRS, n))
+        sites[name] = sites[f"mu_{name}"][:, None] + centre[name] + spread
+    return sites
+
+
+def uniform_correlations(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return uniform correlation matrices, by refusing what is none, and their sites."""
+    omega = np.broadcast_to(np.eye(N_ABILITIES), (4 * PAIRS, N_ABILITIES, N_ABILITIES)).copy()
+    for k, other in zip(*np.triu_indices(N_ABILITIES, 1), strict=True):
+        omega[:, k, other] = omega[:, other, k] = rng.uniform(-1, 1, len(omega))
+    omega = omega[np.linalg.eigvalsh(omega)[:, 0] > 1e-9][:PAIRS]
+    transform = biject_to(LKJCholesky(N_ABILITIES, 1).support)
+    unconstrained = jax.jit(jax.vmap(transform._inverse))
+    return omega, np.asarray(unconstrained(jnp.linalg.cholesky(jnp.asarray(omega))))
+
+
+def quantities(sites: dict[str, np.ndarray], structure: str) -> np.ndarray:
+    """Return first moments, bounded second moments and products, shape (pair, quantity)."""
+    theta = sites["theta"].reshape(PAIRS, -1)
+    a, d, beta = (np.tanh(sites[k]) for k in ("a", "d", "beta"))
+    hyper = [
+        np.tanh(v)[:, None] for k, v in sorted(sites.items()) if k.startswith(("mu_", "sigma_"))
+    ]
+    crossed = sites["theta"][:, :, :2] * sites["theta"][:, :, 1:]
+    columns = [theta, theta**2, crossed.reshape(PAIRS, -1), a, a**2, d, d**2, beta, beta**2]
+    columns += [*hyper, *(h**2 for h in hyper), a[:, :4] * d]
+    name = {"correlated": "root", "general": "gamma"}.get(structure)
+    if name is not None:
+        ties = np.tanh(sites[name] / 2)
+        columns += [ties, ties**2, ties[:, :2] * crossed[:, 0]]
+    return np.concatenate(columns, 1)
+
+
+@pytest.mark.parametrize("structure", ["correlated", "general", "independent"])
+def test_parameters_stay_draws_from_the_prior(structure):
+    """Some 80 quantities at 6 standard errors: a right sampler fails once in 10^7."""
+    before = prior_sites(np.random.default_rng(7), structure)
+    prior = QMirtPrior(Pattern.of(NEEDS), structure)
+
+    def one_pair(key, sites):
+        answer_key, run_key = jax.random.split(key)
+        slopes = prior.pattern.slopes(jnp.exp(sites["a"]))
+        p = jax.nn.sigmoid(sites["theta"] @ slopes.T + sites["d"])
+        tried = jnp.arange(TRIALS.max()) < TRIALS[:, :, None]
+        draws = jax.random.uniform(answer_key, tried.shape) < p[:, :, None]
+        layout = DenseLayout((draws & tried).sum(-1).astype(jnp.int8), jnp.asarray(TRIALS))
+        kernel = BlockedNewton(q_mirt_moves(layout, prior, dtype=jnp.float64))
+
+        def sweep(sites, key):
+            return kernel.sweep(key, sites)
+
+        return jax.lax.scan(sweep, sites, jax.random.split(run_key, SWEEPS))
+
+    keys = jax.random.split(jax.random.key(11), PAIRS)
+    after, statistics = jax.device_get(
+        jax.jit(jax.vmap(one_pair))(keys, jax.tree.map(jnp.asarray, before))
+    )
+    accepted = {k: float(v.mean()) for k, v in statistics.items() if k.startswith("acceptance")}
+    assert all(0.2 < share < 1 for share in accepted.values()), accepted
+    assert ("acceptance_turns" in accepted) == (structure == "correlated")
+    for name, values in after.items():
+        assert np.mean(values != before[name]) > 0.99, f"{name} hardly moved"
+    change = quantities(after, structure) - quantities(before, structure)
+    assert change.shape[1] <= 90
+    z = change.mean(0) / (change.std(0) / np.sqrt(PAIRS))
+    print(structure, accepted, f"largest z {np.abs(z).max():.2f} of {len(z)}")
+    assert np.abs(z).max() < 6
