@@ -17,6 +17,8 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "AbilityProfiles": "bayesirt.ability_profiles",
+    "Annotation": "bayesirt.q_annotation",
     "Answers": "bayesirt.ability_belief",
     "CalibrationStudy": "bayesirt.studies",
     "PointEstimate": "bayesirt.point_estimate",
@@ -27,6 +29,7 @@ _HOME = {
     "ResponseError": "bayesirt.errors",
     "Responses": "bayesirt.responses",
     "ability_so_far": "bayesirt.adaptive",
+    "annotate": "bayesirt.q_annotation",
     "answers_of": "bayesirt.new_answers",
     "calibration_study": "bayesirt.studies",
     "choose_engine": "bayesirt.inference",
@@ -42,16 +45,23 @@ _HOME = {
     "fit_q_mirt": "bayesirt.estimators.q_mirt",
     "fit_saem": "bayesirt.estimators.saem",
     "fit_spectral": "bayesirt.estimators.spectral",
-    "rank_next_items": "bayesirt.adaptive",
     "lart_model": "bayesirt.models.lart",
+    "predict_items": "bayesirt.prediction",
+    "profile_abilities": "bayesirt.ability_profiles",
+    "q_mirt_model": "bayesirt.models.q_mirt",
+    "rank_next_items": "bayesirt.adaptive",
     "rank_subjects": "bayesirt.ranking",
     "read_answers": "bayesirt.new_answers",
+    "read_corrections": "bayesirt.q_annotation",
     "read_q_matrix": "bayesirt.readers",
     "read_responses": "bayesirt.readers",
     "review_items": "bayesirt.item_review",
     "sample_posterior": "bayesirt.inference",
+    "sample_q_mirt": "bayesirt.inference",
     "simulate_q_mirt": "bayesirt.q_simulation",
     "simulate_responses": "bayesirt.simulate",
+    "spot_check": "bayesirt.q_annotation",
+    "taxonomy": "bayesirt.q_annotation",
     "two_pl_model": "bayesirt.models.two_pl",
 }
 

@@ -33,6 +33,9 @@ from bayesirt.cli_options import (
     PointOption,
     PriorKind,
     PriorsOption,
+    ProfileEngine,
+    ProfileEngineOption,
+    QMatrixFile,
     Quiet,
     Repeated,
     Results,
@@ -40,6 +43,8 @@ from bayesirt.cli_options import (
     Slopes,
     SlopesOption,
     StopWidth,
+    Structure,
+    StructureOption,
     TargetAccept,
     Threshold,
     Warmup,
@@ -133,6 +138,61 @@ def rank(
     elif not quiet:
         for name, run in runs.items():
             terminal.print_run(run, out / name)
+
+
+@app.command()
+def profile(
+    q_matrix: QMatrixFile,
+    results: Results = None,
+    out: Out = Path("profiles"),
+    overwrite: Overwrite = False,
+    subject: Column = None,
+    item: Column = None,
+    score: Column = None,
+    trials: Column = None,
+    items_in: Orientation = None,
+    duplicates: Repeated = Duplicates.error,
+    threshold: Threshold = None,
+    seed: Seed = 0,
+    chains: Chains = 4,
+    warmup: Warmup = 500,
+    draws: Draws = 1000,
+    structure: StructureOption = Structure.auto,
+    engine: ProfileEngineOption = ProfileEngine.blocked,
+    checkpoint: CheckpointFolder = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say what each subject has of each ability, and predict items that nobody has answered."""
+    prepare_jax(chains)
+    from bayesirt import terminal
+    from bayesirt.profile_folder import save_profiles
+    from bayesirt.profile_run import ProfileSettings, profile_responses
+    from bayesirt.readers import read_q_matrix
+    from bayesirt.report import render_profile_report
+    from bayesirt.run_folder import check_output, write_folder
+
+    check_output(out, overwrite=overwrite)
+    path = _input(results, example=False)
+    q = read_q_matrix(q_matrix)
+    responses = _read(path, subject, item, score, trials, None, items_in, duplicates, threshold)
+    settings = ProfileSettings(seed, chains, warmup, draws, structure.value, engine.value)
+    talk = not (quiet or as_json)
+    run = profile_responses(
+        responses,
+        q,
+        settings,
+        source=path,
+        progress=talk,
+        announce=_announce if talk else None,
+        checkpoint=checkpoint,
+    )
+    report = render_profile_report(run)
+    write_folder(out, lambda folder: save_profiles(run, folder, report), overwrite=overwrite)
+    if as_json:
+        typer.echo(json.dumps(terminal.profiles_as_json(run), indent=2))
+    elif not quiet:
+        terminal.print_profiles(run, out)
 
 
 @app.command()
@@ -270,7 +330,7 @@ def _rank_groups(
             settings,
             source=path,
             progress=talk,
-            announce=(lambda text: typer.echo(f"sampling: {text}", err=True)) if talk else None,
+            announce=_announce if talk else None,
             checkpoint=checkpoint and checkpoint / name,
         )
         for name, group in groups.items()
@@ -278,6 +338,10 @@ def _rank_groups(
     if checkpoint and checkpoint.is_dir() and not any(checkpoint.iterdir()):
         checkpoint.rmdir()  # that of the groups is gone, each by itself
     return runs
+
+
+def _announce(text: str) -> None:
+    typer.echo(f"sampling: {text}", err=True)
 
 
 def _write(runs: dict[str, "Run"], out: Path, overwrite: bool) -> None:

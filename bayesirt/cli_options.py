@@ -59,6 +59,22 @@ class Engine(StrEnum):
     laplace = "laplace"
 
 
+class Structure(StrEnum):
+    """How abilities go together."""
+
+    auto = "auto"
+    correlated = "correlated"
+    general = "general"
+    independent = "independent"
+
+
+class ProfileEngine(StrEnum):
+    """Posterior engines of the Q-matrix model."""
+
+    blocked = "blocked"
+    nuts = "nuts"
+
+
 class NextBy(StrEnum):
     """What the next item is chosen by."""
 
@@ -138,6 +154,24 @@ ModelOption = Annotated[
 WrongLengthsOption = Annotated[
     bool,
     typer.Option("--wrong-lengths", help="With lart: wrong answers have lengths of their own."),
+]
+QMatrixFile = Annotated[
+    Path,
+    typer.Option(
+        "--q-matrix",
+        help="Which abilities each item needs: item x ability of 0 and 1, or a list, or JSON.",
+        show_default=False,
+    ),
+]
+StructureOption = Annotated[
+    Structure,
+    typer.Option(
+        help="Abilities: each pair correlated, one general ability behind all, or independent; "
+        "auto: by their number."
+    ),
+]
+ProfileEngineOption = Annotated[
+    ProfileEngine, typer.Option(help="Both exact; nuts is slower, a second opinion.")
 ]
 CheckpointFolder = Annotated[
     Path | None,

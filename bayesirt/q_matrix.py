@@ -164,6 +164,14 @@ class QMatrix:
             "loading_ability": ("loading", [self.abilities[k] for k in ability]),
         }
 
+    def as_lists(self) -> dict[str, Any]:
+        """Return all abilities, and those of each item, as `read_q_matrix` takes them from JSON."""
+        lists = {
+            item: [self.abilities[k] for k in np.flatnonzero(row)]
+            for item, row in zip(self.items, self.needs, strict=True)
+        }
+        return {"abilities": list(self.abilities), "items": lists}
+
     def for_items(self, items: Sequence[str], *, drop_unneeded: bool = False) -> "QMatrix":
         """Return the rows of some items, in their order.
 

@@ -15,6 +15,7 @@ from bayesirt.averages import AverageRule
 from bayesirt.comparison import Comparison
 from bayesirt.item_review import ItemReview
 from bayesirt.names import one_line
+from bayesirt.profile_run import ProfileRun
 from bayesirt.responses import Responses
 from bayesirt.run import Run
 from bayesirt.verdict import Verdict
@@ -22,6 +23,7 @@ from bayesirt.verdict import Verdict
 _MOST_ROWS = 50
 _FILE_WIDTH = 140
 _WIDE = 134
+_LEFT = ("subject", "item", "", "why", "ability", "standing", "best")
 
 
 def print_run(run: Run, folder: Path) -> None:
@@ -86,6 +88,55 @@ def run_as_json(run: Run) -> dict[str, Any]:
         "average": run.ranking.average.to_text(),
         **lengths,
         "ranking": run.ranking.summary.to_dict("records"),
+    }
+
+
+def print_profiles(run: ProfileRun, folder: Path) -> None:
+    """Print the verdict, what the data tell of each ability and who is best, and predictions."""
+    console = _console()
+    verdict, profiles = run.posterior.verdict, run.profiles
+    console.print(Text(verdict.to_text(), style="" if verdict.sound else "bold"))
+    if not run.point.converged:
+        console.print(Text(f"The point estimate has not converged: {run.point.stop_reason}."))
+    table = _table("ability", "items", "reliability", "own", "standing", "best", "level", "rank")
+    for row in profiles.abilities.head(_MOST_ROWS).itertuples():
+        best = profiles.ranking(str(row.ability)).iloc[0]
+        shown = (
+            Text(one_line(str(best["subject"]), 24)),
+            f"{best['level']:+.1f} ({best['low']:+.1f} {best['high']:+.1f})",
+            f"{best['rank_low']}-{best['rank_high']}",
+        )
+        table.add_row(
+            Text(one_line(str(row.ability), 30)),
+            f"{row.items:,}",
+            f"{row.reliability:.2f}",
+            f"{row.own:.2f}",
+            row.standing,
+            *(shown if row.ranked else ()),
+        )
+    console.print(table)
+    _more(console, profiles.abilities)
+    said = [profiles.to_text(), *(f"The Q-matrix: {note}." for note in run.notes)]
+    if run.predictions is not None:
+        said.append(run.predictions.to_text())
+    for text in said:
+        console.print(Text(text))
+    console.print(Text(f"Report: {folder / 'report.html'}"), soft_wrap=True)
+
+
+def profiles_as_json(run: ProfileRun) -> dict[str, Any]:
+    """Return the verdict, abilities, pairs, profiles and predicted scores, ready for JSON."""
+    verdict, profiles = run.posterior.verdict, run.profiles
+    summary = profiles.summary.astype(object)
+    predicted = None if run.predictions is None else run.predictions.scores.to_dict("records")
+    return {
+        "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
+        "text": profiles.to_text(),
+        "notes": list(run.notes),
+        "abilities": profiles.abilities.to_dict("records"),
+        "pairs": profiles.pairs.to_dict("records"),
+        "profiles": summary.where(summary.notna(), None).to_dict("records"),
+        "predicted_scores": predicted,
     }
 
 
@@ -245,7 +296,7 @@ def _console() -> Console:
 def _table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        left = column in ("subject", "item", "", "why")
+        left = column in _LEFT
         table.add_column(column, justify="left" if left else "right", no_wrap=True)
     return table
 

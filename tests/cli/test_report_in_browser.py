@@ -1,11 +1,9 @@
 """The report, opened in headless Chromium as its reader would."""
 
-import os
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from browser import opened
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -16,22 +14,7 @@ from bayesirt.run import Run
 
 @pytest.fixture(scope="module")
 def page(small_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not (browser and driver):
-        if os.environ.get("BAYESIRT_REQUIRE_BROWSER"):
-            pytest.fail("chromium and chromedriver are required here but not installed")
-        pytest.skip("needs chromium and chromedriver")
-    report: Path = tmp_path_factory.mktemp("report") / "report.html"
-    report.write_text(render_report(small_run), "utf-8")
-    options = webdriver.ChromeOptions()
-    options.binary_location = browser
-    for flag in ("headless", "no-sandbox", "disable-gpu", "disable-background-networking"):
-        options.add_argument(f"--{flag}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    chrome.get(report.as_uri())
-    yield chrome
-    chrome.quit()
+    yield from opened(render_report(small_run), tmp_path_factory.mktemp("report"))
 
 
 def column(page: webdriver.Chrome, title: str) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 
 from bayesirt.plots import plot_abilities, plot_items, plot_rank_probabilities
 from bayesirt.ranking import Ranking
-from bayesirt.report.html import _svg
+from bayesirt.report.page import svg
 from bayesirt.run import Run
 
 HOSTILE = [r"a$\bad$", "cost $5 vs $6_{", "<script>alert(1)</script>", "&amp;"]
@@ -46,14 +46,14 @@ def test_flagged_items_are_named(small_run: Run):
 
 @pytest.mark.parametrize("plot", [plot_abilities, plot_rank_probabilities])
 def test_hostile_names_are_text_and_never_markup(plot, hostile: Ranking):
-    picture = str(_svg(plot(hostile), "A picture"))
+    picture = str(svg(plot(hostile), "A picture"))
     assert "<script" not in picture
     assert r"a$\bad$" in picture
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in picture
 
 
 def test_a_picture_is_the_same_every_time(small_run: Run):
-    first, second = (str(_svg(plot_items(small_run.items), "Items")) for _ in range(2))
+    first, second = (str(svg(plot_items(small_run.items), "Items")) for _ in range(2))
     assert first == second
     assert first.startswith('<svg role="img" aria-label="Items"')
 

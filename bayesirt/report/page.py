@@ -1,0 +1,79 @@
+"""A report as one HTML file: no network, no script but its own, every name escaped."""
+
+import base64
+import hashlib
+import io
+import re
+import warnings
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup, escape
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from bayesirt.names import one_line
+
+
+def render_page(template: str, **values: Any) -> str:
+    """Return a template, filled in.
+
+    Parameters
+    ----------
+    template : str
+        Name of a file of this folder; it extends ``page.html.j2``.
+    **values
+        What the template names.
+
+    Returns
+    -------
+    str
+        A whole HTML document.
+    """
+    environment = Environment(
+        loader=FunctionLoader(_text),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+    )
+    environment.filters["one_line"] = one_line
+    script = _text("sort_table.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return environment.get_template(template).render(
+        style=Markup(_text("report.css")),
+        script=Markup(script),
+        script_hash=f"sha256-{digest}",
+        **values,
+    )
+
+
+def _text(name: str) -> str:
+    return files("bayesirt.report").joinpath(name).read_text("utf-8")
+
+
+def svg(figure: Figure, title: str) -> Markup:
+    """Return a figure as inline SVG whose text is text, with a title for screen readers.
+
+    Parameters
+    ----------
+    figure : Figure
+    title : str
+
+    Returns
+    -------
+    Markup
+    """
+    buffer = io.StringIO()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": title}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    picture = buffer.getvalue()
+    picture = picture[picture.index("<svg") :]
+    label = escape(title)
+    picture = re.sub(r'(width|height)="([\d.]+)pt"', "", picture, count=2)
+    return Markup(
+        picture.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1).replace(
+            ">", f"><title>{label}</title>", 1
+        )
+    )

@@ -1,0 +1,79 @@
+"""The report of ability profiles."""
+
+from typing import Any
+
+from bayesirt.ability_profiles import AbilityProfiles
+from bayesirt.profile_plots import (
+    MOST_PANELS,
+    plot_correlations,
+    plot_heat_map,
+    plot_profiles,
+    plot_reliability,
+    subjects_by_level,
+)
+from bayesirt.profile_run import ProfileRun
+from bayesirt.report.page import render_page, svg
+
+_MOST_LEVELS = 15_000
+"""In the table of all levels: a browser takes that many cells without a thought."""
+_MOST_RANKED = 50
+_MOST_SCORES = 500
+
+
+def render_profile_report(run: ProfileRun) -> str:
+    """Return the report of ability profiles.
+
+    Parameters
+    ----------
+    run : ProfileRun
+
+    Returns
+    -------
+    str
+        A whole HTML document.
+    """
+    profiles = run.profiles
+    subjects = subjects_by_level(profiles)
+    pairs = len(profiles.pairs) > 0
+    return render_page(
+        "profile.html.j2",
+        run=run,
+        verdict=run.posterior.verdict,
+        n_subjects=len(subjects),
+        abilities=profiles.abilities.to_dict("records"),
+        reliability=svg(plot_reliability(profiles), "What the data tell of each ability"),
+        heat_map=svg(plot_heat_map(profiles), "Levels of all abilities"),
+        panels=svg(plot_profiles(profiles, subjects[:MOST_PANELS]), "Profiles side by side"),
+        n_panels=min(len(subjects), MOST_PANELS),
+        levels=_levels(profiles, subjects),
+        rankings=_rankings(profiles),
+        correlations=svg(plot_correlations(profiles), "Correlations of abilities") if pairs else "",
+        scores=[] if run.predictions is None else _scores(run),
+    )
+
+
+def _levels(profiles: AbilityProfiles, subjects: list[str]) -> list[dict[str, Any]]:
+    """Return the rows of a table of levels, as many subjects as a browser takes."""
+    shown = subjects[: max(1, _MOST_LEVELS // len(profiles.abilities))]
+    tables = [profiles.levels(c).loc[shown].to_numpy().tolist() for c in ("level", "low", "high")]
+    return [
+        {"subject": subject, "cells": list(zip(*row, strict=True))}
+        for subject, *row in zip(shown, *tables, strict=True)
+    ]
+
+
+def _rankings(profiles: AbilityProfiles) -> list[dict[str, Any]]:
+    """Return the first subjects by each ability that is ranked."""
+    ranked = profiles.abilities.loc[profiles.abilities["ranked"], "ability"]
+    return [
+        {
+            "ability": ability,
+            "rows": profiles.ranking(ability).head(_MOST_RANKED).to_dict("records"),
+        }
+        for ability in ranked
+    ]
+
+
+def _scores(run: ProfileRun) -> list[dict[str, Any]]:
+    assert run.predictions is not None
+    return list(run.predictions.scores.head(_MOST_SCORES).to_dict("records"))
