@@ -18,12 +18,13 @@ MOST_SUBJECTS = 40
 MOST_PANELS = 12
 """Subjects whose profiles stand side by side."""
 MOST_ABILITIES = 60
+FEW = 12
+"""Abilities up to which there is room for slanted names and for numbers."""
 
 WIDTH = 7.2
 NAME = 36
 FAINT = "#e4e4e4"
 GREY = "#6b6b6b"
-FEW = 12
 HUES = "RdBu"
 KEY_SDS = (0.1, 0.5, 0.7, 0.9)
 KEY: dict[str, Any] = {
@@ -102,6 +103,7 @@ def is_dark(colours: NDArray[np.floating]) -> NDArray[np.bool_]:
 
 
 def explain_marks(fig: Figure, standing: "pd.Series[str]", loc: str = "outside lower left") -> None:
+    """Say what the marks mean that are drawn."""
     marks = [x for x in MARKS if (standing == x).any()]
     keys = [Line2D([], [], lw=1.6, **MARKS[x]) for x in marks]
     fig.legend(keys, marks, **{**KEY, "loc": loc})

@@ -19,12 +19,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 
-from bayesirt.ability_profiles import (
-    LEAST_OWN,
-    LEAST_RELIABILITY,
-    PRIOR,
-    AbilityProfiles,
-)
+from bayesirt.ability_profiles import LEAST_OWN, LEAST_RELIABILITY, PRIOR, AbilityProfiles
 from bayesirt.names import one_line
 from bayesirt.plots import INK, SOFT, figure_style
 from bayesirt.profile_marks import (
@@ -237,7 +232,7 @@ def plot_correlations(profiles: AbilityProfiles) -> Figure:
         if not apart.all():
             cross = Line2D([], [], ls="", marker="x", mec=INK, ms=6)
             fig.legend([cross], ["not told apart in single subjects"], **KEY)
-        fig.colorbar(image, ax=ax, label="correlation among subjects", shrink=0.7, aspect=25)
+        fig.colorbar(image, ax=ax, label="correlation", shrink=0.7, aspect=25)
     return fig
 
 
@@ -319,7 +314,7 @@ def _draw_cells(
     minus = (centres + half * np.array([(-0.45, 0), (0.45, 0)]))[low]
     ax.add_collection(LineCollection(list(minus), colors=list(ink), lw=1))
     bar = fig.colorbar(hues, ax=ax, shrink=0.7, aspect=25, extend="both")
-    bar.set_label("level, in standard deviations")
+    bar.set_label("level (sd)")
     _explain_cells(fig)
 
 

@@ -2,9 +2,13 @@
 
 from typing import Any
 
-from bayesirt.ability_profiles import AbilityProfiles
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from bayesirt.ability_profiles import BORROWED, AbilityProfiles
+from bayesirt.profile_marks import MOST_PANELS, MOST_SUBJECTS, WIDTH
 from bayesirt.profile_plots import (
-    MOST_PANELS,
+    plot_ability,
     plot_correlations,
     plot_heat_map,
     plot_profiles,
@@ -18,6 +22,8 @@ _MOST_LEVELS = 15_000
 """In the table of all levels: a browser takes that many cells without a thought."""
 _MOST_RANKED = 50
 _MOST_SCORES = 500
+_PAGE_WIDTH = 52.0
+"""Of a figure of the usual width, in rem: report.css gives all figures as much."""
 
 
 def render_profile_report(run: ProfileRun) -> str:
@@ -34,7 +40,8 @@ def render_profile_report(run: ProfileRun) -> str:
     """
     profiles = run.profiles
     subjects = subjects_by_level(profiles)
-    pairs = len(profiles.pairs) > 0
+    several = len(profiles.abilities) > 1
+    independent = several and run.record.settings.structure == "independent"
     return render_page(
         "profile.html.j2",
         run=run,
@@ -42,14 +49,33 @@ def render_profile_report(run: ProfileRun) -> str:
         n_subjects=len(subjects),
         abilities=profiles.abilities.to_dict("records"),
         reliability=svg(plot_reliability(profiles), "What the data tell of each ability"),
-        heat_map=svg(plot_heat_map(profiles), "Levels of all abilities"),
-        panels=svg(plot_profiles(profiles, subjects[:MOST_PANELS]), "Profiles side by side"),
+        heat_map=_picture(plot_heat_map(profiles), "Levels of all abilities") if several else "",
+        panels=svg(_panels(profiles, subjects), "Profiles side by side"),
+        n_drawn=min(len(subjects), MOST_SUBJECTS),
+        n_ranked=min(len(subjects), _MOST_RANKED),
         n_panels=min(len(subjects), MOST_PANELS),
         levels=_levels(profiles, subjects),
         rankings=_rankings(profiles),
-        correlations=svg(plot_correlations(profiles), "Correlations of abilities") if pairs else "",
+        independent=independent,
+        correlations=_picture(plot_correlations(profiles), "Correlations of abilities")
+        if several and not independent
+        else "",
         scores=[] if run.predictions is None else _scores(run),
     )
+
+
+def _picture(figure: Figure, title: str) -> Markup:
+    """Return a figure as large on the page as it is wide, so that names stay legible."""
+    width = f"max-width: {_PAGE_WIDTH * figure.get_figwidth() / WIDTH:.1f}rem"
+    return Markup(str(svg(figure, title)).replace("<svg ", f'<svg style="{width}" ', 1))
+
+
+def _panels(profiles: AbilityProfiles, subjects: list[str]) -> Figure:
+    """Return profiles side by side; the profile of a single ability is one of all subjects."""
+    abilities = profiles.abilities["ability"]
+    if len(abilities) == 1:
+        return plot_ability(profiles, abilities[0])
+    return plot_profiles(profiles, subjects[:MOST_PANELS])
 
 
 def _levels(profiles: AbilityProfiles, subjects: list[str]) -> list[dict[str, Any]]:
@@ -64,13 +90,14 @@ def _levels(profiles: AbilityProfiles, subjects: list[str]) -> list[dict[str, An
 
 def _rankings(profiles: AbilityProfiles) -> list[dict[str, Any]]:
     """Return the first subjects by each ability that is ranked."""
-    ranked = profiles.abilities.loc[profiles.abilities["ranked"], "ability"]
+    ranked = profiles.abilities[profiles.abilities["ranked"]]
     return [
         {
             "ability": ability,
+            "borrowed": standing == BORROWED,
             "rows": profiles.ranking(ability).head(_MOST_RANKED).to_dict("records"),
         }
-        for ability in ranked
+        for ability, standing in zip(ranked["ability"], ranked["standing"], strict=True)
     ]
 
 

@@ -1,5 +1,7 @@
 """Figures and report of profiles show every name as it is, and say what the numbers say."""
 
+import re
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -87,10 +89,25 @@ def test_names_that_are_not_there_are_refused():
     "shape", [(3, 1, 9), (2, 2, 6), (30, 60, 200)], ids=lambda shape: "x".join(map(str, shape))
 )
 def test_every_shape_has_pictures_and_a_report(shape):
-    run = fake_profile_run(*shape, structure="independent")
+    run = fake_profile_run(*shape)
     drawn = [plot(run.profiles) for name, plot in PLOTS.items() if shape[1] > 1 or name[0] != "c"]
     assert all(isinstance(figure, Figure) for figure in drawn)
-    assert render_profile_report(run).count("<svg") == (4 if shape[1] > 1 else 3)
+    assert render_profile_report(run).count("<svg") == (4 if shape[1] > 1 else 2)
+
+
+def test_independent_abilities_have_no_picture_of_how_they_go_together():
+    run = fake_profile_run(5, 3, 9, structure="independent")
+    assert isinstance(plot_correlations(run.profiles), Figure)
+    page = render_profile_report(run)
+    assert "told that abilities are independent" in page
+    assert "Correlations of abilities" not in page
+
+
+def test_a_wide_picture_takes_more_of_the_page():
+    page = render_profile_report(fake_profile_run(3, 40, 60))
+    widths = re.findall(r'<svg style="max-width: ([\d.]+)rem"', page)
+    assert len(widths) == 2
+    assert all(float(width) > 60 for width in widths)
 
 
 def test_large_reports_stay_small_and_say_where_the_rest_is():
