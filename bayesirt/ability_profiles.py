@@ -95,14 +95,16 @@ class AbilityProfiles:
         by_standing = {s: table.loc[table["standing"] == s, "ability"] for s in (BORROWED, PRIOR)}
         measured = n - sum(map(len, by_standing.values()))
         said = [f"{measured} of {n} {'ability is' if n == 1 else 'abilities are'} measured."]
-        for standing, consequence in (
-            (BORROWED, "read them as general ability rather than as their name"),
-            (PRIOR, "nobody is ranked by them; add items that need them"),
-        ):
+        for standing, one, several in (
+            (BORROWED, "read it as general ability", "read them as general ability"),
+            (PRIOR, "nobody is ranked by it; add items that need it",
+             "nobody is ranked by them; add items that need them"),
+        ):  # fmt: skip
             names = by_standing[standing]
-            if len(names):
-                verb = standing if len(names) == 1 else standing.replace("rests", "rest")
-                said.append(f"{_listed(names)} {verb}: {consequence}.")
+            if len(names) == 1:
+                said.append(f"{_listed(names)} {standing}: {one}.")
+            elif len(names):
+                said.append(f"{_listed(names)} {standing.replace('rests', 'rest')}: {several}.")
         apart = self.pairs["told_apart"]
         if len(self.pairs) and not apart.all():
             least = self.pairs.loc[self.pairs["reliability"].idxmin()]

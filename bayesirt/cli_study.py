@@ -22,9 +22,16 @@ from bayesirt.cli_options import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bayesirt.studies import CalibrationStudy, CATStudy, CBMMStudy, LaRTStudy, SparseStudy
+    from bayesirt.studies import (
+        AbilitiesStudy,
+        CalibrationStudy,
+        CATStudy,
+        CBMMStudy,
+        LaRTStudy,
+        SparseStudy,
+    )
 
-    Study = CalibrationStudy | CATStudy | CBMMStudy | LaRTStudy | SparseStudy
+    Study = AbilitiesStudy | CalibrationStudy | CATStudy | CBMMStudy | LaRTStudy | SparseStudy
 
 studies = typer.Typer(help="Study how far the answers can be trusted.", no_args_is_help=True)
 
@@ -173,6 +180,52 @@ def lart(
         responses=None if responses is None else read_responses(responses, latency=latency),
         suffixes=suffix or (),
         criterion=None if criterion is None else read_criterion(criterion),
+    )
+    _run(study, "tasks", seed, out, processes, dask, quiet)
+
+
+@studies.command()
+def abilities(
+    responses: Annotated[
+        Path | None,
+        typer.Option(
+            help="Results file to study; without it suites and a matrix are simulated.",
+            show_default=False,
+        ),
+    ] = None,
+    q_matrix: Annotated[
+        Path | None,
+        typer.Option(
+            "--q-matrix", help="Which abilities each item of them needs.", show_default=False
+        ),
+    ] = None,
+    groups: Annotated[
+        Path | None,
+        typer.Option(
+            help="CSV (item, benchmark), to go from one benchmark to another.", show_default=False
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Smaller, with fewer splits: three minutes.")
+    ] = False,
+    out: Folder = Path("abilities"),
+    seed: Seed = 0,
+    processes: Processes = 2,
+    dask: Dask = None,
+    quiet: Quiet = False,
+) -> None:
+    """See what fine-grained abilities are worth, and what they predict (papers/003)."""
+    prepare_jax(1)
+    from bayesirt.readers import read_q_matrix, read_responses
+    from bayesirt.studies import ABILITIES_QUICK, AbilitiesDesign, abilities_study
+    from bayesirt.studies.abilities_matrix import read_groups
+
+    study = partial(
+        abilities_study,
+        ABILITIES_QUICK if quick else AbilitiesDesign(),
+        responses=None if responses is None else read_responses(responses),
+        q=None if q_matrix is None else read_q_matrix(q_matrix),
+        groups=None if groups is None else read_groups(groups),
     )
     _run(study, "tasks", seed, out, processes, dask, quiet)
 

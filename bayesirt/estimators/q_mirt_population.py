@@ -225,7 +225,7 @@ def best_correlation(
         weights = jnp.linalg.solve(one_factor(general), general)
         with_factor = observed @ weights
         square = weights @ with_factor + 1 - weights @ general
-        return jnp.clip(with_factor / square, -_LARGEST_LOADING, _LARGEST_LOADING)
+        return jnp.clip(with_factor / square, 0, _LARGEST_LOADING)
 
     general = jax.lax.fori_loop(0, _FACTOR_STEPS, factor_step, population.general)
     return population._replace(correlation=one_factor(general), general=general)

@@ -1,5 +1,7 @@
 """Studies of how far the package's own answers can be trusted."""
 
+from bayesirt.studies.abilities import AbilitiesStudy, abilities_study
+from bayesirt.studies.abilities_design import ABILITIES_QUICK, AbilitiesDesign
 from bayesirt.studies.calibration import CalibrationStudy, calibration_study
 from bayesirt.studies.cat import CAT_QUICK, CATDesign, CATStudy, cat_study
 from bayesirt.studies.cbmm import CBMM_QUICK, CBMMDesign, CBMMStudy, cbmm_study
@@ -8,10 +10,13 @@ from bayesirt.studies.lart_design import LART_QUICK, LaRTDesign
 from bayesirt.studies.sparse import QUICK, SparseDesign, SparseStudy, sparse_study
 
 __all__ = [
+    "ABILITIES_QUICK",
     "CAT_QUICK",
     "CBMM_QUICK",
     "LART_QUICK",
     "QUICK",
+    "AbilitiesDesign",
+    "AbilitiesStudy",
     "CATDesign",
     "CATStudy",
     "CBMMDesign",
@@ -21,6 +26,7 @@ __all__ = [
     "LaRTStudy",
     "SparseDesign",
     "SparseStudy",
+    "abilities_study",
     "calibration_study",
     "cat_study",
     "cbmm_study",

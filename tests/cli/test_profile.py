@@ -82,7 +82,7 @@ BAD = {
         ROWS, "q.csv", ("no item needs ability '<b>'", "drop the column")
     ),
     "a two": (ROWS.replace("q3,1", "q3,2"), "q.csv", ("only 0 and 1, got 2 at item 'q3'",)),
-    "an item twice": (ROWS + NEW + "q3,1,0,0\n", "q.csv", ("'q3' stands 2 times", "rename or drop")),
+    "an item twice": (ROWS + "q3,1,0,0\n", "q.csv", ("'q3' stands 2 times", "rename or drop")),
     "an ability twice": (
         (ROWS + NEW).replace("<b>", "algebra"), "q.csv", ("algebra",)
     ),

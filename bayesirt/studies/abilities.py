@@ -1,0 +1,325 @@
+"""The abilities study: papers/003 done again, with the baselines that it leaves out.
+
+Whether intervals hold, what abilities have to do with accuracy and with themselves on other items,
+and how much of what they predict of unseen items is about subjects at all.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pandas as pd
+from jaxtyping import Array
+from matplotlib.figure import Figure
+
+from bayesirt.errors import ResponseError
+from bayesirt.q_matrix import QMatrix
+from bayesirt.responses import Responses
+from bayesirt.studies.abilities_consistency import CONSISTENCY_COLUMNS, CRITERION_COLUMNS, ESTIMATES
+from bayesirt.studies.abilities_coverage import COVERAGE_COLUMNS
+from bayesirt.studies.abilities_design import (
+    AbilitiesDesign,
+    Task,
+    coverage_tasks,
+    matrix_tasks,
+)
+from bayesirt.studies.abilities_figures import plot_consistency, plot_intervals, plot_prediction
+from bayesirt.studies.abilities_matrix import AbilityMatrix, given_matrix, simulated_matrix
+from bayesirt.studies.abilities_prediction import AGREEMENT_COLUMNS, PREDICTION_COLUMNS
+from bayesirt.studies.abilities_prediction_text import (
+    NOTES,
+    on_across,
+    on_agreement,
+    on_prediction,
+)
+from bayesirt.studies.abilities_predictors import PREDICTORS
+from bayesirt.studies.abilities_tables import (
+    ability_table,
+    across_table,
+    consistency_table,
+    coverage_table,
+    criterion_table,
+    prediction_table,
+)
+from bayesirt.studies.abilities_text import (
+    on_consistency,
+    on_coverage,
+    on_criterion,
+    on_findings,
+    on_matrix,
+)
+from bayesirt.studies.lart_splits import fingerprint
+from bayesirt.studies.replication_log import ReplicationLog
+from bayesirt.studies.study_folder import write_study
+from bayesirt.studies.tasks import PortableKey, run_tasks
+
+_PLACES = {
+    "coverage": ("size", "replication"),
+    "criterion": ("ability", "method"),
+    "consistency": ("one", "other", "repetition", "ability", "method"),
+    "prediction": ("split", "method"),
+    "across": ("source", "target", "method"),
+    "agreement": ("split",),
+}
+_MEASURES = {
+    "coverage": COVERAGE_COLUMNS,
+    "criterion": CRITERION_COLUMNS,
+    "consistency": CONSISTENCY_COLUMNS,
+    "prediction": PREDICTION_COLUMNS,
+    "across": PREDICTION_COLUMNS,
+    "agreement": AGREEMENT_COLUMNS,
+}
+_FIRST = "coverage"
+_MATRIX_SEED = 41
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AbilitiesStudy:
+    """What came of every suite and every division of the matrix, and what it says.
+
+    Attributes
+    ----------
+    replications : DataFrame
+        One row a simulated suite: its size and the columns of
+        `bayesirt.studies.abilities_coverage`; empty where a matrix was given.
+    matrix : AbilityMatrix
+        That all else is about.
+    design : AbilitiesDesign
+    parts : mapping of DataFrames
+        The rows of the parts criterion, consistency, prediction, across and agreement.
+    """
+
+    replications: pd.DataFrame
+    matrix: AbilityMatrix
+    design: AbilitiesDesign
+    parts: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        responses = self.matrix.responses
+        kind = "given" if self.matrix.truth is None else "simulated"
+        return (
+            f"<AbilitiesStudy of {len(self.replications):,} suites and a {kind} "
+            f"{responses.n_subjects} x {responses.n_items} matrix>"
+        )
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """How well unseen items are predicted; see `prediction_table`."""
+        return prediction_table(self.parts["prediction"])
+
+    @cached_property
+    def coverage(self) -> pd.DataFrame:
+        """Whether intervals hold; see `coverage_table`."""
+        return coverage_table(self.replications)
+
+    @cached_property
+    def criterion(self) -> pd.DataFrame:
+        """What abilities have to do with accuracy; see `criterion_table`."""
+        return criterion_table(self.parts["criterion"], self.parts["consistency"])
+
+    @cached_property
+    def consistency(self) -> pd.DataFrame:
+        """What abilities have to do with themselves; see `consistency_table`."""
+        return consistency_table(self.parts["consistency"], self.matrix.groups)
+
+    @cached_property
+    def abilities(self) -> pd.DataFrame:
+        """Each ability; see `ability_table`."""
+        return ability_table(
+            self.parts["criterion"], self.parts["consistency"], self.matrix.q.abilities
+        )
+
+    @cached_property
+    def across(self) -> pd.DataFrame:
+        """How well other benchmarks are predicted; see `across_table`."""
+        return across_table(self.parts["across"], self.matrix)
+
+    def to_text(self) -> str:
+        """Return the verdict in words."""
+        sentences = [
+            *on_coverage(self.coverage),
+            on_matrix(self.matrix),
+            *on_findings(self.matrix),
+            *on_criterion(self.criterion),
+            *on_consistency(self.consistency),
+            *on_prediction(self.summary, self.parts["prediction"]),
+            *on_agreement(self.parts["agreement"], self.matrix),
+            *on_across(self.across),
+            *(f"Note: {note}" for note in NOTES),
+        ]
+        return "\n".join(sentences)
+
+    def save(self, folder: Path) -> None:
+        """Write the tables as CSV, the verdict as text and the figures as SVG.
+
+        Parameters
+        ----------
+        folder : Path
+            May be the one that the study ran in.
+        """
+        tables = {
+            "unseen_items": self.summary,
+            "criteria": self.criterion,
+            "consistencies": self.consistency,
+            "abilities": self.abilities,
+        }
+        figures: dict[str, Figure] = {
+            "unseen_items": plot_prediction(self.summary),
+            "consistencies": plot_consistency(self.abilities),
+        }
+        if len(self.replications):
+            tables["intervals"] = self.coverage
+            figures["intervals"] = plot_intervals(self.coverage)
+        if len(self.across):
+            tables["across_benchmarks"] = self.across
+        if len(self.parts["agreement"]):
+            tables["full_posterior"] = self.parts["agreement"]
+        write_study(folder, tables, self.to_text(), figures)
+
+
+def abilities_study(
+    design: AbilitiesDesign | None = None,
+    *,
+    key: Array,
+    responses: Responses | None = None,
+    q: QMatrix | None = None,
+    groups: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    n_processes: int = 1,
+    scheduler: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> AbilitiesStudy:
+    """Do papers/003 again: criterion, consistency and unseen items, beside honest baselines.
+
+    Parameters
+    ----------
+    design : AbilitiesDesign, optional
+    key : jax.random.key
+        The same key gives the same study, but for its times, on the same machine, however many
+        processes run it.
+    responses : Responses, optional
+        To be studied instead of a simulated matrix and suites.
+    q : QMatrix, optional
+        With a row for each of their items.
+    groups : mapping, optional
+        The benchmark of each of their items, to go from one to another.
+    folder : Path, optional
+        Where each result is written as it comes. A folder with a part of the same study is gone
+        on with.
+    n_processes : int
+        Above 1, work is done side by side.
+    scheduler : str, optional
+        Address of a Dask scheduler, whose workers then do it.
+    progress : callable, optional
+        Told (tasks done, all), after each.
+
+    Returns
+    -------
+    AbilitiesStudy
+
+    Raises
+    ------
+    ResponseError
+        If responses come without a Q-matrix or it without them, an item has no row or no
+        benchmark, there are too few of them, the folder holds something else, or the scheduler
+        cannot be reached.
+
+    References
+    ----------
+    papers/003, sections 3.2 to 3.4, Figures 5 to 7, Tables 3 to 5.
+    """
+    design, portable = design or AbilitiesDesign(), PortableKey.of(key)
+    matrix = _matrix(design, key, responses, q, groups)
+    settings: dict[str, Any] = {**asdict(design), "key": portable}
+    tasks: list[Task] = []
+    if responses is None:
+        tasks += coverage_tasks(design, portable)
+    else:
+        settings |= {"responses": fingerprint(matrix.responses), "q": matrix.q.as_lists()}
+        settings["groups"] = [matrix.groups, matrix.group.tolist()]
+    tasks += matrix_tasks(design, matrix, portable)
+    logs = _logs(settings, folder)
+    _do(tasks, logs, n_processes, scheduler, progress)
+    return AbilitiesStudy(_with_sizes(logs[_FIRST].table, design), matrix, design, _parts(logs))
+
+
+def _matrix(
+    design: AbilitiesDesign,
+    key: Array,
+    responses: Responses | None,
+    q: QMatrix | None,
+    groups: Mapping[str, str] | None,
+) -> AbilityMatrix:
+    """Return the matrix that is studied, or say what is missing."""
+    if responses is not None and q is not None:
+        return given_matrix(responses, q, groups)
+    if responses is not None:
+        raise ResponseError(
+            "abilities need a Q-matrix that says which of them each item needs; give --q-matrix"
+        )
+    if q is not None:
+        raise ResponseError("a Q-matrix needs the responses to its items; give --responses, too")
+    if groups is not None:
+        raise ResponseError(
+            "groups of items need the responses and a Q-matrix; give --responses and --q-matrix"
+        )
+    return simulated_matrix(design.size, key=jax.random.fold_in(key, _MATRIX_SEED))
+
+
+def _logs(settings: Mapping[str, object], folder: Path | None) -> dict[str, ReplicationLog]:
+    """Return a log for each part; the first claims the folder."""
+    return {
+        part: ReplicationLog(
+            [*_PLACES[part], *_MEASURES[part]],
+            settings,
+            folder if part == _FIRST or folder is None else folder / part,
+        )
+        for part in _PLACES
+    }
+
+
+def _do(
+    tasks: Sequence[Task],
+    logs: Mapping[str, ReplicationLog],
+    n_processes: int,
+    scheduler: str | None,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    """Do what the logs do not hold."""
+    done = {part: log.values_of(_PLACES[part]) for part, log in logs.items()}
+    left = [t for t in tasks if not all(place in done[part] for part, place in t.places)]
+    n_done = len(tasks) - len(left)
+    for rows in run_tasks(left, n_processes, scheduler):
+        for row in rows:
+            part = row.pop("part")
+            if tuple(row[name] for name in _PLACES[part]) not in done[part]:
+                logs[part].append(row)
+        n_done += 1
+        if progress is not None:
+            progress(n_done, len(tasks))
+
+
+def _parts(logs: Mapping[str, ReplicationLog]) -> dict[str, pd.DataFrame]:
+    """Return the rows of each part in the order of their places."""
+    orders = {name: k for k, name in enumerate([*PREDICTORS, *ESTIMATES])}
+    parts = {}
+    for part, log in logs.items():
+        if part != _FIRST:
+            by = [log.table[name] for name in _PLACES[part]]
+            by = [x.map(orders) if x.name == "method" else x for x in by]
+            order = np.lexsort([x.to_numpy(float) for x in by[::-1]])
+            parts[part] = log.table.iloc[order].reset_index(drop=True)
+    return parts
+
+
+def _with_sizes(suites: pd.DataFrame, design: AbilitiesDesign) -> pd.DataFrame:
+    """Return the rows of suites in order, with their sizes."""
+    ordered = suites.sort_values(["size", "replication"], ignore_index=True)
+    sizes = np.array([design.coverage_sizes[int(k)] for k in ordered["size"]]).reshape(-1, 3)
+    for place, name in enumerate(("n_subjects", "n_items", "n_abilities")):
+        ordered.insert(place, name, sizes[:, place])
+    return ordered.drop(columns="size")

@@ -1,0 +1,296 @@
+"""Abilities against accuracy, against the truth, and against themselves on other items."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesirt.responses import Responses
+from bayesirt.studies.abilities_matrix import AbilityMatrix
+from bayesirt.studies.abilities_measures import Matrix
+from bayesirt.studies.abilities_prediction import (
+    Row,
+    measure,
+    predictors_of,
+    split_items,
+    task_key,
+)
+from bayesirt.studies.abilities_predictors import Division, Fits, divide, fit_all, predictions
+from bayesirt.studies.rank_correlation import spearman
+from bayesirt.studies.tasks import PortableKey
+
+ESTIMATES = {
+    "q-mirt": "Q-mIRT",
+    "neural": "NeuralCD",
+    "shares": "accuracy on the ability's items",
+    "overall": "accuracy on all items",
+}
+"""What an ability may be estimated by; the last two know no model."""
+
+CRITERION_COLUMNS = ("items", "rho", "rho_true")
+CONSISTENCY_COLUMNS = ("items_one", "items_other", "rho", "rho_others", "held_out")
+
+MORE_THAN = 10
+"""Items that an ability must have on both sides, as in the paper (section 3.3)."""
+
+HALVES = -1
+"""In place of a benchmark: random halves of the items."""
+
+_FEWEST = 5
+
+
+class Profile(NamedTuple):
+    """What some items say of abilities.
+
+    Attributes
+    ----------
+    n_items : int array, shape (ability,)
+        Items that need each.
+    levels : dict of float arrays, shape (subject, ability)
+        By the keys of `ESTIMATES`; NaN where the items say nothing.
+    """
+
+    n_items: NDArray[np.intp]
+    levels: dict[str, Matrix]
+
+    @property
+    def accuracy(self) -> Matrix:
+        """Accuracy on the items of each ability, shape (subject, ability)."""
+        return self.levels["shares"]
+
+
+@dataclass(frozen=True)
+class CriterionTask:
+    """Abilities from all items beside accuracy on their items: the paper's criterion.
+
+    Attributes
+    ----------
+    matrix : AbilityMatrix
+    trained : int
+        Responses that the network is shown, over all epochs.
+    key : PortableKey
+        The study's.
+    """
+
+    matrix: AbilityMatrix
+    trained: int
+    key: PortableKey
+
+    @property
+    def places(self) -> list[tuple[str, tuple[Any, ...]]]:
+        """The part and place of each row."""
+        of_rows = product(range(self.matrix.q.n_abilities), ESTIMATES)
+        return [("criterion", place) for place in of_rows]
+
+    def run(self) -> list[Row]:
+        """Return a row for each ability and estimate."""
+        everything = np.arange(self.matrix.q.n_items)
+        division = divide(self.matrix, everything, everything)
+        fits = fit_all(division, key=task_key(self.key, "criterion", 0), trained=self.trained)
+        found = profile_of(self.matrix, division, fits)
+        truth = None if self.matrix.truth is None else self.matrix.truth["theta"].to_numpy()
+        rows: list[Row] = []
+        for k, name in product(range(self.matrix.q.n_abilities), ESTIMATES):
+            own = found.levels[name][:, k]
+            rows.append({
+                "part": "criterion", "ability": k, "method": name, "items": int(found.n_items[k]),
+                "rho": rank_correlation(own, found.accuracy[:, k]),
+                "rho_true": float("nan") if truth is None else rank_correlation(own, truth[:, k]),
+            })  # fmt: skip
+        return rows
+
+
+@dataclass(frozen=True)
+class HalvesTask:
+    """Abilities from one random half of the items beside those from the other.
+
+    Attributes
+    ----------
+    repetition : int
+    matrix : AbilityMatrix
+    trained : int
+        Responses that the network is shown, over all epochs.
+    key : PortableKey
+        The study's.
+    """
+
+    repetition: int
+    matrix: AbilityMatrix
+    trained: int
+    key: PortableKey
+
+    @property
+    def places(self) -> list[tuple[str, tuple[Any, ...]]]:
+        """The part and place of each row."""
+        return consistency_places(self.matrix, HALVES, HALVES, self.repetition)
+
+    def run(self) -> list[Row]:
+        """Return a row for each ability and estimate."""
+        halves = split_items(self.matrix.q.n_items, self.repetition, self.key, 0.5)
+        profiles = []
+        for side, half in enumerate(halves):
+            division = divide(self.matrix, half, half)
+            key = task_key(self.key, "halves", 2 * self.repetition + side)
+            fits = fit_all(division, key=key, trained=self.trained)
+            profiles.append(profile_of(self.matrix, division, fits))
+        return consistency_rows(profiles[0], profiles[1], HALVES, HALVES, self.repetition)
+
+
+@dataclass(frozen=True)
+class PairTask:
+    """Abilities from one benchmark beside those from another, and what each predicts of the other.
+
+    Attributes
+    ----------
+    one, other : int
+        Benchmarks.
+    matrix : AbilityMatrix
+    trained : int
+        Responses that the network is shown, over all epochs.
+    key : PortableKey
+        The study's.
+    """
+
+    one: int
+    other: int
+    matrix: AbilityMatrix
+    trained: int
+    key: PortableKey
+
+    @property
+    def places(self) -> list[tuple[str, tuple[Any, ...]]]:
+        """The part and place of each row."""
+        pairs = ((self.one, self.other), (self.other, self.one))
+        ways = product(pairs, predictors_of(self.matrix))
+        return [
+            *consistency_places(self.matrix, self.one, self.other, 0),
+            *(("across", (source, target, name)) for (source, target), name in ways),
+        ]
+
+    def run(self) -> list[Row]:
+        """Return the rows of both parts."""
+        rows: list[Row] = []
+        profiles = []
+        for source, target in ((self.one, self.other), (self.other, self.one)):
+            train, test = (np.flatnonzero(self.matrix.group == g) for g in (source, target))
+            division = divide(self.matrix, train, test)
+            fits = fit_all(division, key=task_key(self.key, "group", source), trained=self.trained)
+            profiles.append(profile_of(self.matrix, division, fits))
+            measured = measure(predictions(division, fits, self.matrix), division)
+            head = {"part": "across", "source": source, "target": target}
+            rows += [{**head, "method": name, **row} for name, row in measured.items()]
+        return rows + consistency_rows(profiles[0], profiles[1], self.one, self.other, 0)
+
+
+def profile_of(matrix: AbilityMatrix, division: Division, fits: Fits) -> Profile:
+    """Return what the training items of a division say of all abilities of a matrix.
+
+    Parameters
+    ----------
+    matrix : AbilityMatrix
+    division : Division
+    fits : Fits
+
+    Returns
+    -------
+    Profile
+    """
+    responses, q = division.responses, division.q
+    known = np.array([matrix.q.abilities.index(name) for name in q.abilities])
+    of_ability, overall = accuracies(responses, q.needs)
+    found = {
+        "q-mirt": fits.q_mirt["theta"],
+        "neural": fits.neural.abilities,
+        "shares": of_ability,
+        "overall": np.broadcast_to(overall[:, None], of_ability.shape),
+    }
+    n_items = np.zeros(matrix.q.n_abilities, np.intp)
+    n_items[known] = q.needs.sum(0)
+    levels = {}
+    for name, values in found.items():
+        levels[name] = np.full((matrix.responses.n_subjects, matrix.q.n_abilities), np.nan)
+        levels[name][np.ix_(division.subjects, known)] = values
+    return Profile(n_items, levels)
+
+
+def accuracies(responses: Responses, needs: NDArray[np.bool_]) -> tuple[Matrix, Matrix]:
+    """Return the share of right answers, by ability and over all items.
+
+    Parameters
+    ----------
+    responses : Responses
+    needs : bool array, shape (item, ability)
+
+    Returns
+    -------
+    of_ability : float array, shape (subject, ability)
+        NaN where the subject met no item that needs it.
+    overall : float array, shape (subject,)
+    """
+    successes, trials = (np.asarray(x, float) for x in responses.cells.matrices())
+    asked = trials @ needs
+    of_ability = np.divide(successes @ needs, asked, out=np.full(asked.shape, np.nan),
+                           where=asked > 0)  # fmt: skip
+    return of_ability, successes.sum(1) / trials.sum(1)
+
+
+def rank_correlation(one: Matrix, other: Matrix) -> float:
+    """Return Spearman's ρ over the subjects that have both; NaN if they are fewer than five."""
+    both = np.isfinite(one) & np.isfinite(other)
+    return float(spearman(one[both], other[both])) if both.sum() >= _FEWEST else float("nan")
+
+
+def consistency_places(
+    matrix: AbilityMatrix, one: int, other: int, repetition: int
+) -> list[tuple[str, tuple[Any, ...]]]:
+    """Return the part and place of each row of `consistency_rows`."""
+    of_rows = product(range(matrix.q.n_abilities), ESTIMATES)
+    return [("consistency", (one, other, repetition, k, name)) for k, name in of_rows]
+
+
+def consistency_rows(
+    first: Profile, second: Profile, one: int, other: int, repetition: int
+) -> list[Row]:
+    """Compare abilities from two sets of items that share none.
+
+    Parameters
+    ----------
+    first, second : Profile
+    one, other, repetition : int
+        What stands in the rows' places.
+
+    Returns
+    -------
+    list of dict
+        One row an ability and estimate, by `CONSISTENCY_COLUMNS`: items on both sides; ρ of the
+        ability with itself; its mean ρ with the other abilities of the other side that have more
+        than `MORE_THAN` items there; and its mean ρ with the accuracy on its items of the other
+        side.
+    """
+    rows: list[Row] = []
+    for k, name in product(range(len(first.n_items)), ESTIMATES):
+        a, b = first.levels[name][:, k], second.levels[name][:, k]
+        others = [_rho_with_others(a, second, name, k), _rho_with_others(b, first, name, k)]
+        held_out = [
+            rank_correlation(a, second.accuracy[:, k]), rank_correlation(b, first.accuracy[:, k]),
+        ]  # fmt: skip
+        rows.append({
+            "part": "consistency", "one": one, "other": other, "repetition": repetition,
+            "ability": k, "method": name, "items_one": int(first.n_items[k]),
+            "items_other": int(second.n_items[k]), "rho": rank_correlation(a, b),
+            "rho_others": _mean(others), "held_out": _mean(held_out),
+        })  # fmt: skip
+    return rows
+
+
+def _rho_with_others(own: Matrix, profile: Profile, name: str, k: int) -> float:
+    chosen = [j for j in np.flatnonzero(profile.n_items > MORE_THAN) if j != k]
+    return _mean([rank_correlation(own, profile.levels[name][:, j]) for j in chosen])
+
+
+def _mean(values: Sequence[float]) -> float:
+    finite = [x for x in values if np.isfinite(x)]
+    return float(np.mean(finite)) if finite else float("nan")

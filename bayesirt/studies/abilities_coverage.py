@@ -1,0 +1,183 @@
+"""Whether the posterior's intervals hold: suites drawn from the model's own prior."""
+
+import time
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Array
+from numpy.typing import NDArray
+from numpyro.handlers import seed, trace
+
+from bayesirt.inference.q_mirt_engines import sample_q_mirt
+from bayesirt.models.q_mirt import default_structure, q_mirt_model
+from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.q_matrix import QMatrix
+from bayesirt.responses import Responses
+from bayesirt.studies.abilities_prediction import R_HAT_BOUND, Row, task_key
+from bayesirt.studies.tasks import PortableKey
+
+QUANTITIES = {
+    "theta": "abilities", "a": "slopes", "d": "intercepts", "correlation": "correlations",
+}  # fmt: skip
+COVERAGE_COLUMNS = (
+    *(f"{name}_{what}" for name in QUANTITIES for what in ("covered", "n", "width")),
+    "rho_theta", "r_hat_above", "r_hat_highest", "ess_lowest", "seconds",
+)  # fmt: skip
+
+BATCH = 10
+"""Replications that one process does with what it has compiled."""
+
+_CHAINS = 2
+_TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+_ABILITIES_AN_ITEM, _MOST_ABILITIES, _MOST_SHARE = 2.4, 4, 0.5
+
+
+class Suite(NamedTuple):
+    """Responses, and the values that they were drawn with.
+
+    Attributes
+    ----------
+    responses : Responses
+    truth : dict of float arrays
+        Named like the sites of the posterior.
+    """
+
+    responses: Responses
+    truth: dict[str, NDArray[np.floating]]
+
+
+@dataclass(frozen=True)
+class CoverageTask:
+    """Some simulated suites of one size; what it compiles serves them all.
+
+    Attributes
+    ----------
+    number : int
+        Of the size.
+    size : (int, int, int)
+        Subjects, items, abilities.
+    replications : tuple of int
+    draws : int
+        Of each of two chains, after half as many of warm-up.
+    key : PortableKey
+        The study's.
+    """
+
+    number: int
+    size: tuple[int, int, int]
+    replications: tuple[int, ...]
+    draws: int
+    key: PortableKey
+
+    @property
+    def places(self) -> list[tuple[str, tuple[Any, ...]]]:
+        """The part and place of each row."""
+        return [("coverage", (self.number, k)) for k in self.replications]
+
+    def run(self) -> list[Row]:
+        """Return a row for each replication."""
+        n_subjects, n_items, n_abilities = self.size
+        rng = np.random.default_rng([*self.key.words, self.number])
+        q = study_q_matrix(n_items, n_abilities, rng)
+        rows: list[Row] = []
+        for replication in self.replications:
+            key = task_key(self.key, f"coverage {self.number}", replication)
+            of_suite, of_draws = jax.random.split(key)
+            suite = draw_suite(n_subjects, q, key=of_suite)
+            start = time.perf_counter()
+            posterior = sample_q_mirt(
+                suite.responses,
+                q,
+                key=of_draws,
+                num_chains=_CHAINS,
+                num_warmup=self.draws // 2,
+                num_samples=self.draws,
+            )
+            measured = measure_posterior(suite, posterior)
+            measured["seconds"] = time.perf_counter() - start
+            place = {"size": self.number, "replication": replication}
+            rows.append({"part": "coverage", **place, **measured})
+        return rows
+
+
+def study_q_matrix(n_items: int, n_abilities: int, rng: np.random.Generator) -> QMatrix:
+    """Draw a Q-matrix whose items need about two abilities, at most four.
+
+    Parameters
+    ----------
+    n_items, n_abilities : int
+    rng : Generator
+
+    Returns
+    -------
+    QMatrix
+        Each ability is alone in one item at least, so that all can be told apart.
+    """
+    share = min(_MOST_SHARE, _ABILITIES_AN_ITEM / n_abilities)
+    most = min(_MOST_ABILITIES, n_abilities)
+    needs = np.zeros((n_items, n_abilities), bool)
+    needs[np.arange(n_abilities), np.arange(n_abilities)] = True
+    for j in range(n_abilities, n_items):
+        n = int(np.clip(rng.binomial(n_abilities, share), 1, most))
+        needs[j, rng.choice(n_abilities, n, replace=False)] = True
+    return QMatrix.from_arrays(needs)
+
+
+def draw_suite(n_subjects: int, q: QMatrix, *, key: Array) -> Suite:
+    """Draw everything from the model: of such suites, right intervals cover what they say.
+
+    Parameters
+    ----------
+    n_subjects : int
+    q : QMatrix
+    key : jax.random.key
+
+    Returns
+    -------
+    Suite
+    """
+    trials = np.ones((n_subjects, q.n_items), int)
+    structure = default_structure(q.n_abilities)
+    sites = trace(seed(q_mirt_model, key)).get_trace(trials, q.needs, structure=structure)
+    values = {name: np.asarray(site["value"]) for name, site in sites.items() if "value" in site}
+    responses = Responses.from_arrays(values.pop("successes").astype(int), trials, items=q.items)
+    return Suite(responses, values)
+
+
+def measure_posterior(suite: Suite, posterior: Posterior) -> dict[str, float]:
+    """Compare a posterior with the truth.
+
+    Parameters
+    ----------
+    suite : Suite
+    posterior : Posterior
+
+    Returns
+    -------
+    dict
+        By `COVERAGE_COLUMNS`, but for the seconds: how many true values the 90% intervals cover,
+        of how many, and their mean width; the mean over abilities of the correlation of posterior
+        means with the truth; the share of R-hats above 1.01 and the highest; and the fewest
+        effective draws.
+    """
+    measured = {}
+    for name in QUANTITIES:
+        draws, true = posterior.draws(name), suite.truth[name]
+        if name == "correlation":
+            above = np.triu_indices(true.shape[-1], 1)
+            draws, true = draws[:, *above], true[above]
+        low, high = np.quantile(draws, _TAILS, axis=0)
+        measured[f"{name}_covered"] = float(((low <= true) & (true <= high)).sum())
+        measured[f"{name}_n"] = float(true.size)
+        measured[f"{name}_width"] = float((high - low).mean())
+    mean, true = posterior.draws("theta").mean(0), suite.truth["theta"]
+    rho = [np.corrcoef(mean[:, k], true[:, k])[0, 1] for k in range(true.shape[1])]
+    table = posterior.summary
+    return measured | {
+        "rho_theta": float(np.mean(rho)),
+        "r_hat_above": float((table["r_hat"] > R_HAT_BOUND).mean()),
+        "r_hat_highest": float(table["r_hat"].max()),
+        "ess_lowest": float(table["ess_bulk"].min()),
+    }

@@ -1,0 +1,187 @@
+"""The matrix that the abilities study looks at: one's own, or one simulated like the paper's."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+from numpy.typing import NDArray
+
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+from bayesirt.q_matrix import QMatrix
+from bayesirt.q_simulation import simulate_q_mirt
+from bayesirt.readers.tables import read_table
+from bayesirt.responses import Responses
+from bayesirt.studies.study_rows import read_printed
+
+CORRELATION = 0.7
+"""Of each pair of simulated abilities: abilities of language models go together."""
+
+_FEWEST_ITEMS = 3
+_LEAST_ITEMS, _LEAST_SUBJECTS = 10, 5
+
+
+@dataclass(frozen=True, eq=False)
+class AbilityMatrix:
+    """Responses, the abilities that their items need, and where the items come from.
+
+    Attributes
+    ----------
+    responses : Responses
+    q : QMatrix
+        A row for each item, in the order of the responses.
+    groups : tuple of str
+        Benchmarks; empty if they are not known.
+    group : int array, shape (item,)
+        Which of them an item is of; -1 if they are not known.
+    truth : Dataset, optional
+        As `bayesirt.q_simulation.QSimulation` names parameters.
+    """
+
+    responses: Responses
+    q: QMatrix
+    groups: tuple[str, ...]
+    group: NDArray[np.intp]
+    truth: xr.Dataset | None = None
+
+
+def given_matrix(
+    responses: Responses, q: QMatrix, groups: Mapping[str, str] | None = None
+) -> AbilityMatrix:
+    """Return the matrix of given responses.
+
+    Parameters
+    ----------
+    responses : Responses
+    q : QMatrix
+        With a row for each item; other rows are left out, and abilities that only they need.
+    groups : mapping, optional
+        The benchmark of each item.
+
+    Returns
+    -------
+    AbilityMatrix
+
+    Raises
+    ------
+    ResponseError
+        If there are too few subjects or items, an item has no row or no benchmark, or all items
+        are of one benchmark.
+    """
+    if responses.n_items < _LEAST_ITEMS or responses.n_subjects < _LEAST_SUBJECTS:
+        raise ResponseError(
+            f"splits of the items need at least {_LEAST_SUBJECTS} subjects and {_LEAST_ITEMS} "
+            f"items, got {responses.n_subjects} and {responses.n_items}"
+        )
+    kept = q.for_items(responses.items, drop_unneeded=True)
+    if groups is None:
+        return AbilityMatrix(responses, kept, (), np.full(responses.n_items, -1, np.intp))
+    missing = [name for name in responses.items if name not in groups]
+    if missing:
+        more = f" and {len(missing) - 1} more items" if len(missing) > 1 else ""
+        raise ResponseError(
+            f"the groups name no benchmark for item {one_line(missing[0])!r}{more}; add a row for "
+            f"each item of the responses"
+        )
+    names, group = np.unique([groups[name] for name in responses.items], return_inverse=True)
+    if len(names) < 2:
+        raise ResponseError(
+            f"all items are of the benchmark {one_line(str(names[0]))!r}; across benchmarks takes "
+            f"two at least, so leave the groups out"
+        )
+    return AbilityMatrix(responses, kept, tuple(map(str, names)), group)
+
+
+def read_groups(path: Path) -> dict[str, str]:
+    """Read the benchmark of each item.
+
+    Parameters
+    ----------
+    path : Path
+        CSV with the columns ``item`` and ``benchmark``.
+
+    Returns
+    -------
+    dict
+        Benchmark by item.
+
+    Raises
+    ------
+    ResponseError
+        If a column is missing, an item stands twice or has no benchmark.
+    """
+    table, name = read_table(path), one_line(path.name)
+    if not {"item", "benchmark"} <= set(table.columns):
+        raise ResponseError(f"{name} must have the columns item and benchmark")
+    twice = table["item"][table["item"].duplicated()]
+    if len(twice):
+        raise ResponseError(f"{name} has item {one_line(str(twice.iloc[0]))!r} twice; keep one row")
+    empty = table["benchmark"].isna() | (table["benchmark"].astype(str).str.strip() == "")
+    if empty.any():
+        item = one_line(str(table["item"][empty].iloc[0]))
+        raise ResponseError(f"{name} has no benchmark for item {item!r}; name it")
+    pairs = zip(table["item"], table["benchmark"], strict=True)
+    return {str(item): str(benchmark) for item, benchmark in pairs}
+
+
+def simulated_matrix(size: tuple[int, int, int], *, key: Array) -> AbilityMatrix:
+    """Simulate a matrix whose abilities are needed as often as those of papers/003.
+
+    Parameters
+    ----------
+    size : (int, int, int)
+        Subjects, items, abilities.
+    key : jax.random.key
+
+    Returns
+    -------
+    AbilityMatrix
+        With the truth; abilities correlate by `CORRELATION`, and items are those of
+        `simulate_q_mirt` by default.
+    """
+    n_subjects, n_items, n_abilities = size
+    words = np.asarray(jax.random.key_data(key)).tolist()
+    q = papers_q_matrix(n_items, n_abilities, np.random.default_rng(words))
+    correlation = CORRELATION if n_abilities > 1 else 1.0
+    drawn = simulate_q_mirt(n_subjects, q, key=key, correlation=correlation)
+    nowhere = np.full(n_items, -1, np.intp)
+    return AbilityMatrix(drawn.responses, q, (), nowhere, drawn.parameters)
+
+
+def papers_q_matrix(n_items: int, n_abilities: int, rng: np.random.Generator) -> QMatrix:
+    """Draw a Q-matrix with the shares of items that need an ability in MMLU-MATH.
+
+    Parameters
+    ----------
+    n_items : int
+    n_abilities : int
+        Up to 35: all of the paper's, or as many of its shares, evenly chosen, with the largest.
+    rng : Generator
+
+    Returns
+    -------
+    QMatrix
+        Each ability is needed by at least 3 items, and each item needs at least one ability.
+
+    References
+    ----------
+    papers/003, Table 3.
+    """
+    printed = read_printed("abilities_printed")
+    counts = printed.loc[printed["table"] == "coverage", "value"].to_numpy(float)
+    n_printed = printed.loc[
+        (printed["quantity"] == "items") & (printed["place"] == "MMLU-MATH"), "value"
+    ].item()
+    chosen = np.linspace(0, len(counts) - 1, n_abilities).round().astype(int)
+    shares = np.sort(counts)[::-1][chosen] / n_printed
+    sizes = np.clip(np.round(shares * n_items).astype(int), min(_FEWEST_ITEMS, n_items), n_items)
+    needs = np.zeros((n_items, n_abilities), bool)
+    for k, size in enumerate(sizes):
+        needs[rng.choice(n_items, size, replace=False), k] = True
+    needless = np.flatnonzero(~needs.any(1))
+    needs[needless, rng.choice(n_abilities, len(needless), p=sizes / sizes.sum())] = True
+    return QMatrix.from_arrays(needs)

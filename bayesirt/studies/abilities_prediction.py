@@ -1,0 +1,225 @@
+"""Answers to unseen items: random splits of the items, and the full posterior on one of them."""
+
+import time
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array
+from numpy.typing import NDArray
+
+from bayesirt.estimators.q_mirt import fit_q_mirt
+from bayesirt.inference.q_mirt_engines import sample_q_mirt
+from bayesirt.models.q_mirt import default_structure
+from bayesirt.prediction import predict_items
+from bayesirt.q_matrix import QMatrix
+from bayesirt.studies.abilities_matrix import AbilityMatrix
+from bayesirt.studies.abilities_measures import Matrix, auc, log_score, subject_aucs
+from bayesirt.studies.abilities_predictors import (
+    NO_CHANCES,
+    PREDICTORS,
+    Division,
+    divide,
+    fit_all,
+    learnt_chances,
+    predictions,
+)
+from bayesirt.studies.tasks import PortableKey
+
+Row = dict[str, Any]
+
+TEST_SHARE = 0.1
+PREDICTION_COLUMNS = (
+    "auc", "auc_sd", "subjects", "above_items", "pooled_auc", "log_score", "new_items",
+)  # fmt: skip
+AGREEMENT_COLUMNS = (
+    "correlation", "mean_difference", "auc_point", "auc_posterior", "log_score_point",
+    "log_score_posterior", "r_hat_above", "seconds",
+)  # fmt: skip
+MOST_DRAWN = 200_000
+"""Responses beyond which no full posterior is drawn."""
+
+R_HAT_BOUND = 1.01
+_CHAINS = 2
+
+
+@dataclass(frozen=True)
+class SplitTask:
+    """One random split of the items, by all predictors.
+
+    Attributes
+    ----------
+    split : int
+    matrix : AbilityMatrix
+    trained : int
+        Responses that the network is shown, over all epochs.
+    key : PortableKey
+        The study's.
+    """
+
+    split: int
+    matrix: AbilityMatrix
+    trained: int
+    key: PortableKey
+
+    @property
+    def places(self) -> list[tuple[str, tuple[Any, ...]]]:
+        """The part and place of each row."""
+        return [("prediction", (self.split, name)) for name in predictors_of(self.matrix)]
+
+    def run(self) -> list[Row]:
+        """Return a row for each predictor."""
+        division = divide(self.matrix, *split_items(self.matrix.q.n_items, self.split, self.key))
+        key = task_key(self.key, "split", self.split)
+        fits = fit_all(division, key=key, trained=self.trained)
+        measured = measure(predictions(division, fits, self.matrix), division)
+        head = {"part": "prediction", "split": self.split}
+        return [{**head, "method": name, **row} for name, row in measured.items()]
+
+
+@dataclass(frozen=True)
+class AgreementTask:
+    """The full posterior beside the point estimate, on one split.
+
+    Attributes
+    ----------
+    split : int
+    matrix : AbilityMatrix
+    draws : int
+        Of each of two chains, after half as many of warm-up.
+    key : PortableKey
+        The study's.
+    """
+
+    split: int
+    matrix: AbilityMatrix
+    draws: int
+    key: PortableKey
+
+    @property
+    def places(self) -> list[tuple[str, tuple[Any, ...]]]:
+        """The part and place of its row."""
+        return [("agreement", (self.split,))]
+
+    def run(self) -> list[Row]:
+        """Return the row."""
+        division = divide(self.matrix, *split_items(self.matrix.q.n_items, self.split, self.key))
+        structure = default_structure(division.q.n_abilities)
+        point = fit_q_mirt(division.responses, division.q, structure=structure)
+        start = time.perf_counter()
+        of_draws, of_items = jax.random.split(task_key(self.key, "agreement", self.split))
+        posterior = sample_q_mirt(
+            division.responses,
+            division.q,
+            key=of_draws,
+            structure=structure,
+            init=point,
+            num_chains=_CHAINS,
+            num_warmup=self.draws // 2,
+            num_samples=self.draws,
+        )
+        full = predict_items(posterior, _rows_to_predict(division), key=of_items).probability
+        seconds = time.perf_counter() - start
+        fast = learnt_chances(point, division.needs)
+        answers = division.successes, division.trials
+        return [
+            {
+                "part": "agreement",
+                "split": self.split,
+                "correlation": float(np.corrcoef(fast.ravel(), full.ravel())[0, 1]),
+                "mean_difference": float(np.abs(fast - full).mean()),
+                "auc_point": float(np.nanmean(subject_aucs(fast, *answers))),
+                "auc_posterior": float(np.nanmean(subject_aucs(full, *answers))),
+                "log_score_point": log_score(fast, *answers),
+                "log_score_posterior": log_score(full, *answers),
+                "r_hat_above": float((posterior.summary["r_hat"] > R_HAT_BOUND).mean()),
+                "seconds": seconds,
+            }
+        ]
+
+
+def predictors_of(matrix: AbilityMatrix) -> list[str]:
+    """Return the predictors that a matrix has: the true ones only where it was simulated."""
+    known = matrix.truth is not None
+    return [name for name in PREDICTORS if known or not name.startswith("true")]
+
+
+def task_key(key: PortableKey, name: str, number: int) -> Array:
+    """Return the key of a piece of work, which depends on what it is, not on when it is done."""
+    return jax.random.fold_in(jax.random.fold_in(key.key(), zlib.crc32(name.encode())), number)
+
+
+def split_items(
+    n_items: int, number: int, key: PortableKey, share: float = TEST_SHARE
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Divide the items at random.
+
+    Parameters
+    ----------
+    n_items, number : int
+        The same number gives the same split.
+    key : PortableKey
+        The study's.
+    share : float
+        Of the items in the second part, which has one at least.
+
+    Returns
+    -------
+    train, test : int array
+        Positions of items, ascending, disjoint.
+    """
+    words = [*key.words, zlib.crc32(b"items"), number, round(1000 * share)]
+    order = np.random.default_rng(words).permutation(n_items)
+    n_test = max(1, round(share * n_items))
+    return np.sort(order[n_test:]), np.sort(order[:n_test])
+
+
+def measure(found: dict[str, Matrix], division: Division) -> dict[str, dict[str, float]]:
+    """Return how well each predictor does.
+
+    Parameters
+    ----------
+    found : dict of float arrays, shape (subject, new item)
+    division : Division
+
+    Returns
+    -------
+    dict of dict
+        By predictor and `PREDICTION_COLUMNS`: mean and standard deviation over subjects of the
+        AUC within a subject, and how many have one; the mean difference from that of the
+        predictor ``items``; the AUC of all answers together; the mean negative log probability
+        of an answer; and the number of items. NaN without items to predict.
+    """
+    successes, trials = division.successes, division.trials
+    if not trials.sum():
+        nothing = dict.fromkeys(PREDICTION_COLUMNS, float("nan")) | {"new_items": 0.0}
+        return dict.fromkeys(found, nothing)
+    within = {name: subject_aucs(p, successes, trials) for name, p in found.items()}
+    failures = (trials - successes).ravel()
+    measured = {}
+    for name, p in found.items():
+        of_subjects = within[name][np.isfinite(within[name])]
+        has = len(of_subjects) > 0
+        gain = (within[name] - within["items"])[np.isfinite(within[name])]
+        measured[name] = {
+            "auc": float(of_subjects.mean()) if has else float("nan"),
+            "auc_sd": float(of_subjects.std()) if has else float("nan"),
+            "subjects": float(len(of_subjects)),
+            "above_items": float(gain.mean()) if has else float("nan"),
+            "pooled_auc": auc(p.ravel(), successes.ravel(), failures),
+            "log_score": float("nan") if name in NO_CHANCES else log_score(p, successes, trials),
+            "new_items": float(trials.shape[1]),
+        }
+    return measured
+
+
+def _rows_to_predict(division: Division) -> QMatrix:
+    """Return the Q-matrix of the items to predict, without abilities that none of them needs."""
+    used = np.flatnonzero(division.needs.any(0))
+    names = [f"new {j}" for j in range(len(division.needs))]
+    seen = set(division.q.items)
+    names = [f"{name} " if name in seen else name for name in names]
+    abilities = [division.q.abilities[k] for k in used]
+    return QMatrix.from_arrays(division.needs[:, used], names, abilities)

@@ -1,0 +1,115 @@
+"""`study abilities` passes its options on, says what is missing, and runs from file to figures."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+from cli.conftest import Cli
+
+from bayesirt import studies
+from bayesirt.q_matrix import QMatrix
+from bayesirt.q_simulation import simulate_q_mirt
+
+
+class MadeStudy:
+    def save(self, folder: Path) -> None:
+        folder.mkdir()
+
+    def to_text(self) -> str:
+        return "said"
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, dict[str, object]]]:
+    calls: list[tuple[object, dict[str, object]]] = []
+
+    def remember(design: object, **options: object) -> MadeStudy:
+        calls.append((design, options))
+        return MadeStudy()
+
+    monkeypatch.setattr(studies, "abilities_study", remember)
+    return calls
+
+
+def write_files(folder: Path, n_groups: int = 24) -> tuple[Path, Path, Path]:
+    """Write 20 x 24 responses to items that need two abilities, and some items' benchmarks."""
+    needs = np.tile([[1, 0], [0, 1], [1, 1]], (8, 1))
+    q = QMatrix.from_arrays(needs, abilities=["algebra", "logic"])
+    responses = simulate_q_mirt(20, q, key=jax.random.key(0)).responses
+    results, matrix, groups = (folder / f"{name}.csv" for name in ("r", "q", "g"))
+    responses.to_long()[["subject", "item", "successes"]].rename(
+        columns={"successes": "score"}
+    ).to_csv(results, index=False)
+    pd.DataFrame(needs, index=pd.Index(q.items, name="item"), columns=q.abilities).to_csv(matrix)
+    pd.DataFrame({"item": q.items, "benchmark": ["x"] * 12 + ["y"] * 12})[:n_groups].to_csv(
+        groups, index=False
+    )
+    return results, matrix, groups
+
+
+def test_the_study_simulates_the_papers_design_by_default(cli: Cli, asked, tmp_path: Path):
+    out = tmp_path / "out"
+    shown = cli("study", "abilities", "--out", out)
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.words == f"said Tables and figures: {out}"
+    ((design, options),) = asked
+    assert design == studies.AbilitiesDesign()
+    assert design.size == (41, 748, 35)
+    assert (options["n_processes"], options["folder"]) == (2, out)
+    assert [options[name] for name in ("responses", "q", "groups")] == [None, None, None]
+
+
+def test_the_study_takes_its_options(cli: Cli, asked, tmp_path: Path):
+    results, matrix, groups = write_files(tmp_path)
+    words = ("--quick", "--seed", 7, "--processes", 1, "--responses", results, "-q")
+    more = ("--q-matrix", matrix, "--groups", groups, "--out", tmp_path / "out")
+    assert cli("study", "abilities", *words, *more) == (0, "", "")
+    ((design, options),) = asked
+    assert design == studies.ABILITIES_QUICK
+    assert (options["n_processes"], options["progress"]) == (1, None)
+    assert options["responses"].n_items == 24
+    assert options["q"].abilities == ("algebra", "logic")
+    assert options["groups"]["item 13"] == "y"
+    assert (jax.random.key_data(options["key"]) == jax.random.key_data(jax.random.key(7))).all()
+
+
+def test_what_is_missing_is_one_sentence(cli: Cli, tmp_path: Path):
+    results, matrix, groups = write_files(tmp_path, n_groups=20)
+    out = ("--out", tmp_path / "out")
+    for words, said in (
+        (("--responses", results), "give --q-matrix"),
+        (("--q-matrix", matrix), "give --responses"),
+        (("--groups", groups), "give --responses and --q-matrix"),
+        (
+            ("--responses", results, "--q-matrix", matrix, "--groups", groups),
+            "no benchmark for item 'item 21' and 3 more items",
+        ),
+    ):
+        shown = cli("study", "abilities", *words, *out)
+        assert (shown.code, shown.out) == (2, "")
+        assert said in " ".join(shown.err.split())
+        assert shown.err.strip().count("\n") == 0
+        assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_a_small_study_runs_from_files_to_figures(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    small = replace(studies.ABILITIES_QUICK, splits=2, halves=1, posterior_draws=0, trained=5_000)
+    monkeypatch.setattr(studies, "ABILITIES_QUICK", small)
+    results, matrix, groups = write_files(tmp_path)
+    out = tmp_path / "out"
+    files = ("--responses", results, "--q-matrix", matrix, "--groups", groups)
+    shown = cli("study", "abilities", *files, "--quick", "--processes", 1, "--out", out)
+    assert shown.code == 0
+    assert "The given matrix: 20 subjects x 24 items that need 2 abilities" in shown.words
+    assert "From x to y (12 of 12 items), AUC: Q-mIRT 0." in shown.words
+    assert {"unseen_items.svg", "consistencies.svg", "across_benchmarks.csv"} <= {
+        p.name for p in out.iterdir()
+    }
+    table = pd.read_csv(out / "unseen_items.csv").set_index("method")
+    assert table.loc["accuracy", "auc"] == 0.5
