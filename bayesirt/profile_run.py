@@ -222,8 +222,10 @@ def notes_on(q: QMatrix, own: QMatrix) -> tuple[str, ...]:
         return tuple(findings)
     names = [repr(one_line(q.abilities[k], 30)) for k in np.flatnonzero(unknown)]
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    n_items = int(q.needs[:, unknown].any(1).sum())
+    items = "1 item" if n_items == 1 else f"{n_items:,} items"
     left_out = (
-        f"no item with responses needs {', '.join(names[:_MOST_NAMED])}{more}: left out, with the "
-        f"{int(q.needs[:, unknown].any(1).sum())} items that need them"
+        f"no item with responses needs {', '.join(names[:_MOST_NAMED])}{more}: left out together "
+        f"with {items}"
     )
     return (left_out, *findings)

@@ -43,7 +43,7 @@ def test_one_command_makes_profiles_and_predictions(cli: Cli, tmp_path: Path):
     shown = cli("profile", results, "--q-matrix", q, *options)
     assert shown.code == 0
     assert {p.name for p in out.iterdir()} == FILES
-    assert "no item with responses needs '<b>': left out, with the 1 items" in shown.words
+    assert "no item with responses needs '<b>': left out together with 1 item." in shown.words
     assert "2 items without responses: " in shown.words
     assert f"Report: {out / 'report.html'}" in shown.words
     assert "<script>" not in (out / "report.html").read_text().split("<body>")[1].split("<bdi>")[0]

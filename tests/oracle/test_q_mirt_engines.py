@@ -19,6 +19,7 @@ Q = QMatrix.from_arrays([[1, 0], [1, 0], [1, 0], [1, 0], [0, 1], [0, 1], [0, 1],
 SIMULATED = simulate_q_mirt(60, Q, key=jax.random.key(3), correlation=0.6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", ["correlated", "general"])
 def test_potential_falls_as_the_density_of_the_independent_parts_rises(structure):
     """The same at two places as the prior and the answers say, with all Jacobians by jacfwd."""

@@ -86,7 +86,9 @@ def test_names_that_are_not_there_are_refused():
 
 
 @pytest.mark.parametrize(
-    "shape", [(3, 1, 9), (2, 2, 6), (30, 60, 200)], ids=lambda shape: "x".join(map(str, shape))
+    "shape",
+    [(3, 1, 9), (2, 2, 6), pytest.param((30, 60, 200), marks=pytest.mark.slow)],
+    ids=lambda shape: "x".join(map(str, shape)),
 )
 def test_every_shape_has_pictures_and_a_report(shape):
     run = fake_profile_run(*shape)
@@ -110,6 +112,7 @@ def test_a_wide_picture_takes_more_of_the_page():
     assert all(float(width) > 60 for width in widths)
 
 
+@pytest.mark.slow
 def test_large_reports_stay_small_and_say_where_the_rest_is():
     page = render_profile_report(fake_profile_run(1000, 20, 60))
     assert len(page) < 10_000_000

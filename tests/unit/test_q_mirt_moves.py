@@ -146,7 +146,10 @@ def test_levels_and_scales_keep_every_predictor():
     assert float(log_jacobian) == pytest.approx(N_SUBJECTS * float(t[:3].sum()))
 
 
-@each_structure
+@pytest.mark.parametrize(
+    "structure",
+    [pytest.param("correlated", marks=pytest.mark.slow), "general", "independent"],
+)
 def test_scales_know_their_density(structure, monkeypatch):
     prior, sites = QMirtPrior(PATTERN, structure), some_sites(structure)
     seen = {}
@@ -220,6 +223,7 @@ def all_turned(prior: QMirtPrior, sites: dict[str, jax.Array], angle: float):
     return turned_sites(NESTED, sites, end), ratio
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("angle", [0.2, -0.3])
 def test_turns_keep_predictors_and_know_their_ratio(angle):
     prior, sites = QMirtPrior(NESTED, "correlated"), nested_sites()
