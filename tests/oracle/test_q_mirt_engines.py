@@ -54,7 +54,7 @@ def test_potential_falls_as_the_density_of_the_independent_parts_rises(structure
 
 @pytest.mark.slow
 @pytest.mark.statistical
-@pytest.mark.parametrize("structure", ["correlated", "general", "independent"])
+@pytest.mark.parametrize("structure", ["correlated", "general"])
 def test_nuts_and_blocked_agree(structure):
     """Means and spreads of some 150 quantities, at 5 standard errors."""
     tables = []

@@ -10,7 +10,7 @@ from bayesirt.q_simulation import simulate_q_mirt
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
-REPLICATIONS = 10
+REPLICATIONS = 6
 NEEDS = np.kron(np.eye(3, dtype=int), np.ones((10, 1), int))
 NEEDS[[0, 5, 10, 15, 20, 25], [1, 2, 0, 2, 0, 1]] = 1
 Q = QMatrix.from_arrays(NEEDS)
