@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from bayesirt.cli_input import announce, read_input
 from bayesirt.cli_options import (
     AsJson,
     Chains,
@@ -17,7 +18,6 @@ from bayesirt.cli_options import (
     Engine,
     EngineOption,
     Example,
-    ItemsIn,
     Model,
     ModelOption,
     NewAnswers,
@@ -33,9 +33,6 @@ from bayesirt.cli_options import (
     PointOption,
     PriorKind,
     PriorsOption,
-    ProfileEngine,
-    ProfileEngineOption,
-    QMatrixFile,
     Quiet,
     Repeated,
     Results,
@@ -43,14 +40,13 @@ from bayesirt.cli_options import (
     Slopes,
     SlopesOption,
     StopWidth,
-    Structure,
-    StructureOption,
     TargetAccept,
     Threshold,
     Warmup,
     WrongLengthsOption,
     prepare_jax,
 )  # fmt: skip
+from bayesirt.cli_profile import profile
 from bayesirt.cli_study import studies
 
 if TYPE_CHECKING:
@@ -125,7 +121,9 @@ def rank(
 
     check_output(out, overwrite=overwrite)
     path = _input(results, example)
-    responses = _read(path, subject, item, score, trials, latency, items_in, duplicates, threshold)
+    responses = read_input(
+        path, subject, item, score, trials, latency, items_in, duplicates, threshold
+    )
     settings = Settings(
         seed, chains, warmup, draws, target_accept, Priors(priors.value, slopes.value),
         point.value, engine.value, model.value, wrong_lengths,
@@ -140,59 +138,7 @@ def rank(
             terminal.print_run(run, out / name)
 
 
-@app.command()
-def profile(
-    q_matrix: QMatrixFile,
-    results: Results = None,
-    out: Out = Path("profiles"),
-    overwrite: Overwrite = False,
-    subject: Column = None,
-    item: Column = None,
-    score: Column = None,
-    trials: Column = None,
-    items_in: Orientation = None,
-    duplicates: Repeated = Duplicates.error,
-    threshold: Threshold = None,
-    seed: Seed = 0,
-    chains: Chains = 4,
-    warmup: Warmup = 500,
-    draws: Draws = 1000,
-    structure: StructureOption = Structure.auto,
-    engine: ProfileEngineOption = ProfileEngine.blocked,
-    checkpoint: CheckpointFolder = None,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-) -> None:
-    """Say what each subject has of each ability, and predict items that nobody has answered."""
-    prepare_jax(chains)
-    from bayesirt import terminal
-    from bayesirt.profile_folder import save_profiles
-    from bayesirt.profile_run import ProfileSettings, profile_responses
-    from bayesirt.readers import read_q_matrix
-    from bayesirt.report import render_profile_report
-    from bayesirt.run_folder import check_output, write_folder
-
-    check_output(out, overwrite=overwrite)
-    path = _input(results, example=False)
-    q = read_q_matrix(q_matrix)
-    responses = _read(path, subject, item, score, trials, None, items_in, duplicates, threshold)
-    settings = ProfileSettings(seed, chains, warmup, draws, structure.value, engine.value)
-    talk = not (quiet or as_json)
-    run = profile_responses(
-        responses,
-        q,
-        settings,
-        source=path,
-        progress=talk,
-        announce=_announce if talk else None,
-        checkpoint=checkpoint,
-    )
-    report = render_profile_report(run)
-    write_folder(out, lambda folder: save_profiles(run, folder, report), overwrite=overwrite)
-    if as_json:
-        typer.echo(json.dumps(terminal.profiles_as_json(run), indent=2))
-    elif not quiet:
-        terminal.print_profiles(run, out)
+app.command()(profile)
 
 
 @app.command()
@@ -214,7 +160,7 @@ def check(
     from bayesirt import terminal
     from bayesirt.averages import average_rule
 
-    responses = _read(
+    responses = read_input(
         _input(results, example),
         subject, item, score, trials, latency, items_in, duplicates, threshold,
     )  # fmt: skip
@@ -330,7 +276,7 @@ def _rank_groups(
             settings,
             source=path,
             progress=talk,
-            announce=_announce if talk else None,
+            announce=announce if talk else None,
             checkpoint=checkpoint and checkpoint / name,
         )
         for name, group in groups.items()
@@ -338,10 +284,6 @@ def _rank_groups(
     if checkpoint and checkpoint.is_dir() and not any(checkpoint.iterdir()):
         checkpoint.rmdir()  # that of the groups is gone, each by itself
     return runs
-
-
-def _announce(text: str) -> None:
-    typer.echo(f"sampling: {text}", err=True)
 
 
 def _write(runs: dict[str, "Run"], out: Path, overwrite: bool) -> None:
@@ -373,32 +315,6 @@ def _input(results: Path | None, example: bool) -> Path:
     from bayesirt.example import example_path
 
     return example_path()
-
-
-def _read(
-    path: Path,
-    subject: str | None,
-    item: str | None,
-    score: str | None,
-    trials: str | None,
-    latency: str | None,
-    items_in: ItemsIn | None,
-    duplicates: Duplicates,
-    threshold: float | None,
-) -> "Responses":
-    from bayesirt.readers import read_responses
-
-    return read_responses(
-        path,
-        subject=subject,
-        item=item,
-        score=score,
-        trials=trials,
-        latency=latency,
-        items_in=items_in and items_in.value,
-        duplicates=duplicates.value,
-        threshold=threshold,
-    )
 
 
 def _fail(message: str) -> NoReturn:

@@ -124,11 +124,8 @@ def sample_posterior(
     init = fit_point(responses, model=model) if init is None else init
     common: dict[str, Any] = {"key": key, "init": init, "priors": priors, "num_chains": num_chains}
     if method == "laplace":
-        draws = num_chains * num_samples
-        if model == "lart":
-            del common["priors"]
-            return sample_lart_laplace(responses, num_samples=draws, announce=announce, **common)
-        return sample_laplace(responses, num_samples=draws, announce=announce, **common)
+        common |= {"num_samples": num_chains * num_samples, "announce": announce}
+        return _approximate(responses, model, common)
     saved = None
     if checkpoint is not None:
         assumed = (model, wrong_lengths, priors)
@@ -148,6 +145,13 @@ def sample_posterior(
     if saved is not None and posterior.complete:
         saved.remove()
     return posterior
+
+
+def _approximate(responses: Responses, model: ModelName, common: dict[str, Any]) -> Posterior:
+    """Draw by Laplace's approximation; LaRT has priors of its own."""
+    if model == "lart":
+        return sample_lart_laplace(responses, **{k: v for k, v in common.items() if k != "priors"})
+    return sample_laplace(responses, **common)
 
 
 def choose_engine(responses: Responses) -> tuple[Method, str]:

@@ -154,13 +154,9 @@ def sample_lart_laplace(
     latencies = latencies_of(responses, layout_of(responses))
     init = fit_lart(responses, link=link) if init is None else init
     began = time.perf_counter()
-    priors = Priors(slopes="free")
+    priors, before = Priors(slopes="free"), abilities_from_lengths(latencies, init)
     problem = joint_problem(
-        responses.cells,
-        priors,
-        family=FAMILIES[link],
-        before=abilities_from_lengths(latencies, init),
-        dtype=dtype,
+        responses.cells, priors, family=FAMILIES[link], before=before, dtype=dtype
     )
     settings: dict[str, Any] = {"tol": tol, "max_iterations": max_iterations}
     settings |= {"centre": centre, "dense_up_to": dense_up_to}

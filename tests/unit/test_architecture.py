@@ -39,7 +39,8 @@ ORDER = (
     ("bayesirt.report", "bayesirt.terminal"),
     ("bayesirt.studies",),
     ("bayesirt.cli_options",),
-    ("bayesirt.cli_study",),
+    ("bayesirt.cli_input",),
+    ("bayesirt.cli_study", "bayesirt.cli_profile"),
     ("bayesirt.cli",),
 )
 PLACE = {room: place for place, rooms in enumerate(ORDER) for room in rooms}
