@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 State = TypeVar("State")
 
+LOSS_RISES = "the loss rises"
+"""Why an iteration stopped that was to."""
+
 
 class Run(NamedTuple):
     """How an iteration went.
@@ -42,6 +45,7 @@ def iterate(
     tol: float,
     max_iterations: int,
     name: str,
+    most_rise: float = np.inf,
 ) -> tuple[State, Run]:
     """Repeat a step until the loss hardly changes.
 
@@ -58,6 +62,8 @@ def iterate(
     max_iterations : int
     name : str
         The estimator's, for the warning.
+    most_rise : float
+        Stop once the loss is farther than this above its least.
 
     Returns
     -------
@@ -79,6 +85,9 @@ def iterate(
             break
         trace.append(value)
         state = following
+        if value > min(trace) + most_rise:
+            reason = LOSS_RISES
+            break
         if abs(trace[-2] - value) <= tol * abs(trace[-2]):
             reason, converged = f"the loss changed by at most {tol:g} of itself", True
             break

@@ -1,5 +1,6 @@
 """Fine-grained abilities by EM: normal approximations to the abilities, items by Newton steps."""
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, get_args
@@ -11,7 +12,7 @@ import xarray as xr
 from jaxtyping import Array, Float
 
 from bayesirt.errors import ResponseError
-from bayesirt.estimators.driver import iterate
+from bayesirt.estimators.driver import LOSS_RISES, Run, iterate
 from bayesirt.estimators.q_mirt_population import (
     Population,
     ability_log_evidence,
@@ -43,6 +44,8 @@ from bayesirt.responses import Responses
 
 _ABILITY_STEPS = 2
 _NODES, _FEW_NODES = 5, 3
+_MORE_NODES = (15, 31)
+"""Tried where the loss rises: slopes so steep that few nodes miss the bend of a cell."""
 _LARGE = 1 << 20
 """More cells than this are computed in 32 bits, by default with few nodes."""
 _FIRST_LEAP, _SHORTEST_LEAP, _GROWTH = 4.0, 1.5, 2.0
@@ -122,7 +125,8 @@ def fit_q_mirt(
         identity.
     n_nodes : int, optional
         Quadrature nodes of each cell's linear predictor; by default 5, or 3 beyond a million cells,
-        where many items leave little to integrate over.
+        where many items leave little to integrate over, and more where these do not do: where the
+        loss rises.
     tolerance : float, optional
         Stop when the loss changes by at most this share of itself; by default 1e-6, or what the
         number format allows.
@@ -176,31 +180,55 @@ def fit_q_mirt(
     layout, slots = DenseLayout(*map(jnp.asarray, responses.cells.matrices())), slots_of(q)
     parameters, abilities = start(layout, slots, structure)
     own, large = abilities.mean.dtype, layout.trials.size > _LARGE
-    if n_nodes is None:
-        n_nodes = _FEW_NODES if large else _NODES
-    quadrature = Quadrature(n_nodes, jnp.float32 if large else own.type)
     if tolerance is None:
         tolerance = max(1e-6, 4 * float(jnp.finfo(own).eps))
-    em = partial(_EM, structure, quadrature, layout, slots)
-    loss = em(parameters, abilities)[2].loss
-    state, run = iterate(
-        partial(_squarem_step, em),
-        QMirtState(parameters, abilities, loss, jnp.asarray(_FIRST_LEAP, own)),
-        lambda s: s.loss,
-        tol=tolerance,
-        max_iterations=max_iterations,
-        name="q_mirt",
-    )
+    first = parameters, abilities
+    for nodes in _nodes_to_try(n_nodes, large=large):
+        quadrature = Quadrature(nodes, jnp.float32 if large else own.type)
+        em = partial(_EM, structure, quadrature, layout, slots)
+        with warnings.catch_warnings(record=True) as raised:
+            warnings.simplefilter("always")
+            state, run = _climb(em, *first, tolerance, max_iterations)
+        if run.stop_reason != LOSS_RISES:
+            break
+    for warning in raised:
+        warnings.warn(warning.message, stacklevel=2)
     found = em(state.parameters, state.abilities)[2]
     settings = {
         "estimator": "q_mirt",
         "theta_scale": "population",
         "structure": structure,
-        "n_nodes": n_nodes,
+        "n_nodes": nodes,
         "tolerance": tolerance,
     }
     table = _table(responses, q, structure, state.parameters, found)
     return PointEstimate(table, float(found.log_likelihood), *run[:3], run.trace, settings)
+
+
+def _nodes_to_try(n_nodes: int | None, *, large: bool) -> tuple[int, ...]:
+    if n_nodes is not None:
+        return (n_nodes,)
+    return (_FEW_NODES if large else _NODES, *_MORE_NODES)
+
+
+def _climb(
+    em: Callable[..., Any],
+    parameters: Parameters,
+    abilities: Abilities,
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[QMirtState, Run]:
+    loss = em(parameters, abilities)[2].loss
+    longest = jnp.asarray(_FIRST_LEAP, abilities.mean.dtype)
+    return iterate(
+        partial(_squarem_step, em),
+        QMirtState(parameters, abilities, loss, longest),
+        lambda s: s.loss,
+        tol=tolerance,
+        max_iterations=max_iterations,
+        name="q_mirt",
+        most_rise=_MOST_RISE,
+    )
 
 
 def start(layout: DenseLayout, slots: Slots, structure: Structure) -> tuple[Parameters, Abilities]:

@@ -166,6 +166,30 @@ def expected_terms(
     CellTerms
         Each of shape (subject, item); 0 where there were no trials.
     """
+    etas, shares = predictors_at_nodes(slots, items, abilities, quadrature)
+    at_nodes = [LOGIT.terms(eta, layout.successes, layout.trials) for eta in etas]
+    columns = zip(*at_nodes, strict=True)
+    return CellTerms(*(sum(map(operator.mul, shares, terms)) for terms in columns))
+
+
+def predictors_at_nodes(
+    slots: Slots, items: Items, abilities: Abilities, quadrature: Quadrature
+) -> tuple[list[Float[Array, "subject item"]], list[float]]:
+    """Return each cell's linear predictor at the nodes, and the nodes' shares.
+
+    Parameters
+    ----------
+    slots : Slots
+    items : Items
+    abilities : Abilities
+    quadrature : Quadrature
+
+    Returns
+    -------
+    etas : list of float arrays, shape (subject, item)
+    shares : list of float
+        They sum to 1.
+    """
     n_nodes, dtype = quadrature
     a = slots.loadings(items.log_a)
     eta = (abilities.mean @ a.T + items.d).astype(dtype)
@@ -173,12 +197,7 @@ def expected_terms(
     spread = jnp.sqrt(jnp.maximum(variance, 0)).astype(dtype)
     points, weights = np.polynomial.hermite_e.hermegauss(n_nodes)
     shares = [float(weight) for weight in weights / weights.sum()]
-    at_nodes = [
-        LOGIT.terms(eta + float(point) * spread, layout.successes, layout.trials)
-        for point in points
-    ]
-    columns = zip(*at_nodes, strict=True)
-    return CellTerms(*(sum(map(operator.mul, shares, terms)) for terms in columns))
+    return [eta + float(point) * spread for point in points], shares
 
 
 def _pairs(x: Float[Array, "row ability"], twice: float) -> Float[Array, "row pair"]:
@@ -233,13 +252,18 @@ def ability_step(
     Returns
     -------
     Abilities
-        With covariances (AᵀWA + Ω⁻¹)⁻¹.
+        With covariances on their way to (AᵀWA + Ω⁻¹)⁻¹.
+
+    Notes
+    -----
+    Precisions go half of the way: where items are steep, W depends so much on the covariance that
+    whole steps would swing to and fro.
     """
     terms = expected_terms(layout, slots, items, abilities, quadrature)
     a = slots.loadings(items.log_a)
     score = terms.score @ a - abilities.mean @ precision
     information = _unpacked(terms.information @ _pairs(a, 1.0), a.shape[1])
-    covariance = inverse(information + precision)
+    covariance = inverse((information + precision + inverse(abilities.covariance)) / 2)
     step = jnp.einsum("ikl,il->ik", covariance, score)
     longest = jnp.abs(step).max(1, keepdims=True)
     step = step * jnp.minimum(1, _FARTHEST / jnp.maximum(longest, _FARTHEST))

@@ -12,6 +12,9 @@ from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.q_matrix import QMatrix
 from bayesirt.q_simulation import simulate_q_mirt
+from bayesirt.studies.abilities_coverage import draw_suite, study_q_matrix
+from bayesirt.studies.abilities_prediction import task_key
+from bayesirt.studies.tasks import PortableKey
 
 Q = QMatrix.from_arrays(np.tile([[1, 0], [0, 1], [1, 1]], (6, 1)))
 SIMULATED = simulate_q_mirt(30, Q, key=jax.random.key(0), correlation=0.6, trials=3, missing=0.2)
@@ -201,3 +204,19 @@ def test_real_data_fit_better_with_abilities_than_with_one(shared):
     assert several.converged
     assert several.log_likelihood > single.log_likelihood + 20
     assert several["correlation"][np.triu_indices(3, 1)].min() > 0.5
+
+
+@pytest.mark.parametrize(("name", "replication"), [("coverage 0", 18), ("stress", 55)])
+def test_steep_items_do_not_run_away(name, replication):
+    """Suites whose steepest items have slopes of 10 and more: the loss falls and then stands."""
+    key = PortableKey.of(jax.random.key(0))
+    q = study_q_matrix(40, 3, np.random.default_rng([0, 0, 0]))
+    of_suite, _ = jax.random.split(task_key(key, name, replication))
+    suite = draw_suite(200, q, key=of_suite)
+    point = fit_q_mirt(suite.responses, q)
+    assert point.converged
+    assert point.trace[-1] < point.trace.min() + 1
+    assert point.settings["n_nodes"] == 15
+    assert 5 < point["a"].max() < 20
+    for k in range(3):
+        assert np.corrcoef(point["theta"][:, k], suite.truth["theta"][:, k])[0, 1] > 0.8
