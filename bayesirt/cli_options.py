@@ -71,8 +71,10 @@ class Structure(StrEnum):
 class ProfileEngine(StrEnum):
     """Posterior engines of the Q-matrix model."""
 
+    auto = "auto"
     blocked = "blocked"
     nuts = "nuts"
+    laplace = "laplace"
 
 
 class NextBy(StrEnum):
@@ -171,7 +173,7 @@ StructureOption = Annotated[
     ),
 ]
 ProfileEngineOption = Annotated[
-    ProfileEngine, typer.Option(help="Both exact; nuts is slower, a second opinion.")
+    ProfileEngine, typer.Option(help="blocked, nuts: exact; laplace: approximate; auto: by size.")
 ]
 CheckpointFolder = Annotated[
     Path | None,

@@ -48,7 +48,7 @@ def profile(
     warmup: Warmup = 500,
     draws: Draws = 1000,
     structure: StructureOption = Structure.auto,
-    engine: ProfileEngineOption = ProfileEngine.blocked,
+    engine: ProfileEngineOption = ProfileEngine.auto,
     checkpoint: CheckpointFolder = None,
     quiet: Quiet = False,
     as_json: AsJson = False,

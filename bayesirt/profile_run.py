@@ -34,7 +34,7 @@ class ProfileSettings:
     chains, warmup, draws : int
     structure : {"auto", "correlated", "general", "independent"}
         How abilities go together; auto: by their number.
-    engine : {"blocked", "nuts"}
+    engine : {"auto", "blocked", "nuts", "laplace"}
     """
 
     seed: int = 0
@@ -42,7 +42,7 @@ class ProfileSettings:
     warmup: int = 500
     draws: int = 1000
     structure: Structure | Literal["auto"] = "auto"
-    engine: QMirtEngine = "blocked"
+    engine: QMirtEngine = "auto"
 
     def describe_model(self) -> str:
         """Return the model and what it assumes in a few words."""

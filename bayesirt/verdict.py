@@ -148,7 +148,7 @@ def judge_approximation(attrs: Mapping[str, Any]) -> Verdict:
     if attrs["few"]:
         complaints.append("too few subjects or items for a normal distribution")
     if attrs["information"] != "observed":
-        complaints.append("its curvature was expected, not observed")
+        complaints.append(f"its curvature was {attrs['information']}, not observed")
     covers = _COVERS.get(str(attrs.get("model")), _COVERS_ELSE)
     nan = float("nan")
     return Verdict(

@@ -13,6 +13,7 @@ from bayesirt.inference.checkpoint import Checkpoint
 from bayesirt.inference.engines import fingerprint
 from bayesirt.inference.memory import bytes_there
 from bayesirt.inference.q_mirt_blocked import sample_q_mirt_blocked
+from bayesirt.inference.q_mirt_laplace import sample_q_mirt_laplace
 from bayesirt.inference.q_mirt_nuts import sample_q_mirt_nuts
 from bayesirt.models.q_mirt import Structure, default_structure
 from bayesirt.point_estimate import PointEstimate
@@ -21,9 +22,12 @@ from bayesirt.progress import progress_bar
 from bayesirt.q_matrix import QMatrix
 from bayesirt.responses import Responses
 
-QMirtEngine = Literal["blocked", "nuts"]
+QMirtEngine = Literal["auto", "blocked", "nuts", "laplace"]
 
-_ENGINES: dict[str, Callable[..., Posterior]] = {
+MOST_FOR_BLOCKED = 1_000_000
+"""Responses beyond which exact draws take an hour or more."""
+
+_CHAINS: dict[str, Callable[..., Posterior]] = {
     "blocked": sample_q_mirt_blocked,
     "nuts": sample_q_mirt_nuts,
 }
@@ -39,7 +43,7 @@ def sample_q_mirt(
     *,
     key: Array,
     structure: Structure | None = None,
-    engine: QMirtEngine = "blocked",
+    engine: QMirtEngine = "auto",
     init: PointEstimate | None = None,
     num_chains: int = 4,
     num_warmup: int = 500,
@@ -59,12 +63,14 @@ def sample_q_mirt(
         The same key gives the same draws on the same machine.
     structure : {"correlated", "general", "independent"}, optional
         How abilities go together; by default `default_structure`.
-    engine : {"blocked", "nuts"}
-        Both are exact. ``"nuts"`` is slower: a second opinion on small data.
+    engine : {"auto", "blocked", "nuts", "laplace"}
+        ``"blocked"`` and ``"nuts"`` are exact, the latter a slower second opinion on small data;
+        ``"laplace"`` approximates what items learn from answers, in far less time. ``"auto"``
+        takes it beyond a million responses.
     init : PointEstimate, optional
         By default `fit_q_mirt`. Chains start around it, overdispersed by its standard errors.
     num_chains, num_warmup, num_samples : int
-        Warm-up and kept draws of each chain.
+        Warm-up and kept draws of each chain; ``"laplace"`` has as many draws, and no warm-up.
     progress : bool
         Show a progress bar, if stderr is a terminal.
     announce : callable, optional
@@ -102,27 +108,27 @@ def sample_q_mirt(
     structure = structure or default_structure(q.n_abilities)
     _check_memory(responses, q, num_chains, num_samples)
     init = fit_q_mirt(responses, q, structure=structure) if init is None else init
+    given: dict[str, Any] = {"key": key, "structure": structure, "init": init}
+    given |= {"num_chains": num_chains, "announce": announce}
+    if engine == "auto":
+        engine = "laplace" if responses.n_observed > MOST_FOR_BLOCKED else "blocked"
+    if engine == "laplace":
+        n_draws = num_chains * num_samples
+        return sample_q_mirt_laplace(responses, q, num_samples=n_draws, **given)
     saved = None
     if checkpoint is not None:
         assumed = ("q-mirt", structure, q.abilities, q.needs.tobytes())
         settings = (assumed, engine, num_chains, num_warmup, num_samples)
         saved = Checkpoint(checkpoint, fingerprint(responses, init, key, settings))
     with progress_bar("sampling") as show:
-        settings_of_chains: dict[str, Any] = {
-            "num_chains": num_chains,
-            "num_warmup": num_warmup,
-            "num_samples": num_samples,
-        }
-        posterior = _ENGINES[engine](
+        posterior = _CHAINS[engine](
             responses,
             q,
-            key=key,
-            structure=structure,
-            init=init,
+            num_warmup=num_warmup,
+            num_samples=num_samples,
             progress=show if progress else None,
-            announce=announce,
             checkpoint=saved,
-            **settings_of_chains,
+            **given,
         )
     if saved is not None and posterior.complete:
         saved.remove()

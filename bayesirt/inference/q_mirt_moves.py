@@ -7,7 +7,6 @@ the data, and with the abilities, which pays where few items say little of each.
 """
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,10 +19,10 @@ from bayesirt.inference.block_steps import (
     chance_for,
     derivatives,
     joint_normal_draw,
-    log_uniform,
     newton_move,
 )
 from bayesirt.inference.blocked import Move, Position, Statistics
+from bayesirt.inference.hamiltonian import follow
 from bayesirt.inference.q_mirt_passes import QMirtPasses
 from bayesirt.inference.q_mirt_sites import (
     QMirtPrior,
@@ -33,6 +32,7 @@ from bayesirt.inference.q_mirt_sites import (
 )
 from bayesirt.inference.q_mirt_turns import turn_abilities
 from bayesirt.inference.two_pl_moves import draw_means, move_items, move_spreads, move_with_items
+from bayesirt.inference.two_pl_passes import SubjectStep
 from bayesirt.likelihood import DenseLayout
 
 _STEPS = 8
@@ -96,12 +96,9 @@ def move_blocks(
         Shares accepted, and the log likelihood.
     """
     keys = jax.random.split(key, 3)
-    theta, known = sites["theta"], jnp.linalg.inv(prior.correlation(sites))
-    step = passes.move_subjects(
-        chance_for(keys[0], theta), theta, jnp.exp(sites["a"]), sites["d"], known
-    )
+    step = step_of_subjects(prior, passes, keys[0], sites)
     sites = sites | {"theta": step.theta}
-    statistics = {"acceptance_theta": step.accepted.mean(dtype=theta.dtype)}
+    statistics = {"acceptance_theta": step.accepted.mean(dtype=step.theta.dtype)}
     sites, sums, statistics["acceptance_items"] = move_items(
         prior, passes, keys[1], sites, step.sums
     )
@@ -109,6 +106,27 @@ def move_blocks(
         prior, passes, keys[2], sites, sums
     )
     return sites, statistics | {"log_likelihood": sums.log_likelihood.sum()}
+
+
+def step_of_subjects(
+    prior: QMirtPrior, passes: QMirtPasses, key: Array, sites: Position
+) -> SubjectStep:
+    """Make a step of every subject with all its abilities, given items and correlations.
+
+    Parameters
+    ----------
+    prior : QMirtPrior
+    passes : QMirtPasses
+    key : jax.random.key
+    sites : dict of float arrays
+
+    Returns
+    -------
+    SubjectStep
+    """
+    theta, known = sites["theta"], jnp.linalg.inv(prior.correlation(sites))
+    chance = chance_for(key, theta)
+    return passes.move_subjects(chance, theta, jnp.exp(sites["a"]), sites["d"], known)
 
 
 def draw_levels(prior: QMirtPrior, key: Array, sites: Position) -> tuple[Position, Statistics]:
@@ -207,9 +225,7 @@ def move_correlations(
     name = correlation_site(sites)
     if name is None:
         return sites, {}
-    step_key, momentum_key, accept_key = jax.random.split(key, 3)
     here = sites[name]
-
     products, n_subjects = sites["theta"].T @ sites["theta"], len(sites["theta"])
 
     def log_density(value: Array) -> Array:
@@ -222,25 +238,10 @@ def move_correlations(
             - jnp.trace(seen) / 2
         )
 
-    ascend = jax.value_and_grad(log_density)
-    unit = _STEP / (jnp.sqrt(n_subjects + 1.0) * here.size**0.25)
-    size = unit * jax.random.uniform(step_key, (), here.dtype, 0.5, 1.0)
-    momentum = jax.random.normal(momentum_key, here.shape, here.dtype)
-    before, slope = ascend(here)
-
-    def leap(_: Any, state: tuple[Array, ...]) -> tuple[Array, ...]:
-        place, momentum, _, slope = state
-        momentum += size / 2 * slope
-        place = place + size * momentum
-        value, slope = ascend(place)
-        return place, momentum + size / 2 * slope, value, slope
-
-    start = (here, momentum, before, slope)
-    there, arrived, after, _ = jax.lax.fori_loop(0, _STEPS, leap, start)
-    ratio = after - before + ((momentum**2).sum() - (arrived**2).sum()) / 2
-    accepted = log_uniform(accept_key, ratio) < ratio
-    moved = sites | {name: jnp.where(accepted, there, here)}
-    return moved, {"acceptance_correlations": accepted.astype(here.dtype)}
+    step = _STEP / (jnp.sqrt(n_subjects + 1.0) * here.size**0.25)
+    end = follow(key, here, log_density, step=step, n_steps=_STEPS)
+    moved = sites | {name: end.position}
+    return moved, {"acceptance_correlations": end.accepted.astype(here.dtype)}
 
 
 def move_with_abilities(

@@ -1,0 +1,394 @@
+"""What answers say of items and correlations when abilities are integrated out.
+
+A subject's abilities are taken to be normal, given all else. Expectations over them of what a cell
+says come from a few nodes (Stein 1981 for products with abilities), and what is lost by not knowing
+abilities (Louis 1982) is a sum of products.
+"""
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+
+from bayesirt.estimators.q_mirt_steps import (
+    Abilities,
+    Items,
+    Quadrature,
+    Slots,
+    inverse,
+    predictors_at_nodes,
+    slots_of,
+)
+from bayesirt.inference.blocked import Position
+from bayesirt.inference.q_mirt_sites import Pattern, QMirtPrior, correlation_site
+from bayesirt.likelihood import DenseLayout
+from bayesirt.models.q_mirt import Structure
+from bayesirt.q_matrix import QMatrix
+from bayesirt.responses import Responses
+
+_LARGE = 1 << 20
+"""More cells than this are computed in 32 bits."""
+_LONG = 1e10
+"""Products beyond which the missing information is, too."""
+_COLUMNS = 1 << 11
+"""About how many columns of missing information are held at a time."""
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class QMirtProblem:
+    """Answers, and what is assumed of them.
+
+    Attributes
+    ----------
+    layout : DenseLayout
+    slots : Slots
+    prior : QMirtPrior
+    quadrature : Quadrature
+        Its dtype is also that of the missing information's products.
+    """
+
+    layout: DenseLayout
+    slots: Slots
+    prior: QMirtPrior = field(metadata={"static": True})
+    quadrature: Quadrature = field(metadata={"static": True})
+
+    @classmethod
+    def of(
+        cls, responses: Responses, q: QMatrix, structure: Structure, n_nodes: int = 5
+    ) -> "QMirtProblem":
+        """Take responses and the rows of their items.
+
+        Parameters
+        ----------
+        responses : Responses
+        q : QMatrix
+        structure : {"correlated", "general", "independent"}
+        n_nodes : int
+            Of the expectations over abilities.
+
+        Returns
+        -------
+        QMirtProblem
+        """
+        layout = DenseLayout(*map(jnp.asarray, responses.cells.matrices()))
+        n_subjects, n_items = layout.shape
+        products = n_subjects * _columns(q.n_abilities) * (n_items + q.n_loadings) ** 2
+        large = layout.trials.size > _LARGE or products > _LONG
+        dtype = jnp.float32 if large else jnp.result_type(float).type
+        prior = QMirtPrior(Pattern.of(q.needs), structure)
+        return cls(layout, slots_of(q), prior, Quadrature(n_nodes, dtype))
+
+    def cells(self, sites: Position, abilities: Abilities) -> "Cells":
+        """Return what each cell says, expected over abilities."""
+        etas, shares = predictors_at_nodes(
+            self.slots, self.items(sites), abilities, self.quadrature
+        )
+        at_nodes = [_cells_at(self.layout, eta) for eta in etas]
+        columns = zip(*at_nodes, strict=True)
+        return Cells(*(sum(map(operator.mul, shares, own)) for own in columns))
+
+    def items(self, sites: Position) -> Items:
+        """Return items in slots."""
+        return Items(self.prior.pattern.in_slots(sites["a"]), sites["d"])
+
+    def correlation(self, sites: Position) -> Float[Array, "ability ability"]:
+        """Return Ω at sites without ``theta``."""
+        return self.prior.correlation(self._with_nobody(sites))
+
+    def log_prior(self, sites: Position) -> Float[Array, ""]:
+        """Return the log prior density of sites without ``theta``."""
+        own = self.prior.terms(self._with_nobody(sites)).each
+        return jnp.stack([x.sum() for name, x in own.items() if name != "theta"]).sum()
+
+    def _with_nobody(self, sites: Position) -> Position:
+        nobody = jnp.zeros((1, self.prior.pattern.n_abilities), sites["d"].dtype)
+        return sites | {"theta": nobody}
+
+
+class Cells(NamedTuple):
+    """Expectations of each cell's derivatives with respect to its linear predictor.
+
+    Attributes
+    ----------
+    score, information, slope, bend : float arrays, shape (subject, item)
+        s and w of MATH.md, w' and w''.
+    """
+
+    score: Float[Array, "subject item"]
+    information: Float[Array, "subject item"]
+    slope: Float[Array, "subject item"]
+    bend: Float[Array, "subject item"]
+
+
+class Marginal(NamedTuple):
+    """What answers say of the parameters, abilities integrated out.
+
+    Attributes
+    ----------
+    score : float array, shape (parameter,)
+    complete, missing : float arrays, shape (parameter, parameter)
+        Information that there would be if abilities were known, and what of it is lost because
+        they are not.
+    """
+
+    score: Float[Array, " parameter"]
+    complete: Float[Array, "parameter parameter"]
+    missing: Float[Array, "parameter parameter"]
+
+
+class Directions(NamedTuple):
+    """How the score of each parameter goes with a subject's independent, standard parts.
+
+    Attributes
+    ----------
+    along : float array, shape (subject, parameter, ability)
+        Linearly.
+    across : float array, shape (subject, parameter, pair)
+        With squares and products, so scaled that covariances of scores are sums of products.
+    """
+
+    along: Float[Array, "subject parameter ability"]
+    across: Float[Array, "subject parameter pair"]
+
+
+class _Loadings(NamedTuple):
+    """What concerns single discriminations of some subjects' items, shape (subject, loading, ...).
+
+    Attributes
+    ----------
+    mean : float array
+        Of the ability.
+    own, predictor : float arrays, shape (subject, loading, ability)
+        How the ability, and the item's linear predictor, go with the standard parts.
+    shared : float array
+        Covariance of both.
+    cells : Cells
+        Of the item.
+    """
+
+    mean: Array
+    own: Array
+    predictor: Array
+    shared: Array
+    cells: Cells
+
+
+def flat_parameters(sites: Position) -> Float[Array, " parameter"]:
+    """Return log discriminations, intercepts, μ_a, μ_d, β and the site of correlations, if any."""
+    return ravel_pytree([sites[name] for name in free_sites(sites)])[0]
+
+
+def with_parameters(sites: Position, flat: Float[Array, " parameter"]) -> Position:
+    """Return the sites with other values of `flat_parameters`."""
+    names = free_sites(sites)
+    values = ravel_pytree([sites[name] for name in names])[1](flat)
+    return sites | dict(zip(names, values, strict=True))
+
+
+def free_sites(sites: Position) -> list[str]:
+    """Return the names of the sites that `flat_parameters` holds, in its order."""
+    of_correlations = correlation_site(sites)
+    names = ["a", "d", "mu_a", "mu_d", "beta"]
+    return names if of_correlations is None else [*names, of_correlations]
+
+
+def marginal_terms(problem: QMirtProblem, sites: Position, abilities: Abilities) -> Marginal:
+    """Return what answers say of all that belongs to no single subject.
+
+    Parameters
+    ----------
+    problem : QMirtProblem
+    sites : dict of float arrays
+        Without ``theta``. Spreads are taken as they are.
+    abilities : Abilities
+        Each subject's posterior, given these sites.
+
+    Returns
+    -------
+    Marginal
+
+    Notes
+    -----
+    With f_i(θ) the score of subject i's answers and abilities, the score is Σ E f_i (Fisher's
+    identity) and the missing information Σ Var f_i. Covariances of functions of normal abilities
+    are taken to second order, which is nearly all: with V = L Lᵀ,
+    (E∇f L)(E∇g L)ᵀ + ½ tr(Lᵀ E∇²f L Lᵀ E∇²g L).
+
+    References
+    ----------
+    Louis 1982; MATH.md, "Joint Laplace posterior" and "Q-matrix mIRT".
+    """
+    cells, here = problem.cells(sites, abilities), flat_parameters(sites)
+    narrow, turning = jax.tree.map(
+        lambda x: x.astype(problem.quadrature.dtype), (sites, turning_of(problem, sites))
+    )
+
+    def add(total: Marginal, chunk: tuple[Cells, Abilities]) -> tuple[Marginal, None]:
+        own = _of_answers(problem, narrow, turning, chunk[0], chunk[1])
+        return jax.tree.map(lambda x, y: x + y.astype(x.dtype), total, own), None
+
+    square = jnp.zeros((len(here), len(here)), here.dtype)
+    size = max(1, _COLUMNS // _columns(abilities.mean.shape[1]))
+    chunks = in_chunks(problem, cells, abilities, size)
+    total, _ = jax.lax.scan(add, Marginal(jnp.zeros_like(here), square, square), chunks)
+    of_abilities = _density_of_abilities(problem, sites, abilities)
+    return Marginal(
+        total.score + jax.grad(of_abilities)(here),
+        total.complete - jax.hessian(of_abilities)(here),
+        total.missing,
+    )
+
+
+def _of_answers(
+    problem: QMirtProblem, sites: Position, turning: Array, cells: Cells, abilities: Abilities
+) -> Marginal:
+    """Return what some subjects' answers say, but for the density of their abilities."""
+    pattern, a = problem.prior.pattern, jnp.exp(sites["a"])
+    mean, own, _, shared, at = _loadings(problem, sites, cells, abilities)
+    n_all, n_loadings = len(flat_parameters(sites)), len(a)
+    items = n_loadings + np.arange(len(sites["d"]))
+    of_a = a * (at.score * mean - at.information * shared).sum(0)
+    one, other = np.nonzero(pattern.item[:, None] == pattern.item)
+    square = mean[:, one] * mean[:, other] + (own[:, one] * own[:, other]).sum(-1)
+    block = at.information[:, one] * square
+    block += at.slope[:, one] * (mean[:, one] * shared[:, other] + shared[:, one] * mean[:, other])
+    block += at.bend[:, one] * shared[:, one] * shared[:, other]
+    edge = a * (at.information * mean + at.slope * shared).sum(0)
+    complete = jnp.zeros((n_all, n_all), a.dtype)
+    complete = complete.at[one, other].set(a[one] * a[other] * block.sum(0))
+    complete = complete.at[np.arange(n_loadings), np.arange(n_loadings)].add(-of_a)
+    complete = complete.at[np.arange(n_loadings), items[pattern.item]].set(edge)
+    complete = complete.at[items[pattern.item], np.arange(n_loadings)].set(edge)
+    complete = complete.at[items, items].set(cells.information.sum(0))
+    score = jnp.zeros(n_all, a.dtype).at[:n_loadings].set(of_a)
+    found = jnp.concatenate(directions(problem, sites, turning, cells, abilities), 2)
+    columns = jnp.moveaxis(found, 1, 0).reshape(n_all, -1)
+    return Marginal(score.at[items].set(cells.score.sum(0)), complete, columns @ columns.T)
+
+
+def _loadings(
+    problem: QMirtProblem, sites: Position, cells: Cells, abilities: Abilities
+) -> _Loadings:
+    mean, root = abilities
+    item, ability = problem.prior.pattern.item, problem.prior.pattern.ability
+    slopes = problem.prior.pattern.slopes(jnp.exp(sites["a"]))
+    own, predictor = root[:, ability], jnp.einsum("jk,ikl->ijl", slopes, root)[:, item]
+    of_items = Cells(*(x[:, item] for x in cells))
+    return _Loadings(mean[:, ability], own, predictor, (own * predictor).sum(-1), of_items)
+
+
+def _density_of_abilities(
+    problem: QMirtProblem, sites: Position, abilities: Abilities
+) -> Callable[[Array], Array]:
+    """Return the expected log density of the abilities, as a function of the parameters."""
+    mean, covariance = abilities
+    moments = mean.T @ mean + covariance.sum(0)
+
+    def density(flat: Array) -> Array:
+        omega = problem.correlation(with_parameters(sites, flat))
+        volume = len(mean) * jnp.linalg.slogdet(omega)[1]
+        return -(volume + jnp.trace(jnp.linalg.solve(omega, moments))) / 2
+
+    return density
+
+
+def directions(
+    problem: QMirtProblem,
+    sites: Position,
+    turning: Float[Array, "ability ability parameter"],
+    cells: Cells,
+    abilities: Abilities,
+) -> Directions:
+    """Return how the scores of some subjects go with their abilities.
+
+    Parameters
+    ----------
+    problem : QMirtProblem
+    sites : dict of float arrays
+    turning : float array, shape (ability, ability, parameter)
+        Derivatives of -Ω⁻¹, by `turning_of`.
+    cells : Cells
+        Of these subjects.
+    abilities : Abilities
+        Their ``covariance`` in the form of its lower Cholesky factor; zeros for no subject.
+
+    Returns
+    -------
+    Directions
+    """
+    mean, root = abilities
+    a = jnp.exp(sites["a"])[:, None]
+    of_ability, own, predictor, shared, at = _loadings(problem, sites, cells, abilities)
+    of_items = jnp.einsum("jk,ikl->ijl", problem.prior.pattern.slopes(a[:, 0]), root)
+    x, y = np.tril_indices(mean.shape[1])
+    half = np.where(x == y, np.sqrt(0.5), 1.0).astype(mean.dtype)
+    weight, cubic = (
+        (x_ * of_ability + y_ * shared)[:, :, None]
+        for x_, y_ in ((at.information, at.slope), (at.slope, at.bend))
+    )
+    crossed = own[:, :, x] * predictor[:, :, y] + own[:, :, y] * predictor[:, :, x]
+    of_a = at.information[:, :, None] * crossed + cubic * predictor[:, :, x] * predictor[:, :, y]
+    of_d = cells.slope[:, :, None] * of_items[:, :, x] * of_items[:, :, y]
+    both = jnp.einsum("klp,ikm,iln->ipmn", turning, root, root)[:, :, x, y]
+    along = [
+        a * (at.score[:, :, None] * own - weight * predictor),
+        -cells.information[:, :, None] * of_items,
+        _still(problem, mean, mean.shape[1]),
+        jnp.einsum("klp,il,ikm->ipm", turning, mean, root),
+    ]
+    across = [-a * of_a, -of_d, _still(problem, mean, len(x)), both]
+    return Directions(jnp.concatenate(along, 1), jnp.concatenate(across, 1) * half)
+
+
+def _still(problem: QMirtProblem, mean: Array, columns: int) -> Array:
+    """Return zeros for the parameters that no answer and no ability sees: μ_a, μ_d and β."""
+    n_abilities = problem.prior.pattern.n_abilities
+    return jnp.zeros((len(mean), 2 + n_abilities, columns), mean.dtype)
+
+
+def turning_of(problem: QMirtProblem, sites: Position) -> Float[Array, "ability ability parameter"]:
+    """Return the derivatives of -Ω⁻¹ with respect to the site of correlations."""
+    name = correlation_site(sites)
+    if name is None:
+        n_abilities = problem.prior.pattern.n_abilities
+        return jnp.zeros((n_abilities, n_abilities, 0), sites["d"].dtype)
+
+    def negative_precision(value: Array) -> Array:
+        return -inverse(problem.correlation(sites | {name: value}))
+
+    return jax.jacfwd(negative_precision)(sites[name])
+
+
+def _columns(n_abilities: int) -> int:
+    """Return how many directions there are, linear ones and squares and products."""
+    return n_abilities * (n_abilities + 3) // 2
+
+
+def in_chunks(
+    problem: QMirtProblem, cells: Cells, abilities: Abilities, size: int
+) -> tuple[Cells, Abilities]:
+    """Return what `directions` needs, some subjects at a time, filled up by no subjects."""
+    root = jnp.linalg.cholesky(abilities.covariance)
+    size = min(size, len(root))
+    more = -len(root) % size
+
+    def cut(x: Array) -> Array:
+        padded = jnp.pad(x, [(0, more)] + [(0, 0)] * (x.ndim - 1))
+        return padded.reshape(-1, size, *x.shape[1:]).astype(problem.quadrature.dtype)
+
+    return jax.tree.map(cut, (cells, Abilities(abilities.mean, root)))
+
+
+def _cells_at(layout: DenseLayout, eta: Float[Array, "subject item"]) -> Cells:
+    p = jax.nn.sigmoid(eta)
+    information = layout.trials * p * (1 - p)
+    slope = information * (1 - 2 * p)
+    bend = information * (1 - 6 * p * (1 - p))
+    return Cells(layout.successes - layout.trials * p, information, slope, bend)

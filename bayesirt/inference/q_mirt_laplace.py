@@ -1,0 +1,277 @@
+"""The Q-matrix model by Laplace's approximation, for what items learn from answers.
+
+All else makes the exact engine's own moves, started at each draw and repeated a few times.
+"""
+
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from bayesirt.estimators.q_mirt import fit_q_mirt
+from bayesirt.inference.blocked import BlockedNewton, Move, Position
+from bayesirt.inference.laplace import FEW, ApproximationWarning, Samples, refuse_uneven
+from bayesirt.inference.q_mirt_blocked import q_mirt_posterior
+from bayesirt.inference.q_mirt_information import (
+    QMirtProblem,
+)
+from bayesirt.inference.q_mirt_moves import (
+    draw_levels,
+    move_correlations,
+    move_scales,
+    step_of_subjects,
+)
+from bayesirt.inference.q_mirt_passes import QMirtPasses
+from bayesirt.inference.q_mirt_peak import (
+    Peak,
+    find_peak,
+)
+from bayesirt.inference.q_mirt_sites import QMirtPrior
+from bayesirt.inference.q_mirt_surrogate import Surrogate, draw_abilities
+from bayesirt.inference.q_mirt_turns import turn_abilities
+from bayesirt.inference.two_pl_moves import draw_means, move_spreads
+from bayesirt.models.q_mirt import Structure, default_structure
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.posterior import Posterior
+from bayesirt.progress import in_words
+from bayesirt.q_matrix import QMatrix
+from bayesirt.responses import Responses
+
+ROUNDS = 2
+"""How often abilities move, given items and correlations, for each draw: a pass over the answers
+each."""
+
+_OF_POPULATIONS = 4
+"""How often, each time, all else moves that does not look at the answers."""
+
+_SETTLED_AT_ONCE = 16
+"""Draws."""
+
+_NODES = 5
+"""Least number of nodes of expectations over abilities."""
+_MOST_NUMBERS = 1 << 22
+"""Held at a time for a batch of draws."""
+_SUBJECTS = 64
+"""Whose abilities are drawn at a time."""
+_COMPILED = 2
+"""Batches after which it is known how long one takes."""
+
+
+def sample_q_mirt_laplace(
+    responses: Responses,
+    q: QMatrix,
+    *,
+    key: Array,
+    structure: Structure | None = None,
+    init: PointEstimate | None = None,
+    num_samples: int = 4000,
+    num_chains: int = 4,
+    max_iterations: int = 100,
+    tol: float = 2e-2,
+    rounds: int = ROUNDS,
+    announce: Callable[[str], None] | None = None,
+) -> Posterior:
+    """Draw from an approximation of the Q-matrix model's posterior.
+
+    Parameters
+    ----------
+    responses : Responses
+    q : QMatrix
+        Rows of other items are left out.
+    key : jax.random.key
+        The same key gives the same draws on the same machine.
+    structure : {"correlated", "general", "independent"}, optional
+        How abilities go together; by default `default_structure`.
+    init : PointEstimate, optional
+        By default `fit_q_mirt`. The search starts there.
+    num_samples : int
+        Draws in all; they are independent of each other.
+    num_chains : int
+        How the draws are laid out, and nothing else; it divides `num_samples`.
+    max_iterations : int
+        Newton steps at most.
+    tol : float
+        Stop when a step is at most this many posterior standard deviations (root mean square).
+    rounds : int
+        How often abilities, and then populations, make exact steps for each draw.
+    announce : callable, optional
+        Told, where draws are many, how long the rest of them will take.
+
+    Returns
+    -------
+    Posterior
+        As `bayesirt.inference.q_mirt_blocked.sample_q_mirt_blocked` gives it. Its attributes say
+        that it is approximate, and whether the peak was reached.
+
+    Raises
+    ------
+    ValueError
+        If `num_chains` does not divide `num_samples`.
+    ResponseError
+        If an item of the responses has no row.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the most probable values were not reached.
+    ApproximationWarning
+        With fewer than 20 subjects or 20 items, or where the answers' information had to be mended
+        to be positive definite.
+
+    Notes
+    -----
+    What answers say of items and correlations, abilities integrated out, is put as a normal
+    density around its peak, with the observed information of
+    `bayesirt.inference.q_mirt_information`; with the model's own priors it is drawn from by
+    `bayesirt.inference.q_mirt_surrogate`. Abilities are then normal given all else, and make exact
+    steps of their own; so do all populations, which look at no answers. What remains approximate
+    is what items, and correlations, learn from answers.
+
+    References
+    ----------
+    MATH.md, "Joint Laplace posterior" and "Q-matrix mIRT"; Louis 1982.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from bayesirt import simulate_q_mirt
+    >>> q = QMatrix.from_arrays([[1, 0]] * 10 + [[0, 1]] * 10)
+    >>> responses = simulate_q_mirt(40, q, key=jax.random.key(0)).responses
+    >>> sample_q_mirt_laplace(responses, q, key=jax.random.key(1), num_samples=40).theta.shape
+    (40, 40, 2)
+    """
+    refuse_uneven(num_samples, num_chains)
+    q = q.for_items(responses.items)
+    structure = structure or default_structure(q.n_abilities)
+    init = fit_q_mirt(responses, q, structure=structure) if init is None else init
+    began = time.perf_counter()
+    n_nodes = max(_NODES, int(init.settings.get("n_nodes", _NODES)))
+    problem = QMirtProblem.of(responses, q, structure, n_nodes)
+    peak = find_peak(problem, init, tol=tol, max_iterations=max_iterations)
+    few = min(responses.n_subjects, responses.n_items) < FEW
+    if few or not peak.observed:
+        warnings.warn(
+            f"laplace: a normal approximation is rough for {responses.n_subjects} subjects x "
+            f"{responses.n_items} items that say so little; sample with the blocked engine",
+            ApproximationWarning,
+            stacklevel=2,
+        )
+    samples = draw_around(problem, peak, key, num_samples, rounds=rounds, announce=announce)
+    laid_out = {k: x.reshape(num_chains, -1, *x.shape[1:]) for k, x in samples.items()}
+    attributes = {
+        "model": "Q-matrix 2PL",
+        "link": "logit",
+        "structure": structure,
+        "engine": "laplace",
+        "approximate": 1,
+        "few": int(few),
+        "information": "observed" if peak.observed else "mended",
+        "iterations": len(peak.steps),
+        "converged": int(peak.converged),
+        "rounds": rounds,
+        "sampling_seconds": time.perf_counter() - began,
+    }
+    return q_mirt_posterior(laid_out, {}, responses, q, attributes)
+
+
+def draw_around(
+    problem: QMirtProblem,
+    peak: Peak,
+    key: Array,
+    n_draws: int,
+    *,
+    rounds: int,
+    announce: Callable[[str], None] | None = None,
+) -> Samples:
+    """Draw items and correlations, abilities given these, then all that answers do not see.
+
+    Parameters
+    ----------
+    problem : QMirtProblem
+    peak : Peak
+    key : jax.random.key
+    n_draws : int
+    rounds : int
+        Of the exact moves.
+    announce : callable, optional
+        Told, where draws are many, how long the rest of them will take.
+
+    Returns
+    -------
+    dict of float arrays, shape (draw, ...)
+        The model's sites and deterministics.
+    """
+    keys = jax.random.split(key, n_draws)
+    at_once = max(1, _MOST_NUMBERS // (peak.abilities.mean.size + len(peak.score)))
+    batches = -(-n_draws // at_once)
+    size = -(-n_draws // (batches * _SETTLED_AT_ONCE)) * _SETTLED_AT_ONCE
+    parts: list[Samples] = []
+    for first in range(0, n_draws, size):
+        began = time.perf_counter()
+        own = keys[np.minimum(np.arange(first, first + size), n_draws - 1)]
+        found = _DRAWN(problem, peak, own, rounds)
+        parts.append({k: np.asarray(x)[: n_draws - first] for k, x in found.items()})
+        if announce is not None and len(parts) == _COMPILED and batches > _COMPILED:
+            left = (time.perf_counter() - began) * (batches - _COMPILED)
+            announce(f"drawing: about {in_words(left)} more")
+    return {name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0])}
+
+
+def population_moves(prior: QMirtPrior) -> list[Move]:
+    """Return the moves of the exact engine that never look at the answers.
+
+    Parameters
+    ----------
+    prior : QMirtPrior
+
+    Returns
+    -------
+    list of callables
+        Each (key, position) → (position, statistics).
+    """
+    return [
+        partial(draw_means, prior, names=["a"]),
+        partial(move_spreads, prior, names=["a", "d", "beta"]),
+        partial(draw_levels, prior),
+        partial(move_scales, prior),
+        partial(move_correlations, prior),
+        partial(turn_abilities, prior),
+    ]
+
+
+def _draw(problem: QMirtProblem, peak: Peak, keys: Array, rounds: int) -> Position:
+    of_sites, of_abilities, of_moves = jnp.moveaxis(jax.vmap(_three)(keys), 1, 0)
+    surrogate, prior = Surrogate.around(problem, peak), problem.prior
+    sites = jax.vmap(surrogate.draw)(of_sites)
+    theta = draw_abilities(problem, peak, jax.vmap(surrogate.away)(sites), of_abilities)
+    passes = QMirtPasses(problem.layout, prior.pattern, dtype=problem.quadrature.dtype)
+    sweep = BlockedNewton(population_moves(prior)).sweep
+
+    def settled(start: tuple[Position, Array]) -> Position:
+        place, key = start
+
+        def again(round_: Array, place: Position) -> Position:
+            step_key, key_ = jax.random.split(jax.random.fold_in(key, round_))
+            place = place | {"theta": step_of_subjects(prior, passes, step_key, place).theta}
+
+            def settle(time_: Array, place: Position) -> Position:
+                return sweep(jax.random.fold_in(key_, time_), place)[0]
+
+            return jax.lax.fori_loop(0, _OF_POPULATIONS, settle, place)
+
+        return prior.terms(jax.lax.fori_loop(0, rounds, again, place)).values
+
+    return jax.lax.map(settled, (sites | {"theta": theta}, of_moves), batch_size=_SETTLED_AT_ONCE)
+
+
+def _three(key: Array) -> Array:
+    return jax.random.split(key, 3)
+
+
+_DRAWN: Any = jax.jit(_draw, static_argnums=3)
