@@ -1,0 +1,234 @@
+"""How many abilities the answers tell apart, by predicting answers that were kept back."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jax.scipy.special import gammaln
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from bayesirt.errors import ResponseError
+from bayesirt.estimators.mirt import optimum
+from bayesirt.estimators.mirt_population import Moved
+from bayesirt.estimators.mirt_start import start
+from bayesirt.estimators.mirt_steps import (
+    predictor,
+    usual_quadrature,
+)
+from bayesirt.families import LOGIT
+from bayesirt.likelihood import DenseLayout
+from bayesirt.responses import Responses
+
+_NODES = 15
+_NO_EVIDENCE = 1.0
+"""In log score over all held-out cells: a likelihood ratio of e says nothing, however sure."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DimensionChoice:
+    """How well each number of abilities predicts, and the smallest that does as well as the best.
+
+    Attributes
+    ----------
+    n_abilities : int
+        The choice.
+    candidates : tuple of int
+        In rising order.
+    log_scores : float array, shape (candidate, subject)
+        Log predictive probability of each subject's held-out answers.
+    n_held_out : int
+        Cells that were held out, each once.
+    n_folds : int
+    """
+
+    n_abilities: int
+    candidates: tuple[int, ...]
+    log_scores: NDArray[np.float64]
+    n_held_out: int
+    n_folds: int
+
+    def __repr__(self) -> str:
+        return f"<DimensionChoice: {self.to_text()}>"
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """One row a number of abilities.
+
+        `log_score` is summed over cells and `per_cell` their mean; `behind_best` is what it falls
+        short of the best by, and `se` the standard error of that over subjects.
+        """
+        totals = self.log_scores.sum(1)
+        behind, errors = _behind(self.log_scores)
+        columns = {
+            "log_score": totals,
+            "per_cell": totals / self.n_held_out,
+            "behind_best": behind,
+            "se": errors,
+            "chosen": np.array(self.candidates) == self.n_abilities,
+        }
+        return pd.DataFrame(columns, index=pd.Index(self.candidates, name="n_abilities"))
+
+    def to_text(self) -> str:
+        """Return the conclusion in a sentence."""
+        best = self.candidates[int(self.log_scores.sum(1).argmax())]
+        noun = "ability" if self.n_abilities == 1 else "abilities"
+        if best == self.n_abilities:
+            return f"{self.n_abilities} {noun}, the best of {_listed(self.candidates)}"
+        behind = self.summary.loc[self.n_abilities]
+        return (
+            f"{self.n_abilities} {noun}: the fewest of {_listed(self.candidates)} that predict "
+            f"about as well as the best, {best} ({behind['behind_best']:.1f} behind in log score, "
+            f"standard error {behind['se']:.1f})"
+        )
+
+
+def choose_dimension(
+    responses: Responses,
+    *,
+    key: Array,
+    candidates: Sequence[int] = (1, 2, 5, 10),
+    folds: int = 3,
+    tolerance: float = 1e-5,
+    max_iterations: int = 100,
+) -> DimensionChoice:
+    """Choose the number of abilities whose predictions of held-out answers are good enough.
+
+    Parameters
+    ----------
+    responses : Responses
+    key : jax.random.key
+        Says which cells are held out together.
+    candidates : sequence of int
+        Numbers of abilities.
+    folds : int
+        Each observed cell, with all its trials, is held out once; the others fit the model.
+    tolerance, max_iterations
+        As in `bayesirt.estimators.mirt.fit_mirt`.
+
+    Returns
+    -------
+    DimensionChoice
+        The smallest number whose log score is within one standard error of the best, or within 1.
+        The error is of the difference, summed over subjects as independent draws.
+
+    Raises
+    ------
+    ResponseError
+        If a number of abilities is not below that of items, or there are fewer than two folds.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If a fit does not converge.
+
+    Notes
+    -----
+    The predictive probability integrates a cell's linear predictor over the normal posterior of the
+    subject's abilities and over what the answers leave open of the item, as normal too, by
+    Gauss-Hermite quadrature.
+
+    References
+    ----------
+    Hastie, Tibshirani & Friedman 2009, section 7.10 (one standard error); MATH.md, "MIRT".
+
+    Examples
+    --------
+    >>> import jax, numpy as np
+    >>> answers = Responses.from_arrays(np.tri(8, 6, -1))
+    >>> choice = choose_dimension(answers, candidates=(1, 2), folds=2, key=jax.random.key(0))
+    >>> choice.n_held_out
+    48
+    """
+    counts = tuple(sorted(set(candidates)))
+    _check(responses, counts, folds)
+    whole = DenseLayout(*map(jnp.asarray, responses.cells.matrices()))
+    scores = np.zeros((len(counts), responses.n_subjects))
+    for kept, held in _splits(responses, whole, folds, key):
+        for row, n_abilities in enumerate(counts):
+            fitted = optimum(
+                kept,
+                usual_quadrature(kept, None),
+                start(kept, n_abilities),
+                tolerance=tolerance,
+                max_iterations=max_iterations,
+            ).moved
+            scores[row] += np.asarray(_LOG_SCORES(held, fitted), np.float64)
+    behind, errors = _behind(scores)
+    chosen = counts[int(np.argmax(behind <= np.maximum(errors, _NO_EVIDENCE)))]
+    return DimensionChoice(chosen, counts, scores, responses.n_observed, folds)
+
+
+def log_scores(held: DenseLayout, fitted: Moved) -> Float[Array, " subject"]:
+    """Return the log predictive probability of each subject's held-out answers.
+
+    Parameters
+    ----------
+    held : DenseLayout
+        No trials in the other cells.
+    fitted : Moved
+        To the other cells.
+
+    Returns
+    -------
+    float array, shape (subject,)
+    """
+    mean, variance = predictor(fitted.items, fitted.abilities, fitted.item_covariance)
+    spread = jnp.sqrt(variance)
+    points, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+    shares = weights / weights.sum()
+
+    def add(total: Array, node: tuple[Array, Array]) -> tuple[Array, None]:
+        point, log_share = node
+        terms = LOGIT.terms(mean + point * spread, *held)
+        return jnp.logaddexp(total, log_share + terms.log_likelihood), None
+
+    nodes = jnp.asarray(points, mean.dtype), jnp.log(jnp.asarray(shares, mean.dtype))
+    nothing = jnp.full_like(mean, -jnp.inf)
+    total, _ = jax.lax.scan(add, nothing, nodes)
+    y, n = (x.astype(mean.dtype) for x in held)
+    ways = gammaln(n + 1) - gammaln(y + 1) - gammaln(n - y + 1)
+    return jnp.where(n > 0, total + ways, 0).sum(1)
+
+
+def _check(responses: Responses, counts: tuple[int, ...], folds: int) -> None:
+    if not counts or not (counts[0] >= 1 and counts[-1] < responses.n_items):
+        raise ResponseError(
+            f"candidates must be from 1 to {responses.n_items - 1}, one below the number of items, "
+            f"got {_listed(counts) or 'none'}"
+        )
+    if not 2 <= folds <= responses.n_observed:
+        raise ResponseError(f"`folds` must be 2 or more, and no more than cells, got {folds}")
+
+
+def _splits(
+    responses: Responses, whole: DenseLayout, folds: int, key: Array
+) -> Iterator[tuple[DenseLayout, DenseLayout]]:
+    """Return the cells that stay and those that are held out, for each fold."""
+    subject, item, *_ = responses.cells.listed()
+    order = np.asarray(jax.random.permutation(key, len(subject)))
+    fold = np.full(whole.shape, -1, np.int8 if folds < 128 else np.int32)
+    fold[subject, item] = order % folds
+    for number in range(folds):
+        held = jnp.asarray(fold == number)
+        yield (
+            DenseLayout(*(jnp.where(held, 0, x) for x in whole)),
+            DenseLayout(*(jnp.where(held, x, 0) for x in whole)),
+        )
+
+
+def _behind(scores: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what each candidate falls short of the best by, and the standard errors."""
+    short = scores[scores.sum(1).argmax()] - scores
+    return short.sum(1), short.std(1, ddof=1) * np.sqrt(scores.shape[1])
+
+
+def _listed(counts: Sequence[int]) -> str:
+    return ", ".join(map(str, counts))
+
+
+_LOG_SCORES: Any = jax.jit(log_scores)

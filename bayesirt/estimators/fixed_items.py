@@ -1,0 +1,90 @@
+"""Items that were calibrated before and stay as they are."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesirt.errors import ResponseError
+from bayesirt.names import check_names, one_line
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.responses import Responses
+
+
+@dataclass(frozen=True, eq=False)
+class KnownItems:
+    """Calibrated items, whose parameters stay as they are.
+
+    Attributes
+    ----------
+    names : tuple of str
+    a : float array, shape (item, ability)
+    d : float array, shape (item,)
+    covariance : float array, shape (item, ability + 1, ability + 1)
+        Of the errors of each item's (a, d); zeros where they are taken as exact.
+
+    Raises
+    ------
+    ResponseError
+        If names stand twice, shapes differ, or a number is not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2))).n_abilities
+    1
+    """
+
+    names: tuple[str, ...]
+    a: NDArray[np.float64]
+    d: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        check_names(self.names, "known item")
+        n, k = len(self.names), self.a.shape[-1]
+        shapes = {"a": (n, k), "d": (n,), "covariance": (n, k + 1, k + 1)}
+        for name, shape in shapes.items():
+            values = getattr(self, name)
+            if values.shape != shape:
+                raise ResponseError(
+                    f"`{name}` of {n} known items has shape {values.shape}; it must be {shape}"
+                )
+            if not np.isfinite(values).all():
+                item = self.names[int(np.argwhere(~np.isfinite(values))[0][0])]
+                raise ResponseError(
+                    f"`{name}` of the known item {one_line(item)!r} is not finite; leave it out"
+                )
+
+    @property
+    def n_abilities(self) -> int:
+        """Number of abilities."""
+        return self.a.shape[1]
+
+    @classmethod
+    def from_estimate(cls, point: PointEstimate) -> "KnownItems":
+        """Return the items of an estimate by `fit_mirt` or `calibrate_items`."""
+        names = tuple(map(str, point.parameters["item"].values))
+        return cls(names, *(point[name] for name in ("a", "d", "item_covariance")))
+
+    def select(self, positions: NDArray[np.intp]) -> "KnownItems":
+        """Return some of the items, in the order of their positions."""
+        names = tuple(self.names[j] for j in positions)
+        return KnownItems(names, self.a[positions], self.d[positions], self.covariance[positions])
+
+    def within(self, responses: Responses) -> tuple["KnownItems", NDArray[np.intp]]:
+        """Return the items that were answered, and where they stand in responses.
+
+        Raises
+        ------
+        ResponseError
+            If none was answered.
+        """
+        place = {name: j for j, name in enumerate(self.names)}
+        found = np.flatnonzero([name in place for name in responses.items])
+        if not len(found):
+            raise ResponseError(
+                f"none of the {len(self.names)} known items is among the {responses.n_items} items "
+                f"of the responses; let subjects answer known items too, under the same names"
+            )
+        return self.select(np.array([place[responses.items[j]] for j in found])), found

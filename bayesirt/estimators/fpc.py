@@ -1,0 +1,218 @@
+"""Fixed-parameter calibration (FPC): new items on the scale of items that stay as they are."""
+
+from functools import partial
+from typing import get_args
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from bayesirt.errors import ResponseError
+from bayesirt.estimators.driver import iterate
+from bayesirt.estimators.fixed_items import KnownItems
+from bayesirt.estimators.fpc_information import new_item_covariance
+from bayesirt.estimators.fpc_steps import (
+    AbilityPopulation,
+    Parameters,
+    em_step,
+    given_items,
+    problem_of,
+    start,
+)
+from bayesirt.estimators.mirt import usual_tolerance
+from bayesirt.estimators.mirt_parts import (
+    Items,
+    from_root,
+)
+from bayesirt.estimators.mirt_squarem import first_state, squarem_step
+from bayesirt.estimators.mirt_steps import (
+    usual_quadrature,
+)
+from bayesirt.estimators.mirt_table import mirt_columns, named_table
+from bayesirt.estimators.q_mirt_steps import Abilities
+from bayesirt.names import one_line
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.responses import Responses
+
+__all__ = ["KnownItems", "calibrate_items"]
+
+
+def calibrate_items(
+    responses: Responses,
+    known: KnownItems,
+    *,
+    population: AbilityPopulation = "estimated",
+    tolerance: float | None = None,
+    max_iterations: int = 200,
+    n_nodes: int | None = None,
+) -> PointEstimate:
+    """Fit new items to the scale of known ones, from subjects that answered both.
+
+    Parameters
+    ----------
+    responses : Responses
+        Of reference subjects, to anchors (the known items among them) and to new items (all the
+        others). Subjects without answers to anchors are allowed.
+    known : KnownItems
+        They stay as they are to the last bit.
+    population : {"estimated", "standard"}
+        Mean and covariance of the reference subjects' abilities are estimated, for they may be
+        abler than those that the scale was made with; or are 0 and the identity.
+    tolerance : float, optional
+        Stop when the loss changes by at most this share of itself; by default 1e-6, or what the
+        number format allows.
+    max_iterations : int
+        Each of three EM steps.
+    n_nodes : int, optional
+        Quadrature nodes of each cell's linear predictor; by default 5, or 3 from 200 items on.
+
+    Returns
+    -------
+    PointEstimate
+        As by `fit_mirt`, over all items of the responses in their order; ``known`` says which were.
+        ``population_mean`` and ``population_covariance`` are of the abilities. The setting
+        ``n_without_anchors`` counts subjects that answered no known item.
+
+    Raises
+    ------
+    ResponseError
+        If there are fewer anchors than abilities, no new items, or a new item was answered by no
+        subject that answered an anchor.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the loss still changes at the end.
+
+    Notes
+    -----
+    Variational EM with all known items held fixed and the abilities' population updated in each
+    step. New (a, d) are normal, with a mean and covariance that are learnt from them and pulled to
+    those of the known items as by K + 2 more items. What is not known of new items counts where
+    abilities are estimated: slopes alone, pulled to their mean, would let the abilities' spread
+    grow to make up for it, and few anchors hold little against that. The covariance of new items
+    is that of all of them and the population together, with what is not known of the known items
+    carried over by the delta method: ∂(new)/∂(known) = I⁻¹ C, for the observed information I and
+    the covariance C of the complete data's scores.
+
+    References
+    ----------
+    papers/004, section 3; MATH.md, "FPC"; Kim 2006.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> known = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
+    >>> answers = Responses.from_arrays(np.tri(6, 3, -1), items=["x", "new", "y"])
+    >>> calibrate_items(answers, known)["a"].shape
+    (3, 1)
+    """
+    _check_population(population)
+    anchors, at_known = known.within(responses)
+    at_new = np.setdiff1d(np.arange(responses.n_items), at_known)
+    n_without = _check_linked(responses, anchors, at_known, at_new)
+    problem = problem_of(responses, known, anchors, np.append(at_new, at_known))
+    quadrature = usual_quadrature(problem.layout, n_nodes)
+    first = start(problem, population)
+    if tolerance is None:
+        tolerance = usual_tolerance(first[1].abilities)
+    em = partial(em_step, quadrature, population, problem)
+    state, run = iterate(
+        partial(squarem_step, em),
+        first_state(em, *first),
+        lambda s: s.loss,
+        tol=tolerance,
+        max_iterations=max_iterations,
+        name="fpc",
+    )
+    parameters: Parameters = state.parameters
+    abilities, log_likelihood = given_items(
+        quadrature, problem, parameters, state.beliefs.abilities
+    )
+    covariance = new_item_covariance(
+        problem.layout,
+        parameters.items,
+        anchors,
+        parameters.prior,
+        parameters.population,
+        abilities,
+        quadrature,
+        estimated=population == "estimated",
+    )
+    table = _table(responses, parameters, anchors, at_known, covariance, abilities)
+    settings = {
+        "estimator": "fpc",
+        "theta_scale": "known items",
+        "population": population,
+        "n_known": len(at_known),
+        "n_new": len(at_new),
+        "n_without_anchors": n_without,
+        "n_nodes": quadrature.n_nodes,
+        "tolerance": tolerance,
+    }
+    return PointEstimate(table, float(log_likelihood), *run[:3], run.trace, settings)
+
+
+def _check_population(population: str) -> None:
+    if population not in get_args(AbilityPopulation):
+        raise ResponseError(
+            f"`population` must be {' or '.join(get_args(AbilityPopulation))}, got {population!r}"
+        )
+
+
+def _check_linked(
+    responses: Responses,
+    anchors: KnownItems,
+    at_known: NDArray[np.intp],
+    at_new: NDArray[np.intp],
+) -> int:
+    """Return how many subjects answered no anchor, or refuse what cannot be calibrated."""
+    if not len(at_new):
+        raise ResponseError(
+            f"all {responses.n_items} items of the responses are known; there are no new items to "
+            f"calibrate"
+        )
+    if len(at_known) < anchors.n_abilities:
+        raise ResponseError(
+            f"{len(at_known)} known items cannot hold the scale of {anchors.n_abilities} abilities;"
+            f" let reference subjects answer as many at least"
+        )
+    trials = responses.cells.matrices()[1] > 0
+    linked = trials[:, at_known].any(1)
+    lost = ~trials[linked][:, at_new].any(0)
+    if lost.any():
+        name = one_line(responses.items[at_new[np.argmax(lost)]])
+        raise ResponseError(
+            f"the new item {name!r} was answered by no reference subject that answered a known "
+            f"item; collect such answers or drop it"
+        )
+    return int((~linked).sum())
+
+
+def _table(
+    responses: Responses,
+    parameters: Parameters,
+    anchors: KnownItems,
+    at_known: NDArray[np.intp],
+    covariance: NDArray[np.float64],
+    abilities: Abilities,
+) -> xr.Dataset:
+    """Return the named parameters, with known items as they were."""
+    n_items, n = responses.n_items, anchors.n_abilities
+    is_known = np.zeros(n_items, bool)
+    is_known[at_known] = True
+    a, d = np.zeros((n_items, n)), np.zeros(n_items)
+    whole = np.zeros((n_items, n + 1, n + 1))
+    a[is_known], d[is_known], whole[is_known] = anchors.a, anchors.d, anchors.covariance
+    a[~is_known], d[~is_known] = map(np.asarray, parameters.items)
+    whole[~is_known] = covariance
+    columns = mirt_columns(Items(a, d), whole, abilities)  # type: ignore[arg-type]
+    columns |= {
+        "population_mean": ("ability", parameters.mean),
+        "population_covariance": (
+            ("ability", "ability_other"),
+            from_root(parameters.ability_root),
+        ),
+    }
+    table = named_table(responses.subjects, responses.items, columns)
+    return table.assign(known=("item", is_known))

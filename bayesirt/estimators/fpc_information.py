@@ -1,0 +1,158 @@
+"""Fixed-parameter calibration: what is known of new items, known ones being estimates too."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from bayesirt.estimators.fixed_items import KnownItems
+from bayesirt.estimators.mirt_information import (
+    block_diagonal,
+    diagonal_blocks,
+    flat,
+    inverse_of_rest,
+    over_score_roots,
+)
+from bayesirt.estimators.mirt_parts import (
+    Items,
+    Normal,
+)
+from bayesirt.estimators.mirt_steps import (
+    item_equations,
+)
+from bayesirt.estimators.q_mirt_steps import Abilities, Quadrature
+from bayesirt.likelihood import DenseLayout
+
+MOST_TOGETHER = 1800
+"""Parameters of new items whose errors are computed together."""
+
+
+def new_item_covariance(
+    layout: DenseLayout,
+    items: Items,
+    anchors: KnownItems,
+    prior: Normal,
+    population: Normal,
+    abilities: Abilities,
+    quadrature: Quadrature,
+    *,
+    estimated: bool,
+) -> NDArray[np.float64]:
+    """Return the covariance of each new item's (a, d), with what is not known of the known ones.
+
+    Parameters
+    ----------
+    layout : DenseLayout
+        New items first, then known ones.
+    items : Items
+        New ones.
+    anchors : KnownItems
+    prior : Normal
+        Of new items, taken as known.
+    population : Normal
+        Of abilities.
+    abilities : Abilities
+    quadrature : Quadrature
+    estimated : bool
+        Whether the population was.
+
+    Returns
+    -------
+    float array, shape (item, ability + 1, ability + 1)
+
+    Notes
+    -----
+    New items beyond `MOST_TOGETHER` parameters form groups of items, and each group is as if the
+    other groups were known.
+    """
+    n_new, size = items.both.shape
+    dtype = items.d.dtype
+    given = Items(jnp.asarray(anchors.a, dtype), jnp.asarray(anchors.d, dtype))
+    roots = _roots_of(jnp.asarray(anchors.covariance, dtype))
+    of_population = _population_roots(population, abilities, estimated)
+    found = []
+    for group in np.array_split(np.arange(n_new), -(-n_new * size // MOST_TOGETHER)):
+        columns = np.append(group, np.arange(n_new, layout.shape[1]))
+        own = DenseLayout(*(x[:, columns] for x in layout))
+        new = Items(items.a[group], items.d[group])
+        both = Items(*(jnp.concatenate(pair) for pair in zip(new, given, strict=True)))
+        across = over_score_roots(
+            own, both, abilities, quadrature, _Across(len(group)), of_population
+        )
+        information = _EQUATIONS(own, both, abilities, quadrature).information[: len(group)]
+        n_subjects = layout.shape[0] if estimated else 0
+        covariance = _group(information + prior.precision, across, roots, n_subjects)
+        found.append(np.asarray(covariance, np.float64))
+    return np.concatenate(found)
+
+
+class _Across(NamedTuple):
+    """Sums over subjects of the covariances of scores: of new items and population with all."""
+
+    n_new: int
+
+    def __call__(self, roots: Array, _: Array, of_population: Array) -> Array:
+        n = roots.shape[3]
+        whole = flat(roots)
+        population = jnp.moveaxis(of_population, 2, 1).reshape(len(whole), of_population.shape[1])
+        left = jnp.concatenate([whole[:, : self.n_new * (n + 1)], population], 1)
+        right = jnp.concatenate([left, whole[:, self.n_new * (n + 1) :]], 1)
+        return left.T @ right
+
+
+def _population_roots(
+    population: Normal, abilities: Abilities, estimated: bool
+) -> Float[Array, "subject parameter ability"]:
+    """Return score roots of mean and log covariance of the population, in its own axes.
+
+    Notes
+    -----
+    With z = C⁻¹(θ - μ) for Ω = C Cᵀ, the scores are z and, of the logarithm of Ω, z_k z_l for k ≠ l
+    and (z_k² - 1) / 2.
+    """
+    n_subjects, n = abilities.mean.shape
+    if not estimated:
+        return jnp.zeros((n_subjects, 0, n), abilities.mean.dtype)
+    # the precision is C⁻ᵀC⁻¹
+    whitening = jnp.linalg.cholesky(population.precision).T
+    z = (abilities.mean - population.centre) @ whitening.T
+    own = whitening @ jnp.linalg.cholesky(abilities.covariance)
+    k, m = np.tril_indices(n)
+    half = jnp.where(k == m, 0.5, 1.0).astype(z.dtype)[:, None]
+    of_products = half * (z[:, k, None] * own[:, m] + z[:, m, None] * own[:, k])
+    return jnp.concatenate([own, of_products], 1)
+
+
+def _roots_of(covariance: Float[Array, "item p p"]) -> Float[Array, "item p p"]:
+    """Return F with F Fᵀ the covariance, which may be 0 in some direction."""
+    values, vectors = jnp.linalg.eigh(covariance)
+    return vectors * jnp.sqrt(jnp.maximum(values, 0))[:, None, :]
+
+
+def _group(
+    information: Float[Array, "item p p"],
+    across: Float[Array, "part all"],
+    known_roots: Float[Array, "known p p"],
+    n_subjects: int,
+) -> Float[Array, "item p p"]:
+    n_new, size = information.shape[:2]
+    n_parts = len(across)
+    n = size - 1
+    k, m = np.tril_indices(n)
+    weights = np.append(np.ones(n), np.where(k == m, 0.5, 1.0))[: n_parts - n_new * size]
+    whole = jnp.zeros((n_parts, n_parts), across.dtype)
+    whole = whole.at[: n_new * size, : n_new * size].set(block_diagonal(information))
+    rows = np.arange(n_new * size, n_parts)
+    whole = whole.at[rows, rows].set(n_subjects * jnp.asarray(weights, across.dtype))
+    inverse = inverse_of_rest(whole, across[:, :n_parts])
+    moved = (inverse @ across[:, n_parts:])[: n_new * size]
+    carried = jnp.einsum("phq,hqr->phr", moved.reshape(len(moved), -1, size), known_roots)
+    carried = carried.reshape(n_new, size, -1)
+    own = diagonal_blocks(inverse[: n_new * size, : n_new * size], size)
+    return own + carried @ jnp.swapaxes(carried, 1, 2)
+
+
+_EQUATIONS: Any = jax.jit(item_equations, static_argnums=3)

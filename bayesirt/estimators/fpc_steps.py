@@ -1,0 +1,250 @@
+"""Fixed-parameter calibration: what answers say of new items and of the abilities, in turn."""
+
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from bayesirt.estimators.fixed_items import KnownItems
+from bayesirt.estimators.mirt_parts import (
+    Beliefs,
+    Items,
+    Normal,
+    first_unknown,
+    from_root,
+    to_root,
+)
+from bayesirt.estimators.mirt_steps import (
+    ItemEquations,
+    abilities_given,
+    ability_steps,
+    evidence,
+    item_equations,
+    item_step,
+    items_loss,
+)
+from bayesirt.estimators.q_mirt_steps import Abilities, Quadrature, inverse
+from bayesirt.estimators.subject_scores import posterior_of
+from bayesirt.likelihood import DenseLayout
+from bayesirt.models.mirt import USUAL_SPREAD
+from bayesirt.responses import Responses
+
+AbilityPopulation = Literal["estimated", "standard"]
+
+_OF_ITEMS = ("score", "information", "of_items")
+
+
+class Usual(NamedTuple):
+    """What new items are pulled to, as by some more items.
+
+    Attributes
+    ----------
+    centre : float array, shape (ability + 1,)
+        Mean (a, d) of the known items.
+    covariance : float array, shape (ability + 1, ability + 1)
+    weight : float
+        In items.
+    """
+
+    centre: Float[Array, " parameter"]
+    covariance: Float[Array, "parameter parameter"]
+    weight: float
+
+
+class Parameters(NamedTuple):
+    """All that is estimated and belongs to no single subject.
+
+    Attributes
+    ----------
+    items : Items
+        The new ones.
+    centre : float array, shape (ability + 1,)
+        Of new items' (a, d).
+    root : float array, shape (ability + 1, ability + 1)
+        `to_root` of their covariance.
+    mean : float array, shape (ability,)
+        Of the abilities of the population that reference subjects come from.
+    ability_root : float array, shape (ability, ability)
+        `to_root` of its covariance.
+    """
+
+    items: Items
+    centre: Float[Array, " parameter"]
+    root: Float[Array, "parameter parameter"]
+    mean: Float[Array, " ability"]
+    ability_root: Float[Array, "ability ability"]
+
+    @property
+    def prior(self) -> Normal:
+        """What each new item is expected to be."""
+        return Normal(self.centre, inverse(from_root(self.root)))
+
+    @property
+    def population(self) -> Normal:
+        """Where reference subjects come from."""
+        return Normal(self.mean, inverse(from_root(self.ability_root)))
+
+
+class Problem(NamedTuple):
+    """What stays as it is.
+
+    Attributes
+    ----------
+    layout : DenseLayout
+        New items first, then known ones.
+    known : Items
+    usual : Usual
+    """
+
+    layout: DenseLayout
+    known: Items
+    usual: Usual
+
+    def new(self) -> DenseLayout:
+        """Return the answers to new items."""
+        n = self.layout.shape[1] - len(self.known.d)
+        return DenseLayout(*(x[:, :n] for x in self.layout))
+
+    def with_known(self, items: Items) -> Items:
+        """Return new items with the known ones after them."""
+        return Items(*(jnp.concatenate(both) for both in zip(items, self.known, strict=True)))
+
+
+def problem_of(
+    responses: Responses, known: KnownItems, anchors: KnownItems, order: NDArray[np.intp]
+) -> Problem:
+    """Return what stays as it is, from responses with items in some order, new ones first."""
+    dtype = jnp.result_type(float)
+    layout = DenseLayout(*(jnp.asarray(x[:, order]) for x in responses.cells.matrices()))
+    n = known.n_abilities
+    both = np.concatenate([known.a, known.d[:, None]], 1)
+    off = both - both.mean(0)
+    vague = np.diag([USUAL_SPREAD**2] * n + [1.0])
+    usual = Usual(
+        jnp.asarray(both.mean(0), dtype),
+        jnp.asarray((off.T @ off + vague) / (len(both) + 1), dtype),
+        n + 2.0,
+    )
+    given = Items(jnp.asarray(anchors.a, dtype), jnp.asarray(anchors.d, dtype))
+    return Problem(layout, given, usual)
+
+
+def start(problem: Problem, population: AbilityPopulation) -> tuple[Parameters, Beliefs]:
+    """Return new items with usual slopes, and abilities by the answers to known items."""
+    new, n = problem.new(), problem.known.a.shape[1]
+    dtype = problem.known.d.dtype
+    n_new = new.shape[1]
+    answered = DenseLayout(*(x[:, n_new:] for x in problem.layout))
+    standard = Normal(jnp.zeros(n, dtype), jnp.eye(n, dtype=dtype))
+    abilities = posterior_of(answered, problem.known, standard)
+    mean, root = standard.centre, to_root(standard.precision)
+    if population == "estimated":
+        mean, root = _best_abilities(abilities)
+    successes, trials = (x.sum(0).astype(dtype) for x in new)
+    logit = jnp.log((successes + 0.5) / (trials - successes + 0.5))
+    a = jnp.broadcast_to(problem.usual.centre[:n], (n_new, n))
+    items = Items(a, logit - a @ mean)
+    usual = problem.usual
+    unknown = first_unknown(items)
+    parameters = Parameters(items, usual.centre, to_root(usual.covariance), mean, root)
+    return parameters, Beliefs(abilities, unknown)
+
+
+class Expectation(NamedTuple):
+    """What answers say at some parameters.
+
+    Attributes
+    ----------
+    beliefs : Beliefs
+    equations : ItemEquations
+        Of new items.
+    loss : float
+        The negative lower bound with items integrated out too, and the hyperprior.
+    """
+
+    beliefs: Beliefs
+    equations: ItemEquations
+    loss: Float[Array, ""]
+
+
+def _expectation(
+    quadrature: Quadrature, problem: Problem, parameters: Parameters, beliefs: Beliefs
+) -> Expectation:
+    """Return what answers say at some parameters, a few Newton steps from where beliefs were."""
+    layout, _, usual = problem
+    items, prior, population = parameters.items, parameters.prior, parameters.population
+    both, n_new = problem.with_known(items), len(items.d)
+    unknown = jnp.zeros((len(both.d), *beliefs.unknown.shape[1:]), both.d.dtype)
+    unknown = unknown.at[:n_new].set(beliefs.unknown)
+    abilities = ability_steps(
+        layout, both, population, beliefs.abilities, quadrature, unknown=unknown
+    )
+    equations = item_equations(layout, both, abilities, quadrature, unknown)
+    bound = evidence(abilities, population, equations.of_subjects).sum()
+    of_new = equations._replace(**{x: getattr(equations, x)[:n_new] for x in _OF_ITEMS})
+    off = parameters.centre - usual.centre
+    hyper = jnp.trace(prior.precision @ (usual.covariance + jnp.outer(off, off)))
+    hyper = usual.weight * (hyper - jnp.linalg.slogdet(prior.precision)[1])
+    hyper += jnp.trace(population.precision) - jnp.linalg.slogdet(population.precision)[1]
+    loss = items_loss(items, beliefs.unknown, prior) + hyper / 2 - bound
+    covariance = of_new.damped_covariance(prior, beliefs.unknown)
+    return Expectation(Beliefs(abilities, covariance), of_new, loss)
+
+
+def _em_step(
+    quadrature: Quadrature,
+    population: AbilityPopulation,
+    problem: Problem,
+    parameters: Parameters,
+    beliefs: Beliefs,
+) -> tuple[Parameters, Beliefs, Float[Array, ""]]:
+    """Take one EM step.
+
+    Returns
+    -------
+    parameters : Parameters
+        After the step.
+    beliefs : Beliefs
+    loss : float
+        At the parameters before the step.
+    """
+    before = beliefs.unknown
+    beliefs, equations, loss = _expectation(quadrature, problem, parameters, beliefs)
+    abilities, unknown = beliefs
+    prior, usual = parameters.prior, problem.usual
+    items = item_step(
+        problem.new(), parameters.items, prior, abilities, quadrature, equations, before
+    )
+    both, n_new = items.both, len(items.d)
+    centre = (both.sum(0) + usual.weight * usual.centre) / (n_new + usual.weight)
+    off, pulled = both - centre, centre - usual.centre
+    scatter = off.T @ off + unknown.sum(0)
+    scatter += usual.weight * (usual.covariance + jnp.outer(pulled, pulled))
+    root = to_root(scatter / (n_new + usual.weight))
+    mean, ability_root = parameters.mean, parameters.ability_root
+    if population == "estimated":
+        mean, ability_root = _best_abilities(abilities)
+    return Parameters(items, centre, root, mean, ability_root), beliefs, loss
+
+
+def _best_abilities(abilities: Abilities) -> tuple[Array, Array]:
+    """Return mean and root of the abilities' population, pulled to 1 as by one subject."""
+    mean = abilities.mean.mean(0)
+    off = abilities.mean - mean
+    scatter = off.T @ off + abilities.covariance.sum(0) + jnp.eye(len(mean), dtype=mean.dtype)
+    return mean, to_root(scatter / (len(off) + 1))
+
+
+def _given_items(
+    quadrature: Quadrature, problem: Problem, parameters: Parameters, abilities: Abilities
+) -> tuple[Abilities, Float[Array, ""]]:
+    """Return abilities as if items were known, and a bound of the marginal log likelihood."""
+    both = problem.with_known(parameters.items)
+    return abilities_given(problem.layout, both, parameters.population, abilities, quadrature)
+
+
+em_step: Any = jax.jit(_em_step, static_argnums=(0, 1))
+given_items: Any = jax.jit(_given_items, static_argnums=0)

@@ -1,0 +1,257 @@
+"""Multidimensional 2PL by EM: normal approximations to the abilities, items by Newton steps."""
+
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from bayesirt.errors import ResponseError
+from bayesirt.estimators.driver import Run, iterate
+from bayesirt.estimators.mirt_information import item_covariance
+from bayesirt.estimators.mirt_parts import (
+    Beliefs,
+    Normal,
+)
+from bayesirt.estimators.mirt_population import (
+    ItemPopulation,
+    Moved,
+    Parameters,
+    best_population,
+    moved_axes,
+    population_loss,
+    principal_axes,
+    to_standard,
+    turned_back,
+)
+from bayesirt.estimators.mirt_squarem import first_state, squarem_step
+from bayesirt.estimators.mirt_start import start, start_from
+from bayesirt.estimators.mirt_steps import (
+    abilities_given,
+    ability_steps,
+    evidence,
+    item_equations,
+    item_step,
+    usual_quadrature,
+)
+from bayesirt.estimators.mirt_table import mirt_columns, named_table
+from bayesirt.estimators.q_mirt_steps import Abilities, Quadrature
+from bayesirt.likelihood import DenseLayout
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.responses import Responses
+
+MOST_JOINT = 1500
+"""Parameters of items up to which errors come by default from the information of all together."""
+
+_LEAST_TOLERANCE = 1e-6
+
+
+class Optimum(NamedTuple):
+    """What was found.
+
+    Attributes
+    ----------
+    moved : Moved
+        In principal axes. Abilities are given items, whose covariances are those of complete data.
+    log_likelihood : float
+        A lower bound of the marginal one.
+    run : Run
+    """
+
+    moved: Moved
+    log_likelihood: Float[Array, ""]
+    run: Run
+
+
+def fit_mirt(
+    responses: Responses,
+    *,
+    n_abilities: int = 1,
+    tolerance: float | None = None,
+    max_iterations: int = 200,
+    n_nodes: int | None = None,
+    init: PointEstimate | None = None,
+    errors: Literal["joint", "own"] | None = None,
+) -> PointEstimate:
+    """Fit logit P = a_j · θ_i + d_j with K abilities θ ~ N(0, I), in principal axes.
+
+    Parameters
+    ----------
+    responses : Responses
+    n_abilities : int
+        K.
+    tolerance : float, optional
+        Stop when the loss changes by at most this share of itself; by default 1e-6, or what the
+        number format allows.
+    max_iterations : int
+        Each of three EM steps.
+    n_nodes : int, optional
+        Quadrature nodes of each cell's linear predictor; by default 5, or 3 from 200 items on.
+    init : PointEstimate, optional
+        Of the same items with as many abilities: where to start.
+    errors : {"joint", "own"}, optional
+        Errors of items from the information of all items together, or from each item's own as if
+        the other items were known, which is cheap but leaves out the common part; by default
+        "joint" up to `MOST_JOINT` parameters.
+
+    Returns
+    -------
+    PointEstimate
+        ``theta`` over subject and ability is a posterior mean and ``theta_covariance`` the
+        posterior covariance, given items; ``a`` is over item and ability, and ``item_covariance``
+        is that of each item's (a, d), given μ_a, Λ, μ_d and σ_d. The log likelihood is a lower
+        bound of the marginal one.
+
+    Raises
+    ------
+    ResponseError
+        If there are not more items than abilities, or `init` is of other items.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the loss still changes at the end.
+
+    Notes
+    -----
+    Neither data nor prior see rotations of the abilities. The axes reported are principal: Σ_j a aᵀ
+    is diagonal and descending, and the slopes of each ability sum to 0 or more.
+
+    Abilities and items have normal beliefs, the closest to their posteriors (variational EM), and
+    μ_a, Λ, μ_d and σ_d are where the lower bound of the evidence is highest. Abilities that the
+    items do not need get slopes of 0. Three EM steps are extrapolated (SQUAREM). Errors of items
+    are from the observed information; see `bayesirt.estimators.mirt_information`.
+
+    References
+    ----------
+    `bayesirt.models.mirt`; MATH.md, "MIRT"; Cho et al. 2021; Louis 1982; Varadhan & Roland 2008.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> answers = np.hstack([np.tri(6, 3, -1), 1 - np.tri(6, 3, -1)])
+    >>> fit_mirt(Responses.from_arrays(answers), n_abilities=2)["a"].shape
+    (6, 2)
+    """
+    if not 1 <= n_abilities < responses.n_items:
+        raise ResponseError(
+            f"{n_abilities} abilities cannot be told from {responses.n_items} items; ask for at "
+            f"least one ability and fewer than there are items"
+        )
+    layout = DenseLayout(*map(jnp.asarray, responses.cells.matrices()))
+    first = start_from(init, responses, n_abilities) if init else start(layout, n_abilities)
+    quadrature = usual_quadrature(layout, n_nodes)
+    tolerance = usual_tolerance(first[1].abilities) if tolerance is None else tolerance
+    moved, log_likelihood, run = optimum(
+        layout, quadrature, first, tolerance=tolerance, max_iterations=max_iterations
+    )
+    if errors is None:
+        few = (n_abilities + 1) * responses.n_items <= MOST_JOINT
+        errors = "joint" if few else "own"
+    covariance = item_covariance(
+        layout, moved.items, moved.population.prior, moved.abilities, quadrature, errors == "joint"
+    )
+    settings = {
+        "estimator": "mirt",
+        "theta_scale": "population",
+        "n_abilities": n_abilities,
+        "n_nodes": quadrature.n_nodes,
+        "tolerance": tolerance,
+        "errors": errors,
+    }
+    columns = mirt_columns(moved.items, covariance, moved.abilities)
+    columns |= _population_columns(moved.population)
+    table = named_table(responses.subjects, responses.items, columns)
+    return PointEstimate(table, float(log_likelihood), *run[:3], run.trace, settings)
+
+
+def usual_tolerance(abilities: Abilities) -> float:
+    """Return 1e-6, or what the number format allows."""
+    return max(_LEAST_TOLERANCE, 4 * float(jnp.finfo(abilities.mean.dtype).eps))
+
+
+def optimum(
+    layout: DenseLayout,
+    quadrature: Quadrature,
+    first: tuple[Parameters, Beliefs],
+    *,
+    tolerance: float | None,
+    max_iterations: int,
+) -> Optimum:
+    """Return where the lower bound of the evidence is highest.
+
+    Parameters
+    ----------
+    layout : DenseLayout
+    quadrature : Quadrature
+    first : Parameters, Beliefs
+        Where to start.
+    tolerance : float, optional
+    max_iterations : int
+
+    Returns
+    -------
+    Optimum
+    """
+    em = partial(_EM, quadrature, layout)
+    state, run = iterate(
+        partial(squarem_step, em),
+        first_state(em, *first),
+        lambda s: s.loss,
+        tol=usual_tolerance(first[1].abilities) if tolerance is None else tolerance,
+        max_iterations=max_iterations,
+        name="mirt",
+    )
+    (items, population), (abilities, unknown) = state.parameters, state.beliefs
+    standard = standard_normal(items.a[0])
+    abilities, bound = _GIVEN(layout, items, standard, abilities, quadrature)
+    rotation = principal_axes(items)
+    moved = Moved(items, unknown, abilities, population)
+    return Optimum(moved_axes(moved, rotation, jnp.zeros_like(rotation[0])), bound, run)
+
+
+def standard_normal(like: Float[Array, " ability"]) -> Normal:
+    """Return N(0, I)."""
+    return Normal(jnp.zeros_like(like), jnp.eye(len(like), dtype=like.dtype))
+
+
+def em_step(
+    quadrature: Quadrature, layout: DenseLayout, parameters: Parameters, beliefs: Beliefs
+) -> tuple[Parameters, Beliefs, Float[Array, ""]]:
+    """Take one EM step.
+
+    Returns
+    -------
+    parameters : Parameters
+        After the step.
+    beliefs : Beliefs
+        In the axes of these.
+    loss : float
+        At the parameters before the step: the negative lower bound of the evidence, abilities and
+        items integrated out, with the hyperprior.
+    """
+    (items, population), (abilities, unknown) = parameters, beliefs
+    standard, prior = standard_normal(items.a[0]), population.prior
+    abilities = ability_steps(layout, items, standard, abilities, quadrature, unknown=unknown)
+    equations = item_equations(layout, items, abilities, quadrature, unknown)
+    bound = evidence(abilities, standard, equations.of_subjects).sum()
+    loss = population_loss(items, unknown, population) - bound
+    covariance = equations.damped_covariance(prior, unknown)
+    best = item_step(layout, items, prior, abilities, quadrature, equations, unknown)
+    moved = turned_back(to_standard(Moved(best, covariance, abilities, population)), items)
+    after = Parameters(moved.items, best_population(moved))
+    return after, Beliefs(moved.abilities, moved.item_covariance), loss
+
+
+def _population_columns(population: ItemPopulation) -> dict[str, tuple[Any, Any]]:
+    return {
+        "mu_a": ("ability", population.mu_a),
+        "precision_a": (("ability", "ability_other"), population.precision_a),
+        "mu_d": ((), population.mu_d),
+        "sigma_d": ((), jnp.exp(population.log_sigma_d)),
+    }
+
+
+_EM: Any = jax.jit(em_step, static_argnums=0)
+_GIVEN: Any = jax.jit(abilities_given, static_argnums=4)

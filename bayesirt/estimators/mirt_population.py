@@ -1,0 +1,202 @@
+"""Multidimensional 2PL: the population of items, and the axes of the abilities."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from bayesirt.estimators.mirt_parts import (
+    Items,
+    Normal,
+    from_root,
+    to_root,
+)
+from bayesirt.estimators.mirt_steps import (
+    items_loss,
+)
+from bayesirt.estimators.q_mirt_steps import Abilities, inverse
+from bayesirt.models.mirt import MU_A_SD, MU_D_SD, SIGMA_D_SCALE, USUAL_SPREAD
+
+
+class ItemPopulation(NamedTuple):
+    """Where items' parameters come from.
+
+    Attributes
+    ----------
+    mu_a : float array, shape (ability,)
+    root_a : float array, shape (ability, ability)
+        `to_root` of the slopes' covariance Λ⁻¹.
+    mu_d, log_sigma_d : float
+    """
+
+    mu_a: Float[Array, " ability"]
+    root_a: Float[Array, "ability ability"]
+    mu_d: Float[Array, ""]
+    log_sigma_d: Float[Array, ""]
+
+    @property
+    def precision_a(self) -> Float[Array, "ability ability"]:
+        """Λ."""
+        return inverse(from_root(self.root_a))
+
+    @property
+    def prior(self) -> Normal:
+        """What each item's (a, d) is expected to be."""
+        n = len(self.mu_a)
+        precision = jnp.zeros((n + 1, n + 1), self.mu_a.dtype)
+        precision = precision.at[:n, :n].set(self.precision_a)
+        precision = precision.at[n, n].set(jnp.exp(-2 * self.log_sigma_d))
+        return Normal(jnp.append(self.mu_a, self.mu_d), precision)
+
+
+class Parameters(NamedTuple):
+    """All that belongs to no single subject.
+
+    Attributes
+    ----------
+    items : Items
+    population : ItemPopulation
+    """
+
+    items: Items
+    population: ItemPopulation
+
+
+class Moved(NamedTuple):
+    """What changes where the axes of the abilities do.
+
+    Attributes
+    ----------
+    items : Items
+    item_covariance : float array, shape (item, ability + 1, ability + 1)
+    abilities : Abilities
+    population : ItemPopulation
+    """
+
+    items: Items
+    item_covariance: Float[Array, "item parameter parameter"]
+    abilities: Abilities
+    population: ItemPopulation
+
+
+def first_population(n_abilities: int, like: Array) -> ItemPopulation:
+    """Return where the iteration starts: slopes about 0, at usual spreads."""
+    zero = jnp.zeros((), like.dtype)
+    spread = jnp.diag(jnp.full(n_abilities, jnp.log(zero + 2 * USUAL_SPREAD)))
+    return ItemPopulation(jnp.zeros(n_abilities, like.dtype), spread, zero, zero)
+
+
+def moved_axes(moved: Moved, matrix: Float[Array, "k k"], shift: Float[Array, " k"]) -> Moved:
+    """Return the same with θ = matrix θ' + shift, so that no response sees a difference."""
+    items, covariance, abilities, population = moved
+    n = len(shift)
+    to_new = jnp.linalg.inv(matrix)
+    change = jnp.eye(n + 1, dtype=shift.dtype).at[:n, :n].set(matrix.T).at[n, :n].set(shift)
+    return Moved(
+        Items(items.a @ matrix, items.d + items.a @ shift),
+        change @ covariance @ change.T,
+        Abilities((abilities.mean - shift) @ to_new.T, to_new @ abilities.covariance @ to_new.T),
+        population._replace(
+            mu_a=matrix.T @ population.mu_a,
+            root_a=to_root(matrix.T @ from_root(population.root_a) @ matrix),
+        ),
+    )
+
+
+def to_standard(moved: Moved) -> Moved:
+    """Move location, scales and angles of the abilities to where they are most likely.
+
+    Parameters
+    ----------
+    moved : Moved
+
+    Returns
+    -------
+    Moved
+
+    Notes
+    -----
+    Parameter expansion (Liu, Rubin & Wu 1998): EM alone creeps where each subject's posterior holds
+    it back. With θ = B θ' the penalised loss in S = B Bᵀ, slopes' population moving along, is
+    (tr S⁻¹M + (N + 1) log|S| + μ_aᵀ S μ_a) / 2, where M = Σ_i E θθᵀ + s² Λ. It is least where
+    M = (N + 1) S + S μ_a μ_aᵀ S, that is at S = (M - x² M μ_a μ_aᵀ M) / (N + 1) with
+    (N + 1) x + x² μ_aᵀ M μ_a = 1. B is the symmetric root.
+    """
+    moved = located(moved)
+    mean, covariance = moved.abilities
+    n, mu = len(mean) + 1, moved.population.mu_a / MU_A_SD
+    whole = mean.T @ mean + covariance.sum(0) + USUAL_SPREAD**2 * moved.population.precision_a
+    along = whole @ mu
+    square = jnp.maximum(mu @ along, jnp.finfo(mu.dtype).tiny)
+    x = 2 / (n + jnp.sqrt(n**2 + 4 * square))
+    best = (whole - (x**2) * jnp.outer(along, along)) / n
+    values, vectors = jnp.linalg.eigh((best + best.T) / 2)
+    matrix = (vectors * jnp.sqrt(values)) @ vectors.T
+    return moved_axes(moved, matrix, jnp.zeros_like(mu))
+
+
+def located(moved: Moved) -> Moved:
+    """Move the location alone: a linear system in the shift and μ_d."""
+    (a, d), unknown, abilities, population = moved
+    n, unknown = a.shape[1], unknown.sum(0)
+    weight = jnp.exp(-2 * population.log_sigma_d)
+    # d + a shift = μ_d, with shift ~ the mean of the abilities
+    both = jnp.concatenate([-a, jnp.ones_like(a[:, :1])], 1)
+    own = jnp.full(n + 1, len(abilities.mean), a.dtype).at[n].set(MU_D_SD**-2)
+    squares = (both.T @ both).at[:n, :n].add(unknown[:n, :n])
+    right = (both.T @ d).at[:n].add(-unknown[:n, n])
+    right = (weight * right).at[:n].add(abilities.mean.sum(0))
+    found = jnp.linalg.solve(weight * squares + jnp.diag(own), right)
+    shifted = moved_axes(moved, jnp.eye(n, dtype=a.dtype), found[:n])
+    return shifted._replace(population=shifted.population._replace(mu_d=found[n]))
+
+
+def turned_back(moved: Moved, before: Items) -> Moved:
+    """Rotate the axes to where slopes are closest to what they were (Procrustes).
+
+    Notes
+    -----
+    The loss does not see rotations, and steps with one in them never come to an end.
+    """
+    left, _, right = jnp.linalg.svd(moved.items.a.T @ before.a)
+    return moved_axes(moved, left @ right, jnp.zeros_like(before.a[0]))
+
+
+def best_population(moved: Moved) -> ItemPopulation:
+    """Return the population that fits the items, what is not known of them included."""
+    (a, d), covariance, _, population = moved
+    n_items, n = a.shape
+    precision = population.precision_a
+    of_mean = n_items * precision + jnp.eye(n, dtype=a.dtype) / MU_A_SD**2
+    mu_a = jnp.linalg.solve(of_mean, precision @ a.sum(0))
+    scatter = (a - mu_a).T @ (a - mu_a) + covariance[:, :n, :n].sum(0)
+    usual = USUAL_SPREAD**2 * jnp.eye(n, dtype=a.dtype)
+    of_d = jnp.sum((d - population.mu_d) ** 2 + covariance[:, n, n])
+    # n / s - of_d / s³ + s / scale² = 0, times s³, for s = sigma_d
+    inner = jnp.sqrt(n_items**2 + 4 * of_d / SIGMA_D_SCALE**2)
+    return ItemPopulation(
+        mu_a,
+        to_root((scatter + usual) / (n_items + 1)),
+        population.mu_d,
+        jnp.log(2 * of_d / (n_items + inner)) / 2,
+    )
+
+
+def population_loss(
+    items: Items,
+    item_covariance: Float[Array, "item parameter parameter"],
+    population: ItemPopulation,
+) -> Float[Array, ""]:
+    """Return the negative log prior of items and of their population, up to a constant."""
+    precision = population.precision_a
+    hyper = USUAL_SPREAD**2 * jnp.trace(precision) - jnp.linalg.slogdet(precision)[1]
+    hyper += jnp.sum(population.mu_a**2) / MU_A_SD**2 + population.mu_d**2 / MU_D_SD**2
+    hyper += jnp.exp(2 * population.log_sigma_d) / SIGMA_D_SCALE**2
+    return items_loss(items, item_covariance, population.prior) + hyper / 2
+
+
+def principal_axes(items: Items) -> Float[Array, "ability ability"]:
+    """Return the rotation after which Σ_j a_j a_jᵀ is diagonal and descending, and Σ_j a ≥ 0."""
+    _, vectors = jnp.linalg.eigh(items.a.T @ items.a)
+    vectors = vectors[:, ::-1]
+    return vectors * jnp.where((items.a @ vectors).sum(0) < 0, -1, 1)

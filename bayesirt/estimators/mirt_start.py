@@ -1,0 +1,107 @@
+"""Multidimensional 2PL: where the iteration starts."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesirt.errors import ResponseError
+from bayesirt.estimators.mirt_parts import (
+    Beliefs,
+    Items,
+    first_unknown,
+    to_root,
+)
+from bayesirt.estimators.mirt_population import ItemPopulation, Parameters, first_population
+from bayesirt.estimators.q_mirt_steps import Abilities, inverse
+from bayesirt.likelihood import DenseLayout
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.responses import Responses
+
+_LOGISTIC_TO_NORMAL = 1.7
+_MOST_COMMON = 0.9
+_LEAST_SHARE = 0.1
+_SPARE_VECTORS, _SUBSPACE_STEPS = 8, 12
+
+
+def start(layout: DenseLayout, n_abilities: int) -> tuple[Parameters, Beliefs]:
+    """Return items and abilities from the singular vectors of standardised residuals.
+
+    Notes
+    -----
+    Residuals are of each item's share right. A correlation h of an item with an ability becomes a
+    slope of 1.7 h / √(1 - Σ h²), as in a factor analysis of normal propensities.
+    """
+    dtype = jnp.result_type(float)
+    successes, trials = (np.asarray(x) for x in layout)
+    n, y = trials.sum(0), successes.sum(0)
+    p = (y + 0.5) / (n + 1)
+    scale = np.sqrt(np.maximum(trials, 1) * p * (1 - p)).astype(np.float32)
+    residuals = np.where(trials > 0, (successes - trials * p) / scale, 0).astype(np.float32)
+    left, loading = _leading_vectors(residuals, n_abilities)
+    common = (loading**2).sum(1, keepdims=True)
+    loading *= np.sqrt(np.minimum(1, _MOST_COMMON / np.maximum(common, 1e-12)))
+    common = np.minimum(common, _MOST_COMMON)
+    a = jnp.asarray(_LOGISTIC_TO_NORMAL * loading / np.sqrt(1 - common), dtype)
+    d = jnp.asarray(np.log(p / (1 - p)), dtype) * jnp.sqrt(
+        1 + (a**2).sum(1) / _LOGISTIC_TO_NORMAL**2
+    )
+    n_subjects = layout.shape[0]
+    mean = jnp.asarray(np.clip(left * np.sqrt(n_subjects), -2, 2), dtype)
+    identity = jnp.broadcast_to(
+        jnp.eye(n_abilities, dtype=dtype), (n_subjects, n_abilities, n_abilities)
+    )
+    population = first_population(n_abilities, d)
+    items = Items(a, d)
+    beliefs = Beliefs(Abilities(mean, identity / 2), first_unknown(items))
+    return Parameters(items, population), beliefs
+
+
+def _leading_vectors(residuals: NDArray[np.float32], n: int) -> tuple[Any, Any]:
+    """Return left singular vectors, and loadings with what noise alone would give taken away.
+
+    Notes
+    -----
+    Subspace iteration from fixed columns.
+    """
+    n_rows, n_columns = residuals.shape
+    width = min(n + _SPARE_VECTORS, n_rows, n_columns)
+    columns = np.random.default_rng(0).standard_normal((n_columns, width), np.float32)
+    for _ in range(_SUBSPACE_STEPS):
+        columns = np.linalg.qr(residuals.T @ (residuals @ columns))[0]
+    left, size, right = np.linalg.svd(residuals @ columns, full_matrices=False)
+    scores, vectors, sizes = np.zeros((n_rows, n)), np.zeros((n_columns, n)), np.zeros(n)
+    kept = min(n, width)
+    scores[:, :kept], sizes[:kept] = left[:, :kept], size[:kept]
+    vectors[:, :kept] = (columns @ right.T)[:, :kept]
+    noise = np.sqrt(n_rows) + np.sqrt(n_columns)
+    signal = np.sqrt(np.maximum(sizes**2 - noise**2, (_LEAST_SHARE * sizes) ** 2))
+    return scores, vectors * signal / np.sqrt(n_rows)
+
+
+def start_from(
+    init: PointEstimate, responses: Responses, n_abilities: int
+) -> tuple[Parameters, Beliefs]:
+    """Return items as they were estimated, and abilities of which nothing is known."""
+    items = list(map(str, init.parameters["item"].values))
+    if init["a"].shape != (responses.n_items, n_abilities) or items != list(responses.items):
+        raise ResponseError(
+            f"`init` has slopes of shape {init['a'].shape}, and the {responses.n_items} items need "
+            f"{n_abilities} each in their order; start from a fit of the same items"
+        )
+    dtype = jnp.result_type(float)
+    found = Items(*(jnp.asarray(init[name], dtype) for name in ("a", "d")))
+    population = ItemPopulation(
+        jnp.asarray(init["mu_a"], dtype),
+        to_root(inverse(jnp.asarray(init["precision_a"], dtype))),
+        jnp.asarray(init["mu_d"], dtype),
+        jnp.log(jnp.asarray(init["sigma_d"], dtype)),
+    )
+    shape = (responses.n_subjects, n_abilities)
+    identity = jnp.eye(n_abilities, dtype=dtype)
+    abilities = Abilities(
+        jnp.zeros(shape, dtype), jnp.broadcast_to(identity, (*shape, n_abilities))
+    )
+    unknown = jnp.asarray(init["item_covariance"], dtype)
+    return Parameters(found, population), Beliefs(abilities, unknown)

@@ -1,0 +1,51 @@
+"""Multidimensional 2PL: estimates as named arrays."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float
+
+from bayesirt.estimators.mirt_parts import (
+    Items,
+)
+from bayesirt.estimators.q_mirt_steps import Abilities
+
+
+def mirt_columns(
+    items: Items, covariance: Float[Array, "item parameter parameter"], abilities: Abilities
+) -> dict[str, tuple[Any, Any]]:
+    """Return dims and values of what items and subjects are."""
+    errors = jnp.sqrt(jnp.diagonal(covariance, axis1=1, axis2=2))
+    return {
+        "theta": (("subject", "ability"), abilities.mean),
+        "theta_se": (
+            ("subject", "ability"),
+            jnp.sqrt(jnp.diagonal(abilities.covariance, axis1=1, axis2=2)),
+        ),
+        "a": (("item", "ability"), items.a),
+        "a_se": (("item", "ability"), errors[:, :-1]),
+        "d": ("item", items.d),
+        "d_se": ("item", errors[:, -1]),
+        "theta_covariance": (("subject", "ability", "ability_other"), abilities.covariance),
+        "item_covariance": (("item", "parameter", "parameter_other"), covariance),
+    }
+
+
+def named_table(
+    subjects: tuple[str, ...], items: tuple[str, ...], columns: dict[str, tuple[Any, Any]]
+) -> xr.Dataset:
+    """Return named parameters, in 64 bits."""
+    named = {name: (dims, np.asarray(x, np.float64)) for name, (dims, x) in columns.items()}
+    abilities = [f"ability {k}" for k in range(1, named["a"][1].shape[1] + 1)]
+    parameters = [*abilities, "d"]
+    coords = {
+        "subject": list(subjects),
+        "item": list(items),
+        "ability": abilities,
+        "ability_other": abilities,
+        "parameter": parameters,
+        "parameter_other": parameters,
+    }
+    return xr.Dataset(named, coords=coords)

@@ -1,0 +1,273 @@
+"""Abilities of subjects on the scale of items that were calibrated before."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike, NDArray
+
+from bayesirt.errors import ResponseError
+from bayesirt.estimators.fixed_items import KnownItems
+from bayesirt.estimators.mirt_parts import (
+    Items,
+    Normal,
+    pairs,
+    unpacked,
+)
+from bayesirt.estimators.mirt_steps import (
+    ability_steps,
+    usual_quadrature,
+)
+from bayesirt.estimators.q_mirt_steps import Abilities, inverse
+from bayesirt.families import LOGIT, CellTerms
+from bayesirt.likelihood import DenseLayout
+from bayesirt.responses import Responses
+
+How = Literal["posterior", "map", "mle"]
+
+BOUND = 6.0
+"""Farthest from 0 that a maximum likelihood estimate goes, in standard deviations."""
+
+_ABILITY_STEPS = 25
+_MOST_STEPS = 60
+_MOST_HALVINGS = 30
+_FARTHEST = 2.0
+_ROUNDING = 8.0
+_RIDGES = 1e-6, 1e4
+_BISECTIONS = 40
+_UNKNOWN = 1e2
+"""A standard error beyond which answers tell nothing in some direction."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SubjectScores:
+    """Abilities of subjects on the scale of calibrated items.
+
+    Attributes
+    ----------
+    subjects : tuple of str
+    theta : float array, shape (subject, ability)
+    covariance : float array, shape (subject, ability, ability)
+        Given items.
+    at_bound : bool array, shape (subject,)
+        True where the likelihood has no maximum within `BOUND`, or no single one: θ is the best
+        there, or the one closest to 0, and its covariance says little.
+    """
+
+    subjects: tuple[str, ...]
+    theta: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+    at_bound: NDArray[np.bool_]
+
+    def __repr__(self) -> str:
+        return f"<SubjectScores: {self.to_text()}>"
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """One row a subject and ability: `theta`, `se` and `at_bound`."""
+        n = self.theta.shape[1]
+        names = [f"ability {k}" for k in range(1, n + 1)]
+        index = pd.MultiIndex.from_product([self.subjects, names], names=["subject", "ability"])
+        errors = np.sqrt(np.diagonal(self.covariance, axis1=1, axis2=2))
+        columns = {"theta": self.theta.ravel(), "se": errors.ravel()}
+        return pd.DataFrame({**columns, "at_bound": np.repeat(self.at_bound, n)}, index=index)
+
+    def to_text(self) -> str:
+        """Return what was found in a few words."""
+        count, n = int(self.at_bound.sum()), len(self.subjects)
+        text = f"{n} subjects, {self.theta.shape[1]} abilities"
+        return f"{text}, {count} at the bound" if count else text
+
+
+def score_subjects(
+    responses: Responses,
+    known: KnownItems,
+    *,
+    how: How = "posterior",
+    mean: ArrayLike | None = None,
+    covariance: ArrayLike | None = None,
+) -> SubjectScores:
+    """Estimate abilities of subjects from their answers to calibrated items.
+
+    Parameters
+    ----------
+    responses : Responses
+        Answers to items that are not known are left out.
+    known : KnownItems
+    how : {"posterior", "map", "mle"}
+        The closest normal distribution to the posterior, the posterior's maximum, or that of the
+        likelihood alone (the paper's), which is kept within `BOUND` of 0.
+    mean : float array, shape (ability,), optional
+    covariance : float array, shape (ability, ability), optional
+        Of the population; by default that of the scale, 0 and the identity.
+
+    Returns
+    -------
+    SubjectScores
+
+    Raises
+    ------
+    ResponseError
+        If no known item was answered, or `how` is unknown.
+
+    Notes
+    -----
+    Items are taken as exact. The likelihood has no maximum where, say, all answers are right. The
+    best θ within the bound is then a penalised one, with the penalty λ θᵀθ / 2 that just keeps it
+    there.
+
+    References
+    ----------
+    papers/004, equation 2; MATH.md, "FPC".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> known = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
+    >>> answers = Responses.from_arrays([[1, 1], [1, 0]], items=["x", "y"])
+    >>> score_subjects(answers, known, how="mle").theta.round(3).tolist()
+    [[6.0], [0.0]]
+    """
+    if how not in get_args(How):
+        raise ResponseError(f"`how` must be {', '.join(get_args(How))}, got {how!r}")
+    items, found = known.within(responses)
+    layout = DenseLayout(*(jnp.asarray(x[:, found]) for x in responses.cells.matrices()))
+    n, dtype = known.n_abilities, jnp.result_type(float)
+    given = Items(jnp.asarray(items.a, dtype), jnp.asarray(items.d, dtype))
+    centre = jnp.zeros(n, dtype) if mean is None else jnp.asarray(mean, dtype)
+    spread = jnp.eye(n, dtype=dtype) if covariance is None else jnp.asarray(covariance, dtype)
+    population = Normal(centre, inverse(spread))
+    at_bound = np.zeros(responses.n_subjects, bool)
+    if how == "posterior":
+        abilities = posterior_of(layout, given, population)
+    elif how == "map":
+        rows = jnp.broadcast_to(population.precision, (responses.n_subjects, n, n))
+        first = jnp.zeros((responses.n_subjects, n), dtype)
+        abilities = _CLIMB(_Target(layout, given, centre, rows), first)
+    else:
+        abilities, at_bound = _within_bound(layout, given)
+    theta, spreads = (np.asarray(x, np.float64) for x in abilities)
+    return SubjectScores(responses.subjects, theta, spreads, at_bound)
+
+
+def posterior_of(layout: DenseLayout, items: Items, population: Normal) -> Abilities:
+    """Return normal approximations to posteriors of subjects, given items."""
+    shape = (layout.shape[0], *population.precision.shape)
+    first = Abilities(
+        jnp.broadcast_to(population.centre, shape[:2]),
+        jnp.broadcast_to(inverse(population.precision), shape),
+    )
+    quadrature = usual_quadrature(layout, None)
+    return _STEPS(layout, items, population, first, quadrature, _ABILITY_STEPS)
+
+
+class _Target(NamedTuple):
+    """Each subject's log likelihood with a penalty (θ - centre)ᵀ precision (θ - centre) / 2."""
+
+    layout: DenseLayout
+    items: Items
+    centre: Float[Array, " ability"]
+    precision: Float[Array, "subject ability ability"]
+
+    def value(self, theta: Float[Array, "subject ability"]) -> Float[Array, " subject"]:
+        off = theta - self.centre
+        penalty = jnp.einsum("ik,ikl,il->i", off, self.precision, off) / 2
+        return self._terms(theta).log_likelihood.sum(1) - penalty
+
+    def equations(self, theta: Float[Array, "subject ability"]) -> tuple[Array, Array]:
+        """Return scores and inverse information."""
+        terms = self._terms(theta)
+        score = terms.score @ self.items.a
+        score -= jnp.einsum("ikl,il->ik", self.precision, theta - self.centre)
+        information = unpacked(terms.information @ pairs(self.items.a, 1.0), theta.shape[1])
+        return score, inverse(information + self.precision)
+
+    def _terms(self, theta: Array) -> CellTerms:
+        return LOGIT.terms(theta @ self.items.a.T + self.items.d, *self.layout)
+
+
+class _Place(NamedTuple):
+    theta: Float[Array, "subject ability"]
+    value: Float[Array, " subject"]
+    farthest: Float[Array, ""]
+    n_steps: Array
+
+
+def _climb(target: _Target, theta: Float[Array, "subject ability"]) -> Abilities:
+    """Return where each subject's target is highest, by Newton steps."""
+    tolerance = float(np.sqrt(jnp.finfo(theta.dtype).eps))
+
+    def step(place: _Place) -> _Place:
+        score, covariance = target.equations(place.theta)
+        direction = jnp.einsum("ikl,il->ik", covariance, score)
+        longest = jnp.abs(direction).max(1)
+        share = jnp.minimum(1, _FARTHEST / jnp.maximum(longest, _FARTHEST))
+        share, value = _uphill(target, place, direction, share)
+        moved = share[:, None] * direction
+        return _Place(place.theta + moved, value, jnp.abs(moved).max(), place.n_steps + 1)
+
+    def unfinished(place: _Place) -> Array:
+        return (place.farthest > tolerance) & (place.n_steps < _MOST_STEPS)
+
+    far = jnp.asarray(jnp.inf, theta.dtype)
+    start = _Place(theta, target.value(theta), far, jnp.array(0))
+    theta = jax.lax.while_loop(unfinished, step, start).theta
+    return Abilities(theta, target.equations(theta)[1])
+
+
+def _uphill(
+    target: _Target, place: _Place, direction: Array, share: Array
+) -> tuple[Float[Array, " subject"], Float[Array, " subject"]]:
+    """Return how far each subject can go without falling, by halves, and the values there."""
+    slack = _ROUNDING * float(jnp.finfo(share.dtype).eps)
+    least = place.value - slack * jnp.abs(place.value)
+
+    def value_after(share: Array) -> Array:
+        return target.value(place.theta + share[:, None] * direction)
+
+    def halve(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        share, value, tries = carry
+        share = jnp.where(value < least, share / 2, share)
+        return share, value_after(share), tries + 1
+
+    def fell(carry: tuple[Array, Array, Array]) -> Array:
+        return (carry[1] < least).any() & (carry[2] < _MOST_HALVINGS)
+
+    first = share, value_after(share), jnp.array(0)
+    share, value, _ = jax.lax.while_loop(fell, halve, first)
+    kept = value >= least
+    return jnp.where(kept, share, 0), jnp.where(kept, value, place.value)
+
+
+def _within_bound(layout: DenseLayout, items: Items) -> tuple[Abilities, NDArray[np.bool_]]:
+    """Return maxima of the likelihood among |θ| ≤ `BOUND`, and where they are not free."""
+    n_subjects, n = layout.shape[0], items.a.shape[1]
+    zero, identity = jnp.zeros(n, items.a.dtype), jnp.eye(n, dtype=items.a.dtype)
+
+    def at(ridge: Array, theta: Array) -> Abilities:
+        return _CLIMB(_Target(layout, items, zero, ridge[:, None, None] * identity), theta)
+
+    least, most = (jnp.full(n_subjects, jnp.log(r), items.a.dtype) for r in _RIDGES)
+    free = at(jnp.exp(least), jnp.zeros((n_subjects, n), items.a.dtype))
+    outside = jnp.linalg.norm(free.mean, axis=1) > BOUND
+    spread = jnp.linalg.eigvalsh(free.covariance)[:, -1]
+    at_bound = np.asarray(outside | (spread > _UNKNOWN**2))
+    if not bool(outside.any()):
+        return free, at_bound
+    found = free._replace(mean=jnp.zeros_like(free.mean))
+    for _ in range(_BISECTIONS):
+        middle = (least + most) / 2
+        found = at(jnp.exp(middle), found.mean)
+        beyond = jnp.linalg.norm(found.mean, axis=1) > BOUND
+        least, most = jnp.where(beyond, middle, least), jnp.where(beyond, most, middle)
+    kept = outside[:, None]
+    mean = jnp.where(kept, found.mean, free.mean)
+    return Abilities(mean, jnp.where(kept[:, :, None], found.covariance, free.covariance)), at_bound
+
+
+_CLIMB: Any = jax.jit(_climb)
+_STEPS: Any = jax.jit(ability_steps, static_argnums=(4, 5))

@@ -1,0 +1,67 @@
+"""The exploratory multidimensional 2PL (MIRT): every item may need every ability.
+
+    successes_ij ~ Binomial(trials_ij, sigmoid(a_j · θ_i + d_j))
+    θ_i ~ N(0, I)
+    a_j ~ N(μ_a, Λ⁻¹),  μ_a ~ N(0, I),  Λ ~ Wishart(K + 2, I / s²),  s = .5
+    d_j ~ N(μ_d, σ_d),  μ_d ~ N(0, 2),  σ_d ~ HalfNormal(2)
+
+a_j and θ_i are vectors of K abilities. Rotating all θ, all a, μ_a and Λ alike changes neither the
+likelihood nor the prior: which axes are meant is a convention that data cannot tell. The prior of
+the slopes' covariance Λ⁻¹ is proper, rotates with it, has mean s² I and weighs as much as one item;
+a whole matrix, not one spread for all directions, lets slopes along abilities that the items hardly
+need be pulled to 0.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+from numpyro import plate, sample
+from numpyro.distributions import (
+    Binomial,
+    HalfNormal,
+    MultivariateNormal,
+    Normal,
+    Wishart,
+)
+
+USUAL_SPREAD = 0.5
+"""s: of slopes about their mean."""
+MU_A_SD, MU_D_SD, SIGMA_D_SCALE = 1.0, 2.0, 2.0
+"""Of the priors of each element of μ_a, of μ_d and of σ_d."""
+
+DIMS = {
+    "theta": ["subject", "ability"],
+    "a": ["item", "ability"],
+    "d": ["item"],
+    "mu_a": ["ability"],
+    "precision_a": ["ability", "ability_other"],
+}
+
+
+def mirt_model(
+    trials: Int[Array, "subject item"],
+    n_abilities: int,
+    successes: Int[Array, "subject item"] | None = None,
+) -> None:
+    """Define the model; without successes it draws them.
+
+    Parameters
+    ----------
+    trials : int array, shape (subject, item)
+        0 where the item was not run.
+    n_abilities : int
+    successes : int array, shape (subject, item), optional
+    """
+    n_subjects, n_items = trials.shape
+    zero, identity = jnp.zeros(n_abilities), jnp.eye(n_abilities)
+    with plate("subject", n_subjects):
+        theta = sample("theta", MultivariateNormal(zero, identity))
+    mu_a = sample("mu_a", MultivariateNormal(zero, MU_A_SD**2 * identity))
+    spread = Wishart(n_abilities + 2, rate_matrix=USUAL_SPREAD**2 * identity)
+    precision_a = sample("precision_a", spread)
+    mu_d = sample("mu_d", Normal(0, MU_D_SD))
+    sigma_d = sample("sigma_d", HalfNormal(SIGMA_D_SCALE))
+    with plate("item", n_items):
+        a = sample("a", MultivariateNormal(mu_a, precision_matrix=precision_a))
+        d = sample("d", Normal(mu_d, sigma_d))
+    observed = Binomial(trials, logits=theta @ a.T + d).mask(trials > 0)
+    sample("successes", observed, obs=successes)
