@@ -1,0 +1,297 @@
+"""The folder that keeps an item bank: steps are appended, and what was written stays.
+
+A step counts once ``bank.json`` names it. This is the only file that is ever replaced, and it
+holds SHA-256 sums of all others and of itself.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from bayesirt.bank_files import FILES, pack_step, sync_folder, unpack_step, write_file
+from bayesirt.bank_lock import bank_lock
+from bayesirt.bank_step import BankStep
+from bayesirt.errors import ResponseError
+from bayesirt.item_bank import ItemBank
+from bayesirt.names import one_line
+
+BANK = "bank.json"
+FORMAT = "bayesirt item bank"
+VERSION = 1
+_STEPS = "steps"
+_DETAILS = ("excess", "settings", "source", "versions")
+_UNREADABLE = (
+    pa.ArrowException,
+    ArithmeticError,
+    AttributeError,
+    KeyError,
+    TypeError,
+    ValueError,
+)
+"""What is raised by contents that are other than they should be."""
+_STEP_NAME = re.compile(r"\d{3,}-(create|add|score)(\.partial)?")
+
+
+def create_bank_folder(folder: Path, step: BankStep, n_abilities: int) -> ItemBank:
+    """Write a new bank, whole or not at all.
+
+    Parameters
+    ----------
+    folder : Path
+        New or empty.
+    step : BankStep
+        Of kind ``create``.
+    n_abilities : int
+
+    Returns
+    -------
+    ItemBank
+
+    Raises
+    ------
+    ResponseError
+        If the folder holds anything, cannot be written, or the step makes no bank.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesirt.bank_step import BankItems
+    >>> from bayesirt.estimators.fixed_items import KnownItems
+    >>> known = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
+    >>> items = BankItems(known, ("maths", "maths"), np.array([1.0, np.nan]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     create_bank_folder(Path(folder, "bank"), BankStep("create", items), 1)
+    <ItemBank: 1 benchmarks, 2 items, 1 anchors, 1 abilities, 1 steps>
+    """
+    bank = ItemBank(n_abilities, (step,))
+    with _saying_why(folder):
+        _check_new(folder)
+        folder = folder.resolve()
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".bayesirt-", dir=folder.parent) as beside:
+            new = Path(beside, "new")
+            (new / _STEPS).mkdir(parents=True)
+            _write_document(new, n_abilities, [_write_step(new, bank)])
+            if folder.exists():
+                folder.rmdir()
+            new.rename(folder)
+            sync_folder(folder.parent)
+    return bank
+
+
+def append_step(folder: Path, step: BankStep) -> ItemBank:
+    """Add a step to a bank; if that fails, or is killed, the bank is as it was.
+
+    Parameters
+    ----------
+    folder : Path
+    step : BankStep
+        Of kind ``add`` or ``score``.
+
+    Returns
+    -------
+    ItemBank
+        With the step.
+
+    Raises
+    ------
+    ResponseError
+        If the folder holds no bank or a damaged one, the step does not fit to it, another process
+        writes to it, or it cannot be written.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from bayesirt.bank_step import BankItems
+    >>> from bayesirt.estimators.fixed_items import KnownItems
+    >>> known = KnownItems(("x",), np.ones((1, 1)), np.zeros(1), np.zeros((1, 2, 2)))
+    >>> items = BankItems(known, ("maths",), np.ones(1))
+    >>> row = {"subject": "s", "benchmark": "maths", "accuracy": 0.5, "low": 0.4, "high": 0.6}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = create_bank_folder(Path(folder), BankStep("create", items), 1)
+    ...     append_step(Path(folder), BankStep("score", scores=pd.DataFrame([row]))).step_names
+    ('000-create', '001-score')
+    """
+    _read_document(folder)
+    with bank_lock(folder):
+        document = _read_document(folder)
+        bank = _read_steps(folder, document)
+        bank = ItemBank(bank.n_abilities, (*bank.steps, step))
+        with _saying_why(folder):
+            _remove_unnamed(folder, bank.step_names[:-1])
+            entries = [*document["steps"], _write_step(folder, bank)]
+            _write_document(folder, bank.n_abilities, entries)
+    return bank
+
+
+def read_bank(folder: Path) -> ItemBank:
+    """Read a bank, with every file checked against its SHA-256.
+
+    Parameters
+    ----------
+    folder : Path
+
+    Returns
+    -------
+    ItemBank
+
+    Raises
+    ------
+    ResponseError
+        If the folder holds no bank, one of a newer version, or a damaged one.
+
+    Examples
+    --------
+    >>> read_bank(Path("missing"))
+    Traceback (most recent call last):
+    bayesirt.errors.ResponseError: missing holds no item bank; name the folder of one
+    """
+    return _read_steps(folder, _read_document(folder))
+
+
+def _check_new(folder: Path) -> None:
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise ResponseError(f"{_shown(folder)} is a file; name a folder for the bank")
+    if folder.exists() and any(folder.iterdir()):
+        raise ResponseError(
+            f"{_shown(folder)} is not empty; name another folder for the bank, or add to the one "
+            f"that is there"
+        )
+
+
+def _read_document(folder: Path) -> dict[str, Any]:
+    """Return what ``bank.json`` holds, with its own SHA-256 checked."""
+    if not (folder / BANK).is_file():
+        raise ResponseError(f"{_shown(folder)} holds no item bank; name the folder of one")
+    data = _read_file(folder, BANK)
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        raise _damaged(folder, f"{BANK} is not as it was written") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ResponseError(
+            f"{BANK} in {_shown(folder)} is not of an item bank; name the folder of one"
+        )
+    version = document.get("version")
+    if isinstance(version, int) and version > VERSION:
+        raise ResponseError(
+            f"the item bank in {_shown(folder)} was made by a newer bayesirt (its format is "
+            f"{version}, this one reads {VERSION}); upgrade bayesirt"
+        )
+    claimed = document.get("sha256")
+    sealed = isinstance(claimed, str) and _sha256(data.replace(claimed.encode(), b"", 1)) == claimed
+    if version != VERSION or not sealed:
+        raise _damaged(folder, f"{BANK} is not as it was written")
+    return document
+
+
+def _read_steps(folder: Path, document: dict[str, Any]) -> ItemBank:
+    try:
+        steps = [_read_step(folder, entry) for entry in document["steps"]]
+        bank = ItemBank(document["abilities"], tuple(steps))
+        names = [entry["name"] for entry in document["steps"]]
+    except _DamagedBankError:
+        raise
+    except _UNREADABLE as error:
+        raise _damaged(folder, one_line(str(error), 300)) from error
+    if names != list(bank.step_names):
+        raise _damaged(folder, "its steps are not in their order")
+    return bank
+
+
+def _read_step(folder: Path, entry: dict[str, Any]) -> BankStep:
+    name, files = entry["name"], {}
+    if not _STEP_NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name of a step")
+    for file, expected in entry["files"].items():
+        if file not in FILES:
+            raise ValueError(f"{file!r} is no file of a step")
+        path = f"{_STEPS}/{name}/{file}"
+        files[file] = _read_file(folder, path)
+        if _sha256(files[file]) != expected:
+            raise _damaged(folder, f"{path} is not as it was written")
+    return unpack_step(entry["kind"], files, {detail: entry[detail] for detail in _DETAILS})
+
+
+def _read_file(folder: Path, name: str) -> bytes:
+    try:
+        return (folder / name).read_bytes()
+    except FileNotFoundError:
+        raise _damaged(folder, f"{name} is missing") from None
+    except OSError as error:
+        reason = one_line(error.strerror or str(error), 200)
+        raise ResponseError(f"{name} in {_shown(folder)} cannot be read: {reason}") from error
+
+
+def _write_step(folder: Path, bank: ItemBank) -> dict[str, Any]:
+    """Write a bank's last step, and return how ``bank.json`` names it."""
+    name, step = bank.step_names[-1], bank.steps[-1]
+    files = pack_step(step)
+    partial = folder / _STEPS / f"{name}.partial"
+    partial.mkdir()
+    for file, data in files.items():
+        write_file(partial / file, data)
+    sync_folder(partial)
+    partial.rename(folder / _STEPS / name)
+    sync_folder(folder / _STEPS)
+    sums = {file: _sha256(data) for file, data in files.items()}
+    details = {detail: getattr(step, detail) for detail in _DETAILS}
+    return {"name": name, "kind": step.kind, "files": sums, **details}
+
+
+def _write_document(folder: Path, n_abilities: int, steps: list[dict[str, Any]]) -> None:
+    head = {"format": FORMAT, "version": VERSION}
+    rest = {"abilities": int(n_abilities), "steps": steps}
+
+    def document(digest: str) -> bytes:
+        return json.dumps({**head, "sha256": digest, **rest}, indent=1).encode() + b"\n"
+
+    partial = folder / f"{BANK}.partial"
+    write_file(partial, document(_sha256(document(""))))
+    partial.replace(folder / BANK)
+    sync_folder(folder)
+
+
+def _remove_unnamed(folder: Path, named: tuple[str, ...]) -> None:
+    """Remove steps that were never finished."""
+    for path in (folder / _STEPS).iterdir():
+        if _STEP_NAME.fullmatch(path.name) and path.name not in named:
+            shutil.rmtree(path)
+
+
+@contextmanager
+def _saying_why(folder: Path) -> Iterator[None]:
+    """Turn what the system refuses into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        reason = one_line(error.strerror or str(error), 200)
+        raise ResponseError(f"{_shown(folder)} cannot be written: {reason}") from error
+
+
+class _DamagedBankError(ResponseError):
+    """A bank that is not as it was written."""
+
+
+def _damaged(folder: Path, reason: str) -> _DamagedBankError:
+    return _DamagedBankError(
+        f"the item bank in {_shown(folder)} is damaged: {reason}; restore it from a copy"
+    )
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _shown(folder: Path) -> str:
+    return one_line(str(folder), 400)

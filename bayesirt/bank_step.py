@@ -1,0 +1,229 @@
+"""What one step adds to an item bank: calibrated items with their anchors, or scores."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesirt.bank_tables import clean_answers, clean_scores
+from bayesirt.errors import ResponseError
+from bayesirt.estimators.fixed_items import KnownItems
+from bayesirt.names import check_names, one_line
+from bayesirt.record import versions
+
+StepKind = Literal["create", "add", "score"]
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class BankItems:
+    """Calibrated items of one or several benchmarks, with the anchors among them.
+
+    Attributes
+    ----------
+    known : KnownItems
+    benchmarks : tuple of str
+        Each item's benchmark.
+    weights : float array, shape (item,)
+        Share of its benchmark that an anchor stands for; NaN for items that are no anchors.
+
+    Raises
+    ------
+    ResponseError
+        If lengths differ, or the weights of a benchmark's anchors are not above 0 with sum 1.
+
+    Examples
+    --------
+    >>> known = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
+    >>> BankItems(known, ("maths", "maths"), np.array([1.0, np.nan])).anchors("maths")
+    {'x': 1.0}
+    """
+
+    known: KnownItems
+    benchmarks: tuple[str, ...]
+    weights: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        n = len(self.known.names)
+        if not n:
+            raise ResponseError("a benchmark needs at least one item")
+        for name, length in (("benchmarks", len(self.benchmarks)), ("weights", len(self.weights))):
+            if length != n:
+                raise ResponseError(f"{n} items, but {length} `{name}`; give each item its own")
+        check_names(self.benchmark_names, "benchmark")
+        for benchmark in self.benchmark_names:
+            weights = np.array(list(self.anchors(benchmark).values()))
+            if not ((weights > 0).all() and abs(weights.sum() - 1) < _ROUNDING):
+                raise ResponseError(
+                    f"the weights of the {len(weights)} anchors of benchmark "
+                    f"{one_line(benchmark)!r} must be above 0 with sum 1; their sum is "
+                    f"{weights.sum():.12g}"
+                )
+
+    @property
+    def benchmark_names(self) -> tuple[str, ...]:
+        """Benchmarks in order of their first items."""
+        return tuple(dict.fromkeys(self.benchmarks))
+
+    def anchors(self, benchmark: str) -> dict[str, float]:
+        """Return the weights of a benchmark's anchors, by item."""
+        return {
+            name: float(weight)
+            for name, of, weight in zip(
+                self.known.names, self.benchmarks, self.weights, strict=True
+            )
+            if of == benchmark and not np.isnan(weight)
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceSubjects:
+    """Subjects that items were calibrated with.
+
+    Attributes
+    ----------
+    names : tuple of str
+    theta : float array, shape (subject, ability)
+        On the bank's scale.
+    covariance : float array, shape (subject, ability, ability)
+    accuracy : float array, shape (subject, benchmark)
+        Share of each benchmark's items answered rightly; NaN where not all were answered.
+
+    Raises
+    ------
+    ResponseError
+        If names stand twice, shapes differ, or a number is none.
+
+    Examples
+    --------
+    >>> ReferenceSubjects(("s",), np.zeros((1, 2)), np.ones((1, 2, 2)), np.ones((1, 3))).names
+    ('s',)
+    """
+
+    names: tuple[str, ...]
+    theta: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        check_names(self.names, "reference subject")
+        n, k, b = len(self.names), self.theta.shape[-1], self.accuracy.shape[-1]
+        for name, shape in {"theta": (n, k), "covariance": (n, k, k), "accuracy": (n, b)}.items():
+            values = getattr(self, name)
+            if values.shape != shape:
+                raise ResponseError(
+                    f"`{name}` of {n} reference subjects has shape {values.shape}; it must be "
+                    f"{shape}"
+                )
+            missing = np.isnan(values) if name == "accuracy" else False
+            wrong = ~(np.isfinite(values) | missing)
+            if wrong.any():
+                subject = one_line(self.names[int(np.argwhere(wrong)[0][0])])
+                raise ResponseError(
+                    f"`{name}` of reference subject {subject!r} is not finite; leave it out"
+                )
+
+
+@dataclass(frozen=True, eq=False)
+class BankStep:
+    """What one step adds; tables are copied, and dictionaries kept as JSON keeps them.
+
+    Attributes
+    ----------
+    kind : {"create", "add", "score"}
+        The bank's first benchmarks, further ones, or scores of subjects.
+    items : BankItems or None
+        None in a step that scores.
+    subjects : ReferenceSubjects or None
+        None in a step that scores.
+    answers : DataFrame or None
+        Of reference or scored subjects to anchors: `ANSWER_COLUMNS`, as by `Responses.to_long`.
+    scores : DataFrame or None
+        Of a step that scores: `SCORE_COLUMNS` and any others, of numbers, text or booleans.
+    excess : dict of str to dict of str to float
+        Figures of benchmarks.
+    settings, source : dict
+        What was chosen, and where the answers came from.
+    versions : dict
+        Of the packages that the numbers depend on.
+
+    Raises
+    ------
+    ResponseError
+        If parts do not belong to such a step, or hold what cannot be kept.
+
+    Examples
+    --------
+    >>> row = {"subject": "s", "benchmark": "maths", "accuracy": 0.5, "low": 0.4, "high": 0.6}
+    >>> BankStep("score", scores=pd.DataFrame([row])).excess
+    {}
+    """
+
+    kind: StepKind
+    items: BankItems | None = None
+    subjects: ReferenceSubjects | None = None
+    answers: pd.DataFrame | None = None
+    scores: pd.DataFrame | None = None
+    excess: dict[str, dict[str, float]] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    source: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, Any] = field(default_factory=versions)
+
+    def __post_init__(self) -> None:
+        _check_parts(self)
+        if self.answers is not None:
+            object.__setattr__(self, "answers", clean_answers(self.answers))
+        if self.scores is not None:
+            object.__setattr__(self, "scores", clean_scores(self.scores))
+        for name in ("excess", "settings", "source", "versions"):
+            object.__setattr__(self, name, _as_json(getattr(self, name), name))
+        for benchmark, figures in self.excess.items():
+            good = isinstance(figures, dict) and all(
+                isinstance(x, int | float) for x in figures.values()
+            )
+            if not good:
+                raise ResponseError(
+                    f"`excess` of benchmark {one_line(benchmark)!r} must hold numbers by name"
+                )
+
+
+def _check_parts(step: BankStep) -> None:
+    if step.kind not in get_args(StepKind):
+        kinds = ", ".join(get_args(StepKind))
+        raise ResponseError(f"a step's kind must be one of {kinds}, got {step.kind!r}")
+    scores = step.kind == "score"
+    wanted, others = ("scores", ["items", "subjects"]) if scores else ("items", ["scores"])
+    if getattr(step, wanted) is None:
+        raise ResponseError(f"a step of kind {step.kind!r} must have `{wanted}`")
+    for name in others:
+        if getattr(step, name) is not None:
+            raise ResponseError(f"a step of kind {step.kind!r} has no `{name}`; leave them out")
+    if step.items is None or step.subjects is None:
+        return
+    theta, accuracy = step.subjects.theta.shape[1], step.subjects.accuracy.shape[1]
+    if theta != step.items.known.n_abilities:
+        raise ResponseError(
+            f"reference subjects have {theta} abilities, items {step.items.known.n_abilities}; "
+            f"place the subjects with these items"
+        )
+    if accuracy != len(step.items.benchmark_names):
+        raise ResponseError(
+            f"reference subjects have accuracies on {accuracy} benchmarks, the items are of "
+            f"{len(step.items.benchmark_names)}; give one column a benchmark, in their order"
+        )
+
+
+def _as_json(values: dict[str, Any], name: str) -> Any:
+    try:
+        kept = json.loads(json.dumps(values, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ResponseError(
+            f"`{name}` of a step cannot be kept as JSON ({one_line(str(error), 120)}); give it "
+            f"text, finite numbers, lists and dictionaries"
+        ) from error
+    if not isinstance(kept, dict):
+        raise ResponseError(f"`{name}` of a step must be a dictionary")
+    return kept

@@ -1,0 +1,244 @@
+"""A calibrated item bank: a growing suite of benchmarks on one scale, step by step."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from bayesirt.bank_step import BankItems, BankStep, ReferenceSubjects
+from bayesirt.bank_tables import ANSWER_COLUMNS, SCORE_COLUMNS
+from bayesirt.errors import ResponseError
+from bayesirt.estimators.fixed_items import KnownItems
+from bayesirt.names import one_line
+from bayesirt.responses import Responses
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ItemBank:
+    """All that a bank holds.
+
+    Attributes
+    ----------
+    n_abilities : int
+    steps : tuple of BankStep
+        The first creates the bank; later ones only add to it.
+
+    Raises
+    ------
+    ResponseError
+        If steps contradict each other: other numbers of abilities, items or benchmarks that stand
+        in two steps, unknown benchmarks, answers to items that are no anchors, or different
+        answers of a subject to the same item.
+
+    Examples
+    --------
+    >>> known = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
+    >>> items = BankItems(known, ("maths", "maths"), np.array([1.0, np.nan]))
+    >>> ItemBank(1, (BankStep("create", items),))
+    <ItemBank: 1 benchmarks, 2 items, 1 anchors, 1 abilities, 1 steps>
+    """
+
+    n_abilities: int
+    steps: tuple[BankStep, ...]
+
+    def __post_init__(self) -> None:
+        kinds = [step.kind for step in self.steps]
+        if kinds.count("create") != 1 or kinds[0] != "create":
+            raise ResponseError(
+                "the first step of a bank, and no other, must be of kind 'create'; further "
+                "benchmarks come by a step of kind 'add'"
+            )
+        items: set[str] = set()
+        benchmarks: set[str] = set()
+        anchors: set[str] = set()
+        for name, step in zip(self.step_names, self.steps, strict=True):
+            if step.items is not None:
+                self._check_abilities(name, step.items)
+                _refuse_known("item", step.items.known.names, items)
+                _refuse_known("benchmark", step.items.benchmark_names, benchmarks)
+                items.update(step.items.known.names)
+                benchmarks.update(step.items.benchmark_names)
+                anchors.update(*map(step.items.anchors, step.items.benchmark_names))
+            _check_step(name, step, benchmarks, anchors)
+        _refuse_contradiction(self.answer_table)
+
+    def __repr__(self) -> str:
+        return (
+            f"<ItemBank: {len(self.benchmark_names)} benchmarks, {len(self.benchmarks):,} items, "
+            f"{len(self.anchor_items):,} anchors, {self.n_abilities} abilities, "
+            f"{len(self.steps)} steps>"
+        )
+
+    def _check_abilities(self, name: str, items: BankItems) -> None:
+        if items.known.n_abilities != self.n_abilities:
+            raise ResponseError(
+                f"the items of step {name} have {items.known.n_abilities} abilities, those of the "
+                f"bank {self.n_abilities}; calibrate them with as many"
+            )
+
+    @property
+    def step_names(self) -> tuple[str, ...]:
+        """Names of the steps, such as ``001-add``."""
+        return tuple(f"{k:03}-{step.kind}" for k, step in enumerate(self.steps))
+
+    @property
+    def items(self) -> KnownItems:
+        """All items, in order of their steps."""
+        known = [items.known for items in self._item_steps()]
+        return KnownItems(
+            tuple(name for one in known for name in one.names),
+            np.concatenate([one.a for one in known]),
+            np.concatenate([one.d for one in known]),
+            np.concatenate([one.covariance for one in known]),
+        )
+
+    @property
+    def benchmarks(self) -> tuple[str, ...]:
+        """Each item's benchmark."""
+        return tuple(name for items in self._item_steps() for name in items.benchmarks)
+
+    @property
+    def benchmark_names(self) -> tuple[str, ...]:
+        """Benchmarks, in order of their steps."""
+        return tuple(name for items in self._item_steps() for name in items.benchmark_names)
+
+    def anchors(self, benchmark: str) -> dict[str, float]:
+        """Return a benchmark's anchors.
+
+        Parameters
+        ----------
+        benchmark : str
+
+        Returns
+        -------
+        dict of str to float
+            Share of the benchmark that each item stands for.
+
+        Raises
+        ------
+        ResponseError
+            If there is no such benchmark.
+        """
+        for items in self._item_steps():
+            if benchmark in items.benchmark_names:
+                return items.anchors(benchmark)
+        known = ", ".join(one_line(name, 24) for name in self.benchmark_names[:12])
+        raise ResponseError(
+            f"the bank has no benchmark {one_line(benchmark)!r}; its benchmarks are {known}"
+        )
+
+    @property
+    def anchor_items(self) -> tuple[str, ...]:
+        """All anchors, in order of their steps."""
+        return tuple(
+            name
+            for items in self._item_steps()
+            for name, weight in zip(items.known.names, items.weights, strict=True)
+            if not np.isnan(weight)
+        )
+
+    @cached_property
+    def answer_table(self) -> pd.DataFrame:
+        """Answers of all subjects to anchors, each once: `ANSWER_COLUMNS`."""
+        tables = [step.answers for step in self.steps if step.answers is not None]
+        if not tables:
+            return pd.DataFrame(columns=list(ANSWER_COLUMNS))
+        return pd.concat(tables, ignore_index=True).drop_duplicates(ignore_index=True)
+
+    @property
+    def answers(self) -> Responses:
+        """Answers of all subjects to anchors, in order of their steps.
+
+        Raises
+        ------
+        ResponseError
+            If these are fewer than two subjects or items.
+        """
+        if self.answer_table.empty:
+            raise ResponseError("the bank keeps no answers; add a step with answers to anchors")
+        return Responses.from_long(self.answer_table, score="successes", trials="trials")
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """All scores that were ever given, each with its ``step``."""
+        tables = [
+            step.scores.assign(step=name)
+            for name, step in zip(self.step_names, self.steps, strict=True)
+            if step.scores is not None
+        ]
+        if not tables:
+            return pd.DataFrame(columns=["step", *SCORE_COLUMNS])
+        table = pd.concat(tables, ignore_index=True)
+        return table[["step", *table.columns.drop("step")]]
+
+    @property
+    def subjects(self) -> ReferenceSubjects | None:
+        """Reference subjects, each where it was placed last, with accuracies on all benchmarks."""
+        place: dict[str, int] = {}
+        placed = [step.subjects for step in self.steps if step.subjects is not None]
+        for step in placed:
+            for name in step.names:
+                place.setdefault(name, len(place))
+        if not place:
+            return None
+        n, k, columns = len(place), self.n_abilities, len(self.benchmark_names)
+        theta, covariance = np.empty((n, k)), np.empty((n, k, k))
+        accuracy = np.full((n, columns), np.nan)
+        first = 0
+        for items, subjects in self._placements():
+            last = first + len(items.benchmark_names)
+            if subjects is not None:
+                rows = np.array([place[name] for name in subjects.names], np.intp)
+                theta[rows], covariance[rows] = subjects.theta, subjects.covariance
+                accuracy[rows, first:last] = subjects.accuracy
+            first = last
+        return ReferenceSubjects(tuple(place), theta, covariance, accuracy)
+
+    def _item_steps(self) -> Iterator[BankItems]:
+        return (step.items for step in self.steps if step.items is not None)
+
+    def _placements(self) -> Iterator[tuple[BankItems, ReferenceSubjects | None]]:
+        return ((step.items, step.subjects) for step in self.steps if step.items is not None)
+
+
+def _refuse_known(kind: str, names: Collection[str], known: Collection[str]) -> None:
+    again = [name for name in names if name in known]
+    if again:
+        shown = ", ".join(repr(one_line(name)) for name in again[:5])
+        more = f" and {len(again) - 5:,} more" if len(again) > 5 else ""
+        raise ResponseError(
+            f"{kind} {shown}{more} {'is' if len(again) == 1 else 'are'} in the bank already, where "
+            f"nothing is changed; rename or drop what is not new"
+        )
+
+
+def _check_step(
+    name: str, step: BankStep, benchmarks: Collection[str], anchors: Collection[str]
+) -> None:
+    """Refuse what refers to benchmarks or anchors that are not in the bank by then."""
+    scored = [] if step.scores is None else step.scores["benchmark"].unique().tolist()
+    for benchmark in (*scored, *step.excess):
+        if benchmark not in benchmarks:
+            raise ResponseError(
+                f"step {name} tells of benchmark {one_line(benchmark)!r}, which is not in the "
+                f"bank; add it first"
+            )
+    answered = [] if step.answers is None else step.answers["item"].unique().tolist()
+    for item in answered:
+        if item not in anchors:
+            raise ResponseError(
+                f"step {name} holds answers to item {one_line(item)!r}, which is no anchor of the "
+                f"bank; leave out answers to other items"
+            )
+
+
+def _refuse_contradiction(answers: pd.DataFrame) -> None:
+    again = answers.duplicated(["subject", "item"]).to_numpy()
+    if again.any():
+        row = answers.iloc[int(np.argmax(again))]
+        raise ResponseError(
+            f"subject {one_line(row['subject'])!r} answered item {one_line(row['item'])!r} "
+            f"otherwise in an earlier step; give the subject another name if it has changed"
+        )
