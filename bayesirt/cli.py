@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from bayesirt.cli_bank import bank, score_subjects
 from bayesirt.cli_input import announce, read_input
 from bayesirt.cli_options import (
     AsJson,
@@ -60,6 +61,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(studies, name="study")
+app.add_typer(bank, name="bank")
 
 
 def _print_version(wanted: bool) -> None:
@@ -139,6 +141,7 @@ def rank(
 
 
 app.command()(profile)
+app.command("score")(score_subjects)
 
 
 @app.command()

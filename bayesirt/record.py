@@ -146,11 +146,16 @@ def facts_of(responses: Responses, source: Path | None) -> DataFacts:
     """
     return DataFacts(
         source.name if source else "memory",
-        hashlib.sha256(source.read_bytes()).hexdigest() if source else "",
+        sha256_of(source) if source else "",
         responses.n_subjects,
         responses.n_items,
         responses.n_observed,
     )
+
+
+def sha256_of(path: Path) -> str:
+    """Return a file's SHA-256 in hexadecimal digits."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def versions() -> dict[str, str]:

@@ -13,6 +13,8 @@ from rich.text import Text
 from bayesirt.adaptive import Estimate, NextItems
 from bayesirt.averages import AverageRule
 from bayesirt.comparison import Comparison
+from bayesirt.growing_suite import NewScores
+from bayesirt.item_bank import ItemBank
 from bayesirt.item_review import ItemReview
 from bayesirt.names import one_line
 from bayesirt.profile_run import ProfileRun
@@ -23,7 +25,7 @@ from bayesirt.verdict import Verdict
 _MOST_ROWS = 50
 _FILE_WIDTH = 140
 _WIDE = 134
-_LEFT = ("subject", "item", "", "why", "ability", "standing", "best")
+_LEFT = ("subject", "item", "", "why", "ability", "standing", "best", "benchmark")
 
 
 def print_run(run: Run, folder: Path) -> None:
@@ -280,6 +282,54 @@ def next_items_as_json(
         "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
         "criterion": next(iter(suggestions.values())).criterion,
         "subjects": subjects,
+    }
+
+
+def print_bank(bank: ItemBank) -> None:
+    """Print how many items and anchors each benchmark of a bank has, and what comes next."""
+    console = _console()
+    table = _table("benchmark", "items", "anchors")
+    for name in bank.benchmark_names[:_MOST_ROWS]:
+        n_items = bank.benchmarks.count(name)
+        table.add_row(Text(one_line(name, 40)), f"{n_items:,}", f"{len(bank.anchors(name)):,}")
+    console.print(table)
+    abilities = "1 ability" if bank.n_abilities == 1 else f"{bank.n_abilities} abilities"
+    console.print(
+        Text(
+            f"{len(bank.benchmarks):,} items on one scale of {abilities}; new subjects answer "
+            f"{len(bank.anchor_items):,} anchors."
+        )
+    )
+
+
+def print_suite_scores(scores: NewScores) -> None:
+    """Print each new subject's accuracies and suite score with intervals."""
+    console = _console()
+    table = _table("subject", "benchmark", "accuracy", "interval", "answered", "items")
+    for row in scores.summary.head(_MOST_ROWS).itertuples():
+        table.add_row(
+            Text(one_line(str(row.subject), 40)),
+            Text(one_line(str(row.benchmark), 30)),
+            f"{row.accuracy:.1%}",
+            f"{row.low:.1%} {row.high:.1%}",
+            f"{row.n_answered:,.0f}",
+            f"{row.n_items:,.0f}",
+        )
+    console.print(table)
+    _more(console, scores.summary)
+    for sentence in scores.to_text().splitlines()[:_MOST_ROWS]:
+        console.print(Text(sentence))
+
+
+def suite_scores_as_json(scores: NewScores) -> dict[str, Any]:
+    """Return new subjects' scores, ready for JSON."""
+    suite = scores.suite.astype(object).where(scores.suite.notna(), None)
+    summary = scores.summary.astype(object).where(scores.summary.notna(), None)
+    return {
+        "text": scores.to_text(),
+        "ranked": scores.n_ranked,
+        "suite": suite.to_dict("records"),
+        "benchmarks": summary.to_dict("records"),
     }
 
 

@@ -1,0 +1,155 @@
+"""What the steps of an item bank are made of: anchors, placed subjects, kept answers, errors."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import jax
+import numpy as np
+import pandas as pd
+from jaxtyping import Array
+
+from bayesirt.bank_step import BankItems, ReferenceSubjects
+from bayesirt.bank_tables import ANSWER_COLUMNS
+from bayesirt.errors import ResponseError
+from bayesirt.estimators.anchors import AnchorRule, choose_anchors
+from bayesirt.estimators.fixed_items import KnownItems
+from bayesirt.item_bank import ItemBank
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.responses import Responses
+from bayesirt.suite_excess import Excess, measure_excess
+
+_SHARED = "shared with "
+_FIGURES = ("variance", "p_irt_error", "response_variance", "n_subjects")
+
+
+def with_anchors(
+    known: KnownItems,
+    benchmarks: Sequence[str],
+    n_anchors: int,
+    *,
+    how: AnchorRule,
+    key: Array,
+) -> BankItems:
+    """Choose the anchors of each benchmark.
+
+    Parameters
+    ----------
+    known : KnownItems
+    benchmarks : sequence of str
+        Each item's.
+    n_anchors : int
+        Of each benchmark; all items where it has fewer.
+    how, key
+        As for `choose_anchors`.
+
+    Returns
+    -------
+    BankItems
+    """
+    labels, weights = np.asarray(benchmarks, object), np.full(len(benchmarks), np.nan)
+    for k, name in enumerate(dict.fromkeys(labels)):
+        own = np.flatnonzero(labels == name)
+        chosen = choose_anchors(
+            known.select(own), min(n_anchors, len(own)), how=how, key=jax.random.fold_in(key, k)
+        )
+        weights[own[chosen.positions]] = chosen.weights
+    return BankItems(known, tuple(map(str, labels)), weights)
+
+
+def placed(point: PointEstimate, responses: Responses, items: BankItems) -> ReferenceSubjects:
+    """Return reference subjects where an estimate puts them.
+
+    Parameters
+    ----------
+    point : PointEstimate
+        By `fit_mirt` or `calibrate_items`.
+    responses : Responses
+        Of the same subjects, to the items.
+    items : BankItems
+
+    Returns
+    -------
+    ReferenceSubjects
+    """
+    successes, trials = responses.cells.matrices()
+    labels = np.asarray(items.benchmarks, object)
+    accuracy = np.full((responses.n_subjects, len(items.benchmark_names)), np.nan)
+    for b, name in enumerate(items.benchmark_names):
+        own = labels == name
+        whole = (trials[:, own] > 0).all(1)
+        shares = successes[:, own] / np.maximum(trials[:, own], 1)
+        accuracy[whole, b] = shares[whole].mean(1)
+    return ReferenceSubjects(
+        responses.subjects, point["theta"], point["theta_covariance"], accuracy
+    )
+
+
+def anchor_answers(responses: Responses, anchors: Collection[str]) -> pd.DataFrame:
+    """Return the answers to anchors, one row each."""
+    table = responses.to_long()
+    return table[table["item"].isin(anchors)]
+
+
+def with_kept_answers(bank: ItemBank, responses: Responses) -> Responses:
+    """Return responses with the answers to anchors that the bank holds of the same subjects.
+
+    Parameters
+    ----------
+    bank : ItemBank
+    responses : Responses
+
+    Returns
+    -------
+    Responses
+
+    Raises
+    ------
+    ResponseError
+        If no subject is shared and no item of the bank was answered, or an answer is not the one
+        that the bank holds.
+    """
+    own, kept = responses.to_long()[list(ANSWER_COLUMNS)], bank.answer_table
+    kept = kept[kept["subject"].isin(responses.subjects)]
+    if kept.empty and not own["item"].isin(bank.items.names).any():
+        raise ResponseError(
+            f"none of the {responses.n_subjects:,} subjects is in the bank, and none answered an "
+            f"item of the bank; let reference subjects answer its anchors"
+        )
+    table = pd.concat([own, kept]).drop_duplicates(ignore_index=True)
+    return Responses.from_long(table, score="successes", trials="trials")
+
+
+def excess_of(items: BankItems, responses: Responses, key: Array) -> dict[str, dict[str, float]]:
+    """Measure what anchors miss, as figures that a bank keeps.
+
+    Parameters
+    ----------
+    items : BankItems
+    responses : Responses
+        Of reference subjects, to all of them.
+    key : jax.random.key
+
+    Returns
+    -------
+    dict of str to dict of str to float
+        By benchmark.
+    """
+    anchors = {name: items.anchors(name) for name in items.benchmark_names}
+    found = measure_excess(items.known, items.benchmarks, responses, anchors=anchors, key=key)
+    return {name: excess_figures(excess) for name, excess in found.items()}
+
+
+def excess_figures(excess: Excess) -> dict[str, float]:
+    """Return the numbers of an `Excess` by name; `excess_from` takes them back."""
+    shared = {f"{_SHARED}{name}": value for name, value in excess.shared.items()}
+    return {name: float(getattr(excess, name)) for name in _FIGURES} | shared
+
+
+def excess_from(figures: Mapping[str, float]) -> Excess:
+    """Return the `Excess` that `excess_figures` took apart."""
+    shared = {
+        name.removeprefix(_SHARED): value
+        for name, value in figures.items()
+        if name.startswith(_SHARED)
+    }
+    variance, error, response_variance, n_subjects = (figures[name] for name in _FIGURES)
+    return Excess(variance, error, response_variance, shared, int(n_subjects))

@@ -1,0 +1,158 @@
+"""The `bank` commands and `score`: a suite of benchmarks that grows."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bayesirt.cli_input import read_input
+from bayesirt.cli_options import (
+    AsJson,
+    Column,
+    Duplicates,
+    Orientation,
+    Quiet,
+    Repeated,
+    Seed,
+    Threshold,
+    prepare_jax,
+)
+
+bank = typer.Typer(
+    help="Keep calibrated benchmarks as an item bank, and add to it.", no_args_is_help=True
+)
+
+Folder = Annotated[Path, typer.Argument(help="Folder of the bank.")]
+From = Annotated[
+    Path, typer.Option("--from", help="Results of the reference subjects: a long file.")
+]
+NewBenchmark = Annotated[
+    Path, typer.Argument(help="Results on the new benchmark, by subjects that the bank knows.")
+]
+AnswersFile = Annotated[Path, typer.Argument(help="Answers of new subjects to anchors.")]
+BenchmarkColumn = Annotated[
+    str, typer.Option(help="Column that says which benchmark an item belongs to.")
+]
+Name = Annotated[
+    str | None,
+    typer.Option(help="Of the benchmark; by default the file's name.", show_default=False),
+]
+NumberOfAnchors = Annotated[int, typer.Option(min=1, help="Of each benchmark.")]
+NumberOfAbilities = Annotated[
+    int | None,
+    typer.Option(min=1, max=60, help="By default chosen by held-out answers.", show_default=False),
+]
+
+
+@bank.command()
+def create(
+    folder: Folder,
+    results: From,
+    benchmark_column: BenchmarkColumn = "benchmark",
+    anchors: NumberOfAnchors = 100,
+    abilities: NumberOfAbilities = None,
+    subject: Column = None,
+    item: Column = None,
+    score: Column = None,
+    trials: Column = None,
+    duplicates: Repeated = Duplicates.error,
+    threshold: Threshold = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Calibrate the first benchmarks and choose their anchors."""
+    prepare_jax(1)
+    import jax
+
+    from bayesirt.errors import ResponseError
+    from bayesirt.growing_suite import create_suite
+    from bayesirt.terminal import print_bank
+
+    responses = read_input(results, subject, item, score, trials, None, None, duplicates, threshold)
+    if benchmark_column not in responses.item_metadata:
+        raise ResponseError(
+            f"the results have no column {benchmark_column!r} that is the same for all rows of an "
+            f"item; name the benchmark's column with --benchmark-column"
+        )
+    made = create_suite(
+        folder,
+        responses,
+        [str(x) for x in responses.item_metadata[benchmark_column]],
+        key=jax.random.key(seed),
+        n_anchors=anchors,
+        n_abilities=abilities,
+        source=_source(results),
+    )
+    if not quiet:
+        print_bank(made)
+
+
+@bank.command()
+def add(
+    folder: Folder,
+    results: NewBenchmark,
+    name: Name = None,
+    anchors: NumberOfAnchors = 100,
+    subject: Column = None,
+    item: Column = None,
+    score: Column = None,
+    trials: Column = None,
+    items_in: Orientation = None,
+    duplicates: Repeated = Duplicates.error,
+    threshold: Threshold = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Add a benchmark; items and scores that are there never move."""
+    prepare_jax(1)
+    import jax
+
+    from bayesirt.growing_suite import add_benchmark
+    from bayesirt.terminal import print_bank
+
+    responses = read_input(
+        results, subject, item, score, trials, None, items_in, duplicates, threshold
+    )
+    made = add_benchmark(
+        folder,
+        name or results.name.split(".")[0],
+        responses,
+        key=jax.random.key(seed),
+        n_anchors=anchors,
+        source=_source(results),
+    )
+    if not quiet:
+        print_bank(made)
+
+
+def score_subjects(
+    folder: Folder,
+    answers: AnswersFile,
+    duplicates: Repeated = Duplicates.error,
+    threshold: Threshold = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Predict what new subjects would score on all benchmarks, from answers to anchors."""
+    prepare_jax(1)
+    import jax
+
+    from bayesirt.bank_folder import read_bank
+    from bayesirt.growing_suite import answers_table, score_answers
+    from bayesirt.terminal import print_suite_scores, suite_scores_as_json
+
+    known = read_bank(folder).items.names
+    table = answers_table(answers, known, duplicates=duplicates.value, threshold=threshold)
+    scores = score_answers(folder, table, key=jax.random.key(seed), source=_source(answers))
+    if as_json:
+        typer.echo(json.dumps(suite_scores_as_json(scores), indent=2))
+    elif not quiet:
+        print_suite_scores(scores)
+
+
+def _source(path: Path) -> dict[str, Any]:
+    from bayesirt.record import sha256_of
+
+    return {"name": path.name, "sha256": sha256_of(path)}

@@ -1,0 +1,99 @@
+"""What a bank's steps are made of: anchors of each benchmark, kept answers, errors by name."""
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesirt import ResponseError, Responses
+from bayesirt.bank_parts import (
+    anchor_answers,
+    excess_figures,
+    excess_from,
+    with_anchors,
+    with_kept_answers,
+)
+from bayesirt.bank_step import BankItems, BankStep
+from bayesirt.estimators.fixed_items import KnownItems
+from bayesirt.growing_suite import NewScores, answers_table
+from bayesirt.item_bank import ItemBank
+from bayesirt.suite_excess import Excess
+
+RNG = np.random.default_rng(0)
+KNOWN = KnownItems(
+    tuple(f"q{j}" for j in range(9)), np.exp(RNG.normal(size=(9, 1))), RNG.normal(size=9),
+    np.zeros((9, 2, 2)),
+)  # fmt: skip
+LABELS = ["maths"] * 6 + ["law"] * 3
+ANSWERS = pd.DataFrame(
+    [("m1", "q0", 1, 1), ("m1", "q1", 0, 1), ("m2", "q0", 0, 1)],
+    columns=["subject", "item", "successes", "trials"],
+)
+
+
+def bank() -> ItemBank:
+    weights = np.array([0.5, 0.5, *[np.nan] * 4, 1.0, np.nan, np.nan])
+    items = BankItems(KNOWN, tuple(LABELS), weights)
+    return ItemBank(1, (BankStep("create", items, answers=ANSWERS),))
+
+
+def test_each_benchmark_gets_its_anchors_and_small_ones_all_their_items():
+    items = with_anchors(KNOWN, LABELS, 4, how="clusters", key=jax.random.key(0))
+    assert len(items.anchors("maths")) == 4
+    assert set(items.anchors("law")) == {"q6", "q7", "q8"}
+    assert sum(items.anchors("maths").values()) == pytest.approx(1)
+
+
+def test_errors_come_back_from_their_figures():
+    excess = Excess(0.001, 0.03, 0.2, {"law": -0.0004, "shared": 0.0}, 17)
+    assert excess_from(excess_figures(excess)) == excess
+
+
+def test_kept_answers_join_those_of_the_same_subjects():
+    new = Responses.from_arrays([[1, 0], [0, 1]], subjects=["m1", "m9"], items=["n1", "n2"])
+    joined = with_kept_answers(bank(), new)
+    assert set(joined.subjects) == {"m1", "m9"}
+    assert set(joined.items) == {"n1", "n2", "q0", "q1"}
+    assert joined.n_observed == 6
+    own = anchor_answers(joined, {"q0", "n2"})
+    assert sorted(own["item"].unique()) == ["n2", "q0"]
+
+
+def test_the_same_answer_twice_is_one_and_another_one_is_refused():
+    same = Responses.from_arrays([[1, 0], [0, 1]], subjects=["m1", "m2"], items=["q0", "n"])
+    assert with_kept_answers(bank(), same).n_observed == 5
+    other = Responses.from_arrays([[0, 0], [0, 1]], subjects=["m1", "m2"], items=["q0", "n"])
+    with pytest.raises(ResponseError, match=r"'m1'.*'q0'"):
+        with_kept_answers(bank(), other)
+
+
+def test_strangers_who_answered_no_item_of_the_bank_are_refused():
+    new = Responses.from_arrays([[1, 0], [0, 1]], subjects=["x", "y"], items=["n1", "n2"])
+    with pytest.raises(ResponseError, match="none of the 2 subjects is in the bank"):
+        with_kept_answers(bank(), new)
+    linked = Responses.from_arrays([[1, 0], [0, 1]], subjects=["x", "y"], items=["q3", "n2"])
+    assert with_kept_answers(bank(), linked).n_observed == 4
+
+
+def test_answers_of_new_subjects_are_read_by_name(tmp_path):
+    file = tmp_path / "answers.csv"
+    file.write_text("model,item,score\nnew,q1,1\nnew,q0,0\nother,q8,1\n")
+    table = answers_table(file, KNOWN.names)
+    assert table.values.tolist() == [
+        ["new", "q0", 0, 1], ["new", "q1", 1, 1], ["other", "q8", 1, 1],
+    ]  # fmt: skip
+    file.write_text("model,q0,q1\nnew,1,0\nidle,,\n")
+    with pytest.raises(ResponseError, match="subject 'idle' has no answers"):
+        answers_table(file, KNOWN.names)
+
+
+def test_scores_are_said_in_words():
+    row = {
+        "subject": "m\n1", "score": 0.52, "low": 0.5, "high": 0.54, "rank_low": 3, "rank_high": 3,
+        "n_answered": 250, "more_anchors": pd.NA,
+    }  # fmt: skip
+    scores = NewScores(pd.DataFrame(), pd.DataFrame([row, row | {"more_anchors": 1200}]), 400)
+    stuck, going = scores.to_text().splitlines()
+    assert "52.0% of the suite (90% interval 50.0% to 54.0%), rank 3 of 400" in stuck
+    assert stuck.endswith("More anchors would not halve the interval.")
+    assert going.endswith("About 1,200 more would halve the interval.")
