@@ -20,7 +20,7 @@ from bayesirt.inference.q_mirt_information import (
     turning_of,
     with_parameters,
 )
-from bayesirt.inference.q_mirt_peak import find_peak
+from bayesirt.inference.q_mirt_peak import find_peak, start_sites
 from bayesirt.inference.q_mirt_surrogate import Surrogate
 from bayesirt.q_matrix import QMatrix
 from bayesirt.q_simulation import simulate_q_mirt
@@ -139,6 +139,7 @@ def test_information_is_nearly_that_of_the_marginal_likelihood():
     assert (np.sqrt(np.diag(without) / np.diag(other))).min() < 0.9
 
 
+@pytest.mark.slow
 def test_surrogate_has_the_peaks_slope_and_information():
     problem = QMirtProblem.of(RESPONSES, Q, "correlated")
     peak = find_peak(problem, POINT, tol=1e-6, max_iterations=200)
@@ -189,7 +190,8 @@ def ravel_draws(draws: np.ndarray) -> np.ndarray:
 
 
 def test_flat_parameters_come_back():
-    _, sites, _ = problem_and_place("general", n_nodes=5)
+    point = fit_q_mirt(RESPONSES, Q, structure="general")
+    sites = start_sites(QMirtProblem.of(RESPONSES, Q, "general"), point)
     flat = flat_parameters(sites)
     again = with_parameters(sites, flat + 1)
     np.testing.assert_array_equal(flat_parameters(again), flat + 1)

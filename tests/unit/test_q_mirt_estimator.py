@@ -206,7 +206,10 @@ def test_real_data_fit_better_with_abilities_than_with_one(shared):
     assert several["correlation"][np.triu_indices(3, 1)].min() > 0.5
 
 
-@pytest.mark.parametrize(("name", "replication"), [("coverage 0", 18), ("stress", 55)])
+@pytest.mark.parametrize(
+    ("name", "replication"),
+    [pytest.param("coverage 0", 18, marks=pytest.mark.slow), ("stress", 55)],
+)
 def test_steep_items_do_not_run_away(name, replication):
     """Suites whose steepest items have slopes of 10 and more: the loss falls and then stands."""
     key = PortableKey.of(jax.random.key(0))

@@ -35,6 +35,7 @@ def posterior() -> Posterior:
     )
 
 
+@pytest.mark.slow
 def test_posterior_holds_the_models_sites_and_says_how_it_was_made(posterior, tmp_path):
     spreads = {f"{kind}_{name}" for kind in ("mu", "sigma") for name in "ad"} | {"sigma_beta"}
     sites = {"theta", "a", "d", "beta", "correlation"} | spreads
@@ -51,6 +52,7 @@ def test_posterior_holds_the_models_sites_and_says_how_it_was_made(posterior, tm
     np.testing.assert_array_equal(again.draws("theta"), posterior.draws("theta"))
 
 
+@pytest.mark.slow
 def test_every_draw_is_a_place_that_the_model_allows(posterior):
     assert all(np.isfinite(posterior[str(x)]).all() for x in posterior.dataset.data_vars)
     assert (posterior.draws("a") > 0).all()
@@ -59,6 +61,7 @@ def test_every_draw_is_a_place_that_the_model_allows(posterior):
     assert np.linalg.eigvalsh(omega).min() > 0
 
 
+@pytest.mark.slow
 def test_draws_lie_around_the_point_estimate(posterior):
     for name in ("theta", "d"):
         draws = posterior.draws(name)
@@ -66,6 +69,7 @@ def test_draws_lie_around_the_point_estimate(posterior):
         assert np.sqrt(np.mean(z**2)) < 0.5
 
 
+@pytest.mark.slow
 def test_profiles_and_predictions_rest_on_it_as_on_any_posterior(posterior):
     profiles = profile_abilities(posterior, Q)
     assert len(profiles.summary) == 40 * 3
@@ -74,6 +78,7 @@ def test_profiles_and_predictions_rest_on_it_as_on_any_posterior(posterior):
     assert ((predictions.low < predictions.probability) & (predictions.high > 0)).all()
 
 
+@pytest.mark.slow
 def test_same_key_gives_the_same_draws(posterior):
     def again(key: int) -> np.ndarray:
         return sample_q_mirt(
