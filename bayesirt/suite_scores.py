@@ -173,9 +173,8 @@ def predict_suite(
     problem = problem_of(table.items, table.belongs, *cells, mean=mean, covariance=covariance)
     of_draws, of_chance, of_others = jax.random.split(key, 3)
     unseen = draw_unseen(problem, key=of_draws, n_draws=n_draws)
-    abilities = score_subjects(
-        table.responses, table.items, how=how, mean=mean, covariance=covariance
-    )
+    population = {"mean": mean, "covariance": covariance}
+    abilities = score_subjects(table.responses, table.items, how=how, **population)
     beyond = excess_covariance(excess, table.benchmarks)
     seen = Seen.of(table)
     draws = accuracy_draws(seen, unseen, beyond, of_chance)
@@ -185,8 +184,8 @@ def predict_suite(
     expected = expected_right(problem, abilities.theta)[0]
     columns = {"accuracy": accuracy, "low": low, "high": high}
     columns |= point_predictions(table, seen, weights, excess or {}, expected)
-    columns |= {"n_answered": seen.n_answered}
-    columns |= {"n_items": np.broadcast_to(seen.n_items, accuracy.shape)}
+    n_items = np.broadcast_to(seen.n_items, accuracy.shape)
+    columns |= {"n_answered": seen.n_answered, "n_items": n_items}
     suite = suite_columns(draws.mean(2), accuracy.mean(1), others, of_others)
     suite.insert(0, "subject", np.asarray(table.responses.subjects, object))
     suite["n_answered"] = seen.n_answered.sum(1).astype(int)

@@ -1,7 +1,7 @@
 """Fixed-parameter calibration (FPC): new items on the scale of items that stay as they are."""
 
 from functools import partial
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import xarray as xr
@@ -114,16 +114,11 @@ def calibrate_items(
     problem = problem_of(responses, known, anchors, np.append(at_new, at_known))
     quadrature = usual_quadrature(problem.layout, n_nodes)
     first = start(problem, population)
-    if tolerance is None:
-        tolerance = usual_tolerance(first[1].abilities)
+    tolerance = tolerance or usual_tolerance(first[1].abilities)
     em = partial(em_step, quadrature, population, problem)
+    rule: dict[str, Any] = {"tol": tolerance, "max_iterations": max_iterations, "name": "fpc"}
     state, run = iterate(
-        partial(squarem_step, em),
-        first_state(em, *first),
-        lambda s: s.loss,
-        tol=tolerance,
-        max_iterations=max_iterations,
-        name="fpc",
+        partial(squarem_step, em), first_state(em, *first), lambda s: s.loss, **rule
     )
     parameters: Parameters = state.parameters
     abilities, log_likelihood = given_items(
