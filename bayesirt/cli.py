@@ -116,7 +116,6 @@ def rank(
 ) -> None:
     """Rank the subjects of a results file, and write tables, draws and a report."""
     prepare_jax(chains)
-    from bayesirt import terminal
     from bayesirt.models import Priors
     from bayesirt.run import Settings
     from bayesirt.run_folder import check_output
@@ -136,8 +135,7 @@ def rank(
     if as_json:
         _print_json(runs, per_component)
     elif not quiet:
-        for name, run in runs.items():
-            terminal.print_run(run, out / name)
+        _print(runs, out)
 
 
 app.command()(profile)
@@ -299,6 +297,13 @@ def _write(runs: dict[str, "Run"], out: Path, overwrite: bool) -> None:
             save_run(run, folder / name, render_report(run))
 
     write_folder(out, fill, overwrite=overwrite)
+
+
+def _print(runs: dict[str, "Run"], out: Path) -> None:
+    from bayesirt.terminal import print_run
+
+    for name, run in runs.items():
+        print_run(run, out / name)
 
 
 def _print_json(runs: dict[str, "Run"], per_component: bool) -> None:
