@@ -136,15 +136,6 @@ def sample_q_mirt_laplace(
     References
     ----------
     MATH.md, "Joint Laplace posterior" and "Q-matrix mIRT"; Louis 1982.
-
-    Examples
-    --------
-    >>> import jax
-    >>> from bayesirt import simulate_q_mirt
-    >>> q = QMatrix.from_arrays([[1, 0]] * 10 + [[0, 1]] * 10)
-    >>> responses = simulate_q_mirt(40, q, key=jax.random.key(0)).responses
-    >>> sample_q_mirt_laplace(responses, q, key=jax.random.key(1), num_samples=40).theta.shape
-    (40, 40, 2)
     """
     refuse_uneven(num_samples, num_chains)
     q = q.for_items(responses.items)
