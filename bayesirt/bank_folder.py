@@ -74,7 +74,7 @@ def create_bank_folder(folder: Path, step: BankStep, n_abilities: int) -> ItemBa
     """
     bank = ItemBank(n_abilities, (step,))
     with _saying_why(folder):
-        _check_new(folder)
+        check_new(folder)
         folder = folder.resolve()
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".bayesirt-", dir=folder.parent) as beside:
@@ -159,7 +159,8 @@ def read_bank(folder: Path) -> ItemBank:
     return _read_steps(folder, _read_document(folder))
 
 
-def _check_new(folder: Path) -> None:
+def check_new(folder: Path) -> None:
+    """Raise ResponseError unless a folder is new or empty."""
     if os.path.lexists(folder) and not folder.is_dir():
         raise ResponseError(f"{_shown(folder)} is a file; name a folder for the bank")
     if folder.exists() and any(folder.iterdir()):

@@ -114,6 +114,17 @@ def with_kept_answers(bank: ItemBank, responses: Responses) -> Responses:
             f"none of the {responses.n_subjects:,} subjects is in the bank, and none answered an "
             f"item of the bank; let reference subjects answer its anchors"
         )
+    return joined_answers(own, kept)
+
+
+def joined_answers(own: pd.DataFrame, kept: pd.DataFrame) -> Responses:
+    """Return two tables of answers as one; the same answer in both is one answer.
+
+    Raises
+    ------
+    ResponseError
+        If a subject answered an item otherwise in the other table.
+    """
     table = pd.concat([own, kept]).drop_duplicates(ignore_index=True)
     return Responses.from_long(table, score="successes", trials="trials")
 

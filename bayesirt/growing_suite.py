@@ -11,12 +11,13 @@ import pandas as pd
 from jaxtyping import Array
 from numpy.typing import NDArray
 
-from bayesirt.bank_folder import append_step, create_bank_folder, read_bank
+from bayesirt.bank_folder import append_step, check_new, create_bank_folder, read_bank
 from bayesirt.bank_parts import (
     anchor_answers,
     excess_figures,
     excess_from,
     excess_of,
+    joined_answers,
     placed,
     with_anchors,
     with_kept_answers,
@@ -87,6 +88,7 @@ def create_suite(
     ----------
     papers/004, section 3.
     """
+    check_new(folder)
     of_dimension, of_anchors, of_excess = jax.random.split(key, 3)
     settings: dict[str, Any] = {"n_anchors": n_anchors, "anchors": how}
     if n_abilities is None:
@@ -257,14 +259,13 @@ def score_answers(
             f"the bank has no item {one_line(unknown.iloc[0])!r}; leave its answers out, or add "
             f"its benchmark first"
         )
-    table = pd.concat([bank.answer_table, own]).drop_duplicates(ignore_index=True)
     excess: dict[str, Excess] = {}
     for step in bank.steps:
         excess |= {name: excess_from(figures) for name, figures in step.excess.items()}
     scores = predict_suite(
         bank.items,
         bank.benchmarks,
-        Responses.from_long(table, score="successes", trials="trials"),
+        joined_answers(bank.answer_table, own),
         anchors={name: bank.anchors(name) for name in bank.benchmark_names},
         key=key,
         excess=excess,

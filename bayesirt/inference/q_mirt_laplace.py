@@ -18,9 +18,7 @@ from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.inference.blocked import BlockedNewton, Move, Position
 from bayesirt.inference.laplace import FEW, ApproximationWarning, Samples, refuse_uneven
 from bayesirt.inference.q_mirt_blocked import q_mirt_posterior
-from bayesirt.inference.q_mirt_information import (
-    QMirtProblem,
-)
+from bayesirt.inference.q_mirt_information import QMirtProblem
 from bayesirt.inference.q_mirt_moves import (
     draw_levels,
     move_correlations,
@@ -28,10 +26,7 @@ from bayesirt.inference.q_mirt_moves import (
     step_of_subjects,
 )
 from bayesirt.inference.q_mirt_passes import QMirtPasses
-from bayesirt.inference.q_mirt_peak import (
-    Peak,
-    find_peak,
-)
+from bayesirt.inference.q_mirt_peak import Peak, find_peak
 from bayesirt.inference.q_mirt_sites import QMirtPrior
 from bayesirt.inference.q_mirt_surrogate import Surrogate, draw_abilities
 from bayesirt.inference.q_mirt_turns import turn_abilities
@@ -57,8 +52,6 @@ _NODES = 5
 """Least number of nodes of expectations over abilities."""
 _MOST_NUMBERS = 1 << 22
 """Held at a time for a batch of draws."""
-_SUBJECTS = 64
-"""Whose abilities are drawn at a time."""
 _COMPILED = 2
 """Batches after which it is known how long one takes."""
 
@@ -202,6 +195,7 @@ def draw_around(
     at_once = max(1, _MOST_NUMBERS // (peak.abilities.mean.size + len(peak.score)))
     batches = -(-n_draws // at_once)
     size = -(-n_draws // (batches * _SETTLED_AT_ONCE)) * _SETTLED_AT_ONCE
+    batches = -(-n_draws // size)
     parts: list[Samples] = []
     for first in range(0, n_draws, size):
         began = time.perf_counter()

@@ -1,8 +1,8 @@
 """The posterior with what answers say put as one normal density, and draws from it.
 
-That density is of discriminations and intercepts themselves, in which it is nearly normal. Priors
-are the model's own, so that what they bend - a discrimination of which little is known lies below
-its most probable logarithm - is bent here, and the spreads of items are drawn like all else.
+That density is of square roots of discriminations, and of intercepts, in which it is nearly normal.
+Priors are the model's own, so that what they bend is bent here, and the spreads of items are drawn
+like all else.
 """
 
 from dataclasses import dataclass
@@ -52,8 +52,7 @@ class Surrogate:
     peak : Peak
     score : float array, shape (parameter,)
     information : float array, shape (parameter, parameter)
-        Of the answers at the peak, about relative changes of discriminations, and about changes
-        of all else.
+        Of the answers at the peak, in the coordinates of `away`.
     scales : _Scales
         Of the coordinates in which trajectories run.
     """
@@ -99,7 +98,7 @@ class Surrogate:
         return self.score @ away - squares + self.problem.log_prior(sites)
 
     def away(self, sites: Position) -> Float[Array, " parameter"]:
-        """Return how far parameters are from the peak, discriminations by their square roots."""
+        """Return how far parameters are from the peak; 2 (√r - 1) for a ratio r of slopes."""
         change = jax.tree.map(jnp.subtract, sites, self.peak.sites)
         return flat_parameters(change | {"a": 2 * jnp.expm1(change["a"] / 2)})
 
