@@ -212,7 +212,14 @@ def test_a_place_without_a_file_is_one_sentence(cli: Cli, tmp_path: Path, place:
 
 @pytest.mark.parametrize("command", ["check", "rank"])
 @pytest.mark.parametrize("arguments", [(), ("good.csv", "--example")])
-def test_exactly_one_input_is_wanted(cli: Cli, command: str, arguments: tuple[str, ...]):
+def test_exactly_one_input_is_wanted(
+    cli: Cli,
+    command: str,
+    arguments: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.chdir(tmp_path)
     assert "name one results file, or pass --example" in sentence(cli(command, *arguments))
 
 
