@@ -65,8 +65,8 @@ def create(
     prepare_jax(1)
     import jax
 
+    from bayesirt.bank.growing_suite import create_suite
     from bayesirt.errors import ResponseError
-    from bayesirt.growing_suite import create_suite
     from bayesirt.terminal import print_bank
 
     responses = read_input(results, subject, item, score, trials, None, None, duplicates, threshold)
@@ -108,7 +108,7 @@ def add(
     prepare_jax(1)
     import jax
 
-    from bayesirt.growing_suite import add_benchmark
+    from bayesirt.bank.growing_suite import add_benchmark
     from bayesirt.terminal import print_bank
 
     responses = read_input(
@@ -139,8 +139,8 @@ def score_subjects(
     prepare_jax(1)
     import jax
 
-    from bayesirt.bank_folder import read_bank
-    from bayesirt.growing_suite import answers_table, score_answers
+    from bayesirt.bank.folder import read_bank
+    from bayesirt.bank.growing_suite import answers_table, score_answers
     from bayesirt.terminal import print_suite_scores, suite_scores_as_json
 
     known = read_bank(folder).items.names

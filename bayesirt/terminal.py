@@ -12,9 +12,9 @@ from rich.text import Text
 
 from bayesirt.adaptive import Estimate, NextItems
 from bayesirt.averages import AverageRule
+from bayesirt.bank.growing_suite import NewScores
+from bayesirt.bank.item_bank import ItemBank
 from bayesirt.comparison import Comparison
-from bayesirt.growing_suite import NewScores
-from bayesirt.item_bank import ItemBank
 from bayesirt.item_review import ItemReview
 from bayesirt.names import one_line
 from bayesirt.profile_run import ProfileRun

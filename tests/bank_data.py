@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bayesirt.bank_step import BankItems, BankStep, ReferenceSubjects
+from bayesirt.bank.item_bank import ItemBank
+from bayesirt.bank.step import BankItems, BankStep, ReferenceSubjects
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.item_bank import ItemBank
 
 OPERATIONS = frozenset(
     ["open", "fsync", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.listdir", "os.scandir"]

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from cli.conftest import Cli
 
-from bayesirt.bank_folder import read_bank
+from bayesirt.bank.folder import read_bank
 
 BENCHMARKS = {"maths": 14, "law": 12, "=code": 13}
 N_SUBJECTS, N_NEW = 60, 3

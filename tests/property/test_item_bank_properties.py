@@ -11,8 +11,8 @@ from bank_data import assert_same_bank, items_step, score_step
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayesirt.bank_folder import append_step, create_bank_folder, read_bank
-from bayesirt.bank_step import BankItems, BankStep, ReferenceSubjects
+from bayesirt.bank.folder import append_step, create_bank_folder, read_bank
+from bayesirt.bank.step import BankItems, BankStep, ReferenceSubjects
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.fixed_items import KnownItems
 

@@ -12,7 +12,7 @@ from scipy.special import expit
 from bayesirt.estimators.anchors import choose_anchors
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.responses import Responses
-from bayesirt.suite_scores import SuiteScores, measure_excess, predict_suite
+from bayesirt.suite.scores import SuiteScores, measure_excess, predict_suite
 
 pytestmark = pytest.mark.statistical
 

@@ -28,10 +28,10 @@ from bank_data import (
     scores_of,
 )
 
-from bayesirt.bank_folder import append_step, create_bank_folder, read_bank
-from bayesirt.bank_step import BankStep
+from bayesirt.bank.folder import append_step, create_bank_folder, read_bank
+from bayesirt.bank.item_bank import ItemBank
+from bayesirt.bank.step import BankStep
 from bayesirt.errors import ResponseError
-from bayesirt.item_bank import ItemBank
 
 
 @pytest.fixture
@@ -309,7 +309,7 @@ import os, shutil, signal, sys
 from itertools import count
 from pathlib import Path
 from bank_data import breaking_in, items_step
-from bayesirt.bank_folder import append_step
+from bayesirt.bank.folder import append_step
 
 folder = Path(sys.argv[1])
 for at in count(1):

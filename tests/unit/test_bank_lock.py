@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from bank_data import finished, items_step, python
 
-from bayesirt.bank_folder import append_step, create_bank_folder, read_bank
-from bayesirt.bank_lock import bank_lock
+from bayesirt.bank.folder import append_step, create_bank_folder, read_bank
+from bayesirt.bank.lock import bank_lock
 from bayesirt.errors import ResponseError
 
 
@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
 HOLDS = """
 import sys
 from pathlib import Path
-from bayesirt.bank_lock import bank_lock
+from bayesirt.bank.lock import bank_lock
 with bank_lock(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
@@ -110,7 +110,7 @@ def test_the_lock_is_given_back_whatever_happens(folder: Path):
 RACE = """
 import json, os, socket, sys, time
 from pathlib import Path
-from bayesirt.bank_lock import bank_lock
+from bayesirt.bank.lock import bank_lock
 from bayesirt.errors import ResponseError
 
 folder, n_rounds = Path(sys.argv[1]), int(sys.argv[2])

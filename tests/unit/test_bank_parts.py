@@ -6,18 +6,18 @@ import pandas as pd
 import pytest
 
 from bayesirt import ResponseError, Responses
-from bayesirt.bank_parts import (
+from bayesirt.bank.growing_suite import NewScores, answers_table
+from bayesirt.bank.item_bank import ItemBank
+from bayesirt.bank.parts import (
     anchor_answers,
     excess_figures,
     excess_from,
     with_anchors,
     with_kept_answers,
 )
-from bayesirt.bank_step import BankItems, BankStep
+from bayesirt.bank.step import BankItems, BankStep
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.growing_suite import NewScores, answers_table
-from bayesirt.item_bank import ItemBank
-from bayesirt.suite_excess import Excess
+from bayesirt.suite.excess import Excess
 
 RNG = np.random.default_rng(0)
 KNOWN = KnownItems(

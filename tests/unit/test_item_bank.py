@@ -18,12 +18,12 @@ from bank_data import (
     subjects_of,
 )
 
-from bayesirt.bank_files import pack_step
-from bayesirt.bank_folder import append_step, create_bank_folder, read_bank
-from bayesirt.bank_step import BankItems, BankStep
+from bayesirt.bank.files import pack_step
+from bayesirt.bank.folder import append_step, create_bank_folder, read_bank
+from bayesirt.bank.item_bank import ItemBank
+from bayesirt.bank.step import BankItems, BankStep
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.item_bank import ItemBank
 
 
 @pytest.fixture

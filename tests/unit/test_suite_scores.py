@@ -11,10 +11,10 @@ from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.q_mirt_steps import Abilities
 from bayesirt.estimators.subject_scores import score_subjects
 from bayesirt.responses import Responses
-from bayesirt.suite_draws import UnseenAnswers
-from bayesirt.suite_excess import excess_covariance
-from bayesirt.suite_parts import Seen, accuracy_draws, more_anchors
-from bayesirt.suite_scores import Excess, SuiteScores, measure_excess, predict_suite
+from bayesirt.suite.draws import UnseenAnswers
+from bayesirt.suite.excess import excess_covariance
+from bayesirt.suite.parts import Seen, accuracy_draws, more_anchors
+from bayesirt.suite.scores import Excess, SuiteScores, measure_excess, predict_suite
 
 KEY = jax.random.key(5)
 N_SUBJECTS, N_ITEMS = 12, 48

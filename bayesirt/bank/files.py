@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from bayesirt.bank_step import BankItems, BankStep, ReferenceSubjects
-from bayesirt.bank_tables import to_arrow
+from bayesirt.bank.step import BankItems, BankStep, ReferenceSubjects
+from bayesirt.bank.tables import to_arrow
 from bayesirt.estimators.fixed_items import KnownItems
 
 FILES = ("items.parquet", "subjects.parquet", "answers.parquet", "scores.parquet")

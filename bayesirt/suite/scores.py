@@ -13,9 +13,9 @@ from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.subject_scores import How, SubjectScores, score_subjects
 from bayesirt.names import one_line
 from bayesirt.responses import Responses
-from bayesirt.suite_draws import draw_unseen, expected_right, problem_of
-from bayesirt.suite_excess import Excess, excess_covariance, measure_excess
-from bayesirt.suite_parts import (
+from bayesirt.suite.draws import draw_unseen, expected_right, problem_of
+from bayesirt.suite.excess import Excess, excess_covariance, measure_excess
+from bayesirt.suite.parts import (
     Columns,
     Others,
     Seen,
@@ -25,7 +25,7 @@ from bayesirt.suite_parts import (
     point_predictions,
     suite_columns,
 )
-from bayesirt.suite_table import name_order, suite_table
+from bayesirt.suite.table import name_order, suite_table
 
 __all__ = ["Excess", "SuiteScores", "measure_excess", "predict_suite"]
 

@@ -13,9 +13,9 @@ from scipy.stats import rankdata
 
 from bayesirt.errors import ResponseError
 from bayesirt.posterior import LEVEL
-from bayesirt.suite_draws import Problem, UnseenAnswers, expected_right
-from bayesirt.suite_excess import Excess
-from bayesirt.suite_table import SuiteTable
+from bayesirt.suite.draws import Problem, UnseenAnswers, expected_right
+from bayesirt.suite.excess import Excess
+from bayesirt.suite.table import SuiteTable
 
 Others: TypeAlias = pd.DataFrame | NDArray[np.float64]
 Columns: TypeAlias = dict[str, NDArray[np.float64]]

@@ -11,8 +11,9 @@ import pandas as pd
 from jaxtyping import Array
 from numpy.typing import NDArray
 
-from bayesirt.bank_folder import append_step, check_new, create_bank_folder, read_bank
-from bayesirt.bank_parts import (
+from bayesirt.bank.folder import append_step, check_new, create_bank_folder, read_bank
+from bayesirt.bank.item_bank import ItemBank
+from bayesirt.bank.parts import (
     anchor_answers,
     excess_figures,
     excess_from,
@@ -22,21 +23,20 @@ from bayesirt.bank_parts import (
     with_anchors,
     with_kept_answers,
 )
-from bayesirt.bank_step import BankItems, BankStep
-from bayesirt.bank_tables import ANSWER_COLUMNS, clean_answers
+from bayesirt.bank.step import BankItems, BankStep
+from bayesirt.bank.tables import ANSWER_COLUMNS, clean_answers
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.anchors import AnchorRule
 from bayesirt.estimators.dimension import choose_dimension
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.fpc import calibrate_items
 from bayesirt.estimators.mirt import fit_mirt
-from bayesirt.item_bank import ItemBank
 from bayesirt.names import one_line
 from bayesirt.new_answers import read_answers
 from bayesirt.posterior import LEVEL
 from bayesirt.responses import Responses
-from bayesirt.suite_excess import Excess, measure_excess
-from bayesirt.suite_scores import SuiteScores, predict_suite
+from bayesirt.suite.excess import Excess, measure_excess
+from bayesirt.suite.scores import SuiteScores, predict_suite
 
 
 def create_suite(

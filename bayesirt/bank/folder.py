@@ -17,11 +17,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from bayesirt.bank_files import FILES, pack_step, sync_folder, unpack_step, write_file
-from bayesirt.bank_lock import bank_lock
-from bayesirt.bank_step import BankStep
+from bayesirt.bank.files import FILES, pack_step, sync_folder, unpack_step, write_file
+from bayesirt.bank.item_bank import ItemBank
+from bayesirt.bank.lock import bank_lock
+from bayesirt.bank.step import BankStep
 from bayesirt.errors import ResponseError
-from bayesirt.item_bank import ItemBank
 from bayesirt.names import one_line
 
 BANK = "bank.json"
@@ -64,7 +64,7 @@ def create_bank_folder(folder: Path, step: BankStep, n_abilities: int) -> ItemBa
     Examples
     --------
     >>> import numpy as np
-    >>> from bayesirt.bank_step import BankItems
+    >>> from bayesirt.bank.step import BankItems
     >>> from bayesirt.estimators.fixed_items import KnownItems
     >>> known = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
     >>> items = BankItems(known, ("maths", "maths"), np.array([1.0, np.nan]))
@@ -112,7 +112,7 @@ def append_step(folder: Path, step: BankStep) -> ItemBank:
     --------
     >>> import numpy as np
     >>> import pandas as pd
-    >>> from bayesirt.bank_step import BankItems
+    >>> from bayesirt.bank.step import BankItems
     >>> from bayesirt.estimators.fixed_items import KnownItems
     >>> known = KnownItems(("x",), np.ones((1, 1)), np.zeros(1), np.zeros((1, 2, 2)))
     >>> items = BankItems(known, ("maths",), np.ones(1))

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayesirt.bank_tables import clean_answers, clean_scores
+from bayesirt.bank.tables import clean_answers, clean_scores
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.names import check_names, one_line

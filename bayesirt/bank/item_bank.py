@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from bayesirt.bank_step import BankItems, BankStep, ReferenceSubjects
-from bayesirt.bank_tables import ANSWER_COLUMNS, SCORE_COLUMNS
+from bayesirt.bank.step import BankItems, BankStep, ReferenceSubjects
+from bayesirt.bank.tables import ANSWER_COLUMNS, SCORE_COLUMNS
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.names import one_line

@@ -11,8 +11,8 @@ from bayesirt.errors import ResponseError
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.subject_scores import How, score_subjects
 from bayesirt.responses import Responses
-from bayesirt.suite_draws import draw_unseen, expected_right, problem_of
-from bayesirt.suite_table import SuiteTable, suite_table
+from bayesirt.suite.draws import draw_unseen, expected_right, problem_of
+from bayesirt.suite.table import SuiteTable, suite_table
 
 _N_DRAWS = 400
 
