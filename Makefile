@@ -17,7 +17,7 @@ check: .venv/.check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q -p no:cacheprovider --doctest-modules --doctest-glob=README.md bayesirt README.md
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -p no:cacheprovider --doctest-modules --doctest-glob=README.md bayesirt README.md
 
 bench: .venv/.test
 	$(BIN)/python -m pytest -m bench -s tests/bench
