@@ -8,25 +8,19 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from bayesirt.cli_bank import bank, score_subjects
-from bayesirt.cli_input import announce, read_input
+from bayesirt.cli_convert import convert
+from bayesirt.cli_input import announce, read_found, with_reading_options
+from bayesirt.cli_next_item import next_item
 from bayesirt.cli_options import (
     AsJson,
     Chains,
     CheckpointFolder,
-    Column,
     Draws,
-    Duplicates,
     Engine,
     EngineOption,
     Example,
     Model,
     ModelOption,
-    NewAnswers,
-    NextBy,
-    NextByOption,
-    NumberOfItems,
-    OneSubject,
-    Orientation,
     Out,
     Overwrite,
     PerComponent,
@@ -35,14 +29,11 @@ from bayesirt.cli_options import (
     PriorKind,
     PriorsOption,
     Quiet,
-    Repeated,
     Results,
     Seed,
     Slopes,
     SlopesOption,
-    StopWidth,
     TargetAccept,
-    Threshold,
     Warmup,
     WrongLengthsOption,
     prepare_jax,
@@ -51,6 +42,7 @@ from bayesirt.cli_profile import profile
 from bayesirt.cli_study import studies
 
 if TYPE_CHECKING:
+    from bayesirt.readers.reading import Reading
     from bayesirt.responses import Responses
     from bayesirt.run import Run, Settings
 
@@ -85,20 +77,15 @@ def _options(
 
 
 @app.command()
+@with_reading_options
 def rank(
     results: Results = None,
     example: Example = False,
     out: Out = Path("run"),
     overwrite: Overwrite = False,
     per_component: PerComponent = False,
-    subject: Column = None,
-    item: Column = None,
-    score: Column = None,
-    trials: Column = None,
-    latency: Column = None,
-    items_in: Orientation = None,
-    duplicates: Repeated = Duplicates.error,
-    threshold: Threshold = None,
+    *,
+    reading: "Reading",
     seed: Seed = 0,
     chains: Chains = 4,
     warmup: Warmup = 1000,
@@ -114,7 +101,7 @@ def rank(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Rank the subjects of a results file, and write tables, draws and a report."""
+    """Rank the subjects of results, and write tables, draws and a report."""
     prepare_jax(chains)
     from bayesirt.models import Priors
     from bayesirt.run import Settings
@@ -122,14 +109,14 @@ def rank(
 
     check_output(out, overwrite=overwrite)
     path = _input(results, example)
-    responses = read_input(
-        path, subject, item, score, trials, latency, items_in, duplicates, threshold
-    )
+    talk = not (quiet or as_json)
+    responses, found = read_found(path, reading, talk=talk)
+    if found is not None and talk:
+        typer.echo(found.to_text(), err=True)
     settings = Settings(
         seed, chains, warmup, draws, target_accept, Priors(priors.value, slopes.value),
         point.value, engine.value, model.value, wrong_lengths,
     )  # fmt: skip
-    talk = not (quiet or as_json)
     runs = _rank_groups(responses, settings, path, per_component, talk, checkpoint)
     _write(runs, out, overwrite)
     if as_json:
@@ -139,36 +126,33 @@ def rank(
 
 
 app.command()(profile)
+app.command()(convert)
 app.command("score")(score_subjects)
+app.command("next-item")(next_item)
 
 
 @app.command()
+@with_reading_options
 def check(
     results: Results = None,
     example: Example = False,
-    subject: Column = None,
-    item: Column = None,
-    score: Column = None,
-    trials: Column = None,
-    latency: Column = None,
-    items_in: Orientation = None,
-    duplicates: Repeated = Duplicates.error,
-    threshold: Threshold = None,
+    *,
+    reading: "Reading",
     as_json: AsJson = False,
 ) -> None:
-    """Say what a results file holds, whether it can be ranked, and whether averages would do."""
+    """Say what results hold, whether they can be ranked, and whether averages would do."""
     prepare_jax(1)
     from bayesirt import terminal
     from bayesirt.averages import average_rule
 
-    responses = read_input(
-        _input(results, example),
-        subject, item, score, trials, latency, items_in, duplicates, threshold,
-    )  # fmt: skip
+    responses, found = read_found(_input(results, example), reading, talk=not as_json)
     rule = average_rule(responses)
     if as_json:
-        typer.echo(json.dumps(terminal.check_as_json(responses, rule), indent=2))
+        logs = {} if found is None else {"logs": found.as_json()}
+        typer.echo(json.dumps(terminal.check_as_json(responses, rule) | logs, indent=2))
     else:
+        if found is not None:
+            typer.echo(found.to_text())
         terminal.print_check(responses, rule)
 
 
@@ -211,40 +195,6 @@ def review(
         typer.echo(json.dumps(found.summary.to_dict("records"), indent=2))
     else:
         terminal.print_review(found)
-
-
-@app.command()
-def next_item(
-    run: Annotated[Path, typer.Argument(help="A folder that rank wrote.")],
-    answers: NewAnswers = None,
-    subject: OneSubject = None,
-    n: NumberOfItems = 5,
-    criterion: NextByOption = NextBy.information,
-    stop_width: StopWidth = None,
-    duplicates: Repeated = Duplicates.error,
-    threshold: Threshold = None,
-    as_json: AsJson = False,
-) -> None:
-    """Say what a new subject's answers tell so far, and which items to put next."""
-    prepare_jax(1)
-    from bayesirt import terminal
-    from bayesirt.adaptive import check_stop_width, suggest_items
-    from bayesirt.new_answers import read_answers
-    from bayesirt.run_folder import load_run
-
-    check_stop_width(stop_width)
-    posterior = load_run(run).posterior
-    given = None
-    if answers is not None:
-        given = read_answers(
-            answers, posterior.items, duplicates=duplicates.value, threshold=threshold
-        )
-    suggestions = suggest_items(posterior, given, subject=subject, criterion=criterion.value)
-    if as_json:
-        told = terminal.next_items_as_json(suggestions, posterior.verdict, n, stop_width)
-        typer.echo(json.dumps(told, indent=2))
-    else:
-        terminal.print_next_items(suggestions, posterior.verdict, n, stop_width)
 
 
 def _rank_groups(

@@ -1,14 +1,77 @@
-"""What commands that read results files share."""
+"""What commands that read results share."""
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bayesirt.cli_options import Duplicates, ItemsIn
+from bayesirt.cli_options import READING, Duplicates, ItemsIn
 
 if TYPE_CHECKING:
+    from bayesirt.readers.found_logs import FoundLogs
+    from bayesirt.readers.reading import Reading
     from bayesirt.responses import Responses
+
+READING_OPTIONS = "reading"
+"""Name of the argument in whose place `with_reading_options` puts the options."""
+
+
+def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take every option that says how results are to be read.
+
+    Parameters
+    ----------
+    command : callable
+        With an argument called `READING_OPTIONS`, which is given a
+        `bayesirt.readers.reading.Reading`.
+
+    Returns
+    -------
+    callable
+        With the options in its place.
+    """
+    ordered: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        if parameter.name != READING_OPTIONS:
+            ordered.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
+            continue
+        ordered += [
+            inspect.Parameter(name, parameter.KEYWORD_ONLY, default=default, annotation=kind)
+            for name, (kind, default) in READING.items()
+        ]
+
+    def run(**given: Any) -> None:
+        from bayesirt.readers.reading import Reading
+
+        told = {name: _plain(given.pop(name)) for name in READING}
+        command(**given, **{READING_OPTIONS: Reading(**told)})
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {p.name: p.annotation for p in ordered}
+    run.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
+    return run
+
+
+def _plain(value: Any) -> Any:
+    """Return what an option was given, as the library takes it."""
+    if isinstance(value, ItemsIn | Duplicates):
+        return value.value
+    return tuple(value) if isinstance(value, list) else value
+
+
+def read_found(
+    path: Path, reading: "Reading", *, talk: bool = True
+) -> tuple["Responses", "FoundLogs | None"]:
+    """Read results as the options say, and return what was found where these are logs."""
+    from bayesirt.progress import progress_bar
+    from bayesirt.readers.recognise import read_results
+
+    if not talk:
+        return read_results(path, reading)
+    with progress_bar("reading") as show:
+        return read_results(path, reading, progress=show)
 
 
 def read_input(
@@ -22,20 +85,11 @@ def read_input(
     duplicates: Duplicates,
     threshold: float | None,
 ) -> "Responses":
-    """Read a results file as the options say."""
-    from bayesirt.readers import read_responses
+    """Read results as the options of a command say that takes only some."""
+    from bayesirt.readers.reading import Reading
 
-    return read_responses(
-        path,
-        subject=subject,
-        item=item,
-        score=score,
-        trials=trials,
-        latency=latency,
-        items_in=items_in and items_in.value,
-        duplicates=duplicates.value,
-        threshold=threshold,
-    )
+    told = (subject, item, score, trials, latency, items_in, duplicates, threshold)
+    return read_found(path, Reading(*map(_plain, told)), talk=False)[0]
 
 
 def announce(text: str) -> None:

@@ -93,7 +93,11 @@ class Slopes(StrEnum):
 
 
 Results = Annotated[
-    Path | None, typer.Argument(help="CSV, TSV, JSON Lines or Parquet, long or wide, maybe .gz.")
+    Path | None,
+    typer.Argument(
+        help="CSV, TSV, JSON Lines or Parquet, long or wide, maybe .gz; or a harness's log, or a "
+        "folder of logs."
+    ),
 ]
 Example = Annotated[bool, typer.Option("--example", help="Use the embedded example.")]
 Column = Annotated[str | None, typer.Option(help="Column of a long file.", show_default=False)]
@@ -104,6 +108,38 @@ Repeated = Annotated[Duplicates, typer.Option(help="What rows with the same subj
 Threshold = Annotated[
     float | None, typer.Option(help="Scores from here on count as right.", show_default=False)
 ]
+Metric = Annotated[
+    list[str],
+    typer.Option(
+        help="What scores a log: metric, scorer or statistic; NAME, or BENCHMARK=NAME. May be "
+        "repeated.",
+        show_default=False,
+    ),
+]
+Filter = Annotated[
+    list[str],
+    typer.Option(
+        help="Filter of lm-eval's logs: NAME, or BENCHMARK=NAME. May be repeated.",
+        show_default=False,
+    ),
+]
+SkipDamaged = Annotated[
+    bool, typer.Option("--skip-damaged", help="Leave out logs that cannot be read, and say so.")
+]
+READING: dict[str, tuple[Any, Any]] = {
+    "subject": (Column, None),
+    "item": (Column, None),
+    "score": (Column, None),
+    "trials": (Column, None),
+    "latency": (Column, None),
+    "items_in": (Orientation, None),
+    "duplicates": (Repeated, Duplicates.error),
+    "threshold": (Threshold, None),
+    "metric": (Metric, []),
+    "filter": (Filter, []),
+    "skip_damaged": (SkipDamaged, False),
+}
+"""Every option that says how results are to be read, with its default."""
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Out = Annotated[Path, typer.Option(help="Folder for the run.")]
@@ -144,11 +180,15 @@ OneSubject = Annotated[
 ]
 NumberOfItems = Annotated[int, typer.Option("-n", min=1, help="Items to suggest.")]
 NextByOption = Annotated[
-    NextBy, typer.Option(help="Most expected information, or least expected variance.")
+    NextBy, typer.Option(help="Of a run: most expected information, or least expected variance.")
 ]
 StopWidth = Annotated[
     float | None,
-    typer.Option(help="Stop when the 90% interval of ability is shorter.", show_default=False),
+    typer.Option(
+        help="Stop when the 90% interval is shorter: of ability, or for a bank of the suite score, "
+        "such as 0.05.",
+        show_default=False,
+    ),
 ]
 ModelOption = Annotated[
     Model, typer.Option(help="2pl: answers alone; lart: answers and their lengths.")

@@ -214,7 +214,9 @@ def parse_latency(values: pd.Series, column: str, where: Where) -> NDArray[np.fl
         At the first value that is no number, infinite or negative.
     """
     words = {"", "na", "nan", "none", "null"}
-    missing = values.isna().to_numpy() | [str(v).strip().lower() in words for v in values]
+    missing = values.isna().to_numpy()
+    if not pd.api.types.is_numeric_dtype(values.dtype):
+        missing = missing | [str(v).strip().lower() in words for v in values]
     parsed = np.full(len(values), np.nan)
     observed = np.flatnonzero(~missing)
     parsed[observed] = parse_numbers(

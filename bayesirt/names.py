@@ -48,6 +48,38 @@ def spreadsheet_safe(text: str) -> str:
     return f"'{text}" if text.startswith(_STARTS_A_FORMULA) else text
 
 
+def given_names(names: Sequence[str] | None, kind: str, n: int) -> list[str]:
+    """Return names as text; without any, ``subject 1`` and so on.
+
+    Parameters
+    ----------
+    names : sequence of str, optional
+    kind : str
+        What is named.
+    n : int
+        How many there are.
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    ResponseError
+        If there are more or fewer names.
+
+    Examples
+    --------
+    >>> given_names(None, "item", 2)
+    ['item 1', 'item 2']
+    """
+    if names is None:
+        return [f"{kind} {k}" for k in range(1, n + 1)]
+    if len(names) != n:
+        raise ResponseError(f"{n} {kind}s in the data, {len(names)} names")
+    return [str(name) for name in names]
+
+
 def check_names(names: Sequence[str], kind: str) -> None:
     """Refuse names that are empty, no valid text, or stand twice.
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import platform
 import time
 from collections.abc import Callable, Iterator
@@ -55,9 +56,9 @@ class DataFacts:
     Attributes
     ----------
     source : str
-        The file's name.
+        The name of the file or folder.
     sha256 : str
-        Of the file; empty for data from memory.
+        Of its contents; empty for data from memory.
     subjects, items, responses : int
     """
 
@@ -154,8 +155,26 @@ def facts_of(responses: Responses, source: Path | None) -> DataFacts:
 
 
 def sha256_of(path: Path) -> str:
-    """Return a file's SHA-256 in hexadecimal digits."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    """Return the SHA-256 of a file, or of the names and contents of a folder's readable files.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    str
+        In hexadecimal digits.
+    """
+    if not path.is_dir():
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    whole = hashlib.sha256()
+    for file_path in sorted(path.rglob("*")):
+        if file_path.is_file() and not file_path.is_symlink() and os.access(file_path, os.R_OK):
+            line = f"{sha256_of(file_path)}  {file_path.relative_to(path)}\n"
+            whole.update(line.encode(errors="surrogateescape"))
+    return whole.hexdigest()
 
 
 def versions() -> dict[str, str]:

@@ -7,6 +7,7 @@ two subjects and two items, and each of them was observed at least once.
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from bayesirt.cell_rows import fold_rows
 from bayesirt.cells import CellList, Cells, check_cells, connected_groups, store_cells
 from bayesirt.columns import check_columns, describe_items, encode_names, parse_latency
 from bayesirt.errors import ResponseError
-from bayesirt.names import check_names, one_line
+from bayesirt.names import check_names, given_names, one_line
 from bayesirt.scores import count_successes
 
 _OWN_COLUMNS = frozenset({"subject", "item", "successes", "trials", "latency"})
@@ -151,12 +152,12 @@ class Responses:
         """
         clean = clean_cells(successes, trials)
         if clean is not None:
-            subjects = _default_names(subjects, "subject", clean.shape[0])
-            items = _default_names(items, "item", clean.shape[1])
+            subjects = given_names(subjects, "subject", clean.shape[0])
+            items = given_names(items, "item", clean.shape[1])
             return cls(tuple(subjects), tuple(items), clean)
         matrix = as_matrix(successes, "successes")
-        subjects = _default_names(subjects, "subject", matrix.shape[0])
-        items = _default_names(items, "item", matrix.shape[1])
+        subjects = given_names(subjects, "subject", matrix.shape[0])
+        items = given_names(items, "item", matrix.shape[1])
         counts = None if trials is None else as_matrix(trials, "trials")
         if counts is not None and counts.shape != matrix.shape:
             raise ResponseError(f"`trials` has shape {counts.shape}, `successes` {matrix.shape}")
@@ -326,6 +327,23 @@ class Responses:
             columns[name] = values.to_numpy()[item]
         return pd.DataFrame(columns)
 
+    def to_parquet(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write a long Parquet file, of which `read_responses` makes the same responses again.
+
+        Parameters
+        ----------
+        path : str or Path
+        overwrite : bool
+
+        Raises
+        ------
+        ResponseError
+            If it is there already, or cannot be written.
+        """
+        from bayesirt.long_parquet_file import write_long_parquet
+
+        write_long_parquet(self, path, overwrite=overwrite)
+
     def components(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Return the groups of subjects and items that responses connect, largest first.
 
@@ -373,14 +391,6 @@ class Responses:
             item_metadata=self.item_metadata.iloc[items],
             q_matrix=None if self.q_matrix is None else self.q_matrix.iloc[items],
         )
-
-
-def _default_names(names: Sequence[str] | None, kind: str, n: int) -> list[str]:
-    if names is None:
-        return [f"{kind} {k}" for k in range(1, n + 1)]
-    if len(names) != n:
-        raise ResponseError(f"{n} {kind}s in the data, {len(names)} names")
-    return [str(name) for name in names]
 
 
 def _positions(kept: NDArray[np.intp], n: int) -> NDArray[np.intp]:

@@ -1,6 +1,7 @@
-"""From any results file to `Responses`: long or wide, and which column is which."""
+"""From any results to `Responses`: logs or a table, long or wide, and which column is which."""
 
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -9,9 +10,13 @@ import pyarrow as pa
 from bayesirt.columns import check_columns, encode_names, first_varying, list_columns, name_rows
 from bayesirt.errors import ResponseError
 from bayesirt.free_memory import host_bytes_free
+from bayesirt.long_parquet_file import OWN_ROLES, read_long_parquet, schema_version
 from bayesirt.names import one_line
+from bayesirt.readers.found_logs import FoundLogs
+from bayesirt.readers.log_folder import find_harness, known_harnesses, read_log_folder
 from bayesirt.readers.long_parquet import LongParquet, is_plain
-from bayesirt.readers.tables import parquet_schema, read_table
+from bayesirt.readers.reading import Reading
+from bayesirt.readers.tables import PARQUET_ERRORS, parquet_schema, read_table, refuse_parquet
 from bayesirt.responses import Responses
 
 SUBJECT_NAMES = ("subject", "model", "system", "llm", "model_name", "model_id", "classifier")
@@ -23,6 +28,14 @@ SCORE_NAMES = (
 TRIALS_NAMES = ("trials", "n_trials", "attempts")
 LATENCY_NAMES = ("tokens", "latency", "cot_tokens", "output_tokens", "time", "response_time")
 METADATA_NAMES = ("benchmark", "dataset", "suite", "task", "topic", "category", "level")
+_COMMON_NAMES = {
+    "subject": SUBJECT_NAMES,
+    "item": ITEM_NAMES,
+    "score": SCORE_NAMES,
+    "trials": TRIALS_NAMES,
+    "latency": LATENCY_NAMES,
+}
+"""Columns of a long file, by their role."""
 
 _BYTES_A_ROW = 60
 """Of memory, to read a response and to fit a point estimate."""
@@ -39,22 +52,32 @@ def read_responses(
     items_in: str | None = None,
     duplicates: str = "error",
     threshold: float | None = None,
+    metric: str | Sequence[str] = (),
+    answer_filter: str | Sequence[str] = (),
+    skip_damaged: bool = False,
     out_of_core: bool | None = None,
 ) -> Responses:
-    """Read a results file, long (one row a response) or wide (a matrix).
+    """Read results: a table, long or wide, a log of an evaluation harness, or a folder of logs.
 
     Parameters
     ----------
     path : str or Path
-        CSV, TSV, JSON Lines or Parquet, perhaps with ``.gz``.
+        CSV, TSV, JSON Lines or Parquet, perhaps with ``.gz``; a log of lm-evaluation-harness,
+        inspect_ai, HELM, Every Eval Ever, OpenCompass, EvalPlus, SWE-bench or lighteval; or a
+        folder with any of these logs.
     subject, item, score, trials, latency : str, optional
         Columns of a long file; by default found by their common names (`SUBJECT_NAMES` and so on).
     items_in : {"rows", "columns"}, optional
         Orientation of a wide file whose first header does not tell it.
     duplicates : {"error", "trials", "first", "last"}
-        What rows with the same subject and item are.
+        What rows with the same subject and item are, or several runs in logs.
     threshold : float, optional
         Scores at or above it count as right.
+    metric, answer_filter : str or sequence of str, optional
+        What scores a benchmark of logs where there is a choice: a name for all benchmarks that
+        offer it, or ``benchmark=name``.
+    skip_damaged : bool
+        Leave out logs that cannot be read, instead of refusing the folder.
     out_of_core : bool, optional
         Leave the responses of a long Parquet file on disk, sorted into a temporary folder that is
         removed with the result; `tempfile` says where, such as in ``TMPDIR``. Then `fit_cbmm` and
@@ -70,19 +93,93 @@ def read_responses(
     ResponseError
         One sentence, for whatever keeps the file from being read.
     """
+    reading = Reading(
+        subject, item, score, trials, latency, items_in, duplicates, threshold, _several(metric),
+        _several(answer_filter), skip_damaged, out_of_core,
+    )  # fmt: skip
+    return read_results(path, reading)[0]
+
+
+def read_results(
+    path: str | Path, reading: Reading, *, progress: Callable[[int, int], None] | None = None
+) -> tuple[Responses, FoundLogs | None]:
+    """Read results, and say what was found where these are logs.
+
+    Parameters
+    ----------
+    path : str or Path
+    reading : Reading
+    progress : callable, optional
+        Told how many logs are read, and how many there are.
+
+    Returns
+    -------
+    Responses
+    FoundLogs or None
+        None for a table.
+
+    Raises
+    ------
+    ResponseError
+        One sentence, for whatever keeps the file from being read.
+    """
     path = Path(path)
-    if items_in not in (None, "rows", "columns"):
-        raise ResponseError(f"--items-in must be rows or columns, got {items_in!r}")
-    named = {"subject": subject, "item": item, "score": score, "trials": trials, "latency": latency}
-    if items_in and any(named.values()):
+    if reading.items_in not in (None, "rows", "columns"):
+        raise ResponseError(f"--items-in must be rows or columns, got {reading.items_in!r}")
+    if reading.items_in and any(reading.named.values()):
         raise ResponseError(
             "--items-in belongs to wide files, names of columns to long ones; leave out either"
         )
+    if not _are_logs(path, reading):
+        return _read_table(path, reading), None
+    return read_log_folder(
+        path,
+        metric=reading.metric,
+        answer_filter=reading.filter,
+        duplicates=reading.duplicates,
+        threshold=reading.threshold,
+        skip_damaged=reading.skip_damaged,
+        progress=progress,
+    )
+
+
+def _several(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _are_logs(path: Path, reading: Reading) -> bool:
+    """Return whether a path holds logs; an option that only tables know makes a file one."""
+    shown = one_line(str(path), 200)
+    if os.path.isdir(path):
+        if reading.of_table:
+            raise ResponseError(
+                f"{reading.of_table} belongs to tables, and {shown} is a folder of logs; leave it "
+                f"out, or name a table"
+            )
+        return True
+    if not os.path.isfile(path):
+        return False
+    try:
+        logs = not reading.of_table and find_harness(path) is not None
+    except ResponseError as error:
+        raise ResponseError(f"{shown}: {error}") from None
+    if not logs and path.suffix.lower() == ".json":
+        raise ResponseError(f"{shown} is no log of {known_harnesses()}; name such a log or a table")
+    if not logs and reading.of_logs:
+        raise ResponseError(
+            f"{reading.of_logs} belongs to logs of harnesses, and {shown} is read as a table; "
+            f"leave it out"
+        )
+    return logs
+
+
+def _read_table(path: Path, reading: Reading) -> Responses:
+    named, items_in, duplicates = reading.named, reading.items_in, reading.duplicates
     if items_in is None:
-        streamed = _streamed(path, named, duplicates, threshold, out_of_core)
+        streamed = _streamed(path, named, duplicates, reading.threshold, reading.out_of_core)
         if streamed is not None:
             return streamed
-    if out_of_core:
+    if reading.out_of_core:
         raise ResponseError(
             f"{one_line(path.name)} cannot be left on disk; make it a long Parquet file whose "
             f"names are text or whole numbers, or leave out out_of_core"
@@ -90,8 +187,9 @@ def read_responses(
     frame = read_table(path)
     roles = _find_columns(frame.columns, named)
     if items_in is None and (any(named.values()) or {"subject", "item"} <= roles.keys()):
-        return _from_long(frame, roles, path.name, duplicates, threshold)
-    return Responses.from_wide(_subjects_in_rows(frame, items_in, path.name), threshold=threshold)
+        return _from_long(frame, roles, path.name, duplicates, reading.threshold)
+    wide = _subjects_in_rows(frame, items_in, path.name)
+    return Responses.from_wide(wide, threshold=reading.threshold)
 
 
 def _streamed(
@@ -103,7 +201,8 @@ def _streamed(
 ) -> Responses | None:
     """Read a long Parquet file some rows at a time, or return None if that cannot be done."""
     schema, n_rows = parquet_schema(path) or (pa.schema([]), 0)
-    roles = _find_columns(schema.names, named)
+    as_written = schema_version(schema) is not None and not any(named.values())
+    roles = _find_columns(schema.names, {**named, **(OWN_ROLES if as_written else {})})
     found = {"subject", "item", "score"} <= roles.keys() and set(roles.values()) <= {*schema.names}
     if not found or not all(is_plain(schema.field(roles[k]).type) for k in ("subject", "item")):
         return None
@@ -117,21 +216,25 @@ def _streamed(
     file = LongParquet(path, roles, threshold, n_rows)
     if out_of_core:
         return file.on_disk(duplicates)
+    if as_written and threshold is None:
+        return _as_it_was_written(path, duplicates)
     return None if timed or _describing(schema.names, roles) else file.in_memory(duplicates)
 
 
+def _as_it_was_written(path: Path, duplicates: str) -> Responses:
+    try:
+        return read_long_parquet(path, duplicates=duplicates)
+    except ResponseError:
+        raise
+    except PARQUET_ERRORS as error:
+        refuse_parquet(one_line(path.name, 80), error)
+
+
 def _find_columns(columns: Iterable[str], named: dict[str, str | None]) -> dict[str, str]:
-    known = {
-        "subject": SUBJECT_NAMES,
-        "item": ITEM_NAMES,
-        "score": SCORE_NAMES,
-        "trials": TRIALS_NAMES,
-        "latency": LATENCY_NAMES,
-    }
     free = [c for c in columns if c not in named.values()]
     by_lower = {c.strip().lower(): c for c in reversed(free)}
     roles = {}
-    for role, common in known.items():
+    for role, common in _COMMON_NAMES.items():
         chosen = named[role] or next((by_lower[n] for n in common if n in by_lower), None)
         if chosen is not None:
             roles[role] = chosen

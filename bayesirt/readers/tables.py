@@ -251,7 +251,8 @@ def parquet_schema(path: Path) -> tuple[pa.Schema, int] | None:
         return None
     if n_rows == 0 or len(set(schema.names)) < len(schema.names):
         return None
-    return pa.schema(sorted(schema, key=lambda column: column.name not in index)), n_rows
+    ordered = sorted(schema, key=lambda column: column.name not in index)
+    return pa.schema(ordered, metadata=schema.metadata), n_rows
 
 
 _PARSERS: dict[str, Callable[[bytes, str], pd.DataFrame]] = {

@@ -197,7 +197,7 @@ def test_a_bad_file_is_one_sentence(
     ("place", "said"),
     [
         ("nosuch.csv", "nosuch.csv does not exist; check the path"),
-        ("folder.csv", "folder.csv is a folder; name the results file in it"),
+        ("folder.csv", "folder.csv holds no answers in logs of inspect, HELM"),
         ("folder.csv/nosuch.csv", "does not exist"),
         ("good.csv/below.csv", "does not exist"),
         ("x" * 300 + ".csv", "does not exist"),

@@ -1,0 +1,162 @@
+"""What a reader may be told to choose: the metric that scores a benchmark, and its filter."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+
+_SHOWN = 4
+
+
+class ChoiceError(ResponseError):
+    """A choice that a log does not offer."""
+
+
+class OpenChoiceError(ChoiceError):
+    """A log offers several metrics or filters, and nobody has chosen.
+
+    Attributes
+    ----------
+    option : {"metric", "filter"}
+    benchmark : str
+    offered : tuple of str
+    """
+
+    def __init__(self, option: str, benchmark: str, offered: Sequence[str]) -> None:
+        self.option, self.benchmark, self.offered = option, benchmark, tuple(offered)
+        super().__init__(_sentence({(option, benchmark): self.offered}))
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the user has chosen.
+
+    Attributes
+    ----------
+    metric, filter : tuple of str
+        Each a name, for all benchmarks that offer it, or ``benchmark=name`` for one of them.
+
+    Examples
+    --------
+    >>> choices = Choices(metric=("exact_match", "hellaswag=acc_norm"))
+    >>> choices.pick("metric", "hellaswag", ["acc", "acc_norm"])
+    'acc_norm'
+    >>> choices.pick("metric", "gsm8k", ["exact_match", "bleu"])
+    'exact_match'
+    """
+
+    metric: tuple[str, ...] = ()
+    filter: tuple[str, ...] = ()
+
+    def pick(
+        self, option: str, benchmark: str, offered: Sequence[str], usual: Sequence[str] = ()
+    ) -> str:
+        """Return the one that was chosen for a benchmark, or the only usual one.
+
+        Parameters
+        ----------
+        option : {"metric", "filter"}
+        benchmark : str
+        offered : sequence of str
+            All that could be chosen.
+        usual : sequence of str
+            Those among which a choice is needed if there are several; by default all.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ChoiceError
+            If the name chosen for this benchmark is not offered.
+        OpenChoiceError
+            If several are usual, or several of the names for all benchmarks are offered.
+        """
+        told = self._told(option)
+        own = [name for where, name in told if where == benchmark]
+        if own:
+            if own[-1] not in offered:
+                raise ChoiceError(
+                    f"{one_line(benchmark)} has no {option} {one_line(own[-1])!r}; choose one of "
+                    f"{_listed(offered)} with --{option}"
+                )
+            return own[-1]
+        named = list(dict.fromkeys(n for where, n in told if where is None and n in offered))
+        usual = named or usual or offered
+        if len(usual) == 1:
+            return usual[0]
+        raise OpenChoiceError(option, benchmark, usual)
+
+    def check_used(self, benchmarks: Mapping[str, tuple[str, str]]) -> None:
+        """Refuse a choice that no benchmark has heeded, such as one with a misspelt name.
+
+        Parameters
+        ----------
+        benchmarks : mapping of str to (str, str)
+            The metric and the filter of each benchmark that was read.
+
+        Raises
+        ------
+        ResponseError
+        """
+        for place, option in enumerate(("metric", "filter")):
+            used = {chosen[place] for chosen in benchmarks.values()}
+            for where, name in self._told(option):
+                if where is not None and where not in benchmarks:
+                    raise ResponseError(
+                        f"--{option} names a benchmark {one_line(where)!r} that is not there; the "
+                        f"benchmarks are {_listed(tuple(benchmarks))}"
+                    )
+                if where is None and name not in used:
+                    raise ResponseError(
+                        f"no benchmark has a {option} {one_line(name)!r}; leave out --{option}, or "
+                        f"choose one of {_listed(sorted(used - {''}))}"
+                    )
+
+    def _told(self, option: str) -> list[tuple[str | None, str]]:
+        """Return pairs of a benchmark, None for all, and a name."""
+        texts: tuple[str, ...] = getattr(self, option)
+        parts = (text.rpartition("=") for text in texts)
+        return [(where if equals else None, name) for where, equals, name in parts]
+
+
+def refuse_open(open_choices: Sequence[OpenChoiceError]) -> None:
+    """Refuse to go on where choices are open, with all of them in one sentence.
+
+    Parameters
+    ----------
+    open_choices : sequence of OpenChoiceError
+
+    Raises
+    ------
+    ResponseError
+        If there is any.
+    """
+    if open_choices:
+        raise ResponseError(_sentence({(c.option, c.benchmark): c.offered for c in open_choices}))
+
+
+def _sentence(offers: Mapping[tuple[str, str], Sequence[str]]) -> str:
+    alike: dict[tuple[str, Sequence[str]], list[str]] = {}
+    for (option, benchmark), names in offers.items():
+        alike.setdefault((option, names), []).append(benchmark)
+    said = []
+    for (option, names), benchmarks in list(alike.items())[:_SHOWN]:
+        more = f" and {len(benchmarks) - 1} more" if len(benchmarks) > 1 else ""
+        offer = "offer" if more else "offers"
+        said.append(f"{one_line(benchmarks[0])}{more} {offer} the {option}s {_listed(names)}")
+    if len(alike) > _SHOWN:
+        said.append(f"and so on for {len(alike) - _SHOWN} more lists")
+    options = list(dict.fromkeys(f"--{option}" for option, _ in alike))
+    name = one_line(next(iter(offers))[1], 200)
+    return (
+        f"{'; '.join(said)}: choose with {' and '.join(options)} NAME, or {options[0]} "
+        f"'{name}=NAME' for one benchmark"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(f"`{one_line(name)}`" for name in names[:8])
+    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"

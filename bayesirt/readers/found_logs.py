@@ -1,0 +1,113 @@
+"""What was found in a folder of logs, and what was left out and why."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from bayesirt.names import one_line
+
+_SHOWN = 30
+_COLUMNS = (
+    "benchmark", "harness", "metric", "filter", "subjects", "items", "answers", "files",
+)  # fmt: skip
+
+
+class LeftOut(NamedTuple):
+    """Something that was not read.
+
+    Attributes
+    ----------
+    what : str
+        A file, a folder or a benchmark.
+    kind : {"file", "answer"}
+        What `number` counts.
+    number : int
+    why : str
+    """
+
+    what: str
+    kind: str
+    number: int
+    why: str
+
+
+@dataclass(frozen=True)
+class FoundLogs:
+    """A report on logs that were read.
+
+    Attributes
+    ----------
+    summary : DataFrame
+        One row a benchmark: its harness, the metric and the filter that were used, and numbers of
+        subjects, items, answers (trials) and files.
+    left_out : tuple of LeftOut
+    notes : tuple of str
+        What else should be known, such as a run that was unfinished.
+    """
+
+    summary: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(_COLUMNS)))
+    left_out: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def to_text(self) -> str:
+        """Return the report in lines, names in one line each.
+
+        Examples
+        --------
+        >>> row = ("arc", "lm-eval", "acc", "none", 2, 3, 6, 2)
+        >>> found = FoundLogs(pd.DataFrame([row], columns=list(_COLUMNS)),
+        ...                   (LeftOut("run.sh", "file", 1, "no log of a known harness"),))
+        >>> print(found.to_text())
+        Found in logs:
+          arc (lm-eval, metric acc): 2 subjects x 3 items, 6 answers in 2 files
+        Left out:
+          1 file: no log of a known harness (run.sh)
+        """
+        lines = ["Found in logs:"]
+        lines += _limited([self._of_benchmark(row) for row in self.summary.to_dict("records")])
+        if self.left_out:
+            lines += ["Left out:", *_limited(self._lines_left_out())]
+        return "\n".join(lines + [f"Note: {note}." for note in self.notes])
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report, ready for JSON."""
+        return {
+            "benchmarks": self.summary.to_dict("records"),
+            "left out": [entry._asdict() for entry in self.left_out],
+            "notes": list(self.notes),
+        }
+
+    def _of_benchmark(self, row: dict[Any, Any]) -> str:
+        how = f"{row['harness']}, metric {one_line(row['metric'])}"
+        if row["filter"] not in ("", "none"):
+            how += f", filter {one_line(row['filter'])}"
+        counts = f"{_n(row['subjects'], 'subject')} x {_n(row['items'], 'item')}"
+        return (
+            f"  {one_line(row['benchmark'], 80)} ({how}): {counts}, "
+            f"{_n(row['answers'], 'answer')} in {_n(row['files'], 'file')}"
+        )
+
+    def _lines_left_out(self) -> list[str]:
+        """Return one line for each reason, the most frequent first, with where it occurs."""
+        reasons: dict[tuple[str, str], list[LeftOut]] = {}
+        for entry in self.left_out:
+            reasons.setdefault((entry.kind, entry.why), []).append(entry)
+        by_count = sorted(reasons.items(), key=lambda r: -sum(entry.number for entry in r[1]))
+        lines = []
+        for (kind, why), entries in by_count:
+            places = list(dict.fromkeys(one_line(entry.what, 80) for entry in entries))
+            more = f" and {len(places) - 2} more" if len(places) > 2 else ""
+            counted = _n(sum(entry.number for entry in entries), kind)
+            lines.append(f"  {counted}: {why} ({', '.join(places[:2])}{more})")
+        return lines
+
+
+def _limited(lines: Sequence[str]) -> list[str]:
+    more = len(lines) - _SHOWN
+    return [*lines[:_SHOWN], *([f"  ... and {more} more"] if more > 0 else [])]
+
+
+def _n(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

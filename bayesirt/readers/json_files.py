@@ -1,0 +1,191 @@
+"""JSON as harnesses write it: of bounded size, and refused in one sentence where it is broken.
+
+Sentences name no file: who reads several puts the file's name before them.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+
+MOST_BYTES = 1 << 30
+"""Of a file that has to be parsed whole."""
+MOST_OF_A_LINE = 1 << 26
+"""Bytes."""
+_HEAD = 1 << 16
+
+
+def head_of(path: Path) -> bytes:
+    """Return the first 64 KiB of a file.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    ResponseError
+        If it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return file.read(_HEAD)
+    except OSError as error:
+        raise unreadable(error) from None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON file that holds an object.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    ResponseError
+        If it cannot be read, is too large, broken, or holds something else.
+    """
+    content = parse_json(read_whole(path))
+    if not isinstance(content, dict):
+        raise ResponseError("it holds no JSON object; make the log again, or leave the file out")
+    return content
+
+
+def read_whole(path: Path) -> bytes:
+    """Read a file of at most `MOST_BYTES`.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    ResponseError
+        If it cannot be read, or is larger.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise unreadable(error) from None
+    if len(data) > MOST_BYTES:
+        raise ResponseError(
+            f"it is larger than {MOST_BYTES >> 20:,} MiB; split it, or leave out its prompts"
+        )
+    return data
+
+
+def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Read a file of one JSON object a line, a line at a time.
+
+    Parameters
+    ----------
+    path : Path
+
+    Yields
+    ------
+    (int, dict)
+        The line's number from 1, and what it holds; blank lines are passed over.
+
+    Raises
+    ------
+    ResponseError
+        At the first line that is none, and for a file without any.
+    """
+    some = False
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(iter(lambda: file.readline(MOST_OF_A_LINE + 1), b""), 1):
+                if len(line) > MOST_OF_A_LINE:
+                    raise ResponseError(
+                        f"line {number} is longer than {MOST_OF_A_LINE >> 20} MiB; leave it out"
+                    )
+                if not line.strip():
+                    continue
+                row = parse_json(line, f"line {number}")
+                if not isinstance(row, dict):
+                    raise ResponseError(
+                        f"line {number} is not a JSON object; make the log again, or leave the "
+                        f"line out"
+                    )
+                some = True
+                yield number, row
+    except OSError as error:
+        raise unreadable(error) from None
+    if not some:
+        raise ResponseError("it is empty; make the log again, or leave the file out")
+
+
+def parse_json(data: bytes, what: str = "it") -> Any:
+    """Parse JSON in UTF-8.
+
+    Parameters
+    ----------
+    data : bytes
+    what : str
+        Begins the sentence of an error.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    ResponseError
+        If it is not UTF-8, no JSON, cut short, or nested too deep.
+
+    Examples
+    --------
+    >>> parse_json(b'{"doc_id": 0}')
+    {'doc_id': 0}
+    """
+    if not data.strip():
+        raise ResponseError(f"{what} is empty; make the log again, or leave it out")
+    try:
+        return json.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise ResponseError(f"{what} is not UTF-8; make the log again, or leave it out") from None
+    except RecursionError:
+        raise ResponseError(f"{what} is nested too deep; leave it out") from None
+    except ValueError as error:
+        reason = one_line(str(error), 80)
+        raise ResponseError(
+            f"{what} is not valid JSON ({reason}); it may have been cut short: make the log again, "
+            f"or leave it out"
+        ) from None
+
+
+def unreadable(error: OSError) -> ResponseError:
+    """Return the sentence on a file that the system does not let us read.
+
+    Parameters
+    ----------
+    error : OSError
+
+    Returns
+    -------
+    ResponseError
+
+    Examples
+    --------
+    >>> print(unreadable(PermissionError(13, "Permission denied")))
+    it cannot be read (Permission denied); check the file and its permissions
+    """
+    reason = one_line(error.strerror or str(error), 120)
+    return ResponseError(f"it cannot be read ({reason}); check the file and its permissions")

@@ -1,0 +1,169 @@
+"""Values of JSON objects, of the kind that is wanted or refused in one sentence."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from bayesirt.errors import ResponseError
+
+
+def text_at(record: Mapping[str, Any], key: str, place: str = "") -> str:
+    """Return the text at a key.
+
+    Parameters
+    ----------
+    record : mapping
+    key : str
+    place : str
+        Where the record stands, such as "in line 3".
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ResponseError
+        If it is missing, empty or no text.
+
+    Examples
+    --------
+    >>> text_at({"model": "gpt-x"}, "model")
+    'gpt-x'
+    """
+    value = record.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise _absent(key, "text", place)
+    return value
+
+
+def object_at(record: Mapping[str, Any], key: str, place: str = "") -> dict[str, Any]:
+    """Return the object at a key.
+
+    Parameters
+    ----------
+    record : mapping
+    key, place : str
+        As in `text_at`.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    ResponseError
+        If it is missing or no object.
+
+    Examples
+    --------
+    >>> object_at({"eval": {"task": "gsm8k"}}, "eval")
+    {'task': 'gsm8k'}
+    """
+    value = record.get(key)
+    if not isinstance(value, dict):
+        raise _absent(key, "object", place)
+    return value
+
+
+def name_at(record: Mapping[str, Any], key: str, place: str = "") -> str:
+    """Return the name at a key, be it text or a whole number.
+
+    Parameters
+    ----------
+    record : mapping
+    key, place : str
+        As in `text_at`.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ResponseError
+        If it is missing, empty or neither.
+
+    Examples
+    --------
+    >>> name_at({"doc_id": 7}, "doc_id")
+    '7'
+    """
+    value = record.get(key)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return text_at(record, key, place)
+
+
+def _absent(key: str, kind: str, place: str) -> ResponseError:
+    stands = f" {place}" if place else ""
+    return ResponseError(
+        f"`{key}` is missing or no {kind}{stands}; make the log again, or leave the file out"
+    )
+
+
+def numbers_in(record: Mapping[str, Any]) -> dict[str, float]:
+    """Return the values of a record that are numbers or booleans; null is NaN.
+
+    Parameters
+    ----------
+    record : mapping
+
+    Returns
+    -------
+    dict of str to float
+
+    Examples
+    --------
+    >>> numbers_in({"acc": True, "f1": 0.5, "answer": "B", "bleu": None})
+    {'acc': 1.0, 'f1': 0.5, 'bleu': nan}
+    """
+    found = {str(key): as_number(value) for key, value in record.items()}
+    return {key: number for key, number in found.items() if number is not None}
+
+
+def as_number(value: object) -> float | None:
+    """Return a number or boolean as a float, NaN for null, and None for anything else.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    float or None
+        Infinite for what no float holds.
+
+    Examples
+    --------
+    >>> as_number(True), as_number(10**400), as_number("0.5")
+    (1.0, inf, None)
+    """
+    if value is None:
+        return math.nan
+    if not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def length_of(value: object) -> float:
+    """Return a number of tokens; NaN where it is none, not finite, or not above 0.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> length_of(57), length_of(0), length_of("many")
+    (57.0, nan, nan)
+    """
+    number = as_number(value)
+    return number if number is not None and 0 < number < math.inf else math.nan

@@ -1,0 +1,56 @@
+"""How results are to be read: all that a reader may be told, in one place."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_ROLES = ("subject", "item", "score", "trials", "latency")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How results are to be read: what `read_responses` may be told.
+
+    Attributes
+    ----------
+    subject, item, score, trials, latency : str or None
+    items_in : {"rows", "columns"} or None
+    duplicates : {"error", "trials", "first", "last"}
+    threshold : float or None
+    metric, filter : tuple of str
+    skip_damaged : bool
+    out_of_core : bool or None
+    """
+
+    subject: str | None = None
+    item: str | None = None
+    score: str | None = None
+    trials: str | None = None
+    latency: str | None = None
+    items_in: str | None = None
+    duplicates: str = "error"
+    threshold: float | None = None
+    metric: tuple[str, ...] = ()
+    filter: tuple[str, ...] = ()
+    skip_damaged: bool = False
+    out_of_core: bool | None = None
+
+    @property
+    def named(self) -> dict[str, str | None]:
+        """Columns by their role, None for those that are to be found."""
+        return {role: getattr(self, role) for role in _ROLES}
+
+    @property
+    def of_table(self) -> str:
+        """The first option given that only tables know, or nothing."""
+        options = {f"--{role}": column for role, column in self.named.items()}
+        return _first({"--items-in": self.items_in, "out_of_core": self.out_of_core, **options})
+
+    @property
+    def of_logs(self) -> str:
+        """The first option given that only logs know, or nothing."""
+        options = {"--metric": self.metric, "--filter": self.filter}
+        return _first({**options, "--skip-damaged": self.skip_damaged})
+
+
+def _first(given: Mapping[str, object]) -> str:
+    return next((option for option, value in given.items() if value), "")

@@ -1,0 +1,197 @@
+"""Small logs of every harness, in the structure in which each writes them."""
+
+import json
+import struct
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import zstandard
+
+MODELS = ("acme/large", "acme/small", "zeta/tiny")
+RIGHT = {"acme/large": (1, 1, 1, 0), "acme/small": (1, 0, 1, 0), "zeta/tiny": (0, 0, 1, 0)}
+"""Answers of each model to four items: the same ones in every log."""
+DATE = "2026-11-21T10-58-10.577750"
+
+
+def write_json(path: Path, content: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content), "utf-8")
+    return path
+
+
+def write_lines(path: Path, rows: Sequence[object]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return path
+
+
+def lm_eval_row(doc: int, score: float, **other: Any) -> dict[str, Any]:
+    return {
+        "doc_id": doc, "doc": {"q": f"{doc}?"}, "target": "0", "filter": "none",
+        "resps": [[["-1", "False"]]], "metrics": ["acc"], "doc_hash": f"hash {doc}", "acc": score,
+    } | other  # fmt: skip
+
+
+def lm_eval(
+    root: Path, model: str, rows: Sequence[object], task: str = "arc", date: str = DATE
+) -> Path:
+    folder = root / model.replace("/", "__")
+    write_json(folder / f"results_{date}.json", {"results": {}, "model_name": model})
+    return write_lines(folder / f"samples_{task}_{date}.jsonl", rows)
+
+
+def sample(item: object, value: object, **other: Any) -> dict[str, Any]:
+    """Return a sample of an inspect log, scored by `match`."""
+    return {
+        "id": item, "epoch": 1, "scores": {"match": {"value": value}}, "completed": True,
+        "model_usage": {"acme/large": {"output_tokens": 20, "reasoning_tokens": 15}},
+    } | other  # fmt: skip
+
+
+def inspect_header(model: str = "acme/large", task: str = "mul", **other: Any) -> dict[str, Any]:
+    about = {"run_id": "r", "task_id": "t", "task": task, "model": model}
+    return {"version": 2, "status": "success", "eval": about} | other
+
+
+def inspect_eval(
+    path: Path, samples: Sequence[object], header: Mapping[str, Any] | None = None
+) -> Path:
+    members = {"header.json": header or inspect_header(), "summaries.json": samples}
+    return write_zip(path, {name: json.dumps(x).encode() for name, x in members.items()})
+
+
+def inspect_json(
+    path: Path, samples: Sequence[object] | None, header: Mapping[str, Any] | None = None
+) -> Path:
+    return write_json(path, {**(header or inspect_header()), "samples": samples})
+
+
+def write_zip(
+    path: Path,
+    members: Mapping[str, bytes],
+    *,
+    method: int = 93,
+    declared: int | None = None,
+    spoilt: Callable[[bytes], bytes] = bytes,
+) -> Path:
+    """Write an archive with Zstandard's method, which `zipfile` does not write everywhere.
+
+    `declared` is the size that is said to be unpacked; `spoilt` changes what is packed.
+    """
+    body, directory = b"", b""
+    for name, data in members.items():
+        packed = spoilt(zstandard.compress(data) if method == 93 else data)
+        size = len(data) if declared is None else declared
+        fields = struct.pack("<3H2x2x3I2H", 20, 0, method, zlib.crc32(data), len(packed), size,
+                             len(name.encode()), 0)  # fmt: skip
+        directory += b"PK\1\2" + b"\x14\0" + fields + struct.pack("<3H2I", 0, 0, 0, 0, len(body))
+        directory += name.encode()
+        body += b"PK\3\4" + fields + name.encode() + packed
+    n = len(members)
+    end = b"PK\5\6" + struct.pack("<4H2IH", 0, 0, n, n, len(directory), len(body), 0)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(body + directory + end)
+    return path
+
+
+def stat(name: str, mean: float | None, **other: Any) -> dict[str, Any]:
+    return {"name": {"name": name, "split": "test"} | other, "count": 1, "mean": mean}
+
+
+def instance(item: str, right: int, *more: object, **other: Any) -> dict[str, Any]:
+    stats = [stat("num_output_tokens", 7), stat("finish_reason_stop", 1), stat("max_prob", 0.5),
+             stat("exact_match", right), *more]  # fmt: skip
+    return {"instance_id": item, "train_trial_index": 0, "stats": stats} | other
+
+
+def helm(root: Path, model: str, instances: object, scenario: str = "mmlu:subject=law") -> Path:
+    name = f"{scenario}{',' if ':' in scenario else ':'}model={model.replace('/', '_')}"
+    spec = {"name": name, "adapter_spec": {"model": model}}
+    write_json(root / name / "run_spec.json", spec)
+    write_json(root / name / "stats.json", [])
+    return write_json(root / name / "per_instance_stats.json", instances)
+
+
+def eee_row(item: str, score: float, metric: str = "acc", **other: Any) -> dict[str, Any]:
+    return {
+        "evaluation_id": "arc/acme/large/17", "model_id": "acme/large", "evaluation_name": "arc",
+        "evaluation_result_id": metric, "sample_id": item, "sample_hash": f"hash {item}",
+        "evaluation": {"score": score, "is_correct": score > 0.5}, "error": None,
+        "token_usage": {"output_tokens": 9}, "metadata": {"filter": "none"},
+    } | other  # fmt: skip
+
+
+def eee(root: Path, rows: Sequence[object], library: str = "other", name: str = "u1") -> Path:
+    write_json(root / f"{name}.json", {"eval_library": {"name": library}})
+    return write_lines(root / f"{name}_samples.jsonl", rows)
+
+
+def opencompass(root: Path, model: str, details: object, dataset: str = "gsm8k") -> Path:
+    run = root / "20260901_101500"
+    write_json(
+        run / "predictions" / model / f"{dataset}.json",
+        {str(k): {"prediction": "...", "res_length": 10 + k} for k in range(4)},
+    )
+    content = {"accuracy": 50.0} | ({} if details is None else {"details": details})
+    return write_json(run / "results" / model / f"{dataset}.json", content)
+
+
+def evalplus(root: Path, name: str, tasks: object) -> Path:
+    content = {"date": "2026-09-01", "hash": "fe5", "eval": tasks}
+    return write_json(root / "humaneval" / name, content)
+
+
+def swebench(root: Path, name: str, **ids: Sequence[str]) -> Path:
+    counts = {f"{key.removesuffix('_ids')}_instances": len(names) for key, names in ids.items()}
+    return write_json(root / name, counts | ids | {"schema_version": 2})
+
+
+def lighteval(
+    root: Path, model: str, rows: Sequence[Mapping[str, Any]], task: str = "gsm8k|0"
+) -> Path:
+    folder = root / "details" / model / DATE
+    folder.mkdir(parents=True)
+    path = folder / f"details_{task}_{DATE}.parquet"
+    pd.DataFrame(rows).to_parquet(path)
+    return path
+
+
+def lighteval_row(item: str | None, score: float, tokens: Sequence[int] = (3,)) -> dict[str, Any]:
+    response = {"text": ["..."], "output_tokens": [[7] * n for n in tokens]}
+    return {"doc": {"id": item, "query": "?"}, "model_response": response,
+            "metric": {"extractive_match": score}}  # fmt: skip
+
+
+def every_harness(root: Path) -> Path:
+    """Write a folder with the same answers of the same models in logs of every harness.
+
+    OpenCompass knows models by a name of its own, without a slash.
+    """
+    for model, right in RIGHT.items():
+        flat = model.replace("/", "_")
+        lm_eval(root / "lm", model, [lm_eval_row(k, x) for k, x in enumerate(right)])
+        own = {model: {"output_tokens": 20}}
+        scored = [sample(k, "CI"[1 - x], model_usage=own) for k, x in enumerate(right)]
+        inspect_eval(root / "inspect" / f"{flat}.eval", scored, inspect_header(model))
+        helm(root / "helm", model, [instance(f"id{k}", x) for k, x in enumerate(right)])
+        rows = [eee_row(str(k), x, model_id=model, evaluation_name="eee")
+                for k, x in enumerate(right)]  # fmt: skip
+        eee(root / "eee", rows, name=flat)
+        opencompass(root / "oc", flat, {str(k): {"correct": bool(x)} for k, x in enumerate(right)})
+        status = ["pass" if x else "fail" for x in right]
+        tasks = {f"HumanEval/{k}": [{"base_status": s, "plus_status": None}]
+                 for k, s in enumerate(status)}  # fmt: skip
+        name = model.replace("/", "--")
+        evalplus(root / "ep", f"{name}_vllm_temp_0.0.eval_results.json", tasks)
+        ids = [f"django__django-{k}" for k in range(4)]
+        swebench(
+            root / "swe",
+            f"{model.replace('/', '__')}.run1.json",
+            resolved_ids=[i for i, x in zip(ids, right, strict=True) if x],
+            unresolved_ids=[i for i, x in zip(ids, right, strict=True) if not x],
+        )
+        lighteval(root / "le", model, [lighteval_row(str(k), x) for k, x in enumerate(right)])
+    return root
