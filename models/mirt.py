@@ -12,8 +12,10 @@ a whole matrix, not one spread for all directions, lets slopes along abilities t
 need be pulled to 0.
 """
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 from numpyro import plate, sample
 from numpyro.distributions import (
     Binomial,
@@ -37,6 +39,23 @@ DIMS = {
 }
 
 
+class MirtParameters(NamedTuple):
+    """What the model draws before it sees data.
+
+    Attributes
+    ----------
+    theta : float array, shape (subject, ability)
+    a : float array, shape (item, ability)
+        Slopes.
+    d : float array, shape (item,)
+        Intercepts.
+    """
+
+    theta: Float[Array, "subject ability"]
+    a: Float[Array, "item ability"]
+    d: Float[Array, " item"]
+
+
 def mirt_model(
     trials: Int[Array, "subject item"],
     n_abilities: int,
@@ -52,6 +71,22 @@ def mirt_model(
     successes : int array, shape (subject, item), optional
     """
     n_subjects, n_items = trials.shape
+    theta, a, d = mirt_parameters(n_subjects, n_items, n_abilities)
+    observed = Binomial(trials, logits=theta @ a.T + d).mask(trials > 0)
+    sample("successes", observed, obs=successes)
+
+
+def mirt_parameters(n_subjects: int, n_items: int, n_abilities: int) -> MirtParameters:
+    """Draw subjects and items from their priors: the model without data.
+
+    Parameters
+    ----------
+    n_subjects, n_items, n_abilities : int
+
+    Returns
+    -------
+    MirtParameters
+    """
     zero, identity = jnp.zeros(n_abilities), jnp.eye(n_abilities)
     with plate("subject", n_subjects):
         theta = sample("theta", MultivariateNormal(zero, identity))
@@ -63,5 +98,4 @@ def mirt_model(
     with plate("item", n_items):
         a = sample("a", MultivariateNormal(mu_a, precision_matrix=precision_a))
         d = sample("d", Normal(mu_d, sigma_d))
-    observed = Binomial(trials, logits=theta @ a.T + d).mask(trials > 0)
-    sample("successes", observed, obs=successes)
+    return MirtParameters(theta, a, d)

@@ -1,5 +1,6 @@
 """Items that were calibrated before and stay as they are."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,6 +67,59 @@ class KnownItems:
         """Return the items of an estimate by `fit_mirt` or `calibrate_items`."""
         names = tuple(map(str, point.parameters["item"].values))
         return cls(names, *(point[name] for name in ("a", "d", "item_covariance")))
+
+    @classmethod
+    def from_draws(
+        cls,
+        names: Sequence[str],
+        a: NDArray[np.floating],
+        d: NDArray[np.floating],
+    ) -> "KnownItems":
+        """Return items at the means of draws, with the draws' covariances.
+
+        Parameters
+        ----------
+        names : sequence of str
+        a : float array, shape (sample, item, ability)
+            All in the same axes, as `sample_mirt` gives them.
+        d : float array, shape (sample, item)
+
+        Returns
+        -------
+        KnownItems
+
+        Raises
+        ------
+        ResponseError
+            If shapes differ, there are fewer than two draws, or names stand twice.
+
+        Notes
+        -----
+        Covariances are each item's own: what the draws share between items, such as where the scale
+        of the abilities lies, is in each of them, and is not known to be shared.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> a, d = np.array([[[1.0]], [[3.0]]]), np.array([[0.0], [2.0]])
+        >>> KnownItems.from_draws(["x"], a, d).covariance
+        array([[[2., 2.],
+                [2., 2.]]])
+
+        Of a posterior by `sample_mirt`: ``from_draws(posterior.items, posterior.draws("a"),
+        posterior.draws("d"))``.
+        """
+        a, d = np.asarray(a, np.float64), np.asarray(d, np.float64)
+        if a.ndim != 3 or d.shape != a.shape[:2] or len(d) < 2:
+            raise ResponseError(
+                f"draws of slopes and intercepts have shapes {a.shape} and {d.shape}; they must be "
+                f"(sample, item, ability) and (sample, item), with two samples at least"
+            )
+        both = np.concatenate([a, d[:, :, None]], 2)
+        centre = both.mean(0)
+        off = np.moveaxis(both - centre, 0, 2)
+        covariance = off @ np.swapaxes(off, 1, 2) / (len(d) - 1)
+        return cls(tuple(map(str, names)), centre[:, :-1], centre[:, -1], covariance)
 
     def select(self, positions: NDArray[np.intp]) -> "KnownItems":
         """Return some of the items, in the order of their positions."""

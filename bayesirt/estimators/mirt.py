@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bayesirt.errors import ResponseError
 from bayesirt.estimators.driver import Run, iterate
 from bayesirt.estimators.mirt_information import item_covariance
 from bayesirt.estimators.mirt_parts import (
@@ -26,7 +25,7 @@ from bayesirt.estimators.mirt_population import (
     turned_back,
 )
 from bayesirt.estimators.mirt_squarem import first_state, squarem_step
-from bayesirt.estimators.mirt_start import start, start_from
+from bayesirt.estimators.mirt_start import check_start, start, start_from
 from bayesirt.estimators.mirt_steps import (
     abilities_given,
     ability_steps,
@@ -134,11 +133,7 @@ def fit_mirt(
     >>> fit_mirt(Responses.from_arrays(answers), n_abilities=2)["a"].shape
     (6, 2)
     """
-    if not 1 <= n_abilities < responses.n_items:
-        raise ResponseError(
-            f"{n_abilities} abilities cannot be told from {responses.n_items} items; ask for at "
-            f"least one ability and fewer than there are items"
-        )
+    check_start(responses, n_abilities, init)
     layout = DenseLayout(*map(jnp.asarray, responses.cells.matrices()))
     first = start_from(init, responses, n_abilities) if init else start(layout, n_abilities)
     quadrature = usual_quadrature(layout, n_nodes)

@@ -80,16 +80,44 @@ def _leading_vectors(residuals: NDArray[np.float32], n: int) -> tuple[Any, Any]:
     return scores, vectors * signal / np.sqrt(n_rows)
 
 
-def start_from(
-    init: PointEstimate, responses: Responses, n_abilities: int
-) -> tuple[Parameters, Beliefs]:
-    """Return items as they were estimated, and abilities of which nothing is known."""
+def check_start(responses: Responses, n_abilities: int, init: PointEstimate | None) -> None:
+    """Refuse more abilities than items can tell, and a start at other items.
+
+    Parameters
+    ----------
+    responses : Responses
+    n_abilities : int
+    init : PointEstimate, optional
+        By `fit_mirt`.
+
+    Raises
+    ------
+    ResponseError
+    """
+    if not 1 <= n_abilities < responses.n_items:
+        raise ResponseError(
+            f"{n_abilities} abilities cannot be told from {responses.n_items} items; ask for at "
+            f"least one ability and fewer than there are items"
+        )
+    if init is None:
+        return
     items = list(map(str, init.parameters["item"].values))
     if init["a"].shape != (responses.n_items, n_abilities) or items != list(responses.items):
         raise ResponseError(
             f"`init` has slopes of shape {init['a'].shape}, and the {responses.n_items} items need "
             f"{n_abilities} each in their order; start from a fit of the same items"
         )
+    if "precision_a" not in init.parameters:
+        raise ResponseError(
+            f"`init` by {init.settings['estimator']} has no population of slopes; start from a fit "
+            f"by fit_mirt"
+        )
+
+
+def start_from(
+    init: PointEstimate, responses: Responses, n_abilities: int
+) -> tuple[Parameters, Beliefs]:
+    """Return items as they were estimated, and abilities of which nothing is known."""
     dtype = jnp.result_type(float)
     found = Items(*(jnp.asarray(init[name], dtype) for name in ("a", "d")))
     population = ItemPopulation(

@@ -140,6 +140,32 @@ def newton_move(
     return NewtonStep(moved, accepted, (old_notes, new_notes))
 
 
+def shortened(conditional: Conditional, shares: Float[Array, " member"]) -> Conditional:
+    """Return what makes `newton_move` propose only a share of Newton's step, with less noise.
+
+    Parameters
+    ----------
+    conditional : Conditional
+    shares : float array, shape (member,)
+        ε in (0, 1], which must not depend on the position.
+
+    Returns
+    -------
+    Conditional
+
+    Notes
+    -----
+    Score g / (2 - ε) and precision h / (2ε - ε²) propose N(x + ε h⁻¹g, (2ε - ε²) h⁻¹), which keeps
+    a normal density as it is. Where a density is far from normal, whole steps alone may hardly ever
+    leave a place in its tail; short ones do.
+    """
+    rest = (2 - shares)[:, None]
+    score, precision = conditional.score / rest, conditional.precision
+    return conditional._replace(
+        score=score, precision=precision / (shares[:, None] * rest)[:, :, None]
+    )
+
+
 def propose(
     noise: Float[Array, "member dim"],
     position: Float[Array, "member dim"],

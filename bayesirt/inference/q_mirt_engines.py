@@ -1,6 +1,7 @@
 """Draws from the Q-matrix model's posterior, by the engine that is asked for."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -106,7 +107,7 @@ def sample_q_mirt(
     """
     q = q.for_items(responses.items)
     structure = structure or default_structure(q.n_abilities)
-    _check_memory(responses, q, num_chains, num_samples)
+    check_abilities_memory(responses, q.n_abilities, q.n_loadings, num_chains, num_samples)
     init = fit_q_mirt(responses, q, structure=structure) if init is None else init
     given: dict[str, Any] = {"key": key, "structure": structure, "init": init}
     given |= {"num_chains": num_chains, "announce": announce}
@@ -120,29 +121,59 @@ def sample_q_mirt(
         assumed = ("q-mirt", structure, q.abilities, q.needs.tobytes())
         settings = (assumed, engine, num_chains, num_warmup, num_samples)
         saved = Checkpoint(checkpoint, fingerprint(responses, init, key, settings))
+    given |= {"num_warmup": num_warmup, "num_samples": num_samples}
+    return draw_with_progress(partial(_CHAINS[engine], responses, q, **given), saved, progress)
+
+
+def draw_with_progress(
+    draw: Callable[..., Posterior], saved: Checkpoint | None, progress: bool
+) -> Posterior:
+    """Run chains with a progress bar, and remove their checkpoint when they are done.
+
+    Parameters
+    ----------
+    draw : callable
+        (progress, checkpoint) → Posterior, both by keyword.
+    saved : Checkpoint, optional
+    progress : bool
+        Show the bar, if stderr is a terminal.
+
+    Returns
+    -------
+    Posterior
+    """
     with progress_bar("sampling") as show:
-        posterior = _CHAINS[engine](
-            responses,
-            q,
-            num_warmup=num_warmup,
-            num_samples=num_samples,
-            progress=show if progress else None,
-            checkpoint=saved,
-            **given,
-        )
+        posterior = draw(progress=show if progress else None, checkpoint=saved)
     if saved is not None and posterior.complete:
         saved.remove()
     return posterior
 
 
-def _check_memory(responses: Responses, q: QMatrix, num_chains: int, num_samples: int) -> None:
+def check_abilities_memory(
+    responses: Responses, n_abilities: int, n_slopes: int, num_chains: int, num_samples: int
+) -> None:
+    """Refuse chains over several abilities that will not fit into memory.
+
+    Parameters
+    ----------
+    responses : Responses
+    n_abilities : int
+    n_slopes : int
+        Of all items together.
+    num_chains, num_samples : int
+
+    Raises
+    ------
+    ResponseError
+        With the bytes needed and the bytes there.
+    """
     n_subjects, n_items = responses.n_subjects, responses.n_items
-    of_a_draw = n_subjects * q.n_abilities + q.n_loadings + n_items + q.n_abilities**2
+    of_a_draw = n_subjects * n_abilities + n_slopes + n_items + n_abilities**2
     needed = num_chains * (_OF_A_DRAW * num_samples * of_a_draw + _OF_A_CELL * n_subjects * n_items)
     there = bytes_there()
     if needed > there:
         raise ResponseError(
-            f"{num_chains} x {num_samples:,} draws of {n_subjects:,} subjects' {q.n_abilities} "
+            f"{num_chains} x {num_samples:,} draws of {n_subjects:,} subjects' {n_abilities} "
             f"abilities need about {in_gigabytes(needed)} of memory, {in_gigabytes(there)} are "
             f"free; keep fewer draws, or fewer abilities"
         )

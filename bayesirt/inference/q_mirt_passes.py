@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from bayesirt.families import LOGIT, CellTerms, Family
-from bayesirt.inference.block_steps import Chance, Conditional, newton_move
+from bayesirt.inference.block_steps import Chance, Conditional, newton_move, shortened
 from bayesirt.inference.q_mirt_sites import Pattern, pairs_needed
 from bayesirt.inference.two_pl_passes import ItemSums, SubjectStep
 from bayesirt.likelihood import DenseLayout, Layout, in_row_blocks
@@ -54,6 +54,9 @@ class QMirtPasses(NamedTuple):
         Of what is computed for each cell; sums have that of the parameters.
     block_cells : int
         About how many cells are held as floating-point numbers at a time.
+    least_share : float
+        Least information of a cell in proposals of subjects, as a share of the most that it can
+        have.
     """
 
     layout: DenseLayout
@@ -61,6 +64,7 @@ class QMirtPasses(NamedTuple):
     family: Family = LOGIT
     dtype: DTypeLike = jnp.float32
     block_cells: int = 1 << 16
+    least_share: float = _LEAST_SHARE
 
     def move_subjects(
         self,
@@ -69,6 +73,7 @@ class QMirtPasses(NamedTuple):
         a: Float[Array, " loading"],
         d: Float[Array, " item"],
         prior_precision: Float[Array, "ability ability"],
+        shares: Float[Array, " subject"] | None = None,
     ) -> SubjectStep:
         """Make one Newton-Metropolis step of every subject: two evaluations of every cell.
 
@@ -80,6 +85,8 @@ class QMirtPasses(NamedTuple):
         d : float array, shape (item,)
         prior_precision : float array, shape (ability, ability)
             Ω⁻¹.
+        shares : float array, shape (subject,), optional
+            Of Newton's step, as `shortened` takes them; by default 1.
 
         Returns
         -------
@@ -87,7 +94,8 @@ class QMirtPasses(NamedTuple):
         """
         slopes = self.pattern.slopes(a)
         others = slopes, d, prior_precision
-        (theta, accepted), sums = self._by_rows(self._moved, (theta, chance), *others)
+        rows = theta, chance, jnp.ones_like(theta[:, 0]) if shares is None else shares
+        (theta, accepted), sums = self._by_rows(self._moved, rows, *others)
         return SubjectStep(theta, accepted, sums)
 
     def item_sums(
@@ -136,21 +144,22 @@ class QMirtPasses(NamedTuple):
     def _moved(
         self,
         layout: Layout,
-        rows: tuple[Array, Chance],
+        rows: tuple[Array, Chance, Array],
         slopes: Array,
         d: Array,
         prior_precision: Array,
     ) -> tuple[tuple[Array, Array], ItemSums]:
-        theta, chance = rows
+        theta, chance, shares = rows
 
         def evaluate(position: Array) -> tuple[Conditional, CellTerms]:
             terms = self._terms(layout, position, slopes, d)
-            least = _LEAST_SHARE * self.family.bound(layout.trials)
+            least = self.least_share * self.family.bound(layout.trials)
             proposing = terms._replace(information=jnp.maximum(terms.information, least))
             _, score, learnt = self._over_items(proposing, slopes)
             pulled = position @ prior_precision
             value = -(pulled * position).sum(1) / 2
-            return Conditional(value, score - pulled, learnt + prior_precision), terms
+            whole = Conditional(value, score - pulled, learnt + prior_precision)
+            return shortened(whole, shares), terms
 
         def gain(old: CellTerms, new: CellTerms) -> Array:
             change = (new.log_likelihood - old.log_likelihood).sum(1)

@@ -39,6 +39,7 @@ from bayesirt.likelihood import Layout
 from bayesirt.models import Priors
 
 Line = Callable[[Any, Position, Array], tuple[Position, Array]]
+ItemConditional = Callable[[Any, Position, Array, ItemSums], Conditional]
 
 _LOG_SIGMA_PRECISION = 1.0
 """Least precision of a proposed log σ: its prior is flat towards 0, where σ says nothing more."""
@@ -123,21 +124,29 @@ def move_blocks(
 
 
 def move_items(
-    prior: AnswersPrior, passes: OfItems, key: Array, sites: Position, sums: ItemSums
+    prior: AnswersPrior,
+    passes: OfItems,
+    key: Array,
+    sites: Position,
+    sums: ItemSums,
+    *,
+    conditional: ItemConditional | None = None,
 ) -> tuple[Position, ItemSums, Array]:
     """Move every item; all of them or none where a factor ties them together.
 
+    `conditional` is by default `item_conditional`, which suits priors whose precision is diagonal.
     Steps of single items are reversible for the density without the common factors, so they
     are a proposal for the density with them, and only the factors' ratio is left to check.
     """
     step_key, common_key = jax.random.split(key)
+    conditional = conditional or item_conditional
 
     def evaluate(items: Array) -> tuple[Conditional, ItemSums]:
         found = passes.item_sums(sites["theta"], prior.coefficients(sites, items))
-        return item_conditional(prior, sites, items, found), found
+        return conditional(prior, sites, items, found), found
 
     items = prior.packed(sites)
-    current = item_conditional(prior, sites, items, sums), sums
+    current = conditional(prior, sites, items, sums), sums
     chance = prior.chance(step_key, items)
     step = newton_move(chance, items, evaluate, current=current)
     moved = sites | prior.unpacked(sites, step.position)

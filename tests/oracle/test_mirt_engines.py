@@ -1,0 +1,119 @@
+"""MIRT's two engines share no step, and agree; names, order and signs do not matter."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pytest
+from jax.flatten_util import ravel_pytree
+from mirt_data import simulated
+
+from bayesirt import Posterior, Responses, fit_mirt, sample_mirt
+from bayesirt.inference.mirt_blocked import mirt_start_of
+from bayesirt.inference.mirt_nuts import MirtTarget
+from bayesirt.inference.mirt_sites import MirtPrior
+from bayesirt.inference.start_coordinates import StartCoordinates
+from bayesirt.likelihood import DenseLayout
+
+pytestmark = pytest.mark.slow
+
+DATA = simulated(40, 12, 2, seed=3)
+MOST_Z = 6.0
+"""The largest of some 1,200 z-scores, as most are here, exceeds it once in 400,000 tests."""
+
+
+def test_potential_falls_as_the_models_density_rises():
+    """Between two places, with the Jacobian of all coordinates by jacfwd."""
+    prior, layout = MirtPrior(), DenseLayout(*map(jnp.asarray, DATA.responses.cells.matrices()))
+    start = mirt_start_of(fit_mirt(DATA.responses, n_abilities=2))
+    target = MirtTarget(layout, StartCoordinates.of(start, ("d",)), prior)
+
+    @jax.jit
+    def density(flat):
+        sites, _ = target.coordinates.to_sites(flat, prior)
+        jacobian = jax.jacfwd(lambda x: ravel_pytree(target.coordinates.to_sites(x, prior)[0])[0])
+        eta = sites["theta"] @ sites["a"].T + sites["d"]
+        right = layout.successes * eta - layout.trials * jnp.logaddexp(0, eta)
+        return prior.terms(sites).total() + right.sum() + jnp.linalg.slogdet(jacobian(flat))[1]
+
+    places = 0.3 * jax.random.normal(jax.random.key(1), (2, target.size))
+    fallen = target.potential(places[0]) - target.potential(places[1])
+    risen = density(places[1]) - density(places[0])
+    assert float(fallen) == pytest.approx(float(risen), rel=1e-9)
+
+
+def with_free_quantities(posterior: Posterior) -> Posterior:
+    """Add what does not depend on axes: η, |a|, and the logarithms of Λ's eigenvalues."""
+    tree, draws = posterior.tree["posterior"], posterior.dataset
+    eigenvalues = np.log(np.linalg.eigvalsh(posterior["precision_a"]))
+    tree["eta"] = (draws["theta"] * draws["a"]).sum("ability") + draws["d"]
+    tree["length"] = np.sqrt((draws["a"] ** 2).sum("ability"))
+    tree["log_eigenvalue"] = draws["mu_a"].copy(data=eigenvalues)
+    return posterior
+
+
+def largest_z(one: pd.DataFrame, other: pd.DataFrame) -> tuple[float, float, int]:
+    """Return the largest z of means and of log spreads, and how many there are."""
+    both = [table["sd"] / np.sqrt(table["ess_bulk"]) for table in (one, other)]
+    of_means = (one["mean"] - other["mean"]) / np.hypot(*both)
+    of_log_sd = np.sqrt(1 / one["ess_tail"] + 1 / other["ess_tail"])
+    of_spreads = np.log(one["sd"] / other["sd"]) / of_log_sd
+    return float(of_means.abs().max()), float(of_spreads.abs().max()), len(of_means)
+
+
+@pytest.mark.statistical
+def test_nuts_and_blocked_agree():
+    """Means and spreads of aligned quantities, and of those that know no axes."""
+    tables = []
+    for engine, draws in (("nuts", 1000), ("blocked", 2000)):
+        posterior = sample_mirt(
+            DATA.responses, n_abilities=2, key=jax.random.key(1), engine=engine,
+            num_warmup=1000, num_samples=draws,
+        )  # fmt: skip
+        assert posterior.tree.attrs["engine"] == engine
+        table = with_free_quantities(posterior).summary
+        assert table["r_hat"].max() < 1.03
+        # tails of Λ are too heavy for a standard deviation; its eigenvalues' logarithms are there
+        tables.append(table.drop(index="precision_a", level="parameter"))
+    mean, spread, n = largest_z(*tables)
+    print(f"largest z of means {mean:.2f}, of spreads {spread:.2f}, {n} quantities")
+    assert max(mean, spread) < MOST_Z
+
+
+@pytest.mark.statistical
+def test_order_of_subjects_and_items_does_not_matter():
+    rng = np.random.default_rng(2)
+    moved = DATA.responses.select(rng.permutation(40), rng.permutation(12))
+    point = fit_mirt(DATA.responses, n_abilities=2, tolerance=1e-10)
+    tables = []
+    for key, responses in zip(
+        jax.random.split(jax.random.key(4)), (DATA.responses, moved), strict=True
+    ):
+        init = fit_mirt(responses, n_abilities=2, tolerance=1e-10)
+        posterior = sample_mirt(responses, n_abilities=2, key=key, init=init)
+        tables.append(posterior.summary.drop(index="precision_a", level="parameter"))
+        same = {str(name): k for k, name in enumerate(responses.items)}
+        order = [same[name] for name in DATA.responses.items]
+        np.testing.assert_allclose(init["a"][order], point["a"], atol=1e-3)
+    mean, spread, n = largest_z(tables[0], tables[1].loc[tables[0].index])
+    print(f"largest z of means {mean:.2f}, of spreads {spread:.2f}, {n} quantities")
+    assert max(mean, spread) < MOST_Z
+
+
+@pytest.mark.statistical
+def test_one_ability_turns_round_with_the_answers():
+    """Slopes sum to more than 0, so that wrong for right turns θ and d round, and no slope."""
+    y, n = DATA.responses.cells.matrices()
+    turned = Responses.from_arrays(n - y, n)
+    keys = jax.random.split(jax.random.key(5))
+    one, other = (
+        sample_mirt(responses, n_abilities=1, key=key)
+        for responses, key in zip((DATA.responses, turned), keys, strict=True)
+    )
+    assert (one["a"].sum((-1, -2)) > 0).all()
+    for name in ("theta", "d", "mu_d"):
+        other.tree["posterior"][name] = -other.tree["posterior"][name]
+    tables = [p.summary.drop(index="precision_a", level="parameter") for p in (one, other)]
+    mean, spread, count = largest_z(*tables)
+    print(f"largest z of means {mean:.2f}, of spreads {spread:.2f}, {count} quantities")
+    assert max(mean, spread) < MOST_Z

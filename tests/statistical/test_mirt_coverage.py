@@ -1,0 +1,62 @@
+"""Intervals of predictors, lengths of slopes and intercepts hold the truth as often as they say."""
+
+import jax
+import numpy as np
+import pytest
+from scipy.stats import t as student
+from scipy.stats import wishart
+
+from bayesirt import Responses, fit_mirt, sample_mirt
+from bayesirt.inference.mirt_axes import aligned_draws
+
+pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+
+REPLICATIONS, N_SUBJECTS, N_ITEMS, K = 50, 60, 20, 2
+FALSE_ALARMS = 1e-6
+MOST_ERRORS = float(student.isf(FALSE_ALARMS / 2, REPLICATIONS - 1))
+
+
+def from_prior(rng: np.random.Generator) -> tuple[Responses, dict[str, np.ndarray]]:
+    """Draw parameters from the prior, without the model's code, and answers given them."""
+    precision = wishart.rvs(K + 2, np.eye(K) / 0.5**2, random_state=rng)
+    a = rng.multivariate_normal(rng.normal(size=K), np.linalg.inv(precision), N_ITEMS)
+    d = 2 * rng.normal() + 2 * abs(rng.normal()) * rng.normal(size=N_ITEMS)
+    theta = rng.normal(size=(N_SUBJECTS, K))
+    y = rng.uniform(size=(N_SUBJECTS, N_ITEMS)) < 1 / (1 + np.exp(-(theta @ a.T + d)))
+    return Responses.from_arrays(y.astype(int)), {"theta": theta, "a": a, "d": d}
+
+
+def quantities(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return what depends on no axes, and slopes and abilities in the axes that they have."""
+    theta, a, d = (draws[name] for name in ("theta", "a", "d"))
+    free = {"eta": theta @ np.swapaxes(a, -1, -2) + d[..., None, :]}
+    return free | {"length": np.linalg.norm(a, axis=-1), "d": d, "a": a, "theta": theta}
+
+
+def test_intervals_cover_the_truth_as_often_as_they_say():
+    """The mean share over independent replications, in its own standard errors (Student's t).
+
+    Of parameters from the prior, intervals of what depends on no axes cover 90% in the mean. Slopes
+    and abilities are compared in the axes of the true slopes, which draws do not know, so that they
+    are off by as little as axes allow; they are held to the same.
+    """
+    rng, shares = np.random.default_rng(5), []
+    for key in jax.random.split(jax.random.key(5), REPLICATIONS):
+        responses, truth = from_prior(rng)
+        init = fit_mirt(responses, n_abilities=K, tolerance=1e-4)  # a start, and axes
+        posterior = sample_mirt(
+            responses, n_abilities=K, key=key, init=init, num_warmup=200, num_samples=300
+        )
+        draws = {name: posterior.draws(name) for name in truth}
+        found, true = quantities(aligned_draws(draws, truth["a"])), quantities(truth)
+        shares.append({name: covered(found[name], true[name]) for name in true})
+    for name in shares[0]:
+        each = np.array([share[name] for share in shares])
+        error = each.std(ddof=1) / np.sqrt(len(each))
+        print(f"{name}: {each.mean():.3f} covered, error {error:.3f}")
+        assert abs(each.mean() - 0.9) < MOST_ERRORS * error
+
+
+def covered(draws: np.ndarray, truth: np.ndarray) -> float:
+    low, high = np.quantile(draws, [0.05, 0.95], axis=0)
+    return float(np.mean((low <= truth) & (truth <= high)))

@@ -1,0 +1,88 @@
+"""Getting MIRT's sweeps right (Geweke 2004), as `test_blocked_geweke` for the 2PL.
+
+Parameters are drawn from the prior, answers given them, some missing; after ten sweeps given
+these, the parameters are still draws from the prior. Axes are those that they come in: the prior
+does not see rotations, and the sweeps need not either.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import wishart
+
+from bayesirt.inference.blocked import BlockedNewton
+from bayesirt.inference.mirt_moves import mirt_moves
+from bayesirt.likelihood import DenseLayout
+
+pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+
+TRIALS = np.array([[1, 3, 0, 1], [2, 1, 1, 0], [0, 5, 1, 2]], np.int8)
+PAIRS, SWEEPS, K = 10_000, 10, 2
+N_SUBJECTS, N_ITEMS = TRIALS.shape
+
+
+def prior_sites(rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Return unconstrained draws from the prior, written without the model."""
+    precision = wishart.rvs(K + 2, np.eye(K) / 0.5**2, PAIRS, rng)
+    root = np.linalg.cholesky(precision)
+    logs = np.log(np.diagonal(root, axis1=1, axis2=2))
+    sites = {
+        "theta": rng.normal(size=(PAIRS, N_SUBJECTS, K)),
+        "mu_a": rng.normal(size=(PAIRS, K)),
+        "precision_a": np.concatenate([root[:, 1, :1], logs], 1),
+        "mu_d": 2 * rng.normal(size=PAIRS),
+        "sigma_d": np.log(2 * np.abs(rng.normal(size=PAIRS))),
+    }
+    away = np.linalg.solve(root.swapaxes(1, 2), rng.normal(size=(PAIRS, K, N_ITEMS)))
+    sites["a"] = sites["mu_a"][:, None] + away.swapaxes(1, 2)
+    spread = np.exp(sites["sigma_d"])[:, None] * rng.normal(size=(PAIRS, N_ITEMS))
+    sites["d"] = sites["mu_d"][:, None] + spread
+    return sites
+
+
+def quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
+    """Return first moments, bounded second moments and products, shape (pair, quantity)."""
+    theta = sites["theta"].reshape(PAIRS, -1)
+    a = np.tanh(sites["a"].reshape(PAIRS, -1))
+    d, mu_a, precision = (np.tanh(sites[name] / 2) for name in ("d", "mu_a", "precision_a"))
+    mu_d, sigma_d = (np.tanh(sites[name] / 2)[:, None] for name in ("mu_d", "sigma_d"))
+    eta = np.tanh((sites["theta"] @ sites["a"].swapaxes(1, 2)).reshape(PAIRS, -1) / 2)
+    lengths = np.tanh(np.linalg.norm(sites["a"], axis=2))
+    columns = [theta, theta**2, sites["theta"][:, :, 0] * sites["theta"][:, :, 1]]
+    columns += [a, a**2, d, d**2, mu_a, mu_a**2, precision, precision**2, eta, eta * d[:, :1]]
+    columns += [mu_d, mu_d**2, sigma_d, sigma_d**2, lengths, lengths * sigma_d, a[:, ::2] * d]
+    return np.concatenate(columns, 1)
+
+
+def test_parameters_stay_draws_from_the_prior():
+    """Some 90 quantities at 6 standard errors: a right sampler fails once in 5 million."""
+    before = prior_sites(np.random.default_rng(7))
+
+    def one_pair(key, sites):
+        answer_key, run_key = jax.random.split(key)
+        p = jax.nn.sigmoid(sites["theta"] @ sites["a"].T + sites["d"])
+        tried = jnp.arange(TRIALS.max()) < TRIALS[:, :, None]
+        draws = jax.random.uniform(answer_key, tried.shape) < p[:, :, None]
+        layout = DenseLayout((draws & tried).sum(-1).astype(jnp.int8), jnp.asarray(TRIALS))
+        kernel = BlockedNewton(mirt_moves(layout, K, dtype=jnp.float64))
+
+        def sweep(sites, key):
+            return kernel.sweep(key, sites)
+
+        return jax.lax.scan(sweep, sites, jax.random.split(run_key, SWEEPS))
+
+    keys = jax.random.split(jax.random.key(11), PAIRS)
+    after, statistics = jax.device_get(
+        jax.jit(jax.vmap(one_pair))(keys, jax.tree.map(jnp.asarray, before))
+    )
+    accepted = {k: float(v.mean()) for k, v in statistics.items() if k.startswith("acceptance")}
+    assert all(0.2 < share < 1 for share in accepted.values()), accepted
+    assert len(accepted) == 4
+    for name, values in after.items():
+        assert np.mean(values != before[name]) > 0.99, f"{name} hardly moved"
+    change = quantities(after) - quantities(before)
+    assert change.shape[1] <= 100
+    z = change.mean(0) / (change.std(0) / np.sqrt(PAIRS))
+    print(accepted, f"largest z {np.abs(z).max():.2f} of {len(z)}")
+    assert np.abs(z).max() < 6
