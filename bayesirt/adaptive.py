@@ -240,12 +240,8 @@ def suggest_items(
     """
     if answers is None:
         return {subject or NEW_SUBJECT: rank_next_items(posterior, criterion=criterion)}
-    if subject is not None and subject not in answers:
-        known = ", ".join(repr(one_line(name, 30)) for name in list(answers)[:5])
-        more = f" and {len(answers) - 5} more" if len(answers) > 5 else ""
-        raise ResponseError(
-            f"no answers of subject {one_line(subject)!r}; the subjects are {known}{more}"
-        )
+    if subject is not None:
+        check_subject(answers, subject)
     chosen = answers if subject is None else {subject: answers[subject]}
     suggestions = {}
     for name, own in chosen.items():
@@ -254,6 +250,28 @@ def suggest_items(
         except ResponseError as error:
             raise ResponseError(f"subject {one_line(name)!r}: {error}") from None
     return suggestions
+
+
+def check_subject(answers: Mapping[str, Answers], subject: str) -> None:
+    """Refuse a subject that gave no answers.
+
+    Parameters
+    ----------
+    answers : mapping of str to Answers
+        By subject.
+    subject : str
+
+    Raises
+    ------
+    ResponseError
+        With the subjects that there are.
+    """
+    if subject not in answers:
+        known = ", ".join(repr(one_line(name, 30)) for name in list(answers)[:5])
+        more = f" and {len(answers) - 5} more" if len(answers) > 5 else ""
+        raise ResponseError(
+            f"no answers of subject {one_line(subject)!r}; the subjects are {known}{more}"
+        )
 
 
 def rank_next_items(

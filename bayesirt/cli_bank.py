@@ -1,6 +1,8 @@
 """The `bank` commands and `score`: a suite of benchmarks that grows."""
 
 import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -67,7 +69,7 @@ def create(
 
     from bayesirt.bank.growing_suite import create_suite
     from bayesirt.errors import ResponseError
-    from bayesirt.terminal import print_bank
+    from bayesirt.terminal_bank import print_bank
 
     responses = read_input(results, subject, item, score, trials, None, None, duplicates, threshold)
     if benchmark_column not in responses.item_metadata:
@@ -83,6 +85,8 @@ def create(
         n_anchors=anchors,
         n_abilities=abilities,
         source=_source(results),
+        progress=not quiet,
+        announce=_announce(not quiet),
     )
     if not quiet:
         print_bank(made)
@@ -109,7 +113,7 @@ def add(
     import jax
 
     from bayesirt.bank.growing_suite import add_benchmark
-    from bayesirt.terminal import print_bank
+    from bayesirt.terminal_bank import print_bank
 
     responses = read_input(
         results, subject, item, score, trials, None, items_in, duplicates, threshold
@@ -121,9 +125,37 @@ def add(
         key=jax.random.key(seed),
         n_anchors=anchors,
         source=_source(results),
+        progress=not quiet,
+        announce=_announce(not quiet),
     )
     if not quiet:
         print_bank(made)
+
+
+@bank.command()
+def review(
+    folder: Folder,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Look for leaked or changed anchors, and for benchmarks that no longer do their work."""
+    prepare_jax(1)
+    import jax
+
+    from bayesirt.bank.folder import read_bank
+    from bayesirt.bank.review import review_bank
+    from bayesirt.terminal_bank import print_review, review_as_json
+
+    found = review_bank(
+        read_bank(folder),
+        key=jax.random.key(seed),
+        announce=_announce(not (quiet or as_json)),
+    )
+    if as_json:
+        typer.echo(json.dumps(review_as_json(found), indent=2))
+    elif not quiet:
+        print_review(found)
 
 
 def score_subjects(
@@ -140,16 +172,27 @@ def score_subjects(
     import jax
 
     from bayesirt.bank.folder import read_bank
-    from bayesirt.bank.growing_suite import answers_table, score_answers
-    from bayesirt.terminal import print_suite_scores, suite_scores_as_json
+    from bayesirt.bank.scoring import answers_table, score_answers
+    from bayesirt.terminal_bank import print_suite_scores, suite_scores_as_json
 
     known = read_bank(folder).items.names
     table = answers_table(answers, known, duplicates=duplicates.value, threshold=threshold)
-    scores = score_answers(folder, table, key=jax.random.key(seed), source=_source(answers))
+    talk = not (quiet or as_json)
+    scores = score_answers(
+        folder, table, key=jax.random.key(seed), source=_source(answers),
+        progress=talk, announce=_announce(talk),
+    )  # fmt: skip
     if as_json:
         typer.echo(json.dumps(suite_scores_as_json(scores), indent=2))
     elif not quiet:
         print_suite_scores(scores)
+
+
+def _announce(talk: bool) -> Callable[[str], None] | None:
+    """Return what says on a terminal's stderr what is being done."""
+    if not (talk and sys.stderr.isatty()):
+        return None
+    return lambda text: typer.echo(f"{text} ...", err=True)
 
 
 def _source(path: Path) -> dict[str, Any]:

@@ -192,7 +192,7 @@ def _positions(
         shown = ", ".join(repr(one_line(name, 30)) for name in unknown[:5])
         more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
         raise ResponseError(
-            f"items that the run does not know: {shown}{more}; leave their answers out, or rank "
-            f"results that hold them"
+            f"items that were not calibrated: {shown}{more}; leave their answers out, or calibrate "
+            f"these items first"
         )
     return np.array([place[name] for name in names], np.int32)[codes]

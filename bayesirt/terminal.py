@@ -6,39 +6,34 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from bayesirt.adaptive import Estimate, NextItems
 from bayesirt.averages import AverageRule
-from bayesirt.bank.growing_suite import NewScores
-from bayesirt.bank.item_bank import ItemBank
 from bayesirt.comparison import Comparison
 from bayesirt.item_review import ItemReview
 from bayesirt.names import one_line
 from bayesirt.profile_run import ProfileRun
 from bayesirt.responses import Responses
 from bayesirt.run import Run
+from bayesirt.terminal_parts import MOST_ROWS, new_console, new_table, say_more
 from bayesirt.verdict import Verdict
 
-_MOST_ROWS = 50
-_FILE_WIDTH = 140
 _WIDE = 134
-_LEFT = ("subject", "item", "", "why", "ability", "standing", "best", "benchmark")
 
 
 def print_run(run: Run, folder: Path) -> None:
     """Print the verdict, the ranking, the note on averages and where the report is."""
-    console = _console()
+    console = new_console()
     verdict = run.posterior.verdict
     console.print(Text(verdict.to_text(), style="" if verdict.sound else "bold"))
     if not run.point.converged:
         console.print(Text(f"The point estimate has not converged: {run.point.stop_reason}."))
     summary = run.ranking.summary
-    table = _ranking_table(summary.head(_MOST_ROWS), wide=console.width >= _WIDE)
+    table = _ranking_table(summary.head(MOST_ROWS), wide=console.width >= _WIDE)
     console.print(table)
-    _more(console, summary)
+    say_more(console, summary)
     flagged = summary[summary["flag"] != ""]
     if len(flagged):
         first = flagged.iloc[0]
@@ -59,7 +54,7 @@ def print_run(run: Run, folder: Path) -> None:
 def _ranking_table(rows: pd.DataFrame, *, wide: bool) -> Table:
     extra = ("expected", "90%", "P(best)") if wide else ()
     first = ("rank", "90%", "subject", "ability", "90%", "accuracy", "by acc.")
-    table = _table(*first, *extra, "tier")
+    table = new_table(*first, *extra, "tier")
     for row in rows.itertuples():
         more = (
             f"{row.expected_score:.1%}",
@@ -95,13 +90,13 @@ def run_as_json(run: Run) -> dict[str, Any]:
 
 def print_profiles(run: ProfileRun, folder: Path) -> None:
     """Print the verdict, what the data tell of each ability and who is best, and predictions."""
-    console = _console()
+    console = new_console()
     verdict, profiles = run.posterior.verdict, run.profiles
     console.print(Text(verdict.to_text(), style="" if verdict.sound else "bold"))
     if not run.point.converged:
         console.print(Text(f"The point estimate has not converged: {run.point.stop_reason}."))
-    table = _table("ability", "items", "reliability", "own", "standing", "best", "level", "rank")
-    for row in profiles.abilities.head(_MOST_ROWS).itertuples():
+    table = new_table("ability", "items", "reliability", "own", "standing", "best", "level", "rank")
+    for row in profiles.abilities.head(MOST_ROWS).itertuples():
         best = profiles.ranking(str(row.ability)).iloc[0]
         shown = (
             Text(one_line(str(best["subject"]), 24)),
@@ -117,7 +112,7 @@ def print_profiles(run: ProfileRun, folder: Path) -> None:
             *(shown if row.ranked else ()),
         )
     console.print(table)
-    _more(console, profiles.abilities)
+    say_more(console, profiles.abilities)
     said = [profiles.to_text(), *(f"The Q-matrix: {note}." for note in run.notes)]
     if run.predictions is not None:
         said.append(run.predictions.to_text())
@@ -144,8 +139,8 @@ def profiles_as_json(run: ProfileRun) -> dict[str, Any]:
 
 def print_check(responses: Responses, rule: AverageRule | None) -> None:
     """Print what the responses hold, whether they can be ranked, and the rule on averages."""
-    console = _console()
-    table = _table("", "value")
+    console = new_console()
+    table = new_table("", "value")
     for name, value in responses.summary["value"].items():
         shown = f"{value:.1%}" if isinstance(value, float) else f"{value:,}"
         table.add_row(Text(str(name)), shown)
@@ -177,11 +172,12 @@ def check_as_json(responses: Responses, rule: AverageRule | None) -> dict[str, A
 
 def print_comparison(comparison: Comparison) -> None:
     """Print the subjects, the items that disagree, and the conclusion."""
-    console = _console()
-    table = _table("subject", "estimate", "posterior", "sd", "shrinkage", "rank", "posterior rank",
-                   "why")  # fmt: skip
+    console = new_console()
+    table = new_table(
+        "subject", "estimate", "posterior", "sd", "shrinkage", "rank", "posterior rank", "why"
+    )
     ordered = comparison.subjects.sort_values("rank_posterior", kind="stable")
-    for row in ordered.head(_MOST_ROWS).itertuples():
+    for row in ordered.head(MOST_ROWS).itertuples():
         table.add_row(
             Text(one_line(str(row.subject), 36)),
             f"{row.estimate:+.2f}",
@@ -193,11 +189,11 @@ def print_comparison(comparison: Comparison) -> None:
             row.reason,
         )
     console.print(table)
-    _more(console, ordered)
+    say_more(console, ordered)
     apart = comparison.items[comparison.items["disagrees"]]
     if len(apart):
         worst = apart[["a_shrinkage", "d_shrinkage"]].abs().max(axis=1).sort_values()[::-1].index
-        table = _table("item", "a", "posterior a", "d", "posterior d", "why")
+        table = new_table("item", "a", "posterior a", "d", "posterior d", "why")
         for row in apart.loc[worst].head(15).itertuples():
             table.add_row(
                 Text(one_line(str(row.item), 36)),
@@ -208,17 +204,17 @@ def print_comparison(comparison: Comparison) -> None:
                 row.reason,
             )
         console.print(table)
-        _more(console, apart, 15)
+        say_more(console, apart, 15)
     console.print(Text(comparison.to_text()))
 
 
 def print_review(review: ItemReview) -> None:
     """Print the items that are listed, those that discriminate least first, and the conclusion."""
-    console = _console()
+    console = new_console()
     listed = review.summary[review.summary["redundant"] | review.summary["flipped"]]
     if len(listed):
-        table = _table("item", "accuracy", "a", "P(nil)", "P(a < 0)")
-        for row in listed.head(_MOST_ROWS).itertuples():
+        table = new_table("item", "accuracy", "a", "P(nil)", "P(a < 0)")
+        for row in listed.head(MOST_ROWS).itertuples():
             table.add_row(
                 Text(one_line(str(row.item), 36)),
                 f"{row.accuracy:.1%}",
@@ -227,7 +223,7 @@ def print_review(review: ItemReview) -> None:
                 f"{row.p_negative:.1%}",
             )
         console.print(table)
-        _more(console, listed)
+        say_more(console, listed)
     console.print(Text(review.to_text()))
 
 
@@ -235,7 +231,7 @@ def print_next_items(
     suggestions: Mapping[str, NextItems], verdict: Verdict, n: int, stop_width: float | None
 ) -> None:
     """Print what is known of each subject, its next items, and whether it is enough."""
-    console = _console()
+    console = new_console()
     if not verdict.sound:
         console.print(Text(f"The run's items: {verdict.to_text()}", style="bold"))
     for name, found in suggestions.items():
@@ -243,7 +239,7 @@ def print_next_items(
         console.print(Text(f"{one_line(name)}: {said}"))
         timed = bool((found.summary["of_length"] > 0).any())
         more = ("by its length",) if timed else ()
-        table = _table("item", "P(right)", "information", *more, "sd after")
+        table = new_table("item", "P(right)", "information", *more, "sd after")
         for row in found.summary.head(n).itertuples():
             table.add_row(
                 Text(one_line(str(row.item), 36)),
@@ -285,72 +281,5 @@ def next_items_as_json(
     }
 
 
-def print_bank(bank: ItemBank) -> None:
-    """Print how many items and anchors each benchmark of a bank has, and what comes next."""
-    console = _console()
-    table = _table("benchmark", "items", "anchors")
-    for name in bank.benchmark_names[:_MOST_ROWS]:
-        n_items = bank.benchmarks.count(name)
-        table.add_row(Text(one_line(name, 40)), f"{n_items:,}", f"{len(bank.anchors(name)):,}")
-    console.print(table)
-    abilities = "1 ability" if bank.n_abilities == 1 else f"{bank.n_abilities} abilities"
-    console.print(
-        Text(
-            f"{len(bank.benchmarks):,} items on one scale of {abilities}; new subjects answer "
-            f"{len(bank.anchor_items):,} anchors."
-        )
-    )
-
-
-def print_suite_scores(scores: NewScores) -> None:
-    """Print each new subject's accuracies and suite score with intervals."""
-    console = _console()
-    table = _table("subject", "benchmark", "accuracy", "interval", "answered", "items")
-    for row in scores.summary.head(_MOST_ROWS).itertuples():
-        table.add_row(
-            Text(one_line(str(row.subject), 40)),
-            Text(one_line(str(row.benchmark), 30)),
-            f"{row.accuracy:.1%}",
-            f"{row.low:.1%} {row.high:.1%}",
-            f"{row.n_answered:,.0f}",
-            f"{row.n_items:,.0f}",
-        )
-    console.print(table)
-    _more(console, scores.summary)
-    for sentence in scores.to_text().splitlines()[:_MOST_ROWS]:
-        console.print(Text(sentence))
-
-
-def suite_scores_as_json(scores: NewScores) -> dict[str, Any]:
-    """Return new subjects' scores, ready for JSON."""
-    suite = scores.suite.astype(object).where(scores.suite.notna(), None)
-    summary = scores.summary.astype(object).where(scores.summary.notna(), None)
-    return {
-        "text": scores.to_text(),
-        "ranked": scores.n_ranked,
-        "suite": suite.to_dict("records"),
-        "benchmarks": summary.to_dict("records"),
-    }
-
-
 def _estimate_as_json(estimate: Estimate) -> dict[str, float]:
     return {**estimate._asdict(), "width": estimate.width}
-
-
-def _console() -> Console:
-    """Return a console as wide as the table needs where nobody looks at its edge."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_FILE_WIDTH)
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        left = column in _LEFT
-        table.add_column(column, justify="left" if left else "right", no_wrap=True)
-    return table
-
-
-def _more(console: Console, rows: pd.DataFrame, shown: int = _MOST_ROWS) -> None:
-    if len(rows) > shown:
-        console.print(Text(f"... and {len(rows) - shown} more in the files"))

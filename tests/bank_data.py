@@ -63,7 +63,7 @@ def items_step(benchmark: str, kind: str = "create", **others: object) -> BankSt
         "items": items_of(benchmark),
         "subjects": subjects_of(),
         "answers": answers_to(f"{benchmark} 1", f"{benchmark} 3"),
-        "excess": {benchmark: {"variance": 0.01, "error": 0.1}},
+        "figures": {benchmark: {"variance": 0.01, "error": 0.1}},
         "settings": {"anchors": 2, "note": "naïve"},
         "source": {"name": f"{benchmark}.csv", "sha256": "0" * 64},
     }
@@ -87,7 +87,7 @@ def assert_same_bank(found: ItemBank, wanted: ItemBank) -> None:
 
 
 def assert_same_step(found: BankStep, wanted: BankStep) -> None:
-    for name in ("kind", "excess", "settings", "source", "versions"):
+    for name in ("kind", "figures", "settings", "source", "versions"):
         assert getattr(found, name) == getattr(wanted, name)
     for name in ("items", "subjects"):
         one, other = getattr(found, name), getattr(wanted, name)

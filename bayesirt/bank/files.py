@@ -55,7 +55,7 @@ def unpack_step(kind: Any, files: Mapping[str, bytes], details: Mapping[str, Any
     kind : {"create", "add", "score"}
     files : mapping of str to bytes
     details : mapping of str to dict
-        ``excess``, ``settings``, ``source`` and ``versions``.
+        ``figures``, ``settings``, ``source`` and ``versions``.
 
     Returns
     -------

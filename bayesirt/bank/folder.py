@@ -26,9 +26,9 @@ from bayesirt.names import one_line
 
 BANK = "bank.json"
 FORMAT = "bayesirt item bank"
-VERSION = 1
+VERSION = 2
 _STEPS = "steps"
-_DETAILS = ("excess", "settings", "source", "versions")
+_DETAILS = ("figures", "settings", "source", "versions")
 _UNREADABLE = (
     pa.ArrowException,
     ArithmeticError,
@@ -148,7 +148,7 @@ def read_bank(folder: Path) -> ItemBank:
     Raises
     ------
     ResponseError
-        If the folder holds no bank, one of a newer version, or a damaged one.
+        If the folder holds no bank, one of another version, or a damaged one.
 
     Examples
     --------
@@ -157,6 +157,11 @@ def read_bank(folder: Path) -> ItemBank:
     bayesirt.errors.ResponseError: missing holds no item bank; name the folder of one
     """
     return _read_steps(folder, _read_document(folder))
+
+
+def is_bank(folder: Path) -> bool:
+    """Return whether a folder holds an item bank, of whatever version and state."""
+    return (folder / BANK).is_file()
 
 
 def check_new(folder: Path) -> None:
@@ -172,7 +177,7 @@ def check_new(folder: Path) -> None:
 
 def _read_document(folder: Path) -> dict[str, Any]:
     """Return what ``bank.json`` holds, with its own SHA-256 checked."""
-    if not (folder / BANK).is_file():
+    if not is_bank(folder):
         raise ResponseError(f"{_shown(folder)} holds no item bank; name the folder of one")
     data = _read_file(folder, BANK)
     try:
@@ -184,10 +189,13 @@ def _read_document(folder: Path) -> dict[str, Any]:
             f"{BANK} in {_shown(folder)} is not of an item bank; name the folder of one"
         )
     version = document.get("version")
-    if isinstance(version, int) and version > VERSION:
+    if isinstance(version, int) and version != VERSION:
+        age, do = ("an earlier", "create it again")
+        if version > VERSION:
+            age, do = ("a newer", "upgrade bayesirt")
         raise ResponseError(
-            f"the item bank in {_shown(folder)} was made by a newer bayesirt (its format is "
-            f"{version}, this one reads {VERSION}); upgrade bayesirt"
+            f"the item bank in {_shown(folder)} was made by {age} bayesirt (its format is "
+            f"{version}, this one reads {VERSION}); {do}"
         )
     claimed = document.get("sha256")
     sealed = isinstance(claimed, str) and _sha256(data.replace(claimed.encode(), b"", 1)) == claimed

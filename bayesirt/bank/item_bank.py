@@ -219,7 +219,7 @@ def _check_step(
 ) -> None:
     """Refuse what refers to benchmarks or anchors that are not in the bank by then."""
     scored = [] if step.scores is None else step.scores["benchmark"].unique().tolist()
-    for benchmark in (*scored, *step.excess):
+    for benchmark in (*scored, *step.figures):
         if benchmark not in benchmarks:
             raise ResponseError(
                 f"step {name} tells of benchmark {one_line(benchmark)!r}, which is not in the "

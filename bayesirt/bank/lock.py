@@ -19,6 +19,8 @@ if sys.platform != "win32":
     import fcntl
 
 LOCK = "bank.lock"
+_SECONDS_TO_FILL = 60.0
+"""A lock that is still empty then was left by a process that died before it wrote its name."""
 
 
 class _Holder(NamedTuple):
@@ -46,7 +48,8 @@ class _Holder(NamedTuple):
 def bank_lock(folder: Path) -> Iterator[None]:
     """Keep other processes from writing to a bank.
 
-    A lock is taken over if its process ran on this host and runs no longer.
+    A lock is taken over if its process ran on this host and runs no longer, or if it was empty for
+    a minute: its process died before it wrote its name.
 
     Parameters
     ----------
@@ -106,11 +109,17 @@ def _remove_dead(lock: Path) -> None:
     Of two processes that find it, the second would else remove what the first has put there.
     """
     with suppress(FileNotFoundError), lock.open("rb") as file:
-        holder = _parse(file.read())
-        if holder is None or not holder.is_dead or not _claims(file):
+        data = file.read()
+        holder = _parse(data)
+        is_dead = holder.is_dead if holder is not None else not data and _is_old(file)
+        if not is_dead or not _claims(file):
             _refuse(lock, holder)
         if os.path.samestat(os.fstat(file.fileno()), lock.stat()):
             lock.unlink()
+
+
+def _is_old(file: BinaryIO) -> bool:
+    return time.time() - os.fstat(file.fileno()).st_mtime > _SECONDS_TO_FILL
 
 
 def _claims(file: BinaryIO) -> bool:

@@ -1,5 +1,6 @@
 """What the steps of an item bank are made of: anchors, placed subjects, kept answers, errors."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 import jax
@@ -13,6 +14,7 @@ from bayesirt.bank.tables import ANSWER_COLUMNS
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.anchors import AnchorRule, choose_anchors
 from bayesirt.estimators.fixed_items import KnownItems
+from bayesirt.names import one_line
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.responses import Responses
 from bayesirt.suite.excess import Excess, measure_excess
@@ -53,6 +55,55 @@ def with_anchors(
         )
         weights[own[chosen.positions]] = chosen.weights
     return BankItems(known, tuple(map(str, labels)), weights)
+
+
+def most_abilities(benchmarks: Sequence[str], n_anchors: int) -> int:
+    """Return how many abilities the anchors of every benchmark can hold.
+
+    Parameters
+    ----------
+    benchmarks : sequence of str
+        Each item's.
+    n_anchors : int
+        Of each benchmark; all items where it has fewer.
+
+    Returns
+    -------
+    int
+    """
+    return min(n_anchors, *Counter(benchmarks).values())
+
+
+def check_anchors(benchmarks: Sequence[str], n_anchors: int, n_abilities: int) -> None:
+    """Refuse fewer anchors, or items of a benchmark, than abilities.
+
+    Parameters
+    ----------
+    benchmarks : sequence of str
+        Each item's.
+    n_anchors, n_abilities : int
+
+    Raises
+    ------
+    ResponseError
+
+    Examples
+    --------
+    >>> check_anchors(["maths", "maths", "law"], 100, 2)
+    Traceback (most recent call last):
+    bayesirt.errors.ResponseError: benchmark 'law' has fewer items (1) than abilities (2); ...
+    """
+    if n_anchors < n_abilities:
+        raise ResponseError(
+            f"{n_anchors} anchors of a benchmark cannot hold {n_abilities} abilities; ask for "
+            f"{n_abilities} anchors or more"
+        )
+    for name, n_items in Counter(benchmarks).items():
+        if n_items < n_abilities:
+            raise ResponseError(
+                f"benchmark {one_line(name)!r} has fewer items ({n_items}) than abilities "
+                f"({n_abilities}); leave it out, or keep it in a bank of fewer abilities"
+            )
 
 
 def placed(point: PointEstimate, responses: Responses, items: BankItems) -> ReferenceSubjects:
@@ -129,7 +180,9 @@ def joined_answers(own: pd.DataFrame, kept: pd.DataFrame) -> Responses:
     return Responses.from_long(table, score="successes", trials="trials")
 
 
-def excess_of(items: BankItems, responses: Responses, key: Array) -> dict[str, dict[str, float]]:
+def excess_of(
+    items: BankItems, responses: Responses, key: Array, *, progress: bool = False
+) -> dict[str, dict[str, float]]:
     """Measure what anchors miss, as figures that a bank keeps.
 
     Parameters
@@ -138,6 +191,8 @@ def excess_of(items: BankItems, responses: Responses, key: Array) -> dict[str, d
     responses : Responses
         Of reference subjects, to all of them.
     key : jax.random.key
+    progress : bool
+        Show a progress bar, if stderr is a terminal.
 
     Returns
     -------
@@ -145,7 +200,9 @@ def excess_of(items: BankItems, responses: Responses, key: Array) -> dict[str, d
         By benchmark.
     """
     anchors = {name: items.anchors(name) for name in items.benchmark_names}
-    found = measure_excess(items.known, items.benchmarks, responses, anchors=anchors, key=key)
+    found = measure_excess(
+        items.known, items.benchmarks, responses, anchors=anchors, key=key, progress=progress
+    )
     return {name: excess_figures(excess) for name, excess in found.items()}
 
 
@@ -164,3 +221,10 @@ def excess_from(figures: Mapping[str, float]) -> Excess:
     }
     variance, error, response_variance, n_subjects = (figures[name] for name in _FIGURES)
     return Excess(variance, error, response_variance, shared, int(n_subjects))
+
+
+def kept_excess(bank: ItemBank) -> dict[str, Excess]:
+    """Return what the bank measured of each benchmark's errors beyond the model's."""
+    return {
+        name: excess_from(figures) for step in bank.steps for name, figures in step.figures.items()
+    }

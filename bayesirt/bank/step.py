@@ -143,8 +143,8 @@ class BankStep:
         Of reference or scored subjects to anchors: `ANSWER_COLUMNS`, as by `Responses.to_long`.
     scores : DataFrame or None
         Of a step that scores: `SCORE_COLUMNS` and any others, of numbers, text or booleans.
-    excess : dict of str to dict of str to float
-        Figures of benchmarks.
+    figures : dict of str to dict of str to float
+        What was measured of each benchmark, by name.
     settings, source : dict
         What was chosen, and where the answers came from.
     versions : dict
@@ -158,7 +158,7 @@ class BankStep:
     Examples
     --------
     >>> row = {"subject": "s", "benchmark": "maths", "accuracy": 0.5, "low": 0.4, "high": 0.6}
-    >>> BankStep("score", scores=pd.DataFrame([row])).excess
+    >>> BankStep("score", scores=pd.DataFrame([row])).figures
     {}
     """
 
@@ -167,7 +167,7 @@ class BankStep:
     subjects: ReferenceSubjects | None = None
     answers: pd.DataFrame | None = None
     scores: pd.DataFrame | None = None
-    excess: dict[str, dict[str, float]] = field(default_factory=dict)
+    figures: dict[str, dict[str, float]] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     source: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, Any] = field(default_factory=versions)
@@ -178,15 +178,13 @@ class BankStep:
             object.__setattr__(self, "answers", clean_answers(self.answers))
         if self.scores is not None:
             object.__setattr__(self, "scores", clean_scores(self.scores))
-        for name in ("excess", "settings", "source", "versions"):
+        for name in ("figures", "settings", "source", "versions"):
             object.__setattr__(self, name, _as_json(getattr(self, name), name))
-        for benchmark, figures in self.excess.items():
-            good = isinstance(figures, dict) and all(
-                isinstance(x, int | float) for x in figures.values()
-            )
+        for benchmark, own in self.figures.items():
+            good = isinstance(own, dict) and all(isinstance(x, int | float) for x in own.values())
             if not good:
                 raise ResponseError(
-                    f"`excess` of benchmark {one_line(benchmark)!r} must hold numbers by name"
+                    f"`figures` of benchmark {one_line(benchmark)!r} must hold numbers by name"
                 )
 
 

@@ -22,6 +22,7 @@ from bayesirt.estimators.mirt_steps import (
 )
 from bayesirt.families import LOGIT
 from bayesirt.likelihood import DenseLayout
+from bayesirt.progress import progress_bar
 from bayesirt.responses import Responses
 
 _NODES = 15
@@ -95,6 +96,7 @@ def choose_dimension(
     folds: int = 3,
     tolerance: float = 1e-5,
     max_iterations: int = 100,
+    progress: bool = False,
 ) -> DimensionChoice:
     """Choose the number of abilities whose predictions of held-out answers are good enough.
 
@@ -109,6 +111,8 @@ def choose_dimension(
         Each observed cell, with all its trials, is held out once; the others fit the model.
     tolerance, max_iterations
         As in `bayesirt.estimators.mirt.fit_mirt`.
+    progress : bool
+        Show a progress bar, if stderr is a terminal.
 
     Returns
     -------
@@ -148,16 +152,20 @@ def choose_dimension(
     _check(responses, counts, folds)
     whole = DenseLayout(*map(jnp.asarray, responses.cells.matrices()))
     scores = np.zeros((len(counts), responses.n_subjects))
-    for kept, held in _splits(responses, whole, folds, key):
-        for row, n_abilities in enumerate(counts):
+    splits = _splits(responses, whole, folds, key)
+    fits = ((row, *split) for split in splits for row in range(len(counts)))
+    with progress_bar("Held-out fits") as show:
+        for done, (row, kept, held) in enumerate(fits, 1):
             fitted = optimum(
                 kept,
                 usual_quadrature(kept, None),
-                start(kept, n_abilities),
+                start(kept, counts[row]),
                 tolerance=tolerance,
                 max_iterations=max_iterations,
             ).moved
             scores[row] += np.asarray(_LOG_SCORES(held, fitted), np.float64)
+            if progress and show is not None:
+                show(done, folds * len(counts))
     behind, errors = _behind(scores)
     chosen = counts[int(np.argmax(behind <= np.maximum(errors, _NO_EVIDENCE)))]
     return DimensionChoice(chosen, counts, scores, responses.n_observed, folds)

@@ -134,7 +134,9 @@ def problem_of(
     )
 
 
-def draw_unseen(problem: Problem, *, key: Array, n_draws: int) -> UnseenAnswers:
+def draw_unseen(
+    problem: Problem, *, key: Array, n_draws: int, progress: bool = False
+) -> UnseenAnswers:
     """Draw abilities given answers, and items, then what both say of open cells.
 
     Parameters
@@ -142,6 +144,8 @@ def draw_unseen(problem: Problem, *, key: Array, n_draws: int) -> UnseenAnswers:
     problem : Problem
     key : jax.random.key
     n_draws : int
+    progress : bool
+        Show a progress bar, if stderr is a terminal.
 
     Returns
     -------
@@ -165,7 +169,7 @@ def draw_unseen(problem: Problem, *, key: Array, n_draws: int) -> UnseenAnswers:
     with progress_bar("Predicting") as show:
         for done, own in enumerate(keys, 1):
             found.append([np.asarray(x, float) for x in _draw(problem, start, own, cell_type)])
-            if show is not None:
+            if progress and show is not None:
                 show(done, n_rounds)
     expected, chance, accepted = (np.concatenate(x)[:n_draws] for x in zip(*found, strict=True))
     return UnseenAnswers(expected, chance, start, float(accepted.mean()))

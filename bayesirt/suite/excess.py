@@ -60,6 +60,7 @@ def measure_excess(
     how: How = "mle",
     mean: NDArray[np.float64] | None = None,
     covariance: NDArray[np.float64] | None = None,
+    progress: bool = False,
 ) -> dict[str, Excess]:
     """Pretend that reference subjects answered anchors only, and see how far predictions are off.
 
@@ -78,6 +79,8 @@ def measure_excess(
     mean : float array, shape (ability,), optional
     covariance : float array, shape (ability, ability), optional
         Of the population of abilities, as in `predict_suite`.
+    progress : bool
+        Show a progress bar, if stderr is a terminal.
 
     Returns
     -------
@@ -121,7 +124,7 @@ def measure_excess(
         mean=mean,
         covariance=covariance,
     )
-    draws = draw_unseen(problem, key=key, n_draws=n_draws)
+    draws = draw_unseen(problem, key=key, n_draws=n_draws, progress=progress)
     n_open = table.per_benchmark(open_cells)
     n_known = table.per_benchmark(table.trials > 0)
     right = table.per_benchmark(np.where(open_cells, table.share, 0))

@@ -102,6 +102,7 @@ def predict_suite(
     how: How = "mle",
     mean: NDArray[np.float64] | None = None,
     covariance: NDArray[np.float64] | None = None,
+    progress: bool = False,
 ) -> SuiteScores:
     """Predict what subjects would score on whole benchmarks, had they answered all items.
 
@@ -128,6 +129,8 @@ def predict_suite(
     mean : float array, shape (ability,), optional
     covariance : float array, shape (ability, ability), optional
         Of the population of abilities; by default that of the scale, 0 and the identity.
+    progress : bool
+        Show a progress bar, if stderr is a terminal.
 
     Returns
     -------
@@ -172,7 +175,7 @@ def predict_suite(
     cells = table.successes, table.trials, table.trials == 0
     problem = problem_of(table.items, table.belongs, *cells, mean=mean, covariance=covariance)
     of_draws, of_chance, of_others = jax.random.split(key, 3)
-    unseen = draw_unseen(problem, key=of_draws, n_draws=n_draws)
+    unseen = draw_unseen(problem, key=of_draws, n_draws=n_draws, progress=progress)
     population = {"mean": mean, "covariance": covariance}
     abilities = score_subjects(table.responses, table.items, how=how, **population)
     beyond = excess_covariance(excess, table.benchmarks)

@@ -44,7 +44,7 @@ def test_suite_is_created_grows_and_scores_new_subjects(cli: Cli, tmp_path: Path
     assert "26 items on one scale of 1 ability; new subjects answer 16 anchors." in shown.words
     before = read_bank(suite)
     assert set(before.benchmark_names) == {"maths", "law"}
-    assert set(before.steps[0].excess) == {"maths", "law"}
+    assert set(before.steps[0].figures) == {"maths", "law"}
     assert before.steps[0].source["name"] == "reference.csv"
     assert before.subjects is not None
     assert len(before.subjects.names) == N_SUBJECTS
@@ -91,6 +91,23 @@ def test_suite_is_created_grows_and_scores_new_subjects(cli: Cli, tmp_path: Path
     again = read_bank(suite).history
     pd.testing.assert_frame_equal(again.iloc[:9], kept.history)
 
+    before = {p: p.read_bytes() for p in suite.rglob("*") if p.is_file()}
+    shown = cli("bank", "review", suite)
+    assert shown.code == 0
+    assert "alarms, by answers of 4 recent subjects to 24 anchors." in shown.words
+    assert "maths was calibrated with 60 reference subjects" in shown.words
+    assert "Anchors that drift most" in shown.words
+    found = json.loads(cli("bank", "review", suite, "--json").out)
+    assert found["recent"] == 4
+    assert [row["benchmark"] for row in found["benchmarks"]] == ["maths", "law", "=code"]
+    assert len(found["anchors"]) == 24
+    assert found["benchmarks"][0]["own_ahead"] is None
+    assert found["benchmarks"][2]["n_held_out"] > 0
+    told = {alarm["sentence"] for alarm in found["alarms"] if alarm["kind"] == "reference"}
+    assert len(told) == 3
+    assert {p: p.read_bytes() for p in suite.rglob("*") if p.is_file()} == before
+    assert cli("bank", "review", suite, "-q").out == ""
+
 
 @pytest.mark.slow
 def test_bad_input_is_one_sentence_and_the_bank_stays_as_it_was(cli: Cli, tmp_path: Path):
@@ -119,3 +136,17 @@ def test_bad_input_is_one_sentence_and_the_bank_stays_as_it_was(cli: Cli, tmp_pa
     unknown = refused("score", suite, files["new"])
     assert "'=code 0'" in unknown
     assert "holds no item bank" in refused("score", tmp_path, files["new"])
+
+
+def test_too_few_anchors_or_items_are_refused_before_any_fit(cli: Cli, tmp_path: Path):
+    files, suite = write_inputs(tmp_path), tmp_path / "suite"
+    create = ("bank", "create", suite, "--from", files["reference"])
+    shown = cli(*create, "--anchors", 3, "--abilities", 4)
+    assert shown.code == 2
+    assert "3 anchors of a benchmark cannot hold 4 abilities; ask for 4" in shown.err
+    shown = cli(*create, "--abilities", 13)
+    assert "benchmark 'law' has fewer items (12) than abilities (13)" in shown.err
+    assert not suite.exists()
+    shown = cli("bank", "review", suite)
+    assert shown.code == 2
+    assert "holds no item bank" in shown.err

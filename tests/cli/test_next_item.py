@@ -83,7 +83,7 @@ def everything(run: Run) -> str:
 @pytest.mark.parametrize(
     ("text", "words", "sentence"),
     [
-        ("item,score\nitem 77,1\n", (), "items that the run does not know: 'item 77'; leave"),
+        ("item,score\nitem 77,1\n", (), "items that were not calibrated: 'item 77'; leave"),
         (ANSWERS, ("--subject", "z"), "no answers of subject 'z'; the subjects are 'x', 'y'"),
         (ANSWERS, ("--stop-width", "0"), "the width to stop at must be above 0, got 0"),
         (ANSWERS, ("--stop-width", "nan"), "the width to stop at must be above 0, got nan"),

@@ -106,7 +106,7 @@ def steps(draw: st.DrawFn) -> tuple[int, list[BankStep]]:
                 own,
                 draw(st.none() | reference_subjects(k, len(own.benchmark_names))),
                 draw(st.none() | answers(anchors, NAMES)),
-                excess={b: {"variance": draw(NUMBERS)} for b in of if draw(st.booleans())},
+                figures={b: {"variance": draw(NUMBERS)} for b in of if draw(st.booleans())},
                 settings=draw(DETAILS),
                 source=draw(DETAILS),
             )

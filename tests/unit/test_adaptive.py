@@ -377,7 +377,7 @@ def test_wide_files_are_read_and_who_answered_nothing_is_kept(tmp_path: Path, te
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("item,score\nq9,1\nq8,1\nq1,1\n", "items that the run does not know: 'q9', 'q8'; leave"),
+        ("item,score\nq9,1\nq8,1\nq1,1\n", "items that were not calibrated: 'q9', 'q8'; leave"),
         ("item,score\nq1,1\nq1,0\n", "1 rows repeat a subject and item"),
         ("item,score\nq1,.5\n", "`score` must be 0 or 1"),
         ("item,score\nq1,\n", "`score` is missing"),
@@ -401,7 +401,7 @@ def test_answers_are_taken_by_name():
     assert as_table(found) == [(0, 0, 1), (2, 1, 1)]
     np.testing.assert_allclose(found.log_latency, [np.nan, np.log(20)])
     assert len(answers_of({}, NAMES).item) == 0
-    with pytest.raises(ResponseError, match="does not know: 'q7'"):
+    with pytest.raises(ResponseError, match="not calibrated: 'q7'"):
         answers_of({"q7": 1}, NAMES)
 
 

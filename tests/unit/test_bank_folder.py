@@ -64,7 +64,7 @@ UNFIT = [
     ),
     (score_step("law"), "tells of benchmark 'law', which is not in the bank"),
     (
-        BankStep("score", scores=scores_of("maths"), excess={"law": {}}),
+        BankStep("score", scores=scores_of("maths"), figures={"law": {}}),
         "tells of benchmark 'law'",
     ),
     (
@@ -131,9 +131,14 @@ def document_of(folder: Path) -> dict:
     return json.loads((folder / "bank.json").read_text("utf-8"))
 
 
-def test_a_newer_bank_asks_for_an_upgrade(folder: Path):
-    (folder / "bank.json").write_text(json.dumps(document_of(folder) | {"version": 2}), "utf-8")
-    with pytest.raises(ResponseError, match=r"made by a newer bayesirt .* upgrade bayesirt"):
+@pytest.mark.parametrize(
+    ("version", "sentence"),
+    [(3, "a newer bayesirt .*; upgrade bayesirt"), (1, "an earlier bayesirt .*; create it again")],
+)
+def test_a_bank_of_another_version_says_what_to_do(folder: Path, version: int, sentence: str):
+    document = document_of(folder) | {"version": version}
+    (folder / "bank.json").write_text(json.dumps(document), "utf-8")
+    with pytest.raises(ResponseError, match=f"made by {sentence}"):
         read_bank(folder)
 
 
@@ -168,7 +173,7 @@ def without(entry: dict, key: str) -> dict:
         (lambda d: d | {"steps": [d["steps"][0] | {"files": {"/etc/passwd": ""}}]}, "is no file"),
         (lambda d: d | {"steps": [d["steps"][0] | {"name": "../bank"}]}, "no name of a step"),
         (lambda d: d | {"steps": [d["steps"][0] | {"kind": "add"}]}, "first step"),
-        (lambda d: d | {"steps": [d["steps"][0] | {"excess": []}]}, "must be a dictionary"),
+        (lambda d: d | {"steps": [d["steps"][0] | {"figures": []}]}, "must be a dictionary"),
         (lambda d: d | {"steps": [d["steps"][0]] * 2}, "the first step of a bank, and no other"),
     ],
 )

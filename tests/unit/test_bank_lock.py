@@ -63,6 +63,15 @@ def test_the_lock_of_a_killed_process_that_nobody_waited_for_is_taken_over(folde
 DEAD = {"process": 2**31 - 1, "host": socket.gethostname(), "since": 0.0}
 
 
+def test_a_lock_that_stays_empty_is_taken_over(folder: Path):
+    lock = folder / "bank.lock"
+    lock.touch()
+    a_minute_ago = lock.stat().st_mtime - 61
+    os.utime(lock, (a_minute_ago, a_minute_ago))
+    append_step(folder, items_step("law", "add"))
+    assert not lock.exists()
+
+
 @pytest.mark.parametrize(
     ("text", "who"),
     [

@@ -1,20 +1,25 @@
 """What a bank's steps are made of: anchors of each benchmark, kept answers, errors by name."""
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pandas as pd
 import pytest
 
 from bayesirt import ResponseError, Responses
-from bayesirt.bank.growing_suite import NewScores, answers_table
 from bayesirt.bank.item_bank import ItemBank
 from bayesirt.bank.parts import (
     anchor_answers,
+    check_anchors,
     excess_figures,
     excess_from,
+    kept_excess,
+    most_abilities,
     with_anchors,
     with_kept_answers,
 )
+from bayesirt.bank.scoring import NewScores, answers_table
 from bayesirt.bank.step import BankItems, BankStep
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.suite.excess import Excess
@@ -44,9 +49,23 @@ def test_each_benchmark_gets_its_anchors_and_small_ones_all_their_items():
     assert sum(items.anchors("maths").values()) == pytest.approx(1)
 
 
+def test_more_abilities_than_anchors_hold_are_refused():
+    assert most_abilities(LABELS, 4) == 3
+    assert most_abilities(LABELS, 2) == 2
+    check_anchors(LABELS, 3, 3)
+    with pytest.raises(ResponseError, match="2 anchors of a benchmark cannot hold 3 abilities"):
+        check_anchors(LABELS, 2, 3)
+    with pytest.raises(ResponseError, match=r"benchmark 'law' has fewer items \(3\) than abil"):
+        check_anchors(LABELS, 9, 4)
+
+
 def test_errors_come_back_from_their_figures():
     excess = Excess(0.001, 0.03, 0.2, {"law": -0.0004, "shared": 0.0}, 17)
-    assert excess_from(excess_figures(excess)) == excess
+    figures = excess_figures(excess)
+    assert excess_from(figures) == excess
+    first = bank().steps[0]
+    more = replace(first, figures={"maths": figures | {"own_ahead": 1.0}})
+    assert kept_excess(ItemBank(1, (more,))) == {"maths": excess}
 
 
 def test_kept_answers_join_those_of_the_same_subjects():

@@ -117,9 +117,9 @@ def test_nothing_that_was_written_is_changed(folder: Path):
 
 def test_the_files_can_be_read_by_others(folder: Path, grown: ItemBank):
     document = json.loads((folder / "bank.json").read_text("utf-8"))
-    assert (document["format"], document["version"]) == ("bayesirt item bank", 1)
+    assert (document["format"], document["version"]) == ("bayesirt item bank", 2)
     assert document["abilities"] == 2
-    assert document["steps"][2]["excess"] == {"law": {"variance": 0.01, "error": 0.1}}
+    assert document["steps"][2]["figures"] == {"law": {"variance": 0.01, "error": 0.1}}
     items = pd.read_parquet(folder / "steps" / "002-add" / "items.parquet")
     assert items["anchor"].tolist() == [True, False, True]
     assert [len(a) for a in items["a"]] == [2, 2, 2]
@@ -181,8 +181,8 @@ def changed(table: pd.DataFrame, column: str, *values: object) -> pd.DataFrame:
         (lambda: items_step("maths", settings={"x": float("nan")}), "`settings` of a step cannot"),
         (lambda: items_step("maths", source={"x": {1}}), "`source` of a step cannot be kept"),
         (lambda: items_step("maths", source=[1]), "`source` of a step must be a dictionary"),
-        (lambda: items_step("maths", excess={"maths": 1.0}), "'maths' must hold numbers by name"),
-        (lambda: items_step("maths", excess={"maths": {"v": "1"}}), "must hold numbers by name"),
+        (lambda: items_step("maths", figures={"maths": 1.0}), "'maths' must hold numbers by name"),
+        (lambda: items_step("maths", figures={"maths": {"v": "1"}}), "must hold numbers by name"),
     ],
 )
 def test_steps_that_cannot_be_are_refused(make, sentence: str):

@@ -1,0 +1,182 @@
+"""Answers of recent and of reference subjects to anchors, and what they say of abilities."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesirt.bank.item_bank import ItemBank
+from bayesirt.estimators.fixed_items import KnownItems
+from bayesirt.estimators.mirt_parts import Items, Normal
+from bayesirt.estimators.mirt_steps import ability_steps, usual_quadrature
+from bayesirt.estimators.q_mirt_steps import Abilities, Quadrature, inverse
+from bayesirt.likelihood import DenseLayout
+
+_ROUNDS, _LAST_STEPS = 20, 5
+
+
+class Group(NamedTuple):
+    """Subjects and their answers to the anchors of a bank.
+
+    Attributes
+    ----------
+    subjects : tuple of str
+    successes, trials : int array, shape (subject, anchor)
+    """
+
+    subjects: tuple[str, ...]
+    successes: NDArray[np.int64]
+    trials: NDArray[np.int64]
+
+    def only(self, anchors: NDArray[np.bool_]) -> "Group":
+        """Return the same subjects as if they had answered only some of the anchors."""
+        return self._replace(successes=self.successes * anchors, trials=self.trials * anchors)
+
+
+class AnchorGroups(NamedTuple):
+    """The anchors of a bank and who answered them.
+
+    Attributes
+    ----------
+    items : KnownItems
+        The anchors, in the bank's order.
+    benchmarks : object array, shape (anchor,)
+        The benchmark of each.
+    recent : Group
+        Subjects that were scored, without those that are reference subjects too.
+    reference : Group
+        Subjects that benchmarks were calibrated with.
+    """
+
+    items: KnownItems
+    benchmarks: NDArray[np.object_]
+    recent: Group
+    reference: Group
+
+
+def anchor_groups(bank: ItemBank) -> AnchorGroups:
+    """Return who answered the anchors of a bank.
+
+    Parameters
+    ----------
+    bank : ItemBank
+
+    Returns
+    -------
+    AnchorGroups
+
+    Examples
+    --------
+    >>> from bayesirt.bank.step import BankItems, BankStep
+    >>> known = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
+    >>> items = BankItems(known, ("maths", "maths"), np.array([1.0, np.nan]))
+    >>> anchor_groups(ItemBank(1, (BankStep("create", items),))).items.names
+    ('x',)
+    """
+    anchors = bank.anchor_items
+    found = np.flatnonzero(np.isin(np.array(bank.items.names, object), anchors))
+    answers = bank.answer_table
+    of_reference: set[str] = set()
+    for step in bank.steps:
+        if step.kind != "score" and step.answers is not None:
+            of_reference.update(step.answers["subject"])
+    is_reference = answers["subject"].isin(of_reference)
+    recent, reference = (group_of(answers[x], anchors) for x in (~is_reference, is_reference))
+    homes = np.asarray(bank.benchmarks, object)[found]
+    return AnchorGroups(bank.items.select(found), homes, recent, reference)
+
+
+def group_of(
+    answers: pd.DataFrame, items: Sequence[str], subjects: Sequence[str] | None = None
+) -> Group:
+    """Return answers as matrices.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        Columns subject, item, successes, trials, one row an answer.
+    items : sequence of str
+    subjects : sequence of str, optional
+        By default those of the answers, in their order.
+
+    Returns
+    -------
+    Group
+
+    Examples
+    --------
+    >>> row = {"subject": "s", "item": "y", "successes": 1, "trials": 1}
+    >>> group_of(pd.DataFrame([row]), ["x", "y"]).trials.tolist()
+    [[0, 1]]
+    """
+    names = tuple(answers["subject"].unique() if subjects is None else subjects)
+    rows, columns = ({name: k for k, name in enumerate(x)} for x in (names, items))
+    cells = answers["subject"].map(rows).to_numpy(int), answers["item"].map(columns).to_numpy(int)
+    matrices = np.zeros((2, len(names), len(items)), np.int64)
+    for matrix, column in zip(matrices, ("successes", "trials"), strict=True):
+        matrix[cells] = answers[column].to_numpy(np.int64)
+    return Group(names, *matrices)
+
+
+def group_abilities(group: Group, items: KnownItems) -> Abilities:
+    """Return what answers to anchors say of abilities, in a population of the group's own.
+
+    Parameters
+    ----------
+    group : Group
+        Of one subject or more.
+    items : KnownItems
+        The anchors.
+
+    Returns
+    -------
+    Abilities
+
+    Notes
+    -----
+    Subjects of a later year are abler than those that the scale was made with, and answers alone
+    leave some of their abilities open; as if drawn from the old population, they would all be
+    expected to do worse than they do. So mean and covariance of the population are estimated from
+    the same answers (EM), pulled to 0 and the identity as by K + 2 more subjects. Items are taken
+    as exact.
+
+    Examples
+    --------
+    >>> items = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
+    >>> group = Group(("a", "b"), np.array([[0, 0], [1, 1]]), np.ones((2, 2), int))
+    >>> mean = group_abilities(group, items).mean
+    >>> bool(mean[0, 0] < 0 < mean[1, 0])
+    True
+    """
+    dtype = jnp.result_type(float)
+    layout = DenseLayout(*(jnp.asarray(x) for x in (group.successes, group.trials)))
+    given = Items(jnp.asarray(items.a, dtype), jnp.asarray(items.d, dtype))
+    return _FIT(layout, given, usual_quadrature(layout, None))
+
+
+def _fit(layout: DenseLayout, items: Items, quadrature: Quadrature) -> Abilities:
+    n, k = layout.shape[0], items.a.shape[1]
+    usual, weight = jnp.eye(k, dtype=items.d.dtype), k + 2.0
+
+    def round_(_: int, now: tuple[Abilities, Normal]) -> tuple[Abilities, Normal]:
+        abilities, population = now
+        abilities = ability_steps(layout, items, population, abilities, quadrature)
+        mean = abilities.mean.sum(0) / (n + weight)
+        off = abilities.mean - mean
+        scatter = off.T @ off + abilities.covariance.sum(0)
+        scatter += weight * (usual + jnp.outer(mean, mean))
+        return abilities, Normal(mean, inverse(scatter / (n + weight)))
+
+    first = (
+        Abilities(jnp.zeros((n, k), items.d.dtype), jnp.broadcast_to(usual, (n, k, k))),
+        Normal(jnp.zeros(k, items.d.dtype), usual),
+    )
+    abilities, population = jax.lax.fori_loop(0, _ROUNDS, round_, first)
+    return ability_steps(layout, items, population, abilities, quadrature, _LAST_STEPS)
+
+
+_FIT: Any = jax.jit(_fit, static_argnums=2)

@@ -1,0 +1,215 @@
+"""Adaptive anchors: which items of a bank a new subject had best answer next."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jaxtyping import Array
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from bayesirt.ability_belief import Answers
+from bayesirt.adaptive import NEW_SUBJECT, check_stop_width, check_subject
+from bayesirt.bank.item_bank import ItemBank
+from bayesirt.bank.parts import kept_excess
+from bayesirt.errors import ResponseError
+from bayesirt.likelihood import DenseLayout
+from bayesirt.names import one_line
+from bayesirt.posterior import LEVEL
+from bayesirt.suite.excess import excess_covariance
+from bayesirt.suite.next_items import SuiteItems, prospects
+
+_HALF_WIDTH = float(norm.ppf((1 + LEVEL) / 2))
+
+
+class ScoreSoFar(NamedTuple):
+    """What is known of a subject's score on the whole suite.
+
+    Attributes
+    ----------
+    mean, sd : float
+        Mean over the benchmarks.
+    low, high : float
+        Ends of the 90% interval.
+    n_answers : int
+        To items of the bank, those included that it keeps.
+    """
+
+    mean: float
+    sd: float
+    low: float
+    high: float
+    n_answers: int
+
+    def stops(self, width: float) -> bool:
+        """Return whether the interval is shorter than `width`, a share of the suite."""
+        check_stop_width(width)
+        return self.high - self.low < width
+
+    def to_text(self, stop_width: float | None = None) -> str:
+        """Return in plain words what is known, and whether it is enough."""
+        counted = f"{self.n_answers:,} answer{'' if self.n_answers == 1 else 's'}"
+        after = f"after {counted}" if self.n_answers else "before any answer"
+        text = (
+            f"{self.mean:.1%} of the suite ({LEVEL:.0%} interval {self.low:.1%} to "
+            f"{self.high:.1%}) {after}."
+        )
+        if stop_width is None:
+            return text
+        verdict = (
+            f"shorter than {100 * stop_width:g}: enough is known, so stop."
+            if self.stops(stop_width)
+            else f"not yet shorter than {100 * stop_width:g}: go on."
+        )
+        return f"{text} The interval is {100 * (self.high - self.low):.1f} points wide, {verdict}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NextAnchors:
+    """Items that a subject has not answered, those first that tell most of its score.
+
+    Attributes
+    ----------
+    so_far : ScoreSoFar
+    summary : DataFrame
+        One row an item: item; benchmark; anchor, whether it is one of its benchmark's; p_right,
+        the probability of a right answer; sd, of the suite score as expected after the item.
+    """
+
+    so_far: ScoreSoFar
+    summary: pd.DataFrame
+
+    def __repr__(self) -> str:
+        return f"<NextAnchors: {self.to_text()}>"
+
+    def to_text(self, stop_width: float | None = None) -> str:
+        """Return the best item and what it would bring; nothing if the rule says to stop."""
+        if stop_width is not None and self.so_far.stops(stop_width):
+            return ""
+        best = self.summary.iloc[0]
+        return (
+            f"Next: {one_line(best['item'])} of {one_line(best['benchmark'])}, with a chance of "
+            f"{best['p_right']:.0%} to be right; the standard deviation of the score is expected "
+            f"to go from {100 * self.so_far.sd:.2f} to {100 * best['sd']:.2f} points."
+        )
+
+
+def suggest_anchors(
+    bank: ItemBank,
+    answers: Mapping[str, Answers] | None = None,
+    *,
+    key: Array,
+    subject: str | None = None,
+) -> dict[str, NextAnchors]:
+    """Suggest which items of a bank subjects had best answer next.
+
+    Parameters
+    ----------
+    bank : ItemBank
+    answers : mapping of str to Answers, optional
+        By subject, as `bayesirt.new_answers.read_answers` returns them for the bank's items; those
+        that the bank keeps of the same subject are added.
+    key : jax.random.key
+        Of the abilities that expectations are taken over.
+    subject : str, optional
+        Only this one; without `answers`, one that the bank knows or that has not begun.
+
+    Returns
+    -------
+    dict of str to NextAnchors
+        By subject.
+
+    Raises
+    ------
+    ResponseError
+        If there is no such subject, its answer is not the one that the bank keeps, or it has
+        answered all items.
+
+    Notes
+    -----
+    The order is that of `bayesirt.suite.next_items.prospects`; all items may be asked, for one that
+    is no anchor tells of abilities too. The interval is normal, with the errors of abilities, items
+    and chance, and those beyond the model that were measured on reference subjects; `score_answers`
+    gives one by draws.
+    """
+    given = dict(answers or {})
+    if given and subject is not None and not bank.answer_table["subject"].eq(subject).any():
+        check_subject(given, subject)
+    names = [subject] if subject is not None else list(given) or [NEW_SUBJECT]
+    cells = DenseLayout(*map(jnp.asarray, _matrices(bank, given, names)))
+    suite = SuiteItems.of(bank.items, np.asarray(bank.benchmarks, object))
+    found = prospects(suite, cells, key=key)
+    columns = [np.asarray(x, float) for x in (found.score, found.variance, found.p_right)]
+    gain, is_open = np.asarray(found.gain, float), np.asarray(cells.trials) == 0
+    beyond = _beyond_model(bank, is_open)
+    table = _item_table(bank)
+    return {
+        name: _next_of(name, table, is_open[i], beyond[i], gain[i], *(x[i] for x in columns))
+        for i, name in enumerate(names)
+    }
+
+
+def _matrices(
+    bank: ItemBank, answers: Mapping[str, Answers], names: list[str]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return successes and trials of subjects, with what the bank keeps of them."""
+    place = {item: j for j, item in enumerate(bank.items.names)}
+    successes = np.zeros((len(names), len(place)), np.int64)
+    trials = np.zeros_like(successes)
+    for i, name in enumerate(names):
+        own = answers.get(name, Answers.none())
+        items = np.asarray(own.item, np.intp)
+        successes[i, items], trials[i, items] = own.successes, own.trials
+    kept = bank.answer_table
+    for row in kept[kept["subject"].isin(names)].itertuples():
+        i, j = names.index(row.subject), place[row.item]
+        if trials[i, j] and (successes[i, j], trials[i, j]) != (row.successes, row.trials):
+            raise ResponseError(
+                f"subject {one_line(row.subject)!r} answered item {one_line(row.item)!r} otherwise "
+                f"in the bank; give the subject another name if it has changed"
+            )
+        successes[i, j], trials[i, j] = row.successes, row.trials
+    return successes, trials
+
+
+def _beyond_model(bank: ItemBank, is_open: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the variance of each subject's suite score that the model does not know of."""
+    names = bank.benchmark_names
+    belongs = np.asarray(bank.benchmarks, object)[:, None] == np.asarray(names, object)
+    share = is_open @ (belongs / belongs.sum(0)) / len(names)
+    covariance = excess_covariance(kept_excess(bank), names)
+    found: NDArray[np.float64] = np.einsum("ib,bc,ic->i", share, covariance, share)
+    return found
+
+
+def _item_table(bank: ItemBank) -> pd.DataFrame:
+    items = np.asarray(bank.items.names, object)
+    anchors = np.isin(items, bank.anchor_items)
+    return pd.DataFrame({"item": items, "benchmark": bank.benchmarks, "anchor": anchors})
+
+
+def _next_of(
+    name: str,
+    table: pd.DataFrame,
+    is_open: NDArray[np.bool_],
+    beyond: float,
+    gain: NDArray[np.float64],
+    score: float,
+    variance: float,
+    p_right: NDArray[np.float64],
+) -> NextAnchors:
+    if not is_open.any():
+        raise ResponseError(
+            f"subject {one_line(name)!r} has answered all {len(is_open):,} items of the bank; "
+            f"there is nothing left to ask"
+        )
+    whole = variance + beyond
+    mean, sd = float(score), float(np.sqrt(whole))
+    low, high = max(0.0, mean - _HALF_WIDTH * sd), min(1.0, mean + _HALF_WIDTH * sd)
+    so_far = ScoreSoFar(mean, sd, low, high, int((~is_open).sum()))
+    after = np.sqrt(np.maximum(whole - gain, 0))
+    rows = table.assign(p_right=p_right, sd=after)[is_open]
+    return NextAnchors(so_far, rows.sort_values("sd", kind="stable", ignore_index=True))

@@ -1,0 +1,196 @@
+"""Benchmarks that measure something which the suite's abilities do not hold."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jaxtyping import Array
+from numpy.typing import NDArray
+
+from bayesirt.bank.alarms import Alarm
+from bayesirt.bank.groups import group_abilities, group_of
+from bayesirt.bank.item_bank import ItemBank
+from bayesirt.bank.tables import ANSWER_COLUMNS
+from bayesirt.estimators.dimension import log_scores
+from bayesirt.estimators.fixed_items import KnownItems
+from bayesirt.estimators.fpc import calibrate_items
+from bayesirt.estimators.mirt import fit_mirt
+from bayesirt.estimators.mirt_parts import Items
+from bayesirt.estimators.mirt_population import Moved, first_population
+from bayesirt.estimators.q_mirt_steps import Abilities
+from bayesirt.likelihood import DenseLayout
+from bayesirt.names import one_line
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.responses import Responses
+
+_FIGURES = ("n_held_out", "shared_log_score", "own_ahead", "own_ahead_se")
+_PARTS = 5
+"""Of the answers to an item, one of so many is held out."""
+_STANDARD_ERRORS, _LEAST = 1.645, 1.0
+_TOLERANCE = 1e-5
+
+
+def measure_novelty(responses: Responses, known: KnownItems, *, key: Array) -> dict[str, float]:
+    """Predict held-out answers with a new benchmark on the suite's abilities, and on its own.
+
+    Parameters
+    ----------
+    responses : Responses
+        Of reference subjects, to anchors and to the items of the new benchmark.
+    known : KnownItems
+        All items that are not the new benchmark's.
+    key : jax.random.key
+        Says which answers are held out.
+
+    Returns
+    -------
+    dict of str to float
+        `n_held_out`, answers; `shared_log_score`, their log predictive probability by
+        fixed-parameter calibration on the other answers; `own_ahead`, by how much they are
+        predicted better where the benchmark has one ability of its own, and the standard error of
+        that over subjects, `own_ahead_se`. Empty where too few subjects answered to hold any out.
+
+    Notes
+    -----
+    Of the n answers to each item, new or known, by subjects that answered both, n/5 (rounded down)
+    are held out once. Apart, new items are predicted by a one-dimensional `fit_mirt` to their kept
+    answers, and known items by the suite's abilities given kept answers to known items. Known
+    items count too: calibration may bend abilities that few anchors hold to whatever the new
+    benchmark asks for, and then predicts it well, but no longer them. All scores integrate over
+    what is not known of abilities and items, as in `choose_dimension`.
+
+    References
+    ----------
+    papers/004, section 6; MATH.md, "FPC".
+
+    Examples
+    --------
+    >>> x = KnownItems(("x",), np.ones((1, 1)), np.zeros(1), np.zeros((1, 2, 2)))
+    >>> few = Responses.from_arrays([[1, 0, 1], [0, 1, 1]], items=["x", "y", "z"])
+    >>> measure_novelty(few, x, key=jax.random.key(0))
+    {}
+    """
+    table = responses.to_long()[list(ANSWER_COLUMNS)]
+    is_known = table["item"].isin(known.names).to_numpy()
+    held = _held_out(table, is_known, key)
+    if not held.any():
+        return {}
+    kept, own = (
+        Responses.from_long(table[rows], score="successes", trials="trials")
+        for rows in (~held, ~held & ~is_known)
+    )
+    point = calibrate_items(kept, known, tolerance=_TOLERANCE)
+    shared = _log_scores(_Fitted.of(point), table[held])
+    alone = _log_scores(_Fitted.of(fit_mirt(own, tolerance=_TOLERANCE)), table[held & ~is_known])
+    before = _log_scores(_without_new(table[~held & is_known], known), table[held & is_known])
+    ahead = alone.add(before, fill_value=0).sub(shared, fill_value=0)
+    error = ahead.std(ddof=1) * np.sqrt(len(ahead)) if len(ahead) > 1 else 0.0
+    numbers = held.sum(), shared.sum(), ahead.sum(), error
+    return dict(zip(_FIGURES, map(float, numbers), strict=True))
+
+
+def novelty(bank: ItemBank) -> pd.DataFrame:
+    """Return what was measured of each benchmark when it was added.
+
+    Parameters
+    ----------
+    bank : ItemBank
+
+    Returns
+    -------
+    DataFrame
+        One row a benchmark, indexed by it: the figures of `measure_novelty`, NaN for the first
+        benchmarks and where none were measured.
+    """
+    figures = {name: found for step in bank.steps for name, found in step.figures.items()}
+    rows = [{x: figures.get(name, {}).get(x, np.nan) for x in _FIGURES} for name in
+            bank.benchmark_names]  # fmt: skip
+    return pd.DataFrame(rows, pd.Index(bank.benchmark_names, name="benchmark"))
+
+
+def novelty_alarms(table: pd.DataFrame) -> list[Alarm]:
+    """Return an alarm for each benchmark that does better with an ability of its own.
+
+    Parameters
+    ----------
+    table : DataFrame
+        By `novelty`.
+
+    Returns
+    -------
+    list of Alarm
+        Where `own_ahead` is above 1.645 standard errors, and above 1.
+
+    Examples
+    --------
+    >>> row = {"n_held_out": 900, "own_ahead": 20.0, "own_ahead_se": 8.0}
+    >>> [alarm.benchmark for alarm in novelty_alarms(pd.DataFrame([row], ["maths"]))]
+    ['maths']
+    """
+    least = np.maximum(_STANDARD_ERRORS * table["own_ahead_se"], _LEAST)
+    new = table[table["own_ahead"] > least]
+    return [_alarm(str(name), row) for name, row in new.iterrows()]
+
+
+def _alarm(name: str, row: pd.Series) -> Alarm:
+    text = (
+        f"{one_line(name)} measures something that the suite's abilities do not hold: with an "
+        f"ability of its own, {row['n_held_out']:,.0f} held-out answers are predicted better, by "
+        f"{row['own_ahead']:.0f} in log score (standard error {row['own_ahead_se']:.0f}); do not "
+        f"trust predictions of it from other benchmarks, and make a new bank with more abilities."
+    )
+    return Alarm("novelty", name, None, text)
+
+
+def _held_out(table: pd.DataFrame, is_known: NDArray[np.bool_], key: Array) -> NDArray[np.bool_]:
+    """Return which answers to hold out; every subject keeps some of either kind."""
+    subjects = table["subject"]
+    linked = subjects.isin(subjects[is_known]) & subjects.isin(subjects[~is_known])
+    rows = table[linked].assign(
+        order=lambda t: np.asarray(jax.random.permutation(key, len(t))), known=is_known[linked]
+    )
+    of_items = rows.groupby("item")["order"]
+    out = of_items.rank(method="first") <= of_items.transform("size") // _PARTS
+    left = (~out).groupby([rows["subject"], rows["known"]]).transform("any")
+    held = pd.Series(False, table.index)
+    held[rows.index] = out & left
+    return held.to_numpy()
+
+
+class _Fitted(NamedTuple):
+    """Items and abilities with their names."""
+
+    subjects: tuple[str, ...]
+    items: KnownItems
+    abilities: Abilities
+
+    @classmethod
+    def of(cls, point: PointEstimate) -> "_Fitted":
+        subjects = tuple(map(str, point.parameters["subject"].values))
+        abilities = Abilities(*(jnp.asarray(point[x]) for x in ("theta", "theta_covariance")))
+        return cls(subjects, KnownItems.from_estimate(point), abilities)
+
+
+def _without_new(kept: pd.DataFrame, known: KnownItems) -> _Fitted:
+    """Return what kept answers to known items say of abilities."""
+    group = group_of(kept, known.names)
+    return _Fitted(group.subjects, known, group_abilities(group, known))
+
+
+def _log_scores(fitted: _Fitted, held: pd.DataFrame) -> pd.Series:
+    """Return the log predictive probability of each subject's held-out answers."""
+    group = group_of(held, fitted.items.names, fitted.subjects)
+    dtype = jnp.result_type(float)
+    a, d, unknown = (
+        jnp.asarray(x, dtype) for x in (fitted.items.a, fitted.items.d, fitted.items.covariance)
+    )
+    abilities = Abilities(*(x.astype(dtype) for x in fitted.abilities))
+    moved = Moved(Items(a, d), unknown, abilities, first_population(a.shape[1], d))
+    layout = DenseLayout(jnp.asarray(group.successes), jnp.asarray(group.trials))
+    scores = pd.Series(np.asarray(_LOG_SCORES(layout, moved), np.float64), fitted.subjects)
+    return scores[held["subject"].unique()]
+
+
+_LOG_SCORES: Any = jax.jit(log_scores)

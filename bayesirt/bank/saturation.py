@@ -1,0 +1,152 @@
+"""Benchmarks that the best subjects have outgrown."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from bayesirt.bank.alarms import Alarm
+from bayesirt.bank.item_bank import ItemBank
+from bayesirt.estimators.mirt_parts import Items
+from bayesirt.estimators.q_mirt_steps import Abilities
+from bayesirt.names import one_line
+
+SATURATED = 0.95
+"""Share right from which a benchmark, or an item, hardly tells the best subjects apart."""
+
+LEAST_BEST = 5
+"""Subjects that count as the best, where a tenth are fewer."""
+
+_N_DRAWS = 100
+_COLUMNS = ["n_best", "best_accuracy", "p_saturated", "easy_share"]
+
+
+def saturation(bank: ItemBank, abilities: Abilities, *, key: Array) -> pd.DataFrame:
+    """Predict how much of each benchmark the best subjects get right.
+
+    Parameters
+    ----------
+    bank : ItemBank
+    abilities : Abilities
+        Of all subjects that the bank knows, by `group_abilities`.
+    key : jax.random.key
+
+    Returns
+    -------
+    DataFrame
+        One row a benchmark, indexed by it: `n_best` (the best tenth of all subjects by expected
+        suite score, at least 5), `best_accuracy` (their mean share right of all items, expected),
+        `p_saturated` (the probability that it is .95 or more) and `easy_share` (of its items, that
+        they are expected to get right with .95 or more).
+
+    Notes
+    -----
+    Each draw has its own abilities, given answers to anchors, and its own items.
+
+    Examples
+    --------
+    >>> from bayesirt.bank.step import BankItems, BankStep
+    >>> from bayesirt.estimators.fixed_items import KnownItems
+    >>> known = KnownItems(("x", "y"), np.ones((2, 1)), np.array([9.0, 2]), np.zeros((2, 2, 2)))
+    >>> items = BankItems(known, ("easy", "hard"), np.ones(2))
+    >>> one = Abilities(jnp.zeros((1, 1)), jnp.full((1, 1, 1), 0.01))
+    >>> bank = ItemBank(1, (BankStep("create", items),))
+    >>> saturation(bank, one, key=jax.random.key(0))["p_saturated"].tolist()
+    [1.0, 0.0]
+    """
+    known, names = bank.items, list(bank.benchmark_names)
+    belongs = np.array([names.index(name) for name in bank.benchmarks])
+    home = np.eye(len(names))[belongs]
+    home /= home.sum(0)
+    dtype = abilities.mean.dtype
+    items = Items(jnp.asarray(known.a, dtype), jnp.asarray(known.d, dtype))
+    values, vectors = np.linalg.eigh(known.covariance)
+    roots = jnp.asarray(vectors * np.sqrt(np.maximum(values, 0))[:, None, :], dtype)
+    best = _best(_suite_scores(abilities.mean, items, jnp.asarray(home.mean(1), dtype)))
+    chosen = Abilities(*(x[best] for x in abilities))
+    shares = np.asarray(_draws(chosen, items, roots, jax.random.split(key, _N_DRAWS)), np.float64)
+    accuracy, easy = shares @ home, shares.mean(0) >= SATURATED
+    p_saturated = (accuracy >= SATURATED).mean(0)
+    found = np.full(len(names), len(best)), accuracy.mean(0), p_saturated, easy @ home
+    columns = dict(zip(_COLUMNS, found, strict=True))
+    return pd.DataFrame(columns, pd.Index(names, name="benchmark"))
+
+
+def no_subjects(bank: ItemBank) -> pd.DataFrame:
+    """Return the table of `saturation` of a bank that knows no subjects: all NaN."""
+    return pd.DataFrame(np.nan, pd.Index(bank.benchmark_names, name="benchmark"), _COLUMNS)
+
+
+def saturation_alarms(table: pd.DataFrame) -> list[Alarm]:
+    """Return an alarm for each benchmark that is more probably saturated than not.
+
+    Parameters
+    ----------
+    table : DataFrame
+        By `saturation`.
+
+    Returns
+    -------
+    list of Alarm
+
+    Examples
+    --------
+    >>> row = {"n_best": 5, "best_accuracy": 0.97, "p_saturated": 0.9, "easy_share": 0.8}
+    >>> [alarm.benchmark for alarm in saturation_alarms(pd.DataFrame([row], ["maths"]))]
+    ['maths']
+    """
+    saturated = table[table["p_saturated"] > 0.5]
+    return [_alarm(str(name), row) for name, row in saturated.iterrows()]
+
+
+def _alarm(name: str, row: pd.Series) -> Alarm:
+    text = (
+        f"{one_line(name)} is saturated: its best {row['n_best']:,.0f} subjects are expected to "
+        f"get {row['best_accuracy']:.1%} right ({SATURATED:.0%} or more with probability "
+        f"{row['p_saturated']:.2f}), and {row['easy_share']:.0%} of its items nearly always; add "
+        f"a harder benchmark, for this one hardly tells the best apart."
+    )
+    return Alarm("saturation", name, None, text)
+
+
+def _best(scores: Float[Array, " subject"]) -> NDArray[np.intp]:
+    """Return the best tenth, or the best few."""
+    order = np.argsort(-np.asarray(scores), kind="stable")
+    return order[: max(LEAST_BEST, -(-len(order) // 10))]
+
+
+@jax.jit
+def _suite_scores(
+    theta: Float[Array, "subject ability"], items: Items, weights: Float[Array, " item"]
+) -> Float[Array, " subject"]:
+    return jax.nn.sigmoid(theta @ items.a.T + items.d) @ weights
+
+
+@jax.jit
+def _draws(
+    abilities: Abilities,
+    items: Items,
+    roots: Float[Array, "item parameter parameter"],
+    keys: Array,
+) -> Float[Array, "draw item"]:
+    """Return draws of the share of subjects that get each item right, in expectation."""
+    return jax.lax.map(partial(_one_draw, abilities, items, roots), keys)
+
+
+def _one_draw(
+    abilities: Abilities,
+    items: Items,
+    roots: Float[Array, "item parameter parameter"],
+    key: Array,
+) -> Float[Array, " item"]:
+    of_subjects, of_items = jax.random.split(key)
+    z = jax.random.normal(of_subjects, abilities.mean.shape, abilities.mean.dtype)
+    factors = jnp.linalg.cholesky(abilities.covariance)
+    theta = abilities.mean + jnp.einsum("ikl,il->ik", factors, z)
+    off = jax.random.normal(of_items, roots.shape[:2], roots.dtype)
+    drawn = Items.of(items.both + jnp.einsum("jkl,jl->jk", roots, off))
+    return jax.nn.sigmoid(theta @ drawn.a.T + drawn.d).mean(0)

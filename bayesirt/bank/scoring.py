@@ -1,0 +1,189 @@
+"""Scores of new subjects on a whole suite, from their answers to anchors."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Array
+from numpy.typing import NDArray
+
+from bayesirt.bank.folder import append_step, read_bank
+from bayesirt.bank.parts import joined_answers, kept_excess
+from bayesirt.bank.step import BankStep
+from bayesirt.bank.tables import ANSWER_COLUMNS, clean_answers
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+from bayesirt.new_answers import read_answers
+from bayesirt.posterior import LEVEL
+from bayesirt.suite.scores import SuiteScores, predict_suite
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NewScores:
+    """Scores of new subjects on a suite, predicted from their answers to anchors.
+
+    Attributes
+    ----------
+    summary : DataFrame
+        One row a subject and benchmark, as in `SuiteScores.summary`.
+    suite : DataFrame
+        One row a subject, as in `SuiteScores.suite`; ranks are among all subjects that the bank
+        holds answers of.
+    n_ranked : int
+        Those subjects, the new ones included.
+    """
+
+    summary: pd.DataFrame
+    suite: pd.DataFrame
+    n_ranked: int
+
+    def __repr__(self) -> str:
+        return f"<NewScores: {len(self.suite)} subjects among {self.n_ranked}>"
+
+    def to_text(self) -> str:
+        """Return a sentence for each subject."""
+        return "\n".join(self._sentence(row) for _, row in self.suite.iterrows())
+
+    def _sentence(self, row: pd.Series) -> str:
+        rank = f"{row['rank_low']} to {row['rank_high']}"
+        if row["rank_low"] == row["rank_high"]:
+            rank = f"{row['rank_low']}"
+        text = (
+            f"{one_line(row['subject'])}: {row['score']:.1%} of the suite ({LEVEL:.0%} interval "
+            f"{row['low']:.1%} to {row['high']:.1%}), rank {rank} of {self.n_ranked:,}, from "
+            f"{row['n_answered']:,} answers."
+        )
+        if pd.isna(row["more_anchors"]):
+            return f"{text} More anchors would not halve the interval."
+        return f"{text} About {int(row['more_anchors']):,} more would halve the interval."
+
+
+def score_answers(
+    folder: Path,
+    answers: pd.DataFrame,
+    *,
+    key: Array,
+    n_draws: int = 400,
+    source: Mapping[str, Any] | None = None,
+    progress: bool = False,
+    announce: Callable[[str], None] | None = None,
+) -> NewScores:
+    """Score new subjects by their answers to anchors, and keep answers and scores in the bank.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the bank.
+    answers : DataFrame
+        Columns subject, item, successes, trials: one row an answer to an item of the bank.
+    key : jax.random.key
+        The same key gives the same scores.
+    n_draws : int
+    source : mapping, optional
+        Where the answers came from.
+    progress : bool
+        Show a progress bar, if stderr is a terminal.
+    announce : callable, optional
+        Told what is being done, before it is.
+
+    Returns
+    -------
+    NewScores
+
+    Raises
+    ------
+    ResponseError
+        If an item is not the bank's, a subject's answer is not the one that the bank holds, or
+        another process writes to the bank.
+
+    Notes
+    -----
+    Subjects are placed one by one given fixed items, so scores that were given before do not
+    move. Only answers to anchors are kept.
+    """
+    bank = read_bank(folder)
+    own = clean_answers(answers)
+    unknown = own["item"][~own["item"].isin(bank.items.names)]
+    if len(unknown):
+        raise ResponseError(
+            f"the bank has no item {one_line(unknown.iloc[0])!r}; leave its answers out, or add "
+            f"its benchmark first"
+        )
+    everyone = joined_answers(bank.answer_table, own)
+    if announce is not None:
+        n_new, n_all = own["subject"].nunique(), everyone.n_subjects
+        announce(f"predicting scores of {n_new:,} among {n_all:,} subjects")
+    scores = predict_suite(
+        bank.items,
+        bank.benchmarks,
+        everyone,
+        anchors={name: bank.anchors(name) for name in bank.benchmark_names},
+        key=key,
+        excess=kept_excess(bank),
+        n_draws=n_draws,
+        progress=progress,
+    )
+    found = _new_scores(scores, own["subject"].unique())
+    kept = own[own["item"].isin(bank.anchor_items)]
+    step = BankStep(
+        "score",
+        answers=kept if len(kept) else None,
+        scores=found.summary,
+        settings={"n_draws": n_draws, "n_ranked": found.n_ranked},
+        source=dict(source or {}),
+    )
+    append_step(folder, step)
+    return found
+
+
+def answers_table(
+    path: Path,
+    items: Sequence[str],
+    *,
+    duplicates: str = "error",
+    threshold: float | None = None,
+) -> pd.DataFrame:
+    """Read the answers of new subjects, one row each, as `score_answers` takes them.
+
+    Parameters
+    ----------
+    path : Path
+    items : sequence of str
+        Of the bank.
+    duplicates, threshold
+        As for `bayesirt.new_answers.read_answers`.
+
+    Returns
+    -------
+    DataFrame
+        Columns subject, item, successes, trials.
+
+    Raises
+    ------
+    ResponseError
+        If the file cannot be read, names an item that is not the bank's, or a subject has no
+        answers.
+    """
+    names, tables = np.asarray(items, object), []
+    found = read_answers(path, items, duplicates=duplicates, threshold=threshold)
+    for subject, answers in found.items():
+        if not len(answers.item):
+            raise ResponseError(
+                f"subject {one_line(subject)!r} has no answers; let it answer anchors, or leave "
+                f"it out"
+            )
+        columns = names[np.asarray(answers.item)], answers.successes, answers.trials
+        rows = dict(zip(ANSWER_COLUMNS[1:], map(np.asarray, columns), strict=True))
+        tables.append(pd.DataFrame({"subject": subject, **rows}))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _new_scores(scores: SuiteScores, subjects: NDArray[np.object_]) -> NewScores:
+    summary, suite = (
+        table[table["subject"].isin(subjects)].reset_index(drop=True)
+        for table in (scores.summary, scores.suite)
+    )
+    return NewScores(summary, suite, len(scores.subjects))

@@ -1,0 +1,33 @@
+"""What all that the command line prints is made of."""
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+MOST_ROWS = 50
+"""Of a table that are printed."""
+
+_FILE_WIDTH = 140
+_LEFT = ("subject", "item", "", "why", "ability", "standing", "best", "benchmark", "anchor")
+
+
+def new_console() -> Console:
+    """Return a console as wide as the table needs where nobody looks at its edge."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_FILE_WIDTH)
+
+
+def new_table(*columns: str) -> Table:
+    """Return a plain table, whose columns of words stand to the left."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        left = column in _LEFT
+        table.add_column(column, justify="left" if left else "right", no_wrap=True)
+    return table
+
+
+def say_more(console: Console, rows: pd.DataFrame, shown: int = MOST_ROWS) -> None:
+    """Print how many rows were left out."""
+    if len(rows) > shown:
+        console.print(Text(f"... and {len(rows) - shown} more in the files"))
