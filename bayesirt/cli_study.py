@@ -27,11 +27,20 @@ if TYPE_CHECKING:
         CalibrationStudy,
         CATStudy,
         CBMMStudy,
+        FPCStudy,
         LaRTStudy,
         SparseStudy,
     )
 
-    Study = AbilitiesStudy | CalibrationStudy | CATStudy | CBMMStudy | LaRTStudy | SparseStudy
+    Study = (
+        AbilitiesStudy
+        | CalibrationStudy
+        | CATStudy
+        | CBMMStudy
+        | FPCStudy
+        | LaRTStudy
+        | SparseStudy
+    )
 
 studies = typer.Typer(help="Study how far the answers can be trusted.", no_args_is_help=True)
 
@@ -247,6 +256,52 @@ def cat(
 
     study = partial(cat_study, CAT_QUICK if quick else CATDesign())
     _run(study, "banks", seed, out, processes, dask, quiet)
+
+
+@studies.command()
+def fpc(
+    responses: Annotated[
+        Path | None,
+        typer.Option(
+            help="Results file, all subjects to all items; without it a suite is simulated.",
+            show_default=False,
+        ),
+    ] = None,
+    groups: Annotated[
+        Path | None,
+        typer.Option(help="CSV (item, benchmark) of its items.", show_default=False),
+    ] = None,
+    families: Annotated[
+        Path | None,
+        typer.Option(
+            help="CSV (subject, family), to predict families that did not calibrate.",
+            show_default=False,
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A short chain and few steps of it: three minutes.")
+    ] = False,
+    out: Folder = Path("fpc"),
+    seed: Seed = 0,
+    processes: Processes = 2,
+    dask: Dask = None,
+    quiet: Quiet = False,
+) -> None:
+    """See how well a growing suite predicts subjects from a few anchors (papers/004)."""
+    prepare_jax(1)
+    from bayesirt.readers import read_responses
+    from bayesirt.studies import FPC_QUICK, fpc_study
+    from bayesirt.studies.abilities_matrix import read_groups
+    from bayesirt.studies.fpc_matrix import read_families
+
+    study = partial(
+        fpc_study,
+        FPC_QUICK if quick else None,
+        responses=None if responses is None else read_responses(responses),
+        groups=None if groups is None else read_groups(groups),
+        families=None if families is None else read_families(families),
+    )
+    _run(study, "chains", seed, out, processes, dask, quiet)
 
 
 def _run(

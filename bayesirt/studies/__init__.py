@@ -5,6 +5,8 @@ from bayesirt.studies.abilities_design import ABILITIES_QUICK, AbilitiesDesign
 from bayesirt.studies.calibration import CalibrationStudy, calibration_study
 from bayesirt.studies.cat import CAT_QUICK, CATDesign, CATStudy, cat_study
 from bayesirt.studies.cbmm import CBMM_QUICK, CBMMDesign, CBMMStudy, cbmm_study
+from bayesirt.studies.fpc import FPCStudy, fpc_study
+from bayesirt.studies.fpc_design import FPC_QUICK, FPCDesign
 from bayesirt.studies.lart import LaRTStudy, lart_study
 from bayesirt.studies.lart_design import LART_QUICK, LaRTDesign
 from bayesirt.studies.sparse import QUICK, SparseDesign, SparseStudy, sparse_study
@@ -13,6 +15,7 @@ __all__ = [
     "ABILITIES_QUICK",
     "CAT_QUICK",
     "CBMM_QUICK",
+    "FPC_QUICK",
     "LART_QUICK",
     "QUICK",
     "AbilitiesDesign",
@@ -22,6 +25,8 @@ __all__ = [
     "CBMMDesign",
     "CBMMStudy",
     "CalibrationStudy",
+    "FPCDesign",
+    "FPCStudy",
     "LaRTDesign",
     "LaRTStudy",
     "SparseDesign",
@@ -30,6 +35,7 @@ __all__ = [
     "calibration_study",
     "cat_study",
     "cbmm_study",
+    "fpc_study",
     "lart_study",
     "sparse_study",
 ]

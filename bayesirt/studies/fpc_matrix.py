@@ -1,0 +1,282 @@
+"""The suite that the FPC study grows: one's own answers, or a long simulated one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+from bayesirt.readers.tables import read_table
+from bayesirt.responses import Responses
+from bayesirt.studies.fpc_prediction import shares
+
+Split = Literal["random", "abler", "families"]
+
+REFERENCE_SHARE = 0.75
+"""Of the subjects, as in papers/004."""
+_LEAST_TEST = 5
+_FEWEST_BENCHMARKS = 3
+
+
+@dataclass(frozen=True)
+class SimulatedSuite:
+    """A suite of many small benchmarks, such as the 57 subjects of MMLU.
+
+    Attributes
+    ----------
+    n_benchmarks : int
+    n_items : int
+        Of each.
+    n_subjects : int
+        Reference and test subjects together.
+    n_abilities : int
+        Of the truth, and of the model.
+    """
+
+    n_benchmarks: int = 57
+    n_items: int = 40
+    n_subjects: int = 400
+    n_abilities: int = 5
+
+
+@dataclass(frozen=True, eq=False)
+class FPCMatrix:
+    """Complete answers to several benchmarks.
+
+    Attributes
+    ----------
+    responses : Responses
+    benchmarks : tuple of str
+        Each item's.
+    families : tuple of str
+        Each subject's; empty if they are not known.
+    simulated : bool
+    """
+
+    responses: Responses
+    benchmarks: tuple[str, ...]
+    families: tuple[str, ...] = ()
+    simulated: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The benchmarks, in the order of their names."""
+        return tuple(sorted(set(self.benchmarks)))
+
+
+class Parts(NamedTuple):
+    """Subjects that calibrate and subjects that are predicted, each in random order.
+
+    Attributes
+    ----------
+    reference, test : int array
+        Positions.
+    """
+
+    reference: NDArray[np.intp]
+    test: NDArray[np.intp]
+
+
+def given_matrix(
+    responses: Responses,
+    groups: Mapping[str, str],
+    families: Mapping[str, str] | None = None,
+) -> FPCMatrix:
+    """Return the suite of given responses.
+
+    Parameters
+    ----------
+    responses : Responses
+    groups : mapping
+        The benchmark of each item.
+    families : mapping, optional
+        The family of each subject.
+
+    Returns
+    -------
+    FPCMatrix
+
+    Raises
+    ------
+    ResponseError
+        If an answer is missing, an item has no benchmark or a subject no family, or there are too
+        few benchmarks, subjects or families.
+    """
+    missing = responses.n_subjects * responses.n_items - responses.n_observed
+    if missing:
+        raise ResponseError(
+            f"predictions are compared with full evaluations, but {missing:,} of the answers are "
+            f"missing; keep the subjects and items that have all"
+        )
+    benchmarks = _labelled(responses.items, groups, "item", "benchmark")
+    if len(set(benchmarks)) < _FEWEST_BENCHMARKS:
+        raise ResponseError(
+            f"a chain takes {_FEWEST_BENCHMARKS} benchmarks at least, got {len(set(benchmarks))}"
+        )
+    if (1 - REFERENCE_SHARE) * responses.n_subjects < _LEAST_TEST:
+        raise ResponseError(
+            f"a quarter of {responses.n_subjects} subjects is too few to predict; it takes "
+            f"{_LEAST_TEST / (1 - REFERENCE_SHARE):.0f} subjects at least"
+        )
+    if families is None:
+        return FPCMatrix(responses, benchmarks)
+    named = _labelled(responses.subjects, families, "subject", "family")
+    matrix = FPCMatrix(responses, benchmarks, named)
+    divided(matrix, "families", np.random.default_rng(0))
+    return matrix
+
+
+def read_families(path: Path) -> dict[str, str]:
+    """Read the family of each subject.
+
+    Parameters
+    ----------
+    path : Path
+        CSV with the columns ``subject`` and ``family``.
+
+    Returns
+    -------
+    dict
+        Family by subject.
+
+    Raises
+    ------
+    ResponseError
+        If a column is missing, or a subject stands twice or has no family.
+    """
+    table, name = read_table(path), one_line(path.name)
+    if not {"subject", "family"} <= set(table.columns):
+        raise ResponseError(f"{name} must have the columns subject and family")
+    for problem, rows in (
+        ("stands twice; keep one row", table["subject"].duplicated()),
+        ("has no family; name it", table["family"].isna() | (table["family"].astype(str) == "")),
+    ):
+        if rows.any():
+            subject = one_line(str(table["subject"][rows].iloc[0]))
+            raise ResponseError(f"in {name} the subject {subject!r} {problem}")
+    pairs = zip(table["subject"], table["family"], strict=True)
+    return {str(subject): str(family) for subject, family in pairs}
+
+
+def simulated_matrix(suite: SimulatedSuite, rng: np.random.Generator) -> FPCMatrix:
+    """Simulate a suite of benchmarks that need a general ability and others in their own mixture.
+
+    Parameters
+    ----------
+    suite : SimulatedSuite
+    rng : Generator
+
+    Returns
+    -------
+    FPCMatrix
+
+    Notes
+    -----
+    θ ~ N(0, I). The mean slopes of a benchmark are 1 on the first ability and N(0, .5²) on each
+    other one, those of its items N(mean, .4²) on each; intercepts are N(δ, 1.2²) with
+    δ ~ N(.5, .8²) of the benchmark.
+    """
+    n, j, k = suite.n_benchmarks, suite.n_items, suite.n_abilities
+    mean = np.concatenate([np.ones((n, 1)), 0.5 * rng.normal(size=(n, k - 1))], 1)
+    a = np.repeat(mean, j, 0) + 0.4 * rng.normal(size=(n * j, k))
+    d = np.repeat(0.5 + 0.8 * rng.normal(size=n), j) + 1.2 * rng.normal(size=n * j)
+    theta = rng.normal(size=(suite.n_subjects, k))
+    right = rng.uniform(size=(suite.n_subjects, n * j)) < expit(theta @ a.T + d)
+    names = [f"subset {b:02}" for b in range(1, n + 1)]
+    items = [f"{name}, {q}" for name in names for q in range(1, j + 1)]
+    responses = Responses.from_arrays(right.astype(np.int64), items=items)
+    return FPCMatrix(responses, tuple(np.repeat(names, j).tolist()), simulated=True)
+
+
+def chain_order(matrix: FPCMatrix, chain: int, rng: np.random.Generator) -> list[str]:
+    """Return the order in which benchmarks join: each is the last of some chain, in turn.
+
+    Parameters
+    ----------
+    matrix : FPCMatrix
+    chain : int
+        Number of the chain.
+    rng : Generator
+
+    Returns
+    -------
+    list of str
+    """
+    last = matrix.names[chain % len(matrix.names)]
+    others = [name for name in matrix.names if name != last]
+    return [*(others[b] for b in rng.permutation(len(others))), last]
+
+
+def divided(matrix: FPCMatrix, split: Split, rng: np.random.Generator) -> Parts:
+    """Divide the subjects, three quarters to calibrate and a quarter to predict.
+
+    Parameters
+    ----------
+    matrix : FPCMatrix
+    split : {"random", "abler", "families"}
+        At random; the quarter with the highest mean accuracy over benchmarks is predicted, as time
+        would have it; or whole families are, up to a quarter of the subjects, and as many others
+        calibrate as with the other splits.
+    rng : Generator
+
+    Returns
+    -------
+    Parts
+
+    Raises
+    ------
+    ResponseError
+        If families are too large for a quarter of the subjects.
+    """
+    order = rng.permutation(matrix.responses.n_subjects)
+    n_test = len(order) - round(REFERENCE_SHARE * len(order))
+    if split == "abler":
+        score = _suite_scores(matrix)[order]
+        able = np.argsort(-score, kind="stable")[:n_test]
+        chosen = np.isin(np.arange(len(order)), able)
+    elif split == "families":
+        chosen = np.isin(np.asarray(matrix.families, object)[order], _held_out(matrix, n_test, rng))
+    else:
+        chosen = np.arange(len(order)) < n_test
+    return Parts(order[~chosen][: len(order) - n_test], order[chosen])
+
+
+def _held_out(matrix: FPCMatrix, n_test: int, rng: np.random.Generator) -> list[str]:
+    """Return families that make up a quarter of the subjects at most."""
+    names, sizes = np.unique(np.asarray(matrix.families, object), return_counts=True)
+    held, n_held = [], 0
+    for k in rng.permutation(len(names)):
+        if n_held + sizes[k] <= n_test:
+            held.append(str(names[k]))
+            n_held += int(sizes[k])
+    if n_held < _LEAST_TEST:
+        raise ResponseError(
+            f"{len(names)} families cannot be divided so that a quarter of the subjects is held "
+            f"out; name smaller families, or leave them out"
+        )
+    return held
+
+
+def _suite_scores(matrix: FPCMatrix) -> NDArray[np.float64]:
+    of, right = np.asarray(matrix.benchmarks, object), shares(matrix.responses)
+    means = np.array([right[:, of == name].mean(1) for name in matrix.names])
+    scores: NDArray[np.float64] = means.mean(0)
+    return scores
+
+
+def _labelled(
+    names: tuple[str, ...], labels: Mapping[str, str], kind: str, label: str
+) -> tuple[str, ...]:
+    missing = [name for name in names if name not in labels]
+    if missing:
+        more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+        raise ResponseError(
+            f"no {label} is named for the {kind} {one_line(missing[0])!r}{more}; add a row for "
+            f"each {kind} of the responses"
+        )
+    return tuple(labels[name] for name in names)

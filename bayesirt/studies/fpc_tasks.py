@@ -1,0 +1,193 @@
+"""The work of the FPC study: one chain under one condition."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesirt.bank.parts import check_anchors
+from bayesirt.responses import Responses
+from bayesirt.studies.fpc_chain import ChainStep, first_benchmarks, run_chain
+from bayesirt.studies.fpc_design import USUAL_RULE, Condition, FPCDesign
+from bayesirt.studies.fpc_matrix import FPCMatrix, chain_order, divided
+from bayesirt.studies.fpc_measures import MEASURES, measure_predictions, measure_random
+from bayesirt.studies.fpc_prediction import shares
+from bayesirt.studies.tasks import PortableKey
+
+Row = dict[str, Any]
+
+METHODS = {
+    "fixed": "FPC",
+    "fixed_gp_irt": "FPC by gp-IRT",
+    "fixed_p_irt": "FPC by p-IRT",
+    "anchor_mean": "mean of anchors",
+    "concurrent": "concurrent calibration",
+    "concurrent_gp_irt": "concurrent calibration by gp-IRT",
+    "random": "random sampling",
+}
+"""Who predicts, and in words."""
+COLUMNS = (
+    *("condition", "chain", "step", "method", "benchmark", "n_items", "n_asked", "n_earlier"),
+    *("n_calibrating", "n_test", *MEASURES),
+    *("asked_subject", "asked_reference", "seconds", "compiling", "converged"),
+)
+"""Of a row."""
+
+_ESTIMATES = {
+    "fixed": {
+        "accuracy": "fixed",
+        "gp_irt": "fixed_gp_irt",
+        "p_irt": "fixed_p_irt",
+        "anchor_mean": "anchor_mean",
+    },
+    "concurrent": {"accuracy": "concurrent", "gp_irt": "concurrent_gp_irt"},
+}
+_LAST = "random"
+_MOST_TEST = 400
+_MOST_MAPS = 30_000
+"""About half of what Linux allows a process; compiled code holds several for each function."""
+
+
+@dataclass(frozen=True)
+class ChainTask:
+    """One chain under one condition.
+
+    Attributes
+    ----------
+    number : int
+        Of the condition.
+    condition : Condition
+    chain : int
+    matrix : FPCMatrix
+    design : FPCDesign
+    key : PortableKey
+        The study's.
+    """
+
+    number: int
+    condition: Condition
+    chain: int
+    matrix: FPCMatrix
+    design: FPCDesign
+    key: PortableKey
+
+    @property
+    def n_abilities(self) -> int:
+        """Of the model."""
+        simulated = self.matrix.simulated
+        return self.design.simulated.n_abilities if simulated else self.design.n_abilities
+
+    @property
+    def order(self) -> list[str]:
+        """Benchmarks as they join, the same under all conditions."""
+        return chain_order(self.matrix, self.chain, self._rng(0))
+
+    @property
+    def measured(self) -> list[int]:
+        """Steps at which test subjects are predicted, the last among them."""
+        of = np.asarray(self.matrix.benchmarks, object)
+        n_steps = len(self.order) - first_benchmarks(of, self.order, self.n_abilities)
+        spread = np.linspace(1, n_steps, min(n_steps, self.design.measured))
+        return [int(step) for step in spread.round()]
+
+    @property
+    def last(self) -> tuple[int, int, int, str]:
+        """The place of its last row."""
+        return (self.number, self.chain, self.measured[-1], _LAST)
+
+    def run(self) -> list[Row]:
+        """Return a row for each measured step and method."""
+        _make_room()
+        condition, responses = self.condition, self.matrix.responses
+        everything = np.arange(responses.n_items)
+        reference, test = divided(self.matrix, condition.split, self._rng(1))
+        reference = reference[: condition.n_reference or None]
+        answers = responses.select(test[:_MOST_TEST], everything)
+        steps = run_chain(
+            responses.select(reference, everything),
+            answers,
+            self.matrix.benchmarks,
+            self.order,
+            n_anchors=condition.n_anchors,
+            how=condition.how,
+            n_abilities=self.n_abilities,
+            key=jax.random.fold_in(self.key.key(), self.chain),
+            measured=self.measured,
+            concurrent=self.chain < condition.concurrent,
+        )
+        place = {"condition": self.number, "chain": self.chain}
+        place |= {"n_calibrating": len(reference), "n_test": answers.n_subjects}
+        return [place | row for step in steps for row in self._rows(step, answers)]
+
+    def _rows(self, step: ChainStep, test: Responses) -> Iterator[Row]:
+        place = {
+            "step": step.step,
+            "benchmark": self.matrix.names.index(step.benchmark),
+            "n_items": step.n_items,
+            "n_asked": step.n_anchors,
+            "n_earlier": step.n_earlier,
+        }
+        for kind, calibration in (("fixed", step.fixed), ("concurrent", step.concurrent)):
+            if calibration is None:
+                continue
+            found = measure_predictions(calibration.predicted)
+            cost = calibration._asdict() | {"converged": float(calibration.converged)}
+            del cost["predicted"]
+            for estimate, method in _ESTIMATES[kind].items():
+                yield place | {"method": method, **found[estimate], **cost}
+        own = np.asarray(self.matrix.benchmarks, object) == step.benchmark
+        rng = self._rng(2, step.step)
+        measures = measure_random(shares(test)[:, own], step.n_anchors, rng)
+        free = {"asked_reference": 0, "seconds": 0.0, "compiling": 0.0, "converged": 1.0}
+        asked = {"asked_subject": step.n_anchors, **free}
+        yield place | {"method": _LAST, **measures, **asked}
+
+    def _rng(self, *numbers: int) -> np.random.Generator:
+        return np.random.default_rng([*self.key.words, self.chain, *numbers])
+
+
+def tasks_of(
+    design: FPCDesign, matrix: FPCMatrix, conditions: Sequence[Condition], key: PortableKey
+) -> list[ChainTask]:
+    """Return the chains of all conditions, chain by chain within what is varied.
+
+    Parameters
+    ----------
+    design : FPCDesign
+    matrix : FPCMatrix
+    conditions : sequence of Condition
+    key : PortableKey
+
+    Returns
+    -------
+    list of ChainTask
+
+    Raises
+    ------
+    ResponseError
+        If anchors or a benchmark's items are fewer than abilities.
+    """
+    tasks = [
+        ChainTask(number, condition, chain, matrix, design, key)
+        for number, condition in enumerate(conditions)
+        for chain in range(condition.chains)
+    ]
+    fewest = min(condition.n_anchors for condition in conditions)
+    check_anchors(matrix.benchmarks, fewest, tasks[0].n_abilities)
+
+    def place(task: ChainTask) -> tuple[bool, bool, bool, int]:
+        own = task.condition
+        varied = own.how != USUAL_RULE, own.split != "random", own.n_reference > 0
+        return (*varied, task.chain)
+
+    return sorted(tasks, key=place)
+
+
+def _make_room() -> None:
+    """Forget compiled code when this process holds so much that it would crash."""
+    maps = Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > _MOST_MAPS:
+        jax.clear_caches()

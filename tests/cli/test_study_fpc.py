@@ -1,0 +1,110 @@
+"""`study fpc` passes its options on, says what is missing, and runs from file to figures."""
+
+from pathlib import Path
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+from cli.conftest import Cli
+
+from bayesirt import studies
+from bayesirt.studies import FPCDesign
+from bayesirt.studies.fpc_matrix import SimulatedSuite, simulated_matrix
+
+
+class MadeStudy:
+    def save(self, folder: Path) -> None:
+        folder.mkdir()
+
+    def to_text(self) -> str:
+        return "said"
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, dict[str, object]]]:
+    calls: list[tuple[object, dict[str, object]]] = []
+
+    def remember(design: object, **options: object) -> MadeStudy:
+        calls.append((design, options))
+        return MadeStudy()
+
+    monkeypatch.setattr(studies, "fpc_study", remember)
+    return calls
+
+
+def write_files(folder: Path, n_groups: int = 36) -> tuple[Path, Path, Path]:
+    """Write 24 x 36 responses, their items' benchmarks and their subjects' families."""
+    matrix = simulated_matrix(SimulatedSuite(3, 12, 24, 1), np.random.default_rng(0))
+    results, groups, families = (folder / f"{name}.csv" for name in ("r", "g", "f"))
+    long = matrix.responses.to_long()[["subject", "item", "successes"]]
+    long.rename(columns={"successes": "score"}).to_csv(results, index=False)
+    pairs = {"item": matrix.responses.items, "benchmark": matrix.benchmarks}
+    pd.DataFrame(pairs)[:n_groups].to_csv(groups, index=False)
+    kin = {"subject": matrix.responses.subjects, "family": [f"f{k // 3}" for k in range(24)]}
+    pd.DataFrame(kin).to_csv(families, index=False)
+    return results, groups, families
+
+
+def test_the_study_simulates_a_long_chain_by_default(cli: Cli, asked, tmp_path: Path):
+    out = tmp_path / "out"
+    shown = cli("study", "fpc", "--out", out)
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.words == f"said Tables and figures: {out}"
+    ((design, options),) = asked
+    assert design is None
+    assert (options["n_processes"], options["folder"]) == (2, out)
+    assert [options[name] for name in ("responses", "groups", "families")] == [None, None, None]
+
+
+def test_the_study_takes_its_options(cli: Cli, asked, tmp_path: Path):
+    results, groups, families = write_files(tmp_path)
+    words = ("--quick", "--seed", 7, "--processes", 1, "--responses", results, "-q")
+    more = ("--groups", groups, "--families", families, "--out", tmp_path / "out")
+    assert cli("study", "fpc", *words, *more) == (0, "", "")
+    ((design, options),) = asked
+    assert design == studies.FPC_QUICK
+    assert (options["n_processes"], options["progress"]) == (1, None)
+    assert options["responses"].n_items == 36
+    assert options["groups"]["subset 02, 1"] == "subset 02"
+    assert options["families"]["subject 4"] == "f1"
+    assert (jax.random.key_data(options["key"]) == jax.random.key_data(jax.random.key(7))).all()
+
+
+def test_what_is_missing_is_one_sentence(cli: Cli, tmp_path: Path):
+    results, groups, families = write_files(tmp_path, n_groups=30)
+    out = ("--out", tmp_path / "out")
+    for words, said in (
+        (("--responses", results), "give --groups"),
+        (("--groups", groups), "give --responses"),
+        (("--families", families), "give --responses"),
+        (("--responses", results, "--groups", groups), "'subset 03, 7' and 5 more"),
+    ):
+        shown = cli("study", "fpc", *words, *out)
+        assert (shown.code, shown.out) == (2, "")
+        assert said in " ".join(shown.err.split())
+        assert shown.err.strip().count("\n") == 0
+        assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_a_small_study_runs_from_files_to_figures(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    small = FPCDesign(
+        anchors=(4,), usual=4, rule_anchors=(), references=(), n_abilities=1, orders=1, few=1
+    )
+    monkeypatch.setattr(studies, "FPC_QUICK", small)
+    results, groups, families = write_files(tmp_path)
+    out = tmp_path / "out"
+    files = ("--responses", results, "--groups", groups, "--families", families)
+    shown = cli("study", "fpc", *files, "--quick", "--processes", 1, "--out", out)
+    assert (shown.code, shown.err) == (0, "")
+    assert "Given answers of 24 subjects to 36 items of 3 benchmarks" in shown.words
+    assert "Who is predicted, 4 anchors: MAE of subjects like the reference" in shown.words
+    assert {"along_the_chain.svg", "coverage.svg", "splits.csv", "replications.csv"} <= {
+        p.name for p in out.iterdir()
+    }
+    assert not (out / "rules.svg").exists()
+    table = pd.read_csv(out / "methods.csv").set_index("method")
+    assert table.loc["fixed", "predictions"] == 6

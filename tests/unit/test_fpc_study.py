@@ -1,0 +1,450 @@
+"""The FPC study grows suites as the bank does, measures by hand, and says what its tables say.
+
+Calibration plays no part in most of it: predictions that are made up stand in for it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+from bayesirt.bank.growing_suite import add_benchmark, create_suite
+from bayesirt.bank.item_bank import ItemBank
+from bayesirt.bank.step import BankItems, BankStep
+from bayesirt.errors import ResponseError
+from bayesirt.estimators.fixed_items import KnownItems
+from bayesirt.responses import Responses
+from bayesirt.studies import fpc_chain, fpc_prediction, fpc_tasks
+from bayesirt.studies.fpc import FPCStudy, fpc_study
+from bayesirt.studies.fpc_chain import Calibration, ChainStep, first_benchmarks, run_chain
+from bayesirt.studies.fpc_clock import CompileClock
+from bayesirt.studies.fpc_design import FPC_QUICK, FPC_SIMULATED, FPCDesign, conditions_of
+from bayesirt.studies.fpc_matrix import (
+    FPCMatrix,
+    SimulatedSuite,
+    chain_order,
+    divided,
+    given_matrix,
+    read_families,
+    simulated_matrix,
+)
+from bayesirt.studies.fpc_measures import measure_predictions, measure_random
+from bayesirt.studies.fpc_prediction import predict_benchmark, shares
+from bayesirt.studies.fpc_tables import paired_table, trend_table, varied_table
+from bayesirt.studies.fpc_tasks import METHODS, ChainTask, tasks_of
+from bayesirt.studies.study_rows import read_printed
+from bayesirt.studies.tasks import PortableKey
+
+SMALL = SimulatedSuite(4, 12, 40, 1)
+TINY = FPCDesign(
+    anchors=(2, 4),
+    usual=4,
+    rule_anchors=(2,),
+    references=(10,),
+    n_abilities=1,
+    orders=1,
+    chains=2,
+    few=1,
+    measured=2,
+    simulated=SMALL,
+)
+
+
+def made_matrix(simulated: bool = True) -> FPCMatrix:
+    matrix = simulated_matrix(SMALL, np.random.default_rng(0))
+    families = () if simulated else tuple(f"family {k // 4}" for k in range(40))
+    return replace(matrix, families=families, simulated=simulated)
+
+
+def made_chain(reference: Responses, test: Responses, benchmarks, order, **options):
+    """Yield steps whose predictions are off by 1 point under FPC and by 2 under the other."""
+    of = np.asarray(benchmarks, object)
+    n_first = first_benchmarks(of, order, options["n_abilities"])
+    for step, name in enumerate(order[n_first:], 1):
+        if step not in options["measured"]:
+            continue
+        truth = shares(test)[:, of == name].mean(1)
+        found = []
+        for off in (0.01, 0.02):
+            table = pd.DataFrame({"truth": truth, "low": truth - 0.05, "high": truth + 0.05})
+            for column in ("accuracy", "p_irt", "gp_irt", "anchor_mean"):
+                table[column] = truth + off
+            n = min(options["n_anchors"], 12)
+            found.append(Calibration(table, n, 12, 2.0, 1.0, True))
+        other = found[1] if options["concurrent"] else None
+        yield ChainStep(step, name, 12, n, n * (n_first + step - 1), found[0], other)
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fpc_tasks, "run_chain", made_chain)
+
+
+def test_the_clock_tells_compiling_from_running():
+    def work(x):
+        return (x @ x.T).sum()
+
+    compiled, x = jax.jit(work), np.ones((7, 5))
+    with CompileClock() as whole:
+        with CompileClock() as first:
+            compiled(x).block_until_ready()
+        with CompileClock() as second:
+            compiled(x).block_until_ready()
+    assert 0 < first.compiling < first.seconds
+    assert second.compiling == 0
+    assert whole.compiling == pytest.approx(first.compiling)
+    assert whole.seconds >= first.seconds + second.seconds
+
+
+def test_a_suite_begins_with_what_its_abilities_take():
+    of = np.repeat(["x", "y", "z"], 20).astype(object)
+    assert [first_benchmarks(of, ["x", "y", "z"], k) for k in (1, 2, 3)] == [1, 1, 2]
+    with pytest.raises(ResponseError, match="3 benchmarks with 60 items cannot make a suite of 5"):
+        first_benchmarks(of, ["x", "y", "z"], 5)
+
+
+def test_the_oldest_eights_of_benchmarks_link_a_new_one():
+    def step(name: str, kind: str) -> BankStep:
+        known = KnownItems((f"{name} 1", f"{name} 2"), np.ones((2, 1)), np.zeros(2),
+                           np.zeros((2, 2, 2)))  # fmt: skip
+        return BankStep(kind, BankItems(known, (name, name), np.array([1.0, np.nan])))
+
+    names = [f"b{k:02}" for k in range(20)]
+    items = [f"{name} {q}" for name in names for q in (1, 2)]
+    responses = Responses.from_arrays(np.indices((3, 40)).sum(0) % 2, items=items)
+    chain = fpc_chain._Chain(responses, responses, np.repeat(names, 2), 1, "clusters", 1)
+    new = np.array([38, 39])
+    for n, linked in ((1, 1), (7, 7), (8, 8), (15, 8), (16, 16), (19, 16)):
+        steps = [step(name, "add" if k else "create") for k, name in enumerate(names[:n])]
+        found = chain.linked(ItemBank(1, tuple(steps)), new)
+        assert found.items == (*(f"{name} 1" for name in names[:linked]), *items[38:])
+
+
+def test_a_chain_is_the_bank_in_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    matrix = made_matrix()
+    told = []
+
+    def remember(earlier: KnownItems, own: BankItems, *responses: Responses, key) -> pd.DataFrame:
+        told.append((earlier, own))
+        return pd.DataFrame()
+
+    monkeypatch.setattr(fpc_chain, "predict_benchmark", remember)
+    names, all_items = matrix.names[:2], np.arange(24)
+    answers = matrix.responses.select(np.arange(40), all_items)
+    key, rule = jax.random.key(0), {"n_anchors": 4, "how": "discrimination"}
+    chain = run_chain(answers, answers, matrix.benchmarks[:24], names, key=key, n_abilities=1,
+                      concurrent=True, **rule)  # fmt: skip
+    (step,) = chain
+    assert (step.step, step.benchmark, step.n_earlier, step.n_anchors) == (1, names[1], 4, 4)
+    assert (step.fixed.asked_subject, step.fixed.asked_reference) == (4, 12)
+    assert (step.concurrent.asked_subject, step.concurrent.asked_reference) == (8, 16)
+    folder, everyone = tmp_path / "bank", np.arange(40)
+    first, second = (answers.select(everyone, one) for one in (all_items[:12], all_items[12:]))
+    create_suite(folder, first, names[:1] * 12, key=key, n_abilities=1, **rule)
+    bank = add_benchmark(folder, names[1], second, key=key, **rule)
+    (earlier, own), (again, other) = told
+    assert set(earlier.names) == set(bank.anchors(names[0]))
+    place = [bank.items.names.index(name) for name in (*earlier.names, *own.known.names)]
+    wanted = bank.items.select(np.array(place))
+    for values in ("a", "d", "covariance"):
+        found = np.concatenate([getattr(earlier, values), getattr(own.known, values)])
+        np.testing.assert_allclose(found, getattr(wanted, values), rtol=1e-10, atol=1e-12)
+    assert own.anchors(names[1]) == pytest.approx(bank.anchors(names[1]))
+    assert set(again.names) == set(earlier.names)
+    assert np.abs(again.d - earlier.d).max() > 1e-3
+    assert other.known.names == own.known.names
+
+
+def test_fillers_say_nothing(monkeypatch: pytest.MonkeyPatch):
+    matrix = made_matrix()
+    rng = np.random.default_rng(1)
+    known = KnownItems(matrix.responses.items, 0.5 + rng.uniform(size=(48, 1)),
+                       rng.normal(size=48), np.tile(0.02 * np.eye(2), (48, 1, 1)))  # fmt: skip
+    weights = np.full(12, np.nan)
+    weights[[0, 5, 9]] = 1 / 3
+    own = BankItems(known.select(np.arange(36, 48)), matrix.benchmarks[36:], weights)
+    everything = np.arange(48)
+    parts = [matrix.responses.select(np.arange(k, 40, 2), everything) for k in (0, 1)]
+    tables = []
+    for room in (1, 16):
+        monkeypatch.setattr(fpc_prediction, "_ROOM", room)
+        earlier = known.select(np.arange(0, 36, 6))
+        tables.append(predict_benchmark(earlier, own, *parts, key=jax.random.key(0)))
+    one, other = tables
+    assert list(one.index) == list(parts[1].subjects)
+    truth = shares(parts[1])[:, 36:].mean(1)
+    np.testing.assert_allclose(one["truth"], truth)
+    for exact in ("truth", "p_irt", "gp_irt", "anchor_mean"):
+        np.testing.assert_allclose(one[exact], other[exact], rtol=1e-7)
+    # Means of 100 draws; an accuracy's standard deviation given anchors is some .1 here.
+    assert np.abs(one["accuracy"] - other["accuracy"]).max() < 5 * 0.1 * np.sqrt(2 / 100)
+    assert (one["low"] <= one["accuracy"]).all()
+    assert (one["accuracy"] <= one["high"]).all()
+
+
+def test_predictions_are_measured_by_hand():
+    columns = {"accuracy": [0.5, 0.6, 0.9], "low": [0.4, 0.55, 0.7], "high": [0.6, 0.7, 0.8]}
+    same = {name: [0.9, 0.6, 0.5] for name in ("p_irt", "gp_irt", "anchor_mean")}
+    found = measure_predictions(pd.DataFrame({"truth": [0.4, 0.5, 0.7], **columns, **same}))
+    own = {"mae": 40 / 3, "bias": 40 / 3, "spearman": 1, "coverage": 2 / 3, "width": 45 / 3}
+    assert found["accuracy"] == pytest.approx(own)
+    assert found["p_irt"] == pytest.approx(
+        {"mae": 80 / 3, "bias": 40 / 3, "spearman": -1, "coverage": np.nan, "width": np.nan},
+        nan_ok=True,
+    )
+
+
+def test_random_samples_are_measured():
+    rng = np.random.default_rng(0)
+    right = (rng.uniform(size=(500, 60)) < rng.uniform(0.3, 0.9, (500, 1))).astype(float)
+    everything = measure_random(right, 60, rng)
+    assert everything["mae"] == pytest.approx(0, abs=1e-9)
+    assert (everything["coverage"], everything["width"]) == (1, pytest.approx(0, abs=1e-4))
+    found = measure_random(right, 20, rng)
+    share = right.mean(1)
+    # A mean of 20 of 60 items without replacement; its error is nearly normal.
+    sd = np.sqrt(share * (1 - share) / 20 * (60 - 20) / (60 - 1))
+    expected = 100 * sd.mean() * np.sqrt(2 / np.pi)
+    assert found["mae"] == pytest.approx(expected, rel=0.05)
+    assert abs(found["bias"]) < 100 * norm.isf(5e-7) * sd.mean()
+    assert found["coverage"] == pytest.approx(0.9, abs=0.03)
+
+
+def test_subjects_are_divided_as_is_said():
+    matrix = made_matrix(simulated=False)
+    for split in ("random", "abler", "families"):
+        reference, test = divided(matrix, split, np.random.default_rng(3))
+        assert not set(reference) & set(test)
+        assert len(reference) == 30
+        assert len(test) == (8 if split == "families" else 10)
+        again = divided(matrix, split, np.random.default_rng(3))
+        np.testing.assert_array_equal(again.test, test)
+    family = np.asarray(matrix.families)
+    assert not set(family[reference]) & set(family[test])
+    score = shares(matrix.responses).mean(1)
+    reference, test = divided(matrix, "abler", np.random.default_rng(3))
+    assert score[test].min() >= score[reference].max()
+
+
+def test_every_benchmark_is_last_in_turn():
+    matrix = made_matrix()
+    orders = [chain_order(matrix, c, np.random.default_rng(c)) for c in range(8)]
+    assert [order[-1] for order in orders] == [*matrix.names, *matrix.names]
+    assert all(sorted(order) == list(matrix.names) for order in orders)
+    assert orders[0] != orders[4]
+
+
+def test_what_cannot_be_studied_is_refused(tmp_path: Path):
+    matrix = made_matrix()
+    responses, groups = matrix.responses, dict(zip(matrix.responses.items, matrix.benchmarks,
+                                                   strict=True))  # fmt: skip
+    families = {name: str(k // 4) for k, name in enumerate(responses.subjects)}
+    assert given_matrix(responses, groups, families).families[5] == "1"
+    trials = np.ones((40, 48), int)
+    trials[0, :3] = 0
+    holes = Responses.from_arrays(shares(responses).astype(int) * trials, trials,
+                                  items=responses.items)  # fmt: skip
+    few = responses.select(np.arange(12), np.arange(48))
+    short = dict(list(groups.items())[:-2])
+    one = dict.fromkeys(families, "all")
+    for given, said in (
+        ((holes, groups), "3 of the answers are missing"),
+        ((responses, short), "for the item 'subset 04, 11' and 1 more; add a row"),
+        ((responses, dict.fromkeys(groups, "x")), "3 benchmarks at least, got 1"),
+        ((few, groups), "a quarter of 12 subjects is too few"),
+        ((responses, groups, dict(list(families.items())[1:])), "for the subject 'subject 1'"),
+        ((responses, groups, one), "1 families cannot be divided"),
+    ):
+        with pytest.raises(ResponseError, match=said):
+            given_matrix(*given)
+    key = jax.random.key(0)
+    for options, said in (
+        ({"responses": responses}, "give --groups"),
+        ({"groups": groups}, "--groups needs the responses"),
+        ({"families": families}, "--families needs the responses"),
+    ):
+        with pytest.raises(ResponseError, match=said):
+            fpc_study(TINY, key=key, folder=tmp_path / "none", **options)
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("subject,kin\na,x\n", "must have the columns subject and family"),
+        ("subject,family\na,x\na,y\n", "'a' stands twice"),
+        ("subject,family\na,x\nb,\n", "'b' has no family"),
+    ],
+)
+def test_families_are_read(tmp_path: Path, text: str, said: str):
+    path = tmp_path / "f.csv"
+    path.write_text("subject,family\na,x\nb,7\n")
+    assert read_families(path) == {"a": "x", "b": "7"}
+    path.write_text(text)
+    with pytest.raises(ResponseError, match=said):
+        read_families(path)
+
+
+def test_one_thing_is_varied_at_a_time():
+    matrix, design = made_matrix(simulated=False), FPCDesign(orders=3, references=(25, 30, 99))
+    conditions = conditions_of(design, matrix)
+    assert len(set(conditions)) == len(conditions) == 4 + 8 + 1 + 8
+    usual = [c for c in conditions if c.concurrent]
+    assert [(c.n_anchors, c.chains, c.concurrent) for c in usual] == [
+        (n, 12, 4) for n in (10, 25, 50, 100)
+    ]
+    assert [c.n_reference for c in conditions if c.n_reference] == [25]
+    assert {c.split for c in conditions_of(FPC_SIMULATED, made_matrix())} == {"random", "abler"}
+    tasks = tasks_of(design, matrix, conditions, PortableKey.of(jax.random.key(0)))
+    assert [t.chain for t in tasks[:48]] == [chain for chain in range(12) for _ in range(4)]
+    assert len({tuple(t.order) for t in tasks if t.chain == 1}) == 1
+
+
+def test_long_chains_are_measured_at_some_steps():
+    suite = simulated_matrix(SimulatedSuite(57, 11, 4, 1), np.random.default_rng(0))
+    key = PortableKey.of(jax.random.key(0))
+    condition = conditions_of(TINY, suite)[0]
+    design = replace(FPC_SIMULATED, simulated=SMALL)
+    task = ChainTask(0, condition, 3, suite, design, key)
+    assert task.measured == [1, 9, 17, 25, 32, 40, 48, 56]
+    assert task.last == (0, 3, 56, "random")
+
+
+def test_a_study_of_made_chains(at_once, tmp_path: Path):
+    key = jax.random.key(0)
+    study = fpc_study(TINY, key=key, folder=tmp_path)
+    n_rows = 2 * 2 * (2 * 5 + 2) + 2 * (2 + 1 + 4) * 5
+    assert len(study.replications) == n_rows
+    assert repr(study) == "<FPCStudy of 11 chains of 4 benchmarks>"
+    rows = study.summary.set_index(["anchors", "method"])
+    np.testing.assert_allclose(rows.loc[(4, "fixed"), ["mae", "bias", "width"]].astype(float),
+                               [1, 1, 10])  # fmt: skip
+    assert rows.loc[(2, "concurrent"), "chains"] == 1
+    study.save(tmp_path)
+    names = {p.name for p in tmp_path.iterdir()}
+    figures = {f"{n}.svg" for n in ("along_the_chain", "coverage", "rules", "references")}
+    tables = {f"{n}.csv" for n in ("methods", "baselines", "rules", "references", "splits", "paper",
+                                   "costs", "trends", "benchmarks")}  # fmt: skip
+    assert figures | tables | {"verdict.txt", "replications.csv"} <= names
+    lines = (tmp_path / "replications.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "replications.csv").write_text("".join(lines[:-3]))
+    done = []
+    again = fpc_study(TINY, key=key, folder=tmp_path, progress=lambda *n: done.append(n))
+    assert done == [(11, 11)]
+    pd.testing.assert_frame_equal(again.replications, study.replications)
+    with pytest.raises(ResponseError, match="other settings"):
+        fpc_study(replace(TINY, usual=2), key=key, folder=tmp_path)
+
+
+def made_study(at_once, **off: float) -> FPCStudy:
+    """Return a study of a given matrix, with some methods' errors as stated."""
+    matrix = made_matrix(simulated=False)
+    groups = dict(zip(matrix.responses.items, matrix.benchmarks, strict=True))
+    families = dict(zip(matrix.responses.subjects, matrix.families, strict=True))
+    design = replace(TINY, anchors=(10, 100), orders=2)
+    study = fpc_study(design, key=jax.random.key(0), responses=matrix.responses, groups=groups,
+                      families=families)  # fmt: skip
+    rows = study.replications
+    for method, mae in off.items():
+        rows.loc[rows["method"] == method, "mae"] = mae
+    rows["n_items"] = 120.0
+    return FPCStudy(rows, study.matrix, study.design)
+
+
+def test_the_verdict_says_what_the_tables_say(at_once):
+    fine = made_study(at_once, random=3.0).to_text()
+    assert "Given answers of 40 subjects to 48 items of 4 benchmarks" in fine
+    assert "10 anchors: MAE of FPC 1.00 ± 0.00" in fine
+    assert "FPC less concurrent calibration, on the same predictions: -1.00 ± 0.00 with 10" in fine
+    assert "at or below in 100% of 16 predictions; " in fine
+    assert fine.count("At or below it with 25 anchors and fewer.") == 4
+    assert "The aim of 2.5 points is met on all." in fine
+    assert "No error grows beyond two standard errors." in fine
+    assert "intervals hold 100.0%; random sampling 3.00)" in fine
+    assert "other families 1.00" in fine
+    assert "on its MMLU data and ours on this" in fine
+    assert "is about 2 to 3 points; ours on this, 1.00" in fine
+    poor = made_study(at_once, fixed=2.7, random=2.0, anchor_mean=4.0).to_text()
+    assert poor.count("Above it with 10 anchors.") == 3
+    assert "missed on subset 01, subset 02, subset 03, subset 04." in poor
+
+
+CHAIN, STEP = np.indices((4, 6))
+
+
+def made_rows(mae: np.ndarray | float, **columns: object) -> Iterator[dict[str, object]]:
+    mae = np.broadcast_to(mae, (4, 6))
+    for chain in range(4):
+        for step in range(1, 6):
+            names = {"benchmark": f"b{(step + chain) % 5}", "rule": "clusters", "n_reference": 0}
+            place = {"anchors": 10, "chain": chain, "step": step, "split": "random"}
+            yield {**place, **names, "method": "fixed", "mae": mae[chain, step], **columns}
+
+
+def test_trends_are_taken_within_benchmarks():
+    rows = pd.DataFrame(made_rows(5.0 + 3 * ((STEP + CHAIN) % 5) + 0.5 * STEP))
+    found = trend_table(rows).iloc[0]
+    assert found["within"]
+    assert found["slope"] == pytest.approx(0.5)
+    assert found["slope_se"] == pytest.approx(0, abs=1e-6)
+    assert found["steps"] == 4
+    noise = np.random.default_rng(0).normal(size=(4, 6))
+    plain = pd.DataFrame(made_rows(2.0 * STEP + noise))
+    own = plain.assign(benchmark=[f"b{k}" for k in range(20)])
+    found = trend_table(own).iloc[0]
+    line, covariance = np.polyfit(own["step"], own["mae"], 1, cov=True)
+    assert not found["within"]
+    assert found["slope"] == pytest.approx(line[0])
+    assert found["slope_se"] == pytest.approx(np.sqrt(covariance[0, 0]))
+
+
+def test_baselines_are_compared_on_the_same_predictions():
+    fixed = pd.DataFrame(made_rows(2.0 + CHAIN))
+    other = pd.DataFrame(made_rows(3.0 + CHAIN % 2, method="random"))
+    some = pd.DataFrame(made_rows(2.0, method="concurrent"))
+    rows = pd.concat([fixed, other, some[some["chain"] == 0]], ignore_index=True)
+    found = paired_table(rows).set_index("method")
+    gaps = np.array([-1, -1, 1, 1])
+    assert found.loc["random", "difference"] == gaps.mean()
+    assert found.loc["random", "difference_se"] == pytest.approx(gaps.std(ddof=1) / 2)
+    assert found.loc["random", "lower"] == 0.5
+    assert found.loc["concurrent", "predictions"] == 5
+    assert found.loc["concurrent", "difference"] == 0
+
+
+def test_what_is_varied_is_compared_on_the_same_chains():
+    extra = dict.fromkeys(("bias", "spearman", "coverage", "width"), 0.5) | {"n_calibrating": 75}
+    usual = pd.DataFrame(made_rows(1.0 + CHAIN, **extra))
+    more = pd.DataFrame(made_rows(9.0, **extra | {"anchors": 20}))
+    varied = pd.DataFrame(made_rows(5.0, **extra | {"rule": "random"}))
+    abler = pd.DataFrame(made_rows(7.0, **extra | {"split": "abler"}))
+    rows = pd.concat([usual, more, varied[varied["chain"] < 2], abler], ignore_index=True)
+    found = varied_table(rows, "rule").set_index("rule")
+    assert found["mae"].to_dict() == {"clusters": 1.5, "random": 5.0}
+    assert found["chains"].tolist() == [2, 2]
+    assert varied_table(rows, "split").set_index("split").loc["random", "mae"] == 2.5
+    assert varied_table(rows, "n_reference").empty
+
+
+def test_printed_figures_are_known_methods():
+    printed = read_printed("fpc_printed")
+    assert set(printed["method"].dropna()) <= set(METHODS)
+    table = printed[printed["quantity"] == "spearman"]
+    assert len(table) == 21
+    assert table["value"].between(0.68, 0.98).all()
+
+
+@pytest.mark.slow
+def test_a_quick_study_beats_random_sampling(tmp_path: Path):
+    study = fpc_study(FPC_QUICK, key=jax.random.key(1), folder=tmp_path, n_processes=2)
+    rows = study.summary.set_index(["anchors", "method"])
+    for anchors in FPC_QUICK.anchors:
+        fixed = rows.loc[(anchors, "fixed")]
+        assert fixed["mae"] < 0.8 * rows.loc[(anchors, "random"), "mae"]
+        # 2 predictions of 60 subjects: five standard errors, as if they shared no errors.
+        assert abs(fixed["coverage"] - 0.9) < 5 * np.sqrt(0.09 / 120)
