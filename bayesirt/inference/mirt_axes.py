@@ -50,7 +50,7 @@ def aligned_draws(
     True
     """
     left, _, right = np.linalg.svd(np.swapaxes(samples["a"], -1, -2) @ target)
-    rotation = left @ right
+    rotation = (left @ right).astype(samples["a"].dtype)
     back, turned = np.swapaxes(rotation, -1, -2), dict(samples)
     for name in {"a", "theta"} & set(samples):
         turned[name] = samples[name] @ rotation

@@ -278,6 +278,8 @@ def test_alignment_follows_the_order_of_subjects_and_items():
     np.testing.assert_allclose(other["a"], one["a"][:, :, order], atol=1e-12)
     np.testing.assert_allclose(other["theta"], one["theta"][:, :, ::-1], atol=1e-12)
     np.testing.assert_allclose(other["precision_a"], one["precision_a"], atol=1e-12)
+    narrow = aligned_draws({name: x.astype(np.float32) for name, x in draws.items()}, target)
+    assert {values.dtype for values in narrow.values()} == {np.dtype(np.float32)}
 
 
 @pytest.fixture(scope="module")
