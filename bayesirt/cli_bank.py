@@ -40,6 +40,13 @@ Name = Annotated[
     str | None,
     typer.Option(help="Of the benchmark; by default the file's name.", show_default=False),
 ]
+Page = Annotated[
+    Path | None,
+    typer.Option(
+        help="HTML page to write, with the items, the anchors and all scores that were given.",
+        show_default=False,
+    ),
+]
 NumberOfAnchors = Annotated[int, typer.Option(min=1, help="Of each benchmark.")]
 NumberOfAbilities = Annotated[
     int | None,
@@ -135,6 +142,7 @@ def add(
 @bank.command()
 def review(
     folder: Folder,
+    report: Page = None,
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -145,13 +153,22 @@ def review(
 
     from bayesirt.bank.folder import read_bank
     from bayesirt.bank.review import review_bank
+    from bayesirt.errors import ResponseError
+    from bayesirt.names import one_line
+    from bayesirt.report import render_bank_report
     from bayesirt.terminal_bank import print_review, review_as_json
+    from bayesirt.whole_file import write_whole
 
+    if report is not None and report.suffix != ".html":
+        raise ResponseError(f"--report writes a page; name it {one_line(report.stem)}.html")
+    kept = read_bank(folder)
     found = review_bank(
-        read_bank(folder),
+        kept,
         key=jax.random.key(seed),
         announce=_announce(not (quiet or as_json)),
     )
+    if report is not None:
+        write_whole(report, render_bank_report(kept, found).encode())
     if as_json:
         typer.echo(json.dumps(review_as_json(found), indent=2))
     elif not quiet:

@@ -94,6 +94,10 @@ def create_suite(
     papers/004, section 3.
     """
     check_new(folder)
+    if len(benchmarks) != responses.n_items:
+        raise ResponseError(
+            f"{responses.n_items} items and {len(benchmarks)} benchmarks; give one an item"
+        )
     tell = announce or _silently
     of_dimension, of_anchors, of_excess = jax.random.split(key, 3)
     settings: dict[str, Any] = {"n_anchors": n_anchors, "anchors": how}

@@ -1,7 +1,6 @@
 """What an LLM, or people after it, said about which abilities items need."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from bayesirt.names import one_line
 from bayesirt.q_matrix import QMatrix
 from bayesirt.readers.q_matrix import read_q_matrix
 from bayesirt.readers.tables import read_text
+from bayesirt.whole_file import write_whole
 
 _SHOWN = 3
 
@@ -173,29 +173,6 @@ class Annotation:
                 f"{one_line(Path(path).name)} is a Q-matrix but no saved annotation; name a file "
                 f"that Annotation.save wrote"
             ) from None
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file beside its place and rename it, so that it is whole or not there.
-
-    Parameters
-    ----------
-    path : Path
-    content : bytes
-
-    Raises
-    ------
-    ResponseError
-        If it cannot be written.
-    """
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(content)
-        os.replace(partial, path)
-    except OSError as error:
-        reason = one_line(error.strerror or str(error), 200)
-        raise ResponseError(f"{one_line(str(path), 400)} cannot be written: {reason}") from error
 
 
 def _shown(name: str) -> str:

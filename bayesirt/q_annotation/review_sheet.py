@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line, spreadsheet_safe
-from bayesirt.q_annotation.annotation import Annotation, write_whole
+from bayesirt.q_annotation.annotation import Annotation
 from bayesirt.q_matrix import QMatrix
+from bayesirt.whole_file import write_whole
 
 ITEM, TEXT, ABILITIES, VERDICT = "item", "text", "abilities", "ok or right abilities"
 OK = "ok"

@@ -105,8 +105,10 @@ def test_suite_is_created_grows_and_scores_new_subjects(cli: Cli, tmp_path: Path
     assert found["benchmarks"][2]["n_held_out"] > 0
     told = {alarm["sentence"] for alarm in found["alarms"] if alarm["kind"] == "reference"}
     assert len(told) == 3
+    page = tmp_path / "pages" / "suite.html"
+    assert cli("bank", "review", suite, "-q", "--report", page).out == ""
+    assert "Does the suite still hold?" in page.read_text("utf-8")
     assert {p: p.read_bytes() for p in suite.rglob("*") if p.is_file()} == before
-    assert cli("bank", "review", suite, "-q").out == ""
 
 
 @pytest.mark.slow
@@ -150,3 +152,6 @@ def test_too_few_anchors_or_items_are_refused_before_any_fit(cli: Cli, tmp_path:
     shown = cli("bank", "review", suite)
     assert shown.code == 2
     assert "holds no item bank" in shown.err
+    shown = cli("bank", "review", suite, "--report", tmp_path / "results.csv")
+    assert shown.code == 2
+    assert "--report writes a page; name it results.html" in shown.err

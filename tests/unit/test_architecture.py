@@ -9,7 +9,13 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "bayesirt"
 ORDER = (
-    ("bayesirt.errors", "bayesirt.names", "bayesirt.progress", "bayesirt.free_memory"),
+    (
+        "bayesirt.errors",
+        "bayesirt.names",
+        "bayesirt.progress",
+        "bayesirt.free_memory",
+        "bayesirt.whole_file",
+    ),
     ("bayesirt.scores", "bayesirt.cells"),
     ("bayesirt.cell_rows", "bayesirt.answer_matrices", "bayesirt.stored_cells"),
     ("bayesirt.cell_store",),
