@@ -139,16 +139,6 @@ def run_chain(
     References
     ----------
     papers/004, sections 3 and 4.1.
-
-    Examples
-    --------
-    >>> answers = Responses.from_arrays(np.random.default_rng(0).integers(0, 2, (20, 26)))
-    >>> half, labels = np.arange(10), ["x"] * 13 + ["y"] * 13
-    >>> rest = answers.select(half + 10, np.arange(26))
-    >>> chain = run_chain(answers.select(half, np.arange(26)), rest, labels, ["x", "y"],
-    ...                   n_anchors=4, n_abilities=1, key=jax.random.key(0))
-    >>> [(step.benchmark, step.n_earlier, len(step.fixed.predicted)) for step in chain]
-    [('y', 4, 10)]
     """
     check_anchors(benchmarks, n_anchors, n_abilities)
     of = np.asarray(benchmarks, object)

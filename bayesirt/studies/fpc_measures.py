@@ -60,6 +60,11 @@ def measure_random(right: NDArray[np.float64], n_asked: int, rng: np.random.Gene
     References
     ----------
     papers/004, section 4.1; Wilson 1927.
+
+    Examples
+    --------
+    >>> measure_random(np.eye(4), 4, np.random.default_rng(0))["mae"]
+    0.0
     """
     truth, n_items = right.mean(1), right.shape[1]
     found = []
