@@ -9,7 +9,7 @@ import typer
 
 from bayesirt.cli_bank import bank, score_subjects
 from bayesirt.cli_convert import convert
-from bayesirt.cli_input import announce, read_found, with_reading_options
+from bayesirt.cli_input import announce, read_and_tell, read_found, with_reading_options
 from bayesirt.cli_next_item import next_item
 from bayesirt.cli_options import (
     AsJson,
@@ -110,9 +110,7 @@ def rank(
     check_output(out, overwrite=overwrite)
     path = _input(results, example)
     talk = not (quiet or as_json)
-    responses, found = read_found(path, reading, talk=talk)
-    if found is not None and talk:
-        typer.echo(found.to_text(), err=True)
+    responses = read_and_tell(path, reading, talk=talk)
     settings = Settings(
         seed, chains, warmup, draws, target_accept, Priors(priors.value, slopes.value),
         point.value, engine.value, model.value, wrong_lengths,

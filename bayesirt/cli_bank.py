@@ -4,16 +4,14 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesirt.cli_input import read_input
+from bayesirt.cli_input import read_and_tell, with_reading_options
 from bayesirt.cli_options import (
     AsJson,
-    Column,
     Duplicates,
-    Orientation,
     Quiet,
     Repeated,
     Seed,
@@ -21,13 +19,16 @@ from bayesirt.cli_options import (
     prepare_jax,
 )
 
+if TYPE_CHECKING:
+    from bayesirt.readers.reading import Reading
+
 bank = typer.Typer(
     help="Keep calibrated benchmarks as an item bank, and add to it.", no_args_is_help=True
 )
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the bank.")]
 From = Annotated[
-    Path, typer.Option("--from", help="Results of the reference subjects: a long file.")
+    Path, typer.Option("--from", help="Results of the reference subjects: a long file, or logs.")
 ]
 NewBenchmark = Annotated[
     Path, typer.Argument(help="Results on the new benchmark, by subjects that the bank knows.")
@@ -55,18 +56,15 @@ NumberOfAbilities = Annotated[
 
 
 @bank.command()
+@with_reading_options
 def create(
     folder: Folder,
     results: From,
     benchmark_column: BenchmarkColumn = "benchmark",
     anchors: NumberOfAnchors = 100,
     abilities: NumberOfAbilities = None,
-    subject: Column = None,
-    item: Column = None,
-    score: Column = None,
-    trials: Column = None,
-    duplicates: Repeated = Duplicates.error,
-    threshold: Threshold = None,
+    *,
+    reading: "Reading",
     seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
@@ -78,7 +76,7 @@ def create(
     from bayesirt.errors import ResponseError
     from bayesirt.terminal_bank import print_bank
 
-    responses = read_input(results, subject, item, score, trials, None, None, duplicates, threshold)
+    responses = read_and_tell(results, reading, talk=not quiet)
     if benchmark_column not in responses.item_metadata:
         raise ResponseError(
             f"the results have no column {benchmark_column!r} that is the same for all rows of an "
@@ -100,18 +98,14 @@ def create(
 
 
 @bank.command()
+@with_reading_options
 def add(
     folder: Folder,
     results: NewBenchmark,
     name: Name = None,
     anchors: NumberOfAnchors = 100,
-    subject: Column = None,
-    item: Column = None,
-    score: Column = None,
-    trials: Column = None,
-    items_in: Orientation = None,
-    duplicates: Repeated = Duplicates.error,
-    threshold: Threshold = None,
+    *,
+    reading: "Reading",
     seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
@@ -122,9 +116,7 @@ def add(
     from bayesirt.bank.growing_suite import add_benchmark
     from bayesirt.terminal_bank import print_bank
 
-    responses = read_input(
-        results, subject, item, score, trials, None, items_in, duplicates, threshold
-    )
+    responses = read_and_tell(results, reading, talk=not quiet)
     made = add_benchmark(
         folder,
         name or results.name.split(".")[0],

@@ -74,22 +74,12 @@ def read_found(
         return read_results(path, reading, progress=show)
 
 
-def read_input(
-    path: Path,
-    subject: str | None,
-    item: str | None,
-    score: str | None,
-    trials: str | None,
-    latency: str | None,
-    items_in: ItemsIn | None,
-    duplicates: Duplicates,
-    threshold: float | None,
-) -> "Responses":
-    """Read results as the options of a command say that takes only some."""
-    from bayesirt.readers.reading import Reading
-
-    told = (subject, item, score, trials, latency, items_in, duplicates, threshold)
-    return read_found(path, Reading(*map(_plain, told)), talk=False)[0]
+def read_and_tell(path: Path, reading: "Reading", *, talk: bool = True) -> "Responses":
+    """Read results as the options say, and say on stderr what was found where these are logs."""
+    responses, found = read_found(path, reading, talk=talk)
+    if found is not None and talk:
+        typer.echo(found.to_text(), err=True)
+    return responses
 
 
 def announce(text: str) -> None:

@@ -2,47 +2,42 @@
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from bayesirt.cli_input import announce, read_input
+from bayesirt.cli_input import announce, read_and_tell, with_reading_options
 from bayesirt.cli_options import (
     AsJson,
     Chains,
     CheckpointFolder,
-    Column,
     Draws,
-    Duplicates,
-    Orientation,
     Out,
     Overwrite,
     ProfileEngine,
     ProfileEngineOption,
     QMatrixFile,
     Quiet,
-    Repeated,
     Results,
     Seed,
     Structure,
     StructureOption,
-    Threshold,
     Warmup,
     prepare_jax,
 )
 
+if TYPE_CHECKING:
+    from bayesirt.readers.reading import Reading
 
+
+@with_reading_options
 def profile(
     q_matrix: QMatrixFile,
     results: Results = None,
     out: Out = Path("profiles"),
     overwrite: Overwrite = False,
-    subject: Column = None,
-    item: Column = None,
-    score: Column = None,
-    trials: Column = None,
-    items_in: Orientation = None,
-    duplicates: Repeated = Duplicates.error,
-    threshold: Threshold = None,
+    *,
+    reading: "Reading",
     seed: Seed = 0,
     chains: Chains = 4,
     warmup: Warmup = 500,
@@ -67,11 +62,9 @@ def profile(
     if results is None:
         raise ResponseError("name one results file beside the Q-matrix")
     q = read_q_matrix(q_matrix)
-    responses = read_input(
-        results, subject, item, score, trials, None, items_in, duplicates, threshold
-    )
-    settings = ProfileSettings(seed, chains, warmup, draws, structure.value, engine.value)
     talk = not (quiet or as_json)
+    responses = read_and_tell(results, reading, talk=talk)
+    settings = ProfileSettings(seed, chains, warmup, draws, structure.value, engine.value)
     run = profile_responses(
         responses, q, settings, source=results, progress=talk,
         announce=announce if talk else None, checkpoint=checkpoint,

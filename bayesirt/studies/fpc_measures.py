@@ -70,7 +70,7 @@ def measure_random(right: NDArray[np.float64], n_asked: int, rng: np.random.Gene
     found = []
     for _ in range(_SAMPLES):
         mean = right[:, rng.permutation(n_items)[:n_asked]].mean(1)
-        left = (n_items - n_asked) / (n_items - 1) / n_asked
+        left = (n_items - n_asked) / max(n_items - 1, 1) / n_asked
         found.append(_compared(mean, truth) | _intervals(*_wilson(mean, left), truth))
     return {name: float(np.mean([one[name] for one in found])) for name in MEASURES}
 
