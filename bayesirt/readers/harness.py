@@ -131,6 +131,8 @@ def choose_scores(
         If there is no answer with a score, and none was left out.
     OpenChoiceError
         If several metrics could be meant.
+    ResponseError
+        If a name is not valid text.
 
     Examples
     --------
@@ -156,5 +158,11 @@ def choose_scores(
     ]
     if len(scored) < len(answers):
         reasons["no score"] = reasons.get("no score", 0) + len(answers) - len(scored)
-    table = pd.DataFrame(scored, columns=list(ANSWER_COLUMNS))
+    try:
+        "".join((subject, benchmark, metric, filtered)).encode()
+        table = pd.DataFrame(scored, columns=list(ANSWER_COLUMNS))
+    except UnicodeEncodeError:  # half a character, which JSON can hold
+        raise ResponseError(
+            "the name of an item, its hash or another name is not valid text; make the log again"
+        ) from None
     return LogRows(harness, subject, benchmark, metric, filtered, table, reasons, notes)

@@ -183,9 +183,8 @@ def predict_suite(
     draws = accuracy_draws(seen, unseen, beyond, of_chance)
 
     accuracy = (seen.right + unseen.expected.mean(0)) / seen.n_items
-    low, high = interval(draws)
     expected = expected_right(problem, abilities.theta)[0]
-    columns = {"accuracy": accuracy, "low": low, "high": high}
+    columns = dict(zip(("accuracy", "low", "high"), (accuracy, *interval(draws)), strict=True))
     columns |= point_predictions(table, seen, weights, excess or {}, expected)
     n_items = np.broadcast_to(seen.n_items, accuracy.shape)
     columns |= {"n_answered": seen.n_answered, "n_items": n_items}
