@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +26,17 @@ if TYPE_CHECKING:
 bank = typer.Typer(
     help="Keep calibrated benchmarks as an item bank, and add to it.", no_args_is_help=True
 )
+
+
+class AnchorsBy(StrEnum):
+    """What anchors are chosen by."""
+
+    clusters = "clusters"
+    random = "random"
+    discrimination = "discrimination"
+    design = "design"
+    information = "information"
+
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the bank.")]
 From = Annotated[
@@ -49,6 +61,14 @@ Page = Annotated[
     ),
 ]
 NumberOfAnchors = Annotated[int, typer.Option(min=1, help="Of each benchmark.")]
+ChosenBy = Annotated[
+    AnchorsBy,
+    typer.Option(
+        "--anchors-by",
+        help="Items alike in clusters, as in papers/004; design: least expected variance of the "
+        "score; or most information, steepest slopes, at random.",
+    ),
+]
 NumberOfAbilities = Annotated[
     int | None,
     typer.Option(min=1, max=60, help="By default chosen by held-out answers.", show_default=False),
@@ -62,6 +82,7 @@ def create(
     results: From,
     benchmark_column: BenchmarkColumn = "benchmark",
     anchors: NumberOfAnchors = 100,
+    anchors_by: ChosenBy = AnchorsBy.clusters,
     abilities: NumberOfAbilities = None,
     *,
     reading: "Reading",
@@ -88,6 +109,7 @@ def create(
         [str(x) for x in responses.item_metadata[benchmark_column]],
         key=jax.random.key(seed),
         n_anchors=anchors,
+        how=anchors_by.value,
         n_abilities=abilities,
         source=_source(results),
         progress=not quiet,
@@ -104,6 +126,7 @@ def add(
     results: NewBenchmark,
     name: Name = None,
     anchors: NumberOfAnchors = 100,
+    anchors_by: ChosenBy = AnchorsBy.clusters,
     *,
     reading: "Reading",
     seed: Seed = 0,
@@ -123,6 +146,7 @@ def add(
         responses,
         key=jax.random.key(seed),
         n_anchors=anchors,
+        how=anchors_by.value,
         source=_source(results),
         progress=not quiet,
         announce=_announce(not quiet),

@@ -50,11 +50,12 @@ def test_suite_is_created_grows_and_scores_new_subjects(cli: Cli, tmp_path: Path
     assert len(before.subjects.names) == N_SUBJECTS
     assert not np.isnan(before.subjects.accuracy).any()
 
-    shown = cli("bank", "add", suite, files["=code"], "--anchors", 8)
+    shown = cli("bank", "add", suite, files["=code"], "--anchors", 8, "--anchors-by", "design")
     assert shown.code == 0
     after = read_bank(suite)
     assert after.benchmark_names[-1] == "=code"
     assert len(after.anchor_items) == 24
+    assert after.steps[1].settings["anchors"] == "design"
     np.testing.assert_array_equal(after.items.a[:26], before.items.a)
     np.testing.assert_array_equal(after.items.covariance[:26], before.items.covariance)
 
