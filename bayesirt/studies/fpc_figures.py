@@ -8,6 +8,7 @@ from matplotlib.ticker import MaxNLocator, NullFormatter, NullLocator, ScalarFor
 from bayesirt.plots import ACCENT, INK, SOFT, figure_style
 from bayesirt.posterior import LEVEL
 from bayesirt.studies.fpc_tasks import METHODS
+from bayesirt.studies.fpc_text import RULE_WORDS
 
 _LINES = {
     "fixed": (ACCENT, "-", "o"),
@@ -96,12 +97,13 @@ def plot_rules(rules: pd.DataFrame) -> Figure:
         for ax, anchors in zip(axes, numbers, strict=True):
             found = own[own["anchors"] == anchors].sort_values("mae", ascending=False)
             error = 2 * found["mae_se"].fillna(0)
-            ax.errorbar(found["mae"], found["rule"], xerr=error, fmt="none", ecolor=INK, lw=1)
+            names = found["rule"].map(RULE_WORDS)
+            ax.errorbar(found["mae"], names, xerr=error, fmt="none", ecolor=INK, lw=1)
             for row in found.itertuples():
                 color, mark = _RULES[row.rule]
-                ax.plot(row.mae, row.rule, mark, color=color, mec=INK, ms=6)
-            best = found["rule"].iloc[-1]
-            ax.set_title(f"{anchors} anchors: {best} is least off", fontsize=8, loc="left")
+                ax.plot(row.mae, RULE_WORDS[row.rule], mark, color=color, mec=INK, ms=6)
+            best = names.iloc[-1]
+            ax.set_title(f"{anchors} anchors: least off with {best}", fontsize=8, loc="left")
             ax.grid(axis="x", color=_GRID, lw=0.6)
             ax.set_ylim(-0.6, len(found) - 0.4)
         fig.supxlabel("MAE of FPC, points of accuracy", fontsize=9)

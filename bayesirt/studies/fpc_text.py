@@ -14,6 +14,15 @@ from bayesirt.studies.fpc_tasks import METHODS
 if TYPE_CHECKING:
     from bayesirt.studies.fpc import FPCStudy
 
+RULE_WORDS = {
+    "clusters": "clusters",
+    "random": "random items",
+    "discrimination": "largest slopes",
+    "design": "least expected variance",
+    "information": "most information",
+}
+"""Rules that choose anchors, in words."""
+
 NOTES = (
     "FPC is the posterior mean given all answers to anchors, the new benchmark's and earlier ones; "
     "gp-IRT is the paper's estimator, and a weighted mean of what maximum likelihood and the "
@@ -28,13 +37,6 @@ NOTES = (
 _AIM, _AIM_ANCHORS = 2.5, 100
 _FEW_ANCHORS = 25
 _ERRORS = 2
-_RULE_WORDS = {
-    "clusters": "clusters",
-    "random": "random items",
-    "discrimination": "largest slopes",
-    "design": "least expected variance",
-    "information": "most information",
-}
 _SPLIT_WORDS = {
     "random": "subjects like the reference",
     "abler": "abler ones",
@@ -111,7 +113,7 @@ def _on_baselines(paired: pd.DataFrame) -> Iterator[str]:
 
 def _on_aim(benchmarks: pd.DataFrame) -> Iterator[str]:
     own = benchmarks[(benchmarks["anchors"] == _AIM_ANCHORS) & (benchmarks["method"] == "fixed")]
-    own = own[own["n_items"] > _AIM_ANCHORS].sort_values("n_items")
+    own = own[own["n_items"] > _AIM_ANCHORS].sort_values(["n_items", "benchmark"])
     if own.empty:
         return
     shown = ", ".join(
@@ -133,6 +135,7 @@ def _on_trends(trends: pd.DataFrame) -> Iterator[str]:
         return
     slopes = "; ".join(
         f"{_signed(row.slope * row.steps, row.slope_se * row.steps)} with {row.anchors:.0f} anchors"
+        + ("" if row.within else " (over different benchmarks)")
         for row in own.itertuples()
     )
     rising = own[own["slope"] > _ERRORS * own["slope_se"]]["anchors"]
@@ -141,10 +144,9 @@ def _on_trends(trends: pd.DataFrame) -> Iterator[str]:
         if rising.empty
         else f"It grows with {_listed(rising)} anchors"
     )
-    how = "each benchmark against itself at other steps" if own["within"].all() else "over steps"
     yield (
         f"Along the chain, from the first measured step to the last ({own['steps'].max():.0f} "
-        f"steps; {how}), the MAE of FPC changes by {slopes}. {verdict}."
+        f"steps), the MAE of FPC changes by {slopes}. {verdict}."
     )
 
 
@@ -176,7 +178,7 @@ def _on_rules(rules: pd.DataFrame) -> Iterator[str]:
     for anchors, found in own.groupby("anchors", sort=False):
         ordered = found.sort_values("mae")
         errors = ", ".join(
-            f"{_RULE_WORDS[row.rule]} {_with_error(row.mae, row.mae_se)}"
+            f"{RULE_WORDS[row.rule]} {_with_error(row.mae, row.mae_se)}"
             for row in ordered.itertuples()
         )
         yield f"Anchors chosen by rule, {anchors} of them, best first: MAE of {errors}."
