@@ -20,6 +20,7 @@ from bayesirt.cells import CellList
 from bayesirt.columns import parse_latency, refuse_nameless
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
+from bayesirt.parquet_bounds import check_text, check_unpacked
 from bayesirt.responses import Responses
 from bayesirt.scores import count_successes
 
@@ -144,7 +145,7 @@ def read_long_parquet(path: Path, *, duplicates: str = "error") -> Responses:
         If the file is damaged.
     """
     name = one_line(path.name, 80)
-    table = pyarrow.parquet.read_table(path)
+    table = _read_table(path, name)
     version = schema_version(table.schema) or 0
     if version > SCHEMA_VERSION:
         raise ResponseError(
@@ -176,8 +177,19 @@ def read_long_parquet(path: Path, *, duplicates: str = "error") -> Responses:
         latency=None if x is None else x[kept],
     )
     described = [c for c in table.column_names if c not in (*_COUNTS, _LATENCY)]
-    metadata = _read_metadata(table.select(described), item, items)
+    metadata = _read_metadata(table.select(described), item, items, path)
     return Responses(tuple(subjects), tuple(items), cells, latency, metadata)
+
+
+def _read_table(path: Path, name: str) -> pa.Table:
+    """Return all columns, of which text that describes items is a dictionary as it was written."""
+    with pyarrow.parquet.ParquetFile(path) as file:
+        schema = file.schema_arrow
+    text = [f.name for f in schema if pa.types.is_string(f.type) and f.name not in _COUNTS]
+    kept = {*text, *(f.name for f in schema if pa.types.is_dictionary(f.type))}
+    check_unpacked(path, name, decoded=lambda column: column not in kept)
+    with pyarrow.parquet.ParquetFile(path, read_dictionary=text) as file:
+        return file.read()
 
 
 def _metadata_columns(responses: Responses) -> dict[str, pa.Array]:
@@ -243,7 +255,7 @@ def _read_names(
 
 
 def _read_metadata(
-    columns: pa.Table, item: NDArray[np.int32], items: Sequence[str]
+    columns: pa.Table, item: NDArray[np.int32], items: Sequence[str], path: Path
 ) -> pd.DataFrame:
     """Return one row an item of columns of one row a cell, which must not differ within an item."""
     first = np.zeros(len(items), np.intp)
@@ -261,8 +273,10 @@ def _read_metadata(
                     f"`{one_line(name)}` differs between the rows of item {shown!r}; convert the "
                     f"results again"
                 )
-            column = column.dictionary_decode()
         taken = column.take(pa.array(first))
+        if pa.types.is_dictionary(taken.type):
+            check_text(taken, path, one_line(path.name, 80))
+            taken = taken.dictionary_decode()
         nested = pa.types.is_nested(taken.type)
         values[name] = taken.to_pylist() if nested else taken.to_pandas()
     return pd.DataFrame(values).set_axis(pd.Index(items, dtype=object), axis=0)

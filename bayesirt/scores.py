@@ -122,7 +122,10 @@ def parse_numbers(
 
 def _as_numbers(raw: NDArray[np.object_]) -> NDArray[np.float64]:
     """Return values as numbers; what is none is NaN or infinite."""
-    numbers = np.array(pd.to_numeric(raw, errors="coerce"), np.float64)
+    try:
+        numbers = np.array(pd.to_numeric(raw, errors="coerce"), np.float64)
+    except OverflowError:  # a whole number that no float holds, but its text is infinite
+        return _as_numbers(np.array([str(value) for value in raw], object))
     for k in np.flatnonzero(~np.isfinite(numbers)):
         numbers[k] = _BOOLEANS.get(str(raw[k]).strip().lower(), np.nan)
     return numbers

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from bayesirt.readers.choices import Choices
 from bayesirt.readers.harness import Answer, Harness, LogRows, choose_scores
-from bayesirt.readers.json_files import read_json, read_json_lines
+from bayesirt.readers.json_files import read_beside, read_json_lines
 from bayesirt.readers.json_values import as_number, length_of, name_at, object_at, text_at
 from bayesirt.readers.lm_eval import LM_EVAL
 
@@ -100,7 +100,7 @@ def _library(path: Path) -> str:
     totals = path.with_name(path.name.removesuffix(_ENDING) + ".json")
     if not (path.name.endswith(_ENDING) and totals.is_file()):
         return ""
-    library = read_json(totals).get("eval_library")
+    library = read_beside(totals).get("eval_library")
     return str(library.get("name", "")) if isinstance(library, dict) else ""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from bayesirt.errors import ResponseError
 from bayesirt.readers.choices import Choices
 from bayesirt.readers.harness import Answer, Harness, LogRows, choose_scores
-from bayesirt.readers.json_files import parse_json, read_json, read_whole
+from bayesirt.readers.json_files import parse_json, read_beside, read_whole
 from bayesirt.readers.json_values import as_number, length_of, name_at, object_at, text_at
 
 NAME = "HELM"
@@ -55,7 +55,7 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
     spec_path = path.absolute().with_name(_SPEC)
     if not spec_path.is_file():
         raise ResponseError(f"{_SPEC} is missing beside it; copy the whole folder of the run")
-    spec = read_json(spec_path)
+    spec = read_beside(spec_path)
     subject = text_at(object_at(spec, "adapter_spec"), "model", "in `adapter_spec`")
     instances = parse_json(read_whole(path))
     if not isinstance(instances, list):

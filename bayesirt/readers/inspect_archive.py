@@ -16,6 +16,7 @@ import zstandard
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 from bayesirt.readers.json_files import parse_json, unreadable
+from bayesirt.readers.unpacking import most_unpacked
 
 MOST_OF_A_MEMBER = 1 << 29
 """Bytes that one member may unpack to."""
@@ -55,16 +56,19 @@ def read_members(path: Path, wanted: Callable[[list[str]], Iterable[str]]) -> di
     ------
     ResponseError
         If the archive or a member is damaged, or unpacks to more than `MOST_OF_A_MEMBER` or, with
-        those before it, `MOST_IN_ALL`.
+        those before it, `MOST_IN_ALL` or what `most_unpacked` allows.
     """
     found: dict[str, Any] = {}
-    left = MOST_IN_ALL
     try:
+        left = min(MOST_IN_ALL, most_unpacked(path.stat().st_size))
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-            for name in wanted(archive.namelist()):
-                data = _unpack(archive, file, archive.getinfo(name), min(left, MOST_OF_A_MEMBER))
+            members = [archive.getinfo(name) for name in wanted(archive.namelist())]
+            if sum(member.file_size for member in members) > left:
+                raise _too_large("it", left)
+            for member in members:
+                data = _unpack(archive, file, member, min(left, MOST_OF_A_MEMBER))
                 left -= len(data)
-                found[name] = parse_json(data, one_line(name))
+                found[member.filename] = parse_json(data, one_line(member.filename))
     except ResponseError:
         raise
     except OSError as error:

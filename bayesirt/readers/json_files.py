@@ -4,9 +4,10 @@ Sentences name no file: who reads several puts the file's name before them.
 """
 
 import json
+import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
@@ -35,7 +36,7 @@ def head_of(path: Path) -> bytes:
         If it cannot be read.
     """
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             return file.read(_HEAD)
     except OSError as error:
         raise unreadable(error) from None
@@ -63,6 +64,28 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
+def read_beside(path: Path) -> dict[str, Any]:
+    """Read a JSON file that belongs to a log, and is named where it is broken.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    ResponseError
+        As `read_json`.
+    """
+    try:
+        return read_json(path)
+    except ResponseError as error:
+        raise ResponseError(f"of {one_line(path.name, 80)} beside it, {error}") from None
+
+
 def read_whole(path: Path) -> bytes:
     """Read a file of at most `MOST_BYTES`.
 
@@ -80,7 +103,7 @@ def read_whole(path: Path) -> bytes:
         If it cannot be read, or is larger.
     """
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise unreadable(error) from None
@@ -110,7 +133,7 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """
     some = False
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             for number, line in enumerate(iter(lambda: file.readline(MOST_OF_A_LINE + 1), b""), 1):
                 if len(line) > MOST_OF_A_LINE:
                     raise ResponseError(
@@ -169,6 +192,13 @@ def parse_json(data: bytes, what: str = "it") -> Any:
             f"{what} is not valid JSON ({reason}); it may have been cut short: make the log again, "
             f"or leave it out"
         ) from None
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a file, but none that may never end, such as a pipe."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ResponseError("it is no regular file; save it as one, or leave it out")
+    return path.open("rb")
 
 
 def unreadable(error: OSError) -> ResponseError:

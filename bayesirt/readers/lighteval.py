@@ -5,11 +5,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet
 
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
+from bayesirt.parquet_bounds import check_unpacked
 from bayesirt.readers.choices import Choices
 from bayesirt.readers.harness import Answer, Harness, LogRows, choose_scores
 from bayesirt.readers.json_values import length_of, numbers_in
@@ -20,9 +23,10 @@ _DATE = r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?"
 _DETAILS = re.compile(rf"details_(.+)_({_DATE})\.parquet")
 _RESULTS = re.compile(rf"results_({_DATE})\.json")
 _SCORES = ("metric", "metrics")
-_WANTED = (*_SCORES, "doc.id", "model_response.output_tokens")
-_AT_ONCE = 4096
-"""Rows; each may hold thousands of tokens."""
+_RESPONSE, _TOKENS = "model_response", "output_tokens"
+_WANTED = (*_SCORES, "doc.id", f"{_RESPONSE}.{_TOKENS}")
+_AT_ONCE = 32
+"""Rows; each may hold many thousands of tokens."""
 
 
 def _recognises(path: Path, _head: bytes) -> bool:
@@ -59,12 +63,15 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
         raise ResponseError("its name is not details_<task>_<date>.parquet; give it its name back")
     answers: list[Answer] = []
     try:
+        check_unpacked(path, decoded=_is_wanted)
         with pyarrow.parquet.ParquetFile(path) as file:
-            names = set(file.schema_arrow.names)
-            if names.isdisjoint(_SCORES):
+            names = file.schema_arrow.names
+            if len(set(names)) < len(names):
+                raise ResponseError("it has a column twice; run lighteval again")
+            if not {*_SCORES}.intersection(names):
                 raise ResponseError("it has no column `metric`; run lighteval with --save-details")
             for batch in file.iter_batches(_AT_ONCE, columns=list(_WANTED)):
-                answers += [_answer(row, len(answers) + k) for k, row in enumerate(_rows(batch))]
+                answers += _answers(batch, len(answers))
     except PARQUET_ERRORS as error:
         if isinstance(error, ResponseError):
             raise
@@ -84,24 +91,48 @@ def _aside(path: Path) -> str | None:
     return "" if details.is_dir() else None
 
 
-def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    return batch.to_pylist()
+def _is_wanted(path: str) -> bool:
+    return any(path == column or path.startswith(f"{column}.") for column in _WANTED)
 
 
-def _answer(row: dict[str, Any], position: int) -> Answer:
+def _answers(batch: pa.RecordBatch, n_before: int) -> list[Answer]:
+    rows = batch.drop_columns([_RESPONSE]) if _RESPONSE in batch.schema.names else batch
+    pairs = zip(rows.to_pylist(), _lengths(batch), strict=True)
+    return [_answer(row, n_before + k, length) for k, (row, length) in enumerate(pairs)]
+
+
+def _lengths(batch: pa.RecordBatch) -> list[float]:
+    """Return how many tokens a sample of each row has, the mean over samples."""
+    lengths = np.full(batch.num_rows, math.nan)
+    if _RESPONSE not in batch.schema.names:
+        return lengths.tolist()
+    tokens = pa.compute.struct_field(batch.column(_RESPONSE), _TOKENS)
+    if _is_list(tokens.type) and _is_list(tokens.type.value_type):
+        counts = pa.compute.list_value_length(pa.compute.list_flatten(tokens))
+        row = pa.compute.list_parent_indices(tokens).filter(counts.is_valid()).to_numpy()
+        totals, samples = (
+            np.bincount(row, weights, batch.num_rows)
+            for weights in (counts.drop_null().to_numpy(), None)
+        )
+        np.divide(totals, samples, out=lengths, where=samples > 0)
+    return lengths.tolist()
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
+
+
+def _answer(row: dict[str, Any], position: int, length: float) -> Answer:
     scores: Any = next((row[key] for key in _SCORES if row.get(key) is not None), {})
     if not isinstance(scores, dict):
         raise ResponseError(
             f"the scores of row {position + 1} are text, not numbers; run a newer lighteval"
         )
-    doc, response = row.get("doc") or {}, row.get("model_response") or {}
-    samples = response.get("output_tokens") or []
-    lengths = [len(tokens) for tokens in samples if isinstance(tokens, list)]
-    name = doc.get("id")
+    name = (row.get("doc") or {}).get("id")
     return Answer(
         str(position) if name in (None, "") else str(name),
         numbers_in(scores),
-        latency=length_of(sum(lengths) / len(lengths)) if lengths else math.nan,
+        latency=length_of(length),
     )
 
 

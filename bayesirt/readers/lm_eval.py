@@ -7,7 +7,7 @@ from typing import Any
 from bayesirt.errors import ResponseError
 from bayesirt.readers.choices import Choices
 from bayesirt.readers.harness import Answer, Harness, LogRows, choose_scores
-from bayesirt.readers.json_files import read_json, read_json_lines
+from bayesirt.readers.json_files import read_beside, read_json_lines
 from bayesirt.readers.json_values import name_at, numbers_in
 
 NAME = "lm-eval"
@@ -99,7 +99,7 @@ def _model(path: Path, date: str) -> tuple[str, tuple[str, ...]]:
     results = sorted(folder.glob("*_*.json"))
     beside = [p for p in results if p.name.endswith(f"_{date}.json")]
     told = (
-        read_json(other).get("model_name")
+        read_beside(other).get("model_name")
         for other in beside or [p for p in results if _RESULTS.fullmatch(p.name)]
     )
     names = {name for name in told if isinstance(name, str) and name.strip()}

@@ -252,7 +252,7 @@ def _walk(path: Path) -> Iterator[tuple[Path, str | OSError]]:
 def _problem(file: Path, root: Path) -> str | OSError:
     """Return why a file must not be opened, or nothing."""
     try:
-        inside = file.resolve().is_relative_to(root)
+        inside = Path(os.path.realpath(file)).is_relative_to(root)
         mode = file.stat().st_mode
     except OSError as error:
         return _LINK if file.is_symlink() else error

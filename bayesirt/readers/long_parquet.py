@@ -116,8 +116,8 @@ class LongParquet:
             subject = _positions(columns["subject"], "subject", names[0], n_before)
             item = _positions(columns["item"], "item", names[1], n_before)
             successes, trials = count_successes(
-                columns["score"].to_pandas(),
-                columns["trials"].to_pandas() if "trials" in columns else None,
+                _values(columns["score"], title),
+                _values(columns["trials"], "trials") if "trials" in columns else None,
                 title,
                 self.threshold,
                 partial(_place_of_row, names, (subject, item)),
@@ -135,7 +135,7 @@ class LongParquet:
         names = self.roles["score"], self.roles["trials"]
 
         def numbers(batch: pa.RecordBatch, name: str) -> NDArray[np.float64]:
-            return parse_numbers(batch.column(name).to_pandas(), name, str)
+            return parse_numbers(_values(batch.column(name), name), name, str)
 
         parts = (
             (numbers(batch, names[0]), numbers(batch, names[1])) for batch in self._batches(*names)
@@ -146,10 +146,12 @@ class LongParquet:
             return None
 
     def _batches(self, *columns: str) -> Iterator[pa.RecordBatch]:
-        names = [self.roles["subject"], self.roles["item"]]
-        # Pages that are fetched beforehand would stay in memory until the whole file is read.
-        options = {"read_dictionary": names, "buffer_size": _BUFFER, "pre_buffer": False}
         try:
+            schema = pa.parquet.read_schema(self.path)
+            # Text is kept as a dictionary: a long one may be named by every row.
+            text = [c for c in self.roles.values() if not pa.types.is_nested(schema.field(c).type)]
+            # Pages that are fetched beforehand would stay in memory until the whole file is read.
+            options = {"read_dictionary": text, "buffer_size": _BUFFER, "pre_buffer": False}
             with pa.parquet.ParquetFile(self.path, **options) as file:
                 yield from file.iter_batches(_AT_ONCE, columns=list(dict.fromkeys(columns)))
         except PARQUET_ERRORS as error:
@@ -161,6 +163,14 @@ def is_plain(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)
+
+
+def _values(column: pa.Array, title: str) -> pd.Series:
+    try:
+        return column.to_pandas()
+    except PARQUET_ERRORS as error:
+        reason = one_line(str(error), 80)
+        raise ResponseError(f"`{title}` must hold numbers ({reason}); export it again") from None
 
 
 def _positions(column: pa.Array, kind: str, known: _Known, n_before: int) -> NDArray[np.int32]:

@@ -9,7 +9,7 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 from bayesirt.readers.choices import Choices
 from bayesirt.readers.harness import Answer, Harness, LogRows, NoAnswersError, choose_scores
-from bayesirt.readers.json_files import read_json
+from bayesirt.readers.json_files import read_beside, read_json
 from bayesirt.readers.json_values import length_of, numbers_in
 
 NAME = "OpenCompass"
@@ -87,7 +87,7 @@ def _lengths(path: Path) -> dict[str, float]:
     predictions = _predictions(path)
     if not predictions.is_file():
         return {}
-    told = read_json(predictions)
+    told = read_beside(predictions)
     return {k: length_of(v.get("res_length")) for k, v in told.items() if isinstance(v, dict)}
 
 

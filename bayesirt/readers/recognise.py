@@ -224,8 +224,6 @@ def _streamed(
 def _as_it_was_written(path: Path, duplicates: str) -> Responses:
     try:
         return read_long_parquet(path, duplicates=duplicates)
-    except ResponseError:
-        raise
     except PARQUET_ERRORS as error:
         refuse_parquet(one_line(path.name, 80), error)
 

@@ -14,7 +14,7 @@ from bayesirt.readers.harness import (
     choose_scores,
     nothing_aside,
 )
-from bayesirt.readers.json_files import read_json
+from bayesirt.readers.json_files import read_beside, read_json
 
 NAME = "SWE-bench"
 _BENCHMARK = "swe-bench"
@@ -103,7 +103,7 @@ def _of_submission(
     report: Mapping[str, Any], path: Path
 ) -> tuple[dict[str, float], dict[str, int]]:
     folder = path.absolute().parents[2]
-    reports = [read_json(beside) for beside in sorted(folder.glob(f"*/{_ENDING.as_posix()}"))]
+    reports = [read_beside(beside) for beside in sorted(folder.glob(f"*/{_ENDING.as_posix()}"))]
     if len(reports) < 2:
         raise NoAnswersError(
             "a submission names only what it resolved; put its folder beside those of others"

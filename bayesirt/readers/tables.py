@@ -19,12 +19,16 @@ import pyarrow.parquet
 
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
+from bayesirt.parquet_bounds import check_unpacked
+from bayesirt.readers.unpacking import TIMES, most_unpacked
 
 _DELIMITERS = (",", "\t", ";")
 _HEADER_LOOK = 65_536
 _LARGEST_ROW = 1 << 26
+_MOST_EMPTY = 1 << 24
+"""Cells of a table of which more than 99 in 100 are empty."""
 _PARQUET_SAYS = "Could not open Parquet input source '<Buffer>': "
-PARQUET_ERRORS = (pa.ArrowException, OSError, ValueError)
+PARQUET_ERRORS = (pa.ArrowException, OSError, OverflowError, ValueError)
 """What PyArrow raises on files that are none, or broken."""
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)?")
 
@@ -91,13 +95,15 @@ def _check_path(path: Path) -> None:
         raise ResponseError(f"{shown} is a folder; name the results file in it")
     if not os.path.exists(path):
         raise ResponseError(f"{shown} does not exist; check the path")
+    if not os.path.isfile(path):
+        raise ResponseError(f"{shown} is no regular file; save the results to one")
 
 
 def _content(path: Path, name: str) -> bytes:
     try:
         data = path.read_bytes()
         if path.suffix.lower() == ".gz":
-            data = gzip.decompress(data)
+            data = _unpacked(data, name)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ResponseError(f"{name} is no whole gzip file ({error}); make it again") from None
     except OSError as error:
@@ -105,6 +111,15 @@ def _content(path: Path, name: str) -> bytes:
     if not data.removeprefix(codecs.BOM_UTF8).strip():
         raise ResponseError(f"{name} is empty; export the results again")
     return data
+
+
+def _unpacked(data: bytes, name: str) -> bytes:
+    most = most_unpacked(len(data))
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise ResponseError(f"{name} unpacks to more than {TIMES} times its size; unpack it first")
+    return content
 
 
 def _text(data: bytes, name: str) -> str:
@@ -193,6 +208,7 @@ def _parse_json_lines(data: bytes, name: str) -> pd.DataFrame:
                 f"line"
             )
         rows.append(row)
+    _check_filled(rows, name)
     try:
         return pd.DataFrame(rows, dtype=object)
     except UnicodeEncodeError:
@@ -201,15 +217,39 @@ def _parse_json_lines(data: bytes, name: str) -> pd.DataFrame:
         ) from None
 
 
+def _check_filled(rows: list[dict[str, object]], name: str) -> None:
+    """Refuse rows that hardly have a name in common: their table would be nearly all empty."""
+    columns = {column for row in rows for column in row}
+    filled = sum(map(len, rows))
+    if len(rows) * len(columns) > max(_MOST_EMPTY, 100 * filled):
+        raise ResponseError(
+            f"{name} has {len(columns):,} names in {len(rows):,} rows, each row nearly none of "
+            f"them; write one response a row, with the same names in each"
+        )
+
+
 def _parse_parquet(data: bytes, name: str) -> pd.DataFrame:
     try:
-        table = pyarrow.parquet.read_table(io.BytesIO(data))
-        index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+        check_unpacked(io.BytesIO(data), name)
+        with pyarrow.parquet.ParquetFile(io.BytesIO(data)) as file:
+            table = file.read()
+        _check_header(table.column_names, name)
+        index = _index_columns(table.schema)
+        index_first = sorted(table.column_names, key=lambda column: column not in index)
+        # Without metadata: what pandas noted in them is parsed even where it is not heeded.
+        return table.select(index_first).replace_schema_metadata(None).to_pandas()
     except PARQUET_ERRORS as error:
         refuse_parquet(name, error)
-    _check_header(table.column_names, name)
-    index_first = sorted(table.column_names, key=lambda column: column not in index)
-    return table.select(index_first).to_pandas(ignore_metadata=True)
+
+
+def _index_columns(schema: pa.Schema) -> list[object]:
+    """Return which columns pandas had as its index, as far as the file tells."""
+    try:
+        described = schema.pandas_metadata
+    except (ValueError, RecursionError):
+        return []
+    columns = described.get("index_columns") if isinstance(described, dict) else None
+    return columns if isinstance(columns, list) else []
 
 
 def refuse_parquet(name: str, error: Exception) -> NoReturn:
@@ -219,12 +259,14 @@ def refuse_parquet(name: str, error: Exception) -> NoReturn:
     ----------
     name : str
     error : Exception
-        One of `PARQUET_ERRORS`.
+        One of `PARQUET_ERRORS`; a `ResponseError` says its own sentence.
 
     Raises
     ------
     ResponseError
     """
+    if isinstance(error, ResponseError):
+        raise error
     reason = one_line(str(error).removeprefix(_PARQUET_SAYS).strip(" ."), 120)
     raise ResponseError(f"{name} is not a Parquet file: {reason}; export it again") from None
 
@@ -240,15 +282,23 @@ def parquet_schema(path: Path) -> tuple[pa.Schema, int] | None:
     -------
     (Schema, int) or None
         The index of pandas comes first. None for what `read_table` has to read, or to refuse.
+
+    Raises
+    ------
+    ResponseError
+        If its rows would unpack to far more than its size.
     """
-    if path.suffix.lower() != ".parquet":
+    if path.suffix.lower() != ".parquet" or not os.path.isfile(path):
         return None
     try:
+        check_unpacked(path, one_line(path.name, 80), decoded=lambda _: False)
         with pyarrow.parquet.ParquetFile(path) as file:
             schema, n_rows = file.schema_arrow, file.metadata.num_rows
-            index = (schema.pandas_metadata or {}).get("index_columns", [])
+    except ResponseError:
+        raise
     except PARQUET_ERRORS:
         return None
+    index = _index_columns(schema)
     if n_rows == 0 or len(set(schema.names)) < len(schema.names):
         return None
     ordered = sorted(schema, key=lambda column: column.name not in index)

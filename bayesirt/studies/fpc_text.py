@@ -144,6 +144,8 @@ def _on_trends(trends: pd.DataFrame) -> Iterator[str]:
         if rising.empty
         else f"It grows with {_listed(rising)} anchors"
     )
+    if own["slope_se"].isna().all():
+        verdict = "Too little was measured to say whether it grows"
     yield (
         f"Along the chain, from the first measured step to the last ({own['steps'].max():.0f} "
         f"steps), the MAE of FPC changes by {slopes}. {verdict}."

@@ -16,6 +16,7 @@ ORDER = (
         "bayesirt.free_memory",
         "bayesirt.whole_file",
     ),
+    ("bayesirt.parquet_bounds",),
     ("bayesirt.scores", "bayesirt.cells"),
     ("bayesirt.cell_rows", "bayesirt.answer_matrices", "bayesirt.stored_cells"),
     ("bayesirt.cell_store",),

@@ -372,6 +372,10 @@ def test_the_verdict_says_what_the_tables_say(at_once):
     poor = made_study(at_once, fixed=2.7, random=2.0, anchor_mean=4.0).to_text()
     assert poor.count("Above it with 10 anchors.") == 3
     assert "missed on subset 01, subset 02, subset 03, subset 04." in poor
+    study = made_study(at_once)
+    once = study.replications[study.replications["chain"] == 0]
+    few = FPCStudy(once, study.matrix, study.design).to_text()
+    assert "Too little was measured to say whether it grows." in few
 
 
 CHAIN, STEP = np.indices((4, 6))

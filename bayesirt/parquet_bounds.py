@@ -1,0 +1,128 @@
+"""Parquet files that would unpack to far more than their size: refused before they are read.
+
+A few bytes can claim a billion equal rows, or name one long text a million times.
+"""
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet
+
+from bayesirt.errors import ResponseError
+
+ALWAYS = 1 << 27
+"""Bytes that every file may unpack to."""
+TIMES = 2000
+"""How many times its size a larger one may unpack to."""
+_BYTES_A_VALUE = 8
+
+
+def check_unpacked(
+    source: Path | io.BytesIO,
+    name: str = "it",
+    *,
+    decoded: Callable[[str], bool] | None = None,
+) -> None:
+    """Refuse a Parquet file that unpacks to more than `ALWAYS` and more than `TIMES` its size.
+
+    Parameters
+    ----------
+    source : Path or BytesIO
+    name : str
+        Begins the sentence of an error.
+    decoded : callable, optional
+        Whether a column's text will stand in memory as often as the file names it, from its dotted
+        path; by default all does. Other text is not read, or kept as a dictionary.
+
+    Raises
+    ------
+    ResponseError
+    ArrowException, OSError, ValueError
+        If it is no Parquet file, or a damaged one.
+
+    Notes
+    -----
+    Lists are counted as one value each: how long they are is not known before they are read.
+
+    Examples
+    --------
+    >>> file = io.BytesIO()
+    >>> pa.parquet.write_table(pa.table({"score": np.zeros(10**6, np.int8)}), file)
+    >>> file.getbuffer().nbytes < 2000
+    True
+    >>> check_unpacked(file)
+    """
+    most = _most(source)
+    with pa.parquet.ParquetFile(source) as file:
+        metadata = file.metadata
+        columns = [file.schema.column(k) for k in range(metadata.num_columns)]
+    # What metadata tell of a single column is not looked at: damaged, it would end the process.
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    stored = sum(max(0, group.total_byte_size) for group in groups)
+    total = stored + _BYTES_A_VALUE * metadata.num_rows * len(columns)
+    if total <= most < stored * metadata.num_rows:
+        text = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+        total += sum(_decoded_bytes(source, p) for p in text if decoded is None or decoded(p))
+    if total > most:
+        raise _too_large(name)
+
+
+def check_text(values: pa.Array, source: Path | io.BytesIO, name: str = "it") -> None:
+    """Refuse text that would be too long by the rule of `check_unpacked`, before it is decoded.
+
+    Parameters
+    ----------
+    values : DictionaryArray
+    source : Path or BytesIO
+        Where it was read from.
+    name : str
+        Begins the sentence of an error.
+
+    Raises
+    ------
+    ResponseError
+
+    Examples
+    --------
+    >>> check_text(pa.array(["law", "law"]).dictionary_encode(), io.BytesIO())
+    """
+    if _length(values) > _most(source):
+        raise _too_large(name)
+
+
+def _most(source: Path | io.BytesIO) -> int:
+    size = source.stat().st_size if isinstance(source, Path) else source.getbuffer().nbytes
+    return max(ALWAYS, TIMES * size)
+
+
+def _too_large(name: str) -> ResponseError:
+    return ResponseError(
+        f"{name} unpacks to more than {TIMES:,} times its size; write it again without "
+        f"dictionaries and compression"
+    )
+
+
+def _decoded_bytes(source: Path | io.BytesIO, path: str) -> int:
+    """Return how long the values of a text column are in all, without repeating any."""
+    total = 0
+    with pa.parquet.ParquetFile(source, read_dictionary=[path]) as file:
+        for group in range(file.metadata.num_row_groups):
+            for column in file.read_row_group(group, columns=[path]).columns:
+                total += sum(_length(chunk) for chunk in column.chunks)
+    return total
+
+
+def _length(values: pa.Array) -> int:
+    if pa.types.is_struct(values.type):
+        return sum(_length(values.field(k)) for k in range(values.type.num_fields))
+    if pa.types.is_nested(values.type):
+        return _length(values.values)
+    if not pa.types.is_dictionary(values.type):
+        return int(values.nbytes)
+    lengths = pa.compute.binary_length(values.dictionary).fill_null(0).to_numpy()
+    used = values.indices.drop_null().to_numpy()
+    return int(np.bincount(used, minlength=len(lengths)) @ lengths) if len(lengths) else 0

@@ -1,0 +1,304 @@
+"""Results and logs of every kind, and what an accident or an attacker makes of them."""
+
+import copy
+import gzip
+import io
+import json
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import harness_data as data
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+
+from bayesirt.long_parquet_file import write_long_parquet
+from bayesirt.responses import Responses
+
+Edit = tuple[int, int]
+"""Which place is changed, and how."""
+Change = Callable[[bytes, Sequence[Edit]], bytes]
+LONG = "model,item,score,tokens,benchmark\na,p,1,9,x\na,q,0,,x\nb,p,0,7,x\nb,q,1,3,x\n"
+_DEEP = "as deep as a parser goes"
+VALUES: tuple[Any, ...] = (
+    None, True, False, 0, -1, 0.5, 2**31, 2**63, 10**400, -1e308, float("nan"), float("inf"), "",
+    " ", "1", "x", "é\n\x1b[2J", "a\0b", "\ud800", "=1+1", "n" * 9999, [], {}, [[1]], ["\ud800"],
+    {"a": None}, [0.5, None], {"name": "x", "value": [1]}, _DEEP,
+)  # fmt: skip
+"""What may stand where a harness wrote something else."""
+_BYTES = (b"\0", b"\xff", b"\xef\xbb\xbf", b'"', b"\n", b"\r", b",", b"[" * 2000, b"1" * 5000)
+_COLUMNS: tuple[pa.Array, ...] = (
+    pa.nulls(4), pa.array([1, 0, None, 1]), pa.array([0.5, float("nan"), 1e308, -1]),
+    pa.array(["p", None, "", "\0"]), pa.array([b"p", b"\xff", b"", None]),
+    pa.array([[1], [], None, [2]]), pa.array([{"a": 1}, None, {"a": None}, {"a": 2}]),
+    pa.array(["p", "p", None, "q"]).dictionary_encode(), pa.array([True, None, False, True]),
+    pa.array([1, 2**62, 3, 4], pa.timestamp("ms")), pa.array([2**62, -(2**63), 0, 1]),
+    pa.array([1, 2, 3, 4], pa.timestamp("s", "Nowhere/At all")), pa.nulls(4, pa.duration("s")),
+    pa.array([2**31 - 1, 2, 3, -(2**31)], pa.date32()), pa.array([2**62] * 4, pa.duration("s")),
+    pa.array([1, 2, 3, None], pa.time64("ns")), pa.array([1, 0, None, 1], pa.uint64()),
+    pa.array([1, 2, 3, 4], pa.decimal128(30, 3)), pa.array([1.0, 0, 2, 3]).cast(pa.float16()),
+    pa.array(["1"] * 4, pa.large_string()), pa.array([b"ab"] * 4, pa.binary(2)),
+    pa.array([[["a"]], [[]], [None], None]), pa.array([[[1, 2]], [[]], [None], None]),
+    pa.array([[("a", 1)], [], None, [("b", None)]], pa.map_(pa.string(), pa.int8())),
+    pa.array([{"acc": 2**62}] * 4, pa.struct([("acc", pa.timestamp("ms"))])),
+    pa.array([{"acc": 2**31 - 1}] * 4, pa.struct([("acc", pa.date32())])),
+    pa.StructArray.from_arrays([pa.array([1] * 4), pa.array([1] * 4)], ["acc", "acc"]),
+    pa.array([{"id": [1]}] * 4), pa.array([{"id": b"\xff"}] * 4),
+    pa.array([{"output_tokens": [[1, 2], None]}] * 4), pa.array([{"output_tokens": "abc"}] * 4),
+)  # fmt: skip
+"""What may stand where a column was, of every type that Parquet has."""
+_METADATA = (
+    {"pandas": "[1]"}, {"pandas": '{"index_columns": 1}'}, {"pandas": b"\xff"},
+    {"pandas": "[" * 9999}, {"bayesirt": "1"}, {"bayesirt": "99"}, {"bayesirt": "x"},
+)  # fmt: skip
+
+
+def change_bytes(content: bytes, edits: Sequence[Edit]) -> bytes:
+    """Flip, cut, double, leave out or put in some bytes."""
+    for place, how in edits:
+        at = place % (len(content) + 1)
+        kind, size = how % 5, 1 + how // 5 % 40
+        before, after = content[:at], content[at:]
+        if kind == 0:
+            content = before + bytes(b ^ (1 << how % 8) for b in after[:1]) + after[1:]
+        elif kind == 1:
+            content = before
+        elif kind == 2:
+            content = before + after[:size] * 2 + after[size:]
+        elif kind == 3:
+            content = before + after[size:]
+        else:
+            content = before + _BYTES[how // 5 % len(_BYTES)] + after
+    return content
+
+
+def change_json(content: bytes, edits: Sequence[Edit]) -> bytes:
+    """Change values and keys of JSON, or of lines of JSON; every fourth edit is one of bytes."""
+    lines = content.splitlines()
+    documents = [json.loads(line) for line in lines if line.strip()]
+    for edit in edits:
+        if edit[1] % 4:
+            _change_node(documents, *edit)
+    text = "\n".join(map(json.dumps, documents)).encode()
+    text = text.replace(json.dumps(_DEEP).encode(), b"[" * 900 + b"]" * 900)
+    return change_bytes(text, [(place, how // 4) for place, how in edits if how % 4 == 0])
+
+
+def change_archive(content: bytes, edits: Sequence[Edit]) -> bytes:
+    """Change the JSON in an archive; every fourth edit is one of its bytes."""
+    inner = [edit for edit in edits if edit[1] % 4]
+    changed = _rewritten(content, inner) if inner else content
+    return change_bytes(changed, [(place, how // 4) for place, how in edits if how % 4 == 0])
+
+
+def change_parquet(content: bytes, edits: Sequence[Edit]) -> bytes:
+    """Change columns, their types and names; every fourth edit is one of bytes."""
+    table = pyarrow.parquet.read_table(io.BytesIO(content))
+    for edit in edits:
+        if edit[1] % 4 and table.num_columns:
+            table = _change_column(table, *edit)
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(table, buffer)
+    rest = [(place, how // 4) for place, how in edits if how % 4 == 0]
+    return change_bytes(buffer.getvalue(), rest)
+
+
+def _change_node(documents: list[Any], place: int, how: int) -> None:
+    nodes = list(_nodes(documents))
+    if not nodes:
+        return
+    owner, key = nodes[place % len(nodes)]
+    kind, which = how // 4 % 8, how // 32
+    if kind == 0:
+        del owner[key]
+    elif kind == 1 and isinstance(owner, dict):
+        owner[("", "\ud800", "x", "type", "a" * 999)[which % 5]] = owner.pop(key)
+    elif kind == 2 and isinstance(owner, list):
+        owner.insert(key, copy.deepcopy(owner[key]))
+    elif kind == 3:
+        other, name = nodes[which % len(nodes)]
+        owner[key] = copy.deepcopy(other[name])
+    else:
+        owner[key] = copy.deepcopy(VALUES[which % len(VALUES)])
+
+
+def _nodes(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield every value below another: what holds it, and where."""
+    if isinstance(value, dict | list):
+        for key in list(value) if isinstance(value, dict) else range(len(value)):
+            yield value, key
+            yield from _nodes(value[key])
+
+
+def _rewritten(content: bytes, edits: Sequence[Edit]) -> bytes:
+    """Return an archive whose members are not compressed, with one of them changed."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    name = sorted(members)[edits[0][0] % len(members)]
+    members[name] = change_json(members[name], edits)
+    if edits[0][1] % 16 == 1:
+        members[f"_journal/summaries/{edits[0][1]}.json"] = members.pop(name)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for member, text in members.items():
+            archive.writestr(zipfile.ZipInfo(member), text)
+    return buffer.getvalue()
+
+
+def _change_column(table: pa.Table, place: int, how: int) -> pa.Table:
+    at = place % table.num_columns
+    name = table.column_names[at]
+    kind, which = how // 4 % 8, how // 32
+    if kind == 0:
+        return table.remove_column(at)
+    if kind == 1:
+        names = ("subject", "item", "score", "successes", "trials", "metric", "doc", "", "latency")
+        names = (*names, "model_response", "benchmark", "a" * 999, "tokens")
+        renamed = table.column_names
+        renamed[at] = names[which % len(names)]
+        return table.rename_columns(renamed)
+    if kind == 2:
+        return table.append_column(name, table.column(at))
+    if kind == 3:
+        return table.replace_schema_metadata(_METADATA[which % len(_METADATA)])
+    if kind == 4:
+        return table.slice(0, which % 3)
+    column = _COLUMNS[which % len(_COLUMNS)]
+    column = column.take(pa.array([k % 4 for k in range(table.num_rows)], pa.int64()))
+    return table.set_column(at, name, column)
+
+
+def _answers(model: str) -> tuple[int, ...]:
+    return data.RIGHT[model]
+
+
+def _lm_eval(root: Path, model: str) -> Path:
+    rows = [
+        data.lm_eval_row(k, x, metrics=["acc", "f1"], f1=2) for k, x in enumerate(_answers(model))
+    ]
+    return data.lm_eval(root, model, rows)
+
+
+def _samples(model: str) -> list[dict[str, Any]]:
+    own = {model: {"output_tokens": 20}}
+    return [data.sample(k, "IC"[x], model_usage=own) for k, x in enumerate(_answers(model))]
+
+
+def _inspect_json(root: Path, model: str) -> Path:
+    path = root / f"{model.replace('/', '_')}.json"
+    return data.inspect_json(path, _samples(model), data.inspect_header(model))
+
+
+def _inspect_eval(root: Path, model: str, method: int = 0) -> Path:
+    members = {"header.json": data.inspect_header(model), "summaries.json": _samples(model)}
+    packed = {name: json.dumps(value).encode() for name, value in members.items()}
+    return data.write_zip(root / f"{model.replace('/', '_')}.eval", packed, method=method)
+
+
+def _inspect_packed(root: Path, model: str) -> Path:
+    return _inspect_eval(root, model, 93)
+
+
+def _helm(root: Path, model: str) -> Path:
+    return data.helm(
+        root, model, [data.instance(f"i{k}", x) for k, x in enumerate(_answers(model))]
+    )
+
+
+def _eee(root: Path, model: str) -> Path:
+    rows = [data.eee_row(str(k), x, model_id=model) for k, x in enumerate(_answers(model))]
+    return data.eee(root, rows, name=model.replace("/", "_"))
+
+
+def _opencompass(root: Path, model: str) -> Path:
+    details = {str(k): {"correct": bool(x)} for k, x in enumerate(_answers(model))}
+    return data.opencompass(root, model.replace("/", "_"), details)
+
+
+def _evalplus(root: Path, model: str) -> Path:
+    tasks = {f"HumanEval/{k}": [{"base_status": "pass" if x else "fail", "plus_status": None}]
+             for k, x in enumerate(_answers(model))}  # fmt: skip
+    return data.evalplus(root, f"{model.replace('/', '--')}.eval_results.json", tasks)
+
+
+def _swebench(root: Path, model: str) -> Path:
+    right = [f"i{k}" for k, x in enumerate(_answers(model)) if x]
+    wrong = [f"i{k}" for k, x in enumerate(_answers(model)) if not x]
+    name = f"{model.replace('/', '__')}.run.json"
+    return data.swebench(root, name, resolved_ids=right, unresolved_ids=wrong)
+
+
+def _lighteval(root: Path, model: str) -> Path:
+    rows = [data.lighteval_row(str(k), x) for k, x in enumerate(_answers(model))]
+    return data.lighteval(root, model, rows)
+
+
+Write = Callable[[Path, str], Path]
+LOGS: dict[str, tuple[Write, Change]] = {
+    "inspect .json": (_inspect_json, change_json),
+    "inspect .eval": (_inspect_eval, change_archive),
+    "inspect .eval, packed": (_inspect_packed, change_bytes),
+    "HELM": (_helm, change_json),
+    "lighteval": (_lighteval, change_parquet),
+    "lm-eval": (_lm_eval, change_json),
+    "Every Eval Ever": (_eee, change_json),
+    "EvalPlus": (_evalplus, change_json),
+    "SWE-bench": (_swebench, change_json),
+    "OpenCompass": (_opencompass, change_json),
+}
+"""Of each log: what writes the one of a model, and what changes it."""
+
+
+def _long_lines() -> bytes:
+    rows = [{"model": m, "item": i, "score": int(m == i), "tokens": 3} for m in "ab" for i in "ab"]
+    return "\n".join(map(json.dumps, rows)).encode()
+
+
+def parquet(**columns: Any) -> bytes:
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(pa.table(columns), buffer)
+    return buffer.getvalue()
+
+
+def own_parquet() -> bytes:
+    """Return a long file as this package writes it, with lengths and benchmarks."""
+    table = pd.read_csv(io.StringIO(LONG))
+    responses = Responses.from_long(table.rename(columns={"model": "subject"}), latency="tokens",
+                                    item_metadata=["benchmark"])  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        write_long_parquet(responses, Path(folder, "r.parquet"))
+        return Path(folder, "r.parquet").read_bytes()
+
+
+_SIDES = {"model": [*"aabb"], "item": [*"pqpq"], "score": [1, 0, 0, 1]}
+TABLES: dict[str, tuple[str, bytes, Change]] = {
+    "CSV": ("r.csv", LONG.encode(), change_bytes),
+    "wide CSV": ("r.csv", b"model,p,q\na,1,0\nb,0,1\n", change_bytes),
+    "gzip": ("r.csv.gz", gzip.compress(LONG.encode(), mtime=0), change_bytes),
+    "JSON Lines": ("r.jsonl", _long_lines(), change_json),
+    "plain Parquet": ("r.parquet", parquet(**_SIDES), change_parquet),
+    "Parquet": (
+        "r.parquet",
+        parquet(**_SIDES, tokens=[3, 4, 5, 6], task=[*"xxxx"]),
+        change_parquet,
+    ),
+    "own Parquet": ("r.parquet", own_parquet(), change_parquet),
+}
+"""Of each table: its name, what is in it, and what changes it."""
+Q_MATRICES: dict[str, tuple[str, bytes, Change]] = {
+    "list": (
+        "q.json",
+        b'{"abilities": ["x", "y"], "items": {"p": ["x"], "q": ["x", "y"]}}',
+        change_json,
+    ),
+    "wide": ("q.csv", b"item,x,y\np,1,0\nq,1,1\n", change_bytes),
+    "long": (
+        "q.jsonl",
+        b'{"item": "p", "ability": "x"}\n{"item": "q", "ability": "y"}',
+        change_json,
+    ),
+}
+"""Which abilities items need, in the same way."""
