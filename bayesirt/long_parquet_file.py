@@ -20,7 +20,7 @@ from bayesirt.cells import CellList
 from bayesirt.columns import parse_latency, refuse_nameless
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
-from bayesirt.parquet_bounds import check_text, check_unpacked
+from bayesirt.parquet_bounds import check_dictionaries, check_text, check_unpacked
 from bayesirt.responses import Responses
 from bayesirt.scores import count_successes
 
@@ -189,7 +189,9 @@ def _read_table(path: Path, name: str) -> pa.Table:
     kept = {*text, *(f.name for f in schema if pa.types.is_dictionary(f.type))}
     check_unpacked(path, name, decoded=lambda column: column not in kept)
     with pyarrow.parquet.ParquetFile(path, read_dictionary=text) as file:
-        return file.read()
+        table = file.read()
+    check_dictionaries(table)
+    return table
 
 
 def _metadata_columns(responses: Responses) -> dict[str, pa.Array]:

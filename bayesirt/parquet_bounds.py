@@ -1,6 +1,6 @@
-"""Parquet files that would unpack to far more than their size: refused before they are read.
+"""Parquet files whose few bytes claim far too much, and those that name what they do not hold.
 
-A few bytes can claim a billion equal rows, or name one long text a million times.
+A few bytes can stand for a billion equal rows, or name one long text a million times.
 """
 
 import io
@@ -92,6 +92,27 @@ def check_text(values: pa.Array, source: Path | io.BytesIO, name: str = "it") ->
     """
     if _length(values) > _most(source):
         raise _too_large(name)
+
+
+def check_dictionaries(table: pa.Table | pa.RecordBatch) -> None:
+    """Refuse columns that name entries which their dictionaries do not have.
+
+    Parameters
+    ----------
+    table : Table or RecordBatch
+        As it was read: a damaged file is read without a word.
+
+    Raises
+    ------
+    ArrowInvalid
+
+    Examples
+    --------
+    >>> check_dictionaries(pa.table({"item": pa.array(["p", "p"]).dictionary_encode()}))
+    """
+    for column in table.columns:
+        if pa.types.is_dictionary(column.type):
+            column.validate(full=True)
 
 
 def _most(source: Path | io.BytesIO) -> int:

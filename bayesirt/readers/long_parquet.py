@@ -17,6 +17,7 @@ from bayesirt.cells import CellList
 from bayesirt.columns import refuse_nameless
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
+from bayesirt.parquet_bounds import check_dictionaries
 from bayesirt.readers.tables import PARQUET_ERRORS, refuse_parquet
 from bayesirt.responses import Responses
 from bayesirt.scores import are_fractions, count_successes, parse_numbers
@@ -153,7 +154,13 @@ class LongParquet:
             # Pages that are fetched beforehand would stay in memory until the whole file is read.
             options = {"read_dictionary": text, "buffer_size": _BUFFER, "pre_buffer": False}
             with pa.parquet.ParquetFile(self.path, **options) as file:
-                yield from file.iter_batches(_AT_ONCE, columns=list(dict.fromkeys(columns)))
+                missing = file.metadata.num_rows
+                for batch in file.iter_batches(_AT_ONCE, columns=list(dict.fromkeys(columns))):
+                    check_dictionaries(batch)
+                    missing -= batch.num_rows
+                    yield batch
+            if missing:
+                raise ValueError(f"{missing} of its rows are missing")
         except PARQUET_ERRORS as error:
             refuse_parquet(one_line(self.path.name, 80), error)
 

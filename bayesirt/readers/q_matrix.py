@@ -56,7 +56,7 @@ def read_q_matrix(
             f"{list_columns(frame)})"
         )
     ability = ability or _find(frame.drop(columns=item), ABILITY_NAMES)
-    if ability is not None and not frame[ability].astype(str).isin(["0", "1"]).all():
+    if ability is not None and not set(map(str, frame[ability])) <= {"0", "1"}:
         return _from_long(frame[item], frame[ability])
     names = [str(name) for name in name_rows(frame[item], "item")]
     check_names(names, "item")

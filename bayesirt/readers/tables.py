@@ -19,7 +19,7 @@ import pyarrow.parquet
 
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
-from bayesirt.parquet_bounds import check_unpacked
+from bayesirt.parquet_bounds import check_dictionaries, check_unpacked
 from bayesirt.readers.unpacking import TIMES, most_unpacked
 
 _DELIMITERS = (",", "\t", ";")
@@ -233,6 +233,7 @@ def _parse_parquet(data: bytes, name: str) -> pd.DataFrame:
         check_unpacked(io.BytesIO(data), name)
         with pyarrow.parquet.ParquetFile(io.BytesIO(data)) as file:
             table = file.read()
+        check_dictionaries(table)
         _check_header(table.column_names, name)
         index = _index_columns(table.schema)
         index_first = sorted(table.column_names, key=lambda column: column not in index)
