@@ -278,6 +278,7 @@ def test_a_failing_rename_puts_the_old_run_back(
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", fail)
+    monkeypatch.setattr("bayesirt.run_folder._exchange", lambda one, other: False)
     shown = cli("rank", ranked.results, "--out", old_run, "--overwrite", *FAST)
     assert (shown.code, shown.err.endswith("cannot be written: busy\n")) == (2, True)
     assert snapshot(old_run) == snapshot(ranked.out)
