@@ -1,0 +1,97 @@
+"""Where the disk is full, a command says so in one sentence, and what was there stays."""
+
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+from bank_data import contents
+from cli.conftest import Cli
+from cli.test_bad_input import sentence
+from quick_commands import COMMANDS, Command, quick_run, without_fits, write_inputs
+
+from bayesirt.run import Run
+
+Disk = tuple[Path, Callable[[], AbstractContextManager[None]]]
+"""A folder, and what fills its disk for a while."""
+MOST_BYTES = 1000
+"""Of a file: more than a sentence, less than what any command writes."""
+WORDS = ("No space left on device", "File too large")
+
+
+@contextmanager
+def small_files() -> Iterator[None]:
+    """Let no file of this process grow; the system then refuses to write, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_BYTES, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@contextmanager
+def filled(folder: Path) -> Iterator[None]:
+    """Fill the disk of a folder to its last byte."""
+    with (folder / "filler").open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(1 << 12))
+        except OSError:
+            pass
+        yield
+    (folder / "filler").unlink()
+
+
+@pytest.fixture(params=["small files", "tmpfs"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if request.param == "small files":
+        yield folder, small_files
+        return
+    if sys.platform != "linux":
+        pytest.skip("mounts a disk as Linux does")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(folder)]
+    done = subprocess.run(mount, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"no right to mount a small disk: {done.stderr.strip()}")
+    try:
+        yield folder, lambda: filled(folder)
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_inputs(tmp_path_factory.mktemp("results") / "inputs")
+
+
+@pytest.fixture(scope="module")
+def run(inputs: Path) -> Run:
+    return quick_run(inputs)
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_full_disk_is_one_sentence_and_what_was_there_stays(
+    cli: Cli, disk: Disk, inputs: Path, run: Run, command: Command
+):
+    folder, full = disk
+    out = folder / "out.parquet"
+    command.prepare(out, run)
+    before = contents(folder)
+    words = command.line(out, inputs)[1:]
+    with without_fits(run):
+        with full():
+            said = sentence(cli(*words))
+        assert "cannot be written" in said
+        assert any(reason in said for reason in WORDS)
+        left = contents(folder)
+        assert {name: left[name] for name in left if ".partial/" not in name} == before
+        assert not list(folder.glob(".bayesirt-*"))
+        assert cli(*words).code == 0
+    assert command.is_new(out)
+    assert not list(folder.rglob("*.partial"))

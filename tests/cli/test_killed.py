@@ -1,0 +1,75 @@
+"""A command that is killed leaves what was there or what it writes, whole, and can be run again."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from bank_data import finished, python
+from quick_commands import COMMANDS, write_inputs
+
+KILLED = """
+import json, os, signal, sys
+from itertools import count
+from pathlib import Path
+from bank_data import breaking_in
+from bayesirt.cli import main
+from quick_commands import COMMANDS, quick_run, without_fits
+
+inputs, place, names = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
+run = quick_run(inputs) if "rank" in names else None
+
+
+def ended():
+    try:
+        main()
+    except SystemExit as leaving:
+        return leaving.code
+
+
+def kill():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def left_by_kills(name):
+    # Of each file operation: whether, after a kill before it, the command has written.
+    command, left = COMMANDS[name], []
+    for at in count(1):
+        out = place / name / str(at) / "out.parquet"
+        out.parent.mkdir(parents=True)
+        command.prepare(out, run)
+        sys.argv = command.line(out, inputs)
+        child = os.fork()
+        if not child:
+            with without_fits(run), breaking_in(out, at, kill):
+                os._exit(ended())
+        status = os.waitpid(child, 0)[1]
+        if status == 0:
+            assert command.is_new(out)
+            return left
+        assert os.WTERMSIG(status) == signal.SIGKILL, status
+        left.append(out.exists() and command.is_new(out))
+        if not left[-1]:
+            with without_fits(run):
+                assert ended() == 0
+            assert command.is_new(out)
+
+
+print(json.dumps({name: left_by_kills(name) for name in names}))
+"""
+RANK = ["rank", "rank again"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize(
+    "names",
+    [[name for name in COMMANDS if name not in RANK], pytest.param(RANK, marks=pytest.mark.slow)],
+)
+def test_a_kill_at_any_operation_leaves_the_old_or_the_new_whole(tmp_path: Path, names: list[str]):
+    inputs = write_inputs(tmp_path / "inputs")
+    left = json.loads(finished(python(KILLED, inputs, tmp_path / "out", *names)))
+    assert list(left) == names
+    for states in left.values():
+        assert states == sorted(states)  # once it has written, it has
+        assert states.count(False) > 1
+        assert True in states
