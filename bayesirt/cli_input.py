@@ -61,6 +61,19 @@ def _plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def input_path(results: Path | None, example: bool) -> Path:
+    """Return the results that were named, or the embedded example."""
+    from bayesirt.errors import ResponseError
+
+    if example == (results is not None):
+        raise ResponseError("name one results file, or pass --example")
+    if results is not None:
+        return results
+    from bayesirt.example import example_path
+
+    return example_path()
+
+
 def read_found(
     path: Path, reading: "Reading", *, talk: bool = True
 ) -> tuple["Responses", "FoundLogs | None"]:

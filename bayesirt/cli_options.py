@@ -144,6 +144,14 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but er
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Out = Annotated[Path, typer.Option(help="Folder for the run.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the run in that folder.")]
+Update = Annotated[
+    bool,
+    typer.Option(
+        "--update",
+        help="Go on from the run in that folder if it holds one: say what is new, start from its "
+        "draws, replace it.",
+    ),
+]
 PerComponent = Annotated[
     bool, typer.Option("--per-component", help="Rank unconnected groups each by itself.")
 ]
@@ -152,6 +160,14 @@ Seed = Annotated[
 ]
 Chains = Annotated[int, typer.Option(min=2, max=64, help="Markov chains.")]
 Warmup = Annotated[int, typer.Option(min=10, help="Draws of a chain to warm up.")]
+RankWarmup = Annotated[
+    int | None,
+    typer.Option(
+        min=10,
+        help="Draws of a chain to warm up: 1000, or 250 for a run that is updated.",
+        show_default=False,
+    ),
+]
 Draws = Annotated[int, typer.Option(min=10, help="Draws of a chain to keep.")]
 TargetAccept = Annotated[
     float, typer.Option(min=0.5, max=0.999, help="Higher means smaller steps.")

@@ -66,7 +66,7 @@ def profile(
     responses = read_and_tell(results, reading, talk=talk)
     settings = ProfileSettings(seed, chains, warmup, draws, structure.value, engine.value)
     run = profile_responses(
-        responses, q, settings, source=results, progress=talk,
+        responses, q, settings, source=results, reading=reading.given, progress=talk,
         announce=announce if talk else None, checkpoint=checkpoint,
     )  # fmt: skip
     report = render_profile_report(run)

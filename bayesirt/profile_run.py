@@ -1,6 +1,6 @@
 """A profile run: the whole road from responses and a Q-matrix to ability profiles."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -85,6 +85,7 @@ def profile_responses(
     settings: ProfileSettings | None = None,
     *,
     source: Path | None = None,
+    reading: Mapping[str, Any] | None = None,
     progress: bool = False,
     announce: Callable[[str], None] | None = None,
     checkpoint: Path | None = None,
@@ -100,6 +101,8 @@ def profile_responses(
     settings : ProfileSettings, optional
     source : Path, optional
         The file that the responses were read from.
+    reading : mapping, optional
+        The options that it was read with.
     progress : bool
         Show a progress bar, if stderr is a terminal.
     announce : callable, optional
@@ -128,7 +131,7 @@ def profile_responses(
     seconds: dict[str, float] = {}
     with timed(seconds, "point estimate"):
         point = fit_q_mirt(responses, own, structure=structure)
-    data = facts_of(responses, source)
+    data = facts_of(responses, source, reading)
     with timed(seconds, "posterior"):
         posterior = sample_q_mirt(
             responses,

@@ -5,14 +5,15 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from bayesirt import __version__
+from bayesirt.names import one_line
 from bayesirt.responses import Responses
 
 
@@ -60,6 +61,8 @@ class DataFacts:
     sha256 : str
         Of its contents; empty for data from memory.
     subjects, items, responses : int
+    reading : dict
+        How it was read: the options that were given, by name.
     """
 
     source: str
@@ -67,6 +70,7 @@ class DataFacts:
     subjects: int
     items: int
     responses: int
+    reading: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,7 @@ class Record(Generic[SettingsT]):
         s, d = self.settings, self.data
         return [
             ("Data", f"{d.source} (SHA-256 {d.sha256[:16] or 'none: from memory'})"),
+            *([("Read with", _listed(d.reading))] if d.reading else []),
             ("Model", s.describe_model()),
             ("Point estimate", self.diagnostics["point_estimator"]),
             ("Sampling", self._sampling()),
@@ -132,14 +137,28 @@ class Record(Generic[SettingsT]):
         return cls(**stored)
 
 
-def facts_of(responses: Responses, source: Path | None) -> DataFacts:
-    """Return what was read, from which file.
+def _listed(reading: Mapping[str, Any]) -> str:
+    """Return options in words: ``metric acc, threshold 0.5``."""
+    said = []
+    for name, value in reading.items():
+        values = value if isinstance(value, list | tuple) else [value]
+        shown = " and ".join(one_line(str(v), 60) for v in values)
+        said.append(name.replace("_", " ") + ("" if value is True else f" {shown}"))
+    return ", ".join(said)
+
+
+def facts_of(
+    responses: Responses, source: Path | None, reading: Mapping[str, Any] | None = None
+) -> DataFacts:
+    """Return what was read, from which file, and how.
 
     Parameters
     ----------
     responses : Responses
     source : Path, optional
         None for data from memory.
+    reading : mapping, optional
+        The options that were given to the reader.
 
     Returns
     -------
@@ -151,6 +170,7 @@ def facts_of(responses: Responses, source: Path | None) -> DataFacts:
         responses.n_subjects,
         responses.n_items,
         responses.n_observed,
+        dict(reading or {}),
     )
 
 

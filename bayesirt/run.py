@@ -1,6 +1,6 @@
 """A run: the whole road from responses to a ranking."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from bayesirt.comparison import Comparison, compare_estimates
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import PointMethod, fit_point
 from bayesirt.estimators.lart_em import fit_lart
+from bayesirt.inference.earlier_start import start_from
 from bayesirt.inference.engines import SWEEPS_A_DRAW, Engine, plan_engine, sample_posterior
 from bayesirt.inference.laplace import sample_laplace
 from bayesirt.inference.two_pl_blocked import sample_blocked
@@ -113,6 +114,8 @@ def rank_responses(
     settings: Settings | None = None,
     *,
     source: Path | None = None,
+    reading: Mapping[str, Any] | None = None,
+    start: Posterior | None = None,
     progress: bool = False,
     announce: Callable[[str], None] | None = None,
     checkpoint: Path | None = None,
@@ -125,6 +128,11 @@ def rank_responses(
     settings : Settings, optional
     source : Path, optional
         The file that the responses were read from.
+    reading : mapping, optional
+        The options that it was read with.
+    start : Posterior, optional
+        Of the same model, of an earlier state of these responses: where chains start, but for
+        NUTS, which starts better from the point estimate.
     progress : bool
         Show a progress bar, if stderr is a terminal.
     announce : callable, optional
@@ -147,17 +155,19 @@ def rank_responses(
     key = jax.random.key(settings.seed)
     size: dict[str, Any] = {"num_chains": settings.chains, "num_samples": settings.draws}
     assumed: dict[str, Any] = {"model": settings.model, "wrong_lengths": settings.wrong_lengths}
-    plan_engine(settings.engine, responses, **assumed, **size)
+    method, _ = plan_engine(settings.engine, responses, **assumed, **size)
     seconds: dict[str, float] = {}
     with timed(seconds, "point estimate"):
         point = fit_point(responses, settings.point, model=settings.model, key=key)
-    data = facts_of(responses, source)
+    # NUTS counts each item from what its own answers say, which a posterior's mean is not.
+    init = point if start is None or method == "nuts" else start_from(start, point)
+    data = facts_of(responses, source, reading)
     with timed(seconds, "posterior"):
         posterior = sample_posterior(
             responses,
             key=key,
             engine=settings.engine,
-            init=point,
+            init=init,
             priors=settings.priors,
             num_warmup=settings.warmup,
             target_accept=settings.target_accept,
@@ -167,21 +177,34 @@ def rank_responses(
             **assumed,
             **size,
         ).with_attrs(seed=settings.seed, input_sha256=data.sha256)
-    gain = None
+    lengths = _without_lengths(responses, point, posterior, settings, seconds, progress=progress)
+    with timed(seconds, "ranking"):
+        ranking, items = rank_subjects(posterior), item_table(posterior)
+    diagnostics = _diagnostics(point, posterior, lengths[1])
+    record = Record(settings, data, versions(), seconds, diagnostics)
+    return Run(point, posterior, ranking, items, record, *lengths)
+
+
+def _without_lengths(
+    responses: Responses,
+    point: PointEstimate,
+    posterior: Posterior,
+    settings: Settings,
+    seconds: dict[str, float],
+    *,
+    progress: bool,
+) -> tuple[LengthGain | None, WrongLengths | None]:
+    """Return what lengths added, and what those of wrong answers changed, where they are used."""
+    gain, wrong, key = None, None, jax.random.key(settings.seed)
     if settings.model == "lart":
         with timed(seconds, "without lengths"):
             gain = _gain_of_lengths(responses, posterior, settings, key, progress=progress)
-    wrong = None
     if settings.wrong_lengths:
         with timed(seconds, "plain LaRT"):
             wrong = _gain_of_wrong_lengths(
                 responses, point, posterior, settings, key, progress=progress
             )
-    with timed(seconds, "ranking"):
-        ranking, items = rank_subjects(posterior), item_table(posterior)
-    diagnostics = _diagnostics(point, posterior, wrong)
-    record = Record(settings, data, versions(), seconds, diagnostics)
-    return Run(point, posterior, ranking, items, record, gain, wrong)
+    return gain, wrong
 
 
 def _diagnostics(

@@ -77,7 +77,7 @@ def _check_folder(folder: Path, shown: str, overwrite: bool) -> None:
     if not folder.exists() or not any(folder.iterdir()):
         return
     groups = _groups(folder)
-    if not (folder / RECORD).is_file() and not groups:
+    if not holds_run(folder):
         raise ResponseError(f"{shown} holds files that are no run; name another folder with --out")
     if not overwrite:
         raise ResponseError(f"{shown} already holds a run; pass --overwrite to replace it")
@@ -169,6 +169,20 @@ def save_run(run: Run, folder: Path, report: str) -> None:
         write_table(run.gain.summary, folder / _LENGTHS)
     (folder / "report.html").write_text(report, "utf-8")
     (folder / RECORD).write_text(run.record.to_json(), "utf-8")
+
+
+def holds_run(folder: Path) -> bool:
+    """Return whether a folder holds a run, of one ranking or of several groups.
+
+    Parameters
+    ----------
+    folder : Path
+
+    Returns
+    -------
+    bool
+    """
+    return os.path.isfile(folder / RECORD) or bool(_groups(folder))
 
 
 def load_run(folder: Path) -> Run:

@@ -44,6 +44,8 @@ def print_run(run: Run, folder: Path) -> None:
             )
         )
     console.print(Text(run.ranking.average.to_text()))
+    if changes := run.record.diagnostics.get("changes"):
+        console.print(Text(f"{changes['text']} {changes['moves']}"))
     if run.gain is not None:
         console.print(Text(run.gain.to_text()))
     if run.wrong is not None:
@@ -84,6 +86,7 @@ def run_as_json(run: Run) -> dict[str, Any]:
         "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
         "average": run.ranking.average.to_text(),
         **lengths,
+        **({"changes": changes} if (changes := run.record.diagnostics.get("changes")) else {}),
         "ranking": run.ranking.summary.to_dict("records"),
     }
 

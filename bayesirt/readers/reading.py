@@ -1,7 +1,8 @@
 """How results are to be read: all that a reader may be told, in one place."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 _ROLES = ("subject", "item", "score", "trials", "latency")
 
@@ -38,6 +39,12 @@ class Reading:
     def named(self) -> dict[str, str | None]:
         """Columns by their role, None for those that are to be found."""
         return {role: getattr(self, role) for role in _ROLES}
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options that are not as they are by themselves, by name."""
+        own = ((option.name, getattr(self, option.name), option.default) for option in fields(self))
+        return {name: value for name, value, default in own if value != default}
 
     @property
     def of_table(self) -> str:

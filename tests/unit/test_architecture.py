@@ -32,7 +32,7 @@ ORDER = (
     ("bayesirt.posterior", "bayesirt.simulate", "bayesirt.q_simulation"),
     ("bayesirt.inference",),
     ("bayesirt.flags", "bayesirt.pairwise", "bayesirt.averages", "bayesirt.item_table"),
-    ("bayesirt.ranking", "bayesirt.comparison", "bayesirt.item_review"),
+    ("bayesirt.ranking", "bayesirt.comparison", "bayesirt.item_review", "bayesirt.changes"),
     ("bayesirt.ability_belief", "bayesirt.ability_profiles", "bayesirt.prediction"),
     ("bayesirt.item_prospects", "bayesirt.new_answers"),
     ("bayesirt.adaptive",),
@@ -41,7 +41,7 @@ ORDER = (
     ("bayesirt.suite",),
     ("bayesirt.bank",),
     ("bayesirt.run", "bayesirt.profile_run"),
-    ("bayesirt.run_folder",),
+    ("bayesirt.run_folder", "bayesirt.update"),
     ("bayesirt.profile_folder", "bayesirt.plots"),
     ("bayesirt.profile_marks",),
     ("bayesirt.profile_plots", "bayesirt.bank_plots"),
@@ -51,7 +51,7 @@ ORDER = (
     ("bayesirt.cli_options",),
     ("bayesirt.cli_input",),
     ("bayesirt.cli_study", "bayesirt.cli_profile", "bayesirt.cli_bank", "bayesirt.cli_next_item"),
-    ("bayesirt.cli_convert",),
+    ("bayesirt.cli_convert", "bayesirt.cli_rank"),
     ("bayesirt.cli",),
 )
 PLACE = {room: place for place, rooms in enumerate(ORDER) for room in rooms}

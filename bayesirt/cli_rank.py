@@ -1,0 +1,195 @@
+"""The `rank` command."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from bayesirt.cli_input import announce, input_path, read_and_tell, with_reading_options
+from bayesirt.cli_options import (
+    AsJson,
+    Chains,
+    CheckpointFolder,
+    Draws,
+    Engine,
+    EngineOption,
+    Example,
+    Model,
+    ModelOption,
+    Out,
+    Overwrite,
+    PerComponent,
+    Point,
+    PointOption,
+    PriorKind,
+    PriorsOption,
+    Quiet,
+    RankWarmup,
+    Results,
+    Seed,
+    Slopes,
+    SlopesOption,
+    TargetAccept,
+    Update,
+    WrongLengthsOption,
+    prepare_jax,
+)
+
+if TYPE_CHECKING:
+    from bayesirt.readers.reading import Reading
+    from bayesirt.responses import Responses
+    from bayesirt.run import Run, Settings
+
+WARMUP, WARMUP_OF_UPDATE = 1000, 250
+
+
+@with_reading_options
+def rank(
+    results: Results = None,
+    example: Example = False,
+    out: Out = Path("run"),
+    overwrite: Overwrite = False,
+    update: Update = False,
+    per_component: PerComponent = False,
+    *,
+    reading: "Reading",
+    seed: Seed = 0,
+    chains: Chains = 4,
+    warmup: RankWarmup = None,
+    draws: Draws = 1000,
+    target_accept: TargetAccept = 0.95,
+    model: ModelOption = Model.two_pl,
+    wrong_lengths: WrongLengthsOption = False,
+    priors: PriorsOption = PriorKind.hierarchical,
+    slopes: SlopesOption = Slopes.positive,
+    engine: EngineOption = Engine.auto,
+    point: PointOption = Point.auto,
+    checkpoint: CheckpointFolder = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Rank the subjects of results, and write tables, draws and a report."""
+    prepare_jax(chains)
+    from bayesirt.models import Priors
+    from bayesirt.run import Settings
+
+    settings = Settings(
+        seed, chains, warmup or WARMUP, draws, target_accept, Priors(priors.value, slopes.value),
+        point.value, engine.value, model.value, wrong_lengths,
+    )  # fmt: skip
+    earlier = _earlier_run(out, settings, overwrite, update, per_component)
+    path, talk = input_path(results, example), not (quiet or as_json)
+    responses = read_and_tell(path, reading, talk=talk)
+    told: dict[str, Any] = {"source": path, "reading": reading.given, "progress": talk}
+    told |= {"announce": announce if talk else None, "checkpoint": checkpoint}
+    if earlier is None:
+        runs = (_rank_groups if per_component else _rank_all)(responses, settings, told)
+    else:
+        own = settings if warmup else replace(settings, warmup=WARMUP_OF_UPDATE)
+        runs = {"": _updated(earlier, responses, own, told)}
+    if earlier is None or runs[""] is not earlier:
+        _write(runs, out, overwrite or update)
+    if as_json:
+        _print_json(runs, per_component)
+    elif not quiet:
+        _print(runs, out)
+
+
+def _earlier_run(
+    out: Path, settings: "Settings", overwrite: bool, update: bool, per_component: bool
+) -> "Run | None":
+    """Make sure that a run can be written, and return the one that it goes on from, if any."""
+    from bayesirt.errors import ResponseError
+    from bayesirt.run_folder import check_output, holds_run, load_run
+    from bayesirt.update import refuse_other_model
+
+    if update and per_component:
+        raise ResponseError("--update goes on from one ranking; leave out --per-component")
+    check_output(out, overwrite=overwrite or update)
+    if not (update and holds_run(out)):
+        return None
+    earlier = load_run(out)
+    refuse_other_model(earlier, settings)
+    return earlier
+
+
+def _updated(
+    earlier: "Run", responses: "Responses", settings: "Settings", told: dict[str, Any]
+) -> "Run":
+    """Say what has changed, and rank again from where the earlier run was, if anything has."""
+    from bayesirt.changes import changes_since
+    from bayesirt.record import sha256_of
+    from bayesirt.update import still_stands, update_run
+
+    changes = changes_since(earlier.posterior, responses)
+    if told["progress"]:
+        typer.echo(changes.to_text(), err=True)
+    if still_stands(earlier, changes, sha256_of(told["source"])):
+        return earlier
+    return update_run(earlier, responses, settings, changes, **told)
+
+
+def _rank_all(
+    responses: "Responses", settings: "Settings", told: dict[str, Any]
+) -> dict[str, "Run"]:
+    from bayesirt.run import rank_responses
+
+    return {"": rank_responses(responses, settings, **told)}
+
+
+def _rank_groups(
+    responses: "Responses", settings: "Settings", told: dict[str, Any]
+) -> dict[str, "Run"]:
+    """Rank each group of subjects and items that have responses in common by itself."""
+    from bayesirt.errors import ResponseError
+    from bayesirt.run import rank_responses
+
+    found = responses.components()
+    groups = {
+        f"group_{k}": responses.select(*members)
+        for k, members in enumerate(found, 1)
+        if min(map(len, members)) >= 2
+    }
+    left_out = len(found) - len(groups)
+    if not groups:
+        raise ResponseError("no group has two subjects and two items; nothing can be ranked")
+    if left_out and told["progress"]:
+        typer.echo(f"{left_out} groups are too small to rank and are left out", err=True)
+    checkpoint = told["checkpoint"]
+    runs = {
+        name: rank_responses(
+            group, settings, **told | {"checkpoint": checkpoint and checkpoint / name}
+        )
+        for name, group in groups.items()
+    }
+    if checkpoint and checkpoint.is_dir() and not any(checkpoint.iterdir()):
+        checkpoint.rmdir()  # that of the groups is gone, each by itself
+    return runs
+
+
+def _write(runs: dict[str, "Run"], out: Path, overwrite: bool) -> None:
+    from bayesirt.report import render_report
+    from bayesirt.run_folder import save_run, write_folder
+
+    def fill(folder: Path) -> None:
+        for name, run in runs.items():
+            (folder / name).mkdir(exist_ok=True)
+            save_run(run, folder / name, render_report(run))
+
+    write_folder(out, fill, overwrite=overwrite)
+
+
+def _print(runs: dict[str, "Run"], out: Path) -> None:
+    from bayesirt.terminal import print_run
+
+    for name, run in runs.items():
+        print_run(run, out / name)
+
+
+def _print_json(runs: dict[str, "Run"], per_component: bool) -> None:
+    from bayesirt.terminal import run_as_json
+
+    objects = {name: run_as_json(run) for name, run in runs.items()}
+    typer.echo(json.dumps(objects if per_component else objects[""], indent=2))

@@ -1,0 +1,74 @@
+"""Where chains start that go on from an earlier posterior."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.posterior import Posterior
+
+_ALIKE = 1e-6
+
+
+def start_from(earlier: Posterior, point: PointEstimate) -> PointEstimate:
+    """Put what an earlier posterior knew of subjects and items in the place of their estimates.
+
+    Parameters
+    ----------
+    earlier : Posterior
+        Of the same model; of some of these subjects and items, and perhaps others.
+    point : PointEstimate
+        Of all of them, by their answers now.
+
+    Returns
+    -------
+    PointEstimate
+        With posterior means for those that were known. The others' estimates are moved to the
+        posterior's scale. Standard errors stay: they say what each one's own answers tell, and
+        that is what coordinates are scaled by. As it was where fewer than two subjects, or subjects
+        of one ability only, were known.
+
+    Notes
+    -----
+    The line θ → α + β θ that takes the known subjects' estimates to their posterior means takes
+    a to a / β and d to d - α a / β.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from bayesirt import Responses, fit_point, sample_posterior
+    >>> key = jax.random.key(0)
+    >>> first = Responses.from_arrays(np.tri(6, 5), subjects=list("uvwxyz"), items=list("abcde"))
+    >>> earlier = sample_posterior(first, key=key, num_warmup=50, num_samples=20)
+    >>> more = Responses.from_arrays(np.tri(7, 6), subjects=list("uvwxyzs"), items=list("abcdef"))
+    >>> start = start_from(earlier, fit_point(more))
+    >>> bool(np.allclose(start["theta"][:6], earlier.theta.mean(0)))
+    True
+    """
+    parameters = point.parameters.copy(deep=True)
+    before = earlier.dataset.mean(("chain", "draw"))
+    known = _known(parameters, before, "subject")
+    means = before["theta"].to_numpy()[known[known >= 0]]
+    estimates = point["theta"][known >= 0]
+    if len(means) < 2 or min(means.std(), estimates.std()) < _ALIKE:
+        return point
+    scale = means.std() / estimates.std()
+    shift = means.mean() - scale * estimates.mean()
+    parameters["theta"] = shift + scale * parameters["theta"]
+    parameters["d"] = parameters["d"] - shift / scale * parameters["a"]
+    parameters["a"] = parameters["a"] / scale
+    for dim in ("subject", "item"):
+        known = _known(parameters, before, dim)
+        for name in parameters.data_vars:
+            if parameters[name].dims == (dim,) and name in before:
+                parameters[name].values[known >= 0] = before[name].to_numpy()[known[known >= 0]]
+    return replace(point, parameters=parameters)
+
+
+def _known(parameters: xr.Dataset, before: xr.Dataset, dim: str) -> NDArray[np.intp]:
+    """Return where each name stood before, -1 for those that are new."""
+    names = (pd.Index(x[dim].values.astype(str), dtype=object) for x in (before, parameters))
+    return next(names).get_indexer(next(names))

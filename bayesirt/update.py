@@ -1,0 +1,85 @@
+"""A run that goes on from an earlier one, of results that have grown since."""
+
+from dataclasses import replace
+from typing import Any
+
+from bayesirt.changes import Changes, describe_moves
+from bayesirt.errors import ResponseError
+from bayesirt.responses import Responses
+from bayesirt.run import Run, Settings, rank_responses
+
+
+def update_run(
+    earlier: Run, responses: Responses, settings: Settings, changes: Changes, **told: Any
+) -> Run:
+    """Rank results again that have changed, starting from an earlier run's posterior.
+
+    Parameters
+    ----------
+    earlier : Run
+        Of the same model, as `refuse_other_model` makes sure.
+    responses : Responses
+        All of them, old and new.
+    settings : Settings
+    changes : Changes
+        What `changes_since` found; kept in the record with the moves of subjects.
+    **told
+        What `rank_responses` may be told besides.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    ResponseError
+        As `rank_responses` does.
+    """
+    run = rank_responses(responses, settings, start=earlier.posterior, **told)
+    known = changes.as_json() | {
+        "moves": describe_moves(earlier.ranking.summary, run.ranking.summary),
+        "earlier_sha256": earlier.record.data.sha256,
+    }
+    diagnostics = {**run.record.diagnostics, "changes": known}
+    return replace(run, record=replace(run.record, diagnostics=diagnostics))
+
+
+def refuse_other_model(earlier: Run, settings: Settings) -> None:
+    """Make sure that a run can go on from an earlier one.
+
+    Parameters
+    ----------
+    earlier : Run
+    settings : Settings
+
+    Raises
+    ------
+    ResponseError
+        If the earlier one is of another model, or with other priors.
+    """
+    was, now = (s.describe_model() for s in (earlier.record.settings, settings))
+    if was != now:
+        raise ResponseError(
+            f"the run was made with {was}, so one with {now} cannot go on from it; leave out "
+            f"--update and pass --overwrite to start anew"
+        )
+
+
+def still_stands(earlier: Run, changes: Changes, sha256: str) -> bool:
+    """Return whether an earlier run says all that a new one would.
+
+    Parameters
+    ----------
+    earlier : Run
+    changes : Changes
+    sha256 : str
+        Of the results now. Lengths may have changed where answers have not, which only it tells.
+
+    Returns
+    -------
+    bool
+        False after an interrupted run.
+    """
+    takes_lengths = earlier.posterior.has_speeds
+    same = not changes and (not takes_lengths or sha256 == earlier.record.data.sha256)
+    return same and earlier.posterior.complete

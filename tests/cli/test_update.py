@@ -1,0 +1,85 @@
+"""`rank --update`: results that have grown, from the run before."""
+
+import json
+from pathlib import Path
+
+import pytest
+from bank_data import contents
+from cli.conftest import Cli
+from cli.test_bad_input import sentence
+from quick_commands import write_inputs
+
+from bayesirt.run_folder import load_run
+
+FAST = ("--engine", "laplace", "--draws", "20", "--chains", "2")
+MORE = "".join(f"new,q{j},{j % 3 == 0:d},law\n" for j in range(40)) + "m0,r,1,law\nm1,r,0,law\n"
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return write_inputs(tmp_path / "inputs") / "r.csv"
+
+
+def grow(results: Path) -> None:
+    text = results.read_text()
+    line = next(line for line in text.splitlines() if line.startswith("m3,q0,"))
+    flipped = line.replace(",0,", ",?,").replace(",1,", ",0,").replace(",?,", ",1,")
+    results.write_text(text.replace(line, flipped) + MORE)
+
+
+def test_grown_results_go_on_from_the_run_before(cli: Cli, results: Path, tmp_path: Path):
+    out = tmp_path / "run"
+    command = ("rank", results, "--out", out, "--update", *FAST)
+    first = cli(*command)
+    assert first.code == 0
+    assert "Since the last run" not in first.out + first.err
+    assert load_run(out).record.settings.warmup == 1000
+    made = contents(out)
+
+    again = cli(*command)
+    assert "Since the last run nothing has changed." in again.err
+    assert contents(out) == made
+    assert again.out == first.out
+
+    grow(results)
+    grown = cli(*command)
+    assert grown.code == 0
+    told = (
+        "Since the last run: 1 subject is new (new), 1 item is new (r), 42 answers are new, 1 is "
+        "different."
+    )
+    assert told in grown.err
+    assert told in grown.words
+    assert "New: new at rank " in grown.words
+    run = load_run(out)
+    assert run.record.settings.warmup == 250
+    assert run.record.diagnostics["changes"]["n_new"] == 42
+    assert (run.record.data.subjects, run.record.data.items) == (31, 41)
+    shown = json.loads(cli(*command, "--json").out)
+    assert shown["changes"]["new_subjects"] == ["new"]
+    assert told in (out / "report.html").read_text("utf-8")
+
+
+def test_what_cannot_go_on_is_refused_and_stays(cli: Cli, results: Path, tmp_path: Path):
+    out = tmp_path / "run"
+    command = ("rank", results, "--out", out, *FAST)
+    assert cli(*command, "-q").code == 0
+    made = contents(out)
+    said = sentence(cli(*command, "--update", "--slopes", "free"))
+    assert "was made with 2PL" in said
+    assert "pass --overwrite" in said
+    assert "--per-component" in sentence(cli(*command, "--update", "--per-component"))
+    assert "pass --overwrite" in sentence(cli(*command))
+    assert contents(out) == made
+    (out / "run.json").write_text("{")
+    assert "is damaged" in sentence(cli(*command, "--update"))
+    (out / "mine.txt").write_text("mine")
+    assert "'mine.txt' beside a run" in sentence(cli(*command, "--update"))
+
+
+def test_the_record_says_how_results_were_read(cli: Cli, results: Path, tmp_path: Path):
+    out = tmp_path / "run"
+    results.write_text(results.read_text().replace(",1,", ",0.8,").replace(",0,", ",0.2,"))
+    assert cli("rank", results, "--out", out, "--threshold", "0.5", *FAST, "-q").code == 0
+    assert load_run(out).record.data.reading == {"threshold": 0.5}
+    assert "threshold 0.5" in (out / "report.html").read_text("utf-8")
