@@ -21,6 +21,8 @@ from bayesirt.scores import Where
 DUPLICATE_RULES = ("error", "trials", "first", "last")
 _AT_ONCE = 1 << 20
 """Rows, so that positions in 64 bits never take room for all of them."""
+_COUNT_BITS, _LARGEST_COUNT = 7, np.int8(127)
+"""Of a count that 8 bits with a sign hold."""
 
 
 def fold_rows(
@@ -94,12 +96,19 @@ def place_rows(
 
 
 def _scattered(shape: tuple[int, int], rows: CellList) -> DenseCells | None:
-    kind = smallest_int(int(rows.trials.max(initial=1)))
-    dense = DenseCells(np.zeros(shape, kind), np.zeros(shape, kind))
+    most = int(rows.trials.max(initial=1))
+    # Of single answers, 1 is a wrong one and 2 a right one: to scatter them twice would cost most.
+    flat = [np.zeros(shape[0] * shape[1], smallest_int(most)) for _ in range(min(most, 2))]
     for start in range(0, len(rows.trials), _AT_ONCE):
         subject, item, successes, trials = (x[start : start + _AT_ONCE] for x in rows)
-        dense.successes[subject, item] = successes
-        dense.trials[subject, item] = trials
+        cell = subject.astype(np.int64) * shape[1] + item
+        for values, found in zip(
+            flat, (successes, trials) if most > 1 else (successes + 1,), strict=True
+        ):
+            values[cell] = found
+    if most == 1:
+        flat = [flat[0] >> 1, np.minimum(flat[0], 1, out=flat[0])]
+    dense = DenseCells(*(values.reshape(shape) for values in flat))
     return dense if dense.n_observed == len(rows.trials) else None
 
 
@@ -108,13 +117,34 @@ def _ordered(shape: tuple[int, int], rows: CellList) -> SparseCells | None:
     kinds: tuple[type[np.signedinteger], ...] = (np.int32, np.int32, kind, kind)
     pair = rows.subject.astype(np.int64) * shape[1] + rows.item
     if not (pair[1:] > pair[:-1]).all():
-        order = np.argsort(pair)
-        pair = pair[order]
+        if kind is np.int8 and shape[0] * shape[1] < 1 << (63 - 2 * _COUNT_BITS):
+            pair, rows = _sorted_together(shape[1], pair, rows)
+        else:
+            order = np.argsort(pair)
+            pair, rows = pair[order], CellList(*(x[order] for x in rows))
         if (pair[1:] == pair[:-1]).any():
             return None
-        rows = CellList(*(x[order] for x in rows))
     cells = (x.astype(k, copy=False) for x, k in zip(rows, kinds, strict=True))
     return SparseCells(*shape, CellList(*cells))
+
+
+def _sorted_together(
+    n_items: int, pair: NDArray[np.int64], rows: CellList
+) -> tuple[NDArray[np.int64], CellList]:
+    """Return pairs in order, and their rows, by sorting them with small counts in lowest bits.
+
+    That is quicker than to find the places of pairs and to bring rows there.
+    """
+    pair <<= 2 * _COUNT_BITS
+    pair |= rows.successes.astype(np.int64) << _COUNT_BITS
+    pair |= rows.trials
+    pair.sort()
+    successes, trials = (
+        (pair >> bits).astype(np.int8) & _LARGEST_COUNT for bits in (_COUNT_BITS, 0)
+    )
+    pair >>= 2 * _COUNT_BITS
+    subject = pair // n_items
+    return pair, CellList(subject, pair - subject * n_items, successes, trials)
 
 
 def check_duplicate_rule(rule: str) -> None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayesirt.cell_rows import (
     as_table,
@@ -35,6 +36,7 @@ from bayesirt.stored_cells import StoredCells, save_block
 BLOCK_ROWS = 1 << 21
 """Rows of a file, of which each becomes a block."""
 _BYTES_A_ROW = 24
+_WORD = np.uint32
 
 
 def store_rows(
@@ -45,6 +47,7 @@ def store_rows(
     duplicates: str,
     where: Callable[[int, int], str],
     block_rows: int = BLOCK_ROWS,
+    progress: Callable[[int, int], None] | None = None,
 ) -> StoredCells:
     """Keep rows on disk, in blocks of subjects.
 
@@ -63,6 +66,8 @@ def store_rows(
         Says in words where (subject, item) stands.
     block_rows : int
         About how many rows memory holds at a time.
+    progress : callable, optional
+        Told how many blocks are made, and how many there will be.
 
     Returns
     -------
@@ -82,6 +87,8 @@ def store_rows(
         blocks = _Blocks(folder, (len(names[0]), len(names[1])), shares, duplicates)
         for k in range(blocks.n_blocks):
             blocks.add(k, shares.take(k))
+            if progress is not None:
+                progress(k + 1, blocks.n_blocks)
         if blocks.n_repeats:
             pair = _first_repeat(read(), blocks.repeated, len(names[1]))
             refuse_repeats(blocks.n_repeats, where(*pair))
@@ -116,37 +123,58 @@ def _check_room(needed: int) -> None:
 
 
 class _Shares:
-    """Files of rows, shared out by subject, each in the order in which its rows came."""
+    """Files of rows, shared out by subject, each in the order in which its rows came.
+
+    Subject i is row ``i // n_shares`` of share ``i % n_shares``. As long as all rows are single
+    answers they take two words each, then four.
+    """
 
     def __init__(self, folder: Path, n_shares: int) -> None:
         self.folder, self.n_shares = folder, n_shares
         self.n_rows = 0
-        self._kind = np.dtype([])
+        self._single = True
 
     def add(self, rows: CellList) -> None:
         """Append rows to the files of their subjects."""
-        self.n_rows += len(rows.subject)
-        self._kind = np.dtype(list(zip(rows._fields, (x.dtype for x in rows), strict=True)))
-        share = (rows.subject % self.n_shares).astype(smallest_int(self.n_shares))
-        order = np.argsort(share, kind="stable")
-        records = np.empty(len(order), self._kind)
-        for name, column in zip(rows._fields, rows, strict=True):
-            records[name] = column[order]
+        n = len(rows.subject)
+        self.n_rows += n
+        self._single = self._single and bool((rows.trials == 1).all())
+        row = rows.subject // np.int32(self.n_shares)
+        share = (rows.subject - row * np.int32(self.n_shares)).astype(smallest_int(self.n_shares))
+        words = np.empty((n, 2 if self._single else 4), _WORD)
+        words[:, 0] = row
+        words[:, 1] = rows.item
+        if self._single:
+            words[:, 1] *= 2
+            words[:, 1] += rows.successes.astype(_WORD)
+        else:
+            words[:, 2], words[:, 3] = rows.successes, rows.trials
+        words = np.take(words, np.argsort(share, kind="stable"), axis=0)
         ends = np.cumsum(np.bincount(share, minlength=self.n_shares))
-        for k, own in enumerate(np.split(records, ends[:-1])):
+        for k, own in enumerate(np.split(words, ends[:-1])):
             if len(own):
-                with self._path(k).open("ab") as file:
+                with self._path(k, words.shape[1]).open("ab") as file:
                     own.tofile(file)
 
     def take(self, k: int) -> CellList:
-        """Return the rows of a file, and remove it."""
-        path = self._path(k)
-        records = np.fromfile(path, self._kind) if path.exists() else np.empty(0, self._kind)
-        path.unlink(missing_ok=True)
-        return CellList(*(np.ascontiguousarray(records[name]) for name in self._kind.names or ()))
+        """Return the rows of a share, which stand in place of subjects, and remove its files."""
+        row, answer = self._words(k, 2)
+        right = (answer & 1).astype(np.int8)
+        position = row.astype(np.int32), (answer >> 1).astype(np.int32)
+        single = CellList(*position, right, np.ones_like(right))
+        if self._single:
+            return single
+        counted = self._words(k, 4).astype(np.int32)
+        return CellList(*map(np.concatenate, zip(single, counted, strict=True)))
 
-    def _path(self, k: int) -> Path:
-        return self.folder / f"rows_{k}"
+    def _words(self, k: int, width: int) -> NDArray[np.uint32]:
+        path = self._path(k, width)
+        words = np.fromfile(path, _WORD) if path.exists() else np.empty(0, _WORD)
+        path.unlink(missing_ok=True)
+        return words.reshape(-1, width).T
+
+    def _path(self, k: int, width: int) -> Path:
+        return self.folder / f"rows_{width}_{k}"
 
 
 class _Blocks:
@@ -163,27 +191,28 @@ class _Blocks:
         self._most_trials, self._most_cells = 1, 0
 
     def add(self, k: int, rows: CellList) -> None:
-        """Write a block, or note which of its rows repeat a subject and item."""
-        own = rows._replace(subject=rows.subject // np.int32(self.n_blocks))
-        cells = place_rows((self.n_rows, self.shape[1]), own, sparse=self.sparse)
+        """Write a block of rows that stand in place of subjects, or note which of them repeat."""
+        cells = place_rows((self.n_rows, self.shape[1]), rows, sparse=self.sparse)
         if cells is None:
-            cells = self._without_repeats(rows, own)
+            cells = self._without_repeats(k, rows)
         if cells is None:
             return
         save_block(self.folder, k, cells)
         n_own = len(range(k, self.shape[0], self.n_blocks))
-        self._sums[0][:] += cells.totals(0)
+        by_item = cells.totals(0)
+        self._sums[0][:] += by_item
         self._sums[1][:, k :: self.n_blocks] = np.stack(cells.totals(1))[:, :n_own]
         self._most_trials = max(self._most_trials, int(rows.trials.max(initial=1)))
-        self._most_cells = max(self._most_cells, cells.n_observed)
+        self._most_cells = max(self._most_cells, int(by_item.observed.sum()))
 
-    def _without_repeats(self, rows: CellList, own: CellList) -> DenseCells | SparseCells | None:
-        table = as_table(own)
+    def _without_repeats(self, k: int, rows: CellList) -> DenseCells | SparseCells | None:
+        table = as_table(rows)
         if self.rule == "error":
             again = repeats(table)
             first = int(np.argmax(again))
             self.n_repeats += int(again.sum())
-            self.repeated.append((int(rows.subject[first]), int(rows.item[first])))
+            subject = int(rows.subject[first]) * self.n_blocks + k
+            self.repeated.append((subject, int(rows.item[first])))
             return None
         folded = fold_duplicates(table, self.rule, str)
         columns = CellList(*(folded[name].to_numpy() for name in ("subject", "item", "y", "n")))

@@ -21,6 +21,8 @@ _SPARSE_BELOW = 0.1
 """Coverage below which a pass over a list of cells is quicker than one over their matrix."""
 _SPARSE_FROM = 1_000_000
 """Cells; a pass over a smaller matrix takes milliseconds, however few of them were observed."""
+_PART = 1 << 21
+"""Cells of a matrix that are listed at a time: listed, they take many times their room."""
 
 
 class CellList(NamedTuple):
@@ -115,8 +117,12 @@ class DenseCells:
         return self.successes, self.trials
 
     def parts(self) -> Iterator[CellList]:
-        """Return the observed cells in one list."""
-        yield self.listed()
+        """Return the observed cells of some subjects after those of others."""
+        n_rows = max(1, _PART // max(1, self.shape[1]))
+        for start in range(0, self.shape[0], n_rows):
+            rows = slice(start, start + n_rows)
+            cells = DenseCells(self.successes[rows], self.trials[rows]).listed()
+            yield cells._replace(subject=cells.subject + np.int32(start))
 
     def totals(self, axis: int) -> Totals:
         """Return the sums over items (axis 1) or over subjects (axis 0)."""
@@ -266,13 +272,17 @@ def connected_groups(cells: Cells) -> list[tuple[NDArray[np.intp], NDArray[np.in
     """
     n_subjects, n_items = cells.shape
     size = n_subjects + n_items
-    nodes = first = label = np.arange(size)
+    nodes = first = label = np.arange(size, dtype=np.int32)
+    all_answered = bool(cells.totals(1).observed.all())
     for part in cells.parts():
         # What earlier parts connect is kept by connecting each node to the first of its group.
         ends = np.append(nodes, part.subject), np.append(first[label], part.item + n_subjects)
         edges = coo_array((np.ones(len(ends[0]), np.int8), ends), shape=(size, size))
         label = connected_components(edges, directed=False)[1]
-        first = np.unique(label, return_index=True)[1]
+        first = nodes[np.unique(label, return_index=True)[1]]
+        if all_answered and (label[n_subjects:] == label[-1]).all():
+            label, first = np.zeros_like(label), nodes[:1]  # whoever answers is connected
+            break
     groups = [
         (np.flatnonzero(label[:n_subjects] == k), np.flatnonzero(label[n_subjects:] == k))
         for k in range(len(first))
@@ -282,6 +292,9 @@ def connected_groups(cells: Cells) -> list[tuple[NDArray[np.intp], NDArray[np.in
 
 def median_trials(cells: Cells) -> float:
     """Return the median number of trials of an observed cell."""
+    _, trials, observed = cells.totals(1)
+    if (trials == observed).all():
+        return 1.0
     found: Counter[int] = Counter()
     for part in cells.parts():
         values, counts = np.unique(part.trials, return_counts=True)

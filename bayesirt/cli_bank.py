@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesirt.cli_input import read_and_tell, with_reading_options
-from bayesirt.cli_options import (
-    AsJson,
-    Duplicates,
-    Quiet,
-    Repeated,
-    Seed,
-    Threshold,
-    prepare_jax,
+from bayesirt.cli_input import (
+    read_and_tell,
+    read_new_answers,
+    with_answer_options,
+    with_reading_options,
 )
+from bayesirt.cli_options import AsJson, Quiet, Seed, prepare_jax
 
 if TYPE_CHECKING:
     from bayesirt.readers.reading import Reading
@@ -95,6 +92,7 @@ def create(
 
     from bayesirt.bank.growing_suite import create_suite
     from bayesirt.errors import ResponseError
+    from bayesirt.progress import fits_shown
     from bayesirt.terminal_bank import print_bank
 
     responses = read_and_tell(results, reading, talk=not quiet)
@@ -103,18 +101,19 @@ def create(
             f"the results have no column {benchmark_column!r} that is the same for all rows of an "
             f"item; name the benchmark's column with --benchmark-column"
         )
-    made = create_suite(
-        folder,
-        responses,
-        [str(x) for x in responses.item_metadata[benchmark_column]],
-        key=jax.random.key(seed),
-        n_anchors=anchors,
-        how=anchors_by.value,
-        n_abilities=abilities,
-        source=_source(results),
-        progress=not quiet,
-        announce=_announce(not quiet),
-    )
+    with fits_shown(not quiet):
+        made = create_suite(
+            folder,
+            responses,
+            [str(x) for x in responses.item_metadata[benchmark_column]],
+            key=jax.random.key(seed),
+            n_anchors=anchors,
+            how=anchors_by.value,
+            n_abilities=abilities,
+            source=_source(results),
+            progress=not quiet,
+            announce=_announce(not quiet),
+        )
     if not quiet:
         print_bank(made)
 
@@ -137,20 +136,22 @@ def add(
     import jax
 
     from bayesirt.bank.growing_suite import add_benchmark
+    from bayesirt.progress import fits_shown
     from bayesirt.terminal_bank import print_bank
 
     responses = read_and_tell(results, reading, talk=not quiet)
-    made = add_benchmark(
-        folder,
-        name or results.name.split(".")[0],
-        responses,
-        key=jax.random.key(seed),
-        n_anchors=anchors,
-        how=anchors_by.value,
-        source=_source(results),
-        progress=not quiet,
-        announce=_announce(not quiet),
-    )
+    with fits_shown(not quiet):
+        made = add_benchmark(
+            folder,
+            name or results.name.split(".")[0],
+            responses,
+            key=jax.random.key(seed),
+            n_anchors=anchors,
+            how=anchors_by.value,
+            source=_source(results),
+            progress=not quiet,
+            announce=_announce(not quiet),
+        )
     if not quiet:
         print_bank(made)
 
@@ -191,11 +192,12 @@ def review(
         print_review(found)
 
 
+@with_answer_options
 def score_subjects(
     folder: Folder,
     answers: AnswersFile,
-    duplicates: Repeated = Duplicates.error,
-    threshold: Threshold = None,
+    *,
+    reading: "Reading",
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -209,8 +211,8 @@ def score_subjects(
     from bayesirt.terminal_bank import print_suite_scores, suite_scores_as_json
 
     known = read_bank(folder).items.names
-    table = answers_table(answers, known, duplicates=duplicates.value, threshold=threshold)
     talk = not (quiet or as_json)
+    table = answers_table(read_new_answers(answers, known, reading, talk=talk), known)
     scores = score_answers(
         folder, table, key=jax.random.key(seed), source=_source(answers),
         progress=talk, announce=_announce(talk),

@@ -33,7 +33,7 @@ def convert(
     from bayesirt.names import one_line
 
     check_place(out, overwrite=overwrite)
-    # What is left on disk has neither lengths nor what describes items.
+    # What is left on disk has no lengths.
     responses, found = read_found(results, replace(reading, out_of_core=False), talk=not quiet)
     responses.to_parquet(out, overwrite=overwrite)
     if quiet:

@@ -1,7 +1,7 @@
 """What commands that read results share."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,22 +10,29 @@ import typer
 from bayesirt.cli_options import READING, Duplicates, ItemsIn
 
 if TYPE_CHECKING:
+    from bayesirt.ability_belief import Answers
     from bayesirt.readers.found_logs import FoundLogs
     from bayesirt.readers.reading import Reading
     from bayesirt.responses import Responses
 
+OF_ANSWERS = ("duplicates", "threshold", "metric", "filter", "skip_damaged")
+"""Options for answers of new subjects, whose columns have their common names."""
 READING_OPTIONS = "reading"
 """Name of the argument in whose place `with_reading_options` puts the options."""
 
 
-def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take every option that says how results are to be read.
+def with_reading_options(
+    command: Callable[..., None], options: Collection[str] = READING
+) -> Callable[..., None]:
+    """Let a command take options that say how results are to be read.
 
     Parameters
     ----------
     command : callable
         With an argument called `READING_OPTIONS`, which is given a
         `bayesirt.readers.reading.Reading`.
+    options : collection of str
+        Which of `READING`.
 
     Returns
     -------
@@ -40,12 +47,13 @@ def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
         ordered += [
             inspect.Parameter(name, parameter.KEYWORD_ONLY, default=default, annotation=kind)
             for name, (kind, default) in READING.items()
+            if name in options
         ]
 
     def run(**given: Any) -> None:
         from bayesirt.readers.reading import Reading
 
-        told = {name: _plain(given.pop(name)) for name in READING}
+        told = {name: _plain(given.pop(name)) for name in options}
         command(**given, **{READING_OPTIONS: Reading(**told)})
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
@@ -74,6 +82,11 @@ def input_path(results: Path | None, example: bool) -> Path:
     return example_path()
 
 
+def with_answer_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take the options that say how answers of new subjects are to be read."""
+    return with_reading_options(command, OF_ANSWERS)
+
+
 def read_found(
     path: Path, reading: "Reading", *, talk: bool = True
 ) -> tuple["Responses", "FoundLogs | None"]:
@@ -93,6 +106,18 @@ def read_and_tell(path: Path, reading: "Reading", *, talk: bool = True) -> "Resp
     if found is not None and talk:
         typer.echo(found.to_text(), err=True)
     return responses
+
+
+def read_new_answers(
+    path: Path, items: Sequence[str], reading: "Reading", *, talk: bool = True
+) -> dict[str, "Answers"]:
+    """Read answers of new subjects, and say on stderr what was found where these are logs."""
+    from bayesirt.new_answers import read_found_answers
+
+    answers, found = read_found_answers(path, items, reading)
+    if found is not None and talk:
+        typer.echo(found.to_text(), err=True)
+    return answers
 
 
 def announce(text: str) -> None:

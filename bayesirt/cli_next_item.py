@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bayesirt.cli_input import read_new_answers, with_answer_options
 from bayesirt.cli_options import (
     AsJson,
-    Duplicates,
     NewAnswers,
     NextBy,
     NextByOption,
     NumberOfItems,
     OneSubject,
-    Repeated,
     Seed,
     StopWidth,
-    Threshold,
     prepare_jax,
 )
 
 if TYPE_CHECKING:
     from bayesirt.ability_belief import Answers
+    from bayesirt.readers.reading import Reading
 
 
+@with_answer_options
 def next_item(
     calibrated: Annotated[Path, typer.Argument(help="A folder that rank wrote, or an item bank.")],
     answers: NewAnswers = None,
@@ -33,8 +33,8 @@ def next_item(
     n: NumberOfItems = 5,
     criterion: NextByOption = NextBy.information,
     stop_width: StopWidth = None,
-    duplicates: Repeated = Duplicates.error,
-    threshold: Threshold = None,
+    *,
+    reading: "Reading",
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -51,7 +51,7 @@ def next_item(
     check_stop_width(stop_width)
     if is_bank(calibrated):
         bank = read_bank(calibrated)
-        given = _read(answers, bank.items.names, duplicates, threshold)
+        given = _read(answers, bank.items.names, reading, talk=not as_json)
         anchors = suggest_anchors(bank, given, key=jax.random.key(seed), subject=subject)
         if as_json:
             _say(terminal_bank.next_anchors_as_json(anchors, n, stop_width))
@@ -59,7 +59,7 @@ def next_item(
             terminal_bank.print_next_anchors(anchors, n, stop_width)
         return
     posterior = load_run(calibrated).posterior
-    given = _read(answers, posterior.items, duplicates, threshold)
+    given = _read(answers, posterior.items, reading, talk=not as_json)
     items = suggest_items(posterior, given, subject=subject, criterion=criterion.value)
     if as_json:
         _say(terminal.next_items_as_json(items, posterior.verdict, n, stop_width))
@@ -68,13 +68,9 @@ def next_item(
 
 
 def _read(
-    answers: Path | None, items: Sequence[str], duplicates: Duplicates, threshold: float | None
+    answers: Path | None, items: Sequence[str], reading: "Reading", *, talk: bool
 ) -> "dict[str, Answers] | None":
-    from bayesirt.new_answers import read_answers
-
-    if answers is None:
-        return None
-    return read_answers(answers, items, duplicates=duplicates.value, threshold=threshold)
+    return None if answers is None else read_new_answers(answers, items, reading, talk=talk)
 
 
 def _say(told: dict[str, Any]) -> None:

@@ -189,6 +189,8 @@ def describe_items(
                 f"{one_line(items[varying])!r}; leave the column out or make the item's name tell "
                 f"them apart"
             )
+    if not columns:
+        return pd.DataFrame(index=pd.Index(items, dtype=object))
     first = np.unique(item, return_index=True)[1]
     return frame[list(columns)].iloc[first].set_axis(pd.Index(items, dtype=object), axis=0)
 

@@ -122,6 +122,60 @@ def schema_version(schema: pa.Schema) -> int | None:
     return int(version) if version.isdigit() and len(version) < 10 else None
 
 
+def check_written(schema: pa.Schema, name: str) -> None:
+    """Refuse a file that this package cannot read as it was written.
+
+    Parameters
+    ----------
+    schema : Schema
+        With a `schema_version`.
+    name : str
+        Of the file.
+
+    Raises
+    ------
+    ResponseError
+        For a newer version of the schema, a column that is missing, and names that are no text.
+
+    Examples
+    --------
+    >>> names = pa.dictionary(pa.int32(), pa.string())
+    >>> counts = {"successes": pa.int32(), "trials": pa.int32()}
+    >>> check_written(pa.schema({"subject": names, "item": names} | counts), "r.parquet")
+    """
+    version = schema_version(schema) or 0
+    if version > SCHEMA_VERSION:
+        raise ResponseError(
+            f"{name} was written by a newer bayesirt (its schema is {version}, this one reads up "
+            f"to {SCHEMA_VERSION}); update bayesirt"
+        )
+    if not {*_COUNTS} <= {*schema.names}:
+        raise ResponseError(f"{name} lacks one of {', '.join(_COUNTS)}; convert the results again")
+    for side in ("subject", "item"):
+        kind = schema.field(side).type
+        if not (pa.types.is_dictionary(kind) and kind.value_type == pa.string()):
+            raise ResponseError(f"{name} does not hold the names of {side}s; convert it again")
+
+
+def describing_columns(schema: pa.Schema) -> list[str]:
+    """Return the columns that describe items in a file that this package wrote.
+
+    Parameters
+    ----------
+    schema : Schema
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> describing_columns(pa.schema({"subject": pa.string(), "topic": pa.string()}))
+    ['topic']
+    """
+    return [name for name in schema.names if name not in (*_COUNTS, _LATENCY)]
+
+
 def read_long_parquet(path: Path, *, duplicates: str = "error") -> Responses:
     """Read what `write_long_parquet` wrote.
 
@@ -146,14 +200,7 @@ def read_long_parquet(path: Path, *, duplicates: str = "error") -> Responses:
     """
     name = one_line(path.name, 80)
     table = _read_table(path, name)
-    version = schema_version(table.schema) or 0
-    if version > SCHEMA_VERSION:
-        raise ResponseError(
-            f"{name} was written by a newer bayesirt (its schema is {version}, this one reads up "
-            f"to {SCHEMA_VERSION}); update bayesirt"
-        )
-    if not {*_COUNTS} <= {*table.column_names}:
-        raise ResponseError(f"{name} lacks one of {', '.join(_COUNTS)}; convert the results again")
+    check_written(table.schema, name)
     timed = _LATENCY in table.column_names
     counts = table.select([*_COUNTS, *([_LATENCY] if timed else [])]).unify_dictionaries()
     (subject, subjects), (item, items) = (
@@ -176,7 +223,7 @@ def read_long_parquet(path: Path, *, duplicates: str = "error") -> Responses:
         lambda row: where(int(kept[row])),
         latency=None if x is None else x[kept],
     )
-    described = [c for c in table.column_names if c not in (*_COUNTS, _LATENCY)]
+    described = describing_columns(table.schema)
     metadata = _read_metadata(table.select(described), item, items, path)
     return Responses(tuple(subjects), tuple(items), cells, latency, metadata)
 
@@ -246,8 +293,6 @@ def _read_names(
     column: pa.ChunkedArray, side: str, file: str
 ) -> tuple[NDArray[np.int32], list[str]]:
     """Return the position of each row's name, and all names in their order."""
-    if not pa.types.is_dictionary(column.type) or not column.type.value_type == pa.string():
-        raise ResponseError(f"{file} does not hold the names of {side}s; convert it again")
     if column.null_count:
         refuse_nameless(side, int(np.argmax(column.is_null().to_numpy())))
     if not column.num_chunks:

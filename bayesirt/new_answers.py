@@ -1,9 +1,10 @@
-"""Answers of new subjects to calibrated items, from a file or by name.
+"""Answers of new subjects to calibrated items, from a table, from logs or by name.
 
-A file may hold one subject with one answer, which is too little to rank and so no `Responses`.
+A table may hold one subject with one answer, which is too little to rank and so no `Responses`.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +17,17 @@ from bayesirt.cells import CellList
 from bayesirt.columns import encode_names, list_columns, name_rows, parse_latency
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
+from bayesirt.readers.found_logs import FoundLogs, LeftOut
+from bayesirt.readers.log_folder import read_log_runs
+from bayesirt.readers.reading import Reading
 from bayesirt.readers.recognise import (
     ITEM_NAMES,
     LATENCY_NAMES,
     SCORE_NAMES,
     SUBJECT_NAMES,
     TRIALS_NAMES,
+    are_logs,
+    several,
 )
 from bayesirt.readers.tables import read_table
 from bayesirt.scores import count_successes
@@ -83,20 +89,27 @@ def read_answers(
     *,
     duplicates: str = "error",
     threshold: float | None = None,
+    metric: str | Sequence[str] = (),
+    answer_filter: str | Sequence[str] = (),
+    skip_damaged: bool = False,
 ) -> dict[str, Answers]:
     """Read the answers of new subjects.
 
     Parameters
     ----------
     path : Path
-        Long, with columns found by their common names, or wide; in any format of
-        `bayesirt.readers.read_responses`. A long file without subjects holds the answers of one.
+        A table: long, with columns found by their common names, or wide; in any format of
+        `bayesirt.readers.read_responses`. A long table without subjects holds the answers of one.
+        Or a log of a harness, or a folder of logs, from which items that were not calibrated are
+        left out.
     items : sequence of str
         Names of the calibrated items.
     duplicates : {"error", "trials", "first", "last"}
         What rows with the same subject and item are.
     threshold : float, optional
         Scores at or above it count as right.
+    metric, answer_filter, skip_damaged
+        Of logs; see `bayesirt.readers.read_responses`.
 
     Returns
     -------
@@ -106,8 +119,45 @@ def read_answers(
     Raises
     ------
     ResponseError
-        If the file cannot be read, or names items that were not calibrated.
+        If the file cannot be read, a table names items that were not calibrated, or logs name no
+        others.
     """
+    reading = Reading(
+        duplicates=duplicates,
+        threshold=threshold,
+        metric=several(metric),
+        filter=several(answer_filter),
+        skip_damaged=skip_damaged,
+    )
+    return read_found_answers(path, items, reading)[0]
+
+
+def read_found_answers(
+    path: Path, items: Sequence[str], reading: Reading
+) -> tuple[dict[str, Answers], FoundLogs | None]:
+    """Read the answers of new subjects, and say what was found where these are logs.
+
+    Parameters
+    ----------
+    path : Path
+    items : sequence of str
+        Names of the calibrated items.
+    reading : Reading
+
+    Returns
+    -------
+    dict of str to Answers
+        As `read_answers` returns them.
+    FoundLogs or None
+        None for a table.
+
+    Raises
+    ------
+    ResponseError
+        As `read_answers` does.
+    """
+    if are_logs(path, reading):
+        return _read_logs(path, items, reading)
     frame = read_table(path)
     found = {str(c).strip().lower(): c for c in reversed(frame.columns)}
     roles = {
@@ -115,9 +165,33 @@ def read_answers(
         for role, names in _ROLES.items()
         if not found.keys().isdisjoint(names)
     }
+    rule = reading.duplicates, reading.threshold
     if not {"item", "score"} <= roles.keys():
-        return _read_wide(frame, path.name, items, duplicates, threshold)
-    return _collect(frame, roles, items, duplicates, threshold)
+        return _read_wide(frame, path.name, items, *rule), None
+    return _collect(frame, roles, items, *rule), None
+
+
+def _read_logs(
+    path: Path, items: Sequence[str], reading: Reading
+) -> tuple[dict[str, Answers], FoundLogs]:
+    runs, found = read_log_runs(path, reading)
+    known = runs["item"].isin(items)
+    if not known.any():
+        raise ResponseError(
+            f"{one_line(str(path), 200)} holds no answer to an item that was calibrated, but to "
+            f"others, such as {one_line(runs['item'].iloc[0])!r}; name other logs"
+        )
+    others = runs.loc[~known, "benchmark"].value_counts()
+    left_out = tuple(
+        LeftOut(str(name), "answer", int(n), "of items that were not calibrated")
+        for name, n in others.items()
+    )
+    found = replace(found, left_out=(*found.left_out, *left_out))
+    roles = {"subject": "subject", "item": "item", "score": "successes", "trials": "trials"}
+    kept = runs[known].reset_index(drop=True)
+    if kept["latency"].notna().any():
+        roles["latency"] = "latency"
+    return _collect(kept, roles, items, reading.duplicates, None), found
 
 
 def _read_wide(

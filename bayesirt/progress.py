@@ -1,10 +1,17 @@
 """What lasting work shows of itself."""
 
+import math
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+
+_SHORT = 2.0
+"""Seconds that a fit may take before it shows itself."""
+_fits_shown = ContextVar("_fits_shown", default=False)
+_bar_there = ContextVar("_bar_there", default=False)
 
 
 @contextmanager
@@ -12,6 +19,7 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
     """Show how much is done, how fast it goes and how long it will take, on a terminal's stderr.
 
     The bar appears with the first news of progress, so that what is said before stays in order.
+    Within one bar there is no other.
 
     Parameters
     ----------
@@ -22,7 +30,7 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
     callable or None
         To be told steps done and steps in all; None where stderr is no terminal.
     """
-    if not sys.stderr.isatty():
+    if _bar_there.get() or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
@@ -49,10 +57,60 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
         speed = bar.tasks[task].speed
         bar.update(task, completed=done, total=total, rate=f"{speed:,.0f}/s" if speed else "")
 
+    outermost = _bar_there.set(True)
     try:
         yield show
     finally:
+        _bar_there.reset(outermost)
         bar.stop()
+
+
+@contextmanager
+def fits_shown(wanted: bool) -> Iterator[None]:
+    """Let point estimates that last show how far they are, on a terminal's stderr.
+
+    Parameters
+    ----------
+    wanted : bool
+        Without it they stay silent, as they do elsewhere.
+    """
+    before = _fits_shown.set(wanted)
+    try:
+        yield
+    finally:
+        _fits_shown.reset(before)
+
+
+@contextmanager
+def fit_bar(title: str) -> Iterator[Callable[[float, float], None]]:
+    """Show how near a fit has come to its tolerance, where `fits_shown` wants it and it lasts.
+
+    Parameters
+    ----------
+    title : str
+
+    Yields
+    ------
+    callable
+        To be told by how much the loss changed in a step, and the change at which it is fitted.
+
+    Notes
+    -----
+    A loss that converges linearly does the same part of the way, on a logarithmic scale, in each
+    step: so the bar tells hundredths of the way from the first change to the last.
+    """
+    began, first = time.perf_counter(), 0.0
+    with progress_bar(title) if _fits_shown.get() else nullcontext() as show:
+
+        def tell(change: float, last: float) -> None:
+            nonlocal first
+            first = max(first, change)
+            if show is None or time.perf_counter() - began < _SHORT or not 0 < last < first:
+                return
+            way = math.log(first / max(change, last)) / math.log(first / last)
+            show(round(100 * way), 100)
+
+        yield tell
 
 
 def least_seconds(call: Callable[[], object], tries: int = 5) -> float:

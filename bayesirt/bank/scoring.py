@@ -10,13 +10,13 @@ import pandas as pd
 from jaxtyping import Array
 from numpy.typing import NDArray
 
+from bayesirt.ability_belief import Answers
 from bayesirt.bank.folder import append_step, read_bank
 from bayesirt.bank.parts import joined_answers, kept_excess
 from bayesirt.bank.step import BankStep
 from bayesirt.bank.tables import ANSWER_COLUMNS, clean_answers
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
-from bayesirt.new_answers import read_answers
 from bayesirt.posterior import LEVEL
 from bayesirt.suite.scores import SuiteScores, predict_suite
 
@@ -139,22 +139,15 @@ def score_answers(
     return found
 
 
-def answers_table(
-    path: Path,
-    items: Sequence[str],
-    *,
-    duplicates: str = "error",
-    threshold: float | None = None,
-) -> pd.DataFrame:
-    """Read the answers of new subjects, one row each, as `score_answers` takes them.
+def answers_table(answers: Mapping[str, Answers], items: Sequence[str]) -> pd.DataFrame:
+    """Return answers of new subjects one row each, as `score_answers` takes them.
 
     Parameters
     ----------
-    path : Path
+    answers : mapping of str to Answers
+        By subject, as `bayesirt.new_answers.read_answers` returns them.
     items : sequence of str
         Of the bank.
-    duplicates, threshold
-        As for `bayesirt.new_answers.read_answers`.
 
     Returns
     -------
@@ -164,18 +157,16 @@ def answers_table(
     Raises
     ------
     ResponseError
-        If the file cannot be read, names an item that is not the bank's, or a subject has no
-        answers.
+        If a subject has no answers.
     """
     names, tables = np.asarray(items, object), []
-    found = read_answers(path, items, duplicates=duplicates, threshold=threshold)
-    for subject, answers in found.items():
-        if not len(answers.item):
+    for subject, own in answers.items():
+        if not len(own.item):
             raise ResponseError(
                 f"subject {one_line(subject)!r} has no answers; let it answer anchors, or leave "
                 f"it out"
             )
-        columns = names[np.asarray(answers.item)], answers.successes, answers.trials
+        columns = names[np.asarray(own.item)], own.successes, own.trials
         rows = dict(zip(ANSWER_COLUMNS[1:], map(np.asarray, columns), strict=True))
         tables.append(pd.DataFrame({"subject": subject, **rows}))
     return pd.concat(tables, ignore_index=True)

@@ -8,6 +8,8 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
+from bayesirt.progress import fit_bar
+
 State = TypeVar("State")
 
 LOSS_RISES = "the loss rises"
@@ -77,20 +79,23 @@ def iterate(
     trace = [float(loss(state))]
     reason = f"the loss still changes by more than {tol:g} of itself after {max_iterations} steps"
     converged = False
-    for _ in range(max_iterations):
-        following = step(state)
-        value = float(loss(following))
-        if not np.isfinite(value):
-            reason = "the loss is no longer a number"
-            break
-        trace.append(value)
-        state = following
-        if value > min(trace) + most_rise:
-            reason = LOSS_RISES
-            break
-        if abs(trace[-2] - value) <= tol * abs(trace[-2]):
-            reason, converged = f"the loss changed by at most {tol:g} of itself", True
-            break
+    with fit_bar(f"fitting {name}") as show:
+        for _ in range(max_iterations):
+            following = step(state)
+            value = float(loss(following))
+            if not np.isfinite(value):
+                reason = "the loss is no longer a number"
+                break
+            trace.append(value)
+            state = following
+            if value > min(trace) + most_rise:
+                reason = LOSS_RISES
+                break
+            change, last = abs(trace[-2] - value), tol * abs(trace[-2])
+            if change <= last:
+                reason, converged = f"the loss changed by at most {tol:g} of itself", True
+                break
+            show(change, last)
     if not converged:
         warnings.warn(f"{name}: {reason}", ConvergenceWarning, stacklevel=3)
     return state, Run(len(trace) - 1, converged, reason, np.array(trace))

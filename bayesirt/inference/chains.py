@@ -109,6 +109,8 @@ def run_chains(
         state = _loaded(checkpoint, state, mesh)
     total = num_warmup + thinning * num_samples
     complete = True
+    if progress is not None:
+        progress(state.steps, total)  # to compile a block may last longer than to run it
     try:
         while state.steps < total:
             warming = state.steps < num_warmup

@@ -1,4 +1,4 @@
-"""Answers of many logs, joined: each subject and item once, or one sentence why not."""
+"""Answers of many logs, joined: what each file says of a subject and an item, told once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,7 +11,6 @@ from bayesirt.cell_rows import check_duplicate_rule
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 from bayesirt.readers.harness import ANSWER_COLUMNS, LogRows
-from bayesirt.responses import Responses
 from bayesirt.scores import count_successes
 
 Logs = Sequence[tuple[str, LogRows]]
@@ -19,8 +18,8 @@ Logs = Sequence[tuple[str, LogRows]]
 _PAIR = ["subject", "item"]
 
 
-def join_logs(logs: Logs, *, duplicates: str, threshold: float | None) -> tuple[Responses, int]:
-    """Return the responses of all logs.
+def join_logs(logs: Logs, *, duplicates: str, threshold: float | None) -> tuple[pd.DataFrame, int]:
+    """Return the runs of all logs.
 
     Parameters
     ----------
@@ -33,8 +32,10 @@ def join_logs(logs: Logs, *, duplicates: str, threshold: float | None) -> tuple[
 
     Returns
     -------
-    Responses
-        Items are called ``benchmark/item``; their metadata tell the benchmark.
+    DataFrame
+        One row a run: subject, item (called ``benchmark/item``), successes, trials, latency (NaN
+        where nobody counted) and benchmark. Where `duplicates` is "error", each subject and item
+        once.
     int
         How many runs say what another one says too, and count once.
 
@@ -63,19 +64,7 @@ def join_logs(logs: Logs, *, duplicates: str, threshold: float | None) -> tuple[
     runs = answers.groupby(keys, sort=False, as_index=False).agg(
         {"successes": "sum", "trials": "sum", "latency": "mean", "benchmark": "first"}
     )
-    copies = 0
-    if duplicates == "error":
-        runs, copies = _fold_copies(runs, files)
-    timed = bool(runs["latency"].notna().any())
-    responses = Responses.from_long(
-        runs,
-        score="successes",
-        trials="trials",
-        latency="latency" if timed else None,
-        item_metadata=["benchmark"],
-        duplicates=duplicates,
-    )
-    return responses, copies
+    return _fold_copies(runs, files) if duplicates == "error" else (runs, 0)
 
 
 def check_alike(logs: Logs) -> None:

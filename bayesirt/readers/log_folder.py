@@ -21,6 +21,7 @@ from bayesirt.readers.json_files import head_of, unreadable
 from bayesirt.readers.lighteval import LIGHTEVAL
 from bayesirt.readers.lm_eval import LM_EVAL
 from bayesirt.readers.opencompass import OPENCOMPASS
+from bayesirt.readers.reading import Reading
 from bayesirt.readers.swebench import SWEBENCH
 from bayesirt.responses import Responses
 
@@ -92,10 +93,77 @@ def read_log_folder(
     Found in logs:
       swe-bench (SWE-bench, metric resolved): 2 subjects x 2 items, 4 answers in 2 files
     """
+    reading = Reading(
+        metric=tuple(metric),
+        filter=tuple(answer_filter),
+        duplicates=duplicates,
+        threshold=threshold,
+        skip_damaged=skip_damaged,
+    )
+    return read_logs(path, reading, progress)
+
+
+def read_logs(
+    path: str | Path, reading: Reading, progress: Callable[[int, int], None] | None = None
+) -> tuple[Responses, FoundLogs]:
+    """Read logs as `read_log_folder` does, from what a reader was told.
+
+    Parameters
+    ----------
+    path : str or Path
+    reading : Reading
+    progress : callable, optional
+        Told how many files are read, and how many there are.
+
+    Returns
+    -------
+    Responses
+    FoundLogs
+
+    Raises
+    ------
+    ResponseError
+        One sentence, for whatever keeps the logs from being read.
+    """
+    runs, found = read_log_runs(path, reading, progress)
+    responses = Responses.from_long(
+        runs,
+        score="successes",
+        trials="trials",
+        latency="latency" if runs["latency"].notna().any() else None,
+        item_metadata=["benchmark"],
+        duplicates=reading.duplicates,
+    )
+    return responses, found
+
+
+def read_log_runs(
+    path: str | Path, reading: Reading, progress: Callable[[int, int], None] | None = None
+) -> tuple[pd.DataFrame, FoundLogs]:
+    """Read logs as `read_logs` does, of however few subjects and items.
+
+    Parameters
+    ----------
+    path : str or Path
+    reading : Reading
+    progress : callable, optional
+        Told how many files are read, and how many there are.
+
+    Returns
+    -------
+    DataFrame
+        As `join_logs` returns it.
+    FoundLogs
+
+    Raises
+    ------
+    ResponseError
+        One sentence, for whatever keeps the logs from being read.
+    """
     if not os.path.exists(path):
         raise ResponseError(f"{one_line(str(path), 200)} does not exist; check the path")
-    path, choices = Path(path), Choices(tuple(metric), tuple(answer_filter))
-    found, left_out = _find(path, skip_damaged)
+    path, choices = Path(path), Choices(reading.metric, reading.filter)
+    found, left_out = _find(path, reading.skip_damaged)
     logs: list[tuple[str, LogRows]] = []
     still_open: list[OpenChoiceError] = []
     for k, (file, harness) in enumerate(found):
@@ -109,7 +177,7 @@ def read_log_folder(
                 raise ResponseError(f"{shown}: {error}") from None
             left_out.append(LeftOut(shown, "file", 1, str(error)))
         except ResponseError as error:
-            if isinstance(error, ChoiceError) or not skip_damaged:
+            if isinstance(error, ChoiceError) or not reading.skip_damaged:
                 raise ResponseError(f"{shown}: {error}") from None
             left_out.append(LeftOut(shown, "file", 1, f"damaged: {error}"))
         if progress is not None:
@@ -118,7 +186,7 @@ def read_log_folder(
     if not logs:
         raise _nothing(path, left_out)
     choices.check_used({rows.benchmark: (rows.metric, rows.filter) for _, rows in logs})
-    return _join(logs, left_out, duplicates, threshold)
+    return _join(logs, left_out, reading.duplicates, reading.threshold)
 
 
 def find_harness(path: Path) -> Harness | None:
@@ -160,10 +228,10 @@ def _join(
     left_out: list[LeftOut],
     duplicates: str,
     threshold: float | None,
-) -> tuple[Responses, FoundLogs]:
+) -> tuple[pd.DataFrame, FoundLogs]:
     logs, renamed = tell_harnesses_apart(logs)
     check_alike(logs)
-    responses, copies = join_logs(logs, duplicates=duplicates, threshold=threshold)
+    runs, copies = join_logs(logs, duplicates=duplicates, threshold=threshold)
     notes = list(dict.fromkeys(note for _, rows in logs for note in rows.notes))
     if copies:
         notes.append(f"answers that stand again and say the same count once: {copies:,}")
@@ -175,7 +243,7 @@ def _join(
         for _, rows in logs
         for why, count in rows.left_out.items()
     ]
-    return responses, FoundLogs(_summary(logs), tuple(left_out), tuple(notes))
+    return runs, FoundLogs(_summary(logs), tuple(left_out), tuple(notes))
 
 
 def _summary(logs: list[tuple[str, LogRows]]) -> pd.DataFrame:

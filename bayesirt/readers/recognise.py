@@ -1,6 +1,7 @@
 """From any results to `Responses`: logs or a table, long or wide, and which column is which."""
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -10,13 +11,26 @@ import pyarrow as pa
 from bayesirt.columns import check_columns, encode_names, first_varying, list_columns, name_rows
 from bayesirt.errors import ResponseError
 from bayesirt.free_memory import host_bytes_free
-from bayesirt.long_parquet_file import OWN_ROLES, read_long_parquet, schema_version
+from bayesirt.long_parquet_file import (
+    OWN_ROLES,
+    check_written,
+    describing_columns,
+    read_long_parquet,
+    schema_version,
+)
 from bayesirt.names import one_line
 from bayesirt.readers.found_logs import FoundLogs
-from bayesirt.readers.log_folder import find_harness, known_harnesses, read_log_folder
+from bayesirt.readers.log_folder import find_harness, known_harnesses, read_logs
 from bayesirt.readers.long_parquet import LongParquet, is_plain
+from bayesirt.readers.numbered import can_be_numbered
 from bayesirt.readers.reading import Reading
-from bayesirt.readers.tables import PARQUET_ERRORS, parquet_schema, read_table, refuse_parquet
+from bayesirt.readers.tables import (
+    PARQUET_ERRORS,
+    Progress,
+    parquet_schema,
+    read_table,
+    refuse_parquet,
+)
 from bayesirt.responses import Responses
 
 SUBJECT_NAMES = ("subject", "model", "system", "llm", "model_name", "model_id", "classifier")
@@ -39,6 +53,10 @@ _COMMON_NAMES = {
 
 _BYTES_A_ROW = 60
 """Of memory, to read a response and to fit a point estimate."""
+
+
+class LeftOutWarning(UserWarning):
+    """Something that a file holds was not read."""
 
 
 def read_responses(
@@ -81,7 +99,7 @@ def read_responses(
     out_of_core : bool, optional
         Leave the responses of a long Parquet file on disk, sorted into a temporary folder that is
         removed with the result; `tempfile` says where, such as in ``TMPDIR``. Then `fit_cbmm` and
-        summaries work, and lengths or times and what describes items are left out. By default
+        summaries work; what describes items is kept, lengths or times are left out. By default
         only if memory would not hold them.
 
     Returns
@@ -92,16 +110,29 @@ def read_responses(
     ------
     ResponseError
         One sentence, for whatever keeps the file from being read.
+
+    Warns
+    -----
+    LeftOutWarning
+        If responses are left on disk without something that the file holds.
     """
     reading = Reading(
-        subject, item, score, trials, latency, items_in, duplicates, threshold, _several(metric),
-        _several(answer_filter), skip_damaged, out_of_core,
+        subject, item, score, trials, latency, items_in, duplicates, threshold, several(metric),
+        several(answer_filter), skip_damaged, out_of_core,
     )  # fmt: skip
-    return read_results(path, reading)[0]
+    left_out: list[str] = []
+    responses, _ = read_results(path, reading, announce=left_out.append)
+    for said in left_out:
+        warnings.warn(said, LeftOutWarning, stacklevel=2)
+    return responses
 
 
 def read_results(
-    path: str | Path, reading: Reading, *, progress: Callable[[int, int], None] | None = None
+    path: str | Path,
+    reading: Reading,
+    *,
+    progress: Progress | None = None,
+    announce: Callable[[str], None] | None = None,
 ) -> tuple[Responses, FoundLogs | None]:
     """Read results, and say what was found where these are logs.
 
@@ -110,7 +141,9 @@ def read_results(
     path : str or Path
     reading : Reading
     progress : callable, optional
-        Told how many logs are read, and how many there are.
+        Told how many logs are read and how many there are, or the same of a table's parts.
+    announce : callable, optional
+        Told in one sentence what is left out of a table.
 
     Returns
     -------
@@ -130,25 +163,33 @@ def read_results(
         raise ResponseError(
             "--items-in belongs to wide files, names of columns to long ones; leave out either"
         )
-    if not _are_logs(path, reading):
-        return _read_table(path, reading), None
-    return read_log_folder(
-        path,
-        metric=reading.metric,
-        answer_filter=reading.filter,
-        duplicates=reading.duplicates,
-        threshold=reading.threshold,
-        skip_damaged=reading.skip_damaged,
-        progress=progress,
-    )
+    if not are_logs(path, reading):
+        return _read_table(path, reading, progress, announce), None
+    return read_logs(path, reading, progress)
 
 
-def _several(names: str | Sequence[str]) -> tuple[str, ...]:
+def several(names: str | Sequence[str]) -> tuple[str, ...]:
+    """Return names, of which there may be one."""
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _are_logs(path: Path, reading: Reading) -> bool:
-    """Return whether a path holds logs; an option that only tables know makes a file one."""
+def are_logs(path: Path, reading: Reading) -> bool:
+    """Return whether a path holds logs; an option that only tables know makes a file one.
+
+    Parameters
+    ----------
+    path : Path
+    reading : Reading
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    ResponseError
+        If options belong to the other kind, or a file is neither a log nor a table.
+    """
     shown = one_line(str(path), 200)
     if os.path.isdir(path):
         if reading.of_table:
@@ -173,10 +214,15 @@ def _are_logs(path: Path, reading: Reading) -> bool:
     return logs
 
 
-def _read_table(path: Path, reading: Reading) -> Responses:
+def _read_table(
+    path: Path,
+    reading: Reading,
+    progress: Progress | None,
+    announce: Callable[[str], None] | None,
+) -> Responses:
     named, items_in, duplicates = reading.named, reading.items_in, reading.duplicates
     if items_in is None:
-        streamed = _streamed(path, named, duplicates, reading.threshold, reading.out_of_core)
+        streamed = _streamed(path, reading, progress, announce)
         if streamed is not None:
             return streamed
     if reading.out_of_core:
@@ -184,7 +230,7 @@ def _read_table(path: Path, reading: Reading) -> Responses:
             f"{one_line(path.name)} cannot be left on disk; make it a long Parquet file whose "
             f"names are text or whole numbers, or leave out out_of_core"
         )
-    frame = read_table(path)
+    frame = read_table(path, progress=progress)
     roles = _find_columns(frame.columns, named)
     if items_in is None and (any(named.values()) or {"subject", "item"} <= roles.keys()):
         return _from_long(frame, roles, path.name, duplicates, reading.threshold)
@@ -194,13 +240,13 @@ def _read_table(path: Path, reading: Reading) -> Responses:
 
 def _streamed(
     path: Path,
-    named: dict[str, str | None],
-    duplicates: str,
-    threshold: float | None,
-    out_of_core: bool | None,
+    reading: Reading,
+    progress: Progress | None,
+    announce: Callable[[str], None] | None,
 ) -> Responses | None:
     """Read a long Parquet file some rows at a time, or return None if that cannot be done."""
     schema, n_rows = parquet_schema(path) or (pa.schema([]), 0)
+    named, threshold, out_of_core = reading.named, reading.threshold, reading.out_of_core
     as_written = schema_version(schema) is not None and not any(named.values())
     roles = _find_columns(schema.names, {**named, **(OWN_ROLES if as_written else {})})
     found = {"subject", "item", "score"} <= roles.keys() and set(roles.values()) <= {*schema.names}
@@ -212,13 +258,25 @@ def _streamed(
         raise ResponseError(
             "lengths or times cannot be left on disk; leave out --latency, or read fewer rows"
         )
-    timed = roles.pop("latency", None) is not None
-    file = LongParquet(path, roles, threshold, n_rows)
-    if out_of_core:
-        return file.on_disk(duplicates)
-    if as_written and threshold is None:
-        return _as_it_was_written(path, duplicates)
-    return None if timed or _describing(schema.names, roles) else file.in_memory(duplicates)
+    if as_written:
+        check_written(schema, one_line(path.name, 80))
+    timed = roles.pop("latency", None)
+    described = describing_columns(schema) if as_written else _describing(schema.names, roles)
+    describing = tuple(name for name in described if can_be_numbered(schema.field(name).type))
+    left_out = [name for name in described if name not in describing] + ([timed] if timed else [])
+    if left_out and not out_of_core:
+        whole = as_written and threshold is None
+        return _as_it_was_written(path, reading.duplicates) if whole else None
+    file = LongParquet(path, roles, threshold, n_rows, describing, as_written, progress)
+    if not out_of_core:
+        return file.in_memory(reading.duplicates)
+    if left_out and announce is not None:
+        listed = ", ".join(f"`{one_line(name)}`" for name in left_out)
+        announce(
+            f"{n_rows:,} rows are left on disk without {listed}: lengths, times and lists have no "
+            f"place there"
+        )
+    return file.on_disk(reading.duplicates)
 
 
 def _as_it_was_written(path: Path, duplicates: str) -> Responses:

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -25,21 +25,26 @@ from bayesirt.readers.unpacking import TIMES, most_unpacked
 _DELIMITERS = (",", "\t", ";")
 _HEADER_LOOK = 65_536
 _LARGEST_ROW = 1 << 26
+_LINES_BETWEEN = 1 << 15
+"""News of progress."""
 _MOST_EMPTY = 1 << 24
 """Cells of a table of which more than 99 in 100 are empty."""
 _PARQUET_SAYS = "Could not open Parquet input source '<Buffer>': "
+Progress = Callable[[int, int], None]
 PARQUET_ERRORS = (pa.ArrowException, OSError, OverflowError, ValueError)
 """What PyArrow raises on files that are none, or broken."""
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)?")
 
 
-def read_table(path: Path) -> pd.DataFrame:
+def read_table(path: Path, *, progress: Progress | None = None) -> pd.DataFrame:
     """Read a CSV, TSV, JSON Lines or Parquet file, each perhaps compressed as ``.gz``.
 
     Parameters
     ----------
     path : Path
         The ending tells the format.
+    progress : callable, optional
+        Told how many bytes of a CSV, or lines of JSON, are read, and how many there are.
 
     Returns
     -------
@@ -62,7 +67,7 @@ def read_table(path: Path) -> pd.DataFrame:
             f"{name} ends in none of {', '.join(_PARSERS)} (each perhaps with .gz); convert or "
             f"rename it"
         )
-    frame = parse(_content(path, name), name)
+    frame = parse(_content(path, name), name, progress)
     if frame.empty:
         raise ResponseError(f"{name} has a header but no rows; add the results")
     return frame
@@ -132,14 +137,14 @@ def _text(data: bytes, name: str) -> str:
         raise ResponseError(f"{name} is not UTF-8 (line {line}); save it as UTF-8") from None
 
 
-def _parse_csv(data: bytes, name: str) -> pd.DataFrame:
+def _parse_csv(data: bytes, name: str, progress: Progress | None) -> pd.DataFrame:
     text = _text(data, name)
     delimiter = _delimiter(text[:_HEADER_LOOK].lstrip("\r\n"), name)
     header = _header(text, delimiter, name)
     del text  # as large as the file
     _check_header(header, name)
     try:
-        table = pyarrow.csv.read_csv(
+        rows = pyarrow.csv.open_csv(
             pa.BufferReader(data),
             read_options=pyarrow.csv.ReadOptions(block_size=_LARGEST_ROW, use_threads=False),
             parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
@@ -147,6 +152,7 @@ def _parse_csv(data: bytes, name: str) -> pd.DataFrame:
                 column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=False
             ),
         )
+        table = pa.Table.from_batches(_told(rows, len(data), progress), rows.schema)
     except pa.ArrowException as error:
         reason = one_line(str(error).removeprefix("CSV parse error: "), 120)
         raise ResponseError(
@@ -155,6 +161,16 @@ def _parse_csv(data: bytes, name: str) -> pd.DataFrame:
     if table.column_names != header:
         raise ResponseError(f"{name} has a header that cannot be read; quote its names as CSV does")
     return table.to_pandas()
+
+
+def _told(
+    blocks: Iterable[pa.RecordBatch], size: int, progress: Progress | None
+) -> Iterator[pa.RecordBatch]:
+    """Return the rows of one block of bytes after another, and tell of each."""
+    for number, block in enumerate(blocks, 1):
+        yield block
+        if progress is not None:
+            progress(min(number * _LARGEST_ROW, size), size)
 
 
 def _delimiter(start: str, name: str) -> str:
@@ -191,9 +207,12 @@ def _check_header(header: list[str], name: str) -> None:
         seen.add(column)
 
 
-def _parse_json_lines(data: bytes, name: str) -> pd.DataFrame:
+def _parse_json_lines(data: bytes, name: str, progress: Progress | None) -> pd.DataFrame:
+    lines = _text(data, name).split("\n")
     rows = []
-    for number, line in enumerate(_text(data, name).split("\n"), 1):
+    for number, line in enumerate(lines, 1):
+        if progress is not None and number % _LINES_BETWEEN == 0:
+            progress(number, len(lines))
         if not line.strip():
             continue
         try:
@@ -228,7 +247,7 @@ def _check_filled(rows: list[dict[str, object]], name: str) -> None:
         )
 
 
-def _parse_parquet(data: bytes, name: str) -> pd.DataFrame:
+def _parse_parquet(data: bytes, name: str, _: Progress | None) -> pd.DataFrame:
     try:
         check_unpacked(io.BytesIO(data), name)
         with pyarrow.parquet.ParquetFile(io.BytesIO(data)) as file:
@@ -306,7 +325,7 @@ def parquet_schema(path: Path) -> tuple[pa.Schema, int] | None:
     return pa.schema(ordered, metadata=schema.metadata), n_rows
 
 
-_PARSERS: dict[str, Callable[[bytes, str], pd.DataFrame]] = {
+_PARSERS: dict[str, Callable[[bytes, str, Progress | None], pd.DataFrame]] = {
     ".csv": _parse_csv,
     ".tsv": _parse_csv,
     ".jsonl": _parse_json_lines,

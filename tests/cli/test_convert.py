@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 from cli.conftest import Cli, Shown
 
-from bayesirt.readers import read_responses
+from bayesirt.readers import LeftOutWarning, read_responses
 from bayesirt.responses import Responses
 
 LONG = "model,item,score,tokens,benchmark\nb,p,1,9,x\nb,q,0,,x\na,p,0,7,x\na,q,1,3,x\n"
@@ -206,4 +206,5 @@ def test_a_fast_file_is_no_other_for_its_options(cli: Cli, table: Path, tmp_path
     cli("convert", table, out, "-q")
     named = read_responses(out, subject="item", item="subject", score="successes")
     assert set(named.subjects) == {"p", "q"}
-    assert read_responses(out, out_of_core=True).n_observed == 4
+    with pytest.warns(LeftOutWarning, match="without `latency`"):
+        assert read_responses(out, out_of_core=True).n_observed == 4

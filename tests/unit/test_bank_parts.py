@@ -22,6 +22,7 @@ from bayesirt.bank.parts import (
 from bayesirt.bank.scoring import NewScores, answers_table
 from bayesirt.bank.step import BankItems, BankStep
 from bayesirt.estimators.fixed_items import KnownItems
+from bayesirt.new_answers import read_answers
 from bayesirt.suite.excess import Excess
 
 RNG = np.random.default_rng(0)
@@ -97,13 +98,13 @@ def test_strangers_who_answered_no_item_of_the_bank_are_refused():
 def test_answers_of_new_subjects_are_read_by_name(tmp_path):
     file = tmp_path / "answers.csv"
     file.write_text("model,item,score\nnew,q1,1\nnew,q0,0\nother,q8,1\n")
-    table = answers_table(file, KNOWN.names)
+    table = answers_table(read_answers(file, KNOWN.names), KNOWN.names)
     assert table.values.tolist() == [
         ["new", "q0", 0, 1], ["new", "q1", 1, 1], ["other", "q8", 1, 1],
     ]  # fmt: skip
     file.write_text("model,q0,q1\nnew,1,0\nidle,,\n")
     with pytest.raises(ResponseError, match="subject 'idle' has no answers"):
-        answers_table(file, KNOWN.names)
+        answers_table(read_answers(file, KNOWN.names), KNOWN.names)
 
 
 def test_scores_are_said_in_words():

@@ -10,19 +10,20 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from stored_data import ROLES, counts, listed
 
 from bayesirt.averages import average_rule
-from bayesirt.cells import CellList
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.cbmm import fit_cbmm
 from bayesirt.inference.memory import check_memory
-from bayesirt.readers import read_responses
+from bayesirt.readers import LeftOutWarning, read_responses
 from bayesirt.readers.long_parquet import LongParquet
+from bayesirt.readers.reading import Reading
+from bayesirt.readers.recognise import read_results
 from bayesirt.responses import Responses
 from bayesirt.run import rank_responses
 from bayesirt.stored_cells import StoredCells
 
-ROLES = {"subject": "model", "item": "item", "score": "successes", "trials": "trials"}
 BLOCK = 100
 Put = Callable[[pd.DataFrame], Path]
 
@@ -53,23 +54,6 @@ def lists(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bayesirt.cells._SPARSE_BELOW", 2)
 
 
-def counts(seed: int = 0) -> pd.DataFrame:
-    """Return 0 to 3 trials of 31 subjects and 20 items, in any order, some of them not run."""
-    rng = np.random.default_rng(seed)
-    subject, item = np.nonzero(rng.uniform(size=(31, 20)) < 0.8)
-    trials = rng.integers(0, 4, len(subject))
-    right = 1 / (1 + np.exp(-(subject / 10 - 1.5) - (item / 8 - 1)))
-    frame = pd.DataFrame(
-        {
-            "model": [f"m{k}" for k in subject],
-            "item": item,
-            "successes": rng.binomial(trials, right),
-            "trials": trials,
-        }
-    )
-    return frame.sample(frac=1, random_state=seed, ignore_index=True)
-
-
 def on_disk(path: Path, rule: str = "error", roles: dict[str, str] = ROLES) -> Responses:
     return LongParquet(path, roles, None, len(pd.read_parquet(path))).on_disk(
         rule, block_rows=BLOCK
@@ -80,12 +64,6 @@ def in_memory(frame: pd.DataFrame, rule: str = "error") -> Responses:
     return Responses.from_long(
         frame, subject="model", score="successes", trials="trials", duplicates=rule
     )
-
-
-def listed(responses: Responses) -> CellList:
-    parts = [np.stack(part) for part in responses.cells.parts()]
-    rows = np.concatenate(parts, axis=1)
-    return CellList(*rows[:, np.lexsort((rows[1], rows[0]))])
 
 
 def assert_same(stored: Responses, held: Responses) -> None:
@@ -126,7 +104,7 @@ def test_lists_of_cells_on_disk_hold_what_memory_would(put: Put, lists: None):
 
 
 def test_more_blocks_than_subjects_are_not_made(put: Put):
-    stored = LongParquet(put(counts()), ROLES, None, 600).on_disk("error", block_rows=5)
+    stored = LongParquet(put(counts()), ROLES, None, len(counts())).on_disk("error", block_rows=5)
     assert (stored.cells.n_blocks, stored.cells.n_rows) == (31, 1)
     np.testing.assert_array_equal(listed(stored), listed(in_memory(counts())))
 
@@ -134,13 +112,18 @@ def test_more_blocks_than_subjects_are_not_made(put: Put):
 def test_the_reader_decides_by_the_memory_that_is_free(put: Put, monkeypatch: pytest.MonkeyPatch):
     path = put(counts().assign(tokens=7, topic="x"))
     assert not isinstance(read_responses(path).cells, StoredCells)
-    assert isinstance(read_responses(path, out_of_core=True).cells, StoredCells)
+    with pytest.warns(LeftOutWarning):
+        assert isinstance(read_responses(path, out_of_core=True).cells, StoredCells)
     monkeypatch.setattr("bayesirt.readers.recognise.host_bytes_free", lambda: 1e4)
-    stored = read_responses(path)
+    said = r"^485 rows are left on disk without `tokens`: lengths, times and lists have no place"
+    with pytest.warns(LeftOutWarning, match=said):
+        stored = read_responses(path)
     assert isinstance(stored.cells, StoredCells)
     assert stored.latency is None
     held = read_responses(path, out_of_core=False)
     assert held.latency is not None
+    pd.testing.assert_frame_equal(stored.item_metadata, held.item_metadata)
+    assert set(stored.item_metadata["topic"]) == {"x"}
     np.testing.assert_array_equal(listed(stored), listed(held))
 
 
@@ -307,3 +290,30 @@ def test_the_store_goes_with_the_process(put: Put, folder: Path):
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True"
     assert not list(folder.iterdir())
+
+
+def test_rows_stay_in_order_when_counts_follow_single_answers(put: Put):
+    frame = counts().query("trials > 0")
+    single = frame.assign(successes=(frame["successes"] > 0).astype(int), trials=1)
+    both = pd.concat([single, frame, single.head(50)], ignore_index=True)
+    for rule in ("first", "last"):
+        assert_same(on_disk(put(both), rule), in_memory(both, rule))
+
+
+def test_progress_tells_rows_then_blocks(put: Put):
+    told: list[tuple[int, int]] = []
+    path = put(counts())
+    n = len(counts())
+
+    def note(done: int, total: int) -> None:
+        told.append((done, total))
+
+    LongParquet(path, ROLES, None, n, progress=note).on_disk("error", block_rows=BLOCK)
+    rows = [done for done, total in told if total == n]
+    assert rows[-1] == n
+    assert rows == sorted(rows)
+    blocks = -(-n // BLOCK)
+    assert told[len(rows) :] == [(k, blocks) for k in range(1, blocks + 1)]
+    told.clear()
+    read_results(path, Reading(score="successes", out_of_core=False), progress=note)
+    assert told[-1] == (n, n)
