@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
@@ -14,6 +13,7 @@ from bayesirt.cli_next_item import next_item
 from bayesirt.cli_options import AsJson, Example, Results, prepare_jax
 from bayesirt.cli_profile import profile
 from bayesirt.cli_rank import rank
+from bayesirt.cli_run import compare, export, review, separate
 from bayesirt.cli_study import studies
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ app.command()(profile)
 app.command()(convert)
 app.command("score")(score_subjects)
 app.command("next-item")(next_item)
+for _command in (compare, review, separate, export):
+    app.command()(_command)
 
 
 @app.command()
@@ -79,47 +81,6 @@ def check(
         if found is not None:
             typer.echo(found.to_text())
         terminal.print_check(responses, rule)
-
-
-@app.command()
-def compare(
-    run: Annotated[Path, typer.Argument(help="A folder that `rank` wrote.")],
-    as_json: AsJson = False,
-) -> None:
-    """Show the point estimate of a run beside its posterior, and where the two disagree."""
-    from bayesirt import terminal
-    from bayesirt.run_folder import load_run
-
-    comparison = load_run(run).comparison
-    if as_json:
-        tables = {"subjects": comparison.subjects, "items": comparison.items}
-        typer.echo(json.dumps({k: v.to_dict("records") for k, v in tables.items()}, indent=2))
-    else:
-        terminal.print_comparison(comparison)
-
-
-@app.command()
-def review(
-    run: Annotated[Path, typer.Argument(help="A folder that rank wrote.")],
-    a_min: Annotated[
-        float, typer.Option(min=0.01, help="Discrimination below which an item is nil.")
-    ] = 0.25,
-    q: Annotated[
-        float,
-        typer.Option(min=0.001, max=0.999, help="Bound on the share of wrong ones."),
-    ] = 0.1,
-    as_json: AsJson = False,
-) -> None:
-    """List items that could be dropped, and those whose key looks wrong."""
-    from bayesirt import terminal
-    from bayesirt.item_review import review_items
-    from bayesirt.run_folder import load_run
-
-    found = review_items(load_run(run).posterior, a_min=a_min, q=q)
-    if as_json:
-        typer.echo(json.dumps(found.summary.to_dict("records"), indent=2))
-    else:
-        terminal.print_review(found)
 
 
 def _fail(message: str) -> NoReturn:

@@ -1,6 +1,7 @@
 """What commands that read results share."""
 
 import inspect
+import sys
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,7 +98,12 @@ def read_found(
     if not talk:
         return read_results(path, reading)
     with progress_bar("reading") as show:
-        return read_results(path, reading, progress=show)
+        return read_results(
+            path,
+            reading,
+            progress=show,
+            announce=lambda text: typer.echo(f"reading: {text}", err=True),
+        )
 
 
 def read_and_tell(path: Path, reading: "Reading", *, talk: bool = True) -> "Responses":
@@ -123,3 +129,9 @@ def read_new_answers(
 def announce(text: str) -> None:
     """Say on stderr how long sampling will take."""
     typer.echo(f"sampling: {text}", err=True)
+
+
+def say_writing() -> None:
+    """Say on a terminal's stderr that a report is being made, which can take seconds."""
+    if sys.stderr.isatty():
+        typer.echo("writing the report ...", err=True)

@@ -169,6 +169,14 @@ RankWarmup = Annotated[
     ),
 ]
 Draws = Annotated[int, typer.Option(min=10, help="Draws of a chain to keep.")]
+Anchors = Annotated[
+    list[str],
+    typer.Option(
+        "--anchor",
+        help="NAME=130: that subject's value on a scale of your own; a second one gives the unit.",
+        show_default=False,
+    ),
+]
 TargetAccept = Annotated[
     float, typer.Option(min=0.5, max=0.999, help="Higher means smaller steps.")
 ]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from bayesirt.cli_input import announce, read_and_tell, with_reading_options
+from bayesirt.cli_input import announce, read_and_tell, say_writing, with_reading_options
 from bayesirt.cli_options import (
     AsJson,
     Chains,
@@ -69,6 +69,8 @@ def profile(
         responses, q, settings, source=results, reading=reading.given, progress=talk,
         announce=announce if talk else None, checkpoint=checkpoint,
     )  # fmt: skip
+    if talk:
+        say_writing()
     report = render_profile_report(run)
     write_folder(out, lambda folder: save_profiles(run, folder, report), overwrite=overwrite)
     if as_json:

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bayesirt.cli_input import announce, input_path, read_and_tell, with_reading_options
+from bayesirt.cli_input import (
+    announce,
+    input_path,
+    read_and_tell,
+    say_writing,
+    with_reading_options,
+)
 from bayesirt.cli_options import (
+    Anchors,
     AsJson,
     Chains,
     CheckpointFolder,
@@ -62,6 +69,7 @@ def rank(
     target_accept: TargetAccept = 0.95,
     model: ModelOption = Model.two_pl,
     wrong_lengths: WrongLengthsOption = False,
+    anchor: Anchors = [],  # noqa: B006
     priors: PriorsOption = PriorKind.hierarchical,
     slopes: SlopesOption = Slopes.positive,
     engine: EngineOption = Engine.auto,
@@ -77,7 +85,7 @@ def rank(
 
     settings = Settings(
         seed, chains, warmup or WARMUP, draws, target_accept, Priors(priors.value, slopes.value),
-        point.value, engine.value, model.value, wrong_lengths,
+        point.value, engine.value, model.value, wrong_lengths, _scale(anchor),
     )  # fmt: skip
     earlier = _earlier_run(out, settings, overwrite, update, per_component)
     path, talk = input_path(results, example), not (quiet or as_json)
@@ -90,11 +98,33 @@ def rank(
         own = settings if warmup else replace(settings, warmup=WARMUP_OF_UPDATE)
         runs = {"": _updated(earlier, responses, own, told)}
     if earlier is None or runs[""] is not earlier:
+        if talk:
+            say_writing()
         _write(runs, out, overwrite or update)
     if as_json:
         _print_json(runs, per_component)
     elif not quiet:
         _print(runs, out)
+
+
+def _scale(anchors: list[str]) -> tuple[tuple[str, float], ...]:
+    """Take anchors apart: NAME=130, where a name may hold an equals sign itself."""
+    from bayesirt.errors import ResponseError
+    from bayesirt.names import one_line
+
+    scale: dict[str, float] = {}
+    for anchor in anchors:
+        name, _, value = anchor.rpartition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            number = float("nan")
+        if not name or number != number or name in scale:
+            raise ResponseError(
+                f"--anchor {one_line(anchor)!r} must name a subject once, with its value: NAME=130"
+            )
+        scale[name] = number
+    return tuple(scale.items())
 
 
 def _earlier_run(
@@ -189,7 +219,7 @@ def _print(runs: dict[str, "Run"], out: Path) -> None:
 
 
 def _print_json(runs: dict[str, "Run"], per_component: bool) -> None:
-    from bayesirt.terminal import run_as_json
+    from bayesirt.export import ranking_as_json
 
-    objects = {name: run_as_json(run) for name, run in runs.items()}
+    objects = {name: ranking_as_json(run) for name, run in runs.items()}
     typer.echo(json.dumps(objects if per_component else objects[""], indent=2))

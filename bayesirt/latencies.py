@@ -9,6 +9,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import NDArray
 
 from bayesirt.errors import ResponseError
 from bayesirt.likelihood import DenseLayout, Layout
@@ -305,3 +306,30 @@ def centred_latencies(
         of_wrong = (layout.over_subjects(v, one) for v in (share, share**2, share * x))
         wrong = WrongAnswers(share, *of_wrong)
     return Latencies(layout, known, x, centre, n, total, squares, wrong)
+
+
+def mean_lengths(responses: Responses) -> NDArray[np.float64]:
+    """Return the mean length of each subject's responses, right or wrong.
+
+    Parameters
+    ----------
+    responses : Responses
+        With lengths.
+
+    Returns
+    -------
+    float array, shape (subject,)
+        In the unit of the lengths, such as tokens; NaN for a subject without any.
+
+    Raises
+    ------
+    ValueError
+        If there are no lengths.
+    """
+    if responses.latency is None:
+        raise ValueError("the responses have no lengths")
+    there = ~np.isnan(responses.latency)
+    subject, n = responses.cells.listed().subject[there], responses.n_subjects
+    total = np.bincount(subject, responses.latency[there], n)
+    with np.errstate(invalid="ignore"):
+        return total / np.bincount(subject, minlength=n)

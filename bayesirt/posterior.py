@@ -15,6 +15,7 @@ from arviz_stats.base import array_stats
 from numpy.typing import NDArray
 
 from bayesirt import __version__
+from bayesirt.latencies import mean_lengths
 from bayesirt.point_estimate import labelled
 from bayesirt.responses import Responses
 from bayesirt.verdict import Verdict, judge_approximation, judge_chains
@@ -70,19 +71,22 @@ class Posterior:
         """
         successes, trials = responses.cells.matrices()
         cell = ["subject", "item"]
+        constant: dict[str, NDArray[Any]] = {"trials": trials}
+        if responses.latency is not None:
+            constant["mean_length"] = mean_lengths(responses)
         tree = arviz_base.from_dict(
             {
                 "posterior": dict(samples),
                 "sample_stats": dict(statistics),
                 "observed_data": {"successes": successes},
-                "constant_data": {"trials": trials},
+                "constant_data": constant,
             },
             coords={
                 **(coords or {}),
                 "subject": list(responses.subjects),
                 "item": list(responses.items),
             },
-            dims={**(dims or _DIMS), "successes": cell, "trials": cell},
+            dims={**(dims or _DIMS), "successes": cell, "trials": cell, "mean_length": ["subject"]},
         )
         tree.attrs = {"bayesirt_version": __version__, **attrs}
         return cls(tree)
@@ -158,6 +162,12 @@ class Posterior:
     def trials(self) -> NDArray[np.integer]:
         """Trials of the responses, shape (subject, item)."""
         return self.tree["constant_data"]["trials"].to_numpy()
+
+    @property
+    def mean_lengths(self) -> NDArray[np.float64] | None:
+        """Mean length of each subject's responses, where they had lengths, shape (subject,)."""
+        constant = self.tree["constant_data"]
+        return constant["mean_length"].to_numpy() if "mean_length" in constant else None
 
     @cached_property
     def summary(self) -> pd.DataFrame:

@@ -16,6 +16,7 @@ from bayesirt.names import one_line
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.prediction import ItemPredictions, predict_items
+from bayesirt.progress import fits_shown
 from bayesirt.q_matrix import QMatrix
 from bayesirt.record import Record, facts_of, timed, versions
 from bayesirt.responses import Responses
@@ -129,7 +130,9 @@ def profile_responses(
         settings = replace(settings, structure=structure)
     key = jax.random.key(settings.seed)
     seconds: dict[str, float] = {}
-    with timed(seconds, "point estimate"):
+    if announce is not None:
+        announce("starts from a point estimate, which comes first")
+    with timed(seconds, "point estimate"), fits_shown(progress):
         point = fit_q_mirt(responses, own, structure=structure)
     data = facts_of(responses, source, reading)
     with timed(seconds, "posterior"):

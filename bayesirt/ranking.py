@@ -1,5 +1,6 @@
 """Ranks with their uncertainty, from joint draws of all abilities."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,12 +12,15 @@ from jax import Array
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from bayesirt.anchored_scale import line_through
 from bayesirt.averages import AverageCheck, check_average
 from bayesirt.families import FAMILIES
 from bayesirt.flags import response_flags
 from bayesirt.pairwise import probability_above, surely_above
 from bayesirt.posterior import LEVEL, Posterior
 
+TOP = (3, 10)
+"""Of which best few the probability to be among them is told."""
 _CELL_DRAWS = 4_000_000_000
 
 
@@ -29,7 +33,8 @@ class Ranking:
     summary : DataFrame
         One row a subject, best first. `rank` is the posterior median; ``_low`` and ``_high`` bound
         90% intervals; `rank_set_low` and `rank_set_high` hold for all subjects at once; subjects
-        of one `tier` cannot be told from its first. LaRT adds `speed`.
+        of one `tier` cannot be told from its first. An anchored scale adds `scale`, responses with
+        lengths their mean `length`, LaRT `speed`.
     pairwise : DataFrame
         P(row above column), in the order of the summary.
     rank_probabilities : float array, shape (subject, rank)
@@ -56,16 +61,23 @@ class Ranking:
         return str(self.summary.to_html(index=False, escape=True))
 
 
-def rank_subjects(posterior: Posterior) -> Ranking:
+def rank_subjects(posterior: Posterior, *, scale: Mapping[str, float] | None = None) -> Ranking:
     """Rank subjects by their ability.
 
     Parameters
     ----------
     posterior : Posterior
+    scale : mapping of str to float, optional
+        Anchors: one subject or two, and the values that they have on a scale of your own.
 
     Returns
     -------
     Ranking
+
+    Raises
+    ------
+    ResponseError
+        If anchors are unknown, more than two, or cannot be told apart.
     """
     theta = posterior.theta
     order = np.argsort(-theta.mean(0), kind="stable")
@@ -92,6 +104,7 @@ def rank_subjects(posterior: Posterior) -> Ranking:
             "ability_sd": theta.std(0, ddof=1),
             "ability_low": low,
             "ability_high": high,
+            **_on_scale(posterior, order, scale),
             **_speeds(posterior, order),
             "rank": rank.astype(int),
             "rank_low": rank_low.astype(int),
@@ -99,12 +112,14 @@ def rank_subjects(posterior: Posterior) -> Ranking:
             "rank_set_low": 1 + sure.sum(0),
             "rank_set_high": n - sure.sum(1),
             "p_best": (ranks == 1).mean(0),
+            **{f"p_top{k}": (ranks <= k).mean(0) for k in TOP},
             "tier": tiers(sure),
             "expected_score": score.mean(0),
             "expected_score_low": score_low,
             "expected_score_high": score_high,
             "n_items": np.count_nonzero(trials, 1),
             "n_trials": trials.sum(1),
+            **_lengths(posterior, order),
             "flag": response_flags(successes, trials, 1),
         }
     )
@@ -115,6 +130,24 @@ def rank_subjects(posterior: Posterior) -> Ranking:
         counts / len(theta),
         check_average(summary, posterior),
     )
+
+
+def _on_scale(
+    posterior: Posterior, order: NDArray[np.intp], scale: Mapping[str, float] | None
+) -> dict[str, NDArray[np.float64]]:
+    """Return each subject's value on an anchored scale with its interval, where there is one."""
+    if not scale:
+        return {}
+    line = line_through(posterior, scale)
+    values = line.intercept + line.slope * posterior.theta[:, order]
+    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    return {"scale": values.mean(0), "scale_low": low, "scale_high": high}
+
+
+def _lengths(posterior: Posterior, order: NDArray[np.intp]) -> dict[str, NDArray[np.float64]]:
+    """Return the mean length of each subject's responses, where they have lengths."""
+    lengths = posterior.mean_lengths
+    return {} if lengths is None else {"length": lengths[order]}
 
 
 def _speeds(posterior: Posterior, order: NDArray[np.intp]) -> dict[str, NDArray[np.float64]]:

@@ -9,6 +9,7 @@ import jax
 import pandas as pd
 from jax import Array
 
+from bayesirt.anchored_scale import check_anchors
 from bayesirt.comparison import Comparison, compare_estimates
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import PointMethod, fit_point
@@ -23,7 +24,7 @@ from bayesirt.models import ModelName, Priors
 from bayesirt.names import one_line
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
-from bayesirt.progress import progress_bar
+from bayesirt.progress import fits_shown, progress_bar
 from bayesirt.ranking import Ranking, rank_subjects
 from bayesirt.record import Record, facts_of, timed, versions
 from bayesirt.responses import Responses
@@ -47,6 +48,8 @@ class Settings:
         LaRT takes lengths of responses too.
     wrong_lengths : bool
         Give LaRT's wrong answers lengths of their own, and compare with plain LaRT.
+    scale : tuple of (str, float)
+        Anchors of a scale of the user's own: subjects and their values.
     """
 
     seed: int = 0
@@ -59,6 +62,7 @@ class Settings:
     engine: Engine = "auto"
     model: ModelName = "2pl"
     wrong_lengths: bool = False
+    scale: tuple[tuple[str, float], ...] = ()
 
     def describe_model(self) -> str:
         """Return the model and what it assumes in a few words."""
@@ -72,7 +76,8 @@ class Settings:
     @classmethod
     def stored(cls, values: dict[str, Any]) -> "Settings":
         """Take settings that were written down."""
-        return cls(**values | {"priors": Priors(**values["priors"])})
+        scale = tuple((name, value) for name, value in values.get("scale", ()))
+        return cls(**values | {"priors": Priors(**values["priors"]), "scale": scale})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,12 +157,15 @@ def rank_responses(
     """
     refuse_disconnected(responses)
     settings = settings or Settings()
+    check_anchors(dict(settings.scale), responses.subjects)
     key = jax.random.key(settings.seed)
     size: dict[str, Any] = {"num_chains": settings.chains, "num_samples": settings.draws}
     assumed: dict[str, Any] = {"model": settings.model, "wrong_lengths": settings.wrong_lengths}
     method, _ = plan_engine(settings.engine, responses, **assumed, **size)
     seconds: dict[str, float] = {}
-    with timed(seconds, "point estimate"):
+    if announce is not None:
+        announce("starts from a point estimate, which comes first")
+    with timed(seconds, "point estimate"), fits_shown(progress):
         point = fit_point(responses, settings.point, model=settings.model, key=key)
     # NUTS counts each item from what its own answers say, which a posterior's mean is not.
     init = point if start is None or method == "nuts" else start_from(start, point)
@@ -179,10 +187,30 @@ def rank_responses(
         ).with_attrs(seed=settings.seed, input_sha256=data.sha256)
     lengths = _without_lengths(responses, point, posterior, settings, seconds, progress=progress)
     with timed(seconds, "ranking"):
-        ranking, items = rank_subjects(posterior), item_table(posterior)
-    diagnostics = _diagnostics(point, posterior, lengths[1])
+        (ranking, note), items = ranked(posterior, settings), item_table(posterior)
+    diagnostics = _diagnostics(point, posterior, lengths[1]) | ({"scale": note} if note else {})
     record = Record(settings, data, versions(), seconds, diagnostics)
     return Run(point, posterior, ranking, items, record, *lengths)
+
+
+def ranked(posterior: Posterior, settings: Settings) -> tuple[Ranking, str]:
+    """Rank subjects; where the draws allow no scale as it was asked for, without it.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    settings : Settings
+
+    Returns
+    -------
+    Ranking
+    str
+        Why there is no scale, or nothing.
+    """
+    try:
+        return rank_subjects(posterior, scale=dict(settings.scale)), ""
+    except ResponseError as error:
+        return rank_subjects(posterior), f"There is no scale: {error}."
 
 
 def _without_lengths(

@@ -16,9 +16,9 @@ from bayesirt.length_gain import LengthGain, correlation
 from bayesirt.names import one_line, spreadsheet_safe
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
-from bayesirt.ranking import Ranking, rank_subjects
+from bayesirt.ranking import Ranking
 from bayesirt.record import Record
-from bayesirt.run import Run, Settings
+from bayesirt.run import Run, Settings, ranked
 from bayesirt.wrong_lengths import WrongLengths, wrong_factor
 
 RECORD = "run.json"
@@ -218,7 +218,7 @@ def load_run(folder: Path) -> Run:
         record = Record.from_json((folder / RECORD).read_text("utf-8"), Settings.stored)
         posterior = Posterior.load(folder / "posterior.nc")
         point = PointEstimate.load(folder / "point.nc")
-        ranking, items = rank_subjects(posterior), item_table(posterior)
+        ranking, items = ranked(posterior, record.settings)[0], item_table(posterior)
         gain = _load_gain(folder / _LENGTHS, posterior, ranking)
         return Run(point, posterior, ranking, items, record, gain, _load_wrong(record, posterior))
     except (OSError, KeyError, TypeError, ValueError) as error:

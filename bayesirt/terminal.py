@@ -17,6 +17,7 @@ from bayesirt.names import one_line
 from bayesirt.profile_run import ProfileRun
 from bayesirt.responses import Responses
 from bayesirt.run import Run
+from bayesirt.separation import Detectable, rounded
 from bayesirt.terminal_parts import MOST_ROWS, new_console, new_table, say_more
 from bayesirt.verdict import Verdict
 
@@ -44,6 +45,8 @@ def print_run(run: Run, folder: Path) -> None:
             )
         )
     console.print(Text(run.ranking.average.to_text()))
+    if note := run.record.diagnostics.get("scale"):
+        console.print(Text(note))
     if changes := run.record.diagnostics.get("changes"):
         console.print(Text(f"{changes['text']} {changes['moves']}"))
     if run.gain is not None:
@@ -77,18 +80,23 @@ def _ranking_table(rows: pd.DataFrame, *, wide: bool) -> Table:
     return table
 
 
-def run_as_json(run: Run) -> dict[str, Any]:
-    """Return the verdict, the note on averages and the ranking, ready for JSON."""
-    verdict = run.posterior.verdict
-    lengths = {} if run.gain is None else {"lengths": run.gain.to_text()}
-    lengths |= {} if run.wrong is None else {"wrong_lengths": run.wrong.to_text()}
-    return {
-        "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
-        "average": run.ranking.average.to_text(),
-        **lengths,
-        **({"changes": changes} if (changes := run.record.diagnostics.get("changes")) else {}),
-        "ranking": run.ranking.summary.to_dict("records"),
-    }
+def print_separation(neighbours: pd.DataFrame, detectable: Detectable) -> None:
+    """Print what would tell neighbours of a ranking apart, and what shows at all."""
+    console = new_console()
+    table = new_table("above", "below", "P(above)", "difference", "90%", "questions more")
+    for row in neighbours.head(MOST_ROWS).itertuples():
+        known = row.more_items < float("inf")
+        table.add_row(
+            Text(one_line(str(row.first), 30)),
+            Text(one_line(str(row.second), 30)),
+            f"{row.p_above:.2f}",
+            f"{row.difference:.2f}",
+            f"{row.low:+.1f} {row.high:+.1f}",
+            f"{rounded(row.more_items):,}" if known else "over a million",
+        )
+    console.print(table)
+    say_more(console, neighbours)
+    console.print(Text(detectable.to_text()))
 
 
 def print_profiles(run: ProfileRun, folder: Path) -> None:

@@ -30,8 +30,8 @@ FILES = {
 RANKING = [
     "subject", "accuracy", "rank_by_accuracy", "ability", "ability_sd", "ability_low",
     "ability_high", "rank", "rank_low", "rank_high", "rank_set_low", "rank_set_high", "p_best",
-    "tier", "expected_score", "expected_score_low", "expected_score_high", "n_items", "n_trials",
-    "flag",
+    "p_top3", "p_top10", "tier", "expected_score", "expected_score_low", "expected_score_high",
+    "n_items", "n_trials", "flag",
 ]  # fmt: skip
 ITEMS = [
     "item", "accuracy", "a", "a_low", "a_high", "d", "d_low", "d_high", "b", "b_low", "b_high",
@@ -240,7 +240,7 @@ def test_the_same_seed_gives_the_same_ranking_and_overwrite_replaces(
     assert set(snapshot(old_run)) == FILES
     assert list(old_run.parent.iterdir()) == [old_run]
     told = json.loads(shown.out)
-    assert set(told) == {"verdict", "average", "ranking"}
+    assert set(told) == {"schema", "verdict", "average", "ranking"}
     assert list(told["ranking"][0]) == RANKING
     first = pd.read_csv(old_run / "ranking.csv").iloc[0]
     assert told["ranking"][0]["subject"] == first["subject"]
@@ -278,7 +278,7 @@ def test_a_failing_rename_puts_the_old_run_back(
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", fail)
-    monkeypatch.setattr("bayesirt.run_folder._exchange", lambda one, other: False)
+    monkeypatch.setattr("bayesirt.run_folder._exchange", lambda *_: False)
     shown = cli("rank", ranked.results, "--out", old_run, "--overwrite", *FAST)
     assert (shown.code, shown.err.endswith("cannot be written: busy\n")) == (2, True)
     assert snapshot(old_run) == snapshot(ranked.out)

@@ -1,0 +1,100 @@
+"""A scale of one's own: the line on which chosen subjects have chosen values."""
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import NamedTuple
+
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+from bayesirt.posterior import Posterior
+
+_SURE = 0.95
+
+
+class Line(NamedTuple):
+    """What takes abilities to a scale: intercept + slope x θ.
+
+    Attributes
+    ----------
+    intercept, slope : float
+    """
+
+    intercept: float
+    slope: float
+
+
+def line_through(posterior: Posterior, anchors: Mapping[str, float]) -> Line:
+    """Return the line on which anchors' mean abilities have their values.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    anchors : mapping of str to float
+        One subject, whose value then shifts abilities, or two, which also give the unit.
+
+    Returns
+    -------
+    Line
+        One line for all draws, so intervals say of the scale what they say of abilities, and
+        those of the anchors are no narrower than others.
+
+    Raises
+    ------
+    ResponseError
+        If a subject is unknown, there are more than two, values are equal or not finite, or it is
+        not sure that the one with the higher value is the abler.
+
+    Examples
+    --------
+    >>> import jax, numpy as np
+    >>> from bayesirt import Responses, sample_posterior
+    >>> key = jax.random.key(0)
+    >>> responses = Responses.from_arrays(np.tri(40, 40), subjects=[f"m{i}" for i in range(40)])
+    >>> posterior = sample_posterior(responses, key=key, engine="laplace", num_samples=50)
+    >>> line = line_through(posterior, {"m5": 100, "m35": 150})
+    >>> round(line.intercept + line.slope * posterior.theta[:, 35].mean())
+    150
+    """
+    subjects = posterior.subjects
+    check_anchors(anchors, subjects)
+    (one, low), *others = sorted(anchors.items(), key=lambda anchor: anchor[1])
+    theta = posterior.theta[:, subjects.index(one)]
+    if not others:
+        return Line(low - float(theta.mean()), 1.0)
+    other, high = others[0]
+    above = posterior.theta[:, subjects.index(other)]
+    p_above = float((above > theta).mean())
+    if p_above < _SURE:
+        raise ResponseError(
+            f"{one_line(other)!r} at {high:g} is above {one_line(one)!r} at {low:g} with a "
+            f"probability of {p_above:.0%} only; take anchors that are surely apart, the abler one "
+            f"higher"
+        )
+    slope = (high - low) / float(above.mean() - theta.mean())
+    return Line(low - slope * float(theta.mean()), slope)
+
+
+def check_anchors(anchors: Mapping[str, float], subjects: Sequence[str]) -> None:
+    """Make sure that a line can go through anchors, as far as that can be known without draws.
+
+    Parameters
+    ----------
+    anchors : mapping of str to float
+    subjects : sequence of str
+
+    Raises
+    ------
+    ResponseError
+        If a subject is unknown, there are more than two, a value is not finite, or both have one.
+    """
+    if len(anchors) > 2:
+        raise ResponseError(f"a scale has one anchor or two, got {len(anchors)}; leave some out")
+    for name, value in anchors.items():
+        if name not in subjects:
+            raise ResponseError(
+                f"the anchor {one_line(name)!r} is no subject; name one of the ranking"
+            )
+        if not isfinite(value):
+            raise ResponseError(f"the anchor {one_line(name)!r} needs a number, got {value}")
+    if len(set(anchors.values())) < len(anchors):
+        raise ResponseError("both anchors have one value; give the abler one a higher value")

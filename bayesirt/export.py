@@ -1,0 +1,115 @@
+"""The ranking for other documents: Markdown, LaTeX, and JSON of a stable schema."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+from bayesirt.names import one_line
+from bayesirt.run import Run
+
+SCHEMA = 1
+"""Version of what `ranking_as_json` returns; higher where a key goes or changes its meaning."""
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>~&$-])")
+_CAPTION = (
+    "Rank, ability and expected score with 90% intervals. Subjects of one tier cannot be told from "
+    "its first."
+)
+
+
+def ranking_as_markdown(run: Run) -> str:
+    """Return the ranking as a Markdown table with a sentence on how to read it.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    str
+        Nothing in a name is read as Markdown or HTML.
+    """
+    table = _for_people(run, _in_markdown)
+    lines = [list(table.columns), ["---"] * table.shape[1], *table.to_numpy().tolist()]
+    rows = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return f"{rows}\n\n{_CAPTION} {run.posterior.verdict.to_text()}\n"
+
+
+def ranking_as_latex(run: Run) -> str:
+    """Return the ranking as a LaTeX table; it needs the package booktabs.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    str
+        Nothing in a name is read as LaTeX.
+    """
+    table = _for_people(run, lambda name: name)
+    styled = table.style.hide(axis="index").format(escape="latex")
+    styled = styled.format_index(escape="latex", axis="columns")
+    caption = _CAPTION.replace("%", r"\%")
+    return str(styled.to_latex(hrules=True, column_format="rlrrrr", caption=caption))
+
+
+def ranking_as_json(run: Run) -> dict[str, Any]:
+    """Return the verdict, the note on averages and the ranking, ready for JSON.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    dict
+        As README, "JSON", describes it; what a run does not have is left out, and a number that
+        is not known is None.
+    """
+    verdict, diagnostics = run.posterior.verdict, run.record.diagnostics
+    added = {
+        "lengths": run.gain and run.gain.to_text(),
+        "wrong_lengths": run.wrong and run.wrong.to_text(),
+        "scale": diagnostics.get("scale"),
+        "changes": diagnostics.get("changes"),
+    }
+    summary = run.ranking.summary.astype(object)
+    return {
+        "schema": SCHEMA,
+        "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
+        "average": run.ranking.average.to_text(),
+        **{key: value for key, value in added.items() if value},
+        "ranking": summary.where(summary.notna(), None).to_dict("records"),
+    }
+
+
+def _for_people(run: Run, named: Callable[[str], str]) -> pd.DataFrame:
+    """Return the table that people read, as text."""
+    rows = run.ranking.summary
+    on_scale = "scale" in rows
+    value, digits = ("scale", 0) if on_scale else ("ability", 2)
+    return pd.DataFrame(
+        {
+            "Rank": [f"{r.rank} ({r.rank_low} to {r.rank_high})" for r in rows.itertuples()],
+            "Subject": [named(one_line(str(name), 80)) for name in rows["subject"]],
+            "Scale" if on_scale else "Ability": [
+                f"{mid:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+                for mid, low, high in zip(
+                    rows[value], rows[f"{value}_low"], rows[f"{value}_high"], strict=True
+                )
+            ],
+            "Expected score (%)": [
+                f"{100 * r.expected_score:.1f} ({100 * r.expected_score_low:.1f} to "
+                f"{100 * r.expected_score_high:.1f})"
+                for r in rows.itertuples()
+            ],
+            "P(best)": [f"{p:.2f}" for p in rows["p_best"]],
+            "Tier": [str(tier) for tier in rows["tier"]],
+        }
+    )
+
+
+def _in_markdown(name: str) -> str:
+    return _MARKDOWN.sub(r"\\\1", name)

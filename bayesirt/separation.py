@@ -1,0 +1,280 @@
+"""What it takes to tell subjects apart: how large a difference shows, and how many more items."""
+
+from dataclasses import dataclass
+from functools import partial
+from math import ceil, inf, isinf
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from bayesirt.errors import ResponseError
+from bayesirt.families import FAMILIES
+from bayesirt.item_prospects import item_information
+from bayesirt.names import one_line
+from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.ranking import Ranking
+
+SURE = 0.95
+"""From this probability on, one subject is called surely above another."""
+_POWER = 0.8
+_MOST_ITEMS = 1e6
+_DRAWS = 200
+_MOST_CELLS = 200_000_000
+"""Over all draws that the information is averaged over."""
+
+
+@dataclass(frozen=True)
+class Separation:
+    """Two subjects, and what it would take to tell them apart.
+
+    Attributes
+    ----------
+    first, second : str
+        The first has the higher mean.
+    p_above : float
+        P(first above second).
+    difference, low, high : float
+        Of their abilities, with its 90% interval.
+    more_items : float
+        How many more items like these, answered by both, would make `SURE` that the first is
+        above, if the difference is as it is estimated; 0 if that is sure now, infinite beyond a
+        million.
+
+    Examples
+    --------
+    >>> Separation("gpt-x", "llama-y", 0.83, 0.31, -0.2, 0.82, 140).to_text()
+    'gpt-x is above llama-y with probability 83%; if they differ by as much as it seems (0.31), \
+about 140 more questions like these, put to both, would make it 95%.'
+    """
+
+    first: str
+    second: str
+    p_above: float
+    difference: float
+    low: float
+    high: float
+    more_items: float
+
+    def to_text(self) -> str:
+        """Return who is above, how surely, and what would make it sure."""
+        names = one_line(self.first, 60), one_line(self.second, 60)
+        now = f"{names[0]} is above {names[1]} with probability {self.p_above:.0%}"
+        if self.more_items == 0:
+            return f"{now}: that is sure."
+        if isinf(self.more_items):
+            return f"{now}; not even a million more questions like these would tell them apart."
+        return (
+            f"{now}; if they differ by as much as it seems ({self.difference:.2f}), about "
+            f"{rounded(self.more_items):,} more questions like these, put to both, would make it "
+            f"{SURE:.0%}."
+        )
+
+
+@dataclass(frozen=True)
+class Detectable:
+    """The least difference that such results show.
+
+    Attributes
+    ----------
+    ability : float
+        Two subjects that differ by so much are told apart (P above 95%) 4 times out of 5.
+    score : float
+        The same as a share of all items, in the middle of the ranking.
+    """
+
+    ability: float
+    score: float
+
+    def to_text(self) -> str:
+        """Return it in one sentence."""
+        return (
+            f"Two subjects in the middle are told apart 4 times out of 5 if they differ by "
+            f"{self.ability:.2f} in ability, {100 * self.score:.1f} points of expected score."
+        )
+
+
+def separate(posterior: Posterior, one: str, other: str) -> Separation:
+    """Say how surely one subject is above another, and how many more items would make it sure.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    one, other : str
+        Names of two subjects.
+
+    Returns
+    -------
+    Separation
+
+    Raises
+    ------
+    ResponseError
+        If a subject is unknown, or both are the same.
+
+    Notes
+    -----
+    With J_s = 1 + Σ n_sj I_j(θ_s) the information on a subject, its population's included, and
+    Ī_s the mean of I_j(θ_s) over the items, k more items leave the variance of the difference
+    V (1/(J_1 + k Ī_1) + 1/(J_2 + k Ī_2)) / (1/J_1 + 1/J_2), where V is its posterior variance now.
+    So the part of V that is not known of the items is taken to shrink with the rest, as it does
+    where the new items are calibrated with the old ones.
+    """
+    subjects = posterior.subjects
+    for name in (one, other):
+        if name not in subjects:
+            raise ResponseError(
+                f"{one_line(name)!r} is no subject of the run; name one of its ranking"
+            )
+    if one == other:
+        raise ResponseError(f"{one_line(one)!r} is named twice; name two subjects")
+    rows = np.array([subjects.index(one), subjects.index(other)])
+    pair = posterior.theta[:, rows]
+    if pair[:, 0].mean() < pair[:, 1].mean():
+        rows, pair = rows[::-1], pair[:, ::-1]
+    own, added = (x[rows] for x in _information(posterior))
+    return _separation((subjects[rows[0]], subjects[rows[1]]), pair, own, added)
+
+
+def separate_neighbours(posterior: Posterior, ranking: Ranking) -> pd.DataFrame:
+    """Say of each subject what would tell it from the next one of a ranking.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    ranking : Ranking
+        Of it.
+
+    Returns
+    -------
+    DataFrame
+        One row a pair of neighbours, best first, with the attributes of `Separation`.
+    """
+    subjects = posterior.subjects
+    place = {name: k for k, name in enumerate(subjects)}
+    order = np.array([place[name] for name in ranking.summary["subject"]])
+    theta, (own, added) = posterior.theta, _information(posterior)
+    rows = (
+        _separation((subjects[pair[0]], subjects[pair[1]]), theta[:, pair], own[pair], added[pair])
+        for pair in np.stack([order[:-1], order[1:]], 1)
+    )
+    return pd.DataFrame(rows, columns=list(Separation.__dataclass_fields__))
+
+
+def least_detectable(posterior: Posterior) -> Detectable:
+    """Return the least difference that results like these show 4 times out of 5.
+
+    Parameters
+    ----------
+    posterior : Posterior
+
+    Returns
+    -------
+    Detectable
+
+    Notes
+    -----
+    (z.95 + z.80) times the standard deviation of the difference of two subjects' abilities, the
+    median over pairs of neighbours in the middle half; times the slope of the mean expected share
+    right at the median ability.
+    """
+    theta = posterior.theta
+    order = np.argsort(-theta.mean(0), kind="stable")
+    n = len(order)
+    middle = order[n // 4 : max(n // 4 + 2, n - n // 4)]
+    spread = float(np.median(np.diff(theta[:, middle], axis=1).std(0)))
+    ability = float(norm.ppf(SURE) + norm.ppf(_POWER)) * spread
+    centre = float(np.median(theta.mean(0)))
+    share = _expected_share(posterior, np.array([centre - ability / 2, centre + ability / 2]))
+    return Detectable(ability, float(share[1] - share[0]))
+
+
+def _separation(
+    names: tuple[str, str],
+    pair: NDArray[np.floating],
+    own: NDArray[np.float64],
+    added: NDArray[np.float64],
+) -> Separation:
+    apart = pair[:, 0] - pair[:, 1]
+    mean, variance = float(apart.mean()), float(apart.var())
+    low, high = np.quantile(apart, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    more = _items_needed(mean, variance, own, added)
+    p_above = float((apart > 0).mean())
+    return Separation(*names, p_above, mean, float(low), float(high), more)
+
+
+def _items_needed(
+    mean: float, variance: float, own: NDArray[np.float64], added: NDArray[np.float64]
+) -> float:
+    """Return how many more items bring mean / sd to the quantile of `SURE`."""
+    wanted = (mean / float(norm.ppf(SURE))) ** 2 / variance
+
+    def excess(more: float) -> float:
+        return float((1 / (own + more * added)).sum() / (1 / own).sum()) - wanted
+
+    if excess(0) <= 0:
+        return 0.0
+    if excess(_MOST_ITEMS) > 0:
+        return inf
+    return float(ceil(brentq(excess, 0, _MOST_ITEMS, xtol=0.5)))
+
+
+def _information(posterior: Posterior) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what is known of each subject, and what one more item of the same kind would add."""
+    most = max(4, min(_DRAWS, _MOST_CELLS // posterior.trials.size))
+    theta, a, d = (jnp.asarray(_thinned(posterior.draws(x), most)) for x in ("theta", "a", "d"))
+    own, added = _information_of(jnp.asarray(posterior.trials), theta, a, d, posterior.link)
+    return 1 + np.asarray(own, np.float64), np.asarray(added, np.float64)
+
+
+@partial(jax.jit, static_argnums=4)
+def _information_of(
+    trials: Float[Array, "subject item"],
+    theta: Float[Array, "draw subject"],
+    a: Float[Array, "draw item"],
+    d: Float[Array, "draw item"],
+    link: str,
+) -> tuple[Float[Array, " subject"], Float[Array, " subject"]]:
+    def of_draw(draw: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        each = item_information(draw[0][:, None], draw[1], draw[2], link=link)
+        return (trials * each).sum(1), each.mean(1)
+
+    own, added = jax.lax.map(of_draw, (theta, a, d))
+    return own.mean(0), added.mean(0)
+
+
+def _expected_share(posterior: Posterior, at: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean expected share right over all items, at abilities."""
+    a, d = (_thinned(posterior.draws(name)) for name in ("a", "d"))
+    probability = FAMILIES[posterior.link].probability
+    return np.array([np.asarray(probability(jnp.asarray(x * a + d))).mean() for x in at])
+
+
+def _thinned(draws: NDArray[np.float64], most: int = _DRAWS) -> NDArray[np.float64]:
+    return draws[:: -(-len(draws) // most)]
+
+
+def rounded(number: float) -> int:
+    """Return a forecast with two digits.
+
+    Parameters
+    ----------
+    number : float
+        Finite.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> rounded(1677), rounded(86.0)
+    (1700, 86)
+    """
+    digits = max(0, len(str(int(number))) - 2)
+    return int(round(number, -digits))

@@ -1,0 +1,71 @@
+"""The ranking in other documents: the same numbers, and names that are only names."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesirt.export import ranking_as_json, ranking_as_latex, ranking_as_markdown
+from bayesirt.run import Run
+
+HOSTILE = "a|b_c*d <img src=x> $x$ \\input{y} 50% & #1 ~\n| c |"
+
+
+@pytest.fixture
+def run(small_run: Run) -> Run:
+    summary = small_run.ranking.summary.copy()
+    summary.loc[0, "subject"] = HOSTILE
+    return replace(small_run, ranking=replace(small_run.ranking, summary=summary))
+
+
+def test_markdown_has_a_row_a_subject_and_escapes_names(run: Run):
+    text = ranking_as_markdown(run)
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(rows) == 2 + len(run.ranking.summary)
+    bars = [len(re.findall(r"(?<!\\)\|", row)) for row in rows]
+    assert set(bars) == {7}
+    assert "<img" not in text.replace("\\<", "")
+    best = run.ranking.summary.iloc[1]
+    assert f"| {best['rank']} ({best['rank_low']} to {best['rank_high']}) |" in rows[3]
+    assert run.posterior.verdict.to_text() in text
+
+
+def test_latex_escapes_names(run: Run):
+    text = ranking_as_latex(run)
+    row = next(line for line in text.splitlines() if "img" in line)
+    for harmless in (r"\_", r"\$", r"\%", r"\&", r"\#", r"\textbackslash", r"\{y\}"):
+        assert harmless in row
+    assert len(re.findall(r"(?<!\\)&", row)) == 5
+    assert r"90\% intervals" in text
+    assert text.count(r"\\") == 1 + len(run.ranking.summary)
+
+
+def test_json_is_of_the_schema(run: Run):
+    told = json.loads(json.dumps(ranking_as_json(run), allow_nan=False))
+    assert list(told) == ["schema", "verdict", "average", "ranking"]
+    assert told["schema"] == 1
+    assert set(told["verdict"]) == {"sound", "text"}
+    table = pd.DataFrame(told["ranking"])
+    assert list(table.columns) == list(run.ranking.summary.columns)
+    for column, values in run.ranking.summary.items():
+        if values.dtype.kind == "f":
+            np.testing.assert_array_equal(table[column], values)
+
+
+def test_what_is_not_known_is_null(run: Run):
+    summary = run.ranking.summary.assign(length=np.nan)
+    unknown = replace(run, ranking=replace(run.ranking, summary=summary))
+    told = json.dumps(ranking_as_json(unknown), allow_nan=False)
+    assert json.loads(told)["ranking"][0]["length"] is None
+
+
+def test_an_anchored_scale_takes_the_place_of_abilities(run: Run):
+    summary = run.ranking.summary.assign(scale=131.6, scale_low=120.0, scale_high=140.2)
+    scaled = replace(run, ranking=replace(run.ranking, summary=summary))
+    text = ranking_as_markdown(scaled)
+    assert "| Scale |" in text
+    assert "| 132 (120 to 140) |" in text
+    assert "Ability" not in text.splitlines()[0]

@@ -1,0 +1,95 @@
+"""How many more items tell two subjects apart: in closed form where items are known."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from bayesirt.errors import ResponseError
+from bayesirt.posterior import Posterior
+from bayesirt.ranking import rank_subjects
+from bayesirt.responses import Responses
+from bayesirt.separation import (
+    Detectable,
+    Separation,
+    least_detectable,
+    separate,
+    separate_neighbours,
+)
+
+N_ITEMS, SAMPLES = 20, 4000
+
+
+def posterior_of(means: list[float], sd: float) -> Posterior:
+    """Return normal posteriors of exact mean and spread; items with a = 1.5 and d = 0 are known."""
+    grid = norm.ppf((np.arange(SAMPLES) + 0.5) / SAMPLES)
+    rng = np.random.default_rng(2)
+    theta = np.stack([m + sd * rng.permutation(grid) / grid.std() for m in means], 1)
+    shape = (2, SAMPLES // 2, N_ITEMS)
+    items = {"a": np.full(shape, 1.5), "d": np.zeros(shape), "b": np.zeros(shape)}
+    responses = Responses.from_arrays(
+        rng.integers(0, 2, (len(means), N_ITEMS)), subjects=[f"m{k}" for k in range(len(means))]
+    )
+    samples = {"theta": theta.reshape(2, -1, len(means)), **items}
+    return Posterior.from_samples(samples, {}, responses, {})
+
+
+def test_more_items_shrink_the_difference_as_information_adds_up():
+    posterior = posterior_of([0.1, -0.1], 1e-3)  # so tight that information is that of the means
+    theta = posterior.theta
+    apart = theta[:, 0] - theta[:, 1]
+    wide = theta.mean(0) + 300 * (theta - theta.mean(0))
+    p = 1 / (1 + np.exp(-1.5 * np.array([0.1, -0.1])))
+    added = 1.5**2 * p * (1 - p)
+    own = 1 + N_ITEMS * added
+
+    def sd_after(k: float) -> float:
+        now = (wide[:, 0] - wide[:, 1]).std()
+        return now * np.sqrt((1 / (own + k * added)).sum() / (1 / own).sum())
+
+    wanted = apart.mean() / norm.ppf(0.95)
+    spread = posterior_of([0.1, -0.1], 0.3)
+    found = separate(spread, "m1", "m0")
+    assert (found.first, found.second) == ("m0", "m1")
+    assert found.p_above == pytest.approx(norm.cdf(0.2 / (0.3 * np.sqrt(2))), abs=0.02)
+    assert sd_after(found.more_items) == pytest.approx(wanted, rel=0.05)
+
+
+def test_what_is_sure_needs_no_more_and_equals_need_too_many():
+    posterior = posterior_of([1.0, 0.0, 0.0], 0.2)
+    sure = separate(posterior, "m0", "m1")
+    assert sure.more_items == 0
+    assert sure.to_text().endswith("that is sure.")
+    equal = separate(posterior, "m1", "m2")
+    assert equal.more_items > 1e4
+    assert "not even a million" in Separation("a", "b", 0.5, 0.0, -1, 1, np.inf).to_text()
+
+
+def test_neighbours_are_pairs_of_the_ranking():
+    posterior = posterior_of([0.0, 1.0, -1.0, 0.2], 0.2)
+    table = separate_neighbours(posterior, rank_subjects(posterior))
+    assert table["first"].tolist() == ["m1", "m3", "m0"]
+    assert table["second"].tolist() == ["m3", "m0", "m2"]
+    one = separate(posterior, "m3", "m0")
+    assert table.loc[1].to_dict() == pytest.approx(vars(one))
+
+
+def test_the_least_detectable_difference_is_that_of_a_test_of_two_means():
+    posterior = posterior_of([1.0, 0.3, -0.3, -1.0], 0.2)
+    found = least_detectable(posterior)
+    ability = (norm.ppf(0.95) + norm.ppf(0.8)) * 0.2 * np.sqrt(2)
+    assert found.ability == pytest.approx(ability, rel=0.02)
+    centre = 1 / (1 + np.exp(-1.5 * ability / 2))
+    assert found.score == pytest.approx(2 * centre - 1, rel=0.05)
+    assert (
+        Detectable(0.5, 0.08)
+        .to_text()
+        .endswith("if they differ by 0.50 in ability, 8.0 points of expected score.")
+    )
+
+
+def test_strangers_and_twins_are_refused():
+    posterior = posterior_of([0.0, 1.0], 0.2)
+    with pytest.raises(ResponseError, match="'x' is no subject"):
+        separate(posterior, "m0", "x")
+    with pytest.raises(ResponseError, match="'m0' is named twice"):
+        separate(posterior, "m0", "m0")
