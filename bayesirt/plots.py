@@ -18,6 +18,8 @@ from bayesirt.ranking import Ranking
 
 _MOST_ROWS = 60
 _MOST_NAMED = 12
+_MOST_DRAWN = 2000
+"""Points, beyond which a picture of them takes less room than their places."""
 _SPOT = 0.5
 INK, SOFT, ACCENT = "#1a1a1a", "#9a9a9a", "#0b5394"
 
@@ -99,7 +101,7 @@ def plot_speeds(ranking: Ranking) -> Figure:
         ax.plot(table["speed"], table["ability"], "o", color=ACCENT, ms=4)
         away = table[["speed", "ability"]] - table[["speed", "ability"]].mean()
         farthest = (away**2).sum(axis=1).nlargest(_MOST_NAMED).index
-        _name_points(ax, table.loc[farthest], "speed", "ability", "subject")
+        name_points(ax, table.loc[farthest], "speed", "ability", "subject")
         ax.set_xlabel("speed: further right are shorter answers than others give")
         ax.set_ylabel("ability")
         ax.grid(color="#e4e4e4", lw=0.6)
@@ -123,9 +125,10 @@ def plot_items(items: pd.DataFrame) -> Figure:
     with figure_style():
         fig = Figure(figsize=(7.2, 4.6), layout="constrained")
         ax = fig.subplots()
-        ax.plot(plain["b"], plain["a"], "o", color=ACCENT, alpha=0.45, ms=4, mec="none")
-        ax.plot(flagged["b"], flagged["a"], "x", color=INK, ms=6)
-        _name_points(ax, flagged, "b", "a", "item")
+        many = {"rasterized": len(items) > _MOST_DRAWN}
+        ax.plot(plain["b"], plain["a"], "o", color=ACCENT, alpha=0.45, ms=4, mec="none", **many)
+        ax.plot(flagged["b"], flagged["a"], "x", color=INK, ms=6, **many)
+        name_points(ax, flagged, "b", "a", "item")
         ax.set_yscale("log" if (items["a"] > 0).all() else "linear")
         ax.set_xlabel("difficulty b, on the scale of abilities")
         ax.set_ylabel("discrimination a")
@@ -133,8 +136,18 @@ def plot_items(items: pd.DataFrame) -> Figure:
     return fig
 
 
-def _name_points(ax: Axes, points: pd.DataFrame, x: str, y: str, name: str) -> None:
-    """Name the points that lie apart: one name for each spot of the map, a dozen at most."""
+def name_points(ax: Axes, points: pd.DataFrame, x: str, y: str, name: str) -> None:
+    """Name the points that lie apart: one name for each spot of the map, a dozen at most.
+
+    Parameters
+    ----------
+    ax : Axes
+        On which the points are drawn.
+    points : DataFrame
+        The most important first.
+    x, y, name : str
+        Columns.
+    """
     spots = pd.DataFrame({"x": (points[x] / _SPOT).round(), "y": (points[y] / _SPOT).round()})
     shown = points[~spots.duplicated()].head(_MOST_NAMED)
     for at_x, at_y, label in zip(shown[x], shown[y], shown[name], strict=True):

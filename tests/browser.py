@@ -27,3 +27,15 @@ def opened(html: str, folder: Path) -> Iterator[webdriver.Chrome]:
     chrome.get(report.as_uri())
     yield chrome
     chrome.quit()
+
+
+def serious_violations(page: webdriver.Chrome) -> list[str]:
+    """Return what axe-core finds that keeps people from reading a page."""
+    from axe_core_python.selenium import Axe
+
+    found = Axe().run(page)["violations"]
+    return [
+        f"{rule['id']}: {rule['nodes'][0]['html'][:200]}"
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+    ]

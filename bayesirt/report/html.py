@@ -1,8 +1,14 @@
 """The report of a ranking."""
 
+from math import isinf
+from typing import Any
+
 from bayesirt.plots import plot_abilities, plot_items, plot_rank_probabilities, plot_speeds
+from bayesirt.ranking_plots import plot_information, plot_lengths, plot_pairwise, plot_rank_flow
+from bayesirt.report.in_short import in_short
 from bayesirt.report.page import render_page, svg
 from bayesirt.run import Run
+from bayesirt.separation import rounded, separate_neighbours
 
 
 def render_report(run: Run) -> str:
@@ -17,15 +23,61 @@ def render_report(run: Run) -> str:
     str
         A whole HTML document.
     """
-    ranking, items = run.ranking, run.items
+    ranking, items, posterior = run.ranking, run.items, run.posterior
+    timed = "length" in ranking.summary and bool((ranking.summary["length"] > 0).any())
     return render_page(
         "report.html.j2",
         run=run,
-        verdict=run.posterior.verdict,
+        verdict=posterior.verdict,
+        short=in_short(run),
+        notes=_notes(run),
+        columns=_columns(run),
         rows=ranking.summary.to_dict("records"),
+        neighbours=_neighbours(run),
         flagged=items[items["flag"] != ""].to_dict("records"),
         abilities=svg(plot_abilities(ranking), "Abilities with their 90% intervals"),
         probabilities=svg(plot_rank_probabilities(ranking), "Probability of each rank"),
+        pairwise=svg(plot_pairwise(ranking), "Probability that row is above column"),
+        flow=svg(plot_rank_flow(ranking), "Ranks by accuracy and by ability"),
+        lengths=svg(plot_lengths(ranking), "Expected score against length") if timed else "",
         speeds=svg(plot_speeds(ranking), "Ability against speed") if run.gain else "",
         item_map=svg(plot_items(items), "Item difficulty against discrimination"),
+        information=svg(plot_information(posterior), "Standard error by ability"),
     )
+
+
+def _columns(run: Run) -> list[tuple[str, str]]:
+    """Return the heads of the ranking's table, and the class of their cells."""
+    table = run.ranking.summary
+    return [
+        ("Rank", ""),
+        ("Subject", "name"),
+        *([("Scale", "")] if "scale" in table else []),
+        ("Ability", ""),
+        ("Accuracy", ""),
+        ("Rank by accuracy", ""),
+        ("Expected score", ""),
+        *([("Length", "")] if "length" in table else []),
+        ("P(best)", ""),
+        ("P(top 3)", ""),
+        ("Tier", ""),
+        ("Items run", ""),
+        ("Note", "name note"),
+    ]
+
+
+def _notes(run: Run) -> list[str]:
+    """Return what else somebody in a hurry should know."""
+    diagnostics = run.record.diagnostics
+    changes = diagnostics.get("changes")
+    notes = [f"{changes['text']} {changes['moves']}"] if changes else []
+    return notes + ([diagnostics["scale"]] if "scale" in diagnostics else [])
+
+
+def _neighbours(run: Run) -> list[dict[str, Any]]:
+    table = separate_neighbours(run.posterior, run.ranking)
+    rows: list[dict[str, Any]] = table.to_dict("records")
+    for row in rows:
+        more = row["more_items"]
+        row["more"] = "over a million" if isinf(more) else f"{rounded(more):,}"
+    return rows

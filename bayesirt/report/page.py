@@ -38,7 +38,7 @@ def render_page(template: str, **values: Any) -> str:
         trim_blocks=True,
     )
     environment.filters["one_line"] = one_line
-    script = _text("sort_table.js")
+    script = _text("tables.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template(template).render(
         style=Markup(_text("report.css")),

@@ -1,15 +1,24 @@
 """The report, opened in headless Chromium as its reader would."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
-from browser import opened
+from browser import opened, serious_violations
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from bayesirt.item_table import item_table
+from bayesirt.posterior import Posterior
+from bayesirt.ranking import rank_subjects
 from bayesirt.report import render_report
+from bayesirt.responses import Responses
 from bayesirt.run import Run
+
+ATTRS = {"model": "2PL", "engine": "nuts"}
 
 
 @pytest.fixture(scope="module")
@@ -18,9 +27,10 @@ def page(small_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[w
 
 
 def column(page: webdriver.Chrome, title: str) -> list[str]:
-    heads = [h.text.strip(" ▲▼") for h in page.find_elements(By.CSS_SELECTOR, "thead th")]
+    table = page.find_element(By.CSS_SELECTOR, "table")
+    heads = [h.text.strip(" ▲▼") for h in table.find_elements(By.CSS_SELECTOR, "thead th")]
     place = heads.index(title) + 1
-    cells = page.find_elements(By.CSS_SELECTOR, f"tbody td:nth-child({place})")
+    cells = table.find_elements(By.CSS_SELECTOR, f"tbody td:nth-child({place})")
     return [c.get_attribute("data-value") or c.text for c in cells]
 
 
@@ -46,7 +56,7 @@ def test_the_keyboard_sorts_too_and_screen_readers_are_told(page):
 
 def test_every_picture_has_a_name(page):
     pictures = page.find_elements(By.CSS_SELECTOR, "svg")
-    assert len(pictures) == 3
+    assert len(pictures) == 6
     assert all(p.get_attribute("aria-label") and p.size["height"] > 100 for p in pictures)
 
 
@@ -64,3 +74,70 @@ def test_the_policy_stops_foreign_scripts(page):
     )
     assert page.execute_script("return window.hacked") is None
     assert any("Content Security Policy" in e["message"] for e in page.get_log("browser"))
+
+
+def test_a_box_filters_and_says_how_many(page):
+    box = page.find_element(By.CSS_SELECTOR, ".pages input")
+    box.send_keys("subject 2")
+    table = page.find_element(By.CSS_SELECTOR, "table")
+    rows = [r for r in table.find_elements(By.CSS_SELECTOR, "tbody tr") if r.is_displayed()]
+    names = [row.find_element(By.CSS_SELECTOR, ".name").text for row in rows]
+    assert names
+    assert all("subject 2" in name for name in names)
+    assert page.find_element(By.CSS_SELECTOR, ".pages [role=status]").text.endswith(str(len(names)))
+    box.send_keys("nobody")
+    assert page.find_element(By.CSS_SELECTOR, ".pages [role=status]").text == "none found"
+    box.clear()
+    box.send_keys(Keys.SPACE)
+    assert len([r for r in table.find_elements(By.CSS_SELECTOR, "tr") if r.is_displayed()]) == 31
+
+
+def test_contents_lead_to_every_section(page):
+    targets = [
+        link.get_attribute("href").split("#")[1]
+        for link in page.find_elements(By.CSS_SELECTOR, "nav a")
+    ]
+    sections = [h.get_attribute("id") for h in page.find_elements(By.CSS_SELECTOR, "h2")]
+    assert targets == sections
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_people_with_other_eyes_and_hands_can_read_it(page, scheme: str):
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    background = page.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert (background == "rgb(255, 255, 255)") == (scheme == "light")
+    assert serious_violations(page) == []
+
+
+def test_long_tables_have_pages(small_run: Run, tmp_path: Path):
+    n, rng = 240, np.random.default_rng(1)
+    theta = np.linspace(2, -2, n) + 0.1 * rng.normal(size=(2, 50, n))
+    items = {name: np.ones((2, 50, 5)) for name in ("a", "b", "d")}
+    responses = Responses.from_arrays(rng.integers(0, 2, (n, 5)))
+    sampler = {"diverging": np.zeros((2, 50), bool), "energy": rng.normal(size=(2, 50))}
+    posterior = Posterior.from_samples({"theta": theta, **items}, sampler, responses, ATTRS)
+    ranking, of_items = rank_subjects(posterior), item_table(posterior)
+    run = replace(small_run, posterior=posterior, ranking=ranking, items=of_items)
+    page = next(pages := opened(render_report(run), tmp_path))
+    table, bar = (page.find_element(By.CSS_SELECTOR, x) for x in ("table", ".pages"))
+    back, on = bar.find_elements(By.TAG_NAME, "button")
+
+    def there() -> tuple[int, str]:
+        rows = [r for r in table.find_elements(By.CSS_SELECTOR, "tbody tr") if r.is_displayed()]
+        return len(rows), bar.find_element(By.CSS_SELECTOR, "[role=status]").text
+
+    assert there() == (100, "1 to 100 of 240")
+    assert not back.is_enabled()
+    on.click()
+    on.click()
+    assert there() == (40, "201 to 240 of 240")
+    assert not on.is_enabled()
+    button(page, "Accuracy").click()
+    assert there() == (100, "1 to 100 of 240")
+    page.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    assert there()[0] == n
+    page.execute_script("window.dispatchEvent(new Event('afterprint'))")
+    assert there()[0] == 100
+    assert [e for e in page.get_log("browser") if e["level"] == "SEVERE"] == []
+    assert next(pages, None) is None

@@ -1,0 +1,74 @@
+"use strict";
+// Every table sorts by its heads. Long ones are shown in pages, and have a box to filter by.
+const PAGE = 100;
+
+function sortable(table, refresh) {
+  const body = table.tBodies[0];
+  for (const button of table.querySelectorAll("th button")) {
+    button.addEventListener("click", () => {
+      const head = button.closest("th");
+      const column = head.cellIndex;
+      const descending = head.getAttribute("aria-sort") === "ascending";
+      const key = (row) => {
+        const cell = row.cells[column];
+        return "value" in cell.dataset ? Number(cell.dataset.value) : cell.textContent.trim();
+      };
+      const compare = (x, y) =>
+        typeof x === "number" ? x - y : x.localeCompare(y, undefined, { numeric: true });
+      const rows = [...body.rows].sort((p, q) => compare(key(p), key(q)) * (descending ? -1 : 1));
+      for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", descending ? "descending" : "ascending");
+      body.append(...rows);
+      refresh();
+    });
+  }
+}
+
+function paged(table) {
+  const body = table.tBodies[0];
+  let first = 0;
+  const bar = document.createElement("div");
+  bar.className = "pages";
+  const label = document.createElement("label");
+  label.append("Filter ");
+  const filter = document.createElement("input");
+  filter.type = "search";
+  label.append(filter);
+  const back = document.createElement("button");
+  back.textContent = "Previous";
+  const on = document.createElement("button");
+  on.textContent = "Next";
+  for (const button of [back, on]) button.type = "button";
+  const said = document.createElement("span");
+  said.setAttribute("role", "status");
+  bar.append(label, back, on, said);
+  table.closest(".scroll").before(bar);
+  const show = () => {
+    const wanted = filter.value.trim().toLowerCase();
+    const found = [...body.rows].filter((row) => row.textContent.toLowerCase().includes(wanted));
+    first = Math.max(0, Math.min(first, PAGE * Math.floor((found.length - 1) / PAGE)));
+    for (const row of body.rows) row.hidden = true;
+    const shown = found.slice(first, first + PAGE);
+    for (const row of shown) row.hidden = false;
+    back.disabled = first === 0;
+    on.disabled = first + PAGE >= found.length;
+    const last = first + shown.length;
+    said.textContent = shown.length ? `${first + 1} to ${last} of ${found.length}` : "none found";
+  };
+  const turn = (rows) => () => { first += rows; show(); };
+  filter.addEventListener("input", () => { first = 0; show(); });
+  back.addEventListener("click", turn(-PAGE));
+  on.addEventListener("click", turn(PAGE));
+  window.addEventListener("beforeprint", () => { for (const row of body.rows) row.hidden = false; });
+  window.addEventListener("afterprint", show);
+  show();
+  return () => { first = 0; show(); };
+}
+
+for (const table of document.querySelectorAll("table")) {
+  const long = table.tBodies[0].rows.length > 20 && table.closest(".scroll");
+  sortable(table, long ? paged(table) : () => {});
+}
+window.addEventListener("beforeprint", () => {
+  for (const details of document.querySelectorAll("details")) details.open = true;
+});
