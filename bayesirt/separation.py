@@ -64,7 +64,7 @@ about 140 more questions like these, put to both, would make it 95%.'
     def to_text(self) -> str:
         """Return who is above, how surely, and what would make it sure."""
         names = one_line(self.first, 60), one_line(self.second, 60)
-        now = f"{names[0]} is above {names[1]} with probability {self.p_above:.0%}"
+        now = f"{names[0]} is above {names[1]} with probability {in_percent(self.p_above)}"
         if self.more_items == 0:
             return f"{now}: that is sure."
         if isinf(self.more_items):
@@ -253,6 +253,27 @@ def _expected_share(posterior: Posterior, at: NDArray[np.float64]) -> NDArray[np
     a, d = (_thinned(posterior.draws(name)) for name in ("a", "d"))
     probability = FAMILIES[posterior.link].probability
     return np.array([np.asarray(probability(jnp.asarray(x * a + d))).mean() for x in at])
+
+
+def in_percent(probability: float) -> str:
+    """Return a probability in whole percents, of which none is certainty.
+
+    Parameters
+    ----------
+    probability : float
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> in_percent(0.834), in_percent(0.9999), in_percent(0.0)
+    ('83%', 'over 99%', 'below 1%')
+    """
+    if probability >= 0.995:
+        return "over 99%"
+    return f"{probability:.0%}" if probability >= 0.005 else "below 1%"
 
 
 def _thinned(draws: NDArray[np.float64], most: int = _DRAWS) -> NDArray[np.float64]:

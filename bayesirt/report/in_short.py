@@ -2,7 +2,7 @@
 
 from bayesirt.names import one_line
 from bayesirt.run import Run
-from bayesirt.separation import least_detectable
+from bayesirt.separation import in_percent, least_detectable
 
 _SURE = 0.95
 _MAY_BE_BEST = 0.05
@@ -28,7 +28,7 @@ def _best(run: Run) -> str:
     table = run.ranking.summary.sort_values("p_best", ascending=False, kind="stable")
     name, p = one_line(str(table["subject"].iloc[0]), 60), float(table["p_best"].iloc[0])
     if p >= _SURE:
-        return f"{name} is best, with a probability of {p:.0%}."
+        return f"{name} is best, with a probability of {in_percent(p)}."
     others = table.iloc[1:]
     others = others[others["p_best"] >= _MAY_BE_BEST]
     named = [
@@ -37,7 +37,9 @@ def _best(run: Run) -> str:
     ]
     more = len(others) - len(named)
     also = f"; so may {', '.join(named)}{f' and {more} more' if more else ''}" if named else ""
-    return f"Who is best is not settled: {name} may be, with a probability of {p:.0%}{also}."
+    return (
+        f"Who is best is not settled: {name} may be, with a probability of {in_percent(p)}{also}."
+    )
 
 
 def _tiers(run: Run) -> str:
@@ -47,6 +49,7 @@ def _tiers(run: Run) -> str:
     if first == 1:
         return f"The {n} subjects form {groups}; the first holds one subject alone."
     return (
-        f"The {n} subjects form {groups}: the {first} of the first cannot be told from its best. A "
-        f"new tier starts with the first subject that the best of the tier before is surely above."
+        f"The {n} subjects form {groups}: the {first} of the first cannot be told from its "
+        "best. A new tier starts with the first subject that the best of the tier before is "
+        "surely above, all pairs judged at once."
     )

@@ -1,11 +1,21 @@
 """Figures show every name as it is, and say what the numbers say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from bayesirt.plots import plot_abilities, plot_items, plot_rank_probabilities
 from bayesirt.ranking import Ranking
+from bayesirt.ranking_plots import (
+    plot_comparison,
+    plot_information,
+    plot_item_curves,
+    plot_lengths,
+    plot_pairwise,
+    plot_rank_flow,
+)
 from bayesirt.report.page import svg
 from bayesirt.run import Run
 
@@ -64,3 +74,80 @@ def test_long_tables_are_cut_for_the_eye(small_run: Run):
     many["subject"] = [f"s{k}" for k in range(len(many))]
     figure = plot_abilities(Ranking(many, old.pairwise, old.rank_probabilities, old.average))
     assert len(figure.axes[0].get_yticklabels()) == 60
+
+
+@pytest.mark.parametrize("plot", [plot_pairwise, plot_rank_flow])
+def test_hostile_names_of_the_other_figures_are_text_too(plot, small_run: Run):
+    ranking = small_run.ranking
+    summary = ranking.summary.copy()
+    summary.loc[: len(HOSTILE) - 1, "subject"] = HOSTILE
+    summary.loc[: len(HOSTILE) - 1, "rank_by_accuracy"] = 30  # moved far, and so named
+    picture = str(svg(plot(replace(ranking, summary=summary)), "A picture"))
+    assert "<script" not in picture
+    assert r"a$\bad$" in picture
+
+
+def test_only_pairs_that_are_not_sure_have_a_number(small_run: Run):
+    ax = plot_pairwise(small_run.ranking).axes[0]
+    shown = small_run.ranking.pairwise.to_numpy()[:25, :25]
+    np.testing.assert_allclose(np.asarray(ax.images[0].get_array()), shown)
+    open_pairs = ((shown > 0.05) & (shown < 0.95)).sum() - 25
+    assert len(ax.texts) == open_pairs
+
+
+def test_flows_join_both_ranks_and_name_those_that_moved_far(small_run: Run):
+    summary = small_run.ranking.summary.copy()
+    summary["rank_by_accuracy"] = np.arange(1, 31)
+    summary.loc[[3, 17], "rank_by_accuracy"] = [18, 4]
+    (ax,) = plot_rank_flow(replace(small_run.ranking, summary=summary)).axes
+    ends = [tuple(line.get_ydata()) for line in ax.lines]
+    assert ends == [
+        (float(left), float(k)) for k, left in enumerate(summary["rank_by_accuracy"], 1)
+    ]
+    assert [t.get_text() for t in ax.texts] == [summary["subject"][3], summary["subject"][17]]
+
+
+def test_precision_is_one_over_root_information(small_run: Run):
+    posterior = small_run.posterior
+    (ax,) = plot_information(posterior).axes
+    grid, middle = ax.lines[0].get_data()
+    at = 40
+    a, d = (posterior.draws(name) for name in ("a", "d"))
+    p = 1 / (1 + np.exp(-(a * grid[at] + d)))
+    errors = 1 / np.sqrt((a**2 * p * (1 - p)).sum(1))
+    assert middle[at] == pytest.approx(np.median(errors), rel=0.02)
+    assert len(ax.lines[1].get_xdata()) == 30
+
+
+def test_item_curves_pass_through_what_was_expected(small_run: Run):
+    posterior = small_run.posterior
+    names = posterior.items[:4]
+    axes = plot_item_curves(posterior, names).axes
+    assert [ax.get_title() for ax in axes if ax.axison] == names
+    a, d = (posterior.draws(name)[:, 2] for name in ("a", "d"))
+    grid, middle = axes[2].lines[0].get_data()
+    expected = np.median(1 / (1 + np.exp(-(a * grid[50] + d))))
+    assert middle[50] == pytest.approx(expected, abs=0.02)
+    shares = axes[2].lines[1].get_ydata()
+    right, trials = posterior.successes[:, 2].sum(), posterior.trials[:, 2].sum()
+    assert len(shares) == 5
+    assert np.mean(shares) == pytest.approx(right / trials, abs=0.02)
+
+
+def test_disagreeing_subjects_are_named(small_run: Run):
+    comparison = small_run.comparison
+    subjects = comparison.subjects.assign(disagrees=np.arange(30) == 5)
+    (ax,) = plot_comparison(replace(comparison, subjects=subjects)).axes
+    assert [t.get_text() for t in ax.texts] == [subjects["subject"][5]]
+
+
+def test_the_line_of_lengths_is_not_beaten(small_run: Run):
+    rng = np.random.default_rng(0)
+    summary = small_run.ranking.summary.assign(length=rng.integers(10, 1000, 30).astype(float))
+    summary.loc[0, "length"] = np.nan
+    (ax,) = plot_lengths(replace(small_run.ranking, summary=summary)).axes
+    lengths, scores = ax.lines[1].get_data()
+    there = summary.dropna(subset="length")
+    for length, score in zip(lengths, scores, strict=True):
+        assert there[there["length"] <= length]["expected_score"].max() == score
+    assert len(ax.lines[0].get_xdata()) == 29
