@@ -1,16 +1,29 @@
-"""Items worth a second look: those that hardly discriminate, and those that point the wrong way."""
+"""Items worth a second look: for the authors of a benchmark, with the evidence."""
 
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bayesirt.fit_checks.cell_residuals import refuse_other_models
+from bayesirt.fit_checks.item_pairs import LocalDependence
+from bayesirt.fit_checks.tails import adjusted
 from bayesirt.flags import HARDLY_DISCRIMINATES
+from bayesirt.item_evidence import (
+    SATURATED,
+    duplicate_columns,
+    in_words,
+    near_duplicates,
+    saturation_probability,
+)
 from bayesirt.names import one_line
 from bayesirt.posterior import Posterior
+from bayesirt.rest_scores import rest_correlations
 
 _SHOWN = 5
+_REASONS = ("flipped", "miskeyed", "duplicated", "near_duplicate", "saturated", "redundant")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -20,8 +33,14 @@ class ItemReview:
     Attributes
     ----------
     summary : DataFrame
-        One row an item, those that discriminate least first: item, accuracy, a (posterior
-        median), p_nil = P(|a| < a_min), p_negative = P(a < 0), redundant, flipped.
+        One row an item, those that discriminate least first: `item`, `accuracy`, `a` (posterior
+        median), `p_nil` = P(|a| < a_min), `p_negative` = P(a < 0), `redundant`, `flipped`;
+        `n_subjects` that answered it, `rest_correlation` with the score on the other items,
+        `p_rest` (the probability of one so low by chance), `best_quarter` and `weakest_quarter`
+        (their shares right), `miskeyed`; `expected` (share right, over all subjects),
+        `p_saturated`, `saturated`; `duplicate_of`, `p_chance` (that two items agree in every
+        cell), `duplicated`; `near_duplicate_of`, `q3`, `agree`, `agree_expected`,
+        `near_duplicate`; `reasons` (names of the lists that it is in) and `evidence`, in words.
     a_min : float
         Discrimination below which an item is practically nil.
     q : float
@@ -42,6 +61,31 @@ class ItemReview:
         """Names of the items that better subjects get wrong, surest first."""
         return self._named("flipped", "p_negative")
 
+    @property
+    def miskeyed(self) -> list[str]:
+        """Names of the items that go against the others, whatever the model, surest first."""
+        return self._named("miskeyed", "p_rest", ascending=True)
+
+    @property
+    def saturated(self) -> list[str]:
+        """Names of the items that nearly everybody gets right, or wrong, surest first."""
+        return self._named("saturated", "p_saturated")
+
+    @property
+    def duplicated(self) -> list[str]:
+        """Names of the items whose every answer is the same as to an earlier one."""
+        return self._named("duplicated", "p_chance", ascending=True)
+
+    @property
+    def near_duplicate(self) -> list[str]:
+        """Names of the items answered much like another one beyond what ability explains."""
+        return self._named("near_duplicate", "q3")
+
+    @property
+    def listed(self) -> pd.DataFrame:
+        """The rows of the items that are in any list: a table for a benchmark's authors."""
+        return self.summary[self.summary["reasons"] != ""]
+
     def __repr__(self) -> str:
         return f"<ItemReview: {self.to_text()}>"
 
@@ -50,61 +94,94 @@ class ItemReview:
         bound = f"at most {self.q:.0%} of them are expected to be wrongly listed"
         n = len(self.summary)
         sentences = [f"None of {n} items surely has a discrimination below {self.a_min:g}."]
-        if self.redundant:
-            sentences = [
-                f"Could be dropped, as they hardly discriminate (|a| < {self.a_min:g}): "
-                f"{len(self.redundant)} of {n} items ({_some(self.redundant)}); {bound}."
-            ]
-        if self.flipped:
-            sentences.append(
-                f"Got wrong by better subjects, so look at the keys: {len(self.flipped)} of {n} "
-                f"items ({_some(self.flipped)}); {bound}."
-            )
-        return " ".join(sentences)
+        against = [name for name in self.miskeyed if name not in set(self.flipped)]
+        said = (
+            (f"Could be dropped, as they hardly discriminate (|a| < {self.a_min:g})",
+             self.redundant, bound),
+            ("Got wrong by better subjects, so look at the keys", self.flipped, bound),
+            ("Answered worse by those who do better on the other items, so look at the keys",
+             against, bound + self._without_signs()),
+            (f"Right (or wrong) for {SATURATED:.0%} or more, so that they tell hardly anybody "
+             f"apart", self.saturated, bound),
+            ("Answered by every subject as an earlier item is, so look for copies",
+             self.duplicated, "chance would hardly make one"),
+            ("Answered much as another item is, so look for near-copies", self.near_duplicate,
+             bound),
+        )  # fmt: skip
+        found = [
+            f"{what}: {len(names)} of {n} items ({_some(names)}); {end}."
+            for what, names, end in said
+            if names
+        ]
+        return " ".join(found if self.redundant else sentences + found)
 
-    def _named(self, chosen: str, probability: str) -> list[str]:
+    def _without_signs(self) -> str:
+        """Say how to get probabilities, where no draw of a slope is negative."""
+        if (self.summary["p_negative"] > 0).any():
+            return ""
+        return "; rank with --slopes free to learn how probably a < 0"
+
+    def _named(self, chosen: str, by: str, *, ascending: bool = False) -> list[str]:
         rows = self.summary[self.summary[chosen]]
-        return list(rows.sort_values(probability, ascending=False, kind="stable")["item"])
+        return list(rows.sort_values(by, ascending=ascending, kind="stable")["item"])
 
 
 def review_items(
-    posterior: Posterior, *, a_min: float = HARDLY_DISCRIMINATES, q: float = 0.1
+    posterior: Posterior,
+    *,
+    a_min: float = HARDLY_DISCRIMINATES,
+    q: float = 0.1,
+    dependence: LocalDependence | None = None,
 ) -> ItemReview:
-    """Find items that hardly discriminate or are flipped, and bound the share of false ones.
+    """Find items that hardly discriminate, go against the others, or are the same as others.
 
     Parameters
     ----------
     posterior : Posterior
+        Of a model with one ability.
     a_min : float
         Items with |a| below it count as nil.
     q : float
         Bound on the expected share of false items in each list.
+    dependence : LocalDependence, optional
+        By `bayesirt.local_dependence` of the same posterior; without it no near-duplicates are
+        listed.
 
     Returns
     -------
     ItemReview
-        Only free slopes (`Priors(slopes="free")`) can be negative, so only they find flipped items.
+        Only free slopes (`Priors(slopes="free")`) can be negative, so only they find flipped
+        items; `miskeyed` needs none.
 
     Raises
     ------
     ValueError
         If `a_min` is not positive or `q` not between 0 and 1.
+    ResponseError
+        If the model has more than one ability.
 
     Notes
     -----
-    With p the posterior probability that an item is as claimed, the largest set with the largest
-    p whose mean of 1 - p is at most q is listed, less those that are as likely false: given the
-    model, the expected share of false items in it is then at most q (MATH.md, "Items worth
-    dropping"). papers/000, A.6.4, call an item redundant where its estimate is exactly 0,
-    without control of errors.
+    Redundant, flipped and saturated: with p the posterior probability that an item is as claimed,
+    the largest set with the largest p whose mean of 1 - p is at most q is listed, less those that
+    are as likely false: given the model, the expected share of false items in it is then at most q
+    (MATH.md, "Items worth dropping"). papers/000, A.6.4, call an item redundant where its estimate
+    is exactly 0, without control of errors.
+
+    Mis-keyed: `p_rest` by Benjamini & Hochberg, which bounds the same share without a model.
+    Which wrong option the best subjects chose is not known here, so that a wrong key cannot be told
+    from a text that misleads them.
+
+    Duplicated: identical columns, missing cells included, for which `p_chance` times the number of
+    pairs is at most q, so that items that all get right are not listed as copies of each other.
+
+    Near-duplicates: dependent pairs (Q3) with residual correlations of .5 or more.
 
     Examples
     --------
-    >>> import jax, numpy as np
-    >>> from bayesirt import Responses, sample_posterior
-    >>> responses = Responses.from_arrays(np.tri(6, 5))
-    >>> key = jax.random.key(0)
-    >>> posterior = sample_posterior(responses, key=key, num_warmup=50, num_samples=20)
+    >>> from bayesirt import Responses
+    >>> draws = {"theta": np.zeros((1, 4, 6)), "a": np.ones((1, 4, 5)), "d": np.zeros((1, 4, 5))}
+    >>> posterior = Posterior.from_samples(draws, {}, Responses.from_arrays(np.tri(6, 5)), {})
     >>> review_items(posterior).redundant
     []
     """
@@ -112,6 +189,7 @@ def review_items(
         raise ValueError(f"`a_min` must be positive, got {a_min}")
     if not 0 < q < 1:
         raise ValueError(f"`q` must be between 0 and 1, got {q}")
+    refuse_other_models(posterior)
     a = posterior.draws("a")
     p_nil, p_negative = (np.abs(a) < a_min).mean(0), (a < 0).mean(0)
     table = pd.DataFrame(
@@ -125,8 +203,27 @@ def review_items(
             "flipped": _listed(p_negative, q),
         }
     )
+    rest = rest_correlations(posterior.successes, posterior.trials)
+    rest["miskeyed"] = adjusted(rest["p_rest"].to_numpy()) <= q
+    p_saturated, expected = saturation_probability(posterior)
+    table = table.join(rest).assign(
+        expected=expected, p_saturated=p_saturated, saturated=_listed(p_saturated, q)
+    )
+    table = table.join(duplicate_columns(posterior, q=q)).join(
+        near_duplicates(posterior, dependence)
+    )
+    table["near_duplicate"] = table["near_duplicate_of"] != ""
+    table["reasons"] = _reasons(table)
+    table["evidence"] = in_words(table, a_min)
     ordered = table.sort_values("p_nil", ascending=False, kind="stable").reset_index(drop=True)
     return ItemReview(ordered, a_min, q)
+
+
+def _reasons(table: pd.DataFrame) -> list[str]:
+    """Return the names of the lists that each item is in."""
+    words = [name.replace("_", "-") for name in _REASONS]
+    inside = table[list(_REASONS)].to_numpy()
+    return ["; ".join(compress(words, row)) for row in inside]
 
 
 def _listed(probability: NDArray[np.float64], q: float) -> NDArray[np.bool_]:

@@ -152,7 +152,7 @@ def choose_dimension(
     _check(responses, counts, folds)
     whole = DenseLayout(*map(jnp.asarray, responses.cells.matrices()))
     scores = np.zeros((len(counts), responses.n_subjects))
-    splits = _splits(responses, whole, folds, key)
+    splits = held_out_folds(responses, whole, folds, key)
     fits = ((row, *split) for split in splits for row in range(len(counts)))
     with progress_bar("Held-out fits") as show:
         for done, (row, kept, held) in enumerate(fits, 1):
@@ -185,6 +185,23 @@ def log_scores(held: DenseLayout, fitted: Moved) -> Float[Array, " subject"]:
     -------
     float array, shape (subject,)
     """
+    return cell_log_scores(held, fitted).sum(1)
+
+
+def cell_log_scores(held: DenseLayout, fitted: Moved) -> Float[Array, "subject item"]:
+    """Return the log predictive probability of the answers in each held-out cell.
+
+    Parameters
+    ----------
+    held : DenseLayout
+    fitted : Moved
+        As in `log_scores`.
+
+    Returns
+    -------
+    float array, shape (subject, item)
+        0 where nothing was held out.
+    """
     mean, variance = predictor(fitted.items, fitted.abilities, fitted.item_covariance)
     spread = jnp.sqrt(variance)
     points, weights = np.polynomial.hermite_e.hermegauss(_NODES)
@@ -200,7 +217,7 @@ def log_scores(held: DenseLayout, fitted: Moved) -> Float[Array, " subject"]:
     total, _ = jax.lax.scan(add, nothing, nodes)
     y, n = (x.astype(mean.dtype) for x in held)
     ways = gammaln(n + 1) - gammaln(y + 1) - gammaln(n - y + 1)
-    return jnp.where(n > 0, total + ways, 0).sum(1)
+    return jnp.where(n > 0, total + ways, 0)
 
 
 def _check(responses: Responses, counts: tuple[int, ...], folds: int) -> None:
@@ -213,10 +230,24 @@ def _check(responses: Responses, counts: tuple[int, ...], folds: int) -> None:
         raise ResponseError(f"`folds` must be 2 or more, and no more than cells, got {folds}")
 
 
-def _splits(
+def held_out_folds(
     responses: Responses, whole: DenseLayout, folds: int, key: Array
 ) -> Iterator[tuple[DenseLayout, DenseLayout]]:
-    """Return the cells that stay and those that are held out, for each fold."""
+    """Return the cells that stay and those that are held out, for each fold.
+
+    Parameters
+    ----------
+    responses : Responses
+    whole : DenseLayout
+        The same.
+    folds : int
+        Each observed cell is held out in one of them.
+    key : jax.random.key
+
+    Yields
+    ------
+    kept, held : DenseLayout
+    """
     subject, item, *_ = responses.cells.listed()
     order = np.asarray(jax.random.permutation(key, len(subject)))
     fold = np.full(whole.shape, -1, np.int8 if folds < 128 else np.int32)

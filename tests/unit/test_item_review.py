@@ -1,12 +1,19 @@
 """Redundant and flipped items: the lists are as long as the bound allows, and no longer."""
 
+import itertools
+
 import jax
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
+from scipy.stats import binom
 
-from bayesirt import Posterior, Priors, Responses, review_items
+from bayesirt import Posterior, Priors, ResponseError, Responses, review_items
+from bayesirt.duplicates import agreement, identical_items
+from bayesirt.fit_checks import LocalDependence
 from bayesirt.inference.two_pl_blocked import sample_blocked
+from bayesirt.rest_scores import rest_correlations
 
 
 def with_slopes(a: np.ndarray) -> Posterior:
@@ -55,6 +62,156 @@ def test_text_names_a_few_and_counts_the_rest():
 def test_bounds_must_make_sense(options):
     with pytest.raises(ValueError, match="must be"):
         review_items(with_slopes(draws(0.5, 0.5)), **options)
+
+
+def answered(y: np.ndarray, n: np.ndarray | None = None, eta: float = 0.0) -> Posterior:
+    """Return a posterior of these answers that is sure of a = 1, θ = 0 and d = eta."""
+    shape = y.shape
+    samples = {
+        "theta": np.zeros((1, 4, shape[0])),
+        "a": np.ones((1, 4, shape[1])),
+        "d": np.full((1, 4, shape[1]), eta),
+    }
+    return Posterior.from_samples(samples, {}, Responses.from_arrays(y, n), {})
+
+
+def test_rest_correlation_leaves_the_item_and_missing_cells_out():
+    rng = np.random.default_rng(0)
+    n = (rng.uniform(size=(30, 6)) < 0.8).astype(int)
+    n[:, 0] = 1
+    y = rng.binomial(n, 0.6)
+    table = rest_correlations(y, n)
+    accuracy = y.sum(0) / n.sum(0)
+    for j in range(6):
+        others = np.delete(np.arange(6), j)
+        asked = (n[:, j] > 0) & (n[:, others].sum(1) > 0)
+        rest = ((y - n * accuracy)[:, others].sum(1) / np.maximum(n[:, others].sum(1), 1))[asked]
+        own, rest = y[asked, j], rest.round(9)
+        assert table["rest_correlation"][j] == pytest.approx(np.corrcoef(own, rest)[0, 1])
+        low, high = np.sort(rest)[
+            [int((len(rest) - 1) * 0.25), int(np.ceil((len(rest) - 1) * 0.75))]
+        ]
+        assert table["best_quarter"][j] == pytest.approx(own[rest >= high].mean())
+        assert table["weakest_quarter"][j] == pytest.approx(own[rest <= low].mean())
+        assert table["n_subjects"][j] == n[:, j].sum()
+
+
+def test_p_rest_is_that_of_all_permutations():
+    """Against all ways to place 3 right answers among 12 subjects."""
+    y = np.zeros((12, 2), int)
+    y[[1, 2, 5], 0] = 1
+    scores = np.arange(12) ** 2
+    trials = np.stack([np.ones(12, int), np.full(12, 200)], 1)
+    y[:, 1] = scores
+    sums = np.array([scores[list(x)].sum() for x in itertools.combinations(range(12), 3)])
+    exact = (sums <= scores[[1, 2, 5]].sum()).mean()
+    p = rest_correlations(y, trials)["p_rest"][0]
+    assert exact < 0.1
+    assert p == pytest.approx(exact, abs=0.02)
+
+
+def test_few_subjects_and_constant_items_are_not_tested():
+    y = np.ones((30, 3), int)
+    y[:15, 1] = y[10:20, 2] = 0
+    table = rest_correlations(y, np.ones_like(y))
+    assert table["p_rest"].isna().tolist() == [True, False, False]
+    assert rest_correlations(y[10:19], np.ones((9, 3), int))["p_rest"].isna().all()
+
+
+def test_items_against_the_others_are_miskeyed_without_negative_slopes():
+    rng = np.random.default_rng(0)
+    theta = rng.normal(size=(120, 1))
+    y = (rng.uniform(size=(120, 12)) < expit(1.5 * theta)) * 1
+    y[:, 4] = 1 - y[:, 4]
+    review = review_items(answered(y))
+    assert review.miskeyed == ["item 5"]
+    assert review.flipped == []
+    text = review.to_text()
+    assert "look at the keys: 1 of 12 items (item 5)" in text
+    assert "rank with --slopes free" in text
+    (row,) = review.listed.to_dict("records")
+    assert row["reasons"] == "miskeyed"
+    assert row["evidence"].startswith(
+        f"asked of 120 subjects: right for {row['best_quarter']:.0%} of the best quarter by the "
+        f"other items, {row['weakest_quarter']:.0%} of the weakest; correlation with the other"
+    )
+    assert row["best_quarter"] < row["weakest_quarter"]
+
+
+def test_identical_columns_have_the_same_missing_cells():
+    n = np.ones((4, 4), int)
+    y = np.array([[1, 1, 1, 0], [0, 0, 0, 1], [1, 1, 1, 1], [0, 0, 0, 0]])
+    n[3, 1] = 0
+    assert identical_items(y, n).tolist() == [0, 1, 0, 3]
+
+
+def test_agreement_sums_over_all_outcomes():
+    n = np.array([[3, 3, 1], [2, 2, 2], [0, 1, 1]])
+    y = np.array([[1, 1, 0], [2, 1, 2], [0, 1, 0]])
+    found = agreement(answered(y, n, 0.4), np.array([0, 1]), np.array([1, 2]))
+    p = expit(0.4)
+    alike = {k: (binom.pmf(np.arange(k + 1), k, p) ** 2).sum() for k in (1, 2, 3)}
+    expected = [alike[3] * alike[2], alike[2] * alike[1]]
+    np.testing.assert_allclose(np.exp(found.log_all), expected, rtol=1e-10)
+    np.testing.assert_allclose(
+        found.share, [(alike[3] + alike[2]) / 2, (alike[2] + alike[1]) / 2], rtol=1e-10
+    )
+    np.testing.assert_allclose(found.observed, [0.5, 0])
+
+
+def test_copies_are_listed_and_what_all_get_right_is_not():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, (60, 5))
+    y[:, 3] = y[:, 1]
+    review = review_items(answered(y))
+    assert review.duplicated == ["item 4"]
+    row = review.summary.set_index("item").loc["item 4"]
+    assert row["duplicate_of"] == "item 2"
+    assert row["p_chance"] == pytest.approx(0.5**60)
+    assert "every answer is the same as to item 2 (by chance: 9e-19)" in row["evidence"]
+    assert "look for copies: 1 of 5 items (item 4)" in review.to_text()
+    easy = review_items(answered(np.ones((60, 3), int), eta=6.0))
+    assert easy.duplicated == []
+    assert easy.summary["duplicate_of"].tolist() == ["", "item 1", "item 1"]
+    assert easy.saturated == ["item 1", "item 2", "item 3"]
+    assert "99.8% of subjects are expected" in easy.summary["evidence"][0]
+
+
+def test_near_duplicates_are_strongly_dependent_pairs():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, (50, 4))
+    pairs = pd.DataFrame(
+        {
+            "item_1": ["item 1", "item 2", "item 3"],
+            "item_2": ["item 2", "item 4", "item 4"],
+            "q3": [0.6, 0.8, 0.4],
+            "dependent": [True, True, True],
+        }
+    )
+    posterior = answered(y)
+    review = review_items(posterior, dependence=LocalDependence(pairs, 6, 3, 0.1))
+    table = review.summary.set_index("item")
+    assert review.near_duplicate == ["item 2", "item 4", "item 1"]
+    assert table.loc[["item 1", "item 2", "item 4"], "near_duplicate_of"].tolist() == [
+        "item 2",
+        "item 4",
+        "item 2",
+    ]
+    assert table.loc["item 2", "agree"] == pytest.approx((y[:, 1] == y[:, 3]).mean())
+    assert table.loc["item 2", "agree_expected"] == pytest.approx(0.5)
+    assert review_items(posterior).near_duplicate == []
+
+
+def test_two_abilities_are_refused():
+    samples = {
+        "theta": np.zeros((1, 2, 3, 2)),
+        "a": np.zeros((1, 2, 3, 2)),
+        "d": np.zeros((1, 2, 3)),
+    }
+    dims = {"theta": ["subject", "ability"], "a": ["item", "ability"], "d": ["item"]}
+    responses = Responses.from_arrays(np.eye(3))
+    with pytest.raises(ResponseError, match="one ability"):
+        review_items(Posterior.from_samples(samples, {}, responses, {}, dims=dims))
 
 
 @pytest.mark.slow

@@ -1,0 +1,129 @@
+"""Whether things predicted with a chance p come true a share p of the time."""
+
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+import pandas as pd
+from jaxtyping import Array
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
+
+from bayesirt.posterior import LEVEL
+
+_MOST_BINS, _LEAST_A_BIN = 100, 20
+_RESAMPLES = 1000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Calibration:
+    """Predicted chances against shares that came true.
+
+    Attributes
+    ----------
+    summary : DataFrame
+        One row a bin of about equally many answers, by predicted chance: `predicted` (mean),
+        `observed` (share right), `calibrated` (the shares made to rise, by the
+        pool-adjacent-violators algorithm: PAVA), `low` and `high` (where 90% of such shares lie
+        if predictions are right) and `n` (answers).
+    error : float
+        Mean distance of calibrated from predicted chances, over answers.
+    expected_error : float
+        The same where predictions are right: of so many answers, chance alone.
+    p : float
+        Probability of so large an error or larger where predictions are right.
+    """
+
+    summary: pd.DataFrame
+    error: float
+    expected_error: float
+    p: float
+
+    def __repr__(self) -> str:
+        return f"<Calibration: {self.to_text()}>"
+
+    def to_text(self) -> str:
+        """Return the conclusion in a sentence."""
+        size = (
+            f"{100 * self.error:.1f} points on average, {100 * self.expected_error:.1f} by chance"
+        )
+        if self.p > 1 - LEVEL:
+            return f"Held-out predictions are calibrated (off by {size})."
+        return f"Held-out predictions are off by {size} (p = {self.p:.2g})."
+
+
+def check_calibration(
+    predicted: NDArray[np.float64],
+    successes: NDArray[np.integer],
+    trials: NDArray[np.integer],
+    *,
+    key: Array,
+) -> Calibration:
+    """Compare predicted chances with what came true.
+
+    Parameters
+    ----------
+    predicted : float array, shape (cell,)
+        Chance of a right answer, made without seeing it.
+    successes, trials : int array, shape (cell,)
+    key : jax.random.key
+        Of the answers that might have been.
+
+    Returns
+    -------
+    Calibration
+
+    Notes
+    -----
+    Cells are first put into at most 100 bins by predicted chance. Bands are of PAVA on answers
+    drawn with the predicted chances, all independent: where predictions depend on abilities and
+    items that are not known, errors of cells of one item go together, and bands are too narrow.
+    So `error` says more than `p` does.
+
+    References
+    ----------
+    Dimitriadis, Gneiting & Jordan 2021; Ayer et al. 1955 (PAVA).
+
+    Examples
+    --------
+    >>> p = np.linspace(0.1, 0.9, 400)
+    >>> right = np.arange(400) % 10 + 0.5 < 10 * p
+    >>> check_calibration(p, right, np.ones(400, int), key=jax.random.key(0)).error < 0.05
+    True
+    """
+    bins = _bins(predicted, successes, trials)
+    seed = jax.random.randint(key, (2,), 0, np.iinfo(np.int32).max)
+    rng = np.random.default_rng(np.asarray(seed))
+    drawn = rng.binomial(bins.n, bins.predicted, (_RESAMPLES, len(bins))) / bins.n.to_numpy()
+    share = bins.n / bins.n.sum()
+    pooled = np.stack([_rising(row, bins.n) for row in drawn])
+    calibrated = _rising(bins.observed.to_numpy(), bins.n)
+    errors = np.abs(pooled - bins.predicted.to_numpy()) @ share
+    error = float(np.abs(calibrated - bins.predicted) @ share)
+    low, high = np.quantile(pooled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    table = bins.assign(calibrated=calibrated, low=low, high=high)
+    columns = ["predicted", "observed", "calibrated", "low", "high", "n"]
+    p = (1 + np.count_nonzero(errors >= error)) / (1 + _RESAMPLES)
+    return Calibration(table[columns], error, float(errors.mean()), float(p))
+
+
+def _bins(
+    predicted: NDArray[np.float64], successes: NDArray[np.integer], trials: NDArray[np.integer]
+) -> pd.DataFrame:
+    """Return means of about equally many answers each, in rising order of their chances."""
+    order = np.argsort(predicted, kind="stable")
+    p = predicted[order]
+    y, n = (x[order].astype(np.int64) for x in (successes, trials))
+    total = n.cumsum()
+    n_bins = int(np.clip(total[-1] // _LEAST_A_BIN, 1, min(_MOST_BINS, len(p))))
+    edges = np.searchsorted(total, total[-1] * np.arange(n_bins) / n_bins, side="right")
+    starts = np.unique(edges)
+    right, answers, expected = (np.add.reduceat(x, starts) for x in (y, n, p * n))
+    return pd.DataFrame(
+        {"predicted": expected / answers, "observed": right / answers, "n": answers}
+    )
+
+
+def _rising(shares: NDArray[np.float64], n: pd.Series) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = isotonic_regression(shares, weights=n).x
+    return found

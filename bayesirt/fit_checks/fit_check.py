@@ -1,0 +1,144 @@
+"""All checks of fit together, and what they say in words."""
+
+from dataclasses import dataclass
+
+import jax
+import pandas as pd
+from jaxtyping import Array
+
+from bayesirt.fit_checks.calibration import Calibration, check_calibration
+from bayesirt.fit_checks.cell_residuals import refuse_other_models
+from bayesirt.fit_checks.held_out import Answer, HeldOut, predict_held_out
+from bayesirt.fit_checks.item_pairs import LocalDependence, local_dependence
+from bayesirt.fit_checks.items import item_fit
+from bayesirt.fit_checks.subjects import person_fit
+from bayesirt.fit_checks.totals import Totals, check_totals
+from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.responses import Responses
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FitCheck:
+    """Whether one ability explains the responses, and where it does not.
+
+    Attributes
+    ----------
+    items, subjects : DataFrame
+        By `item_fit` and `person_fit`: one row an item, and one a subject.
+    dependence : LocalDependence
+        Pairs of items.
+    totals : Totals
+    held_out : HeldOut
+        Rasch, 2PL and two abilities.
+    calibration : Calibration
+        Of the 2PL's held-out predictions.
+    """
+
+    items: pd.DataFrame
+    subjects: pd.DataFrame
+    dependence: LocalDependence
+    totals: Totals
+    held_out: HeldOut
+    calibration: Calibration
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """The models that were compared, one row each."""
+        return self.held_out.summary
+
+    @property
+    def pairs(self) -> pd.DataFrame:
+        """The most dependent pairs of items, surest first."""
+        return self.dependence.pairs
+
+    @property
+    def one_ability(self) -> Answer:
+        """Whether one ability does, as `HeldOut.one_ability`."""
+        return self.held_out.one_ability
+
+    def __repr__(self) -> str:
+        return f"<FitCheck: {self.to_text()}>"
+
+    def to_text(self) -> str:
+        """Return the conclusion in a few sentences."""
+        skewed = self.totals.to_text() if self.totals.p_subjects < 1 - LEVEL else ""
+        found = self.held_out.to_text(), self.dependence.to_text(), self._of_rows(), skewed
+        return " ".join(filter(None, [*found, self.calibration.to_text()]))
+
+    def _of_rows(self) -> str:
+        parts = [
+            f"{table['misfits'].sum():,} of {len(table):,} {name} {verb}"
+            for table, name, verb in (
+                (self.items, "items", "do not rise with ability as the model says"),
+                (self.subjects, "subjects", "miss easy items and get hard ones right"),
+            )
+            if table["misfits"].any()
+        ]
+        if not parts:
+            return ""
+        return f"{' and '.join(parts)}; see `items` and `subjects`."
+
+
+def check_fit(
+    posterior: Posterior, *, key: Array, q: float = 0.1, progress: bool = False
+) -> FitCheck:
+    """Check whether one ability explains the responses that a posterior was drawn from.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a model with one ability.
+    key : jax.random.key
+        Of replications, and of the cells that are held out.
+    q : float
+        Bound on the expected share of false ones among the items, the subjects and the pairs that
+        are listed.
+    progress : bool
+        Show a progress bar, if stderr is a terminal.
+
+    Returns
+    -------
+    FitCheck
+
+    Raises
+    ------
+    ResponseError
+        If the model has more than one ability, or there are fewer than three items.
+
+    Notes
+    -----
+    p-values of items, subjects and pairs are posterior predictive ones, made uniform: the mean of
+    each statistic over draws is divided by its own standard deviation under the model, which is
+    known from its variance over the posterior (`bayesirt.fit_checks.tails`). They hold if the
+    priors do. Large data show any departure, however small: `q3`, the excess columns and the gain
+    per answer say how much it matters.
+
+    References
+    ----------
+    Sinharay, Johnson & Stern 2006; Gelman et al. 2013, chapters 6 and 7.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draws = {"theta": np.zeros((1, 4, 3)), "a": np.ones((1, 4, 2)), "d": np.zeros((1, 4, 2))}
+    >>> answers = Responses.from_arrays([[1, 0], [0, 1], [1, 1]])
+    >>> posterior = Posterior.from_samples(draws, {}, answers, {})
+    >>> check_fit(posterior, key=jax.random.key(0))
+    Traceback (most recent call last):
+    bayesirt.errors.ResponseError: a check of fit needs 3 items or more, got 2; add items
+    """
+    refuse_other_models(posterior)
+    responses = Responses.from_arrays(
+        posterior.successes, posterior.trials, subjects=posterior.subjects, items=posterior.items
+    )
+    of_totals, of_folds, of_bands = jax.random.split(key, 3)
+    held_out = predict_held_out(responses, key=of_folds, progress=progress)
+    answers = held_out.predicted, held_out.successes, held_out.trials
+    return FitCheck(
+        item_fit(posterior, q=q),
+        person_fit(posterior, q=q),
+        local_dependence(posterior, q=q),
+        check_totals(posterior, key=of_totals),
+        held_out,
+        check_calibration(*answers, key=of_bands),
+    )

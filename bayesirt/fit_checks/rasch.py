@@ -1,0 +1,126 @@
+"""One ability, and one slope for all items, by the same EM as the multidimensional 2PL."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from bayesirt.estimators.driver import iterate
+from bayesirt.estimators.mirt_parts import Beliefs, Items, Normal
+from bayesirt.estimators.mirt_population import Moved, first_population
+from bayesirt.estimators.mirt_squarem import first_state, squarem_step
+from bayesirt.estimators.mirt_start import start
+from bayesirt.estimators.mirt_steps import (
+    ability_steps,
+    evidence,
+    item_equations,
+    item_step,
+    items_loss,
+    usual_quadrature,
+)
+from bayesirt.estimators.q_mirt_steps import Quadrature
+from bayesirt.likelihood import DenseLayout
+from bayesirt.models.mirt import MU_D_SD, SIGMA_D_SCALE
+
+_SURE = 1e10
+"""Precision of the slopes about 1, as good as infinite."""
+
+
+class _Parameters(NamedTuple):
+    """All that belongs to no single subject: θ ~ N(0, σ²), a = 1, d ~ N(μ_d, σ_d)."""
+
+    d: Float[Array, " item"]
+    log_sigma: Float[Array, ""]
+    mu_d: Float[Array, ""]
+    log_sigma_d: Float[Array, ""]
+
+    @property
+    def items(self) -> Items:
+        return Items(jnp.ones_like(self.d)[:, None], self.d)
+
+    @property
+    def population(self) -> Normal:
+        return Normal(jnp.zeros_like(self.d[:1]), jnp.exp(-2 * self.log_sigma)[None, None])
+
+    @property
+    def prior(self) -> Normal:
+        precision = jnp.stack([jnp.full_like(self.mu_d, _SURE), jnp.exp(-2 * self.log_sigma_d)])
+        return Normal(jnp.stack([jnp.ones_like(self.mu_d), self.mu_d]), jnp.diag(precision))
+
+
+def fit_rasch(layout: DenseLayout, *, tolerance: float, max_iterations: int) -> Moved:
+    """Fit logit P = θ_i + d_j with θ ~ N(0, σ²) and d ~ N(μ_d, σ_d).
+
+    Parameters
+    ----------
+    layout : DenseLayout
+    tolerance, max_iterations
+        As in `bayesirt.estimators.mirt.fit_mirt`.
+
+    Returns
+    -------
+    Moved
+        Items with slopes of 1, and abilities, with what is not known of them. Its population of
+        items is not estimated.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the loss still changes at the end.
+
+    References
+    ----------
+    Rasch 1960; `bayesirt.estimators.mirt` for the steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> answers = jnp.asarray(np.tri(6, 4))
+    >>> layout = DenseLayout(answers, jnp.ones_like(answers))
+    >>> fit_rasch(layout, tolerance=1e-5, max_iterations=50).items.a.shape
+    (4, 1)
+    """
+    em = partial(_EM, usual_quadrature(layout, None), layout)
+    (items, _), (abilities, unknown) = start(layout, 1)
+    zero = jnp.zeros((), items.d.dtype)
+    unknown = unknown.at[:, 0, 0].set(1 / _SURE)
+    first = _Parameters(items.d, zero, items.d.mean(), zero)
+    state, _ = iterate(
+        partial(squarem_step, em),
+        first_state(em, first, Beliefs(abilities, unknown)),
+        lambda s: s.loss,
+        tol=tolerance,
+        max_iterations=max_iterations,
+        name="rasch",
+    )
+    found, (abilities, unknown) = state.parameters, state.beliefs
+    return Moved(found.items, unknown, abilities, first_population(1, found.d))
+
+
+def _em_step(
+    quadrature: Quadrature, layout: DenseLayout, now: _Parameters, beliefs: Beliefs
+) -> tuple[_Parameters, Beliefs, Float[Array, ""]]:
+    """Take one EM step; the loss is that before it."""
+    items, unknown = now.items, beliefs.unknown
+    abilities = ability_steps(
+        layout, items, now.population, beliefs.abilities, quadrature, unknown=unknown
+    )
+    equations = item_equations(layout, items, abilities, quadrature, unknown)
+    bound = evidence(abilities, now.population, equations.of_subjects).sum()
+    hyper = now.mu_d**2 / MU_D_SD**2 + jnp.exp(2 * now.log_sigma_d) / SIGMA_D_SCALE**2
+    loss = items_loss(items, unknown, now.prior) + hyper / 2 - bound
+    covariance = equations.damped_covariance(now.prior, unknown)
+    d = item_step(layout, items, now.prior, abilities, quadrature, equations, unknown).d
+    spread = (abilities.mean**2 + abilities.covariance[:, :, 0]).mean()
+    precision = jnp.exp(-2 * now.log_sigma_d)
+    mu_d = precision * d.sum() / (precision * len(d) + MU_D_SD**-2)
+    of_d = ((d - mu_d) ** 2 + covariance[:, 1, 1]).sum()
+    inner = jnp.sqrt(len(d) ** 2 + 4 * of_d / SIGMA_D_SCALE**2)
+    log_sigma_d = jnp.log(2 * of_d / (len(d) + inner)) / 2
+    after = _Parameters(d, jnp.log(spread) / 2, mu_d, log_sigma_d)
+    return after, Beliefs(abilities, covariance), loss
+
+
+_EM: Any = jax.jit(_em_step, static_argnums=0)
