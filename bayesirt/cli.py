@@ -13,7 +13,7 @@ from bayesirt.cli_next_item import next_item
 from bayesirt.cli_options import AsJson, Example, Results, prepare_jax
 from bayesirt.cli_profile import profile
 from bayesirt.cli_rank import rank
-from bayesirt.cli_run import compare, export, review, separate
+from bayesirt.cli_run import compare, export, fit_check, review, separate
 from bayesirt.cli_study import studies
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ app.command("score")(score_subjects)
 app.command("next-item")(next_item)
 for _command in (compare, review, separate, export):
     app.command()(_command)
+app.command("fit-check")(fit_check)
 
 
 @app.command()

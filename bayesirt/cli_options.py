@@ -177,6 +177,13 @@ Anchors = Annotated[
         show_default=False,
     ),
 ]
+FitCheckOption = Annotated[
+    bool,
+    typer.Option(
+        "--check-fit",
+        help="Check whether one ability explains the results, against Rasch and two abilities.",
+    ),
+]
 TargetAccept = Annotated[
     float, typer.Option(min=0.5, max=0.999, help="Higher means smaller steps.")
 ]

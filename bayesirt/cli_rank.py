@@ -23,6 +23,7 @@ from bayesirt.cli_options import (
     Engine,
     EngineOption,
     Example,
+    FitCheckOption,
     Model,
     ModelOption,
     Out,
@@ -75,6 +76,7 @@ def rank(
     engine: EngineOption = Engine.auto,
     point: PointOption = Point.auto,
     checkpoint: CheckpointFolder = None,
+    check_fit: FitCheckOption = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -98,8 +100,7 @@ def rank(
         own = settings if warmup else replace(settings, warmup=WARMUP_OF_UPDATE)
         runs = {"": _updated(earlier, responses, own, told)}
     if earlier is None or runs[""] is not earlier:
-        if talk:
-            say_writing()
+        runs = _finished(runs, check_fit, talk)
         _write(runs, out, overwrite or update)
     if as_json:
         _print_json(runs, per_component)
@@ -196,6 +197,17 @@ def _rank_groups(
     }
     if checkpoint and checkpoint.is_dir() and not any(checkpoint.iterdir()):
         checkpoint.rmdir()  # that of the groups is gone, each by itself
+    return runs
+
+
+def _finished(runs: dict[str, "Run"], check_fit: bool, talk: bool) -> dict[str, "Run"]:
+    """Check the runs' fit, if that is wanted, before their reports are written."""
+    if talk and check_fit:
+        typer.echo("checking the fit ...", err=True)
+    if check_fit:
+        runs = {name: run.with_fit(progress=talk) for name, run in runs.items()}
+    if talk:
+        say_writing()
     return runs
 
 

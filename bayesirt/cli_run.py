@@ -3,11 +3,14 @@
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesirt.cli_options import AsJson, prepare_jax
+from bayesirt.cli_options import AsJson, Seed, prepare_jax
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RunFolder = Annotated[Path, typer.Argument(help="A folder that rank wrote.")]
 
@@ -45,18 +48,47 @@ def review(
         float,
         typer.Option(min=0.001, max=0.999, help="Bound on the share of wrong ones."),
     ] = 0.1,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="CSV of the listed items, for their authors.", show_default=False),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List items that could be dropped, and those whose key looks wrong."""
+    """List items that could be dropped, look mis-keyed or are copies, with the evidence."""
+    prepare_jax(1)
     from bayesirt import terminal
+    from bayesirt.fit_checks import local_dependence
     from bayesirt.item_review import review_items
-    from bayesirt.run_folder import load_run
+    from bayesirt.run_folder import csv_of, load_run
+    from bayesirt.whole_file import write_whole
 
-    found = review_items(load_run(run).posterior, a_min=a_min, q=q)
+    posterior = load_run(run).posterior
+    found = review_items(posterior, a_min=a_min, q=q, dependence=local_dependence(posterior))
+    if out is not None:
+        write_whole(out, csv_of(found.listed).encode())
     if as_json:
-        typer.echo(json.dumps(found.summary.to_dict("records"), indent=2))
+        typer.echo(json.dumps(_rows(found.summary), indent=2))
     else:
         terminal.print_review(found)
+
+
+def fit_check(run: RunFolder, seed: Seed = 0, as_json: AsJson = False) -> None:
+    """Say whether one ability explains a run's responses, and where it does not."""
+    prepare_jax(1)
+    import jax
+
+    from bayesirt import terminal
+    from bayesirt.fit_checks import check_fit
+    from bayesirt.run_folder import load_run
+
+    posterior = load_run(run).posterior
+    found = check_fit(posterior, key=jax.random.key(seed), progress=not as_json)
+    if as_json:
+        tables = {"models": found.summary, "items": found.items, "subjects": found.subjects}
+        told = {name: _rows(table) for name, table in (tables | {"pairs": found.pairs}).items()}
+        typer.echo(json.dumps({"text": found.to_text(), **told}, indent=2))
+    else:
+        terminal.print_fit(found)
 
 
 def separate(
@@ -71,6 +103,8 @@ def separate(
     prepare_jax(1)
     from dataclasses import asdict
 
+    import pandas as pd
+
     from bayesirt.errors import ResponseError
     from bayesirt.run_folder import load_run
     from bayesirt.separation import least_detectable, separate, separate_neighbours
@@ -82,12 +116,12 @@ def separate(
     posterior, detectable = loaded.posterior, least_detectable(loaded.posterior)
     if subjects:
         found = separate(posterior, subjects[0], subjects[1])
-        typer.echo(json.dumps(_finite(asdict(found)), indent=2) if as_json else found.to_text())
+        told = _rows(pd.DataFrame([asdict(found)]))[0]
+        typer.echo(json.dumps(told, indent=2) if as_json else found.to_text())
         return
     neighbours = separate_neighbours(posterior, loaded.ranking)
     if as_json:
-        rows = [_finite(row) for row in neighbours.to_dict("records")]
-        told = {"detectable": asdict(detectable), "neighbours": rows}
+        told = {"detectable": asdict(detectable), "neighbours": _rows(neighbours)}
         typer.echo(json.dumps(told, indent=2))
     else:
         print_separation(neighbours, detectable)
@@ -118,6 +152,9 @@ def export(
         write_whole(out, text.encode())
 
 
-def _finite(row: dict[Any, Any]) -> dict[str, Any]:
-    """Return None for numbers beyond all bounds, which JSON does not know."""
-    return {str(key): None if value == float("inf") else value for key, value in row.items()}
+def _rows(table: "pd.DataFrame") -> list[dict[str, Any]]:
+    """Return rows for JSON, which knows neither NaN nor numbers beyond all bounds."""
+    values = table.astype(object).mask(
+        table.isna() | table.isin([float("inf"), -float("inf")]), None
+    )
+    return values.to_dict("records")

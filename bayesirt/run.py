@@ -1,7 +1,7 @@
 """A run: the whole road from responses to a ranking."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from bayesirt.comparison import Comparison, compare_estimates
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import PointMethod, fit_point
 from bayesirt.estimators.lart_em import fit_lart
+from bayesirt.fit_checks import FitCheck, check_fit
 from bayesirt.inference.earlier_start import start_from
 from bayesirt.inference.engines import SWEEPS_A_DRAW, Engine, plan_engine, sample_posterior
 from bayesirt.inference.laplace import sample_laplace
@@ -95,6 +96,8 @@ class Run:
         What lengths added, where the model has them.
     wrong : WrongLengths or None
         What lengths of wrong answers changed, where the model has them.
+    fit : FitCheck or None
+        Whether one ability explains the responses, where that was asked.
     """
 
     point: PointEstimate
@@ -104,6 +107,7 @@ class Run:
     record: Record[Settings]
     gain: LengthGain | None = None
     wrong: WrongLengths | None = None
+    fit: FitCheck | None = None
 
     def __repr__(self) -> str:
         return f"<Run: {self.ranking!r} from {self.record.data.source}>"
@@ -112,6 +116,32 @@ class Run:
     def comparison(self) -> Comparison:
         """Point against posterior."""
         return compare_estimates(self.point, self.posterior)
+
+    def with_fit(self, *, progress: bool = False) -> "Run":
+        """Return the run with a check of whether its model fits, and its words in the record.
+
+        Parameters
+        ----------
+        progress : bool
+            Show a progress bar, if stderr is a terminal.
+
+        Returns
+        -------
+        Run
+            Where the fit cannot be checked, its record says why.
+        """
+        seconds = dict(self.record.seconds)
+        key = jax.random.fold_in(jax.random.key(self.record.settings.seed), 3)
+        fit = None
+        try:
+            with timed(seconds, "check of fit"):
+                fit = check_fit(self.posterior, key=key, progress=progress)
+            said = fit.to_text()
+        except ResponseError as error:
+            said = f"The fit was not checked: {error}."
+        diagnostics = {**self.record.diagnostics, "fit": said}
+        record = replace(self.record, seconds=seconds, diagnostics=diagnostics)
+        return replace(self, fit=fit, record=record)
 
 
 def rank_responses(

@@ -242,13 +242,28 @@ def _load_wrong(record: Record[Settings], posterior: Posterior) -> WrongLengths 
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Write a table that a spreadsheet can open: no cell is taken for a formula.
+    """Write a table that a spreadsheet can open.
 
     Parameters
     ----------
     table : DataFrame
         Its index is not written.
     path : Path
+    """
+    path.write_bytes(csv_of(table).encode())
+
+
+def csv_of(table: pd.DataFrame) -> str:
+    """Return a table as CSV that a spreadsheet can open: no cell is taken for a formula.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Its index is left out.
+
+    Returns
+    -------
+    str
     """
     columns = [
         values.map(_safe_cell) if values.dtype.kind == "O" else values
@@ -257,7 +272,7 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
     safe = pd.concat(columns, axis=1).set_axis([_safe_cell(c) for c in table.columns], axis=1)
     unusual = any("\r" in str(name) for name in (*safe.columns, *safe.iloc[:, 0]))
     quoting = csv.QUOTE_NONNUMERIC if unusual else csv.QUOTE_MINIMAL
-    safe.to_csv(path, index=False, lineterminator="\n", quoting=quoting)
+    return safe.to_csv(index=False, lineterminator="\n", quoting=quoting)
 
 
 def _safe_cell(value: object) -> object:

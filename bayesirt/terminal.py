@@ -12,6 +12,7 @@ from rich.text import Text
 from bayesirt.adaptive import Estimate, NextItems
 from bayesirt.averages import AverageRule
 from bayesirt.comparison import Comparison
+from bayesirt.fit_checks import FitCheck
 from bayesirt.item_review import ItemReview
 from bayesirt.names import one_line
 from bayesirt.profile_run import ProfileRun
@@ -22,6 +23,7 @@ from bayesirt.terminal_parts import MOST_ROWS, new_console, new_table, say_more
 from bayesirt.verdict import Verdict
 
 _WIDE = 134
+_MOST_MISFITS = 10
 
 
 def print_run(run: Run, folder: Path) -> None:
@@ -45,8 +47,9 @@ def print_run(run: Run, folder: Path) -> None:
             )
         )
     console.print(Text(run.ranking.average.to_text()))
-    if note := run.record.diagnostics.get("scale"):
-        console.print(Text(note))
+    for name in ("fit", "scale"):
+        if note := run.record.diagnostics.get(name):
+            console.print(Text(note))
     if changes := run.record.diagnostics.get("changes"):
         console.print(Text(f"{changes['text']} {changes['moves']}"))
     if run.gain is not None:
@@ -220,22 +223,35 @@ def print_comparison(comparison: Comparison) -> None:
 
 
 def print_review(review: ItemReview) -> None:
-    """Print the items that are listed, those that discriminate least first, and the conclusion."""
+    """Print the items that are listed, why, and on what evidence; and the conclusion."""
     console = new_console()
-    listed = review.summary[review.summary["redundant"] | review.summary["flipped"]]
-    if len(listed):
-        table = new_table("item", "accuracy", "a", "P(nil)", "P(a < 0)")
-        for row in listed.head(MOST_ROWS).itertuples():
-            table.add_row(
-                Text(one_line(str(row.item), 36)),
-                f"{row.accuracy:.1%}",
-                f"{row.a:+.2f}",
-                f"{row.p_nil:.1%}",
-                f"{row.p_negative:.1%}",
-            )
-        console.print(table)
-        say_more(console, listed)
+    listed = review.listed
+    for row in listed.head(MOST_ROWS).itertuples():
+        why = row.reasons.replace("_", " ")
+        console.print(Text(f"{one_line(str(row.item), 60)} ({why}): {row.evidence}"))
+    say_more(console, listed)
     console.print(Text(review.to_text()))
+
+
+def print_fit(fit: FitCheck) -> None:
+    """Print the models that were compared, where items and subjects depart, and the conclusion."""
+    console = new_console()
+    table = new_table("model", "log score of an answer", "ahead", "error")
+    for row in fit.summary.itertuples():
+        ahead = ("", "") if np.isnan(row.ahead) else (f"{row.ahead:+.4f}", f"{row.se:.4f}")
+        table.add_row(Text(str(row.model)), f"{row.log_score:.4f}", *ahead)
+    console.print(table)
+    for kind, rows in (("item", fit.items), ("subject", fit.subjects)):
+        misfits = rows[rows["misfits"]].sort_values("p", kind="stable")
+        if len(misfits):
+            table = new_table(kind, "z", "p")
+            for row in misfits.head(_MOST_MISFITS).to_dict("records"):
+                table.add_row(
+                    Text(one_line(str(row[kind]), 40)), f"{row['z']:+.1f}", f"{row['p']:.2g}"
+                )
+            console.print(table)
+            say_more(console, misfits, _MOST_MISFITS)
+    console.print(Text(fit.to_text()))
 
 
 def print_next_items(

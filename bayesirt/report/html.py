@@ -3,12 +3,15 @@
 from math import isinf
 from typing import Any
 
+from bayesirt.fit_plots import plot_calibration, plot_totals
 from bayesirt.plots import plot_abilities, plot_items, plot_rank_probabilities, plot_speeds
 from bayesirt.ranking_plots import plot_information, plot_lengths, plot_pairwise, plot_rank_flow
 from bayesirt.report.in_short import in_short
 from bayesirt.report.page import render_page, svg
 from bayesirt.run import Run
 from bayesirt.separation import rounded, separate_neighbours
+
+_MOST_PAIRS = 50
 
 
 def render_report(run: Run) -> str:
@@ -43,7 +46,29 @@ def render_report(run: Run) -> str:
         speeds=svg(plot_speeds(ranking), "Ability against speed") if run.gain else "",
         item_map=svg(plot_items(items), "Item difficulty against discrimination"),
         information=svg(plot_information(posterior), "Standard error by ability"),
+        fit=_fit(run),
     )
+
+
+def _fit(run: Run) -> dict[str, Any] | None:
+    """Return what the report shows of a check of fit, where there was one."""
+    if run.fit is None:
+        return None
+    misfits = [
+        table[table["misfits"]].sort_values("p") for table in (run.fit.items, run.fit.subjects)
+    ]
+    rows = [
+        {"what": kind, "name": row[kind], "z": row["z"], "p": row["p"]}
+        for kind, table in zip(("item", "subject"), misfits, strict=True)
+        for row in table.to_dict("records")
+    ]
+    return {
+        "models": run.fit.summary.to_dict("records"),
+        "misfits": rows,
+        "pairs": run.fit.pairs[run.fit.pairs["dependent"]].head(_MOST_PAIRS).to_dict("records"),
+        "calibration": svg(plot_calibration(run.fit), "Share right against predicted chance"),
+        "totals": svg(plot_totals(run.fit), "Shares right of subjects and items"),
+    }
 
 
 def _columns(run: Run) -> list[tuple[str, str]]:
@@ -70,7 +95,8 @@ def _notes(run: Run) -> list[str]:
     """Return what else somebody in a hurry should know."""
     diagnostics = run.record.diagnostics
     changes = diagnostics.get("changes")
-    notes = [f"{changes['text']} {changes['moves']}"] if changes else []
+    notes = [diagnostics["fit"]] if "fit" in diagnostics else []
+    notes += [f"{changes['text']} {changes['moves']}"] if changes else []
     return notes + ([diagnostics["scale"]] if "scale" in diagnostics else [])
 
 

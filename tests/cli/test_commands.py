@@ -387,7 +387,7 @@ def test_killed_command_goes_on_where_it_was(tmp_path):
 @pytest.mark.slow
 def test_interrupted_command_saves_its_draws_and_says_so(tmp_path):
     command = [str(Path(sys.executable).with_name("bayesirt")), "rank", "--example", "--out", "run"]
-    command += ["--draws", "100000", "--warmup", "100", "--checkpoint", "kept"]
+    command += ["--draws", "30000", "--warmup", "100", "--checkpoint", "kept"]
     heeding_interrupts = (  # a process started in the background may inherit that they are ignored
         "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); "
         "os.execv(sys.argv[1], sys.argv[1:])"
@@ -409,6 +409,6 @@ def test_interrupted_command_saves_its_draws_and_says_so(tmp_path):
     assert process.returncode == 0
     assert "Interrupted: these are the draws so far." in " ".join(output.split())
     draws = Posterior.load(tmp_path / "run" / "posterior.nc")["theta"].shape[1]
-    assert 200 <= draws < 100_000
+    assert 200 <= draws < 30_000
     assert not Posterior.load(tmp_path / "run" / "posterior.nc").complete
     assert "Interrupted" in (tmp_path / "run" / "report.html").read_text("utf-8")

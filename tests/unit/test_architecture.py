@@ -49,6 +49,7 @@ ORDER = (
     ("bayesirt.profile_folder", "bayesirt.plots"),
     ("bayesirt.profile_marks",),
     ("bayesirt.profile_plots", "bayesirt.bank_plots", "bayesirt.ranking_plots"),
+    ("bayesirt.fit_plots",),
     ("bayesirt.terminal_parts",),
     ("bayesirt.report", "bayesirt.export", "bayesirt.terminal", "bayesirt.terminal_bank"),
     ("bayesirt.studies",),
