@@ -1,5 +1,7 @@
 """What all tests share: 64 bits, four devices, a cache of compiled code, small data."""
 
+import ctypes
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,17 +24,26 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 SHARED = Path(__file__).parents[2] / "shared"
 
 
-MAPS = Path("/proc/self/maps")
+PROCESS = Path("/proc/self")
 MOST_MAPS = 30_000
 """About half of what Linux allows a process; compiled code holds several for each function."""
+MOST_PAGES = 3 << 18
+"""Of 4 kB: 3 GB, so that two processes have room beside each other."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def room_for_compiled_code() -> Iterator[None]:
     """Forget compiled code between modules when a process holds so much that it would crash."""
     yield
-    if MAPS.exists() and MAPS.read_bytes().count(b"\n") > MOST_MAPS:
+    if not (PROCESS / "statm").exists():
+        return
+    n_maps = (PROCESS / "maps").read_bytes().count(b"\n")
+    n_pages = int((PROCESS / "statm").read_text().split()[1])
+    if n_maps > MOST_MAPS or n_pages > MOST_PAGES:
         jax.clear_caches()
+        gc.collect()
+        if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+            trim(0)
 
 
 @pytest.fixture(scope="session")
