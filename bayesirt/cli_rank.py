@@ -102,10 +102,8 @@ def rank(
     if earlier is None or runs[""] is not earlier:
         runs = _finished(runs, check_fit, talk)
         _write(runs, out, overwrite or update)
-    if as_json:
-        _print_json(runs, per_component)
-    elif not quiet:
-        _print(runs, out)
+    if as_json or not quiet:
+        (_print_json if as_json else _print)(runs, out)
 
 
 def _scale(anchors: list[str]) -> tuple[tuple[str, float], ...]:
@@ -138,6 +136,8 @@ def _earlier_run(
 
     if update and per_component:
         raise ResponseError("--update goes on from one ranking; leave out --per-component")
+    if settings.scale and per_component:
+        raise ResponseError("--anchor belongs to one ranking; leave out --per-component")
     check_output(out, overwrite=overwrite or update)
     if not (update and holds_run(out)):
         return None
@@ -157,7 +157,7 @@ def _updated(
     changes = changes_since(earlier.posterior, responses)
     if told["progress"]:
         typer.echo(changes.to_text(), err=True)
-    if still_stands(earlier, changes, sha256_of(told["source"])):
+    if still_stands(earlier, settings, changes, sha256_of(told["source"])):
         return earlier
     return update_run(earlier, responses, settings, changes, **told)
 
@@ -230,8 +230,9 @@ def _print(runs: dict[str, "Run"], out: Path) -> None:
         print_run(run, out / name)
 
 
-def _print_json(runs: dict[str, "Run"], per_component: bool) -> None:
+def _print_json(runs: dict[str, "Run"], _out: Path) -> None:
+    """Print one ranking, or one of each group."""
     from bayesirt.export import ranking_as_json
 
     objects = {name: ranking_as_json(run) for name, run in runs.items()}
-    typer.echo(json.dumps(objects if per_component else objects[""], indent=2))
+    typer.echo(json.dumps(objects.get("", objects), indent=2))

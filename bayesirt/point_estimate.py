@@ -11,6 +11,8 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
+from bayesirt.whole_file import make_sure_of_room
+
 
 def labelled(values: xr.DataArray) -> list[str]:
     """Return the name of each value, row after row: ``gpt-x, algebra`` over two dims.
@@ -108,6 +110,7 @@ class PointEstimate:
             "converged": int(self.converged),
             "stop_reason": self.stop_reason,
         }
+        make_sure_of_room(path, stored.nbytes)
         stored.to_netcdf(path, engine="h5netcdf")
 
     @classmethod

@@ -19,6 +19,7 @@ from bayesirt.latencies import mean_lengths
 from bayesirt.point_estimate import labelled
 from bayesirt.responses import Responses
 from bayesirt.verdict import Verdict, judge_approximation, judge_chains
+from bayesirt.whole_file import make_sure_of_room
 
 LEVEL = 0.9
 """Mass of every interval that is not said to be another."""
@@ -215,6 +216,7 @@ class Posterior:
 
     def save(self, path: Path) -> None:
         """Write a NetCDF file that `load` and ArviZ read back."""
+        make_sure_of_room(path, self.tree.nbytes)
         self.tree.to_netcdf(path, engine="h5netcdf")
 
     @classmethod

@@ -92,8 +92,6 @@ def rank_subjects(posterior: Posterior, *, scale: Mapping[str, float] | None = N
         ranks, [tails[0], 0.5, tails[1]], axis=0, method="inverted_cdf"
     )
     low, high = np.quantile(theta, tails, axis=0)
-    score = expected_scores(posterior)[:, order]
-    score_low, score_high = np.quantile(score, tails, axis=0)
     names = np.asarray(posterior.subjects, object)[order]
     summary = pd.DataFrame(
         {
@@ -114,9 +112,7 @@ def rank_subjects(posterior: Posterior, *, scale: Mapping[str, float] | None = N
             "p_best": (ranks == 1).mean(0),
             **{f"p_top{k}": (ranks <= k).mean(0) for k in TOP},
             "tier": tiers(sure),
-            "expected_score": score.mean(0),
-            "expected_score_low": score_low,
-            "expected_score_high": score_high,
+            **_with_interval("expected_score", expected_scores(posterior)[:, order]),
             "n_items": np.count_nonzero(trials, 1),
             "n_trials": trials.sum(1),
             **_lengths(posterior, order),
@@ -139,9 +135,13 @@ def _on_scale(
     if not scale:
         return {}
     line = line_through(posterior, scale)
-    values = line.intercept + line.slope * posterior.theta[:, order]
-    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-    return {"scale": values.mean(0), "scale_low": low, "scale_high": high}
+    return _with_interval("scale", line.intercept + line.slope * posterior.theta[:, order])
+
+
+def _with_interval(name: str, draws: NDArray[np.floating]) -> dict[str, NDArray[np.float64]]:
+    """Return means with their intervals."""
+    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    return {name: draws.mean(0), f"{name}_low": low, f"{name}_high": high}
 
 
 def _lengths(posterior: Posterior, order: NDArray[np.intp]) -> dict[str, NDArray[np.float64]]:
@@ -154,9 +154,7 @@ def _speeds(posterior: Posterior, order: NDArray[np.intp]) -> dict[str, NDArray[
     """Return each subject's speed with its interval, where the model has speeds."""
     if not posterior.has_speeds:
         return {}
-    speed = posterior.draws("tau")[:, order]
-    low, high = np.quantile(speed, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-    return {"speed": speed.mean(0), "speed_low": low, "speed_high": high}
+    return _with_interval("speed", posterior.draws("tau")[:, order])
 
 
 def _standardised(theta: NDArray[np.floating]) -> NDArray[np.floating]:

@@ -64,7 +64,7 @@ def check_output(folder: Path, *, overwrite: bool) -> None:
         _check_folder(folder, shown, overwrite)
     except OSError as error:
         raise ResponseError(f"{shown} cannot be written: {error.strerror}") from error
-    parent = next(p for p in folder.absolute().parents if p.exists())
+    parent = next(p for p in folder.absolute().parents if os.path.lexists(p))
     if not parent.is_dir():
         raise ResponseError(f"{shown} lies below a file; name another folder with --out")
     if not os.access(parent, os.W_OK | os.X_OK):

@@ -65,12 +65,14 @@ def refuse_other_model(earlier: Run, settings: Settings) -> None:
         )
 
 
-def still_stands(earlier: Run, changes: Changes, sha256: str) -> bool:
+def still_stands(earlier: Run, settings: Settings, changes: Changes, sha256: str) -> bool:
     """Return whether an earlier run says all that a new one would.
 
     Parameters
     ----------
     earlier : Run
+    settings : Settings
+        Of the new one, with a model like the earlier one's.
     changes : Changes
     sha256 : str
         Of the results now. Lengths may have changed where answers have not, which only it tells.
@@ -81,5 +83,7 @@ def still_stands(earlier: Run, changes: Changes, sha256: str) -> bool:
         False after an interrupted run.
     """
     takes_lengths = earlier.posterior.has_speeds
+    if earlier.record.settings.scale != settings.scale:
+        return False
     same = not changes and (not takes_lengths or sha256 == earlier.record.data.sha256)
     return same and earlier.posterior.complete

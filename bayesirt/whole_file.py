@@ -1,10 +1,15 @@
 """Files that are whole or not there."""
 
+import errno
 import os
 from pathlib import Path
 
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
+
+_FULL = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT})
+_MARGIN = 1 << 20
+"""Bytes, for names and for what a format keeps besides."""
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -23,8 +28,41 @@ def write_whole(path: Path, content: bytes) -> None:
     partial = path.with_name(f".{path.name}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(content)
-        os.replace(partial, path)
+        try:
+            partial.write_bytes(content)
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
     except OSError as error:
         reason = one_line(error.strerror or str(error), 200)
         raise ResponseError(f"{one_line(str(path), 400)} cannot be written: {reason}") from error
+
+
+def make_sure_of_room(path: Path, n_bytes: int) -> None:
+    """Make sure that there is room for a file before it is written by what cannot do without.
+
+    Parameters
+    ----------
+    path : Path
+    n_bytes : int
+        Of the arrays that it will hold.
+
+    Raises
+    ------
+    OSError
+        If the disk is full or the file may not grow so large.
+
+    Notes
+    -----
+    HDF5 that finds no room when it closes a file leaves objects behind that end the process. Where
+    the system cannot set room aside, nothing is made sure of.
+    """
+    if not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        with path.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, n_bytes + n_bytes // 8 + _MARGIN)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        if error.errno in _FULL:
+            raise

@@ -30,7 +30,7 @@ VALUES: tuple[Any, ...] = (
 )  # fmt: skip
 """What may stand where a harness wrote something else."""
 _BYTES = (b"\0", b"\xff", b"\xef\xbb\xbf", b'"', b"\n", b"\r", b",", b"[" * 2000, b"1" * 5000)
-_COLUMNS: tuple[pa.Array, ...] = (
+COLUMNS: tuple[pa.Array, ...] = (
     pa.nulls(4), pa.array([1, 0, None, 1]), pa.array([0.5, float("nan"), 1e308, -1]),
     pa.array(["p", None, "", "\0"]), pa.array([b"p", b"\xff", b"", None]),
     pa.array([[1], [], None, [2]]), pa.array([{"a": 1}, None, {"a": None}, {"a": 2}]),
@@ -166,7 +166,7 @@ def _change_column(table: pa.Table, place: int, how: int) -> pa.Table:
         return table.replace_schema_metadata(_METADATA[which % len(_METADATA)])
     if kind == 4:
         return table.slice(0, which % 3)
-    column = _COLUMNS[which % len(_COLUMNS)]
+    column = COLUMNS[which % len(COLUMNS)]
     column = column.take(pa.array([k % 4 for k in range(table.num_rows)], pa.int64()))
     return table.set_column(at, name, column)
 

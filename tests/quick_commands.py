@@ -2,21 +2,26 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
 from bank_data import items_step, score_step
+from profile_data import fake_profile_run
 
 from bayesirt.bank.folder import append_step, create_bank_folder, read_bank
+from bayesirt.profile_folder import load_profiles, save_profiles
+from bayesirt.profile_run import ProfileRun
 from bayesirt.readers import read_responses
 from bayesirt.responses import Responses
 from bayesirt.run import Run, Settings, rank_responses
 from bayesirt.run_folder import load_run, save_run
 
-OLD, NEW = (f"<!doctype html><title>{age}</title>" for age in ("old", "new"))
-"""Reports of the run that a command finds and of the one that it writes."""
+OLD, NEW = (f"<!doctype html><title>{age}</title>{' ' * 9999}" for age in ("old", "new"))
+"""Pages that a command finds and that it writes, larger than what a full disk may still take."""
 
 
 class Command(NamedTuple):
@@ -25,29 +30,45 @@ class Command(NamedTuple):
     Attributes
     ----------
     words : str
-        With ``{out}`` for that place, ``{results}`` and ``{answers}`` for files.
+        With ``{out}`` for that place, and names of `write_inputs` for what is read.
     prepare : callable
         Puts there, of a run, what the command finds.
     is_new : callable
         Reads what stands there whole, and returns whether the command has written it.
+    place : str
+        What is written is called.
     """
 
     words: str
     prepare: Callable[[Path, Run], object]
     is_new: Callable[[Path], bool]
+    place: str = "out.parquet"
 
     def line(self, out: Path, inputs: Path) -> list[str]:
-        places = {"out": out, "results": inputs / "r.csv", "answers": inputs / "a.csv"}
-        return ["bayesirt", *(word.format(**places) for word in self.words.split()), "-q"]
+        places = {name: inputs / file for name, file in INPUTS.items()} | {"out": out}
+        return ["bayesirt", *(word.format(**places) for word in self.words.split())]
+
+
+INPUTS = {
+    "results": "r.csv", "grown": "grown.csv", "answers": "a.csv", "q": "q.csv", "bank": "bank",
+}  # fmt: skip
 
 
 def write_inputs(folder: Path) -> Path:
-    """Write results of 30 subjects on 40 items, and answers to anchors of a small bank."""
+    """Write what commands read.
+
+    Results of 30 subjects on 40 items and more of them, the items' abilities, a small bank, and
+    answers to its anchors.
+    """
     rng = np.random.default_rng(0)
     right = rng.logistic(size=(30, 40)) < np.linspace(-2, 2, 30)[:, None]
     rows = [f"m{i},q{j},{right[i, j]:d},law\n" for i, j in np.ndindex(right.shape)]
     folder.mkdir()
-    (folder / "r.csv").write_text("model,item,score,benchmark\n" + "".join(rows))
+    results = "model,item,score,benchmark\n" + "".join(rows)
+    (folder / "r.csv").write_text(results)
+    (folder / "grown.csv").write_text(results + "new,q0,1,law\n")
+    (folder / "q.csv").write_text("item,x\n" + "".join(f"q{j},1\n" for j in range(40)))
+    create_bank_folder(folder / "bank", items_step("maths"), 2)
     (folder / "a.csv").write_text("model,item,score\nnew,maths 1,1\nnew,maths 3,0\n")
     return folder
 
@@ -57,14 +78,28 @@ def quick_run(inputs: Path) -> Run:
     return rank_responses(read_responses(inputs / "r.csv"), settings)
 
 
-@contextmanager
-def without_fits(run: Run) -> Iterator[None]:
-    """Let `rank` find a run, and the commands of banks a step, as soon as they ask for it."""
+@cache
+def quick_profiles() -> ProfileRun:
+    return fake_profile_run(4, 2, 6)
 
-    def rank(*given: Any, **more: Any) -> Run:
+
+@contextmanager
+def without_fits(run: Run | None) -> Iterator[None]:
+    """Let commands find a run, profiles, or a step of a bank as soon as they ask for it."""
+
+    def rank(*given: Any, **more: Any) -> Run | None:
         return run
 
-    def report(of: Run) -> str:
+    def load(folder: Path) -> Run | None:
+        return run and replace(run)
+
+    def profile(*given: Any, **more: Any) -> ProfileRun:
+        return quick_profiles()
+
+    def nothing(*given: Any, **more: Any) -> None:
+        pass
+
+    def report(*of: Any) -> str:
         return NEW
 
     def create(folder: Path, *given: Any, **more: Any) -> object:
@@ -79,7 +114,14 @@ def without_fits(run: Run) -> Iterator[None]:
     with ExitStack() as stack:
         for name, quick in {
             "run.rank_responses": rank,
+            "run_folder.load_run": load,
+            "update.update_run": rank,
+            "profile_run.profile_responses": profile,
+            "bank.review.review_bank": nothing,
+            "export.ranking_as_markdown": report,
             "report.render_report": report,
+            "report.render_profile_report": report,
+            "report.render_bank_report": report,
             "bank.growing_suite.create_suite": create,
             "bank.growing_suite.add_benchmark": add,
             "bank.scoring.score_answers": score,
@@ -101,6 +143,15 @@ def _old_run(out: Path, run: Run) -> None:
     save_run(run, out, OLD)
 
 
+def _old_profiles(out: Path, run: Run) -> None:
+    out.mkdir()
+    save_profiles(quick_profiles(), out, OLD)
+
+
+def _old_page(out: Path, run: Run) -> None:
+    out.write_text(OLD)
+
+
 def _old_bank(out: Path, run: Run) -> None:
     create_bank_folder(out, items_step("maths"), 2)
 
@@ -111,9 +162,18 @@ def _is_new_file(out: Path) -> bool:
 
 def _is_new_run(out: Path) -> bool:
     assert load_run(out).ranking.summary.shape[0] == 30
-    report = (out / "report.html").read_text("utf-8")
-    assert report in (OLD, NEW)
-    return report == NEW
+    return _is_new_page(out / "report.html")
+
+
+def _are_new_profiles(out: Path) -> bool:
+    assert load_profiles(out).profiles.summary.shape[0] == 8
+    return _is_new_page(out / "report.html")
+
+
+def _is_new_page(out: Path) -> bool:
+    page = out.read_text("utf-8")
+    assert page in (OLD, NEW)
+    return page == NEW
 
 
 def _is_new_bank(out: Path) -> bool:
@@ -125,11 +185,26 @@ def _is_grown(out: Path) -> bool:
 
 
 COMMANDS = {
-    "convert": Command("convert {results} {out}", _nothing, _is_new_file),
-    "convert again": Command("convert {results} {out} --overwrite", _old_file, _is_new_file),
-    "rank": Command("rank {results} --out {out}", _nothing, _is_new_run),
-    "rank again": Command("rank {results} --out {out} --overwrite", _old_run, _is_new_run),
-    "bank create": Command("bank create {out} --from {results}", _nothing, _is_new_bank),
-    "bank add": Command("bank add {out} {results}", _old_bank, _is_grown),
-    "score": Command("score {out} {answers}", _old_bank, _is_grown),
+    "convert": Command("convert -q {results} {out}", _nothing, _is_new_file),
+    "convert again": Command("convert -q {results} {out} --overwrite", _old_file, _is_new_file),
+    "rank": Command("rank -q {results} --out {out}", _nothing, _is_new_run, "run"),
+    "rank again": Command(
+        "rank -q {results} --out {out} --overwrite", _old_run, _is_new_run, "run"
+    ),
+    "rank update": Command("rank -q {grown} --out {out} --update", _old_run, _is_new_run, "run"),
+    "profile again": Command(
+        "profile -q {results} --q-matrix {q} --out {out} --overwrite",
+        _old_profiles,
+        _are_new_profiles,
+        "run",
+    ),
+    "export": Command("export {bank} --out {out}", _old_page, _is_new_page, "out.md"),
+    "bank create": Command(
+        "bank create -q {out} --from {results}", _nothing, _is_new_bank, "suite"
+    ),
+    "bank add": Command("bank add -q {out} {results}", _old_bank, _is_grown, "suite"),
+    "bank review": Command(
+        "bank review -q {bank} --report {out}", _old_page, _is_new_page, "out.html"
+    ),
+    "score": Command("score -q {out} {answers}", _old_bank, _is_grown, "suite"),
 }

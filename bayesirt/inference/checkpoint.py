@@ -125,7 +125,8 @@ class Checkpoint(NamedTuple):
         """Remove the folder's files, and the folder if nothing else is in it."""
         if not self.writes:
             return
-        for file in [*self.folder.glob("draws_*.npz"), *self.folder.glob("state.npz*")]:
+        # The state goes first: draws that no state counts are nothing, a state without them damage.
+        for file in [*self.folder.glob("state.npz*"), *self.folder.glob("draws_*.npz*")]:
             file.unlink()
         if self.folder.is_dir() and not any(self.folder.iterdir()):
             self.folder.rmdir()

@@ -149,11 +149,11 @@ def _sentence(offers: Mapping[tuple[str, str], Sequence[str]]) -> str:
         said.append(f"{one_line(benchmarks[0])}{more} {offer} the {option}s {_listed(names)}")
     if len(alike) > _SHOWN:
         said.append(f"and so on for {len(alike) - _SHOWN} more lists")
-    options = list(dict.fromkeys(f"--{option}" for option, _ in alike))
+    options = list(dict.fromkeys(option for option, _ in alike))
     name = one_line(next(iter(offers))[1], 200)
     return (
-        f"{'; '.join(said)}: choose with {' and '.join(options)} NAME, or {options[0]} "
-        f"'{name}=NAME' for one benchmark"
+        f"{'; '.join(said)}: choose with {' and '.join(f'--{o} NAME' for o in options)}, or "
+        f"--{options[0]} '{name}=NAME' for one benchmark"
     )
 
 

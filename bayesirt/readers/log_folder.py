@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import pandas as pd
 
@@ -126,6 +127,12 @@ def read_logs(
         One sentence, for whatever keeps the logs from being read.
     """
     runs, found = read_log_runs(path, reading, progress)
+    subjects = runs["subject"].unique()
+    if len(subjects) == 1:
+        raise ResponseError(
+            f"a ranking needs at least 2 subjects, got 1 ({one_line(subjects[0])!r}); name a "
+            f"folder with the logs of several"
+        )
     responses = Responses.from_long(
         runs,
         score="successes",
@@ -209,6 +216,30 @@ def find_harness(path: Path) -> Harness | None:
         return None
     head = head_of(path)
     return next((harness for harness in HARNESSES if harness.recognises(path, head)), None)
+
+
+def refuse_no_log(path: Path) -> NoReturn:
+    """Refuse a JSON file that is no log, though it may belong to one.
+
+    Parameters
+    ----------
+    path : Path
+
+    Raises
+    ------
+    ResponseError
+    """
+    shown = one_line(str(path), 200)
+    for harness in HARNESSES:
+        said = harness.aside(path)
+        if said:
+            raise ResponseError(f"{shown}: {said}")
+        if said is not None:
+            raise ResponseError(
+                f"{shown} holds no answers, but belongs to the logs of its run; name one of them, "
+                f"or their folder"
+            )
+    raise ResponseError(f"{shown} is no log of {known_harnesses()}; name such a log or a table")
 
 
 def known_harnesses() -> str:

@@ -52,6 +52,17 @@ class _Found:
         """Return where a row stands, in words."""
         return self.place(int(subject[row]), int(item[row]))
 
+    def describe(self, rows: pa.RecordBatch, item: NDArray[np.integer]) -> None:
+        """Note what some rows tell of their items."""
+        for name, values in self.described.items():
+            try:
+                values.add(rows.column(name), item, len(self.items.known))
+            except PARQUET_ERRORS:  # what PyArrow says would be of Python, not of the file
+                raise ResponseError(
+                    f"`{one_line(name)}` holds values that cannot be read, such as dates that no "
+                    f"calendar has; make it text, or leave the column out"
+                ) from None
+
 
 @dataclass(frozen=True)
 class LongParquet:
@@ -167,8 +178,7 @@ class LongParquet:
                 partial(found.place_of_row, subject, item),
                 fractions=fractions,
             )
-            for name, values in found.described.items():
-                values.add(batch.column(name), item, len(found.items.known))
+            found.describe(batch, item)
             kind = smallest_int(int(trials.max(initial=1)))
             rows = CellList(
                 subject, item, *(x.astype(kind, copy=False) for x in (successes, trials))

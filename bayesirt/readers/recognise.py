@@ -20,7 +20,7 @@ from bayesirt.long_parquet_file import (
 )
 from bayesirt.names import one_line
 from bayesirt.readers.found_logs import FoundLogs
-from bayesirt.readers.log_folder import find_harness, known_harnesses, read_logs
+from bayesirt.readers.log_folder import find_harness, read_logs, refuse_no_log
 from bayesirt.readers.long_parquet import LongParquet, is_plain
 from bayesirt.readers.numbered import can_be_numbered
 from bayesirt.readers.reading import Reading
@@ -205,7 +205,7 @@ def are_logs(path: Path, reading: Reading) -> bool:
     except ResponseError as error:
         raise ResponseError(f"{shown}: {error}") from None
     if not logs and path.suffix.lower() == ".json":
-        raise ResponseError(f"{shown} is no log of {known_harnesses()}; name such a log or a table")
+        refuse_no_log(path)
     if not logs and reading.of_logs:
         raise ResponseError(
             f"{reading.of_logs} belongs to logs of harnesses, and {shown} is read as a table; "

@@ -138,6 +138,16 @@ PLACES: dict[str, tuple[Write, str]] = {
     "a device": (link("r.csv", "/dev/zero"), "is no regular file"),
     "a link to nothing": (link("r.csv", "nowhere.csv"), "does not exist; check the path"),
     "a link to itself": (link("r.csv", "r.csv"), "does not exist"),
+    "a path below a file": (lambda root: file("r.csv", GOOD)(root) / "x.csv", "does not exist"),
+    "a path below a link to itself": (
+        lambda root: link("round", "round")(root) / "r.csv",
+        "does not exist",
+    ),
+    "a folder called like a file": (
+        lambda root: (root / "r.csv").mkdir() or root / "r.csv",
+        NOTHING,
+    ),
+    "nothing at all, as a device": (link("r.csv", "/dev/null"), "is no regular file"),
     "a name of 10,000 characters": (lambda root: root / f"{LONG}.csv", "does not exist"),
     "a path of 10,000 folders": (lambda root: root / ("d/" * 10_000) / "r.csv", "does not exist"),
     "a name that is not UTF-8": (file(os.fsdecode(b"r\xff.csv"), ""), "r·.csv is empty"),
@@ -162,6 +172,12 @@ FOLDERS: dict[str, tuple[Write, str]] = {
     "a pipe in a folder": (folder(pipe("x.eval")), "no regular file"),
     "tables in a folder": (folder(file("r.csv", GOOD)), "a table; read it by itself"),
     "only totals": (folder(file(f"results{DATED}", "{}")), "run lm-eval with --log_samples"),
+    "the log of one subject": (answers("m", 1, 0), "got 1 ('m'); name a folder with the logs of"),
+    "totals by name": (file(f"results{DATED}", "{}"), "run lm-eval with --log_samples"),
+    "totals of a log": (
+        lambda root: next(answers("m", 1, 0)(root).parent.glob("results_*.json")),
+        "belongs to the logs of its run; name one of them, or their folder",
+    ),
     "one subject": (folder(answers("m", 1, 0)), "at least 2 subjects, got 1"),
     "one item": (folder(answers("a", 1), answers("b", 0)), "at least 2 items, got 1"),
     "scores of a half": (folder(answers("a", 0.5, 1), answers("b", 0, 1)), "pass --threshold"),
@@ -230,6 +246,14 @@ PARQUETS: dict[str, tuple[Write, str]] = {
     "dates that no calendar has": (
         table(**TWO, score=pa.array([2**31 - 1] * 4, pa.date32())),
         "`score` must hold numbers",
+    ),
+    "dates that no calendar has as topics": (
+        table(**TWO, score=[1, 0, 0, 1], topic=pa.array([2**31 - 1] * 4, pa.date32())),
+        "`topic` holds values that cannot be read, such as dates that no calendar has",
+    ),
+    "times of no place as topics": (
+        table(**TWO, score=[1, 0, 0, 1], topic=pa.array([1] * 4, pa.timestamp("s", "No/where"))),
+        "`topic` holds values that cannot be read",
     ),
     "lists as scores": (table(**TWO, score=[[1]] * 4), "must be a finite number, got '[1"),
     "structures as names": (

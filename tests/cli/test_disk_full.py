@@ -80,7 +80,7 @@ def test_a_full_disk_is_one_sentence_and_what_was_there_stays(
     cli: Cli, disk: Disk, inputs: Path, run: Run, command: Command
 ):
     folder, full = disk
-    out = folder / "out.parquet"
+    out = folder / command.place
     command.prepare(out, run)
     before = contents(folder)
     words = command.line(out, inputs)[1:]
@@ -95,3 +95,10 @@ def test_a_full_disk_is_one_sentence_and_what_was_there_stays(
         assert cli(*words).code == 0
     assert command.is_new(out)
     assert not list(folder.rglob("*.partial"))
+
+
+def test_draws_without_room_are_an_error_and_not_the_end_of_the_process(tmp_path: Path, run: Run):
+    for result in (run.point, run.posterior):
+        with small_files(), pytest.raises(OSError, match="File too large"):
+            result.save(tmp_path / "draws.nc")
+        assert not any(tmp_path.iterdir())

@@ -14,10 +14,13 @@ from itertools import count
 from pathlib import Path
 from bank_data import breaking_in
 from bayesirt.cli import main
-from quick_commands import COMMANDS, quick_run, without_fits
+from quick_commands import COMMANDS, quick_profiles, quick_run, without_fits
 
 inputs, place, names = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
-run = quick_run(inputs) if "rank" in names else None
+run = None
+if "rank" in names:
+    run = quick_run(inputs)
+    quick_profiles()  # what JAX computes, it computes before a fork
 
 
 def ended():
@@ -35,7 +38,7 @@ def left_by_kills(name):
     # Of each file operation: whether, after a kill before it, the command has written.
     command, left = COMMANDS[name], []
     for at in count(1):
-        out = place / name / str(at) / "out.parquet"
+        out = place / name / str(at) / command.place
         out.parent.mkdir(parents=True)
         command.prepare(out, run)
         sys.argv = command.line(out, inputs)
@@ -57,13 +60,55 @@ def left_by_kills(name):
 
 print(json.dumps({name: left_by_kills(name) for name in names}))
 """
-RANK = ["rank", "rank again"]
+CHECKPOINT = """
+import json, os, signal, sys
+from itertools import count
+from pathlib import Path
+import numpy as np
+from bank_data import breaking_in
+from bayesirt.inference.checkpoint import Checkpoint, Progressed
+
+BEGINNING = Progressed({}, 0, [])
+
+
+def go_on(checkpoint):
+    # Take three steps of which each keeps a block of draws, and be done.
+    state = checkpoint.load(BEGINNING)
+    began = state.steps
+    assert [int(block["x"]) for block in state.kept] == list(range(began))
+    for step in range(began, 3):
+        kept = [*state.kept, {"x": np.array(step)}]
+        state = Progressed({}, step + 1, kept)
+        checkpoint.save(state)
+    checkpoint.remove()
+    return began
+
+
+began = []
+for at in count(1):
+    folder = Path(sys.argv[1], str(at), "kept")
+    folder.parent.mkdir()
+    child = os.fork()
+    if not child:
+        with breaking_in(folder, at, lambda: os.kill(os.getpid(), signal.SIGKILL)):
+            go_on(Checkpoint(folder, "same"))
+            os._exit(0)
+    if os.waitpid(child, 0)[1] == 0:
+        break
+    began.append(go_on(Checkpoint(folder, "same")))
+    assert not folder.exists()
+print(json.dumps(began))
+"""
+SAMPLED = [name for name in COMMANDS if name.startswith(("rank", "profile"))]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize(
     "names",
-    [[name for name in COMMANDS if name not in RANK], pytest.param(RANK, marks=pytest.mark.slow)],
+    [
+        [name for name in COMMANDS if name not in SAMPLED],
+        pytest.param(SAMPLED, marks=pytest.mark.slow),
+    ],
 )
 def test_a_kill_at_any_operation_leaves_the_old_or_the_new_whole(tmp_path: Path, names: list[str]):
     inputs = write_inputs(tmp_path / "inputs")
@@ -73,3 +118,12 @@ def test_a_kill_at_any_operation_leaves_the_old_or_the_new_whole(tmp_path: Path,
         assert states == sorted(states)  # once it has written, it has
         assert states.count(False) > 1
         assert True in states
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_kill_at_any_operation_of_a_checkpoint_leaves_one_to_go_on_from(tmp_path: Path):
+    began = json.loads(finished(python(CHECKPOINT, tmp_path)))
+    saved = began[: began.index(3) + 1]
+    assert saved == sorted(saved)
+    assert set(saved) == {0, 1, 2, 3}
+    assert set(began[len(saved) :]) <= {0, 3}  # its removal has begun, or it starts afresh
