@@ -2,7 +2,8 @@
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated, NoReturn
+import warnings
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -89,12 +90,19 @@ def _fail(message: str) -> NoReturn:
     raise SystemExit(2)
 
 
+def _say_warning(message: Warning | str, *_place: Any, **_more: Any) -> None:
+    """Say on stderr what is to be heeded, without the place in the code."""
+    typer.echo(f"warning: {message}", err=True)
+
+
 def main() -> None:
     """Run the command line; bad input is one sentence on stderr and exit code 2."""
     from bayesirt.errors import ResponseError
 
     try:
-        app()
+        with warnings.catch_warnings():
+            warnings.showwarning = _say_warning
+            app()
     except ResponseError as error:
         _fail(str(error))
     except KeyboardInterrupt:

@@ -131,7 +131,7 @@ def announce(text: str) -> None:
     typer.echo(f"sampling: {text}", err=True)
 
 
-def say_writing() -> None:
-    """Say on a terminal's stderr that a report is being made, which can take seconds."""
+def say(text: str) -> None:
+    """Say on a terminal's stderr what is being done, where it can take seconds."""
     if sys.stderr.isatty():
-        typer.echo("writing the report ...", err=True)
+        typer.echo(f"{text} ...", err=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from bayesirt.cli_input import announce, read_and_tell, say_writing, with_reading_options
+from bayesirt.cli_input import announce, read_and_tell, say, with_reading_options
 from bayesirt.cli_options import (
     AsJson,
     Chains,
@@ -70,7 +70,7 @@ def profile(
         announce=announce if talk else None, checkpoint=checkpoint,
     )  # fmt: skip
     if talk:
-        say_writing()
+        say("writing the report")
     report = render_profile_report(run)
     write_folder(out, lambda folder: save_profiles(run, folder, report), overwrite=overwrite)
     if as_json:

@@ -11,7 +11,7 @@ from bayesirt.cli_input import (
     announce,
     input_path,
     read_and_tell,
-    say_writing,
+    say,
     with_reading_options,
 )
 from bayesirt.cli_options import (
@@ -92,8 +92,7 @@ def rank(
     earlier = _earlier_run(out, settings, overwrite, update, per_component)
     path, talk = input_path(results, example), not (quiet or as_json)
     responses = read_and_tell(path, reading, talk=talk)
-    told: dict[str, Any] = {"source": path, "reading": reading.given, "progress": talk}
-    told |= {"announce": announce if talk else None, "checkpoint": checkpoint}
+    told = _told(path, reading, checkpoint, talk)
     if earlier is None:
         runs = (_rank_groups if per_component else _rank_all)(responses, settings, told)
     else:
@@ -104,6 +103,19 @@ def rank(
         _write(runs, out, overwrite or update)
     if as_json or not quiet:
         (_print_json if as_json else _print)(runs, out)
+
+
+def _told(path: Path, reading: "Reading", checkpoint: Path | None, talk: bool) -> dict[str, Any]:
+    """Return what `rank_responses` is told of input and output."""
+    if talk:
+        say("a point estimate first")
+    return {
+        "source": path,
+        "reading": reading.given,
+        "progress": talk,
+        "announce": announce if talk else None,
+        "checkpoint": checkpoint,
+    }
 
 
 def _scale(anchors: list[str]) -> tuple[tuple[str, float], ...]:
@@ -202,12 +214,12 @@ def _rank_groups(
 
 def _finished(runs: dict[str, "Run"], check_fit: bool, talk: bool) -> dict[str, "Run"]:
     """Check the runs' fit, if that is wanted, before their reports are written."""
-    if talk and check_fit:
-        typer.echo("checking the fit ...", err=True)
     if check_fit:
+        if talk:
+            say("checking the fit")
         runs = {name: run.with_fit(progress=talk) for name, run in runs.items()}
     if talk:
-        say_writing()
+        say("writing the report")
     return runs
 
 

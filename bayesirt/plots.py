@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from bayesirt.names import one_line
 from bayesirt.ranking import Ranking
@@ -75,6 +76,7 @@ def plot_rank_probabilities(ranking: Ranking) -> Figure:
         image = ax.pcolormesh(ranks, rows, shown, cmap="Greys", norm=PowerNorm(0.5, 0, 1))
         ax.set_yticks(np.arange(len(names)) + 0.5, names)
         ax.invert_yaxis()
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_xlabel("rank")
         fig.colorbar(image, ax=ax, label="probability", shrink=0.6)
     return fig

@@ -130,8 +130,6 @@ def profile_responses(
         settings = replace(settings, structure=structure)
     key = jax.random.key(settings.seed)
     seconds: dict[str, float] = {}
-    if announce is not None:
-        announce("starts from a point estimate, which comes first")
     with timed(seconds, "point estimate"), fits_shown(progress):
         point = fit_q_mirt(responses, own, structure=structure)
     data = facts_of(responses, source, reading)

@@ -42,7 +42,7 @@ def plot_pairwise(ranking: Ranking) -> Figure:
     names = [one_line(str(s), 30) for s in ranking.summary["subject"].head(_MOST_PAIRED)]
     n = len(names)
     with figure_style():
-        fig = Figure(figsize=(7.2, 1.6 + 0.2 * n), layout="constrained")
+        fig = Figure(figsize=(7.2, 2.6 + 0.2 * n), layout="constrained")
         ax = fig.subplots()
         image = ax.imshow(shown, cmap="Greys", vmin=0, vmax=1)
         for i, j in zip(*np.nonzero((shown > 0.05) & (shown < 0.95)), strict=True):

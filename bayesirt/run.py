@@ -193,8 +193,6 @@ def rank_responses(
     assumed: dict[str, Any] = {"model": settings.model, "wrong_lengths": settings.wrong_lengths}
     method, _ = plan_engine(settings.engine, responses, **assumed, **size)
     seconds: dict[str, float] = {}
-    if announce is not None:
-        announce("starts from a point estimate, which comes first")
     with timed(seconds, "point estimate"), fits_shown(progress):
         point = fit_point(responses, settings.point, model=settings.model, key=key)
     # NUTS counts each item from what its own answers say, which a posterior's mean is not.

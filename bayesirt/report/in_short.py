@@ -10,7 +10,7 @@ _MOST_NAMED = 3
 
 
 def in_short(run: Run) -> list[str]:
-    """Return who is best, who cannot be told from it, and what differences show at all.
+    """Return who is best, who cannot be told from it, what shows at all, and what averages do.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ def in_short(run: Run) -> list[str]:
     list of str
         A sentence each, the most important first.
     """
-    return [_best(run), _tiers(run), least_detectable(run.posterior).to_text()]
+    return [_best(run), _tiers(run), least_detectable(run.posterior).to_text(), _average(run)]
 
 
 def _best(run: Run) -> str:
@@ -53,3 +53,15 @@ def _tiers(run: Run) -> str:
         "best. A new tier starts with the first subject that the best of the tier before is "
         "surely above, all pairs judged at once."
     )
+
+
+def _average(run: Run) -> str:
+    check = run.ranking.average
+    if check.n_misplaced:
+        subjects = "1 subject" if check.n_misplaced == 1 else f"{check.n_misplaced} subjects"
+        found = f"The simple average misleads for {subjects}. {check.most_misplaced}"
+    elif check.adequate:
+        found = "The simple average would do here."
+    else:
+        found = "The simple average agrees with this ranking, as far as intervals tell."
+    return f"{found} {check.advice}"

@@ -15,10 +15,12 @@ def with_columns(run: Run, **columns: object) -> Run:
 
 def test_a_sure_best_is_named_alone(small_run: Run):
     p = np.array([0.97, 0.02, 0.01, *[0.0] * 27])
-    best, tiers, apart = in_short(with_columns(small_run, p_best=p))
+    best, tiers, apart, average = in_short(with_columns(small_run, p_best=p))
     assert best == f"{small_run.ranking.summary['subject'][0]} is best, with a probability of 97%."
     assert "tier" in tiers
     assert "4 times out of 5" in apart
+    assert average.startswith("The simple average ")
+    assert average.endswith(small_run.ranking.average.advice)
 
 
 def test_those_who_may_be_best_are_named_likeliest_first(small_run: Run):
