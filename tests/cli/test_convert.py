@@ -198,7 +198,9 @@ def test_names_are_kept_in_their_order_however_many(tmp_path: Path):
     trials[0], trials[:, 0] = np.where(trials.sum(0) == 0, 1, trials[0]), 1
     responses = Responses.from_arrays(0 * trials, trials, items=items)
     responses.to_parquet(tmp_path / "r.parquet")
-    same(read_responses(tmp_path / "r.parquet"), responses)
+    found = read_responses(tmp_path / "r.parquet")
+    assert list(found.items) == items
+    same(found, responses)
 
 
 def test_a_fast_file_is_no_other_for_its_options(cli: Cli, table: Path, tmp_path: Path):
