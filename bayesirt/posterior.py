@@ -134,10 +134,22 @@ class Posterior:
         """Return the draws of a site, shape (chain, draw, ...)."""
         return self.dataset[name].to_numpy()
 
-    def draws(self, name: str) -> NDArray[np.float64]:
-        """Return the draws of a site with the chains joined, shape (sample, ...)."""
+    def draws(self, name: str, most: int | None = None) -> NDArray[np.float64]:
+        """Return the draws of a site with the chains joined, shape (sample, ...).
+
+        Parameters
+        ----------
+        name : str
+        most : int, optional
+            Thin evenly to so many draws at most.
+
+        Returns
+        -------
+        float array, shape (sample, ...)
+        """
         values = self[name]
-        return values.reshape(-1, *values.shape[2:])
+        joined = values.reshape(-1, *values.shape[2:])
+        return joined if most is None else joined[:: -(-len(joined) // most)]
 
     @property
     def theta(self) -> NDArray[np.float64]:

@@ -107,7 +107,7 @@ def plot_information(posterior: Posterior) -> Figure:
         tick for each subject's mean ability.
     """
     most = max(20, min(_DRAWS, _MOST_CURVES // len(posterior.items)))
-    a, d = (jnp.asarray(_thinned(posterior.draws(name), most)) for name in ("a", "d"))
+    a, d = (jnp.asarray(posterior.draws(name, most)) for name in ("a", "d"))
     theta = posterior.theta.mean(0)
     told = np.array(
         [
@@ -147,7 +147,7 @@ def plot_item_curves(posterior: Posterior, items: Sequence[str]) -> Figure:
         A panel an item; dots are shares right of fifths of the subjects, ordered by ability.
     """
     places = [posterior.items.index(name) for name in items]
-    a, d = (_thinned(posterior.draws(name)[:, places]) for name in ("a", "d"))
+    a, d = (posterior.draws(name, _DRAWS)[:, places] for name in ("a", "d"))
     probability = FAMILIES[posterior.link].probability
     columns = min(3, len(places))
     rows = -(-len(places) // columns)
@@ -249,7 +249,3 @@ def _fifths(posterior: Posterior, item: int) -> tuple[NDArray[np.float64], NDArr
         np.array([ability[g].mean() for g in groups]),
         np.array([right[g].sum() / trials[g].sum() for g in groups]),
     )
-
-
-def _thinned(draws: NDArray[np.float64], most: int = _DRAWS) -> NDArray[np.float64]:
-    return draws[:: -(-len(draws) // most)]

@@ -227,7 +227,7 @@ def _items_needed(
 def _information(posterior: Posterior) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return what is known of each subject, and what one more item of the same kind would add."""
     most = max(4, min(_DRAWS, _MOST_CELLS // posterior.trials.size))
-    theta, a, d = (jnp.asarray(_thinned(posterior.draws(x), most)) for x in ("theta", "a", "d"))
+    theta, a, d = (jnp.asarray(posterior.draws(x, most)) for x in ("theta", "a", "d"))
     own, added = _information_of(jnp.asarray(posterior.trials), theta, a, d, posterior.link)
     return 1 + np.asarray(own, np.float64), np.asarray(added, np.float64)
 
@@ -250,7 +250,7 @@ def _information_of(
 
 def _expected_share(posterior: Posterior, at: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the mean expected share right over all items, at abilities."""
-    a, d = (_thinned(posterior.draws(name)) for name in ("a", "d"))
+    a, d = (posterior.draws(name, _DRAWS) for name in ("a", "d"))
     probability = FAMILIES[posterior.link].probability
     return np.array([np.asarray(probability(jnp.asarray(x * a + d))).mean() for x in at])
 
@@ -274,10 +274,6 @@ def in_percent(probability: float) -> str:
     if probability >= 0.995:
         return "over 99%"
     return f"{probability:.0%}" if probability >= 0.005 else "below 1%"
-
-
-def _thinned(draws: NDArray[np.float64], most: int = _DRAWS) -> NDArray[np.float64]:
-    return draws[:: -(-len(draws) // most)]
 
 
 def rounded(number: float) -> int:

@@ -227,8 +227,7 @@ def print_review(review: ItemReview) -> None:
     console = new_console()
     listed = review.listed
     for row in listed.head(MOST_ROWS).itertuples():
-        why = row.reasons.replace("_", " ")
-        console.print(Text(f"{one_line(str(row.item), 60)} ({why}): {row.evidence}"))
+        console.print(Text(f"{one_line(str(row.item), 60)} ({row.reasons}): {row.evidence}"))
     say_more(console, listed)
     console.print(Text(review.to_text()))
 

@@ -76,7 +76,7 @@ class FitCheck:
         ]
         if not parts:
             return ""
-        return f"{' and '.join(parts)}; see `items` and `subjects`."
+        return f"{' and '.join(parts)}."
 
 
 def check_fit(

@@ -73,7 +73,7 @@ class LocalDependence:
         names = " with ".join(one_line(first[x], 30) for x in ("item_1", "item_2"))
         return (
             f"{self.n_dependent:,} of {of} depend on each other beyond one ability, most surely "
-            f"{names} (residual correlation {first['q3']:+.2f}); see `pairs`."
+            f"{names} (residual correlation {first['q3']:+.2f})."
         )
 
     @property

@@ -44,7 +44,7 @@ class Totals:
         spread = "are spread as" if self.p_subjects > 1 - LEVEL else "are not spread as"
         return (
             f"Subjects' scores {spread} those of one normal population of abilities would be "
-            f"(p = {self.p_subjects:.2g}); see `totals`."
+            f"(p = {self.p_subjects:.2g})."
         )
 
 
