@@ -214,6 +214,38 @@ def store_cells(
     return sparse if better_sparse(shape, len(trials)) else DenseCells(*sparse.matrices())
 
 
+def select_cells(
+    cells: Cells, subjects: NDArray[np.intp], items: NDArray[np.intp]
+) -> tuple[Cells, NDArray[np.intp]]:
+    """Return the cells of some subjects and items.
+
+    Parameters
+    ----------
+    cells : Cells
+    subjects, items : int array
+        Positions to keep, in the new order.
+
+    Returns
+    -------
+    Cells
+    int array, shape (cell,)
+        Where each observed cell stood among all of them.
+    """
+    listed = cells.listed()
+    new = []
+    for kept, size, old in zip(
+        (subjects, items), cells.shape, (listed.subject, listed.item), strict=True
+    ):
+        positions = np.full(size, -1, np.intp)
+        positions[kept] = np.arange(len(kept))
+        new.append(positions[old])
+    found = np.flatnonzero((new[0] >= 0) & (new[1] >= 0))
+    found = found[np.lexsort((new[1][found], new[0][found]))]
+    shape = len(subjects), len(items)
+    counts = listed.successes[found], listed.trials[found]
+    return store_cells(shape, new[0][found], new[1][found], *counts), found
+
+
 def better_sparse(shape: tuple[int, int], n_observed: int) -> bool:
     """Return whether few of many cells were observed, so that a list of them is quicker."""
     size = shape[0] * shape[1]

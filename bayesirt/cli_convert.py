@@ -41,5 +41,6 @@ def convert(
     if found is not None:
         typer.echo(found.to_text())
     lengths = "" if responses.latency is None else ", with lengths or times"
-    typer.echo(f"{str(responses).strip('<>')}{lengths}")
+    clusters = "" if responses.clusters is None else f", {len(responses.clusters.names)} clusters"
+    typer.echo(f"{str(responses).strip('<>')}{lengths}{clusters}")
     typer.echo(f"Wrote {one_line(str(out), 400)}")

@@ -101,6 +101,14 @@ Results = Annotated[
 ]
 Example = Annotated[bool, typer.Option("--example", help="Use the embedded example.")]
 Column = Annotated[str | None, typer.Option(help="Column of a long file.", show_default=False)]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of a long file that several subjects share, such as the LLM that they are "
+        "runs of; or a file with the columns subject and cluster.",
+        show_default=False,
+    ),
+]
 Orientation = Annotated[
     ItemsIn | None, typer.Option(help="Orientation of a wide file.", show_default=False)
 ]
@@ -133,6 +141,7 @@ READING: dict[str, tuple[Any, Any]] = {
     "trials": (Column, None),
     "latency": (Column, None),
     "items_in": (Orientation, None),
+    "cluster": (ClusterOption, None),
     "duplicates": (Repeated, Duplicates.error),
     "threshold": (Threshold, None),
     "metric": (Metric, []),

@@ -169,7 +169,7 @@ def _updated(
     changes = changes_since(earlier.posterior, responses)
     if told["progress"]:
         typer.echo(changes.to_text(), err=True)
-    if still_stands(earlier, settings, changes, sha256_of(told["source"])):
+    if still_stands(earlier, responses, settings, changes, sha256_of(told["source"])):
         return earlier
     return update_run(earlier, responses, settings, changes, **told)
 
@@ -191,7 +191,7 @@ def _rank_groups(
 
     found = responses.components()
     groups = {
-        f"group_{k}": responses.select(*members)
+        f"group_{k}": _without_useless_clusters(responses.select(*members))
         for k, members in enumerate(found, 1)
         if min(map(len, members)) >= 2
     }
@@ -210,6 +210,12 @@ def _rank_groups(
     if checkpoint and checkpoint.is_dir() and not any(checkpoint.iterdir()):
         checkpoint.rmdir()  # that of the groups is gone, each by itself
     return runs
+
+
+def _without_useless_clusters(group: "Responses") -> "Responses":
+    """Return a group of which clusters may say nothing, though they do of all subjects."""
+    useful = group.clusters is not None and group.clusters.tell_apart
+    return group if useful else replace(group, clusters=None)
 
 
 def _finished(runs: dict[str, "Run"], check_fit: bool, talk: bool) -> dict[str, "Run"]:

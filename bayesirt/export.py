@@ -82,7 +82,18 @@ def ranking_as_json(run: Run) -> dict[str, Any]:
         "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
         "average": run.ranking.average.to_text(),
         **{key: value for key, value in added.items() if value},
+        **_clusters_as_json(run),
         "ranking": summary.where(summary.notna(), None).to_dict("records"),
+    }
+
+
+def _clusters_as_json(run: Run) -> dict[str, Any]:
+    found = run.clusters
+    if found is None:
+        return {}
+    icc = {"icc": found.icc, "icc_low": found.icc_low, "icc_high": found.icc_high}
+    return {
+        "clusters": {**icc, "text": found.to_text(), "ranking": found.summary.to_dict("records")}
     }
 
 
@@ -101,14 +112,18 @@ def _for_people(run: Run, named: Callable[[str], str]) -> pd.DataFrame:
                     rows[value], rows[f"{value}_low"], rows[f"{value}_high"], strict=True
                 )
             ],
-            "Expected score (%)": [
-                f"{100 * r.expected_score:.1f} ({100 * r.expected_score_low:.1f} to "
-                f"{100 * r.expected_score_high:.1f})"
-                for r in rows.itertuples()
-            ],
+            "Expected score (%)": [_score(row) for row in rows.itertuples()],
             "P(best)": [f"{p:.2f}" for p in rows["p_best"]],
             "Tier": [str(tier) for tier in rows["tier"]],
         }
+    )
+
+
+def _score(row: Any) -> str:
+    """Return a score with its interval, if anything of it was predicted."""
+    low, high = (100 * x for x in (row.expected_score_low, row.expected_score_high))
+    return f"{100 * row.expected_score:.1f} " + (
+        f"({low:.1f} to {high:.1f})" if low < high else "(observed)"
     )
 
 

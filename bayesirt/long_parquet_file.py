@@ -1,7 +1,7 @@
 """The long Parquet file of this package: written whole, and read as it was.
 
-One row an observed cell: subject, item, successes, trials, latency where there is one, and what
-describes the item. Names are dictionaries that hold all of them in their order.
+One row an observed cell: subject, item, successes, trials, latency and cluster where there are any,
+and what describes the item. Names are dictionaries that hold all of them in their order.
 """
 
 import os
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bayesirt.cell_rows import fold_rows
 from bayesirt.cells import CellList
+from bayesirt.clusters import clusters_of_rows
 from bayesirt.columns import parse_latency, refuse_nameless
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
@@ -29,7 +30,7 @@ _KEY = b"bayesirt"
 _COUNTS = ("subject", "item", "successes", "trials")
 OWN_ROLES = dict(zip(("subject", "item", "score", "trials"), _COUNTS, strict=True))
 """Which column is which."""
-_LATENCY = "latency"
+_LATENCY, _CLUSTER = "latency", "cluster"
 _LARGEST_DICTIONARY = 1 << 30
 """Bytes; a larger one would be written as plain text, and lose its order."""
 
@@ -173,7 +174,7 @@ def describing_columns(schema: pa.Schema) -> list[str]:
     >>> describing_columns(pa.schema({"subject": pa.string(), "topic": pa.string()}))
     ['topic']
     """
-    return [name for name in schema.names if name not in (*_COUNTS, _LATENCY)]
+    return [name for name in schema.names if name not in (*_COUNTS, _LATENCY, _CLUSTER)]
 
 
 def read_long_parquet(path: Path, *, duplicates: str = "error") -> Responses:
@@ -225,7 +226,10 @@ def read_long_parquet(path: Path, *, duplicates: str = "error") -> Responses:
     )
     described = describing_columns(table.schema)
     metadata = _read_metadata(table.select(described), item, items, path)
-    return Responses(tuple(subjects), tuple(items), cells, latency, metadata)
+    clusters = None
+    if _CLUSTER in table.column_names:
+        clusters = clusters_of_rows(table[_CLUSTER].to_pandas(), subject, subjects)
+    return Responses(tuple(subjects), tuple(items), cells, latency, metadata, clusters=clusters)
 
 
 def _read_table(path: Path, name: str) -> pa.Table:
@@ -264,6 +268,8 @@ def _schema(responses: Responses, metadata: dict[str, pa.Array]) -> pa.Schema:
     fields = list(zip(_COUNTS, kinds, strict=True))
     if responses.latency is not None:
         fields.append((_LATENCY, pa.float64()))
+    if responses.clusters is not None:
+        fields.append((_CLUSTER, names))
     fields += [(name, column.type) for name, column in metadata.items()]
     return pa.schema(fields, metadata={_KEY: str(SCHEMA_VERSION)})
 
@@ -272,6 +278,7 @@ def _tables(
     responses: Responses, metadata: dict[str, pa.Array], schema: pa.Schema
 ) -> Iterator[pa.Table]:
     subjects, items = (pa.array(n, pa.string()) for n in (responses.subjects, responses.items))
+    clusters = responses.clusters
     done = 0
     for part in responses.cells.parts():
         position = pa.array(part.item)
@@ -284,6 +291,9 @@ def _tables(
         if responses.latency is not None:
             latency = responses.latency[done : done + len(part.item)]
             columns.append(pa.array(latency, pa.float64(), from_pandas=True))
+        if clusters is not None:
+            codes = pa.array(np.array(clusters.codes, np.int32)[part.subject])
+            columns.append(pa.DictionaryArray.from_arrays(codes, pa.array(clusters.names)))
         columns += [column.take(position) for column in metadata.values()]
         done += len(part.item)
         yield pa.table(columns, schema=schema)

@@ -35,6 +35,27 @@ def one_line(name: str, width: int = 48) -> str:
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
+def counted(n: int, noun: str) -> str:
+    """Return how many there are of what: ``1 subject``, ``2,000 subjects``.
+
+    Parameters
+    ----------
+    n : int
+    noun : str
+        For one of them; its plural ends in an s.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> counted(1, "item"), counted(12_000, "item")
+    ('1 item', '12,000 items')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 def spreadsheet_safe(text: str) -> str:
     """Return text that no spreadsheet runs as a formula: a leading ``=`` gets a ``'`` before it.
 

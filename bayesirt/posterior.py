@@ -15,6 +15,7 @@ from arviz_stats.base import array_stats
 from numpy.typing import NDArray
 
 from bayesirt import __version__
+from bayesirt.clusters import Clusters
 from bayesirt.latencies import mean_lengths
 from bayesirt.point_estimate import labelled
 from bayesirt.responses import Responses
@@ -26,6 +27,7 @@ LEVEL = 0.9
 
 _OF_SUBJECTS, _OF_ITEMS = ("theta", "tau"), ("a", "d", "b", "phi", "omega", "lam", "delta")
 _DIMS = {name: ["subject"] for name in _OF_SUBJECTS} | {name: ["item"] for name in _OF_ITEMS}
+_DIMS |= {"gamma": ["cluster"], "cluster_of": ["subject"]}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,6 +77,10 @@ class Posterior:
         constant: dict[str, NDArray[Any]] = {"trials": trials}
         if responses.latency is not None:
             constant["mean_length"] = mean_lengths(responses)
+        clusters, of_clusters = responses.clusters, {}
+        if clusters is not None and "gamma" in samples:
+            constant["cluster_of"] = np.array(clusters.codes)
+            of_clusters = {"cluster": list(clusters.names)}
         tree = arviz_base.from_dict(
             {
                 "posterior": dict(samples),
@@ -84,6 +90,7 @@ class Posterior:
             },
             coords={
                 **(coords or {}),
+                **of_clusters,
                 "subject": list(responses.subjects),
                 "item": list(responses.items),
             },
@@ -175,6 +182,15 @@ class Posterior:
     def trials(self) -> NDArray[np.integer]:
         """Trials of the responses, shape (subject, item)."""
         return self.tree["constant_data"]["trials"].to_numpy()
+
+    @property
+    def clusters(self) -> Clusters | None:
+        """The clusters that subjects came in, where the model knows of them."""
+        constant = self.tree["constant_data"]
+        if "cluster_of" not in constant:
+            return None
+        names = tuple(str(name) for name in self.dataset["cluster"].values)
+        return Clusters(names, tuple(constant["cluster_of"].to_numpy().tolist()))
 
     @property
     def mean_lengths(self) -> NDArray[np.float64] | None:

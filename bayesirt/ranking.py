@@ -33,8 +33,8 @@ class Ranking:
     summary : DataFrame
         One row a subject, best first. `rank` is the posterior median; ``_low`` and ``_high`` bound
         90% intervals; `rank_set_low` and `rank_set_high` hold for all subjects at once; subjects
-        of one `tier` cannot be told from its first. An anchored scale adds `scale`, responses with
-        lengths their mean `length`, LaRT `speed`.
+        of one `tier` cannot be told from its first. Clusters add `cluster`, an anchored scale
+        `scale`, responses with lengths their mean `length`, LaRT `speed`.
     pairwise : DataFrame
         P(row above column), in the order of the summary.
     rank_probabilities : float array, shape (subject, rank)
@@ -84,34 +84,19 @@ def rank_subjects(posterior: Posterior, *, scale: Mapping[str, float] | None = N
     theta = theta[:, order]
     successes, trials = posterior.successes[order], posterior.trials[order]
     ranks = ranks_of_draws(theta)
-    sure = surely_above(_standardised(theta), LEVEL)
     accuracy = successes.sum(1) / trials.sum(1)
     n = len(order)
-    tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-    rank_low, rank, rank_high = np.quantile(
-        ranks, [tails[0], 0.5, tails[1]], axis=0, method="inverted_cdf"
-    )
-    low, high = np.quantile(theta, tails, axis=0)
     names = np.asarray(posterior.subjects, object)[order]
     summary = pd.DataFrame(
         {
             "subject": names,
+            **_clusters(posterior, order),
             "accuracy": accuracy,
             "rank_by_accuracy": rankdata(-accuracy, method="min").astype(int),
-            "ability": theta.mean(0),
-            "ability_sd": theta.std(0, ddof=1),
-            "ability_low": low,
-            "ability_high": high,
+            **ability_columns(theta),
             **_on_scale(posterior, order, scale),
             **_speeds(posterior, order),
-            "rank": rank.astype(int),
-            "rank_low": rank_low.astype(int),
-            "rank_high": rank_high.astype(int),
-            "rank_set_low": 1 + sure.sum(0),
-            "rank_set_high": n - sure.sum(1),
-            "p_best": (ranks == 1).mean(0),
-            **{f"p_top{k}": (ranks <= k).mean(0) for k in TOP},
-            "tier": tiers(sure),
+            **rank_columns(theta, ranks),
             **_with_interval("expected_score", expected_scores(posterior)[:, order]),
             "n_items": np.count_nonzero(trials, 1),
             "n_trials": trials.sum(1),
@@ -128,6 +113,54 @@ def rank_subjects(posterior: Posterior, *, scale: Mapping[str, float] | None = N
     )
 
 
+def ability_columns(theta: NDArray[np.floating]) -> dict[str, NDArray[np.float64]]:
+    """Return the mean, sd and interval of each ability.
+
+    Parameters
+    ----------
+    theta : float array, shape (sample, subject)
+
+    Returns
+    -------
+    dict of float arrays, shape (subject,)
+    """
+    interval = _with_interval("ability", theta)
+    return {"ability": interval.pop("ability"), "ability_sd": theta.std(0, ddof=1), **interval}
+
+
+def rank_columns(
+    theta: NDArray[np.floating], ranks: NDArray[np.int32]
+) -> dict[str, NDArray[np.generic]]:
+    """Return each one's rank with its intervals, chances to be on top, and tier.
+
+    Parameters
+    ----------
+    theta : float array, shape (sample, subject)
+        Best first by their means.
+    ranks : int array, shape (sample, subject)
+        As `ranks_of_draws` tells them.
+
+    Returns
+    -------
+    dict of arrays, shape (subject,)
+        As `Ranking.summary` describes them.
+    """
+    sure = surely_above(_standardised(theta), LEVEL)
+    low, rank, high = np.quantile(
+        ranks, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0, method="inverted_cdf"
+    )
+    return {
+        "rank": rank.astype(int),
+        "rank_low": low.astype(int),
+        "rank_high": high.astype(int),
+        "rank_set_low": 1 + sure.sum(0),
+        "rank_set_high": ranks.shape[1] - sure.sum(1),
+        "p_best": (ranks == 1).mean(0),
+        **{f"p_top{k}": (ranks <= k).mean(0) for k in TOP},
+        "tier": tiers(sure),
+    }
+
+
 def _on_scale(
     posterior: Posterior, order: NDArray[np.intp], scale: Mapping[str, float] | None
 ) -> dict[str, NDArray[np.float64]]:
@@ -142,6 +175,12 @@ def _with_interval(name: str, draws: NDArray[np.floating]) -> dict[str, NDArray[
     """Return means with their intervals."""
     low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     return {name: draws.mean(0), f"{name}_low": low, f"{name}_high": high}
+
+
+def _clusters(posterior: Posterior, order: NDArray[np.intp]) -> dict[str, NDArray[np.object_]]:
+    """Return the cluster of each subject, where they come in clusters."""
+    clusters = posterior.clusters
+    return {} if clusters is None else {"cluster": np.asarray(clusters.of_each, object)[order]}
 
 
 def _lengths(posterior: Posterior, order: NDArray[np.intp]) -> dict[str, NDArray[np.float64]]:

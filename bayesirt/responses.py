@@ -6,7 +6,7 @@ two subjects and two items, and each of them was observed at least once.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesirt.answer_matrices import as_matrix, cells_of_table, clean_cells
 from bayesirt.cell_rows import fold_rows
-from bayesirt.cells import CellList, Cells, check_cells, connected_groups, store_cells
+from bayesirt.cells import CellList, Cells, check_cells, connected_groups, select_cells
+from bayesirt.clusters import Clusters, check_clusters, clusters_of_rows
 from bayesirt.columns import check_columns, describe_items, encode_names, parse_latency
 from bayesirt.errors import ResponseError
 from bayesirt.names import check_names, given_names, one_line
 from bayesirt.scores import count_successes
 
-_OWN_COLUMNS = frozenset({"subject", "item", "successes", "trials", "latency"})
+_OWN_COLUMNS = frozenset({"subject", "item", "successes", "trials", "latency", "cluster"})
 _left_empty = np.frompyfunc(lambda value: isinstance(value, str) and value in ("", "NA"), 1, 1)
 
 
@@ -43,6 +44,8 @@ class Responses:
         One row an item, indexed by name, such as its benchmark or topic; may have no columns.
     q_matrix : DataFrame or None
         0/1, indexed by item, one column an ability.
+    clusters : Clusters or None
+        Which subjects belong together, such as several runs or prompts of one LLM.
 
     Examples
     --------
@@ -56,11 +59,14 @@ class Responses:
     latency: NDArray[np.float64] | None = None
     item_metadata: pd.DataFrame = field(default_factory=pd.DataFrame)
     q_matrix: pd.DataFrame | None = None
+    clusters: Clusters | None = None
 
     def __post_init__(self) -> None:
         check_names(self.subjects, "subject")
         check_names(self.items, "item")
         check_cells(self.cells, self.subjects, self.items)
+        if self.clusters is not None:
+            check_clusters(self.clusters, self.n_subjects)
         taken = [c for c in self.item_metadata.columns if c in _OWN_COLUMNS]
         if taken:
             raise ResponseError(f"item metadata cannot be called {taken[0]!r}; rename the column")
@@ -119,6 +125,8 @@ class Responses:
             "fewest subjects of an item": int(per_item.min()),
             "connected groups": len(self.components()),
         }
+        if self.clusters is not None:
+            facts["clusters"] = len(self.clusters.names)
         return pd.Series(facts, dtype=object).to_frame("value")
 
     @classmethod
@@ -210,6 +218,7 @@ class Responses:
         score: str = "score",
         trials: str | None = None,
         latency: str | None = None,
+        cluster: str | None = None,
         item_metadata: Sequence[str] = (),
         duplicates: str = "error",
         threshold: float | None = None,
@@ -225,6 +234,8 @@ class Responses:
             Column of the numbers of trials; 0 means not observed.
         latency : str, optional
             Column of response lengths or times; missing and zero values are left out.
+        cluster : str, optional
+            Column of what several subjects share, such as the LLM that they are runs of.
         item_metadata : sequence of str, optional
             Columns that describe the item; each must be constant within an item.
         duplicates : {"error", "trials", "first", "last"}
@@ -244,10 +255,11 @@ class Responses:
         """
         roles = {"score": score, "trials": trials, "latency": latency}
         held = {role: column for role, column in roles.items() if column}
-        check_columns(frame, [subject, item, *held.values(), *item_metadata])
+        shared = [cluster] if cluster else []
+        check_columns(frame, [subject, item, *held.values(), *item_metadata, *shared])
         subject_code, subjects = encode_names(frame[subject], "subject")
         item_code, items = encode_names(frame[item], "item")
-        return cls._from_rows(
+        read = cls._from_rows(
             subject_code,
             item_code,
             {role: frame[column].reset_index(drop=True) for role, column in held.items()},
@@ -258,6 +270,8 @@ class Responses:
             duplicates=duplicates,
             item_metadata=describe_items(frame, item_code, items, item_metadata),
         )
+        of_rows = [clusters_of_rows(frame[name], subject_code, subjects) for name in shared]
+        return replace(read, clusters=of_rows[0]) if of_rows else read
 
     @classmethod
     def _from_rows(
@@ -311,8 +325,8 @@ class Responses:
         Returns
         -------
         DataFrame
-            Columns subject, item, successes, trials, latency where there is one, and the item's
-            metadata.
+            Columns subject, item, successes, trials, latency and cluster where there are any,
+            and the item's metadata.
         """
         subject, item, successes, trials = self.cells.listed()
         columns: dict[Hashable, object] = {
@@ -323,6 +337,8 @@ class Responses:
         }
         if self.latency is not None:
             columns["latency"] = self.latency
+        if self.clusters is not None:
+            columns["cluster"] = np.asarray(self.clusters.of_each, object)[subject]
         for name, values in self.item_metadata.items():
             columns[name] = values.to_numpy()[item]
         return pd.DataFrame(columns)
@@ -372,28 +388,13 @@ class Responses:
         ResponseError
             If what is left is too small.
         """
-        cells = self.cells.listed()
-        new_subject = _positions(subjects, self.n_subjects)[cells.subject]
-        new_item = _positions(items, self.n_items)[cells.item]
-        kept = np.flatnonzero((new_subject >= 0) & (new_item >= 0))
-        kept = kept[np.lexsort((new_item[kept], new_subject[kept]))]
+        cells, kept = select_cells(self.cells, subjects, items)
         return Responses(
             tuple(self.subjects[i] for i in subjects),
             tuple(self.items[j] for j in items),
-            store_cells(
-                (len(subjects), len(items)),
-                new_subject[kept],
-                new_item[kept],
-                cells.successes[kept],
-                cells.trials[kept],
-            ),
+            cells,
             latency=None if self.latency is None else self.latency[kept],
             item_metadata=self.item_metadata.iloc[items],
             q_matrix=None if self.q_matrix is None else self.q_matrix.iloc[items],
+            clusters=None if self.clusters is None else self.clusters.select(subjects),
         )
-
-
-def _positions(kept: NDArray[np.intp], n: int) -> NDArray[np.intp]:
-    positions = np.full(n, -1, np.intp)
-    positions[kept] = np.arange(len(kept))
-    return positions

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pandas as pd
 from jax import Array
 
 from bayesirt.anchored_scale import check_anchors
+from bayesirt.cluster_ranking import ClusterRanking, rank_clusters
 from bayesirt.comparison import Comparison, compare_estimates
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import PointMethod, fit_point
@@ -22,7 +24,7 @@ from bayesirt.inference.two_pl_blocked import sample_blocked
 from bayesirt.item_table import item_table
 from bayesirt.length_gain import LengthGain, length_gain
 from bayesirt.models import ModelName, Priors
-from bayesirt.names import one_line
+from bayesirt.names import counted, one_line
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.progress import fits_shown, progress_bar
@@ -116,6 +118,11 @@ class Run:
     def comparison(self) -> Comparison:
         """Point against posterior."""
         return compare_estimates(self.point, self.posterior)
+
+    @cached_property
+    def clusters(self) -> ClusterRanking | None:
+        """The ranking of the clusters that subjects came in, if they did."""
+        return None if self.posterior.clusters is None else rank_clusters(self.posterior)
 
     def with_fit(self, *, progress: bool = False) -> "Run":
         """Return the run with a check of whether its model fits, and its words in the record.
@@ -337,7 +344,7 @@ def refuse_disconnected(responses: Responses) -> None:
     if len(groups) == 1:
         return
     listed = "; ".join(
-        f"{len(subjects)} subjects x {len(items)} items with "
+        f"{counted(len(subjects), 'subject')} x {counted(len(items), 'item')} with "
         f"{one_line(responses.subjects[subjects[0]])!r}"
         for subjects, items in groups[:4]
     )

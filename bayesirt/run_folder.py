@@ -23,12 +23,13 @@ from bayesirt.wrong_lengths import WrongLengths, wrong_factor
 
 RECORD = "run.json"
 Q_MATRIX = "q_matrix.json"
-_LENGTHS = "lengths.csv"
+_LENGTHS, _CLUSTERS = "lengths.csv", "clusters.csv"
 _FILES = frozenset(
     {
         "ranking.csv",
         "items.csv",
         _LENGTHS,
+        _CLUSTERS,
         "pairwise.csv",
         "point.nc",
         "posterior.nc",
@@ -167,6 +168,8 @@ def save_run(run: Run, folder: Path, report: str) -> None:
     run.posterior.save(folder / "posterior.nc")
     if run.gain is not None:
         write_table(run.gain.summary, folder / _LENGTHS)
+    if run.clusters is not None:
+        write_table(run.clusters.summary, folder / _CLUSTERS)
     (folder / "report.html").write_text(report, "utf-8")
     (folder / RECORD).write_text(run.record.to_json(), "utf-8")
 

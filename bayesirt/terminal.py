@@ -14,7 +14,7 @@ from bayesirt.averages import AverageRule
 from bayesirt.comparison import Comparison
 from bayesirt.fit_checks import FitCheck
 from bayesirt.item_review import ItemReview
-from bayesirt.names import one_line
+from bayesirt.names import counted, one_line
 from bayesirt.profile_run import ProfileRun
 from bayesirt.responses import Responses
 from bayesirt.run import Run
@@ -47,6 +47,10 @@ def print_run(run: Run, folder: Path) -> None:
             )
         )
     console.print(Text(run.ranking.average.to_text()))
+    if run.clusters is not None:
+        console.print(_clusters_table(run.clusters.summary.head(MOST_ROWS)))
+        say_more(console, run.clusters.summary)
+        console.print(Text(run.clusters.to_text()))
     for name in ("fit", "scale"):
         if note := run.record.diagnostics.get(name):
             console.print(Text(note))
@@ -66,7 +70,9 @@ def _ranking_table(rows: pd.DataFrame, *, wide: bool) -> Table:
     for row in rows.itertuples():
         more = (
             f"{row.expected_score:.1%}",
-            f"{100 * row.expected_score_low:.0f}-{row.expected_score_high:.0%}",
+            f"{100 * row.expected_score_low:.0f}-{row.expected_score_high:.0%}"
+            if row.expected_score_low < row.expected_score_high
+            else "observed",
             f"{row.p_best:.2f}",
         )
         table.add_row(
@@ -78,6 +84,22 @@ def _ranking_table(rows: pd.DataFrame, *, wide: bool) -> Table:
             f"{row.accuracy:.1%}",
             str(row.rank_by_accuracy),
             *(more if wide else ()),
+            str(row.tier),
+        )
+    return table
+
+
+def _clusters_table(rows: pd.DataFrame) -> Table:
+    table = new_table("rank", "90%", "cluster", "subjects", "ability", "90%", "P(best)", "tier")
+    for row in rows.itertuples():
+        table.add_row(
+            str(row.rank),
+            f"{row.rank_low}-{row.rank_high}",
+            Text(one_line(str(row.cluster), 30)),
+            str(row.n_subjects),
+            f"{row.ability:+.2f}",
+            f"{row.ability_low:+.1f} {row.ability_high:+.1f}",
+            f"{row.p_best:.2f}",
             str(row.tier),
         )
     return table
@@ -170,8 +192,8 @@ def print_check(responses: Responses, rule: AverageRule | None) -> None:
         f"compared; rank each by itself with --per-component:"
     )
     for subjects, items in groups[:10]:
-        first = one_line(responses.subjects[subjects[0]])
-        console.print(Text(f"  {len(subjects)} subjects x {len(items)} items with {first}"))
+        size = f"{counted(len(subjects), 'subject')} x {counted(len(items), 'item')}"
+        console.print(Text(f"  {size} with {one_line(responses.subjects[subjects[0]])}"))
 
 
 def check_as_json(responses: Responses, rule: AverageRule | None) -> dict[str, Any]:

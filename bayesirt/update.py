@@ -5,6 +5,7 @@ from typing import Any
 
 from bayesirt.changes import Changes, describe_moves
 from bayesirt.errors import ResponseError
+from bayesirt.posterior import Posterior
 from bayesirt.responses import Responses
 from bayesirt.run import Run, Settings, rank_responses
 
@@ -65,12 +66,16 @@ def refuse_other_model(earlier: Run, settings: Settings) -> None:
         )
 
 
-def still_stands(earlier: Run, settings: Settings, changes: Changes, sha256: str) -> bool:
+def still_stands(
+    earlier: Run, responses: Responses, settings: Settings, changes: Changes, sha256: str
+) -> bool:
     """Return whether an earlier run says all that a new one would.
 
     Parameters
     ----------
     earlier : Run
+    responses : Responses
+        All of them, old and new.
     settings : Settings
         Of the new one, with a model like the earlier one's.
     changes : Changes
@@ -85,5 +90,13 @@ def still_stands(earlier: Run, settings: Settings, changes: Changes, sha256: str
     takes_lengths = earlier.posterior.has_speeds
     if earlier.record.settings.scale != settings.scale:
         return False
+    if _clusters(earlier.posterior) != _clusters(responses):
+        return False
     same = not changes and (not takes_lengths or sha256 == earlier.record.data.sha256)
     return same and earlier.posterior.complete
+
+
+def _clusters(known: Posterior | Responses) -> dict[str, str]:
+    """Return the cluster of each subject, by name; empty where there are none."""
+    clusters = known.clusters
+    return {} if clusters is None else dict(zip(known.subjects, clusters.of_each, strict=True))

@@ -3,18 +3,23 @@
     successes_ij ~ Binomial(trials_ij, sigmoid(a_j θ_i + d_j))
     θ_i ~ N(0, 1),  log a_j ~ N(μ_a, σ_a),  d_j ~ N(μ_d, σ_d),  b_j = -d_j / a_j
 
-A cell with no trials was not observed and says nothing.
+A cell with no trials was not observed and says nothing. Where subjects come in clusters, such as
+several runs or prompts of one LLM, those of cluster c lie about an ability γ_c, and κ (`icc`, the
+intraclass correlation) is the share of the abilities' variance that lies between clusters:
+
+    κ ~ U(0, 1),  γ_c ~ N(0, √κ),  θ_i ~ N(γ_c, √(1 - κ))
 """
 
 import jax.numpy as jnp
 import numpyro
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 from numpyro import deterministic, plate, sample
-from numpyro.distributions import Binomial, HalfNormal, LogNormal, Normal
+from numpyro.distributions import Binomial, HalfNormal, LogNormal, Normal, Uniform
 
 from bayesirt.models.priors import Priors
 
-DIMS = {"theta": ["subject"], "a": ["item"], "d": ["item"], "b": ["item"]}
+DIMS = {"theta": ["subject"], "gamma": ["cluster"], "a": ["item"], "d": ["item"], "b": ["item"]}
 
 Parameters = tuple[Float[Array, " subject"], Float[Array, " item"], Float[Array, " item"]]
 
@@ -24,6 +29,8 @@ def two_pl_model(
     successes: Int[Array, "subject item"] | None = None,
     *,
     priors: Priors | None = None,
+    clusters: Int[ArrayLike, " subject"] | None = None,
+    n_clusters: int = 0,
 ) -> None:
     """Define the 2PL; without successes it draws them, for prior and posterior prediction.
 
@@ -33,21 +40,36 @@ def two_pl_model(
         0 where the item was not run.
     successes : int array, shape (subject, item), optional
     priors : Priors, optional
+    clusters : int array, shape (subject,), optional
+        Position of each subject's cluster.
+    n_clusters : int
     """
     n_subjects, n_items = trials.shape
-    theta, a, d = two_pl_parameters(n_subjects, n_items, priors or Priors())
+    theta, a, d = two_pl_parameters(
+        n_subjects, n_items, priors or Priors(), clusters=clusters, n_clusters=n_clusters
+    )
     eta = theta[:, None] * a + d
     observed = Binomial(trials, logits=eta).mask(trials > 0)
     sample("successes", observed, obs=successes)
 
 
-def two_pl_parameters(n_subjects: int, n_items: int, priors: Priors) -> Parameters:
+def two_pl_parameters(
+    n_subjects: int,
+    n_items: int,
+    priors: Priors,
+    *,
+    clusters: Int[ArrayLike, " subject"] | None = None,
+    n_clusters: int = 0,
+) -> Parameters:
     """Draw abilities, discriminations and intercepts from their priors: the 2PL without data.
 
     Parameters
     ----------
     n_subjects, n_items : int
     priors : Priors
+    clusters : int array, shape (subject,), optional
+        Position of each subject's cluster.
+    n_clusters : int
 
     Returns
     -------
@@ -56,8 +78,15 @@ def two_pl_parameters(n_subjects: int, n_items: int, priors: Priors) -> Paramete
     a, d : float array, shape (item,)
         Discrimination and intercept.
     """
-    with plate("subject", n_subjects):
-        theta = sample("theta", Normal(0, 1))
+    if clusters is None:
+        with plate("subject", n_subjects):
+            theta = sample("theta", Normal(0, 1))
+    else:
+        icc = sample("icc", Uniform(0, 1))
+        with plate("cluster", n_clusters):
+            gamma = sample("gamma", Normal(0, jnp.sqrt(icc)))
+        with plate("subject", n_subjects):
+            theta = sample("theta", Normal(gamma[clusters], jnp.sqrt(1 - icc)))
     if priors.kind == "fixed":
         a, d = _fixed_items(n_items)
     else:

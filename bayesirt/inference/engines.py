@@ -11,6 +11,7 @@ from jax import Array
 from jax.sharding import Mesh
 
 from bayesirt import __version__
+from bayesirt.clusters import Clusters, refuse_useless
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.checkpoint import Checkpoint
@@ -62,6 +63,7 @@ def sample_posterior(
     Parameters
     ----------
     responses : Responses
+        With clusters, if subjects' abilities are to lie about those of their clusters.
     key : jax.random.key
         The same key gives the same draws on the same machine.
     model : {"2pl", "lart"}
@@ -70,7 +72,7 @@ def sample_posterior(
     engine : {"auto", "nuts", "blocked", "laplace"}
         ``"nuts"`` and ``"blocked"`` are exact; ``"laplace"`` approximates. ``"auto"`` is
         `choose_engine`'s choice, but ``"blocked"`` for LaRT wherever that is not ``"laplace"``,
-        and where wrong answers have lengths of their own, which Laplace does not know.
+        where wrong answers have lengths of their own, and where subjects come in clusters.
     init : PointEstimate, optional
         Where to start, of the same model; by default `fit_point`.
     priors : Priors, optional
@@ -103,7 +105,7 @@ def sample_posterior(
     ResponseError
         If memory will not do, the checkpoint is damaged or belongs to another call, the posterior
         has no curvature that Laplace could use, Laplace or LaRT is given a mesh, LaRT misses
-        lengths, or Laplace or the 2PL is given wrong answers' lengths.
+        lengths, Laplace or the 2PL is given wrong answers' lengths, or clusters are not for it.
 
     Examples
     --------
@@ -207,15 +209,17 @@ def plan_engine(
     Raises
     ------
     ResponseError
-        If memory will not do, Laplace or LaRT is given a mesh, or Laplace or the 2PL is given
-        wrong answers' lengths.
+        If memory will not do, Laplace or LaRT is given a mesh, Laplace or the 2PL is given wrong
+        answers' lengths, or clusters say nothing or are given to what does not know them.
     """
     if wrong_lengths and model != "lart":
         raise ResponseError(
             f"wrong answers have lengths of their own in lart, not in {model}, which takes answers "
             f"alone; pass --model lart, or leave out --wrong-lengths"
         )
-    if model == "lart":
+    if responses.clusters is not None:
+        method, reason = _plan_clusters(engine, responses.clusters, model, mesh)
+    elif model == "lart":
         method, reason = _plan_lart(engine, responses, mesh, wrong_lengths=wrong_lengths)
     else:
         method, reason = choose_engine(responses) if engine == "auto" else (engine, "")
@@ -225,6 +229,22 @@ def plan_engine(
     size: dict[str, Any] = {"num_chains": num_chains, "num_samples": num_samples, "share": share}
     check_memory(method, responses, model=model, **size)
     return method, reason
+
+
+def _plan_clusters(
+    engine: Engine, clusters: Clusters, model: ModelName, mesh: Mesh | None
+) -> tuple[Method, str]:
+    refuse_useless(clusters)
+    if model != "2pl":
+        raise ResponseError(
+            f"clusters of subjects belong to the 2pl, not to {model}; leave them out"
+        )
+    if mesh is not None:
+        raise ResponseError("clusters of subjects work on one device; leave mesh out")
+    if engine not in ("auto", "blocked"):
+        raise ResponseError(f"{engine} knows no clusters of subjects; ask for blocked, or for auto")
+    reason = f"exact, and it knows {len(clusters.names)} clusters of subjects"
+    return "blocked", reason if engine == "auto" else ""
 
 
 def _plan_lart(
@@ -272,6 +292,8 @@ def fingerprint(
     arrays = [*responses.cells.listed(), jax.random.key_data(key)]
     if responses.latency is not None:
         arrays.append(responses.latency)
+    if responses.clusters is not None:
+        arrays.append(np.array(responses.clusters.codes))
     for array in [*arrays, *(init[name] for name in ("theta", "a", "d"))]:
         digest.update(np.ascontiguousarray(array).tobytes())
     return bytes(put_everywhere(np.frombuffer(digest.digest(), np.uint8), mesh)).hex()

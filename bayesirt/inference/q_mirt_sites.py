@@ -111,7 +111,7 @@ class QMirtPrior(AnswersPrior):
         identity = jnp.eye(self.pattern.n_abilities, dtype=sites["d"].dtype)
         return self.terms(sites).values.get("correlation", identity)
 
-    def of_theta(self, sites: Position, theta: Array) -> Float[Array, " subject"]:
+    def of_theta(self, sites: Position, theta: Array, *_own: Array) -> Float[Array, " subject"]:
         """Return the log prior density of each of any number of subjects."""
         return self.terms(sites | {"theta": theta}).each["theta"]
 

@@ -13,6 +13,7 @@ from bayesirt.families import FAMILIES
 from bayesirt.inference.blocked import Move
 from bayesirt.inference.chains import Progress
 from bayesirt.inference.checkpoint import Checkpoint
+from bayesirt.inference.cluster_moves import two_pl_prior
 from bayesirt.inference.row_shards import RowShards, place_rows
 from bayesirt.inference.sweeps import Sweeps, run_sweeps
 from bayesirt.inference.two_pl_moves import two_pl_moves
@@ -41,19 +42,22 @@ class TwoPLSweeps(Sweeps):
     ----------
     priors : Priors
     link : {"logit", "probit"}
+    clusters : tuple of int
+        Position of each subject's cluster; empty where subjects do not come in clusters.
     """
 
     priors: Priors
     link: Link = "logit"
+    clusters: tuple[int, ...] = ()
 
     @property
     def prior(self) -> TwoPLPrior:
         """The 2PL without data."""
-        return TwoPLPrior(self.priors)
+        return two_pl_prior(self.priors, self.clusters)
 
     def moves(self, data: Layout | RowShards) -> list[Move]:
         """Return the moves of one sweep."""
-        return two_pl_moves(data, self.priors, family=FAMILIES[self.link])
+        return two_pl_moves(data, self.priors, clusters=self.clusters, family=FAMILIES[self.link])
 
 
 def sample_blocked(
@@ -81,6 +85,7 @@ def sample_blocked(
     Parameters
     ----------
     responses : Responses
+        Where they have clusters, subjects' abilities lie about those of their clusters.
     key : jax.random.key
         The same key gives the same draws on the same machine.
     init : PointEstimate, optional
@@ -127,10 +132,15 @@ def sample_blocked(
     """
     priors = priors or Priors()
     init = fit_point(responses) if init is None else init
+    clusters = responses.clusters
+    codes = () if clusters is None else clusters.codes
+    start = start_of(init, priors)
+    if clusters is not None:
+        place_clusters(*start, np.asarray(codes), len(clusters.names))
     swept = run_sweeps(
-        TwoPLSweeps(priors, link),
+        TwoPLSweeps(priors, link, codes),
         place_rows(responses, mesh),
-        start_of(init, priors),
+        start,
         key=key,
         num_chains=num_chains,
         num_warmup=num_warmup,
@@ -188,6 +198,26 @@ def start_of(point: PointEstimate, priors: Priors) -> tuple[Arrays, Arrays]:
         place_population(centre, width, "a", slope, slope * np.minimum(log_a_se, _SURE_SIGN))
     place_population(centre, width, "d", d, d_se)
     return centre, width
+
+
+def place_clusters(
+    centre: Arrays, width: Arrays, codes: NDArray[np.integer], n_clusters: int
+) -> None:
+    """Add the start of clusters' abilities, and of the share of variance between them.
+
+    Parameters
+    ----------
+    centre, width : dict of float arrays
+        What is added to, with the start of θ.
+    codes : int array, shape (subject,)
+        Position of each subject's cluster.
+    n_clusters : int
+    """
+    n = np.bincount(codes, minlength=n_clusters)
+    mean = np.bincount(codes, centre["theta"], n_clusters) / n
+    se = np.sqrt(np.bincount(codes, width["theta"] ** 2, n_clusters)) / n
+    centre |= {"gamma": mean, "icc": np.array(0.0)}
+    width |= {"gamma": se, "icc": np.array(1.0)}
 
 
 def place_population(

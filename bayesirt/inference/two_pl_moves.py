@@ -24,6 +24,7 @@ from bayesirt.inference.block_steps import (
     normal_draw,
 )
 from bayesirt.inference.blocked import Move, Position, Statistics
+from bayesirt.inference.cluster_moves import ClusteredPrior, cluster_moves, two_pl_prior
 from bayesirt.inference.row_shards import RowShards
 from bayesirt.inference.two_pl_passes import ItemSums, OfItems, Passes
 from bayesirt.inference.two_pl_sites import (
@@ -49,6 +50,7 @@ def two_pl_moves(
     layout: Layout | RowShards,
     priors: Priors,
     *,
+    clusters: tuple[int, ...] = (),
     family: Family = LOGIT,
     interweave: bool = True,
     dtype: DTypeLike = jnp.float32,
@@ -59,6 +61,8 @@ def two_pl_moves(
     ----------
     layout : Layout or RowShards
     priors : Priors
+    clusters : tuple of int
+        Position of each subject's cluster; empty where subjects do not come in clusters.
     family : Family
     interweave : bool
         Also move the hyperparameters with the items' standardised values held, which pays where
@@ -72,12 +76,11 @@ def two_pl_moves(
     list of callables
         Each (key, position) → (position, statistics).
     """
-    prior = TwoPLPrior(priors)
+    prior = two_pl_prior(priors, clusters)
     hierarchical = priors.kind == "hierarchical"
     passes = Passes(layout, family, dtype)
-    moves: list[Move] = [
-        partial(move_blocks, prior, passes, interweave=interweave and hierarchical)
-    ]
+    moves = cluster_moves(prior, passes) if isinstance(prior, ClusteredPrior) else []
+    moves.append(partial(move_blocks, prior, passes, interweave=interweave and hierarchical))
     if hierarchical:
         moves += [partial(draw_means, prior), partial(move_spreads, prior)]
     moves.append(partial(draw_shift, prior))
@@ -108,9 +111,9 @@ def move_blocks(
     keys = jax.random.split(key, 3)
     a, d = prior.coefficients(sites, prior.packed(sites)).T
     chance = chance_for(keys[0], sites["theta"][:, None])
-    step = passes.move_subjects(
-        chance, sites["theta"], a, d, jax.tree_util.Partial(prior.of_theta, sites)
-    )
+    log_prior = jax.tree_util.Partial(prior.of_theta, sites)
+    own = prior.own_of_subjects(sites)
+    step = passes.move_subjects(chance, sites["theta"], a, d, log_prior, own)
     sites = sites | {"theta": step.theta}
     statistics = {"acceptance_theta": step.accepted.mean(dtype=step.theta.dtype)}
     sites, sums, statistics["acceptance_items"] = move_items(

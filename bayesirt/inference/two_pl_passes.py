@@ -39,6 +39,19 @@ class ItemSums(NamedTuple):
     information: Float[Array, "item dim dim"]
 
 
+class SubjectSums(NamedTuple):
+    """What the responses say about each subject's ability.
+
+    Attributes
+    ----------
+    log_likelihood, score, information : float array, shape (subject,)
+    """
+
+    log_likelihood: Float[Array, " subject"]
+    score: Float[Array, " subject"]
+    information: Float[Array, " subject"]
+
+
 class OfItems(Protocol):
     """Responses that can be summed over subjects."""
 
@@ -127,6 +140,20 @@ class Passes(NamedTuple):
         """
         return self._by_rows(self._summed, theta, *coefficients.T)[1]
 
+    def subject_sums(self, theta: Array, a: Array, d: Array) -> SubjectSums:
+        """Return what each subject's responses say: one evaluation of every cell.
+
+        Parameters
+        ----------
+        theta : float array, shape (subject,)
+        a, d : float array, shape (item,)
+
+        Returns
+        -------
+        SubjectSums
+        """
+        return SubjectSums(*self._by_rows(self._of_subjects, theta, a, d)[0])
+
     def _by_rows(
         self, function: Callable[..., tuple[Any, Any]], rows: Any, *others: Any
     ) -> tuple[Any, Any]:
@@ -163,6 +190,17 @@ class Passes(NamedTuple):
         terms = jax.tree.map(partial(jnp.where, accepted), step.notes[1], step.notes[0])
         theta = step.position[:, 0]
         return (theta, step.accepted), self._sums_of(layout, theta, terms)
+
+    def _of_subjects(
+        self, layout: Layout, theta: Array, a: Array, d: Array
+    ) -> tuple[tuple[Array, ...], tuple[()]]:
+        terms, slope = self._terms(layout, theta, a, d), a.astype(self._dtype_of(layout, theta))
+        weighted = (
+            (terms.log_likelihood, jnp.ones_like(slope)),
+            (terms.score, slope),
+            (terms.information, slope**2),
+        )
+        return tuple(layout.over_items(*own).astype(theta.dtype) for own in weighted), ()
 
     def _summed(
         self, layout: Layout, theta: Array, a: Array, d: Array

@@ -24,8 +24,12 @@ class AnswersPrior(ABC):
     def terms(self, sites: Position) -> SiteTerms:
         """Return the log density of every element of every site."""
 
-    def of_theta(self, sites: Position, theta: Array) -> Float[Array, " subject"]:
-        """Return the log prior density of each of any number of abilities."""
+    def own_of_subjects(self, _sites: Position) -> tuple[Float[Array, " subject"], ...]:
+        """Return what the priors of single subjects depend on."""
+        return ()
+
+    def of_theta(self, sites: Position, theta: Array, *_own: Array) -> Float[Array, " subject"]:
+        """Return the log prior density of each of any number of abilities, given their own."""
         return self.terms(sites | {"theta": theta}).each["theta"]
 
     def of_items(self, sites: Position, items: Array) -> Float[Array, " item"]:
@@ -78,9 +82,9 @@ def shifted(prior: TwoPLPrior, sites: Position, t: Array) -> tuple[Position, Arr
     Notes
     -----
     d - a t keeps η. μ_d - ā t with the mean slope ā goes along, so that the items' prior hardly
-    resists. Under fixed priors η = a (θ - b), and b + t keeps it.
+    resists. Under fixed priors η = a (θ - b), and b + t keeps it. Abilities of clusters go along.
     """
-    moved = sites | {"theta": sites["theta"] + t}
+    moved = sites | {name: sites[name] + t for name in _abilities(sites)}
     zero = jnp.zeros_like(t)
     if "b" in sites:
         return moved | {"b": sites["b"] + t}, zero
@@ -96,8 +100,8 @@ def scaled(prior: TwoPLPrior, sites: Position, t: Array) -> tuple[Position, Arra
     a e⁻ᵗ keeps η. The hyperparameters of a go along, so that the items' prior hardly resists:
     μ_a - t on the log scale of positive slopes; μ_a e⁻ᵗ and σ_a e⁻ᵗ for free ones.
     """
-    moved = sites | {"theta": jnp.exp(t) * sites["theta"]}
-    grown, n_items = len(sites["theta"]), len(sites["a"])
+    moved = sites | {name: jnp.exp(t) * sites[name] for name in _abilities(sites)}
+    grown, n_items = sum(len(sites[name]) for name in _abilities(sites)), len(sites["a"])
     if prior.priors.slopes == "free":
         moved |= {name: jnp.exp(-t) * sites[name] for name in ("a", "mu_a")}
         return moved | {"sigma_a": sites["sigma_a"] - t}, (grown - n_items - 1) * t
@@ -105,6 +109,11 @@ def scaled(prior: TwoPLPrior, sites: Position, t: Array) -> tuple[Position, Arra
     if prior.priors.kind == "fixed":
         return moved | {"b": jnp.exp(t) * sites["b"]}, (grown + n_items) * t
     return moved | {"mu_a": sites["mu_a"] - t}, grown * t
+
+
+def _abilities(sites: Position) -> list[str]:
+    """Return the names of the sites on the scale of abilities."""
+    return [name for name in ("theta", "gamma") if name in sites]
 
 
 def carried(

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from bayesirt.names import one_line
+from bayesirt.names import counted, one_line
 
 _SHOWN = 30
 _COLUMNS = (
@@ -83,10 +83,10 @@ class FoundLogs:
         how = f"{row['harness']}, metric {one_line(row['metric'])}"
         if row["filter"] not in ("", "none"):
             how += f", filter {one_line(row['filter'])}"
-        counts = f"{_n(row['subjects'], 'subject')} x {_n(row['items'], 'item')}"
+        counts = f"{counted(row['subjects'], 'subject')} x {counted(row['items'], 'item')}"
         return (
             f"  {one_line(row['benchmark'], 80)} ({how}): {counts}, "
-            f"{_n(row['answers'], 'answer')} in {_n(row['files'], 'file')}"
+            f"{counted(row['answers'], 'answer')} in {counted(row['files'], 'file')}"
         )
 
     def _lines_left_out(self) -> list[str]:
@@ -99,15 +99,11 @@ class FoundLogs:
         for (kind, why), entries in by_count:
             places = list(dict.fromkeys(one_line(entry.what, 80) for entry in entries))
             more = f" and {len(places) - 2} more" if len(places) > 2 else ""
-            counted = _n(sum(entry.number for entry in entries), kind)
-            lines.append(f"  {counted}: {why} ({', '.join(places[:2])}{more})")
+            number = counted(sum(entry.number for entry in entries), kind)
+            lines.append(f"  {number}: {why} ({', '.join(places[:2])}{more})")
         return lines
 
 
 def _limited(lines: Sequence[str]) -> list[str]:
     more = len(lines) - _SHOWN
     return [*lines[:_SHOWN], *([f"  ... and {more} more"] if more > 0 else [])]
-
-
-def _n(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -265,7 +265,7 @@ def _join(
     runs, copies = join_logs(logs, duplicates=duplicates, threshold=threshold)
     notes = list(dict.fromkeys(note for _, rows in logs for note in rows.notes))
     if copies:
-        notes.append(f"answers that stand again and say the same count once: {copies:,}")
+        notes.append(f"repeated answers that agree with the first, not counted again: {copies:,}")
     if renamed:
         names = ", ".join(one_line(name) for name in renamed[:5])
         notes.append(f"several harnesses have {names}: their items are kept apart")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 _ROLES = ("subject", "item", "score", "trials", "latency")
@@ -20,6 +21,8 @@ class Reading:
     metric, filter : tuple of str
     skip_damaged : bool
     out_of_core : bool or None
+    cluster : str or None
+        A column of a long table, or a file that names each subject's cluster.
     """
 
     subject: str | None = None
@@ -34,6 +37,7 @@ class Reading:
     filter: tuple[str, ...] = ()
     skip_damaged: bool = False
     out_of_core: bool | None = None
+    cluster: str | None = None
 
     @property
     def named(self) -> dict[str, str | None]:
@@ -45,6 +49,17 @@ class Reading:
         """The options that are not as they are by themselves, by name."""
         own = ((option.name, getattr(self, option.name), option.default) for option in fields(self))
         return {name: value for name, value, default in own if value != default}
+
+    @property
+    def cluster_file(self) -> Path | None:
+        """The file that names each subject's cluster, if that is what was given."""
+        path = Path(self.cluster or "")
+        return path if path.is_file() else None
+
+    @property
+    def cluster_column(self) -> str | None:
+        """The column of each subject's cluster, if that is what was given."""
+        return None if self.cluster_file else self.cluster or None
 
     @property
     def of_table(self) -> str:

@@ -24,6 +24,12 @@ from bayesirt.readers.log_folder import find_harness, read_logs, refuse_no_log
 from bayesirt.readers.long_parquet import LongParquet, is_plain
 from bayesirt.readers.numbered import can_be_numbered
 from bayesirt.readers.reading import Reading
+from bayesirt.readers.subject_clusters import (
+    CLUSTER,
+    refuse_column,
+    with_clusters_of_file,
+    with_clusters_of_parquet,
+)
 from bayesirt.readers.tables import (
     PARQUET_ERRORS,
     Progress,
@@ -74,6 +80,7 @@ def read_responses(
     answer_filter: str | Sequence[str] = (),
     skip_damaged: bool = False,
     out_of_core: bool | None = None,
+    cluster: str | None = None,
 ) -> Responses:
     """Read results: a table, long or wide, a log of an evaluation harness, or a folder of logs.
 
@@ -101,6 +108,9 @@ def read_responses(
         removed with the result; `tempfile` says where, such as in ``TMPDIR``. Then `fit_cbmm` and
         summaries work; what describes items is kept, lengths or times are left out. By default
         only if memory would not hold them.
+    cluster : str, optional
+        Column of a long file with what several subjects share, such as the LLM that they are runs
+        of; or, for any results, a file with the columns ``subject`` and ``cluster``.
 
     Returns
     -------
@@ -118,7 +128,7 @@ def read_responses(
     """
     reading = Reading(
         subject, item, score, trials, latency, items_in, duplicates, threshold, several(metric),
-        several(answer_filter), skip_damaged, out_of_core,
+        several(answer_filter), skip_damaged, out_of_core, cluster,
     )  # fmt: skip
     left_out: list[str] = []
     responses, _ = read_results(path, reading, announce=left_out.append)
@@ -163,9 +173,16 @@ def read_results(
         raise ResponseError(
             "--items-in belongs to wide files, names of columns to long ones; leave out either"
         )
+    found = None
     if not are_logs(path, reading):
-        return _read_table(path, reading, progress, announce), None
-    return read_logs(path, reading, progress)
+        responses = _read_table(path, reading, progress, announce)
+    else:
+        responses, found = read_logs(path, reading, progress)
+    if reading.cluster_file:
+        responses = with_clusters_of_file(responses, reading.cluster_file)
+    elif reading.cluster and responses.clusters is None:
+        raise refuse_column(reading.cluster)
+    return responses, found
 
 
 def several(names: str | Sequence[str]) -> tuple[str, ...]:
@@ -233,6 +250,8 @@ def _read_table(
     frame = read_table(path, progress=progress)
     roles = _find_columns(frame.columns, named)
     if items_in is None and (any(named.values()) or {"subject", "item"} <= roles.keys()):
+        if reading.cluster_column:
+            roles["cluster"] = reading.cluster_column
         return _from_long(frame, roles, path.name, duplicates, reading.threshold)
     wide = _subjects_in_rows(frame, items_in, path.name)
     return Responses.from_wide(wide, threshold=reading.threshold)
@@ -265,18 +284,26 @@ def _streamed(
     describing = tuple(name for name in described if can_be_numbered(schema.field(name).type))
     left_out = [name for name in described if name not in describing] + ([timed] if timed else [])
     if left_out and not out_of_core:
-        whole = as_written and threshold is None
+        whole = as_written and threshold is None and not reading.cluster_column
         return _as_it_was_written(path, reading.duplicates) if whole else None
     file = LongParquet(path, roles, threshold, n_rows, describing, as_written, progress)
+    cluster = CLUSTER if as_written and CLUSTER in schema.names else None
+    cluster = reading.cluster_column or cluster
+
+    def clustered(responses: Responses) -> Responses:
+        if cluster is None:
+            return responses
+        return with_clusters_of_parquet(responses, path, roles["subject"], cluster)
+
     if not out_of_core:
-        return file.in_memory(reading.duplicates)
+        return clustered(file.in_memory(reading.duplicates))
     if left_out and announce is not None:
         listed = ", ".join(f"`{one_line(name)}`" for name in left_out)
         announce(
             f"{n_rows:,} rows are left on disk without {listed}: lengths, times and lists have no "
             f"place there"
         )
-    return file.on_disk(reading.duplicates)
+    return clustered(file.on_disk(reading.duplicates))
 
 
 def _as_it_was_written(path: Path, duplicates: str) -> Responses:

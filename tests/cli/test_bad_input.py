@@ -258,6 +258,13 @@ def test_disconnected_groups_are_checked_but_not_ranked(cli: Cli, tmp_path: Path
     assert not (tmp_path / "run").exists()
 
 
+def test_one_subject_is_not_called_several(cli: Cli, tmp_path: Path):
+    (tmp_path / "r.csv").write_text(TWO_GROUPS + "c,q9,1\n")
+    refusal = sentence(cli("rank", tmp_path / "r.csv", "--out", tmp_path / "run"))
+    assert "1 subject x 1 item with 'c'" in refusal
+    assert "  1 subject x 1 item with c" in cli("check", tmp_path / "r.csv").out
+
+
 def test_groups_too_small_to_rank_are_refused(cli: Cli, tmp_path: Path):
     (tmp_path / "r.csv").write_text(HEAD + "a,q1,1\nb,q2,0\n")
     refusal = cli("rank", tmp_path / "r.csv", "--out", tmp_path / "run", "--per-component")

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from bank_data import contents
 from cli.conftest import Cli
@@ -58,6 +59,28 @@ def test_grown_results_go_on_from_the_run_before(cli: Cli, results: Path, tmp_pa
     shown = json.loads(cli(*command, "--json").out)
     assert shown["changes"]["new_subjects"] == ["new"]
     assert told in (out / "report.html").read_text("utf-8")
+
+
+def test_clusters_of_subjects_are_something_new(cli: Cli, results: Path, tmp_path: Path):
+    out, clusters = tmp_path / "run", tmp_path / "clusters.csv"
+    names = "".join(f"m{k},llm{k // 3}\n" for k in range(30))
+    clusters.write_text("subject,cluster\n" + names)
+    short = ("--draws", "300", "--warmup", "300")
+    command = ("rank", results, "--out", out, "--update", "--engine", "blocked", *short)
+    assert cli(*command, "-q").code == 0
+    assert not (out / "clusters.csv").exists()
+    clustered = cli(*command, "--cluster", clusters)
+    assert "Since the last run nothing has changed." in clustered.err
+    assert "Of 10 clusters llm" in clustered.words
+    table = pd.read_csv(out / "clusters.csv")
+    assert sorted(table["cluster"]) == sorted(f"llm{k}" for k in range(10))
+    assert set(pd.read_csv(out / "ranking.csv")["cluster"]) == set(table["cluster"])
+    assert '<h2 id="clusters">' in (out / "report.html").read_text("utf-8")
+    made = contents(out)
+    shown = json.loads(cli(*command, "--cluster", clusters, "--json").out)
+    assert contents(out) == made
+    assert [row["cluster"] for row in shown["clusters"]["ranking"]] == list(table["cluster"])
+    assert 0 < shown["clusters"]["icc_low"] < shown["clusters"]["icc"] < 1
 
 
 def test_what_cannot_go_on_is_refused_and_stays(cli: Cli, results: Path, tmp_path: Path):

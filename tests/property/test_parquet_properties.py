@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property.test_responses_properties import as_responses, made_sparse, steady, tables
 
+from bayesirt.clusters import Clusters
 from bayesirt.readers import read_responses
 from bayesirt.responses import Responses
 
@@ -22,12 +23,14 @@ KINDS = {
     "answers": st.booleans(),
     "lists": st.lists(TEXTS, max_size=2),
 }
-COLUMNS = st.sampled_from(["benchmark", "cluster", "score", "tokens", "model", "índice 7", "index"])
+COLUMNS = st.sampled_from(
+    ["benchmark", "clusters", "score", "tokens", "model", "índice 7", "index"]
+)
 
 
 @st.composite
 def described(draw: st.DrawFn) -> Responses:
-    """Draw responses, dense or sparse, perhaps with lengths and with what describes items."""
+    """Draw responses, dense or sparse, perhaps with lengths, clusters and what describes items."""
     responses = as_responses(draw(tables(most_trials=40)))
     if draw(st.booleans()):
         lengths = st.just(np.nan) | st.floats(1e-9, 1e9)
@@ -43,6 +46,11 @@ def described(draw: st.DrawFn) -> Responses:
     if columns:
         table = pd.DataFrame(columns).set_axis(pd.Index(responses.items, dtype=object), axis=0)
         responses = replace(responses, item_metadata=table)
+    if draw(st.booleans()):
+        n = responses.n_subjects
+        names = TEXTS.filter(str.strip)
+        of_each = draw(st.lists(names, min_size=n, max_size=n))
+        responses = replace(responses, clusters=Clusters.of(of_each))
     return made_sparse(responses) if draw(st.booleans()) else responses
 
 
@@ -73,6 +81,7 @@ def test_nothing_is_lost(responses: Responses):
         assert again.latency is None
     else:
         np.testing.assert_array_equal(again.latency, responses.latency)
+    assert again.clusters == responses.clusters
     assert list(again.item_metadata.index) == list(responses.item_metadata.index)
     assert values_of(again.item_metadata) == values_of(responses.item_metadata)
 

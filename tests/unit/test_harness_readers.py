@@ -328,7 +328,7 @@ def test_shared_logs_are_read(shared: Path):
     assert read["mmlu:subject=philosophy,method=multiple_choice_joint"] == (1, 10)
     assert read["swe-bench"] == (6, 6)
     assert read["gsm8k"] == read["gsm8k|0"] == read["HumanEval"] == (3, 6)
-    assert "answers that stand again and say the same count once: 47" in found.notes
+    assert "repeated answers that agree with the first, not counted again: 47" in found.notes
     assert responses.n_observed == 297
     assert isinstance(found.summary, pd.DataFrame)
 

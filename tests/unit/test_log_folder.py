@@ -163,7 +163,7 @@ def test_copies_count_once_and_are_said(tmp_path: Path):
         path.write_text(path.read_text() * 2)
     assert cells(twice) == cells(once)
     _, found = read_log_folder(twice)
-    assert found.notes == ("answers that stand again and say the same count once: 4",)
+    assert found.notes == ("repeated answers that agree with the first, not counted again: 4",)
     assert set(cells(twice, duplicates="trials").values()) == {(2, 2), (0, 2)}
 
 

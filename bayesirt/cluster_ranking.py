@@ -1,0 +1,98 @@
+"""Clusters of subjects ranked by what a further subject of theirs may be expected to do."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.ranking import ability_columns, rank_columns, ranks_of_draws
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClusterRanking:
+    """Which cluster is how good, such as an LLM of which several runs or prompts were ranked.
+
+    Attributes
+    ----------
+    summary : DataFrame
+        One row a cluster, best first: `cluster`, `n_subjects`, and the columns of
+        `Ranking.summary` from `ability` to `tier`, all of them about the ability around which the
+        cluster's subjects lie, among clusters. A cluster counts once, however many its subjects.
+    icc, icc_low, icc_high : float
+        Share of the variance of abilities that lies between clusters, with its 90% interval.
+    spread : float
+        Standard deviation of the abilities of one cluster's subjects: posterior mean.
+    """
+
+    summary: pd.DataFrame
+    icc: float
+    icc_low: float
+    icc_high: float
+    spread: float
+
+    def __repr__(self) -> str:
+        return f"<ClusterRanking of {len(self.summary)} clusters>"
+
+    def to_text(self) -> str:
+        """Return in words who is best, and how much clusters account for."""
+        first = self.summary.iloc[0]
+        return (
+            f"Of {len(self.summary)} clusters {one_line(str(first['cluster']), 60)} is best with "
+            f"probability {first['p_best']:.2f} (rank {first['rank_low']} to "
+            f"{first['rank_high']}). {self.icc:.0%} ({self.icc_low:.0%} to {self.icc_high:.0%}) of "
+            f"the variance of abilities lies between clusters; subjects of one cluster differ by "
+            f"{self.spread:.2f} (standard deviation)."
+        )
+
+
+def rank_clusters(posterior: Posterior) -> ClusterRanking:
+    """Rank the clusters that subjects came in.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a model that knows clusters.
+
+    Returns
+    -------
+    ClusterRanking
+
+    Raises
+    ------
+    ResponseError
+        If it knows none.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from dataclasses import replace
+    >>> from bayesirt import Responses, sample_posterior
+    >>> from bayesirt.clusters import Clusters
+    >>> runs = Clusters.of(["x", "x", "x", "y", "y", "y"])
+    >>> responses = replace(Responses.from_arrays(np.tri(6, 5)), clusters=runs)
+    >>> key = jax.random.key(0)
+    >>> posterior = sample_posterior(responses, key=key, num_warmup=50, num_samples=20)
+    >>> rank_clusters(posterior).summary["cluster"].to_list()
+    ['y', 'x']
+    """
+    clusters = posterior.clusters
+    if clusters is None:
+        raise ResponseError("this posterior knows no clusters of subjects; rank with --cluster")
+    gamma = posterior.draws("gamma")
+    order = np.argsort(-gamma.mean(0), kind="stable")
+    gamma = gamma[:, order]
+    summary = pd.DataFrame(
+        {
+            "cluster": np.asarray(clusters.names, object)[order],
+            "n_subjects": clusters.sizes[order],
+            **ability_columns(gamma),
+            **rank_columns(gamma, ranks_of_draws(gamma)),
+        }
+    )
+    icc = posterior.draws("icc")
+    low, high = np.quantile(icc, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    spread = float(np.sqrt(1 - icc).mean())
+    return ClusterRanking(summary, float(icc.mean()), float(low), float(high), spread)
