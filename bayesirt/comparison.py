@@ -37,20 +37,24 @@ class Comparison:
         """The subjects' table."""
         return self.subjects
 
+    @property
+    def rank_correlation(self) -> float:
+        """Spearman's correlation of estimates of ability with posterior means."""
+        table = self.subjects
+        return float(spearmanr(table["estimate"], table["posterior_mean"]).statistic)
+
     def __repr__(self) -> str:
         return f"<Comparison: {self.to_text()}>"
 
     def to_text(self) -> str:
         """Return the comparison in words."""
-        agreement = float(
-            spearmanr(self.subjects["estimate"], self.subjects["posterior_mean"]).statistic
-        )
         moved = int((self.subjects["rank_point"] != self.subjects["rank_posterior"]).sum())
         apart = int(self.subjects["disagrees"].sum())
         items = int(self.items["disagrees"].sum())
         worst = self.subjects.loc[self.subjects["shrinkage"].abs().idxmax()]
         return (
-            f"Point and posterior order subjects alike to a rank correlation of {agreement:.3f}; "
+            f"Point and posterior order subjects alike to a rank correlation of "
+            f"{self.rank_correlation:.3f}; "
             f"{moved} of {len(self.subjects)} ranks differ, {apart} subjects and {items} items "
             f"lie more than one posterior sd apart. Farthest: {one_line(worst['subject'])} "
             f"({worst['shrinkage']:+.1f} sd{'; ' if worst['reason'] else ''}{worst['reason']})."

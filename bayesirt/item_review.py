@@ -83,8 +83,10 @@ class ItemReview:
 
     @property
     def listed(self) -> pd.DataFrame:
-        """The rows of the items that are in any list: a table for a benchmark's authors."""
-        return self.summary[self.summary["reasons"] != ""]
+        """The rows of the items that are in any list, for authors, surest wrong keys first."""
+        names = dict.fromkeys(name for reason in _REASONS for name in getattr(self, reason))
+        place = pd.Index(self.summary["item"]).get_indexer(pd.Index(names, dtype=object))
+        return self.summary.iloc[place]
 
     def __repr__(self) -> str:
         return f"<ItemReview: {self.to_text()}>"

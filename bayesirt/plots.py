@@ -21,7 +21,8 @@ _MOST_ROWS = 60
 _MOST_NAMED = 12
 _MOST_DRAWN = 2000
 """Points, beyond which a picture of them takes less room than their places."""
-_SPOT = 0.5
+_NAME, _LETTER = 24, 4.5
+"""Letters of a point's name, and the width of one in points; it is half as wide as high."""
 INK, SOFT, ACCENT = "#1a1a1a", "#9a9a9a", "#0b5394"
 
 
@@ -130,8 +131,8 @@ def plot_items(items: pd.DataFrame) -> Figure:
         many = {"rasterized": len(items) > _MOST_DRAWN}
         ax.plot(plain["b"], plain["a"], "o", color=ACCENT, alpha=0.45, ms=4, mec="none", **many)
         ax.plot(flagged["b"], flagged["a"], "x", color=INK, ms=6, **many)
-        name_points(ax, flagged, "b", "a", "item")
         ax.set_yscale("log" if (items["a"] > 0).all() else "linear")
+        name_points(ax, flagged, "b", "a", "item")
         ax.set_xlabel("difficulty b, on the scale of abilities")
         ax.set_ylabel("discrimination a")
         ax.grid(color="#e4e4e4", lw=0.6)
@@ -139,27 +140,37 @@ def plot_items(items: pd.DataFrame) -> Figure:
 
 
 def name_points(ax: Axes, points: pd.DataFrame, x: str, y: str, name: str) -> None:
-    """Name the points that lie apart: one name for each spot of the map, a dozen at most.
+    """Name a dozen points at most, none of them where its name would lie on another's.
 
     Parameters
     ----------
     ax : Axes
-        On which the points are drawn.
+        On which the points are drawn, with its scales.
     points : DataFrame
         The most important first.
     x, y, name : str
         Columns.
     """
-    spots = pd.DataFrame({"x": (points[x] / _SPOT).round(), "y": (points[y] / _SPOT).round()})
-    shown = points[~spots.duplicated()].head(_MOST_NAMED)
-    for at_x, at_y, label in zip(shown[x], shown[y], shown[name], strict=True):
+    ax.autoscale_view()
+    places = ax.transData.transform(points[[x, y]].to_numpy(float))
+    letter = _LETTER * ax.figure.dpi / 72
+    widths = letter * points[name].astype(str).str.len().clip(upper=_NAME).to_numpy()
+    left = np.arange(len(points))
+    for _ in range(_MOST_NAMED):
+        if not len(left):
+            return
+        chosen = left[0]
+        row = points.iloc[chosen]
         ax.annotate(
-            one_line(str(label), 24),
-            (at_x, at_y),
+            one_line(str(row[name]), _NAME),
+            (row[x], row[y]),
             textcoords="offset points",
             xytext=(5, 3),
             fontsize=7,
         )
+        right, up = (places[left] - places[chosen]).T
+        clear = (right > widths[chosen]) | (-right > widths[left]) | (np.abs(up) > 2 * letter)
+        left = left[clear]
 
 
 @contextmanager

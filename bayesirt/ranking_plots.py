@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from bayesirt.cluster_ranking import ClusterRanking
 from bayesirt.comparison import Comparison
 from bayesirt.families import FAMILIES
 from bayesirt.item_prospects import item_information
@@ -15,6 +16,7 @@ from bayesirt.plots import ACCENT, INK, SOFT, figure_style, name_points
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.ranking import Ranking
 
+_MOST_CLUSTERS = 60
 _MOST_PAIRED = 25
 _MOST_FLOWING = 40
 _MOST_NAMED_FLOWS = 12
@@ -54,6 +56,37 @@ def plot_pairwise(ranking: Ranking) -> Figure:
         ax.set_xticks(range(n), names, rotation=90)
         ax.spines[:].set_visible(False)
         fig.colorbar(image, ax=ax, label="P(row above column)", shrink=0.6)
+    return fig
+
+
+def plot_clusters(clusters: ClusterRanking, ranking: Ranking) -> Figure:
+    """Draw each cluster's ability with its 90% interval, and those of its subjects as dots.
+
+    Parameters
+    ----------
+    clusters : ClusterRanking
+    ranking : Ranking
+        Of their subjects.
+
+    Returns
+    -------
+    Figure
+        The first 60 clusters, best on top.
+    """
+    table = clusters.summary.head(_MOST_CLUSTERS)
+    rows = np.arange(len(table))
+    row_of = dict(zip(table["cluster"], rows, strict=True))
+    shown = ranking.summary[ranking.summary["cluster"].isin(table["cluster"])]
+    with figure_style():
+        fig = Figure(figsize=(7.2, 0.9 + 0.2 * len(table)), layout="constrained")
+        ax = fig.subplots()
+        ax.hlines(rows, table["ability_low"], table["ability_high"], color=ACCENT, lw=2)
+        ax.plot(table["ability"], rows, "D", color=INK, ms=4)
+        ax.plot(shown["ability"], shown["cluster"].map(row_of), "o", color=SOFT, mfc="none", ms=4)
+        ax.set_yticks(rows, [one_line(name, 36) for name in table["cluster"]])
+        ax.set_ylim(len(table) - 0.4, -0.6)
+        ax.set_xlabel("ability, in standard deviations of the population")
+        ax.grid(axis="x", color="#e4e4e4", lw=0.6)
     return fig
 
 
@@ -132,7 +165,9 @@ def plot_information(posterior: Posterior) -> Figure:
     return fig
 
 
-def plot_item_curves(posterior: Posterior, items: Sequence[str]) -> Figure:
+def plot_item_curves(
+    posterior: Posterior, items: Sequence[str], *, notes: Sequence[str] = ()
+) -> Figure:
     """Draw the share right that is expected of each ability, with 90% bands, beside what was seen.
 
     Parameters
@@ -140,16 +175,19 @@ def plot_item_curves(posterior: Posterior, items: Sequence[str]) -> Figure:
     posterior : Posterior
     items : sequence of str
         A few names.
+    notes : sequence of str
+        What to say of each item below its name; nothing, if left out.
 
     Returns
     -------
     Figure
         A panel an item; dots are shares right of fifths of the subjects, ordered by ability.
     """
-    places = [posterior.items.index(name) for name in items]
+    known = posterior.items
+    places = [known.index(name) for name in items]
     a, d = (posterior.draws(name, _DRAWS)[:, places] for name in ("a", "d"))
     probability = FAMILIES[posterior.link].probability
-    columns = min(3, len(places))
+    columns = 2 if len(places) == 4 else min(3, len(places))
     rows = -(-len(places) // columns)
     with figure_style():
         fig = Figure(figsize=(7.2, 0.4 + 2.1 * rows), layout="constrained")
@@ -165,7 +203,9 @@ def plot_item_curves(posterior: Posterior, items: Sequence[str]) -> Figure:
             ax.fill_between(_GRID, low, high, color=ACCENT, alpha=0.2, lw=0)
             ax.plot(_GRID, middle, color=ACCENT)
             ax.plot(*_fifths(posterior, places[k]), "o", color=INK, ms=4)
-            ax.set_title(one_line(items[k], 34), fontsize=8)
+            ax.tick_params(labelbottom=k + columns >= len(places))
+            said = [one_line(text, 34) for text in (items[k], *notes[k : k + 1])]
+            ax.set_title("\n".join(said), fontsize=8)
             ax.set_ylim(-0.03, 1.03)
         fig.supxlabel("ability", fontsize=9)
         fig.supylabel("share right", fontsize=9)
@@ -194,7 +234,8 @@ def plot_comparison(comparison: Comparison) -> Figure:
             table["estimate"], table["posterior_mean"], table["posterior_sd"], fmt="o",
             color=ACCENT, ms=3, lw=0.7,
         )  # fmt: skip
-        name_points(ax, table[table["disagrees"]], "estimate", "posterior_mean", "subject")
+        apart = table[table["disagrees"]].sort_values("shrinkage", key=abs, ascending=False)
+        name_points(ax, apart, "estimate", "posterior_mean", "subject")
         ax.set_xlabel("point estimate of ability")
         ax.set_ylabel("posterior mean, with one sd")
         ax.grid(color="#e4e4e4", lw=0.6)

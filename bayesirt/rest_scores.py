@@ -78,7 +78,7 @@ def _of_block(
     with np.errstate(divide="ignore", invalid="ignore"):
         x, y = (_standard(values, seen, n) for values in (share, rest))
         correlation = (x * y).sum(0) / n
-        skewness = np.sqrt(n - 1) / (n - 2) * (x**3).sum(0) / n * (y**3).sum(0) / n
+        skewness = np.sqrt(n - 1) / (n - 2) * (x * x * x).sum(0) / n * (y * y * y).sum(0) / n
         z = np.asarray(to_normal(correlation * np.sqrt(n - 1), skewness), np.float64)
     tested = np.isfinite(z) & (n >= LEAST_SUBJECTS)
     best, weakest = _ends(rest, successes, np.where(seen, trials, 0), n)

@@ -5,9 +5,18 @@ from typing import Any
 
 from bayesirt.fit_plots import plot_calibration, plot_totals
 from bayesirt.plots import plot_abilities, plot_items, plot_rank_probabilities, plot_speeds
-from bayesirt.ranking_plots import plot_information, plot_lengths, plot_pairwise, plot_rank_flow
+from bayesirt.ranking_plots import (
+    plot_clusters,
+    plot_comparison,
+    plot_information,
+    plot_lengths,
+    plot_pairwise,
+    plot_rank_flow,
+)
 from bayesirt.report.in_short import in_short
+from bayesirt.report.item_part import MOST_LISTED, items_to_look_at
 from bayesirt.report.page import render_page, svg
+from bayesirt.report.point_part import trust_in_point
 from bayesirt.run import Run
 from bayesirt.separation import rounded, separate_neighbours
 
@@ -26,18 +35,23 @@ def render_report(run: Run) -> str:
     str
         A whole HTML document.
     """
-    ranking, items, posterior = run.ranking, run.items, run.posterior
+    ranking, items, posterior, comparison = run.ranking, run.items, run.posterior, run.comparison
     timed = "length" in ranking.summary and bool((ranking.summary["length"] > 0).any())
+    flagged, review = items[items["flag"] != ""], items_to_look_at(run)
     return render_page(
         "report.html.j2",
         run=run,
         verdict=posterior.verdict,
         short=in_short(run),
-        notes=_notes(run),
+        notes=[*filter(None, [review["note"]]), *_notes(run)],
         columns=_columns(run),
+        all_observed=_all_observed(run),
         rows=ranking.summary.to_dict("records"),
+        clusters=_clusters(run),
         neighbours=_neighbours(run),
-        flagged=items[items["flag"] != ""].to_dict("records"),
+        flagged=flagged.head(MOST_LISTED).to_dict("records"),
+        n_flagged=len(flagged),
+        review=review,
         abilities=svg(plot_abilities(ranking), "Abilities with their 90% intervals"),
         probabilities=svg(plot_rank_probabilities(ranking), "Probability of each rank"),
         pairwise=svg(plot_pairwise(ranking), "Probability that row is above column"),
@@ -47,6 +61,8 @@ def render_report(run: Run) -> str:
         item_map=svg(plot_items(items), "Item difficulty against discrimination"),
         information=svg(plot_information(posterior), "Standard error by ability"),
         fit=_fit(run),
+        trust=trust_in_point(run, comparison),
+        comparison=svg(plot_comparison(comparison), "Point estimates against posterior means"),
     )
 
 
@@ -71,6 +87,17 @@ def _fit(run: Run) -> dict[str, Any] | None:
     }
 
 
+def _clusters(run: Run) -> dict[str, Any] | None:
+    """Return what the report shows of clusters, where subjects come in any."""
+    if run.clusters is None:
+        return None
+    return {
+        "rows": run.clusters.summary.to_dict("records"),
+        "text": run.clusters.to_text(),
+        "picture": svg(plot_clusters(run.clusters, run.ranking), "Abilities of clusters"),
+    }
+
+
 def _columns(run: Run) -> list[tuple[str, str]]:
     """Return the heads of the ranking's table, and the class of their cells."""
     table = run.ranking.summary
@@ -81,21 +108,27 @@ def _columns(run: Run) -> list[tuple[str, str]]:
         ("Ability", ""),
         ("Accuracy", ""),
         ("Rank by accuracy", ""),
-        ("Expected score", ""),
+        ("Score" if _all_observed(run) else "Expected score", ""),
         *([("Length", "")] if "length" in table else []),
         ("P(best)", ""),
         ("P(top 3)", ""),
         ("Tier", ""),
         ("Items run", ""),
-        ("Note", "name note"),
+        *([("Note", "name note")] if (table["flag"] != "").any() else []),
     ]
+
+
+def _all_observed(run: Run) -> bool:
+    """Return whether every subject answered every item, so that no score is predicted."""
+    return bool((run.ranking.summary["n_items"] == len(run.items)).all())
 
 
 def _notes(run: Run) -> list[str]:
     """Return what else somebody in a hurry should know."""
     diagnostics = run.record.diagnostics
     changes = diagnostics.get("changes")
-    notes = [diagnostics["fit"]] if "fit" in diagnostics else []
+    notes = [] if run.clusters is None else [run.clusters.to_text()]
+    notes += [diagnostics["fit"]] if "fit" in diagnostics else []
     notes += [f"{changes['text']} {changes['moves']}"] if changes else []
     return notes + ([diagnostics["scale"]] if "scale" in diagnostics else [])
 

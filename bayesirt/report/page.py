@@ -14,6 +14,10 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from bayesirt.names import one_line
+from bayesirt.profile_marks import WIDTH
+
+_PAGE_WIDTH = 52.0
+"""Of a figure of the usual width, in rem: report.css gives figures as much."""
 
 
 def render_page(template: str, **values: Any) -> str:
@@ -63,6 +67,7 @@ def svg(figure: Figure, title: str) -> Markup:
     Returns
     -------
     Markup
+        As large on the page as the figure is wide, so that letters are the same in all of them.
     """
     buffer = io.StringIO()
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": title}), warnings.catch_warnings():
@@ -70,10 +75,11 @@ def svg(figure: Figure, title: str) -> Markup:
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     picture = buffer.getvalue()
     picture = picture[picture.index("<svg") :]
-    label = escape(title)
+    label, width = escape(title), figure.get_figwidth()
+    style = "" if width == WIDTH else f'style="max-width: {_PAGE_WIDTH * width / WIDTH:.1f}rem" '
     picture = re.sub(r'(width|height)="([\d.]+)pt"', "", picture, count=2)
     return Markup(
-        picture.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1).replace(
+        picture.replace("<svg ", f'<svg {style}role="img" aria-label="{label}" ', 1).replace(
             ">", f"><title>{label}</title>", 1
         )
     )

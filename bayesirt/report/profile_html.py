@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from bayesirt.ability_profiles import BORROWED, AbilityProfiles
-from bayesirt.profile_marks import MOST_PANELS, MOST_SUBJECTS, WIDTH
+from bayesirt.profile_marks import MOST_PANELS, MOST_SUBJECTS
 from bayesirt.profile_plots import (
     plot_ability,
     plot_correlations,
@@ -22,8 +21,6 @@ _MOST_LEVELS = 15_000
 """In the table of all levels: a browser takes that many cells without a thought."""
 _MOST_RANKED = 50
 _MOST_SCORES = 500
-_PAGE_WIDTH = 52.0
-"""Of a figure of the usual width, in rem: report.css gives all figures as much."""
 
 
 def render_profile_report(run: ProfileRun) -> str:
@@ -49,7 +46,7 @@ def render_profile_report(run: ProfileRun) -> str:
         n_subjects=len(subjects),
         abilities=profiles.abilities.to_dict("records"),
         reliability=svg(plot_reliability(profiles), "What the data tell of each ability"),
-        heat_map=_picture(plot_heat_map(profiles), "Levels of all abilities") if several else "",
+        heat_map=svg(plot_heat_map(profiles), "Levels of all abilities") if several else "",
         panels=svg(_panels(profiles, subjects), "Profiles side by side"),
         n_drawn=min(len(subjects), MOST_SUBJECTS),
         n_ranked=min(len(subjects), _MOST_RANKED),
@@ -57,17 +54,11 @@ def render_profile_report(run: ProfileRun) -> str:
         levels=_levels(profiles, subjects),
         rankings=_rankings(profiles),
         independent=independent,
-        correlations=_picture(plot_correlations(profiles), "Correlations of abilities")
+        correlations=svg(plot_correlations(profiles), "Correlations of abilities")
         if several and not independent
         else "",
         scores=[] if run.predictions is None else _scores(run),
     )
-
-
-def _picture(figure: Figure, title: str) -> Markup:
-    """Return a figure as large on the page as it is wide, so that names stay legible."""
-    width = f"max-width: {_PAGE_WIDTH * figure.get_figwidth() / WIDTH:.1f}rem"
-    return Markup(str(svg(figure, title)).replace("<svg ", f'<svg style="{width}" ', 1))
 
 
 def _panels(profiles: AbilityProfiles, subjects: list[str]) -> Figure:

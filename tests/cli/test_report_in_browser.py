@@ -11,6 +11,7 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from bayesirt.estimators.cbmm import fit_cbmm
 from bayesirt.item_table import item_table
 from bayesirt.posterior import Posterior
 from bayesirt.ranking import rank_subjects
@@ -56,7 +57,7 @@ def test_the_keyboard_sorts_too_and_screen_readers_are_told(page):
 
 def test_every_picture_has_a_name(page):
     pictures = page.find_elements(By.CSS_SELECTOR, "svg")
-    assert len(pictures) == 6
+    assert len(pictures) == 8
     assert all(p.get_attribute("aria-label") and p.size["height"] > 100 for p in pictures)
 
 
@@ -110,6 +111,24 @@ def test_people_with_other_eyes_and_hands_can_read_it(page, scheme: str):
     assert serious_violations(page) == []
 
 
+def test_paper_is_white_without_buttons_and_wide_enough(page):
+    dark = {"name": "prefers-color-scheme", "value": "dark"}
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": [dark]})
+    paper = {"width": 718, "height": 1046, "deviceScaleFactor": 1, "mobile": False}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", paper)
+    try:
+        background = page.execute_script("return getComputedStyle(document.body).backgroundColor")
+        assert background == "rgb(255, 255, 255)"
+        for selector in ("nav", ".pages", ".screen"):
+            assert not page.find_element(By.CSS_SELECTOR, selector).is_displayed()
+        assert page.execute_script("return document.documentElement.scrollWidth") <= 718
+        heights = [p.size["height"] for p in page.find_elements(By.CSS_SELECTOR, "figure svg")]
+        assert all(100 < height < 700 for height in heights)
+    finally:
+        page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+
+
 def test_long_tables_have_pages(small_run: Run, tmp_path: Path):
     n, rng = 240, np.random.default_rng(1)
     theta = np.linspace(2, -2, n) + 0.1 * rng.normal(size=(2, 50, n))
@@ -118,7 +137,13 @@ def test_long_tables_have_pages(small_run: Run, tmp_path: Path):
     sampler = {"diverging": np.zeros((2, 50), bool), "energy": rng.normal(size=(2, 50))}
     posterior = Posterior.from_samples({"theta": theta, **items}, sampler, responses, ATTRS)
     ranking, of_items = rank_subjects(posterior), item_table(posterior)
-    run = replace(small_run, posterior=posterior, ranking=ranking, items=of_items)
+    run = replace(
+        small_run,
+        point=fit_cbmm(responses),
+        posterior=posterior,
+        ranking=ranking,
+        items=of_items,
+    )
     page = next(pages := opened(render_report(run), tmp_path))
     table, bar = (page.find_element(By.CSS_SELECTOR, x) for x in ("table", ".pages"))
     back, on = bar.find_elements(By.TAG_NAME, "button")

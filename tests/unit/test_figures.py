@@ -1,12 +1,14 @@
 """Figures show every name as it is, and say what the numbers say."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
-from bayesirt.plots import plot_abilities, plot_items, plot_rank_probabilities
+from bayesirt.plots import name_points, plot_abilities, plot_items, plot_rank_probabilities
 from bayesirt.ranking import Ranking
 from bayesirt.ranking_plots import (
     plot_comparison,
@@ -132,6 +134,35 @@ def test_item_curves_pass_through_what_was_expected(small_run: Run):
     right, trials = posterior.successes[:, 2].sum(), posterior.trials[:, 2].sum()
     assert len(shares) == 5
     assert np.mean(shares) == pytest.approx(right / trials, abs=0.02)
+
+
+def test_every_curve_can_be_read_by_itself(small_run: Run):
+    names = small_run.posterior.items[:4]
+    axes = plot_item_curves(small_run.posterior, names, notes=["one", "two"]).axes
+    assert [ax.get_title() for ax in axes] == [
+        f"{names[0]}\none",
+        f"{names[1]}\ntwo",
+        *names[2:],
+    ]
+    lowest = [ax.xaxis.get_tick_params()["labelbottom"] for ax in axes]
+    assert lowest == [False, False, True, True]
+    assert len(plot_item_curves(small_run.posterior, names[:1]).axes) == 1
+
+
+def test_names_of_points_do_not_lie_on_each_other():
+    figure = Figure(figsize=(7.2, 4.6))
+    ax = figure.subplots()
+    rng = np.random.default_rng(0)
+    points = pd.DataFrame(rng.normal(size=(200, 2)), columns=["x", "y"])
+    points["name"] = [f"benchmark-{k:04d}" for k in range(200)]
+    ax.plot(points["x"], points["y"], "o")
+    name_points(ax, points, "x", "y", "name")
+    shown = [text.get_text() for text in ax.texts]
+    assert 8 <= len(shown) <= 12
+    assert shown[0] == "benchmark-0000"
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert not any(p.overlaps(q) for p, q in combinations(boxes, 2))
 
 
 def test_disagreeing_subjects_are_named(small_run: Run):

@@ -202,6 +202,14 @@ def test_near_duplicates_are_strongly_dependent_pairs():
     assert review_items(posterior).near_duplicate == []
 
 
+def test_wrong_keys_stand_first_and_the_surest_before_others():
+    slopes = draws(0.99, 1.0, 1.0, 0.97)
+    slopes[:, [0, 3]] *= np.where(slopes[:, [0, 3]] < 1, -8, 1)
+    listed = review_items(with_slopes(slopes)).listed
+    assert listed["item"].tolist() == ["item 1", "item 4", "item 2", "item 3"]
+    assert listed["reasons"].tolist() == ["flipped", "flipped", "redundant", "redundant"]
+
+
 def test_two_abilities_are_refused():
     samples = {
         "theta": np.zeros((1, 2, 3, 2)),

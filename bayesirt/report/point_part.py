@@ -1,0 +1,65 @@
+"""Whether a point estimate may be trusted, in words for a report."""
+
+from bayesirt.comparison import Comparison
+from bayesirt.names import counted, one_line
+from bayesirt.run import Run
+
+_FEW = 0.1
+"""Share of subjects up to which those that lie apart are exceptions."""
+
+
+def trust_in_point(run: Run, comparison: Comparison) -> str:
+    """Say whether the point estimate may be trusted, by what the posterior says.
+
+    Parameters
+    ----------
+    run : Run
+    comparison : Comparison
+        Of this run.
+
+    Returns
+    -------
+    str
+        A few sentences.
+    """
+    if not run.point.converged:
+        return f"Do not use the point estimate: it has not converged ({run.point.stop_reason})."
+    if not run.posterior.verdict.sound:
+        return "Sampling is not sound, so that the posterior cannot judge the point estimate."
+    order = (
+        f"It orders subjects as the posterior does to a rank correlation of "
+        f"{comparison.rank_correlation:.3f}."
+    )
+    return f"{_of_subjects(comparison)} {order} {_of_items(comparison)}"
+
+
+def _of_subjects(comparison: Comparison) -> str:
+    table = comparison.subjects
+    n, apart = len(table), table[table["disagrees"]]
+    subjects = counted(n, "subject")
+    if apart.empty:
+        return (
+            f"The point estimate of abilities may be trusted: none of {subjects} lies more than "
+            f"one posterior standard deviation from its posterior mean."
+        )
+    worst = apart.loc[apart["shrinkage"].abs().idxmax()]
+    reason = f"; {worst['reason']}" if worst["reason"] else ""
+    farthest = f"{one_line(str(worst['subject']), 60)} ({worst['shrinkage']:+.1f}{reason})"
+    lie = (
+        f"{len(apart):,} of {subjects} {'lies' if len(apart) == 1 else 'lie'} more than one "
+        f"posterior standard deviation from the posterior mean, farthest {farthest}."
+    )
+    if len(apart) <= _FEW * n:
+        return f"The point estimate of abilities may be trusted but for a few: {lie}"
+    return f"Do not trust the point estimate of abilities: {lie}"
+
+
+def _of_items(comparison: Comparison) -> str:
+    n, apart = len(comparison.items), int(comparison.items["disagrees"].sum())
+    items = counted(n, "item")
+    if not apart:
+        return f"Its discriminations and intercepts may be trusted too, for all of {items}."
+    return (
+        f"Take discriminations and intercepts from the posterior: those of {apart:,} of {items} "
+        f"lie more than one standard deviation apart."
+    )
