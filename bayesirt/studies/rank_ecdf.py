@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Int
 from numpy.typing import NDArray
 from scipy.stats import binom
 
@@ -34,7 +33,7 @@ class Envelope(NamedTuple):
     probability: float
 
 
-def counts_below(ranks: Int[NDArray[np.int64], " replication"], kept: int) -> NDArray[np.int64]:
+def counts_below(ranks: NDArray[np.int64], kept: int) -> NDArray[np.int64]:
     """Return how many ranks are below k, for k = 1, ..., kept.
 
     Parameters
@@ -111,7 +110,7 @@ def simultaneous_envelope(n_replications: int, kept: int, probability: float = 0
     return Envelope(_points(kept), lower, upper, inside)
 
 
-def uniformity_p_value(ranks: Int[NDArray[np.int64], " replication"], kept: int) -> float:
+def uniformity_p_value(ranks: NDArray[np.int64], kept: int) -> float:
     """Return how often uniform ranks stray as far from uniformity as these.
 
     Parameters

@@ -43,7 +43,7 @@ def test_density_is_that_of_the_families_and_the_sums(link, responses):
     answers = log_likelihood_of(layout, FAMILIES[link])(
         *(jnp.asarray(sites[k]) for k in ("theta", "a", "d"))
     )
-    ways = gammaln(TRIALS + 1) - gammaln(SUCCESSES + 1) - gammaln(TRIALS - SUCCESSES + 1)
+    ways = gammaln(TRIALS + 1.0) - gammaln(SUCCESSES + 1.0) - gammaln(TRIALS - SUCCESSES + 1.0)
     lengths = latencies.log_likelihood(*lengths_of(sites), moments)
     expected = log_prior(sites) + float(answers) + ways.sum() + float(lengths.sum())
     assert float(found) == pytest.approx(expected, rel=1e-10)

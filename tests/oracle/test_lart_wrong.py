@@ -31,7 +31,7 @@ ALL = tuple(OF_MU)
 def log_joint(s: dict[str, np.ndarray]) -> float:
     """Return the log density of parameters, answers and lengths, cell by cell."""
     p = norm.cdf(s["theta"][:, None] * s["a"] + s["d"])
-    ways = gammaln(TRIALS + 1) - gammaln(SUCCESSES + 1) - gammaln(TRIALS - SUCCESSES + 1)
+    ways = gammaln(TRIALS + 1.0) - gammaln(SUCCESSES + 1.0) - gammaln(TRIALS - SUCCESSES + 1.0)
     answers = ways + SUCCESSES * np.log(p) + (TRIALS - SUCCESSES) * np.log1p(-p)
     mean = s["omega"] - np.outer(s["tau"], s["phi"]) + s["delta"] * WRONG
     lengths = norm.logpdf(log_lengths(RESPONSES), mean, np.sqrt(s["lam"]))
@@ -60,7 +60,7 @@ def test_prior_and_sums_are_the_formula(responses):
         *(jnp.asarray(sites[k]) for k in ("theta", "a", "d"))
     )
     seen += plain.log_likelihood(*lengths_of(sites), moments).sum()
-    ways = gammaln(TRIALS + 1) - gammaln(SUCCESSES + 1) - gammaln(TRIALS - SUCCESSES + 1)
+    ways = gammaln(TRIALS + 1.0) - gammaln(SUCCESSES + 1.0) - gammaln(TRIALS - SUCCESSES + 1.0)
     found = float(LaRTPrior().terms(unconstrained(sites)).total() + seen) + ways.sum()
     assert found == pytest.approx(log_joint(sites) + log_jacobian(sites), rel=1e-10)
 
