@@ -1,19 +1,20 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-QUICK_TO_COMPILE := --xla_force_host_platform_device_count=4 --xla_backend_optimization_level=1
 
 .PHONY: demo test slow check bench clean
 
 demo: .venv/.demo
 	$(BIN)/bayesirt rank --example --out run --overwrite
 
-# Short tests spend most of their time compiling, which is quicker where less is optimised.
+# Tests spend most of their time compiling, which is quicker where less is optimised.
 test: .venv/.test
-	XLA_FLAGS="$(QUICK_TO_COMPILE)" $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not bench"
+	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 0)" \
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not bench"
 
 slow: .venv/.test
-	$(BIN)/python -m pytest -n 2 --dist loadscope -m "slow and not bench"
+	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 1)" \
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not bench"
 
 check: .venv/.check
 	$(BIN)/ruff check .

@@ -36,7 +36,7 @@ def test_means_are_those_of_importance_sampling(responses, priors):
     expected, error, effective = importance(responses, priors)
     assert effective > 10_000
     posterior = sample_blocked(
-        responses, key=jax.random.key(1), priors=priors, num_warmup=500, num_samples=20_000
+        responses, key=jax.random.key(1), priors=priors, num_warmup=500, num_samples=8000
     )
     values = quantities(*(posterior[name] for name in ("theta", "a", "d")))
     mean, mcse = means_and_errors(values)
@@ -47,11 +47,7 @@ def test_means_are_those_of_importance_sampling(responses, priors):
     assert np.abs(z).max() < 4
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "priors", [Priors(), Priors(slopes="free"), Priors(kind="fixed")], ids=Priors.describe
-)
-def test_means_and_spreads_are_those_of_nuts(priors):
+def test_means_and_spreads_are_those_of_nuts():
     """93 means and spreads at 4.5 errors: a right sampler fails with a new key once in 1600."""
     rng = np.random.default_rng(4)
     trials = rng.integers(1, 6, (10, 7)) * (rng.uniform(size=(10, 7)) < 0.8)
@@ -59,10 +55,8 @@ def test_means_and_spreads_are_those_of_nuts(priors):
     eta = rng.normal(size=(10, 1)) * np.exp(0.4 * rng.normal(size=7)) + rng.normal(size=7)
     responses = Responses.from_arrays(rng.binomial(trials, 1 / (1 + np.exp(-eta))), trials)
     assert responses.coverage < 0.95
-    nuts = sample_posterior(
-        responses, key=jax.random.key(1), priors=priors, num_samples=3000, target_accept=0.98
-    )
-    blocked = sample_blocked(responses, key=jax.random.key(2), priors=priors, num_samples=10_000)
+    nuts = sample_posterior(responses, key=jax.random.key(1), num_samples=1500, target_accept=0.98)
+    blocked = sample_blocked(responses, key=jax.random.key(2), num_samples=5000)
     names = [str(name) for name in nuts.dataset.data_vars if name != "b"]
     assert sorted(names) == sorted(str(n) for n in blocked.dataset.data_vars if n != "b")
     worst = {}

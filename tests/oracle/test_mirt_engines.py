@@ -65,10 +65,10 @@ def largest_z(one: pd.DataFrame, other: pd.DataFrame) -> tuple[float, float, int
 def test_nuts_and_blocked_agree():
     """Means and spreads of aligned quantities, and of those that know no axes."""
     tables = []
-    for engine, draws in (("nuts", 1000), ("blocked", 2000)):
+    for engine, draws in (("nuts", 600), ("blocked", 1200)):
         posterior = sample_mirt(
             DATA.responses, n_abilities=2, key=jax.random.key(1), engine=engine,
-            num_warmup=1000, num_samples=draws,
+            num_warmup=500, num_samples=draws,
         )  # fmt: skip
         assert posterior.tree.attrs["engine"] == engine
         table = with_free_quantities(posterior).summary
@@ -90,7 +90,9 @@ def test_order_of_subjects_and_items_does_not_matter():
         jax.random.split(jax.random.key(4)), (DATA.responses, moved), strict=True
     ):
         init = fit_mirt(responses, n_abilities=2, tolerance=1e-10)
-        posterior = sample_mirt(responses, n_abilities=2, key=key, init=init)
+        posterior = sample_mirt(
+            responses, n_abilities=2, key=key, init=init, num_warmup=300, num_samples=500
+        )
         tables.append(posterior.summary.drop(index="precision_a", level="parameter"))
         same = {str(name): k for k, name in enumerate(responses.items)}
         order = [same[name] for name in DATA.responses.items]
@@ -107,7 +109,7 @@ def test_one_ability_turns_round_with_the_answers():
     turned = Responses.from_arrays(n - y, n)
     keys = jax.random.split(jax.random.key(5))
     one, other = (
-        sample_mirt(responses, n_abilities=1, key=key)
+        sample_mirt(responses, n_abilities=1, key=key, num_warmup=300, num_samples=500)
         for responses, key in zip((DATA.responses, turned), keys, strict=True)
     )
     assert (one["a"].sum((-1, -2)) > 0).all()

@@ -167,7 +167,9 @@ def test_laplace_is_close_to_exact_draws():
     q = QMatrix.from_arrays(needs)
     responses = simulate_q_mirt(200, q, key=jax.random.key(3)).responses
     laplace, exact = (
-        sample_q_mirt(responses, q, key=jax.random.key(0), engine=engine)
+        sample_q_mirt(
+            responses, q, key=jax.random.key(0), engine=engine, num_warmup=300, num_samples=600
+        )
         for engine in ("laplace", "blocked")
     )
     for name in ("theta", "a", "d", "beta", "correlation"):

@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
 TRIALS = np.array([[1, 3, 0], [2, 1, 1], [0, 5, 1], [8, 1, 2]], np.int8)
 PAIRS, SWEEPS = 20_000, 10
+"""A bias of .05 standard deviations of what ten sweeps change is found five times in six."""
 CLUSTERS = (0, 1, 0, 0)
 
 

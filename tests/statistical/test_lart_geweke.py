@@ -20,7 +20,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
 TRIALS = np.array([[1, 3, 0], [2, 1, 1], [0, 5, 1], [8, 1, 2]], np.int8)
 TIMED = np.array([[1, 1, 1], [0, 1, 1], [0, 1, 0], [1, 0, 1]], bool)
-PAIRS, SWEEPS = 40_000, 10
+PAIRS, SWEEPS = 10_000, 10
+"""A bias of .07 standard deviations of what ten sweeps change is found five times in six."""
 
 
 def prior_sites(rng: np.random.Generator, wrong_lengths: bool) -> dict[str, np.ndarray]:

@@ -17,7 +17,7 @@ from conftest import simulate
 from bayesirt import Posterior, Responses, sample_posterior
 
 README = Path(__file__).parents[2] / "README.md"
-SETTINGS = {"num_chains": 2, "num_warmup": 300, "num_samples": 400}
+SETTINGS = {"num_chains": 2, "num_warmup": 200, "num_samples": 400}
 
 
 @pytest.fixture
@@ -38,7 +38,8 @@ def start_both(tmp_path):
         (tmp_path / "together.py").write_text("import pathlib\n" + script)
         command = [sys.executable, "together.py"]
         both = [
-            subprocess.Popen([*command, str(k)], cwd=tmp_path, env=environment()) for k in (0, 1)
+            subprocess.Popen([*command, str(k)], cwd=tmp_path, env=environment(tmp_path))
+            for k in (0, 1)
         ]
         started.extend(both)
         return both
@@ -48,9 +49,14 @@ def start_both(tmp_path):
         process.kill()
 
 
-def environment() -> dict[str, str]:
-    """Return the environment without the tests' four devices."""
-    return {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"}
+def environment(folder: Path) -> dict[str, str]:
+    """Return the environment without the tests' four devices, with a cache of compiled code."""
+    flags = [x for x in os.environ["XLA_FLAGS"].split() if "device_count" not in x]
+    cache = {
+        "JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
+    }
+    return os.environ | {"XLA_FLAGS": " ".join(flags)} | cache
 
 
 def table(responses: Responses) -> str:

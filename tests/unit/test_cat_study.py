@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit, ndtr
+from sent_tasks import without_processes
 
 from bayesirt.ability_belief import ItemDraws
 from bayesirt.errors import ResponseError
@@ -183,8 +184,9 @@ def test_the_verdict_hears_intervals_that_do_not_hold():
 @pytest.mark.parametrize("model", ["2pl", "lart"])
 def test_calibration_finds_the_items(model):
     rng = np.random.default_rng(0)
-    truth = draw_items(model, 30, rng)
-    posterior = calibrate(model, draw_subjects(model, truth, 400, rng), key=jax.random.key(0))
+    truth = draw_items(model, CAT_QUICK.sizes.items, rng)
+    subjects = draw_subjects(model, truth, CAT_QUICK.sizes.calibrating, rng)
+    posterior = calibrate(model, subjects, key=jax.random.key(0))
     for name in ("a", "d") + (("phi", "omega", "lam") if model == "lart" else ()):
         draws = posterior.draws(name)
         z = (draws.mean(0) - getattr(truth, name)) / draws.std(0)
@@ -192,7 +194,10 @@ def test_calibration_finds_the_items(model):
 
 
 @pytest.mark.slow
-def test_a_quick_study_finds_that_choosing_items_pays(tmp_path: Path):
+def test_a_quick_study_finds_that_choosing_items_pays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    without_processes(monkeypatch)
     study = cat_study(CAT_QUICK, key=jax.random.key(1), folder=tmp_path, n_processes=2)
     last = study.summary[study.summary["answers"] == CAT_QUICK.sizes.answers]
     rows = last.set_index(["model", "method"])

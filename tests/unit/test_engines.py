@@ -39,22 +39,21 @@ def exact(small: Responses):
     return sample_posterior(small, key=jax.random.key(0), num_warmup=300, num_samples=1000)
 
 
-@pytest.mark.parametrize("engine", [pytest.param("blocked", marks=pytest.mark.slow), "laplace"])
-def test_engines_agree(engine, small, exact):
-    """Means and standard deviations of abilities: blocked to Monte-Carlo error, Laplace nearly."""
+def test_laplace_is_near_an_exact_engine(small, exact):
+    """Means and standard deviations of abilities."""
     told = []
     posterior = sample_posterior(
-        small, key=jax.random.key(1), engine=engine, num_warmup=300, announce=told.append
+        small, key=jax.random.key(1), engine="laplace", num_warmup=300, announce=told.append
     )
-    assert posterior.tree.attrs["engine"] == engine
+    assert posterior.tree.attrs["engine"] == "laplace"
     assert posterior["theta"].shape == (4, 1000, 30)
     assert told
-    assert posterior.approximate == (engine == "laplace")
+    assert posterior.approximate
     sd = exact.theta.std(0)
     gap = np.abs(posterior.theta.mean(0) - exact.theta.mean(0)) / sd
     ratio = posterior.theta.std(0) / sd
-    assert gap.max() < (0.15 if engine == "blocked" else 0.25)
-    assert np.abs(np.log(ratio)).max() < (0.08 if engine == "blocked" else 0.2)
+    assert gap.max() < 0.25
+    assert np.abs(np.log(ratio)).max() < 0.2
 
 
 def test_auto_says_which_engine_and_why(small):
@@ -94,6 +93,8 @@ def test_blocked_chains_go_on_from_a_checkpoint(tmp_path):
     responses = simulate(12, 9)[0]
     settings = {"engine": "blocked", "key": jax.random.key(1), "num_samples": 60}
     whole = sample_posterior(responses, num_warmup=60, **settings)
+    assert whole.tree.attrs["engine"] == "blocked"
+    assert not whole.approximate
 
     def die(done, _total):
         if done > 80:

@@ -11,6 +11,7 @@ import pytest
 import xarray as xr
 from lart_data import simulate_lart, some_missing, with_lengths
 from scipy.stats import norm
+from sent_tasks import without_processes
 
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.lart_em import fit_lart
@@ -557,16 +558,15 @@ def test_what_cannot_be_studied_is_refused_before_work_begins():
         lart_study(TINY, key=key, responses=responses, criterion={"nobody": 1.0})
 
 
-@pytest.mark.slow
-def test_other_processes_give_the_same_study():
-    one, other = (
-        lart_study(TINY, key=jax.random.key(3), responses=tiny_matrix(), n_processes=n)
-        for n in (1, 2)
-    )
-    measures = [c for c in one.replications if c.startswith(("rmse", "cover", "width"))]
-    np.testing.assert_allclose(other.replications[measures], one.replications[measures])
-    pd.testing.assert_frame_equal(other.prediction, one.prediction)
-    pd.testing.assert_frame_equal(other.validity, one.validity)
+def test_work_that_is_sent_gives_the_same_study(
+    study: LaRTStudy, no_fits: None, monkeypatch: pytest.MonkeyPatch
+):
+    without_processes(monkeypatch)
+    other = tiny_study(n_processes=2)
+    measures = [c for c in study.replications if c.startswith(("rmse", "cover", "width"))]
+    np.testing.assert_allclose(other.replications[measures], study.replications[measures])
+    pd.testing.assert_frame_equal(other.prediction, study.prediction)
+    pd.testing.assert_frame_equal(other.validity, study.validity)
 
 
 @pytest.mark.slow

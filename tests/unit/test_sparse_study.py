@@ -16,6 +16,7 @@ import xarray as xr
 from arviz_stats.base import array_stats
 from scipy.special import logit
 from scipy.stats import spearmanr
+from sent_tasks import without_processes
 
 from bayesirt.averages import ERROR_LAWS
 from bayesirt.errors import ResponseError
@@ -377,8 +378,11 @@ def test_filled_up_suites_have_the_posterior_of_nuts():
 
 
 @pytest.mark.slow
-def test_a_reduced_study_finds_what_the_paper_finds_and_the_posterior_warns(tmp_path: Path):
+def test_a_reduced_study_finds_what_the_paper_finds_and_the_posterior_warns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     design = replace(QUICK, domain_seeds=4, grid_seeds=3)
+    without_processes(monkeypatch)
     study = sparse_study(design, key=jax.random.key(5), folder=tmp_path, n_processes=2)
     study.save(tmp_path)
     assert {"warning.svg", "failure_surface.svg", "domains.svg"} <= {
