@@ -65,11 +65,11 @@ def test_clusters_of_subjects_are_something_new(cli: Cli, results: Path, tmp_pat
     out, clusters = tmp_path / "run", tmp_path / "clusters.csv"
     names = "".join(f"m{k},llm{k // 3}\n" for k in range(30))
     clusters.write_text("subject,cluster\n" + names)
-    short = ("--draws", "300", "--warmup", "300")
-    command = ("rank", results, "--out", out, "--update", "--engine", "blocked", *short)
-    assert cli(*command, "-q").code == 0
+    command = ("rank", results, "--out", out, "--update")
+    assert cli(*command, *FAST, "-q").code == 0
     assert not (out / "clusters.csv").exists()
-    clustered = cli(*command, "--cluster", clusters)
+    command += ("--cluster", clusters, "--draws", "50", "--warmup", "50")
+    clustered = cli(*command)
     assert "Since the last run nothing has changed." in clustered.err
     assert "Of 10 clusters llm" in clustered.words
     table = pd.read_csv(out / "clusters.csv")
@@ -77,7 +77,7 @@ def test_clusters_of_subjects_are_something_new(cli: Cli, results: Path, tmp_pat
     assert set(pd.read_csv(out / "ranking.csv")["cluster"]) == set(table["cluster"])
     assert '<h2 id="clusters">' in (out / "report.html").read_text("utf-8")
     made = contents(out)
-    shown = json.loads(cli(*command, "--cluster", clusters, "--json").out)
+    shown = json.loads(cli(*command, "--json").out)
     assert contents(out) == made
     assert [row["cluster"] for row in shown["clusters"]["ranking"]] == list(table["cluster"])
     assert 0 < shown["clusters"]["icc_low"] < shown["clusters"]["icc"] < 1
