@@ -8,6 +8,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array
 from numpy.typing import NDArray
 
+from bayesirt.clusters import Clusters
 from bayesirt.estimators.choice import fit_point
 from bayesirt.families import FAMILIES
 from bayesirt.inference.blocked import Move
@@ -133,14 +134,10 @@ def sample_blocked(
     priors = priors or Priors()
     init = fit_point(responses) if init is None else init
     clusters = responses.clusters
-    codes = () if clusters is None else clusters.codes
-    start = start_of(init, priors)
-    if clusters is not None:
-        place_clusters(*start, np.asarray(codes), len(clusters.names))
     swept = run_sweeps(
-        TwoPLSweeps(priors, link, codes),
+        TwoPLSweeps(priors, link, () if clusters is None else clusters.codes),
         place_rows(responses, mesh),
-        start,
+        start_of(init, priors, clusters),
         key=key,
         num_chains=num_chains,
         num_warmup=num_warmup,
@@ -168,7 +165,9 @@ def sample_blocked(
     )
 
 
-def start_of(point: PointEstimate, priors: Priors) -> tuple[Arrays, Arrays]:
+def start_of(
+    point: PointEstimate, priors: Priors, clusters: Clusters | None = None
+) -> tuple[Arrays, Arrays]:
     """Return where chains start and how far apart, in the model's unconstrained sites.
 
     Parameters
@@ -176,6 +175,8 @@ def start_of(point: PointEstimate, priors: Priors) -> tuple[Arrays, Arrays]:
     point : PointEstimate
         With θ of mean 0 and standard deviation 1, and standard errors.
     priors : Priors
+    clusters : Clusters, optional
+        Of the subjects.
 
     Returns
     -------
@@ -186,38 +187,20 @@ def start_of(point: PointEstimate, priors: Priors) -> tuple[Arrays, Arrays]:
     slope = np.maximum(np.nan_to_num(point["a"], nan=1.0), _LEAST_SLOPE)
     log_a_se = np.clip(np.nan_to_num(point["a_se"], nan=1.0) / slope, _LEAST_SE, _MOST_SE)
     d, d_se = point["d"], np.clip(np.nan_to_num(point["d_se"], nan=1.0), _LEAST_SE, _MOST_SE)
-    if priors.kind == "fixed":
-        b_se = np.clip(d_se / slope, _LEAST_SE, _MOST_SE)
-        centre = {"theta": theta, "a": np.log(slope), "b": np.clip(-d / slope, -4, 4)}
-        return centre, {"theta": theta_se, "a": log_a_se, "b": b_se}
     unit = slope.mean() if priors.slopes == "rasch" else 1.0
     centre, width = {"theta": unit * theta}, {"theta": unit * theta_se}
+    if clusters is not None:
+        _place_clusters(centre, width, clusters)
+    if priors.kind == "fixed":
+        b_se = np.clip(d_se / slope, _LEAST_SE, _MOST_SE)
+        centre |= {"a": np.log(slope), "b": np.clip(-d / slope, -4, 4)}
+        return centre, width | {"a": log_a_se, "b": b_se}
     if priors.slopes == "positive":
         place_population(centre, width, "a", np.log(slope), log_a_se)
     elif priors.slopes == "free":
         place_population(centre, width, "a", slope, slope * np.minimum(log_a_se, _SURE_SIGN))
     place_population(centre, width, "d", d, d_se)
     return centre, width
-
-
-def place_clusters(
-    centre: Arrays, width: Arrays, codes: NDArray[np.integer], n_clusters: int
-) -> None:
-    """Add the start of clusters' abilities, and of the share of variance between them.
-
-    Parameters
-    ----------
-    centre, width : dict of float arrays
-        What is added to, with the start of θ.
-    codes : int array, shape (subject,)
-        Position of each subject's cluster.
-    n_clusters : int
-    """
-    n = np.bincount(codes, minlength=n_clusters)
-    mean = np.bincount(codes, centre["theta"], n_clusters) / n
-    se = np.sqrt(np.bincount(codes, width["theta"] ** 2, n_clusters)) / n
-    centre |= {"gamma": mean, "icc": np.array(0.0)}
-    width |= {"gamma": se, "icc": np.array(1.0)}
 
 
 def place_population(
@@ -248,3 +231,12 @@ def place_population(
         f"mu_{name}": np.array(2 * spread / np.sqrt(len(values))),
         f"sigma_{name}": np.array(_SIGMA_WIDTH),
     }
+
+
+def _place_clusters(centre: Arrays, width: Arrays, clusters: Clusters) -> None:
+    """Add the start of clusters' abilities, beside θ's, and of the share of variance between."""
+    n_clusters, n = len(clusters.names), clusters.sizes
+    mean = np.bincount(clusters.codes, centre["theta"], n_clusters) / n
+    se = np.sqrt(np.bincount(clusters.codes, width["theta"] ** 2, n_clusters)) / n
+    centre |= {"gamma": mean, "icc": np.array(0.0)}
+    width |= {"gamma": se, "icc": np.array(1.0)}
