@@ -83,7 +83,7 @@ def page(run: Path, tmp_path: Path) -> Iterator[webdriver.Chrome]:
 def test_the_report_shows_the_fit(page: webdriver.Chrome):
     section = page.find_element(By.ID, "fit")
     assert section.text == "Does one ability explain these answers?"
-    assert len(page.find_elements(By.CSS_SELECTOR, "svg")) == 8
+    assert len(page.find_elements(By.CSS_SELECTOR, "svg")) == 10
     links = [
         a.get_attribute("href").split("#")[1] for a in page.find_elements(By.CSS_SELECTOR, "nav a")
     ]
