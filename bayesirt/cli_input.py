@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 OF_ANSWERS = ("duplicates", "threshold", "metric", "filter", "skip_damaged")
 """Options for answers of new subjects, whose columns have their common names."""
+OF_MODELS_WITHOUT_CLUSTERS = tuple(name for name in READING if name != "cluster")
+"""Options for commands whose model does not know clusters of subjects."""
 READING_OPTIONS = "reading"
 """Name of the argument in whose place `with_reading_options` puts the options."""
 
@@ -86,6 +88,11 @@ def input_path(results: Path | None, example: bool) -> Path:
 def with_answer_options(command: Callable[..., None]) -> Callable[..., None]:
     """Let a command take the options that say how answers of new subjects are to be read."""
     return with_reading_options(command, OF_ANSWERS)
+
+
+def with_options_without_clusters(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take all options of reading but clusters, which its model does not know."""
+    return with_reading_options(command, OF_MODELS_WITHOUT_CLUSTERS)
 
 
 def read_found(

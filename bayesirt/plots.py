@@ -40,20 +40,42 @@ def plot_abilities(ranking: Ranking) -> Figure:
     """
     table = ranking.summary.head(_MOST_ROWS)
     with figure_style():
-        fig = Figure(figsize=(7.2, 0.9 + 0.2 * len(table)), layout="constrained")
-        ax = fig.subplots()
-        rows = np.arange(len(table))
-        ax.hlines(rows, table["ability_low"], table["ability_high"], color=ACCENT, lw=2)
-        ax.plot(table["ability"], rows, "o", color=INK, ms=4)
-        flagged = table["flag"] != ""
+        fig, ax = draw_abilities(table, "subject", "o")
+        rows, flagged = np.arange(len(table)), table["flag"] != ""
         ax.plot(table["ability"][flagged], rows[flagged], "o", color="white", mec=INK, ms=6)
         for border in np.flatnonzero(np.diff(table["tier"])) + 0.5:
             ax.axhline(border, color=SOFT, lw=0.8, ls="--")
-        ax.set_yticks(rows, [one_line(s, 36) for s in table["subject"]])
-        ax.set_ylim(len(table) - 0.4, -0.6)
-        ax.set_xlabel("ability, in standard deviations of the population")
-        ax.grid(axis="x", color="#e4e4e4", lw=0.6)
     return fig
+
+
+def draw_abilities(table: pd.DataFrame, name: str, marker: str) -> tuple[Figure, Axes]:
+    """Draw abilities with their 90% intervals, one below the other.
+
+    Parameters
+    ----------
+    table : DataFrame
+        With `ability` and its bounds, in the order from above.
+    name : str
+        Its column of names.
+    marker : str
+        Of the abilities, as Matplotlib writes it.
+
+    Returns
+    -------
+    Figure
+    Axes
+        Row k stands at height k.
+    """
+    fig = Figure(figsize=(7.2, 0.9 + 0.2 * len(table)), layout="constrained")
+    ax = fig.subplots()
+    rows = np.arange(len(table))
+    ax.hlines(rows, table["ability_low"], table["ability_high"], color=ACCENT, lw=2)
+    ax.plot(table["ability"], rows, marker, color=INK, ms=4)
+    ax.set_yticks(rows, [one_line(x, 36) for x in table[name]])
+    ax.set_ylim(len(table) - 0.4, -0.6)
+    ax.set_xlabel("ability, in standard deviations of the population")
+    ax.grid(axis="x", color="#e4e4e4", lw=0.6)
+    return fig, ax
 
 
 def plot_rank_probabilities(ranking: Ranking) -> Figure:

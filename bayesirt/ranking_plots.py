@@ -12,7 +12,7 @@ from bayesirt.comparison import Comparison
 from bayesirt.families import FAMILIES
 from bayesirt.item_prospects import item_information
 from bayesirt.names import one_line
-from bayesirt.plots import ACCENT, INK, SOFT, figure_style, name_points
+from bayesirt.plots import ACCENT, INK, SOFT, draw_abilities, figure_style, name_points
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.ranking import Ranking
 
@@ -74,19 +74,11 @@ def plot_clusters(clusters: ClusterRanking, ranking: Ranking) -> Figure:
         The first 60 clusters, best on top.
     """
     table = clusters.summary.head(_MOST_CLUSTERS)
-    rows = np.arange(len(table))
-    row_of = dict(zip(table["cluster"], rows, strict=True))
+    row_of = {cluster: row for row, cluster in enumerate(table["cluster"])}
     shown = ranking.summary[ranking.summary["cluster"].isin(table["cluster"])]
     with figure_style():
-        fig = Figure(figsize=(7.2, 0.9 + 0.2 * len(table)), layout="constrained")
-        ax = fig.subplots()
-        ax.hlines(rows, table["ability_low"], table["ability_high"], color=ACCENT, lw=2)
-        ax.plot(table["ability"], rows, "D", color=INK, ms=4)
+        fig, ax = draw_abilities(table, "cluster", "D")
         ax.plot(shown["ability"], shown["cluster"].map(row_of), "o", color=SOFT, mfc="none", ms=4)
-        ax.set_yticks(rows, [one_line(name, 36) for name in table["cluster"]])
-        ax.set_ylim(len(table) - 0.4, -0.6)
-        ax.set_xlabel("ability, in standard deviations of the population")
-        ax.grid(axis="x", color="#e4e4e4", lw=0.6)
     return fig
 
 

@@ -1,5 +1,6 @@
 """How results are to be read: all that a reader may be told, in one place."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -53,8 +54,8 @@ class Reading:
     @property
     def cluster_file(self) -> Path | None:
         """The file that names each subject's cluster, if that is what was given."""
-        path = Path(self.cluster or "")
-        return path if path.is_file() else None
+        given = self.cluster or ""
+        return Path(given) if os.path.isfile(given) else None
 
     @property
     def cluster_column(self) -> str | None:
