@@ -13,7 +13,7 @@ from bayesirt.cli_input import (
     read_and_tell,
     read_new_answers,
     with_answer_options,
-    with_options_without_clusters,
+    with_options_of_answers,
 )
 from bayesirt.cli_options import AsJson, Quiet, Seed, prepare_jax
 
@@ -73,7 +73,7 @@ NumberOfAbilities = Annotated[
 
 
 @bank.command()
-@with_options_without_clusters
+@with_options_of_answers
 def create(
     folder: Folder,
     results: From,
@@ -119,7 +119,7 @@ def create(
 
 
 @bank.command()
-@with_options_without_clusters
+@with_options_of_answers
 def add(
     folder: Folder,
     results: NewBenchmark,

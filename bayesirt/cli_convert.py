@@ -33,7 +33,7 @@ def convert(
     from bayesirt.names import one_line
 
     check_place(out, overwrite=overwrite)
-    # What is left on disk has no lengths.
+    # What is left on disk has no lengths and costs.
     responses, found = read_found(results, replace(reading, out_of_core=False), talk=not quiet)
     responses.to_parquet(out, overwrite=overwrite)
     if quiet:
@@ -41,6 +41,7 @@ def convert(
     if found is not None:
         typer.echo(found.to_text())
     lengths = "" if responses.latency is None else ", with lengths or times"
+    costs = "" if responses.costs is None else ", with costs"
     clusters = "" if responses.clusters is None else f", {len(responses.clusters.names)} clusters"
-    typer.echo(f"{str(responses).strip('<>')}{lengths}{clusters}")
+    typer.echo(f"{str(responses).strip('<>')}{lengths}{costs}{clusters}")
     typer.echo(f"Wrote {one_line(str(out), 400)}")

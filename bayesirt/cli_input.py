@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 OF_ANSWERS = ("duplicates", "threshold", "metric", "filter", "skip_damaged")
 """Options for answers of new subjects, whose columns have their common names."""
-OF_MODELS_WITHOUT_CLUSTERS = tuple(name for name in READING if name != "cluster")
-"""Options for commands whose model does not know clusters of subjects."""
+WITHOUT_SUBJECTS = tuple(name for name in READING if name not in ("cluster", "cost"))
+"""Options for commands that have no use for clusters or costs of subjects."""
 READING_OPTIONS = "reading"
 """Name of the argument in whose place `with_reading_options` puts the options."""
 
@@ -90,9 +90,9 @@ def with_answer_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_reading_options(command, OF_ANSWERS)
 
 
-def with_options_without_clusters(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take all options of reading but clusters, which its model does not know."""
-    return with_reading_options(command, OF_MODELS_WITHOUT_CLUSTERS)
+def with_options_of_answers(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take all options of reading but clusters and costs, which it cannot use."""
+    return with_reading_options(command, WITHOUT_SUBJECTS)
 
 
 def read_found(

@@ -109,6 +109,14 @@ ClusterOption = Annotated[
         show_default=False,
     ),
 ]
+CostOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of a long file with what an answer cost; or a file with the columns subject "
+        "and cost.",
+        show_default=False,
+    ),
+]
 Orientation = Annotated[
     ItemsIn | None, typer.Option(help="Orientation of a wide file.", show_default=False)
 ]
@@ -142,6 +150,7 @@ READING: dict[str, tuple[Any, Any]] = {
     "latency": (Column, None),
     "items_in": (Orientation, None),
     "cluster": (ClusterOption, None),
+    "cost": (CostOption, None),
     "duplicates": (Repeated, Duplicates.error),
     "threshold": (Threshold, None),
     "metric": (Metric, []),

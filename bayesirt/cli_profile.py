@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from bayesirt.cli_input import announce, read_and_tell, say, with_options_without_clusters
+from bayesirt.cli_input import announce, read_and_tell, say, with_options_of_answers
 from bayesirt.cli_options import (
     AsJson,
     Chains,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bayesirt.readers.reading import Reading
 
 
-@with_options_without_clusters
+@with_options_of_answers
 def profile(
     q_matrix: QMatrixFile,
     results: Results = None,

@@ -1,4 +1,4 @@
-"""Columns of a long table, turned into positions, metadata and lengths."""
+"""Columns of a long table, turned into positions, metadata, lengths and costs."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from typing import NoReturn
@@ -215,6 +215,32 @@ def parse_latency(values: pd.Series, column: str, where: Where) -> NDArray[np.fl
     ResponseError
         At the first value that is no number, infinite or negative.
     """
+    parsed = parse_amounts(values, column, where, "response length or time")
+    return np.where(parsed == 0, np.nan, parsed)
+
+
+def parse_amounts(values: pd.Series, column: str, where: Where, kind: str) -> NDArray[np.float64]:
+    """Return amounts that are not negative; NaN where they are missing.
+
+    Parameters
+    ----------
+    values : Series, shape (row,)
+    column : str
+        The column's name, for the message.
+    where : callable
+        Says in words where row k stands.
+    kind : str
+        What is measured, for the message.
+
+    Returns
+    -------
+    float array, shape (row,)
+
+    Raises
+    ------
+    ResponseError
+        At the first value that is no number, infinite or negative.
+    """
     words = {"", "na", "nan", "none", "null"}
     missing = values.isna().to_numpy()
     if not pd.api.types.is_numeric_dtype(values.dtype):
@@ -223,11 +249,11 @@ def parse_latency(values: pd.Series, column: str, where: Where) -> NDArray[np.fl
     observed = np.flatnonzero(~missing)
     parsed[observed] = parse_numbers(
         values.iloc[observed], column, lambda k: where(int(observed[k])),
-        "rename the column if it is no response length or time",
+        f"rename the column if it is no {kind}",
     )  # fmt: skip
     if (parsed < 0).any():
         row = int(np.argmax(parsed < 0))
         raise ResponseError(
             f"`{column}` must not be negative, got {parsed[row]:g} {where(row)}; empty the cell"
         )
-    return np.where(parsed == 0, np.nan, parsed)
+    return parsed

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from bayesirt.names import one_line
+from bayesirt.names import brief, one_line
 from bayesirt.run import Run
 
 SCHEMA = 1
@@ -52,7 +52,11 @@ def ranking_as_latex(run: Run) -> str:
     styled = table.style.hide(axis="index").format(escape="latex")
     styled = styled.format_index(escape="latex", axis="columns")
     caption = _CAPTION.replace("%", r"\%")
-    return str(styled.to_latex(hrules=True, column_format="rlrrrr", caption=caption))
+    return str(
+        styled.to_latex(
+            hrules=True, column_format="rl" + "r" * (table.shape[1] - 2), caption=caption
+        )
+    )
 
 
 def ranking_as_json(run: Run) -> dict[str, Any]:
@@ -115,6 +119,11 @@ def _for_people(run: Run, named: Callable[[str], str]) -> pd.DataFrame:
             "Expected score (%)": [_score(row) for row in rows.itertuples()],
             "P(best)": [f"{p:.2f}" for p in rows["p_best"]],
             "Tier": [str(tier) for tier in rows["tier"]],
+            **{
+                price.capitalize(): [brief(x) for x in rows[price]]
+                for price in ("length", "cost")
+                if price in rows
+            },
         }
     )
 

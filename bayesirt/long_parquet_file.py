@@ -1,7 +1,7 @@
 """The long Parquet file of this package: written whole, and read as it was.
 
-One row an observed cell: subject, item, successes, trials, latency and cluster where there are any,
-and what describes the item. Names are dictionaries that hold all of them in their order.
+One row an observed cell: subject, item, successes, trials; latency, cluster and cost where there
+are any; and what describes the item. Names are dictionaries that hold all of them in their order.
 """
 
 import os
@@ -19,6 +19,7 @@ from bayesirt.cell_rows import fold_rows
 from bayesirt.cells import CellList
 from bayesirt.clusters import clusters_of_rows
 from bayesirt.columns import parse_latency, refuse_nameless
+from bayesirt.costs import costs_of_rows
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 from bayesirt.parquet_bounds import check_dictionaries, check_text, check_unpacked
@@ -30,7 +31,7 @@ _KEY = b"bayesirt"
 _COUNTS = ("subject", "item", "successes", "trials")
 OWN_ROLES = dict(zip(("subject", "item", "score", "trials"), _COUNTS, strict=True))
 """Which column is which."""
-_LATENCY, _CLUSTER = "latency", "cluster"
+_LATENCY, _CLUSTER, _COST = "latency", "cluster", "cost"
 _LARGEST_DICTIONARY = 1 << 30
 """Bytes; a larger one would be written as plain text, and lose its order."""
 
@@ -174,7 +175,7 @@ def describing_columns(schema: pa.Schema) -> list[str]:
     >>> describing_columns(pa.schema({"subject": pa.string(), "topic": pa.string()}))
     ['topic']
     """
-    return [name for name in schema.names if name not in (*_COUNTS, _LATENCY, _CLUSTER)]
+    return [name for name in schema.names if name not in (*_COUNTS, _LATENCY, _CLUSTER, _COST)]
 
 
 def read_long_parquet(path: Path, *, duplicates: str = "error") -> Responses:
@@ -226,10 +227,14 @@ def read_long_parquet(path: Path, *, duplicates: str = "error") -> Responses:
     )
     described = describing_columns(table.schema)
     metadata = _read_metadata(table.select(described), item, items, path)
-    clusters = None
+    clusters, costs = None, None
     if _CLUSTER in table.column_names:
         clusters = clusters_of_rows(table[_CLUSTER].to_pandas(), subject, subjects)
-    return Responses(tuple(subjects), tuple(items), cells, latency, metadata, clusters=clusters)
+    if _COST in table.column_names:
+        costs = costs_of_rows(table[_COST].to_pandas(), subject, subjects)
+    return Responses(
+        tuple(subjects), tuple(items), cells, latency, metadata, clusters=clusters, costs=costs
+    )
 
 
 def _read_table(path: Path, name: str) -> pa.Table:
@@ -270,6 +275,8 @@ def _schema(responses: Responses, metadata: dict[str, pa.Array]) -> pa.Schema:
         fields.append((_LATENCY, pa.float64()))
     if responses.clusters is not None:
         fields.append((_CLUSTER, names))
+    if responses.costs is not None:
+        fields.append((_COST, pa.float64()))
     fields += [(name, column.type) for name, column in metadata.items()]
     return pa.schema(fields, metadata={_KEY: str(SCHEMA_VERSION)})
 
@@ -294,6 +301,9 @@ def _tables(
         if clusters is not None:
             codes = pa.array(np.array(clusters.codes, np.int32)[part.subject])
             columns.append(pa.DictionaryArray.from_arrays(codes, pa.array(clusters.names)))
+        if responses.costs is not None:
+            costs = responses.costs[part.subject]
+            columns.append(pa.array(costs, pa.float64(), from_pandas=True))
         columns += [column.take(position) for column in metadata.values()]
         done += len(part.item)
         yield pa.table(columns, schema=schema)

@@ -56,6 +56,27 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
+def brief(amount: float) -> str:
+    """Return an amount of any size with about three digits; nothing if it is not known.
+
+    Parameters
+    ----------
+    amount : float
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> brief(1234.5), brief(0.01234), brief(float("nan"))
+    ('1,234', '0.0123', '')
+    """
+    if amount != amount:
+        return ""
+    return f"{amount:,.0f}" if abs(amount) >= 100 else f"{amount:.3g}"
+
+
 def spreadsheet_safe(text: str) -> str:
     """Return text that no spreadsheet runs as a formula: a leading ``=`` gets a ``'`` before it.
 

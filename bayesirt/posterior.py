@@ -28,6 +28,8 @@ LEVEL = 0.9
 _OF_SUBJECTS, _OF_ITEMS = ("theta", "tau"), ("a", "d", "b", "phi", "omega", "lam", "delta")
 _DIMS = {name: ["subject"] for name in _OF_SUBJECTS} | {name: ["item"] for name in _OF_ITEMS}
 _DIMS |= {"gamma": ["cluster"], "cluster_of": ["subject"]}
+_KNOWN_DIMS = {name: ["subject", "item"] for name in ("successes", "trials")}
+_KNOWN_DIMS |= {name: ["subject"] for name in ("mean_length", "mean_cost")}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,10 +75,11 @@ class Posterior:
         Posterior
         """
         successes, trials = responses.cells.matrices()
-        cell = ["subject", "item"]
         constant: dict[str, NDArray[Any]] = {"trials": trials}
         if responses.latency is not None:
             constant["mean_length"] = mean_lengths(responses)
+        if responses.costs is not None:
+            constant["mean_cost"] = responses.costs
         clusters, of_clusters = responses.clusters, {}
         if clusters is not None and "gamma" in samples:
             constant["cluster_of"] = np.array(clusters.codes)
@@ -94,7 +97,7 @@ class Posterior:
                 "subject": list(responses.subjects),
                 "item": list(responses.items),
             },
-            dims={**(dims or _DIMS), "successes": cell, "trials": cell, "mean_length": ["subject"]},
+            dims={**(dims or _DIMS), **_KNOWN_DIMS},
         )
         tree.attrs = {"bayesirt_version": __version__, **attrs}
         return cls(tree)
@@ -195,8 +198,16 @@ class Posterior:
     @property
     def mean_lengths(self) -> NDArray[np.float64] | None:
         """Mean length of each subject's responses, where they had lengths, shape (subject,)."""
+        return self._of_subjects("mean_length")
+
+    @property
+    def mean_costs(self) -> NDArray[np.float64] | None:
+        """Mean cost of each subject's answers, where any is known, shape (subject,)."""
+        return self._of_subjects("mean_cost")
+
+    def _of_subjects(self, name: str) -> NDArray[np.float64] | None:
         constant = self.tree["constant_data"]
-        return constant["mean_length"].to_numpy() if "mean_length" in constant else None
+        return constant[name].to_numpy() if name in constant else None
 
     @cached_property
     def summary(self) -> pd.DataFrame:

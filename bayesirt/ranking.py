@@ -34,7 +34,8 @@ class Ranking:
         One row a subject, best first. `rank` is the posterior median; ``_low`` and ``_high`` bound
         90% intervals; `rank_set_low` and `rank_set_high` hold for all subjects at once; subjects
         of one `tier` cannot be told from its first. Clusters add `cluster`, an anchored scale
-        `scale`, responses with lengths their mean `length`, LaRT `speed`.
+        `scale`, answers with lengths their mean `length`, with costs their mean `cost`, LaRT
+        `speed`.
     pairwise : DataFrame
         P(row above column), in the order of the summary.
     rank_probabilities : float array, shape (subject, rank)
@@ -100,7 +101,7 @@ def rank_subjects(posterior: Posterior, *, scale: Mapping[str, float] | None = N
             **_with_interval("expected_score", expected_scores(posterior)[:, order]),
             "n_items": np.count_nonzero(trials, 1),
             "n_trials": trials.sum(1),
-            **_lengths(posterior, order),
+            **_lengths_and_costs(posterior, order),
             "flag": response_flags(successes, trials, 1),
         }
     )
@@ -183,10 +184,12 @@ def _clusters(posterior: Posterior, order: NDArray[np.intp]) -> dict[str, NDArra
     return {} if clusters is None else {"cluster": np.asarray(clusters.of_each, object)[order]}
 
 
-def _lengths(posterior: Posterior, order: NDArray[np.intp]) -> dict[str, NDArray[np.float64]]:
-    """Return the mean length of each subject's responses, where they have lengths."""
-    lengths = posterior.mean_lengths
-    return {} if lengths is None else {"length": lengths[order]}
+def _lengths_and_costs(
+    posterior: Posterior, order: NDArray[np.intp]
+) -> dict[str, NDArray[np.float64]]:
+    """Return the mean length and cost of each subject's answers, where they have any."""
+    means = {"length": posterior.mean_lengths, "cost": posterior.mean_costs}
+    return {name: mean[order] for name, mean in means.items() if mean is not None}
 
 
 def _speeds(posterior: Posterior, order: NDArray[np.intp]) -> dict[str, NDArray[np.float64]]:

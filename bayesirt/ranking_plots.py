@@ -21,8 +21,6 @@ _MOST_PAIRED = 25
 _MOST_FLOWING = 40
 _MOST_NAMED_FLOWS = 12
 _GRID = np.linspace(-4, 4, 81)
-_SPOT = 0.4
-"""Of the logarithm of a length, in which one name has room."""
 _DRAWS = 200
 _MOST_CURVES = 200_000
 """Curves of items over all draws."""
@@ -234,38 +232,36 @@ def plot_comparison(comparison: Comparison) -> Figure:
     return fig
 
 
-def plot_lengths(ranking: Ranking) -> Figure:
-    """Draw the expected score against the mean length of responses, the best of each length named.
+def plot_price(ranking: Ranking, price: str) -> Figure:
+    """Draw the expected score against what answers take, the best for each price named.
 
     Parameters
     ----------
     ranking : Ranking
-        Of responses with lengths.
+    price : {"length", "cost"}
+        The column of its summary.
 
     Returns
     -------
     Figure
-        Subjects on the stepped line are those that no other beats with shorter responses.
+        Of the subjects whose price is known and not 0. Those on the stepped line are the ones that
+        no other beats at a lower price.
     """
-    table = ranking.summary[ranking.summary["length"] > 0].sort_values("length")
+    table = ranking.summary[ranking.summary[price] > 0]
+    table = table.sort_values([price, "expected_score"], ascending=[True, False])
     front = table[table["expected_score"].cummax() == table["expected_score"]]
-    spot = (np.log(front["length"]) / _SPOT).round()
     with figure_style():
         fig = Figure(figsize=(7.2, 4.2), layout="constrained")
         ax = fig.subplots()
         ax.vlines(
-            table["length"], table["expected_score_low"], table["expected_score_high"], color=SOFT,
+            table[price], table["expected_score_low"], table["expected_score_high"], color=SOFT,
             lw=0.8,
         )  # fmt: skip
-        ax.plot(table["length"], table["expected_score"], "o", color=ACCENT, ms=4)
-        ax.step(front["length"], front["expected_score"], where="post", color=INK, lw=0.8)
-        for row in front[~spot.duplicated(keep="last")].itertuples():
-            ax.annotate(
-                one_line(str(row.subject), 24), (row.length, row.expected_score), xytext=(-4, 6),
-                textcoords="offset points", fontsize=7, ha="right",
-            )  # fmt: skip
+        ax.plot(table[price], table["expected_score"], "o", color=ACCENT, ms=4)
+        ax.step(front[price], front["expected_score"], where="post", color=INK, lw=0.8)
         ax.set_xscale("log")
-        ax.set_xlabel("mean length of a response, in the unit of the data")
+        name_points(ax, front[::-1], price, "expected_score", "subject")
+        ax.set_xlabel(f"mean {price} of an answer, in the unit of the data")
         ax.set_ylabel("expected score")
         ax.grid(color="#e4e4e4", lw=0.6)
     return fig

@@ -18,11 +18,12 @@ from bayesirt.cell_rows import fold_rows
 from bayesirt.cells import CellList, Cells, check_cells, connected_groups, select_cells
 from bayesirt.clusters import Clusters, check_clusters, clusters_of_rows
 from bayesirt.columns import check_columns, describe_items, encode_names, parse_latency
+from bayesirt.costs import check_costs, costs_of_rows
 from bayesirt.errors import ResponseError
 from bayesirt.names import check_names, given_names, one_line
 from bayesirt.scores import count_successes
 
-_OWN_COLUMNS = frozenset({"subject", "item", "successes", "trials", "latency", "cluster"})
+_OWN_COLUMNS = frozenset({"subject", "item", "successes", "trials", "latency", "cluster", "cost"})
 _left_empty = np.frompyfunc(lambda value: isinstance(value, str) and value in ("", "NA"), 1, 1)
 
 
@@ -46,6 +47,8 @@ class Responses:
         0/1, indexed by item, one column an ability.
     clusters : Clusters or None
         Which subjects belong together, such as several runs or prompts of one LLM.
+    costs : float array, shape (subject,), or None
+        What an answer of each subject costs, its mean, in any unit; NaN where it is not known.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class Responses:
     item_metadata: pd.DataFrame = field(default_factory=pd.DataFrame)
     q_matrix: pd.DataFrame | None = None
     clusters: Clusters | None = None
+    costs: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         check_names(self.subjects, "subject")
@@ -67,6 +71,8 @@ class Responses:
         check_cells(self.cells, self.subjects, self.items)
         if self.clusters is not None:
             check_clusters(self.clusters, self.n_subjects)
+        if self.costs is not None:
+            check_costs(self.costs, self.n_subjects)
         taken = [c for c in self.item_metadata.columns if c in _OWN_COLUMNS]
         if taken:
             raise ResponseError(f"item metadata cannot be called {taken[0]!r}; rename the column")
@@ -109,25 +115,9 @@ class Responses:
     @property
     def summary(self) -> pd.DataFrame:
         """Counts in one unrounded column, for people and for `bayesirt check`."""
-        successes, trials, observed = self.cells.totals(1)
-        per_item = self.cells.totals(0).observed
-        accuracy = successes / trials
-        facts = {
-            "subjects": self.n_subjects,
-            "items": self.n_items,
-            "responses": self.n_observed,
-            "trials": int(trials.sum()),
-            "coverage": self.coverage,
-            "accuracy": float(successes.sum() / trials.sum()),
-            "lowest accuracy of a subject": float(accuracy.min()),
-            "highest accuracy of a subject": float(accuracy.max()),
-            "fewest items of a subject": int(observed.min()),
-            "fewest subjects of an item": int(per_item.min()),
-            "connected groups": len(self.components()),
-        }
-        if self.clusters is not None:
-            facts["clusters"] = len(self.clusters.names)
-        return pd.Series(facts, dtype=object).to_frame("value")
+        from bayesirt.response_summary import summarise
+
+        return summarise(self)
 
     @classmethod
     def from_arrays(
@@ -219,6 +209,7 @@ class Responses:
         trials: str | None = None,
         latency: str | None = None,
         cluster: str | None = None,
+        cost: str | None = None,
         item_metadata: Sequence[str] = (),
         duplicates: str = "error",
         threshold: float | None = None,
@@ -236,6 +227,8 @@ class Responses:
             Column of response lengths or times; missing and zero values are left out.
         cluster : str, optional
             Column of what several subjects share, such as the LLM that they are runs of.
+        cost : str, optional
+            Column of what an answer cost; kept as the mean of each subject.
         item_metadata : sequence of str, optional
             Columns that describe the item; each must be constant within an item.
         duplicates : {"error", "trials", "first", "last"}
@@ -255,8 +248,8 @@ class Responses:
         """
         roles = {"score": score, "trials": trials, "latency": latency}
         held = {role: column for role, column in roles.items() if column}
-        shared = [cluster] if cluster else []
-        check_columns(frame, [subject, item, *held.values(), *item_metadata, *shared])
+        of_subjects = filter(None, (cluster, cost))
+        check_columns(frame, [subject, item, *held.values(), *item_metadata, *of_subjects])
         subject_code, subjects = encode_names(frame[subject], "subject")
         item_code, items = encode_names(frame[item], "item")
         read = cls._from_rows(
@@ -270,8 +263,9 @@ class Responses:
             duplicates=duplicates,
             item_metadata=describe_items(frame, item_code, items, item_metadata),
         )
-        of_rows = [clusters_of_rows(frame[name], subject_code, subjects) for name in shared]
-        return replace(read, clusters=of_rows[0]) if of_rows else read
+        clusters = clusters_of_rows(frame[cluster], subject_code, subjects) if cluster else None
+        costs = costs_of_rows(frame[cost], subject_code, subjects) if cost else None
+        return replace(read, clusters=clusters, costs=costs)
 
     @classmethod
     def _from_rows(
@@ -325,8 +319,8 @@ class Responses:
         Returns
         -------
         DataFrame
-            Columns subject, item, successes, trials, latency and cluster where there are any,
-            and the item's metadata.
+            Columns subject, item, successes, trials, latency, cluster and cost where there are
+            any, and the item's metadata.
         """
         subject, item, successes, trials = self.cells.listed()
         columns: dict[Hashable, object] = {
@@ -339,6 +333,8 @@ class Responses:
             columns["latency"] = self.latency
         if self.clusters is not None:
             columns["cluster"] = np.asarray(self.clusters.of_each, object)[subject]
+        if self.costs is not None:
+            columns["cost"] = self.costs[subject]
         for name, values in self.item_metadata.items():
             columns[name] = values.to_numpy()[item]
         return pd.DataFrame(columns)
@@ -397,4 +393,5 @@ class Responses:
             item_metadata=self.item_metadata.iloc[items],
             q_matrix=None if self.q_matrix is None else self.q_matrix.iloc[items],
             clusters=None if self.clusters is None else self.clusters.select(subjects),
+            costs=None if self.costs is None else self.costs[subjects],
         )

@@ -14,7 +14,7 @@ from bayesirt.averages import AverageRule
 from bayesirt.comparison import Comparison
 from bayesirt.fit_checks import FitCheck
 from bayesirt.item_review import ItemReview
-from bayesirt.names import counted, one_line
+from bayesirt.names import brief, counted, one_line
 from bayesirt.profile_run import ProfileRun
 from bayesirt.responses import Responses
 from bayesirt.run import Run
@@ -64,7 +64,8 @@ def print_run(run: Run, folder: Path) -> None:
 
 
 def _ranking_table(rows: pd.DataFrame, *, wide: bool) -> Table:
-    extra = ("expected", "90%", "P(best)") if wide else ()
+    prices = [price for price in ("length", "cost") if price in rows]
+    extra = ("expected", "90%", "P(best)", *prices) if wide else ()
     first = ("rank", "90%", "subject", "ability", "90%", "accuracy", "by acc.")
     table = new_table(*first, *extra, "tier")
     for row in rows.itertuples():
@@ -74,6 +75,7 @@ def _ranking_table(rows: pd.DataFrame, *, wide: bool) -> Table:
             if row.expected_score_low < row.expected_score_high
             else "observed",
             f"{row.p_best:.2f}",
+            *(brief(getattr(row, price)) for price in prices),
         )
         table.add_row(
             str(row.rank),

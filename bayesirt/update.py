@@ -1,7 +1,11 @@
 """A run that goes on from an earlier one, of results that have grown since."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bayesirt.changes import Changes, describe_moves
 from bayesirt.errors import ResponseError
@@ -92,6 +96,9 @@ def still_stands(
         return False
     if _clusters(earlier.posterior) != _clusters(responses):
         return False
+    costs = earlier.posterior.mean_costs, responses.costs
+    if _costs(earlier.posterior.subjects, costs[0]) != _costs(responses.subjects, costs[1]):
+        return False
     same = not changes and (not takes_lengths or sha256 == earlier.record.data.sha256)
     return same and earlier.posterior.complete
 
@@ -100,3 +107,9 @@ def _clusters(known: Posterior | Responses) -> dict[str, str]:
     """Return the cluster of each subject, by name; empty where there are none."""
     clusters = known.clusters
     return {} if clusters is None else dict(zip(known.subjects, clusters.of_each, strict=True))
+
+
+def _costs(subjects: Sequence[str], costs: NDArray[np.float64] | None) -> dict[str, float]:
+    """Return what each subject costs, by name, where it is known."""
+    pairs = () if costs is None else zip(subjects, costs.tolist(), strict=True)
+    return {name: cost for name, cost in pairs if cost == cost}

@@ -24,6 +24,8 @@ class Reading:
     out_of_core : bool or None
     cluster : str or None
         A column of a long table, or a file that names each subject's cluster.
+    cost : str or None
+        A column of a long table, or a file that names what each subject's answers cost.
     """
 
     subject: str | None = None
@@ -39,6 +41,7 @@ class Reading:
     skip_damaged: bool = False
     out_of_core: bool | None = None
     cluster: str | None = None
+    cost: str | None = None
 
     @property
     def named(self) -> dict[str, str | None]:
@@ -54,13 +57,22 @@ class Reading:
     @property
     def cluster_file(self) -> Path | None:
         """The file that names each subject's cluster, if that is what was given."""
-        given = self.cluster or ""
-        return Path(given) if os.path.isfile(given) else None
+        return _file(self.cluster)
+
+    @property
+    def cost_file(self) -> Path | None:
+        """The file that names what each subject's answers cost, if that is what was given."""
+        return _file(self.cost)
 
     @property
     def cluster_column(self) -> str | None:
         """The column of each subject's cluster, if that is what was given."""
-        return None if self.cluster_file else self.cluster or None
+        return _column(self.cluster)
+
+    @property
+    def cost_column(self) -> str | None:
+        """The column of what an answer cost, if that is what was given."""
+        return _column(self.cost)
 
     @property
     def of_table(self) -> str:
@@ -73,6 +85,16 @@ class Reading:
         """The first option given that only logs know, or nothing."""
         options = {"--metric": self.metric, "--filter": self.filter}
         return _first({**options, "--skip-damaged": self.skip_damaged})
+
+
+def _file(given: str | None) -> Path | None:
+    """Return what was given if it is a file."""
+    return Path(given) if given and os.path.isfile(given) else None
+
+
+def _column(given: str | None) -> str | None:
+    """Return what was given if it is no file, and so a column."""
+    return None if _file(given) else given or None
 
 
 def _first(given: Mapping[str, object]) -> str:

@@ -24,11 +24,12 @@ from bayesirt.readers.log_folder import find_harness, read_logs, refuse_no_log
 from bayesirt.readers.long_parquet import LongParquet, is_plain
 from bayesirt.readers.numbered import can_be_numbered
 from bayesirt.readers.reading import Reading
-from bayesirt.readers.subject_clusters import (
+from bayesirt.readers.subject_facts import (
     CLUSTER,
     refuse_column,
     with_clusters_of_file,
     with_clusters_of_parquet,
+    with_costs_of_file,
 )
 from bayesirt.readers.tables import (
     PARQUET_ERRORS,
@@ -47,6 +48,7 @@ SCORE_NAMES = (
 )  # fmt: skip
 TRIALS_NAMES = ("trials", "n_trials", "attempts")
 LATENCY_NAMES = ("tokens", "latency", "cot_tokens", "output_tokens", "time", "response_time")
+COST_NAMES = ("cost", "cost_usd", "total_cost", "usd")
 METADATA_NAMES = ("benchmark", "dataset", "suite", "task", "topic", "category", "level")
 _COMMON_NAMES = {
     "subject": SUBJECT_NAMES,
@@ -54,8 +56,11 @@ _COMMON_NAMES = {
     "score": SCORE_NAMES,
     "trials": TRIALS_NAMES,
     "latency": LATENCY_NAMES,
+    "cost": COST_NAMES,
 }
 """Columns of a long file, by their role."""
+_OF_ANSWERS = ("latency", "cost")
+"""What is measured of answers, and has no place on disk."""
 
 _BYTES_A_ROW = 60
 """Of memory, to read a response and to fit a point estimate."""
@@ -81,6 +86,7 @@ def read_responses(
     skip_damaged: bool = False,
     out_of_core: bool | None = None,
     cluster: str | None = None,
+    cost: str | None = None,
 ) -> Responses:
     """Read results: a table, long or wide, a log of an evaluation harness, or a folder of logs.
 
@@ -106,11 +112,15 @@ def read_responses(
     out_of_core : bool, optional
         Leave the responses of a long Parquet file on disk, sorted into a temporary folder that is
         removed with the result; `tempfile` says where, such as in ``TMPDIR``. Then `fit_cbmm` and
-        summaries work; what describes items is kept, lengths or times are left out. By default
-        only if memory would not hold them.
+        summaries work; what describes items is kept, lengths, times and costs are left out. By
+        default only if memory would not hold them.
     cluster : str, optional
         Column of a long file with what several subjects share, such as the LLM that they are runs
         of; or, for any results, a file with the columns ``subject`` and ``cluster``.
+    cost : str, optional
+        Column of a long file with what an answer cost (by default found by `COST_NAMES`); or, for
+        any results, a file with the columns ``subject`` and ``cost``. Of each subject the mean is
+        kept.
 
     Returns
     -------
@@ -128,7 +138,7 @@ def read_responses(
     """
     reading = Reading(
         subject, item, score, trials, latency, items_in, duplicates, threshold, several(metric),
-        several(answer_filter), skip_damaged, out_of_core, cluster,
+        several(answer_filter), skip_damaged, out_of_core, cluster, cost,
     )  # fmt: skip
     left_out: list[str] = []
     responses, _ = read_results(path, reading, announce=left_out.append)
@@ -181,7 +191,11 @@ def read_results(
     if reading.cluster_file:
         responses = with_clusters_of_file(responses, reading.cluster_file)
     elif reading.cluster and responses.clusters is None:
-        raise refuse_column(reading.cluster)
+        raise refuse_column("cluster", reading.cluster)
+    if reading.cost_file:
+        responses = with_costs_of_file(responses, reading.cost_file)
+    elif reading.cost and responses.costs is None:
+        raise refuse_column("cost", reading.cost)
     return responses, found
 
 
@@ -248,7 +262,7 @@ def _read_table(
             f"names are text or whole numbers, or leave out out_of_core"
         )
     frame = read_table(path, progress=progress)
-    roles = _find_columns(frame.columns, named)
+    roles = _find_columns(frame.columns, {**named, "cost": reading.cost_column})
     if items_in is None and (any(named.values()) or {"subject", "item"} <= roles.keys()):
         if reading.cluster_column:
             roles["cluster"] = reading.cluster_column
@@ -265,26 +279,30 @@ def _streamed(
 ) -> Responses | None:
     """Read a long Parquet file some rows at a time, or return None if that cannot be done."""
     schema, n_rows = parquet_schema(path) or (pa.schema([]), 0)
-    named, threshold, out_of_core = reading.named, reading.threshold, reading.out_of_core
-    as_written = schema_version(schema) is not None and not any(named.values())
-    roles = _find_columns(schema.names, {**named, **(OWN_ROLES if as_written else {})})
+    threshold, out_of_core = reading.threshold, reading.out_of_core
+    as_written = schema_version(schema) is not None and not any(reading.named.values())
+    named = {**reading.named, "cost": reading.cost_column, **(OWN_ROLES if as_written else {})}
+    roles = _find_columns(schema.names, named)
     found = {"subject", "item", "score"} <= roles.keys() and set(roles.values()) <= {*schema.names}
     if not found or not all(is_plain(schema.field(roles[k]).type) for k in ("subject", "item")):
         return None
     if out_of_core is None:
         out_of_core = n_rows * _BYTES_A_ROW > host_bytes_free()
-    if out_of_core and named["latency"]:
+    given = next((role for role in _OF_ANSWERS if named[role]), None)
+    if out_of_core and given:
         raise ResponseError(
-            "lengths or times cannot be left on disk; leave out --latency, or read fewer rows"
+            f"lengths, times and costs cannot be left on disk; leave out --{given}, or read fewer "
+            f"rows"
         )
     if as_written:
         check_written(schema, one_line(path.name, 80))
-    timed = roles.pop("latency", None)
+    measured = [roles.pop(role) for role in _OF_ANSWERS if role in roles]
     described = describing_columns(schema) if as_written else _describing(schema.names, roles)
     describing = tuple(name for name in described if can_be_numbered(schema.field(name).type))
-    left_out = [name for name in described if name not in describing] + ([timed] if timed else [])
+    left_out = [name for name in described if name not in describing] + measured
     if left_out and not out_of_core:
-        whole = as_written and threshold is None and not reading.cluster_column
+        named_else = reading.cluster_column or reading.cost_column
+        whole = as_written and threshold is None and not named_else
         return _as_it_was_written(path, reading.duplicates) if whole else None
     file = LongParquet(path, roles, threshold, n_rows, describing, as_written, progress)
     cluster = CLUSTER if as_written and CLUSTER in schema.names else None
@@ -300,8 +318,8 @@ def _streamed(
     if left_out and announce is not None:
         listed = ", ".join(f"`{one_line(name)}`" for name in left_out)
         announce(
-            f"{n_rows:,} rows are left on disk without {listed}: lengths, times and lists have no "
-            f"place there"
+            f"{n_rows:,} rows are left on disk without {listed}: lengths, times, costs and lists "
+            f"have no place there"
         )
     return clustered(file.on_disk(reading.duplicates))
 

@@ -9,8 +9,8 @@ from bayesirt.ranking_plots import (
     plot_clusters,
     plot_comparison,
     plot_information,
-    plot_lengths,
     plot_pairwise,
+    plot_price,
     plot_rank_flow,
 )
 from bayesirt.report.in_short import in_short
@@ -36,7 +36,6 @@ def render_report(run: Run) -> str:
         A whole HTML document.
     """
     ranking, items, posterior, comparison = run.ranking, run.items, run.posterior, run.comparison
-    timed = "length" in ranking.summary and bool((ranking.summary["length"] > 0).any())
     flagged, review = items[items["flag"] != ""], items_to_look_at(run)
     return render_page(
         "report.html.j2",
@@ -56,7 +55,7 @@ def render_report(run: Run) -> str:
         probabilities=svg(plot_rank_probabilities(ranking), "Probability of each rank"),
         pairwise=svg(plot_pairwise(ranking), "Probability that row is above column"),
         flow=svg(plot_rank_flow(ranking), "Ranks by accuracy and by ability"),
-        lengths=svg(plot_lengths(ranking), "Expected score against length") if timed else "",
+        prices=_prices(run),
         speeds=svg(plot_speeds(ranking), "Ability against speed") if run.gain else "",
         item_map=svg(plot_items(items), "Item difficulty against discrimination"),
         information=svg(plot_information(posterior), "Standard error by ability"),
@@ -98,6 +97,16 @@ def _clusters(run: Run) -> dict[str, Any] | None:
     }
 
 
+def _prices(run: Run) -> dict[str, str]:
+    """Return pictures of scores against what answers take, where that is known."""
+    table = run.ranking.summary
+    return {
+        price: svg(plot_price(run.ranking, price), f"Expected score against {price}")
+        for price in ("length", "cost")
+        if price in table and bool((table[price] > 0).any())
+    }
+
+
 def _columns(run: Run) -> list[tuple[str, str]]:
     """Return the heads of the ranking's table, and the class of their cells."""
     table = run.ranking.summary
@@ -110,6 +119,7 @@ def _columns(run: Run) -> list[tuple[str, str]]:
         ("Rank by accuracy", ""),
         ("Score" if _all_observed(run) else "Expected score", ""),
         *([("Length", "")] if "length" in table else []),
+        *([("Cost", "")] if "cost" in table else []),
         ("P(best)", ""),
         ("P(top 3)", ""),
         ("Tier", ""),

@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from bayesirt.names import one_line
+from bayesirt.names import brief, one_line
 from bayesirt.profile_marks import WIDTH
 
 _PAGE_WIDTH = 52.0
@@ -41,7 +41,7 @@ def render_page(template: str, **values: Any) -> str:
         undefined=StrictUndefined,
         trim_blocks=True,
     )
-    environment.filters["one_line"] = one_line
+    environment.filters.update(one_line=one_line, brief=brief)
     script = _text("tables.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template(template).render(

@@ -11,10 +11,12 @@ function sortable(table, refresh) {
       const descending = head.getAttribute("aria-sort") === "ascending";
       const key = (row) => {
         const cell = row.cells[column];
-        return "value" in cell.dataset ? Number(cell.dataset.value) : cell.textContent.trim();
+        if (!("value" in cell.dataset)) return cell.textContent.trim();
+        const value = Number(cell.dataset.value);
+        return Number.isNaN(value) ? Infinity : value;
       };
       const compare = (x, y) =>
-        typeof x === "number" ? x - y : x.localeCompare(y, undefined, { numeric: true });
+        typeof x === "number" ? (x > y) - (x < y) : x.localeCompare(y, undefined, { numeric: true });
       const rows = [...body.rows].sort((p, q) => compare(key(p), key(q)) * (descending ? -1 : 1));
       for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", descending ? "descending" : "ascending");

@@ -30,7 +30,7 @@ COLUMNS = st.sampled_from(
 
 @st.composite
 def described(draw: st.DrawFn) -> Responses:
-    """Draw responses, dense or sparse, perhaps with lengths, clusters and what describes items."""
+    """Draw responses, dense or sparse, perhaps with all that may be known besides answers."""
     responses = as_responses(draw(tables(most_trials=40)))
     if draw(st.booleans()):
         lengths = st.just(np.nan) | st.floats(1e-9, 1e9)
@@ -51,6 +51,11 @@ def described(draw: st.DrawFn) -> Responses:
         names = TEXTS.filter(str.strip)
         of_each = draw(st.lists(names, min_size=n, max_size=n))
         responses = replace(responses, clusters=Clusters.of(of_each))
+    if draw(st.booleans()):
+        n = responses.n_subjects
+        costs = st.just(np.nan) | st.floats(0, 1e300)
+        of_subjects = draw(st.lists(costs, min_size=n, max_size=n))
+        responses = replace(responses, costs=np.array(of_subjects))
     return made_sparse(responses) if draw(st.booleans()) else responses
 
 
@@ -82,6 +87,7 @@ def test_nothing_is_lost(responses: Responses):
     else:
         np.testing.assert_array_equal(again.latency, responses.latency)
     assert again.clusters == responses.clusters
+    np.testing.assert_array_equal(*(np.array(r.costs, float) for r in (again, responses)))
     assert list(again.item_metadata.index) == list(responses.item_metadata.index)
     assert values_of(again.item_metadata) == values_of(responses.item_metadata)
 

@@ -14,8 +14,8 @@ from bayesirt.ranking_plots import (
     plot_comparison,
     plot_information,
     plot_item_curves,
-    plot_lengths,
     plot_pairwise,
+    plot_price,
     plot_rank_flow,
 )
 from bayesirt.report.page import svg
@@ -176,7 +176,7 @@ def test_the_line_of_lengths_is_not_beaten(small_run: Run):
     rng = np.random.default_rng(0)
     summary = small_run.ranking.summary.assign(length=rng.integers(10, 1000, 30).astype(float))
     summary.loc[0, "length"] = np.nan
-    (ax,) = plot_lengths(replace(small_run.ranking, summary=summary)).axes
+    (ax,) = plot_price(replace(small_run.ranking, summary=summary), "length").axes
     lengths, scores = ax.lines[1].get_data()
     there = summary.dropna(subset="length")
     for length, score in zip(lengths, scores, strict=True):

@@ -115,7 +115,7 @@ def test_the_reader_decides_by_the_memory_that_is_free(put: Put, monkeypatch: py
     with pytest.warns(LeftOutWarning):
         assert isinstance(read_responses(path, out_of_core=True).cells, StoredCells)
     monkeypatch.setattr("bayesirt.readers.recognise.host_bytes_free", lambda: 1e4)
-    said = r"^485 rows are left on disk without `tokens`: lengths, times and lists have no place"
+    said = r"^485 rows are left on disk without `tokens`: lengths, times, costs and lists"
     with pytest.warns(LeftOutWarning, match=said):
         stored = read_responses(path)
     assert isinstance(stored.cells, StoredCells)
@@ -209,7 +209,7 @@ def test_what_cannot_be_left_on_disk_is_refused(put: Put, tmp_path: Path):
         read_responses(floating, out_of_core=True)
     assert read_responses(floating).items[0].endswith(".0")
     timed = put(counts().assign(t=1.0))
-    with pytest.raises(ResponseError, match="lengths or times cannot be left on disk; leave out"):
+    with pytest.raises(ResponseError, match="lengths, times and costs cannot be left on disk"):
         read_responses(timed, latency="t", out_of_core=True)
 
 

@@ -103,7 +103,7 @@ def test_lists_and_lengths_are_left_out_with_a_word(tmp_path: Path):
     about = pd.concat([held.item_metadata, tags], axis=1)
     timed = Responses(held.subjects, held.items, held.cells, np.ones(held.n_observed), about)
     timed.to_parquet(path, overwrite=True)
-    said = r"^\d+ rows are left on disk without `tags`, `latency`: lengths, times and lists have no"
+    said = r"^\d+ rows are left on disk without `tags`, `latency`: lengths, times, costs and"
     with pytest.warns(LeftOutWarning, match=said):
         found = read_responses(path, out_of_core=True)
     assert list(found.item_metadata) == ["topic"]

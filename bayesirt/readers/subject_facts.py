@@ -1,22 +1,24 @@
-"""Which cluster each subject belongs to, from a column of the results or a file beside them."""
+"""Which cluster each subject belongs to and what it costs: from a file beside the results."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 
 from bayesirt.clusters import Clusters, clusters_of_rows
 from bayesirt.columns import encode_names, list_columns
+from bayesirt.costs import costs_of_rows
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 from bayesirt.parquet_bounds import check_dictionaries
 from bayesirt.readers.tables import PARQUET_ERRORS, read_table, refuse_parquet
 from bayesirt.responses import Responses
 
-CLUSTER = "cluster"
+CLUSTER, _COST = "cluster", "cost"
 
 
 def with_clusters_of_file(responses: Responses, path: Path) -> Responses:
@@ -37,13 +39,39 @@ def with_clusters_of_file(responses: Responses, path: Path) -> Responses:
     ResponseError
         If it cannot be read, lacks a subject, or names several clusters of one.
     """
-    rows, shown = read_table(path), one_line(path.name, 80)
-    for column in ("subject", CLUSTER):
-        if column not in rows.columns:
-            raise ResponseError(
-                f"{shown} must have the columns `subject` and `cluster`, not {list_columns(rows)}"
-            )
-    return _added(responses, rows["subject"], rows[CLUSTER], shown)
+    rows = _facts(path, CLUSTER)
+    return _added(responses, rows["subject"], rows[CLUSTER], one_line(path.name, 80))
+
+
+def with_costs_of_file(responses: Responses, path: Path) -> Responses:
+    """Add what answers of each subject cost, from a file with a row or several for each.
+
+    Parameters
+    ----------
+    responses : Responses
+    path : Path
+        A table with the columns ``subject`` and ``cost``; it may name more subjects, and leave
+        some out.
+
+    Returns
+    -------
+    Responses
+
+    Raises
+    ------
+    ResponseError
+        If it cannot be read, names no subject of the results, or has a value that is no cost.
+    """
+    rows = _facts(path, _COST)
+    codes, named = encode_names(rows["subject"], "subject")
+    of_named = costs_of_rows(rows[_COST], codes, named)
+    places = pd.Index(named, dtype=object).get_indexer(pd.Index(responses.subjects, dtype=object))
+    if (places < 0).all():
+        raise ResponseError(
+            f"{one_line(path.name, 80)} names no subject of the results, such as "
+            f"{one_line(responses.subjects[0])!r}; write names as they are there"
+        )
+    return replace(responses, costs=np.where(places < 0, np.nan, of_named[places]))
 
 
 def with_clusters_of_parquet(
@@ -77,22 +105,35 @@ def with_clusters_of_parquet(
     return _added(responses, pairs["subject"], named, one_line(path.name, 80))
 
 
-def refuse_column(cluster: str) -> ResponseError:
+def refuse_column(role: str, given: str) -> ResponseError:
     """Return the error of a name that is neither a file nor a column where one could be.
 
     Parameters
     ----------
-    cluster : str
-        As it was given.
+    role : {"cluster", "cost"}
+    given : str
+        What it was said to be.
 
     Returns
     -------
     ResponseError
     """
     return ResponseError(
-        f"--cluster {one_line(cluster, 80)!r} is no file, and these results are no long table with "
-        f"such a column; name a CSV file with the columns subject and cluster"
+        f"--{role} {one_line(given, 80)!r} is no file, and these results are no long table with "
+        f"such a column; name a CSV file with the columns subject and {role}"
     )
+
+
+def _facts(path: Path, column: str) -> pd.DataFrame:
+    """Return a table with a column for subjects, and one for what it tells of them."""
+    rows = read_table(path)
+    for name in ("subject", column):
+        if name not in rows.columns:
+            raise ResponseError(
+                f"{one_line(path.name, 80)} must have the columns `subject` and `{column}`, not "
+                f"{list_columns(rows)}"
+            )
+    return rows
 
 
 def _pairs(path: Path, subject: str, cluster: str) -> Iterator[pd.DataFrame]:
