@@ -93,10 +93,13 @@ def fit_check(run: RunFolder, seed: Seed = 0, as_json: AsJson = False) -> None:
 
 def separate(
     run: RunFolder,
-    subjects: Annotated[
+    names: Annotated[
         list[str] | None,
-        typer.Argument(help="Two subjects; left out, neighbours of the ranking."),
+        typer.Argument(help="Two of them; left out, neighbours of the ranking."),
     ] = None,
+    clusters: Annotated[
+        bool, typer.Option("--clusters", help="Clusters of subjects, not subjects.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Say how surely subjects are apart, and how many more questions would make it sure."""
@@ -105,26 +108,33 @@ def separate(
 
     import pandas as pd
 
+    from bayesirt import cluster_separation, separation
+    from bayesirt.cluster_ranking import rank_clusters
     from bayesirt.errors import ResponseError
     from bayesirt.run_folder import load_run
-    from bayesirt.separation import least_detectable, separate, separate_neighbours
     from bayesirt.terminal import print_separation
 
-    if subjects and len(subjects) != 2:
-        raise ResponseError(f"name two subjects, or none, got {len(subjects)}")
+    if names and len(names) != 2:
+        raise ResponseError(f"name two, or none, got {len(names)}")
     loaded = load_run(run)
-    posterior, detectable = loaded.posterior, least_detectable(loaded.posterior)
-    if subjects:
-        found = separate(posterior, subjects[0], subjects[1])
+    posterior = loaded.posterior
+    if names:
+        two = cluster_separation.separate_clusters if clusters else separation.separate
+        found = two(posterior, names[0], names[1])
         told = _rows(pd.DataFrame([asdict(found)]))[0]
         typer.echo(json.dumps(told, indent=2) if as_json else found.to_text())
         return
-    neighbours = separate_neighbours(posterior, loaded.ranking)
+    if clusters:
+        ranked = rank_clusters(posterior)
+        neighbours = cluster_separation.separate_neighbouring_clusters(posterior, ranked)
+    else:
+        neighbours = separation.separate_neighbours(posterior, loaded.ranking)
+    detectable = separation.least_detectable(posterior)
     if as_json:
         told = {"detectable": asdict(detectable), "neighbours": _rows(neighbours)}
         typer.echo(json.dumps(told, indent=2))
     else:
-        print_separation(neighbours, detectable)
+        print_separation(neighbours, None if clusters else detectable)
 
 
 def export(

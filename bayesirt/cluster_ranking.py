@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from bayesirt.clusters import Clusters
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL, Posterior
@@ -78,9 +79,7 @@ def rank_clusters(posterior: Posterior) -> ClusterRanking:
     >>> rank_clusters(posterior).summary["cluster"].to_list()
     ['y', 'x']
     """
-    clusters = posterior.clusters
-    if clusters is None:
-        raise ResponseError("this posterior knows no clusters of subjects; rank with --cluster")
+    clusters = refuse_unclustered(posterior)
     gamma = posterior.draws("gamma")
     order = np.argsort(-gamma.mean(0), kind="stable")
     gamma = gamma[:, order]
@@ -96,3 +95,24 @@ def rank_clusters(posterior: Posterior) -> ClusterRanking:
     low, high = np.quantile(icc, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     spread = float(np.sqrt(1 - icc).mean())
     return ClusterRanking(summary, float(icc.mean()), float(low), float(high), spread)
+
+
+def refuse_unclustered(posterior: Posterior) -> Clusters:
+    """Return the clusters that a posterior knows.
+
+    Parameters
+    ----------
+    posterior : Posterior
+
+    Returns
+    -------
+    Clusters
+
+    Raises
+    ------
+    ResponseError
+        If it knows none.
+    """
+    if posterior.clusters is None:
+        raise ResponseError("this posterior knows no clusters of subjects; rank with --cluster")
+    return posterior.clusters

@@ -1,5 +1,6 @@
 """What it takes to tell subjects apart: how large a difference shows, and how many more items."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from math import ceil, inf, isinf
@@ -23,7 +24,7 @@ from bayesirt.ranking import Ranking
 SURE = 0.95
 """From this probability on, one subject is called surely above another."""
 _POWER = 0.8
-_MOST_ITEMS = 1e6
+_MOST = 1e6
 _DRAWS = 200
 _MOST_CELLS = 200_000_000
 """Over all draws that the information is averaged over."""
@@ -128,16 +129,16 @@ def separate(posterior: Posterior, one: str, other: str) -> Separation:
     subjects = posterior.subjects
     for name in (one, other):
         if name not in subjects:
-            raise ResponseError(
-                f"{one_line(name)!r} is no subject of the run; name one of its ranking"
-            )
+            also = posterior.clusters is not None and name in posterior.clusters.names
+            hint = "pass --clusters to compare clusters" if also else "name one of its ranking"
+            raise ResponseError(f"{one_line(name)!r} is no subject of the run; {hint}")
     if one == other:
         raise ResponseError(f"{one_line(one)!r} is named twice; name two subjects")
     rows = np.array([subjects.index(one), subjects.index(other)])
     pair = posterior.theta[:, rows]
     if pair[:, 0].mean() < pair[:, 1].mean():
         rows, pair = rows[::-1], pair[:, ::-1]
-    own, added = (x[rows] for x in _information(posterior))
+    own, added = (x[rows] for x in subject_information(posterior))
     return _separation((subjects[rows[0]], subjects[rows[1]]), pair, own, added)
 
 
@@ -158,7 +159,7 @@ def separate_neighbours(posterior: Posterior, ranking: Ranking) -> pd.DataFrame:
     subjects = posterior.subjects
     place = {name: k for k, name in enumerate(subjects)}
     order = np.array([place[name] for name in ranking.summary["subject"]])
-    theta, (own, added) = posterior.theta, _information(posterior)
+    theta, (own, added) = posterior.theta, subject_information(posterior)
     rows = (
         _separation((subjects[pair[0]], subjects[pair[1]]), theta[:, pair], own[pair], added[pair])
         for pair in np.stack([order[:-1], order[1:]], 1)
@@ -201,35 +202,74 @@ def _separation(
     added: NDArray[np.float64],
 ) -> Separation:
     apart = pair[:, 0] - pair[:, 1]
-    mean, variance = float(apart.mean()), float(apart.var())
+
+    def remaining(more: float) -> float:
+        return float((1 / (1 + own + more * added)).sum() / (1 / (1 + own)).sum())
+
+    more = amount_needed(apart, remaining)
+    return Separation(*names, *difference_columns(apart), more)
+
+
+def difference_columns(apart: NDArray[np.floating]) -> tuple[float, float, float, float]:
+    """Return P(above 0) of a difference, its mean and its 90% interval.
+
+    Parameters
+    ----------
+    apart : float array, shape (sample,)
+
+    Returns
+    -------
+    p_above, mean, low, high : float
+    """
     low, high = np.quantile(apart, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    more = _items_needed(mean, variance, own, added)
-    p_above = float((apart > 0).mean())
-    return Separation(*names, p_above, mean, float(low), float(high), more)
+    return float((apart > 0).mean()), float(apart.mean()), float(low), float(high)
 
 
-def _items_needed(
-    mean: float, variance: float, own: NDArray[np.float64], added: NDArray[np.float64]
+def amount_needed(
+    apart: NDArray[np.floating], remaining: Callable[[float], float], most: float = _MOST
 ) -> float:
-    """Return how many more items bring mean / sd to the quantile of `SURE`."""
-    wanted = (mean / float(norm.ppf(SURE))) ** 2 / variance
+    """Return how many more items, or whatever counts, bring mean / sd to the quantile of `SURE`.
 
-    def excess(more: float) -> float:
-        return float((1 / (own + more * added)).sum() / (1 / own).sum()) - wanted
+    Parameters
+    ----------
+    apart : float array, shape (sample,)
+        Draws of a difference.
+    remaining : callable
+        The share of its variance that so many more leave; it falls.
+    most : float
+        More are infinitely many.
 
-    if excess(0) <= 0:
+    Returns
+    -------
+    float
+        0 if it is sure now.
+    """
+    wanted = (float(apart.mean()) / float(norm.ppf(SURE))) ** 2 / float(apart.var())
+    if wanted >= 1:
         return 0.0
-    if excess(_MOST_ITEMS) > 0:
+    if remaining(most) > wanted:
         return inf
-    return float(ceil(brentq(excess, 0, _MOST_ITEMS, xtol=0.5)))
+    return float(ceil(brentq(lambda more: remaining(more) - wanted, 0, most, xtol=0.5)))
 
 
-def _information(posterior: Posterior) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what is known of each subject, and what one more item of the same kind would add."""
+def subject_information(
+    posterior: Posterior,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what answers tell of each subject, and what one more of the same kind would add.
+
+    Parameters
+    ----------
+    posterior : Posterior
+
+    Returns
+    -------
+    own, added : float arrays, shape (subject,)
+        Σ n_sj I_j(θ_s), and the mean of I_j(θ_s) over the items; both averaged over draws.
+    """
     most = max(4, min(_DRAWS, _MOST_CELLS // posterior.trials.size))
     theta, a, d = (jnp.asarray(posterior.draws(x, most)) for x in ("theta", "a", "d"))
     own, added = _information_of(jnp.asarray(posterior.trials), theta, a, d, posterior.link)
-    return 1 + np.asarray(own, np.float64), np.asarray(added, np.float64)
+    return np.asarray(own, np.float64), np.asarray(added, np.float64)
 
 
 @partial(jax.jit, static_argnums=4)

@@ -1,6 +1,7 @@
 """What the command line prints. Names are shown as text, never as markup."""
 
 from collections.abc import Mapping
+from math import isinf
 from pathlib import Path
 from typing import Any
 
@@ -107,23 +108,26 @@ def _clusters_table(rows: pd.DataFrame) -> Table:
     return table
 
 
-def print_separation(neighbours: pd.DataFrame, detectable: Detectable) -> None:
+def print_separation(neighbours: pd.DataFrame, detectable: Detectable | None) -> None:
     """Print what would tell neighbours of a ranking apart, and what shows at all."""
     console = new_console()
-    table = new_table("above", "below", "P(above)", "difference", "90%", "questions more")
+    named = {"more_items": "questions more", "more_subjects": "or subjects more"}
+    more = {name: title for name, title in named.items() if name in neighbours}
+    table = new_table("above", "below", "P(above)", "difference", "90%", *more.values())
     for row in neighbours.head(MOST_ROWS).itertuples():
-        known = row.more_items < float("inf")
+        counts = [getattr(row, name) for name in more]
         table.add_row(
             Text(one_line(str(row.first), 30)),
             Text(one_line(str(row.second), 30)),
             f"{row.p_above:.2f}",
             f"{row.difference:.2f}",
             f"{row.low:+.1f} {row.high:+.1f}",
-            f"{rounded(row.more_items):,}" if known else "over a million",
+            *("too many" if isinf(n) else f"{rounded(n):,}" for n in counts),
         )
     console.print(table)
     say_more(console, neighbours)
-    console.print(Text(detectable.to_text()))
+    if detectable is not None:
+        console.print(Text(detectable.to_text()))
 
 
 def print_profiles(run: ProfileRun, folder: Path) -> None:

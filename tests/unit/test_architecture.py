@@ -42,6 +42,7 @@ ORDER = (
     ("bayesirt.ability_belief", "bayesirt.ability_profiles", "bayesirt.prediction"),
     ("bayesirt.item_prospects", "bayesirt.new_answers"),
     ("bayesirt.adaptive", "bayesirt.separation"),
+    ("bayesirt.cluster_separation",),
     ("bayesirt.length_gain", "bayesirt.wrong_lengths"),
     ("bayesirt.record",),
     ("bayesirt.suite",),
