@@ -198,7 +198,7 @@ Anchors = Annotated[
 FitCheckOption = Annotated[
     bool,
     typer.Option(
-        "--check-fit",
+        "--check-fit/--no-check-fit",
         help="Check whether one ability explains the results, against Rasch and two abilities.",
     ),
 ]
@@ -287,7 +287,7 @@ def prepare_jax(chains: int) -> None:
     if os.environ.get("JAX_COMPILATION_CACHE_DIR") is None:
         settings: dict[str, Any] = {
             "jax_compilation_cache_dir": str(cache),
-            "jax_persistent_cache_min_compile_time_secs": 0.2,
+            "jax_persistent_cache_min_compile_time_secs": 0,
         }
         for name, value in settings.items():
             jax.config.update(name, value)

@@ -76,7 +76,7 @@ def rank(
     engine: EngineOption = Engine.auto,
     point: PointOption = Point.auto,
     checkpoint: CheckpointFolder = None,
-    check_fit: FitCheckOption = False,
+    check_fit: FitCheckOption = True,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -219,8 +219,8 @@ def _without_useless_clusters(group: "Responses") -> "Responses":
 
 
 def _finished(runs: dict[str, "Run"], check_fit: bool, talk: bool) -> dict[str, "Run"]:
-    """Check the runs' fit, if that is wanted, before their reports are written."""
-    if check_fit:
+    """Check the runs' fit before their reports are written, unless somebody is in a hurry."""
+    if check_fit and all(run.posterior.complete for run in runs.values()):
         if talk:
             say("checking the fit")
         runs = {name: run.with_fit(progress=talk) for name, run in runs.items()}

@@ -135,7 +135,7 @@ class Run:
         Returns
         -------
         Run
-            Where the fit cannot be checked, its record says why.
+            Where the fit cannot be checked, or that is interrupted, its record says so.
         """
         seconds = dict(self.record.seconds)
         key = jax.random.fold_in(jax.random.key(self.record.settings.seed), 3)
@@ -146,6 +146,8 @@ class Run:
             said = fit.to_text()
         except ResponseError as error:
             said = f"The fit was not checked: {error}."
+        except KeyboardInterrupt:  # draws may have taken hours, and are there
+            said = "The fit was not checked: that was interrupted; bayesirt fit-check does it."
         diagnostics = {**self.record.diagnostics, "fit": said}
         record = replace(self.record, seconds=seconds, diagnostics=diagnostics)
         return replace(self, fit=fit, record=record)

@@ -187,11 +187,13 @@ def _is_grown(out: Path) -> bool:
 COMMANDS = {
     "convert": Command("convert -q {results} {out}", _nothing, _is_new_file),
     "convert again": Command("convert -q {results} {out} --overwrite", _old_file, _is_new_file),
-    "rank": Command("rank -q {results} --out {out}", _nothing, _is_new_run, "run"),
+    "rank": Command("rank -q --no-check-fit {results} --out {out}", _nothing, _is_new_run, "run"),
     "rank again": Command(
-        "rank -q {results} --out {out} --overwrite", _old_run, _is_new_run, "run"
+        "rank -q --no-check-fit {results} --out {out} --overwrite", _old_run, _is_new_run, "run"
     ),
-    "rank update": Command("rank -q {grown} --out {out} --update", _old_run, _is_new_run, "run"),
+    "rank update": Command(
+        "rank -q --no-check-fit {grown} --out {out} --update", _old_run, _is_new_run, "run"
+    ),
     "profile again": Command(
         "profile -q {results} --q-matrix {q} --out {out} --overwrite",
         _old_profiles,

@@ -73,36 +73,46 @@ class HeldOut:
         "no" if two abilities surely predict held-out answers better (by 1.645 standard errors) and
         gain at least 5% of what one ability tells; "nearly" if surely, but by less; else "well".
         """
-        two = self.summary.set_index("model").loc["2 abilities"]
+        two = self._two
         if not two["ahead"] > _STANDARD_ERRORS * two["se"]:
             return "well"
         return "nearly" if two["share"] - 1 < _LITTLE else "no"
 
+    def in_short(self) -> str:
+        """Return in a sentence whether one ability does."""
+        if self._tell_nobody_apart:
+            return "These answers hardly tell subjects apart."
+        return {
+            "well": "One ability explains these answers well.",
+            "nearly": "One ability explains nearly all of these answers.",
+            "no": "One ability does not explain these answers; rank by several abilities (bayesirt "
+            "profile), or each part by itself.",
+        }[self.one_ability]
+
     def to_text(self) -> str:
-        """Return the conclusion in a sentence or two."""
-        return " ".join(filter(None, [self._of_abilities(), self._of_slopes()]))
+        """Return the conclusion in a few sentences."""
+        return " ".join(filter(None, [self.in_short(), self._of_abilities(), self._of_slopes()]))
+
+    @property
+    def _two(self) -> pd.Series:
+        return self.summary.set_index("model").loc["2 abilities"]
+
+    @property
+    def _tell_nobody_apart(self) -> bool:
+        return self.one_ability == "well" and bool(pd.isna(self._two["share"]))
 
     def _of_abilities(self) -> str:
-        two = self.summary.set_index("model").loc["2 abilities"]
+        two = self._two
         by = f"by {two['ahead']:.4f} (standard error {two['se']:.4f}) per answer"
-        if pd.isna(two["share"]) and self.one_ability == "well":
+        if self._tell_nobody_apart:
             return (
-                "Held-out answers are predicted no better with an ability of subjects than from "
-                "each item's share right alone: these answers hardly tell subjects apart."
+                "Held-out ones are predicted no better with an ability of subjects than from each "
+                "item's share right alone."
             )
-        more = "" if pd.isna(two["share"]) else f", {two['share'] - 1:.0%} of what one tells"
         if self.one_ability == "well":
-            gain = f"a second one changes log predictions of held-out answers {by}"
-            return f"One ability explains these answers well: {gain}."
-        if self.one_ability == "nearly":
-            return (
-                f"One ability explains nearly all of these answers: two predict held-out ones "
-                f"better {by}{more}."
-            )
-        return (
-            f"One ability does not explain these answers: two predict held-out ones better "
-            f"{by}{more}; rank by several abilities (bayesirt profile), or each part by itself."
-        )
+            return f"A second one changes log predictions of held-out answers {by}."
+        more = "" if pd.isna(two["share"]) else f", {two['share'] - 1:.0%} of what one tells"
+        return f"Two predict held-out ones better {by}{more}."
 
     def _of_slopes(self) -> str:
         rasch = self.summary.set_index("model").loc["Rasch"]

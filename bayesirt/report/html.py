@@ -138,7 +138,8 @@ def _notes(run: Run) -> list[str]:
     diagnostics = run.record.diagnostics
     changes = diagnostics.get("changes")
     notes = [] if run.clusters is None else [run.clusters.to_text()]
-    notes += [diagnostics["fit"]] if "fit" in diagnostics else []
+    told = diagnostics.get("fit") if run.fit is None else run.fit.held_out.in_short()
+    notes += [told] if told else []
     notes += [f"{changes['text']} {changes['moves']}"] if changes else []
     return notes + ([diagnostics["scale"]] if "scale" in diagnostics else [])
 

@@ -37,7 +37,7 @@ ITEMS = [
     "item", "accuracy", "a", "a_low", "a_high", "d", "d_low", "d_high", "b", "b_low", "b_high",
     "n_subjects", "flag",
 ]  # fmt: skip
-FAST = ("--warmup", "40", "--draws", "60", "--chains", "2", "--seed", "7")
+FAST = ("--warmup", "40", "--draws", "60", "--chains", "2", "--seed", "7", "--no-check-fit")
 N_SUBJECTS, N_ITEMS = 8, 6
 
 
@@ -351,7 +351,7 @@ def test_killed_command_goes_on_where_it_was(tmp_path):
         "--items-in",
         "columns",
     ]
-    command += ["--draws", "4000", "--quiet"]
+    command += ["--draws", "4000", "--quiet", "--no-check-fit"]
     resumable = [*command, "--out", "resumed", "--checkpoint", "kept"]
 
     def steps() -> int:

@@ -1,4 +1,4 @@
-"""`fit-check`, `rank --check-fit` and `review`: what does not fit is said, and shown."""
+"""`fit-check`, `rank` and `review`: what does not fit is said, and shown."""
 
 import json
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(cli: Cli, results: Path) -> Path:
     out = results.parent / "run"
     if not out.exists():
-        shown = cli("rank", results, "--out", out, "--check-fit", *FAST)
+        shown = cli("rank", results, "--out", out, *FAST)
         assert shown.code == 0
         assert "One ability explains these answers" in shown.words
     return out
@@ -97,7 +97,7 @@ def test_what_cannot_be_checked_is_said_and_nothing_is_lost(cli: Cli, tmp_path: 
     (tmp_path / "r.csv").write_text("model,item,score\n" + "".join(rows))
     out = tmp_path / "run"
     command = ("--engine", "nuts", "--warmup", "20", "--draws", "20", "--chains", "2")
-    shown = cli("rank", tmp_path / "r.csv", "--out", out, "--check-fit", *command)
+    shown = cli("rank", tmp_path / "r.csv", "--out", out, *command)
     assert shown.code == 0
     assert "The fit was not checked: a check of fit needs 3 items or more" in shown.words
     assert (out / "report.html").exists()

@@ -9,7 +9,7 @@ from lart_data import simulate_lart
 from bayesirt.report import render_report
 from bayesirt.run_folder import load_run
 
-SHORT = ("--warmup", "50", "--draws", "60")
+SHORT = ("--warmup", "50", "--draws", "60", "--no-check-fit")
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from quick_commands import write_inputs
 
 from bayesirt.run_folder import load_run
 
-FAST = ("--engine", "laplace", "--draws", "20", "--chains", "2", "-q")
+FAST = ("--engine", "laplace", "--draws", "20", "--chains", "2", "--no-check-fit", "-q")
 
 
 @pytest.fixture(scope="module")

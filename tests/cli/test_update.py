@@ -12,7 +12,7 @@ from quick_commands import write_inputs
 
 from bayesirt.run_folder import load_run
 
-FAST = ("--engine", "laplace", "--draws", "20", "--chains", "2")
+FAST = ("--engine", "laplace", "--draws", "20", "--chains", "2", "--no-check-fit")
 MORE = "".join(f"new,q{j},{j % 3 == 0:d},law\n" for j in range(40)) + "m0,r,1,law\nm1,r,0,law\n"
 
 
@@ -68,7 +68,7 @@ def test_clusters_of_subjects_are_something_new(cli: Cli, results: Path, tmp_pat
     command = ("rank", results, "--out", out, "--update")
     assert cli(*command, *FAST, "-q").code == 0
     assert not (out / "clusters.csv").exists()
-    command += ("--cluster", clusters, "--draws", "50", "--warmup", "50")
+    command += ("--cluster", clusters, "--draws", "50", "--warmup", "50", "--no-check-fit")
     clustered = cli(*command)
     assert "Since the last run nothing has changed." in clustered.err
     assert "Of 10 clusters llm" in clustered.words

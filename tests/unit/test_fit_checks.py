@@ -23,6 +23,8 @@ from bayesirt.fit_checks.subjects import person_fit
 from bayesirt.fit_checks.tails import LEAST_SHARE, Moments, adjusted, to_normal
 from bayesirt.fit_checks.totals import check_totals
 from bayesirt.likelihood import DenseLayout
+from bayesirt.report import render_report
+from bayesirt.run import Run
 
 N, J, S = 60, 9, 8
 
@@ -332,9 +334,9 @@ def fitted(ahead: float, se: float, share: float, **changes: object) -> FitCheck
     [
         (0.001, 1.01, "well", "One ability explains these answers well"),
         (0.004, 1.04, "nearly", "One ability explains nearly all of these answers"),
-        (0.01, 1.1, "no", "One ability does not explain these answers: two predict held-out ones "
-         "better by 0.0100 (standard error 0.0010) per answer, 10% of what one tells"),
-        (0.0, np.nan, "well", "these answers hardly tell subjects apart"),
+        (0.01, 1.1, "no", "or each part by itself. Two predict held-out ones better by 0.0100 "
+         "(standard error 0.0010) per answer, 10% of what one tells"),
+        (0.0, np.nan, "well", "These answers hardly tell subjects apart"),
     ],
 )  # fmt: skip
 def test_verdict_weighs_how_sure_and_how_large_the_gain_is(ahead, share, answer, words):
@@ -342,6 +344,7 @@ def test_verdict_weighs_how_sure_and_how_large_the_gain_is(ahead, share, answer,
     assert check.one_ability == answer
     text = check.to_text()
     assert words in text
+    assert text.startswith(check.held_out.in_short())
     assert "x with y·" in text
     assert "1 of 2 subjects miss easy items and get hard ones right" in text
     assert "Rasch" not in text
@@ -358,3 +361,15 @@ def test_words_without_dependent_pairs():
     assert "None of 10 pairs" in fitted(0.0, 0.001, 1.0, dependence=none).to_text()
     few = LocalDependence(pd.DataFrame(), 0, 0, 0.1)
     assert "too few subjects" in fitted(0.0, 0.001, 1.0, dependence=few).to_text()
+
+
+def test_an_interrupted_check_loses_nothing(small_run: Run, monkeypatch: pytest.MonkeyPatch):
+    def interrupted(*given: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bayesirt.run.check_fit", interrupted)
+    run = small_run.with_fit()
+    assert run.fit is None
+    assert run.posterior is small_run.posterior
+    assert "was not checked: that was interrupted" in run.record.diagnostics["fit"]
+    assert run.record.diagnostics["fit"] in render_report(run)
