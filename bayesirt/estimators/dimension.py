@@ -252,11 +252,12 @@ def held_out_folds(
     order = np.asarray(jax.random.permutation(key, len(subject)))
     fold = np.full(whole.shape, -1, np.int8 if folds < 128 else np.int32)
     fold[subject, item] = order % folds
+    cells = [np.asarray(x) for x in whole]
     for number in range(folds):
-        held = jnp.asarray(fold == number)
+        held = fold == number
         yield (
-            DenseLayout(*(jnp.where(held, 0, x) for x in whole)),
-            DenseLayout(*(jnp.where(held, x, 0) for x in whole)),
+            DenseLayout(*(jnp.asarray(np.where(held, 0, x)) for x in cells)),
+            DenseLayout(*(jnp.asarray(np.where(held, x, 0)) for x in cells)),
         )
 
 

@@ -201,9 +201,12 @@ def optimum(
     (items, population), (abilities, unknown) = state.parameters, state.beliefs
     standard = standard_normal(items.a[0])
     abilities, bound = _GIVEN(layout, items, standard, abilities, quadrature)
-    rotation = principal_axes(items)
-    moved = Moved(items, unknown, abilities, population)
-    return Optimum(moved_axes(moved, rotation, jnp.zeros_like(rotation[0])), bound, run)
+    return Optimum(_TO_PRINCIPAL_AXES(Moved(items, unknown, abilities, population)), bound, run)
+
+
+def _to_principal_axes(moved: Moved) -> Moved:
+    rotation = principal_axes(moved.items)
+    return moved_axes(moved, rotation, jnp.zeros_like(rotation[0]))
 
 
 def standard_normal(like: Float[Array, " ability"]) -> Normal:
@@ -249,4 +252,5 @@ def _population_columns(population: ItemPopulation) -> dict[str, tuple[Any, Any]
 
 
 _EM: Any = jax.jit(em_step, static_argnums=0)
+_TO_PRINCIPAL_AXES: Any = jax.jit(_to_principal_axes)
 _GIVEN: Any = jax.jit(abilities_given, static_argnums=4)

@@ -68,8 +68,8 @@ class Beliefs(NamedTuple):
 def first_unknown(items: Items) -> Float[Array, "item parameter parameter"]:
     """Return covariances to start from."""
     size = items.a.shape[1] + 1
-    own = jnp.eye(size, dtype=items.d.dtype) * _FIRST_VARIANCE
-    return jnp.broadcast_to(own, (len(items.d), size, size))
+    own = np.eye(size, dtype=items.d.dtype) * _FIRST_VARIANCE
+    return jnp.asarray(np.broadcast_to(own, (len(items.d), size, size)))
 
 
 def pairs(x: Float[Array, "row k"], twice: float) -> Float[Array, "row pair"]:

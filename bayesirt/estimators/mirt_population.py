@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from bayesirt.estimators.mirt_parts import (
@@ -81,9 +82,10 @@ class Moved(NamedTuple):
 
 def first_population(n_abilities: int, like: Array) -> ItemPopulation:
     """Return where the iteration starts: slopes about 0, at usual spreads."""
-    zero = jnp.zeros((), like.dtype)
-    spread = jnp.diag(jnp.full(n_abilities, jnp.log(zero + 2 * USUAL_SPREAD)))
-    return ItemPopulation(jnp.zeros(n_abilities, like.dtype), spread, zero, zero)
+    zero = np.zeros((), like.dtype)
+    spread = np.diag(np.full(n_abilities, np.log(2 * USUAL_SPREAD), like.dtype))
+    start = np.zeros(n_abilities, like.dtype), spread, zero, zero
+    return ItemPopulation(*map(jnp.asarray, start))
 
 
 def moved_axes(moved: Moved, matrix: Float[Array, "k k"], shift: Float[Array, " k"]) -> Moved:

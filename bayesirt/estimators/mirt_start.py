@@ -43,18 +43,15 @@ def start(layout: DenseLayout, n_abilities: int) -> tuple[Parameters, Beliefs]:
     common = (loading**2).sum(1, keepdims=True)
     loading *= np.sqrt(np.minimum(1, _MOST_COMMON / np.maximum(common, 1e-12)))
     common = np.minimum(common, _MOST_COMMON)
-    a = jnp.asarray(_LOGISTIC_TO_NORMAL * loading / np.sqrt(1 - common), dtype)
-    d = jnp.asarray(np.log(p / (1 - p)), dtype) * jnp.sqrt(
-        1 + (a**2).sum(1) / _LOGISTIC_TO_NORMAL**2
-    )
+    a = _LOGISTIC_TO_NORMAL * loading / np.sqrt(1 - common)
+    d = np.log(p / (1 - p)) * np.sqrt(1 + (a**2).sum(1) / _LOGISTIC_TO_NORMAL**2)
     n_subjects = layout.shape[0]
-    mean = jnp.asarray(np.clip(left * np.sqrt(n_subjects), -2, 2), dtype)
-    identity = jnp.broadcast_to(
-        jnp.eye(n_abilities, dtype=dtype), (n_subjects, n_abilities, n_abilities)
-    )
-    population = first_population(n_abilities, d)
-    items = Items(a, d)
-    beliefs = Beliefs(Abilities(mean, identity / 2), first_unknown(items))
+    mean = np.clip(left * np.sqrt(n_subjects), -2, 2)
+    half = np.broadcast_to(np.eye(n_abilities) / 2, (n_subjects, n_abilities, n_abilities))
+    items = Items(jnp.asarray(a, dtype), jnp.asarray(d, dtype))
+    population = first_population(n_abilities, items.d)
+    abilities = Abilities(jnp.asarray(mean, dtype), jnp.asarray(half, dtype))
+    beliefs = Beliefs(abilities, first_unknown(items))
     return Parameters(items, population), beliefs
 
 
