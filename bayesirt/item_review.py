@@ -92,30 +92,32 @@ class ItemReview:
         return f"<ItemReview: {self.to_text()}>"
 
     def to_text(self) -> str:
-        """Return the review in words."""
+        """Return the review in words, what is most urgent first."""
         bound = f"at most {self.q:.0%} of them are expected to be wrongly listed"
         n = len(self.summary)
-        sentences = [f"None of {n} items surely has a discrimination below {self.a_min:g}."]
         against = [name for name in self.miskeyed if name not in set(self.flipped)]
         said = (
-            (f"Could be dropped, as they hardly discriminate (|a| < {self.a_min:g})",
-             self.redundant, bound),
             ("Got wrong by better subjects, so look at the keys", self.flipped, bound),
             ("Answered worse by those who do better on the other items, so look at the keys",
              against, bound + self._without_signs()),
-            (f"Right (or wrong) for {SATURATED:.0%} or more, so that they tell hardly anybody "
-             f"apart", self.saturated, bound),
             ("Answered by every subject as an earlier item is, so look for copies",
              self.duplicated, "chance would hardly make one"),
             ("Answered much as another item is, so look for near-copies", self.near_duplicate,
              bound),
+            (f"Right (or wrong) for {SATURATED:.0%} or more, so that they tell hardly anybody "
+             f"apart", self.saturated, bound),
+            (f"Could be dropped, as they hardly discriminate (|a| < {self.a_min:g})",
+             self.redundant, bound),
         )  # fmt: skip
         found = [
             f"{what}: {len(names)} of {n} items ({_some(names)}); {end}."
             for what, names, end in said
             if names
         ]
-        return " ".join(found if self.redundant else sentences + found)
+        return " ".join(found) or (
+            f"None of {n} items is surely mis-keyed, a copy, saturated or of a discrimination "
+            f"below {self.a_min:g}."
+        )
 
     def _without_signs(self) -> str:
         """Say how to get probabilities, where no draw of a slope is negative."""

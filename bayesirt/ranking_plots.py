@@ -44,7 +44,7 @@ def plot_pairwise(ranking: Ranking) -> Figure:
     with figure_style():
         fig = Figure(figsize=(7.2, 2.6 + 0.2 * n), layout="constrained")
         ax = fig.subplots()
-        image = ax.imshow(shown, cmap="Greys", vmin=0, vmax=1)
+        image = ax.imshow(shown, cmap="Greys", vmin=0, vmax=1, aspect="auto")
         for i, j in zip(*np.nonzero((shown > 0.05) & (shown < 0.95)), strict=True):
             if i != j:
                 ink = "white" if shown[i, j] > 0.5 else INK

@@ -55,7 +55,9 @@ def test_text_names_a_few_and_counts_the_rest():
         "item 3, item 4, item 5 and 3 more); at most 10% of them are expected to be wrongly listed."
     )
     none = review_items(with_slopes(draws(0.0, 0.1)))
-    assert none.to_text() == "None of 2 items surely has a discrimination below 0.25."
+    assert none.to_text() == (
+        "None of 2 items is surely mis-keyed, a copy, saturated or of a discrimination below 0.25."
+    )
 
 
 @pytest.mark.parametrize("options", [{"a_min": 0.0}, {"a_min": float("nan")}, {"q": 0.0}, {"q": 1}])
