@@ -45,9 +45,9 @@ class LocalDependence:
     Attributes
     ----------
     pairs : DataFrame
-        The most dependent pairs, at most 1,000, surest first: `item_1`, `item_2`, `q3` (about the
-        correlation of their residuals, in excess of what one ability leaves), `n_subjects` (that
-        answered both), `z`, `p` and `dependent`.
+        The most dependent pairs, at most 1,000, surest first: `item_1`, `item_2`, `q3` (the
+        correlation of their residuals), `n_subjects` (that answered both), `z`, `p` and
+        `dependent`.
     n_tested, n_dependent : int
         Pairs that could be tested, and those that depend on each other.
     q : float
@@ -136,7 +136,7 @@ def local_dependence(posterior: Posterior, *, q: float = 0.1) -> LocalDependence
     left = 1 - found.variance / max(n_tested, 1) * (1 - 1 / n_draws)
     scale = 1 / np.sqrt(max(left, LEAST_SHARE))
     first, n_dependent = _first_bin(found.bins, scale, q)
-    table = _table(posterior, found, scale)
+    table = _table(posterior, found, scale, draws)
     table["dependent"] = _bin(found.z[table.index]) >= first
     return LocalDependence(table.reset_index(drop=True), n_tested, n_dependent, q)
 
@@ -156,7 +156,7 @@ def _bin(z: NDArray[np.float64]) -> NDArray[np.intp]:
     return np.minimum(np.abs(z) * _FINE, _FINE * _FARTHEST).astype(np.intp)
 
 
-def _table(posterior: Posterior, found: "_Pairs", scale: float) -> pd.DataFrame:
+def _table(posterior: Posterior, found: "_Pairs", scale: float, draws: Draw) -> pd.DataFrame:
     """Return the pairs, the farthest first, indexed by their places in `found`."""
     order = np.argsort(-np.abs(found.z), kind="stable")
     one, other, z = found.first[order], found.second[order], scale * found.z[order]
@@ -166,12 +166,42 @@ def _table(posterior: Posterior, found: "_Pairs", scale: float) -> pd.DataFrame:
     columns = {
         "item_1": names[one],
         "item_2": names[other],
-        "q3": z / np.sqrt(common),
+        "q3": _correlations(posterior, draws, one, other, both),
         "n_subjects": common,
         "z": z,
         "p": 2 * norm.sf(np.abs(z)),
     }
     return pd.DataFrame(columns, index=order)
+
+
+def _correlations(
+    posterior: Posterior,
+    draws: Draw,
+    one: NDArray[np.intp],
+    other: NDArray[np.intp],
+    both: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Return the correlations of two items' mean residuals, over subjects that answered both."""
+    items, place = np.unique([one, other], return_inverse=True)
+    if not len(items):
+        return np.zeros(0)
+    counts = Counts(*(jnp.asarray(x[:, items]) for x in (posterior.successes, posterior.trials)))
+    own = Draw(draws.theta, draws.a[:, items], draws.d[:, items])
+    excess = np.asarray(_mean_excess(posterior.link, counts, own), np.float64)
+    sides = (np.where(both, excess[:, k], 0) for k in place.reshape(2, -1))
+    x, y = (np.where(both, e - e.sum(0) / both.sum(0), 0) for e in sides)
+    return (x * y).sum(0) / np.sqrt((x**2).sum(0) * (y**2).sum(0))
+
+
+@partial(jax.jit, static_argnums=0)
+def _mean_excess(link: str, counts: Counts, draws: Draw) -> Float[Array, "subject item"]:
+    """Return right answers beyond the expected number, on average over draws."""
+
+    def add(total: Array, draw: Draw) -> tuple[Array, None]:
+        return total + residuals(link, counts, draw).excess, None
+
+    nothing = jnp.zeros(counts.trials.shape, draws.theta.dtype)
+    return jax.lax.scan(add, nothing, draws)[0] / len(draws.theta)
 
 
 class _Pairs(NamedTuple):

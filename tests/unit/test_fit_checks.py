@@ -184,7 +184,12 @@ def test_pairs_are_residual_products_in_excess_of_what_one_ability_leaves(size, 
     common = pd.DataFrame(both.T @ both, POSTERIOR.items, POSTERIOR.items)
     row = found.pairs.iloc[0]
     assert row["n_subjects"] == common.loc[row["item_1"], row["item_2"]]
-    assert row["q3"] == pytest.approx(row["z"] / np.sqrt(row["n_subjects"]))
+    one, other = (POSTERIOR.items.index(row[x]) for x in ("item_1", "item_2"))
+    theta, a, d = (POSTERIOR.draws(x) for x in ("theta", "a", "d"))
+    p = expit(theta[:, :, None] * a[:, None] + d[:, None]).mean(0)
+    excess = (POSTERIOR.successes - POSTERIOR.trials * p)[both[:, one] * both[:, other] > 0]
+    assert row["q3"] == pytest.approx(np.corrcoef(excess[:, one], excess[:, other])[0, 1])
+    assert found.pairs["q3"].abs().max() < 1
 
 
 def test_dependent_pairs_are_those_of_benjamini_and_hochberg():
