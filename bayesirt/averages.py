@@ -10,6 +10,7 @@ from scipy.stats import rankdata
 
 from bayesirt.cells import median_trials
 from bayesirt.estimators.joint_map import fit_joint_map
+from bayesirt.flags import HARDLY_DISCRIMINATES
 from bayesirt.names import one_line
 from bayesirt.posterior import Posterior
 from bayesirt.responses import Responses
@@ -211,7 +212,10 @@ def average_rule(responses: Responses) -> AverageRule | None:
         return None
     sides = responses.n_subjects, responses.n_items
     small = responses.n_observed <= _MOST_RESPONSES and min(sides) <= _MOST_SIDE
-    gap = difficulty_gap(fit_joint_map(responses)["b"]) if small else float("nan")
+    gap = float("nan")
+    if small:
+        point = fit_joint_map(responses)
+        gap = difficulty_gap(point["b"], point["a"])
     return AverageRule(responses.coverage, gap, *sides, median_trials(responses.cells))
 
 
@@ -243,7 +247,7 @@ def check_average(summary: pd.DataFrame, posterior: Posterior) -> AverageCheck:
     n_subjects, n_items = trials.shape
     return AverageCheck(
         float(np.count_nonzero(trials) / trials.size),
-        difficulty_gap(np.median(posterior.draws("b"), axis=0)),
+        difficulty_gap(*(np.median(posterior.draws(name), axis=0) for name in ("b", "a"))),
         n_subjects,
         n_items,
         float(np.median(trials[trials > 0])),
@@ -252,13 +256,15 @@ def check_average(summary: pd.DataFrame, posterior: Posterior) -> AverageCheck:
     )
 
 
-def difficulty_gap(b: NDArray[np.floating]) -> float:
-    """Return D, the range of the difficulties; an item that tells nobody apart has none.
+def difficulty_gap(b: NDArray[np.floating], a: NDArray[np.floating]) -> float:
+    """Return D, the range of the difficulties; an item that hardly tells subjects apart has none.
 
     Parameters
     ----------
     b : float array, shape (item,)
         Difficulties; nan or infinite where the discrimination is 0.
+    a : float array, shape (item,)
+        Discriminations: where they are nearly 0, difficulties are far out and say nothing.
 
     Returns
     -------
@@ -271,8 +277,8 @@ def difficulty_gap(b: NDArray[np.floating]) -> float:
 
     Examples
     --------
-    >>> difficulty_gap(np.array([-1.0, np.nan, 0.5]))
+    >>> difficulty_gap(np.array([-1.0, 80.0, 0.5]), np.array([1.0, 0.01, 2.0]))
     1.5
     """
-    known = b[np.isfinite(b)]
+    known = b[np.isfinite(b) & (np.abs(a) >= HARDLY_DISCRIMINATES)]
     return float(np.ptp(known)) if len(known) else float("nan")

@@ -74,7 +74,7 @@ def measure_point(suite: Suite, point: PointEstimate) -> Row:
         "rho_average": float(spearman(suite.theta, average)),
         "rho_irt": float(spearman(suite.theta, theta)),
         "rho_difficulty": float(spearman(suite.b, np.nan_to_num(point["b"]))),
-        "gap_irt": difficulty_gap(point["b"]) / float(theta.std()),
+        "gap_irt": difficulty_gap(point["b"], point["a"]) / float(theta.std()),
     }
     if suite.has_fake:
         true, by_average, by_irt = (_ranks(x) for x in (suite.theta, average, theta))

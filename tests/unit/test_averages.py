@@ -196,5 +196,6 @@ def test_data_too_large_for_a_fit_leave_the_gap_unknown(monkeypatch: pytest.Monk
 
 
 def test_items_without_a_difficulty_have_no_part_in_the_gap():
-    assert difficulty_gap(np.array([np.nan, 2.0, -1.0, np.inf])) == 3
-    assert np.isnan(difficulty_gap(np.array([np.nan])))
+    b, a = np.array([np.nan, 2.0, -1.0, np.inf, 160.0]), np.array([1, 1, -1, 1, 0.02])
+    assert difficulty_gap(b, a) == 3
+    assert np.isnan(difficulty_gap(b[:1], a[:1]))

@@ -59,7 +59,7 @@ def by_logits(responses: Responses) -> PointEstimate:
     """Return logits of means as an estimate, at once."""
     successes, trials = responses.cells.matrices()
     theta, d = (logit((successes.sum(k) + 0.5) / (trials.sum(k) + 1)) for k in (1, 0))
-    values = {"theta": ("subject", theta), "b": ("item", -d)}
+    values = {"theta": ("subject", theta), "a": ("item", np.ones_like(d)), "b": ("item", -d)}
     return PointEstimate(xr.Dataset(values), 0.0, 1, True, "", np.zeros(1), {})
 
 
@@ -159,7 +159,8 @@ def test_the_point_estimate_is_measured_by_hand():
     """By the average: the third, the first, the second. In truth: the first, second, third."""
     suite = made_suite([[9, 1], [4, 4], [9, 3]], [2.0, 1.0, 0.0])
     point = replace(by_logits(suite.responses), parameters=xr.Dataset({
-        "theta": ("subject", [1.0, 3.0, -1.0]), "b": ("item", [1.0, np.nan]),
+        "theta": ("subject", [1.0, 3.0, -1.0]), "a": ("item", [1.0, 0.0]),
+        "b": ("item", [1.0, np.nan]),
     }))  # fmt: skip
     row = measure_point(suite, point)
     assert tuple(row) == POINT_COLUMNS
