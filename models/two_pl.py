@@ -74,7 +74,7 @@ def two_pl_parameters(
     Returns
     -------
     theta : float array, shape (subject,)
-        Ability, in standard deviations of the population.
+        Ability, in standard deviations of the assumed population.
     a, d : float array, shape (item,)
         Discrimination and intercept.
     """

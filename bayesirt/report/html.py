@@ -15,6 +15,7 @@ from bayesirt.ranking_plots import (
 )
 from bayesirt.report.in_short import in_short
 from bayesirt.report.item_part import MOST_LISTED, items_to_look_at
+from bayesirt.report.methods import methods_of
 from bayesirt.report.page import render_page, svg
 from bayesirt.report.point_part import trust_in_point
 from bayesirt.run import Run
@@ -61,6 +62,7 @@ def render_report(run: Run) -> str:
         information=svg(plot_information(posterior), "Standard error by ability"),
         fit=_fit(run),
         trust=trust_in_point(run, comparison),
+        methods=methods_of(run),
         comparison=svg(plot_comparison(comparison), "Point estimates against posterior means"),
     )
 

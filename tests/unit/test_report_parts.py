@@ -1,15 +1,20 @@
 """What a report says of items and of the point estimate: as much as the tables bear out."""
 
+import re
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from bayesirt.estimators.choice import PointMethod
 from bayesirt.export import ranking_as_markdown
+from bayesirt.inference.engines import Engine
 from bayesirt.item_review import ItemReview, review_items
 from bayesirt.report import render_report
 from bayesirt.report.item_part import MOST_LISTED, chosen_items, items_to_look_at
+from bayesirt.report.methods import methods_of
 from bayesirt.report.point_part import trust_in_point
 from bayesirt.run import Run
 from bayesirt.terminal import print_run
@@ -143,3 +148,19 @@ def test_scores_of_complete_data_are_called_observed(
     assert "missing ones are predicted" in page
     assert page.count("(observed)") == 29
     assert "(1.0 to " in page
+
+
+@pytest.mark.parametrize(
+    ("known", "name"),
+    [
+        *(("engine", name) for name in get_args(Engine) if name != "auto"),
+        *(("point_estimator", name) for name in get_args(PointMethod) if name != "auto"),
+    ],
+)
+def test_each_method_is_told_with_its_source(small_run: Run, known: str, name: str):
+    diagnostics = small_run.record.diagnostics | {known: name}
+    run = replace(small_run, record=replace(small_run.record, diagnostics=diagnostics))
+    for title, sentences in methods_of(run):
+        assert re.search(r"\b(19|20)\d\d\b", sentences), title
+    assert small_run.fit is None
+    assert "Fit" not in dict(methods_of(run))

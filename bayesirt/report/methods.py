@@ -1,0 +1,104 @@
+"""How a ranking was made: each method in a sentence, with who it is by."""
+
+from bayesirt.run import Run
+
+_POINTS = {
+    "cbmm": "Constrained block majorization-minimization, here with Newton steps (Qu, Heng, Zeng "
+    "and Liu, 2026).",
+    "mml": "Marginal maximum likelihood by EM (Bock and Aitkin, 1981), accelerated by SQUAREM "
+    "(Varadhan and Roland, 2008).",
+    "joint_map": "The joint maximum of the posterior density (Mislevy, 1986).",
+    "spectral": "Singular vectors of the answers (Zhang, Chen and Li, 2020).",
+    "em": "EM with the speeds in closed form (Xu, Liu, Wang and Gu, 2026, by SAEM), accelerated by "
+    "SQUAREM (Varadhan and Roland, 2008).",
+    "saem": "Stochastic approximation of EM (Xu, Liu, Wang and Gu, 2026; Delyon, Lavielle and "
+    "Moulines, 1999).",
+}
+_ENGINES = {
+    "nuts": "NUTS (Hoffman and Gelman, 2014), by NumPyro (Phan, Pradhan and Jankowiak, 2019).",
+    "blocked": "Metropolis steps of all subjects at once, then of all items, with Newton proposals "
+    "(Gamerman, 1997; Qi and Minka, 2002).",
+    "laplace": "A normal approximation at the most probable values (Tierney and Kadane, 1986), all "
+    "parameters jointly; exact methods would take too long.",
+}
+
+
+def methods_of(run: Run) -> list[tuple[str, str]]:
+    """Return what was done to make a ranking, with citations.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    list of (title, sentences)
+    """
+    diagnostics = run.record.diagnostics
+    told = [
+        ("Model", _model(run)),
+        ("Point estimate", _POINTS[diagnostics["point_estimator"]]),
+        ("Posterior", _ENGINES[diagnostics["engine"]] + _checks(run)),
+        (
+            "Ranks",
+            "Tiers and rank sets hold for all subjects at once (after Mogstad, Romano, Shaikh and "
+            "Wilhelm, 2024).",
+        ),
+        (
+            "Averages",
+            "A rule on sparsity and gaps of difficulty (Kang, 2026).",
+        ),
+        (
+            "Items",
+            "False ones among those listed are bounded by posterior probabilities (Müller, "
+            "Parmigiani and Rice, 2007) or by Benjamini and Hochberg (1995); mis-keyed ones by the "
+            "corrected item-total correlation (Lord and Novick, 1968).",
+        ),
+    ]
+    if run.fit is not None:
+        told.append(("Fit", _FIT))
+    if run.wrong is not None:
+        told.append(("Prediction", "PSIS-LOO (Vehtari, Gelman and Gabry, 2017)."))
+    return told
+
+
+_FIT = (
+    "Held-out log scores with errors clustered by subjects and items (Cameron, Gelbach and Miller, "
+    "2011); posterior predictive checks of items, subjects and totals (Sinharay, Johnson and "
+    "Stern, 2006), persons by standardised log likelihoods (Drasgow, Levine and Williams, 1985), "
+    "pairs by Q3 (Yen, 1984); calibration by isotonic regression (Dimitriadis, Gneiting and "
+    "Jordan, 2021)."
+)
+
+
+def _model(run: Run) -> str:
+    link = "logistic" if run.posterior.link == "logit" else run.posterior.link
+    said = [
+        f"An item's chance of a right answer rises with the subject's ability by the two-parameter "
+        f"{link} model (Birnbaum, 1968); abilities, difficulties and discriminations are estimated "
+        f"together, so a subject that met only easy items gains nothing by it. Ability is measured "
+        f"on the scale of an assumed population of mean 0 and standard deviation 1, from which "
+        f"these subjects may differ: compare differences."
+    ]
+    if "scale" in run.ranking.summary:
+        said.append("The scale is a straight line through its anchors.")
+    if run.clusters is not None:
+        said.append(
+            "Abilities of a cluster's subjects are normal about one of the cluster's own, which is "
+            "normal too: a random effect, whose share of the variance is estimated with the rest."
+        )
+    if run.posterior.has_speeds:
+        said.append(
+            "Lengths are log-normal, by a speed of each subject that goes with its ability (Xu, "
+            "Liu, Wang and Gu, 2026; van der Linden, 2007)."
+        )
+    return " ".join(said)
+
+
+def _checks(run: Run) -> str:
+    if run.posterior.approximate:
+        return ""
+    return (
+        " Draws are checked by R-hat and effective sample sizes (Vehtari, Gelman, Simpson, "
+        "Carpenter and Bürkner, 2021)."
+    )
