@@ -128,12 +128,12 @@ def _many(change: hostile.Change, n_cases: int) -> int:
 
 
 LOGS = (
-    *(Reader(of_log, name, 100, _many(seed[-1], 7000)) for name, seed in hostile.LOGS.items()),
-    *(Reader(of_folder, name, 10, 300) for name in hostile.LOGS),
+    *(Reader(of_log, name, 100, _many(seed[-1], 2300)) for name, seed in hostile.LOGS.items()),
+    *(Reader(of_folder, name, 10, 100) for name in hostile.LOGS),
 )
 TABLES = (
-    *(Reader(of_table, name, 80, _many(seed[-1], 5000)) for name, seed in hostile.TABLES.items()),
-    *(Reader(of_q_matrix, name, 40, 3500) for name in hostile.Q_MATRICES),
+    *(Reader(of_table, name, 80, _many(seed[-1], 1700)) for name, seed in hostile.TABLES.items()),
+    *(Reader(of_q_matrix, name, 40, 1200) for name in hostile.Q_MATRICES),
 )
 READERS = LOGS + TABLES
 

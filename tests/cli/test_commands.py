@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -335,24 +336,46 @@ def test_options_that_do_not_go_together_are_refused(cli: Cli, tmp_path: Path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.slow
-def test_killed_command_goes_on_where_it_was(tmp_path):
-    """kill -9, then the same command: the ranking and draws of an uninterrupted run."""
+class Apart(NamedTuple):
+    """How `bayesirt rank` is run in a process of its own.
+
+    Attributes
+    ----------
+    command : list of str
+        Draws long enough to be killed or interrupted on the way.
+    environment : dict
+        With a cache of compiled code for these processes alone.
+    """
+
+    command: list[str]
+    environment: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory: pytest.TempPathFactory) -> Apart:
+    folder = tmp_path_factory.mktemp("apart")
     rng = np.random.default_rng(0)
-    theta = rng.normal(size=(40, 1))
-    scores = (rng.uniform(size=(40, 40)) < 1 / (1 + np.exp(-theta))).astype(int)
-    table = pd.DataFrame(scores, columns=[f"q{j}" for j in range(40)])
-    table.insert(0, "model", [f"m{i}" for i in range(40)])
-    table.to_csv(tmp_path / "scores.csv", index=False)
-    command = [
-        str(Path(sys.executable).with_name("bayesirt")),
-        "rank",
-        "scores.csv",
-        "--items-in",
-        "columns",
-    ]
-    command += ["--draws", "4000", "--quiet", "--no-check-fit"]
+    theta = rng.normal(size=(20, 1))
+    scores = (rng.uniform(size=(20, 20)) < 1 / (1 + np.exp(-theta))).astype(int)
+    table = pd.DataFrame(scores, columns=[f"q{j}" for j in range(20)])
+    table.insert(0, "model", [f"m{i}" for i in range(20)])
+    table.to_csv(folder / "scores.csv", index=False)
+    program = str(Path(sys.executable).with_name("bayesirt"))
+    command = [program, "rank", str(folder / "scores.csv"), "--items-in", "columns"]
+    command += ["--no-check-fit", "--chains", "2", "--warmup", "200"]
+    cache = {
+        "JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+    return Apart(command, os.environ | cache)
+
+
+@pytest.mark.slow
+def test_killed_command_goes_on_where_it_was(tmp_path: Path, apart: Apart):
+    """kill -9, then the same command: the ranking and draws of an uninterrupted run."""
+    command = [*apart.command, "--draws", "2000", "--quiet"]
     resumable = [*command, "--out", "resumed", "--checkpoint", "kept"]
+    where = {"cwd": tmp_path, "env": apart.environment}
 
     def steps() -> int:
         try:
@@ -361,9 +384,9 @@ def test_killed_command_goes_on_where_it_was(tmp_path):
         except FileNotFoundError:
             return 0
 
-    process = subprocess.Popen(resumable, cwd=tmp_path)
+    process = subprocess.Popen(resumable, **where)
     try:
-        while steps() < 1500:
+        while steps() < 300:
             assert process.poll() is None, "it ended before it was killed"
             time.sleep(0.05)
     finally:
@@ -371,13 +394,13 @@ def test_killed_command_goes_on_where_it_was(tmp_path):
         process.wait()
     assert not (tmp_path / "resumed").exists()
     done = subprocess.run([*command, "--out", "other", "--seed", "1", "--checkpoint", "kept"],
-                          cwd=tmp_path, capture_output=True, text=True)  # fmt: skip
+                          capture_output=True, text=True, **where)  # fmt: skip
     assert done.returncode == 2
     assert "belongs to other data or other settings" in done.stderr
-    assert steps() >= 1500
-    subprocess.run(resumable, cwd=tmp_path, check=True)
+    assert steps() >= 300
+    subprocess.run(resumable, check=True, **where)
     assert not (tmp_path / "kept").exists()
-    subprocess.run([*command, "--out", "whole"], cwd=tmp_path, check=True)
+    subprocess.run([*command, "--out", "whole"], check=True, **where)
     one, other = (Posterior.load(tmp_path / run / "posterior.nc") for run in ("resumed", "whole"))
     np.testing.assert_array_equal(one.theta, other.theta)
     tables = [(tmp_path / run / "ranking.csv").read_text() for run in ("resumed", "whole")]
@@ -385,9 +408,8 @@ def test_killed_command_goes_on_where_it_was(tmp_path):
 
 
 @pytest.mark.slow
-def test_interrupted_command_saves_its_draws_and_says_so(tmp_path):
-    command = [str(Path(sys.executable).with_name("bayesirt")), "rank", "--example", "--out", "run"]
-    command += ["--draws", "30000", "--warmup", "100", "--checkpoint", "kept"]
+def test_interrupted_command_saves_its_draws_and_says_so(tmp_path: Path, apart: Apart):
+    command = [*apart.command, "--out", "run", "--draws", "100000", "--checkpoint", "kept"]
     heeding_interrupts = (  # a process started in the background may inherit that they are ignored
         "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); "
         "os.execv(sys.argv[1], sys.argv[1:])"
@@ -395,6 +417,7 @@ def test_interrupted_command_saves_its_draws_and_says_so(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-c", heeding_interrupts, *command],
         cwd=tmp_path,
+        env=apart.environment,
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -409,6 +432,6 @@ def test_interrupted_command_saves_its_draws_and_says_so(tmp_path):
     assert process.returncode == 0
     assert "Interrupted: these are the draws so far." in " ".join(output.split())
     draws = Posterior.load(tmp_path / "run" / "posterior.nc")["theta"].shape[1]
-    assert 200 <= draws < 30_000
+    assert 200 <= draws < 100_000
     assert not Posterior.load(tmp_path / "run" / "posterior.nc").complete
     assert "Interrupted" in (tmp_path / "run" / "report.html").read_text("utf-8")

@@ -1,69 +1,97 @@
 """`bayesirt rank --model lart`, as a user runs it."""
 
+import io
 import json
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 import pytest
+from cli.conftest import Shown
 from lart_data import simulate_lart
 
+from bayesirt.cli import main
 from bayesirt.report import render_report
+from bayesirt.responses import Responses
+from bayesirt.run import Run, Settings
 from bayesirt.run_folder import load_run
 
-SHORT = ("--warmup", "50", "--draws", "60", "--no-check-fit")
+SHORT = ("--warmup", "30", "--draws", "40", "--no-check-fit")
+
+
+class Ranked(NamedTuple):
+    results: Path
+    out: Path
+    shown: Shown
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    path = tmp_path_factory.mktemp("lart") / "results.csv"
+def ranked(tmp_path_factory: pytest.TempPathFactory) -> Ranked:
+    """Rank with wrong answers that have lengths of their own, which draws plain LaRT as well."""
+    folder = tmp_path_factory.mktemp("lart")
     table = simulate_lart(60, 20)[0].to_long()
     table = table.rename(columns={"latency": "tokens", "successes": "score"})
-    table.drop(columns="trials").to_csv(path, index=False)
-    return path
+    table.drop(columns="trials").to_csv(folder / "results.csv", index=False)
+    command = ["rank", folder / "results.csv", "--model", "lart", "--wrong-lengths", *SHORT]
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as said:
+        patch.setenv("JAX_COMPILATION_CACHE_DIR", "as in conftest")
+        patch.setattr(sys, "argv", ["bayesirt", *map(str, [*command, "--out", folder / "run"])])
+        with pytest.raises(SystemExit) as leaving:
+            main()
+    shown = Shown(leaving.value.code, said.getvalue(), "")
+    return Ranked(folder / "results.csv", folder / "run", shown)
 
 
 @pytest.mark.slow
-def test_rank_takes_lengths_from_the_file(cli, results, tmp_path):
-    out = tmp_path / "run"
-    done = cli("rank", results, "--model", "lart", "--out", out, *SHORT)
-    assert done.code == 0, done.err
-    assert "the abler take longer" in done.words
-    run = load_run(out)
-    assert run.gain.to_text() in done.words
-    ranking = pd.read_csv(out / "ranking.csv")
+def test_rank_takes_lengths_from_the_file(ranked: Ranked):
+    assert ranked.shown.code == 0
+    assert "the abler take longer" in ranked.shown.words
+    run = load_run(ranked.out)
+    assert run.gain.to_text() in ranked.shown.words
+    ranking = pd.read_csv(ranked.out / "ranking.csv")
     assert (ranking["speed_low"] < ranking["speed"]).all()
-    assert list(pd.read_csv(out / "lengths.csv")["subject"]) == list(ranking["subject"])
-    report = (out / "report.html").read_text("utf-8")
+    assert list(pd.read_csv(ranked.out / "lengths.csv")["subject"]) == list(ranking["subject"])
+    report = (ranked.out / "report.html").read_text("utf-8")
     assert report == render_report(run)
     assert "Ability and length" in report
     assert "two-parameter probit model" in report
 
 
 @pytest.mark.slow
-def test_json_has_the_sentence_on_lengths(cli, results, tmp_path):
-    done = cli("rank", results, "--model", "lart", "--json", "--out", tmp_path / "run", *SHORT)
-    assert "Ability and speed correlate at" in json.loads(done.out)["lengths"]
-
-
-@pytest.mark.slow
-def test_wrong_answers_may_have_lengths_of_their_own(cli, results, tmp_path):
-    out = tmp_path / "run"
-    done = cli("rank", results, "--model", "lart", "--wrong-lengths", "--out", out, *SHORT)
-    assert done.code == 0, done.err
-    run = load_run(out)
+def test_wrong_answers_may_have_lengths_of_their_own(ranked: Ranked):
+    run = load_run(ranked.out)
     said = run.wrong.to_text()
     assert said.startswith("Wrong answers are ")
     assert "ELPD" in said
-    assert said in done.words
-    items = pd.read_csv(out / "items.csv")
+    assert said in ranked.shown.words
+    items = pd.read_csv(ranked.out / "items.csv")
     assert (items["delta_low"] < items["delta_high"]).all()
-    record = json.loads((out / "run.json").read_text("utf-8"))
+    record = json.loads((ranked.out / "run.json").read_text("utf-8"))
     assert record["settings"]["wrong_lengths"] is True
     assert record["seconds"]["plain LaRT"] > 0
     assert run.posterior.tree.attrs["wrong_lengths"] == 1
-    report = (out / "report.html").read_text("utf-8")
-    assert report == render_report(run)
+    report = (ranked.out / "report.html").read_text("utf-8")
     assert said in report
     assert "wrong answers with lengths of their own" in report
+
+
+@pytest.mark.slow
+def test_json_has_the_sentence_on_lengths(cli, ranked: Ranked, monkeypatch, tmp_path):
+    asked = []
+
+    def take_stored(responses: Responses, settings: Settings, **options: object) -> Run:
+        asked.append((settings, np.isfinite(responses.latency).all()))
+        return load_run(ranked.out)
+
+    monkeypatch.setattr("bayesirt.run.rank_responses", take_stored)
+    out = ("--out", tmp_path / "run")
+    done = cli("rank", ranked.results, "--model", "lart", "--json", *out, *SHORT)
+    assert "Ability and speed correlate at" in json.loads(done.out)["lengths"]
+    ((settings, timed),) = asked
+    assert (settings.model, settings.wrong_lengths, timed) == ("lart", False, True)
 
 
 def test_lengths_of_wrong_answers_are_refused_without_lart(cli, example_csv, tmp_path):

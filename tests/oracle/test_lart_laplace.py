@@ -150,7 +150,7 @@ def test_draws_without_a_matrix_have_the_covariance_of_the_dense_solution(elimin
     problem = tiny_problem("probit", eliminate)
     iterative = curvature_of(problem, dense_up_to=1)
     assert isinstance(iterative, IterativeCurvature)
-    n_draws = 6400
+    n_draws = 1600
     kept, own = iterative.draw(jax.random.key(2), n_draws)
     sides = np.asarray(kept).var(1), np.concatenate([part for _, part in own]).var(-1)
     hessian = _without_score_terms(problem)

@@ -1,6 +1,7 @@
 """The Q-matrix model's Laplace approximation against brute force and against exact draws."""
 
 import itertools
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -36,6 +37,7 @@ SHARES = np.array([np.prod(w) for w in itertools.product(WEIGHTS, WEIGHTS)])
 SHARES = SHARES / SHARES.sum()
 
 
+@cache
 def problem_and_place(structure: str, n_nodes: int = 31):
     """Return a problem and a place that is nothing special, with correlated uncertainty."""
     point = fit_q_mirt(RESPONSES, Q, structure=structure)
@@ -48,6 +50,13 @@ def problem_and_place(structure: str, n_nodes: int = 31):
     roots = rng.normal(0, 0.4, (7, 2, 2)) + 0.5 * np.eye(2)
     covariance = roots @ roots.transpose(0, 2, 1)
     return problem, sites, Abilities(jnp.asarray(rng.normal(size=(7, 2))), jnp.asarray(covariance))
+
+
+@cache
+def problem_and_peak():
+    """Return a problem whose abilities correlate, and its peak."""
+    problem = QMirtProblem.of(RESPONSES, Q, "correlated")
+    return problem, find_peak(problem, POINT, tol=1e-6, max_iterations=200)
 
 
 def log_joint_of(problem: QMirtProblem, sites: dict):
@@ -68,21 +77,31 @@ def log_joint_of(problem: QMirtProblem, sites: dict):
     return log_joint
 
 
+@jax.jit
+def directions_of_all(problem: QMirtProblem, sites: dict, abilities: Abilities):
+    chunk = in_chunks(problem, problem.cells(sites, abilities), abilities, 7)
+    of_all = jax.tree.map(lambda x: x[0], chunk)
+    return directions(problem, sites, turning_of(problem, sites), *of_all)
+
+
 @pytest.mark.slow
 @STRUCTURES
 def test_directions_are_expected_derivatives_of_each_subjects_score(structure):
     problem, sites, abilities = problem_and_place(structure)
     log_joint, here = log_joint_of(problem, sites), flat_parameters(sites)
     root = np.linalg.cholesky(abilities.covariance)
-    chunk = in_chunks(problem, problem.cells(sites, abilities), abilities, 7)
-    turning = turning_of(problem, sites)
-    found = directions(problem, sites, turning, *jax.tree.map(lambda x: x[0], chunk))
+    found = directions_of_all(problem, sites, abilities)
+
+    def score(theta, i):
+        return jax.grad(log_joint)(here, theta, i)
+
+    derivatives = [
+        jax.jit(jax.vmap(of(score), in_axes=(0, None))) for of in (jax.jacfwd, jax.hessian)
+    ]
     x, y = np.tril_indices(2)
     for i in (0, 4):
-        score = jax.grad(lambda flat, theta, i=i: log_joint(flat, theta, i))
         theta = abilities.mean[i] + GRID @ root[i].T
-        first = jax.jit(jax.vmap(jax.jacfwd(lambda t, s=score: s(here, t))))(theta)
-        second = jax.jit(jax.vmap(jax.hessian(lambda t, s=score: s(here, t))))(theta)
+        first, second = (of_subject(theta, i) for of_subject in derivatives)
         along = np.einsum("n,npk->pk", SHARES, first) @ root[i]
         across = np.einsum("n,npkl,kx,ly->pxy", SHARES, second, root[i], root[i])[:, x, y]
         across = across * np.where(x == y, np.sqrt(0.5), 1)
@@ -102,7 +121,7 @@ def test_score_and_complete_information_are_expectations_of_the_readable_density
         def of_subject(thetas, i):
             return SHARES @ jax.vmap(lambda t: log_joint(flat, t, i))(thetas)
 
-        return sum(of_subject(theta[i], i) for i in range(7))
+        return jax.vmap(of_subject)(theta, jnp.arange(7)).sum()
 
     terms = jax.jit(marginal_terms)(problem, sites, abilities)
     np.testing.assert_allclose(terms.score, jax.jit(jax.grad(expected))(here), rtol=1e-6, atol=1e-8)
@@ -118,8 +137,9 @@ def exact_information(problem: QMirtProblem, sites: dict, abilities: Abilities) 
     log_shares = jnp.log(SHARES) + (GRID**2).sum(1) / 2
 
     def marginal(flat):
-        each = [jax.vmap(lambda t, i=i: log_joint(flat, t, i))(theta[i]) for i in range(len(theta))]
-        return jax.scipy.special.logsumexp(jnp.stack(each) + log_shares, axis=1).sum()
+        of_subject = jax.vmap(lambda t, i: log_joint(flat, t, i), in_axes=(0, None))
+        each = jax.vmap(of_subject)(theta, jnp.arange(len(theta)))
+        return jax.scipy.special.logsumexp(each + log_shares, axis=1).sum()
 
     return -np.asarray(jax.jit(jax.hessian(marginal))(here))
 
@@ -127,32 +147,31 @@ def exact_information(problem: QMirtProblem, sites: dict, abilities: Abilities) 
 @pytest.mark.slow
 def test_information_is_nearly_that_of_the_marginal_likelihood():
     """At the peak, with abilities' own posteriors; the approximation leaves a few percent."""
-    problem = QMirtProblem.of(RESPONSES, Q, "correlated")
-    peak = find_peak(problem, POINT, tol=1e-4, max_iterations=100)
+    problem, peak = problem_and_peak()
     exact = exact_information(problem, peak.sites, peak.abilities)
     own, other = (np.linalg.inv(x + peak.known) for x in (peak.learnt, exact))
     ratio = np.sqrt(np.diag(own) / np.diag(other))
     assert np.abs(ratio - 1).max() < 0.05
-    without = np.linalg.inv(
-        marginal_terms(problem, peak.sites, peak.abilities).complete + peak.known
-    )
+    terms = jax.jit(marginal_terms)(problem, peak.sites, peak.abilities)
+    without = np.linalg.inv(terms.complete + peak.known)
     assert (np.sqrt(np.diag(without) / np.diag(other))).min() < 0.9
 
 
 @pytest.mark.slow
 def test_surrogate_has_the_peaks_slope_and_information():
-    problem = QMirtProblem.of(RESPONSES, Q, "correlated")
-    peak = find_peak(problem, POINT, tol=1e-6, max_iterations=200)
+    problem, peak = problem_and_peak()
     surrogate = Surrogate.around(problem, peak)
     here = flat_parameters(peak.sites)
 
-    def along(flat):
+    @jax.jit
+    @jax.grad
+    def slope(flat):
         return surrogate.log_density(with_parameters(peak.sites, flat))
 
-    np.testing.assert_allclose(jax.grad(along)(here), 0, atol=1e-4)
+    np.testing.assert_allclose(slope(here), 0, atol=1e-4)
     nudges = 1e-4 * np.eye(len(here))[:3]
     for k, nudge in enumerate(nudges):
-        bend = (jax.grad(along)(here + nudge) - jax.grad(along)(here - nudge)) / 2e-4
+        bend = (slope(here + nudge) - slope(here - nudge)) / 2e-4
         own = -(peak.learnt + peak.known)[k]
         np.testing.assert_allclose(bend, own, rtol=1e-3, atol=1e-3)
 

@@ -10,7 +10,7 @@ from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.ranking import rank_subjects
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
-REPLICATIONS = 20
+REPLICATIONS = 15
 
 
 def replication(
@@ -25,7 +25,7 @@ def replication(
     p = 1 / (1 + np.exp(-(truth["theta"][:, None] * truth["a"] + truth["d"])))
     responses = Responses.from_arrays((rng.uniform(size=p.shape) < p).astype(int))
     posterior = sample_posterior(
-        responses, key=jax.random.key(seed), num_warmup=300, num_samples=300
+        responses, key=jax.random.key(seed), num_warmup=200, num_samples=250
     )
     return posterior, truth
 
@@ -57,11 +57,11 @@ def ranks_inside(posterior: Posterior, theta: np.ndarray) -> bool:
 
 @pytest.mark.parametrize("size", [60])
 def test_intervals_cover_the_truth_as_often_as_they_say(size):
-    """Mean coverage of 20 replications lies in 85% to 95%, and rank sets hold all true ranks.
+    """Mean coverage of 15 replications lies in 84% to 96%, and rank sets hold all true ranks.
 
     One replication's share spreads by up to 6% (location and scale are common to all of it), so
-    the mean of 20 spreads by 1.3% and a right sampler fails with a new key once in 10^4. Sets that
-    hold with 90% fail more than 6 times of 20 once in 400, and ours are wider than they need be.
+    the mean of 15 spreads by 1.5% and a right sampler fails with a new key once in 10^4. Sets that
+    hold with 90% fail more than 5 times of 15 once in 400, and ours are wider than they need be.
     """
     shares, inside = [], 0
     for seed in range(REPLICATIONS):
@@ -71,6 +71,6 @@ def test_intervals_cover_the_truth_as_often_as_they_say(size):
     for name in ("theta", "a", "d"):
         own = np.array([s[name] for s in shares])
         print(f"{size} x {size}, {name}: covered {own.mean():.3f}, sd {own.std(ddof=1):.3f}")
-        assert 0.85 <= own.mean() <= 0.95
+        assert 0.84 <= own.mean() <= 0.96
     print(f"all rank sets hold in {inside} of {REPLICATIONS}")
-    assert inside >= 14
+    assert inside >= 10

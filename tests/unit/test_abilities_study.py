@@ -552,8 +552,8 @@ def test_the_network_is_shown_as_many_answers_whatever_the_size():
 @pytest.mark.slow
 def test_a_reduced_study_finds_what_holds_and_what_does_not(tmp_path: Path):
     design = AbilitiesDesign(
-        ((60, 20, 2),), 4, 200, (40, 150, 5), splits=2, halves=1, posterior_draws=150,
-        trained=150_000,
+        ((60, 20, 2),), 4, 150, (40, 120, 4), splits=1, halves=1, posterior_draws=100,
+        trained=40_000,
     )  # fmt: skip
     study = abilities_study(design, key=jax.random.key(2), folder=tmp_path)
     study.save(tmp_path)

@@ -181,24 +181,32 @@ def test_the_verdict_hears_intervals_that_do_not_hold():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["2pl", "lart"])
-def test_calibration_finds_the_items(model):
-    rng = np.random.default_rng(0)
-    truth = draw_items(model, CAT_QUICK.sizes.items, rng)
-    subjects = draw_subjects(model, truth, CAT_QUICK.sizes.calibrating, rng)
-    posterior = calibrate(model, subjects, key=jax.random.key(0))
-    for name in ("a", "d") + (("phi", "omega", "lam") if model == "lart" else ()):
-        draws = posterior.draws(name)
-        z = (draws.mean(0) - getattr(truth, name)) / draws.std(0)
-        assert np.sqrt((z**2).mean()) < 2, name
-
-
-@pytest.mark.slow
-def test_a_quick_study_finds_that_choosing_items_pays(
+def test_a_quick_study_calibrates_its_banks_and_finds_that_choosing_items_pays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     without_processes(monkeypatch)
-    study = cat_study(CAT_QUICK, key=jax.random.key(1), folder=tmp_path, n_processes=2)
+    off: dict[tuple[str, str], float] = {}
+
+    def noted(model: str, subjects: Subjects, *, key: jax.Array) -> Posterior:
+        posterior = calibrate(model, subjects, key=key)
+        for name in ("a", "d") + (("phi", "omega", "lam") if model == "lart" else ()):
+            draws = posterior.draws(name)
+            z = (draws.mean(0) - getattr(truths[-1], name)) / draws.std(0)
+            off[model, name] = np.sqrt((z**2).mean())
+        return posterior
+
+    truths = []
+
+    def drawn(*of: object) -> object:
+        truths.append(draw_items(*of))
+        return truths[-1]
+
+    monkeypatch.setattr(cat_tasks, "calibrate", noted)
+    monkeypatch.setattr(cat_tasks, "draw_items", drawn)
+    design = replace(CAT_QUICK, sizes=replace(CAT_QUICK.sizes, calibrating=100, items=40))
+    study = cat_study(design, key=jax.random.key(1), folder=tmp_path, n_processes=2)
+    assert len(off) == 2 + 5
+    assert max(off.values()) < 2, off
     last = study.summary[study.summary["answers"] == CAT_QUICK.sizes.answers]
     rows = last.set_index(["model", "method"])
     for model in ("2pl", "lart"):

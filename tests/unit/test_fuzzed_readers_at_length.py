@@ -1,4 +1,4 @@
-"""Over 100,000 changed files are read in little time and memory, without a traceback.
+"""Over 30,000 changed files are read in little time and memory, without a traceback.
 
 A class for each half of the readers: ``--dist loadscope`` gives classes to workers.
 """
@@ -48,5 +48,5 @@ class TestTables:
         assert told["megabytes"] < MOST_MEGABYTES
 
 
-def test_there_are_a_hundred_thousand_cases():
-    assert sum(reader.n_many for reader in hostile_readings.READERS) >= 100_000
+def test_there_are_some_tens_of_thousands_of_cases():
+    assert sum(reader.n_many for reader in hostile_readings.READERS) >= 30_000

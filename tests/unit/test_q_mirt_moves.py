@@ -55,23 +55,27 @@ def some_layout() -> DenseLayout:
 @pytest.mark.slow
 @each_structure
 def test_prior_and_passes_together_are_the_models_density(structure):
-    prior, sites, layout = QMirtPrior(PATTERN, structure), some_sites(structure), some_layout()
-    terms = prior.terms(sites)
-    sampled = {k: v for k, v in terms.values.items() if k != "correlation"}
+    prior, layout = QMirtPrior(PATTERN, structure), some_layout()
     counts = (layout.trials.astype(int), NEEDS, layout.successes.astype(int))
-    expected, _ = log_density(q_mirt_model, counts, {"structure": structure}, sampled)
-    passes = QMirtPasses(layout, PATTERN, LOGIT, jnp.float64)
-    found = passes.item_sums(sites["theta"], prior.coefficients(sites, prior.packed(sites)))
-    of_transforms = sum(sites[f"sigma_{x}"] for x in ("a", "d", "beta")) + sites["a"].sum()
-    if structure == "general":
-        gamma = terms.values["gamma"]
-        of_transforms += jnp.log(gamma * (1 - gamma)).sum()
-    elif structure == "correlated":
-        density = LKJCholesky(3, 1).log_prob(terms.values["root"])
-        of_transforms += terms.each["root"].sum() - density
-    orders = np.log(comb(*counts[::2])).sum()
-    total = terms.total() + found.log_likelihood.sum()
-    assert float(total) == pytest.approx(float(expected + of_transforms - orders), rel=1e-10)
+
+    @jax.jit
+    def densities(sites):
+        terms = prior.terms(sites)
+        sampled = {k: v for k, v in terms.values.items() if k != "correlation"}
+        expected, _ = log_density(q_mirt_model, counts, {"structure": structure}, sampled)
+        passes = QMirtPasses(layout, PATTERN, LOGIT, jnp.float64)
+        found = passes.item_sums(sites["theta"], prior.coefficients(sites, prior.packed(sites)))
+        of_transforms = sum(sites[f"sigma_{x}"] for x in ("a", "d", "beta")) + sites["a"].sum()
+        if structure == "general":
+            gamma = terms.values["gamma"]
+            of_transforms += jnp.log(gamma * (1 - gamma)).sum()
+        elif structure == "correlated":
+            density = LKJCholesky(3, 1).log_prob(terms.values["root"])
+            of_transforms += terms.each["root"].sum() - density
+        return terms.total() + found.log_likelihood.sum(), expected + of_transforms
+
+    total, expected = map(float, densities(some_sites(structure)))
+    assert total == pytest.approx(expected - np.log(comb(*counts[::2])).sum(), rel=1e-10)
 
 
 @pytest.mark.slow
@@ -84,12 +88,12 @@ def test_sums_of_items_are_the_derivatives_by_their_coefficients():
     def log_likelihood(coefficients):
         return passes.item_sums(sites["theta"], coefficients).log_likelihood.sum()
 
-    found = passes.item_sums(sites["theta"], coefficients)
+    found = jax.jit(lambda x: passes.item_sums(sites["theta"], x))(coefficients)
     used = np.column_stack([PATTERN.filled, np.ones(len(NEEDS), bool)])
-    np.testing.assert_allclose(
-        found.score, jax.grad(log_likelihood)(coefficients) * used, atol=1e-12
-    )
-    hessian = jax.hessian(log_likelihood)(coefficients)
+    slope, hessian = jax.jit(
+        lambda x: (jax.grad(log_likelihood)(x), jax.hessian(log_likelihood)(x))
+    )(coefficients)
+    np.testing.assert_allclose(found.score, slope * used, atol=1e-12)
     own = -np.einsum("jajb->jab", hessian)
     np.testing.assert_allclose(found.information, own, atol=1e-12)
     assert np.all(np.asarray(found.information)[~used] == 0)
@@ -111,22 +115,26 @@ def test_blocks_of_rows_say_what_one_block_says():
 @pytest.mark.slow
 @each_structure
 def test_levels_are_drawn_from_their_normal(structure, monkeypatch):
-    prior, sites = QMirtPrior(PATTERN, structure), some_sites(structure)
-    seen = {}
+    prior, seen = QMirtPrior(PATTERN, structure), {}
 
     def note(_key, score, precision):
         seen.update(score=score, precision=precision)
         return jnp.zeros_like(score)
 
     monkeypatch.setattr(q_mirt_moves, "joint_normal_draw", note)
-    q_mirt_moves.draw_levels(prior, jax.random.key(0), sites)
 
-    def density(t):
-        return prior.terms(levels_shifted(PATTERN, sites, t)).total()
+    @jax.jit
+    def found_and_expected(sites):
+        def density(t):
+            return prior.terms(levels_shifted(PATTERN, sites, t)).total()
 
-    zero = jnp.zeros(7)
-    np.testing.assert_allclose(seen["score"], jax.grad(density)(zero), atol=1e-10)
-    np.testing.assert_allclose(seen["precision"], -jax.hessian(density)(zero), atol=1e-10)
+        q_mirt_moves.draw_levels(prior, jax.random.key(0), sites)
+        zero = jnp.zeros(7)
+        expected = jax.grad(density)(zero), -jax.hessian(density)(zero)
+        return (seen["score"], seen["precision"]), expected
+
+    for own, other in zip(*found_and_expected(some_sites(structure)), strict=True):
+        np.testing.assert_allclose(own, other, atol=1e-10)
 
 
 @pytest.mark.slow
@@ -151,33 +159,38 @@ def test_levels_and_scales_keep_every_predictor():
     [pytest.param("correlated", marks=pytest.mark.slow), "general", "independent"],
 )
 def test_scales_know_their_density(structure, monkeypatch):
-    prior, sites = QMirtPrior(PATTERN, structure), some_sites(structure)
-    seen = {}
+    prior, seen = QMirtPrior(PATTERN, structure), {}
 
     def note(_chance, position, evaluate):
         seen["evaluate"] = evaluate
         raise StopIteration
 
     monkeypatch.setattr(q_mirt_moves, "newton_move", note)
-    with pytest.raises(StopIteration):
-        q_mirt_moves.move_scales(prior, jax.random.key(0), sites)
 
-    def density(t):
-        moved, log_jacobian = scales_stretched(PATTERN, sites, t)
-        return prior.terms(moved).total() + log_jacobian
+    @jax.jit
+    def found_and_expected(sites, zero, t):
+        def density(t):
+            moved, log_jacobian = scales_stretched(PATTERN, sites, t)
+            return prior.terms(moved).total() + log_jacobian
 
-    zero, t = jnp.zeros(4), jnp.asarray([0.2, -0.3, 0.1, 0.4])
-    here, there = (seen["evaluate"](x[None])[0] for x in (zero, t))
-    change = float(there.value[0] - here.value[0])
-    assert change == pytest.approx(float(density(t) - density(zero)), rel=1e-9)
-    np.testing.assert_allclose(there.score[0], jax.grad(density)(t), atol=1e-9)
+        with pytest.raises(StopIteration):
+            q_mirt_moves.move_scales(prior, jax.random.key(0), sites)
+        here, there = (seen["evaluate"](x[None])[0] for x in (zero, t))
+        found = there.value[0] - here.value[0], there.score[0]
+        return found, (density(t) - density(zero), jax.grad(density)(t))
+
+    (change, score), (expected, slope) = found_and_expected(
+        some_sites(structure), jnp.zeros(4), jnp.asarray([0.2, -0.3, 0.1, 0.4])
+    )
+    assert float(change) == pytest.approx(float(expected), rel=1e-9)
+    np.testing.assert_allclose(score, slope, atol=1e-9)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("structure", ["correlated", "general"])
 def test_correlations_that_carry_abilities_know_their_density(structure, monkeypatch):
     """With the abilities' independent parts held: prior of the correlations, and all answers."""
-    prior, sites, layout = QMirtPrior(PATTERN, structure), some_sites(structure), some_layout()
+    prior, layout = QMirtPrior(PATTERN, structure), some_layout()
     passes = QMirtPasses(layout, PATTERN, LOGIT, jnp.float64)
     name = "root" if structure == "correlated" else "gamma"
     seen = {}
@@ -187,26 +200,36 @@ def test_correlations_that_carry_abilities_know_their_density(structure, monkeyp
         raise StopIteration
 
     monkeypatch.setattr(q_mirt_moves, "newton_move", note)
-    with pytest.raises(StopIteration):
-        q_mirt_moves.move_with_abilities(prior, passes, jax.random.key(0), sites)
-    held = jnp.linalg.solve(jnp.linalg.cholesky(prior.correlation(sites)), sites["theta"].T)
 
-    def density(value):
-        there = sites | {name: value}
-        theta = (jnp.linalg.cholesky(prior.correlation(there)) @ held).T
-        eta = theta @ PATTERN.slopes(jnp.exp(sites["a"])).T + sites["d"]
-        right = layout.successes * eta - layout.trials * jnp.logaddexp(0, eta)
-        return prior.terms(there).each[name].sum() + right.sum()
+    @jax.jit
+    def found_and_expected(sites):
+        with pytest.raises(StopIteration):
+            q_mirt_moves.move_with_abilities(prior, passes, jax.random.key(0), sites)
+        held = jnp.linalg.solve(jnp.linalg.cholesky(prior.correlation(sites)), sites["theta"].T)
 
-    there = sites[name] + jnp.asarray([0.2, -0.1, 0.3])
-    (one, noted), (other, noted_there) = map(seen["evaluate"], (seen["here"], there[None]))
-    change = other.value - one.value + seen["gain"](noted, noted_there)
-    assert float(change[0]) == pytest.approx(float(density(there) - density(sites[name])))
-    np.testing.assert_allclose(other.score[0], jax.grad(density)(there), atol=1e-9)
-    assert (np.linalg.eigvalsh(other.precision[0]) > 0).all()
+        def density(value):
+            there = sites | {name: value}
+            theta = (jnp.linalg.cholesky(prior.correlation(there)) @ held).T
+            eta = theta @ PATTERN.slopes(jnp.exp(sites["a"])).T + sites["d"]
+            right = layout.successes * eta - layout.trials * jnp.logaddexp(0, eta)
+            return prior.terms(there).each[name].sum() + right.sum()
+
+        there = sites[name] + jnp.asarray([0.2, -0.1, 0.3])
+        (one, noted), (other, noted_there) = map(seen["evaluate"], (seen["here"], there[None]))
+        change = (other.value - one.value + seen["gain"](noted, noted_there))[0]
+        found = change, other.score[0], other.precision[0]
+        return found, (density(there) - density(sites[name]), jax.grad(density)(there))
+
+    (change, score, precision), (expected, slope) = found_and_expected(some_sites(structure))
+    assert float(change) == pytest.approx(float(expected))
+    np.testing.assert_allclose(score, slope, atol=1e-9)
+    assert (np.linalg.eigvalsh(precision) > 0).all()
 
 
 NESTED = Pattern.of(np.array([[1, 1, 0], [1, 1, 1], [0, 1, 0], [0, 1, 1], [0, 0, 1]], bool))
+
+
+NESTED_PRIOR = QMirtPrior(NESTED, "correlated")
 
 
 def nested_sites() -> dict[str, jax.Array]:
@@ -216,38 +239,44 @@ def nested_sites() -> dict[str, jax.Array]:
     return {name: jnp.asarray(0.3 * rng.normal(size=size)) for name, size in sizes.items()}
 
 
-def all_turned(prior: QMirtPrior, sites: dict[str, jax.Array], angle: float):
+@jax.jit
+def all_turned(sites: dict[str, jax.Array], angle: float):
     """Sites after one turn of ability 0 away from ability 1, and the log ratio."""
-    start = Turning(prior.correlation(sites), NESTED.slopes(jnp.exp(sites["a"])), jnp.eye(3))
+    start = Turning(NESTED_PRIOR.correlation(sites), NESTED.slopes(jnp.exp(sites["a"])), jnp.eye(3))
     end, ratio = turned(NESTED, sites, start, jnp.array([0, 1]), jnp.asarray(angle))
     return turned_sites(NESTED, sites, end), ratio
+
+
+@jax.jit
+def expected_ratio(sites: dict[str, jax.Array], angle: float) -> jax.Array:
+    """Return how much the density rises with a turn, with the Jacobian of all sites."""
+    flat, unravel = jax.flatten_util.ravel_pytree(sites)
+
+    def flat_move(x):
+        return jax.flatten_util.ravel_pytree(all_turned(unravel(x), angle)[0])[0]
+
+    total, new_total = (NESTED_PRIOR.terms(unravel(x)).total() for x in (flat, flat_move(flat)))
+    return new_total - total + jnp.linalg.slogdet(jax.jacfwd(flat_move)(flat))[1]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("angle", [0.2, -0.3])
 def test_turns_keep_predictors_and_know_their_ratio(angle):
-    prior, sites = QMirtPrior(NESTED, "correlated"), nested_sites()
-    moved, ratio = all_turned(prior, sites, angle)
-    flat, unravel = jax.flatten_util.ravel_pytree(sites)
-
-    def flat_move(x):
-        return jax.flatten_util.ravel_pytree(all_turned(prior, unravel(x), angle)[0])[0]
-
-    jacobian = jnp.linalg.slogdet(jax.jacfwd(flat_move)(flat))[1]
-    expected = prior.terms(moved).total() - prior.terms(sites).total() + jacobian
-    assert float(ratio) == pytest.approx(float(expected), abs=1e-10)
+    sites = nested_sites()
+    moved, ratio = all_turned(sites, angle)
+    assert float(ratio) == pytest.approx(float(expected_ratio(sites, angle)), abs=1e-10)
     eta, new_eta = (s["theta"] @ NESTED.slopes(jnp.exp(s["a"])).T for s in (sites, moved))
     np.testing.assert_allclose(new_eta, eta, atol=1e-12)
     assert abs(moved["theta"] - sites["theta"]).max() > 0.01
-    back, _ = all_turned(prior, moved, -angle)
+    back, _ = all_turned(moved, -angle)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-12), back, sites)
 
 
 def test_turns_that_would_make_a_slope_negative_are_refused():
-    prior, sites = QMirtPrior(NESTED, "correlated"), nested_sites()
+    sites = nested_sites()
     steep = sites | {"a": sites["a"].at[0].set(3.0)}
-    assert float(all_turned(prior, steep, -1.0)[1]) == -jnp.inf
-    kept, _ = turn_abilities(prior, jax.random.key(0), steep)
+    assert float(all_turned(steep, -1.0)[1]) == -jnp.inf
+    kept, _ = jax.jit(lambda x: turn_abilities(NESTED_PRIOR, jax.random.key(0), x))(steep)
     assert all(np.isfinite(x).all() for x in kept.values())
 
 

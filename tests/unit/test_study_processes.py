@@ -6,13 +6,13 @@ import jax
 import numpy as np
 import pytest
 from distributed import LocalCluster
+from quick_engine import draw_at_once
 
 from bayesirt import ResponseError
 from bayesirt.studies import calibration_study, tasks
-from bayesirt.studies.engines import study_engines
 
 SIZE = (12, 8)
-ENGINES = study_engines(["laplace"])
+ENGINES = {"at once": draw_at_once}
 KEY = jax.random.key(3)
 
 
