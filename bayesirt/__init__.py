@@ -75,6 +75,7 @@ _HOME = {
     "sample_q_mirt": "bayesirt.inference",
     "score_answers": "bayesirt.bank.scoring",
     "separate": "bayesirt.separation",
+    "separate_clusters": "bayesirt.cluster_separation",
     "simulate_q_mirt": "bayesirt.q_simulation",
     "simulate_responses": "bayesirt.simulate",
     "spot_check": "bayesirt.q_annotation",

@@ -79,7 +79,7 @@ def rank_clusters(posterior: Posterior) -> ClusterRanking:
     >>> rank_clusters(posterior).summary["cluster"].to_list()
     ['y', 'x']
     """
-    clusters = refuse_unclustered(posterior)
+    clusters = known_clusters(posterior)
     gamma = posterior.draws("gamma")
     order = np.argsort(-gamma.mean(0), kind="stable")
     gamma = gamma[:, order]
@@ -97,7 +97,7 @@ def rank_clusters(posterior: Posterior) -> ClusterRanking:
     return ClusterRanking(summary, float(icc.mean()), float(low), float(high), spread)
 
 
-def refuse_unclustered(posterior: Posterior) -> Clusters:
+def known_clusters(posterior: Posterior) -> Clusters:
     """Return the clusters that a posterior knows.
 
     Parameters

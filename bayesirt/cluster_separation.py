@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayesirt.cluster_ranking import ClusterRanking, refuse_unclustered
+from bayesirt.cluster_ranking import ClusterRanking, known_clusters
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 from bayesirt.posterior import Posterior
 from bayesirt.separation import (
     SURE,
+    Separation,
     amount_needed,
     difference_columns,
-    in_percent,
     rounded,
     subject_information,
 )
@@ -25,21 +25,16 @@ _MOST_SUBJECTS = 1e4
 
 
 @dataclass(frozen=True)
-class ClusterSeparation:
+class ClusterSeparation(Separation):
     """Two clusters, and what it would take to tell them apart.
 
     Attributes
     ----------
-    first, second : str
-        The first has the higher mean.
-    p_above : float
-        P(first above second).
-    difference, low, high : float
-        Of their abilities, with its 90% interval.
+    first, second, p_above, difference, low, high
+        As of two subjects.
     more_items : float
         How many more items like these, answered by all subjects of both, would make it 95% that
-        the first is above, if the difference is as it is estimated; infinite beyond a million,
-        and where subjects of a cluster differ too much for it.
+        the first is above; infinite too where subjects of a cluster differ too much for it.
     more_subjects : float
         How many more subjects of each, answering what the others did, would do so; infinite beyond
         ten thousand.
@@ -51,32 +46,22 @@ class ClusterSeparation:
 about 6 more subjects of each, such as runs, would make it 95%; more questions alone would not.'
     """
 
-    first: str
-    second: str
-    p_above: float
-    difference: float
-    low: float
-    high: float
-    more_items: float
     more_subjects: float
 
     def to_text(self) -> str:
         """Return who is above, how surely, and what would make it sure."""
-        names = one_line(self.first, 60), one_line(self.second, 60)
-        now = f"{names[0]} is above {names[1]} with probability {in_percent(self.p_above)}"
         if self.more_items == 0:
-            return f"{now}: that is sure."
+            return f"{self.now}: that is sure."
         if isinf(self.more_subjects):
-            return f"{now}; not even ten thousand more subjects of each would tell them apart."
+            return f"{self.now}; not even ten thousand more subjects of each would tell them apart."
         subjects = f"{rounded(self.more_subjects):,} more subjects of each, such as runs,"
-        seems = f"if they differ by as much as it seems ({self.difference:.2f}), about"
         if isinf(self.more_items):
             return (
-                f"{now}; {seems} {subjects} would make it {SURE:.0%}; more questions alone would "
-                f"not."
+                f"{self.now}; {self.seems} {subjects} would make it {SURE:.0%}; more questions "
+                f"alone would not."
             )
         items = f"{rounded(self.more_items):,} more questions like these, put to all of theirs"
-        return f"{now}; {seems} {items}, or {subjects} would make it {SURE:.0%}."
+        return f"{self.now}; {self.seems} {items}, or {subjects} would make it {SURE:.0%}."
 
 
 def separate_clusters(posterior: Posterior, one: str, other: str) -> ClusterSeparation:
@@ -105,7 +90,7 @@ def separate_clusters(posterior: Posterior, one: str, other: str) -> ClusterSepa
     subjects after k more items each, and the sum grows as their number does. Variances of
     differences shrink as those of such γ_1 - γ_2 do, with κ at its posterior mean.
     """
-    names = refuse_unclustered(posterior).names
+    names = known_clusters(posterior).names
     for name in (one, other):
         if name not in names:
             raise ResponseError(
@@ -130,7 +115,7 @@ def separate_neighbouring_clusters(posterior: Posterior, ranking: ClusterRanking
     DataFrame
         One row a pair of neighbours, best first, with the attributes of `ClusterSeparation`.
     """
-    names = refuse_unclustered(posterior).names
+    names = known_clusters(posterior).names
     order = [names.index(name) for name in ranking.summary["cluster"]]
     known = _Information(posterior)
     rows = [known.separation(*pair) for pair in pairwise(order)]
@@ -141,7 +126,7 @@ class _Information:
     """What is known of clusters, and what more items and subjects would add."""
 
     def __init__(self, posterior: Posterior) -> None:
-        self.clusters = refuse_unclustered(posterior)
+        self.clusters = known_clusters(posterior)
         self.gamma = posterior.draws("gamma")
         self.icc = float(posterior.draws("icc").mean())
         self.own, self.added = subject_information(posterior)

@@ -64,17 +64,27 @@ about 140 more questions like these, put to both, would make it 95%.'
 
     def to_text(self) -> str:
         """Return who is above, how surely, and what would make it sure."""
-        names = one_line(self.first, 60), one_line(self.second, 60)
-        now = f"{names[0]} is above {names[1]} with probability {in_percent(self.p_above)}"
         if self.more_items == 0:
-            return f"{now}: that is sure."
+            return f"{self.now}: that is sure."
         if isinf(self.more_items):
-            return f"{now}; not even a million more questions like these would tell them apart."
+            return (
+                f"{self.now}; not even a million more questions like these would tell them apart."
+            )
         return (
-            f"{now}; if they differ by as much as it seems ({self.difference:.2f}), about "
-            f"{rounded(self.more_items):,} more questions like these, put to both, would make it "
-            f"{SURE:.0%}."
+            f"{self.now}; {self.seems} {rounded(self.more_items):,} more questions like these, put "
+            f"to both, would make it {SURE:.0%}."
         )
+
+    @property
+    def now(self) -> str:
+        """Who is above, and how surely."""
+        names = one_line(self.first, 60), one_line(self.second, 60)
+        return f"{names[0]} is above {names[1]} with probability {in_percent(self.p_above)}"
+
+    @property
+    def seems(self) -> str:
+        """What the forecast rests on."""
+        return f"if they differ by as much as it seems ({self.difference:.2f}), about"
 
 
 @dataclass(frozen=True)
