@@ -203,7 +203,7 @@ def test_a_quick_study_calibrates_its_banks_and_finds_that_choosing_items_pays(
 
     monkeypatch.setattr(cat_tasks, "calibrate", noted)
     monkeypatch.setattr(cat_tasks, "draw_items", drawn)
-    design = replace(CAT_QUICK, sizes=replace(CAT_QUICK.sizes, calibrating=100, items=40))
+    design = replace(CAT_QUICK, sizes=replace(CAT_QUICK.sizes, calibrating=100))
     study = cat_study(design, key=jax.random.key(1), folder=tmp_path, n_processes=2)
     assert len(off) == 2 + 5
     assert max(off.values()) < 2, off
