@@ -12,12 +12,9 @@ test: .venv/.test
 	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 0)" \
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not bench"
 
-# Statistical ones draw so much that a better compilation pays.
 slow: .venv/.test
-	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 0)" \
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not statistical and not bench"
 	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 1)" \
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and statistical and not bench"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not bench"
 
 check: .venv/.check
 	$(BIN)/ruff check .

@@ -39,7 +39,7 @@ def write_inputs(folder: Path) -> tuple[Path, Path]:
 def test_one_command_makes_profiles_and_predictions(cli: Cli, tmp_path: Path):
     results, q = write_inputs(tmp_path)
     out = tmp_path / "run"
-    options = ("--out", out, "--warmup", 40, "--draws", 50)
+    options = ("--out", out, "--warmup", 100, "--draws", 100)
     shown = cli("profile", results, "--q-matrix", q, *options)
     assert shown.code == 0
     assert {p.name for p in out.iterdir()} == FILES

@@ -7,24 +7,24 @@ from lart_data import simulate_lart
 
 from bayesirt.inference.engines import sample_posterior
 
+RESPONSES, _ = simulate_lart(60, 20)
 RAMBLING, _ = simulate_lart(60, 20, delta=0.8)
 
 
 @pytest.mark.slow
 @pytest.mark.statistical
-def test_nuts_and_blocked_agree():
-    """Means and spreads of 253 quantities, at 5 standard errors: a false alarm in 3,000.
-
-    With lengths of wrong answers, which both engines take out of the lengths and go on as without.
-    """
+@pytest.mark.parametrize("wrong_lengths", [False, True])
+def test_nuts_and_blocked_agree(wrong_lengths):
+    """Means and spreads of 231 quantities, or 253, at 5 standard errors: a false alarm in 3,000."""
+    responses = RAMBLING if wrong_lengths else RESPONSES
     tables = []
     for engine, draws in (("nuts", 1000), ("blocked", 2000)):
         posterior = sample_posterior(
-            RAMBLING, key=jax.random.key(1), model="lart", engine=engine, num_warmup=800,
-            num_samples=draws, wrong_lengths=True,
+            responses, key=jax.random.key(1), model="lart", engine=engine, num_warmup=800,
+            num_samples=draws, wrong_lengths=wrong_lengths,
         )  # fmt: skip
         assert posterior.tree.attrs["engine"] == engine
-        assert posterior.tree.attrs["wrong_lengths"] == posterior.has_wrong_lengths == 1
+        assert posterior.tree.attrs["wrong_lengths"] == wrong_lengths == posterior.has_wrong_lengths
         squares = {n: (posterior[n] - posterior[n].mean((0, 1))) ** 2 for n in ("theta", "tau")}
         assert all(np.isfinite(s).all() for s in squares.values())
         tables.append(posterior.summary.drop(index="b", level="parameter"))

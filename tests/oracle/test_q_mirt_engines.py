@@ -58,10 +58,10 @@ def test_potential_falls_as_the_density_of_the_independent_parts_rises(structure
 def test_nuts_and_blocked_agree(structure):
     """Means and spreads of some 150 quantities, at 5 standard errors."""
     tables = []
-    for engine, draws in (("nuts", 400), ("blocked", 800)):
+    for engine, draws in (("nuts", 600), ("blocked", 1200)):
         posterior = sample_q_mirt(
             SIMULATED.responses, Q, key=jax.random.key(1), engine=engine, structure=structure,
-            num_warmup=400, num_samples=draws,
+            num_warmup=500, num_samples=draws,
         )  # fmt: skip
         assert posterior.tree.attrs["engine"] == engine
         draws_of_all = posterior.tree["posterior"]

@@ -14,7 +14,7 @@ from bayesirt.studies.calibration import CalibrationStudy
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
 SIZE = (12, 8)
-REPLICATIONS = 80
+REPLICATIONS = 100
 FALSE_ALARM = 1e-3
 
 
@@ -25,7 +25,7 @@ def study() -> CalibrationStudy:
 
     def nuts(responses: Responses, key: Array) -> Posterior:
         last[:] = [
-            sample_posterior(responses, key=key, num_chains=2, num_warmup=300, num_samples=1000)
+            sample_posterior(responses, key=key, num_chains=2, num_warmup=400, num_samples=1000)
         ]
         return last[0]
 

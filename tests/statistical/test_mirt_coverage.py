@@ -11,7 +11,7 @@ from bayesirt.inference.mirt_axes import aligned_draws
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
-REPLICATIONS, N_SUBJECTS, N_ITEMS, K = 20, 60, 20, 2
+REPLICATIONS, N_SUBJECTS, N_ITEMS, K = 30, 60, 20, 2
 FALSE_ALARMS = 1e-6
 MOST_ERRORS = float(student.isf(FALSE_ALARMS / 2, REPLICATIONS - 1))
 
@@ -50,8 +50,8 @@ def test_intervals_cover_the_truth_as_often_as_they_say():
             key=key,
             init=init,
             num_chains=2,
-            num_warmup=100,
-            num_samples=250,
+            num_warmup=200,
+            num_samples=300,
         )
         draws = {name: posterior.draws(name) for name in truth}
         found, true = quantities(aligned_draws(draws, truth["a"])), quantities(truth)

@@ -28,7 +28,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say():
         simulate_key, run_key = jax.random.split(key)
         simulation = simulate_q_mirt(100, Q, key=simulate_key, correlation=0.5)
         posterior = sample_q_mirt(
-            simulation.responses, Q, key=run_key, num_chains=2, num_warmup=100, num_samples=250
+            simulation.responses, Q, key=run_key, num_chains=2, num_warmup=200, num_samples=300
         )
         truth = {name: simulation.parameters[name].to_numpy() for name in ("theta", "a", "d")}
         shares.append({k: covered(posterior.draws(k), v) for k, v in truth.items()})

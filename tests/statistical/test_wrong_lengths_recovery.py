@@ -19,7 +19,7 @@ def both(delta: float) -> tuple[np.ndarray, np.ndarray, WrongLengths]:
     fits = [
         sample_posterior(
             responses, key=jax.random.key(2), model="lart", wrong_lengths=wrong_lengths,
-            num_warmup=150, num_samples=250,
+            num_warmup=200, num_samples=400,
         )
         for wrong_lengths in (True, False)
     ]  # fmt: skip
