@@ -12,7 +12,7 @@ _SURE = 0.95
 
 
 class Line(NamedTuple):
-    """What takes abilities to a scale: intercept + slope x θ.
+    """What takes abilities as they are reported to a scale: intercept + slope x θ.
 
     Attributes
     ----------
@@ -52,17 +52,18 @@ def line_through(posterior: Posterior, anchors: Mapping[str, float]) -> Line:
     >>> responses = Responses.from_arrays(np.tri(40, 40), subjects=[f"m{i}" for i in range(40)])
     >>> posterior = sample_posterior(responses, key=key, engine="laplace", num_samples=50)
     >>> line = line_through(posterior, {"m5": 100, "m35": 150})
-    >>> round(line.intercept + line.slope * posterior.theta[:, 35].mean())
+    >>> round(line.intercept + line.slope * posterior.reported.theta[:, 35].mean())
     150
     """
     subjects = posterior.subjects
     check_anchors(anchors, subjects)
     (one, low), *others = sorted(anchors.items(), key=lambda anchor: anchor[1])
-    theta = posterior.theta[:, subjects.index(one)]
+    abilities = posterior.reported.theta
+    theta = abilities[:, subjects.index(one)]
     if not others:
         return Line(low - float(theta.mean()), 1.0)
     other, high = others[0]
-    above = posterior.theta[:, subjects.index(other)]
+    above = abilities[:, subjects.index(other)]
     p_above = float((above > theta).mean())
     if p_above < _SURE:
         raise ResponseError(

@@ -205,6 +205,12 @@ FitCheckOption = Annotated[
 TargetAccept = Annotated[
     float, typer.Option(min=0.5, max=0.999, help="Higher means smaller steps.")
 ]
+Budget = Annotated[
+    float,
+    typer.Option(
+        min=0, help="Seconds in which chains may go on after these draws, until they converge."
+    ),
+]
 PriorsOption = Annotated[
     PriorKind, typer.Option(help="Items learn their spread, or have a fixed one.")
 ]

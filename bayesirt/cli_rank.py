@@ -17,6 +17,7 @@ from bayesirt.cli_input import (
 from bayesirt.cli_options import (
     Anchors,
     AsJson,
+    Budget,
     Chains,
     CheckpointFolder,
     Draws,
@@ -68,6 +69,7 @@ def rank(
     warmup: RankWarmup = None,
     draws: Draws = 1000,
     target_accept: TargetAccept = 0.95,
+    budget: Budget = 120,
     model: ModelOption = Model.two_pl,
     wrong_lengths: WrongLengthsOption = False,
     anchor: Anchors = [],  # noqa: B006
@@ -86,8 +88,9 @@ def rank(
     from bayesirt.run import Settings
 
     settings = Settings(
-        seed, chains, warmup or WARMUP, draws, target_accept, Priors(priors.value, slopes.value),
-        point.value, engine.value, model.value, wrong_lengths, _scale(anchor),
+        seed, chains, warmup or WARMUP, draws, target_accept, budget,
+        Priors(priors.value, slopes.value), point.value, engine.value, model.value, wrong_lengths,
+        _scale(anchor),
     )  # fmt: skip
     earlier = _earlier_run(out, settings, overwrite, update, per_component)
     path, talk = input_path(results, example), not (quiet or as_json)

@@ -79,7 +79,7 @@ def rank_clusters(posterior: Posterior) -> ClusterRanking:
     >>> rank_clusters(posterior).summary["cluster"].to_list()
     ['y', 'x']
     """
-    clusters = known_clusters(posterior)
+    clusters, posterior = known_clusters(posterior), posterior.reported
     gamma = posterior.draws("gamma")
     order = np.argsort(-gamma.mean(0), kind="stable")
     gamma = gamma[:, order]

@@ -127,7 +127,7 @@ class _Information:
 
     def __init__(self, posterior: Posterior) -> None:
         self.clusters = known_clusters(posterior)
-        self.gamma = posterior.draws("gamma")
+        self.gamma = posterior.reported.draws("gamma")
         self.icc = float(posterior.draws("icc").mean())
         self.own, self.added = subject_information(posterior)
 

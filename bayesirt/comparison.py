@@ -18,7 +18,7 @@ _APART = 1.0
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """A point estimate beside the posterior, both with θ of mean 0 and standard deviation 1.
+    """A point estimate beside the posterior, both on the scale that the posterior is reported on.
 
     Attributes
     ----------
@@ -84,20 +84,17 @@ def compare_estimates(point: PointEstimate, posterior: Posterior) -> Comparison:
         or list(point.parameters["item"].values) != posterior.items
     ):
         raise ValueError("the point estimate and the posterior name other subjects or items")
-    theta = posterior.theta
-    mean, sd = np.zeros((len(theta), 1)), np.ones((len(theta), 1))
-    if point.settings["theta_scale"] == "sample":
-        mean, sd = theta.mean(1, keepdims=True), theta.std(1, keepdims=True)
-    a, d = posterior.draws("a"), posterior.draws("d")
+    posterior = posterior.reported
     successes, trials = posterior.successes, posterior.trials
-    subjects = _side_by_side(point["theta"], (theta - mean) / sd)
+    theta, a, d = _reported_point(point, posterior.theta)
+    subjects = _side_by_side(theta, posterior.theta)
     subjects.insert(0, "subject", posterior.subjects)
     subjects["rank_point"] = rankdata(-subjects["estimate"], method="min").astype(int)
     subjects["rank_posterior"] = rankdata(-subjects["posterior_mean"], method="min").astype(int)
     subjects["disagrees"] = subjects["shrinkage"].abs() > _APART
     subjects["reason"] = response_flags(successes, trials, 1)
-    of_a = _side_by_side(point["a"], a * sd).add_prefix("a_")
-    of_d = _side_by_side(point["d"], d + a * mean).add_prefix("d_")
+    of_a = _side_by_side(a, posterior.draws("a")).add_prefix("a_")
+    of_d = _side_by_side(d, posterior.draws("d")).add_prefix("d_")
     items = pd.concat([of_a, of_d], axis=1)
     items.insert(0, "item", posterior.items)
     items["disagrees"] = items[["a_shrinkage", "d_shrinkage"]].abs().max(axis=1) > _APART
@@ -108,6 +105,16 @@ def compare_estimates(point: PointEstimate, posterior: Posterior) -> Comparison:
         )
     ]
     return Comparison(subjects, items)
+
+
+def _reported_point(
+    point: PointEstimate, reported: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return the estimates of θ, a and d where abilities have the mean and spread of the draws."""
+    theta, a = point["theta"], point["a"]
+    spread = theta.std()
+    unit = spread / reported.std(1).mean() if spread > 0 else 1.0
+    return (theta - theta.mean()) / unit, a * unit, point["d"] + a * theta.mean()
 
 
 def _side_by_side(estimate: NDArray[np.float64], draws: NDArray[np.float64]) -> pd.DataFrame:

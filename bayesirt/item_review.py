@@ -194,6 +194,7 @@ def review_items(
     if not 0 < q < 1:
         raise ValueError(f"`q` must be between 0 and 1, got {q}")
     refuse_other_models(posterior)
+    posterior = posterior.reported
     a = posterior.draws("a")
     p_nil, p_negative = (np.abs(a) < a_min).mean(0), (a < 0).mean(0)
     table = pd.DataFrame(

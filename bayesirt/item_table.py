@@ -21,6 +21,7 @@ def item_table(posterior: Posterior) -> pd.DataFrame:
         difficulty b, and for LaRT of phi, omega and lam, and of delta if it has one; the number of
         subjects that were run; and what is remarkable about it.
     """
+    posterior = posterior.reported
     successes, trials = posterior.successes, posterior.trials
     table = {"item": posterior.items, "accuracy": successes.sum(0) / trials.sum(0)}
     lengths = [n for n in ("phi", "omega", "lam", "delta") if n in posterior.dataset]

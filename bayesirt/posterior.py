@@ -25,6 +25,9 @@ from bayesirt.whole_file import make_sure_of_room
 LEVEL = 0.9
 """Mass of every interval that is not said to be another."""
 
+FEW_TO_STANDARDISE = 10
+"""Of fewer subjects abilities are only centred: of two, a standard score is always 1 or -1."""
+
 _OF_SUBJECTS, _OF_ITEMS = ("theta", "tau"), ("a", "d", "b", "phi", "omega", "lam", "delta")
 _DIMS = {name: ["subject"] for name in _OF_SUBJECTS} | {name: ["item"] for name in _OF_ITEMS}
 _DIMS |= {"gamma": ["cluster"], "cluster_of": ["subject"]}
@@ -208,6 +211,32 @@ class Posterior:
     def _of_subjects(self, name: str) -> NDArray[np.float64] | None:
         constant = self.tree["constant_data"]
         return constant[name].to_numpy() if name in constant else None
+
+    @cached_property
+    def reported(self) -> "Posterior":
+        """The same draws on the scale that is reported: abilities standardised draw by draw.
+
+        In every draw the abilities of these subjects have mean 0 and standard deviation 1; of
+        fewer than 10 subjects they are only centred, in standard deviations of the assumed
+        population. `a`, `d`, `b` and `gamma` go along, so that no probability changes. What
+        describes the population stays as it was, and so do models with several abilities.
+        """
+        if self["theta"].ndim != 3 or "scale_reported" in self.tree.attrs:
+            return self
+        theta, a, d = (self[name] for name in ("theta", "a", "d"))
+        mean, sd = theta.mean(-1, keepdims=True), np.ones_like(theta[..., :1])
+        if theta.shape[-1] >= FEW_TO_STANDARDISE:
+            sd = theta.std(-1, keepdims=True)
+        a, d = a * sd, d + a * mean
+        moved = {"theta": (theta - mean) / sd, "a": a, "d": d, "b": -d / a}
+        if "gamma" in self.dataset:
+            moved["gamma"] = (self["gamma"] - mean) / sd
+        dataset = self.dataset.assign(
+            {name: (self.dataset[name].dims, x) for name, x in moved.items()}
+        )
+        tree = self.tree.copy()
+        tree["posterior"] = xr.DataTree(dataset)
+        return Posterior(tree).with_attrs(scale_reported=int(theta.shape[-1] >= FEW_TO_STANDARDISE))
 
     @cached_property
     def summary(self) -> pd.DataFrame:

@@ -80,6 +80,7 @@ def rank_subjects(posterior: Posterior, *, scale: Mapping[str, float] | None = N
     ResponseError
         If anchors are unknown, more than two, or cannot be told apart.
     """
+    posterior = posterior.reported
     theta = posterior.theta
     order = np.argsort(-theta.mean(0), kind="stable")
     theta = theta[:, order]

@@ -129,6 +129,7 @@ def plot_information(posterior: Posterior) -> Figure:
         The standard error of an ability that answers every item once, with its 90% band; and a
         tick for each subject's mean ability.
     """
+    posterior = posterior.reported
     most = max(20, min(_DRAWS, _MOST_CURVES // len(posterior.items)))
     a, d = (jnp.asarray(posterior.draws(name, most)) for name in ("a", "d"))
     theta = posterior.theta.mean(0)
@@ -173,6 +174,7 @@ def plot_item_curves(
     Figure
         A panel an item; dots are shares right of fifths of the subjects, ordered by ability.
     """
+    posterior = posterior.reported
     known = posterior.items
     places = [known.index(name) for name in items]
     a, d = (posterior.draws(name, _DRAWS)[:, places] for name in ("a", "d"))

@@ -33,6 +33,8 @@ from bayesirt.record import Record, facts_of, timed, versions
 from bayesirt.responses import Responses
 from bayesirt.wrong_lengths import WrongLengths, compare_wrong_lengths
 
+BUDGET = 120.0
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -43,6 +45,8 @@ class Settings:
     seed : int
     chains, warmup, draws : int
     target_accept : float
+    budget : float
+        Seconds in which chains go on until abilities have converged.
     priors : Priors
     point : {"auto", "cbmm", "mml", "joint_map", "spectral"}
         The point estimator that the sampler starts from.
@@ -60,6 +64,7 @@ class Settings:
     warmup: int = 1000
     draws: int = 1000
     target_accept: float = 0.95
+    budget: float = BUDGET
     priors: Priors = field(default_factory=Priors)
     point: PointMethod = "auto"
     engine: Engine = "auto"
@@ -216,6 +221,7 @@ def rank_responses(
             priors=settings.priors,
             num_warmup=settings.warmup,
             target_accept=settings.target_accept,
+            budget=settings.budget,
             progress=progress,
             announce=announce,
             checkpoint=checkpoint,

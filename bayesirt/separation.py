@@ -145,7 +145,7 @@ def separate(posterior: Posterior, one: str, other: str) -> Separation:
     if one == other:
         raise ResponseError(f"{one_line(one)!r} is named twice; name two subjects")
     rows = np.array([subjects.index(one), subjects.index(other)])
-    pair = posterior.theta[:, rows]
+    pair = posterior.reported.theta[:, rows]
     if pair[:, 0].mean() < pair[:, 1].mean():
         rows, pair = rows[::-1], pair[:, ::-1]
     own, added = (x[rows] for x in subject_information(posterior))
@@ -169,7 +169,7 @@ def separate_neighbours(posterior: Posterior, ranking: Ranking) -> pd.DataFrame:
     subjects = posterior.subjects
     place = {name: k for k, name in enumerate(subjects)}
     order = np.array([place[name] for name in ranking.summary["subject"]])
-    theta, (own, added) = posterior.theta, subject_information(posterior)
+    theta, (own, added) = posterior.reported.theta, subject_information(posterior)
     rows = (
         _separation((subjects[pair[0]], subjects[pair[1]]), theta[:, pair], own[pair], added[pair])
         for pair in np.stack([order[:-1], order[1:]], 1)
@@ -194,6 +194,7 @@ def least_detectable(posterior: Posterior) -> Detectable:
     median over pairs of neighbours in the middle half; times the slope of the mean expected share
     right at the median ability.
     """
+    posterior = posterior.reported
     theta = posterior.theta
     order = np.argsort(-theta.mean(0), kind="stable")
     n = len(order)

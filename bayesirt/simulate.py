@@ -176,5 +176,5 @@ def _draw_parameters(n_subjects: int, n_items: int, priors: Priors, key: Array) 
         if site["type"] in kinds and not site.get("is_observed", False)
     }
     if priors.slopes == "free" and values["a"].sum() < 0:
-        values |= {name: -values[name] for name in ("mu_a", "a", "b")}
+        values |= {name: -values[name] for name in ("mu_a", "mu_b", "a", "b")}
     return values

@@ -7,7 +7,8 @@ weighted by how well each ability is known, and abilities, in units of their sta
 rotated so that this mean and this spread are axes. An item's value is measured from where its own
 responses and its hierarchical mean together put it, in units of what both leave open; this is
 round whether the hierarchy is tight or wide. Where items are few, each moves every ability, and
-abilities are measured from where the present items put them.
+abilities are measured from where the present items put them. Where subjects are few, their spread
+may be nil and is no unit: abilities are then measured in that of the population.
 """
 
 from collections.abc import Mapping
@@ -31,10 +32,14 @@ Arrays = dict[str, NDArray[np.float64]]
 FEW_ITEMS = 30
 """Up to so many items, one item's share of what is known of an ability matters."""
 
+FEW_SUBJECTS = 20
+"""Below so many, subjects that lie together have no spread to measure items in."""
+
 _LEAST_SLOPE = 0.05
 _MOST_SPREAD = 3.0
 _ALIKE = 0.5
 _NOWHERE = 1e-20
+_LEAST_SPREAD, _LEAN_SD = 0.15, 2.0
 _FIXED = {"a": (0.0, np.log(0.5)), "b": (0.0, np.log(2.0))}
 
 
@@ -59,6 +64,8 @@ class TwoPLCoordinates:
     Attributes
     ----------
     priors : Priors
+    by_spread : bool
+        Whether items are described at the abilities' present mean and spread, or at 0 and 1.
     theta_se : float array, shape (subject,)
         Standard errors of the abilities.
     axes : float array, shape (2, subject)
@@ -69,6 +76,8 @@ class TwoPLCoordinates:
     centre : float array, shape (item,)
         Where its level is taken, best known there: counted from the abilities' mean, in spreads
         (Rasch: in units of θ).
+    mean_slope : float
+        Slope at which the population of levels has its centre in a coordinate of its own.
     lean : dict of float array, shape (subject, item)
         By site, how abilities follow the item's value; empty where items are many.
     start : dict
@@ -78,10 +87,12 @@ class TwoPLCoordinates:
     """
 
     priors: Priors = field(metadata={"static": True})
+    by_spread: bool = field(metadata={"static": True})
     theta_se: NDArray[np.float64]
     axes: NDArray[np.float64]
     known: Mapping[str, Known]
     centre: NDArray[np.float64]
+    mean_slope: NDArray[np.float64]
     lean: Mapping[str, NDArray[np.float64]]
     start: Mapping[str, NDArray[np.float64]]
     scale: Mapping[str, NDArray[np.float64]]
@@ -108,22 +119,29 @@ class TwoPLCoordinates:
         theta = jnp.asarray(self.theta_se) * rotated
         for name, lean in self.lean.items():
             theta += jnp.asarray(lean) @ (values[name] - self.known[name].value)
-        mean, spread = _weighted_moments(theta, self.theta_se)
+        mean, spread = jnp.zeros(()), jnp.ones(())
+        if self.by_spread:
+            mean, spread = _weighted_moments(theta, self.theta_se)
         log_spread = jnp.log(spread)
         n_items = len(self.centre)
         if self.priors.kind == "fixed":
             sites = {"a": values["a"] - log_spread, "b": mean + spread * values["b"]}
             return sites | {"theta": theta}, log_jacobian + n_items * log_spread
-        sites, slope, mean_slope = self._slopes(values, coordinates, log_spread)
+        sites, slope = self._slopes(values, coordinates, log_spread)
         sites |= {
             "theta": theta,
             "d": values["d"] - self._unit_slope(values) * self.centre - slope * mean,
-            "mu_d": coordinates["mu_d"] - mean_slope * mean,
             "sigma_d": coordinates["sigma_d"],
         }
-        if self.priors.slopes == "free":
-            log_jacobian -= (n_items + 1) * log_spread
-        return sites, log_jacobian
+        if self.priors.slopes == "rasch":
+            return sites | {"mu_d": coordinates["mu_d"] - mean}, log_jacobian
+        lean = coordinates["mu_b"]
+        sites |= {
+            "mu_d": coordinates["mu_d"] + lean * self.mean_slope,
+            "mu_b": mean + spread * lean,
+        }
+        grown = 1 if self.priors.slopes == "positive" else -n_items
+        return sites, log_jacobian + grown * log_spread
 
     def _population(self, name: str, coordinates: Values, values: Values) -> tuple[Array, Array]:
         """Return where a parameter is expected from the other items alone, and log how surely."""
@@ -132,7 +150,10 @@ class TwoPLCoordinates:
             return jnp.asarray(always), jnp.asarray(log_always)
         mu, log_sigma = coordinates[f"mu_{name}"], coordinates[f"sigma_{name}"]
         if name == "d":
-            mu = mu + self._unit_slope(values) * self.centre
+            slope = self._unit_slope(values)
+            mu = mu + slope * self.centre
+            if "mu_b" in coordinates:
+                mu = mu - coordinates["mu_b"] * (slope - self.mean_slope)
         return mu, log_sigma
 
     def _unit_slope(self, values: Values) -> Array:
@@ -143,18 +164,17 @@ class TwoPLCoordinates:
 
     def _slopes(
         self, values: Values, coordinates: Values, log_spread: Array
-    ) -> tuple[Values, Array, Array]:
-        """Return the sites of slopes, the slopes and their centre."""
+    ) -> tuple[Values, Array]:
+        """Return the sites of slopes, and the slopes."""
         if self.priors.slopes == "rasch":
-            one = self._unit_slope(values)
-            return {}, one, one[0]
+            return {}, self._unit_slope(values)
         mu, log_sigma = coordinates["mu_a"], coordinates["sigma_a"]
         if self.priors.slopes == "positive":
             log_a, mu_a = values["a"] - log_spread, mu - log_spread
             sites = {"a": log_a, "mu_a": mu_a, "sigma_a": log_sigma}
-            return sites, jnp.exp(log_a), jnp.exp(mu_a)
+            return sites, jnp.exp(log_a)
         a, mu_a = values["a"] * jnp.exp(-log_spread), mu * jnp.exp(-log_spread)
-        return {"a": a, "mu_a": mu_a, "sigma_a": log_sigma - log_spread}, a, mu_a
+        return {"a": a, "mu_a": mu_a, "sigma_a": log_sigma - log_spread}, a
 
 
 def two_pl_coordinates(
@@ -187,7 +207,8 @@ def two_pl_coordinates(
         average = slope.mean()
         theta, theta_se, centre = theta * average, theta_se * average, centre * average
         slope = np.ones(len(slope))
-    mean, spread = (float(m) for m in _weighted_moments(theta, theta_se))
+    by_spread = len(theta) >= FEW_SUBJECTS
+    mean, spread = (float(m) for m in _weighted_moments(theta, theta_se)) if by_spread else (0, 1)
     unit = 1.0 if priors.slopes == "rasch" else spread
     log_slope = Known(np.log(slope * spread), relative_se)
     if priors.kind == "fixed":
@@ -201,17 +222,36 @@ def two_pl_coordinates(
         free = Known(slope * spread, slope * spread * relative_se)
         of_slope = free if priors.slopes == "free" else log_slope
         known = {"d": level} if priors.slopes == "rasch" else {"a": of_slope, "d": level}
-    intercept = Known(d + slope * mean, np.hypot(level_se, slope * relative_se * (centre - mean)))
-    start, scale = _empirical_bayes(known | {"d": intercept} if "d" in known else known, priors)
-    axes, along = _axes_of_moments(theta, theta_se, mean)
-    start["theta"] = np.asarray(_reflect(axes[1], _reflect(axes[0], theta / theta_se)))
-    scale["theta"] = np.concatenate([along, np.ones(len(theta) - 2)])
-    lean = {}
-    if responses.n_items <= FEW_ITEMS:
+    intercept, lean_start, lean_scale = d + slope * mean, {}, {}
+    if "a" in known and "d" in known:
+        intercept, *found = without_lean(slope * spread, intercept)
+        intercept = intercept - found[0] * (slope * spread).mean()
+        lean_start, lean_scale = ({"mu_b": np.array(x)} for x in found)
+    told = Known(intercept, np.hypot(level_se, slope * relative_se * (centre - mean)))
+    start, scale = _empirical_bayes(known | {"d": told} if "d" in known else known, priors)
+    start, scale = start | lean_start, scale | lean_scale
+    lean: dict[str, NDArray[np.float64]] = {}
+    if by_spread:
+        axes, along = _axes_of_moments(theta, theta_se, mean)
+        start["theta"] = np.asarray(_reflect(axes[1], _reflect(axes[0], theta / theta_se)))
+        scale["theta"] = np.concatenate([along, np.ones(len(theta) - 2)])
+    else:  # chains start all over the population, so that none keeps to one order of subjects
+        axes, theta_se = np.zeros((2, len(theta))), np.ones(len(theta))
+        start["theta"], scale["theta"] = np.zeros(len(theta)), np.ones(len(theta))
+    if by_spread and responses.n_items <= FEW_ITEMS:
         lean = _lean(responses, (theta, slope, d), centre, spread, known, priors)
         lean = {k: _without_moments(v, theta, theta_se, mean, spread) for k, v in lean.items()}
     return TwoPLCoordinates(
-        priors, theta_se, axes, known, (centre - mean) / unit, lean, start, scale
+        priors,
+        by_spread,
+        theta_se,
+        axes,
+        known,
+        (centre - mean) / unit,
+        (slope * spread).mean(),
+        lean,
+        start,
+        scale,
     )
 
 
@@ -239,6 +279,17 @@ def around_expected(
     return expected + coordinate / jnp.sqrt(precision), -jnp.log(precision) / 2
 
 
+def without_lean(
+    slope: NDArray[np.float64], intercept: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], float, float]:
+    """Return intercepts with their lean on slopes taken out, the lean μ_b and its error."""
+    away = slope - slope.mean()
+    noise = max(float(intercept.var()), _LEAST_SPREAD**2)
+    precision = away @ away / noise + _LEAN_SD**-2
+    lean = -float(away @ intercept) / noise / precision
+    return intercept + lean * slope, lean, float(precision**-0.5)
+
+
 def _empirical_bayes(known: Mapping[str, Known], priors: Priors) -> tuple[Arrays, Arrays]:
     """Return start and scale of the coordinates of items and of their population."""
     start: Arrays = {}
@@ -250,7 +301,7 @@ def _empirical_bayes(known: Mapping[str, Known], priors: Priors) -> tuple[Arrays
             continue
         mu = np.average(value, weights=se**-2)
         excess = np.average((value - mu) ** 2 - se**2, weights=se**-2)
-        variance = np.clip(excess, 0.15**2, _MOST_SPREAD**2)
+        variance = np.clip(excess, _LEAST_SPREAD**2, _MOST_SPREAD**2)
         told = (variance / (variance + se**2)).sum()
         start |= {f"mu_{name}": np.array(mu), f"sigma_{name}": np.array(np.log(variance) / 2)}
         scale |= {

@@ -138,7 +138,7 @@ def lart_parameters(
     with plate("subject", n_subjects):
         theta = sample("theta", Normal(0, 1))
         tau = sample("tau", Normal(rho * theta, jnp.sqrt(1 - rho**2)))
-    a, d = hierarchical_items(n_items, Priors(slopes="free"))
+    a, d = hierarchical_items(n_items, Priors(slopes="free"), leaning=False)
     phi, omega, lam = _lengths_of_items(n_items)
     delta = _of_wrong_answers(n_items) if wrong_lengths else None
     return LaRTParameters(theta, tau, a, d, phi, omega, lam, rho, delta)

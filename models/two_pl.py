@@ -1,9 +1,13 @@
 """The two-parameter logistic model (2PL).
 
     successes_ij ~ Binomial(trials_ij, sigmoid(a_j θ_i + d_j))
-    θ_i ~ N(0, 1),  log a_j ~ N(μ_a, σ_a),  d_j ~ N(μ_d, σ_d),  b_j = -d_j / a_j
+    θ_i ~ N(0, 1),  log a_j ~ N(μ_a, σ_a),  d_j ~ N(μ_d - μ_b a_j, σ_d),  b_j = -d_j / a_j
 
-A cell with no trials was not observed and says nothing. Where subjects come in clusters, such as
+A cell with no trials was not observed and says nothing. No response sees θ + c with d - a c, or
+s θ with a / s. The items' prior does not see them either, since μ_b moves along: the level and the
+unit of abilities are those of θ ~ N(0, 1), however many items there are.
+
+Where subjects come in clusters, such as
 several runs or prompts of one LLM, those of cluster c lie about an ability γ_c, and κ (`icc`, the
 intraclass correlation) is the share of the abilities' variance that lies between clusters:
 
@@ -94,7 +98,9 @@ def two_pl_parameters(
     return theta, a, d
 
 
-def hierarchical_items(n_items: int, priors: Priors) -> tuple[Array, Array]:
+def hierarchical_items(
+    n_items: int, priors: Priors, *, leaning: bool = True
+) -> tuple[Array, Array]:
     """Draw discriminations and intercepts of items that learn their own centre and spread.
 
     Parameters
@@ -102,6 +108,9 @@ def hierarchical_items(n_items: int, priors: Priors) -> tuple[Array, Array]:
     n_items : int
     priors : Priors
         Of the hierarchical kind.
+    leaning : bool
+        Let intercepts lean on slopes by μ_b, so that the prior of items leaves the level of
+        abilities to that of subjects. Items of equal slopes do so without.
 
     Returns
     -------
@@ -110,7 +119,9 @@ def hierarchical_items(n_items: int, priors: Priors) -> tuple[Array, Array]:
     if priors.slopes != "rasch":
         mu_a = sample("mu_a", Normal(0, 0.5))
         sigma_a = sample("sigma_a", HalfNormal(0.5))
+    leaning = leaning and priors.slopes != "rasch"
     mu_d = sample("mu_d", Normal(0, 2))
+    mu_b = sample("mu_b", Normal(0, 2)) if leaning else 0.0
     sigma_d = sample("sigma_d", HalfNormal(2))
     with plate("item", n_items):
         if priors.slopes == "positive":
@@ -119,7 +130,7 @@ def hierarchical_items(n_items: int, priors: Priors) -> tuple[Array, Array]:
             a = sample("a", Normal(mu_a, sigma_a))
         else:
             a = deterministic("a", jnp.ones(n_items))
-        d = sample("d", Normal(mu_d, sigma_d))
+        d = sample("d", Normal(mu_d - mu_b * a, sigma_d))
         deterministic("b", -d / a)
     if priors.slopes == "free":
         numpyro.factor("orientation", jnp.where(a.sum() > 0, 0.0, -jnp.inf))

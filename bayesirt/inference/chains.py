@@ -18,6 +18,8 @@ BLOCK = 50
 """Kept draws, or warm-up steps, between two looks at the clock and the disk."""
 
 Progress = Callable[[int, int], None]
+Enough = Callable[[Samples], bool]
+"""Says of draws, shape (chain, draw, ...), whether chains may end."""
 
 
 class Kernel(Hashable, Protocol):
@@ -49,10 +51,13 @@ class Chains(NamedTuple):
         What the kernel collects.
     complete : bool
         False if they were interrupted: then the draws are fewer than were asked for.
+    thinning : int
+        Steps for each kept draw in the end.
     """
 
     samples: Samples
     complete: bool
+    thinning: int
 
 
 def run_chains(
@@ -64,6 +69,7 @@ def run_chains(
     num_warmup: int,
     num_samples: int,
     thinning: int = 1,
+    enough: Enough | None = None,
     progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
     mesh: Mesh | None = None,
@@ -80,6 +86,9 @@ def run_chains(
         Steps that are thrown away, draws that are kept.
     thinning : int
         Steps for each kept draw.
+    enough : callable, optional
+        Asked of all draws at the end. Until it says so, chains go on for as many steps as they
+        have taken for draws, and every other draw is kept of them.
     progress : callable, optional
         Told steps done and steps in all.
     checkpoint : Checkpoint, optional
@@ -107,14 +116,21 @@ def run_chains(
     state = Progressed(first(keys, starts, data), 0, [])
     if checkpoint is not None:
         state = _loaded(checkpoint, state, mesh)
-    total = num_warmup + thinning * num_samples
-    complete = True
+    total, rounds, complete = num_warmup + thinning * num_samples, 0, True
+    while state.steps > total:
+        rounds += 1
+        total += thinning * 2**rounds * (num_samples // 2)
     if progress is not None:
         progress(state.steps, total)  # to compile a block may last longer than to run it
     try:
-        while state.steps < total:
+        while True:
+            if state.steps >= total:
+                if enough is None or enough(_joined(state.kept, num_samples)):
+                    break
+                rounds += 1
+                total += thinning * 2**rounds * (num_samples // 2)
             warming = state.steps < num_warmup
-            stride = 1 if warming else thinning
+            stride = 1 if warming else thinning * 2**rounds
             left = (num_warmup if warming else total) - state.steps
             size = min(BLOCK, left // stride)
             chain, collected = block(state.chain, data, size, stride)
@@ -129,9 +145,19 @@ def run_chains(
         if not state.kept or spans_processes(mesh):
             raise
         complete = False
-    names = state.kept[0]
-    samples = {k: np.concatenate([part[k] for part in state.kept], axis=1) for k in names}
-    return Chains(samples, complete)
+    return Chains(_joined(state.kept, num_samples), complete, thinning * 2**rounds)
+
+
+def _joined(kept: list[Samples], num_samples: int) -> Samples:
+    """Return the draws of all blocks, evenly spaced: later rounds have put more steps between."""
+    joined = {k: np.concatenate([part[k] for part in kept], axis=1) for k in kept[0]}
+    n_draws = len(next(iter(joined.values()))[0])
+    rest, half = max(0, n_draws - num_samples), num_samples // 2
+    rounds = -(-rest // half) if rest else 0
+    own_round = -(-np.maximum(np.arange(n_draws) + 1 - num_samples, 0) // max(half, 1))
+    left = np.where(own_round > 0, num_samples + half * own_round, num_samples) - np.arange(n_draws)
+    keep = (left - 1) % 2 ** (rounds - own_round) == 0
+    return {k: x[:, keep] for k, x in joined.items()} if rounds else joined
 
 
 def _loaded(checkpoint: Checkpoint, beginning: Progressed, mesh: Mesh | None) -> Progressed:

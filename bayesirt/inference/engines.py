@@ -15,6 +15,7 @@ from bayesirt.clusters import Clusters, refuse_useless
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.checkpoint import Checkpoint
+from bayesirt.inference.enough_draws import within
 from bayesirt.inference.laplace import FEW, sample_laplace
 from bayesirt.inference.lart_blocked import sample_lart
 from bayesirt.inference.lart_laplace import sample_lart_laplace
@@ -31,7 +32,6 @@ from bayesirt.responses import Responses
 
 Engine = Literal["auto", "nuts", "blocked", "laplace"]
 
-MOST_FOR_NUTS = 50_000
 MOST_FOR_BLOCKED = 5_000_000
 
 _OF_2PL: dict[str, Callable[..., Posterior]] = {"nuts": sample_nuts, "blocked": sample_blocked}
@@ -53,6 +53,7 @@ def sample_posterior(
     num_warmup: int = 1000,
     num_samples: int = 1000,
     target_accept: float = 0.95,
+    budget: float = 0.0,
     progress: bool = False,
     announce: Callable[[str], None] | None = None,
     checkpoint: Path | None = None,
@@ -71,8 +72,8 @@ def sample_posterior(
         Give LaRT's wrong answers a length of their own.
     engine : {"auto", "nuts", "blocked", "laplace"}
         ``"nuts"`` and ``"blocked"`` are exact; ``"laplace"`` approximates. ``"auto"`` is
-        `choose_engine`'s choice, but ``"blocked"`` for LaRT wherever that is not ``"laplace"``,
-        where wrong answers have lengths of their own, and where subjects come in clusters.
+        `choose_engine`'s choice, but ``"blocked"`` where wrong answers have lengths of their own,
+        and where subjects come in clusters.
     init : PointEstimate, optional
         Where to start, of the same model; by default `fit_point`.
     priors : Priors, optional
@@ -81,6 +82,9 @@ def sample_posterior(
         Warm-up and kept draws of each chain. Laplace's draws need no warm-up.
     target_accept : float
         Of NUTS. Higher means smaller steps.
+    budget : float
+        Seconds in which blocked chains may go on after the draws that were asked for, with twice
+        the sweeps for each draw, and again, until abilities have converged.
     progress : bool
         Show a progress bar, if stderr is a terminal.
     announce : callable, optional
@@ -138,7 +142,10 @@ def sample_posterior(
         common |= {"progress": show if progress and speaks else None, "checkpoint": saved}
         # A forecast takes all processes, and only some may have been given somebody to tell.
         common |= {"announce": None if together else announce}
-        own = {"target_accept": target_accept} if method == "nuts" else {"thinning": SWEEPS_A_DRAW}
+        own: dict[str, Any] = {"target_accept": target_accept}
+        if method == "blocked":
+            enough = within(budget) if budget > 0 and not together else None
+            own = {"thinning": SWEEPS_A_DRAW, "enough": enough}
         if model == "lart":
             del common["priors"]
             posterior = _OF_LART[method](responses, wrong_lengths=wrong_lengths, **own, **common)
@@ -165,13 +172,11 @@ def choose_engine(responses: Responses) -> tuple[Method, str]:
 
     Returns
     -------
-    engine : {"nuts", "blocked", "laplace"}
+    engine : {"blocked", "laplace"}
     reason : str
         A clause that goes on from the engine's name.
     """
     n = responses.n_observed
-    if n <= MOST_FOR_NUTS:
-        return "nuts", f"exact and quick for {n:,} responses"
     if n <= MOST_FOR_BLOCKED:
         return "blocked", f"exact and faster than nuts for {n:,} responses"
     if min(responses.cells.shape) < FEW:

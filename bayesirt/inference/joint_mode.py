@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -15,7 +16,7 @@ from bayesirt.estimators.cell_sums import CellSums
 from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.inference.curvature import Curvature, curvature_at
 from bayesirt.inference.joint_curvature import JointProblem
-from bayesirt.inference.joint_density import Expansion, Point, expand, loss_at
+from bayesirt.inference.joint_density import AbilityPrior, Expansion, Point, expand, loss_at
 from bayesirt.inference.mean_tilt import tilt_at
 from bayesirt.point_estimate import PointEstimate
 
@@ -26,6 +27,7 @@ _ROUNDING = 8.0
 _MOST_SWEEPS = 12
 _LEAST_SHARE = 0.3
 _NEAR = 0.02
+_LEAN_SD, _LITTLE_LEAN = 2.0, 0.1
 _LEAST_SPREAD = 0.1
 _MOST_SCALES = 2.0
 
@@ -101,6 +103,7 @@ def find_mode(
     tol: float,
     max_iterations: int,
     dense_up_to: int,
+    leans: bool = False,
     tell: Callable[[str], None] | None = None,
 ) -> Mode:
     """Climb to the joint mode, then estimate the spreads from it, until both stand still.
@@ -118,6 +121,9 @@ def find_mode(
         Newton steps at most.
     dense_up_to : int
         Largest smaller side whose Schur complement is held as a matrix.
+    leans : bool
+        Whether intercepts lean on slopes by μ_b. It is estimated, and the point is one of
+        θ - μ_b ~ N(-μ_b, 1) and d + a μ_b, which does not lean.
     tell : callable, optional
         Told of each Newton step.
 
@@ -144,6 +150,8 @@ def find_mode(
     of the item's own expected information, which is never above σ².
     """
     state = _sweeps(problem, _start(problem, init), centre)
+    if leans:
+        problem, state = _leaning(problem, state, centre)
     steps: list[float] = []
     reason, converged = f"the steps are still long after {max_iterations} iterations", False
     for _ in range(max_iterations):
@@ -199,6 +207,35 @@ def _sweeps(problem: JointProblem, state: State, centre: Centre) -> State:
         if length <= _NEAR:
             break
     return state
+
+
+def _leaning(problem: JointProblem, state: State, centre: Centre) -> tuple[JointProblem, State]:
+    """Count abilities from μ_b, so that intercepts do not lean on slopes: an EM step at a time."""
+    for _ in range(_MOST_SWEEPS):
+        lean, error = _lean(problem, state)
+        problem = replace(problem, before=AbilityPrior(problem.before.mean - lean, 1.0))
+        theta, items, means = state.point
+        a, _ = problem.coordinates.to_items(items)
+        items = items.at[:, 1].add(a * lean)
+        point = Point(theta - lean, items, means.at[1].add(a.mean() * lean))
+        state = state._replace(point=point, sums=problem.sums(point))
+        if abs(lean) <= _LITTLE_LEAN * error:
+            break
+        state = _sweeps(problem, state, centre)
+    return problem, state
+
+
+def _lean(problem: JointProblem, state: State) -> tuple[float, float]:
+    """Return by how much intercepts still lean on slopes, and the error of that."""
+    here = state.expansion(problem, observed=False)
+    a, d = (x - x.mean() for x in problem.coordinates.to_items(state.point.items))
+    covariance = jnp.linalg.inv(here.item_curvature)
+    of_a = here.jacobian[:, 0, 0]
+    aa = a @ a + of_a**2 @ covariance[:, 0, 0]
+    ad = a @ d + of_a @ covariance[:, 0, 1]
+    mean, noise = -problem.before.mean, state.spread[1] ** 2
+    precision = aa / noise + _LEAN_SD**-2
+    return float(-(ad / noise + mean / _LEAN_SD**2) / precision), float(precision**-0.5)
 
 
 def _up_to_date(problem: JointProblem, state: State, centre: Centre) -> State:

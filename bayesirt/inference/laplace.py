@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
+import jax
 import numpy as np
 from jaxtyping import Array
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from bayesirt.families import FAMILIES
 from bayesirt.inference.curvature import DenseCurvature
 from bayesirt.inference.joint_curvature import JointProblem, joint_problem
 from bayesirt.inference.joint_mode import Mode, find_mode
+from bayesirt.inference.level_and_scale import redraw_level_and_scale
 from bayesirt.models import Priors
 from bayesirt.models.lart import Link
 from bayesirt.point_estimate import PointEstimate
@@ -113,9 +115,10 @@ def sample_laplace(
     Notes
     -----
     With H the negative Hessian of the log joint density of (θ, items, means) at its mode, given
-    the spreads σ, draws are from N(mode, H⁻¹), by eliminating the larger side: see
+    the spreads σ and the lean μ_b, draws are from N(mode, H⁻¹), by eliminating the larger side: see
     `bayesirt.inference.arrow_system`. Free slopes: a draw whose slopes sum below 0 is reflected
-    with its abilities, which the likelihood does not see.
+    with its abilities, which the likelihood does not see. What no response sees, and the items'
+    population, is then drawn anew from the whole prior: see `bayesirt.inference.level_and_scale`.
 
     References
     ----------
@@ -135,6 +138,7 @@ def sample_laplace(
     began = time.perf_counter()
     problem = joint_problem(responses.cells, priors, family=FAMILIES[link], dtype=dtype)
     init = fit_point(responses) if init is None else init
+    leans = problem.coordinates.learned and priors.slopes != "rasch"
     mode = find_mode(
         problem,
         init,
@@ -142,10 +146,14 @@ def sample_laplace(
         tol=tol,
         max_iterations=max_iterations,
         dense_up_to=dense_up_to,
+        leans=leans,
         tell=announce,
     )
     warn_where_rough(responses, mode)
-    samples = draw_sites(problem, mode, priors, key, num_samples)
+    draw_key, redraw_key = jax.random.split(key)
+    samples = draw_sites(problem, mode, priors, draw_key, num_samples)
+    if leans:
+        samples |= redraw_level_and_scale(samples, priors, redraw_key)
     return Posterior.from_samples(
         {k: x.reshape(num_chains, -1, *x.shape[1:]) for k, x in samples.items()},
         {},

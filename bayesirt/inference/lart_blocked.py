@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.families import FAMILIES
 from bayesirt.inference.blocked import Move
-from bayesirt.inference.chains import Progress
+from bayesirt.inference.chains import Enough, Progress
 from bayesirt.inference.checkpoint import Checkpoint
 from bayesirt.inference.lart_moves import lart_moves
 from bayesirt.inference.lart_sites import HIERARCHICAL, LaRTPrior
@@ -63,6 +63,7 @@ def sample_lart(
     num_warmup: int = 300,
     num_samples: int = 1000,
     thinning: int = 1,
+    enough: Enough | None = None,
     progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
     checkpoint: Checkpoint | None = None,
@@ -85,7 +86,7 @@ def sample_lart(
         Give wrong answers a length of their own.
     num_chains, num_warmup, num_samples, thinning : int
         Warm-up sweeps and kept draws of each chain, and sweeps a kept draw.
-    progress, announce, checkpoint
+    enough, progress, announce, checkpoint
         As `bayesirt.inference.engines.sample_posterior` describes them.
 
     Returns
@@ -113,12 +114,13 @@ def sample_lart(
         num_warmup=num_warmup,
         num_samples=num_samples,
         thinning=thinning,
+        enough=enough,
         progress=progress,
         announce=announce,
         checkpoint=checkpoint,
     )
     attributes = lart_attributes("blocked", link, swept.complete, num_warmup, swept.seconds)
-    attributes |= {"thinning": thinning, "wrong_lengths": int(wrong_lengths)}
+    attributes |= {"thinning": swept.thinning, "wrong_lengths": int(wrong_lengths)}
     return Posterior.from_samples(swept.samples, swept.statistics, responses, attributes)
 
 

@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from bayesirt.inference.blocked import BlockedNewton, BlockedState, Move, Position, start_chains
-from bayesirt.inference.chains import Progress, run_chains
+from bayesirt.inference.chains import Enough, Progress, run_chains
 from bayesirt.inference.checkpoint import Checkpoint, Samples
 from bayesirt.inference.two_pl_sites import AnswersPrior
 from bayesirt.progress import in_words, least_seconds, rounds_of_chains
@@ -59,12 +59,15 @@ class Swept(NamedTuple):
         Shares accepted, and the log density ``lp`` of the unconstrained sites, up to a constant.
     complete : bool
         False if they were interrupted.
+    thinning : int
+        Sweeps a kept draw in the end.
     seconds : float
     """
 
     samples: Samples
     statistics: Samples
     complete: bool
+    thinning: int
     seconds: float
 
 
@@ -78,6 +81,7 @@ def run_sweeps(
     num_warmup: int,
     num_samples: int,
     thinning: int,
+    enough: Enough | None = None,
     progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
     checkpoint: Checkpoint | None = None,
@@ -95,8 +99,9 @@ def run_sweeps(
     key : jax.random.key
     num_chains, num_warmup, num_samples, thinning : int
         Warm-up sweeps and kept draws of each chain, and sweeps a kept draw.
-    progress, announce, checkpoint, mesh
-        As `bayesirt.inference.engines.sample_posterior` describes them.
+    enough, progress, announce, checkpoint, mesh
+        As `bayesirt.inference.chains.run_chains` and
+        `bayesirt.inference.engines.sample_posterior` describe them.
 
     Returns
     -------
@@ -124,12 +129,14 @@ def run_sweeps(
         num_warmup=num_warmup,
         num_samples=num_samples,
         thinning=thinning,
+        enough=enough,
         progress=progress,
         checkpoint=checkpoint,
         mesh=mesh,
     )
     seconds = time.perf_counter() - began
-    return Swept(*_draws_and_statistics(kernel.prior, chains.samples), chains.complete, seconds)
+    drawn = _draws_and_statistics(kernel.prior, chains.samples)
+    return Swept(*drawn, chains.complete, chains.thinning, seconds)
 
 
 def to_draws(prior: AnswersPrior, sites: Position) -> tuple[dict[str, Array], Array]:

@@ -12,7 +12,7 @@ from bayesirt.clusters import Clusters
 from bayesirt.estimators.choice import fit_point
 from bayesirt.families import FAMILIES
 from bayesirt.inference.blocked import Move
-from bayesirt.inference.chains import Progress
+from bayesirt.inference.chains import Enough, Progress
 from bayesirt.inference.checkpoint import Checkpoint
 from bayesirt.inference.cluster_moves import two_pl_prior
 from bayesirt.inference.row_shards import RowShards, place_rows
@@ -21,6 +21,7 @@ from bayesirt.inference.two_pl_moves import two_pl_moves
 from bayesirt.inference.two_pl_sites import TwoPLPrior
 from bayesirt.likelihood import Layout
 from bayesirt.models import Priors
+from bayesirt.models.coordinates import without_lean
 from bayesirt.models.lart import Link
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
@@ -72,6 +73,7 @@ def sample_blocked(
     num_warmup: int = 300,
     num_samples: int = 1000,
     thinning: int = 1,
+    enough: Enough | None = None,
     progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
     checkpoint: Checkpoint | None = None,
@@ -97,6 +99,8 @@ def sample_blocked(
         Warm-up sweeps and kept draws of each chain.
     thinning : int
         Sweeps a kept draw.
+    enough : callable, optional
+        Says of draws whether chains may end; see `bayesirt.inference.enough_draws`.
     progress : callable, optional
         Told steps done and steps in all.
     announce : callable, optional
@@ -143,6 +147,7 @@ def sample_blocked(
         num_warmup=num_warmup,
         num_samples=num_samples,
         thinning=thinning,
+        enough=enough,
         progress=progress,
         announce=announce,
         checkpoint=checkpoint,
@@ -159,7 +164,7 @@ def sample_blocked(
             "complete": int(swept.complete),
             "priors": priors.describe(),
             "num_warmup": num_warmup,
-            "thinning": thinning,
+            "thinning": swept.thinning,
             "sampling_seconds": swept.seconds,
         },
     )
@@ -199,8 +204,12 @@ def start_of(
         place_population(centre, width, "a", np.log(slope), log_a_se)
     elif priors.slopes == "free":
         place_population(centre, width, "a", slope, slope * np.minimum(log_a_se, _SURE_SIGN))
-    place_population(centre, width, "d", d, d_se)
-    return centre, width
+    if priors.slopes == "rasch":
+        place_population(centre, width, "d", d, d_se)
+        return centre, width
+    rest, lean, lean_se = without_lean(slope, d)
+    place_population(centre, width, "d", rest, d_se)
+    return centre | {"d": d, "mu_b": np.array(lean)}, width | {"mu_b": np.array(lean_se)}
 
 
 def place_population(

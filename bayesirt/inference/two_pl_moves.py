@@ -18,6 +18,7 @@ from bayesirt.inference.block_steps import (
     Conditional,
     chance_for,
     choose,
+    joint_normal_draw,
     log_concave_move,
     log_uniform,
     newton_move,
@@ -32,7 +33,7 @@ from bayesirt.inference.two_pl_sites import (
     TwoPLPrior,
     carried,
     hierarchical_sites,
-    hyper_of,
+    leans,
     scaled,
     shifted,
 )
@@ -44,6 +45,7 @@ ItemConditional = Callable[[Any, Position, Array, ItemSums], Conditional]
 
 _LOG_SIGMA_PRECISION = 1.0
 """Least precision of a proposed log σ: its prior is flat towards 0, where σ says nothing more."""
+_OVER = 0.01
 
 
 def two_pl_moves(
@@ -177,12 +179,17 @@ def item_conditional(
     Returns
     -------
     Conditional
-        The precision is JᵀIJ for the Jacobian J of (a, d), with the prior's own on the diagonal.
+        The precision is JᵀIJ for the Jacobian J of (a, d), with the prior's own.
     """
     along = partial(_derivatives_along_axes, jnp.eye(items.shape[1], dtype=items.dtype))
     jacobian, _ = along(partial(prior.coefficients, sites), items)
     slope, curvature = along(partial(prior.of_items, sites), items)
-    precision = _sandwich(jacobian, sums.information) + _diagonal(curvature)
+    of_prior = _diagonal(curvature)
+    if leans(sites):
+        both = jnp.ones((1, items.shape[1]), items.dtype)
+        _, together = _derivatives_along_axes(both, partial(prior.of_items, sites), items)
+        of_prior = _with_lean(curvature, (curvature.sum(0) - together[0]) / 2)
+    precision = _sandwich(jacobian, sums.information) + of_prior
     value = sums.log_likelihood + prior.of_items(sites, items)
     return Conditional(value, _chained(jacobian, sums.score) + slope.T, precision)
 
@@ -190,10 +197,13 @@ def item_conditional(
 def move_with_items(
     prior: AnswersPrior, passes: OfItems, key: Array, sites: Position, sums: ItemSums
 ) -> tuple[Position, ItemSums, Array]:
-    """Move μ and log σ and carry the items along, at the same distance from μ in units of σ."""
-    here = hyper_of(sites)[None]
+    """Move the hyperparameters and carry the items along, as `carried` does."""
+    names = prior.hyper_sites(sites)
+    here = jnp.stack([sites[name] for name in names])[None]
     axes = jnp.eye(here.shape[1], dtype=here.dtype)
-    least = jnp.tile(jnp.array([jnp.finfo(here.dtype).eps, _LOG_SIGMA_PRECISION]), len(axes) // 2)
+    eps = jnp.finfo(here.dtype).eps
+    spread = [name.startswith("sigma") for name in names]
+    least = jnp.where(jnp.array(spread), _LOG_SIGMA_PRECISION, eps).astype(here.dtype)
 
     def coefficients(hyper: Array) -> Array:
         moved = carried(prior, sites, hyper[0])[0]
@@ -243,6 +253,10 @@ def draw_means(
         Empty.
     """
     names = names or hierarchical_sites(sites)
+    if leans(sites):
+        key, lean_key = jax.random.split(key)
+        sites = _draw_lean(prior, lean_key, sites)
+        names = [name for name in names if name != "d"]
 
     def moved(t: Array) -> Position:
         return sites | {f"mu_{name}": sites[f"mu_{name}"] + t[k] for k, name in enumerate(names)}
@@ -253,6 +267,21 @@ def draw_means(
 
     present = jnp.zeros(len(names), sites["theta"].dtype)
     return moved(normal_draw(key, log_density, present)), {}
+
+
+def _draw_lean(prior: AnswersPrior, key: Array, sites: Position) -> Position:
+    """Draw where intercepts have their centre, and how it leans on slopes: μ_d and μ_b."""
+
+    def moved(t: Array) -> Position:
+        return sites | {"mu_d": sites["mu_d"] + t[0], "mu_b": sites["mu_b"] + t[1]}
+
+    def log_density(t: Array) -> Array:
+        own = prior.terms(moved(t)).each
+        return own["d"].sum() + own["mu_d"] + own["mu_b"]
+
+    here = jnp.zeros(2, sites["theta"].dtype)
+    score, curvature = jax.grad(log_density)(here), jax.hessian(log_density)(here)
+    return moved(joint_normal_draw(key, score, -curvature))
 
 
 def move_spreads(
@@ -341,6 +370,20 @@ def _sandwich(
     """Return JᵀIJ of each item, shape (item, dim, dim)."""
     half = (information * jacobian[:, :, None, :]).sum(-1)
     return jnp.moveaxis((half[:, None] * jacobian).sum(-1), -1, 0)
+
+
+def _with_lean(
+    curvature: Float[Array, "dim item"], mixed: Float[Array, " item"]
+) -> Float[Array, "item dim dim"]:
+    """Return the prior's precision of slope and intercept, of which one leans on the other.
+
+    `mixed` is the entry beside the diagonal. The slope's own precision is no less than what its
+    lean on the intercept makes of it, so the matrix is positive definite.
+    """
+    eps = jnp.finfo(curvature.dtype).eps
+    of_d = jnp.maximum(-curvature[1], eps)
+    of_a = jnp.maximum(-curvature[0], mixed**2 / of_d * (1 + _OVER) + eps)
+    return jnp.stack([jnp.stack([of_a, mixed], -1), jnp.stack([mixed, of_d], -1)], -2)
 
 
 def _diagonal(

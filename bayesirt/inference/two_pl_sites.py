@@ -58,6 +58,11 @@ class AnswersPrior(ABC):
         """Return where the values of a site have their prior's centre."""
         return sites[f"mu_{name}"]
 
+    def hyper_sites(self, sites: Position) -> list[str]:
+        """Return the names of (μ, log σ) of slopes, where they have them, and of intercepts."""
+        names = [f"{kind}_{x}" for x in hierarchical_sites(sites) for kind in ("mu", "sigma")]
+        return [*names, "mu_b"] if leans(sites) else names
+
 
 @dataclass(frozen=True)
 class TwoPLPrior(AnswersPrior):
@@ -75,21 +80,32 @@ class TwoPLPrior(AnswersPrior):
         n_subjects, n_items = len(sites["theta"]), len(sites["b" if "b" in sites else "d"])
         return site_terms(lambda: two_pl_parameters(n_subjects, n_items, self.priors), sites)
 
+    def centre(self, sites: Position, name: str) -> Array:
+        """Return where the values of a site have their prior's centre."""
+        if name != "d" or not leans(sites):
+            return super().centre(sites, name)
+        slope = sites["a"] if self.priors.slopes == "free" else jnp.exp(sites["a"])
+        return sites["mu_d"] - sites["mu_b"] * slope
+
 
 def shifted(prior: TwoPLPrior, sites: Position, t: Array) -> tuple[Position, Array]:
     """Return θ + t with everything moved that keeps η, and the log Jacobian.
 
     Notes
     -----
-    d - a t keeps η. μ_d - ā t with the mean slope ā goes along, so that the items' prior hardly
-    resists. Under fixed priors η = a (θ - b), and b + t keeps it. Abilities of clusters go along.
+    d - a t keeps η, and μ_b + t the items' prior. Items of one slope, which have no μ_b, keep it
+    with μ_d - t. Under fixed priors η = a (θ - b), and b + t keeps it. Abilities of clusters go
+    along.
     """
     moved = sites | {name: sites[name] + t for name in _abilities(sites)}
     zero = jnp.zeros_like(t)
     if "b" in sites:
         return moved | {"b": sites["b"] + t}, zero
     a, _ = prior.coefficients(sites, prior.packed(sites)).T
-    return moved | {"d": sites["d"] - a * t, "mu_d": sites["mu_d"] - a.mean() * t}, zero
+    moved["d"] = sites["d"] - a * t
+    if leans(sites):
+        return moved | {"mu_b": sites["mu_b"] + t}, zero
+    return moved | {"mu_d": sites["mu_d"] - t}, zero
 
 
 def scaled(prior: TwoPLPrior, sites: Position, t: Array) -> tuple[Position, Array]:
@@ -97,11 +113,11 @@ def scaled(prior: TwoPLPrior, sites: Position, t: Array) -> tuple[Position, Arra
 
     Notes
     -----
-    a e⁻ᵗ keeps η. The hyperparameters of a go along, so that the items' prior hardly resists:
-    μ_a - t on the log scale of positive slopes; μ_a e⁻ᵗ and σ_a e⁻ᵗ for free ones.
+    a e⁻ᵗ keeps η. What the items' prior says goes along: μ_b eᵗ, and μ_a - t on the log scale of
+    positive slopes, μ_a e⁻ᵗ and σ_a e⁻ᵗ for free ones.
     """
-    moved = sites | {name: jnp.exp(t) * sites[name] for name in _abilities(sites)}
-    grown, n_items = sum(len(sites[name]) for name in _abilities(sites)), len(sites["a"])
+    moved = sites | {name: jnp.exp(t) * sites[name] for name in _grown(sites)}
+    grown, n_items = sum(sites[name].size for name in _grown(sites)), len(sites["a"])
     if prior.priors.slopes == "free":
         moved |= {name: jnp.exp(-t) * sites[name] for name in ("a", "mu_a")}
         return moved | {"sigma_a": sites["sigma_a"] - t}, (grown - n_items - 1) * t
@@ -116,20 +132,31 @@ def _abilities(sites: Position) -> list[str]:
     return [name for name in ("theta", "gamma") if name in sites]
 
 
+def _grown(sites: Position) -> list[str]:
+    """Return the names of the sites that grow with abilities."""
+    return [*_abilities(sites), *(["mu_b"] if leans(sites) else [])]
+
+
 def carried(
     prior: AnswersPrior, sites: Position, hyper: Float[Array, " hyper"]
 ) -> tuple[Position, Array]:
-    """Return other μ and log σ with the items carried along, and the log Jacobian."""
-    moved = dict(sites)
-    names = hierarchical_sites(sites)
+    """Return other hyperparameters with the items carried along, and the log Jacobian.
+
+    Each item stays as far from where its prior has its centre, in units of its σ.
+    """
+    moved = sites | dict(zip(prior.hyper_sites(sites), hyper, strict=True))
     log_jacobian = jnp.zeros((), hyper.dtype)
-    for name, (mu, log_sigma) in zip(names, hyper.reshape(-1, 2), strict=True):
-        growth = log_sigma - sites[f"sigma_{name}"]
-        centre = prior.centre(sites, name)
-        moved[name] = centre + jnp.exp(growth) * (sites[name] - centre) + mu - sites[f"mu_{name}"]
-        moved |= {f"mu_{name}": mu, f"sigma_{name}": log_sigma}
+    for name in hierarchical_sites(sites):  # slopes before intercepts, which lean on them
+        growth = moved[f"sigma_{name}"] - sites[f"sigma_{name}"]
+        away = sites[name] - prior.centre(sites, name)
+        moved[name] = prior.centre(moved, name) + jnp.exp(growth) * away
         log_jacobian += len(sites[name]) * growth
     return moved, log_jacobian
+
+
+def leans(sites: Position) -> bool:
+    """Return whether intercepts lean on slopes by μ_b."""
+    return "mu_b" in sites and "d" in sites
 
 
 def item_sites(sites: Position) -> list[str]:
@@ -140,9 +167,3 @@ def item_sites(sites: Position) -> list[str]:
 def hierarchical_sites(sites: Position) -> list[str]:
     """Return the names of the items' sites that have a μ and a σ of their own."""
     return [name for name in item_sites(sites) if f"mu_{name}" in sites]
-
-
-def hyper_of(sites: Position) -> Float[Array, " hyper"]:
-    """Return (μ, log σ) of slopes, where they have them, and of intercepts."""
-    names = hierarchical_sites(sites)
-    return jnp.stack([sites[f"{kind}_{name}"] for name in names for kind in ("mu", "sigma")])

@@ -10,7 +10,8 @@ import pytest
 from arviz_stats.base import array_stats
 from oracle.test_brute_force import BINARY, COUNTS, LEVEL, importance, quantities
 
-from bayesirt import Priors, Responses, sample_posterior
+from bayesirt import Priors, Responses
+from bayesirt.inference.nuts import sample_nuts
 from bayesirt.inference.two_pl_blocked import sample_blocked
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
@@ -55,7 +56,7 @@ def test_means_and_spreads_are_those_of_nuts():
     eta = rng.normal(size=(10, 1)) * np.exp(0.4 * rng.normal(size=7)) + rng.normal(size=7)
     responses = Responses.from_arrays(rng.binomial(trials, 1 / (1 + np.exp(-eta))), trials)
     assert responses.coverage < 0.95
-    nuts = sample_posterior(responses, key=jax.random.key(1), num_samples=1500, target_accept=0.98)
+    nuts = sample_nuts(responses, key=jax.random.key(1), num_samples=1500, target_accept=0.98)
     blocked = sample_blocked(responses, key=jax.random.key(2), num_samples=5000)
     names = [str(name) for name in nuts.dataset.data_vars if name != "b"]
     assert sorted(names) == sorted(str(n) for n in blocked.dataset.data_vars if n != "b")

@@ -10,7 +10,8 @@ import pytest
 from arviz_stats.base import array_stats
 from scipy.special import log_expit
 
-from bayesirt import Priors, Responses, sample_posterior
+from bayesirt import Priors, Responses
+from bayesirt.inference.nuts import sample_nuts
 
 pytestmark = pytest.mark.statistical
 
@@ -30,7 +31,8 @@ def prior_draws(priors: Priors, rng: np.random.Generator) -> tuple[np.ndarray, .
     a = {"positive": np.exp(mu_a + sigma_a * z_a), "free": mu_a + sigma_a * z_a}.get(
         priors.slopes, np.ones_like(z_a)
     )
-    return theta, a, mu_d + sigma_d * z_d
+    mu_b = 0 if priors.slopes == "rasch" else 2 * rng.normal(size=(BLOCK, 1))
+    return theta, a, mu_d - mu_b * a + sigma_d * z_d
 
 
 def quantities(theta: np.ndarray, a: np.ndarray, d: np.ndarray) -> np.ndarray:
@@ -70,7 +72,7 @@ def importance(responses: Responses, priors: Priors) -> tuple[np.ndarray, np.nda
 def test_posterior_means(responses, priors):
     expected, error, effective = importance(responses, priors)
     assert effective > 10_000
-    posterior = sample_posterior(
+    posterior = sample_nuts(
         responses, key=jax.random.key(1), priors=priors, num_samples=2000, target_accept=0.99
     )
     values = quantities(*(posterior[name] for name in ("theta", "a", "d")))

@@ -8,7 +8,7 @@ from conftest import simulate
 from jax.flatten_util import ravel_pytree
 from numpyro.infer.util import log_density
 
-from bayesirt import Priors, Responses, fit_cbmm, sample_posterior, two_pl_model
+from bayesirt import Priors, Responses, fit_cbmm, two_pl_model
 from bayesirt.inference.arrow_system import inverse_factor
 from bayesirt.inference.curvature import DenseCurvature, IterativeCurvature
 from bayesirt.inference.joint_curvature import JointProblem, arrow_at, joint_problem
@@ -16,6 +16,7 @@ from bayesirt.inference.joint_density import Coordinates, Point, expand, item_co
 from bayesirt.inference.joint_mode import Mode, find_mode
 from bayesirt.inference.laplace import sample_laplace
 from bayesirt.inference.mean_tilt import tilt_at
+from bayesirt.inference.nuts import sample_nuts
 
 PRIORS = [Priors(), Priors(slopes="free"), Priors(slopes="rasch"), Priors(kind="fixed")]
 each_prior = pytest.mark.parametrize("priors", PRIORS, ids=Priors.describe)
@@ -65,6 +66,7 @@ def readable_density(responses: Responses, priors: Priors, spread: jnp.ndarray):
         if priors.kind == "hierarchical":
             sites |= {f"mu_{name}": mean for name, mean in zip(names, point.means, strict=True)}
             sites |= {f"sigma_{name}": s for name, s in zip(names, spread, strict=True)}
+            sites |= {} if priors.slopes == "rasch" else {"mu_b": 0.0}
         joint, _ = log_density(two_pl_model, (trials, successes), {"priors": priors}, sites)
         return joint + jacobian
 
@@ -325,7 +327,7 @@ def test_posterior_is_near_the_one_that_nuts_draws(priors):
     At the joint mode itself the abilities' means are wrong by whole standard deviations.
     """
     responses = simulate(60, 60)[0]
-    nuts = sample_posterior(responses, key=jax.random.key(1), priors=priors, num_warmup=500)
+    nuts = sample_nuts(responses, key=jax.random.key(1), priors=priors, num_warmup=500)
     laplace = sample_laplace(responses, key=jax.random.key(0), priors=priors)
     for name in ("theta", "a", "d"):
         own, other = laplace.draws(name), nuts.draws(name)

@@ -60,7 +60,7 @@ def random_sites(priors: Priors, n_subjects: int, n_items: int, seed: int) -> di
         assert (sites["a"] < 0).any()
         assert sites["a"].sum() > 0
     if priors.slopes != "rasch":
-        sites |= {"mu_a": rng.normal() / 2, "sigma_a": 0.4}
+        sites |= {"mu_a": rng.normal() / 2, "sigma_a": 0.4, "mu_b": 2 * rng.normal()}
     return sites
 
 
@@ -74,10 +74,15 @@ def log_prior(priors: Priors, s: dict[str, np.ndarray]) -> float:
     if priors.kind == "fixed":
         return value + lognorm.logpdf(s["a"], 0.5).sum() + norm.logpdf(s["b"], 0, 2).sum()
     value += norm.logpdf(s["mu_d"], 0, 2) + halfnorm.logpdf(s["sigma_d"], 0, 2)
-    value += norm.logpdf(s["d"], s["mu_d"], s["sigma_d"]).sum()
+    lean = 0.0 if priors.slopes == "rasch" else s["mu_b"] * s["a"]
+    value += norm.logpdf(s["d"], s["mu_d"] - lean, s["sigma_d"]).sum()
     if priors.slopes == "rasch":
         return value
-    value += norm.logpdf(s["mu_a"], 0, 0.5) + halfnorm.logpdf(s["sigma_a"], 0, 0.5)
+    value += (
+        norm.logpdf(s["mu_b"], 0, 2)
+        + norm.logpdf(s["mu_a"], 0, 0.5)
+        + halfnorm.logpdf(s["sigma_a"], 0, 0.5)
+    )
     if priors.slopes == "free":
         return value + norm.logpdf(s["a"], s["mu_a"], s["sigma_a"]).sum()
     return value + lognorm.logpdf(s["a"], s["sigma_a"], scale=np.exp(s["mu_a"])).sum()
@@ -194,7 +199,9 @@ def flat(values: dict[str, jax.Array]) -> jax.Array:
 
 
 @each_prior
-def test_log_jacobian_of_the_coordinates_is_the_determinant(priors):
+@pytest.mark.parametrize("few", [0, 20], ids=["by their spread", "by the population's"])
+def test_log_jacobian_of_the_coordinates_is_the_determinant(priors, few, monkeypatch):
+    monkeypatch.setattr("bayesirt.models.coordinates.FEW_SUBJECTS", few)
     coordinates = two_pl_coordinates(fit_cbmm(TINY), priors, TINY)
     start = {k: jnp.asarray(v) for k, v in coordinates.start.items()}
     assert sorted(start) == sorted(coordinates.scale)
@@ -209,11 +216,14 @@ def test_log_jacobian_of_the_coordinates_is_the_determinant(priors):
     log_jacobians = jax.vmap(lambda x: coordinates.to_sites(unravel(x))[1])(points)
     constant = np.log(coordinates.theta_se).sum()  # which a density may lack
     np.testing.assert_allclose(log_jacobians, determinants - constant, rtol=0, atol=1e-10)
-    assert priors.slopes == "rasch" or np.ptp(log_jacobians) > 0.1
+    varies = priors.slopes != "rasch" and (few == 0 or priors.kind == "hierarchical")
+    assert not varies or np.ptp(log_jacobians) > 0.1
 
 
 @each_prior
-def test_sampler_sees_the_density_of_the_readable_model(priors):
+@pytest.mark.parametrize("few", [0, 20], ids=["by their spread", "by the population's"])
+def test_sampler_sees_the_density_of_the_readable_model(priors, few, monkeypatch):
+    monkeypatch.setattr("bayesirt.models.coordinates.FEW_SUBJECTS", few)
     target = posterior_target(TINY, fit_cbmm(TINY), priors)
     successes, trials = (m.astype(int) for m in TINY.cells.matrices())
     derived = {"d"} if priors.kind == "fixed" else {"b"}

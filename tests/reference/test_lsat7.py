@@ -45,10 +45,12 @@ def log_marginal(a: jax.Array, d: jax.Array) -> jax.Array:
 def items_under_the_default_prior() -> tuple[jax.Array, jax.Array]:
     mu_a, sigma_a = sample("mu_a", Normal(0, 0.5)), sample("sigma_a", HalfNormal(0.5))
     mu_d, sigma_d = sample("mu_d", Normal(0, 2)), sample("sigma_d", HalfNormal(2))
+    mu_b = sample("mu_b", Normal(0, 2))
     not_centred = {"log_a": LocScaleReparam(0)}
     with plate("item", 5), numpyro.handlers.reparam(config=not_centred):
         log_a = sample("log_a", Normal(mu_a, sigma_a))
-        return jnp.exp(log_a), sample("d", Normal(mu_d, sigma_d))
+        a = jnp.exp(log_a)
+        return a, sample("d", Normal(mu_d - mu_b * a, sigma_d))
 
 
 def items_under_weak_priors() -> tuple[jax.Array, jax.Array]:

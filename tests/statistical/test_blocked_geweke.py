@@ -25,6 +25,8 @@ PAIRS, SWEEPS = 20_000, 10
 """A bias of .05 standard deviations of what ten sweeps change is found five times in six."""
 CLUSTERS = (0, 1, 0, 0)
 
+HYPER = ("mu_a", "sigma_a", "mu_d", "sigma_d", "mu_b")
+
 
 def prior_sites(
     priors: Priors, clusters: tuple[int, ...], rng: np.random.Generator
@@ -50,15 +52,18 @@ def prior_sites(
             "sigma_a": np.log(0.5 * np.abs(rng.normal(size=n))),
         }
         sites["a"] = sites["mu_a"][:, None] + np.exp(sites["sigma_a"])[:, None] * z_a
+        slope = np.exp(sites["a"])
         if priors.slopes == "free":
-            kept = np.flatnonzero(sites["a"].sum(1) > 0)
+            slope, kept = sites["a"], np.flatnonzero(sites["a"].sum(1) > 0)
+        sites["mu_b"] = 2 * rng.normal(size=n)
+        sites["d"] = sites["d"] - sites["mu_b"][:, None] * slope
     return {k: v[kept[:PAIRS]] for k, v in sites.items()}
 
 
 def quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
     """Return first moments, bounded second moments and products, shape (pair, quantity)."""
     theta, item = sites["theta"], sites["b" if "b" in sites else "d"]
-    scalars = [sites[k][:, None] for k in ("mu_a", "sigma_a", "mu_d", "sigma_d") if k in sites]
+    scalars = [sites[k][:, None] for k in HYPER if k in sites]
     columns = [theta, theta**2, theta[:, :1] * theta[:, 1:], np.tanh(item), np.tanh(item / 3) ** 2]
     columns += [theta[:, :3] * np.tanh(item), *scalars, *(np.tanh(s) ** 2 for s in scalars)]
     if "icc" in sites:

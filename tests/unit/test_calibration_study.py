@@ -48,7 +48,7 @@ def exact_draws(responses: Responses, key: Array) -> dict[str, np.ndarray]:
         mu_d, sigma_d = 2 * rng.normal(size=(n, 1)), 2 * np.abs(rng.normal(size=(n, 1)))
         theta = rng.normal(size=(n, n_subjects))
         a = np.exp(mu_a + sigma_a * rng.normal(size=(n, n_items)))
-        d = mu_d + sigma_d * rng.normal(size=(n, n_items))
+        d = mu_d - 2 * rng.normal(size=(n, 1)) * a + sigma_d * rng.normal(size=(n, n_items))
         p = expit(theta[:, :, None] * a[:, None] + d[:, None])
         likelihood = np.where(successes, p, 1 - p).prod((1, 2))
         keep = rng.uniform(size=n) < likelihood

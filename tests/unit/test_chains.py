@@ -67,6 +67,45 @@ def test_draws_are_those_of_a_plain_loop(thinning):
             np.testing.assert_allclose(chains.samples["x"][1, at], x, rtol=1e-12)
 
 
+def third_time():
+    """Say enough when asked for the third time, and that draws are as many each time."""
+    asked = []
+
+    def enough(samples):
+        asked.append(samples["count"])
+        return len(asked) == 3
+
+    return enough
+
+
+@pytest.mark.parametrize("draws", [DRAWS, DRAWS + 1])
+def test_chains_go_on_with_twice_the_steps_until_draws_are_enough(draws, tmp_path):
+    chains = run(num_samples=draws, enough=third_time())
+    counts = chains.samples["count"][0]
+    assert chains.thinning == 4
+    assert len(counts) == draws
+    assert counts[-1] == WARMUP + draws + 3 * 2 * (draws // 2)
+    steps = np.diff(counts)
+    assert (steps[len(steps) // 2 :] == 4).all()
+    assert set(steps) <= {2, 3, 4, 5, 6}
+    plain = run(num_samples=len(range(WARMUP, counts[-1])))
+    at = counts - WARMUP - 1
+    np.testing.assert_array_equal(chains.samples["x"], plain.samples["x"][:, at])
+    checkpoint = Checkpoint(tmp_path / "kept", "this run")
+    with pytest.raises(KilledError):
+        run(
+            num_samples=draws,
+            enough=lambda _: False,
+            checkpoint=checkpoint,
+            progress=stop_after(WARMUP + draws + 90, KilledError),
+        )
+    resumed = run(num_samples=draws, enough=lambda _: True, checkpoint=checkpoint)
+    assert resumed.thinning == 2
+    np.testing.assert_array_equal(
+        resumed.samples["count"][0][-2:], WARMUP + draws + 2 * (draws // 2) - np.array([2, 0])
+    )
+
+
 def test_chains_do_not_depend_on_where_they_run(monkeypatch):
     side_by_side = run()
     monkeypatch.setattr(jax, "local_device_count", lambda: 1)

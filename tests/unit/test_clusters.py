@@ -35,7 +35,7 @@ def some_sites(n_clusters: int = 3) -> dict[str, jax.Array]:
     rng = np.random.default_rng(3)
     sizes = {"theta": 6, "gamma": n_clusters, "a": 4, "d": 4}
     sites = {name: rng.normal(size=n) for name, n in sizes.items()}
-    sites |= {k: rng.normal() for k in ("icc", "mu_a", "sigma_a", "mu_d", "sigma_d")}
+    sites |= {k: rng.normal() for k in ("icc", "mu_a", "sigma_a", "mu_d", "mu_b", "sigma_d")}
     return {name: jnp.asarray(value) for name, value in sites.items()}
 
 

@@ -39,13 +39,13 @@ def test_density_has_a_gradient_where_the_estimate_rests_on_its_prior(priors, y)
 
 
 def test_curvature_is_about_one_along_every_coordinate(small):
-    """All axes of the curvature but two have standard deviations from 1/2 to 2."""
+    """All axes of the curvature but three, of hyperparameters, have deviations from 1/2 to 2."""
     target = posterior_target(small, fit_cbmm(small), Priors())
     gradient = jax.jit(jax.vmap(jax.grad(target.potential)))
     steps = 1e-4 * jnp.eye(target.size)
     hessian = (gradient(steps) - gradient(-steps)) / 2e-4
     values = np.linalg.eigvalsh((hessian + hessian.T) / 2)
-    assert ((values > 1 / 4) & (values < 4)).sum() >= target.size - 2
+    assert ((values > 1 / 4) & (values < 4)).sum() >= target.size - 3
 
 
 @pytest.mark.slow

@@ -9,19 +9,20 @@ from conftest import simulate
 
 from bayesirt import Responses, choose_engine, sample_posterior
 from bayesirt.inference import engines
-from bayesirt.inference.engines import MOST_FOR_BLOCKED, MOST_FOR_NUTS
+from bayesirt.inference.engines import MOST_FOR_BLOCKED
+from bayesirt.inference.enough_draws import converged, within
 from bayesirt.run import Settings, rank_responses
 
 
 @pytest.mark.parametrize(
-    ("size", "engine"), [((10, 10), "nuts"), ((300, 200), "blocked"), ((1100, 5000), "laplace")]
+    ("size", "engine"), [((10, 10), "blocked"), ((300, 200), "blocked"), ((1100, 5000), "laplace")]
 )
 def test_engine_goes_by_the_number_of_responses(size, engine):
     responses = Responses.from_arrays(np.indices(size).sum(0) % 2)
     chosen, reason = choose_engine(responses)
     assert chosen == engine
     assert f"{responses.n_observed:,} responses" in reason
-    assert 100 < MOST_FOR_NUTS < 60_000 < MOST_FOR_BLOCKED < 5_500_000
+    assert 60_000 < MOST_FOR_BLOCKED < 5_500_000
 
 
 def test_few_subjects_get_an_exact_engine_however_many_items():
@@ -61,8 +62,21 @@ def test_auto_says_which_engine_and_why(small):
     posterior = sample_posterior(
         small, key=jax.random.key(0), num_warmup=20, num_samples=20, announce=told.append
     )
-    assert posterior.tree.attrs["engine"] == "nuts"
-    assert told[0] == "engine nuts, exact and quick for 600 responses"
+    assert posterior.tree.attrs["engine"] == "blocked"
+    assert told[0] == "engine blocked, exact and faster than nuts for 600 responses"
+
+
+def test_budget_ends_chains_when_abilities_have_converged():
+    """Abilities on the scale that is reported: their level may wander."""
+    rng = np.random.default_rng(0)
+    theta = rng.normal(size=(4, 500, 30))
+    level = np.cumsum(rng.normal(size=(4, 500, 1)), axis=1)
+    assert converged({"theta": theta + level})
+    apart = theta + np.where(np.arange(4) == 0, 1, 0)[:, None, None] * (np.arange(30) == 0)
+    assert not converged({"theta": apart})
+    assert not within(60.0)({"theta": apart})
+    assert within(1e-9)({"theta": apart})
+    assert within(60.0)({"theta": apart[:, :20]})  # too few to converge: no more were asked for
 
 
 def test_run_by_an_approximation_says_so(small):

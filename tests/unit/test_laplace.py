@@ -164,10 +164,11 @@ def test_draws_lie_around_the_mode_with_the_curvatures_spread():
 def test_posterior_holds_the_models_sites_and_says_how_it_was_made(priors, tmp_path):
     told: list[str] = []
     posterior = sample_laplace(TALL, key=KEY, init=POINT, priors=priors, announce=told.append)
-    learned = {"mu_a": ["mu_a"], "mu_d": ["mu_d"]}
-    sites = {"theta", "a", "d", "b"}
+    sites, spreads = {"theta", "a", "d", "b"}, set()
     if priors.kind == "hierarchical":
-        sites |= {"mu_d"} if priors.slopes == "rasch" else {*learned}
+        drawn = {"mu_a", "mu_d", "mu_b", "sigma_a", "sigma_d"}
+        sites |= {"mu_d"} if priors.slopes == "rasch" else drawn
+        spreads = {"sigma_d"} if priors.slopes == "rasch" else {"sigma_a", "sigma_d"}
     assert set(map(str, posterior.dataset.data_vars)) == sites
     assert posterior["theta"].shape == (4, 1000, 24)
     assert posterior["a"].shape == (4, 1000, 20)
@@ -175,7 +176,7 @@ def test_posterior_holds_the_models_sites_and_says_how_it_was_made(priors, tmp_p
     assert (attrs["engine"], attrs["approximate"], attrs["converged"]) == ("laplace", 1, 1)
     assert attrs["information"] == "observed"
     held = {name for name in attrs if name.startswith("sigma_")}
-    assert held == {name.replace("mu_", "sigma_") for name in sites if name.startswith("mu_")}
+    assert held == spreads
     assert ("held fixed" in attrs["hyperparameters"]) == (priors.kind == "hierarchical")
     assert len(told) == attrs["iterations"]
     assert posterior.verdict.sound

@@ -132,7 +132,6 @@ def test_speeds_are_drawn_as_the_lengths_and_the_ability_say():
 
 def test_auto_takes_it_beyond_what_exact_draws_can_do(monkeypatch):
     assert plan_engine("auto", RESPONSES, model="lart", **RUN) == ("blocked", "")
-    monkeypatch.setattr(engines, "MOST_FOR_NUTS", 50)
     monkeypatch.setattr(engines, "MOST_FOR_BLOCKED", 100)
     method, reason = plan_engine("auto", RESPONSES, model="lart", **RUN)
     assert method == "laplace"

@@ -35,7 +35,9 @@ def test_parameters_follow_the_hierarchical_priors():
     assert kstest(draws["sigma_d"] / 2, "halfnorm").pvalue > FALSE_ALARM
     centred = (np.log(draws["a"]) - draws["mu_a"][:, None]) / draws["sigma_a"][:, None]
     assert looks_normal(centred)
-    assert looks_normal((draws["d"] - draws["mu_d"][:, None]) / draws["sigma_d"][:, None])
+    assert looks_normal(draws["mu_b"] / 2)
+    expected = draws["mu_d"][:, None] - draws["mu_b"][:, None] * draws["a"]
+    assert looks_normal((draws["d"] - expected) / draws["sigma_d"][:, None])
     np.testing.assert_allclose(draws["b"], -draws["d"] / draws["a"], rtol=1e-10)
 
 
