@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable
 from functools import lru_cache, partial
+from itertools import count
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -116,19 +117,21 @@ def run_chains(
     state = Progressed(first(keys, starts, data), 0, [])
     if checkpoint is not None:
         state = _loaded(checkpoint, state, mesh)
-    total, rounds, complete = num_warmup + thinning * num_samples, 0, True
-    while state.steps > total:
-        rounds += 1
-        total += thinning * 2**rounds * (num_samples // 2)
-    if progress is not None:
-        progress(state.steps, total)  # to compile a block may last longer than to run it
+
+    def total_after(rounds: int) -> int:
+        again = (num_samples // 2) * (2 ** (rounds + 1) - 2)
+        return num_warmup + thinning * (num_samples + again)
+
+    rounds = next(r for r in count() if state.steps <= total_after(r))
+    total, complete, tell = total_after(rounds), True, progress or (lambda *_: None)
+    tell(state.steps, total)  # to compile a block may last longer than to run it
     try:
         while True:
             if state.steps >= total:
                 if enough is None or enough(_joined(state.kept, num_samples)):
                     break
                 rounds += 1
-                total += thinning * 2**rounds * (num_samples // 2)
+                total = total_after(rounds)
             warming = state.steps < num_warmup
             stride = 1 if warming else thinning * 2**rounds
             left = (num_warmup if warming else total) - state.steps
@@ -139,8 +142,7 @@ def run_chains(
             state = Progressed(chain, steps, state.kept if warming else [*state.kept, kept])
             if checkpoint is not None:
                 checkpoint.save(state)
-            if progress is not None:
-                progress(state.steps, total)
+            tell(state.steps, total)
     except KeyboardInterrupt:
         if not state.kept or spans_processes(mesh):
             raise
