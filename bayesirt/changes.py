@@ -107,7 +107,7 @@ def changes_since(earlier: Posterior, responses: Responses) -> Changes:
 
 
 def describe_moves(earlier: pd.DataFrame, ranking: pd.DataFrame) -> str:
-    """Say where new subjects stand, and who of the others has changed places.
+    """Say where new subjects stand, who of the others has changed places, and where zero went.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def describe_moves(earlier: pd.DataFrame, ranking: pd.DataFrame) -> str:
     Returns
     -------
     str
-        One sentence or two; places among those ranked before are counted without the new.
+        A few sentences; places among those ranked before are counted without the new.
     """
     is_new = ~ranking["subject"].isin(earlier["subject"])
     entered = ranking[is_new]
@@ -130,6 +130,7 @@ def describe_moves(earlier: pd.DataFrame, ranking: pd.DataFrame) -> str:
         )
         more = f" and {len(entered) - _SHOWN} more" if len(entered) > _SHOWN else ""
         said.append(f"New: {shown}{more}.")
+    said += _moved_zero(earlier, ranking)
     stayed = [str(name) for name in ranking["subject"][~is_new]]
     place = {name: k for k, name in enumerate(n for n in earlier["subject"] if n in set(stayed))}
     moves = np.array([place[name] - k for k, name in enumerate(stayed)])
@@ -142,6 +143,18 @@ def describe_moves(earlier: pd.DataFrame, ranking: pd.DataFrame) -> str:
         f"farthest {one_line(stayed[farthest], 40)} ({abs(moves[farthest])} {way})."
     )
     return " ".join(said)
+
+
+def _moved_zero(earlier: pd.DataFrame, ranking: pd.DataFrame) -> list[str]:
+    """Say how far the mean of the subjects, which is the zero of abilities, has moved."""
+    both = earlier.merge(ranking, on="subject", suffixes=("_before", ""))
+    if len(both) == len(earlier) == len(ranking) or not len(both):
+        return []
+    moved = (both["ability"] - both["ability_before"]).mean()
+    return [
+        f"Zero is the mean ability of the subjects ranked, which has changed with them: those who "
+        f"stayed moved by {moved:+.2f} on average."
+    ]
 
 
 def _places(names: Sequence[str], among: Sequence[str]) -> NDArray[np.intp]:

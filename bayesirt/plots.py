@@ -73,7 +73,7 @@ def draw_abilities(table: pd.DataFrame, name: str, marker: str) -> tuple[Figure,
     ax.plot(table["ability"], rows, marker, color=INK, ms=4)
     ax.set_yticks(rows, [one_line(x, 36) for x in table[name]])
     ax.set_ylim(len(table) - 0.4, -0.6)
-    ax.set_xlabel("ability, in standard deviations of an assumed population")
+    ax.set_xlabel("ability (0: mean of the subjects ranked)")
     ax.grid(axis="x", color="#e4e4e4", lw=0.6)
     return fig, ax
 

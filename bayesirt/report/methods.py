@@ -76,9 +76,7 @@ def _model(run: Run) -> str:
     said = [
         f"An item's chance of a right answer rises with the subject's ability by the two-parameter "
         f"{link} model (Birnbaum, 1968); abilities, difficulties and discriminations are estimated "
-        f"together, so a subject that met only easy items gains nothing by it. Ability is measured "
-        f"on the scale of an assumed population of mean 0 and standard deviation 1, from which "
-        f"these subjects may differ: compare differences."
+        f"together, so a subject that met only easy items gains nothing by it. {_scale(run)}"
     ]
     if "scale" in run.ranking.summary:
         said.append("The scale is a straight line through its anchors.")
@@ -93,6 +91,18 @@ def _model(run: Run) -> str:
             "Liu, Wang and Gu, 2026; van der Linden, 2007)."
         )
     return " ".join(said)
+
+
+def _scale(run: Run) -> str:
+    if run.posterior.reported.tree.attrs.get("scale_reported"):
+        return (
+            "In every draw abilities are standardised among these subjects: 0 is their mean, 1 "
+            "their standard deviation."
+        )
+    return (
+        "Abilities are counted from the mean of these subjects, which are too few to give a unit "
+        "of their own: 1 is the standard deviation of an assumed population."
+    )
 
 
 def _checks(run: Run) -> str:

@@ -76,12 +76,15 @@ def test_nothing_in_common_is_all_new_and_all_gone(earlier: Posterior):
 def ranking_of(names: str) -> pd.DataFrame:
     ranks = np.arange(1, len(names) + 1)
     table = {"subject": list(names), "rank": ranks, "rank_low": ranks, "rank_high": ranks + 1}
+    table["ability"] = -1.0 * ranks
     return pd.DataFrame(table)
 
 
 def test_moves_leave_new_subjects_and_gone_ones_out():
     assert describe_moves(ranking_of("abcde"), ranking_of("abxde")) == (
-        "New: x at rank 3 (3 to 4). The order of the others is as it was."
+        "New: x at rank 3 (3 to 4). Zero is the mean ability of the subjects ranked, which has "
+        "changed with them: those who stayed moved by +0.00 on average. The order of the others is "
+        "as it was."
     )
     assert describe_moves(ranking_of("abcd"), ranking_of("dabc")) == (
         "Of the others 4 of 4 have another place, farthest d (3 up)."
@@ -89,6 +92,7 @@ def test_moves_leave_new_subjects_and_gone_ones_out():
     many = describe_moves(ranking_of("a"), ranking_of("wxyza"))
     assert many.startswith("New: w at rank 1 (1 to 2), x at rank 2 (2 to 3), y at rank 3 (3 to 4)")
     assert "and 1 more." in many
+    assert "those who stayed moved by -4.00 on average" in many
 
 
 def test_hostile_names_stay_in_their_line():
