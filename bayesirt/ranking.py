@@ -2,26 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
-from jax import Array
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from bayesirt.anchored_scale import line_through
 from bayesirt.averages import AverageCheck, check_average
-from bayesirt.families import FAMILIES
 from bayesirt.flags import response_flags
 from bayesirt.pairwise import probability_above, surely_above
 from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.score_draws import ScoreDraws, draw_scores, key_of, score_ranks
 
 TOP = (3, 10)
 """Of which best few the probability to be among them is told."""
-_CELL_DRAWS = 4_000_000_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,9 +28,12 @@ class Ranking:
     summary : DataFrame
         One row a subject, best first. `rank` is the posterior median; ``_low`` and ``_high`` bound
         90% intervals; `rank_set_low` and `rank_set_high` hold for all subjects at once; subjects
-        of one `tier` cannot be told from its first. Clusters add `cluster`, an anchored scale
-        `scale`, answers with lengths their mean `length`, with costs their mean `cost`, LaRT
-        `speed`.
+        of one `tier` cannot be told from its first. `expected_score` is the expected share right
+        of all items, and its interval holds the score that the subject would get: answers that it
+        gave are kept, missing ones drawn. `score_rank` is the rank by the expected score over
+        items like these, the ranking by accuracy with its own intervals. Clusters add `cluster`,
+        an anchored scale `scale`, answers with lengths their mean `length`, with costs their mean
+        `cost`, LaRT `speed`.
     pairwise : DataFrame
         P(row above column), in the order of the summary.
     rank_probabilities : float array, shape (subject, rank)
@@ -62,7 +60,12 @@ class Ranking:
         return str(self.summary.to_html(index=False, escape=True))
 
 
-def rank_subjects(posterior: Posterior, *, scale: Mapping[str, float] | None = None) -> Ranking:
+def rank_subjects(
+    posterior: Posterior,
+    *,
+    scale: Mapping[str, float] | None = None,
+    population: bool = False,
+) -> Ranking:
     """Rank subjects by their ability.
 
     Parameters
@@ -70,6 +73,8 @@ def rank_subjects(posterior: Posterior, *, scale: Mapping[str, float] | None = N
     posterior : Posterior
     scale : mapping of str to float, optional
         Anchors: one subject or two, and the values that they have on a scale of your own.
+    population : bool
+        Add `population_score`, the expected score over items like these, with its interval.
 
     Returns
     -------
@@ -79,6 +84,11 @@ def rank_subjects(posterior: Posterior, *, scale: Mapping[str, float] | None = N
     ------
     ResponseError
         If anchors are unknown, more than two, or cannot be told apart.
+
+    Notes
+    -----
+    Missing answers are drawn with a key that depends on the responses alone: the same posterior
+    always has the same ranking.
     """
     posterior = posterior.reported
     theta = posterior.theta
@@ -99,7 +109,7 @@ def rank_subjects(posterior: Posterior, *, scale: Mapping[str, float] | None = N
             **_on_scale(posterior, order, scale),
             **_speeds(posterior, order),
             **rank_columns(theta, ranks),
-            **_with_interval("expected_score", expected_scores(posterior)[:, order]),
+            **_scores(posterior, order, population=population),
             "n_items": np.count_nonzero(trials, 1),
             "n_trials": trials.sum(1),
             **_lengths_and_costs(posterior, order),
@@ -160,6 +170,20 @@ def rank_columns(
         "p_best": (ranks == 1).mean(0),
         **{f"p_top{k}": (ranks <= k).mean(0) for k in TOP},
         "tier": tiers(sure),
+    }
+
+
+def _scores(
+    posterior: Posterior, order: NDArray[np.intp], *, population: bool
+) -> dict[str, NDArray[np.generic]]:
+    """Return each subject's score with its interval, and its rank by the score."""
+    draws = ScoreDraws(*(x[:, order] for x in draw_scores(posterior, key=key_of(posterior))))
+    realised = _with_interval("expected_score", draws.realised)
+    return {
+        **realised,
+        "expected_score": draws.expected.mean(0),
+        **score_ranks(draws.population),
+        **(_with_interval("population_score", draws.population) if population else {}),
     }
 
 
@@ -253,38 +277,3 @@ def tiers(sure: NDArray[np.bool_]) -> NDArray[np.int64]:
         tier[k] = tier[k - 1] + new
         first = k if new else first
     return tier
-
-
-def expected_scores(posterior: Posterior) -> NDArray[np.float64]:
-    """Return each subject's mean score over the whole suite: observed cells kept, others expected.
-
-    Parameters
-    ----------
-    posterior : Posterior
-
-    Returns
-    -------
-    float array, shape (sample, subject)
-        Draws are thinned evenly where all of them would take over 4 billion cells.
-    """
-    trials = posterior.trials
-    share = posterior.successes / np.maximum(trials, 1)
-    observed = np.where(trials > 0, share, 0).sum(1)
-    missing = trials == 0
-    theta, a, d = (posterior.draws(name) for name in ("theta", "a", "d"))
-    if not missing.any():
-        return np.broadcast_to(observed / trials.shape[1], theta.shape)
-    thin = -(-theta.size * trials.shape[1] // _CELL_DRAWS)
-    draws = theta[::thin], a[::thin], d[::thin]
-    expected = _expected_missing(posterior.link, jnp.asarray(missing), *draws)
-    return (observed + np.asarray(expected, np.float64)) / trials.shape[1]
-
-
-@partial(jax.jit, static_argnums=0)
-def _expected_missing(link: str, missing: Array, theta: Array, a: Array, d: Array) -> Array:
-    def of_draw(draw: tuple[Array, Array, Array]) -> Array:
-        own_theta, own_a, own_d = draw
-        p = FAMILIES[link].probability(own_theta[:, None] * own_a + own_d)
-        return jnp.where(missing, p, 0).sum(1)
-
-    return jax.lax.map(of_draw, (theta, a, d))

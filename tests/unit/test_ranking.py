@@ -1,4 +1,4 @@
-"""Ranks, sets, tiers and expected scores against brute force over all pairs and draws."""
+"""Ranks, sets and tiers against brute force over all pairs and draws."""
 
 import subprocess
 import sys
@@ -9,8 +9,9 @@ from scipy.special import expit
 
 from bayesirt.pairwise import probability_above, surely_above
 from bayesirt.posterior import Posterior
-from bayesirt.ranking import expected_scores, rank_subjects, ranks_of_draws, tiers
+from bayesirt.ranking import rank_subjects, ranks_of_draws, tiers
 from bayesirt.responses import Responses
+from bayesirt.score_draws import draw_scores, key_of
 
 CHAINS, DRAWS = 4, 250
 
@@ -124,29 +125,6 @@ def test_tier_ends_before_the_first_that_its_first_is_surely_above(above, expect
     assert tiers(sure).tolist() == expected
 
 
-def test_expected_scores_keep_observed_cells_and_expect_the_others():
-    theta, a, d = (POSTERIOR.draws(name) for name in ("theta", "a", "d"))
-    p = expit(theta[:, :, None] * a[:, None] + d[:, None])
-    share = POSTERIOR.successes / np.maximum(POSTERIOR.trials, 1)
-    expected = np.where(POSTERIOR.trials > 0, share, p).mean(2)
-    np.testing.assert_allclose(expected_scores(POSTERIOR), expected, rtol=0, atol=1e-12)
-
-
-def test_expected_scores_of_complete_data_are_the_scores():
-    posterior = drawn(6, 5, coverage=1.0)
-    expected = (posterior.successes / posterior.trials).mean(1)
-    np.testing.assert_allclose(
-        expected_scores(posterior), np.broadcast_to(expected, (1000, 6)), atol=1e-12
-    )
-
-
-def test_expected_scores_are_thinned_evenly_when_large(monkeypatch):
-    full = expected_scores(POSTERIOR)
-    monkeypatch.setattr("bayesirt.ranking._CELL_DRAWS", full.size * 9 // 3)
-    np.testing.assert_allclose(expected_scores(POSTERIOR), full[::3])
-    assert len(rank_subjects(POSTERIOR).summary) == 12
-
-
 def test_summary_is_what_the_draws_say():
     summary, ranks = RANKING.summary, ranks_of_draws(THETA)
     names = np.asarray(POSTERIOR.subjects)[ORDER]
@@ -165,7 +143,10 @@ def test_summary_is_what_the_draws_say():
     np.testing.assert_array_equal(summary["n_trials"], trials.sum(1))
     better = summary["accuracy"].to_numpy()[:, None] < summary["accuracy"].to_numpy()
     np.testing.assert_array_equal(summary["rank_by_accuracy"], 1 + better.sum(1))
-    np.testing.assert_allclose(summary["expected_score"], expected_scores(POSTERIOR).mean(0)[ORDER])
+    scores = draw_scores(POSTERIOR, key=key_of(POSTERIOR))
+    np.testing.assert_allclose(summary["expected_score"], scores.expected.mean(0)[ORDER])
+    for column, q in (("expected_score_low", 0.05), ("expected_score_high", 0.95)):
+        np.testing.assert_allclose(summary[column], np.quantile(scores.realised, q, axis=0)[ORDER])
     counts = np.stack([(ranks == r).mean(0) for r in range(1, 13)], 1)
     np.testing.assert_allclose(RANKING.rank_probabilities, counts)
     np.testing.assert_allclose(

@@ -1,0 +1,150 @@
+"""Scores draw by draw against every answer drawn by itself, and against closed forms."""
+
+import jax
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import rankdata
+
+from bayesirt.missing_excess import excess_factor
+from bayesirt.posterior import Posterior
+from bayesirt.ranking import rank_subjects
+from bayesirt.responses import Responses
+from bayesirt.score_draws import draw_scores, key_of, score_ranks
+
+KEY = jax.random.key(0)
+
+
+def made(
+    theta: np.ndarray, a: np.ndarray, d: np.ndarray, successes: np.ndarray, trials: np.ndarray
+) -> Posterior:
+    """Wrap draws (sample, ...) as a posterior of four chains."""
+    samples = {"theta": theta, "a": a, "d": d, "b": -d / a}
+    by_chain = {k: v.reshape(4, -1, v.shape[1]) for k, v in samples.items()}
+    responses = Responses.from_arrays(successes, trials)
+    return Posterior.from_samples(by_chain, {}, responses, {"model": "2PL", "engine": "made"})
+
+
+def drawn(coverage: float = 0.6, samples: int = 1000, trials: int = 1) -> Posterior:
+    """Return twelve subjects with answers to some of nine items."""
+    rng = np.random.default_rng(0)
+    truth, level = np.linspace(1.5, -1.5, 12), np.linspace(-2, 2, 9)
+    theta = truth + 0.3 * rng.normal(size=(samples, 12))
+    a = np.exp(0.2 * rng.normal(size=(samples, 9)))
+    d = level + 0.2 * rng.normal(size=(samples, 9))
+    counts = trials * (rng.uniform(size=(12, 9)) < coverage)
+    counts[0], counts[:, 0] = trials, trials
+    return made(theta, a, d, rng.binomial(counts, expit(truth[:, None] + level)), counts)
+
+
+def probabilities(posterior: Posterior) -> np.ndarray:
+    theta, a, d = (posterior.draws(name) for name in ("theta", "a", "d"))
+    return expit(theta[:, :, None] * a[:, None] + d[:, None])
+
+
+def test_expected_scores_keep_answers_and_expect_the_others():
+    posterior = drawn(trials=2)
+    share = posterior.successes / np.maximum(posterior.trials, 1)
+    expected = np.where(posterior.trials > 0, share, probabilities(posterior)).mean(2)
+    own = draw_scores(posterior, key=KEY).expected
+    np.testing.assert_allclose(own, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("trials", [1, 3])
+def test_realised_scores_are_distributed_as_answers_drawn_one_by_one(monkeypatch, trials):
+    """Frequencies of 20,000 draws differ by at most .02 beyond an error of .014 (4 sd)."""
+    monkeypatch.setattr("bayesirt.score_draws._MOST_DRAWS", 20_000)
+    monkeypatch.setattr("bayesirt.score_draws.excess_factor", lambda p, _: np.ones(len(p.trials)))
+    posterior = drawn(0.5, 20_000, trials)
+    missing = posterior.trials == 0
+    rng = np.random.default_rng(1)
+    answers = rng.binomial(trials, probabilities(posterior)) / trials
+    share = posterior.successes / np.maximum(posterior.trials, 1)
+    brute = np.where(missing, answers, share).sum(2)
+    own = 9 * draw_scores(posterior, key=KEY).realised
+    for i in np.flatnonzero(missing.sum(1) >= 2):
+        values = np.unique(np.round(np.concatenate([own[:, i], brute[:, i]]), 6))
+        shares = [(x[:, i, None] <= values + 1e-5).mean(0) for x in (own, brute)]
+        np.testing.assert_allclose(*shares, rtol=0, atol=0.034)
+
+
+def test_scores_of_complete_data_are_those_seen():
+    posterior = drawn(1.0)
+    scores, seen = draw_scores(posterior, key=KEY), posterior.successes.mean(1)
+    for draws in (scores.expected, scores.realised):
+        np.testing.assert_allclose(draws, np.broadcast_to(seen, draws.shape), atol=1e-12)
+    table = rank_subjects(posterior).summary
+    np.testing.assert_allclose(table["expected_score_low"], table["expected_score_high"])
+
+
+def test_population_scores_of_complete_data_have_the_moments_of_the_bayesian_bootstrap(monkeypatch):
+    """Variance s² / (J + 1), with s² over items; thresholds are 5 standard errors."""
+    monkeypatch.setattr("bayesirt.score_draws._MOST_DRAWS", 20_000)
+    posterior = drawn(1.0, 20_000)
+    draws = draw_scores(posterior, key=KEY).population
+    mean, variance = posterior.successes.mean(1), posterior.successes.var(1) / 10
+    np.testing.assert_allclose(draws.mean(0), mean, atol=5 * np.sqrt(variance.max() / 20_000))
+    np.testing.assert_allclose(draws.var(0), variance, rtol=0.07, atol=1e-12)
+
+
+def test_draws_are_thinned_evenly_when_large(monkeypatch):
+    posterior = drawn()
+    full = draw_scores(posterior, key=KEY).expected
+    missing = posterior.trials == 0
+    cells = missing.any(1).sum() * missing.any(0).sum()
+    monkeypatch.setattr("bayesirt.score_draws._CELL_DRAWS", 1000 * int(cells) // 3 + 1)
+    np.testing.assert_allclose(draw_scores(posterior, key=KEY).expected, full[::3])
+    assert len(rank_subjects(posterior).summary) == 12
+
+
+def test_numbers_depend_on_the_posterior_alone():
+    one, other = (rank_subjects(drawn(), population=True).summary for _ in range(2))
+    assert one.equals(other)
+    columns = {f"population_score{end}" for end in ("", "_low", "_high")}
+    assert columns <= set(one)
+    assert not columns & set(rank_subjects(drawn()).summary)
+    keys = [jax.random.key_data(key_of(drawn(share))).tolist() for share in (0.6, 0.9)]
+    assert keys[0] != keys[1]
+
+
+def test_score_ranks_are_medians_and_equal_scores_share_the_best():
+    rng = np.random.default_rng(0)
+    draws = rng.integers(0, 5, (400, 7)) / 5
+    ranks = rankdata(-draws, method="min", axis=1)
+    own = score_ranks(draws)
+    for name, q in (("score_rank_low", 0.05), ("score_rank", 0.5), ("score_rank_high", 0.95)):
+        np.testing.assert_array_equal(own[name], np.sort(ranks, 0)[int(np.ceil(q * 400)) - 1])
+
+
+def with_a_trait(sd: float, seed: int = 0) -> Posterior:
+    """Return 200 subjects, 40 of which lack 30 of 60 items that share a trait of this sd."""
+    rng = np.random.default_rng(seed)
+    theta, d = rng.normal(size=200), rng.normal(size=60)
+    eta = theta[:, None] + d
+    eta[:, :30] += sd * rng.normal(size=(200, 1))
+    trials = np.ones((200, 60), int)
+    trials[:40, :30] = 0
+    successes = rng.binomial(trials, expit(eta))
+    best = np.zeros(200)
+    for _ in range(20):  # the mode of each ability, items known
+        p = expit(best[:, None] + d)
+        score = (successes - trials * p).sum(1) - best
+        best += score / (1 + (trials * p * (1 - p)).sum(1))
+    return made(np.tile(best, (40, 1)), np.ones((40, 60)), np.tile(d, (40, 1)), successes, trials)
+
+
+def test_no_excess_is_found_where_answers_have_ability_alone_in_common():
+    """Without bias 1 + a mean over 160 donors of variance 2, over 20 sets: error .025."""
+    factors = [excess_factor(with_a_trait(0, s), np.random.default_rng(0))[0] for s in range(20)]
+    assert np.mean(factors) < 1.05 + 0.1
+    assert np.min(factors) >= 1
+
+
+def test_a_trait_that_missing_items_share_widens_their_scores():
+    posterior = with_a_trait(0.7)
+    factor = excess_factor(posterior, np.random.default_rng(0))
+    assert (factor[:40] > 2).all()
+    assert (factor[40:] == 1).all()
+    scores = draw_scores(posterior, key=KEY)
+    plain = draw_scores(with_a_trait(0), key=KEY)
+    assert np.ptp(scores.realised[:, :40], 0).mean() > np.ptp(plain.realised[:, :40], 0).mean()
