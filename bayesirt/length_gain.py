@@ -7,7 +7,7 @@ import pandas as pd
 
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL, Posterior
-from bayesirt.ranking import ranks_of_draws
+from bayesirt.ranking import best_first, ranks_of_draws
 
 _MATTERS = 0.02
 """Share by which intervals must be narrower for lengths to be said to help."""
@@ -87,8 +87,8 @@ def length_gain(posterior: Posterior, without: Posterior) -> LengthGain:
         ranks = np.quantile(ranks_of_draws(draws), 0.5, axis=0, method="inverted_cdf")
         columns[f"rank{label}"] = ranks.astype(int)
     table = pd.DataFrame(columns)[["subject", "sd", "sd_without", "rank", "rank_without"]]
-    best_first = np.argsort(-posterior.theta.mean(0), kind="stable")
-    return LengthGain(table.iloc[best_first].reset_index(drop=True), correlation(posterior))
+    order, _ = best_first(posterior.theta)
+    return LengthGain(table.iloc[order].reset_index(drop=True), correlation(posterior))
 
 
 def correlation(posterior: Posterior) -> tuple[float, float, float]:

@@ -9,11 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from jax import Array
+from markupsafe import escape
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from bayesirt.anchored_scale import line_through
 from bayesirt.averages import AverageCheck, check_average
+from bayesirt.chain_bounds import chains_of, supported, supported_columns
 from bayesirt.families import FAMILIES
 from bayesirt.flags import response_flags
 from bayesirt.pairwise import probability_above, surely_above
@@ -21,6 +23,8 @@ from bayesirt.posterior import LEVEL, Posterior
 
 TOP = (3, 10)
 """Of which best few the probability to be among them is told."""
+SCORE_RANK = ("score_rank", "score_rank_low", "score_rank_high")
+"""Columns with the rank by accuracy and its 90% interval."""
 _CELL_DRAWS = 4_000_000_000
 
 
@@ -31,35 +35,52 @@ class Ranking:
     Attributes
     ----------
     summary : DataFrame
-        One row a subject, best first. `rank` is the posterior median; ``_low`` and ``_high`` bound
-        90% intervals; `rank_set_low` and `rank_set_high` hold for all subjects at once; subjects
-        of one `tier` cannot be told from its first. Clusters add `cluster`, an anchored scale
-        `scale`, answers with lengths their mean `length`, with costs their mean `cost`, LaRT
-        `speed`.
+        One row a subject, best first. `rank` is the posterior median, and ability decides ties;
+        ``_low`` and ``_high`` bound 90% intervals; `rank_set_low` and `rank_set_high` hold for all
+        subjects at once; subjects of one `tier` cannot be told from its first. Clusters add
+        `cluster`, an anchored scale `scale`, answers with lengths their mean `length`, with costs
+        their mean `cost`, LaRT `speed`.
     pairwise : DataFrame
         P(row above column), in the order of the summary.
     rank_probabilities : float array, shape (subject, rank)
         P(subject has rank r), in the order of the summary.
     average : AverageCheck
         Whether the simple average would have done.
+    warnings : tuple of str
+        Sentences that come before anything else: why draws are not sound, and that one ability
+        does not explain the answers.
+    sound : bool
+        False if the draws are not sound. Probabilities and intervals of ranks are then only what
+        every chain supports (`bayesirt.chain_bounds`).
+    by_score : bool
+        True if rows are in the order of accuracies, because one ability does not explain them.
     """
 
     summary: pd.DataFrame
     pairwise: pd.DataFrame
     rank_probabilities: NDArray[np.float64]
     average: AverageCheck
+    warnings: tuple[str, ...] = ()
+    sound: bool = True
+    by_score: bool = False
 
     def __repr__(self) -> str:
+        if self.warnings:
+            return f"<Ranking of {len(self.summary)} subjects. {self.warnings[0]}>"
         return f"<Ranking of {len(self.summary)} subjects in {self.summary['tier'].max()} tiers>"
 
     def to_text(self) -> str:
-        """Return the ranking as plain text."""
+        """Return the ranking as plain text, warnings first."""
         columns = ["rank", "rank_low", "rank_high", "subject", "ability", "accuracy", "tier"]
-        return self.summary[columns].to_string(index=False)
+        if self.by_score:
+            columns = [*SCORE_RANK, "subject", "accuracy", "ability", "rank"]
+        table = self.summary[columns].to_string(index=False)
+        return "\n".join([*self.warnings, table])
 
     def to_html(self) -> str:
-        """Return the ranking as an HTML table with every name escaped."""
-        return str(self.summary.to_html(index=False, escape=True))
+        """Return the ranking as an HTML table with every name escaped, warnings first."""
+        warnings = "".join(f"<p><strong>{escape(said)}</strong></p>" for said in self.warnings)
+        return warnings + str(self.summary.to_html(index=False, escape=True))
 
 
 def rank_subjects(posterior: Posterior, *, scale: Mapping[str, float] | None = None) -> Ranking:
@@ -80,11 +101,10 @@ def rank_subjects(posterior: Posterior, *, scale: Mapping[str, float] | None = N
     ResponseError
         If anchors are unknown, more than two, or cannot be told apart.
     """
-    theta = posterior.theta
-    order = np.argsort(-theta.mean(0), kind="stable")
-    theta = theta[:, order]
+    order, ranks = best_first(posterior.theta)
+    theta, verdict = posterior.theta[:, order], posterior.verdict
+    chains = [] if verdict.sound else chains_of(posterior["theta"])[:, :, order]
     successes, trials = posterior.successes[order], posterior.trials[order]
-    ranks = ranks_of_draws(theta)
     accuracy = successes.sum(1) / trials.sum(1)
     n = len(order)
     names = np.asarray(posterior.subjects, object)[order]
@@ -98,6 +118,7 @@ def rank_subjects(posterior: Posterior, *, scale: Mapping[str, float] | None = N
             **_on_scale(posterior, order, scale),
             **_speeds(posterior, order),
             **rank_columns(theta, ranks),
+            **supported_columns(chains, columns_of_chain),
             **_with_interval("expected_score", expected_scores(posterior)[:, order]),
             "n_items": np.count_nonzero(trials, 1),
             "n_trials": trials.sum(1),
@@ -106,12 +127,34 @@ def rank_subjects(posterior: Posterior, *, scale: Mapping[str, float] | None = N
         }
     )
     counts = np.stack([np.bincount(ranks[:, i] - 1, minlength=n) for i in range(n)])
+    above = supported(probability_above(own) for own in (chains if len(chains) else [theta]))
     return Ranking(
         summary,
-        pd.DataFrame(probability_above(theta), index=names, columns=names),
+        pd.DataFrame(above, index=names, columns=names),
         counts / len(theta),
         check_average(summary, posterior),
+        () if verdict.sound else (verdict.to_text(),),
+        verdict.sound,
     )
+
+
+def best_first(theta: NDArray[np.floating]) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+    """Return the order by median rank, then by mean, and the ranks of draws in this order.
+
+    Parameters
+    ----------
+    theta : float array, shape (sample, subject)
+
+    Returns
+    -------
+    order : int array, shape (subject,)
+    ranks : int array, shape (sample, subject)
+    """
+    ranks = ranks_of_draws(theta)
+    middle = (len(ranks) - 1) // 2
+    median = np.partition(ranks, middle, axis=0)[middle]
+    order = np.lexsort((-theta.mean(0), median))
+    return order, ranks[:, order]
 
 
 def ability_columns(theta: NDArray[np.floating]) -> dict[str, NDArray[np.float64]]:
@@ -137,7 +180,7 @@ def rank_columns(
     Parameters
     ----------
     theta : float array, shape (sample, subject)
-        Best first by their means.
+        Best first.
     ranks : int array, shape (sample, subject)
         As `ranks_of_draws` tells them.
 
@@ -160,6 +203,11 @@ def rank_columns(
         **{f"p_top{k}": (ranks <= k).mean(0) for k in TOP},
         "tier": tiers(sure),
     }
+
+
+def columns_of_chain(theta: NDArray[np.floating]) -> dict[str, NDArray[np.generic]]:
+    """Return `rank_columns` of one chain's draws."""
+    return rank_columns(theta, ranks_of_draws(theta))
 
 
 def _on_scale(
