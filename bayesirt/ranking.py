@@ -35,11 +35,11 @@ class Ranking:
     Attributes
     ----------
     summary : DataFrame
-        One row a subject, best first. `rank` is the posterior median, and ability decides ties;
-        ``_low`` and ``_high`` bound 90% intervals; `rank_set_low` and `rank_set_high` hold for all
-        subjects at once; subjects of one `tier` cannot be told from its first. Clusters add
-        `cluster`, an anchored scale `scale`, answers with lengths their mean `length`, with costs
-        their mean `cost`, LaRT `speed`.
+        One row a subject, best first. `rank` is the place by posterior median ranks, the same
+        where medians are, and in its interval; ``_low`` and ``_high`` bound 90% intervals;
+        `rank_set_low` and `rank_set_high` hold for all subjects at once; subjects of one `tier`
+        cannot be told from its first. Clusters add `cluster`, an anchored scale `scale`, answers
+        with lengths their mean `length`, with costs their mean `cost`, LaRT `speed`.
     pairwise : DataFrame
         P(row above column), in the order of the summary.
     rank_probabilities : float array, shape (subject, rank)
@@ -194,7 +194,7 @@ def rank_columns(
         ranks, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0, method="inverted_cdf"
     )
     return {
-        "rank": rank.astype(int),
+        "rank": np.clip(places(rank), low, high).astype(int),
         "rank_low": low.astype(int),
         "rank_high": high.astype(int),
         "rank_set_low": 1 + sure.sum(0),
@@ -203,6 +203,25 @@ def rank_columns(
         **{f"p_top{k}": (ranks <= k).mean(0) for k in TOP},
         "tier": tiers(sure),
     }
+
+
+def places(median: NDArray[np.generic]) -> NDArray[np.int64]:
+    """Return places by median ranks: subjects with the same median share the best of theirs.
+
+    Parameters
+    ----------
+    median : array, shape (subject,)
+
+    Returns
+    -------
+    int array, shape (subject,)
+
+    Examples
+    --------
+    >>> places(np.array([3, 4, 4, 6]))
+    array([1, 2, 2, 4])
+    """
+    return rankdata(median, method="min").astype(np.int64)
 
 
 def columns_of_chain(theta: NDArray[np.floating]) -> dict[str, NDArray[np.generic]]:

@@ -170,7 +170,7 @@ def separate(posterior: Posterior, one: str, other: str) -> Separation:
 
 def _nearest(name: str, names: Sequence[str]) -> str:
     """Return a hint at names that were perhaps meant."""
-    close = get_close_matches(name, names, 1, 0)
+    close = get_close_matches(name, names, 1, 0.5)
     return f"did you mean {one_line(close[0])!r}?" if close else "name one of its ranking"
 
 
