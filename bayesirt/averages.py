@@ -1,4 +1,4 @@
-"""When the simple average misleads, and what to do (papers/002, 7.2)."""
+"""When the simple average misleads, and what to do."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -89,9 +89,15 @@ class AverageRule:
         return self.sparsity * self.difficulty_gap
 
     @property
+    def full(self) -> bool:
+        """True if everybody met the same items, so that no average had easier ones."""
+        return self.coverage == 1
+
+    @property
     def adequate(self) -> bool:
-        """True if nearly all cells were observed and items are alike."""
-        return self.coverage > _FULL_COVERAGE and self.difficulty_gap <= _SMALL_GAP
+        """True if all cells were observed, or nearly all and items are alike."""
+        nearly = self.coverage > _FULL_COVERAGE and self.difficulty_gap <= _SMALL_GAP
+        return self.full or nearly
 
     @property
     def unstudied(self) -> list[str]:
@@ -137,15 +143,21 @@ class AverageRule:
     def to_text(self) -> str:
         """Return the rule in words."""
         adequate = "is adequate" if self.adequate else "may mislead"
-        return f"The simple average {adequate} here: {self.figures}. {self._outlook()}"
+        return (
+            f"The simple average {adequate} here: {self.figures}. {self._outlook()} D is from a "
+            f"quick joint MAP estimate; rank takes D from the posterior, and names the subjects "
+            f"that the average misplaces."
+        )
 
     def _outlook(self) -> str:
         """Return the expected error, or why there is none, and the advice."""
+        if self.full:
+            return f"Every subject answered every item. {self.advice}"
         expected = self.expected_error
         if expected is None:
             return (
-                f"The failure surface, fitted to suites of 10 x 10 with 100 trials a cell, does "
-                f"not reach {', '.join(self.unstudied)}. {self.advice}"
+                f"Our rule for the expected error was fitted to suites of 10 x 10 with 100 trials "
+                f"a cell, and not tested at {', '.join(self.unstudied)}. {self.advice}"
             )
         return (
             f"Expected ranking error 1 - rho of the average: {expected['random']:.2f} if cells "
@@ -164,30 +176,49 @@ class AverageCheck(AverageRule):
         Subjects none of whose (perhaps tied) ranks by accuracy lies in their 90% rank interval.
     most_misplaced : str
         What happens to the worst of them, in words; empty if there is none.
+    one_ability : bool
+        False if one ability does not explain the answers, so that it is no judge of averages.
     """
 
     n_misplaced: int
     most_misplaced: str
+    one_ability: bool = True
 
     @property
     def adequate(self) -> bool:
-        """True if nearly all cells were observed, items are alike and no subject is misplaced."""
+        """True if averages do by the rule, and no subject is misplaced."""
         return super().adequate and self.n_misplaced == 0
+
+    @property
+    def advice(self) -> str:
+        """One sentence on what to report."""
+        if not self.one_ability:
+            return "Rank by accuracy, with its own intervals, and not by ability."
+        if self.full and not self.adequate:
+            return (
+                "Report both: accuracy weighs all questions alike, ability weighs those more that "
+                "discriminate sharply."
+            )
+        return super().advice
+
+    @property
+    def found(self) -> str:
+        """What was found of the average, without figures and advice."""
+        subjects = "1 subject" if self.n_misplaced == 1 else f"{self.n_misplaced} subjects"
+        if not self.one_ability:
+            return "The simple average cannot be judged by an ability that does not explain answers"
+        if self.adequate:
+            return "The simple average is adequate here"
+        if self.n_misplaced == 0:
+            return "The simple average gives the same ranking here, within its intervals"
+        if self.full:
+            return f"Accuracy and ability place {subjects} differently"
+        return f"The simple average misleads for {subjects}"
 
     def to_text(self) -> str:
         """Return the check in words."""
-        if self.adequate:
-            return f"The simple average is adequate here: {self.figures}. {self._outlook()}"
-        if self.n_misplaced == 0:
-            return (
-                f"The simple average agrees with the ranking here, by its intervals: "
-                f"{self.figures}. {self._outlook()}"
-            )
-        misplaced = "subject" if self.n_misplaced == 1 else "subjects"
-        return (
-            f"The simple average misleads for {self.n_misplaced} {misplaced}: {self.figures}. "
-            f"{self.most_misplaced} {self._outlook()}"
-        )
+        worst = f"{self.most_misplaced} " if self.n_misplaced and self.one_ability else ""
+        return f"{self.found}: {self.figures}. {worst}{self._outlook()}"
 
 
 def average_rule(responses: Responses) -> AverageRule | None:
@@ -273,7 +304,7 @@ def difficulty_gap(b: NDArray[np.floating], a: NDArray[np.floating]) -> float:
 
     References
     ----------
-    papers/002, equation (2), on fitted difficulties rather than raw rates.
+    Kang 2026, equation (2), on fitted difficulties rather than raw rates.
 
     Examples
     --------

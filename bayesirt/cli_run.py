@@ -12,6 +12,8 @@ from bayesirt.cli_options import AsJson, Seed, prepare_jax
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bayesirt.ranking import Ranking
+
 RunFolder = Annotated[Path, typer.Argument(help="A folder that rank wrote.")]
 
 
@@ -31,12 +33,14 @@ def compare(
     from bayesirt import terminal
     from bayesirt.run_folder import load_run
 
-    comparison = load_run(run).comparison
+    loaded = load_run(run)
+    comparison, ranking = loaded.comparison, loaded.ranking
     if as_json:
         tables = {"subjects": comparison.subjects, "items": comparison.items}
-        typer.echo(json.dumps({k: v.to_dict("records") for k, v in tables.items()}, indent=2))
+        told = {k: v.to_dict("records") for k, v in tables.items()}
+        typer.echo(json.dumps({**_warned(ranking), **told}, indent=2))
     else:
-        terminal.print_comparison(comparison)
+        terminal.print_comparison(comparison, ranking.warnings, sound=ranking.sound)
 
 
 def review(
@@ -102,7 +106,7 @@ def separate(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say how surely subjects are apart, and how many more questions would make it sure."""
+    """Show how certain differences are, and how many extra questions would settle them."""
     prepare_jax(1)
     from dataclasses import asdict
 
@@ -117,24 +121,26 @@ def separate(
     if names and len(names) != 2:
         raise ResponseError(f"name two, or none, got {len(names)}")
     loaded = load_run(run)
-    posterior = loaded.posterior
+    posterior, ranking = loaded.posterior, loaded.ranking
     if names:
         two = cluster_separation.separate_clusters if clusters else separation.separate
         found = two(posterior, names[0], names[1])
-        told = _rows(pd.DataFrame([asdict(found)]))[0]
-        typer.echo(json.dumps(told, indent=2) if as_json else found.to_text())
+        told = _warned(ranking) | _rows(pd.DataFrame([asdict(found)]))[0]
+        said = "\n".join([*ranking.warnings, found.to_text()])
+        typer.echo(json.dumps(told, indent=2) if as_json else said)
         return
     if clusters:
         ranked = rank_clusters(posterior)
         neighbours = cluster_separation.separate_neighbouring_clusters(posterior, ranked)
     else:
-        neighbours = separation.separate_neighbours(posterior, loaded.ranking)
+        neighbours = separation.separate_neighbours(posterior, ranking)
     detectable = separation.least_detectable(posterior)
     if as_json:
         told = {"detectable": asdict(detectable), "neighbours": _rows(neighbours)}
-        typer.echo(json.dumps(told, indent=2))
+        typer.echo(json.dumps(_warned(ranking) | told, indent=2))
     else:
-        print_separation(neighbours, None if clusters else detectable)
+        shown = None if clusters else detectable
+        print_separation(neighbours, shown, ranking.warnings, sound=ranking.sound)
 
 
 def export(
@@ -160,6 +166,11 @@ def export(
         typer.echo(text, nl=False)
     else:
         write_whole(out, text.encode())
+
+
+def _warned(ranking: "Ranking") -> dict[str, Any]:
+    """Return what must be read before anything else, where there is any, for JSON."""
+    return {"warnings": list(ranking.warnings)} if ranking.warnings else {}
 
 
 def _rows(table: "pd.DataFrame") -> list[dict[str, Any]]:

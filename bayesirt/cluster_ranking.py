@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from bayesirt.chain_bounds import chains_of, supported_columns
 from bayesirt.clusters import Clusters
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL, Posterior
-from bayesirt.ranking import ability_columns, rank_columns, ranks_of_draws
+from bayesirt.ranking import ability_columns, best_first, columns_of_chain, rank_columns
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,6 +27,8 @@ class ClusterRanking:
         Share of the variance of abilities that lies between clusters, with its 90% interval.
     spread : float
         Standard deviation of the abilities of one cluster's subjects: posterior mean.
+    sound : bool
+        As of `Ranking`.
     """
 
     summary: pd.DataFrame
@@ -33,15 +36,18 @@ class ClusterRanking:
     icc_low: float
     icc_high: float
     spread: float
+    sound: bool = True
 
     def __repr__(self) -> str:
         return f"<ClusterRanking of {len(self.summary)} clusters>"
 
     def to_text(self) -> str:
         """Return in words who is best, and how much clusters account for."""
-        first = self.summary.iloc[0]
+        first, n = self.summary.iloc[0], len(self.summary)
+        if not self.sound:
+            return f"Which of {n} clusters is best cannot be said yet: see the verdict."
         return (
-            f"Of {len(self.summary)} clusters {one_line(str(first['cluster']), 60)} is best with "
+            f"Of {n} clusters {one_line(str(first['cluster']), 60)} is best with "
             f"probability {first['p_best']:.2f} (rank {first['rank_low']} to "
             f"{first['rank_high']}). {self.icc:.0%} ({self.icc_low:.0%} to {self.icc_high:.0%}) of "
             f"the variance of abilities lies between clusters; subjects of one cluster differ by "
@@ -80,21 +86,23 @@ def rank_clusters(posterior: Posterior) -> ClusterRanking:
     ['y', 'x']
     """
     clusters, posterior = known_clusters(posterior), posterior.reported
-    gamma = posterior.draws("gamma")
-    order = np.argsort(-gamma.mean(0), kind="stable")
+    gamma, sound = posterior.draws("gamma"), posterior.verdict.sound
+    order, ranks = best_first(gamma)
     gamma = gamma[:, order]
+    chains = [] if sound else chains_of(posterior["gamma"])[:, :, order]
     summary = pd.DataFrame(
         {
             "cluster": np.asarray(clusters.names, object)[order],
             "n_subjects": clusters.sizes[order],
             **ability_columns(gamma),
-            **rank_columns(gamma, ranks_of_draws(gamma)),
+            **rank_columns(gamma, ranks),
+            **supported_columns(chains, columns_of_chain),
         }
     )
     icc = posterior.draws("icc")
     low, high = np.quantile(icc, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     spread = float(np.sqrt(1 - icc).mean())
-    return ClusterRanking(summary, float(icc.mean()), float(low), float(high), spread)
+    return ClusterRanking(summary, float(icc.mean()), float(low), float(high), spread, sound)
 
 
 def known_clusters(posterior: Posterior) -> Clusters:

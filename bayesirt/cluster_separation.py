@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isinf
+from math import isinf, isnan
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from bayesirt.cluster_ranking import ClusterRanking, known_clusters
+from bayesirt.differences import difference_columns, differences
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 from bayesirt.posterior import Posterior
@@ -16,7 +17,6 @@ from bayesirt.separation import (
     SURE,
     Separation,
     amount_needed,
-    difference_columns,
     rounded,
     subject_information,
 )
@@ -50,6 +50,8 @@ about 6 more subjects of each, such as runs, would make it 95%; more questions a
 
     def to_text(self) -> str:
         """Return who is above, how surely, and what would make it sure."""
+        if isnan(self.more_items):
+            return self.unsettled
         if self.more_items == 0:
             return f"{self.now}: that is sure."
         if isinf(self.more_subjects):
@@ -94,7 +96,7 @@ def separate_clusters(posterior: Posterior, one: str, other: str) -> ClusterSepa
     for name in (one, other):
         if name not in names:
             raise ResponseError(
-                f"{one_line(name)!r} is no cluster of the run; name one of clusters.csv"
+                f"{one_line(name)!r} is not a cluster of this run; name one of clusters.csv"
             )
     if one == other:
         raise ResponseError(f"{one_line(one)!r} is named twice; name two clusters")
@@ -127,15 +129,16 @@ class _Information:
 
     def __init__(self, posterior: Posterior) -> None:
         self.clusters = known_clusters(posterior)
-        self.gamma = posterior.reported.draws("gamma")
+        self.posterior = posterior
         self.icc = float(posterior.draws("icc").mean())
         self.own, self.added = subject_information(posterior)
 
     def separation(self, one: int, other: int) -> ClusterSeparation:
         """Return two clusters, the one with the higher mean first."""
-        apart = self.gamma[:, one] - self.gamma[:, other]
-        if apart.mean() < 0:
-            one, other, apart = other, one, -apart
+        apart = differences(self.posterior, "gamma", one, other)
+        if apart.draws.mean() < 0:
+            one, other = other, one
+            apart = apart._replace(draws=-apart.draws)
         pair = np.array([one, other])
         now = self._variance(pair)
         more = (

@@ -7,14 +7,25 @@ from typing import Any
 import pandas as pd
 
 from bayesirt.names import brief, one_line
+from bayesirt.ranking import SCORE_RANK
 from bayesirt.run import Run
 
 SCHEMA = 1
 """Version of what `ranking_as_json` returns; higher where a key goes or changes its meaning."""
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>~&$-])")
+_LATEX = {letter: f"\\{letter}" for letter in "%&#_{}$"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
 _CAPTION = (
-    "Rank, ability and expected score with 90% intervals. Subjects of one tier cannot be told from "
-    "its first."
+    "Rank, ability and expected score with 90% intervals. Subjects of one tier are statistically "
+    "tied with its leader."
+)
+
+
+_SCORE_CAPTION = (
+    "Rank by accuracy, expected score, ability and rank by ability, with 90% intervals."
 )
 
 
@@ -30,10 +41,12 @@ def ranking_as_markdown(run: Run) -> str:
     str
         Nothing in a name is read as Markdown or HTML.
     """
-    table = _for_people(run, _in_markdown)
+    table = (_by_score if run.ranking.by_score else _for_people)(run, _in_markdown)
+    warnings = "".join(f"**{said}**\n\n" for said in map(_in_markdown, run.ranking.warnings))
     lines = [list(table.columns), ["---"] * table.shape[1], *table.to_numpy().tolist()]
     rows = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-    return f"{rows}\n\n{_CAPTION} {run.posterior.verdict.to_text()}\n"
+    verdict = f" {run.posterior.verdict.to_text()}" if run.ranking.sound else ""
+    return f"{warnings}{rows}\n\n{_caption(run)}{verdict}\n"
 
 
 def ranking_as_latex(run: Run) -> str:
@@ -48,10 +61,11 @@ def ranking_as_latex(run: Run) -> str:
     str
         Nothing in a name is read as LaTeX.
     """
-    table = _for_people(run, lambda name: name)
+    table = (_by_score if run.ranking.by_score else _for_people)(run, lambda name: name)
     styled = table.style.hide(axis="index").format(escape="latex")
     styled = styled.format_index(escape="latex", axis="columns")
-    caption = _CAPTION.replace("%", r"\%")
+    caption = " ".join([*run.ranking.warnings, _caption(run)])
+    caption = "".join(_LATEX.get(letter, letter) for letter in caption)
     return str(
         styled.to_latex(
             hrules=True, column_format="rl" + "r" * (table.shape[1] - 2), caption=caption
@@ -74,6 +88,7 @@ def ranking_as_json(run: Run) -> dict[str, Any]:
     """
     verdict, diagnostics = run.posterior.verdict, run.record.diagnostics
     added = {
+        "misfit": diagnostics.get("misfit"),
         "lengths": run.gain and run.gain.to_text(),
         "wrong_lengths": run.wrong and run.wrong.to_text(),
         "fit": diagnostics.get("fit"),
@@ -91,6 +106,10 @@ def ranking_as_json(run: Run) -> dict[str, Any]:
     }
 
 
+def _caption(run: Run) -> str:
+    return _SCORE_CAPTION if run.ranking.by_score else _CAPTION
+
+
 def _clusters_as_json(run: Run) -> dict[str, Any]:
     found = run.clusters
     if found is None:
@@ -104,28 +123,58 @@ def _clusters_as_json(run: Run) -> dict[str, Any]:
 def _for_people(run: Run, named: Callable[[str], str]) -> pd.DataFrame:
     """Return the table that people read, as text."""
     rows = run.ranking.summary
-    on_scale = "scale" in rows
-    value, digits = ("scale", 0) if on_scale else ("ability", 2)
     return pd.DataFrame(
         {
-            "Rank": [f"{r.rank} ({r.rank_low} to {r.rank_high})" for r in rows.itertuples()],
+            "Rank": _ranks(rows, "rank"),
             "Subject": [named(one_line(str(name), 80)) for name in rows["subject"]],
-            "Scale" if on_scale else "Ability": [
-                f"{mid:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
-                for mid, low, high in zip(
-                    rows[value], rows[f"{value}_low"], rows[f"{value}_high"], strict=True
-                )
-            ],
+            **_ability(rows),
             "Expected score (%)": [_score(row) for row in rows.itertuples()],
             "P(best)": [f"{p:.2f}" for p in rows["p_best"]],
             "Tier": [str(tier) for tier in rows["tier"]],
-            **{
-                price.capitalize(): [brief(x) for x in rows[price]]
-                for price in ("length", "cost")
-                if price in rows
-            },
+            **_prices(rows),
         }
     )
+
+
+def _by_score(run: Run, named: Callable[[str], str]) -> pd.DataFrame:
+    """Return the same of a ranking that accuracies lead."""
+    rows = run.ranking.summary
+    return pd.DataFrame(
+        {
+            "Rank": _ranks(rows, SCORE_RANK[0]),
+            "Subject": [named(one_line(str(name), 80)) for name in rows["subject"]],
+            "Accuracy (%)": [f"{100 * x:.1f}" for x in rows["accuracy"]],
+            "Expected score (%)": [_score(row) for row in rows.itertuples()],
+            **_ability(rows),
+            "By ability": _ranks(rows, "rank"),
+            **_prices(rows),
+        }
+    )
+
+
+def _ranks(rows: pd.DataFrame, name: str) -> list[str]:
+    columns = (rows[column] for column in (name, f"{name}_low", f"{name}_high"))
+    return [f"{rank} ({low} to {high})" for rank, low, high in zip(*columns, strict=True)]
+
+
+def _ability(rows: pd.DataFrame) -> dict[str, list[str]]:
+    """Return abilities, or values on an anchored scale, with their intervals."""
+    name, digits = ("scale", 0) if "scale" in rows else ("ability", 2)
+    columns = (rows[column] for column in (name, f"{name}_low", f"{name}_high"))
+    return {
+        name.capitalize(): [
+            f"{mid:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+            for mid, low, high in zip(*columns, strict=True)
+        ]
+    }
+
+
+def _prices(rows: pd.DataFrame) -> dict[str, list[str]]:
+    return {
+        price.capitalize(): [brief(x) for x in rows[price]]
+        for price in ("length", "cost")
+        if price in rows
+    }
 
 
 def _score(row: Any) -> str:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL, Posterior
-from bayesirt.ranking import ranks_of_draws
+from bayesirt.ranking import best_first, places, ranks_of_draws
 
 _MATTERS = 0.02
 """Share by which intervals must be narrower for lengths to be said to help."""
@@ -20,7 +20,7 @@ class LengthGain:
     Attributes
     ----------
     summary : DataFrame
-        One row a subject, best first: `subject`, posterior standard deviation `sd` and median
+        One row a subject, best first: `subject`, posterior standard deviation `sd` and
         `rank` of the ability with lengths, and `sd_without` and `rank_without`.
     rho : (low, median, high)
         Of the correlation of ability and speed; low and high bound its 90% interval.
@@ -85,10 +85,10 @@ def length_gain(posterior: Posterior, without: Posterior) -> LengthGain:
         standard = (draws - draws.mean(1, keepdims=True)) / draws.std(1, keepdims=True)
         columns[f"sd{label}"] = standard.std(0, ddof=1)
         ranks = np.quantile(ranks_of_draws(draws), 0.5, axis=0, method="inverted_cdf")
-        columns[f"rank{label}"] = ranks.astype(int)
+        columns[f"rank{label}"] = places(ranks)
     table = pd.DataFrame(columns)[["subject", "sd", "sd_without", "rank", "rank_without"]]
-    best_first = np.argsort(-posterior.theta.mean(0), kind="stable")
-    return LengthGain(table.iloc[best_first].reset_index(drop=True), correlation(posterior))
+    order, _ = best_first(posterior.theta)
+    return LengthGain(table.iloc[order].reset_index(drop=True), correlation(posterior))
 
 
 def correlation(posterior: Posterior) -> tuple[float, float, float]:

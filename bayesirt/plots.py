@@ -43,8 +43,9 @@ def plot_abilities(ranking: Ranking) -> Figure:
         fig, ax = draw_abilities(table, "subject", "o")
         rows, flagged = np.arange(len(table)), table["flag"] != ""
         ax.plot(table["ability"][flagged], rows[flagged], "o", color="white", mec=INK, ms=6)
-        for border in np.flatnonzero(np.diff(table["tier"])) + 0.5:
-            ax.axhline(border, color=SOFT, lw=0.8, ls="--")
+        if not ranking.by_score:
+            for border in np.flatnonzero(np.diff(table["tier"])) + 0.5:
+                ax.axhline(border, color=SOFT, lw=0.8, ls="--")
     return fig
 
 

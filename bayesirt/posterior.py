@@ -270,11 +270,17 @@ class Posterior:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """Whether the draws can be trusted."""
+        """Whether the draws can be trusted, of abilities on the scale that is reported."""
         if self.approximate:
             return judge_approximation({str(k): v for k, v in self.tree.attrs.items()})
-        table = self.summary.drop(index="b", level="parameter", errors="ignore")
-        return judge_chains(table, self.tree["sample_stats"].to_dataset(), complete=self.complete)
+        table = self.reported.summary.drop(index="b", level="parameter", errors="ignore")
+        return judge_chains(
+            table,
+            self.tree["sample_stats"].to_dataset(),
+            complete=self.complete,
+            attrs={str(k): v for k, v in self.tree.attrs.items()},
+            draws=self["theta"].shape[1],
+        )
 
     def with_attrs(self, **attrs: Any) -> "Posterior":
         """Return the same draws with more attributes."""

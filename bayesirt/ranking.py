@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from markupsafe import escape
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from bayesirt.anchored_scale import line_through
 from bayesirt.averages import AverageCheck, check_average
+from bayesirt.chain_bounds import chains_of, supported, supported_columns
 from bayesirt.flags import response_flags
 from bayesirt.pairwise import probability_above, surely_above
 from bayesirt.posterior import LEVEL, Posterior
@@ -17,6 +19,8 @@ from bayesirt.score_draws import ScoreDraws, draw_scores, key_of, score_ranks
 
 TOP = (3, 10)
 """Of which best few the probability to be among them is told."""
+SCORE_RANK = ("score_rank", "score_rank_low", "score_rank_high")
+"""Columns with the rank by accuracy and its 90% interval."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,38 +30,56 @@ class Ranking:
     Attributes
     ----------
     summary : DataFrame
-        One row a subject, best first. `rank` is the posterior median; ``_low`` and ``_high`` bound
-        90% intervals; `rank_set_low` and `rank_set_high` hold for all subjects at once; subjects
-        of one `tier` cannot be told from its first. `expected_score` is the expected share right
-        of all items, and its interval holds the score that the subject would get: answers that it
-        gave are kept, missing ones drawn. `score_rank` is the rank by the expected score over
-        items like these, the ranking by accuracy with its own intervals. Clusters add `cluster`,
-        an anchored scale `scale`, answers with lengths their mean `length`, with costs their mean
-        `cost`, LaRT `speed`.
+        One row a subject, best first. `rank` is the place by posterior median ranks, the same
+        where medians are, and in its interval; ``_low`` and ``_high`` bound 90% intervals;
+        `rank_set_low` and `rank_set_high` hold for all subjects at once; subjects of one `tier`
+        cannot be told from its first. `expected_score` is the expected share right of all items,
+        and its interval holds the score that the subject would get: answers that it gave are kept,
+        missing ones drawn. `score_rank` is the rank by the expected score over items like these,
+        the ranking by accuracy with its own intervals. Clusters add `cluster`, an anchored scale
+        `scale`, answers with lengths their mean `length`, with costs their mean `cost`, LaRT
+        `speed`.
     pairwise : DataFrame
         P(row above column), in the order of the summary.
     rank_probabilities : float array, shape (subject, rank)
         P(subject has rank r), in the order of the summary.
     average : AverageCheck
         Whether the simple average would have done.
+    warnings : tuple of str
+        Sentences that come before anything else: why draws are not sound, and that one ability
+        does not explain the answers.
+    sound : bool
+        False if the draws are not sound. Probabilities and intervals of ranks are then only what
+        every chain supports (`bayesirt.chain_bounds`).
+    by_score : bool
+        True if rows are in the order of accuracies, because one ability does not explain them.
     """
 
     summary: pd.DataFrame
     pairwise: pd.DataFrame
     rank_probabilities: NDArray[np.float64]
     average: AverageCheck
+    warnings: tuple[str, ...] = ()
+    sound: bool = True
+    by_score: bool = False
 
     def __repr__(self) -> str:
+        if self.warnings:
+            return f"<Ranking of {len(self.summary)} subjects. {self.warnings[0]}>"
         return f"<Ranking of {len(self.summary)} subjects in {self.summary['tier'].max()} tiers>"
 
     def to_text(self) -> str:
-        """Return the ranking as plain text."""
+        """Return the ranking as plain text, warnings first."""
         columns = ["rank", "rank_low", "rank_high", "subject", "ability", "accuracy", "tier"]
-        return self.summary[columns].to_string(index=False)
+        if self.by_score:
+            columns = [*SCORE_RANK, "subject", "accuracy", "ability", "rank"]
+        table = self.summary[columns].to_string(index=False)
+        return "\n".join([*self.warnings, table])
 
     def to_html(self) -> str:
-        """Return the ranking as an HTML table with every name escaped."""
-        return str(self.summary.to_html(index=False, escape=True))
+        """Return the ranking as an HTML table with every name escaped, warnings first."""
+        warnings = "".join(f"<p><strong>{escape(said)}</strong></p>" for said in self.warnings)
+        return warnings + str(self.summary.to_html(index=False, escape=True))
 
 
 def rank_subjects(
@@ -91,11 +113,10 @@ def rank_subjects(
     always has the same ranking.
     """
     posterior = posterior.reported
-    theta = posterior.theta
-    order = np.argsort(-theta.mean(0), kind="stable")
-    theta = theta[:, order]
+    order, ranks = best_first(posterior.theta)
+    theta, verdict = posterior.theta[:, order], posterior.verdict
+    chains = [] if verdict.sound else chains_of(posterior["theta"])[:, :, order]
     successes, trials = posterior.successes[order], posterior.trials[order]
-    ranks = ranks_of_draws(theta)
     accuracy = successes.sum(1) / trials.sum(1)
     n = len(order)
     names = np.asarray(posterior.subjects, object)[order]
@@ -109,6 +130,7 @@ def rank_subjects(
             **_on_scale(posterior, order, scale),
             **_speeds(posterior, order),
             **rank_columns(theta, ranks),
+            **supported_columns(chains, columns_of_chain),
             **_scores(posterior, order, population=population),
             "n_items": np.count_nonzero(trials, 1),
             "n_trials": trials.sum(1),
@@ -117,12 +139,34 @@ def rank_subjects(
         }
     )
     counts = np.stack([np.bincount(ranks[:, i] - 1, minlength=n) for i in range(n)])
+    above = supported(probability_above(own) for own in (chains if len(chains) else [theta]))
     return Ranking(
         summary,
-        pd.DataFrame(probability_above(theta), index=names, columns=names),
+        pd.DataFrame(above, index=names, columns=names),
         counts / len(theta),
         check_average(summary, posterior),
+        () if verdict.sound else (verdict.to_text(),),
+        verdict.sound,
     )
+
+
+def best_first(theta: NDArray[np.floating]) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+    """Return the order by median rank, then by mean, and the ranks of draws in this order.
+
+    Parameters
+    ----------
+    theta : float array, shape (sample, subject)
+
+    Returns
+    -------
+    order : int array, shape (subject,)
+    ranks : int array, shape (sample, subject)
+    """
+    ranks = ranks_of_draws(theta)
+    middle = (len(ranks) - 1) // 2
+    median = np.partition(ranks, middle, axis=0)[middle]
+    order = np.lexsort((-theta.mean(0), median))
+    return order, ranks[:, order]
 
 
 def ability_columns(theta: NDArray[np.floating]) -> dict[str, NDArray[np.float64]]:
@@ -148,7 +192,7 @@ def rank_columns(
     Parameters
     ----------
     theta : float array, shape (sample, subject)
-        Best first by their means.
+        Best first.
     ranks : int array, shape (sample, subject)
         As `ranks_of_draws` tells them.
 
@@ -162,7 +206,7 @@ def rank_columns(
         ranks, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0, method="inverted_cdf"
     )
     return {
-        "rank": rank.astype(int),
+        "rank": np.clip(places(rank), low, high).astype(int),
         "rank_low": low.astype(int),
         "rank_high": high.astype(int),
         "rank_set_low": 1 + sure.sum(0),
@@ -185,6 +229,30 @@ def _scores(
         **score_ranks(draws.population),
         **(_with_interval("population_score", draws.population) if population else {}),
     }
+
+
+def places(median: NDArray[np.generic]) -> NDArray[np.int64]:
+    """Return places by median ranks: subjects with the same median share the best of theirs.
+
+    Parameters
+    ----------
+    median : array, shape (subject,)
+
+    Returns
+    -------
+    int array, shape (subject,)
+
+    Examples
+    --------
+    >>> places(np.array([3, 4, 4, 6]))
+    array([1, 2, 2, 4])
+    """
+    return rankdata(median, method="min").astype(np.int64)
+
+
+def columns_of_chain(theta: NDArray[np.floating]) -> dict[str, NDArray[np.generic]]:
+    """Return `rank_columns` of one chain's draws."""
+    return rank_columns(theta, ranks_of_draws(theta))
 
 
 def _on_scale(

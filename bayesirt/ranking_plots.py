@@ -90,12 +90,12 @@ def plot_rank_flow(ranking: Ranking) -> Figure:
     Returns
     -------
     Figure
-        The first 40 subjects by ability; the 12 that moved farthest, of at least two places, are
+        The first 40 subjects; the 12 that moved farthest, of at least two places, are
         drawn strongly and named.
     """
     table = ranking.summary.head(_MOST_FLOWING)
     left = table["rank_by_accuracy"].to_numpy(float)
-    right = np.arange(1, len(table) + 1)
+    right = table["rank"].to_numpy() if ranking.by_score else np.arange(1, len(table) + 1)
     moved = np.abs(left - right)
     strong = (moved >= 2) & (moved >= np.sort(moved)[-min(_MOST_NAMED_FLOWS, len(moved))])
     with figure_style():
@@ -110,7 +110,7 @@ def plot_rank_flow(ranking: Ranking) -> Figure:
                     textcoords="offset points", fontsize=7,
                 )  # fmt: skip
         ax.set_xlim(-0.1, 1.7)
-        ax.set_ylim(max(left.max(), len(table)) + 1, 0)
+        ax.set_ylim(max(left.max(), right.max()) + 1, 0)
         ax.set_xticks([0, 1], ["by accuracy", "by ability"])
         ax.set_ylabel("rank")
     return fig

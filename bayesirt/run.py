@@ -31,6 +31,7 @@ from bayesirt.progress import fits_shown, progress_bar
 from bayesirt.ranking import Ranking, rank_subjects
 from bayesirt.record import Record, facts_of, timed, versions
 from bayesirt.responses import Responses
+from bayesirt.score_order import led_by_score
 from bayesirt.wrong_lengths import WrongLengths, compare_wrong_lengths
 
 BUDGET = 120.0
@@ -132,6 +133,8 @@ class Run:
     def with_fit(self, *, progress: bool = False) -> "Run":
         """Return the run with a check of whether its model fits, and its words in the record.
 
+        Where one ability does not explain the responses, the ranking is led by accuracy.
+
         Parameters
         ----------
         progress : bool
@@ -154,8 +157,12 @@ class Run:
         except KeyboardInterrupt:  # draws may have taken hours, and are there
             said = "The fit was not checked: that was interrupted; bayesirt fit-check does it."
         diagnostics = {**self.record.diagnostics, "fit": said}
+        ranking = self.ranking
+        if fit is not None and fit.warning:
+            diagnostics["misfit"] = fit.warning
+            ranking = led_by_score(ranking, fit.warning)
         record = replace(self.record, seconds=seconds, diagnostics=diagnostics)
-        return replace(self, fit=fit, record=record)
+        return replace(self, fit=fit, ranking=ranking, record=record)
 
 
 def rank_responses(

@@ -19,6 +19,7 @@ from bayesirt.posterior import Posterior
 from bayesirt.ranking import Ranking
 from bayesirt.record import Record
 from bayesirt.run import Run, Settings, ranked
+from bayesirt.score_order import led_by_score
 from bayesirt.wrong_lengths import WrongLengths, wrong_factor
 
 RECORD = "run.json"
@@ -223,6 +224,8 @@ def load_run(folder: Path) -> Run:
         point = PointEstimate.load(folder / "point.nc")
         ranking, items = ranked(posterior, record.settings)[0], item_table(posterior)
         gain = _load_gain(folder / _LENGTHS, posterior, ranking)
+        if misfit := record.diagnostics.get("misfit"):
+            ranking = led_by_score(ranking, misfit)
         return Run(point, posterior, ranking, items, record, gain, _load_wrong(record, posterior))
     except (OSError, KeyError, TypeError, ValueError) as error:
         reason = one_line(str(error), 120)

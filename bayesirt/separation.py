@@ -1,9 +1,10 @@
 """What it takes to tell subjects apart: how large a difference shows, and how many more items."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
-from math import ceil, inf, isinf
+from math import ceil, inf, isinf, isnan, nan
 
 import jax
 import jax.numpy as jnp
@@ -14,12 +15,14 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+from bayesirt.differences import Differences, difference_columns, differences
 from bayesirt.errors import ResponseError
 from bayesirt.families import FAMILIES
 from bayesirt.item_prospects import item_information
 from bayesirt.names import one_line
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.posterior import Posterior
 from bayesirt.ranking import Ranking
+from bayesirt.score_order import by_ability
 
 SURE = 0.95
 """From this probability on, one subject is called surely above another."""
@@ -45,7 +48,8 @@ class Separation:
     more_items : float
         How many more items like these, answered by both, would make `SURE` that the first is
         above, if the difference is as it is estimated; 0 if that is sure now, infinite beyond a
-        million.
+        million; nan where draws are not sound. Probability and interval are then what every chain
+        supports.
 
     Examples
     --------
@@ -64,6 +68,8 @@ about 140 more questions like these, put to both, would make it 95%.'
 
     def to_text(self) -> str:
         """Return who is above, how surely, and what would make it sure."""
+        if isnan(self.more_items):
+            return self.unsettled
         if self.more_items == 0:
             return f"{self.now}: that is sure."
         if isinf(self.more_items):
@@ -73,6 +79,15 @@ about 140 more questions like these, put to both, would make it 95%.'
         return (
             f"{self.now}; {self.seems} {rounded(self.more_items):,} more questions like these, put "
             f"to both, would make it {SURE:.0%}."
+        )
+
+    @property
+    def unsettled(self) -> str:
+        """That chains do not agree."""
+        names = one_line(self.first, 60), one_line(self.second, 60)
+        return (
+            f"Whether {names[0]} is above {names[1]} cannot be said yet: the draws are not sound "
+            f"(the probability that all chains support is {in_percent(self.p_above)})."
         )
 
     @property
@@ -105,8 +120,8 @@ class Detectable:
     def to_text(self) -> str:
         """Return it in one sentence."""
         return (
-            f"Two subjects in the middle are told apart 4 times out of 5 if they differ by "
-            f"{self.ability:.2f} in ability, {100 * self.score:.1f} points of expected score."
+            f"Mid-table differences of {self.ability:.2f} in ability, or {100 * self.score:.1f} "
+            f"points of expected score, are detected with {_POWER:.0%} power."
         )
 
 
@@ -140,8 +155,8 @@ def separate(posterior: Posterior, one: str, other: str) -> Separation:
     for name in (one, other):
         if name not in subjects:
             also = posterior.clusters is not None and name in posterior.clusters.names
-            hint = "pass --clusters to compare clusters" if also else "name one of its ranking"
-            raise ResponseError(f"{one_line(name)!r} is no subject of the run; {hint}")
+            hint = "pass --clusters to compare clusters" if also else _nearest(name, subjects)
+            raise ResponseError(f"{one_line(name)!r} is not a subject of this run; {hint}")
     if one == other:
         raise ResponseError(f"{one_line(one)!r} is named twice; name two subjects")
     rows = np.array([subjects.index(one), subjects.index(other)])
@@ -149,7 +164,14 @@ def separate(posterior: Posterior, one: str, other: str) -> Separation:
     if pair[:, 0].mean() < pair[:, 1].mean():
         rows, pair = rows[::-1], pair[:, ::-1]
     own, added = (x[rows] for x in subject_information(posterior))
-    return _separation((subjects[rows[0]], subjects[rows[1]]), pair, own, added)
+    names = subjects[rows[0]], subjects[rows[1]]
+    return _separation(names, differences(posterior, "theta", *rows), own, added)
+
+
+def _nearest(name: str, names: Sequence[str]) -> str:
+    """Return a hint at names that were perhaps meant."""
+    close = get_close_matches(name, names, 1, 0.5)
+    return f"did you mean {one_line(close[0])!r}?" if close else "name one of its ranking"
 
 
 def separate_neighbours(posterior: Posterior, ranking: Ranking) -> pd.DataFrame:
@@ -168,10 +190,15 @@ def separate_neighbours(posterior: Posterior, ranking: Ranking) -> pd.DataFrame:
     """
     subjects = posterior.subjects
     place = {name: k for k, name in enumerate(subjects)}
-    order = np.array([place[name] for name in ranking.summary["subject"]])
-    theta, (own, added) = posterior.reported.theta, subject_information(posterior)
+    order = np.array([place[name] for name in by_ability(ranking.summary)["subject"]])
+    own, added = subject_information(posterior)
     rows = (
-        _separation((subjects[pair[0]], subjects[pair[1]]), theta[:, pair], own[pair], added[pair])
+        _separation(
+            (subjects[pair[0]], subjects[pair[1]]),
+            differences(posterior, "theta", *pair),
+            own[pair],
+            added[pair],
+        )
         for pair in np.stack([order[:-1], order[1:]], 1)
     )
     return pd.DataFrame(rows, columns=list(Separation.__dataclass_fields__))
@@ -208,12 +235,10 @@ def least_detectable(posterior: Posterior) -> Detectable:
 
 def _separation(
     names: tuple[str, str],
-    pair: NDArray[np.floating],
+    apart: Differences,
     own: NDArray[np.float64],
     added: NDArray[np.float64],
 ) -> Separation:
-    apart = pair[:, 0] - pair[:, 1]
-
     def remaining(more: float) -> float:
         return float((1 / (1 + own + more * added)).sum() / (1 / (1 + own)).sum())
 
@@ -221,30 +246,14 @@ def _separation(
     return Separation(*names, *difference_columns(apart), more)
 
 
-def difference_columns(apart: NDArray[np.floating]) -> tuple[float, float, float, float]:
-    """Return P(above 0) of a difference, its mean and its 90% interval.
-
-    Parameters
-    ----------
-    apart : float array, shape (sample,)
-
-    Returns
-    -------
-    p_above, mean, low, high : float
-    """
-    low, high = np.quantile(apart, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float((apart > 0).mean()), float(apart.mean()), float(low), float(high)
-
-
 def amount_needed(
-    apart: NDArray[np.floating], remaining: Callable[[float], float], most: float = _MOST
+    apart: Differences, remaining: Callable[[float], float], most: float = _MOST
 ) -> float:
     """Return how many more items, or whatever counts, bring mean / sd to the quantile of `SURE`.
 
     Parameters
     ----------
-    apart : float array, shape (sample,)
-        Draws of a difference.
+    apart : Differences
     remaining : callable
         The share of its variance that so many more leave; it falls.
     most : float
@@ -253,9 +262,12 @@ def amount_needed(
     Returns
     -------
     float
-        0 if it is sure now.
+        0 if it is sure now; nan where draws are not sound.
     """
-    wanted = (float(apart.mean()) / float(norm.ppf(SURE))) ** 2 / float(apart.var())
+    if not apart.sound:
+        return nan
+    draws = apart.draws
+    wanted = (float(draws.mean()) / float(norm.ppf(SURE))) ** 2 / float(draws.var())
     if wanted >= 1:
         return 0.0
     if remaining(most) > wanted:

@@ -1,7 +1,7 @@
 """What the command line prints. Names are shown as text, never as markup."""
 
-from collections.abc import Mapping
-from math import isinf
+from collections.abc import Mapping, Sequence
+from math import isinf, isnan
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,11 @@ from bayesirt.fit_checks import FitCheck
 from bayesirt.item_review import ItemReview
 from bayesirt.names import brief, counted, one_line
 from bayesirt.profile_run import ProfileRun
+from bayesirt.ranking import SCORE_RANK
 from bayesirt.responses import Responses
 from bayesirt.run import Run
 from bayesirt.separation import Detectable, rounded
-from bayesirt.terminal_parts import MOST_ROWS, new_console, new_table, say_more
+from bayesirt.terminal_parts import ALARM, MOST_ROWS, new_console, new_table, say_first, say_more
 from bayesirt.verdict import Verdict
 
 _WIDE = 134
@@ -28,15 +29,17 @@ _MOST_MISFITS = 10
 
 
 def print_run(run: Run, folder: Path) -> None:
-    """Print the verdict, the ranking, the note on averages and where the report is."""
+    """Print what makes the ranking void, it and its verdict, and where the report is."""
     console = new_console()
-    verdict = run.posterior.verdict
-    console.print(Text(verdict.to_text(), style="" if verdict.sound else "bold"))
+    ranking = run.ranking
+    say_first(console, ranking.warnings, sound=ranking.sound)
+    if ranking.sound:
+        console.print(Text(run.posterior.verdict.to_text()))
     if not run.point.converged:
         console.print(Text(f"The point estimate has not converged: {run.point.stop_reason}."))
-    summary = run.ranking.summary
-    table = _ranking_table(summary.head(MOST_ROWS), wide=console.width >= _WIDE)
-    console.print(table)
+    summary = ranking.summary
+    shown, wide = summary.head(MOST_ROWS), console.width >= _WIDE
+    console.print((_score_table if ranking.by_score else _ranking_table)(shown, wide=wide))
     say_more(console, summary)
     flagged = summary[summary["flag"] != ""]
     if len(flagged):
@@ -47,7 +50,7 @@ def print_run(run: Run, folder: Path) -> None:
                 f"{one_line(first['subject'])} ({first['flag']})"
             )
         )
-    console.print(Text(run.ranking.average.to_text()))
+    console.print(Text(ranking.average.to_text()))
     if run.clusters is not None:
         console.print(_clusters_table(run.clusters.summary.head(MOST_ROWS)))
         say_more(console, run.clusters.summary)
@@ -92,6 +95,25 @@ def _ranking_table(rows: pd.DataFrame, *, wide: bool) -> Table:
     return table
 
 
+def _score_table(rows: pd.DataFrame, *, wide: bool) -> Table:
+    """Return the table of a ranking that accuracies lead."""
+    first = ("rank", "90%", "subject", "accuracy", "ability", "90%", "by ability")
+    table = new_table(*first, *(("90%",) if wide else ()))
+    for row in rows.itertuples():
+        rank, low, high = (getattr(row, name) for name in SCORE_RANK)
+        table.add_row(
+            str(rank),
+            f"{low}-{high}",
+            Text(one_line(str(row.subject), 40 if wide else 21) + (" *" if row.flag else "")),
+            f"{row.accuracy:.1%}",
+            f"{row.ability:+.2f}",
+            f"{row.ability_low:+.1f} {row.ability_high:+.1f}",
+            str(row.rank),
+            *((f"{row.rank_low}-{row.rank_high}",) if wide else ()),
+        )
+    return table
+
+
 def _clusters_table(rows: pd.DataFrame) -> Table:
     table = new_table("rank", "90%", "cluster", "subjects", "ability", "90%", "P(best)", "tier")
     for row in rows.itertuples():
@@ -108,10 +130,17 @@ def _clusters_table(rows: pd.DataFrame) -> Table:
     return table
 
 
-def print_separation(neighbours: pd.DataFrame, detectable: Detectable | None) -> None:
+def print_separation(
+    neighbours: pd.DataFrame,
+    detectable: Detectable | None,
+    warnings: Sequence[str],
+    *,
+    sound: bool,
+) -> None:
     """Print what would tell neighbours of a ranking apart, and what shows at all."""
     console = new_console()
-    named = {"more_items": "questions more", "more_subjects": "or subjects more"}
+    say_first(console, warnings, sound=sound)
+    named = {"more_items": "extra questions", "more_subjects": "or extra subjects"}
     more = {name: title for name, title in named.items() if name in neighbours}
     table = new_table("above", "below", "P(above)", "difference", "90%", *more.values())
     for row in neighbours.head(MOST_ROWS).itertuples():
@@ -122,19 +151,26 @@ def print_separation(neighbours: pd.DataFrame, detectable: Detectable | None) ->
             f"{row.p_above:.2f}",
             f"{row.difference:.2f}",
             f"{row.low:+.1f} {row.high:+.1f}",
-            *("too many" if isinf(n) else f"{rounded(n):,}" for n in counts),
+            *(_amount(n) for n in counts),
         )
     console.print(table)
     say_more(console, neighbours)
-    if detectable is not None:
+    if detectable is not None and sound:
         console.print(Text(detectable.to_text()))
+
+
+def _amount(n: float) -> str:
+    """Return how many more it takes."""
+    if isnan(n):
+        return "?"
+    return "too many" if isinf(n) else f"{rounded(n):,}"
 
 
 def print_profiles(run: ProfileRun, folder: Path) -> None:
     """Print the verdict, what the data tell of each ability and who is best, and predictions."""
     console = new_console()
     verdict, profiles = run.posterior.verdict, run.profiles
-    console.print(Text(verdict.to_text(), style="" if verdict.sound else "bold"))
+    console.print(Text(verdict.to_text(), style="" if verdict.sound else ALARM))
     if not run.point.converged:
         console.print(Text(f"The point estimate has not converged: {run.point.stop_reason}."))
     table = new_table("ability", "items", "reliability", "own", "standing", "best", "level", "rank")
@@ -151,7 +187,7 @@ def print_profiles(run: ProfileRun, folder: Path) -> None:
             f"{row.reliability:.2f}",
             f"{row.own:.2f}",
             row.standing,
-            *(shown if row.ranked else ()),
+            *(shown if row.ranked and verdict.sound else ()),
         )
     console.print(table)
     say_more(console, profiles.abilities)
@@ -212,9 +248,10 @@ def check_as_json(responses: Responses, rule: AverageRule | None) -> dict[str, A
     return facts | expected | {"average": rule.to_text()}
 
 
-def print_comparison(comparison: Comparison) -> None:
+def print_comparison(comparison: Comparison, warnings: Sequence[str], *, sound: bool) -> None:
     """Print the subjects, the items that disagree, and the conclusion."""
     console = new_console()
+    say_first(console, warnings, sound=sound)
     table = new_table(
         "subject", "estimate", "posterior", "sd", "shrinkage", "rank", "posterior rank", "why"
     )
@@ -287,7 +324,7 @@ def print_next_items(
     """Print what is known of each subject, its next items, and whether it is enough."""
     console = new_console()
     if not verdict.sound:
-        console.print(Text(f"The run's items: {verdict.to_text()}", style="bold"))
+        console.print(Text(f"The run's items: {verdict.to_text()}", style=ALARM))
     for name, found in suggestions.items():
         said = found.so_far.to_text(stop_width)
         console.print(Text(f"{one_line(name)}: {said}"))

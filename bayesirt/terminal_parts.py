@@ -1,5 +1,7 @@
 """What all that the command line prints is made of."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 from rich.console import Console
 from rich.table import Table
@@ -10,6 +12,10 @@ MOST_ROWS = 50
 
 _FILE_WIDTH = 140
 _LEFT = ("subject", "item", "", "why", "ability", "standing", "best", "benchmark", "anchor")
+
+
+ALARM, CAUTION = "bold red", "bold yellow"
+"""Styles of what makes a ranking void, and of what else must be read first."""
 
 
 def new_console() -> Console:
@@ -31,3 +37,9 @@ def say_more(console: Console, rows: pd.DataFrame, shown: int = MOST_ROWS) -> No
     """Print how many rows were left out."""
     if len(rows) > shown:
         console.print(Text(f"... and {len(rows) - shown} more in the files"))
+
+
+def say_first(console: Console, warnings: Sequence[str], *, sound: bool) -> None:
+    """Print what must be read first; where draws are not sound, the first says so."""
+    for k, said in enumerate(warnings):
+        console.print(Text(said, style=CAUTION if sound or k else ALARM))

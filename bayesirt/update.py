@@ -12,6 +12,7 @@ from bayesirt.errors import ResponseError
 from bayesirt.posterior import Posterior
 from bayesirt.responses import Responses
 from bayesirt.run import Run, Settings, rank_responses
+from bayesirt.score_order import by_ability
 
 
 def update_run(
@@ -42,7 +43,7 @@ def update_run(
     """
     run = rank_responses(responses, settings, start=earlier.posterior, **told)
     known = changes.as_json() | {
-        "moves": describe_moves(earlier.ranking.summary, run.ranking.summary),
+        "moves": describe_moves(by_ability(earlier.ranking.summary), run.ranking.summary),
         "earlier_sha256": earlier.record.data.sha256,
     }
     diagnostics = {**run.record.diagnostics, "changes": known}

@@ -12,6 +12,14 @@ from arviz_stats.base import array_stats
 from bayesirt.names import one_line
 
 _R_HAT, _ESS, _BFMI = 1.01, 400.0, 0.3
+_FEW_DIVERGENCES = 1e-3
+"""Share of transitions. What lies behind as few is too small a part of the posterior to move a
+probability of two digits, where abilities have converged."""
+_MOST_TIMES = 10
+"""As many draws that are asked for at most."""
+
+_ABILITIES = ("theta", "tau", "gamma", "icc")
+"""What rankings are made of; other parameters are of items and of the population."""
 
 _COVERS = {
     "LaRT": "85% to 93% of the truth with 100 x 20 and 100 x 100 responses",
@@ -31,19 +39,27 @@ class Verdict:
     Attributes
     ----------
     sound : bool
+        Whether abilities, and so ranks, can be trusted.
     r_hat, ess_bulk, ess_tail, bfmi : float
-        The worst over all quantities (R-hat highest, the others lowest); nan where draws are
+        The worst over all abilities (R-hat highest, the others lowest); nan where draws are
         independent.
     divergences : int or None
         None where the sampler cannot diverge.
     complaints : tuple of str
-        What fails, each with the worst quantity's name.
+        What makes the ranking void, each with the worst ability's name.
     complete : bool
         False if sampling was interrupted.
     approximate : bool
         True if the draws are from an approximation.
     covers : str
         What the 90% intervals of such an approximation were seen to hold.
+    unconverged, n_others : int
+        How many parameters of items and of the population have not converged, of how many. They
+        do not make the ranking void.
+    worst_other : str
+        The worst of them.
+    advice : str
+        What to do, where draws are not sound.
     """
 
     sound: bool
@@ -56,23 +72,40 @@ class Verdict:
     complete: bool = True
     approximate: bool = False
     covers: str = ""
+    unconverged: int = 0
+    n_others: int = 0
+    worst_other: str = ""
+    advice: str = ""
 
     def to_text(self) -> str:
-        """Return the verdict in words."""
+        """Return the verdict in words, failures first."""
         if self.approximate:
             return self._on_approximation()
         partial = "" if self.complete else "Interrupted: these are the draws so far. "
-        if self.sound:
+        if not self.sound:
             return (
-                f"{partial}Sampling looks sound: R-hat at most {self.r_hat:.3f}, effective draws "
-                f"at least {min(self.ess_bulk, self.ess_tail):,.0f}"
-                + ("." if self.divergences is None else f", divergences {self.divergences}.")
+                f"Do not trust this ranking yet: {'; '.join(self.complaints)}. {partial}"
+                f"{self.advice}"
             )
-        return (
-            f"{partial}Do not trust the intervals yet: {'; '.join(self.complaints)}. Run again "
-            f"with more draws (--draws, --warmup)"
-            + (" and smaller steps (--target-accept .99)." if self.divergences else ".")
+        said = (
+            f"{partial}Abilities and ranks have converged (R-hat at most {self.r_hat:.3f}, "
+            f"effective draws at least {min(self.ess_bulk, self.ess_tail):,.0f})."
         )
+        return " ".join([said, *self._warnings()])
+
+    def _warnings(self) -> list[str]:
+        """Return what does not make the ranking void."""
+        warnings = []
+        if self.divergences:
+            verb = "transition diverged" if self.divergences == 1 else "transitions diverged"
+            warnings.append(f"{self.divergences} {verb}: too few to move a rank.")
+        if self.unconverged:
+            verb = "has" if self.unconverged == 1 else "have"
+            warnings.append(
+                f"{self.unconverged:,} of {self.n_others:,} parameters of items and of the "
+                f"population {verb} not (worst {self.worst_other}): do not quote these."
+            )
+        return warnings
 
     def _on_approximation(self) -> str:
         if self.sound:
@@ -82,12 +115,19 @@ class Verdict:
                 f"{self.covers}; for exact draws pass --engine blocked."
             )
         return (
-            f"Do not trust the intervals of this Laplace approximation: "
-            f"{'; '.join(self.complaints)}. Run again with --engine blocked or nuts."
+            f"Do not trust this ranking: it is a Laplace approximation, and "
+            f"{'; '.join(self.complaints)}. {self.advice}"
         )
 
 
-def judge_chains(table: pd.DataFrame, statistics: xr.Dataset, *, complete: bool) -> Verdict:
+def judge_chains(
+    table: pd.DataFrame,
+    statistics: xr.Dataset,
+    *,
+    complete: bool,
+    attrs: Mapping[str, Any] | None = None,
+    draws: int = 0,
+) -> Verdict:
     """Judge draws of Markov chains.
 
     Parameters
@@ -97,43 +137,95 @@ def judge_chains(table: pd.DataFrame, statistics: xr.Dataset, *, complete: bool)
     statistics : Dataset
         ``diverging`` and ``energy``, where the sampler has them.
     complete : bool
+    attrs : mapping, optional
+        ``engine`` and ``model``, on which the advice depends.
+    draws : int
+        Of each chain, if known.
 
     Returns
     -------
     Verdict
     """
-    divergences = int(statistics["diverging"].sum()) if "diverging" in statistics else None
+    of_abilities = table.index.get_level_values(0).isin(_ABILITIES)
+    abilities, others = table[of_abilities], table[~of_abilities]
+    complaints = _failures(abilities)
+    divergences = None
+    if "diverging" in statistics:
+        diverging = statistics["diverging"]
+        divergences = int(diverging.sum())
+        if divergences > _FEW_DIVERGENCES * diverging.size:
+            complaints.append(f"{divergences:,} of {diverging.size:,} transitions diverged")
     bfmi = np.nan
     if "energy" in statistics:
         bfmi = float(np.min(array_stats.bfmi(statistics["energy"].to_numpy())))
-    complaints = []
-    for column, fails, limit in (
-        ("r_hat", ~(table["r_hat"] < _R_HAT), f"R-hat below {_R_HAT}"),
-        ("ess_bulk", ~(table["ess_bulk"] > _ESS), f"bulk ESS above {_ESS:.0f}"),
-        ("ess_tail", ~(table["ess_tail"] > _ESS), f"tail ESS above {_ESS:.0f}"),
-    ):
-        if fails.any():
-            badness = table[column][fails] * (1 if column == "r_hat" else -1)
-            at = badness.fillna(np.inf).idxmax()
-            name = f"{at[0]} of {one_line(at[1])!r}" if at[1] else at[0]
-            complaints.append(
-                f"{fails.sum()} of {len(table)} quantities miss {limit} (worst "
-                f"{table.loc[at, column]:.4g}, {name})"
-            )
-    if divergences:
-        complaints.append(f"{divergences} divergent transitions")
     if bfmi < _BFMI:
         complaints.append(f"E-BFMI {bfmi:.2f} is below {_BFMI}")
+    failing = others[_fails(others).any(axis=1)]
+    worst = (
+        float(abilities["r_hat"].max(skipna=False)),
+        *(float(abilities[name].min(skipna=False)) for name in ("ess_bulk", "ess_tail")),
+    )
     return Verdict(
         not complaints,
-        float(table["r_hat"].max(skipna=False)),
-        float(table["ess_bulk"].min(skipna=False)),
-        float(table["ess_tail"].min(skipna=False)),
+        *worst,
         bfmi,
         divergences,
         tuple(complaints),
         complete,
+        unconverged=len(failing),
+        n_others=len(others),
+        worst_other=_worst(failing, "r_hat") if len(failing) else "",
+        advice=_advice(attrs or {}, draws, worst[0], min(worst[1:])) if complaints else "",
     )
+
+
+def _fails(table: pd.DataFrame) -> pd.DataFrame:
+    """Return which quantities miss which limit; what is nan does."""
+    return pd.DataFrame(
+        {
+            "r_hat": ~(table["r_hat"] < _R_HAT),
+            "ess_bulk": ~(table["ess_bulk"] > _ESS),
+            "ess_tail": ~(table["ess_tail"] > _ESS),
+        }
+    )
+
+
+def _failures(table: pd.DataFrame) -> list[str]:
+    """Return in words which abilities miss which limit."""
+    fails, n = _fails(table), len(table)
+    noun, said = ("ability" if n == 1 else "abilities"), []
+    for column, limit in (
+        ("r_hat", f"R-hat above {_R_HAT}"),
+        ("ess_bulk", f"bulk ESS below {_ESS:.0f}"),
+        ("ess_tail", f"tail ESS below {_ESS:.0f}"),
+    ):
+        bad = table[fails[column]]
+        if len(bad):
+            verb = "has" if len(bad) == 1 else "have"
+            said.append(
+                f"{len(bad):,} of {n:,} {noun} {verb} {limit} (worst {_worst(bad, column)})"
+            )
+    return said
+
+
+def _worst(table: pd.DataFrame, column: str) -> str:
+    """Return the worst value of a column, and whose it is."""
+    badness = table[column] * (1 if column == "r_hat" else -1)
+    at = badness.fillna(np.inf).idxmax()
+    name = f"{at[0]} of {one_line(at[1])!r}" if at[1] else at[0]
+    return f"{'R-hat ' if column == 'r_hat' else ''}{table.loc[at, column]:.4g}, {name}"
+
+
+def _advice(attrs: Mapping[str, Any], draws: int, r_hat: float, ess: float) -> str:
+    """Return what to do, which is never what was just done."""
+    if attrs.get("engine") == "nuts":
+        return "Run again with --engine blocked."
+    missing = [2.0, (r_hat - 1) / (_R_HAT - 1), 1.2 * _ESS / max(ess, 1)]
+    times = int(np.clip(np.ceil(np.nanmax(missing)), 2, _MOST_TIMES))
+    more = f"more draws (--draws {times * draws})" if draws else "more draws (--draws)"
+    if attrs.get("model") == "Q-matrix 2PL":
+        return f"Run again with {more}, or merge abilities that few items tell apart."
+    return f"Run again with {more} or a longer --budget."
 
 
 def judge_approximation(attrs: Mapping[str, Any]) -> Verdict:
@@ -158,5 +250,11 @@ def judge_approximation(attrs: Mapping[str, Any]) -> Verdict:
     covers = _COVERS.get(str(attrs.get("model")), _COVERS_ELSE)
     nan = float("nan")
     return Verdict(
-        not complaints, nan, nan, nan, nan, None, tuple(complaints), approximate=True, covers=covers
+        not complaints,
+        *(nan, nan, nan, nan),
+        None,
+        tuple(complaints),
+        approximate=True,
+        covers=covers,
+        advice="Run again with --engine blocked." if complaints else "",
     )

@@ -8,6 +8,7 @@ from jaxtyping import Array
 
 from bayesirt.fit_checks.calibration import Calibration, check_calibration
 from bayesirt.fit_checks.cell_residuals import refuse_other_models
+from bayesirt.fit_checks.direction import UNKNOWN, Direction, check_direction
 from bayesirt.fit_checks.held_out import Answer, HeldOut, predict_held_out
 from bayesirt.fit_checks.item_pairs import LocalDependence, local_dependence
 from bayesirt.fit_checks.items import item_fit
@@ -32,6 +33,8 @@ class FitCheck:
         Rasch, 2PL and two abilities.
     calibration : Calibration
         Of the 2PL's held-out predictions.
+    direction : Direction
+        Whether the items point one way.
     """
 
     items: pd.DataFrame
@@ -40,6 +43,7 @@ class FitCheck:
     totals: Totals
     held_out: HeldOut
     calibration: Calibration
+    direction: Direction = UNKNOWN
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -53,8 +57,27 @@ class FitCheck:
 
     @property
     def one_ability(self) -> Answer:
-        """Whether one ability does, as `HeldOut.one_ability`."""
-        return self.held_out.one_ability
+        """Whether one ability does.
+
+        As `HeldOut.one_ability`, and "no" too if answers tell subjects apart, but the items do not
+        point one way (`Direction.is_one`).
+        """
+        astray = self.held_out.tells_apart and not self.direction.is_one
+        return "no" if astray else self.held_out.one_ability
+
+    @property
+    def warning(self) -> str:
+        """What comes before a ranking that one ability does not explain; empty where it does."""
+        if self.one_ability != "no":
+            return ""
+        reasons = [] if self.held_out.one_ability != "no" else [self.held_out.gain]
+        reasons += filter(None, [self.direction.to_text()])
+        return (
+            f"One ability does not explain these answers: {', and '.join(reasons)}. Subjects are "
+            f"therefore in the order of their accuracy. Fit several abilities (bayesirt profile "
+            f"--q-matrix), rank each benchmark or part by itself, or review the items (bayesirt "
+            f"review)."
+        )
 
     def __repr__(self) -> str:
         return f"<FitCheck: {self.to_text()}>"
@@ -62,8 +85,15 @@ class FitCheck:
     def to_text(self) -> str:
         """Return the conclusion in a few sentences."""
         skewed = self.totals.to_text() if self.totals.p_subjects < 1 - LEVEL else ""
-        found = self.held_out.to_text(), self.dependence.to_text(), self._of_rows(), skewed
-        return " ".join(filter(None, [*found, self.calibration.to_text()]))
+        found = self.in_short(), self.held_out.details(), self.dependence.to_text()
+        rest = self._of_rows(), skewed, self.calibration.to_text()
+        return " ".join(filter(None, [*found, *rest]))
+
+    def in_short(self) -> str:
+        """Return in a sentence whether one ability does."""
+        if self.one_ability == self.held_out.one_ability:
+            return self.held_out.in_short()
+        return f"One ability does not explain these answers: {self.direction.to_text()}."
 
     def _of_rows(self) -> str:
         parts = [
@@ -141,4 +171,5 @@ def check_fit(
         check_totals(posterior, key=of_totals),
         held_out,
         check_calibration(*answers, key=of_bands),
+        check_direction(posterior),
     )

@@ -91,7 +91,24 @@ class HeldOut:
 
     def to_text(self) -> str:
         """Return the conclusion in a few sentences."""
-        return " ".join(filter(None, [self.in_short(), self._of_abilities(), self._of_slopes()]))
+        return " ".join([self.in_short(), self.details()])
+
+    def details(self) -> str:
+        """Return what the answer to whether one ability does rests on."""
+        return " ".join(filter(None, [self._of_abilities(), self._of_slopes()]))
+
+    @property
+    def tells_apart(self) -> bool:
+        """Whether an ability of subjects surely predicts better than items alone."""
+        alone = self.summary.set_index("model").loc["items alone"]
+        return bool(-alone["ahead"] > _STANDARD_ERRORS * alone["se"])
+
+    @property
+    def gain(self) -> str:
+        """What two abilities gain, as a clause."""
+        share = self._two["share"] - 1
+        more = "" if pd.isna(share) else f" by {share:.0%} of what one ability tells"
+        return f"two abilities predict held-out answers better{more}"
 
     @property
     def _two(self) -> pd.Series:

@@ -1,6 +1,6 @@
 """The report of a ranking."""
 
-from math import isinf
+from math import isfinite, isnan
 from typing import Any
 
 from bayesirt.fit_plots import plot_calibration, plot_totals
@@ -22,6 +22,8 @@ from bayesirt.run import Run
 from bayesirt.separation import rounded, separate_neighbours
 
 _MOST_PAIRS = 50
+_CHANCES = ("P(best)", "P(top 3)", "Tier")
+_DOUBT = "The draws are not sound: this is only what every chain supports."
 
 
 def render_report(run: Run) -> str:
@@ -42,7 +44,9 @@ def render_report(run: Run) -> str:
         "report.html.j2",
         run=run,
         verdict=posterior.verdict,
-        short=in_short(run),
+        warnings=ranking.warnings,
+        doubt="" if ranking.sound else _DOUBT,
+        short=[said for said in in_short(run) if said not in ranking.warnings],
         notes=[*filter(None, [review["note"]]), *_notes(run)],
         columns=_columns(run),
         all_observed=_all_observed(run),
@@ -53,7 +57,9 @@ def render_report(run: Run) -> str:
         n_flagged=len(flagged),
         review=review,
         abilities=svg(plot_abilities(ranking), "Abilities with their 90% intervals"),
-        probabilities=svg(plot_rank_probabilities(ranking), "Probability of each rank"),
+        probabilities=svg(plot_rank_probabilities(ranking), "Probability of each rank")
+        if ranking.sound
+        else "",
         pairwise=svg(plot_pairwise(ranking), "Probability that row is above column"),
         flow=svg(plot_rank_flow(ranking), "Ranks by accuracy and by ability"),
         prices=_prices(run),
@@ -111,20 +117,20 @@ def _prices(run: Run) -> dict[str, str]:
 
 def _columns(run: Run) -> list[tuple[str, str]]:
     """Return the heads of the ranking's table, and the class of their cells."""
-    table = run.ranking.summary
+    table, by_score = run.ranking.summary, run.ranking.by_score
+    of_ability = [*([("Scale", "")] if "scale" in table else []), ("Ability", "")]
+    of_accuracy = [("Accuracy", "")] if by_score else [("Accuracy", ""), ("Rank by accuracy", "")]
+    first, last = (of_accuracy, of_ability) if by_score else (of_ability, of_accuracy)
+    chances = [("Rank by ability", "")] if by_score else [(x, "") for x in _CHANCES]
     return [
         ("Rank", ""),
         ("Subject", "name"),
-        *([("Scale", "")] if "scale" in table else []),
-        ("Ability", ""),
-        ("Accuracy", ""),
-        ("Rank by accuracy", ""),
+        *first,
+        *last,
         ("Score" if _all_observed(run) else "Expected score", ""),
         *([("Length", "")] if "length" in table else []),
         *([("Cost", "")] if "cost" in table else []),
-        ("P(best)", ""),
-        ("P(top 3)", ""),
-        ("Tier", ""),
+        *chances,
         ("Items run", ""),
         *([("Note", "name note")] if (table["flag"] != "").any() else []),
     ]
@@ -140,8 +146,8 @@ def _notes(run: Run) -> list[str]:
     diagnostics = run.record.diagnostics
     changes = diagnostics.get("changes")
     notes = [] if run.clusters is None else [run.clusters.to_text()]
-    told = diagnostics.get("fit") if run.fit is None else run.fit.held_out.in_short()
-    notes += [told] if told else []
+    told = diagnostics.get("fit") if run.fit is None else run.fit.in_short()
+    notes += [told] if told and not run.ranking.by_score else []
     notes += [f"{changes['text']} {changes['moves']}"] if changes else []
     return notes + ([diagnostics["scale"]] if "scale" in diagnostics else [])
 
@@ -151,5 +157,7 @@ def _neighbours(run: Run) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = table.to_dict("records")
     for row in rows:
         more = row["more_items"]
-        row["more"] = "over a million" if isinf(more) else f"{rounded(more):,}"
+        row["more"] = "?" if isnan(more) else "over a million"
+        if isfinite(more):
+            row["more"] = f"{rounded(more):,}"
     return rows

@@ -1,6 +1,7 @@
 """A ranking in a few sentences, for somebody with half a minute."""
 
 from bayesirt.names import one_line
+from bayesirt.ranking import SCORE_RANK
 from bayesirt.run import Run
 from bayesirt.separation import in_percent, least_detectable
 
@@ -19,9 +20,29 @@ def in_short(run: Run) -> list[str]:
     Returns
     -------
     list of str
-        A sentence each, the most important first.
+        A sentence each, the most important first: what makes the ranking void, if anything does.
     """
-    return [_best(run), _tiers(run), least_detectable(run.posterior).to_text(), _average(run)]
+    ranking = run.ranking
+    told = [*ranking.warnings]
+    if ranking.by_score:
+        told.append(_best_by_score(run))
+    elif ranking.sound:
+        told += [_best(run), _tiers(run), least_detectable(run.posterior).to_text()]
+    else:
+        told.append("Who is best cannot be said yet.")
+    return told if ranking.by_score else [*told, _average(run)]
+
+
+def _best_by_score(run: Run) -> str:
+    table = run.ranking.summary
+    first = table.iloc[0]
+    rank, low, high = (first[name] for name in SCORE_RANK)
+    tied = int((table[SCORE_RANK[1]] <= 1).sum())
+    others = f" {tied} of {len(table)} may be first." if tied > 1 else ""
+    return (
+        f"By accuracy {one_line(str(first['subject']), 60)} is number {rank} (90% interval: {low} "
+        f"to {high}).{others}"
+    )
 
 
 def _best(run: Run) -> str:
@@ -47,21 +68,15 @@ def _tiers(run: Run) -> str:
     n, first = len(tier), int((tier == 1).sum())
     groups = f"{tier.max()} tier{'' if tier.max() == 1 else 's'}"
     if first == 1:
-        return f"The {n} subjects form {groups}; the first holds one subject alone."
+        return f"The {n} subjects form {groups}; tier 1 holds one subject alone."
     return (
-        f"The {n} subjects form {groups}: the {first} of the first cannot be told from its "
-        "best. A new tier starts with the first subject that the best of the tier before is "
-        "surely above, all pairs judged at once."
+        f"The {n} subjects form {groups}: the {first} in tier 1 are statistically tied with its "
+        "leader. A new tier starts where the previous leader is credibly better (simultaneous "
+        "90%)."
     )
 
 
 def _average(run: Run) -> str:
     check = run.ranking.average
-    if check.n_misplaced:
-        subjects = "1 subject" if check.n_misplaced == 1 else f"{check.n_misplaced} subjects"
-        found = f"The simple average misleads for {subjects}. {check.most_misplaced}"
-    elif check.adequate:
-        found = "The simple average would do here."
-    else:
-        found = "The simple average agrees with this ranking, as far as intervals tell."
-    return f"{found} {check.advice}"
+    worst = f" {check.most_misplaced}" if check.n_misplaced else ""
+    return f"{check.found}.{worst} {check.advice}"

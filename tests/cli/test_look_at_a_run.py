@@ -37,8 +37,8 @@ def test_two_subjects_are_compared_in_a_sentence(cli: Cli, run: Path):
 
 def test_neighbours_are_compared_in_a_table(cli: Cli, run: Path):
     said = cli("separate", run)
-    assert "questions more" in said.out
-    assert "told apart 4 times out of 5" in said.words
+    assert "extra questions" in said.out
+    assert "are detected with 80% power" in said.words
     told = json.loads(cli("separate", run, "--json").out)
     assert len(told["neighbours"]) == 29
     assert told["detectable"]["ability"] > 0
@@ -76,7 +76,7 @@ def test_anchors_give_a_scale_of_ones_own(cli: Cli, run: Path, results: Path, tm
 def test_bad_requests_are_one_sentence(cli: Cli, run: Path, results: Path, tmp_path: Path):
     for words, said in (
         (("separate", run, "m0"), "name two, or none, got 1"),
-        (("separate", run, "m0", "who"), "'who' is no subject"),
+        (("separate", run, "m0", "who"), "'who' is not a subject"),
         (("separate", tmp_path), "holds no run"),
         (("export", tmp_path), "holds no run"),
         (("export", run, "--out", tmp_path), "cannot be written"),

@@ -85,9 +85,9 @@ def test_neighbours_are_pairs_of_the_ranking():
 
 def test_bad_names_are_refused():
     posterior = posterior_of([0, 1, -1], 0.3)
-    with pytest.raises(ResponseError, match="'w' is no cluster of the run"):
+    with pytest.raises(ResponseError, match="'w' is not a cluster of this run"):
         separate_clusters(posterior, "x", "w")
     with pytest.raises(ResponseError, match="'x' is named twice; name two clusters"):
         separate_clusters(posterior, "x", "x")
-    with pytest.raises(ResponseError, match="'x' is no subject of the run; pass --clusters"):
+    with pytest.raises(ResponseError, match="'x' is not a subject of this run; pass --clusters"):
         separate(posterior, "x", "y")

@@ -10,6 +10,7 @@ import pytest
 
 from bayesirt.export import ranking_as_json, ranking_as_latex, ranking_as_markdown
 from bayesirt.run import Run
+from bayesirt.score_order import led_by_score
 
 HOSTILE = "a|b_c*d <img src=x> $x$ \\input{y} 50% & #1 ~\n| c |"
 
@@ -30,7 +31,28 @@ def test_markdown_has_a_row_a_subject_and_escapes_names(run: Run):
     assert "<img" not in text.replace("\\<", "")
     best = run.ranking.summary.iloc[1]
     assert f"| {best['rank']} ({best['rank_low']} to {best['rank_high']}) |" in rows[3]
-    assert run.posterior.verdict.to_text() in text
+    sound = replace(run, ranking=replace(run.ranking, sound=True, warnings=()))
+    assert ranking_as_markdown(sound).endswith(f"{run.posterior.verdict.to_text()}\n")
+
+
+def test_warnings_come_first_and_their_names_are_escaped(run: Run):
+    warned = replace(run.ranking, sound=False, warnings=(f"Void: {HOSTILE}",))
+    void = replace(run, ranking=warned)
+    assert ranking_as_markdown(void).startswith("**Void: a\\|b\\_c\\*d \\<img src=x\\>")
+    caption = re.search(r"\\caption\{(.*)", ranking_as_latex(void))
+    assert caption
+    assert caption[1].startswith(r"Void: a|b\_c*d <img src=x> \$x\$ \textbackslash{}input\{y\}")
+
+
+def test_accuracies_lead_where_they_must(run: Run):
+    ranks = {"score_rank": range(30, 0, -1), "score_rank_low": 1, "score_rank_high": 30}
+    ranking = replace(run.ranking, summary=run.ranking.summary.assign(**ranks))
+    led = replace(run, ranking=led_by_score(ranking, "No."))
+    rows = [line for line in ranking_as_markdown(led).splitlines() if line.startswith("|")]
+    assert "By ability" in rows[0]
+    assert "P(best)" not in rows[0]
+    assert rows[2].startswith("| 1 (1 to 30) |")
+    assert run.ranking.summary["subject"].iloc[-1] in rows[2]
 
 
 def test_latex_escapes_names(run: Run):

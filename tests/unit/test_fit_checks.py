@@ -13,9 +13,11 @@ from scipy.stats import gamma
 
 from bayesirt import Posterior, ResponseError, Responses, check_fit, local_dependence
 from bayesirt.estimators.dimension import log_scores
+from bayesirt.export import ranking_as_json
 from bayesirt.fit_checks import FitCheck, LocalDependence, item_pairs
 from bayesirt.fit_checks.calibration import check_calibration
 from bayesirt.fit_checks.cell_residuals import Counts, Draw, residuals
+from bayesirt.fit_checks.direction import Direction, check_direction
 from bayesirt.fit_checks.held_out import HeldOut, clustered_error, predict_held_out
 from bayesirt.fit_checks.items import item_fit
 from bayesirt.fit_checks.rasch import fit_rasch
@@ -353,6 +355,53 @@ def test_verdict_weighs_how_sure_and_how_large_the_gain_is(ahead, share, answer,
     assert "x with y·" in text
     assert "1 of 2 subjects miss easy items and get hard ones right" in text
     assert "Rasch" not in text
+
+
+@pytest.mark.parametrize(
+    ("negative", "agreement", "words"),
+    [
+        (0.47, np.nan, "47% of the items have a negative item-rest correlation"),
+        (0.0, 0.59, "ability and accuracy correlate at only 0.59 (Spearman)"),
+    ],
+)
+def test_items_that_do_not_point_one_way_are_not_explained(negative, agreement, words):
+    check = fitted(0.0, 0.001, 1.0, direction=Direction(negative, agreement))
+    assert check.one_ability == "no"
+    assert check.to_text().startswith(f"One ability does not explain these answers: {words}.")
+    assert words in check.warning
+    assert "in the order of their accuracy" in check.warning
+    assert fitted(0.0, 0.001, 1.0, direction=Direction(0.25, 0.8)).warning == ""
+    assert "10% of what one ability tells" in fitted(0.01, 0.001, 1.1).warning
+
+
+@pytest.mark.parametrize(("opposite", "is_one"), [(False, True), (True, False)])
+def test_two_groups_of_items_with_opposite_abilities_do_not_point_one_way(opposite, is_one):
+    rng = np.random.default_rng(0)
+    theta, sign = rng.normal(size=(80, 1)), np.where(np.arange(40) % 2 & opposite, -1, 1)
+    answers = rng.uniform(size=(80, 40)) < expit(1.5 * theta * sign)
+    ability = (answers.mean(1) if is_one else theta[:, 0])[None, None]
+    items = {"a": np.ones((1, 1, 40)), "d": np.zeros((1, 1, 40))}
+    responses = Responses.from_arrays(answers.astype(int))
+    posterior = Posterior.from_samples({"theta": ability, **items}, {}, responses, {})
+    assert check_direction(posterior).is_one == is_one
+
+
+def test_a_run_that_one_ability_does_not_explain_is_led_by_accuracy(
+    small_run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    astray = fitted(0.0, 0.001, 1.0, direction=Direction(0.5, 0.5))
+    monkeypatch.setattr("bayesirt.run.check_fit", lambda *_, **__: astray)
+    run = small_run.with_fit()
+    assert run.ranking.by_score
+    assert run.ranking.warnings[-1] == run.record.diagnostics["misfit"] == astray.warning
+    assert (np.diff(run.ranking.summary["accuracy"]) <= 0).all()
+    names = run.ranking.summary["subject"].tolist()
+    assert run.ranking.pairwise.index.tolist() == names
+    assert "Rank by ability" not in run.ranking.average.to_text()
+    assert ranking_as_json(run)["misfit"] == astray.warning
+    by_name = small_run.ranking.summary.set_index("subject")["p_best"]
+    best = run.ranking.rank_probabilities[:, 0]
+    np.testing.assert_allclose(best.argmax(), by_name.loc[names].argmax())
 
 
 def test_a_gain_over_nothing_has_no_share():

@@ -55,7 +55,8 @@ def test_independent_draws_are_sound():
     assert 3000 < min(verdict.ess_bulk, verdict.ess_tail) < 6000
     assert verdict.bfmi == pytest.approx(2, abs=0.2)
     assert verdict.divergences == 0
-    assert verdict.to_text().startswith("Sampling looks sound: R-hat at most 1.00")
+    assert verdict.to_text().startswith("Abilities and ranks have converged (R-hat at most 1.00")
+    assert (verdict.unconverged, verdict.n_others) == (0, 9)
 
 
 def shifted_chain() -> dict[str, np.ndarray]:
@@ -64,15 +65,25 @@ def shifted_chain() -> dict[str, np.ndarray]:
     return independent(theta=theta)
 
 
-def sticky_chain() -> dict[str, np.ndarray]:
+def sticky() -> np.ndarray:
     noise = np.random.default_rng(2).normal(size=(CHAINS, DRAWS))
-    return independent(mu_a=lfilter([1], [1, -0.98], noise))
+    return lfilter([1], [1, -0.98], noise)
 
 
-def sticky_tails() -> dict[str, np.ndarray]:
+def with_ability(draws: np.ndarray) -> dict[str, np.ndarray]:
+    theta = independent()["theta"]
+    theta[:, :, 2] = draws
+    return independent(theta=theta)
+
+
+def sticky_tails() -> np.ndarray:
     """Each chain's sign moves freely, its magnitude creeps."""
-    size = np.abs(sticky_chain()["mu_a"])
-    return independent(mu_a=size * np.random.default_rng(3).choice([-1, 1], size=size.shape))
+    size = np.abs(sticky())
+    return size * np.random.default_rng(3).choice([-1, 1], size=size.shape)
+
+
+def diverging(n: int) -> dict[str, np.ndarray]:
+    return statistics(diverging=np.arange(CHAINS * DRAWS).reshape(CHAINS, DRAWS) < n)
 
 
 def creeping_energy() -> np.ndarray:
@@ -82,12 +93,12 @@ def creeping_energy() -> np.ndarray:
 @pytest.mark.parametrize(
     ("samples", "stats", "complaint"),
     [
-        (shifted_chain(), None, "miss R-hat below 1.01 (worst"),
-        (sticky_chain(), None, "miss bulk ESS above 400 (worst"),
-        (sticky_tails(), None, "miss tail ESS above 400 (worst"),
-        (None, statistics(diverging=np.arange(CHAINS * DRAWS).reshape(CHAINS, DRAWS) < 3), "3 div"),
+        (shifted_chain(), None, "R-hat above 1.01 (worst R-hat 1."),
+        (with_ability(sticky()), None, "bulk ESS below 400 (worst"),
+        (with_ability(sticky_tails()), None, "tail ESS below 400 (worst"),
+        (None, diverging(5), "5 of 4,000 transitions diverged"),
         (None, statistics(energy=creeping_energy()), "E-BFMI 0.0"),
-        (independent(mu_a=np.full((CHAINS, DRAWS), np.nan)), None, "worst nan, mu_a)"),
+        (with_ability(np.full((CHAINS, DRAWS), np.nan)), None, "worst R-hat nan, theta of 'ω/🙂')"),
     ],
     ids=["shifted", "sticky", "sticky tails", "diverging", "energy", "NaN"],
 )
@@ -95,15 +106,46 @@ def test_bad_chains_are_named(samples, stats, complaint):
     verdict = made(samples, stats).verdict
     assert not verdict.sound
     assert complaint in "; ".join(verdict.complaints)
-    assert verdict.to_text().startswith("Do not trust the intervals yet")
-    assert ("--target-accept" in verdict.to_text()) == (verdict.divergences > 0)
+    assert verdict.to_text().startswith("Do not trust this ranking yet: ")
 
 
-def test_worst_quantity_is_named():
+def test_worst_ability_is_named():
     complaints = made(shifted_chain()).verdict.complaints
-    assert complaints[0].startswith("1 of 12 quantities miss R-hat")
+    assert complaints[0].startswith("1 of 3 abilities has R-hat above 1.01 (worst R-hat ")
     assert complaints[0].endswith("theta of 'y')")
-    assert "mu_a)" in made(sticky_chain()).verdict.complaints[0]
+
+
+def test_items_and_the_population_do_not_void_the_ranking():
+    a = independent()["a"]
+    a[0, :, 2] += 9
+    verdict = made(independent(a=a, mu_a=sticky())).verdict
+    assert verdict.sound
+    assert (verdict.unconverged, verdict.n_others) == (2, 9)
+    text = verdict.to_text()
+    assert text.startswith("Abilities and ranks have converged (R-hat at most 1.00")
+    assert "2 of 9 parameters of items and of the population have not (worst R-hat " in text
+    assert text.endswith("a of 'i3'): do not quote these.")
+
+
+def test_a_few_divergences_are_a_warning():
+    verdict = made(None, diverging(4)).verdict
+    assert verdict.sound
+    assert verdict.to_text().endswith("4 transitions diverged: too few to move a rank.")
+
+
+@pytest.mark.parametrize(
+    ("engine", "model", "advice"),
+    [
+        ("nuts", "2PL", "Run again with --engine blocked."),
+        ("nuts", "Q-matrix 2PL", "Run again with --engine blocked."),
+        ("blocked", "2PL", "Run again with more draws (--draws 10000) or a longer --budget."),
+        ("blocked", "Q-matrix 2PL", "merge abilities that few items tell apart."),
+    ],
+)
+def test_advice_is_not_what_was_just_done(engine: str, model: str, advice: str):
+    made_by = {"model": model, "engine": engine}
+    posterior = Posterior.from_samples(shifted_chain(), statistics(), RESPONSES, made_by)
+    assert posterior.verdict.to_text().endswith(advice)
 
 
 def test_verdict_leaves_out_the_ratio_b_and_what_is_constant():
@@ -172,7 +214,7 @@ def test_arviz_reads_the_file(tmp_path):
 @pytest.mark.parametrize(("drift", "sound"), [(0, True), (1, False)])
 def test_one_chain_is_compared_with_itself(drift, sound):
     samples = {k: v[:1, :999] for k, v in independent().items()}
-    samples["mu_a"] = samples["mu_a"] + np.linspace(0, drift, 999)
+    samples["theta"] = samples["theta"] + np.linspace(0, drift, 999)[:, None]
     verdict = made(samples, {}).verdict
     assert verdict.sound == sound
     assert verdict.r_hat > 1

@@ -133,9 +133,13 @@ def test_summary_is_what_the_draws_say():
     np.testing.assert_allclose(summary["ability_sd"], THETA.std(0, ddof=1))
     np.testing.assert_allclose(summary["ability_low"], np.quantile(THETA, 0.05, axis=0))
     np.testing.assert_allclose(summary["ability_high"], np.quantile(THETA, 0.95, axis=0))
-    for column, q in (("rank_low", 0.05), ("rank", 0.5), ("rank_high", 0.95)):
-        reached = np.sort(ranks, 0)[int(np.ceil(q * len(ranks))) - 1]
-        np.testing.assert_array_equal(summary[column], reached)
+    low, median, high = (
+        np.sort(ranks, 0)[int(np.ceil(q * len(ranks))) - 1] for q in (0.05, 0.5, 0.95)
+    )
+    np.testing.assert_array_equal(summary["rank_low"], low)
+    np.testing.assert_array_equal(summary["rank_high"], high)
+    place = 1 + (median[:, None] > median).sum(1)
+    np.testing.assert_array_equal(summary["rank"], np.clip(place, low, high))
     np.testing.assert_allclose(summary["p_best"], (ranks == 1).mean(0))
     trials, successes = POSTERIOR.trials[ORDER], POSTERIOR.successes[ORDER]
     np.testing.assert_allclose(summary["accuracy"], successes.sum(1) / trials.sum(1))
@@ -152,6 +156,19 @@ def test_summary_is_what_the_draws_say():
     np.testing.assert_allclose(
         RANKING.pairwise.loc[names[2], names[5]], (THETA[:, 2] > THETA[:, 5]).mean()
     )
+
+
+def test_the_first_row_is_rank_1_and_equals_share_their_rank():
+    theta = np.random.default_rng(3).normal(size=(CHAINS * DRAWS, 6))
+    theta[:, 5] -= 9
+    items = np.ones((CHAINS * DRAWS, 3))
+    table = rank_subjects(made(theta, items, items, np.ones((6, 3)), np.ones((6, 3)))).summary
+    assert table["rank"].tolist() == sorted(table["rank"])
+    assert table["rank"].iloc[0] == 1
+    assert table["rank"].nunique() < 6
+    assert table["rank"].iloc[5] == 6
+    for _, tied in table.groupby("rank"):
+        assert (np.diff(tied["ability"]) <= 0).all()
 
 
 def test_rank_sets_hold_the_rank_and_are_at_least_as_wide_as_one_interval():

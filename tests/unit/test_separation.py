@@ -83,13 +83,40 @@ def test_the_least_detectable_difference_is_that_of_a_test_of_two_means():
     assert (
         Detectable(0.5, 0.08)
         .to_text()
-        .endswith("if they differ by 0.50 in ability, 8.0 points of expected score.")
+        .startswith("Mid-table differences of 0.50 in ability, or 8.0 points of expected score,")
     )
 
 
 def test_strangers_and_twins_are_refused():
     posterior = posterior_of([0.0, 1.0], 0.2)
-    with pytest.raises(ResponseError, match="'x' is no subject"):
+    with pytest.raises(ResponseError, match="'x' is not a subject of this run; name one"):
         separate(posterior, "m0", "x")
     with pytest.raises(ResponseError, match="'m0' is named twice"):
         separate(posterior, "m0", "m0")
+
+
+def test_a_name_that_was_perhaps_meant_is_offered():
+    with pytest.raises(ResponseError, match="did you mean 'm1'"):
+        separate(posterior_of([0.0, 1.0], 0.2), "m0", "m12")
+
+
+def test_chains_that_disagree_settle_nothing():
+    posterior = posterior_of([1.0, 0.0], 0.1)
+    theta = posterior["theta"].copy()
+    theta[1] = theta[1][:, ::-1]
+    responses = Responses.from_arrays(np.eye(2, N_ITEMS), subjects=["m0", "m1"])
+    samples = {"theta": theta, "a": posterior["a"], "d": posterior["d"], "b": posterior["b"]}
+    split = Posterior.from_samples(samples, {}, responses, {})
+    found = separate(split, "m0", "m1")
+    assert found.p_above == 0.5
+    assert found.low < -0.8 < 0.8 < found.high
+    assert np.isnan(found.more_items)
+    assert "cannot be said yet" in found.to_text()
+    table = rank_subjects(split)
+    assert not table.sound
+    assert table.warnings == (split.verdict.to_text(),)
+    assert table.to_text().startswith("Do not trust this ranking yet")
+    assert table.summary["p_best"].tolist() == [0.5, 0.5]
+    assert table.summary["tier"].tolist() == [1, 1]
+    assert table.summary[["rank_low", "rank_high"]].to_numpy().tolist() == [[1, 2]] * 2
+    assert (table.pairwise.to_numpy() == 0.5).all()
