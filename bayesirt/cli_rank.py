@@ -31,6 +31,7 @@ from bayesirt.cli_options import (
     PerComponent,
     Point,
     PointOption,
+    PopulationOption,
     PriorKind,
     PriorsOption,
     Quiet,
@@ -77,6 +78,7 @@ def rank(
     point: PointOption = Point.auto,
     checkpoint: CheckpointFolder = None,
     check_fit: FitCheckOption = True,
+    population: PopulationOption = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -88,6 +90,7 @@ def rank(
     settings = Settings(
         seed, chains, warmup or WARMUP, draws, target_accept, Priors(priors.value, slopes.value),
         point.value, engine.value, model.value, wrong_lengths, _scale(anchor),
+        population=population,
     )  # fmt: skip
     earlier = _earlier_run(out, settings, overwrite, update, per_component)
     path, talk = input_path(results, example), not (quiet or as_json)
