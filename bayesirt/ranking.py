@@ -222,10 +222,13 @@ def _scores(
 ) -> dict[str, NDArray[np.generic]]:
     """Return each subject's score with its interval, and its rank by the score."""
     draws = ScoreDraws(*(x[:, order] for x in draw_scores(posterior, key=key_of(posterior))))
-    realised = _with_interval("expected_score", draws.realised)
+    _, low, high = _with_interval("", draws.realised).values()
+    known = np.ptp(draws.expected, axis=0) == 0
+    mean = np.where(known, draws.expected[0], draws.expected.mean(0))
     return {
-        **realised,
-        "expected_score": draws.expected.mean(0),
+        "expected_score": mean,
+        "expected_score_low": np.minimum(low, mean),
+        "expected_score_high": np.maximum(high, mean),
         **score_ranks(draws.population),
         **(_with_interval("population_score", draws.population) if population else {}),
     }
