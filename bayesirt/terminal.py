@@ -50,7 +50,8 @@ def print_run(run: Run, folder: Path) -> None:
                 f"{one_line(first['subject'])} ({first['flag']})"
             )
         )
-    console.print(Text(ranking.average.to_text()))
+    if ranking.sound:
+        console.print(Text(ranking.average.to_text()))
     if run.clusters is not None:
         console.print(_clusters_table(run.clusters.summary.head(MOST_ROWS)))
         say_more(console, run.clusters.summary)

@@ -23,7 +23,7 @@ from bayesirt.separation import rounded, separate_neighbours
 
 _MOST_PAIRS = 50
 _CHANCES = ("P(best)", "P(top 3)", "Tier")
-_DOUBT = "The draws are not sound: this is only what every chain supports."
+_DOUBT = "The draws are not sound: do not quote these figures."
 
 
 def render_report(run: Run) -> str:

@@ -27,10 +27,10 @@ def in_short(run: Run) -> list[str]:
     if ranking.by_score:
         told.append(_best_by_score(run))
     elif ranking.sound:
-        told += [_best(run), _tiers(run), least_detectable(run.posterior).to_text()]
+        told += [_best(run), _tiers(run), least_detectable(run.posterior).to_text(), _average(run)]
     else:
         told.append("Who is best cannot be said yet.")
-    return told if ranking.by_score else [*told, _average(run)]
+    return told
 
 
 def _best_by_score(run: Run) -> str:

@@ -50,9 +50,7 @@ def test_nothing_is_called_certain(small_run: Run):
 def test_a_void_ranking_says_so_first_and_names_nobody(small_run: Run):
     run = with_columns(small_run, p_best=np.array([1.0, *[0.0] * 29]))
     void = replace(run, ranking=replace(run.ranking, warnings=("Void.",), sound=False))
-    told = in_short(void)
-    assert told[:2] == ["Void.", "Who is best cannot be said yet."]
-    assert not any("is best," in said or "tier" in said for said in told)
+    assert in_short(void) == ["Void.", "Who is best cannot be said yet."]
 
 
 def test_accuracy_leads_where_one_ability_does_not_explain_the_answers(small_run: Run):
