@@ -13,7 +13,7 @@ from bayesirt.anchored_scale import line_through
 from bayesirt.averages import AverageCheck, check_average
 from bayesirt.chain_bounds import chains_of, supported, supported_columns
 from bayesirt.flags import response_flags
-from bayesirt.pairwise import probability_above, surely_above
+from bayesirt.pairwise import in_threads, probability_above, surely_above
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.score_draws import ScoreDraws, draw_scores, key_of, score_ranks
 
@@ -21,6 +21,7 @@ TOP = (3, 10)
 """Of which best few the probability to be among them is told."""
 SCORE_RANK = ("score_rank", "score_rank_low", "score_rank_high")
 """Columns with the rank by accuracy and its 90% interval."""
+_ROWS_AT_ONCE = 128
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,8 +139,12 @@ def rank_subjects(
             "flag": response_flags(successes, trials, 1),
         }
     )
-    counts = np.stack([np.bincount(ranks[:, i] - 1, minlength=n) for i in range(n)])
-    above = supported(probability_above(own) for own in (chains if len(chains) else [theta]))
+    counts = np.stack([np.bincount(own - 1, minlength=n) for own in np.ascontiguousarray(ranks.T)])
+    above = supported(
+        [probability_above(own) for own in chains]
+        if len(chains)
+        else [probability_above(theta, ranks)]
+    )
     return Ranking(
         summary,
         pd.DataFrame(above, index=names, columns=names),
@@ -317,9 +322,13 @@ def ranks_of_draws(theta: NDArray[np.floating]) -> NDArray[np.int32]:
     array([[2, 1, 3]], dtype=int32)
     """
     ranks = np.empty(theta.shape, np.int32)
-    np.put_along_axis(
-        ranks, np.argsort(-theta, 1), np.arange(1, theta.shape[1] + 1, dtype=np.int32)[None], 1
-    )
+    places = np.arange(1, theta.shape[1] + 1, dtype=np.int32)[None]
+
+    def of_rows(start: int) -> None:
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        np.put_along_axis(ranks[rows], np.argsort(-theta[rows], 1), places, 1)
+
+    in_threads(of_rows, range(0, len(theta), _ROWS_AT_ONCE))
     return ranks
 
 
