@@ -227,8 +227,10 @@ class Posterior:
         mean, sd = theta.mean(-1, keepdims=True), np.ones_like(theta[..., :1])
         if theta.shape[-1] >= FEW_TO_STANDARDISE:
             sd = theta.std(-1, keepdims=True)
+            sd = np.where(sd > 0, sd, 1)
         a, d = a * sd, d + a * mean
-        moved = {"theta": (theta - mean) / sd, "a": a, "d": d, "b": -d / a}
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moved = {"theta": (theta - mean) / sd, "a": a, "d": d, "b": -d / a}
         if "gamma" in self.dataset:
             moved["gamma"] = (self["gamma"] - mean) / sd
         dataset = self.dataset.assign(

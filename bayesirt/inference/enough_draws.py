@@ -12,7 +12,7 @@ from bayesirt.posterior import FEW_TO_STANDARDISE
 R_HAT, ESS = 1.01, 400.0
 """What a quantity that has converged keeps to (Vehtari et al., 2021, doi:10.1214/20-BA1221)."""
 
-_TRAITS = ("theta", "tau", "gamma")
+_REPORTED = ("theta", "tau", "gamma", "icc")
 
 
 def within(budget: float) -> Callable[[Samples], bool]:
@@ -41,14 +41,16 @@ def within(budget: float) -> Callable[[Samples], bool]:
 
 def converged(samples: Samples) -> bool:
     """Return whether abilities have converged on the scale that is reported."""
-    for name in _TRAITS:
-        draws = samples.get(name)
-        if draws is None:
+    theta = np.asarray(samples["theta"], np.float64)
+    mean, sd = theta.mean(-1, keepdims=True), 1.0
+    if theta.shape[-1] >= FEW_TO_STANDARDISE:
+        sd = theta.std(-1, keepdims=True)
+    for name in _REPORTED:
+        if name not in samples:
             continue
-        draws = np.asarray(draws, np.float64)
-        draws = draws - draws.mean(-1, keepdims=True)
-        if draws.shape[-1] >= FEW_TO_STANDARDISE:
-            draws /= draws.std(-1, keepdims=True)
+        draws = np.asarray(samples[name], np.float64).reshape(*theta.shape[:2], -1)
+        if name in ("theta", "gamma"):
+            draws = (draws - mean) / sd
         draws = draws[..., np.ptp(draws, axis=(0, 1)) > 0]
         axes = {"chain_axis": 0, "draw_axis": 1}
         if len(draws) > 1 and not (array_stats.rhat(draws, **axes) < R_HAT).all():

@@ -196,7 +196,9 @@ def posterior() -> Posterior:
     p = 1 / (1 + np.exp(-1.5 * (theta[:, None] - rng.normal(size=20))))
     responses = Responses.from_arrays((rng.uniform(size=p.shape) < p).astype(int))
     clustered = replace(responses, clusters=clusters)
-    return sample_posterior(clustered, key=jax.random.key(0), num_warmup=300, num_samples=300)
+    return sample_posterior(
+        clustered, key=jax.random.key(0), num_warmup=300, num_samples=300, budget=60.0
+    )
 
 
 def test_posterior_knows_its_clusters(posterior: Posterior, tmp_path: Path):

@@ -19,6 +19,12 @@ INTERCEPTS = np.array([[1.0, 0.0, 3.0, 0.5, 0.2, -1.0], [2.0, 0.4, 4.0, 0.5, 0.0
 SHIFT, SCALE = np.array([[5.0], [-2.0]]), np.array([[2.0], [0.5]])
 
 
+@pytest.fixture(autouse=True)
+def few_are_standardised(monkeypatch):
+    """Three subjects, so that it can be worked out by hand; as few are only centred else."""
+    monkeypatch.setattr("bayesirt.posterior.FEW_TO_STANDARDISE", 3)
+
+
 def made_posterior() -> Posterior:
     a = SLOPES / SCALE
     draws = {"theta": STANDARD * SCALE + SHIFT, "a": a, "d": INTERCEPTS - a * SHIFT}
@@ -54,15 +60,25 @@ def test_both_sides_are_compared_on_one_scale():
     assert subjects["rank_posterior"].tolist() == [1, 2, 3]
 
 
-def test_marginal_estimates_are_compared_on_the_populations_scale():
+def test_estimates_of_any_scale_are_compared_on_the_one_that_is_reported():
+    """θ + 3 and 2 θ say the same, with the items moved against them."""
+    theta, a, d = POINT["theta"], POINT["a"], POINT["d"]
+    moved = made_point(2 * theta + 3, a / 2, d - 1.5 * a, scale="population")
+    of_one, of_other = (compare_estimates(p, made_posterior()) for p in (POINT, moved))
+    for one, other in ((of_one.subjects, of_other.subjects), (of_one.items, of_other.items)):
+        numbers = [name for name in one if one[name].dtype == float]
+        np.testing.assert_allclose(one[numbers], other[numbers], atol=1e-12)
+
+
+def test_few_are_only_centred(monkeypatch):
+    monkeypatch.setattr("bayesirt.posterior.FEW_TO_STANDARDISE", 4)
     posterior = made_posterior()
-    point = made_point(posterior.theta.mean(0), *(posterior.draws(k).mean(0) for k in "ad"))
-    marginal = made_point(point["theta"], point["a"], point["d"], scale="population")
-    of_one, of_other = (compare_estimates(p, posterior) for p in (marginal, point))
-    np.testing.assert_allclose(of_one.subjects["posterior_mean"], posterior.theta.mean(0))
-    np.testing.assert_allclose(of_one.subjects["shrinkage"], 0, atol=1e-12)
-    np.testing.assert_allclose(of_one.items["a_shrinkage"], 0, atol=1e-12)
-    assert np.abs(of_other.items["a_shrinkage"]).max() > 0.1
+    centred = posterior.theta - posterior.theta.mean(1, keepdims=True)
+    subjects = compare_estimates(POINT, posterior).subjects
+    np.testing.assert_allclose(subjects["posterior_mean"], centred.mean(0))
+    spread = subjects["estimate"].std(ddof=0)
+    assert spread == pytest.approx(centred.std(1).mean())
+    assert subjects["estimate"].mean() == pytest.approx(0)
 
 
 def test_items_are_moved_with_the_abilities():
