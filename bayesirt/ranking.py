@@ -130,7 +130,7 @@ def rank_subjects(
             **_on_scale(posterior, order, scale),
             **_speeds(posterior, order),
             **rank_columns(theta, ranks),
-            **supported_columns(chains, columns_of_chain),
+            **supported_columns(chains, columns_of_chain, explored=verdict.explored),
             **_scores(posterior, order, population=population),
             "n_items": np.count_nonzero(trials, 1),
             "n_trials": trials.sum(1),
@@ -139,7 +139,9 @@ def rank_subjects(
         }
     )
     counts = np.stack([np.bincount(ranks[:, i] - 1, minlength=n) for i in range(n)])
-    above = supported(probability_above(own) for own in (chains if len(chains) else [theta]))
+    above = probability_above(theta)
+    if len(chains):
+        above = supported(map(probability_above, chains), of_pairs=True)
     return Ranking(
         summary,
         pd.DataFrame(above, index=names, columns=names),
@@ -252,7 +254,8 @@ def places(median: NDArray[np.generic]) -> NDArray[np.int64]:
 
 def columns_of_chain(theta: NDArray[np.floating]) -> dict[str, NDArray[np.generic]]:
     """Return `rank_columns` of one chain's draws."""
-    return rank_columns(theta, ranks_of_draws(theta))
+    with np.errstate(invalid="ignore"):  # a stuck chain's order of two may never change
+        return rank_columns(theta, ranks_of_draws(theta))
 
 
 def _on_scale(

@@ -56,16 +56,18 @@ def print_run(run: Run, folder: Path) -> None:
         console.print(_clusters_table(run.clusters.summary.head(MOST_ROWS)))
         say_more(console, run.clusters.summary)
         console.print(Text(run.clusters.to_text()))
-    for name in ("fit", "scale"):
-        if note := run.record.diagnostics.get(name):
-            console.print(Text(note))
-    if changes := run.record.diagnostics.get("changes"):
-        console.print(Text(f"{changes['text']} {changes['moves']}"))
-    if run.gain is not None:
-        console.print(Text(run.gain.to_text()))
-    if run.wrong is not None:
-        console.print(Text(run.wrong.to_text()))
+    for note in _notes(run):
+        console.print(Text(note))
     console.print(Text(f"Report: {folder / 'report.html'}"), soft_wrap=True)
+
+
+def _notes(run: Run) -> list[str]:
+    """Return what else is known of a run, a paragraph each."""
+    diagnostics = run.record.diagnostics
+    notes = [diagnostics[name] for name in ("fit", "scale") if diagnostics.get(name)]
+    if changes := diagnostics.get("changes"):
+        notes.append(f"{changes['text']} {changes['moves']}")
+    return notes + [found.to_text() for found in (run.gain, run.wrong) if found is not None]
 
 
 def _ranking_table(rows: pd.DataFrame, *, wide: bool) -> Table:
