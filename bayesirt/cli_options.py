@@ -195,6 +195,10 @@ Anchors = Annotated[
         show_default=False,
     ),
 ]
+PopulationOption = Annotated[
+    bool,
+    typer.Option("--population", help="Add the expected score over questions like these."),
+]
 FitCheckOption = Annotated[
     bool,
     typer.Option(

@@ -32,6 +32,7 @@ from bayesirt.cli_options import (
     PerComponent,
     Point,
     PointOption,
+    PopulationOption,
     PriorKind,
     PriorsOption,
     Quiet,
@@ -79,6 +80,7 @@ def rank(
     point: PointOption = Point.auto,
     checkpoint: CheckpointFolder = None,
     check_fit: FitCheckOption = True,
+    population: PopulationOption = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -91,6 +93,7 @@ def rank(
         seed, chains, warmup or WARMUP, draws, target_accept, budget,
         Priors(priors.value, slopes.value), point.value, engine.value, model.value, wrong_lengths,
         _scale(anchor),
+        population=population,
     )  # fmt: skip
     earlier = _earlier_run(out, settings, overwrite, update, per_component)
     path, talk = input_path(results, example), not (quiet or as_json)

@@ -129,6 +129,7 @@ def _for_people(run: Run, named: Callable[[str], str]) -> pd.DataFrame:
             "Subject": [named(one_line(str(name), 80)) for name in rows["subject"]],
             **_ability(rows),
             "Expected score (%)": [_score(row) for row in rows.itertuples()],
+            **_like_these(rows),
             "P(best)": [f"{p:.2f}" for p in rows["p_best"]],
             "Tier": [str(tier) for tier in rows["tier"]],
             **_prices(rows),
@@ -183,6 +184,17 @@ def _score(row: Any) -> str:
     return f"{100 * row.expected_score:.1f} " + (
         f"({low:.1f} to {high:.1f})" if low < high else "(observed)"
     )
+
+
+def _like_these(rows: pd.DataFrame) -> dict[str, list[str]]:
+    """Return scores over items like these, where they were asked for."""
+    if "population_score" not in rows:
+        return {}
+    columns = (100 * rows[f"population_score{end}"] for end in ("", "_low", "_high"))
+    scores = [
+        f"{mid:.1f} ({low:.1f} to {high:.1f})" for mid, low, high in zip(*columns, strict=True)
+    ]
+    return {"Score over items like these (%)": scores}
 
 
 def _in_markdown(name: str) -> str:

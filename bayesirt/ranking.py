@@ -13,7 +13,7 @@ from bayesirt.anchored_scale import line_through
 from bayesirt.averages import AverageCheck, check_average
 from bayesirt.chain_bounds import chains_of, supported, supported_columns
 from bayesirt.flags import response_flags
-from bayesirt.pairwise import probability_above, surely_above
+from bayesirt.pairwise import in_threads, probability_above, surely_above
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.score_draws import ScoreDraws, draw_scores, key_of, score_ranks
 
@@ -21,6 +21,7 @@ TOP = (3, 10)
 """Of which best few the probability to be among them is told."""
 SCORE_RANK = ("score_rank", "score_rank_low", "score_rank_high")
 """Columns with the rank by accuracy and its 90% interval."""
+_ROWS_AT_ONCE = 128
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,10 +139,11 @@ def rank_subjects(
             "flag": response_flags(successes, trials, 1),
         }
     )
-    counts = np.stack([np.bincount(ranks[:, i] - 1, minlength=n) for i in range(n)])
-    above = probability_above(theta)
+    counts = np.stack([np.bincount(own - 1, minlength=n) for own in np.ascontiguousarray(ranks.T)])
     if len(chains):
         above = supported(map(probability_above, chains), of_pairs=True)
+    else:
+        above = probability_above(theta, ranks)
     return Ranking(
         summary,
         pd.DataFrame(above, index=names, columns=names),
@@ -224,10 +226,13 @@ def _scores(
 ) -> dict[str, NDArray[np.generic]]:
     """Return each subject's score with its interval, and its rank by the score."""
     draws = ScoreDraws(*(x[:, order] for x in draw_scores(posterior, key=key_of(posterior))))
-    realised = _with_interval("expected_score", draws.realised)
+    _, low, high = _with_interval("", draws.realised).values()
+    known = np.ptp(draws.expected, axis=0) == 0
+    mean = np.where(known, draws.expected[0], draws.expected.mean(0))
     return {
-        **realised,
-        "expected_score": draws.expected.mean(0),
+        "expected_score": mean,
+        "expected_score_low": np.minimum(low, mean),
+        "expected_score_high": np.maximum(high, mean),
         **score_ranks(draws.population),
         **(_with_interval("population_score", draws.population) if population else {}),
     }
@@ -317,9 +322,13 @@ def ranks_of_draws(theta: NDArray[np.floating]) -> NDArray[np.int32]:
     array([[2, 1, 3]], dtype=int32)
     """
     ranks = np.empty(theta.shape, np.int32)
-    np.put_along_axis(
-        ranks, np.argsort(-theta, 1), np.arange(1, theta.shape[1] + 1, dtype=np.int32)[None], 1
-    )
+    places = np.arange(1, theta.shape[1] + 1, dtype=np.int32)[None]
+
+    def of_rows(start: int) -> None:
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        np.put_along_axis(ranks[rows], np.argsort(-theta[rows], 1), places, 1)
+
+    in_threads(of_rows, range(0, len(theta), _ROWS_AT_ONCE))
     return ranks
 
 

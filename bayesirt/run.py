@@ -58,6 +58,8 @@ class Settings:
         Give LaRT's wrong answers lengths of their own, and compare with plain LaRT.
     scale : tuple of (str, float)
         Anchors of a scale of the user's own: subjects and their values.
+    population : bool
+        Tell the expected score over items like these too.
     """
 
     seed: int = 0
@@ -72,6 +74,7 @@ class Settings:
     model: ModelName = "2pl"
     wrong_lengths: bool = False
     scale: tuple[tuple[str, float], ...] = ()
+    population: bool = False
 
     def describe_model(self) -> str:
         """Return the model and what it assumes in a few words."""
@@ -257,10 +260,12 @@ def ranked(posterior: Posterior, settings: Settings) -> tuple[Ranking, str]:
     str
         Why there is no scale, or nothing.
     """
+    population = settings.population
     try:
-        return rank_subjects(posterior, scale=dict(settings.scale)), ""
+        return rank_subjects(posterior, scale=dict(settings.scale), population=population), ""
     except ResponseError as error:
-        return rank_subjects(posterior), f"There is no scale: {error}."
+        without = rank_subjects(posterior, population=population)
+        return without, f"There is no scale: {error}."
 
 
 def _without_lengths(

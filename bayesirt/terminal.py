@@ -72,7 +72,8 @@ def _notes(run: Run) -> list[str]:
 
 def _ranking_table(rows: pd.DataFrame, *, wide: bool) -> Table:
     prices = [price for price in ("length", "cost") if price in rows]
-    extra = ("expected", "90%", "P(best)", *prices) if wide else ()
+    like_these = ("like these", "90%") if "population_score" in rows else ()
+    extra = ("expected", "90%", *like_these, "P(best)", *prices) if wide else ()
     first = ("rank", "90%", "subject", "ability", "90%", "accuracy", "by acc.")
     table = new_table(*first, *extra, "tier")
     for row in rows.itertuples():
@@ -81,6 +82,7 @@ def _ranking_table(rows: pd.DataFrame, *, wide: bool) -> Table:
             f"{100 * row.expected_score_low:.0f}-{row.expected_score_high:.0%}"
             if row.expected_score_low < row.expected_score_high
             else "observed",
+            *_like_these(row),
             f"{row.p_best:.2f}",
             *(brief(getattr(row, price)) for price in prices),
         )
@@ -115,6 +117,14 @@ def _score_table(rows: pd.DataFrame, *, wide: bool) -> Table:
             *((f"{row.rank_low}-{row.rank_high}",) if wide else ()),
         )
     return table
+
+
+def _like_these(row: Any) -> tuple[str, ...]:
+    """Return the score over items like these with its interval, where it was asked for."""
+    if not hasattr(row, "population_score"):
+        return ()
+    low, high = row.population_score_low, row.population_score_high
+    return f"{row.population_score:.1%}", f"{100 * low:.0f}-{high:.0%}"
 
 
 def _clusters_table(rows: pd.DataFrame) -> Table:

@@ -93,7 +93,8 @@ def still_stands(
         False after an interrupted run.
     """
     takes_lengths = earlier.posterior.has_speeds
-    if earlier.record.settings.scale != settings.scale:
+    was = earlier.record.settings
+    if (was.scale, was.population) != (settings.scale, settings.population):
         return False
     if _clusters(earlier.posterior) != _clusters(responses):
         return False

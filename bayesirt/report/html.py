@@ -128,6 +128,7 @@ def _columns(run: Run) -> list[tuple[str, str]]:
         *first,
         *last,
         ("Score" if _all_observed(run) else "Expected score", ""),
+        *([("Items like these", "")] if "population_score" in table else []),
         *([("Length", "")] if "length" in table else []),
         *([("Cost", "")] if "cost" in table else []),
         *chances,

@@ -32,7 +32,7 @@ RANKING = [
     "subject", "accuracy", "rank_by_accuracy", "ability", "ability_sd", "ability_low",
     "ability_high", "rank", "rank_low", "rank_high", "rank_set_low", "rank_set_high", "p_best",
     "p_top3", "p_top10", "tier", "expected_score", "expected_score_low", "expected_score_high",
-    "n_items", "n_trials", "flag",
+    "score_rank", "score_rank_low", "score_rank_high", "n_items", "n_trials", "flag",
 ]  # fmt: skip
 ITEMS = [
     "item", "accuracy", "a", "a_low", "a_high", "d", "d_low", "d_high", "b", "b_low", "b_high",

@@ -39,6 +39,7 @@ def posterior_of(means: list[float], sd: float) -> Posterior:
         "icc": np.full(shape, ICC),
         "a": np.full((*shape, N_ITEMS), 2.0),
         "d": np.zeros((*shape, N_ITEMS)),
+        "b": np.zeros((*shape, N_ITEMS)),
     }
     return Posterior.from_samples(samples, {}, replace(responses, clusters=clusters), {})
 

@@ -3,14 +3,17 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from bayesirt.export import ranking_as_json, ranking_as_latex, ranking_as_markdown
+from bayesirt.report import render_report
 from bayesirt.run import Run
 from bayesirt.score_order import led_by_score
+from bayesirt.terminal import print_run
 
 HOSTILE = "a|b_c*d <img src=x> $x$ \\input{y} 50% & #1 ~\n| c |"
 
@@ -82,6 +85,26 @@ def test_what_is_not_known_is_null(run: Run):
     unknown = replace(run, ranking=replace(run.ranking, summary=summary))
     told = json.dumps(ranking_as_json(unknown), allow_nan=False)
     assert json.loads(told)["ranking"][0]["length"] is None
+
+
+def test_scores_over_items_like_these_are_told_where_they_were_asked_for(
+    run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    columns = {
+        "population_score": 0.4567,
+        "population_score_low": 0.4,
+        "population_score_high": 0.5,
+    }
+    summary = run.ranking.summary.assign(**columns)
+    wide = replace(run, ranking=replace(run.ranking, summary=summary))
+    assert "| 45.7 (40.0 to 50.0) |" in ranking_as_markdown(wide)
+    page = render_report(wide)
+    assert page.count("45.7%") == len(summary)
+    assert "Items like these" in page
+    monkeypatch.setenv("COLUMNS", "180")
+    for told, shown in ((wide, True), (run, False)):
+        print_run(told, tmp_path)
+        assert ("40-50%" in capsys.readouterr().out) == shown
 
 
 def test_an_anchored_scale_takes_the_place_of_abilities(run: Run):

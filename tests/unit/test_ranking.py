@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from bayesirt import pairwise
 from bayesirt.pairwise import probability_above, surely_above
 from bayesirt.posterior import Posterior
 from bayesirt.ranking import rank_subjects, ranks_of_draws, tiers
@@ -75,6 +76,39 @@ def test_surely_above_is_the_simultaneous_set(samples, level):
     own = surely_above(THETA[:samples], level)
     np.testing.assert_array_equal(own, brute_surely_above(THETA[:samples], level))
     assert 5 < own.sum() < 66
+
+
+@pytest.mark.parametrize("shared", [0.0, 1.0], ids=["apart", "moving together"])
+def test_surely_above_of_many_subjects_is_the_same_set(shared):
+    """Few subjects are searched for the farthest pair; where these move together, all of them."""
+    rng = np.random.default_rng(2)
+    truth = rng.normal(size=(1, 130))
+    common = shared * rng.normal(size=(300, 3)) @ rng.normal(size=(3, 130))
+    theta = truth + 0.2 * (rng.normal(size=(300, 130)) + common)
+    own = surely_above(theta, 0.9)
+    np.testing.assert_array_equal(own, brute_surely_above(theta, 0.9))
+    assert 0 < own.sum() < 130 * 129 / 2
+
+
+def test_farthest_pairs_are_found_among_few_subjects(monkeypatch):
+    theta = np.random.default_rng(4).normal(size=(200, 600)).astype(np.float32)
+    theta -= theta.mean(0)
+    sd = pairwise._sd_of_differences(theta)
+    found = pairwise._farthest_of_draws(theta, sd)
+    monkeypatch.setattr(pairwise, "_FARTHEST_FEW", ())
+    np.testing.assert_array_equal(found, pairwise._farthest_of_draws(theta, sd))
+
+
+@pytest.mark.parametrize("n_subjects", [40, 700])
+def test_probability_above_by_ranks_counts_the_same_draws(n_subjects, monkeypatch):
+    rng = np.random.default_rng(3)
+    truth = np.linspace(3, -3, n_subjects)[rng.permutation(n_subjects)]
+    theta = truth + 0.2 * rng.normal(size=(50, n_subjects))
+    exact = probability_above(theta)
+    monkeypatch.setattr(pairwise, "WIDE", 30)
+    by_rank = probability_above(theta, ranks_of_draws(theta))
+    np.testing.assert_array_equal(by_rank, exact)
+    np.testing.assert_array_equal(surely_above(theta, 0.9), brute_surely_above(theta, 0.9))
 
 
 def test_surely_above_needs_more_certainty_at_a_higher_level():
@@ -149,8 +183,10 @@ def test_summary_is_what_the_draws_say():
     np.testing.assert_array_equal(summary["rank_by_accuracy"], 1 + better.sum(1))
     scores = draw_scores(POSTERIOR, key=key_of(POSTERIOR))
     np.testing.assert_allclose(summary["expected_score"], scores.expected.mean(0)[ORDER])
-    for column, q in (("expected_score_low", 0.05), ("expected_score_high", 0.95)):
-        np.testing.assert_allclose(summary[column], np.quantile(scores.realised, q, axis=0)[ORDER])
+    low, high = np.quantile(scores.realised, [0.05, 0.95], axis=0)[:, ORDER]
+    mean = summary["expected_score"]
+    np.testing.assert_allclose(summary["expected_score_low"], np.minimum(low, mean))
+    np.testing.assert_allclose(summary["expected_score_high"], np.maximum(high, mean))
     counts = np.stack([(ranks == r).mean(0) for r in range(1, 13)], 1)
     np.testing.assert_allclose(RANKING.rank_probabilities, counts)
     np.testing.assert_allclose(

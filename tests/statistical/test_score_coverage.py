@@ -1,0 +1,60 @@
+"""Intervals of scores hold what subjects got on questions whose answers were hidden."""
+
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from bayesirt.inference.laplace import sample_laplace
+from bayesirt.ranking import rank_subjects
+from bayesirt.responses import Responses
+
+pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+
+
+def share_held(right: NDArray[np.int64], hidden: NDArray[np.bool_], seed: int) -> float:
+    """Return how many of those with hidden answers have their whole score in its interval."""
+    responses = Responses.from_arrays(np.where(hidden, 0, right), (~hidden).astype(int))
+    posterior = sample_laplace(responses, key=jax.random.key(seed), num_samples=1000)
+    table = rank_subjects(posterior).summary.set_index("subject").loc[list(responses.subjects)]
+    score = right.mean(1)
+    low, high = (table[f"expected_score_{end}"].to_numpy() for end in ("low", "high"))
+    held = (low <= score + 1e-9) & (score <= high + 1e-9)
+    return float(held[hidden.any(1)].mean())
+
+
+def half_hidden(
+    rng: np.random.Generator, shape: tuple[int, int], groups: NDArray[np.generic] | None = None
+) -> NDArray[np.bool_]:
+    """Hide half of the items, or of their groups, from 30% of subjects, other ones for each."""
+    of_items = np.arange(shape[1]) if groups is None else groups
+    names = np.unique(of_items)
+    hidden = np.zeros(shape, bool)
+    for i in rng.permutation(shape[0])[: int(0.3 * shape[0])]:
+        hidden[i] = np.isin(of_items, rng.permutation(names)[: len(names) // 2])
+    return hidden
+
+
+def test_realised_scores_are_held_where_the_model_is_true():
+    """Of 360 scores 90% are held: a standard error of 1.6%, and bounds of 5 of them."""
+    held = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        theta, a, b = rng.normal(size=100), np.exp(0.3 * rng.normal(size=200)), rng.normal(size=200)
+        right = rng.binomial(1, expit(a * (theta[:, None] - b)))
+        held.append(share_held(right, half_hidden(rng, right.shape), seed))
+    assert 0.82 < np.mean(held) < 0.98
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["benchmarks", "items"])
+def test_realised_scores_are_held_on_real_benchmarks(shared: Path, whole: bool):
+    """Of 90 subjects each time; .85 is what is promised, and 2 standard errors are 6%."""
+    with np.load(shared / "data" / "metabench_joint5.npz", allow_pickle=False) as data:
+        answers, benchmark = np.maximum(data["Y"], 0).astype(int), data["benchmark"]
+    rng = np.random.default_rng(0)
+    right = answers[rng.permutation(len(answers))[:300]]
+    groups = benchmark if whole else None
+    assert share_held(right, half_hidden(rng, right.shape, groups), 0) > 0.85 - 0.06
