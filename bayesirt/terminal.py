@@ -21,7 +21,15 @@ from bayesirt.ranking import SCORE_RANK
 from bayesirt.responses import Responses
 from bayesirt.run import Run
 from bayesirt.separation import Detectable, rounded
-from bayesirt.terminal_parts import ALARM, MOST_ROWS, new_console, new_table, say_first, say_more
+from bayesirt.terminal_parts import (
+    ALARM,
+    CAUTION,
+    MOST_ROWS,
+    new_console,
+    new_table,
+    say_first,
+    say_more,
+)
 from bayesirt.verdict import Verdict
 
 _WIDE = 134
@@ -336,8 +344,9 @@ def print_next_items(
 ) -> None:
     """Print what is known of each subject, its next items, and whether it is enough."""
     console = new_console()
-    if not verdict.sound:
-        console.print(Text(f"The run's items: {verdict.to_text()}", style=ALARM))
+    if not verdict.sound or verdict.unconverged:
+        style = CAUTION if verdict.sound else ALARM
+        console.print(Text(f"The run's items: {verdict.to_text()}", style=style))
     for name, found in suggestions.items():
         said = found.so_far.to_text(stop_width)
         console.print(Text(f"{one_line(name)}: {said}"))
