@@ -1,7 +1,8 @@
-"""What chains say that do not agree: of each probability and interval, what all of them support.
+"""What chains say that are not sound: of each probability and interval, what all of them support.
 
-Of draws that are not sound, a probability is the value nearest to one half between the chains'
-lowest and highest, and an interval of ranks holds those of all chains.
+A chain that does not mix is a single opinion. So a probability is the value nearest to one half
+between the chains' lowest and highest, and no surer than as many opinions make it; an interval of
+ranks holds those of all chains, and all ranks where parts of the posterior were not reached.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,30 +30,43 @@ def chains_of(draws: NDArray[np.floating]) -> NDArray[np.floating]:
     return draws[:, : 2 * half].reshape(2, half, *draws.shape[2:])
 
 
-def supported(each: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the value nearest to one half between the chains' lowest and highest probability.
+def supported(
+    each: Iterable[NDArray[np.float64]], *, of_pairs: bool = False
+) -> NDArray[np.float64]:
+    """Return the probabilities that every chain supports.
 
     Parameters
     ----------
     each : iterable of float arrays
         Of each chain, all of one shape.
+    of_pairs : bool
+        As sure that the one is below as that the other is above.
 
     Returns
     -------
     float array
+        The value nearest to one half between the chains' lowest and highest; of m chains at most
+        (m + 1) / (m + 2), Laplace's rule of succession, and of pairs at least 1 / (m + 2).
 
     Examples
     --------
-    >>> supported([np.array([1.0, 0.9, 0.1]), np.array([0.0, 0.7, 0.3])])
-    array([0.5, 0.7, 0.3])
+    >>> supported([np.array([1.0, 0.7, 0.1]), np.array([0.0, 0.6, 0.3])])
+    array([0.5, 0.6, 0.3])
+    >>> supported([np.ones(1), np.ones(1)])
+    array([0.75])
     """
-    lowest, highest = _bounds(each)
-    return np.clip(0.5, lowest, highest)
+    lowest, highest, n = np.inf, -np.inf, 0
+    for values in each:
+        lowest, highest, n = np.minimum(lowest, values), np.maximum(highest, values), n + 1
+    most = (n + 1) / (n + 2)
+    return np.clip(np.clip(0.5, lowest, highest), 1 - most if of_pairs else 0, most)
 
 
 def supported_columns(
     chains: Sequence[NDArray[np.floating]] | NDArray[np.floating],
     columns_of: Callable[[NDArray[np.floating]], Columns],
+    *,
+    explored: bool,
 ) -> dict[str, NDArray[np.generic]]:
     """Return the columns of a ranking as far as every chain supports them.
 
@@ -61,6 +75,8 @@ def supported_columns(
     chains : sequence of float arrays, shape (draw, subject)
     columns_of : callable
         Makes `rank_columns` of one chain's draws.
+    explored : bool
+        False where chains may all have missed the same: then no rank is left out.
 
     Returns
     -------
@@ -70,25 +86,14 @@ def supported_columns(
     if not len(chains):
         return {}
     each = [columns_of(chain) for chain in chains]
+    n = chains[0].shape[1]
     found: dict[str, NDArray[np.generic]] = {}
     for name in each[0]:
-        values = [columns[name] for columns in each]
+        values = np.stack([columns[name] for columns in each])
         if name.startswith("p_"):
             found[name] = supported(values)
         elif name == "tier" or name.endswith("_low"):
-            found[name] = np.min(values, axis=0)
+            found[name] = values.min(0) if explored else np.ones(n, int)
         elif name.endswith("_high"):
-            found[name] = np.max(values, axis=0)
+            found[name] = values.max(0) if explored else np.full(n, n)
     return found
-
-
-def _bounds(
-    each: Iterable[NDArray[np.float64]],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    lowest = highest = None
-    for values in each:
-        lowest = values if lowest is None else np.minimum(lowest, values)
-        highest = values if highest is None else np.maximum(highest, values)
-    if lowest is None or highest is None:
-        raise ValueError("no chain")
-    return lowest, highest

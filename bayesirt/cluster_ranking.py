@@ -86,23 +86,25 @@ def rank_clusters(posterior: Posterior) -> ClusterRanking:
     ['y', 'x']
     """
     clusters, posterior = known_clusters(posterior), posterior.reported
-    gamma, sound = posterior.draws("gamma"), posterior.verdict.sound
+    gamma, verdict = posterior.draws("gamma"), posterior.verdict
     order, ranks = best_first(gamma)
     gamma = gamma[:, order]
-    chains = [] if sound else chains_of(posterior["gamma"])[:, :, order]
+    chains = [] if verdict.sound else chains_of(posterior["gamma"])[:, :, order]
     summary = pd.DataFrame(
         {
             "cluster": np.asarray(clusters.names, object)[order],
             "n_subjects": clusters.sizes[order],
             **ability_columns(gamma),
             **rank_columns(gamma, ranks),
-            **supported_columns(chains, columns_of_chain),
+            **supported_columns(chains, columns_of_chain, explored=verdict.explored),
         }
     )
     icc = posterior.draws("icc")
     low, high = np.quantile(icc, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     spread = float(np.sqrt(1 - icc).mean())
-    return ClusterRanking(summary, float(icc.mean()), float(low), float(high), spread, sound)
+    return ClusterRanking(
+        summary, float(icc.mean()), float(low), float(high), spread, verdict.sound
+    )
 
 
 def known_clusters(posterior: Posterior) -> Clusters:

@@ -55,6 +55,7 @@ def difference_columns(apart: Differences) -> tuple[float, float, float, float]:
     p_above, mean, low, high : float
     """
     chains = apart.draws.reshape(1, -1) if apart.sound else chains_of(apart.draws)
-    p_above = supported((chain > 0).mean(keepdims=True) for chain in chains)
+    above = (chains > 0).mean(1)
+    p_above = above if apart.sound else supported(above[:, None], of_pairs=True)
     low, high = np.quantile(chains, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
     return float(p_above[0]), float(apart.draws.mean()), float(low.min()), float(high.max())

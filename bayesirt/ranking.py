@@ -131,7 +131,7 @@ def rank_subjects(
             **_on_scale(posterior, order, scale),
             **_speeds(posterior, order),
             **rank_columns(theta, ranks),
-            **supported_columns(chains, columns_of_chain),
+            **supported_columns(chains, columns_of_chain, explored=verdict.explored),
             **_scores(posterior, order, population=population),
             "n_items": np.count_nonzero(trials, 1),
             "n_trials": trials.sum(1),
@@ -140,11 +140,10 @@ def rank_subjects(
         }
     )
     counts = np.stack([np.bincount(own - 1, minlength=n) for own in np.ascontiguousarray(ranks.T)])
-    above = supported(
-        [probability_above(own) for own in chains]
-        if len(chains)
-        else [probability_above(theta, ranks)]
-    )
+    if len(chains):
+        above = supported(map(probability_above, chains), of_pairs=True)
+    else:
+        above = probability_above(theta, ranks)
     return Ranking(
         summary,
         pd.DataFrame(above, index=names, columns=names),
@@ -260,7 +259,8 @@ def places(median: NDArray[np.generic]) -> NDArray[np.int64]:
 
 def columns_of_chain(theta: NDArray[np.floating]) -> dict[str, NDArray[np.generic]]:
     """Return `rank_columns` of one chain's draws."""
-    return rank_columns(theta, ranks_of_draws(theta))
+    with np.errstate(invalid="ignore"):  # a stuck chain's order of two may never change
+        return rank_columns(theta, ranks_of_draws(theta))
 
 
 def _on_scale(

@@ -22,7 +22,7 @@ def led_by_score(ranking: Ranking, warning: str) -> Ranking:
     Ranking
     """
     table = ranking.summary
-    order = np.lexsort((-table["accuracy"], table[SCORE_RANK[0]]))
+    order = np.lexsort((-table["expected_score"], table[SCORE_RANK[0]]))
     return replace(
         ranking,
         summary=table.iloc[order].reset_index(drop=True),

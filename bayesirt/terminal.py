@@ -21,7 +21,15 @@ from bayesirt.ranking import SCORE_RANK
 from bayesirt.responses import Responses
 from bayesirt.run import Run
 from bayesirt.separation import Detectable, rounded
-from bayesirt.terminal_parts import ALARM, MOST_ROWS, new_console, new_table, say_first, say_more
+from bayesirt.terminal_parts import (
+    ALARM,
+    CAUTION,
+    MOST_ROWS,
+    new_console,
+    new_table,
+    say_first,
+    say_more,
+)
 from bayesirt.verdict import Verdict
 
 _WIDE = 134
@@ -62,9 +70,9 @@ def print_run(run: Run, folder: Path) -> None:
 
 
 def _notes(run: Run) -> list[str]:
-    """Return what else is said of fit, scale, changes and lengths."""
+    """Return what else is known of a run, a paragraph each."""
     diagnostics = run.record.diagnostics
-    notes = [note for name in ("fit", "scale") if (note := diagnostics.get(name))]
+    notes = [diagnostics[name] for name in ("fit", "scale") if diagnostics.get(name)]
     if changes := diagnostics.get("changes"):
         notes.append(f"{changes['text']} {changes['moves']}")
     return notes + [found.to_text() for found in (run.gain, run.wrong) if found is not None]
@@ -336,8 +344,9 @@ def print_next_items(
 ) -> None:
     """Print what is known of each subject, its next items, and whether it is enough."""
     console = new_console()
-    if not verdict.sound:
-        console.print(Text(f"The run's items: {verdict.to_text()}", style=ALARM))
+    if not verdict.sound or verdict.unconverged:
+        style = CAUTION if verdict.sound else ALARM
+        console.print(Text(f"The run's items: {verdict.to_text()}", style=style))
     for name, found in suggestions.items():
         said = found.so_far.to_text(stop_width)
         console.print(Text(f"{one_line(name)}: {said}"))

@@ -60,6 +60,9 @@ class Verdict:
         The worst of them.
     advice : str
         What to do, where draws are not sound.
+    explored : bool
+        False if transitions diverged or E-BFMI is low, so that all chains may have missed the same
+        part of the posterior.
     """
 
     sound: bool
@@ -76,6 +79,7 @@ class Verdict:
     n_others: int = 0
     worst_other: str = ""
     advice: str = ""
+    explored: bool = True
 
     def to_text(self) -> str:
         """Return the verdict in words, failures first."""
@@ -148,18 +152,19 @@ def judge_chains(
     """
     of_abilities = table.index.get_level_values(0).isin(_ABILITIES)
     abilities, others = table[of_abilities], table[~of_abilities]
-    complaints = _failures(abilities)
+    unmixed, missed = _failures(abilities), []
     divergences = None
     if "diverging" in statistics:
         diverging = statistics["diverging"]
         divergences = int(diverging.sum())
         if divergences > _FEW_DIVERGENCES * diverging.size:
-            complaints.append(f"{divergences:,} of {diverging.size:,} transitions diverged")
+            missed.append(f"{divergences:,} of {diverging.size:,} transitions diverged")
     bfmi = np.nan
     if "energy" in statistics:
         bfmi = float(np.min(array_stats.bfmi(statistics["energy"].to_numpy())))
     if bfmi < _BFMI:
-        complaints.append(f"E-BFMI {bfmi:.2f} is below {_BFMI}")
+        missed.append(f"E-BFMI {bfmi:.2f} is below {_BFMI}")
+    complaints = [*unmixed, *missed]
     failing = others[_fails(others).any(axis=1)]
     worst = (
         float(abilities["r_hat"].max(skipna=False)),
@@ -176,6 +181,7 @@ def judge_chains(
         n_others=len(others),
         worst_other=_worst(failing, "r_hat") if len(failing) else "",
         advice=_advice(attrs or {}, draws, worst[0], min(worst[1:])) if complaints else "",
+        explored=not missed,
     )
 
 

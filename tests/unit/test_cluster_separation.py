@@ -25,7 +25,7 @@ SIZES = (4, 4, 2)
 
 
 def posterior_of(means: list[float], sd: float) -> Posterior:
-    """Return draws of three clusters, of exact means and spread; subjects lie at 0."""
+    """Return draws of three clusters, of exact means and spread; subjects lie near 0."""
     grid = norm.ppf((np.arange(SAMPLES) + 0.5) / SAMPLES)
     rng = np.random.default_rng(2)
     gamma = np.stack([m + sd * rng.permutation(grid) / grid.std() for m in means], 1)
@@ -34,11 +34,12 @@ def posterior_of(means: list[float], sd: float) -> Posterior:
     clusters = Clusters.of(list(np.repeat(NAMES, SIZES)))
     shape = (2, SAMPLES // 2)
     samples = {
-        "theta": np.zeros((*shape, n)),
+        "theta": np.broadcast_to(np.linspace(-1e-3, 1e-3, n), (*shape, n)),
         "gamma": gamma.reshape(*shape, 3),
         "icc": np.full(shape, ICC),
         "a": np.full((*shape, N_ITEMS), 2.0),
         "d": np.zeros((*shape, N_ITEMS)),
+        "b": np.zeros((*shape, N_ITEMS)),
     }
     return Posterior.from_samples(samples, {}, replace(responses, clusters=clusters), {})
 

@@ -120,7 +120,7 @@ def test_items_and_the_population_do_not_void_the_ranking():
     a[0, :, 2] += 9
     verdict = made(independent(a=a, mu_a=sticky())).verdict
     assert verdict.sound
-    assert (verdict.unconverged, verdict.n_others) == (3, 9)
+    assert (verdict.unconverged, verdict.n_others) == (3, 9)  # an intercept goes with its slope
     text = verdict.to_text()
     assert text.startswith("Abilities and ranks have converged (R-hat at most 1.00")
     assert "3 of 9 parameters of items and of the population have not (worst R-hat " in text
@@ -214,7 +214,7 @@ def test_arviz_reads_the_file(tmp_path):
 @pytest.mark.parametrize(("drift", "sound"), [(0, True), (1, False)])
 def test_one_chain_is_compared_with_itself(drift, sound):
     samples = {k: v[:1, :999] for k, v in independent().items()}
-    samples["theta"][0, :, 1] += np.linspace(0, drift, 999)
+    samples["theta"][:, :, 0] += np.linspace(0, drift, 999)
     verdict = made(samples, {}).verdict
     assert verdict.sound == sound
     assert verdict.r_hat > 1

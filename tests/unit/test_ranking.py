@@ -45,7 +45,7 @@ def drawn(
 POSTERIOR = drawn(12, 9)
 RANKING = rank_subjects(POSTERIOR)
 ORDER = np.argsort(-POSTERIOR.theta.mean(0))
-THETA = POSTERIOR.theta[:, ORDER]
+THETA = POSTERIOR.reported.theta[:, ORDER]
 
 
 def brute_surely_above(theta: np.ndarray, level: float) -> np.ndarray:

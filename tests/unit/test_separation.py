@@ -120,3 +120,18 @@ def test_chains_that_disagree_settle_nothing():
     assert table.summary["tier"].tolist() == [1, 1]
     assert table.summary[["rank_low", "rank_high"]].to_numpy().tolist() == [[1, 2]] * 2
     assert (table.pairwise.to_numpy() == 0.5).all()
+
+
+def test_chains_that_agree_and_diverge_leave_every_rank_open():
+    posterior = posterior_of([1.0, 0.0], 0.4)
+    samples = {name: posterior[name] for name in ("theta", "a", "d", "b")}
+    diverging = np.zeros(samples["theta"].shape[:2], bool)
+    diverging[:, ::20] = True
+    responses = Responses.from_arrays(np.eye(2, N_ITEMS), subjects=["m0", "m1"])
+    stuck = Posterior.from_samples(samples, {"diverging": diverging}, responses, {})
+    table = rank_subjects(stuck)
+    assert not table.sound
+    assert table.summary["p_best"].tolist() == pytest.approx([0.75, 0.04], abs=0.02)
+    assert table.summary[["rank_low", "rank_high"]].to_numpy().tolist() == [[1, 2]] * 2
+    np.testing.assert_array_equal(table.pairwise, [[0.5, 0.75], [0.25, 0.5]])
+    assert separate(stuck, "m0", "m1").p_above == 0.75
