@@ -88,21 +88,24 @@ def test_what_is_not_known_is_null(run: Run):
 
 
 def test_scores_over_items_like_these_are_told_where_they_were_asked_for(
-    run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    small_run: Run,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ):
     columns = {
         "population_score": 0.4567,
         "population_score_low": 0.4,
         "population_score_high": 0.5,
     }
-    summary = run.ranking.summary.assign(**columns)
-    wide = replace(run, ranking=replace(run.ranking, summary=summary))
+    summary = small_run.ranking.summary.assign(**columns)
+    wide = replace(small_run, ranking=replace(small_run.ranking, summary=summary))
     assert "| 45.7 (40.0 to 50.0) |" in ranking_as_markdown(wide)
     page = render_report(wide)
     assert page.count("45.7%") == len(summary)
     assert "Items like these" in page
     monkeypatch.setenv("COLUMNS", "180")
-    for told, shown in ((wide, True), (run, False)):
+    for told, shown in ((wide, True), (small_run, False)):
         print_run(told, tmp_path)
         assert ("40-50%" in capsys.readouterr().out) == shown
 
