@@ -169,9 +169,9 @@ def separate_neighbours(posterior: Posterior, ranking: Ranking) -> pd.DataFrame:
     subjects = posterior.subjects
     place = {name: k for k, name in enumerate(subjects)}
     order = np.array([place[name] for name in ranking.summary["subject"]])
-    theta, (own, added) = posterior.theta, subject_information(posterior)
+    theta, (own, added) = np.ascontiguousarray(posterior.theta.T), subject_information(posterior)
     rows = (
-        _separation((subjects[pair[0]], subjects[pair[1]]), theta[:, pair], own[pair], added[pair])
+        _separation((subjects[pair[0]], subjects[pair[1]]), theta[pair].T, own[pair], added[pair])
         for pair in np.stack([order[:-1], order[1:]], 1)
     )
     return pd.DataFrame(rows, columns=list(Separation.__dataclass_fields__))
