@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesirt.cli_options import AsJson, Seed, prepare_jax
+from bayesirt.cli_options import AsJson, prepare_jax
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,17 +76,22 @@ def review(
         terminal.print_review(found)
 
 
-def fit_check(run: RunFolder, seed: Seed = 0, as_json: AsJson = False) -> None:
+def fit_check(
+    run: RunFolder,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, max=2**32 - 1, help="By default the run's own.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Say whether one ability explains a run's responses, and where it does not."""
     prepare_jax(1)
-    import jax
-
     from bayesirt import terminal
     from bayesirt.fit_checks import check_fit
     from bayesirt.run_folder import load_run
 
-    posterior = load_run(run).posterior
-    found = check_fit(posterior, key=jax.random.key(seed), progress=not as_json)
+    loaded = load_run(run)
+    found = check_fit(loaded.posterior, key=loaded.fit_key(seed), progress=not as_json)
     if as_json:
         tables = {"models": found.summary, "items": found.items, "subjects": found.subjects}
         told = {name: _rows(table) for name, table in (tables | {"pairs": found.pairs}).items()}

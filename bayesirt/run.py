@@ -133,6 +133,21 @@ class Run:
         """The ranking of the clusters that subjects came in, if they did."""
         return None if self.posterior.clusters is None else rank_clusters(self.posterior)
 
+    def fit_key(self, seed: int | None = None) -> Array:
+        """Return the key of a check of fit, the same in `rank` and afterwards.
+
+        Parameters
+        ----------
+        seed : int, optional
+            By default the run's own.
+
+        Returns
+        -------
+        jax.random.key
+        """
+        seed = self.record.settings.seed if seed is None else seed
+        return jax.random.fold_in(jax.random.key(seed), 3)
+
     def with_fit(self, *, progress: bool = False) -> "Run":
         """Return the run with a check of whether its model fits, and its words in the record.
 
@@ -149,11 +164,10 @@ class Run:
             Where the fit cannot be checked, or that is interrupted, its record says so.
         """
         seconds = dict(self.record.seconds)
-        key = jax.random.fold_in(jax.random.key(self.record.settings.seed), 3)
         fit = None
         try:
             with timed(seconds, "check of fit"):
-                fit = check_fit(self.posterior, key=key, progress=progress)
+                fit = check_fit(self.posterior, key=self.fit_key(), progress=progress)
             said = fit.to_text()
         except ResponseError as error:
             said = f"The fit was not checked: {error}."

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from bayesirt.errors import ResponseError
@@ -25,6 +26,7 @@ from bayesirt.wrong_lengths import WrongLengths, wrong_factor
 RECORD = "run.json"
 Q_MATRIX = "q_matrix.json"
 _LENGTHS, _CLUSTERS = "lengths.csv", "clusters.csv"
+_MOST_SQUARE, _NEIGHBOURS = 1000, 20
 _FILES = frozenset(
     {
         "ranking.csv",
@@ -161,10 +163,7 @@ def save_run(run: Run, folder: Path, report: str) -> None:
     """
     write_table(run.ranking.summary, folder / "ranking.csv")
     write_table(run.items, folder / "items.csv")
-    pairs = run.ranking.pairwise
-    table = pairs.reset_index(drop=True)
-    table.insert(0, "subject", list(pairs.index), allow_duplicates=True)
-    write_table(table, folder / "pairwise.csv")
+    write_table(pairs_table(run.ranking.pairwise), folder / "pairwise.csv")
     run.point.save(folder / "point.nc")
     run.posterior.save(folder / "posterior.nc")
     if run.gain is not None:
@@ -173,6 +172,32 @@ def save_run(run: Run, folder: Path, report: str) -> None:
         write_table(run.clusters.summary, folder / _CLUSTERS)
     (folder / "report.html").write_text(report, "utf-8")
     (folder / RECORD).write_text(run.record.to_json(), "utf-8")
+
+
+def pairs_table(pairwise: pd.DataFrame) -> pd.DataFrame:
+    """Return P(row above column) as a table to write: all pairs, or of many subjects neighbours.
+
+    Parameters
+    ----------
+    pairwise : DataFrame
+        A ranking's, best first.
+
+    Returns
+    -------
+    DataFrame
+        `subject`, and a column per subject. With more than 1,000 subjects a row per pair at most
+        20 places apart: `subject`, `other` (the lower of both) and `p_above`.
+    """
+    n = len(pairwise)
+    if n <= _MOST_SQUARE:
+        table = pairwise.reset_index(drop=True)
+        table.insert(0, "subject", list(pairwise.index), allow_duplicates=True)
+        return table
+    one, apart = (x.ravel() for x in np.indices((n, _NEIGHBOURS)))
+    inside = one + apart + 1 < n
+    one, other = one[inside], (one + apart + 1)[inside]
+    names, p_above = np.asarray(pairwise.index, object), pairwise.to_numpy()[one, other]
+    return pd.DataFrame({"subject": names[one], "other": names[other], "p_above": p_above})
 
 
 def holds_run(folder: Path) -> bool:

@@ -191,11 +191,12 @@ def separate_neighbours(posterior: Posterior, ranking: Ranking) -> pd.DataFrame:
     subjects = posterior.subjects
     place = {name: k for k, name in enumerate(subjects)}
     order = np.array([place[name] for name in by_ability(ranking.summary)["subject"]])
-    own, added = subject_information(posterior)
+    (own, added), sound = subject_information(posterior), posterior.verdict.sound
+    theta = np.ascontiguousarray(np.moveaxis(posterior.reported["theta"], -1, 0))
     rows = (
         _separation(
             (subjects[pair[0]], subjects[pair[1]]),
-            differences(posterior, "theta", *pair),
+            Differences(theta[pair[0]] - theta[pair[1]], sound),
             own[pair],
             added[pair],
         )

@@ -14,6 +14,7 @@ from bayesirt.fit_checks.item_pairs import LocalDependence, local_dependence
 from bayesirt.fit_checks.items import item_fit
 from bayesirt.fit_checks.subjects import person_fit
 from bayesirt.fit_checks.totals import Totals, check_totals
+from bayesirt.fit_checks.wide import few_draws, few_subjects, is_wide
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.responses import Responses
 
@@ -35,6 +36,8 @@ class FitCheck:
         Of the 2PL's held-out predictions.
     direction : Direction
         Whether the items point one way.
+    part : str
+        What part of a wide table was checked, in words; empty if all of it was.
     """
 
     items: pd.DataFrame
@@ -44,6 +47,7 @@ class FitCheck:
     held_out: HeldOut
     calibration: Calibration
     direction: Direction = UNKNOWN
+    part: str = ""
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -86,7 +90,7 @@ class FitCheck:
         """Return the conclusion in a few sentences."""
         skewed = self.totals.to_text() if self.totals.p_subjects < 1 - LEVEL else ""
         found = self.in_short(), self.held_out.details(), self.dependence.to_text()
-        rest = self._of_rows(), skewed, self.calibration.to_text()
+        rest = self._of_rows(), skewed, self.calibration.to_text(), self.part
         return " ".join(filter(None, [*found, *rest]))
 
     def in_short(self) -> str:
@@ -143,6 +147,11 @@ def check_fit(
     priors do. Large data show any departure, however small: `q3`, the excess columns and the gain
     per answer say how much it matters.
 
+    Of tables with more than two million cells, items, pairs and totals are checked on 2,000
+    subjects drawn at random, and these and each subject's answers with about 20 draws. The
+    posterior is that of all answers, so that the p-values hold as they do for the whole; their
+    power is that of 2,000 subjects.
+
     References
     ----------
     Sinharay, Johnson & Stern 2006; Gelman et al. 2013, chapters 6 and 7.
@@ -164,12 +173,23 @@ def check_fit(
     of_totals, of_folds, of_bands = jax.random.split(key, 3)
     held_out = predict_held_out(responses, key=of_folds, progress=progress)
     answers = held_out.predicted, held_out.successes, held_out.trials
+    part, of_items, of_subjects = "", posterior, posterior
+    if is_wide(posterior):
+        of_subjects = few_draws(posterior)
+        of_items = few_subjects(of_subjects, jax.random.fold_in(key, 0))
+        part = (
+            f"In this large table, items, pairs of items and the spread of scores were checked on "
+            f"{len(of_items.subjects):,} of {len(posterior.subjects):,} subjects drawn at random, "
+            f"and held-out answers of {held_out.n_subjects:,} subjects to {held_out.n_items:,} "
+            f"items were predicted."
+        )
     return FitCheck(
-        item_fit(posterior, q=q),
-        person_fit(posterior, q=q),
-        local_dependence(posterior, q=q),
-        check_totals(posterior, key=of_totals),
+        item_fit(of_items, q=q),
+        person_fit(of_subjects, q=q),
+        local_dependence(of_items, q=q),
+        check_totals(of_items, key=of_totals),
         held_out,
         check_calibration(*answers, key=of_bands),
         check_direction(posterior),
+        part,
     )

@@ -223,7 +223,7 @@ class _Search(NamedTuple):
 
     def run(self) -> _Pairs:
         n_items = self.counts.trials.shape[1]
-        size = min(_BLOCK, n_items)
+        size = -(-n_items // -(-n_items // _BLOCK))  # blocks alike, so that little is filled up
         starts = range(0, n_items, size)
         found = _Pairs(
             np.zeros(0, np.intp),

@@ -104,6 +104,8 @@ def _compare(
     observed: NDArray[np.int64], replicated: NDArray[np.int64], total: NDArray[np.int64]
 ) -> tuple[pd.DataFrame, float]:
     """Return the histograms, and how often a replication is as far from their mean."""
+    seen = total > 0
+    observed, replicated, total = observed[seen], replicated[:, seen], total[seen]
     n_bins = min(_MOST_BINS, 1 + int(total.max()))
     own, *others = (_histogram(x, total, n_bins) for x in (observed, *replicated))
     counts = np.stack(others)

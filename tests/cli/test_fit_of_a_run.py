@@ -57,6 +57,7 @@ def test_the_fit_is_checked_in_words_and_in_json(cli: Cli, run: Path):
     assert len(told["items"]) == 41
     assert len(told["subjects"]) == 30
     assert told["text"] in said.words
+    assert told["text"] == load_run(run).record.diagnostics["fit"]
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -12,9 +13,10 @@ from scipy.special import expit, ndtri
 from scipy.stats import gamma
 
 from bayesirt import Posterior, ResponseError, Responses, check_fit, local_dependence
+from bayesirt.cli_run import fit_check
 from bayesirt.estimators.dimension import log_scores
 from bayesirt.export import ranking_as_json
-from bayesirt.fit_checks import FitCheck, LocalDependence, item_pairs
+from bayesirt.fit_checks import FitCheck, LocalDependence, item_pairs, wide
 from bayesirt.fit_checks.calibration import check_calibration
 from bayesirt.fit_checks.cell_residuals import Counts, Draw, residuals
 from bayesirt.fit_checks.direction import Direction, check_direction
@@ -27,6 +29,7 @@ from bayesirt.fit_checks.totals import check_totals
 from bayesirt.likelihood import DenseLayout
 from bayesirt.report import render_report
 from bayesirt.run import Run
+from bayesirt.run_folder import save_run
 
 N, J, S = 60, 9, 8
 
@@ -415,6 +418,50 @@ def test_words_without_dependent_pairs():
     assert "None of 10 pairs" in fitted(0.0, 0.001, 1.0, dependence=none).to_text()
     few = LocalDependence(pd.DataFrame(), 0, 0, 0.1)
     assert "too few subjects" in fitted(0.0, 0.001, 1.0, dependence=few).to_text()
+
+
+def test_a_run_that_was_saved_is_checked_as_it_was_before(
+    small_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The key and every number that a check of fit looks at are the same."""
+    given = []
+
+    def looked(posterior: Posterior, *, key: jax.Array, progress: bool) -> None:
+        given.append((posterior, jax.random.key_data(key)))
+        raise ResponseError("seen")
+
+    monkeypatch.setattr("bayesirt.run.check_fit", looked)
+    monkeypatch.setattr("bayesirt.fit_checks.check_fit", looked)
+    monkeypatch.setattr("bayesirt.cli_run.prepare_jax", lambda _: None)
+    small_run.with_fit()
+    save_run(small_run, tmp_path, "")
+    for seed in (None, small_run.record.settings.seed):
+        with pytest.raises(ResponseError, match="seen"):
+            fit_check(tmp_path, seed, as_json=True)
+    (before, key), *again = given
+    assert len(again) == 2
+    for posterior, own in again:
+        np.testing.assert_array_equal(own, key)
+        for name in ("theta", "a", "d"):
+            np.testing.assert_array_equal(posterior[name], before[name])
+            assert posterior[name].dtype == before[name].dtype
+        np.testing.assert_array_equal(posterior.successes, before.successes)
+        np.testing.assert_array_equal(posterior.trials, before.trials)
+
+
+def test_a_wide_table_is_checked_in_part(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(wide, "WIDE", N * J - 1)
+    monkeypatch.setattr(wide, "MOST_SUBJECTS", 40)
+    monkeypatch.setattr(wide, "FEW_DRAWS", 4)
+    check = check_fit(POSTERIOR, key=jax.random.key(0))
+    assert "were checked on 40 of 60 subjects drawn at random" in check.to_text()
+    assert check.items["item"].tolist() == POSTERIOR.items
+    assert check.subjects["subject"].tolist() == POSTERIOR.subjects
+    assert check.pairs["n_subjects"].max() <= 40
+    of = check.totals.summary.groupby("of")["observed"].sum()
+    assert of["subjects"] == 40
+    few = wide.few_draws(POSTERIOR)
+    np.testing.assert_array_equal(few.theta, POSTERIOR.theta[1::2])
 
 
 def test_an_interrupted_check_loses_nothing(small_run: Run, monkeypatch: pytest.MonkeyPatch):

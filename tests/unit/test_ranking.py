@@ -12,6 +12,7 @@ from bayesirt.pairwise import probability_above, surely_above
 from bayesirt.posterior import Posterior
 from bayesirt.ranking import rank_subjects, ranks_of_draws, tiers
 from bayesirt.responses import Responses
+from bayesirt.run_folder import pairs_table
 from bayesirt.score_draws import draw_scores, key_of
 
 CHAINS, DRAWS = 4, 250
@@ -277,3 +278,17 @@ def test_two_thousand_subjects_are_ranked_in_seconds():
     print(f"2000 subjects x 4000 draws x 20 items: {wall:.1f} s, CPU {cpu:.1f} s, {gib:.2f} GiB")
     assert cpu < 20  # ten seconds of two cores, whoever else is using them
     assert gib < 4
+
+
+def test_pairs_of_many_subjects_are_written_for_neighbours_only(monkeypatch):
+    whole = pairs_table(RANKING.pairwise)
+    np.testing.assert_array_equal(whole.iloc[:, 1:], RANKING.pairwise)
+    monkeypatch.setattr("bayesirt.run_folder._MOST_SQUARE", 11)
+    monkeypatch.setattr("bayesirt.run_folder._NEIGHBOURS", 3)
+    table = pairs_table(RANKING.pairwise)
+    assert len(table) == 9 * 3 + 2 + 1
+    for row in table.itertuples():
+        assert row.p_above == RANKING.pairwise.loc[row.subject, row.other]
+    place = {name: k for k, name in enumerate(RANKING.summary["subject"])}
+    apart = table["other"].map(place) - table["subject"].map(place)
+    assert set(apart) == {1, 2, 3}
