@@ -3,13 +3,15 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import spearmanr
+from numpy.typing import NDArray
+from scipy.stats import norm, spearmanr
 
 from bayesirt.posterior import Posterior
 from bayesirt.rest_scores import LEAST_SUBJECTS, rest_correlations
 
 _MOST_NEGATIVE, _LEAST_ITEMS = 0.25, 10
 _LEAST_AGREEMENT, _NEARLY_COMPLETE = 0.8, 0.95
+_TAIL = 1e-12
 
 
 class Direction(NamedTuple):
@@ -18,8 +20,8 @@ class Direction(NamedTuple):
     Attributes
     ----------
     negative : float
-        Share of items with a negative item-rest correlation; nan with fewer than 10 items or 10
-        subjects.
+        Estimated share of items whose true item-rest correlation is negative; nan with fewer than
+        10 items or 10 subjects.
     agreement : float
         Spearman's correlation of ability with accuracy where at least 95% of all cells were
         observed, so that the two should hardly differ; nan elsewhere.
@@ -37,7 +39,7 @@ class Direction(NamedTuple):
         """Return what does not point one way, as a clause; nothing where all does."""
         said = []
         if self.negative > _MOST_NEGATIVE:
-            said.append(f"{self.negative:.0%} of the items have a negative item-rest correlation")
+            said.append(f"about {self.negative:.0%} of the items run against the others")
         if self.agreement < _LEAST_AGREEMENT:
             said.append(f"ability and accuracy correlate at only {self.agreement:.2f} (Spearman)")
         return " and ".join(said)
@@ -73,11 +75,21 @@ def check_direction(posterior: Posterior) -> Direction:
     n_subjects, n_items = trials.shape
     negative = agreement = float("nan")
     if n_subjects >= LEAST_SUBJECTS:
-        correlations = rest_correlations(successes, trials)["rest_correlation"].dropna()
-        if len(correlations) >= _LEAST_ITEMS:
-            negative = float((correlations < 0).mean())
+        p_rest = rest_correlations(successes, trials)["p_rest"].dropna().to_numpy()
+        if len(p_rest) >= _LEAST_ITEMS:
+            negative = _share_below_zero(norm.ppf(np.clip(p_rest, _TAIL, 1 - _TAIL)))
         if n_items >= _LEAST_ITEMS and np.count_nonzero(trials) >= _NEARLY_COMPLETE * trials.size:
             accuracy = successes.sum(1) / trials.sum(1)
             if np.ptp(accuracy) > 0:
                 agreement = float(spearmanr(posterior.theta.mean(0), accuracy).statistic)
     return Direction(negative, agreement)
+
+
+def _share_below_zero(z: NDArray[np.float64]) -> float:
+    """Return the share of true effects below zero, of normal ones seen with an error of 1 each.
+
+    The share of z below zero itself would be a quarter and more by chance alone where subjects are
+    few or alike.
+    """
+    spread = np.sqrt(max(float(z.var(ddof=1)) - 1, 0.0))
+    return float(norm.cdf(-z.mean() / spread)) if spread > 0 else float(z.mean() < 0)
