@@ -135,11 +135,9 @@ class TwoPLCoordinates:
         }
         if self.priors.slopes == "rasch":
             return sites | {"mu_d": coordinates["mu_d"] - mean}, log_jacobian
-        lean = coordinates["mu_b"]
-        sites |= {
-            "mu_d": coordinates["mu_d"] + lean * self.mean_slope,
-            "mu_b": mean + spread * lean,
-        }
+        mu_b = coordinates["mu_b"]
+        sites["mu_d"] = coordinates["mu_d"] + mu_b * self.mean_slope
+        sites["mu_b"] = mean + spread * mu_b
         grown = 1 if self.priors.slopes == "positive" else -n_items
         return sites, log_jacobian + grown * log_spread
 

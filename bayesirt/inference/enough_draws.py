@@ -33,8 +33,8 @@ def within(budget: float) -> Callable[[Samples], bool]:
 
     def enough(samples: Samples) -> bool:
         so_far = time.monotonic() - began
-        n_draws = np.prod(samples["theta"].shape[:2])
-        return n_draws < 2 * ESS or 2 * so_far > budget or converged(samples)
+        chains, draws = samples["theta"].shape[:2]
+        return chains * draws < 2 * ESS or 2 * so_far > budget or converged(samples)
 
     return enough
 
