@@ -87,7 +87,6 @@ def rank_subjects(posterior: Posterior, *, scale: Mapping[str, float] | None = N
     successes, trials = posterior.successes[order], posterior.trials[order]
     ranks = ranks_of_draws(theta)
     accuracy = successes.sum(1) / trials.sum(1)
-    n = len(order)
     names = np.asarray(posterior.subjects, object)[order]
     summary = pd.DataFrame(
         {
@@ -106,11 +105,10 @@ def rank_subjects(posterior: Posterior, *, scale: Mapping[str, float] | None = N
             "flag": response_flags(successes, trials, 1),
         }
     )
-    counts = np.stack([np.bincount(own - 1, minlength=n) for own in np.ascontiguousarray(ranks.T)])
     return Ranking(
         summary,
         pd.DataFrame(probability_above(theta, ranks), index=names, columns=names),
-        counts / len(theta),
+        _rank_probabilities(ranks),
         check_average(summary, posterior),
     )
 
@@ -230,6 +228,15 @@ def ranks_of_draws(theta: NDArray[np.floating]) -> NDArray[np.int32]:
 
     in_threads(of_rows, range(0, len(theta), _ROWS_AT_ONCE))
     return ranks
+
+
+def _rank_probabilities(ranks: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Return P(subject has rank r), with one large array rather than three."""
+    samples, n = ranks.shape
+    found = np.empty((n, n))
+    for row, own in zip(found, np.ascontiguousarray(ranks.T), strict=True):
+        np.divide(np.bincount(own - 1, minlength=n), samples, out=row)
+    return found
 
 
 def tiers(sure: NDArray[np.bool_]) -> NDArray[np.int64]:
