@@ -119,7 +119,6 @@ def rank_subjects(
     chains = [] if verdict.sound else chains_of(posterior["theta"])[:, :, order]
     successes, trials = posterior.successes[order], posterior.trials[order]
     accuracy = successes.sum(1) / trials.sum(1)
-    n = len(order)
     names = np.asarray(posterior.subjects, object)[order]
     summary = pd.DataFrame(
         {
@@ -139,7 +138,6 @@ def rank_subjects(
             "flag": response_flags(successes, trials, 1),
         }
     )
-    counts = np.stack([np.bincount(own - 1, minlength=n) for own in np.ascontiguousarray(ranks.T)])
     if len(chains):
         above = supported(map(probability_above, chains), of_pairs=True)
     else:
@@ -147,7 +145,7 @@ def rank_subjects(
     return Ranking(
         summary,
         pd.DataFrame(above, index=names, columns=names),
-        counts / len(theta),
+        _rank_probabilities(ranks),
         check_average(summary, posterior),
         () if verdict.sound else (verdict.to_text(),),
         verdict.sound,
@@ -330,6 +328,15 @@ def ranks_of_draws(theta: NDArray[np.floating]) -> NDArray[np.int32]:
 
     in_threads(of_rows, range(0, len(theta), _ROWS_AT_ONCE))
     return ranks
+
+
+def _rank_probabilities(ranks: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Return P(subject has rank r), with one large array rather than three."""
+    samples, n = ranks.shape
+    found = np.empty((n, n))
+    for row, own in zip(found, np.ascontiguousarray(ranks.T), strict=True):
+        np.divide(np.bincount(own - 1, minlength=n), samples, out=row)
+    return found
 
 
 def tiers(sure: NDArray[np.bool_]) -> NDArray[np.int64]:

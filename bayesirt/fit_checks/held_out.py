@@ -19,7 +19,6 @@ from bayesirt.estimators.mirt import optimum
 from bayesirt.estimators.mirt_population import Moved
 from bayesirt.estimators.mirt_start import start
 from bayesirt.estimators.mirt_steps import usual_quadrature
-from bayesirt.fit_checks import wide
 from bayesirt.fit_checks.rasch import fit_rasch
 from bayesirt.likelihood import DenseLayout
 from bayesirt.progress import progress_bar
@@ -29,7 +28,7 @@ MODELS = ("items alone", "Rasch", "2PL", "2 abilities")
 _BASE = MODELS.index("2PL")
 _FOLDS, _LEAST_ITEMS = 3, 3
 _TOLERANCE, _MAX_ITERATIONS = 1e-5, 100
-_MOST_CELLS, _MOST_OF_WIDE = 500_000, 200_000
+_MOST_CELLS = 500_000
 
 Answer = Literal["well", "nearly", "no"]
 
@@ -169,9 +168,8 @@ def predict_held_out(responses: Responses, *, key: Array, progress: bool = False
     Each of three folds of the cells is predicted by point fits to the others, all by the same
     variational EM, integrated over what is left open of abilities and items, as in
     `choose_dimension`: far cheaper than draws from three posteriors, and without importance
-    weights that may fail. Of more than half a million cells a random part of the subjects and items
-    is used: half a million cells, and 200,000 of tables with more than two million. Standard errors
-    treat subjects and items as random: with
+    weights that may fail. Of more than half a million cells a random part of the subjects
+    and items is used. Standard errors treat subjects and items as random: with
     δ_ij the differences less their mean, the variance of the sum is
     Σ_i (Σ_j δ_ij)² + Σ_j (Σ_i δ_ij)² - Σ_ij δ_ij², and at least the larger of the first two.
 
@@ -291,9 +289,8 @@ def _part(responses: Responses, key: Array) -> Responses:
     n, m = responses.n_subjects, responses.n_items
     if n * m <= _MOST_CELLS:
         return responses
-    most = _MOST_CELLS if n * m <= wide.WIDE else _MOST_OF_WIDE
-    m_kept = min(m, max(int(np.sqrt(most)), most // n))
-    n_kept = min(n, most // m_kept)
+    m_kept = min(m, max(int(np.sqrt(_MOST_CELLS)), _MOST_CELLS // n))
+    n_kept = min(n, _MOST_CELLS // m_kept)
     of_subjects, of_items = jax.random.split(key)
     drawn = np.zeros((2, max(n, m)), bool)
     drawn[0, np.asarray(jax.random.permutation(of_subjects, n))[:n_kept]] = True
