@@ -55,7 +55,7 @@ def supported(
     >>> supported([np.ones(1), np.ones(1)])
     array([0.75])
     """
-    lowest, highest, n = np.inf, -np.inf, 0
+    lowest, highest, n = np.array(np.inf), np.array(-np.inf), 0
     for values in each:
         lowest, highest, n = np.minimum(lowest, values), np.maximum(highest, values), n + 1
     most = (n + 1) / (n + 2)

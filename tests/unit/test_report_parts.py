@@ -17,6 +17,7 @@ from bayesirt.report.item_part import MOST_LISTED, chosen_items, items_to_look_a
 from bayesirt.report.methods import methods_of
 from bayesirt.report.point_part import trust_in_point
 from bayesirt.run import Run
+from bayesirt.score_order import led_by_score
 from bayesirt.terminal import print_run
 
 LISTS = ("flipped", "miskeyed", "duplicated", "near_duplicate", "saturated", "redundant")
@@ -148,6 +149,39 @@ def test_scores_of_complete_data_are_called_observed(
     assert "missing ones are predicted" in page
     assert page.count("(observed)") == 29
     assert "(1.0 to " in page
+
+
+def test_what_voids_a_ranking_comes_first(
+    small_run: Run, capsys: pytest.CaptureFixture[str], tmp_path
+):
+    void = replace(small_run, ranking=replace(small_run.ranking, sound=False, warnings=("Void.",)))
+    page = render_report(void)
+    banner = page.index('<p class="verdict void" role="alert">Void.</p>')
+    assert banner < page.index('class="short"')
+    assert "Who is best cannot be said yet." in page
+    assert "Probability of each rank" not in page
+    assert page.count("The draws are not sound: do not quote these figures.") == 4
+    print_run(void, tmp_path)
+    assert capsys.readouterr().out.startswith("Void.\n")
+
+
+def test_accuracies_lead_report_and_terminal_where_one_ability_explains_nothing(
+    small_run: Run, capsys: pytest.CaptureFixture[str], tmp_path
+):
+    ranking = replace(small_run.ranking, sound=True, warnings=())
+    led = replace(small_run, ranking=led_by_score(ranking, "No."))
+    page = render_report(led)
+    assert page.index('<p class="verdict caution" role="alert">No.</p>') < page.index(
+        "By accuracy "
+    )
+    assert "Sorted by accuracy, best first" in page
+    assert "P(best)" not in page
+    assert "Rank by ability" in page
+    print_run(led, tmp_path)
+    out = capsys.readouterr().out
+    assert out.startswith("No.\n")
+    assert "by ability" in out
+    assert "tier" not in out
 
 
 @pytest.mark.parametrize(
