@@ -158,7 +158,7 @@ def _sums_over_missing(
     weights: NDArray[np.floating],
 ) -> _Missing:
     missing = (posterior.trials == 0)[np.ix_(rows, columns)]
-    kind = np.float32 if missing.size > _LARGE else np.float64
+    kind = np.float32 if missing.size > _LARGE else None
     theta, a, d = (posterior.draws(name)[::thin] for name in ("theta", "a", "d"))
     draws = theta[:, rows], a[:, columns], d[:, columns], weights[:, columns]
     found = _power_sums(

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, ndtr
 from scipy.stats import rankdata
 
 from bayesirt.missing_excess import excess_factor
@@ -16,13 +16,19 @@ KEY = jax.random.key(0)
 
 
 def made(
-    theta: np.ndarray, a: np.ndarray, d: np.ndarray, successes: np.ndarray, trials: np.ndarray
+    theta: np.ndarray,
+    a: np.ndarray,
+    d: np.ndarray,
+    successes: np.ndarray,
+    trials: np.ndarray,
+    link: str = "logit",
 ) -> Posterior:
     """Wrap draws (sample, ...) as a posterior of four chains."""
     samples = {"theta": theta, "a": a, "d": d, "b": -d / a}
     by_chain = {k: v.reshape(4, -1, v.shape[1]) for k, v in samples.items()}
     responses = Responses.from_arrays(successes, trials)
-    return Posterior.from_samples(by_chain, {}, responses, {"model": "2PL", "engine": "made"})
+    attrs = {"model": "2PL", "engine": "made", "link": link}
+    return Posterior.from_samples(by_chain, {}, responses, attrs)
 
 
 def drawn(coverage: float = 0.6, samples: int = 1000, trials: int = 1) -> Posterior:
@@ -48,6 +54,18 @@ def test_expected_scores_keep_answers_and_expect_the_others():
     expected = np.where(posterior.trials > 0, share, probabilities(posterior)).mean(2)
     own = draw_scores(posterior, key=KEY).expected
     np.testing.assert_allclose(own, expected, rtol=0, atol=1e-12)
+
+
+def test_the_link_is_that_of_the_model():
+    own = drawn()
+    draws = (own.draws(name) for name in ("theta", "a", "d"))
+    probit = made(*draws, own.successes, own.trials, "probit")
+    scores = draw_scores(probit, key=KEY)
+    share = own.successes / np.maximum(own.trials, 1)
+    theta, a, d = (own.draws(name) for name in ("theta", "a", "d"))
+    p = ndtr(theta[:, :, None] * a[:, None] + d[:, None])
+    np.testing.assert_allclose(scores.expected, np.where(own.trials > 0, share, p).mean(2))
+    assert np.isfinite(scores.realised).all()
 
 
 @pytest.mark.parametrize("trials", [1, 3])
