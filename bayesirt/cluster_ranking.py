@@ -89,7 +89,7 @@ def rank_clusters(posterior: Posterior) -> ClusterRanking:
     gamma, verdict = posterior.draws("gamma"), posterior.verdict
     order, ranks = best_first(gamma)
     gamma = gamma[:, order]
-    chains = [] if verdict.sound else chains_of(posterior["gamma"])[:, :, order]
+    chains = chains_of(posterior["gamma"][..., order])[: 0 if verdict.sound else None]
     summary = pd.DataFrame(
         {
             "cluster": np.asarray(clusters.names, object)[order],

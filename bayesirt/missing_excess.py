@@ -4,6 +4,7 @@ from functools import partial
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
@@ -88,9 +89,10 @@ def _excess_per_answer(
     """Return c of each pattern, and of all of them together."""
     theta, a, d = (posterior.draws(name).mean(0, dtype=np.float64) for name in ("theta", "a", "d"))
     successes, trials = posterior.successes[donors], posterior.trials[donors]
-    draw = Draw(*(np.asarray(x, np.float32) for x in (theta[donors], a, d)))
-    found = _sums(posterior.link, Counts(successes, trials), draw, masks.astype(np.float32))
-    sums = _Sums(*(np.asarray(x, np.float64) for x in found))
+    draw = Draw(*(jnp.asarray(x, jnp.float32) for x in (theta[donors], a, d)))
+    counts = Counts(jnp.asarray(successes), jnp.asarray(trials))
+    sums = _sums(posterior.link, counts, draw, jnp.asarray(masks, jnp.float32))
+    sums = jax.tree.map(lambda x: np.asarray(x, np.float64), sums)
     rest = np.maximum(sums.whole[:, None] - sums.information, 1)
     variance = np.maximum(sums.variance + sums.slope**2 / rest, 1e-6)
     beyond = (sums.excess + sums.slope * sums.score / rest) ** 2 / variance - 1
@@ -107,12 +109,12 @@ def _sums(link: str, counts: Counts, draw: Draw, masks: Float[Array, "pattern it
     own = residuals(link, counts, draw)
     step = own.right - own.wrong
     information = own.weight * draw.a**2
-    cells = (
-        own.excess,
-        own.score * draw.a,
-        information,
-        own.weight / step * draw.a,
-        own.weight / step**2,
-        1.0 * counts.trials.astype(masks.dtype),
+    return _Sums(
+        excess=own.excess @ masks.T,
+        score=(own.score * draw.a) @ masks.T,
+        information=information @ masks.T,
+        slope=(own.weight / step * draw.a) @ masks.T,
+        variance=(own.weight / step**2) @ masks.T,
+        answers=counts.trials.astype(masks.dtype) @ masks.T,
+        whole=1 + information.sum(1),
     )
-    return _Sums(*(x @ masks.T for x in cells), 1 + information.sum(1))

@@ -116,7 +116,7 @@ def rank_subjects(
     posterior = posterior.reported
     order, ranks = best_first(posterior.theta)
     theta, verdict = posterior.theta[:, order], posterior.verdict
-    chains = [] if verdict.sound else chains_of(posterior["theta"])[:, :, order]
+    chains = chains_of(posterior["theta"][..., order])[: 0 if verdict.sound else None]
     successes, trials = posterior.successes[order], posterior.trials[order]
     accuracy = successes.sum(1) / trials.sum(1)
     names = np.asarray(posterior.subjects, object)[order]

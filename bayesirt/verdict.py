@@ -166,13 +166,13 @@ def judge_chains(
         missed.append(f"E-BFMI {bfmi:.2f} is below {_BFMI}")
     complaints = [*unmixed, *missed]
     failing = others[_fails(others).any(axis=1)]
-    worst = (
-        float(abilities["r_hat"].max(skipna=False)),
-        *(float(abilities[name].min(skipna=False)) for name in ("ess_bulk", "ess_tail")),
-    )
+    r_hat = float(abilities["r_hat"].max(skipna=False))
+    bulk, tail = (float(abilities[name].min(skipna=False)) for name in ("ess_bulk", "ess_tail"))
     return Verdict(
         not complaints,
-        *worst,
+        r_hat,
+        bulk,
+        tail,
         bfmi,
         divergences,
         tuple(complaints),
@@ -180,7 +180,7 @@ def judge_chains(
         unconverged=len(failing),
         n_others=len(others),
         worst_other=_worst(failing, "r_hat") if len(failing) else "",
-        advice=_advice(attrs or {}, draws, worst[0], min(worst[1:])) if complaints else "",
+        advice=_advice(attrs or {}, draws, r_hat, min(bulk, tail)) if complaints else "",
         explored=not missed,
     )
 
@@ -257,7 +257,10 @@ def judge_approximation(attrs: Mapping[str, Any]) -> Verdict:
     nan = float("nan")
     return Verdict(
         not complaints,
-        *(nan, nan, nan, nan),
+        nan,
+        nan,
+        nan,
+        nan,
         None,
         tuple(complaints),
         approximate=True,
