@@ -89,17 +89,15 @@ def _excess_per_answer(
     """Return c of each pattern, and of all of them together."""
     theta, a, d = (posterior.draws(name).mean(0, dtype=np.float64) for name in ("theta", "a", "d"))
     successes, trials = posterior.successes[donors], posterior.trials[donors]
-    draw = Draw(*(jnp.asarray(x, np.float32) for x in (theta[donors], a, d)))
+    draw = Draw(*(jnp.asarray(x, jnp.float32) for x in (theta[donors], a, d)))
     counts = Counts(jnp.asarray(successes), jnp.asarray(trials))
-    found = _sums(posterior.link, counts, draw, jnp.asarray(masks, np.float32))
-    excess, score, information, slope, chance, answers, whole = (
-        np.asarray(x, np.float64) for x in found
-    )
-    rest = np.maximum(whole[:, None] - information, 1)
-    variance = np.maximum(chance + slope**2 / rest, 1e-6)
-    beyond = (excess + slope * score / rest) ** 2 / variance - 1
+    sums = _sums(posterior.link, counts, draw, jnp.asarray(masks, jnp.float32))
+    sums = jax.tree.map(lambda x: np.asarray(x, np.float64), sums)
+    rest = np.maximum(sums.whole[:, None] - sums.information, 1)
+    variance = np.maximum(sums.variance + sums.slope**2 / rest, 1e-6)
+    beyond = (sums.excess + sums.slope * sums.score / rest) ** 2 / variance - 1
     answered = (trials > 0).astype(np.float32) @ masks.T.astype(np.float32)
-    weight = np.where(answered >= _ENOUGH * masks.sum(1), answers, 0)
+    weight = np.where(answered >= _ENOUGH * masks.sum(1), sums.answers, 0)
     above, below = (weight * beyond).sum(0), (weight**2).sum(0)
     of_all = float(above.sum() / max(below.sum(), 1.0))
     prior = _PRIOR_DONORS * (masks.sum(1) * typical_trials(posterior)) ** 2
@@ -111,13 +109,12 @@ def _sums(link: str, counts: Counts, draw: Draw, masks: Float[Array, "pattern it
     own = residuals(link, counts, draw)
     step = own.right - own.wrong
     information = own.weight * draw.a**2
-    cells = (
-        own.excess,
-        own.score * draw.a,
-        information,
-        own.weight / step * draw.a,
-        own.weight / step**2,
-        1.0 * counts.trials.astype(masks.dtype),
+    return _Sums(
+        excess=own.excess @ masks.T,
+        score=(own.score * draw.a) @ masks.T,
+        information=information @ masks.T,
+        slope=(own.weight / step * draw.a) @ masks.T,
+        variance=(own.weight / step**2) @ masks.T,
+        answers=counts.trials.astype(masks.dtype) @ masks.T,
+        whole=1 + information.sum(1),
     )
-    excess, score, held, slope, variance, answers = (x @ masks.T for x in cells)
-    return _Sums(excess, score, held, slope, variance, answers, 1 + information.sum(1))

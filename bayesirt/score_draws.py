@@ -91,7 +91,7 @@ def draw_scores(posterior: Posterior, *, key: Array) -> ScoreDraws:
     of_weights, of_noise = jax.random.split(key)
     share = posterior.successes / np.maximum(trials, 1)
     size = (-(-n_draws // thin), trials.shape[1])
-    weights = np.array(jax.random.exponential(of_weights, size))
+    weights = np.array(jax.random.exponential(of_weights, size, jnp.float32))
     weights /= weights.sum(1, keepdims=True)
     population = _product(weights, share)
     observed = np.broadcast_to(share.sum(1), population.shape)
@@ -162,7 +162,7 @@ def _sums_over_missing(
     theta, a, d = (posterior.draws(name)[::thin] for name in ("theta", "a", "d"))
     draws = theta[:, rows], a[:, columns], d[:, columns], weights[:, columns]
     found = _power_sums(
-        posterior.link, jnp.asarray(missing), *(jnp.asarray(x, kind) for x in draws)
+        posterior.link, jnp.asarray(missing), *(jnp.asarray(x.astype(kind)) for x in draws)
     )
     first, weighted, second, third = (np.asarray(x, np.float64) for x in found)
     variance = np.maximum(first - second, 0)
@@ -199,9 +199,9 @@ def _drawn_answers(
     n = typical_trials(posterior)
     model = sums.variance.mean(0) / n + sums.mean.var(0)
     excess = np.sqrt((factor - 1) * model) * np.asarray(
-        jax.random.normal(of_noise, sums.mean.shape)
+        jax.random.normal(of_noise, sums.mean.shape, jnp.float32)
     )
-    z = np.asarray(jax.random.normal(of_answers, sums.mean.shape))
+    z = np.asarray(jax.random.normal(of_answers, sums.mean.shape, jnp.float32))
     mean, variance, third = (n * x for x in (sums.mean, sums.variance, sums.third))
     skew = third / np.maximum(6 * variance, 1e-12)
     drawn = np.rint(mean + np.sqrt(variance) * z + skew * (z**2 - 1) + n * excess)
