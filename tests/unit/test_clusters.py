@@ -196,9 +196,7 @@ def posterior() -> Posterior:
     p = 1 / (1 + np.exp(-1.5 * (theta[:, None] - rng.normal(size=20))))
     responses = Responses.from_arrays((rng.uniform(size=p.shape) < p).astype(int))
     clustered = replace(responses, clusters=clusters)
-    return sample_posterior(
-        clustered, key=jax.random.key(0), num_warmup=300, num_samples=300, budget=60.0
-    )
+    return sample_posterior(clustered, key=jax.random.key(0), num_warmup=300, num_samples=1500)
 
 
 def test_posterior_knows_its_clusters(posterior: Posterior, tmp_path: Path):
@@ -209,7 +207,7 @@ def test_posterior_knows_its_clusters(posterior: Posterior, tmp_path: Path):
         == posterior.clusters
         == Clusters.of([f"llm{k}" for k in np.repeat(np.arange(10), 3)])
     )
-    assert posterior["gamma"].shape == (4, 300, 10)
+    assert posterior["gamma"].shape == (4, 1500, 10)
     assert posterior.summary.loc["icc", "r_hat"].max() < 1.05
 
 

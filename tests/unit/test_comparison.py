@@ -41,9 +41,14 @@ def made_point(theta, a, d, subjects=RESPONSES.subjects, scale="sample") -> Poin
     )
 
 
+def standard(theta) -> np.ndarray:
+    return (theta - theta.mean()) / theta.std()
+
+
 MEAN, SD = STANDARD.mean(0), STANDARD.std(0, ddof=1)
+OFF = standard(MEAN + SD * [0.5, -1.5, 0])
 POINT = made_point(
-    MEAN + SD * [0.5, -1.5, 0],
+    OFF,
     SLOPES.mean(0) + np.array([0, 0.3, -0.6, 0, 0, 0]),
     INTERCEPTS.mean(0) + np.array([0, 0, 0, 0, 0.3, 0]),
 )
@@ -53,8 +58,8 @@ def test_both_sides_are_compared_on_one_scale():
     subjects = compare_estimates(POINT, made_posterior()).subjects
     np.testing.assert_allclose(subjects["posterior_mean"], MEAN)
     np.testing.assert_allclose(subjects["posterior_sd"], SD)
-    np.testing.assert_allclose(subjects["shrinkage"], [0.5, -1.5, 0], atol=1e-12)
-    assert subjects["disagrees"].tolist() == [False, True, False]
+    np.testing.assert_allclose(subjects["shrinkage"], (OFF - MEAN) / SD, atol=1e-12)
+    assert subjects["disagrees"].tolist() == [False, True, True]
     assert subjects["reason"].tolist() == ["all right", "", ""]
     assert subjects["rank_point"].tolist() == [1, 2, 3]
     assert subjects["rank_posterior"].tolist() == [1, 2, 3]
@@ -96,11 +101,11 @@ def test_items_are_moved_with_the_abilities():
 
 def test_words_name_the_farthest_subject_and_its_reason():
     text = compare_estimates(POINT, made_posterior()).to_text()
-    assert "rank correlation of 1.000; 0 of 3 ranks differ, 1 subjects and 3 items" in text
-    assert "Farthest: subject 2 (-1.5 sd)." in text
-    far = made_point(MEAN + SD * [3, 0, 0], SLOPES.mean(0), INTERCEPTS.mean(0))
+    assert "rank correlation of 1.000; 0 of 3 ranks differ, 2 subjects and 3 items" in text
+    assert "Farthest: subject 3 (+1.1 sd)." in text
+    far = made_point(standard(np.array([1, 0.6, -1.2])), SLOPES.mean(0), INTERCEPTS.mean(0))
     text = compare_estimates(far, made_posterior()).to_text()
-    assert "Farthest: subject 1 (+3.0 sd; all right" in text
+    assert "Farthest: subject 1 (-3.4 sd; all right" in text
 
 
 def test_ranks_that_differ_are_counted():
