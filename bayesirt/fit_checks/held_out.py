@@ -33,8 +33,9 @@ _MOST_CELLS = 500_000
 Answer = Literal["well", "nearly", "no"]
 
 _STANDARD_ERRORS = 1.645
-_LITTLE = 0.05
-"""Share of what one ability tells of held-out answers, below which more is of little use."""
+_NOTHING, _LITTLE = 0.005, 0.05
+"""Shares of what one ability tells of held-out answers: a gain below the first is none, one below
+the second of little use."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,12 +72,14 @@ class HeldOut:
         """Whether one ability does.
 
         "no" if two abilities surely predict held-out answers better (by 1.645 standard errors) and
-        gain at least 5% of what one ability tells; "nearly" if surely, but by less; else "well".
+        gain at least 5% of what one ability tells; "nearly" if surely, but by less than that and
+        at least 0.5%; else "well".
         """
         two = self._two
-        if not two["ahead"] > _STANDARD_ERRORS * two["se"]:
+        gain = two["share"] - 1
+        if not two["ahead"] > _STANDARD_ERRORS * two["se"] or gain < _NOTHING:
             return "well"
-        return "nearly" if two["share"] - 1 < _LITTLE else "no"
+        return "nearly" if gain < _LITTLE else "no"
 
     def in_short(self) -> str:
         """Return in a sentence whether one ability does."""
