@@ -234,7 +234,11 @@ class Posterior:
         if "gamma" in self.dataset:
             moved["gamma"] = (self["gamma"] - mean) / sd
         dataset = self.dataset.assign(
-            {name: (self.dataset[name].dims, x) for name, x in moved.items()}
+            {
+                name: (self.dataset[name].dims, x)
+                for name, x in moved.items()
+                if name in self.dataset
+            }
         )
         tree = self.tree.copy()
         tree["posterior"] = xr.DataTree(dataset)

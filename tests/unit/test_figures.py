@@ -114,7 +114,7 @@ def test_precision_is_one_over_root_information(small_run: Run):
     (ax,) = plot_information(posterior).axes
     grid, middle = ax.lines[0].get_data()
     at = 40
-    a, d = (posterior.draws(name) for name in ("a", "d"))
+    a, d = (posterior.reported.draws(name) for name in ("a", "d"))
     p = 1 / (1 + np.exp(-(a * grid[at] + d)))
     errors = 1 / np.sqrt((a**2 * p * (1 - p)).sum(1))
     assert middle[at] == pytest.approx(np.median(errors), rel=0.02)

@@ -363,7 +363,7 @@ def test_verdict_weighs_how_sure_and_how_large_the_gain_is(ahead, share, answer,
 @pytest.mark.parametrize(
     ("negative", "agreement", "words"),
     [
-        (0.47, np.nan, "47% of the items have a negative item-rest correlation"),
+        (0.47, np.nan, "about 47% of the items run against the others"),
         (0.0, 0.59, "ability and accuracy correlate at only 0.59 (Spearman)"),
     ],
 )

@@ -242,10 +242,10 @@ def test_what_needs_all_cells_says_so(put: Put):
         with pytest.raises(ResponseError, match="responses were left on disk, where only fit_cbmm"):
             use()
     for use in (
-        lambda: check_memory("nuts", stored, num_chains=4, num_samples=1000),
+        lambda: check_memory("blocked", stored, num_chains=4, num_samples=1000),
         lambda: rank_responses(stored),
     ):
-        said = r"^nuts would need about \d\.\d GB of memory for \d+ .*; fit_cbmm gives a point"
+        said = r"^blocked would need about \d\.\d GB of memory for \d+ .*; fit_cbmm gives a point"
         with pytest.raises(ResponseError, match=said):
             use()
 

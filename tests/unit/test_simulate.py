@@ -111,7 +111,7 @@ def test_the_summary_names_every_parameter():
     drawn = simulate_responses(3, 2, key=jax.random.key(0))
     assert drawn.summary.loc[("theta", "subject 2"), "value"] == drawn.parameters["theta"][1]
     assert drawn.summary.loc[("mu_a", ""), "value"] == drawn.parameters["mu_a"]
-    assert len(drawn.summary) == 3 + 3 * 2 + 4
+    assert len(drawn.summary) == 3 + 3 * 2 + 5
     assert drawn.to_text().startswith("3 subjects x 2 items drawn from the prior, 100% observed")
 
 
