@@ -1,4 +1,4 @@
-"""NUTS draws from the posterior: simulation-based calibration at a small size."""
+"""Blocked chains draw from the posterior: simulation-based calibration at a small size."""
 
 import time
 
@@ -20,10 +20,10 @@ FALSE_ALARM = 1e-3
 
 @pytest.fixture(scope="module")
 def study() -> CalibrationStudy:
-    """Run NUTS, and beside it the same draws (of log a) pulled halfway to their means."""
+    """Run blocked chains, and beside them their draws (of log a) pulled halfway to their means."""
     last: list[Posterior] = []
 
-    def nuts(responses: Responses, key: Array) -> Posterior:
+    def blocked(responses: Responses, key: Array) -> Posterior:
         last[:] = [
             sample_posterior(responses, key=key, num_chains=2, num_warmup=400, num_samples=1000)
         ]
@@ -37,7 +37,7 @@ def study() -> CalibrationStudy:
         return Posterior.from_samples(nearer, {}, responses, {})
 
     began = time.perf_counter()
-    engines = {"nuts": nuts, "halved": halved}
+    engines = {"blocked": blocked, "halved": halved}
     result = calibration_study(
         engines, [SIZE], REPLICATIONS, key=jax.random.key(0), false_alarm=FALSE_ALARM
     )
@@ -46,9 +46,9 @@ def study() -> CalibrationStudy:
     return result
 
 
-def test_nuts_stays_inside_the_envelope_in_all_quantities(study: CalibrationStudy):
+def test_blocked_stays_inside_the_envelope_in_all_quantities(study: CalibrationStudy):
     """A right sampler fails with another key once in a thousand."""
-    ranks = study.summary[study.summary["engine"] == "nuts"]
+    ranks = study.summary[study.summary["engine"] == "blocked"]
     print(ranks.to_string())
     assert len(ranks) == 7
     assert (ranks["failed"] == 0).all()
@@ -56,9 +56,9 @@ def test_nuts_stays_inside_the_envelope_in_all_quantities(study: CalibrationStud
     assert (ranks["dependent"] <= 0.02 * REPLICATIONS).all()
 
 
-def test_intervals_of_nuts_cover_as_often_as_they_say(study: CalibrationStudy):
+def test_intervals_of_blocked_cover_as_often_as_they_say(study: CalibrationStudy):
     """A right sampler fails with another key once in a thousand."""
-    coverage = study.coverage[study.coverage["engine"] == "nuts"]
+    coverage = study.coverage[study.coverage["engine"] == "blocked"]
     print(coverage.to_string())
     assert len(coverage) == 10
     assert (coverage["verdict"] == "calibrated").all()

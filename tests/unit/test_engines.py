@@ -98,7 +98,7 @@ def test_failed_approximation_is_not_called_sound():
     assert not posterior.verdict.sound
     text = posterior.verdict.to_text()
     assert "too few subjects or items for a normal distribution" in text
-    assert text.endswith("Run again with --engine blocked or nuts.")
+    assert text.endswith("Run again with --engine blocked.")
 
 
 @pytest.mark.slow
