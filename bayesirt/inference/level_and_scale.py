@@ -5,6 +5,7 @@ priors speaks, which are not normal there; and it holds the items' spreads where
 estimated. So these few numbers are drawn anew for each draw, from sums over subjects and items.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -145,6 +146,7 @@ def log_density(priors: Priors, seen: Moments, numbers: Numbers) -> Float[Array,
     return value
 
 
+@partial(jax.jit, static_argnums=(0, 3))
 def _run(priors: Priors, seen: Moments, key: Array, rounds: int) -> Numbers:
     """Repeat a step of each number from where the data put it."""
     lean = -seen.ad / (seen.aa + 1e-6)
@@ -154,10 +156,11 @@ def _run(priors: Priors, seen: Moments, key: Array, rounds: int) -> Numbers:
         "c": zero, "log_s": zero, "lean": lean, "centre_a": seen.u, "centre_d": seen.d,
         "log_spread_a": sd[0], "log_spread_d": sd[1],
     }  # fmt: skip
+    keys = jax.random.split(key, rounds)
 
-    def step(round_key: Array, numbers: Numbers) -> Numbers:
+    def step(round_: Array, numbers: Numbers) -> Numbers:
         for k, name in enumerate([*_NORMAL, *_LOG_CONCAVE]):
-            own_key, here = jax.random.fold_in(round_key, k), numbers[name]
+            own_key, here = jax.random.fold_in(keys[round_], k), numbers[name]
 
             def along(t: Array, name: str = name, numbers: Numbers = numbers) -> Array:
                 return log_density(priors, seen, numbers | {name: numbers[name] + t})
@@ -169,8 +172,4 @@ def _run(priors: Priors, seen: Moments, key: Array, rounds: int) -> Numbers:
             numbers = numbers | {name: here + t}
         return numbers
 
-    def run(numbers: Numbers) -> Numbers:
-        keys = jax.random.split(key, rounds)
-        return jax.lax.fori_loop(0, rounds, lambda k, now: step(keys[k], now), numbers)
-
-    return jax.jit(run)(origin)
+    return jax.lax.fori_loop(0, rounds, step, origin)
