@@ -126,7 +126,7 @@ def python(code: str, *arguments: object, **options: object) -> subprocess.Popen
 
 
 def finished(process: subprocess.Popen[str]) -> str:
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     return out
 

@@ -7,6 +7,7 @@ others' uncertainty adds to it. The items' spreads are estimated (empirical Baye
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import jax
@@ -139,16 +140,20 @@ def sample_laplace(
     problem = joint_problem(responses.cells, priors, family=FAMILIES[link], dtype=dtype)
     init = fit_point(responses) if init is None else init
     leans = problem.coordinates.learned and priors.slopes != "rasch"
-    mode = find_mode(
+    find: Callable[..., Mode] = partial(
+        find_mode,
         problem,
         init,
         centre=centre,
         tol=tol,
         max_iterations=max_iterations,
         dense_up_to=dense_up_to,
-        leans=leans,
         tell=announce,
     )
+    mode = find(leans=leans)
+    if leans and _bent(mode):  # counted from far below all abilities, slopes near 0 bend more
+        upright = find()
+        mode = mode if _bent(upright) else upright
     warn_where_rough(responses, mode)
     draw_key, redraw_key = jax.random.split(key)
     samples = draw_sites(problem, mode, priors, draw_key, num_samples)
@@ -180,14 +185,18 @@ def refuse_uneven(num_samples: int, num_chains: int) -> None:
 def warn_where_rough(responses: Responses, mode: Mode) -> None:
     """Warn with `ApproximationWarning` where the responses say too little for a normal one."""
     shape = responses.cells.shape
-    bent = isinstance(mode.curvature, DenseCurvature) and not mode.curvature.observed
-    if min(shape) < FEW or bent:
+    if min(shape) < FEW or _bent(mode):
         warnings.warn(
             f"laplace: a normal approximation is rough for {shape[0]} subjects x {shape[1]} items "
-            f"that say so little; sample with NUTS",
+            f"that say so little; ask for blocked chains",
             ApproximationWarning,
             stacklevel=3,
         )
+
+
+def _bent(mode: Mode) -> bool:
+    """Return whether the expected information had to stand in for the observed one."""
+    return isinstance(mode.curvature, DenseCurvature) and not mode.curvature.observed
 
 
 def how_found(responses: Responses, problem: JointProblem, mode: Mode) -> dict[str, Any]:

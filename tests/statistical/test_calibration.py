@@ -14,7 +14,7 @@ from bayesirt.studies.calibration import CalibrationStudy
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
 SIZE = (12, 8)
-REPLICATIONS = 100
+REPLICATIONS = 160
 FALSE_ALARM = 1e-3
 
 
