@@ -87,7 +87,7 @@ def length_gain(posterior: Posterior, without: Posterior) -> LengthGain:
         ranks = np.quantile(ranks_of_draws(draws), 0.5, axis=0, method="inverted_cdf")
         columns[f"rank{label}"] = places(ranks)
     table = pd.DataFrame(columns)[["subject", "sd", "sd_without", "rank", "rank_without"]]
-    order, _ = best_first(posterior.theta)
+    order, _ = best_first(posterior.reported.theta)  # as rankings have it
     return LengthGain(table.iloc[order].reset_index(drop=True), correlation(posterior))
 
 

@@ -18,6 +18,7 @@ from bayesirt.report import render_report
 from bayesirt.responses import Responses
 from bayesirt.run import Run, Settings
 from bayesirt.run_folder import load_run
+from bayesirt.score_order import by_ability
 
 SHORT = ("--warmup", "30", "--draws", "40", "--no-check-fit")
 
@@ -53,7 +54,8 @@ def test_rank_takes_lengths_from_the_file(ranked: Ranked):
     assert run.gain.to_text() in ranked.shown.words
     ranking = pd.read_csv(ranked.out / "ranking.csv")
     assert (ranking["speed_low"] < ranking["speed"]).all()
-    assert list(pd.read_csv(ranked.out / "lengths.csv")["subject"]) == list(ranking["subject"])
+    in_order = by_ability(ranking)["subject"]
+    assert list(pd.read_csv(ranked.out / "lengths.csv")["subject"]) == list(in_order)
     report = (ranked.out / "report.html").read_text("utf-8")
     assert report == render_report(run)
     assert "Ability and length" in report
