@@ -117,7 +117,7 @@ def fit_mml(
     if errors == "observed":
         _refuse_too_large(responses)
     if tol is None:
-        tol = max(1e-10, 4 * float(jnp.finfo(float).eps))
+        tol = max(1e-10, 4 * float(jnp.finfo(jnp.result_type(float)).eps))
     data = data_of(responses)
     state, run = iterate(
         partial(squarem_step, data, prior, n_nodes),
