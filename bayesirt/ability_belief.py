@@ -171,10 +171,10 @@ def believe(items: ItemDraws, answers: Answers, *, link: str, n_nodes: int = N_N
     Notes
     -----
     The weight is p(answers | θ, items) N(θ; μ, σ²) p(lengths | items), where N is the population's
-    (0, 1), or for LaRT what the lengths make of it (MATH.md, "LaRT"). So answers tell item draws
-    apart, too, as the posterior of all data together would have it. Many answers to badly
-    calibrated items would leave but a few draws; then the draws' weights are raised to the power
-    below 1 that keeps a quarter of them effective, a step towards plain averaging over the draws.
+    (0, 1), or for LaRT what the lengths make of it. So answers tell item draws apart, too,
+    as the posterior of all data together would have it. Many answers to badly calibrated items
+    would leave but a few draws; then the draws' weights are raised to the power below 1 that keeps
+    a quarter of them effective, a step towards plain averaging over the draws.
 
     References
     ----------

@@ -62,8 +62,8 @@ ChosenBy = Annotated[
     AnchorsBy,
     typer.Option(
         "--anchors-by",
-        help="Items alike in clusters, as in papers/004; design: least expected variance of the "
-        "score; or most information, steepest slopes, at random.",
+        help="Items alike in clusters, as in Habba et al. (2026); design: least expected variance "
+        "of the score; or most information, steepest slopes, at random.",
     ),
 ]
 NumberOfAbilities = Annotated[

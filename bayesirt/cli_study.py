@@ -108,7 +108,7 @@ def sparse(
     dask: Dask = None,
     quiet: Quiet = False,
 ) -> None:
-    """See when the simple average misleads, and whether the posterior warns (papers/002)."""
+    """See when the simple average misleads, and whether the posterior warns (Kang, 2026)."""
     prepare_jax(1)
     from bayesirt.models import Priors
     from bayesirt.studies import QUICK, SparseDesign, sparse_study
@@ -135,7 +135,7 @@ def cbmm(
     dask: Dask = None,
     quiet: Quiet = False,
 ) -> None:
-    """See what cBMM recovers, how steady it is, and which items may be dropped (papers/000)."""
+    """See what cBMM recovers, how steady it is, and which items may go (Qu et al., 2026)."""
     prepare_jax(1)
     from bayesirt.readers import read_responses
     from bayesirt.studies import CBMM_QUICK, CBMMDesign, cbmm_study
@@ -177,7 +177,7 @@ def lart(
     dask: Dask = None,
     quiet: Quiet = False,
 ) -> None:
-    """See what the length of answers adds to ability, simulated and on one's own (papers/001)."""
+    """See what lengths of answers add to ability, simulated and on your own (Xu et al., 2026)."""
     prepare_jax(1)
     from bayesirt.readers import read_responses
     from bayesirt.studies import LART_QUICK, LaRTDesign, lart_study
@@ -223,7 +223,7 @@ def abilities(
     dask: Dask = None,
     quiet: Quiet = False,
 ) -> None:
-    """See what fine-grained abilities are worth, and what they predict (papers/003)."""
+    """See what fine-grained abilities are worth, and what they predict (Zhang et al., 2026)."""
     prepare_jax(1)
     from bayesirt.readers import read_q_matrix, read_responses
     from bayesirt.studies import ABILITIES_QUICK, AbilitiesDesign, abilities_study
@@ -287,7 +287,7 @@ def fpc(
     dask: Dask = None,
     quiet: Quiet = False,
 ) -> None:
-    """See how well a growing suite predicts subjects from a few anchors (papers/004)."""
+    """See how well a growing suite predicts subjects from a few anchors (Habba et al., 2026)."""
     prepare_jax(1)
     from bayesirt.readers import read_responses
     from bayesirt.studies import FPC_QUICK, fpc_study

@@ -30,8 +30,7 @@ def item_information(
 
     Notes
     -----
-    A family's information is linear in the successes, so at successes = p it is the expected one
-    (MATH.md, "Response families" and "Adaptive testing").
+    A family's information is linear in the successes, so at successes = p it is the expected one.
 
     Examples
     --------
@@ -56,7 +55,7 @@ def length_information(lengths: LengthDraws, evidence: SpeedEvidence) -> Float[A
     -------
     float array, shape (draw, item)
         The length tells φ²/λ of τ, of which ρ lets ρ²/(1 - ρ² + 1/P) - with P the precision about
-        τ so far - through to θ (papers/001, Lemma 1, as MATH.md corrects it).
+        τ so far - through to θ (Xu et al., 2026, Lemma 1, corrected).
     """
     rho, before = lengths.rho[:, None], evidence.precision[:, None]
     after = before + lengths.phi**2 / lengths.lam

@@ -168,9 +168,9 @@ def review_items(
     -----
     Redundant, flipped and saturated: with p the posterior probability that an item is as claimed,
     the largest set with the largest p whose mean of 1 - p is at most q is listed, less those that
-    are as likely false: given the model, the expected share of false items in it is then at most q
-    (MATH.md, "Items worth dropping"). papers/000, A.6.4, call an item redundant where its estimate
-    is exactly 0, without control of errors.
+    are as likely false: given the model, the expected share of false items in it is then at most q.
+    Qu et al. (2026), A.6.4, call an item redundant where its estimate is exactly 0, without control
+    of errors.
 
     Mis-keyed: `p_rest` by Benjamini & Hochberg, which bounds the same share without a model.
     Which wrong option the best subjects chose is not known here, so that a wrong key cannot be told

@@ -48,7 +48,7 @@ class SpeedEvidence(NamedTuple):
         Notes
         -----
         1/variance = 1 + ρ²/(1 - ρ² + 1/P), mean = variance ρ τ̂/(1 - ρ² + 1/P), written so that
-        they hold for P = 0 too (papers/001, Lemma 1, as MATH.md corrects it).
+        they hold for P = 0 too (Xu et al., 2026, Lemma 1, corrected).
         """
         known = 1 + self.precision * (1 - rho**2)
         variance = known / (known + rho**2 * self.precision)

@@ -113,7 +113,7 @@ def predict_items(
 
     References
     ----------
-    papers/003, section 2.4, whose items have difficulty .5 and discrimination 1.
+    Zhang et al. (2026), section 2.4, whose items have difficulty .5 and discrimination 1.
 
     Examples
     --------

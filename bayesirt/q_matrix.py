@@ -242,7 +242,7 @@ class QMatrix:
 
         References
         ----------
-        papers/003, Table 3.
+        Zhang et al. (2026), Table 3.
 
         Examples
         --------

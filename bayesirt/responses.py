@@ -109,7 +109,7 @@ class Responses:
 
     @property
     def coverage(self) -> float:
-        """Share of the cells that were observed (C in papers/002)."""
+        """Share of the cells that were observed (C in Kang (2026))."""
         return self.n_observed / (self.n_subjects * self.n_items)
 
     @property

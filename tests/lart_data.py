@@ -1,4 +1,4 @@
-"""Responses with lengths for LaRT's tests, drawn as papers/001 draw theirs (section 5)."""
+"""Responses with lengths for LaRT's tests, drawn as Xu et al. (2026) draw theirs (section 5)."""
 
 from dataclasses import replace
 

@@ -91,7 +91,7 @@ def create_suite(
 
     References
     ----------
-    papers/004, section 3.
+    Habba et al. (2026), section 3.
     """
     check_new(folder)
     if len(benchmarks) != responses.n_items:
@@ -170,7 +170,7 @@ def add_benchmark(
 
     References
     ----------
-    papers/004, section 3; MATH.md, "FPC".
+    Habba et al. (2026), section 3.
     """
     bank = read_bank(folder)
     if name in bank.benchmark_names:

@@ -63,7 +63,7 @@ def measure_novelty(responses: Responses, known: KnownItems, *, key: Array) -> d
 
     References
     ----------
-    papers/004, section 6; MATH.md, "FPC".
+    Habba et al. (2026), section 6.
 
     Examples
     --------

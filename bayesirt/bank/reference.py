@@ -27,7 +27,7 @@ def reference_subjects(bank: ItemBank) -> pd.DataFrame:
 
     References
     ----------
-    papers/004, section 4.2.
+    Habba et al. (2026), section 4.2.
 
     Examples
     --------

@@ -95,7 +95,7 @@ def review_bank(
 
     References
     ----------
-    papers/004, sections 4.2 and 6; MATH.md, "FPC".
+    Habba et al. (2026), sections 4.2 and 6.
 
     Examples
     --------

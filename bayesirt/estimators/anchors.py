@@ -98,7 +98,7 @@ def choose_anchors(
 
     References
     ----------
-    papers/004, sections 3 and 4.2; MATH.md, "FPC"; Nemhauser, Wolsey and Fisher 1978.
+    Habba et al. (2026), sections 3 and 4.2; Nemhauser, Wolsey and Fisher 1978.
 
     Examples
     --------

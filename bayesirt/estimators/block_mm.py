@@ -1,4 +1,4 @@
-"""Algorithm 1 of papers/000: block-wise least squares on a majorising surrogate."""
+"""Algorithm 1 of Qu et al. (2026): block-wise least squares on a majorising surrogate."""
 
 from typing import NamedTuple
 

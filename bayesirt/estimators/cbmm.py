@@ -1,4 +1,4 @@
-"""cBMM: the 2PL by constrained block minimisation (papers/000).
+"""cBMM: the 2PL by constrained block minimisation (Qu et al., 2026).
 
 Two steps share one loss and its fixed points. ``step="mm"`` is the paper's Algorithm 1, which
 divides each block's score by a bound on its information. ``step="newton"`` divides by the
@@ -86,7 +86,7 @@ def fit_cbmm(
     ----------
     responses : Responses
     step : {"newton", "mm"}
-        ``"mm"`` is Algorithm 1 of papers/000: random start, no prior, tol 1e-4.
+        ``"mm"`` is Algorithm 1 of Qu et al. (2026): random start, no prior, tol 1e-4.
     prior : WeakPrior, optional
         Keeps the optimum finite where an item or subject is all right or all wrong; by default
         `WeakPrior()` for Newton and `FLAT` for MM.
@@ -114,7 +114,7 @@ def fit_cbmm(
 
     References
     ----------
-    papers/000, Algorithm 1, with sums over observed cells weighted by trials.
+    Qu et al. (2026), Algorithm 1, with sums over observed cells weighted by trials.
 
     Examples
     --------

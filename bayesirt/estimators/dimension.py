@@ -138,7 +138,7 @@ def choose_dimension(
 
     References
     ----------
-    Hastie, Tibshirani & Friedman 2009, section 7.10 (one standard error); MATH.md, "MIRT".
+    Hastie, Tibshirani & Friedman 2009, section 7.10 (one standard error).
 
     Examples
     --------

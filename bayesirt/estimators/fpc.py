@@ -97,7 +97,7 @@ def calibrate_items(
 
     References
     ----------
-    papers/004, section 3; MATH.md, "FPC"; Kim 2006.
+    Habba et al. (2026), section 3; Kim 2006.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Joint MAP: the 2PL by penalised joint likelihood (papers/002)."""
+"""Joint MAP: the 2PL by penalised joint likelihood (Kang, 2026)."""
 
 from functools import partial
 from typing import NamedTuple
@@ -97,13 +97,13 @@ def fit_joint_map(
     Notes
     -----
     The loss is -Σℓ + ½ Σθ² + ½ Σ(b/2)² + ½ Σ(log a/0.5)². Newton's steps go through the Schur
-    complement of the larger side (MATH.md, "Joint Laplace posterior"): one costs N² J operations.
+    complement of the larger side: one costs N² J operations.
     They start where cheap steps on items and abilities in turn come to.
     The paper's own errors are from finite differences.
 
     References
     ----------
-    papers/002, equation (5) and "Standard errors".
+    Kang (2026), equation (5) and "Standard errors".
 
     Examples
     --------

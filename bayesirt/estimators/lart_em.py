@@ -107,7 +107,7 @@ def fit_lart(
 
     References
     ----------
-    papers/001, equations 1 to 3, as MATH.md corrects them; Varadhan & Roland 2008.
+    Xu et al. (2026), equations 1 to 3; Varadhan & Roland 2008.
 
     Examples
     --------

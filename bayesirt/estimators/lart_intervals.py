@@ -56,12 +56,12 @@ def ability_intervals(
     -----
     The precision is 1/(1 - ρ²) + I(θ) by the paper's equation 10 and 1/σ² + I(θ) at finite
     length, where 1/σ² = 1 + ρ²/(1 - ρ² + 1/P), P = Σ φ²/λ over the lengths that were seen, and I
-    is the Fisher information of the answers at the estimate (MATH.md, "LaRT"). Without lengths
+    is the Fisher information of the answers at the estimate. Without lengths
     ρ = 0 and both are 1 + I. The finite one is never the narrower.
 
     References
     ----------
-    papers/001, Theorem 2 and equation 10.
+    Xu et al. (2026), Theorem 2 and equation 10.
 
     Examples
     --------

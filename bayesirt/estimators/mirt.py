@@ -124,7 +124,7 @@ def fit_mirt(
 
     References
     ----------
-    `bayesirt.models.mirt`; MATH.md, "MIRT"; Cho et al. 2021; Louis 1982; Varadhan & Roland 2008.
+    `bayesirt.models.mirt`; Cho et al. 2021; Louis 1982; Varadhan & Roland 2008.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""NeuralCD: fine-grained abilities by a monotone neural network, the estimator of papers/003.
+"""NeuralCD: fine-grained abilities by a monotone neural network (Zhang et al., 2026).
 
 It has neither a likelihood with few parameters nor errors; it stands here to be compared with.
 """
@@ -33,7 +33,7 @@ from bayesirt.q_matrix import QMatrix
 from bayesirt.responses import Responses
 
 UNSEEN_DIFFICULTY, UNSEEN_DISCRIMINATION = 0.5, 1.0
-"""Of items without responses (papers/003, section 3.4)."""
+"""Of items without responses (Zhang et al., 2026, section 3.4)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,7 +97,7 @@ class NeuralDiagnosis:
         subjects : sequence of str, optional
             All by default.
         difficulty : float, or float array, shape (row, ability)
-            In [0, 1]; by default what papers/003 give an item without responses.
+            In [0, 1]; by default what Zhang et al. (2026) give an item without responses.
         discrimination : float, or float array, shape (row,)
 
         Returns
@@ -183,7 +183,7 @@ def fit_neural_cd(
 
     Notes
     -----
-    Widths, rate, decay and batch size are those of papers/003, which like the published
+    Widths, rate, decay and batch size are those of Zhang et al. (2026), which like the published
     implementation has discriminations in [0, 1]. What the decay counts in and the number of epochs
     the paper leaves open. The published implementation leaves out half of the units; at these
     widths and rates that drowns what is learnt in a few dozen epochs. The start differs too (see
@@ -191,7 +191,7 @@ def fit_neural_cd(
 
     References
     ----------
-    papers/003, equations (1) and (2), sections 2.4, 3.1 and 3.4; Wang et al. 2023.
+    Zhang et al. (2026), equations (1) and (2), sections 2.4, 3.1 and 3.4; Wang et al. 2023.
 
     Examples
     --------

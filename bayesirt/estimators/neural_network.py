@@ -120,7 +120,7 @@ def interaction(
 
     References
     ----------
-    papers/003, equation (1).
+    Zhang et al. (2026), equation (1).
     """
     return needs * (ability - difficulty) * discrimination[..., None]
 
@@ -154,7 +154,7 @@ def logit_right(
 
     References
     ----------
-    Wang et al. 2023 (NeuralCD); papers/003, section 2.4.
+    Wang et al. 2023 (NeuralCD); Zhang et al. (2026), section 2.4.
     """
     *inner, last = layers
     for k, layer in enumerate(inner):

@@ -160,7 +160,7 @@ def fit_q_mirt(
 
     References
     ----------
-    papers/003, section 2.4; MATH.md, "Q-matrix mIRT"; Cho et al. 2021; Varadhan & Roland 2008.
+    Zhang et al. (2026), section 2.4; Cho et al. 2021; Varadhan & Roland 2008.
 
     Examples
     --------

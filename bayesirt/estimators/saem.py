@@ -1,4 +1,4 @@
-"""LaRT by stochastic approximation EM (SAEM), as in papers/001 and with exact draws.
+"""LaRT by stochastic approximation EM (SAEM), as in Xu et al. (2026) and with exact draws.
 
 Each iteration draws every subject's (θ, τ) once, averages the sufficient statistics that the
 draws give with those of all draws before, and maximises in closed form. The answers' share of the
@@ -142,7 +142,7 @@ def fit_saem(
 
     References
     ----------
-    papers/001, Algorithms 1 and 2 and Appendix D; MATH.md, "LaRT".
+    Xu et al. (2026), Algorithms 1 and 2 and Appendix D.
 
     Examples
     --------

@@ -96,7 +96,7 @@ def fit_spectral(
 
     References
     ----------
-    papers/001, Algorithm 2; Zhang, Chen & Li 2020. MATH.md, "Spectral start".
+    Xu et al. (2026), Algorithm 2; Zhang, Chen & Li 2020.
 
     Examples
     --------

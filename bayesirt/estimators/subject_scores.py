@@ -122,7 +122,7 @@ def score_subjects(
 
     References
     ----------
-    papers/004, equation 2; MATH.md, "FPC".
+    Habba et al. (2026), equation 2.
 
     Examples
     --------

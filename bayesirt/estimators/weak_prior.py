@@ -37,4 +37,4 @@ class WeakPrior:
 
 
 FLAT = WeakPrior(0.0, 0.0, 0.0)
-"""No prior at all, as in papers/000."""
+"""No prior at all, as in Qu et al. (2026)."""

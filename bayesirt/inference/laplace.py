@@ -123,7 +123,7 @@ def sample_laplace(
 
     References
     ----------
-    MATH.md, "Joint Laplace posterior".
+    Tierney & Kadane 1986.
 
     Examples
     --------

@@ -101,7 +101,7 @@ def sample_lart(
 
     References
     ----------
-    papers/001 for the model; MATH.md, "LaRT" and "Blocked Newton-Metropolis".
+    Xu et al. (2026) for the model; Gamerman 1997 and Qi & Minka 2002 for the moves.
     """
     latencies = latencies_of(responses, layout_of(responses), wrong_lengths=wrong_lengths)
     init = fit_lart(responses, link=link) if init is None else init

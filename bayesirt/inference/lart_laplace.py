@@ -137,7 +137,7 @@ def sample_lart_laplace(
 
     References
     ----------
-    papers/001 for the model; MATH.md, "Joint Laplace posterior" and "LaRT".
+    Xu et al. (2026) for the model; Tierney & Kadane 1986.
 
     Examples
     --------

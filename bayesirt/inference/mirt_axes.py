@@ -39,7 +39,7 @@ def aligned_draws(
 
     References
     ----------
-    MATH.md, "MIRT"; Schönemann 1966.
+    Schönemann 1966.
 
     Examples
     --------

@@ -94,7 +94,7 @@ def sample_mirt_blocked(
 
     References
     ----------
-    MATH.md, "MIRT" and "Blocked Newton-Metropolis".
+    Gamerman 1997; Qi & Minka 2002.
 
     Examples
     --------

@@ -90,7 +90,7 @@ def sample_mirt(
 
     References
     ----------
-    `bayesirt.models.mirt`; MATH.md, "MIRT" and "Blocked Newton-Metropolis".
+    `bayesirt.models.mirt`; Gamerman 1997; Qi & Minka 2002.
 
     Examples
     --------

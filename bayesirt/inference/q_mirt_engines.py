@@ -94,7 +94,7 @@ def sample_q_mirt(
 
     References
     ----------
-    papers/003 for the Q-matrix; MATH.md, "Q-matrix mIRT" and "Blocked Newton-Metropolis".
+    Zhang et al. (2026) for the Q-matrix; Gamerman 1997 and Qi & Minka 2002 for the moves.
 
     Examples
     --------

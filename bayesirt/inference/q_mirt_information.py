@@ -118,7 +118,7 @@ class Cells(NamedTuple):
     Attributes
     ----------
     score, information, slope, bend : float arrays, shape (subject, item)
-        s and w of MATH.md, w' and w''.
+        Of a cell's log likelihood in η: first derivative, minus the second (w), w' and w''.
     """
 
     score: Float[Array, "subject item"]
@@ -223,7 +223,7 @@ def marginal_terms(problem: QMirtProblem, sites: Position, abilities: Abilities)
 
     References
     ----------
-    Louis 1982; MATH.md, "Joint Laplace posterior" and "Q-matrix mIRT".
+    Louis 1982; Tierney & Kadane 1986.
     """
     cells, here = problem.cells(sites, abilities), flat_parameters(sites)
     narrow, turning = jax.tree.map(

@@ -128,7 +128,7 @@ def sample_q_mirt_laplace(
 
     References
     ----------
-    MATH.md, "Joint Laplace posterior" and "Q-matrix mIRT"; Louis 1982.
+    Tierney & Kadane 1986; Louis 1982.
     """
     refuse_uneven(num_samples, num_chains)
     q = q.for_items(responses.items)

@@ -124,7 +124,7 @@ def sample_blocked(
 
     Notes
     -----
-    MATH.md, "Blocked Newton-Metropolis". Cells are evaluated in 32 bits; parameters, sums over
+    Gamerman 1997; Qi & Minka 2002. Cells are evaluated in 32 bits; parameters, sums over
     blocks of rows and Metropolis ratios have JAX's default precision.
 
     Examples

@@ -62,7 +62,7 @@ def spot_check(
 
     References
     ----------
-    papers/003, Section 2.3: 10% are checked.
+    Zhang et al. (2026), Section 2.3: 10% are checked.
     """
     path, q = Path(path), annotation.q_matrix
     if not 0 < share <= 1:

@@ -33,7 +33,7 @@ def taxonomy(domain: str) -> dict[str, str]:
 
     References
     ----------
-    papers/003, Appendices B (mathematics, 35 abilities) and C (physics 27, chemistry 58,
+    Zhang et al. (2026), Appendices B (mathematics, 35 abilities) and C (physics 27, chemistry 58,
     computer science 12).
 
     Examples

@@ -90,8 +90,8 @@ def annotate(
 
     References
     ----------
-    papers/003, Section 2.3 and Appendix A, for the three stages; the prompts are this package's
-    own.
+    Zhang et al. (2026), Section 2.3 and Appendix A, for the three stages; the prompts are this
+    package's own.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The abilities study: papers/003 done again, with the baselines that it leaves out.
+"""The abilities study: Zhang et al. (2026) done again, with the baselines that it leaves out.
 
 Whether intervals hold, what abilities have to do with accuracy and with themselves on other items,
 and how much of what they predict of unseen items is about subjects at all.
@@ -193,7 +193,7 @@ def abilities_study(
     scheduler: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> AbilitiesStudy:
-    """Do papers/003 again: criterion, consistency and unseen items, beside honest baselines.
+    """Do Zhang et al. (2026) again: criterion, consistency, unseen items, and honest baselines.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def abilities_study(
 
     References
     ----------
-    papers/003, sections 3.2 to 3.4, Figures 5 to 7, Tables 3 to 5.
+    Zhang et al. (2026), sections 3.2 to 3.4, Figures 5 to 7, Tables 3 to 5.
     """
     design, portable = design or AbilitiesDesign(), PortableKey.of(key)
     matrix = _matrix(design, key, responses, q, groups)

@@ -16,7 +16,7 @@ Size = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class AbilitiesDesign:
-    """What is simulated, and how often items are divided; by default as in papers/003.
+    """What is simulated, and how often items are divided; by default as in Zhang et al. (2026).
 
     Attributes
     ----------

@@ -129,7 +129,7 @@ def read_groups(path: Path) -> dict[str, str]:
 
 
 def simulated_matrix(size: tuple[int, int, int], *, key: Array) -> AbilityMatrix:
-    """Simulate a matrix whose abilities are needed as often as those of papers/003.
+    """Simulate a matrix whose abilities are needed as often as those of Zhang et al. (2026).
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def papers_q_matrix(n_items: int, n_abilities: int, rng: np.random.Generator) ->
 
     References
     ----------
-    papers/003, Table 3.
+    Zhang et al. (2026), Table 3.
     """
     printed = read_printed("abilities_printed")
     counts = printed.loc[printed["table"] == "coverage", "value"].to_numpy(float)

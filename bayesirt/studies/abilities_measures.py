@@ -8,7 +8,7 @@ Matrix = NDArray[np.float64]
 Counts = NDArray[np.integer]
 
 STRENGTHS = {"strong": 0.7, "moderate": 0.5, "weak": 0.3}
-"""Correlations above which papers/003 (section 3.2) calls them so."""
+"""Correlations above which Zhang et al. (2026) (section 3.2) calls them so."""
 
 
 def auc(scores: Matrix, successes: Counts, failures: Counts) -> float:

@@ -56,7 +56,7 @@ def coverage_table(suites: pd.DataFrame) -> pd.DataFrame:
 
 
 def criterion_table(criterion: pd.DataFrame, consistency: pd.DataFrame) -> pd.DataFrame:
-    """Count how strongly abilities go with accuracy on their items, as papers/003 does.
+    """Count how strongly abilities go with accuracy on their items, as Zhang et al. (2026) do.
 
     Parameters
     ----------

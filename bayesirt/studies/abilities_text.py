@@ -17,7 +17,7 @@ _MOST_FINDINGS = 3
 
 
 def printed(table: str, quantity: str, place: str) -> float:
-    """Return a figure that papers/003 prints.
+    """Return a figure that Zhang et al. (2026) print.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ def draw_items(model: BankModel, n_items: int, rng: np.random.Generator) -> Item
     -------
     Items
         log a ~ N(.1, .4) for the 2PL and N(-.4, .4) for LaRT, whose probit is 1.7 times as steep;
-        difficulties as wide as N(0, 1.2); lengths as papers/001 draw theirs (section 5).
+        difficulties as wide as N(0, 1.2); lengths as Xu et al. (2026) draw theirs (section 5).
     """
     a = np.exp((0.1 if model == "2pl" else -0.4) + 0.4 * rng.normal(size=n_items))
     return Items(

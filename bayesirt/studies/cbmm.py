@@ -1,4 +1,4 @@
-"""The cBMM study: papers/000 done again, with our other estimators and a posterior beside it.
+"""The cBMM study: Qu et al. (2026) done again, with our other estimators and a posterior beside it.
 
 Simulated designs, stability over random starts, ranking against accuracy, difficulty against
 human level, and redundant items with and without control of false ones.
@@ -50,7 +50,7 @@ _STARTS = "stability"
 
 @dataclass(frozen=True)
 class CBMMDesign:
-    """What the study simulates; by default what papers/000 does (A.6 and A.7).
+    """What the study simulates; by default what Qu et al. (2026) do (A.6 and A.7).
 
     Attributes
     ----------
@@ -232,7 +232,7 @@ def cbmm_study(
     scheduler: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> CBMMStudy:
-    """Do papers/000 again: recovery, stability, agreement with accuracy and level, redundancy.
+    """Do Qu et al. (2026) again: recovery, stability, agreement with accuracy, redundancy.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def cbmm_study(
 
     References
     ----------
-    papers/000, section 4, A.6 and A.7.
+    Qu et al. (2026), section 4, A.6 and A.7.
     """
     design = design or CBMMDesign()
     portable = PortableKey.of(key)

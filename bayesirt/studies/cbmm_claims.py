@@ -1,4 +1,4 @@
-"""What papers/000 prints in words, beside the same figures here."""
+"""What Qu et al. (2026) print in words, beside the same figures here."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""What the cBMM study simulates: one factor at a time moves away from a base (papers/000, A.6)."""
+"""What the cBMM study simulates: one factor at a time leaves a base (Qu et al., 2026, A.6)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -114,7 +114,7 @@ def draw_suite(condition: Condition, rng: np.random.Generator) -> Suite:
 
     References
     ----------
-    papers/000, A.6, "Data generation process": θ ~ N(0, 1), a uniform from 0.5 to 1,
+    Qu et al. (2026), A.6, "Data generation process": θ ~ N(0, 1), a uniform from 0.5 to 1,
     d ~ N(0, 0.5), p = sigmoid(η/σ).
     """
     for _ in range(_MOST_TRIES):

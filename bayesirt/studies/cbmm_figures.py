@@ -46,7 +46,7 @@ _GRID: dict[str, Any] = {"color": "#e4e4e4", "lw": 0.6}
 
 
 def plot_recovery(recovery: pd.DataFrame, factors: Sequence[str], size: tuple[int, int]) -> Figure:
-    """Draw each measure over each factor (papers/000, Figures A.1 to A.7).
+    """Draw each measure over each factor (Qu et al., 2026, Figures A.1 to A.7).
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def _rule_style(row: pd.Series) -> dict[str, Any] | None:
 
 
 def plot_stability(starts: pd.DataFrame) -> Figure:
-    """Draw how far apart fits from different random starts are (papers/000, Tables A.1 to A.3).
+    """Draw how far apart fits from random starts are (Qu et al., 2026, Tables A.1 to A.3).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which cells are missing in the cBMM study, and why (papers/000, A.6.3)."""
+"""Which cells are missing in the cBMM study, and why (Qu et al., 2026, A.6.3)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,7 @@ def missing_by_place(n_subjects: int, n_items: int, rate: float) -> NDArray[np.f
 
     References
     ----------
-    papers/000, A.6.3, "Missing At Random".
+    Qu et al. (2026), A.6.3, "Missing At Random".
 
     Examples
     --------
@@ -103,7 +103,7 @@ def hide_failures(
 
     References
     ----------
-    papers/000, A.6.3, "Missing Not At Random".
+    Qu et al. (2026), A.6.3, "Missing Not At Random".
     """
     gated = rng.uniform(size=right.shape[1]) < share
     return np.logical_or(right, ~gated)

@@ -28,7 +28,7 @@ _KINDS = {
 
 
 def plot_heterogeneity(heterogeneity: pd.DataFrame) -> Figure:
-    """Draw ρ of ability and accuracy against the spread of a (papers/000, Figure 4).
+    """Draw ρ of ability and accuracy against the spread of a (Qu et al., 2026, Figure 4).
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def plot_heterogeneity(heterogeneity: pd.DataFrame) -> Figure:
 
 
 def plot_flow(look: MatrixLook) -> Figure:
-    """Draw how ranks change from accuracy to ability (papers/000, Figure 5).
+    """Draw how ranks change from accuracy to ability (Qu et al., 2026, Figure 5).
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def plot_flow(look: MatrixLook) -> Figure:
 
 
 def plot_levels(look: MatrixLook) -> Figure:
-    """Draw the difficulty of items by human level (papers/000, Figure 3).
+    """Draw the difficulty of items by human level (Qu et al., 2026, Figure 3).
 
     Parameters
     ----------

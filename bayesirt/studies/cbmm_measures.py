@@ -1,4 +1,4 @@
-"""What one estimate of a simulated suite is worth: the measures of papers/000, A.6."""
+"""What one estimate of a simulated suite is worth: the measures of Qu et al. (2026), A.6."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,7 +95,7 @@ def measure_review(suite: Suite, posterior: Posterior) -> Row:
 
 
 def relative_error(true: NDArray[np.float64], found: NDArray[np.float64]) -> float:
-    """Return ‖X - X̂‖² / ‖X‖², squared as papers/000, A.6, prints it.
+    """Return ‖X - X̂‖² / ‖X‖², squared as Qu et al. (2026), A.6, prints it.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def relative_error(true: NDArray[np.float64], found: NDArray[np.float64]) -> flo
 
 
 def hellinger(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """Return the mean of (√p - √q)² + (√(1-p) - √(1-q))², as papers/000, A.6, prints it.
+    """Return the mean of (√p - √q)² + (√(1-p) - √(1-q))², as Qu et al. (2026), A.6, prints it.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def hellinger(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
 
 
 def variation(a: NDArray[np.float64]) -> float:
-    """Return the coefficient of variation of a (papers/000, 4.4).
+    """Return the coefficient of variation of a (Qu et al., 2026, 4.4).
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def agreement(theta: NDArray[np.float64], accuracy: NDArray[np.float64]) -> tupl
 
     References
     ----------
-    papers/000, 4.4 and Figure 4.
+    Qu et al. (2026), 4.4 and Figure 4.
     """
     n_top = max(2, round(TOP_SHARE * len(accuracy)))
     top = np.argsort(-accuracy, kind="stable")[:n_top]

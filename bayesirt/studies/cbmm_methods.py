@@ -185,7 +185,7 @@ def random_start(
 
     References
     ----------
-    papers/000, A.7.
+    Qu et al. (2026), A.7.
     """
     keys, j, sd = jax.random.split(key, 3), responses.n_items, np.sqrt(variance)
     theta = np.asarray(jax.random.normal(keys[0], (responses.n_subjects,)))

@@ -12,7 +12,7 @@ from bayesirt.studies.cbmm_matrix_text import matrix_in_words
 from bayesirt.studies.cbmm_methods import POINT_METHODS, POSTERIORS
 
 NOTES = (
-    "Nothing is read off a plot. What papers/000 prints are a few ratios and Tables A.1 to A.3; "
+    "Nothing is read off a plot. Qu et al. (2026) print a few ratios and Tables A.1 to A.3; "
     "Figures 1 to 5 and A.1 to A.7 give no numbers and stand beside ours in kind only. Its times "
     "are from another machine and against other programs, so only ratios are compared. Times of "
     "joint MAP and MML include the errors of all parameters; suites that run side by side blur "

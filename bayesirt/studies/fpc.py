@@ -1,4 +1,4 @@
-"""The FPC study: papers/004 done again, with intervals and with subjects unlike the reference.
+"""The FPC study: Habba et al. (2026) done again, with intervals and unlike subjects.
 
 Benchmarks join a suite one after another by fixed-parameter calibration; at each step subjects
 that were held out are predicted from their answers to anchors.
@@ -159,7 +159,7 @@ def fpc_study(
     scheduler: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> FPCStudy:
-    """Do papers/004 again: let a suite grow, and predict held-out subjects from anchors.
+    """Do Habba et al. (2026) again: let a suite grow, and predict held-out subjects from anchors.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def fpc_study(
 
     References
     ----------
-    papers/004, section 4.
+    Habba et al. (2026), section 4.
     """
     portable = PortableKey.of(key)
     matrix, design = _studied(design, portable, responses, groups, families)

@@ -1,4 +1,4 @@
-"""A chain of benchmarks that join a suite one after another, as papers/004 lets one grow."""
+"""A chain of benchmarks that join a suite one after another (Habba et al., 2026)."""
 
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -38,8 +38,9 @@ class Calibration(NamedTuple):
     predicted : DataFrame
         One row a test subject; see `predict_benchmark`.
     asked_subject : int
-        Answers that a new subject is asked for at this step, by the count of papers/004: those to
-        the benchmark's anchors, and under concurrent calibration those to all earlier ones again.
+        Answers that a new subject is asked for at this step, as Habba et al. (2026)
+        count: those to the benchmark's anchors, and under concurrent calibration those to all
+        earlier ones again.
     asked_reference : int
         Answers that each reference subject is asked for, likewise.
     seconds, compiling : float
@@ -138,7 +139,7 @@ def run_chain(
 
     References
     ----------
-    papers/004, sections 3 and 4.1.
+    Habba et al. (2026), sections 3 and 4.1.
     """
     check_anchors(benchmarks, n_anchors, n_abilities)
     of = np.asarray(benchmarks, object)

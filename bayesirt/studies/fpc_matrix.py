@@ -18,7 +18,7 @@ from bayesirt.studies.fpc_prediction import shares
 Split = Literal["random", "abler", "families"]
 
 REFERENCE_SHARE = 0.75
-"""Of the subjects, as in papers/004."""
+"""Of the subjects, as in Habba et al. (2026)."""
 _LEAST_TEST = 5
 _FEWEST_BENCHMARKS = 3
 

@@ -59,7 +59,7 @@ def measure_random(right: NDArray[np.float64], n_asked: int, rng: np.random.Gene
 
     References
     ----------
-    papers/004, section 4.1; Wilson 1927.
+    Habba et al. (2026), section 4.1; Wilson 1927.
 
     Examples
     --------

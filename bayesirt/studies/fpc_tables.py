@@ -163,8 +163,8 @@ def cost_table(rows: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         By `anchors`, `method` and `step`, means over chains: answers that a new subject
         (`asked_subject`) and each reference subject (`asked_reference`) is asked for, by the
-        count of papers/004; earlier anchors (`n_earlier`); `seconds` of the calibration, and what
-        of them JAX spent on `compiling`.
+        count of Habba et al. (2026); earlier anchors (`n_earlier`); `seconds` of the calibration,
+        and what of them JAX spent on `compiling`.
     """
     own = rows[rows["method"].isin(("fixed", "concurrent", "random"))]
     columns = ["asked_subject", "asked_reference", "n_earlier", "seconds", "compiling"]
@@ -173,7 +173,7 @@ def cost_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def paper_table(summary: pd.DataFrame) -> pd.DataFrame:
-    """Return the figures that papers/004 prints, of its own data, with ours beside them.
+    """Return the figures that Habba et al. (2026) print, of its own data, with ours beside them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The LaRT study: papers/001 done again, with exact EM, intervals, and a matrix of one's own.
+"""The LaRT study: Xu et al. (2026) done again, with exact EM, intervals, and a matrix of one's own.
 
 Simulated designs, SAEM from two starts, coverage of intervals; and for given responses with
 lengths ρ, prediction, validity, what few items or subjects do, and a criterion from outside.
@@ -194,7 +194,7 @@ def lart_study(
     scheduler: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> LaRTStudy:
-    """Do papers/001 again: simulation, SAEM, intervals; and what lengths are worth on a matrix.
+    """Do Xu et al. (2026) again: simulation, SAEM, intervals; what lengths are worth on a matrix.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def lart_study(
 
     References
     ----------
-    papers/001, sections 5 and 6.3, Tables 1 and 2, Appendix D.
+    Xu et al. (2026), sections 5 and 6.3, Tables 1 and 2, Appendix D.
     """
     design, portable = design or LaRTDesign(), PortableKey.of(key)
     _check_matrix(responses, criterion)

@@ -1,4 +1,4 @@
-"""What the LaRT study simulates (papers/001, section 5)."""
+"""What the LaRT study simulates (Xu et al., 2026, section 5)."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -61,7 +61,8 @@ def draw_suite(condition: Condition, rng: np.random.Generator) -> Suite:
 
     References
     ----------
-    papers/001, section 5: a ~ U(.5, 1), d ~ N(0, .5), ω ~ N(0, 1), φ ~ U(.5, 1.5), λ ~ U(.5, 2).
+    Xu et al. (2026), section 5: a ~ U(.5, 1), d ~ N(0, .5), ω ~ N(0, 1), φ ~ U(.5, 1.5),
+    λ ~ U(.5, 2).
     """
     n, j, rho = condition.n_subjects, condition.n_items, condition.rho
     theta, own = rng.normal(size=(2, n))

@@ -13,7 +13,7 @@ BATCH = 20
 
 @dataclass(frozen=True)
 class LaRTDesign:
-    """What the study simulates and repeats; by default what papers/001 does (section 5, D).
+    """What the study simulates and repeats; by default what Xu et al. (2026) do (section 5, D).
 
     Attributes
     ----------

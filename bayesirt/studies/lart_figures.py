@@ -35,7 +35,7 @@ _LEAST_GAP = 1e-3
 
 
 def plot_recovery(replications: pd.DataFrame) -> Figure:
-    """Draw the errors of LaRT and IRT by the number of subjects (papers/001, Figures 1 and 2).
+    """Draw the errors of LaRT and IRT by the number of subjects (Xu et al., 2026, Figures 1 and 2).
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def plot_recovery(replications: pd.DataFrame) -> Figure:
 
 
 def plot_saem(replications: pd.DataFrame) -> Figure:
-    """Draw SAEM from two starts beside EM (papers/001, Figure 10).
+    """Draw SAEM from two starts beside EM (Xu et al., 2026, Figure 10).
 
     Parameters
     ----------

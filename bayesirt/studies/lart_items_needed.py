@@ -1,4 +1,4 @@
-"""How many items an ability needs, chosen one after another (papers/001, 6.3.2)."""
+"""How many items an ability needs, chosen one after another (Xu et al., 2026, 6.3.2)."""
 
 from dataclasses import dataclass
 
@@ -83,8 +83,8 @@ def adaptive_abilities(items: Items, cells: Cells, counts: list[int]) -> dict[in
 
     References
     ----------
-    papers/001, 6.3.2: the next item is the one with the largest information at the estimate so
-    far (equation 10). An item that a subject was not given is never chosen.
+    Xu et al. (2026), 6.3.2: the next item is the one with the largest information at the estimate
+    so far (equation 10). An item that a subject was not given is never chosen.
     """
     n, j = cells.trials.shape
     asked = np.zeros((n, j), bool)

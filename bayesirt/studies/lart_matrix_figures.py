@@ -20,7 +20,7 @@ _MEASURES = {"absolute_error": "mean absolute error", "log_score": "log score (l
 
 
 def plot_abilities_and_speeds(look: MatrixLook) -> Figure:
-    """Draw speed against ability (papers/001, Figure 3), and abilities by the two models.
+    """Draw speed against ability (Xu et al., 2026, Figure 3), and abilities by the two models.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def plot_prediction(prediction: pd.DataFrame) -> Figure:
 
 
 def plot_efficiency(items: pd.DataFrame, subjects: pd.DataFrame) -> Figure:
-    """Draw how few items and how few subjects will do (papers/001, Figure 9 and Table 2).
+    """Draw how few items and how few subjects will do (Xu et al., 2026, Figure 9 and Table 2).
 
     Parameters
     ----------

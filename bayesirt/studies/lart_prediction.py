@@ -1,4 +1,4 @@
-"""How well answers to items left out are predicted (papers/001, 6.3.1)."""
+"""How well answers to items left out are predicted (Xu et al., 2026, 6.3.1)."""
 
 import zlib
 from dataclasses import dataclass

@@ -134,7 +134,7 @@ def score_abilities(
 
     References
     ----------
-    papers/001, equation 9 and Lemma 1, as MATH.md corrects it.
+    Xu et al. (2026), equation 9 and Lemma 1, corrected.
     """
     one = np.ones(cells.trials.shape[1])
     right = cells.successes * (one if answered is None else answered)

@@ -1,4 +1,4 @@
-"""How many subjects the items need (papers/001, 6.3.4 and Table 2)."""
+"""How many subjects the items need (Xu et al., 2026, 6.3.4 and Table 2)."""
 
 import zlib
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from bayesirt.studies.tasks import PortableKey
 
 SUBJECT_COLUMNS = ("distance_a", "distance_d", "typical_a", "typical_d")
 SHARES = (50 / 140, 75 / 140, 100 / 140, 125 / 140)
-"""Of the subjects, in Table 2 of papers/001."""
+"""Of the subjects, in Table 2 of Xu et al. (2026)."""
 
 _MOST_ITEMS = 100
 

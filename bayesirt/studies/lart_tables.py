@@ -66,7 +66,7 @@ def time_table(replications: pd.DataFrame) -> pd.DataFrame:
 
 
 def saem_table(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return how SAEM compares with EM in the suites that it is run on (papers/001, Appendix D).
+    """Return how SAEM compares with EM in its suites (Xu et al., 2026, Appendix D).
 
     Parameters
     ----------

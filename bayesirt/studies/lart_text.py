@@ -14,8 +14,8 @@ _OUTLIER = 2
 """Times EM's largest error from which on SAEM's is called an outlier."""
 
 NOTES = (
-    "papers/001 plot their simulation (Figures 1, 2, 10 and 11) and print no figure of it, so it "
-    "is compared in kind only. N(0, 0.5) is read as a variance, λ as one too.",
+    "Xu et al. (2026) plot their simulation (Figures 1, 2, 10 and 11) and print no figure of it, "
+    "so it is compared in kind only. N(0, 0.5) is read as a variance, λ as one too.",
     "Abilities here are posterior means where the paper has posterior modes, and both models are "
     "fitted by exact EM with a weak prior (standard deviation 10 of a and d) where the paper has "
     "SAEM. The paper does not say how many iterations its SAEM runs; ours runs the design's.",

@@ -1,4 +1,4 @@
-"""How far abilities by disjoint sets of items agree (papers/001, 6.3.3)."""
+"""How far abilities by disjoint sets of items agree (Xu et al., 2026, 6.3.3)."""
 
 import zlib
 from dataclasses import dataclass

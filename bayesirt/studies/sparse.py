@@ -1,4 +1,4 @@
-"""The sparse study: when the simple average misleads, and whether the posterior warns (papers/002).
+"""The sparse study: when the simple average misleads, and whether the posterior warns (Kang, 2026).
 
 Four domains and a grid of sparsities and difficulty gaps, as in the paper; and, beyond it, what
 the posterior says of both rankings without knowing the truth.
@@ -38,7 +38,7 @@ _PLACE = ("condition", "seed")
 
 @dataclass(frozen=True)
 class SparseDesign:
-    """What the study simulates; by default what papers/002 does (4, 5.3).
+    """What the study simulates; by default what Kang (2026) does (4, 5.3).
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ def sparse_study(
 
     References
     ----------
-    papers/002, sections 4 and 5, Tables 1 to 3.
+    Kang (2026), sections 4 and 5, Tables 1 to 3.
     """
     design = design or SparseDesign()
     portable = PortableKey.of(key)

@@ -1,6 +1,6 @@
 """What the sparse study simulates: four domains and a grid of sparsities and difficulty gaps.
 
-Items of the domains are those of papers/002, Appendix A. The paper leaves unpublished the
+Items of the domains are those of Kang (2026), Appendix A. The paper leaves unpublished the
 abilities of all but two subjects of a domain and the masks of all but these two, so they are
 drawn, by the rules that it states.
 """
@@ -36,7 +36,7 @@ GRID_ABILITY_SD = float(np.linspace(-2, 2, GRID_SIZE).std())
 """Standard deviation of the grid's abilities: the unit of a fitted gap, on the paper's scale."""
 
 _LOWEST, _HIGHEST = -1.5, 2.0
-"""Abilities of the clinical domain, the only range that papers/002 states (4.2)."""
+"""Abilities of the clinical domain, the only range that Kang (2026) states (4.2)."""
 
 _EASY, _HARD = slice(0, 3), slice(2, 6)
 """Items, by difficulty, that the Fake and the True subject of a domain met (Appendix B)."""
@@ -182,6 +182,6 @@ def _draw_responses(
     trials: int,
     rng: np.random.Generator,
 ) -> Responses:
-    """Draw responses from the 2PL of papers/002, equation (4)."""
+    """Draw responses from the 2PL of Kang (2026), equation (4)."""
     counts = np.where(mask, trials, 0)
     return Responses.from_arrays(rng.binomial(counts, expit(a * (theta[:, None] - b))), counts)

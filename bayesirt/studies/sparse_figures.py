@@ -56,7 +56,7 @@ def plot_domains(domains: pd.DataFrame) -> Figure:
 
 
 def plot_failure_surface(grid: pd.DataFrame) -> Figure:
-    """Draw ρ over sparsity and difficulty gap: the failure surface of papers/002, Figure 1.
+    """Draw ρ over sparsity and difficulty gap: the failure surface of Kang (2026), Figure 1.
 
     Parameters
     ----------

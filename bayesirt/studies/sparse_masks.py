@@ -1,10 +1,10 @@
-"""Which subject meets which item in the sparse study (papers/002, 4, 5.3 and Appendix B)."""
+"""Which subject meets which item in the sparse study (Kang, 2026, 4, 5.3 and Appendix B)."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 FEWEST_ITEMS, FEWEST_SUBJECTS = 2, 3
-"""Least items of a subject and least subjects of an item, in every mask of papers/002."""
+"""Least items of a subject and least subjects of an item, in every mask of Kang (2026)."""
 
 _LEAST_WEIGHT = 1e-9
 """The pairs that the paper's weights rule out are the last to be observed, not never."""
@@ -41,7 +41,7 @@ def matched_weights(theta: NDArray[np.float64], b: NDArray[np.float64]) -> NDArr
 
     References
     ----------
-    papers/002, 5.3, "difficulty-biased missingness"; the formula is in the authors' code.
+    Kang (2026), 5.3, "difficulty-biased missingness"; the formula is in the authors' code.
     """
     u, v = ((x - x.min()) / np.ptp(x) for x in (theta, b))
     return np.maximum((1 - np.abs(u[:, None] - v)) ** 2, _LEAST_WEIGHT)

@@ -47,7 +47,7 @@ def simple_average(responses: Responses) -> NDArray[np.float64]:
 
     References
     ----------
-    papers/002, equation (3).
+    Kang (2026), equation (3).
     """
     successes, trials = responses.cells.matrices()
     rates = successes / np.maximum(trials, 1)

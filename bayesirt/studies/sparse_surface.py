@@ -1,4 +1,4 @@
-"""The failure surface: ranking error against sparsity and difficulty gap (papers/002, 5.3)."""
+"""The failure surface: ranking error against sparsity and difficulty gap (Kang, 2026, 5.3)."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ TERMS = ("constant", "S", "D", "S x D")
 
 
 class Interaction(NamedTuple):
-    """The centred interaction regression, papers/002, equation (6).
+    """The centred interaction regression, Kang (2026), equation (6).
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ def fit_power_law(product: NDArray[np.float64], error: NDArray[np.float64]) -> P
 
 
 def fit_log_power_law(product: NDArray[np.float64], error: NDArray[np.float64]) -> PowerLaw:
-    """Fit the power law as papers/002 does: a straight line through logs.
+    """Fit the power law as Kang (2026) does: a straight line through logs.
 
     Parameters
     ----------

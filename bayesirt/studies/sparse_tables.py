@@ -27,7 +27,7 @@ _ROUNDING = 1e-9
 
 
 def domain_table(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return ρ of each domain beside what papers/002 prints (Table 1 and 5.1).
+    """Return ρ of each domain beside what Kang (2026) prints (Table 1 and 5.1).
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def grid_table(replications: pd.DataFrame) -> pd.DataFrame:
 
 
 def surface_table(grid: pd.DataFrame) -> pd.DataFrame:
-    """Return what summarises the failure surface, beside what papers/002 prints (Table 3, 5.3).
+    """Return what summarises the failure surface, beside what Kang (2026) prints (Table 3, 5.3).
 
     Parameters
     ----------

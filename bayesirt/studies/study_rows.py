@@ -13,9 +13,9 @@ def read_printed(name: str) -> pd.DataFrame:
     Parameters
     ----------
     name : str
-        The file's name without its ending. Of papers/000, ``cbmm_stability`` (Tables A.1 to A.3)
-        and ``cbmm_printed`` (figures in its text); of papers/001, ``lart_printed`` (what it only
-        plots is left out); of papers/002, ``sparse_domains``, ``sparse_items`` and
+        The file's name without its ending. Of Qu et al. (2026), ``cbmm_stability`` (Tables A.1 to
+        A.3) and ``cbmm_printed`` (figures in its text); of Xu et al. (2026), ``lart_printed`` (what
+        it only plots is left out); of Kang (2026), ``sparse_domains``, ``sparse_items`` and
         ``sparse_surfaces`` (Tables 1 to 7, 5.1 and 5.3).
 
     Returns

@@ -113,7 +113,7 @@ def prospects(
 
     References
     ----------
-    MATH.md, "Adaptive testing"; `bayesirt.estimators.anchors.choose_anchors`, rule "design".
+    `bayesirt.estimators.anchors.choose_anchors`, rule "design".
 
     Examples
     --------

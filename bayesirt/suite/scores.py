@@ -159,7 +159,7 @@ def predict_suite(
 
     References
     ----------
-    papers/004, section 3; Polo et al. 2024 (gp-IRT); MATH.md, "FPC".
+    Habba et al. (2026), section 3; Polo et al. 2024 (gp-IRT).
 
     Examples
     --------

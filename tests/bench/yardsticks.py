@@ -21,7 +21,7 @@ def logits_start(y: np.ndarray) -> Start:
 
 
 def algorithm_1(y: np.ndarray, start: Start, prior: WeakPrior, iterations: int) -> list[float]:
-    """Run Algorithm 1 of papers/000 without temporaries: one exponential a cell and iteration."""
+    """Run Algorithm 1 of Qu et al. (2026) without temporaries, one exponential a cell."""
     signs = 2.0 * y - 1
     u, a, d = start
     work, g = np.empty_like(signs), np.empty_like(signs)

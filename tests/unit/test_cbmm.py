@@ -55,7 +55,7 @@ def algorithm_1(
     iterations: int,
     sigma: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[float]]:
-    """Follow papers/000 line by line, with full matrices and sums over observed cells."""
+    """Follow Qu et al. (2026) line by line, with full matrices and sums over observed cells."""
     y, n = (m.astype(float) for m in responses.cells.matrices())
     theta, a, d = start
     losses = []

@@ -49,7 +49,7 @@ def split(x: np.ndarray, n_subjects: int) -> tuple[np.ndarray, np.ndarray, np.nd
 def plain_loss(
     x: np.ndarray, y: np.ndarray, n: np.ndarray, log_a_sd: float = 0.5, b_sd: float = 2.0
 ) -> tuple[float, np.ndarray]:
-    """Return papers/002's penalised loss and its gradient."""
+    """Return Kang's (2026) penalised loss and its gradient."""
     theta, log_a, b = split(x, len(y))
     a = np.exp(log_a)
     eta = a * (theta[:, None] - b)

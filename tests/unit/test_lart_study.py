@@ -440,7 +440,7 @@ def test_printed_figures_are_the_papers_tables():
         own = table_one[table_one["method"] == method].set_index("place")["value"]
         assert own["average"] == average
         assert own.drop("average").mean() == pytest.approx(average, abs=6e-4)
-    assert printed["source"].str.startswith("papers/001, ").all()
+    assert printed["source"].str.startswith("Xu et al. (2026), ").all()
     assert len(printed[printed["table"] == "subject_efficiency"]) == 16
 
 

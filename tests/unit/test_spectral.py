@@ -1,4 +1,4 @@
-"""The spectral estimate against Algorithm 2 of papers/001 line by line, and known truths."""
+"""The spectral estimate against Algorithm 2 of Xu et al. (2026) line by line, and known truths."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from bayesirt.run import Settings, rank_responses
 
 
 def algorithm_2(x: np.ndarray, coverage: float, clip: float) -> tuple[np.ndarray, ...]:
-    """Follow papers/001 on a matrix whose missing cells are zero, with the logit as link."""
+    """Follow Xu et al. (2026) on a matrix whose missing cells are zero, with the logit as link."""
     n = len(x)
     u, s, v = np.linalg.svd(x, full_matrices=False)
     keep = max(2, int((s >= 1.01 * np.sqrt(max(x.shape))).sum()))
