@@ -14,8 +14,8 @@ class Priors:
     ----------
     kind : {"hierarchical", "fixed"}
         ``"hierarchical"``: items learn their own centre and spread,
-        log a ~ N(μ_a, σ_a) with μ_a ~ N(0, .5), σ_a ~ HalfNormal(.5), and d ~ N(μ_d, σ_d) with
-        μ_d ~ N(0, 2), σ_d ~ HalfNormal(2).
+        log a ~ N(μ_a, σ_a) with μ_a ~ N(0, .5), σ_a ~ HalfNormal(.5), and d ~ N(μ_d - μ_b a, σ_d)
+        with μ_d, μ_b ~ N(0, 2), σ_d ~ HalfNormal(2); for Rasch items d ~ N(μ_d, σ_d).
         ``"fixed"``: log a ~ N(0, .5) and difficulty b ~ N(0, 2), as in Kang (2026).
     slopes : {"positive", "free", "rasch"}
         ``"free"`` lets single items have a negative discrimination, a ~ N(μ_a, σ_a), with Σa > 0;
