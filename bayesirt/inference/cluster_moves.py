@@ -25,7 +25,7 @@ from bayesirt.inference.block_steps import (
     normal_draw,
 )
 from bayesirt.inference.blocked import Move, Position, Statistics
-from bayesirt.inference.site_terms import SiteTerms, site_terms
+from bayesirt.inference.site_terms import site_terms
 from bayesirt.inference.two_pl_passes import Passes, SubjectSums
 from bayesirt.inference.two_pl_sites import TwoPLPrior
 from bayesirt.models import Priors, two_pl_parameters
@@ -52,9 +52,9 @@ class ClusteredPrior(TwoPLPrior):
         """Position of each subject's cluster, shape (subject,)."""
         return np.asarray(self.clusters, np.int32)
 
-    def terms(self, sites: Position) -> SiteTerms:
-        """Return the log density of every element of every site; the model returns (θ, a, d)."""
-        return self._terms(sites, self.codes)
+    def model(self, sites: Position) -> Callable[[], Parameters]:
+        """Return the NumPyro model without data, which returns (θ, a, d)."""
+        return self._model(sites, self.codes)
 
     def own_of_subjects(self, sites: Position) -> tuple[Float[Array, " subject"], ...]:
         """Return the ability of each subject's cluster."""
@@ -63,16 +63,12 @@ class ClusteredPrior(TwoPLPrior):
     def of_theta(self, sites: Position, theta: Array, *own: Array) -> Float[Array, " subject"]:
         """Return the log prior density of abilities, given those of their clusters."""
         alone = sites | {"theta": theta, "gamma": own[0]}
-        return self._terms(alone, np.arange(len(theta))).each["theta"]
+        return site_terms(self._model(alone, np.arange(len(theta))), alone).each["theta"]
 
-    def _terms(self, sites: Position, codes: NDArray[np.integer]) -> SiteTerms:
-        n_items, n_clusters = len(sites["b" if "b" in sites else "d"]), len(sites["gamma"])
-
-        def model() -> Parameters:
-            sizes = len(sites["theta"]), n_items
-            return two_pl_parameters(*sizes, self.priors, clusters=codes, n_clusters=n_clusters)
-
-        return site_terms(model, sites)
+    def _model(self, sites: Position, codes: NDArray[np.integer]) -> Callable[[], Parameters]:
+        sizes = len(sites["theta"]), len(sites["b" if "b" in sites else "d"])
+        of_items = partial(two_pl_parameters, *sizes, self.priors)
+        return partial(of_items, clusters=codes, n_clusters=len(sites["gamma"]))
 
 
 def two_pl_prior(priors: Priors, clusters: tuple[int, ...]) -> TwoPLPrior:

@@ -1,14 +1,16 @@
 """LaRT's unconstrained sites: their prior density, and lines that no response or length sees."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from bayesirt.inference.blocked import Position
-from bayesirt.inference.site_terms import SiteTerms, site_terms
 from bayesirt.inference.two_pl_sites import AnswersPrior
-from bayesirt.models.lart import lart_parameters
+from bayesirt.models.lart import LaRTParameters, lart_parameters
 
 HIERARCHICAL = ("a", "d", "phi", "omega", "lam", "delta")
 """Sites of items that have a μ and a σ of their own; that of λ is its logarithm.
@@ -34,13 +36,14 @@ def lengths_of(values: Position) -> Lengths:
     return Lengths(values["phi"], values["omega"], values["lam"])
 
 
+@dataclass(frozen=True)
 class LaRTPrior(AnswersPrior):
     """LaRT without data, at unconstrained sites."""
 
-    def terms(self, sites: Position) -> SiteTerms:
-        """Return the log density of every element of every site, and `LaRTParameters`."""
+    def model(self, sites: Position) -> Callable[[], LaRTParameters]:
+        """Return the NumPyro model without data."""
         sizes, wrong_lengths = (len(sites["theta"]), len(sites["a"])), "delta" in sites
-        return site_terms(lambda: lart_parameters(*sizes, wrong_lengths=wrong_lengths), sites)
+        return partial(lart_parameters, *sizes, wrong_lengths=wrong_lengths)
 
 
 def ability_shifted(prior: LaRTPrior, sites: Position, t: Array) -> tuple[Position, Array]:

@@ -1,6 +1,8 @@
 """MIRT's unconstrained sites: their prior, and what no response sees of them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +12,8 @@ from numpyro.distributions import biject_to, constraints
 
 from bayesirt.inference.blocked import Position
 from bayesirt.inference.q_mirt_sites import Pattern
-from bayesirt.inference.site_terms import SiteTerms, site_terms
 from bayesirt.inference.two_pl_sites import AnswersPrior
-from bayesirt.models.mirt import mirt_parameters
+from bayesirt.models.mirt import MirtParameters, mirt_parameters
 
 TO_PRECISION = biject_to(constraints.positive_definite)
 """From the site ``precision_a`` to Λ: NumPyro's own, so that both engines share their sites."""
@@ -22,10 +23,9 @@ TO_PRECISION = biject_to(constraints.positive_definite)
 class MirtPrior(AnswersPrior):
     """MIRT without data, at unconstrained sites; an item's row is its slopes, then d."""
 
-    def terms(self, sites: Position) -> SiteTerms:
-        """Return the log density of every element of every site, and `MirtParameters`."""
-        n_subjects, (n_items, n_abilities) = len(sites["theta"]), sites["a"].shape
-        return site_terms(lambda: mirt_parameters(n_subjects, n_items, n_abilities), sites)
+    def model(self, sites: Position) -> Callable[[], MirtParameters]:
+        """Return the NumPyro model without data."""
+        return partial(mirt_parameters, len(sites["theta"]), *sites["a"].shape)
 
     def coefficients(self, sites: Position, items: Array) -> Float[Array, "item dim"]:  # noqa: ARG002
         """Return (a, d) of each item."""

@@ -1,7 +1,8 @@
 """The Q-matrix model's unconstrained sites: their prior, and what no response sees of them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,9 +11,8 @@ from numpy.typing import NDArray
 
 from bayesirt.inference.block_steps import Chance, chance_for
 from bayesirt.inference.blocked import Position
-from bayesirt.inference.site_terms import SiteTerms, site_terms
 from bayesirt.inference.two_pl_sites import AnswersPrior
-from bayesirt.models.q_mirt import Structure, q_mirt_parameters
+from bayesirt.models.q_mirt import QMirtParameters, Structure, q_mirt_parameters
 
 
 @dataclass(frozen=True)
@@ -99,12 +99,10 @@ class QMirtPrior(AnswersPrior):
     pattern: Pattern
     structure: Structure
 
-    def terms(self, sites: Position) -> SiteTerms:
-        """Return the log density of every element of every site, and `QMirtParameters`."""
-        n_subjects = len(sites["theta"])
-        return site_terms(
-            lambda: q_mirt_parameters(n_subjects, self.pattern.needs, self.structure), sites
-        )
+    def model(self, sites: Position) -> Callable[[], QMirtParameters]:
+        """Return the NumPyro model without data."""
+        sizes = len(sites["theta"]), self.pattern.needs
+        return partial(q_mirt_parameters, *sizes, self.structure)
 
     def correlation(self, sites: Position) -> Float[Array, "ability ability"]:
         """Return Ω."""

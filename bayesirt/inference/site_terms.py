@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
-from numpyro import handlers
+from numpyro import handlers, validation_enabled
 from numpyro.distributions import biject_to
 
 
@@ -66,17 +66,18 @@ def site_terms(model: Callable[[], Any], sites: Mapping[str, Array]) -> SiteTerm
         each[site["name"]] = transform.log_abs_det_jacobian(value, constrained)
         return constrained
 
-    with handlers.trace() as trace, handlers.substitute(substitute_fn=constrain):
-        returned = model()
     common, values = jnp.zeros(()), {}
-    for name, site in trace.items():
-        if site["type"] == "deterministic":
-            values[name] = site["value"]
-        if site["type"] != "sample":
-            continue
-        own = site["fn"].log_prob(site["value"])
-        if site["is_observed"]:
-            common += own.sum()
-        else:
-            each[name], values[name] = each[name] + own, site["value"]
+    with validation_enabled(is_validate=False):  # each transform leads into its support
+        with handlers.trace() as trace, handlers.substitute(substitute_fn=constrain):
+            returned = model()
+        for name, site in trace.items():
+            if site["type"] == "deterministic":
+                values[name] = site["value"]
+            if site["type"] != "sample":
+                continue
+            own = site["fn"].log_prob(site["value"])
+            if site["is_observed"]:
+                common += own.sum()
+            else:
+                each[name], values[name] = each[name] + own, site["value"]
     return SiteTerms(each, common, values, returned)

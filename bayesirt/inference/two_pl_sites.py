@@ -1,8 +1,12 @@
 """The 2PL's unconstrained sites: their prior density, blocks of items, and lines through them."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -10,6 +14,7 @@ from bayesirt.inference.block_steps import Chance, chance_for
 from bayesirt.inference.blocked import Position
 from bayesirt.inference.site_terms import SiteTerms, site_terms
 from bayesirt.models import Priors, two_pl_parameters
+from bayesirt.models.two_pl import Parameters
 
 _ITEM_SITES = ("a", "b", "d")
 
@@ -18,11 +23,16 @@ class AnswersPrior(ABC):
     """A model of answers without data, at unconstrained sites; its items have an a and a d.
 
     An item's own sites stand side by side in a row, and make the coefficients of its predictor.
+    Equal ones, which must be hashable, share what is traced.
     """
 
     @abstractmethod
+    def model(self, sites: Position) -> Callable[[], Any]:
+        """Return the NumPyro model without data, of as many subjects and items as sites have."""
+
     def terms(self, sites: Position) -> SiteTerms:
-        """Return the log density of every element of every site."""
+        """Return the log density of every element of every site, and what the model returns."""
+        return _terms(self, sites)
 
     def own_of_subjects(self, _sites: Position) -> tuple[Float[Array, " subject"], ...]:
         """Return what the priors of single subjects depend on."""
@@ -75,10 +85,10 @@ class TwoPLPrior(AnswersPrior):
 
     priors: Priors
 
-    def terms(self, sites: Position) -> SiteTerms:
-        """Return the log density of every element of every site; the model returns (θ, a, d)."""
+    def model(self, sites: Position) -> Callable[[], Parameters]:
+        """Return the NumPyro model without data, which returns (θ, a, d)."""
         n_subjects, n_items = len(sites["theta"]), len(sites["b" if "b" in sites else "d"])
-        return site_terms(lambda: two_pl_parameters(n_subjects, n_items, self.priors), sites)
+        return partial(two_pl_parameters, n_subjects, n_items, self.priors)
 
     def centre(self, sites: Position, name: str) -> Array:
         """Return where the values of a site have their prior's centre."""
@@ -86,6 +96,12 @@ class TwoPLPrior(AnswersPrior):
             return super().centre(sites, name)
         slope = sites["a"] if self.priors.slopes == "free" else jnp.exp(sites["a"])
         return sites["mu_d"] - sites["mu_b"] * slope
+
+
+@partial(jax.jit, static_argnums=0)
+def _terms(prior: AnswersPrior, sites: Position) -> SiteTerms:
+    """Trace a model once, however many moves ask for it."""
+    return site_terms(prior.model(sites), sites)
 
 
 def shifted(prior: TwoPLPrior, sites: Position, t: Array) -> tuple[Position, Array]:
