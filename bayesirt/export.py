@@ -146,6 +146,7 @@ def _by_score(run: Run, named: Callable[[str], str]) -> pd.DataFrame:
             "Subject": [named(one_line(str(name), 80)) for name in rows["subject"]],
             "Accuracy (%)": [f"{100 * x:.1f}" for x in rows["accuracy"]],
             "Expected score (%)": [_score(row) for row in rows.itertuples()],
+            **_like_these(rows),
             **_ability(rows),
             "By ability": _ranks(rows, "rank"),
             **_prices(rows),

@@ -248,6 +248,8 @@ def test_hostile_names_are_escaped_in_html():
     assert "<b>x" not in html
 
 
+RANKS_ALONE = 40
+"""A ranking may take so many times what two sorts of each draw take on the same machine."""
 LARGE = """
 import time
 from pathlib import Path
@@ -266,7 +268,9 @@ began = time.perf_counter(), time.process_time()
 rank_subjects(posterior)
 wall, cpu = time.perf_counter() - began[0], time.process_time() - began[1]
 status = Path("/proc/self/status").read_text()  # ru_maxrss would begin with the parent's
-print(wall, cpu, int(status.split("VmHWM:")[1].split()[0]) / 2**20)
+began = time.process_time()
+np.argsort(np.argsort(theta, kind="stable"), kind="stable")  # ranks, and nothing else
+print(wall, cpu, time.process_time() - began, int(status.split("VmHWM:")[1].split()[0]) / 2**20)
 """
 
 
@@ -274,9 +278,10 @@ print(wall, cpu, int(status.split("VmHWM:")[1].split()[0]) / 2**20)
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 def test_two_thousand_subjects_are_ranked_in_seconds():
     done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=True)
-    wall, cpu, gib = map(float, done.stdout.split())
+    wall, cpu, ranks, gib = map(float, done.stdout.split())
     print(f"2000 subjects x 4000 draws x 20 items: {wall:.1f} s, CPU {cpu:.1f} s, {gib:.2f} GiB")
-    assert cpu < 20  # ten seconds of two cores, whoever else is using them
+    print(f"ranks alone: CPU {ranks:.2f} s")
+    assert cpu < RANKS_ALONE * ranks
     assert gib < 4
 
 
