@@ -1,10 +1,11 @@
 """Response families: per cell the log likelihood, its score, its information and a bound.
 
+A cell's first predictor is η = a θ + d; a family may take further ones, which are an item's alone.
 Written for speed and stable in both tails; the same models are written for reading in
 `bayesirt.models`, and oracle tests hold the two together.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -34,6 +35,24 @@ class CellTerms(NamedTuple):
     information: Float[Array, "..."]
 
 
+class PredictorTerms(NamedTuple):
+    """What a family says about each cell, for all of its predictors.
+
+    Attributes
+    ----------
+    log_likelihood : float array
+        ℓ, up to terms without predictors.
+    score : tuple of float arrays
+        ∂ℓ of each predictor, η first.
+    information : tuple of tuples of float arrays
+        -∂²ℓ of each pair of predictors, or what is expected of it.
+    """
+
+    log_likelihood: Float[Array, "..."]
+    score: tuple[Float[Array, "..."], ...]
+    information: tuple[tuple[Float[Array, "..."], ...], ...]
+
+
 class Family(NamedTuple):
     """A response family.
 
@@ -41,17 +60,49 @@ class Family(NamedTuple):
     ----------
     name : str
     terms : callable
-        (η, successes, trials) → `CellTerms`.
+        (η, successes, trials, *further) → `CellTerms`.
     bound : callable
         trials → w̄, with w ≤ w̄ for every η.
     probability : callable
-        η → p, the share right that is expected.
+        (η, *further) → p, the share right that is expected.
+    further : tuple of str
+        The items' parameters that are predictors beside η.
+    all_terms : callable, optional
+        (η, successes, trials, *further) → `PredictorTerms`, where there are further predictors.
     """
 
     name: str
     terms: Callable[..., CellTerms]
     bound: Callable[..., Float[Array, "..."]]
     probability: Callable[..., Float[Array, "..."]]
+    further: tuple[str, ...] = ()
+    all_terms: Callable[..., PredictorTerms] | None = None
+
+    def every(
+        self,
+        eta: Float[Array, "..."],
+        successes: Num[Array, "..."],
+        trials: Num[Array, "..."],
+        *further: Float[Array, "..."],
+    ) -> PredictorTerms:
+        """Return the terms of all predictors."""
+        if self.all_terms is not None:
+            return self.all_terms(eta, successes, trials, *further)
+        value, score, information = self.terms(eta, successes, trials)
+        return PredictorTerms(value, (score,), ((information,),))
+
+    def given(self, further: Sequence[Float[Array, "..."]]) -> "Family":
+        """Return the family of η alone, with the further predictors given."""
+        if not self.further:
+            return self
+
+        def terms(eta: Array, successes: Array, trials: Array) -> CellTerms:
+            return self.terms(eta, successes, trials, *further)
+
+        def probability(eta: Array) -> Array:
+            return self.probability(eta, *further)
+
+        return Family(self.name, terms, self.bound, probability)
 
 
 def logit_terms(
@@ -148,7 +199,79 @@ def probit_bound(trials: Num[Array, "..."]) -> Float[Array, "..."]:
     return 1.0 * trials
 
 
+def guessing_probability(eta: Float[Array, "..."], c: Float[Array, "..."]) -> Float[Array, "..."]:
+    """Return p = c + (1 - c) sigmoid(η)."""
+    return c + (1 - c) * jax.nn.sigmoid(eta)
+
+
+def guessing_terms(
+    eta: Float[Array, "..."],
+    successes: Num[Array, "..."],
+    trials: Num[Array, "..."],
+    c: Float[Array, "..."],
+) -> CellTerms:
+    """Return the terms of η of `guessing_predictor_terms`."""
+    value, score, information = guessing_predictor_terms(eta, successes, trials, c)
+    return CellTerms(value, score[0], information[0][0])
+
+
+def guessing_predictor_terms(
+    eta: Float[Array, "..."],
+    successes: Num[Array, "..."],
+    trials: Num[Array, "..."],
+    c: Float[Array, "..."],
+) -> PredictorTerms:
+    """Return the terms of binomial responses with p = c + (1 - c) s, s = sigmoid(η).
+
+    Parameters
+    ----------
+    eta : float array, shape (...)
+        Linear predictor, in logits.
+    successes, trials : array, shape (...)
+        A cell with no trials contributes exactly zero.
+    c : float array, shape (...)
+        Share right of those who know nothing, 0 < c < 1.
+
+    Returns
+    -------
+    PredictorTerms
+        Of η and c, with the expected information: the observed one may be negative.
+
+    Notes
+    -----
+    1 - p = (1 - c)(1 - s), so the scores are y (1 - c) s (1 - s) / p - (n - y) s and
+    y (1 - s) / p - (n - y) / (1 - c), and the information is n (1 - s) / p times
+    (1 - c) s², s and 1 / (1 - c).
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> terms = guessing_predictor_terms(jnp.array(0.0), jnp.array(1), jnp.array(1), jnp.array(0.5))
+    >>> round(float(jnp.exp(terms.log_likelihood)), 4)
+    0.75
+    """
+    s, fails = jax.nn.sigmoid(eta), jax.nn.sigmoid(-eta)
+    p, wrong = c + (1 - c) * s, trials - successes
+    log_wrong = jnp.log1p(-c) - jax.nn.softplus(eta)
+    right = successes * fails / p
+    expected = trials * fails / p
+    mixed = expected * s
+    return PredictorTerms(
+        successes * jnp.log(p) + wrong * log_wrong,
+        (right * (1 - c) * s - wrong * s, right - wrong / (1 - c)),
+        ((mixed * (1 - c) * s, mixed), (mixed, expected / (1 - c))),
+    )
+
+
+GUESSING = Family(
+    "guessing",
+    guessing_terms,
+    logit_bound,
+    guessing_probability,
+    ("c",),
+    guessing_predictor_terms,
+)
 LOGIT = Family("logit", logit_terms, logit_bound, jax.nn.sigmoid)
 PROBIT = Family("probit", probit_terms, probit_bound, ndtr)
-FAMILIES = {family.name: family for family in (LOGIT, PROBIT)}
+FAMILIES = {family.name: family for family in (LOGIT, PROBIT, GUESSING)}
 """By name, as a posterior's attributes keep it."""

@@ -54,6 +54,10 @@ class DenseLayout(NamedTuple):
         """Return the values of subjects, to be used with those of cells."""
         return values[:, None]
 
+    def of_items(self, values: Array) -> Array:
+        """Return the values of items, to be used with those of cells."""
+        return values
+
     def over_items(self, values: Array, weights: Array) -> Array:
         """Return Σ_j values_ij weights_j, shape (subject,)."""
         return values @ weights
@@ -99,6 +103,10 @@ class SparseLayout(NamedTuple):
     def to_cells(self, values: Array) -> Array:
         """Return the values of subjects, to be used with those of cells."""
         return values[self.subject]
+
+    def of_items(self, values: Array) -> Array:
+        """Return the values of items, to be used with those of cells."""
+        return values[self.item]
 
     def over_items(self, values: Array, weights: Array) -> Array:
         """Return Σ_j values_ij weights_j, shape (subject,)."""
@@ -207,9 +215,7 @@ def layout_of(responses: Responses) -> Layout:
     return DenseLayout(*map(jnp.asarray, responses.cells.matrices()))
 
 
-def log_likelihood_of(
-    layout: ByRows, family: Family = LOGIT
-) -> Callable[[Array, Array, Array], Float[Array, ""]]:
+def log_likelihood_of(layout: ByRows, family: Family = LOGIT) -> Callable[..., Float[Array, ""]]:
     """Return the log likelihood as a function of (θ, a, d) whose gradient costs no second pass.
 
     Parameters
@@ -220,38 +226,39 @@ def log_likelihood_of(
     Returns
     -------
     callable
-        (θ, a, d) → Σ ℓ over the observed cells. Its reverse-mode gradient is the family's score,
-        summed over rows and columns in the pass that computes the value.
+        (θ, a, d, *further) → Σ ℓ over the observed cells. Its reverse-mode gradient is the
+        family's score, summed over rows and columns in the pass that computes the value.
     """
     return partial(_log_likelihood, family, layout)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _log_likelihood(
-    family: Family, layout: ByRows, theta: Array, a: Array, d: Array
+    family: Family, layout: ByRows, theta: Array, *of_items: Array
 ) -> Float[Array, ""]:
-    return _value_and_gradient(family, layout, theta, a, d)[0]
+    return _value_and_gradient(family, layout, theta, *of_items)[0]
 
 
 def _value_and_gradient(
-    family: Family, layout: ByRows, theta: Array, a: Array, d: Array
+    family: Family, layout: ByRows, theta: Array, *of_items: Array
 ) -> tuple[Array, tuple[Array, ...]]:
-    by_theta, (value, *by_items) = layout.by_rows(partial(_row_terms, family), theta, a, d)
+    by_theta, (value, *by_items) = layout.by_rows(partial(_row_terms, family), theta, *of_items)
     return value, (by_theta, *by_items)
 
 
 def _row_terms(
-    family: Family, layout: Layout, theta: Array, a: Array, d: Array
+    family: Family, layout: Layout, theta: Array, a: Array, d: Array, *further: Array
 ) -> tuple[Array, tuple[Array, ...]]:
     """Return the gradient in θ, and what is summed over rows: the value and the rest of it."""
     eta = layout.predictor(theta, a, d)
-    terms = family.terms(eta, layout.successes, layout.trials)
+    own = map(layout.of_items, further)
+    terms = family.every(eta, layout.successes, layout.trials, *own)
     sums = (
         terms.log_likelihood.sum(),
-        layout.over_subjects(terms.score, theta),
-        layout.over_subjects(terms.score, jnp.ones_like(theta)),
+        layout.over_subjects(terms.score[0], theta),
+        *(layout.over_subjects(score, jnp.ones_like(theta)) for score in terms.score),
     )
-    return layout.over_items(terms.score, a), sums
+    return layout.over_items(terms.score[0], a), sums
 
 
 def _scaled(_family: Family, gradient: tuple[Array, ...], scale: Array) -> tuple[Array | None, ...]:

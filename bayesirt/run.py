@@ -23,7 +23,7 @@ from bayesirt.inference.laplace import sample_laplace
 from bayesirt.inference.two_pl_blocked import sample_blocked
 from bayesirt.item_table import item_table
 from bayesirt.length_gain import LengthGain, length_gain
-from bayesirt.models import ModelName, Priors
+from bayesirt.models import PROBIT_2PL, ModelName, Priors
 from bayesirt.names import counted, one_line
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
@@ -323,7 +323,7 @@ def _gain_of_lengths(
         "key": jax.random.fold_in(key, 1),
         "init": fit_lart(responses, lengths=False),
         "priors": Priors(slopes="free"),
-        "link": "probit",
+        "model": PROBIT_2PL,
         "num_chains": settings.chains,
     }
     if posterior.approximate:

@@ -7,15 +7,32 @@ from typing import Literal
 
 from bayesirt.models.lart import lart_model, lart_parameters
 from bayesirt.models.priors import Priors
+from bayesirt.models.response_model import (
+    LART,
+    MODELS,
+    PROBIT_2PL,
+    THREE_PL,
+    TWO_PL,
+    ResponseModel,
+)
+from bayesirt.models.three_pl import three_pl_model, three_pl_parameters
 from bayesirt.models.two_pl import two_pl_model, two_pl_parameters
 
-ModelName = Literal["2pl", "lart"]
+ModelName = Literal["2pl", "3pl", "lart"]
 
 __all__ = [
+    "LART",
+    "MODELS",
+    "PROBIT_2PL",
+    "THREE_PL",
+    "TWO_PL",
     "ModelName",
     "Priors",
+    "ResponseModel",
     "lart_model",
     "lart_parameters",
+    "three_pl_model",
+    "three_pl_parameters",
     "two_pl_model",
     "two_pl_parameters",
 ]

@@ -40,6 +40,7 @@ _MOST_SPREAD = 3.0
 _ALIKE = 0.5
 _NOWHERE = 1e-20
 _LEAST_SPREAD, _LEAN_SD = 0.15, 2.0
+_NONE: Mapping[str, tuple[float, float]] = {}
 _FIXED = {"a": (0.0, np.log(0.5)), "b": (0.0, np.log(2.0))}
 
 
@@ -115,6 +116,13 @@ class TwoPLCoordinates:
             mu, log_sigma = self._population(name, coordinates, values)
             values[name], log_scale = around_expected(coordinates[name], mu, log_sigma, known)
             log_jacobian += log_scale.sum()
+        learned: Values = {}
+        for name in (name for name in coordinates if f"mu_{name}" in coordinates):
+            if name not in self.known:
+                mu, log_sigma = coordinates[f"mu_{name}"], coordinates[f"sigma_{name}"]
+                away = jnp.exp(log_sigma) * coordinates[name]
+                learned |= {name: mu + away, f"mu_{name}": mu, f"sigma_{name}": log_sigma}
+                log_jacobian += len(away) * log_sigma
         rotated = _reflect(self.axes[0], _reflect(self.axes[1], coordinates["theta"]))
         theta = jnp.asarray(self.theta_se) * rotated
         for name, lean in self.lean.items():
@@ -126,9 +134,9 @@ class TwoPLCoordinates:
         n_items = len(self.centre)
         if self.priors.kind == "fixed":
             sites = {"a": values["a"] - log_spread, "b": mean + spread * values["b"]}
-            return sites | {"theta": theta}, log_jacobian + n_items * log_spread
+            return learned | sites | {"theta": theta}, log_jacobian + n_items * log_spread
         sites, slope = self._slopes(values, coordinates, log_spread)
-        sites |= {
+        sites |= learned | {
             "theta": theta,
             "d": values["d"] - self._unit_slope(values) * self.centre - slope * mean,
             "sigma_d": coordinates["sigma_d"],
@@ -176,7 +184,10 @@ class TwoPLCoordinates:
 
 
 def two_pl_coordinates(
-    point: PointEstimate, priors: Priors, responses: Responses
+    point: PointEstimate,
+    priors: Priors,
+    responses: Responses,
+    learned: Mapping[str, tuple[float, float]] = _NONE,
 ) -> TwoPLCoordinates:
     """Return the coordinates around a point estimate.
 
@@ -187,6 +198,9 @@ def two_pl_coordinates(
     priors : Priors
     responses : Responses
         That the estimate is of.
+    learned : mapping
+        Usual (μ, σ) of each parameter that items have beside slope and level. Answers say little
+        about it, so that it is counted from μ in units of σ.
 
     Returns
     -------
@@ -239,6 +253,11 @@ def two_pl_coordinates(
     if by_spread and responses.n_items <= FEW_ITEMS:
         lean = _lean(responses, (theta, slope, d), centre, spread, known, priors)
         lean = {k: _without_moments(v, theta, theta_se, mean, spread) for k, v in lean.items()}
+    for name, (mu, sigma) in learned.items():
+        centre_here = {f"mu_{name}": np.array(mu), f"sigma_{name}": np.array(np.log(sigma))}
+        start |= centre_here | {name: np.zeros(len(slope))}
+        scale |= {f"mu_{name}": np.array(sigma), f"sigma_{name}": np.array(0.5)}
+        scale[name] = np.ones(len(slope))
     return TwoPLCoordinates(
         priors,
         by_spread,

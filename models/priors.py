@@ -20,6 +20,9 @@ class Priors:
     slopes : {"positive", "free", "rasch"}
         ``"free"`` lets single items have a negative discrimination, a ~ N(μ_a, σ_a), with Σa > 0;
         ``"rasch"`` fixes a = 1. Both need the hierarchical kind.
+    guessing : float, optional
+        Share right of those who know nothing, the same for every item of the 3PL; by default it is
+        learned for each.
 
     Raises
     ------
@@ -34,12 +37,18 @@ class Priors:
 
     kind: Literal["hierarchical", "fixed"] = "hierarchical"
     slopes: Literal["positive", "free", "rasch"] = "positive"
+    guessing: float | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in ("hierarchical", "fixed"):
             raise ResponseError(f"priors must be hierarchical or fixed, got {self.kind!r}")
         if self.slopes not in ("positive", "free", "rasch"):
             raise ResponseError(f"slopes must be positive, free or rasch, got {self.slopes!r}")
+        if self.guessing is not None and not 0 < self.guessing < 1:
+            raise ResponseError(
+                f"guessing must lie between 0 and 1, such as 0.25 with four options, got "
+                f"{self.guessing:g}"
+            )
         if self.kind == "fixed" and self.slopes != "positive":
             raise ResponseError(
                 "fixed priors go with positive slopes only; leave out one of the options"
@@ -47,4 +56,5 @@ class Priors:
 
     def describe(self) -> str:
         """Return the options in a few words."""
-        return f"{self.kind}, {self.slopes} slopes"
+        guessed = "" if self.guessing is None else f", guessing {self.guessing:g}"
+        return f"{self.kind}, {self.slopes} slopes{guessed}"

@@ -8,6 +8,7 @@ between clusters is drawn with the clusters' abilities integrated out, and these
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,8 +29,7 @@ from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.site_terms import site_terms
 from bayesirt.inference.two_pl_passes import Passes, SubjectSums
 from bayesirt.inference.two_pl_sites import TwoPLPrior
-from bayesirt.models import Priors, two_pl_parameters
-from bayesirt.models.two_pl import Parameters
+from bayesirt.models import TWO_PL, Priors, ResponseModel
 
 _LEAST_PRECISION = 0.5
 """Of a proposed logit of the share between clusters: towards 0 and 1 its density is flat."""
@@ -45,15 +45,15 @@ class ClusteredPrior(TwoPLPrior):
         Position of each subject's cluster, counted from 0 without a gap.
     """
 
-    clusters: tuple[int, ...]
+    clusters: tuple[int, ...] = ()
 
     @cached_property
     def codes(self) -> NDArray[np.int32]:
         """Position of each subject's cluster, shape (subject,)."""
         return np.asarray(self.clusters, np.int32)
 
-    def model(self, sites: Position) -> Callable[[], Parameters]:
-        """Return the NumPyro model without data, which returns (θ, a, d)."""
+    def model(self, sites: Position) -> Callable[[], Any]:
+        """Return the NumPyro model without data."""
         return self._model(sites, self.codes)
 
     def own_of_subjects(self, sites: Position) -> tuple[Float[Array, " subject"], ...]:
@@ -65,26 +65,34 @@ class ClusteredPrior(TwoPLPrior):
         alone = sites | {"theta": theta, "gamma": own[0]}
         return site_terms(self._model(alone, np.arange(len(theta))), alone).each["theta"]
 
-    def _model(self, sites: Position, codes: NDArray[np.integer]) -> Callable[[], Parameters]:
+    def _model(self, sites: Position, codes: NDArray[np.integer]) -> Callable[[], Any]:
         sizes = len(sites["theta"]), len(sites["b" if "b" in sites else "d"])
-        of_items = partial(two_pl_parameters, *sizes, self.priors)
-        return partial(of_items, clusters=codes, n_clusters=len(sites["gamma"]))
+        return partial(
+            self.of.parameters,
+            *sizes,
+            self.priors,
+            clusters=codes,
+            n_clusters=len(sites["gamma"]),
+        )
 
 
-def two_pl_prior(priors: Priors, clusters: tuple[int, ...]) -> TwoPLPrior:
-    """Return the 2PL without data.
+def two_pl_prior(
+    priors: Priors, clusters: tuple[int, ...], model: ResponseModel = TWO_PL
+) -> TwoPLPrior:
+    """Return a model of one ability without data.
 
     Parameters
     ----------
     priors : Priors
     clusters : tuple of int
         Position of each subject's cluster; empty where subjects do not come in clusters.
+    model : ResponseModel
 
     Returns
     -------
     TwoPLPrior
     """
-    return ClusteredPrior(priors, clusters) if clusters else TwoPLPrior(priors)
+    return ClusteredPrior(priors, model, clusters) if clusters else TwoPLPrior(priors, model)
 
 
 def cluster_moves(prior: ClusteredPrior, passes: Passes) -> list[Move]:
@@ -122,10 +130,10 @@ def move_with_clusters(
         Shares accepted.
     """
     cluster_key, spread_key = jax.random.split(key)
-    a, d = prior.coefficients(sites, prior.packed(sites)).T
-    sums = passes.subject_sums(sites["theta"], a, d)
-    sites, sums, clusters = _move_clusters(prior, passes, cluster_key, sites, sums, (a, d))
-    sites, spread = _move_within(prior, passes, spread_key, sites, sums, (a, d))
+    items = tuple(prior.coefficients(sites, prior.packed(sites)).T)
+    sums = passes.subject_sums(sites["theta"], *items)
+    sites, sums, clusters = _move_clusters(prior, passes, cluster_key, sites, sums, items)
+    sites, spread = _move_within(prior, passes, spread_key, sites, sums, items)
     return sites, {"acceptance_clusters": clusters, "acceptance_within": spread}
 
 

@@ -16,13 +16,11 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from bayesirt.estimators.choice import fit_point
-from bayesirt.families import FAMILIES
 from bayesirt.inference.curvature import DenseCurvature
 from bayesirt.inference.joint_curvature import JointProblem, joint_problem
 from bayesirt.inference.joint_mode import Mode, find_mode
 from bayesirt.inference.level_and_scale import redraw_level_and_scale
-from bayesirt.models import Priors
-from bayesirt.models.lart import Link
+from bayesirt.models import TWO_PL, Priors, ResponseModel
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.responses import Responses
@@ -49,7 +47,7 @@ def sample_laplace(
     key: Array,
     init: PointEstimate | None = None,
     priors: Priors | None = None,
-    link: Link = "logit",
+    model: ResponseModel = TWO_PL,
     num_samples: int = 4000,
     num_chains: int = 4,
     centre: Literal["mean", "mode"] = "mean",
@@ -69,7 +67,8 @@ def sample_laplace(
     init : PointEstimate, optional
         By default `fit_point`.
     priors : Priors, optional
-    link : {"logit", "probit"}
+    model : ResponseModel
+        The 2PL, with a logistic or a normal response curve.
     num_samples : int
         Draws in all; they are independent of each other.
     num_chains : int
@@ -137,7 +136,7 @@ def sample_laplace(
     refuse_uneven(num_samples, num_chains)
     priors = priors or Priors()
     began = time.perf_counter()
-    problem = joint_problem(responses.cells, priors, family=FAMILIES[link], dtype=dtype)
+    problem = joint_problem(responses.cells, priors, family=model.family, dtype=dtype)
     init = fit_point(responses) if init is None else init
     leans = problem.coordinates.learned and priors.slopes != "rasch"
     find: Callable[..., Mode] = partial(
@@ -164,8 +163,8 @@ def sample_laplace(
         {},
         responses,
         {
-            "model": "2PL",
-            "link": link,
+            "model": model.title,
+            "link": model.family.name,
             "priors": priors.describe(),
             "centre": centre,
             **how_found(responses, problem, mode),

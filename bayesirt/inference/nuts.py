@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -20,9 +20,8 @@ from bayesirt.inference.chains import Progress, run_chains
 from bayesirt.inference.checkpoint import Checkpoint, Samples
 from bayesirt.inference.row_shards import RowShards, place_rows, put_everywhere
 from bayesirt.likelihood import Layout, log_likelihood_of
-from bayesirt.models import Priors, two_pl_parameters
+from bayesirt.models import TWO_PL, Priors, ResponseModel
 from bayesirt.models.coordinates import TwoPLCoordinates, two_pl_coordinates
-from bayesirt.models.two_pl import Parameters
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.progress import in_words, least_seconds, rounds_of_chains
@@ -72,17 +71,19 @@ class Drawn(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class TwoPLTarget:
-    """The 2PL's posterior as a sampler sees it: a density on whitened coordinates.
+    """A model's posterior as a sampler sees it: a density on whitened coordinates.
 
     Attributes
     ----------
     layout : Layout or RowShards
         The responses.
     coordinates : TwoPLCoordinates
+    model : ResponseModel
     """
 
     layout: Layout | RowShards
     coordinates: TwoPLCoordinates
+    model: ResponseModel = field(default=TWO_PL, metadata={"static": True})
 
     @property
     def size(self) -> int:
@@ -92,7 +93,7 @@ class TwoPLTarget:
     def potential(self, flat: Array) -> Array:
         """Return the negative log density at flat coordinates, up to a constant."""
         sites, log_jacobian = self.coordinates.to_sites(self._unflatten(flat))
-        log_likelihood = log_likelihood_of(self.layout)
+        log_likelihood = log_likelihood_of(self.layout, self.model.family)
 
         def model() -> None:
             numpyro.factor("log_likelihood", log_likelihood(*self._prior_model()))
@@ -105,10 +106,10 @@ class TwoPLTarget:
         draw = constrain_fn(self._prior_model, (), {}, sites, return_deterministic=True)
         return {name: draw[name] for name in draw if name != "orientation"}
 
-    def _prior_model(self) -> Parameters:
+    def _prior_model(self) -> Any:
         coordinates = self.coordinates
         sizes = len(coordinates.theta_se), len(coordinates.centre)
-        return two_pl_parameters(*sizes, coordinates.priors)
+        return self.model.parameters(*sizes, coordinates.priors)
 
     def _unflatten(self, flat: Array) -> dict[str, Array]:
         centre, unravel = ravel_pytree(jax.tree.map(jnp.asarray, dict(self.coordinates.start)))
@@ -171,6 +172,7 @@ def sample_nuts(
     key: Array,
     init: PointEstimate | None = None,
     priors: Priors | None = None,
+    model: ResponseModel = TWO_PL,
     num_chains: int = 4,
     num_warmup: int = 1000,
     num_samples: int = 1000,
@@ -180,7 +182,7 @@ def sample_nuts(
     checkpoint: Checkpoint | None = None,
     mesh: Mesh | None = None,
 ) -> Posterior:
-    """Draw from the 2PL's posterior with NUTS.
+    """Draw from the posterior of a model of one ability with NUTS.
 
     Chains start around the point estimate, overdispersed by its standard errors, in the
     coordinates of `bayesirt.models.coordinates`, which its information also scales. They run
@@ -194,6 +196,7 @@ def sample_nuts(
     init : PointEstimate, optional
         By default `fit_point`.
     priors : Priors, optional
+    model : ResponseModel
     num_chains, num_warmup, num_samples : int
         Warm-up and kept draws of each chain.
     target_accept : float
@@ -228,7 +231,7 @@ def sample_nuts(
     priors = priors or Priors()
     init = fit_point(responses) if init is None else init
     drawn = run_nuts(
-        posterior_target(responses, init, priors, mesh),
+        posterior_target(responses, init, priors, mesh, model),
         key=key,
         num_chains=num_chains,
         num_warmup=num_warmup,
@@ -244,7 +247,8 @@ def sample_nuts(
         drawn.statistics,
         responses,
         {
-            "model": "2PL",
+            "model": model.title,
+            "link": model.family.name,
             "engine": "nuts",
             "complete": int(drawn.complete),
             "priors": priors.describe(),
@@ -310,9 +314,13 @@ def run_nuts(
 
 
 def posterior_target(
-    responses: Responses, point: PointEstimate, priors: Priors, mesh: Mesh | None = None
+    responses: Responses,
+    point: PointEstimate,
+    priors: Priors,
+    mesh: Mesh | None = None,
+    model: ResponseModel = TWO_PL,
 ) -> TwoPLTarget:
-    """Return the 2PL's posterior over whitened coordinates around a point estimate.
+    """Return a model's posterior over whitened coordinates around a point estimate.
 
     Parameters
     ----------
@@ -321,14 +329,15 @@ def posterior_target(
     priors : Priors
     mesh : Mesh, optional
         Devices that share the responses out.
+    model : ResponseModel
 
     Returns
     -------
     TwoPLTarget
         Its potential at 0 is the point estimate's; one unit is about one standard deviation.
     """
-    coordinates = put_everywhere(two_pl_coordinates(point, priors, responses), mesh)
-    return TwoPLTarget(place_rows(responses, mesh), coordinates)
+    coordinates = two_pl_coordinates(point, priors, responses, model.learned(priors))
+    return TwoPLTarget(place_rows(responses, mesh), put_everywhere(coordinates, mesh), model)
 
 
 @jax.jit

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from bayesirt.clusters import Clusters
 from bayesirt.estimators.choice import fit_point
-from bayesirt.families import FAMILIES
 from bayesirt.inference.blocked import Move
 from bayesirt.inference.chains import Enough, Progress
 from bayesirt.inference.checkpoint import Checkpoint
@@ -20,9 +19,8 @@ from bayesirt.inference.sweeps import Sweeps, run_sweeps
 from bayesirt.inference.two_pl_moves import two_pl_moves
 from bayesirt.inference.two_pl_sites import TwoPLPrior
 from bayesirt.likelihood import Layout
-from bayesirt.models import Priors
+from bayesirt.models import TWO_PL, Priors, ResponseModel
 from bayesirt.models.coordinates import without_lean
-from bayesirt.models.lart import Link
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.responses import Responses
@@ -38,28 +36,28 @@ _SURE_SIGN = 0.15
 
 @dataclass(frozen=True)
 class TwoPLSweeps(Sweeps):
-    """Sweeps over the 2PL; their data are the layout.
+    """Sweeps over a model of one ability; their data are the layout.
 
     Attributes
     ----------
     priors : Priors
-    link : {"logit", "probit"}
+    model : ResponseModel
     clusters : tuple of int
         Position of each subject's cluster; empty where subjects do not come in clusters.
     """
 
     priors: Priors
-    link: Link = "logit"
+    model: ResponseModel = TWO_PL
     clusters: tuple[int, ...] = ()
 
     @property
     def prior(self) -> TwoPLPrior:
-        """The 2PL without data."""
-        return two_pl_prior(self.priors, self.clusters)
+        """The model without data."""
+        return two_pl_prior(self.priors, self.clusters, self.model)
 
     def moves(self, data: Layout | RowShards) -> list[Move]:
         """Return the moves of one sweep."""
-        return two_pl_moves(data, self.priors, clusters=self.clusters, family=FAMILIES[self.link])
+        return two_pl_moves(data, self.priors, clusters=self.clusters, model=self.model)
 
 
 def sample_blocked(
@@ -68,7 +66,7 @@ def sample_blocked(
     key: Array,
     init: PointEstimate | None = None,
     priors: Priors | None = None,
-    link: Link = "logit",
+    model: ResponseModel = TWO_PL,
     num_chains: int = 4,
     num_warmup: int = 300,
     num_samples: int = 1000,
@@ -79,7 +77,7 @@ def sample_blocked(
     checkpoint: Checkpoint | None = None,
     mesh: Mesh | None = None,
 ) -> Posterior:
-    """Draw from the 2PL's posterior with blocked Newton-Metropolis.
+    """Draw from the posterior of a model of one ability with blocked Newton-Metropolis.
 
     A sweep costs four evaluations of the data, whatever the number of parameters. Nothing is
     tuned, so chains need only forget their start. They run side by side where JAX has a device
@@ -94,7 +92,7 @@ def sample_blocked(
     init : PointEstimate, optional
         By default `fit_point`. Chains start around it, overdispersed by its standard errors.
     priors : Priors, optional
-    link : {"logit", "probit"}
+    model : ResponseModel
     num_chains, num_warmup, num_samples : int
         Warm-up sweeps and kept draws of each chain.
     thinning : int
@@ -139,9 +137,9 @@ def sample_blocked(
     init = fit_point(responses) if init is None else init
     clusters = responses.clusters
     swept = run_sweeps(
-        TwoPLSweeps(priors, link, () if clusters is None else clusters.codes),
+        TwoPLSweeps(priors, model, () if clusters is None else clusters.codes),
         place_rows(responses, mesh),
-        start_of(init, priors, clusters),
+        start_of(init, priors, clusters, model),
         key=key,
         num_chains=num_chains,
         num_warmup=num_warmup,
@@ -158,8 +156,8 @@ def sample_blocked(
         swept.statistics,
         responses,
         {
-            "model": "2PL",
-            "link": link,
+            "model": model.title,
+            "link": model.family.name,
             "engine": "blocked",
             "complete": int(swept.complete),
             "priors": priors.describe(),
@@ -171,7 +169,10 @@ def sample_blocked(
 
 
 def start_of(
-    point: PointEstimate, priors: Priors, clusters: Clusters | None = None
+    point: PointEstimate,
+    priors: Priors,
+    clusters: Clusters | None = None,
+    model: ResponseModel = TWO_PL,
 ) -> tuple[Arrays, Arrays]:
     """Return where chains start and how far apart, in the model's unconstrained sites.
 
@@ -182,6 +183,7 @@ def start_of(
     priors : Priors
     clusters : Clusters, optional
         Of the subjects.
+    model : ResponseModel
 
     Returns
     -------
@@ -196,6 +198,8 @@ def start_of(
     centre, width = {"theta": unit * theta}, {"theta": unit * theta_se}
     if clusters is not None:
         _place_clusters(centre, width, clusters)
+    for name, (mu, sigma) in model.learned(priors).items():
+        place_population(centre, width, name, np.full(len(slope), mu), np.full(len(slope), sigma))
     if priors.kind == "fixed":
         b_se = np.clip(d_se / slope, _LEAST_SE, _MOST_SE)
         centre |= {"a": np.log(slope), "b": np.clip(-d / slope, -4, 4)}

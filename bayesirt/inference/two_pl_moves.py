@@ -13,7 +13,6 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from bayesirt.families import LOGIT, Family
 from bayesirt.inference.block_steps import (
     Conditional,
     chance_for,
@@ -38,7 +37,7 @@ from bayesirt.inference.two_pl_sites import (
     shifted,
 )
 from bayesirt.likelihood import Layout
-from bayesirt.models import Priors
+from bayesirt.models import TWO_PL, Priors, ResponseModel
 
 Line = Callable[[Any, Position, Array], tuple[Position, Array]]
 ItemConditional = Callable[[Any, Position, Array, ItemSums], Conditional]
@@ -53,11 +52,11 @@ def two_pl_moves(
     priors: Priors,
     *,
     clusters: tuple[int, ...] = (),
-    family: Family = LOGIT,
+    model: ResponseModel = TWO_PL,
     interweave: bool = True,
     dtype: DTypeLike = jnp.float32,
 ) -> list[Move]:
-    """Return the moves of one sweep over the 2PL's posterior.
+    """Return the moves of one sweep over the posterior of a model of one ability.
 
     Parameters
     ----------
@@ -65,7 +64,7 @@ def two_pl_moves(
     priors : Priors
     clusters : tuple of int
         Position of each subject's cluster; empty where subjects do not come in clusters.
-    family : Family
+    model : ResponseModel
     interweave : bool
         Also move the hyperparameters with the items' standardised values held, which pays where
         an item's responses say less about it than the other items do: with 25 subjects it gives
@@ -78,9 +77,9 @@ def two_pl_moves(
     list of callables
         Each (key, position) → (position, statistics).
     """
-    prior = two_pl_prior(priors, clusters)
+    prior = two_pl_prior(priors, clusters, model)
     hierarchical = priors.kind == "hierarchical"
-    passes = Passes(layout, family, dtype)
+    passes = Passes(layout, model.family, dtype)
     moves = cluster_moves(prior, passes) if isinstance(prior, ClusteredPrior) else []
     moves.append(partial(move_blocks, prior, passes, interweave=interweave and hierarchical))
     if hierarchical:
@@ -111,11 +110,11 @@ def move_blocks(
         Shares accepted, and the log likelihood.
     """
     keys = jax.random.split(key, 3)
-    a, d = prior.coefficients(sites, prior.packed(sites)).T
+    a, d, *further = prior.coefficients(sites, prior.packed(sites)).T
     chance = chance_for(keys[0], sites["theta"][:, None])
     log_prior = jax.tree_util.Partial(prior.of_theta, sites)
     own = prior.own_of_subjects(sites)
-    step = passes.move_subjects(chance, sites["theta"], a, d, log_prior, own)
+    step = passes.move_subjects(chance, sites["theta"], a, d, log_prior, own, tuple(further))
     sites = sites | {"theta": step.theta}
     statistics = {"acceptance_theta": step.accepted.mean(dtype=step.theta.dtype)}
     sites, sums, statistics["acceptance_items"] = move_items(
@@ -383,7 +382,8 @@ def _with_lean(
     eps = jnp.finfo(curvature.dtype).eps
     of_d = jnp.maximum(-curvature[1], eps)
     of_a = jnp.maximum(-curvature[0], mixed**2 / of_d * (1 + _OVER) + eps)
-    return jnp.stack([jnp.stack([of_a, mixed], -1), jnp.stack([mixed, of_d], -1)], -2)
+    precision = _diagonal(jnp.stack([-of_a, -of_d, *curvature[2:]]))
+    return precision.at[:, 0, 1].set(mixed).at[:, 1, 0].set(mixed)
 
 
 def _diagonal(

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from bayesirt.families import LOGIT, CellTerms, Family
+from bayesirt.families import LOGIT, Family, PredictorTerms
 from bayesirt.inference.block_steps import Chance, Conditional, derivatives, newton_move
 from bayesirt.likelihood import ByRows, Layout, SparseLayout, in_row_blocks
 
@@ -104,6 +104,7 @@ class Passes(NamedTuple):
         d: Array,
         log_prior: LogPrior,
         own: tuple[Array, ...] = (),
+        further: tuple[Array, ...] = (),
     ) -> SubjectStep:
         """Make one Newton-Metropolis step of every subject: two evaluations of every cell.
 
@@ -116,43 +117,46 @@ class Passes(NamedTuple):
             (θ, *own) → log prior density of each. What it holds is sent to every device.
         own : tuple of float arrays, shape (subject,)
             What the priors of single subjects depend on.
+        further : tuple of float arrays, shape (item,)
+            The family's predictors beside η.
 
         Returns
         -------
         SubjectStep
         """
         rows = theta, chance, own
-        (theta, accepted), sums = self._by_rows(self._moved, rows, a, d, log_prior)
+        (theta, accepted), sums = self._by_rows(self._moved, rows, (a, d, *further), log_prior)
         return SubjectStep(theta, accepted, sums)
 
-    def item_sums(self, theta: Array, coefficients: Float[Array, "item 2"]) -> ItemSums:
+    def item_sums(self, theta: Array, coefficients: Float[Array, "item dim"]) -> ItemSums:
         """Return the sums at (θ, a, d): one evaluation of every cell.
 
         Parameters
         ----------
         theta : float array, shape (subject,)
-        coefficients : float array, shape (item, 2)
-            Of each item's predictor: a and d.
+        coefficients : float array, shape (item, dim)
+            Of each item's predictors: a, d, and the family's predictors beside η.
 
         Returns
         -------
         ItemSums
         """
-        return self._by_rows(self._summed, theta, *coefficients.T)[1]
+        return self._by_rows(self._summed, theta, tuple(coefficients.T))[1]
 
-    def subject_sums(self, theta: Array, a: Array, d: Array) -> SubjectSums:
+    def subject_sums(self, theta: Array, *coefficients: Array) -> SubjectSums:
         """Return what each subject's responses say: one evaluation of every cell.
 
         Parameters
         ----------
         theta : float array, shape (subject,)
-        a, d : float array, shape (item,)
+        *coefficients : float array, shape (item,)
+            a, d, and the family's predictors beside η.
 
         Returns
         -------
         SubjectSums
         """
-        return SubjectSums(*self._by_rows(self._of_subjects, theta, a, d)[0])
+        return SubjectSums(*self._by_rows(self._of_subjects, theta, coefficients)[0])
 
     def _by_rows(
         self, function: Callable[..., tuple[Any, Any]], rows: Any, *others: Any
@@ -166,22 +170,20 @@ class Passes(NamedTuple):
         self,
         layout: Layout,
         rows: tuple[Array, Chance, tuple[Array, ...]],
-        a: Array,
-        d: Array,
+        coefficients: tuple[Array, ...],
         log_prior: LogPrior,
     ) -> tuple[tuple[Array, Array], ItemSums]:
         theta, chance, own = rows
-        dtype = self._dtype_of(layout, theta)
-        slope = a.astype(dtype)
+        slope = coefficients[0].astype(self._dtype_of(layout, theta))
 
-        def evaluate(position: Array) -> tuple[Conditional, CellTerms]:
+        def evaluate(position: Array) -> tuple[Conditional, PredictorTerms]:
             theta = position[:, 0]
-            terms = self._terms(layout, theta, a, d)
-            score = layout.over_items(terms.score, slope)
-            information = layout.over_items(terms.information, slope**2)
+            terms = self._terms(layout, theta, coefficients)
+            score = layout.over_items(terms.score[0], slope)
+            information = layout.over_items(terms.information[0][0], slope**2)
             return _with_prior(theta, own, log_prior, score, information), terms
 
-        def gain(old: CellTerms, new: CellTerms) -> Array:
+        def gain(old: PredictorTerms, new: PredictorTerms) -> Array:
             change = new.log_likelihood - old.log_likelihood
             return layout.over_items(change, jnp.ones_like(slope))
 
@@ -192,34 +194,47 @@ class Passes(NamedTuple):
         return (theta, step.accepted), self._sums_of(layout, theta, terms)
 
     def _of_subjects(
-        self, layout: Layout, theta: Array, a: Array, d: Array
+        self, layout: Layout, theta: Array, coefficients: tuple[Array, ...]
     ) -> tuple[tuple[Array, ...], tuple[()]]:
-        terms, slope = self._terms(layout, theta, a, d), a.astype(self._dtype_of(layout, theta))
+        terms = self._terms(layout, theta, coefficients)
+        slope = coefficients[0].astype(self._dtype_of(layout, theta))
         weighted = (
             (terms.log_likelihood, jnp.ones_like(slope)),
-            (terms.score, slope),
-            (terms.information, slope**2),
+            (terms.score[0], slope),
+            (terms.information[0][0], slope**2),
         )
         return tuple(layout.over_items(*own).astype(theta.dtype) for own in weighted), ()
 
     def _summed(
-        self, layout: Layout, theta: Array, a: Array, d: Array
+        self, layout: Layout, theta: Array, coefficients: tuple[Array, ...]
     ) -> tuple[tuple[()], ItemSums]:
-        return (), self._sums_of(layout, theta, self._terms(layout, theta, a, d))
+        return (), self._sums_of(layout, theta, self._terms(layout, theta, coefficients))
 
-    def _terms(self, layout: Layout, theta: Array, a: Array, d: Array) -> CellTerms:
+    def _terms(
+        self, layout: Layout, theta: Array, coefficients: tuple[Array, ...]
+    ) -> PredictorTerms:
         dtype = self._dtype_of(layout, theta)
-        eta = layout.predictor(*(x.astype(dtype) for x in (theta, a, d)))
-        return self.family.terms(eta, layout.successes, layout.trials)
+        a, d, *further = (x.astype(dtype) for x in coefficients)
+        eta = layout.predictor(theta.astype(dtype), a, d)
+        return self.family.every(
+            eta, layout.successes, layout.trials, *map(layout.of_items, further)
+        )
 
-    def _sums_of(self, layout: Layout, theta: Array, terms: CellTerms) -> ItemSums:
+    def _sums_of(self, layout: Layout, theta: Array, terms: PredictorTerms) -> ItemSums:
         row = theta.astype(self._dtype_of(layout, theta))
         one, over = jnp.ones_like(row), layout.over_subjects
-        aa, ad, dd = (over(terms.information, x) for x in (row**2, row, one))
+        eta, *further = terms.score
+        (of_eta, *mixed), *others = terms.information
+        aa, ad, dd = (over(of_eta, x) for x in (row**2, row, one))
+        beside = [[over(w, x) for w in mixed] for x in (row, one)]
+        rows = [[aa, ad, *beside[0]], [ad, dd, *beside[1]]]
+        for k, own in enumerate(others):
+            rows.append([beside[0][k], beside[1][k], *(over(w, one) for w in own[1:])])
+        score = [over(eta, row), over(eta, one), *(over(s, one) for s in further)]
         sums = ItemSums(
             over(terms.log_likelihood, one),
-            jnp.stack([over(terms.score, row), over(terms.score, one)], -1),
-            jnp.stack([aa, ad, ad, dd], -1).reshape(-1, 2, 2),
+            jnp.stack(score, -1),
+            jnp.stack([jnp.stack(x, -1) for x in rows], -2),
         )
         return jax.tree.map(lambda x: x.astype(theta.dtype), sums)
 

@@ -13,18 +13,22 @@ from jaxtyping import Array, Float
 from bayesirt.inference.block_steps import Chance, chance_for
 from bayesirt.inference.blocked import Position
 from bayesirt.inference.site_terms import SiteTerms, site_terms
-from bayesirt.models import Priors, two_pl_parameters
-from bayesirt.models.two_pl import Parameters
+from bayesirt.models import TWO_PL, Priors, ResponseModel
 
-_ITEM_SITES = ("a", "b", "d")
+_ITEM_SITES = ("a", "b", "d", "c")
 
 
 class AnswersPrior(ABC):
     """A model of answers without data, at unconstrained sites; its items have an a and a d.
 
-    An item's own sites stand side by side in a row, and make the coefficients of its predictor.
+    An item's own sites stand side by side in a row, and make the coefficients of its predictors.
     Equal ones, which must be hashable, share what is traced.
     """
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        """The items' parameters that are predictors beside a θ + d."""
+        return ()
 
     @abstractmethod
     def model(self, sites: Position) -> Callable[[], Any]:
@@ -48,9 +52,9 @@ class AnswersPrior(ABC):
         return sum((own[name] for name in item_sites(sites)), jnp.zeros(len(items)))
 
     def coefficients(self, sites: Position, items: Array) -> Float[Array, "item dim"]:
-        """Return (a, d) of each item."""
+        """Return (a, d) of each item, and its predictors beside a θ + d."""
         values = self.terms(sites | self.unpacked(sites, items)).values
-        return jnp.stack([values["a"], values["d"]], -1)
+        return jnp.stack([values[name] for name in ("a", "d", *self.further)], -1)
 
     def packed(self, sites: Position) -> Float[Array, "item dim"]:
         """Return the items' sites side by side."""
@@ -76,19 +80,26 @@ class AnswersPrior(ABC):
 
 @dataclass(frozen=True)
 class TwoPLPrior(AnswersPrior):
-    """The 2PL without data, at unconstrained sites.
+    """A model of one ability without data, at unconstrained sites.
 
     Attributes
     ----------
     priors : Priors
+    of : ResponseModel
     """
 
     priors: Priors
+    of: ResponseModel = TWO_PL
 
-    def model(self, sites: Position) -> Callable[[], Parameters]:
-        """Return the NumPyro model without data, which returns (θ, a, d)."""
+    @property
+    def further(self) -> tuple[str, ...]:
+        """The items' parameters that are predictors beside a θ + d."""
+        return self.of.family.further
+
+    def model(self, sites: Position) -> Callable[[], Any]:
+        """Return the NumPyro model without data."""
         n_subjects, n_items = len(sites["theta"]), len(sites["b" if "b" in sites else "d"])
-        return partial(two_pl_parameters, n_subjects, n_items, self.priors)
+        return partial(self.of.parameters, n_subjects, n_items, self.priors)
 
     def centre(self, sites: Position, name: str) -> Array:
         """Return where the values of a site have their prior's centre."""
@@ -117,7 +128,7 @@ def shifted(prior: TwoPLPrior, sites: Position, t: Array) -> tuple[Position, Arr
     zero = jnp.zeros_like(t)
     if "b" in sites:
         return moved | {"b": sites["b"] + t}, zero
-    a, _ = prior.coefficients(sites, prior.packed(sites)).T
+    a = prior.coefficients(sites, prior.packed(sites))[:, 0]
     moved["d"] = sites["d"] - a * t
     if leans(sites):
         return moved | {"mu_b": sites["mu_b"] + t}, zero

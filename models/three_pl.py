@@ -1,0 +1,105 @@
+"""The 2PL with guessing (3PL), for questions with a few options to choose from.
+
+    successes_ij ~ Binomial(trials_ij, c_j + (1 - c_j) sigmoid(a_j θ_i + d_j))
+    logit c_j ~ N(μ_c, σ_c),  μ_c ~ N(-1.4, .7),  σ_c ~ HalfNormal(.5)
+
+and all else as in the 2PL. c_j is the share right of those who know nothing: people who guess
+among four options have .25, and so have LLMs, unless an option is more tempting than the truth.
+μ_c lies between .06 and .43 with a probability of 90%, since little else tells: items say what
+their c is only by the answers of subjects to whom they are too hard. Where the number of options
+is known, c may be fixed. The ability of a subject in whose answers all is guessed has no floor to
+stand on; its interval is wide for that reason.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int
+from numpyro import deterministic, plate, sample
+from numpyro.distributions import Binomial, HalfNormal, Normal, TransformedDistribution
+from numpyro.distributions.transforms import SigmoidTransform
+
+from bayesirt.models.priors import Priors
+from bayesirt.models.two_pl import two_pl_parameters
+
+MU_C_MEAN, MU_C_SD, SIGMA_C_SCALE = -1.4, 0.7, 0.5
+
+
+class ThreePLParameters(NamedTuple):
+    """What the 3PL draws before it sees data.
+
+    Attributes
+    ----------
+    theta : float array, shape (subject,)
+        Ability, in standard deviations of the assumed population.
+    a, d, c : float array, shape (item,)
+        Discrimination, intercept, and share right by guessing.
+    """
+
+    theta: Float[Array, " subject"]
+    a: Float[Array, " item"]
+    d: Float[Array, " item"]
+    c: Float[Array, " item"]
+
+
+def three_pl_model(
+    trials: Int[Array, "subject item"],
+    successes: Int[Array, "subject item"] | None = None,
+    *,
+    priors: Priors | None = None,
+) -> None:
+    """Define the 3PL; without successes it draws them, for prior and posterior prediction.
+
+    Parameters
+    ----------
+    trials : int array, shape (subject, item)
+        0 where the item was not run.
+    successes : int array, shape (subject, item), optional
+    priors : Priors, optional
+        With `guessing`, c is that number for every item.
+    """
+    n_subjects, n_items = trials.shape
+    theta, a, d, c = three_pl_parameters(n_subjects, n_items, priors or Priors())
+    p = c + (1 - c) / (1 + jnp.exp(-(theta[:, None] * a + d)))
+    sample("successes", Binomial(trials, p).mask(trials > 0), obs=successes)
+
+
+def three_pl_parameters(
+    n_subjects: int,
+    n_items: int,
+    priors: Priors,
+    *,
+    clusters: Int[ArrayLike, " subject"] | None = None,
+    n_clusters: int = 0,
+) -> ThreePLParameters:
+    """Draw subjects and items from their priors: the 3PL without data.
+
+    Parameters
+    ----------
+    n_subjects, n_items : int
+    priors : Priors
+        With `guessing`, c is that number for every item.
+    clusters, n_clusters
+        As in `two_pl_parameters`.
+
+    Returns
+    -------
+    ThreePLParameters
+    """
+    theta, a, d = two_pl_parameters(
+        n_subjects, n_items, priors, clusters=clusters, n_clusters=n_clusters
+    )
+    if priors.guessing is not None:
+        c = deterministic("c", jnp.full(n_items, priors.guessing))
+        return ThreePLParameters(theta, a, d, c)
+    mu_c = sample("mu_c", Normal(MU_C_MEAN, MU_C_SD))
+    sigma_c = sample("sigma_c", HalfNormal(SIGMA_C_SCALE))
+    with plate("item", n_items):
+        c = sample("c", TransformedDistribution(Normal(mu_c, sigma_c), SigmoidTransform()))
+    return ThreePLParameters(theta, a, d, c)
+
+
+def guessing_learned(priors: Priors) -> dict[str, tuple[float, float]]:
+    """Return the usual μ and σ of logit c, unless c is fixed."""
+    return {} if priors.guessing is not None else {"c": (MU_C_MEAN, SIGMA_C_SCALE)}
