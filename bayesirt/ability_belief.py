@@ -4,6 +4,7 @@ Items come as posterior draws. Each pair of an item draw and an ability on a gri
 that every expectation over items and ability together is a sum.
 """
 
+from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -58,11 +59,19 @@ class ItemDraws(NamedTuple):
         Discrimination and intercept.
     lengths : LengthDraws or None
         For LaRT.
+    further : tuple of float arrays, shape (draw, item)
+        What the share right depends on beside a θ + d.
     """
 
     a: Float[Array, "draw item"]
     d: Float[Array, "draw item"]
     lengths: LengthDraws | None = None
+    further: tuple[Float[Array, "draw item"], ...] = ()
+
+    @property
+    def parameters(self) -> tuple[Float[Array, "draw item"], ...]:
+        """What the share right depends on."""
+        return self.a, self.d, *self.further
 
     @classmethod
     def of(cls, posterior: Posterior, n_draws: int = N_DRAWS) -> "ItemDraws":
@@ -80,9 +89,13 @@ class ItemDraws(NamedTuple):
         """
         n_all = len(posterior.theta)
         kept = np.linspace(0, n_all - 1, min(n_draws, n_all)).round().astype(int)
-        names = [n for n in ("a", "d", *LengthDraws._fields) if n in posterior.dataset]
-        a, d, *rest = (jnp.asarray(posterior.draws(name)[kept]) for name in names)
-        return cls(a, d, LengthDraws(*rest) if rest else None)
+
+        def drawn(names: Iterable[str]) -> list[Array]:
+            return [jnp.asarray(posterior.draws(name)[kept]) for name in names]
+
+        (a, d), further = drawn(("a", "d")), drawn(posterior.further)
+        lengths = drawn(name for name in LengthDraws._fields if name in posterior.dataset)
+        return cls(a, d, LengthDraws(*lengths) if lengths else None, tuple(further))
 
 
 class Answers(NamedTuple):
@@ -180,19 +193,19 @@ def believe(items: ItemDraws, answers: Answers, *, link: str, n_nodes: int = N_N
     ----------
     Mislevy, Wingersky & Sheehan 1994 for plain averaging; Carmona & Nicholls 2020 for the power.
     """
-    terms = FAMILIES[link].terms
     evidence, log_before = _from_lengths(items, answers)
     mean, variance = jnp.zeros((len(items.a), 1)), jnp.ones((len(items.a), 1))
     if items.lengths is not None and evidence is not None:
         mean, variance = (x[:, None] for x in evidence.ability(items.lengths.rho))
 
     def weights_at(nodes: Array) -> Array:
-        def of_draw(draw: tuple[Array, Array]) -> Array:
-            a, d = draw
+        def of_draw(draw: tuple[Array, ...]) -> Array:
+            a, d, *further = draw
+            terms = FAMILIES[link].given(further).terms
             cells = terms(a * nodes[:, None] + d, answers.successes, answers.trials)
             return cells.log_likelihood.sum(1)
 
-        answered = items.a[:, answers.item], items.d[:, answers.item]
+        answered = tuple(x[:, answers.item] for x in items.parameters)
         log_prior = norm.logpdf(nodes, mean, jnp.sqrt(variance))
         return _weights(jax.lax.map(of_draw, answered) + log_prior + log_before[:, None])
 

@@ -47,6 +47,7 @@ class Model(StrEnum):
     """What is assumed of the responses."""
 
     two_pl = "2pl"
+    three_pl = "3pl"
     lart = "lart"
 
 
@@ -250,7 +251,15 @@ StopWidth = Annotated[
     ),
 ]
 ModelOption = Annotated[
-    Model, typer.Option(help="2pl: answers alone; lart: answers and their lengths.")
+    Model,
+    typer.Option(help="2pl: answers alone; 3pl: with guessing; lart: answers and their lengths."),
+]
+Guessing = Annotated[
+    float | None,
+    typer.Option(
+        help="With 3pl: share right by guessing, such as 0.25; left out, each item learns its own.",
+        show_default=False,
+    ),
 ]
 WrongLengthsOption = Annotated[
     bool,

@@ -25,6 +25,7 @@ from bayesirt.cli_options import (
     EngineOption,
     Example,
     FitCheckOption,
+    Guessing,
     Model,
     ModelOption,
     Out,
@@ -76,6 +77,7 @@ def rank(
     anchor: Anchors = [],  # noqa: B006
     priors: PriorsOption = PriorKind.hierarchical,
     slopes: SlopesOption = Slopes.positive,
+    guessing: Guessing = None,
     engine: EngineOption = Engine.auto,
     point: PointOption = Point.auto,
     checkpoint: CheckpointFolder = None,
@@ -91,8 +93,8 @@ def rank(
 
     settings = Settings(
         seed, chains, warmup or WARMUP, draws, target_accept, budget,
-        Priors(priors.value, slopes.value), point.value, engine.value, model.value, wrong_lengths,
-        _scale(anchor),
+        Priors(priors.value, slopes.value, guessing), point.value, engine.value, model.value,
+        wrong_lengths, _scale(anchor),
         population=population,
     )  # fmt: skip
     earlier = _earlier_run(out, settings, overwrite, update, per_component)

@@ -1,6 +1,7 @@
 """Items that every subject answers alike, more than two items would by chance."""
 
 from functools import partial
+from operator import itemgetter
 from typing import NamedTuple
 
 import jax
@@ -10,7 +11,6 @@ from jax.scipy.special import gammaln, logsumexp
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from bayesirt.families import FAMILIES
 from bayesirt.fit_checks.cell_residuals import Draw, thinned
 from bayesirt.posterior import Posterior
 
@@ -110,15 +110,18 @@ def _agreement(
 ) -> tuple[Float[Array, " pair"], Float[Array, " pair"]]:
     """Return the log probability that all agree, and how many are expected to."""
     ways = gammaln(trials + 1.0)
-    terms = FAMILIES[link].terms
 
     def of_draw(draw: Draw) -> tuple[Array, Array]:
-        etas = [draw.theta[:, None] * draw.a[x] + draw.d[x] for x in places]
+        sides = [draw.of_items(itemgetter(at)) for at in places]
+        etas = [side.theta[:, None] * side.a + side.d for side in sides]
+        terms = [side.answers(link).terms for side in sides]
 
         def add(y: Array, total: Array) -> Array:
             wrong = jnp.maximum(trials - y, 0)
             log_p = 2 * (ways - gammaln(y + 1.0) - gammaln(wrong + 1.0))
-            log_p += sum(terms(eta, y, y + wrong).log_likelihood for eta in etas)
+            log_p += sum(
+                own(eta, y, y + wrong).log_likelihood for own, eta in zip(terms, etas, strict=True)
+            )
             return jnp.logaddexp(total, jnp.where(y <= trials, log_p, -jnp.inf))
 
         alike = jax.lax.fori_loop(0, most + 1, add, jnp.full_like(etas[0], -jnp.inf))

@@ -92,6 +92,7 @@ def ranking_as_json(run: Run) -> dict[str, Any]:
         "lengths": run.gain and run.gain.to_text(),
         "wrong_lengths": run.wrong and run.wrong.to_text(),
         "fit": diagnostics.get("fit"),
+        "prediction": diagnostics.get("prediction"),
         "scale": diagnostics.get("scale"),
         "changes": diagnostics.get("changes"),
     }

@@ -6,7 +6,7 @@ Written for speed and stable in both tails; the same models are written for read
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -91,7 +91,7 @@ class Family(NamedTuple):
         value, score, information = self.terms(eta, successes, trials)
         return PredictorTerms(value, (score,), ((information,),))
 
-    def given(self, further: Sequence[Float[Array, "..."]]) -> "Family":
+    def given(self, further: Sequence[Any]) -> "Family":
         """Return the family of η alone, with the further predictors given."""
         if not self.further:
             return self

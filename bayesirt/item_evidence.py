@@ -9,7 +9,6 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from bayesirt.duplicates import agreement, identical_items
-from bayesirt.families import FAMILIES
 from bayesirt.fit_checks.cell_residuals import Draw, thinned
 from bayesirt.fit_checks.item_pairs import LocalDependence
 from bayesirt.names import one_line
@@ -46,7 +45,7 @@ def saturation_probability(posterior: Posterior) -> tuple[NDArray[np.float64], N
 @partial(jax.jit, static_argnums=0)
 def _expected_shares(link: str, draws: Draw) -> Float[Array, "draw item"]:
     def of_draw(draw: Draw) -> Array:
-        return FAMILIES[link].probability(draw.theta[:, None] * draw.a + draw.d).mean(0)
+        return draw.answers(link).probability(draw.theta[:, None] * draw.a + draw.d).mean(0)
 
     return jax.lax.map(of_draw, draws)
 

@@ -12,14 +12,18 @@ from bayesirt.latencies import SpeedEvidence
 
 
 def item_information(
-    theta: Float[Array, "..."], a: Float[Array, "..."], d: Float[Array, "..."], *, link: str
+    theta: Float[Array, "..."],
+    a: Float[Array, "..."],
+    d: Float[Array, "..."],
+    *further: Float[Array, "..."],
+    link: str,
 ) -> Float[Array, "..."]:
     """Return the Fisher information of one answer about ability.
 
     Parameters
     ----------
-    theta, a, d : float arrays that go together
-        Ability, discrimination and intercept.
+    theta, a, d, *further : float arrays that go together
+        Ability, discrimination, intercept, and what else the family depends on.
     link : str
         Name of the family in `bayesirt.families.FAMILIES`.
 
@@ -38,7 +42,7 @@ def item_information(
     >>> float(item_information(jnp.array(0.0), 2.0, 0.0, link="logit"))
     1.0
     """
-    family, eta = FAMILIES[link], a * theta + d
+    family, eta = FAMILIES[link].given(further), a * theta + d
     return a**2 * family.terms(eta, family.probability(eta), 1).information
 
 
@@ -83,11 +87,11 @@ def expected_information(
         In precisions of θ.
     """
 
-    def of_draw(draw: tuple[Array, Array, Array]) -> Array:
-        a, d, weight = draw
-        return weight @ item_information(belief.nodes[:, None], a, d, link=link)
+    def of_draw(draw: tuple[Array, tuple[Array, ...]]) -> Array:
+        weight, parameters = draw
+        return weight @ item_information(belief.nodes[:, None], *parameters, link=link)
 
-    of_answer = jax.lax.map(of_draw, (items.a, items.d, belief.weight)).sum(0)
+    of_answer = jax.lax.map(of_draw, (belief.weight, items.parameters)).sum(0)
     if items.lengths is None or belief.evidence is None:
         return of_answer, jnp.zeros_like(of_answer)
     return of_answer, belief.weight.sum(1) @ length_information(items.lengths, belief.evidence)
@@ -120,13 +124,13 @@ def expected_variance(
     """
     theta = belief.nodes - belief.mean
     powers = jnp.stack([jnp.ones_like(theta), theta, theta**2])
-    probability = FAMILIES[link].probability
 
-    def of_draw(draw: tuple[Array, Array, Array]) -> Array:
-        a, d, weight = draw
+    def of_draw(draw: tuple[Array, tuple[Array, ...]]) -> Array:
+        weight, (a, d, *further) = draw
+        probability = FAMILIES[link].given(further).probability
         return (powers * weight) @ probability(a * belief.nodes[:, None] + d)
 
-    right = jax.lax.map(of_draw, (items.a, items.d, belief.weight))
+    right = jax.lax.map(of_draw, (belief.weight, items.parameters))
     either = (belief.weight @ powers.T)[:, :, None]
     moments = jnp.moveaxis(jnp.stack([right, either - right]), 2, 0)
     share, first, second = moments.sum(2)

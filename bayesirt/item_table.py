@@ -18,14 +18,14 @@ def item_table(posterior: Posterior) -> pd.DataFrame:
     -------
     DataFrame
         Accuracy; posterior median and 90% interval of discrimination a, intercept d and
-        difficulty b, and for LaRT of phi, omega and lam, and of delta if it has one; the number of
-        subjects that were run; and what is remarkable about it.
+        difficulty b, of c where the model has guessing, and for LaRT of phi, omega and lam, and of
+        delta if it has one; the number of subjects that were run; and what is remarkable about it.
     """
     posterior = posterior.reported
     successes, trials = posterior.successes, posterior.trials
     table = {"item": posterior.items, "accuracy": successes.sum(0) / trials.sum(0)}
     lengths = [n for n in ("phi", "omega", "lam", "delta") if n in posterior.dataset]
-    for name in ("a", "d", "b", *lengths):
+    for name in ("a", "d", "b", *posterior.further, *lengths):
         low, median, high = np.quantile(
             posterior.draws(name), [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0
         )

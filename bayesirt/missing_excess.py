@@ -87,9 +87,12 @@ def _excess_per_answer(
     posterior: Posterior, donors: NDArray[np.intp], masks: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], float]:
     """Return c of each pattern, and of all of them together."""
-    theta, a, d = (posterior.draws(name).mean(0, dtype=np.float64) for name in ("theta", "a", "d"))
+    theta, a, d, *further = (
+        jnp.asarray(posterior.draws(name).mean(0, dtype=np.float64), jnp.float32)
+        for name in ("theta", "a", "d", *posterior.further)
+    )
     successes, trials = posterior.successes[donors], posterior.trials[donors]
-    draw = Draw(*(jnp.asarray(x, jnp.float32) for x in (theta[donors], a, d)))
+    draw = Draw(theta[donors], a, d, tuple(further))
     counts = Counts(jnp.asarray(successes), jnp.asarray(trials))
     sums = _sums(posterior.link, counts, draw, jnp.asarray(masks, jnp.float32))
     sums = jax.tree.map(lambda x: np.asarray(x, np.float64), sums)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from bayesirt import __version__
 from bayesirt.clusters import Clusters
+from bayesirt.families import FAMILIES
 from bayesirt.latencies import mean_lengths
 from bayesirt.point_estimate import labelled
 from bayesirt.responses import Responses
@@ -28,7 +29,7 @@ LEVEL = 0.9
 FEW_TO_STANDARDISE = 10
 """Of fewer subjects abilities are only centred: of two, a standard score is always 1 or -1."""
 
-_OF_SUBJECTS, _OF_ITEMS = ("theta", "tau"), ("a", "d", "b", "phi", "omega", "lam", "delta")
+_OF_SUBJECTS, _OF_ITEMS = ("theta", "tau"), ("a", "d", "b", "c", "phi", "omega", "lam", "delta")
 _DIMS = {name: ["subject"] for name in _OF_SUBJECTS} | {name: ["item"] for name in _OF_ITEMS}
 _DIMS |= {"gamma": ["cluster"], "cluster_of": ["subject"]}
 _KNOWN_DIMS = {name: ["subject", "item"] for name in ("successes", "trials")}
@@ -127,6 +128,11 @@ class Posterior:
     def link(self) -> str:
         """Name of the family in `bayesirt.families` that takes a θ + d to the share right."""
         return str(self.tree.attrs.get("link", "logit"))
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        """The items' parameters that, beside a θ + d, the share right depends on."""
+        return FAMILIES[self.link].further
 
     @property
     def has_speeds(self) -> bool:

@@ -131,11 +131,12 @@ def plot_information(posterior: Posterior) -> Figure:
     """
     posterior = posterior.reported
     most = max(20, min(_DRAWS, _MOST_CURVES // len(posterior.items)))
-    a, d = (jnp.asarray(posterior.draws(name, most)) for name in ("a", "d"))
+    names = ("a", "d", *posterior.further)
+    of_items = [jnp.asarray(posterior.draws(name, most)) for name in names]
     theta = posterior.theta.mean(0)
     told = np.array(
         [
-            np.asarray(item_information(jnp.asarray(x), a, d, link=posterior.link)).sum(1)
+            np.asarray(item_information(jnp.asarray(x), *of_items, link=posterior.link)).sum(1)
             for x in _GRID
         ]
     )
@@ -177,8 +178,8 @@ def plot_item_curves(
     posterior = posterior.reported
     known = posterior.items
     places = [known.index(name) for name in items]
-    a, d = (posterior.draws(name, _DRAWS)[:, places] for name in ("a", "d"))
-    probability = FAMILIES[posterior.link].probability
+    names = ("a", "d", *posterior.further)
+    a, d, *further = (posterior.draws(name, _DRAWS)[:, places] for name in names)
     columns = 2 if len(places) == 4 else min(3, len(places))
     rows = -(-len(places) // columns)
     with figure_style():
@@ -189,7 +190,8 @@ def plot_item_curves(
                 ax.axis("off")
                 continue
             eta = _GRID[:, None] * a[:, k] + d[:, k]
-            curves = np.asarray(probability(jnp.asarray(eta)))
+            family = FAMILIES[posterior.link].given([values[:, k] for values in further])
+            curves = np.asarray(family.probability(jnp.asarray(eta)))
             tails = [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2]
             low, middle, high = np.quantile(curves, tails, axis=1)
             ax.fill_between(_GRID, low, high, color=ACCENT, alpha=0.2, lw=0)

@@ -23,10 +23,11 @@ from bayesirt.inference.laplace import sample_laplace
 from bayesirt.inference.two_pl_blocked import sample_blocked
 from bayesirt.item_table import item_table
 from bayesirt.length_gain import LengthGain, length_gain
-from bayesirt.models import PROBIT_2PL, ModelName, Priors
+from bayesirt.models import PROBIT_2PL, ModelName, Priors, model_named
 from bayesirt.names import counted, one_line
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
+from bayesirt.prediction_gain import prediction_gain
 from bayesirt.progress import fits_shown, progress_bar
 from bayesirt.ranking import Ranking, rank_subjects
 from bayesirt.record import Record, facts_of, timed, versions
@@ -52,8 +53,8 @@ class Settings:
     point : {"auto", "cbmm", "mml", "joint_map", "spectral"}
         The point estimator that the sampler starts from.
     engine : {"auto", "nuts", "blocked", "laplace"}
-    model : {"2pl", "lart"}
-        LaRT takes lengths of responses too.
+    model : {"2pl", "3pl", "lart"}
+        The 3PL allows for guessing; LaRT takes lengths of responses too.
     wrong_lengths : bool
         Give LaRT's wrong answers lengths of their own, and compare with plain LaRT.
     scale : tuple of (str, float)
@@ -76,6 +77,9 @@ class Settings:
     scale: tuple[tuple[str, float], ...] = ()
     population: bool = False
 
+    def __post_init__(self) -> None:
+        model_named(self.model).refuse(self.priors)
+
     def describe_model(self) -> str:
         """Return the model and what it assumes in a few words."""
         if self.model == "lart":
@@ -83,7 +87,7 @@ class Settings:
             return (
                 f"LaRT: probit, free slopes, log-normal lengths{own}, correlated ability and speed"
             )
-        return f"2PL, {self.priors.describe()}"
+        return f"{model_named(self.model).title}, {self.priors.describe()}"
 
     @classmethod
     def stored(cls, values: dict[str, Any]) -> "Settings":
@@ -253,9 +257,11 @@ def rank_responses(
             **size,
         ).with_attrs(seed=settings.seed, input_sha256=data.sha256)
     lengths = _without_lengths(responses, point, posterior, settings, seconds, progress=progress)
+    simpler = _beside_simpler(responses, point, posterior, settings, seconds, progress=progress)
     with timed(seconds, "ranking"):
         (ranking, note), items = ranked(posterior, settings), item_table(posterior)
-    diagnostics = _diagnostics(point, posterior, lengths[1]) | ({"scale": note} if note else {})
+    diagnostics = _diagnostics(point, posterior, lengths[1]) | simpler
+    diagnostics |= {"scale": note} if note else {}
     record = Record(settings, data, versions(), seconds, diagnostics)
     return Run(point, posterior, ranking, items, record, *lengths)
 
@@ -312,7 +318,7 @@ def _diagnostics(
         "point_estimator": point.settings["estimator"],
         "point_converged": point.converged,
     }
-    return found if wrong is None else found | {"wrong_lengths": wrong.prediction()}
+    return found if wrong is None else found | {"wrong_lengths": asdict(wrong.prediction)}
 
 
 def _gain_of_lengths(
@@ -351,19 +357,49 @@ def _gain_of_wrong_lengths(
     progress: bool,
 ) -> WrongLengths:
     """Draw from plain LaRT with the same engine, and compare."""
-    plain = sample_posterior(
+    plain = _drawn_again(responses, point, settings, jax.random.fold_in(key, 2), progress=progress)
+    return compare_wrong_lengths(responses, posterior, plain, seed=settings.seed)
+
+
+def _beside_simpler(
+    responses: Responses,
+    point: PointEstimate,
+    posterior: Posterior,
+    settings: Settings,
+    seconds: dict[str, float],
+    *,
+    progress: bool,
+) -> dict[str, str]:
+    """Return whether the model predicts better than the simpler one, where there is one."""
+    model = model_named(settings.model)
+    if not model.simpler:
+        return {}
+    simpler = model_named(model.simpler)
+    own = replace(settings, model=simpler.name, priors=replace(settings.priors, guessing=None))
+    with timed(seconds, simpler.title):
+        key = jax.random.fold_in(jax.random.key(settings.seed), 3)
+        other = _drawn_again(responses, point, own, key, progress=progress)
+        gain = prediction_gain(responses, posterior, other, seed=settings.seed)
+    return {"prediction": gain.between(model.title, simpler.title)}
+
+
+def _drawn_again(
+    responses: Responses, point: PointEstimate, settings: Settings, key: Array, *, progress: bool
+) -> Posterior:
+    """Draw from another model of the same responses, without its options."""
+    return sample_posterior(
         responses,
-        key=jax.random.fold_in(key, 2),
-        model="lart",
+        key=key,
+        model=settings.model,
         engine=settings.engine,
         init=point,
+        priors=settings.priors,
         num_chains=settings.chains,
         num_warmup=settings.warmup,
         num_samples=settings.draws,
         target_accept=settings.target_accept,
         progress=progress,
     )
-    return compare_wrong_lengths(responses, posterior, plain, seed=settings.seed)
 
 
 def refuse_disconnected(responses: Responses) -> None:

@@ -17,6 +17,7 @@ from bayesirt.length_gain import LengthGain, correlation
 from bayesirt.names import one_line, spreadsheet_safe
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
+from bayesirt.prediction_gain import PredictionGain
 from bayesirt.ranking import Ranking
 from bayesirt.record import Record
 from bayesirt.run import Run, Settings, ranked
@@ -269,7 +270,8 @@ def _load_wrong(record: Record[Settings], posterior: Posterior) -> WrongLengths 
     """Read what lengths of wrong answers changed; how long these are, the draws say."""
     if not posterior.has_wrong_lengths:
         return None
-    return WrongLengths(wrong_factor(posterior), **record.diagnostics["wrong_lengths"])
+    gain = PredictionGain(**record.diagnostics["wrong_lengths"])
+    return WrongLengths(wrong_factor(posterior), gain)
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:

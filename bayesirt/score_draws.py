@@ -159,10 +159,11 @@ def _sums_over_missing(
 ) -> _Missing:
     missing = (posterior.trials == 0)[np.ix_(rows, columns)]
     kind = np.float32 if missing.size > _LARGE else None
-    theta, a, d = (posterior.draws(name)[::thin] for name in ("theta", "a", "d"))
-    draws = theta[:, rows], a[:, columns], d[:, columns], weights[:, columns]
+    names = ("a", "d", *posterior.further)
+    of_items = (posterior.draws(name)[::thin][:, columns] for name in names)
+    draws = (posterior.theta[::thin][:, rows], weights[:, columns], *of_items)
     found = _power_sums(
-        posterior.link, jnp.asarray(missing), *(jnp.asarray(x.astype(kind)) for x in draws)
+        posterior.link, jnp.asarray(missing), tuple(jnp.asarray(x.astype(kind)) for x in draws)
     )
     first, weighted, second, third = (np.asarray(x, np.float64) for x in found)
     variance = np.maximum(first - second, 0)
@@ -173,20 +174,17 @@ def _sums_over_missing(
 def _power_sums(
     link: str,
     missing: Bool[Array, "subject item"],
-    theta: Float[Array, "sample subject"],
-    a: Float[Array, "sample item"],
-    d: Float[Array, "sample item"],
-    weights: Float[Array, "sample item"],
+    draws: tuple[Array, ...],
 ) -> tuple[Float[Array, "sample subject"], ...]:
-    """Return Σ p, Σ w p, Σ p² and Σ p³ over missing cells."""
+    """Return Σ p, Σ w p, Σ p² and Σ p³ over missing cells; draws are of θ, w, a, d and more."""
 
-    def of_draw(draw: tuple[Array, Array, Array, Array]) -> tuple[Array, ...]:
-        own_theta, own_a, own_d, own_weights = draw
-        p = FAMILIES[link].probability(own_theta[:, None] * own_a + own_d)
+    def of_draw(draw: tuple[Array, ...]) -> tuple[Array, ...]:
+        theta, weights, a, d, *further = draw
+        p = FAMILIES[link].given(further).probability(theta[:, None] * a + d)
         p = jnp.where(missing, p, 0)
-        return p.sum(1), p @ own_weights, (p * p).sum(1), (p * p * p).sum(1)
+        return p.sum(1), p @ weights, (p * p).sum(1), (p * p * p).sum(1)
 
-    return jax.lax.map(of_draw, (theta, a, d, weights))
+    return jax.lax.map(of_draw, draws)
 
 
 def _drawn_answers(

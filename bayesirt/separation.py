@@ -291,31 +291,29 @@ def subject_information(
         Σ n_sj I_j(θ_s), and the mean of I_j(θ_s) over the items; both averaged over draws.
     """
     most = max(4, min(_DRAWS, _MOST_CELLS // posterior.trials.size))
-    theta, a, d = (jnp.asarray(posterior.draws(x, most)) for x in ("theta", "a", "d"))
-    own, added = _information_of(jnp.asarray(posterior.trials), theta, a, d, posterior.link)
+    names = ("theta", "a", "d", *posterior.further)
+    draws = tuple(jnp.asarray(posterior.draws(name, most)) for name in names)
+    own, added = _information_of(posterior.link, jnp.asarray(posterior.trials), draws)
     return np.asarray(own, np.float64), np.asarray(added, np.float64)
 
 
-@partial(jax.jit, static_argnums=4)
+@partial(jax.jit, static_argnums=0)
 def _information_of(
-    trials: Float[Array, "subject item"],
-    theta: Float[Array, "draw subject"],
-    a: Float[Array, "draw item"],
-    d: Float[Array, "draw item"],
-    link: str,
+    link: str, trials: Float[Array, "subject item"], draws: tuple[Array, ...]
 ) -> tuple[Float[Array, " subject"], Float[Array, " subject"]]:
-    def of_draw(draw: tuple[Array, Array, Array]) -> tuple[Array, Array]:
-        each = item_information(draw[0][:, None], draw[1], draw[2], link=link)
+    def of_draw(draw: tuple[Array, ...]) -> tuple[Array, Array]:
+        theta, *parameters = draw
+        each = item_information(theta[:, None], *parameters, link=link)
         return (trials * each).sum(1), each.mean(1)
 
-    own, added = jax.lax.map(of_draw, (theta, a, d))
+    own, added = jax.lax.map(of_draw, draws)
     return own.mean(0), added.mean(0)
 
 
 def _expected_share(posterior: Posterior, at: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the mean expected share right over all items, at abilities."""
-    a, d = (posterior.draws(name, _DRAWS) for name in ("a", "d"))
-    probability = FAMILIES[posterior.link].probability
+    a, d, *further = (posterior.draws(name, _DRAWS) for name in ("a", "d", *posterior.further))
+    probability = FAMILIES[posterior.link].given(further).probability
     return np.array([np.asarray(probability(jnp.asarray(x * a + d))).mean() for x in at])
 
 

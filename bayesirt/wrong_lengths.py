@@ -1,32 +1,17 @@
 """Whether wrong answers have lengths of their own: how long they are, and whether it predicts."""
 
-from dataclasses import asdict, dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from dataclasses import dataclass
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from arviz_stats.base import array_stats
-from jax.scipy.stats import norm
-from jaxtyping import Array, Float
-from numpy.typing import NDArray
 
-from bayesirt.families import FAMILIES
-from bayesirt.models.lart import wrong_share
 from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.prediction_gain import (
+    MOST_CELLS,
+    MOST_DRAWS,
+    PredictionGain,
+    prediction_gain,
+)
 from bayesirt.responses import Responses
-
-MOST_DRAWS, MOST_CELLS = 400, 20_000
-_AT_ONCE = 4096
-"""Cells whose draws are held at a time."""
-_SURELY = 2.0
-"""Standard errors by which one model must predict better for it to be said."""
-_LEAST = 4.0
-"""Least ELPD, too: below, the standard error is not to be relied on (Sivula et al. 2020)."""
-_FEW = 0.01
-"""Share of cells that may weigh too much without a word on it."""
-_SITES = ("theta", "tau", "a", "d", "phi", "omega", "lam", "delta")
 
 
 @dataclass(frozen=True)
@@ -38,23 +23,12 @@ class WrongLengths:
     factor : (low, median, high)
         How many times as long a wrong answer is as a right one of the same subject, by the
         geometric mean over items; low and high bound its 90% interval.
-    elpd, se : float
-        Expected log predictive density of all cells less that of plain LaRT, and its standard
-        error.
-    n_cells, n_bad : int
-        Cells that were looked at, and those which weigh so much in one of the models that its
-        draws hardly say how well it would predict them.
+    prediction : PredictionGain
+        Over plain LaRT.
     """
 
     factor: tuple[float, float, float]
-    elpd: float
-    se: float
-    n_cells: int
-    n_bad: int
-
-    def prediction(self) -> dict[str, float | int]:
-        """Return all but the factor, which a posterior says by itself."""
-        return {name: value for name, value in asdict(self).items() if name != "factor"}
+    prediction: PredictionGain
 
     def to_text(self) -> str:
         """Return in plain words how long wrong answers are, and whether that predicts better."""
@@ -63,44 +37,12 @@ class WrongLengths:
             f"Wrong answers are {median:.2f} times as long as right ones (90%: {low:.2f} to "
             f"{high:.2f})"
         )
-        if abs(self.elpd) <= max(_SURELY * self.se, _LEAST):
-            said += ", and whether that fits better is not sure"
-        else:
-            said += ", and that fits better" if self.elpd > 0 else ", but that fits worse"
-        said += f": ELPD {self.elpd:+,.0f} ± {self.se:,.0f}"
-        if self.n_bad > _FEW * self.n_cells:
-            said += f"; roughly, as {self.n_bad:,} of {self.n_cells:,} answers weigh too much"
-        return f"{said}."
-
-
-class Cells(NamedTuple):
-    """Answers with their lengths, one after another.
-
-    Attributes
-    ----------
-    subject, item, successes, trials : int array, shape (cell,)
-    log_latency : float array, shape (cell,)
-        NaN where no length was seen.
-    """
-
-    subject: Array
-    item: Array
-    successes: Array
-    trials: Array
-    log_latency: Array
-
-    @classmethod
-    def of(cls, responses: Responses) -> "Cells":
-        """Take the cells out of responses with lengths."""
-        if responses.latency is None:
-            raise ValueError("the responses have no lengths")
-        subject, item, successes, trials = map(jnp.asarray, responses.cells.listed())
-        lengths = jnp.asarray(np.log(responses.latency))
-        return cls(subject, item, successes, trials, lengths)
-
-    def take(self, places: NDArray[np.intp]) -> "Cells":
-        """Return some of the cells."""
-        return Cells(*(column[places] for column in self))
+        said += (
+            ", but that fits worse",
+            ", and whether that fits better is not sure",
+            ", and that fits better",
+        )[self.prediction.surely + 1]
+        return f"{said}: {self.prediction.numbers()}."
 
 
 def compare_wrong_lengths(
@@ -136,37 +78,16 @@ def compare_wrong_lengths(
     ValueError
         If the posteriors are not these.
 
-    Notes
-    -----
-    A cell's answer and length are left out together: log p(y, x | all other cells), by
-    Pareto-smoothed importance sampling. The standard error of n cells is √n times the standard
-    deviation of their gains, as if they were independent, or where it is more, that which allows
-    the gains of one subject, and those of one item, to go together.
-
-    References
-    ----------
-    Vehtari, Gelman & Gabry 2017 for PSIS-LOO; Cameron, Gelbach & Miller 2011 for the error.
+    See Also
+    --------
+    bayesirt.prediction_gain.prediction_gain
     """
     if not posterior.has_wrong_lengths or plain.has_wrong_lengths or not plain.has_speeds:
         raise ValueError("compare LaRT with lengths of wrong answers with LaRT without")
-    if not posterior.subjects == plain.subjects == list(responses.subjects):
-        raise ValueError("the posteriors are not of these responses")
-    cells = Cells.of(responses)
-    n_all = len(cells.subject)
-    if n_all > most_cells:
-        chosen = np.random.default_rng(seed).choice(n_all, most_cells, replace=False)
-        cells = cells.take(np.sort(chosen))
-    (with_it, bad), (without, bad_without) = (
-        pointwise_elpd(cells, fit, most_draws) for fit in (posterior, plain)
+    gain = prediction_gain(
+        responses, posterior, plain, most_draws=most_draws, most_cells=most_cells, seed=seed
     )
-    gains = with_it - without
-    return WrongLengths(
-        wrong_factor(posterior),
-        n_all * float(gains.mean()),
-        n_all / len(gains) * _error_of_sum(gains, cells),
-        len(gains),
-        int((bad | bad_without).sum()),
-    )
+    return WrongLengths(wrong_factor(posterior), gain)
 
 
 def wrong_factor(posterior: Posterior) -> tuple[float, float, float]:
@@ -180,75 +101,3 @@ def wrong_factor(posterior: Posterior) -> tuple[float, float, float]:
     tails = [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2]
     low, median, high = np.exp(np.quantile(posterior.draws("delta").mean(1), tails))
     return float(low), float(median), float(high)
-
-
-def pointwise_elpd(
-    cells: Cells, posterior: Posterior, most_draws: int
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return how well each cell is predicted from all others.
-
-    Parameters
-    ----------
-    cells : Cells
-    posterior : Posterior
-        Of LaRT, of responses with these cells.
-    most_draws : int
-
-    Returns
-    -------
-    elpd : float array, shape (cell,)
-        log p(y, x | all other cells), up to a constant of the cell.
-    bad : bool array, shape (cell,)
-        Where it rests on too few of the draws.
-    """
-    n_all = len(posterior.theta)
-    kept = np.linspace(0, n_all - 1, min(most_draws, n_all)).round().astype(int)
-    sites = [name for name in _SITES if name in posterior.dataset]
-    draws = {name: jnp.asarray(posterior.draws(name)[kept]) for name in sites}
-    parts = np.array_split(np.arange(len(cells.subject)), -(-len(cells.subject) // _AT_ONCE))
-    found = [_leave_out(log_densities(draws, cells.take(p), link=posterior.link)) for p in parts]
-    elpd, k = (np.concatenate(values) for values in zip(*found, strict=True))
-    return elpd, ~(k <= min(1 - 1 / np.log10(len(kept)), 0.7))
-
-
-@partial(jax.jit, static_argnames="link")
-def log_densities(draws: dict[str, Array], cells: Cells, *, link: str) -> Float[Array, "draw cell"]:
-    """Return log p(y | θ, a, d) + log p(x | y, τ, φ, ω, λ, δ), up to a constant of each cell.
-
-    Parameters
-    ----------
-    draws : dict of float arrays, shape (draw, subject) or (draw, item)
-        LaRT's sites, without ``delta`` for plain LaRT.
-    cells : Cells
-    link : str
-        Name of the family in `bayesirt.families.FAMILIES`.
-
-    Returns
-    -------
-    float array, shape (draw, cell)
-    """
-    theta, tau = (draws[name][:, cells.subject] for name in ("theta", "tau"))
-    of_item = {k: v[:, cells.item] for k, v in draws.items() if k not in ("theta", "tau")}
-    eta = of_item["a"] * theta + of_item["d"]
-    answers = FAMILIES[link].terms(eta, cells.successes, cells.trials).log_likelihood
-    mean = of_item["omega"] - of_item["phi"] * tau
-    if "delta" in of_item:
-        mean += of_item["delta"] * wrong_share(cells.successes, cells.trials)
-    seen = jnp.isfinite(cells.log_latency)
-    x = jnp.where(seen, cells.log_latency, 0)
-    return answers + jnp.where(seen, norm.logpdf(x, mean, jnp.sqrt(of_item["lam"])), 0)
-
-
-def _leave_out(log_density: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    one_chain = np.asarray(log_density, np.float64)[None]
-    elpd, k, _ = array_stats.loo(one_chain, chain_axis=0, draw_axis=1)
-    return elpd, k
-
-
-def _error_of_sum(gains: NDArray[np.float64], cells: Cells) -> float:
-    away = gains - gains.mean()
-    by_subject, by_item = (
-        (np.bincount(np.asarray(groups), away) ** 2).sum() for groups in (cells.subject, cells.item)
-    )
-    independent = (away**2).sum()
-    return float(np.sqrt(max(independent, by_subject + by_item - independent)))

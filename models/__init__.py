@@ -3,8 +3,6 @@
 if __name__ != "bayesirt.models":
     raise ImportError("import bayesirt.models: the folder models/ is a part of the package")
 
-from typing import Literal
-
 from bayesirt.models.lart import lart_model, lart_parameters
 from bayesirt.models.priors import Priors
 from bayesirt.models.response_model import (
@@ -13,12 +11,13 @@ from bayesirt.models.response_model import (
     PROBIT_2PL,
     THREE_PL,
     TWO_PL,
+    Method,
+    ModelName,
     ResponseModel,
+    model_named,
 )
 from bayesirt.models.three_pl import three_pl_model, three_pl_parameters
 from bayesirt.models.two_pl import two_pl_model, two_pl_parameters
-
-ModelName = Literal["2pl", "3pl", "lart"]
 
 __all__ = [
     "LART",
@@ -26,11 +25,13 @@ __all__ = [
     "PROBIT_2PL",
     "THREE_PL",
     "TWO_PL",
+    "Method",
     "ModelName",
     "Priors",
     "ResponseModel",
     "lart_model",
     "lart_parameters",
+    "model_named",
     "three_pl_model",
     "three_pl_parameters",
     "two_pl_model",

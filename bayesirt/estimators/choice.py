@@ -43,7 +43,7 @@ def fit_point(
         ``"auto"`` takes EM for LaRT; for the 2PL MML up to `FEW_ITEMS` items, where a joint
         estimate's slopes are far too steep, and cBMM beyond, where the two agree and cBMM is
         faster.
-    model : {"2pl", "lart"}
+    model : {"2pl", "3pl", "lart"}
     key : jax.random.key, optional
         Needed by ``"saem"``.
 

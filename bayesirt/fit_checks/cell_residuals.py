@@ -1,5 +1,6 @@
 """What answers are beyond their expectation, cell by cell, at a draw of all parameters."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -7,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from bayesirt.errors import ResponseError
-from bayesirt.families import FAMILIES
+from bayesirt.families import FAMILIES, Family
 from bayesirt.posterior import Posterior
 
 _LARGE = 1 << 18
@@ -21,11 +22,23 @@ class Draw(NamedTuple):
     ----------
     theta : float array, shape (..., subject)
     a, d : float array, shape (..., item)
+    further : tuple of float arrays, shape (..., item)
+        What the share right depends on beside a θ + d.
     """
 
     theta: Float[Array, "..."]
     a: Float[Array, "..."]
     d: Float[Array, "..."]
+    further: tuple[Float[Array, "..."], ...] = ()
+
+    def of_items(self, function: Callable[[Array], Array]) -> "Draw":
+        """Return the same abilities with what a function makes of each item's parameters."""
+        further = tuple(function(values) for values in self.further)
+        return Draw(self.theta, function(self.a), function(self.d), further)
+
+    def answers(self, link: str) -> Family:
+        """Return the family of η = a θ + d at this draw."""
+        return FAMILIES[link].given(self.further)
 
 
 class Counts(NamedTuple):
@@ -96,7 +109,7 @@ def residuals(link: str, counts: Counts, draw: Draw) -> Residuals:
     """
     eta = draw.theta[:, None] * draw.a + draw.d
     one, nothing = jnp.ones((), eta.dtype), jnp.zeros((), eta.dtype)
-    right, wrong = (FAMILIES[link].terms(eta, y, one).score for y in (one, nothing))
+    right, wrong = (draw.answers(link).terms(eta, y, one).score for y in (one, nothing))
     y, n = (x.astype(eta.dtype) for x in counts)
     weight = -n * right * wrong
     score = y * right + (n - y) * wrong
@@ -124,12 +137,11 @@ def thinned(posterior: Posterior, most: float) -> Draw:
     """
     every = max(1, int(-(-len(posterior.theta) // max(most, 1))))
     dtype: Any = np.float32 if posterior.trials.size > _LARGE else None
-    return Draw(
-        *(
-            jnp.asarray(posterior.draws(name)[every // 2 :: every], dtype)
-            for name in ("theta", "a", "d")
-        )
+    theta, a, d, *further = (
+        jnp.asarray(posterior.draws(name)[every // 2 :: every], dtype)
+        for name in ("theta", "a", "d", *posterior.further)
     )
+    return Draw(theta, a, d, tuple(further))
 
 
 def refuse_other_models(posterior: Posterior) -> None:

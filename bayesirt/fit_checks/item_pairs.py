@@ -186,7 +186,7 @@ def _correlations(
     if not len(items):
         return np.zeros(0)
     counts = Counts(*(jnp.asarray(x[:, items]) for x in (posterior.successes, posterior.trials)))
-    own = Draw(draws.theta, draws.a[:, items], draws.d[:, items])
+    own = draws.of_items(lambda values: values[:, items])
     excess = np.asarray(_mean_excess(posterior.link, counts, own), np.float64)
     sides = (np.where(both, excess[:, k], 0) for k in place.reshape(2, -1))
     x, y = (np.where(both, e - e.sum(0) / both.sum(0), 0) for e in sides)
@@ -238,7 +238,7 @@ class _Search(NamedTuple):
         fill = -n_items % size
         wide = [(0, 0), (0, fill)]
         counts = Counts(*(jnp.pad(x, wide) for x in self.counts))
-        draws = Draw(self.draws.theta, *(jnp.pad(x, wide) for x in (self.draws.a, self.draws.d)))
+        draws = self.draws.of_items(lambda values: jnp.pad(values, wide))
         of_subjects = _abilities(self.link, counts, draws)
         for k in starts:
             for m in starts[k // size :]:
@@ -308,10 +308,10 @@ def _block(
     def side(
         own: Counts, start: Array, draw: Draw, along: Array, width: Array
     ) -> tuple[Array, ...]:
-        a, d = (jax.lax.dynamic_slice_in_dim(x, start, size) for x in (draw.a, draw.d))
-        cells = residuals(link, own, Draw(draw.theta, a, d))
-        moves = cells.weight * a * width[:, None]
-        e = cells.score - cells.weight * a * along[:, None]
+        block = draw.of_items(lambda x: jax.lax.dynamic_slice_in_dim(x, start, size))
+        cells = residuals(link, own, block)
+        moves = cells.weight * block.a * width[:, None]
+        e = cells.score - cells.weight * block.a * along[:, None]
         return e, moves, cells.weight - moves**2, cells.third
 
     def add(total: Moments, at: tuple[Draw, Array, Array]) -> tuple[Moments, None]:

@@ -10,7 +10,6 @@ import pandas as pd
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from bayesirt.families import FAMILIES
 from bayesirt.fit_checks.cell_residuals import Draw, thinned
 from bayesirt.posterior import LEVEL, Posterior
 
@@ -131,7 +130,7 @@ def _replications(
     """Return right answers of new subjects, and to the items by the same subjects."""
 
     def answers(theta: Array, draw: Draw, key: Array) -> Array:
-        p = FAMILIES[link].probability(theta[:, None] * draw.a + draw.d)
+        p = draw.answers(link).probability(theta[:, None] * draw.a + draw.d)
         if binary:
             return (jax.random.uniform(key, p.shape, p.dtype) < p) & (trials > 0)
         return jax.random.binomial(key, trials.astype(p.dtype), p, dtype=p.dtype)

@@ -20,11 +20,11 @@ from bayesirt.inference.laplace import FEW, sample_laplace
 from bayesirt.inference.lart_blocked import sample_lart
 from bayesirt.inference.lart_laplace import sample_lart_laplace
 from bayesirt.inference.lart_nuts import sample_lart_nuts
-from bayesirt.inference.memory import Method, check_memory
+from bayesirt.inference.memory import check_memory
 from bayesirt.inference.nuts import sample_nuts
 from bayesirt.inference.row_shards import put_everywhere, spans_processes
 from bayesirt.inference.two_pl_blocked import sample_blocked
-from bayesirt.models import ModelName, Priors
+from bayesirt.models import Method, ModelName, Priors, model_named
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.progress import progress_bar
@@ -34,7 +34,7 @@ Engine = Literal["auto", "nuts", "blocked", "laplace"]
 
 MOST_FOR_BLOCKED = 5_000_000
 
-_OF_2PL: dict[str, Callable[..., Posterior]] = {"nuts": sample_nuts, "blocked": sample_blocked}
+_OF_ANSWERS: dict[str, Callable[..., Posterior]] = {"nuts": sample_nuts, "blocked": sample_blocked}
 _OF_LART: dict[str, Callable[..., Posterior]] = {"nuts": sample_lart_nuts, "blocked": sample_lart}
 SWEEPS_A_DRAW = 4
 """A sweep costs a tenth of a NUTS draw, and draws of the least known items follow each other."""
@@ -59,7 +59,7 @@ def sample_posterior(
     checkpoint: Path | None = None,
     mesh: Mesh | None = None,
 ) -> Posterior:
-    """Draw from the posterior of the 2PL or of LaRT.
+    """Draw from a model's posterior.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def sample_posterior(
         With clusters, if subjects' abilities are to lie about those of their clusters.
     key : jax.random.key
         The same key gives the same draws on the same machine.
-    model : {"2pl", "lart"}
+    model : {"2pl", "3pl", "lart"}
     wrong_lengths : bool
         Give LaRT's wrong answers a length of their own.
     engine : {"auto", "nuts", "blocked", "laplace"}
@@ -77,7 +77,7 @@ def sample_posterior(
     init : PointEstimate, optional
         Where to start, of the same model; by default `fit_point`.
     priors : Priors, optional
-        Of the 2PL; LaRT has its own.
+        Of the 2PL and the 3PL; LaRT has its own.
     num_chains, num_warmup, num_samples : int
         Warm-up and kept draws of each chain. Laplace's draws need no warm-up.
     target_accept : float
@@ -109,7 +109,8 @@ def sample_posterior(
     ResponseError
         If memory will not do, the checkpoint is damaged or belongs to another call, the posterior
         has no curvature that Laplace could use, Laplace or LaRT is given a mesh, LaRT misses
-        lengths, Laplace or the 2PL is given wrong answers' lengths, or clusters are not for it.
+        lengths, Laplace or the 2PL is given wrong answers' lengths, clusters are not for it, or
+        the engine or the priors are not the model's.
 
     Examples
     --------
@@ -119,7 +120,8 @@ def sample_posterior(
     >>> sample_posterior(responses, key=key, num_warmup=50, num_samples=20).theta.shape
     (80, 6)
     """
-    priors = priors or Priors()
+    priors, of = priors or Priors(), model_named(model)
+    of.refuse(priors)
     together = spans_processes(mesh)
     speaks = not together or jax.process_index() == 0
     plan: dict[str, Any] = {"model": model, "wrong_lengths": wrong_lengths, "mesh": mesh}
@@ -150,7 +152,7 @@ def sample_posterior(
             del common["priors"]
             posterior = _OF_LART[method](responses, wrong_lengths=wrong_lengths, **own, **common)
         else:
-            posterior = _OF_2PL[method](responses, mesh=mesh, **own, **common)
+            posterior = _OF_ANSWERS[method](responses, model=of, mesh=mesh, **own, **common)
     if saved is not None and posterior.complete:
         saved.remove()
     return posterior
@@ -200,7 +202,7 @@ def plan_engine(
     ----------
     engine : {"auto", "nuts", "blocked", "laplace"}
     responses : Responses
-    model : {"2pl", "lart"}
+    model : {"2pl", "3pl", "lart"}
     wrong_lengths : bool
     num_chains, num_samples : int
     mesh : Mesh, optional
@@ -215,7 +217,8 @@ def plan_engine(
     ------
     ResponseError
         If memory will not do, Laplace or LaRT is given a mesh, Laplace or the 2PL is given wrong
-        answers' lengths, or clusters say nothing or are given to what does not know them.
+        answers' lengths, clusters say nothing or are given to what does not know them, or the
+        engine does not draw from the model.
     """
     if wrong_lengths and model != "lart":
         raise ResponseError(
@@ -228,6 +231,12 @@ def plan_engine(
         method, reason = _plan_lart(engine, responses, mesh, wrong_lengths=wrong_lengths)
     else:
         method, reason = choose_engine(responses) if engine == "auto" else (engine, "")
+    of = model_named(model)
+    if method not in of.engines:
+        if engine != "auto":
+            own = " or ".join(of.engines)
+            raise ResponseError(f"{engine} does not draw from the {of.title}; ask for {own}")
+        method, reason = of.engines[0], f"exact, as nothing approximates the {of.title}"
     if method == "laplace" and mesh is not None:
         raise ResponseError("laplace works on one device; leave mesh out, or ask for blocked")
     share = 1.0 if mesh is None else min(1.0, jax.local_device_count() / mesh.size)
@@ -240,9 +249,9 @@ def _plan_clusters(
     engine: Engine, clusters: Clusters, model: ModelName, mesh: Mesh | None
 ) -> tuple[Method, str]:
     refuse_useless(clusters)
-    if model != "2pl":
+    if model_named(model).lengths:
         raise ResponseError(
-            f"clusters of subjects belong to the 2pl, not to {model}; leave them out"
+            f"clusters of subjects belong to the 2pl and the 3pl, not to {model}; leave them out"
         )
     if mesh is not None:
         raise ResponseError("clusters of subjects work on one device; leave mesh out")

@@ -1,6 +1,6 @@
 """Whether a run fits into memory, known before it starts."""
 
-from typing import Any, Literal
+from typing import Any
 
 import jax
 
@@ -8,11 +8,9 @@ from bayesirt.cells import SparseCells
 from bayesirt.errors import ResponseError
 from bayesirt.free_memory import host_bytes_free, in_gigabytes
 from bayesirt.inference.laplace import DENSE_UP_TO
-from bayesirt.models import ModelName
+from bayesirt.models import Method, ModelName
 from bayesirt.responses import Responses
 from bayesirt.stored_cells import StoredCells
-
-Method = Literal["nuts", "blocked", "laplace"]
 
 _AT_LEAST = 500_000_000
 """Python, JAX and what it compiles."""
@@ -50,7 +48,7 @@ def check_memory(
     num_chains, num_samples : int
     share : float
         Of the responses that this host holds.
-    model : {"2pl", "lart"}
+    model : {"2pl", "3pl", "lart"}
 
     Raises
     ------
@@ -103,7 +101,7 @@ def bytes_needed(
     num_chains, num_samples : int
     share : float
         Of the responses that this host holds.
-    model : {"2pl", "lart"}
+    model : {"2pl", "3pl", "lart"}
 
     Returns
     -------

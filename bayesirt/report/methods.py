@@ -57,7 +57,7 @@ def methods_of(run: Run) -> list[tuple[str, str]]:
     ]
     if run.fit is not None:
         told.append(("Fit", _FIT))
-    if run.wrong is not None:
+    if run.wrong is not None or "prediction" in diagnostics:
         told.append(("Prediction", "PSIS-LOO (Vehtari, Gelman and Gabry, 2017)."))
     return told
 
@@ -71,12 +71,19 @@ _FIT = (
 )
 
 
+_CURVES = {
+    "logit": "two-parameter logistic model",
+    "probit": "two-parameter probit model",
+    "guessing": "three-parameter logistic model, which allows for guessing",
+}
+
+
 def _model(run: Run) -> str:
-    link = "logistic" if run.posterior.link == "logit" else run.posterior.link
     said = [
-        f"An item's chance of a right answer rises with the subject's ability by the two-parameter "
-        f"{link} model (Birnbaum, 1968); abilities, difficulties and discriminations are estimated "
-        f"together, so a subject that met only easy items gains nothing by it. {_scale(run)}"
+        f"An item's chance of a right answer rises with the subject's ability by the "
+        f"{_CURVES[run.posterior.link]} (Birnbaum, 1968); abilities, difficulties and "
+        f"discriminations are estimated together, so a subject that met only easy items gains "
+        f"nothing by it. {_scale(run)}"
     ]
     if "scale" in run.ranking.summary:
         said.append("The scale is a straight line through its anchors.")
