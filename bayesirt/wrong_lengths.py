@@ -84,6 +84,8 @@ def compare_wrong_lengths(
     """
     if not posterior.has_wrong_lengths or plain.has_wrong_lengths or not plain.has_speeds:
         raise ValueError("compare LaRT with lengths of wrong answers with LaRT without")
+    if responses.latency is None:
+        raise ValueError("the responses have no lengths")
     gain = prediction_gain(
         responses, posterior, plain, most_draws=most_draws, most_cells=most_cells, seed=seed
     )

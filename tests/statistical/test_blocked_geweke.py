@@ -17,6 +17,7 @@ from bayesirt.inference.blocked import BlockedNewton
 from bayesirt.inference.cluster_moves import two_pl_prior
 from bayesirt.inference.two_pl_moves import two_pl_moves
 from bayesirt.likelihood import DenseLayout
+from bayesirt.models import THREE_PL, TWO_PL, ResponseModel
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
@@ -25,11 +26,11 @@ PAIRS, SWEEPS = 20_000, 10
 """A bias of .05 standard deviations of what ten sweeps change is found five times in six."""
 CLUSTERS = (0, 1, 0, 0)
 
-HYPER = ("mu_a", "sigma_a", "mu_d", "sigma_d", "mu_b")
+HYPER = ("mu_a", "sigma_a", "mu_d", "sigma_d", "mu_b", "mu_c", "sigma_c")
 
 
 def prior_sites(
-    priors: Priors, clusters: tuple[int, ...], rng: np.random.Generator
+    priors: Priors, clusters: tuple[int, ...], model: ResponseModel, rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
     """Return unconstrained draws from the prior, written without the model."""
     n, (n_subjects, n_items) = 4 * PAIRS, TRIALS.shape
@@ -40,6 +41,10 @@ def prior_sites(
         theta = gamma[:, list(clusters)] + np.sqrt(1 - icc) * sites["theta"]
         sites = {"theta": theta, "gamma": gamma, "icc": np.log(icc / (1 - icc))[:, 0]}
     z_a, z_d = rng.normal(size=(2, n, n_items))
+    if model is THREE_PL and priors.guessing is None:
+        mu_c, sigma_c = -1.4 + 0.7 * rng.normal(size=n), 0.5 * np.abs(rng.normal(size=n))
+        c = mu_c[:, None] + sigma_c[:, None] * rng.normal(size=(n, n_items))
+        sites |= {"mu_c": mu_c, "sigma_c": np.log(sigma_c), "c": c}
     if priors.kind == "fixed":
         sites |= {"a": 0.5 * z_a, "b": 2 * z_d}
         return {k: v[:PAIRS] for k, v in sites.items()}
@@ -70,6 +75,9 @@ def quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
         icc, gamma = 1 / (1 + np.exp(-sites["icc"][:, None])), sites["gamma"]
         columns += [icc, icc**2, gamma, gamma**2, icc * gamma**2, gamma * theta[:, :2]]
         columns += [gamma[:, :1] * gamma[:, 1:], icc * (theta[:, :1] - theta[:, 2:3]) ** 2]
+    if "c" in sites:
+        c = 1 / (1 + np.exp(-sites["c"]))
+        columns += [c, c**2, c * np.tanh(item)]
     if "a" in sites:
         a = np.tanh(sites["a"])
         columns += [a, a**2, theta[:, :3] * a, theta[:, :3] ** 2 * a, a * np.tanh(item)]
@@ -77,31 +85,34 @@ def quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("priors", "clusters"),
+    ("model", "priors", "clusters"),
     [
-        (Priors(), ()),
-        (Priors(slopes="free"), ()),
-        (Priors(slopes="rasch"), ()),
-        (Priors(kind="fixed"), ()),
-        (Priors(), CLUSTERS),
-        (Priors(kind="fixed"), CLUSTERS),
+        (TWO_PL, Priors(), ()),
+        (TWO_PL, Priors(slopes="free"), ()),
+        (TWO_PL, Priors(slopes="rasch"), ()),
+        (TWO_PL, Priors(kind="fixed"), ()),
+        (TWO_PL, Priors(), CLUSTERS),
+        (TWO_PL, Priors(kind="fixed"), CLUSTERS),
+        (THREE_PL, Priors(), ()),
+        (THREE_PL, Priors(slopes="free", guessing=0.25), CLUSTERS),
     ],
-    ids=lambda x: x.describe() if isinstance(x, Priors) else "clusters" if x else "alone",
+    ids=lambda x: getattr(x, "title", "") or (x.describe() if isinstance(x, Priors) else str(x)),
 )
-def test_parameters_stay_draws_from_the_prior(priors, clusters):
-    """At most 58 quantities at 6 standard errors: a right sampler fails once in 8 million."""
-    before = prior_sites(priors, clusters, np.random.default_rng(7))
+def test_parameters_stay_draws_from_the_prior(model, priors, clusters):
+    """At most 68 quantities at 6 standard errors: a right sampler fails once in 7 million."""
+    before = prior_sites(priors, clusters, model, np.random.default_rng(7))
     assert len(before["theta"]) == PAIRS
 
     def one_pair(key, sites):
         data_key, run_key = jax.random.split(key)
-        theta, a, d = two_pl_prior(priors, clusters).terms(sites).returned
-        p = jax.nn.sigmoid(theta[:, None] * a + d)
+        theta, a, d, *c = two_pl_prior(priors, clusters, model).terms(sites).returned
+        floor = c[0] if c else 0.0
+        p = floor + (1 - floor) * jax.nn.sigmoid(theta[:, None] * a + d)
         tried = jnp.arange(TRIALS.max()) < TRIALS[:, :, None]
         draws = jax.random.uniform(data_key, tried.shape) < p[:, :, None]
         successes = (draws & tried).sum(-1).astype(jnp.int8)
         layout = DenseLayout(successes, jnp.asarray(TRIALS))
-        kernel = BlockedNewton(two_pl_moves(layout, priors, clusters=clusters))
+        kernel = BlockedNewton(two_pl_moves(layout, priors, clusters=clusters, model=model))
 
         def sweep(sites, key):
             return kernel.sweep(key, sites)
@@ -117,7 +128,7 @@ def test_parameters_stay_draws_from_the_prior(priors, clusters):
     for name, values in after.items():
         assert np.mean(values != before[name]) > 0.99, f"{name} hardly moved"
     change = quantities(after) - quantities(before)
-    assert change.shape[1] <= 58
+    assert change.shape[1] <= 68
     z = change.mean(0) / (change.std(0) / np.sqrt(PAIRS))
     print(priors.describe(), accepted, f"largest z {np.abs(z).max():.2f} of {len(z)}")
     assert np.abs(z).max() < 6

@@ -58,6 +58,9 @@ def made_answers(*right: int, log_latency: tuple[float, ...] = ()) -> Answers:
     return Answers(np.arange(n), np.array(right), np.ones(n, int), lengths)
 
 
+RIGHT = made_answers(1, 0, 1, 1)
+
+
 def brute(items: ItemDraws, answers: Answers, link: str) -> tuple[np.ndarray, np.ndarray]:
     """Return p(answers and lengths, θ | item draw) on a fine grid, shape (draw, θ), and p(right).
 
@@ -181,6 +184,29 @@ def test_a_length_raises_the_precision_of_ability_through_the_correlation():
             for p in (float(precision[s]), float(precision[s]) + told)
         )
         assert float(found[s, 0]) == pytest.approx(after - before, rel=1e-10)
+
+
+def test_guessing_takes_information_from_right_answers():
+    eta, c = np.linspace(-4, 4, 9), 0.25
+    s = expit(eta)
+    p = c + (1 - c) * s
+    expected = (1.5 * (1 - c) * s * (1 - s)) ** 2 / (p * (1 - p))
+    found = item_information(jnp.asarray(eta / 1.5), 1.5, 0.0, c, link="guessing")
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_a_belief_with_guessing_is_that_of_brute_force():
+    items = made_items()
+    floor = jnp.full(items.a.shape, 0.2)
+    belief = believe(items._replace(further=(floor,)), RIGHT.padded(), link="guessing")
+    p = 0.2 + 0.8 * expit(np.asarray(items.a)[:, :, None] * THETA + np.asarray(items.d)[:, :, None])
+    joint = np.tile(norm.pdf(THETA), (len(items.a), 1))
+    for k, j in enumerate(RIGHT.item):
+        joint = joint * np.where(RIGHT.successes[k], p[:, j], 1 - p[:, j])
+    density = joint.sum(0) / joint.sum()
+    mean = density @ THETA
+    assert float(belief.mean) == pytest.approx(mean, abs=1e-4)
+    assert float(belief.variance) == pytest.approx(density @ (THETA - mean) ** 2, rel=1e-3)
 
 
 @pytest.mark.parametrize("link", ["logit", "probit"])

@@ -1,13 +1,20 @@
 """What every family promises."""
 
+import math
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayesirt.families import FAMILIES
+from bayesirt.families import FAMILIES, GUESSING
 
 ETA = np.linspace(-30, 30, 241)
-each_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=lambda f: f.name)
+GIVEN = [family.given([0.2] * len(family.further)) for family in FAMILIES.values()]
+each_family = pytest.mark.parametrize("family", GIVEN, ids=lambda f: f.name)
+each_symmetric_family = pytest.mark.parametrize(
+    "family", [f for f in FAMILIES.values() if not f.further], ids=lambda f: f.name
+)
 
 
 @each_family
@@ -17,7 +24,7 @@ def test_no_trials_contribute_exactly_nothing(family):
         np.testing.assert_array_equal(values, 0)
 
 
-@each_family
+@each_symmetric_family
 def test_right_and_wrong_mirror_each_other(family):
     right = family.terms(jnp.asarray(ETA), jnp.full(241, 5), jnp.full(241, 7))
     wrong = family.terms(jnp.asarray(-ETA), jnp.full(241, 2), jnp.full(241, 7))
@@ -49,3 +56,26 @@ def test_counts_may_fill_their_type(family, kind):
     for own, other in zip(terms, exact, strict=True):
         np.testing.assert_allclose(own, other, rtol=1e-14)
     assert (terms.information <= family.bound(trials)).all()
+
+
+def test_terms_of_all_predictors_are_derivatives_and_expectations():
+    rng = np.random.default_rng(0)
+    eta, c = jnp.asarray(3 * rng.normal(size=50)), jnp.asarray(rng.uniform(0.05, 0.5, 50))
+
+    def log_likelihood(x, y):
+        p = x[1] + (1 - x[1]) * jax.nn.sigmoid(x[0])
+        return y * jnp.log(p) + (4 - y) * jnp.log1p(-p)
+
+    information = 0.0
+    for y in range(5):
+        found = GUESSING.every(eta, jnp.full(50, y), jnp.full(50, 4), c)
+        value, score = jax.vmap(jax.value_and_grad(log_likelihood), (1, None))(
+            jnp.stack([eta, c]), float(y)
+        )
+        np.testing.assert_allclose(found.log_likelihood, value, rtol=1e-12)
+        np.testing.assert_allclose(jnp.stack(found.score, -1), score, rtol=1e-9, atol=1e-10)
+        p = np.asarray(GUESSING.probability(eta, c))
+        chance = math.comb(4, y) * p**y * (1 - p) ** (4 - y)
+        information += chance[:, None, None] * score[:, :, None] * score[:, None]
+    for row, own in zip(found.information, np.moveaxis(information, 0, -1), strict=True):
+        np.testing.assert_allclose(jnp.stack(row), own, rtol=1e-8, atol=1e-12)

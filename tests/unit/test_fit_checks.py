@@ -67,13 +67,17 @@ def standardised(z: np.ndarray) -> np.ndarray:
     return z.mean(0) / np.sqrt(1 - z.var(0, ddof=1) * (1 - 1 / len(z)))
 
 
-@pytest.mark.parametrize("link", ["logit", "probit"])
+@pytest.mark.parametrize("link", ["logit", "probit", "guessing"])
 def test_moments_of_residuals_are_those_of_all_outcomes(link):
     n = 3
     y = np.arange(n + 1)[:, None]
-    draw = Draw(jnp.zeros(n + 1), jnp.ones(2), jnp.array([0.7, -1.2]))
+    floor = jnp.array([0.1, 0.3])
+    further = (floor,) if link == "guessing" else ()
+    draw = Draw(jnp.zeros(n + 1), jnp.ones(2), jnp.array([0.7, -1.2]), further)
     cells = residuals(link, Counts(jnp.asarray(y + 0 * y.T[:, :2]), jnp.full((n + 1, 2), n)), draw)
-    p = np.array({"logit": expit(draw.d), "probit": jax.scipy.special.ndtr(draw.d)}[link])
+    right = {"logit": expit(draw.d), "probit": jax.scipy.special.ndtr(draw.d)}
+    right["guessing"] = floor + (1 - floor) * right["logit"]
+    p = np.array(right[link])
     chance = np.array([1, 3, 3, 1])[:, None] * p**y * (1 - p) ** (n - y)
     np.testing.assert_allclose((chance * cells.score).sum(0), 0, atol=1e-12)
     np.testing.assert_allclose((chance * cells.score**2).sum(0), cells.weight[0], rtol=1e-10)

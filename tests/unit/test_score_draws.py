@@ -22,9 +22,10 @@ def made(
     successes: np.ndarray,
     trials: np.ndarray,
     link: str = "logit",
+    **further: np.ndarray,
 ) -> Posterior:
     """Wrap draws (sample, ...) as a posterior of four chains."""
-    samples = {"theta": theta, "a": a, "d": d, "b": -d / a}
+    samples = {"theta": theta, "a": a, "d": d, "b": -d / a, **further}
     by_chain = {k: v.reshape(4, -1, v.shape[1]) for k, v in samples.items()}
     responses = Responses.from_arrays(successes, trials)
     attrs = {"model": "2PL", "engine": "made", "link": link}
@@ -66,6 +67,17 @@ def test_the_link_is_that_of_the_model():
     p = ndtr(theta[:, :, None] * a[:, None] + d[:, None])
     np.testing.assert_allclose(scores.expected, np.where(own.trials > 0, share, p).mean(2))
     assert np.isfinite(scores.realised).all()
+
+
+def test_nobody_scores_below_what_guessing_gives():
+    own = drawn()
+    theta, a, d = (own.draws(name) for name in ("theta", "a", "d"))
+    c = np.random.default_rng(2).uniform(0.1, 0.4, d.shape)
+    guessed = made(theta, a, d, own.successes, own.trials, "guessing", c=c)
+    share = own.successes / np.maximum(own.trials, 1)
+    p = c[:, None] + (1 - c[:, None]) * probabilities(own)
+    expected = np.where(own.trials > 0, share, p).mean(2)
+    np.testing.assert_allclose(draw_scores(guessed, key=KEY).expected, expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("trials", [1, 3])

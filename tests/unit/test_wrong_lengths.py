@@ -21,14 +21,9 @@ from bayesirt.inference.lart_sites import LaRTPrior
 from bayesirt.latencies import latencies_of
 from bayesirt.likelihood import layout_of
 from bayesirt.posterior import Posterior
+from bayesirt.prediction_gain import Cells, PredictionGain, log_densities, pointwise_elpd
 from bayesirt.responses import Responses
-from bayesirt.wrong_lengths import (
-    Cells,
-    WrongLengths,
-    compare_wrong_lengths,
-    log_densities,
-    pointwise_elpd,
-)
+from bayesirt.wrong_lengths import WrongLengths, compare_wrong_lengths
 
 MISSING = some_missing(6, 5)
 SUCCESSES, TRIALS = MISSING.cells.matrices()
@@ -185,13 +180,13 @@ def test_comparison_adds_up_the_gains_of_all_cells():
     cells = Cells.of(MISSING)
     gains = np.subtract(*(pointwise_elpd(cells, fit, 100)[0] for fit in (with_it, without)))
     n = len(gains)
-    assert found.n_cells == n == MISSING.n_observed
-    assert found.elpd == pytest.approx(gains.sum())
+    assert found.prediction.n_cells == n == MISSING.n_observed
+    assert found.prediction.elpd == pytest.approx(gains.sum())
     matrix = np.zeros(TRIALS.shape)
     matrix[np.asarray(cells.subject), np.asarray(cells.item)] = gains - gains.mean()
     independent = (matrix**2).sum()
     together = (matrix.sum(0) ** 2).sum() + (matrix.sum(1) ** 2).sum() - independent
-    assert found.se == pytest.approx(np.sqrt(max(independent, together)))
+    assert found.prediction.se == pytest.approx(np.sqrt(max(independent, together)))
     low, median, high = found.factor
     assert low < median < high
     assert median == pytest.approx(np.exp(np.median(with_it.draws("delta").mean(1))))
@@ -200,9 +195,11 @@ def test_comparison_adds_up_the_gains_of_all_cells():
 def test_some_cells_speak_for_all():
     with_it = some_posterior(MISSING, 2, wrong_lengths=True)
     without = some_posterior(MISSING, 3, wrong_lengths=False)
-    whole = compare_wrong_lengths(MISSING, with_it, without, most_draws=50)
+    whole = compare_wrong_lengths(MISSING, with_it, without, most_draws=50).prediction
     parts = [
-        compare_wrong_lengths(MISSING, with_it, without, most_draws=50, most_cells=12, seed=k)
+        compare_wrong_lengths(
+            MISSING, with_it, without, most_draws=50, most_cells=12, seed=k
+        ).prediction
         for k in range(40)
     ]
     assert {part.n_cells for part in parts} == {12}
@@ -222,7 +219,8 @@ def test_some_cells_speak_for_all():
     ],
 )
 def test_words_follow_the_numbers(elpd, se, n_bad, expected):
-    text = WrongLengths((1.22, 1.31, 1.41), elpd, se, 1000, n_bad).to_text()
+    gain = PredictionGain(elpd, se, 1000, n_bad)
+    text = WrongLengths((1.22, 1.31, 1.41), gain).to_text()
     assert text.startswith("Wrong answers are 1.31 times as long as right ones (90%: 1.22 to 1.41)")
     assert text.endswith(expected)
 
