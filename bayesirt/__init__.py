@@ -41,6 +41,7 @@ _HOME = {
     "choose_dimension": "bayesirt.estimators.dimension",
     "choose_engine": "bayesirt.inference",
     "compare_estimates": "bayesirt.comparison",
+    "compare_models": "bayesirt.prediction_gain",
     "compare_wrong_lengths": "bayesirt.wrong_lengths",
     "create_suite": "bayesirt.bank.growing_suite",
     "example_path": "bayesirt.example",
@@ -81,6 +82,7 @@ _HOME = {
     "spot_check": "bayesirt.q_annotation",
     "suggest_anchors": "bayesirt.bank.next_anchors",
     "taxonomy": "bayesirt.q_annotation",
+    "three_pl_model": "bayesirt.models.three_pl",
     "two_pl_model": "bayesirt.models.two_pl",
 }
 

@@ -101,7 +101,7 @@ class Cells(NamedTuple):
         return Cells(*(column[places] for column in self))
 
 
-def prediction_gain(
+def compare_models(
     responses: Responses,
     posterior: Posterior,
     other: Posterior,

@@ -27,7 +27,7 @@ from bayesirt.models import PROBIT_2PL, ModelName, Priors, model_named
 from bayesirt.names import counted, one_line
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
-from bayesirt.prediction_gain import prediction_gain
+from bayesirt.prediction_gain import compare_models
 from bayesirt.progress import fits_shown, progress_bar
 from bayesirt.ranking import Ranking, rank_subjects
 from bayesirt.record import Record, facts_of, timed, versions
@@ -379,7 +379,7 @@ def _beside_simpler(
     with timed(seconds, simpler.title):
         key = jax.random.fold_in(jax.random.key(settings.seed), 3)
         other = _drawn_again(responses, point, own, key, progress=progress)
-        gain = prediction_gain(responses, posterior, other, seed=settings.seed)
+        gain = compare_models(responses, posterior, other, seed=settings.seed)
     return {"prediction": gain.between(model.title, simpler.title)}
 
 

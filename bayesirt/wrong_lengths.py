@@ -9,7 +9,7 @@ from bayesirt.prediction_gain import (
     MOST_CELLS,
     MOST_DRAWS,
     PredictionGain,
-    prediction_gain,
+    compare_models,
 )
 from bayesirt.responses import Responses
 
@@ -80,13 +80,13 @@ def compare_wrong_lengths(
 
     See Also
     --------
-    bayesirt.prediction_gain.prediction_gain
+    bayesirt.prediction_gain.compare_models
     """
     if not posterior.has_wrong_lengths or plain.has_wrong_lengths or not plain.has_speeds:
         raise ValueError("compare LaRT with lengths of wrong answers with LaRT without")
     if responses.latency is None:
         raise ValueError("the responses have no lengths")
-    gain = prediction_gain(
+    gain = compare_models(
         responses, posterior, plain, most_draws=most_draws, most_cells=most_cells, seed=seed
     )
     return WrongLengths(wrong_factor(posterior), gain)
