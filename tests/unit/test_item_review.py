@@ -226,9 +226,7 @@ def test_two_abilities_are_refused():
 
 @pytest.mark.slow
 @pytest.mark.statistical
-@pytest.mark.parametrize(
-    ("slopes", "sparsity"), [("positive", 0.05), ("positive", 0.5), ("free", 0.2), ("free", 0.5)]
-)
+@pytest.mark.parametrize(("slopes", "sparsity"), [("positive", 0.05), ("free", 0.5)])
 def test_few_of_the_dropped_items_discriminate(slopes, sparsity):
     """Qu et al. (2026), A.6.4: a = 0 for a share of the items, else uniform from .5 to 1."""
     dropped, right, nil = 0, 0, 0
