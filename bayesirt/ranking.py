@@ -43,7 +43,8 @@ class Ranking:
     pairwise : DataFrame
         P(row above column), in the order of the summary.
     rank_probabilities : float array, shape (subject, rank)
-        P(subject has rank r), in the order of the summary.
+        P(subject has rank r), in the order of the summary; rows need not add up to 1 where draws
+        are not sound.
     average : AverageCheck
         Whether the simple average would have done.
     warnings : tuple of str
@@ -140,12 +141,13 @@ def rank_subjects(
     )
     if len(chains):
         above = supported(map(probability_above, chains), of_pairs=True)
+        of_ranks = supported(_rank_probabilities(ranks_of_draws(chain)) for chain in chains)
     else:
-        above = probability_above(theta, ranks)
+        above, of_ranks = probability_above(theta, ranks), _rank_probabilities(ranks)
     return Ranking(
         summary,
         pd.DataFrame(above, index=names, columns=names),
-        _rank_probabilities(ranks),
+        of_ranks,
         check_average(summary, posterior),
         () if verdict.sound else (verdict.to_text(),),
         verdict.sound,

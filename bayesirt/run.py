@@ -372,7 +372,7 @@ def _beside_simpler(
 ) -> dict[str, str]:
     """Return whether the model predicts better than the simpler one, where there is one."""
     model = model_named(settings.model)
-    if not model.simpler:
+    if model.simpler is None or not posterior.complete:
         return {}
     simpler = model_named(model.simpler)
     own = replace(settings, model=simpler.name, priors=replace(settings.priors, guessing=None))

@@ -120,6 +120,7 @@ def test_chains_that_disagree_settle_nothing():
     assert table.summary["tier"].tolist() == [1, 1]
     assert table.summary[["rank_low", "rank_high"]].to_numpy().tolist() == [[1, 2]] * 2
     assert (table.pairwise.to_numpy() == 0.5).all()
+    assert (table.rank_probabilities == 0.5).all()
 
 
 def test_chains_that_agree_and_diverge_leave_every_rank_open():
