@@ -337,6 +337,23 @@ def test_options_that_do_not_go_together_are_refused(cli: Cli, tmp_path: Path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--guessing", 0.25), "guessing is a part of the 3pl, not of 2pl; pass --model 3pl"),
+        (("--model", "3pl", "--guessing", 25), "guessing must lie between 0 and 1, such as 0.25"),
+        (("--model", "3pl", "--engine", "laplace"), "laplace does not draw from the 3PL; ask for"),
+    ],
+)
+def test_guessing_that_cannot_be_is_refused_before_anything_is_done(
+    cli: Cli, tmp_path: Path, options: tuple[object, ...], said: str
+):
+    shown = cli("rank", "--example", *options, "--out", tmp_path / "run")
+    assert shown.code == 2
+    assert shown.err.startswith(f"bayesirt: {said}")
+    assert not (tmp_path / "run").exists()
+
+
 class Apart(NamedTuple):
     """How `bayesirt rank` is run in a process of its own.
 
