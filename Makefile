@@ -2,6 +2,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+AT_LENGTH := statistical or notebook or reference
+
 .PHONY: demo test slow check bench clean
 
 demo: .venv/.demo
@@ -12,14 +14,18 @@ test: .venv/.test
 	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 0)" \
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not bench"
 
+# Of the slow ones, those that sample at length are quicker where a little is optimised.
 slow: .venv/.test
+	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 0)" \
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not bench and not ($(AT_LENGTH))"
 	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 1)" \
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not bench"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and ($(AT_LENGTH))"
 
 check: .venv/.check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 0)" \
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -p no:cacheprovider --doctest-modules --doctest-glob=README.md bayesirt README.md
 
 bench: .venv/.test

@@ -13,7 +13,7 @@ from bayesirt.inference.engines import sample_posterior
 from bayesirt.inference.laplace import sample_laplace
 from bayesirt.inference.two_pl_blocked import sample_blocked
 from bayesirt.length_gain import LengthGain
-from bayesirt.models import Priors
+from bayesirt.models import PROBIT_2PL, Priors
 from bayesirt.run import Run, Settings, rank_responses
 
 RESPONSES, TRUTH = simulate_lart(60, 20)
@@ -25,6 +25,7 @@ def run() -> Run:
 
 
 @pytest.mark.slow
+@pytest.mark.statistical
 def test_truth_lies_in_the_intervals(run):
     """90% intervals of 20 to 60 quantities: each kind misses at most what 1 in 10,000 would."""
     for name, least in {"theta": 0.73, "tau": 0.73, "a": 0.6, "d": 0.6, "phi": 0.6}.items():
@@ -83,9 +84,10 @@ def test_run_by_an_approximation_says_so():
 
 
 @pytest.mark.slow
+@pytest.mark.statistical
 def test_approximations_without_lengths_have_the_probit_too():
     """Means as far apart as errors of 2 x 2000 draws and a normal approximation make them."""
-    settings = {"priors": Priors(slopes="free"), "link": "probit", "key": jax.random.key(1)}
+    settings = {"priors": Priors(slopes="free"), "model": PROBIT_2PL, "key": jax.random.key(1)}
     near = sample_laplace(RESPONSES, num_samples=2000, **settings)
     exact = sample_blocked(RESPONSES, num_warmup=500, num_samples=500, thinning=4, **settings)
     assert near.link == exact.link == "probit"

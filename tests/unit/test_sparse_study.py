@@ -359,6 +359,7 @@ def test_warnings_are_counted_by_hand():
 
 
 @pytest.mark.slow
+@pytest.mark.statistical
 def test_filled_up_suites_have_the_posterior_of_nuts():
     """Means agree within 5 standard errors, among 10 + 8 abilities."""
     conditions = [Condition("random", 0.3, 2.0), domain_conditions()[3]]
@@ -379,6 +380,7 @@ def test_filled_up_suites_have_the_posterior_of_nuts():
 
 
 @pytest.mark.slow
+@pytest.mark.statistical
 def test_a_reduced_study_finds_what_the_paper_finds_and_the_posterior_warns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
