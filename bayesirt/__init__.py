@@ -29,6 +29,7 @@ _HOME = {
     "QMatrix": "bayesirt.q_matrix",
     "Ranking": "bayesirt.ranking",
     "ResponseError": "bayesirt.errors",
+    "RunOptions": "bayesirt.inference",
     "Responses": "bayesirt.responses",
     "ability_so_far": "bayesirt.adaptive",
     "add_benchmark": "bayesirt.bank.growing_suite",

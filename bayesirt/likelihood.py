@@ -47,8 +47,10 @@ class DenseLayout(NamedTuple):
         return self.trials.shape[0], self.trials.shape[1]
 
     def predictor(self, theta: Array, a: Array, d: Array) -> Array:
-        """Return η = a θ + d of every cell."""
-        return theta[:, None] * a + d
+        """Return η = a · θ + d of every cell, for one ability or a last axis of several."""
+        if theta.ndim == 1:
+            return theta[:, None] * a + d
+        return (theta * a[:, 0] if a.shape[1] == 1 else theta @ a.T) + d
 
     def to_cells(self, values: Array) -> Array:
         """Return the values of subjects, to be used with those of cells."""
@@ -59,12 +61,12 @@ class DenseLayout(NamedTuple):
         return values
 
     def over_items(self, values: Array, weights: Array) -> Array:
-        """Return Σ_j values_ij weights_j, shape (subject,)."""
+        """Return Σ_j values_ij weights_j, shape (subject, ...)."""
         return values @ weights
 
     def over_subjects(self, values: Array, weights: Array) -> Array:
-        """Return Σ_i weights_i values_ij, shape (item,)."""
-        return weights @ values
+        """Return Σ_i weights_i values_ij, shape (item, ...)."""
+        return weights @ values if weights.ndim == 1 else values.T @ weights
 
     def by_rows(
         self, function: Callable[..., tuple[Any, Any]], rows: Any, *others: Any
@@ -97,8 +99,9 @@ class SparseLayout(NamedTuple):
         return len(self.any_subject), len(self.any_item)
 
     def predictor(self, theta: Array, a: Array, d: Array) -> Array:
-        """Return η = a θ + d of every observed cell."""
-        return theta[self.subject] * a[self.item] + d[self.item]
+        """Return η = a · θ + d of every observed cell, for one ability or several."""
+        products = theta[self.subject] * a[self.item]
+        return (products if theta.ndim == 1 else products.sum(1)) + d[self.item]
 
     def to_cells(self, values: Array) -> Array:
         """Return the values of subjects, to be used with those of cells."""
@@ -109,14 +112,14 @@ class SparseLayout(NamedTuple):
         return values[self.item]
 
     def over_items(self, values: Array, weights: Array) -> Array:
-        """Return Σ_j values_ij weights_j, shape (subject,)."""
-        products = values * weights[self.item]
+        """Return Σ_j values_ij weights_j, shape (subject, ...)."""
+        products = _each_times(values, weights[self.item])
         n = len(self.any_subject)
         return jax.ops.segment_sum(products, self.subject, n, indices_are_sorted=True)
 
     def over_subjects(self, values: Array, weights: Array) -> Array:
-        """Return Σ_i weights_i values_ij, shape (item,)."""
-        products = values * weights[self.subject]
+        """Return Σ_i weights_i values_ij, shape (item, ...)."""
+        products = _each_times(values, weights[self.subject])
         return jax.ops.segment_sum(products, self.item, len(self.any_item))
 
     def by_rows(
@@ -127,6 +130,10 @@ class SparseLayout(NamedTuple):
 
 
 Layout = DenseLayout | SparseLayout
+
+
+def _each_times(values: Array, weights: Array) -> Array:
+    return (values if weights.ndim == 1 else values[:, None]) * weights
 
 
 class RowBlocks(NamedTuple):

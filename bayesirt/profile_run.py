@@ -9,8 +9,10 @@ import jax
 import numpy as np
 
 from bayesirt.ability_profiles import AbilityProfiles, profile_abilities
-from bayesirt.estimators.q_mirt import fit_q_mirt
-from bayesirt.inference.q_mirt_engines import QMirtEngine, sample_q_mirt
+from bayesirt.estimators.choice import fit_point
+from bayesirt.inference.engines import EngineName, sample_posterior
+from bayesirt.inference.options import RunOptions
+from bayesirt.models import QMirt
 from bayesirt.models.q_mirt import Structure, default_structure
 from bayesirt.names import one_line
 from bayesirt.point_estimate import PointEstimate
@@ -43,7 +45,7 @@ class ProfileSettings:
     warmup: int = 500
     draws: int = 1000
     structure: Structure | Literal["auto"] = "auto"
-    engine: QMirtEngine = "auto"
+    engine: EngineName = "auto"
 
     def describe_model(self) -> str:
         """Return the model and what it assumes in a few words."""
@@ -128,25 +130,26 @@ def profile_responses(
     if structure == "auto":
         structure = default_structure(own.n_abilities)
         settings = replace(settings, structure=structure)
-    key = jax.random.key(settings.seed)
+    model, key = QMirt.of(own, structure), jax.random.key(settings.seed)
     seconds: dict[str, float] = {}
     with timed(seconds, "point estimate"), fits_shown(progress):
-        point = fit_q_mirt(responses, own, structure=structure)
+        point = fit_point(responses, model=model)
     data = facts_of(responses, source, reading)
     with timed(seconds, "posterior"):
-        posterior = sample_q_mirt(
+        posterior = sample_posterior(
             responses,
-            own,
             key=key,
-            structure=structure,
+            model=model,
             engine=settings.engine,
             init=point,
-            num_chains=settings.chains,
-            num_warmup=settings.warmup,
-            num_samples=settings.draws,
-            progress=progress,
-            announce=announce,
-            checkpoint=checkpoint,
+            options=RunOptions(
+                num_chains=settings.chains,
+                num_warmup=settings.warmup,
+                num_samples=settings.draws,
+                progress=progress,
+                announce=announce,
+                checkpoint=checkpoint,
+            ),
         ).with_attrs(seed=settings.seed, input_sha256=data.sha256)
     with timed(seconds, "profiles"):
         profiles = profile_abilities(posterior, own)

@@ -18,17 +18,16 @@ from bayesirt.estimators.choice import PointMethod, fit_point
 from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.fit_checks import FitCheck, check_fit
 from bayesirt.inference.earlier_start import start_from
-from bayesirt.inference.engines import SWEEPS_A_DRAW, Engine, plan_engine, sample_posterior
-from bayesirt.inference.laplace import sample_laplace
-from bayesirt.inference.two_pl_blocked import sample_blocked
+from bayesirt.inference.engines import EngineName, plan_engine, sample_posterior
+from bayesirt.inference.options import RunOptions
 from bayesirt.item_table import item_table
 from bayesirt.length_gain import LengthGain, length_gain
-from bayesirt.models import PROBIT_2PL, ModelName, Priors, model_named
+from bayesirt.models import Priors, ResponseModel, TwoPL, model_named
 from bayesirt.names import counted, one_line
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.prediction_gain import compare_models
-from bayesirt.progress import fits_shown, progress_bar
+from bayesirt.progress import fits_shown
 from bayesirt.ranking import Ranking, rank_subjects
 from bayesirt.record import Record, facts_of, timed, versions
 from bayesirt.responses import Responses
@@ -71,23 +70,33 @@ class Settings:
     budget: float = BUDGET
     priors: Priors = field(default_factory=Priors)
     point: PointMethod = "auto"
-    engine: Engine = "auto"
-    model: ModelName = "2pl"
+    engine: EngineName = "auto"
+    model: str = "2pl"
     wrong_lengths: bool = False
     scale: tuple[tuple[str, float], ...] = ()
     population: bool = False
 
     def __post_init__(self) -> None:
-        model_named(self.model).refuse(self.priors)
+        self.response_model.describe()
+
+    @property
+    def response_model(self) -> ResponseModel:
+        """The response model with its options."""
+        return model_named(self.model, self.priors, wrong_lengths=self.wrong_lengths)
+
+    @property
+    def run_options(self) -> RunOptions:
+        """How its posterior is drawn."""
+        return RunOptions(
+            num_chains=self.chains,
+            num_warmup=self.warmup,
+            num_samples=self.draws,
+            target_accept=self.target_accept,
+        )
 
     def describe_model(self) -> str:
         """Return the model and what it assumes in a few words."""
-        if self.model == "lart":
-            own = ", wrong answers with lengths of their own" if self.wrong_lengths else ""
-            return (
-                f"LaRT: probit, free slopes, log-normal lengths{own}, correlated ability and speed"
-            )
-        return f"{model_named(self.model).title}, {self.priors.describe()}"
+        return self.response_model.describe()
 
     @classmethod
     def stored(cls, values: dict[str, Any]) -> "Settings":
@@ -231,12 +240,14 @@ def rank_responses(
     settings = settings or Settings()
     check_anchors(dict(settings.scale), responses.subjects)
     key = jax.random.key(settings.seed)
-    size: dict[str, Any] = {"num_chains": settings.chains, "num_samples": settings.draws}
-    assumed: dict[str, Any] = {"model": settings.model, "wrong_lengths": settings.wrong_lengths}
-    method, _ = plan_engine(settings.engine, responses, **assumed, **size)
+    told: dict[str, Any] = {"progress": progress, "announce": announce, "checkpoint": checkpoint}
+    options = replace(settings.run_options, budget=settings.budget, **told)
+    method, _ = plan_engine(
+        settings.engine, responses, model=settings.response_model, options=options
+    )
     seconds: dict[str, float] = {}
     with timed(seconds, "point estimate"), fits_shown(progress):
-        point = fit_point(responses, settings.point, model=settings.model, key=key)
+        point = fit_point(responses, settings.point, model=settings.response_model, key=key)
     # NUTS counts each item from what its own answers say, which a posterior's mean is not.
     init = point if start is None or method == "nuts" else start_from(start, point)
     data = facts_of(responses, source, reading)
@@ -244,17 +255,10 @@ def rank_responses(
         posterior = sample_posterior(
             responses,
             key=key,
+            model=settings.response_model,
             engine=settings.engine,
             init=init,
-            priors=settings.priors,
-            num_warmup=settings.warmup,
-            target_accept=settings.target_accept,
-            budget=settings.budget,
-            progress=progress,
-            announce=announce,
-            checkpoint=checkpoint,
-            **assumed,
-            **size,
+            options=options,
         ).with_attrs(seed=settings.seed, input_sha256=data.sha256)
     lengths = _without_lengths(responses, point, posterior, settings, seconds, progress=progress)
     simpler = _beside_simpler(responses, point, posterior, settings, seconds, progress=progress)
@@ -299,7 +303,7 @@ def _without_lengths(
 ) -> tuple[LengthGain | None, WrongLengths | None]:
     """Return what lengths added, and what those of wrong answers changed, where they are used."""
     gain, wrong, key = None, None, jax.random.key(settings.seed)
-    if settings.model == "lart":
+    if settings.response_model.lengths:
         with timed(seconds, "without lengths"):
             gain = _gain_of_lengths(responses, posterior, settings, key, progress=progress)
     if settings.wrong_lengths:
@@ -325,25 +329,14 @@ def _gain_of_lengths(
     responses: Responses, posterior: Posterior, settings: Settings, key: Array, *, progress: bool
 ) -> LengthGain:
     """Draw from the same answers without their lengths, by a like engine, and compare."""
-    common: dict[str, Any] = {
-        "key": jax.random.fold_in(key, 1),
-        "init": fit_lart(responses, lengths=False),
-        "priors": Priors(slopes="free"),
-        "model": PROBIT_2PL,
-        "num_chains": settings.chains,
-    }
-    if posterior.approximate:
-        draws = settings.chains * settings.draws
-        return length_gain(posterior, sample_laplace(responses, num_samples=draws, **common))
-    with progress_bar("without lengths") as show:
-        without = sample_blocked(
-            responses,
-            num_warmup=settings.warmup,
-            num_samples=settings.draws,
-            thinning=SWEEPS_A_DRAW,
-            progress=show if progress else None,
-            **common,
-        )
+    without = sample_posterior(
+        responses,
+        key=jax.random.fold_in(key, 1),
+        model=TwoPL(Priors(slopes="free"), link="probit"),
+        engine="laplace" if posterior.approximate else "blocked",
+        init=fit_lart(responses, lengths=False),
+        options=replace(settings.run_options, progress=progress),
+    )
     return length_gain(posterior, without)
 
 
@@ -371,11 +364,11 @@ def _beside_simpler(
     progress: bool,
 ) -> dict[str, str]:
     """Return whether the model predicts better than the simpler one, where there is one."""
-    model = model_named(settings.model)
+    model = settings.response_model
     if model.simpler is None or not posterior.complete:
         return {}
-    simpler = model_named(model.simpler)
-    own = replace(settings, model=simpler.name, priors=replace(settings.priors, guessing=None))
+    own = replace(settings, model=model.simpler, priors=replace(settings.priors, guessing=None))
+    simpler = own.response_model
     with timed(seconds, simpler.title):
         key = jax.random.fold_in(jax.random.key(settings.seed), 3)
         other = _drawn_again(responses, point, own, key, progress=progress)
@@ -390,15 +383,10 @@ def _drawn_again(
     return sample_posterior(
         responses,
         key=key,
-        model=settings.model,
+        model=replace(settings, wrong_lengths=False).response_model,
         engine=settings.engine,
         init=point,
-        priors=settings.priors,
-        num_chains=settings.chains,
-        num_warmup=settings.warmup,
-        num_samples=settings.draws,
-        target_accept=settings.target_accept,
-        progress=progress,
+        options=replace(settings.run_options, progress=progress),
     )
 
 

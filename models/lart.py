@@ -3,11 +3,14 @@
     successes_ij ~ Binomial(trials_ij, Φ(a_j θ_i + d_j))
     log T_ij ~ N(ω_j - φ_j τ_i, λ_j)
     (θ_i, τ_i) ~ N(0, [[1, ρ], [ρ, 1]])
+    a_j ~ N(μ_a, σ_a),  d_j ~ N(μ_d - μ_b a_j, σ_d)
+    φ_j ~ N(μ_φ, σ_φ),  ω_j ~ N(μ_ω + μ_τ φ_j, σ_ω),  log λ_j ~ N(μ_λ, σ_λ)
 
 θ is ability and τ is speed: who is faster by one unit takes exp(φ_j) times fewer tokens, or
-seconds, for item j. λ_j is a variance. Items have the 2PL's hierarchical priors with free slopes:
-single items may have negative ones, and Σa > 0 and Σφ > 0 say which way is up. A cell with no
-trials, and a length that is NaN, was not observed and says nothing.
+seconds, for item j. λ_j is a variance. Single items may have negative slopes, and Σa > 0 and
+Σφ > 0 say which way is up. μ_b and μ_τ move along where abilities and speeds have another level, so
+that the items' prior leaves that to (θ, τ). A cell with no trials, and a length that is NaN, was
+not observed and says nothing.
 
 An option gives wrong answers a length of their own, with w_ij the share of wrong trials:
 
@@ -20,7 +23,9 @@ wrong answers ramble, is no longer slow for that, and ρ is what ability and spe
 beyond it. A subject's average length is of both: its speed, and how often it is wrong.
 """
 
-from typing import Literal, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpyro
@@ -29,7 +34,9 @@ from jaxtyping import Array, Float, Int, Num
 from numpyro import plate, sample
 from numpyro.distributions import Binomial, HalfNormal, LogNormal, Normal, Uniform
 
+from bayesirt.families import FAMILIES, Family
 from bayesirt.models.priors import Priors
+from bayesirt.models.response_model import Line, ResponseModel, Values
 from bayesirt.models.two_pl import DIMS as TWO_PL_DIMS
 from bayesirt.models.two_pl import hierarchical_items
 
@@ -138,7 +145,7 @@ def lart_parameters(
     with plate("subject", n_subjects):
         theta = sample("theta", Normal(0, 1))
         tau = sample("tau", Normal(rho * theta, jnp.sqrt(1 - rho**2)))
-    a, d = hierarchical_items(n_items, Priors(slopes="free"), leaning=False)
+    a, d = hierarchical_items(n_items, Priors(slopes="free"))
     phi, omega, lam = _lengths_of_items(n_items)
     delta = _of_wrong_answers(n_items) if wrong_lengths else None
     return LaRTParameters(theta, tau, a, d, phi, omega, lam, rho, delta)
@@ -148,12 +155,13 @@ def _lengths_of_items(n_items: int) -> tuple[Array, Array, Array]:
     mu_phi = sample("mu_phi", Normal(0, 0.5))
     sigma_phi = sample("sigma_phi", HalfNormal(0.5))
     mu_omega = sample("mu_omega", Normal(0, 10))
+    mu_tau = sample("mu_tau", Normal(0, 2))
     sigma_omega = sample("sigma_omega", HalfNormal(2))
     mu_lam = sample("mu_lam", Normal(0, 2))
     sigma_lam = sample("sigma_lam", HalfNormal(1))
     with plate("item", n_items):
         phi = sample("phi", Normal(mu_phi, sigma_phi))
-        omega = sample("omega", Normal(mu_omega, sigma_omega))
+        omega = sample("omega", Normal(mu_omega + mu_tau * phi, sigma_omega))
         lam = sample("lam", LogNormal(mu_lam, sigma_lam))
     numpyro.factor("direction", jnp.where(phi.sum() > 0, 0.0, -jnp.inf))
     return phi, omega, lam
@@ -164,3 +172,101 @@ def _of_wrong_answers(n_items: int) -> Array:
     sigma_delta = sample("sigma_delta", HalfNormal(0.5))
     with plate("item", n_items):
         return sample("delta", Normal(mu_delta, sigma_delta))
+
+
+def ability_level(values: Values, t: Array) -> dict[str, Array]:
+    """Return abilities t higher, and speeds by what they have in common with them."""
+    return speed_level(values, values["rho"] * t) | {
+        "theta": values["theta"] + t,
+        "d": values["d"] - values["a"] * t,
+        "mu_b": values["mu_b"] + t,
+    }
+
+
+def speed_level(values: Values, t: Array) -> dict[str, Array]:
+    """Return speeds t higher: the lengths' means stay."""
+    return {
+        "tau": values["tau"] + t,
+        "omega": values["omega"] + values["phi"] * t,
+        "mu_tau": values["mu_tau"] + t,
+    }
+
+
+def ability_unit(values: Values, t: Array) -> dict[str, Array]:
+    """Return abilities in a unit that is e⁻ᵗ of what it was."""
+    return _unit(values, t, grown=("theta", "mu_b"), shrunk=("a", "mu_a", "sigma_a"))
+
+
+def speed_unit(values: Values, t: Array) -> dict[str, Array]:
+    """Return speeds in a unit that is e⁻ᵗ of what it was."""
+    return _unit(values, t, grown=("tau", "mu_tau"), shrunk=("phi", "mu_phi", "sigma_phi"))
+
+
+def _unit(
+    values: Values, t: Array, grown: tuple[str, ...], shrunk: tuple[str, ...]
+) -> dict[str, Array]:
+    up, down = jnp.exp(t), jnp.exp(-t)
+    return {x: up * values[x] for x in grown} | {x: down * values[x] for x in shrunk}
+
+
+@dataclass(frozen=True)
+class LaRT(ResponseModel):
+    """LaRT as the package takes it.
+
+    Attributes
+    ----------
+    link : {"probit", "logit"}
+    wrong_lengths : bool
+        Give wrong answers a length of their own.
+    """
+
+    link: Link = "probit"
+    wrong_lengths: bool = False
+
+    name: ClassVar[str] = "lart"
+    title: ClassVar[str] = "LaRT"
+    lengths: ClassVar[bool] = True
+    leans: ClassVar[Mapping[str, str]] = {"d": "mu_b", "omega": "mu_tau"}
+    dims: ClassVar[Mapping[str, list[str]]] = DIMS
+
+    @classmethod
+    def chosen(cls, priors: Priors, *, wrong_lengths: bool = False) -> "LaRT":
+        """Return the model with the options that people type."""
+        cls._refuse(priors, wrong_lengths=False)
+        return cls(wrong_lengths=wrong_lengths)
+
+    @property
+    def family(self) -> Family:
+        """Binomial answers."""
+        return FAMILIES[self.link]
+
+    @property
+    def priors(self) -> Priors:
+        """Hierarchical items with free slopes."""
+        return Priors(slopes="free")
+
+    @property
+    def said(self) -> Mapping[str, Any]:
+        """What is kept with draws of its options."""
+        return {**super().said, "wrong_lengths": int(self.wrong_lengths)}
+
+    def parameters(self, n_subjects: int, n_items: int, **_clusters: Any) -> LaRTParameters:
+        """Draw from the prior."""
+        return lart_parameters(n_subjects, n_items, wrong_lengths=self.wrong_lengths)
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """Level and unit of abilities and of speeds."""
+        return (
+            Line("ability_level", ability_level, normal=True),
+            Line("speed_level", speed_level, normal=True),
+            Line("ability_unit", ability_unit),
+            Line("speed_unit", speed_unit),
+        )
+
+    def describe(self) -> str:
+        """Return the model and what it assumes in a few words."""
+        own = ", wrong answers with lengths of their own" if self.wrong_lengths else ""
+        return (
+            f"LaRT: {self.link}, free slopes, log-normal lengths{own}, correlated ability and speed"
+        )

@@ -12,7 +12,9 @@ a whole matrix, not one spread for all directions, lets slopes along abilities t
 need be pulled to 0.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -25,10 +27,16 @@ from numpyro.distributions import (
     Wishart,
 )
 
+from bayesirt.loadings import Loadings
+from bayesirt.models.response_model import Method, ResponseModel
+
 USUAL_SPREAD = 0.5
 """s: of slopes about their mean."""
 MU_A_SD, MU_D_SD, SIGMA_D_SCALE = 1.0, 2.0, 2.0
 """Of the priors of each element of μ_a, of μ_d and of σ_d."""
+
+IDENTIFICATION = "each draw rotated or reflected to the point estimate's slopes (Procrustes)"
+"""Of axes, which data cannot tell."""
 
 DIMS = {
     "theta": ["subject", "ability"],
@@ -99,3 +107,38 @@ def mirt_parameters(n_subjects: int, n_items: int, n_abilities: int) -> MirtPara
         a = sample("a", MultivariateNormal(mu_a, precision_matrix=precision_a))
         d = sample("d", Normal(mu_d, sigma_d))
     return MirtParameters(theta, a, d)
+
+
+@dataclass(frozen=True)
+class Mirt(ResponseModel):
+    """MIRT as the package takes it.
+
+    Attributes
+    ----------
+    n_abilities : int
+        K.
+    """
+
+    n_abilities: int
+
+    name: ClassVar[str] = "mirt"
+    title: ClassVar[str] = "MIRT 2PL"
+    engines: ClassVar[tuple[Method, ...]] = ("blocked", "nuts")
+    dims: ClassVar[Mapping[str, list[str]]] = DIMS
+
+    @property
+    def said(self) -> Mapping[str, Any]:
+        """What is kept with draws of its options."""
+        return {"n_abilities": self.n_abilities, "identification": IDENTIFICATION}
+
+    def parameters(self, n_subjects: int, n_items: int, **_clusters: Any) -> MirtParameters:
+        """Draw from the prior."""
+        return mirt_parameters(n_subjects, n_items, self.n_abilities)
+
+    def loadings(self, n_items: int) -> Loadings:
+        """Return that every item may need every ability."""
+        return Loadings(n_items, self.n_abilities)
+
+    def describe(self) -> str:
+        """Return the model and what it assumes in a few words."""
+        return f"{self.title}, {self.n_abilities} abilities"

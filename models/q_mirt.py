@@ -15,7 +15,9 @@ ability k: with it, the row of Q alone tells something of an item that nobody ha
 sixty abilities; it takes no two abilities to go against each other. "independent" has none.
 """
 
-from typing import Literal, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -31,6 +33,10 @@ from numpyro.distributions import (
     Normal,
     Uniform,
 )
+
+from bayesirt.loadings import Loadings
+from bayesirt.models.response_model import ResponseModel
+from bayesirt.q_matrix import QMatrix
 
 Structure = Literal["correlated", "general", "independent"]
 
@@ -148,3 +154,53 @@ def _root_of_correlations(n_abilities: int, structure: Structure) -> Array:
         gamma = sample("gamma", Uniform(0, 1))
     correlation = deterministic("correlation", jnp.outer(gamma, gamma) + jnp.diag(1 - gamma**2))
     return jnp.linalg.cholesky(correlation)
+
+
+@dataclass(frozen=True)
+class QMirt(ResponseModel):
+    """The Q-matrix model as the package takes it.
+
+    Attributes
+    ----------
+    needs : Loadings
+        The Q-matrix, a row for each item of the responses.
+    structure : {"correlated", "general", "independent"}
+        How abilities go together.
+    q : QMatrix, optional
+        The same with names.
+    """
+
+    needs: Loadings
+    structure: Structure
+    q: QMatrix | None = field(default=None, compare=False, repr=False)
+
+    name: ClassVar[str] = "q_mirt"
+    title: ClassVar[str] = "Q-matrix 2PL"
+    dims: ClassVar[Mapping[str, list[str]]] = DIMS
+
+    @classmethod
+    def of(cls, q: QMatrix, structure: Structure | None = None) -> "QMirt":
+        """Take a Q-matrix with a row for each item, and by default `default_structure`."""
+        return cls(Loadings.of(q.needs), structure or default_structure(q.n_abilities), q)
+
+    @property
+    def said(self) -> Mapping[str, Any]:
+        """What is kept with draws of its options."""
+        return {"structure": self.structure}
+
+    def parameters(
+        self,
+        n_subjects: int,
+        n_items: int,  # noqa: ARG002
+        **_clusters: Any,
+    ) -> QMirtParameters:
+        """Draw from the prior."""
+        return q_mirt_parameters(n_subjects, self.needs.needs, self.structure)
+
+    def loadings(self, n_items: int) -> Loadings:  # noqa: ARG002
+        """Return the Q-matrix."""
+        return self.needs
+
+    def describe(self) -> str:
+        """Return the model and what it assumes in a few words."""
+        return f"{self.title}, {self.structure} abilities"

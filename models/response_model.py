@@ -1,96 +1,144 @@
-"""What a response model is to the rest of the package, and which there are."""
+"""What a response model is to the rest of the package: the contract that each model file keeps.
 
+Every model here is a two-way model: given its items, subjects are independent of each other, and
+the other way round, and a cell's log density depends on linear predictors that are products of
+what is a subject's with what is an item's. A model file says what is assumed, as NumPyro text, and
+which lines through its parameters no predictor sees. Engines, checks, rankings and commands take
+it from there.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from jaxtyping import Array
 
 from bayesirt.errors import ResponseError
-from bayesirt.families import GUESSING, LOGIT, PROBIT, Family
-from bayesirt.models.lart import lart_parameters
+from bayesirt.families import LOGIT, Family
+from bayesirt.loadings import Loadings
 from bayesirt.models.priors import Priors
-from bayesirt.models.three_pl import guessing_learned, three_pl_parameters
-from bayesirt.models.two_pl import two_pl_parameters
 
 Method = Literal["nuts", "blocked", "laplace"]
-ModelName = Literal["2pl", "3pl", "lart"]
+Values = Mapping[str, Array]
+_NONE: Mapping[str, str] = {}
 
 
-def _nothing(_priors: Priors) -> dict[str, tuple[float, float]]:
-    return {}
-
-
-@dataclass(frozen=True)
-class ResponseModel:
-    """A model of answers, from which engines, checks, rankings and commands take what they need.
+class Line(NamedTuple):
+    """A line through a model's parameters along which no predictor changes.
 
     Attributes
     ----------
-    name : {"2pl", "3pl", "lart"}
+    name : str
+    move : callable
+        (values, t) → the values that are others there, element by element; t = 0 is here.
+    normal : bool
+        Whether priors are normal along it.
+    """
+
+    name: str
+    move: Callable[[Values, Array], dict[str, Array]]
+    normal: bool = False
+
+
+@dataclass(frozen=True)
+class ResponseModel(ABC):
+    """A response model with its options; equal ones are hashed alike.
+
+    Attributes
+    ----------
+    name : str
         What people type.
     title : str
         What people read.
-    parameters : callable
-        The NumPyro text without data: (n_subjects, n_items, priors, *, clusters, n_clusters).
-    family : Family
-        Of a cell, given a θ + d and the items' further predictors.
-    learned : callable
-        priors → usual (μ, σ), unconstrained, of each parameter that items have beside a and d.
     engines : tuple of str
         That draw from its posterior; the first is taken where any would do.
     lengths : bool
         Whether responses must have lengths.
+    clustered : bool
+        Whether subjects may come in clusters.
     simpler : str, optional
-        The model that it must predict better than to be of use, if any.
+        Name of the model that it must predict better than to be of use.
+    leans : mapping
+        By item parameter, the hyperparameter by which its mean leans on slopes.
+    dims : mapping
+        Dimensions of each parameter.
     """
 
-    name: ModelName
-    title: str
-    parameters: Callable[..., Any]
-    family: Family = LOGIT
-    learned: Callable[[Priors], Mapping[str, tuple[float, float]]] = _nothing
-    engines: tuple[Method, ...] = ("blocked", "nuts", "laplace")
-    lengths: bool = False
-    simpler: ModelName | None = None
+    name: ClassVar[str]
+    title: ClassVar[str]
+    engines: ClassVar[tuple[Method, ...]] = ("blocked", "nuts", "laplace")
+    lengths: ClassVar[bool] = False
+    clustered: ClassVar[bool] = False
+    simpler: ClassVar[str | None] = None
+    leans: ClassVar[Mapping[str, str]] = _NONE
+    dims: ClassVar[Mapping[str, list[str]]]
 
-    def refuse(self, priors: Priors) -> None:
-        """Refuse priors of what the model does not have.
+    @classmethod
+    def chosen(cls, priors: Priors, *, wrong_lengths: bool = False) -> "ResponseModel":
+        """Return the model with the options that people type.
 
         Raises
         ------
         ResponseError
+            If one is not the model's.
         """
-        if priors.guessing is not None and "c" not in self.family.further:
+        cls._refuse(priors, wrong_lengths=wrong_lengths)
+        return cls()
+
+    @classmethod
+    def _refuse(cls, priors: Priors, *, wrong_lengths: bool) -> None:
+        if priors.guessing is not None:
             raise ResponseError(
-                f"guessing is a part of the 3pl, not of {self.name}; pass --model 3pl, or leave "
+                f"guessing is a part of the 3pl, not of {cls.name}; pass --model 3pl, or leave "
                 f"out --guessing"
             )
+        if wrong_lengths:
+            raise ResponseError(
+                f"wrong answers have lengths of their own in lart, not in {cls.name}, which takes "
+                f"answers alone; pass --model lart, or leave out --wrong-lengths"
+            )
 
+    @property
+    def family(self) -> Family:
+        """How an answer is distributed, given its predictors."""
+        return LOGIT
 
-TWO_PL = ResponseModel("2pl", "2PL", two_pl_parameters)
-PROBIT_2PL = ResponseModel("2pl", "2PL", two_pl_parameters, PROBIT)
-THREE_PL = ResponseModel(
-    "3pl",
-    "3PL",
-    three_pl_parameters,
-    GUESSING,
-    guessing_learned,
-    ("blocked", "nuts"),
-    simpler="2pl",
-)
-LART = ResponseModel("lart", "LaRT", lart_parameters, PROBIT, lengths=True)
+    @abstractmethod
+    def parameters(self, n_subjects: int, n_items: int, **clusters: Any) -> Any:
+        """Draw subjects and items from their priors: the NumPyro text without data.
 
-MODELS: dict[str, ResponseModel] = {model.name: model for model in (TWO_PL, THREE_PL, LART)}
-"""Those that `rank` takes, by name."""
+        Parameters
+        ----------
+        n_subjects, n_items : int
+        **clusters
+            ``clusters``, the position of each subject's, and ``n_clusters``, where they come so.
+        """
 
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """Lines along which no predictor changes."""
+        return ()
 
-def model_named(name: str) -> ResponseModel:
-    """Return a model by its name.
+    @property
+    def priors(self) -> Priors:
+        """What is believed of items, as options of the 2PL's."""
+        return Priors()
 
-    Raises
-    ------
-    ResponseError
-        If there is none.
-    """
-    if name not in MODELS:
-        raise ResponseError(f"there is no model {name!r}; take {', '.join(MODELS)}")
-    return MODELS[name]
+    @property
+    def usual(self) -> Mapping[str, tuple[float, float]]:
+        """Usual (μ, σ), unconstrained, of what items have beside slope and intercept."""
+        return {}
+
+    @property
+    def said(self) -> Mapping[str, Any]:
+        """What is kept with draws of its options."""
+        return {"priors": self.priors.describe()}
+
+    def loadings(self, n_items: int) -> Loadings:
+        """Return which abilities each item needs."""
+        return Loadings(n_items, 1)
+
+    def describe(self) -> str:
+        """Return the model and what it assumes in a few words."""
+        return f"{self.title}, {self.priors.describe()}"

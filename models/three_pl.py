@@ -11,7 +11,9 @@ is known, c may be fixed. The ability of a subject in whose answers all is guess
 stand on; its interval is wide for that reason.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -20,8 +22,11 @@ from numpyro import deterministic, plate, sample
 from numpyro.distributions import Binomial, HalfNormal, Normal, TransformedDistribution
 from numpyro.distributions.transforms import SigmoidTransform
 
+from bayesirt.errors import ResponseError
+from bayesirt.families import GUESSING, Family
 from bayesirt.models.priors import Priors
-from bayesirt.models.two_pl import two_pl_parameters
+from bayesirt.models.response_model import Method
+from bayesirt.models.two_pl import DIMS, TwoPL, two_pl_parameters
 
 MU_C_MEAN, MU_C_SD, SIGMA_C_SCALE = -1.4, 0.7, 0.5
 
@@ -100,6 +105,40 @@ def three_pl_parameters(
     return ThreePLParameters(theta, a, d, c)
 
 
-def guessing_learned(priors: Priors) -> dict[str, tuple[float, float]]:
-    """Return the usual μ and σ of logit c, unless c is fixed."""
-    return {} if priors.guessing is not None else {"c": (MU_C_MEAN, SIGMA_C_SCALE)}
+@dataclass(frozen=True)
+class ThreePL(TwoPL):
+    """The 3PL as the package takes it: what it has beside the 2PL.
+
+    Raises
+    ------
+    ResponseError
+        For a normal response curve.
+    """
+
+    name: ClassVar[str] = "3pl"
+    title: ClassVar[str] = "3PL"
+    engines: ClassVar[tuple[Method, ...]] = ("blocked", "nuts")
+    simpler: ClassVar[str | None] = "2pl"
+    dims: ClassVar[Mapping[str, list[str]]] = DIMS | {"c": ["item"]}
+
+    def __post_init__(self) -> None:
+        if self.link != "logit":
+            raise ResponseError("the 3pl has a logistic response curve; leave link out")
+
+    @classmethod
+    def _refuse(cls, priors: Priors, *, wrong_lengths: bool) -> None:
+        super()._refuse(replace(priors, guessing=None), wrong_lengths=wrong_lengths)
+
+    @property
+    def family(self) -> Family:
+        """Binomial answers with a floor."""
+        return GUESSING
+
+    def parameters(self, n_subjects: int, n_items: int, **clusters: Any) -> ThreePLParameters:
+        """Draw from the prior."""
+        return three_pl_parameters(n_subjects, n_items, self.priors, **clusters)
+
+    @property
+    def usual(self) -> Mapping[str, tuple[float, float]]:
+        """Of logit c, unless it is fixed."""
+        return {} if self.priors.guessing is not None else {"c": (MU_C_MEAN, SIGMA_C_SCALE)}

@@ -14,6 +14,11 @@ intraclass correlation) is the share of the abilities' variance that lies betwee
     κ ~ U(0, 1),  γ_c ~ N(0, √κ),  θ_i ~ N(γ_c, √(1 - κ))
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar, Literal
+
 import jax.numpy as jnp
 import numpyro
 from jax.typing import ArrayLike
@@ -21,7 +26,9 @@ from jaxtyping import Array, Float, Int
 from numpyro import deterministic, plate, sample
 from numpyro.distributions import Binomial, HalfNormal, LogNormal, Normal, Uniform
 
+from bayesirt.families import FAMILIES, Family
 from bayesirt.models.priors import Priors
+from bayesirt.models.response_model import Line, ResponseModel, Values
 
 DIMS = {"theta": ["subject"], "gamma": ["cluster"], "a": ["item"], "d": ["item"], "b": ["item"]}
 
@@ -98,9 +105,7 @@ def two_pl_parameters(
     return theta, a, d
 
 
-def hierarchical_items(
-    n_items: int, priors: Priors, *, leaning: bool = True
-) -> tuple[Array, Array]:
+def hierarchical_items(n_items: int, priors: Priors) -> tuple[Array, Array]:
     """Draw discriminations and intercepts of items that learn their own centre and spread.
 
     Parameters
@@ -108,9 +113,6 @@ def hierarchical_items(
     n_items : int
     priors : Priors
         Of the hierarchical kind.
-    leaning : bool
-        Let intercepts lean on slopes by μ_b, so that the prior of items leaves the level of
-        abilities to that of subjects. Items of equal slopes do so without.
 
     Returns
     -------
@@ -119,9 +121,8 @@ def hierarchical_items(
     if priors.slopes != "rasch":
         mu_a = sample("mu_a", Normal(0, 0.5))
         sigma_a = sample("sigma_a", HalfNormal(0.5))
-    leaning = leaning and priors.slopes != "rasch"
     mu_d = sample("mu_d", Normal(0, 2))
-    mu_b = sample("mu_b", Normal(0, 2)) if leaning else 0.0
+    mu_b = sample("mu_b", Normal(0, 2)) if priors.slopes != "rasch" else 0.0
     sigma_d = sample("sigma_d", HalfNormal(2))
     with plate("item", n_items):
         if priors.slopes == "positive":
@@ -143,3 +144,70 @@ def _fixed_items(n_items: int) -> tuple[Array, Array]:
         b = sample("b", Normal(0, 2))
         d = deterministic("d", -a * b)
     return a, d
+
+
+def level(values: Values, t: Array) -> dict[str, Array]:
+    """Return abilities, and items with them, t higher: η = a θ + d and its prior stay."""
+    moved = {name: values[name] + t for name in ("theta", "gamma") if name in values}
+    if "mu_d" not in values:  # η = a (θ - b)
+        return moved | {"b": values["b"] + t}
+    if "a" in values:
+        moved["d"] = values["d"] - values["a"] * t
+        return moved | {"mu_b": values["mu_b"] + t}
+    return moved | {name: values[name] - t for name in ("d", "mu_d")}  # all slopes are 1
+
+
+def unit(slopes: str, values: Values, t: Array) -> dict[str, Array]:
+    """Return abilities in a unit that is e⁻ᵗ of what it was: η = a θ + d stays."""
+    grown, shrunk = jnp.exp(t), jnp.exp(-t)
+    moved = {name: grown * values[name] for name in ("theta", "gamma", "mu_b") if name in values}
+    moved["a"] = shrunk * values["a"]
+    if "mu_d" not in values:
+        return moved | {"b": grown * values["b"]}
+    if slopes == "positive":
+        return moved | {"mu_a": values["mu_a"] - t}
+    return moved | {name: shrunk * values[name] for name in ("mu_a", "sigma_a")}
+
+
+@dataclass(frozen=True)
+class TwoPL(ResponseModel):
+    """The 2PL as the package takes it.
+
+    Attributes
+    ----------
+    priors : Priors
+    link : {"logit", "probit"}
+        A logistic or a normal response curve.
+    """
+
+    priors: Priors = field(default_factory=Priors)
+    link: Literal["logit", "probit"] = "logit"
+
+    name: ClassVar[str] = "2pl"
+    title: ClassVar[str] = "2PL"
+    clustered: ClassVar[bool] = True
+    leans: ClassVar[Mapping[str, str]] = {"d": "mu_b"}
+    dims: ClassVar[Mapping[str, list[str]]] = DIMS
+
+    @classmethod
+    def chosen(cls, priors: Priors, *, wrong_lengths: bool = False) -> "TwoPL":
+        """Return the model with the options that people type."""
+        cls._refuse(priors, wrong_lengths=wrong_lengths)
+        return cls(priors)
+
+    @property
+    def family(self) -> Family:
+        """Binomial answers."""
+        return FAMILIES[self.link]
+
+    def parameters(self, n_subjects: int, n_items: int, **clusters: Any) -> tuple[Array, ...]:
+        """Draw from the prior."""
+        return two_pl_parameters(n_subjects, n_items, self.priors, **clusters)
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The level of abilities, and their unit where slopes are free to follow."""
+        of_level = Line("level", level, normal=True)
+        if self.priors.slopes == "rasch":
+            return (of_level,)
+        return of_level, Line("unit", partial(unit, self.priors.slopes))

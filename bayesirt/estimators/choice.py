@@ -1,7 +1,8 @@
-"""Which point estimator suits the data and the model."""
+"""Which point estimators there are, and which one suits the data and the model."""
 
 from collections.abc import Callable
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from jax import Array
 
@@ -9,29 +10,68 @@ from bayesirt.errors import ResponseError
 from bayesirt.estimators.cbmm import fit_cbmm
 from bayesirt.estimators.joint_map import fit_joint_map
 from bayesirt.estimators.lart_em import fit_lart
+from bayesirt.estimators.mirt import fit_mirt
 from bayesirt.estimators.mml import fit_mml
+from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.estimators.saem import fit_saem
 from bayesirt.estimators.spectral import fit_spectral
-from bayesirt.models import ModelName
-from bayesirt.models.coordinates import FEW_ITEMS
+from bayesirt.models import LaRT, Mirt, QMirt, ResponseModel, ThreePL, TwoPL, model_named
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.responses import Responses
 
 PointMethod = Literal["auto", "cbmm", "mml", "joint_map", "spectral", "em", "saem"]
 
-_FITS: dict[str, Callable[[Responses], PointEstimate]] = {
-    "cbmm": fit_cbmm,
-    "mml": fit_mml,
-    "joint_map": fit_joint_map,
-    "spectral": fit_spectral,
-}
+FEW_ITEMS = 30
+"""Up to so many items, one item's share of what is known of an ability matters: a joint estimate's
+slopes are then far too steep."""
+
+_ONE_ABILITY = (TwoPL, ThreePL)
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """A point estimator.
+
+    Attributes
+    ----------
+    name : str
+        What people type.
+    models : tuple of types
+        That it fits; it starts the posterior of the 3PL from an estimate without guessing.
+    fit : callable
+        (responses, model, key) → PointEstimate.
+    """
+
+    name: str
+    models: tuple[type[ResponseModel], ...]
+    fit: Callable[[Responses, Any, Array | None], PointEstimate]
+
+
+def _saem(responses: Responses, model: LaRT, key: Array | None) -> PointEstimate:
+    if key is None:
+        raise ValueError("saem needs key=jax.random.key(seed)")
+    return fit_saem(responses, key=key, link=model.link)
+
+
+ESTIMATORS = (
+    Estimator("cbmm", _ONE_ABILITY, lambda responses, _, __: fit_cbmm(responses)),
+    Estimator("mml", _ONE_ABILITY, lambda responses, _, __: fit_mml(responses)),
+    Estimator("joint_map", _ONE_ABILITY, lambda responses, _, __: fit_joint_map(responses)),
+    Estimator("spectral", _ONE_ABILITY, lambda responses, _, __: fit_spectral(responses)),
+    Estimator("em", (LaRT,), lambda responses, model, _: fit_lart(responses, link=model.link)),
+    Estimator("saem", (LaRT,), _saem),
+    Estimator("em", (Mirt,), lambda x, model, _: fit_mirt(x, n_abilities=model.n_abilities)),
+    Estimator(
+        "em", (QMirt,), lambda x, model, _: fit_q_mirt(x, model.q, structure=model.structure)
+    ),
+)
 
 
 def fit_point(
     responses: Responses,
     method: PointMethod = "auto",
     *,
-    model: ModelName = "2pl",
+    model: str | ResponseModel = "2pl",
     key: Array | None = None,
 ) -> PointEstimate:
     """Fit a point estimate.
@@ -40,10 +80,10 @@ def fit_point(
     ----------
     responses : Responses
     method : {"auto", "cbmm", "mml", "joint_map", "spectral", "em", "saem"}
-        ``"auto"`` takes EM for LaRT; for the 2PL MML up to `FEW_ITEMS` items, where a joint
-        estimate's slopes are far too steep, and cBMM beyond, where the two agree and cBMM is
-        faster.
-    model : {"2pl", "3pl", "lart"}
+        ``"auto"`` takes EM for LaRT and for several abilities; for one ability MML up to
+        `FEW_ITEMS` items, where a joint estimate's slopes are far too steep, and cBMM beyond,
+        where the two agree and cBMM is faster.
+    model : ResponseModel, or {"2pl", "3pl", "lart"}
     key : jax.random.key, optional
         Needed by ``"saem"``.
 
@@ -59,15 +99,13 @@ def fit_point(
     ValueError
         If SAEM has no key.
     """
-    if (method in ("em", "saem")) != (model == "lart") and method != "auto":
-        own = "em and saem" if model == "lart" else ", ".join(_FITS)
-        raise ResponseError(f"{method} is no estimator of {model}; take auto, {own}")
-    if method == "saem":
-        if key is None:
-            raise ValueError("saem needs key=jax.random.key(seed)")
-        return fit_saem(responses, key=key)
-    if model == "lart":
-        return fit_lart(responses)
+    model = model_named(model) if isinstance(model, str) else model
+    own = {row.name: row for row in ESTIMATORS if isinstance(model, row.models)}
     if method == "auto":
-        method = "mml" if responses.n_items <= FEW_ITEMS else "cbmm"
-    return _FITS[method](responses)
+        of_one: PointMethod = "mml" if responses.n_items <= FEW_ITEMS else "cbmm"
+        method = "em" if "em" in own else of_one
+    if method not in own:
+        *names, last = own
+        listed = f"{', '.join(names)} and {last}" if names else last
+        raise ResponseError(f"{method} is no estimator of {model.name}; take auto, {listed}")
+    return own[method].fit(responses, model, key)

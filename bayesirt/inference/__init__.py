@@ -1,7 +1,11 @@
 """Posterior engines: responses and a model in, a `Posterior` out."""
 
-from bayesirt.inference.engines import choose_engine, sample_posterior
-from bayesirt.inference.mirt_engines import sample_mirt
-from bayesirt.inference.q_mirt_engines import sample_q_mirt
+from bayesirt.inference.engines import (
+    choose_engine,
+    sample_mirt,
+    sample_posterior,
+    sample_q_mirt,
+)
+from bayesirt.inference.options import RunOptions
 
-__all__ = ["choose_engine", "sample_mirt", "sample_posterior", "sample_q_mirt"]
+__all__ = ["RunOptions", "choose_engine", "sample_mirt", "sample_posterior", "sample_q_mirt"]

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
@@ -26,18 +27,18 @@ from bayesirt.inference.block_steps import (
     normal_draw,
 )
 from bayesirt.inference.blocked import Move, Position, Statistics
-from bayesirt.inference.site_terms import site_terms
-from bayesirt.inference.two_pl_passes import Passes, SubjectSums
-from bayesirt.inference.two_pl_sites import TwoPLPrior
-from bayesirt.models import TWO_PL, Priors, ResponseModel
+from bayesirt.inference.one_ability import OneAbility
+from bayesirt.inference.passes import Passes, SubjectSums
+from bayesirt.inference.starts import Start
+from bayesirt.point_estimate import PointEstimate
 
 _LEAST_PRECISION = 0.5
 """Of a proposed logit of the share between clusters: towards 0 and 1 its density is flat."""
 
 
 @dataclass(frozen=True)
-class ClusteredPrior(TwoPLPrior):
-    """The 2PL without data, whose subjects come in clusters, at unconstrained sites.
+class Clustered(OneAbility):
+    """A model of one ability whose subjects come in clusters.
 
     Attributes
     ----------
@@ -52,101 +53,48 @@ class ClusteredPrior(TwoPLPrior):
         """Position of each subject's cluster, shape (subject,)."""
         return np.asarray(self.clusters, np.int32)
 
-    def model(self, sites: Position) -> Callable[[], Any]:
-        """Return the NumPyro model without data."""
-        return self._model(sites, self.codes)
+    def text(self, sites: Position) -> Callable[[], Any]:
+        """Return the NumPyro text without data."""
+        return partial(super().text(sites), clusters=self.codes, n_clusters=len(sites["gamma"]))
 
-    def own_of_subjects(self, sites: Position) -> tuple[Float[Array, " subject"], ...]:
-        """Return the ability of each subject's cluster."""
-        return (sites["gamma"][self.codes],)
+    def start(self, point: PointEstimate, data: Any) -> Start:
+        """Return where chains start, clusters among them, and how far apart."""
+        centre, width = super().start(point, data)
+        n = np.bincount(self.codes)
+        mean = np.bincount(self.codes, centre["theta"]) / n
+        se = np.sqrt(np.bincount(self.codes, width["theta"] ** 2)) / n
+        centre |= {"gamma": mean, "icc": np.array(0.0)}
+        width |= {"gamma": se, "icc": np.array(1.0)}
+        return centre, width
 
-    def of_theta(self, sites: Position, theta: Array, *own: Array) -> Float[Array, " subject"]:
-        """Return the log prior density of abilities, given those of their clusters."""
-        alone = sites | {"theta": theta, "gamma": own[0]}
-        return site_terms(self._model(alone, np.arange(len(theta))), alone).each["theta"]
-
-    def _model(self, sites: Position, codes: NDArray[np.integer]) -> Callable[[], Any]:
-        sizes = len(sites["theta"]), len(sites["b" if "b" in sites else "d"])
-        return partial(
-            self.of.parameters,
-            *sizes,
-            self.priors,
-            clusters=codes,
-            n_clusters=len(sites["gamma"]),
-        )
-
-
-def two_pl_prior(
-    priors: Priors, clusters: tuple[int, ...], model: ResponseModel = TWO_PL
-) -> TwoPLPrior:
-    """Return a model of one ability without data.
-
-    Parameters
-    ----------
-    priors : Priors
-    clusters : tuple of int
-        Position of each subject's cluster; empty where subjects do not come in clusters.
-    model : ResponseModel
-
-    Returns
-    -------
-    TwoPLPrior
-    """
-    return ClusteredPrior(priors, model, clusters) if clusters else TwoPLPrior(priors, model)
-
-
-def cluster_moves(prior: ClusteredPrior, passes: Passes) -> list[Move]:
-    """Return the moves of one sweep that clusters need: three evaluations of the data.
-
-    Parameters
-    ----------
-    prior : ClusteredPrior
-    passes : Passes
-
-    Returns
-    -------
-    list of callables
-        Each (key, position) → (position, statistics).
-    """
-    return [partial(move_with_clusters, prior, passes), partial(draw_clusters, prior)]
+    def own_moves(self, data: Any, dtype: DTypeLike) -> tuple[list[Move], list[Move]]:
+        """Return the moves that clusters need: three evaluations of the data."""
+        together = partial(move_with_clusters, self, data, dtype)
+        return [together, partial(draw_clusters, self)], []
 
 
 def move_with_clusters(
-    prior: ClusteredPrior, passes: Passes, key: Array, sites: Position
+    way: Clustered, data: Any, dtype: DTypeLike, key: Array, sites: Position
 ) -> tuple[Position, Statistics]:
-    """Move every cluster with its subjects; then all subjects towards their clusters or away.
-
-    Parameters
-    ----------
-    prior : ClusteredPrior
-    passes : Passes
-    key : jax.random.key
-    sites : dict of float arrays
-
-    Returns
-    -------
-    sites : dict of float arrays
-    statistics : dict of float scalars
-        Shares accepted.
-    """
+    """Move every cluster with its subjects; then all subjects towards their clusters or away."""
     cluster_key, spread_key = jax.random.split(key)
-    items = tuple(prior.coefficients(sites, prior.packed(sites)).T)
-    sums = passes.subject_sums(sites["theta"], *items)
-    sites, sums, clusters = _move_clusters(prior, passes, cluster_key, sites, sums, items)
-    sites, spread = _move_within(prior, passes, spread_key, sites, sums, items)
+    passes, items = way.passes(data, sites, dtype), way.coefficients_of(sites)
+    sums = _sums(passes, sites["theta"], items)
+    sites, sums, clusters = _move_clusters(way, passes, cluster_key, sites, sums, items)
+    sites, spread = _move_within(way, passes, spread_key, sites, sums, items)
     return sites, {"acceptance_clusters": clusters, "acceptance_within": spread}
 
 
 def _move_clusters(
-    prior: ClusteredPrior,
+    way: Clustered,
     passes: Passes,
     key: Array,
     sites: Position,
     sums: SubjectSums,
-    items: tuple[Array, Array],
+    items: Float[Array, "item dim"],
 ) -> tuple[Position, SubjectSums, Array]:
     """Move γ and the θ of its subjects by as much."""
-    codes, here = prior.codes, sites["gamma"][:, None]
+    codes, here = way.codes, sites["gamma"][:, None]
 
     def moved(position: Array) -> Position:
         further = position[:, 0] - sites["gamma"]
@@ -154,7 +102,7 @@ def _move_clusters(
 
     def conditional(position: Array, sums: SubjectSums) -> Conditional:
         def of_prior(gamma: Array) -> Array:
-            return prior.terms(sites | {"gamma": gamma}).each["gamma"]
+            return way.terms(sites | {"gamma": gamma}).each["gamma"]
 
         of_clusters = SubjectSums(*(_by_cluster(x, codes, len(here)) for x in sums))
         slope, curvature = derivatives(of_prior, position[:, 0])
@@ -165,7 +113,7 @@ def _move_clusters(
         )
 
     def evaluate(position: Array) -> tuple[Conditional, SubjectSums]:
-        found = passes.subject_sums(moved(position)["theta"], *items)
+        found = _sums(passes, moved(position)["theta"], items)
         return conditional(position, found), found
 
     current = conditional(here, sums), sums
@@ -176,15 +124,15 @@ def _move_clusters(
 
 
 def _move_within(
-    prior: ClusteredPrior,
+    way: Clustered,
     passes: Passes,
     key: Array,
     sites: Position,
     sums: SubjectSums,
-    items: tuple[Array, Array],
+    items: Float[Array, "item dim"],
 ) -> tuple[Position, Array]:
     """Move the share between clusters, and θ at the same distance from γ in units of its spread."""
-    share, codes = sites["icc"], prior.codes
+    share, codes = sites["icc"], way.codes
     centre = sites["gamma"][codes]
 
     def carried(share: Array) -> tuple[Position, Array]:
@@ -194,10 +142,10 @@ def _move_within(
 
     def of_prior(share: Array) -> Array:
         moved, log_jacobian = carried(share)
-        return prior.terms(moved).total() + log_jacobian
+        return way.terms(moved).total() + log_jacobian
 
     def evaluate(position: Array) -> tuple[Conditional, SubjectSums]:
-        found = passes.subject_sums(carried(position[0, 0])[0]["theta"], *items)
+        found = _sums(passes, carried(position[0, 0])[0]["theta"], items)
         return conditional(position, found), found
 
     def conditional(position: Array, sums: SubjectSums) -> Conditional:
@@ -217,33 +165,18 @@ def _move_within(
     return carried(step.position[0, 0])[0], step.accepted[0].astype(share.dtype)
 
 
-def draw_clusters(
-    prior: ClusteredPrior, key: Array, sites: Position
-) -> tuple[Position, Statistics]:
-    """Move the share of variance between clusters, then draw their abilities given the subjects'.
-
-    Parameters
-    ----------
-    prior : ClusteredPrior
-    key : jax.random.key
-    sites : dict of float arrays
-
-    Returns
-    -------
-    sites : dict of float arrays
-    statistics : dict of float scalars
-        Whether the share was accepted.
-    """
+def draw_clusters(way: Clustered, key: Array, sites: Position) -> tuple[Position, Statistics]:
+    """Move the share of variance between clusters, then draw their abilities."""
     share_key, draw_key = jax.random.split(key)
-    of_share = share_density(prior.codes, len(sites["gamma"]), sites["theta"])
+    of_share = share_density(way.codes, len(sites["gamma"]), sites["theta"])
     t, accepted = newton_line_move(
         share_key, lambda t: of_share(sites["icc"] + t), _LEAST_PRECISION
     )
     sites = sites | {"icc": sites["icc"] + t}
 
     def of_clusters(gamma: Array) -> Array:
-        each = prior.terms(sites | {"gamma": gamma}).each
-        return each["gamma"] + _by_cluster(each["theta"], prior.codes, len(gamma))
+        each = way.terms(sites | {"gamma": gamma}).each
+        return each["gamma"] + _by_cluster(each["theta"], way.codes, len(gamma))
 
     gamma = normal_draw(draw_key, of_clusters, sites["gamma"])
     return sites | {"gamma": gamma}, {"acceptance_share": accepted.astype(t.dtype)}
@@ -284,6 +217,12 @@ def share_density(
         return means + contrasts + jax.nn.log_sigmoid(logit) + log_rest
 
     return log_density
+
+
+def _sums(passes: Passes, theta: Array, items: Array) -> SubjectSums:
+    """Return what answers say of each subject's one ability, as numbers."""
+    value, score, information = passes.subject_sums(theta[:, None], items)
+    return SubjectSums(value, score[:, 0], information[:, 0, 0])
 
 
 def _by_cluster(

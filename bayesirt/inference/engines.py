@@ -1,63 +1,80 @@
-"""Draws from the posterior, by the engine that suits the data."""
+"""Draws from the posterior of any model, by the engine that suits the data."""
 
-import hashlib
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Literal
 
-import jax
-import numpy as np
 from jax import Array
-from jax.sharding import Mesh
 
-from bayesirt import __version__
-from bayesirt.clusters import Clusters, refuse_useless
+from bayesirt.clusters import refuse_useless
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import fit_point
-from bayesirt.inference.checkpoint import Checkpoint
-from bayesirt.inference.enough_draws import within
+from bayesirt.estimators.mirt_start import check_start
 from bayesirt.inference.laplace import FEW, sample_laplace
-from bayesirt.inference.lart_blocked import sample_lart
 from bayesirt.inference.lart_laplace import sample_lart_laplace
-from bayesirt.inference.lart_nuts import sample_lart_nuts
 from bayesirt.inference.memory import check_memory
 from bayesirt.inference.nuts import sample_nuts
-from bayesirt.inference.row_shards import put_everywhere, spans_processes
-from bayesirt.inference.two_pl_blocked import sample_blocked
-from bayesirt.models import Method, ModelName, Priors, model_named
+from bayesirt.inference.options import RunOptions
+from bayesirt.inference.q_mirt_laplace import sample_q_mirt_laplace
+from bayesirt.inference.sweeps import sample_blocked
+from bayesirt.models import LaRT, Method, Mirt, QMirt, ResponseModel, ThreePL, TwoPL, model_named
+from bayesirt.models.q_mirt import Structure
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
-from bayesirt.progress import progress_bar
+from bayesirt.q_matrix import QMatrix
 from bayesirt.responses import Responses
 
-Engine = Literal["auto", "nuts", "blocked", "laplace"]
+EngineName = Literal["auto", "nuts", "blocked", "laplace"]
 
 MOST_FOR_BLOCKED = 5_000_000
+MOST_OF_SEVERAL_ABILITIES = 1_000_000
+"""Responses beyond which exact draws take hours."""
+_FEWER_WARMUP = 500
 
-_OF_ANSWERS: dict[str, Callable[..., Posterior]] = {"nuts": sample_nuts, "blocked": sample_blocked}
-_OF_LART: dict[str, Callable[..., Posterior]] = {"nuts": sample_lart_nuts, "blocked": sample_lart}
-SWEEPS_A_DRAW = 4
-"""A sweep costs a tenth of a NUTS draw, and draws of the least known items follow each other."""
+
+@dataclass(frozen=True)
+class Engine:
+    """A posterior engine.
+
+    Attributes
+    ----------
+    name : str
+        What people type.
+    sample : mapping
+        By type of model, what draws: (responses, *, key, model, init, options) → Posterior.
+    clusters, meshes : bool
+        Whether subjects may come in clusters, and responses be shared out over devices.
+    """
+
+    name: Method
+    sample: dict[type[ResponseModel], Callable[..., Posterior]]
+    clusters: bool = False
+    meshes: bool = True
+
+
+_EVERY: tuple[type[ResponseModel], ...] = (TwoPL, ThreePL, LaRT, Mirt, QMirt)
+ENGINES = {
+    engine.name: engine
+    for engine in (
+        Engine("blocked", dict.fromkeys(_EVERY, sample_blocked), clusters=True),
+        Engine("nuts", dict.fromkeys(_EVERY, sample_nuts)),
+        Engine(
+            "laplace",
+            {TwoPL: sample_laplace, LaRT: sample_lart_laplace, QMirt: sample_q_mirt_laplace},
+            meshes=False,
+        ),
+    )
+}
 
 
 def sample_posterior(
     responses: Responses,
     *,
     key: Array,
-    model: ModelName = "2pl",
-    wrong_lengths: bool = False,
-    engine: Engine = "auto",
+    model: str | ResponseModel = "2pl",
+    engine: EngineName = "auto",
     init: PointEstimate | None = None,
-    priors: Priors | None = None,
-    num_chains: int = 4,
-    num_warmup: int = 1000,
-    num_samples: int = 1000,
-    target_accept: float = 0.95,
-    budget: float = 0.0,
-    progress: bool = False,
-    announce: Callable[[str], None] | None = None,
-    checkpoint: Path | None = None,
-    mesh: Mesh | None = None,
+    options: RunOptions | None = None,
 ) -> Posterior:
     """Draw from a model's posterior.
 
@@ -67,36 +84,14 @@ def sample_posterior(
         With clusters, if subjects' abilities are to lie about those of their clusters.
     key : jax.random.key
         The same key gives the same draws on the same machine.
-    model : {"2pl", "3pl", "lart"}
-    wrong_lengths : bool
-        Give LaRT's wrong answers a length of their own.
+    model : ResponseModel, or {"2pl", "3pl", "lart"}
+        Such as ``bayesirt.models.TwoPL(Priors(slopes="free"))``.
     engine : {"auto", "nuts", "blocked", "laplace"}
         ``"nuts"`` and ``"blocked"`` are exact; ``"laplace"`` approximates. ``"auto"`` is
-        `choose_engine`'s choice, but ``"blocked"`` where wrong answers have lengths of their own,
-        and where subjects come in clusters.
+        `plan_engine`'s choice.
     init : PointEstimate, optional
         Where to start, of the same model; by default `fit_point`.
-    priors : Priors, optional
-        Of the 2PL and the 3PL; LaRT has its own.
-    num_chains, num_warmup, num_samples : int
-        Warm-up and kept draws of each chain. Laplace's draws need no warm-up.
-    target_accept : float
-        Of NUTS. Higher means smaller steps.
-    budget : float
-        Seconds in which blocked chains may go on after the draws that were asked for, with twice
-        the sweeps for each draw, and again, until abilities have converged.
-    progress : bool
-        Show a progress bar, if stderr is a terminal.
-    announce : callable, optional
-        Told, before sampling starts, about how long it will take.
-    checkpoint : Path, optional
-        Folder in which the unfinished chains are kept. If it holds those of the same call, they
-        go on where they were, and the draws are those of an uninterrupted run; at the end it is
-        removed. Laplace has no chains, and so neither checkpoint nor progress bar.
-    mesh : jax.sharding.Mesh, optional
-        Devices that share the responses out, each with some subjects', perhaps in several
-        processes. Then every process makes the same call and gets the same draws; the first one
-        speaks, and writes the checkpoint into a folder that all of them see. Not for Laplace.
+    options : RunOptions, optional
 
     Returns
     -------
@@ -108,61 +103,25 @@ def sample_posterior(
     ------
     ResponseError
         If memory will not do, the checkpoint is damaged or belongs to another call, the posterior
-        has no curvature that Laplace could use, Laplace or LaRT is given a mesh, LaRT misses
-        lengths, Laplace or the 2PL is given wrong answers' lengths, clusters are not for it, or
-        the engine or the priors are not the model's.
+        has no curvature that Laplace could use, the model misses lengths, or engine, clusters and
+        mesh do not go together.
 
     Examples
     --------
     >>> import jax, numpy as np
     >>> responses = Responses.from_arrays(np.tri(6, 5))
-    >>> key = jax.random.key(0)
-    >>> sample_posterior(responses, key=key, num_warmup=50, num_samples=20).theta.shape
+    >>> options = RunOptions(num_warmup=50, num_samples=20)
+    >>> sample_posterior(responses, key=jax.random.key(0), options=options).theta.shape
     (80, 6)
     """
-    priors, of = priors or Priors(), model_named(model)
-    of.refuse(priors)
-    together = spans_processes(mesh)
-    speaks = not together or jax.process_index() == 0
-    plan: dict[str, Any] = {"model": model, "wrong_lengths": wrong_lengths, "mesh": mesh}
-    plan |= {"num_chains": num_chains, "num_samples": num_samples}
-    method, reason = plan_engine(engine, responses, **plan)
-    if reason and announce is not None and speaks:
-        announce(f"engine {method}, {reason}")
+    options = options or RunOptions()
+    model = model_named(model) if isinstance(model, str) else model
+    method, reason = plan_engine(engine, responses, model=model, options=options)
+    if reason and options.announce is not None and options.speaks:
+        options.announce(f"engine {method}, {reason}")
     init = fit_point(responses, model=model) if init is None else init
-    common: dict[str, Any] = {"key": key, "init": init, "priors": priors, "num_chains": num_chains}
-    if method == "laplace":
-        common |= {"num_samples": num_chains * num_samples, "announce": announce}
-        return _approximate(responses, model, common)
-    saved = None
-    if checkpoint is not None:
-        assumed = (model, wrong_lengths, priors)
-        settings = (assumed, method, num_chains, num_warmup, num_samples, target_accept)
-        saved = Checkpoint(checkpoint, fingerprint(responses, init, key, settings, mesh), speaks)
-    with progress_bar("sampling") as show:
-        common |= {"num_warmup": num_warmup, "num_samples": num_samples}
-        common |= {"progress": show if progress and speaks else None, "checkpoint": saved}
-        # A forecast takes all processes, and only some may have been given somebody to tell.
-        common |= {"announce": None if together else announce}
-        own: dict[str, Any] = {"target_accept": target_accept}
-        if method == "blocked":
-            enough = within(budget) if budget > 0 and not together else None
-            own = {"thinning": SWEEPS_A_DRAW, "enough": enough}
-        if model == "lart":
-            del common["priors"]
-            posterior = _OF_LART[method](responses, wrong_lengths=wrong_lengths, **own, **common)
-        else:
-            posterior = _OF_ANSWERS[method](responses, model=of, mesh=mesh, **own, **common)
-    if saved is not None and posterior.complete:
-        saved.remove()
-    return posterior
-
-
-def _approximate(responses: Responses, model: ModelName, common: dict[str, Any]) -> Posterior:
-    """Draw by Laplace's approximation; LaRT has priors of its own."""
-    if model == "lart":
-        return sample_lart_laplace(responses, **{k: v for k, v in common.items() if k != "priors"})
-    return sample_laplace(responses, **common)
+    sample = ENGINES[method].sample[type(model)]
+    return sample(responses, key=key, model=model, init=init, options=options)
 
 
 def choose_engine(responses: Responses) -> tuple[Method, str]:
@@ -178,8 +137,12 @@ def choose_engine(responses: Responses) -> tuple[Method, str]:
     reason : str
         A clause that goes on from the engine's name.
     """
+    return _by_size(responses, MOST_FOR_BLOCKED)
+
+
+def _by_size(responses: Responses, most: int) -> tuple[Method, str]:
     n = responses.n_observed
-    if n <= MOST_FOR_BLOCKED:
+    if n <= most:
         return "blocked", f"exact and faster than nuts for {n:,} responses"
     if min(responses.cells.shape) < FEW:
         return "blocked", f"exact, as an approximation needs {FEW} subjects and {FEW} items"
@@ -187,14 +150,11 @@ def choose_engine(responses: Responses) -> tuple[Method, str]:
 
 
 def plan_engine(
-    engine: Engine,
+    engine: EngineName,
     responses: Responses,
     *,
-    model: ModelName = "2pl",
-    wrong_lengths: bool = False,
-    num_chains: int,
-    num_samples: int,
-    mesh: Mesh | None = None,
+    model: str | ResponseModel = "2pl",
+    options: RunOptions | None = None,
 ) -> tuple[Method, str]:
     """Return the engine that `sample_posterior` would take; refuse what it could not do.
 
@@ -202,10 +162,8 @@ def plan_engine(
     ----------
     engine : {"auto", "nuts", "blocked", "laplace"}
     responses : Responses
-    model : {"2pl", "3pl", "lart"}
-    wrong_lengths : bool
-    num_chains, num_samples : int
-    mesh : Mesh, optional
+    model : ResponseModel, or {"2pl", "3pl", "lart"}
+    options : RunOptions, optional
 
     Returns
     -------
@@ -216,98 +174,187 @@ def plan_engine(
     Raises
     ------
     ResponseError
-        If memory will not do, Laplace or LaRT is given a mesh, Laplace or the 2PL is given wrong
-        answers' lengths, clusters say nothing or are given to what does not know them, or the
-        engine does not draw from the model.
+        If memory will not do, clusters say nothing, or the model, the engine, clusters and the
+        mesh do not go together.
     """
-    if wrong_lengths and model != "lart":
-        raise ResponseError(
-            f"wrong answers have lengths of their own in lart, not in {model}, which takes answers "
-            f"alone; pass --model lart, or leave out --wrong-lengths"
-        )
+    options = options or RunOptions()
+    model = model_named(model) if isinstance(model, str) else model
+    several = model.loadings(1).n_abilities > 1 if not isinstance(model, QMirt) else True
+    method, reason = "blocked" if engine == "auto" else engine, ""
+    if engine == "auto":
+        most = MOST_OF_SEVERAL_ABILITIES if several else MOST_FOR_BLOCKED
+        method, reason = _by_size(responses, most)
+        reason = "" if several or (model.lengths and method == "blocked") else reason
     if responses.clusters is not None:
-        method, reason = _plan_clusters(engine, responses.clusters, model, mesh)
-    elif model == "lart":
-        method, reason = _plan_lart(engine, responses, mesh, wrong_lengths=wrong_lengths)
-    else:
-        method, reason = choose_engine(responses) if engine == "auto" else (engine, "")
-    of = model_named(model)
-    if method not in of.engines:
-        if engine != "auto":
-            own = " or ".join(of.engines)
-            raise ResponseError(f"{engine} does not draw from the {of.title}; ask for {own}")
-        method, reason = of.engines[0], f"exact, as nothing approximates the {of.title}"
-    if method == "laplace" and mesh is not None:
-        raise ResponseError("laplace works on one device; leave mesh out, or ask for blocked")
-    share = 1.0 if mesh is None else min(1.0, jax.local_device_count() / mesh.size)
-    size: dict[str, Any] = {"num_chains": num_chains, "num_samples": num_samples, "share": share}
-    check_memory(method, responses, model=model, **size)
+        method, reason = _with_clusters(engine, responses, model)
+    if method == "laplace" and engine == "auto" and _refused(method, model):
+        method, reason = "blocked", f"exact, as nothing approximates the {model.title}"
+    if refused := _refused(method, model):
+        raise ResponseError(refused)
+    if options.mesh is not None:
+        _refuse_mesh(method, responses, model)
+    check_memory(method, responses, model=model, options=options)
     return method, reason
 
 
-def _plan_clusters(
-    engine: Engine, clusters: Clusters, model: ModelName, mesh: Mesh | None
-) -> tuple[Method, str]:
-    refuse_useless(clusters)
-    if model_named(model).lengths:
-        raise ResponseError(
-            f"clusters of subjects belong to the 2pl and the 3pl, not to {model}; leave them out"
-        )
-    if mesh is not None:
-        raise ResponseError("clusters of subjects work on one device; leave mesh out")
-    if engine not in ("auto", "blocked"):
-        raise ResponseError(f"{engine} knows no clusters of subjects; ask for blocked, or for auto")
-    reason = f"exact, and it knows {len(clusters.names)} clusters of subjects"
-    return "blocked", reason if engine == "auto" else ""
-
-
-def _plan_lart(
-    engine: Engine, responses: Responses, mesh: Mesh | None, *, wrong_lengths: bool
-) -> tuple[Method, str]:
-    if engine == "laplace" and wrong_lengths:
-        raise ResponseError(
+def _refused(method: str, model: ResponseModel) -> str:
+    """Return why an engine does not draw from a model, if it does not."""
+    engine = ENGINES.get(method)  # type: ignore[call-overload]
+    if engine is None or type(model) not in engine.sample:
+        own = " or ".join(x.name for x in ENGINES.values() if type(model) in x.sample)
+        return f"{method} does not draw from the {model.title}; ask for {own}"
+    if method == "laplace" and isinstance(model, LaRT) and model.wrong_lengths:
+        return (
             "laplace does not give wrong answers lengths of their own; ask for blocked, or leave "
             "out --wrong-lengths"
         )
-    if mesh is not None:
+    return ""
+
+
+def _with_clusters(
+    engine: EngineName, responses: Responses, model: ResponseModel
+) -> tuple[Method, str]:
+    assert responses.clusters is not None
+    refuse_useless(responses.clusters)
+    if not model.clustered:
+        raise ResponseError(
+            f"clusters of subjects belong to the 2pl and the 3pl, not to {model.name}; leave them "
+            f"out"
+        )
+    if engine != "auto" and not ENGINES[engine].clusters:
+        raise ResponseError(f"{engine} knows no clusters of subjects; ask for blocked, or for auto")
+    reason = f"exact, and it knows {len(responses.clusters.names)} clusters of subjects"
+    return "blocked", reason if engine == "auto" else ""
+
+
+def _refuse_mesh(method: Method, responses: Responses, model: ResponseModel) -> None:
+    if not ENGINES[method].meshes:
+        raise ResponseError(f"{method} works on one device; leave mesh out, or ask for blocked")
+    if model.lengths:
         raise ResponseError("LaRT works on one device; leave mesh out")
-    if engine != "auto":
-        return engine, ""
-    method, reason = choose_engine(responses)
-    return (method, reason) if method == "laplace" and not wrong_lengths else ("blocked", "")
+    if responses.clusters is not None:
+        raise ResponseError("clusters of subjects work on one device; leave mesh out")
 
 
-def fingerprint(
+def sample_q_mirt(
     responses: Responses,
-    init: PointEstimate,
+    q: QMatrix,
+    *,
     key: Array,
-    settings: tuple[object, ...],
-    mesh: Mesh | None = None,
-) -> str:
-    """Return a hash of all that draws depend on, the same in every process.
+    structure: Structure | None = None,
+    **settings: Any,
+) -> Posterior:
+    """Draw from the posterior of abilities that items need as a Q-matrix says.
 
     Parameters
     ----------
     responses : Responses
-    init : PointEstimate
-        With θ, a and d.
+    q : QMatrix
+        Rows of other items are left out.
     key : jax.random.key
-    settings : tuple
-        Of the call, each with a `repr` that tells it from others.
-    mesh : Mesh, optional
-        Devices of several processes.
+        The same key gives the same draws on the same machine.
+    structure : {"correlated", "general", "independent"}, optional
+        How abilities go together; by default `default_structure`.
+    **settings
+        ``engine``, ``init`` and ``options`` as `sample_posterior` takes them; by default 500
+        warm-up draws. ``"auto"`` approximates beyond a million responses.
 
     Returns
     -------
-    str
-        Hexadecimal.
+    Posterior
+        ``theta`` over subject and ability; ``a`` over ``loading``, in the order of
+        `QMatrix.loadings`. After Ctrl-C with the draws so far; its attribute ``complete`` is then
+        0.
+
+    Raises
+    ------
+    ResponseError
+        If an item of the responses has no row, memory will not do, or the checkpoint is damaged
+        or another's.
+
+    References
+    ----------
+    Zhang et al. (2026) for the Q-matrix; Gamerman 1997 and Qi & Minka 2002 for the moves.
+
+    Examples
+    --------
+    >>> import jax, numpy as np
+    >>> responses = Responses.from_arrays(np.tri(6, 5))
+    >>> q = QMatrix.from_arrays([[1, 0], [1, 0], [1, 1], [0, 1], [0, 1]])
+    >>> options = RunOptions(num_warmup=50, num_samples=20)
+    >>> sample_q_mirt(responses, q, key=jax.random.key(0), options=options).theta.shape
+    (80, 6, 2)
     """
-    digest = hashlib.sha256(repr((__version__, jax.__version__, settings)).encode())
-    arrays = [*responses.cells.listed(), jax.random.key_data(key)]
-    if responses.latency is not None:
-        arrays.append(responses.latency)
-    if responses.clusters is not None:
-        arrays.append(np.array(responses.clusters.codes))
-    for array in [*arrays, *(init[name] for name in ("theta", "a", "d"))]:
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return bytes(put_everywhere(np.frombuffer(digest.digest(), np.uint8), mesh)).hex()
+    model = QMirt.of(q.for_items(responses.items), structure)
+    return sample_posterior(responses, key=key, model=model, **_fewer_warmup(settings))
+
+
+def sample_mirt(
+    responses: Responses,
+    *,
+    n_abilities: int,
+    key: Array,
+    init: PointEstimate | None = None,
+    **settings: Any,
+) -> Posterior:
+    """Draw from the posterior of K abilities that every item may need, in the axes of a fit.
+
+    Parameters
+    ----------
+    responses : Responses
+    n_abilities : int
+        K.
+    key : jax.random.key
+        The same key gives the same draws on the same machine.
+    init : PointEstimate, optional
+        By default `fit_mirt`. Chains start around it, overdispersed by its standard errors, and its
+        axes, which are principal, are those of the draws.
+    **settings
+        ``engine`` and ``options`` as `sample_posterior` takes them; by default 500 warm-up draws.
+
+    Returns
+    -------
+    Posterior
+        ``theta`` over subject and ability, in standard deviations of the population; ``a`` over
+        item and ability; ``d``; and the items' population: ``mu_a``, ``precision_a`` (Λ), ``mu_d``
+        and ``sigma_d``. Its attribute ``identification`` says how the axes were chosen. After
+        Ctrl-C with the draws so far; its attribute ``complete`` is then 0.
+
+    Raises
+    ------
+    ResponseError
+        If there are not more items than abilities, `init` is of other items or subjects or not by
+        `fit_mirt`, the engine is unknown, memory will not do, or the checkpoint is damaged or
+        another's.
+
+    Notes
+    -----
+    Neither answers nor priors see rotations and reflections of the abilities. Each draw's slopes,
+    abilities, μ_a and Λ are turned by the orthogonal matrix that brings its slopes closest to the
+    point estimate's (Procrustes), and R-hat and effective draws are of the turned draws. The linear
+    predictors, the lengths |a_j| of slopes and Λ's eigenvalues do not depend on the axes. An
+    ability that the items do not need has slopes of about 0, and no axis to speak of.
+
+    References
+    ----------
+    `bayesirt.models.mirt`; Gamerman 1997; Qi & Minka 2002.
+
+    Examples
+    --------
+    >>> import jax, numpy as np
+    >>> responses = Responses.from_arrays(np.hstack([np.tri(6, 3, -1), 1 - np.tri(6, 3, -1)]))
+    >>> options = RunOptions(num_warmup=50, num_samples=20)
+    >>> sample_mirt(responses, n_abilities=2, key=jax.random.key(0), options=options).theta.shape
+    (80, 6, 2)
+    """
+    check_start(responses, n_abilities, init)
+    if init is not None and list(map(str, init.parameters["subject"].values)) != list(
+        responses.subjects
+    ):
+        raise ResponseError("`init` is of other subjects; start from a fit of the same responses")
+    own = _fewer_warmup(settings)
+    return sample_posterior(responses, key=key, model=Mirt(n_abilities), init=init, **own)
+
+
+def _fewer_warmup(settings: dict[str, Any]) -> dict[str, Any]:
+    return {"options": RunOptions(num_warmup=_FEWER_WARMUP), **settings}

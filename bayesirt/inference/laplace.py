@@ -6,9 +6,9 @@ others' uncertainty adds to it. The items' spreads are estimated (empirical Baye
 
 import time
 import warnings
-from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import numpy as np
@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.curvature import DenseCurvature
 from bayesirt.inference.joint_curvature import JointProblem, joint_problem
-from bayesirt.inference.joint_mode import Mode, find_mode
+from bayesirt.inference.joint_mode import Centre, Mode, find_mode
 from bayesirt.inference.level_and_scale import redraw_level_and_scale
-from bayesirt.models import TWO_PL, Priors, ResponseModel
+from bayesirt.inference.options import RunOptions
+from bayesirt.inference.ways import way_of
+from bayesirt.models import Priors, TwoPL
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.responses import Responses
@@ -41,38 +43,12 @@ DENSE_UP_TO = 8000
 """Smaller side of the data up to which its part of the information is factored as a whole."""
 
 
-def sample_laplace(
-    responses: Responses,
-    *,
-    key: Array,
-    init: PointEstimate | None = None,
-    priors: Priors | None = None,
-    model: ResponseModel = TWO_PL,
-    num_samples: int = 4000,
-    num_chains: int = 4,
-    centre: Literal["mean", "mode"] = "mean",
-    max_iterations: int = 300,
-    tol: float = 1e-2,
-    dense_up_to: int = DENSE_UP_TO,
-    dtype: Any = None,
-    announce: Callable[[str], None] | None = None,
-) -> Posterior:
-    """Draw from the joint Laplace approximation of the 2PL's posterior.
+@dataclass(frozen=True)
+class Search:
+    """How the mode is sought.
 
-    Parameters
+    Attributes
     ----------
-    responses : Responses
-    key : jax.random.key
-        The same key gives the same draws on the same machine.
-    init : PointEstimate, optional
-        By default `fit_point`.
-    priors : Priors, optional
-    model : ResponseModel
-        The 2PL, with a logistic or a normal response curve.
-    num_samples : int
-        Draws in all; they are independent of each other.
-    num_chains : int
-        How the draws are laid out, and nothing else; it divides `num_samples`.
     centre : {"mean", "mode"}
         Where the normal distribution is centred: at a second-order estimate of the posterior
         mean, or at the joint mode itself, whose abilities lie too close to each other.
@@ -88,8 +64,44 @@ def sample_laplace(
         Of the passes over the cells that build the curvature and the draws; JAX's default float.
         ``jnp.float32`` halves their time and room. Sums, gradients and factorisations keep their
         own precision.
-    announce : callable, optional
-        Told of each Newton step.
+    """
+
+    centre: Centre = "mean"
+    max_iterations: int = 300
+    tol: float = 1e-2
+    dense_up_to: int = DENSE_UP_TO
+    dtype: Any = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What `find_mode` is told."""
+        names = ("centre", "max_iterations", "tol", "dense_up_to")
+        return {name: getattr(self, name) for name in names}
+
+
+def sample_laplace(
+    responses: Responses,
+    *,
+    key: Array,
+    model: TwoPL | None = None,
+    init: PointEstimate | None = None,
+    options: RunOptions | None = None,
+    search: Search | None = None,
+) -> Posterior:
+    """Draw from the joint Laplace approximation of the 2PL's posterior.
+
+    Parameters
+    ----------
+    responses : Responses
+    key : jax.random.key
+        The same key gives the same draws on the same machine.
+    model : TwoPL, optional
+        With a logistic or a normal response curve.
+    init : PointEstimate, optional
+        By default `fit_point`.
+    options : RunOptions, optional
+        As many draws as its chains together; they are independent of each other.
+    search : Search, optional
 
     Returns
     -------
@@ -99,8 +111,6 @@ def sample_laplace(
 
     Raises
     ------
-    ValueError
-        If `num_chains` does not divide `num_samples`.
     ResponseError
         If the posterior has no positive definite curvature at the mode.
 
@@ -130,55 +140,37 @@ def sample_laplace(
     >>> rng = np.random.default_rng(0)
     >>> answers = rng.normal(size=(30, 1)) > rng.logistic(size=(30, 25))
     >>> responses = Responses.from_arrays(answers)
-    >>> sample_laplace(responses, key=jax.random.key(0), num_samples=40).theta.shape
+    >>> options = RunOptions(num_samples=10)
+    >>> sample_laplace(responses, key=jax.random.key(0), options=options).theta.shape
     (40, 30)
     """
-    refuse_uneven(num_samples, num_chains)
-    priors = priors or Priors()
-    began = time.perf_counter()
-    problem = joint_problem(responses.cells, priors, family=model.family, dtype=dtype)
-    init = fit_point(responses) if init is None else init
+    model, options, search = model or TwoPL(), options or RunOptions(), search or Search()
+    priors, began = model.priors, time.perf_counter()
+    problem = joint_problem(responses.cells, priors, family=model.family, dtype=search.dtype)
+    init = fit_point(responses, model=model) if init is None else init
     leans = problem.coordinates.learned and priors.slopes != "rasch"
-    find: Callable[..., Mode] = partial(
-        find_mode,
-        problem,
-        init,
-        centre=centre,
-        tol=tol,
-        max_iterations=max_iterations,
-        dense_up_to=dense_up_to,
-        tell=announce,
-    )
+    find = partial(find_mode, problem, init, tell=options.announce, **search.settings)
     mode = find(leans=leans)
     if leans and _bent(mode):  # counted from far below all abilities, slopes near 0 bend more
         upright = find()
         mode = mode if _bent(upright) else upright
     warn_where_rough(responses, mode)
     draw_key, redraw_key = jax.random.split(key)
-    samples = draw_sites(problem, mode, priors, draw_key, num_samples)
+    n_draws = options.num_chains * options.num_samples
+    samples = draw_sites(problem, mode, priors, draw_key, n_draws)
     if leans:
         samples |= redraw_level_and_scale(samples, priors, redraw_key)
-    return Posterior.from_samples(
-        {k: x.reshape(num_chains, -1, *x.shape[1:]) for k, x in samples.items()},
-        {},
-        responses,
-        {
-            "model": model.title,
-            "link": model.family.name,
-            "priors": priors.describe(),
-            "centre": centre,
-            **how_found(responses, problem, mode),
-            "sampling_seconds": time.perf_counter() - began,
-        },
-    )
+    attributes = {
+        "centre": search.centre,
+        **how_found(responses, problem, mode),
+        "sampling_seconds": time.perf_counter() - began,
+    }
+    return way_of(model).posterior(in_chains(samples, options), {}, responses, init, attributes)
 
 
-def refuse_uneven(num_samples: int, num_chains: int) -> None:
-    """Raise ValueError unless `num_chains` divides `num_samples`."""
-    if num_samples % num_chains:
-        raise ValueError(
-            f"num_chains must divide num_samples, got {num_chains} chains for {num_samples} draws"
-        )
+def in_chains(samples: Samples, options: RunOptions) -> Samples:
+    """Lay draws out as chains: that is how they are kept, and nothing else."""
+    return {k: x.reshape(options.num_chains, -1, *x.shape[1:]) for k, x in samples.items()}
 
 
 def warn_where_rough(responses: Responses, mode: Mode) -> None:

@@ -9,43 +9,31 @@ those of the exact engine, started at each draw and repeated a few times.
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from bayesirt.estimators.lart_em import fit_lart
-from bayesirt.families import FAMILIES
-from bayesirt.inference.blocked import BlockedNewton, Move, Position, Statistics
+from bayesirt.estimators.choice import fit_point
+from bayesirt.inference.blocked import BlockedNewton, Position
 from bayesirt.inference.joint_curvature import joint_problem
 from bayesirt.inference.joint_density import AbilityPrior
-from bayesirt.inference.joint_mode import Centre, Mode, find_mode
+from bayesirt.inference.joint_mode import Mode, find_mode
 from bayesirt.inference.laplace import (
-    DENSE_UP_TO,
     Samples,
+    Search,
     draw_sites,
     how_found,
-    refuse_uneven,
+    in_chains,
     warn_where_rough,
 )
-from bayesirt.inference.lart_blocked import lart_start_of
-from bayesirt.inference.lart_moves import draw_lengths, move_correlation, move_scale_of
-from bayesirt.inference.lart_sites import (
-    HIERARCHICAL,
-    LaRTPrior,
-    ability_scaled,
-    ability_shifted,
-    lengths_of,
-    speed_scaled,
-    speed_shifted,
-)
-from bayesirt.inference.two_pl_moves import draw_means, draw_shift, move_spreads
-from bayesirt.latencies import Latencies, latencies_of
-from bayesirt.likelihood import DenseLayout, layout_of
-from bayesirt.models import Priors
-from bayesirt.models.lart import Link
+from bayesirt.inference.lart_moves import WithLengths, draw_lengths, move_correlation
+from bayesirt.inference.moves import population_moves
+from bayesirt.inference.options import RunOptions
+from bayesirt.latencies import Latencies
+from bayesirt.likelihood import DenseLayout
+from bayesirt.models import LaRT
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.progress import in_words
@@ -74,17 +62,11 @@ def sample_lart_laplace(
     responses: Responses,
     *,
     key: Array,
+    model: LaRT | None = None,
     init: PointEstimate | None = None,
-    link: Link = "probit",
-    num_samples: int = 4000,
-    num_chains: int = 4,
-    centre: Centre = "mean",
-    max_iterations: int = 300,
-    tol: float = 1e-2,
-    dense_up_to: int = DENSE_UP_TO,
-    dtype: Any = None,
+    options: RunOptions | None = None,
+    search: Search | None = None,
     rounds: int = ROUNDS,
-    announce: Callable[[str], None] | None = None,
 ) -> Posterior:
     """Draw from an approximation of LaRT's posterior: Laplace's for the answers, exact else.
 
@@ -94,12 +76,14 @@ def sample_lart_laplace(
         With lengths.
     key : jax.random.key
         The same key gives the same draws on the same machine.
+    model : LaRT, optional
+        Without lengths of wrong answers.
     init : PointEstimate, optional
         By default `fit_lart`. The search starts there, and what lengths say of abilities is
         taken from it.
-    link : {"probit", "logit"}
-    num_samples, num_chains, centre, max_iterations, tol, dense_up_to, dtype, announce
-        As for `bayesirt.inference.laplace.sample_laplace`.
+    options : RunOptions, optional
+        As many draws as its chains together; they are independent of each other.
+    search : Search, optional
     rounds : int
         How often the exact moves are repeated for each draw.
 
@@ -111,8 +95,6 @@ def sample_lart_laplace(
 
     Raises
     ------
-    ValueError
-        If `num_chains` does not divide `num_samples`.
     ResponseError
         If there are no lengths, they do not differ, or the posterior has no positive definite
         curvature at the mode.
@@ -147,40 +129,35 @@ def sample_lart_laplace(
     >>> lengths = np.exp(rng.normal(size=(30, 25)) - ability).ravel()
     >>> responses = Responses.from_arrays(ability > rng.normal(size=(30, 25)))
     >>> responses = dataclasses.replace(responses, latency=lengths)
-    >>> sample_lart_laplace(responses, key=jax.random.key(0), num_samples=40)["tau"].shape
+    >>> options = RunOptions(num_samples=10)
+    >>> sample_lart_laplace(responses, key=jax.random.key(0), options=options)["tau"].shape
     (4, 10, 30)
     """
-    refuse_uneven(num_samples, num_chains)
-    latencies = latencies_of(responses, layout_of(responses))
-    init = fit_lart(responses, link=link) if init is None else init
+    model, options, search = model or LaRT(), options or RunOptions(), search or Search()
+    way = WithLengths(model)
+    latencies, init = way.data(responses), init or fit_point(responses, model=model)
+    priors, before = model.priors, abilities_from_lengths(latencies, init)
     began = time.perf_counter()
-    priors, before = Priors(slopes="free"), abilities_from_lengths(latencies, init)
     problem = joint_problem(
-        responses.cells, priors, family=FAMILIES[link], before=before, dtype=dtype
+        responses.cells, priors, family=model.family, before=before, dtype=search.dtype
     )
-    settings: dict[str, Any] = {"tol": tol, "max_iterations": max_iterations}
-    settings |= {"centre": centre, "dense_up_to": dense_up_to}
-    mode = find_mode(problem, init, tell=announce, **settings)
+    mode = find_mode(problem, init, tell=options.announce, **search.settings)
     warn_where_rough(responses, mode)
     answers_key, lengths_key = jax.random.split(key)
-    answers = draw_sites(problem, mode, priors, answers_key, num_samples)
-    start = _start(init, latencies, mode)
+    n_draws = options.num_chains * options.num_samples
+    answers = draw_sites(problem, mode, priors, answers_key, n_draws)
+    start = _start(way, init, latencies, mode)
     samples = draw_with_lengths(
-        latencies, answers, start, lengths_key, rounds=rounds, announce=announce
+        way, latencies, answers, start, lengths_key, rounds=rounds, announce=options.announce
     )
     attributes = {
-        "model": "LaRT",
-        "link": link,
-        "priors": priors.describe(),
-        "wrong_lengths": 0,
-        "centre": centre,
+        "centre": search.centre,
         "rounds": rounds,
         **how_found(responses, problem, mode),
         "lengths": "for abilities and items at their point estimate, then drawn",
         "sampling_seconds": time.perf_counter() - began,
     }
-    laid_out = {k: x.reshape(num_chains, -1, *x.shape[1:]) for k, x in samples.items()}
-    return Posterior.from_samples(laid_out, {}, responses, attributes)
+    return way.posterior(in_chains(samples, options), {}, responses, init, attributes)
 
 
 def abilities_from_lengths(latencies: Latencies, point: PointEstimate) -> AbilityPrior:
@@ -202,6 +179,7 @@ def abilities_from_lengths(latencies: Latencies, point: PointEstimate) -> Abilit
 
 
 def draw_with_lengths(
+    way: WithLengths,
     latencies: Latencies,
     answers: Samples,
     start: Position,
@@ -241,7 +219,7 @@ def draw_with_lengths(
         began = time.perf_counter()
         at = np.minimum(np.arange(first, first + size), n_draws - 1)
         own = {name: jnp.asarray(values[at]) for name, values in drawn.items()}
-        found = _settled(latencies, shared, own, keys[at], rounds)
+        found = _settled(way, latencies, shared, own, keys[at], rounds)
         parts.append({k: np.asarray(x)[: n_draws - first] for k, x in found.items()})
         if announce is not None and len(parts) == _COMPILED and batches > _COMPILED:
             left = (time.perf_counter() - began) * (batches - _COMPILED)
@@ -250,67 +228,17 @@ def draw_with_lengths(
     return {name: np.concatenate([part.pop(name) for part in parts]) for name in names}
 
 
-def length_moves(latencies: Latencies) -> tuple[list[Move], list[Move]]:
-    """Return the moves of the exact engine that never look at the answers.
-
-    Parameters
-    ----------
-    latencies : Latencies
-
-    Returns
-    -------
-    of_lengths, of_populations : list of callables
-        Each (key, position) → (position, statistics). The latter do not look at lengths either.
-    """
-    prior = LaRTPrior()
-    names = [name for name in HIERARCHICAL if name != "delta"]
-    of_lengths: list[Move] = [
-        partial(draw_speeds, prior, latencies),
-        partial(draw_lengths, prior, latencies),
-    ]
-    of_populations: list[Move] = [
-        partial(move_correlation, prior),
-        partial(draw_means, prior, names=names),
-        partial(move_spreads, prior, names=names),
-        partial(draw_shift, prior, line=ability_shifted),
-        partial(draw_shift, prior, line=speed_shifted),
-        partial(move_scale_of, prior, "ability", ability_scaled),
-        partial(move_scale_of, prior, "speed", speed_scaled),
-    ]
-    return of_lengths, of_populations
-
-
-def draw_speeds(
-    prior: LaRTPrior, latencies: Latencies, key: Array, sites: Position
-) -> tuple[Position, Statistics]:
-    """Draw every speed given abilities and lengths: a Gibbs step.
-
-    Parameters
-    ----------
-    prior : LaRTPrior
-    latencies : Latencies
-    key : jax.random.key
-    sites : dict of float arrays
-
-    Returns
-    -------
-    sites : dict of float arrays
-    statistics : dict
-        Empty.
-    """
-    values = prior.terms(sites).values
-    evidence = latencies.speed_evidence(*lengths_of(values))
-    mean, variance = evidence.speed(values["rho"], sites["theta"])
-    noise = jax.random.normal(key, mean.shape, mean.dtype)
-    return sites | {"tau": mean + jnp.sqrt(variance) * noise}, {}
-
-
-@partial(jax.jit, static_argnums=4)
+@partial(jax.jit, static_argnums=(0, 5))
 def _settled(
-    latencies: Latencies, shared: Position, drawn: Position, keys: Array, rounds: int
+    way: WithLengths,
+    latencies: Latencies,
+    shared: Position,
+    drawn: Position,
+    keys: Array,
+    rounds: int,
 ) -> Position:
-    """Repeat the moves from each draw, and return the model's values."""
-    of_lengths, of_populations = (BlockedNewton(x).sweep for x in length_moves(latencies))
+    """Repeat the moves that never look at the answers from each draw, and return the values."""
+    of_populations = BlockedNewton([partial(move_correlation, way), *population_moves(way)]).sweep
 
     def one(position: Position, key: Array) -> Position:
         def again(round_: Array, sites: Position) -> Position:
@@ -319,11 +247,13 @@ def _settled(
             def settle(time_: Array, sites: Position) -> Position:
                 return of_populations(jax.random.fold_in(key_, time_), sites)[0]
 
-            sites, _ = of_lengths(lengths_key, sites)
+            speeds_key, items_key = jax.random.split(lengths_key)
+            sites = way.after_subjects(speeds_key, sites, latencies)
+            sites, _ = draw_lengths(way, latencies, items_key, sites)
             return jax.lax.fori_loop(0, _OF_POPULATIONS, settle, sites)
 
         sites = jax.tree.map(lambda x: x.astype(latencies.x.dtype), shared | position)
-        return LaRTPrior().terms(jax.lax.fori_loop(0, rounds, again, sites)).values
+        return way.terms(jax.lax.fori_loop(0, rounds, again, sites)).values
 
     return jax.vmap(one)(drawn, keys)
 
@@ -334,9 +264,9 @@ def _draws_at_a_time(latencies: Latencies) -> int:
     return max(1, _MOST_NUMBERS // (sum(latencies.layout.shape) + cells))
 
 
-def _start(point: PointEstimate, latencies: Latencies, mode: Mode) -> Position:
+def _start(way: WithLengths, point: PointEstimate, latencies: Latencies, mode: Mode) -> Position:
     """Return where the moves start: at the point estimate, its errors taken out of the spreads."""
-    centre, _ = lart_start_of(point, latencies)
+    centre, _ = way.start(point, latencies)
     sites = {name: jnp.asarray(value, float) for name, value in centre.items()}
     errors = {"phi": point["phi_se"], "omega": point["omega_se"]}
     errors["lam"] = point["lam_se"] / point["lam"]

@@ -1,151 +1,152 @@
-"""The moves of LaRT for the blocked kernel.
+"""What LaRT has beside other models: exact draws of all that concerns lengths.
 
-Answers move as in the 2PL, with two differences: what lengths say of an ability, its speed
-integrated out, stands in for its prior, and the speed is then drawn given the ability. Given
-speeds, lengths are a normal regression for each item, drawn exactly. Where wrong answers have
-lengths of their own, another such regression draws what they add, and all else sees the lengths
-with that taken out.
+What lengths say of an ability, its speed integrated out, stands in for its prior, and the speed is
+then drawn given the ability. Given speeds, lengths are a normal regression for each item, drawn
+exactly. Where wrong answers have lengths of their own, another such regression draws what they
+add, and all else sees the lengths with that taken out.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
 from jax.typing import DTypeLike
-from jaxtyping import Array
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
 
-from bayesirt.families import Family
-from bayesirt.inference.block_steps import (
-    chance_for,
-    log_concave_move,
-    newton_line_move,
-)
+from bayesirt.inference.block_steps import log_concave_move, newton_line_move
 from bayesirt.inference.blocked import Move, Position, Statistics
-from bayesirt.inference.lart_sites import (
-    HIERARCHICAL,
-    LaRTPrior,
-    ability_scaled,
-    ability_shifted,
-    lengths_of,
-    speed_scaled,
-    speed_shifted,
-)
-from bayesirt.inference.two_pl_moves import (
-    Line,
-    draw_means,
-    draw_shift,
-    move_items,
-    move_spreads,
-    move_with_items,
-)
-from bayesirt.inference.two_pl_passes import Passes
-from bayesirt.latencies import Latencies
+from bayesirt.inference.passes import Normals
+from bayesirt.inference.starts import SURE_SIGN, Start, place_leaning, place_population, usable
+from bayesirt.inference.two_way import TwoWay
+from bayesirt.latencies import Latencies, SpeedEvidence, WrongAnswers, latencies_of
+from bayesirt.likelihood import layout_of
+from bayesirt.models import LaRT
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.responses import Responses
 
 _LEAST_OF_SUBJECTS = 0.25
-"""Least precision, a subject, of what the correlation and the scale of traits propose."""
+"""Least precision, a subject, of what the correlation of traits proposes."""
 _LEAST_OF_SPREAD = 0.5
 """That of what a spread proposes with all that it is the spread of, on the log scale."""
+_SPREAD_OF_DELTA = 0.5
 
 
-def lart_moves(
-    latencies: Latencies, family: Family, *, dtype: DTypeLike = jnp.float32
-) -> list[Move]:
-    """Return the moves of one sweep over LaRT's posterior.
+class WithLengths(TwoWay):
+    """LaRT at its unconstrained sites; its data are the log lengths, with the answers' layout."""
 
-    Parameters
+    model: LaRT
+
+    def data(self, responses: Responses, mesh: Mesh | None = None) -> Latencies:  # noqa: ARG002
+        """Put answers and log lengths on the device."""
+        wrong = self.model.wrong_lengths
+        return latencies_of(responses, layout_of(responses), wrong_lengths=wrong)
+
+    def layout(self, data: Latencies) -> Any:
+        """Return the layout of the answers."""
+        return data.layout
+
+    def evidence(self, values: Position, data: Latencies) -> SpeedEvidence:
+        """Return what lengths say of each speed."""
+        return data.without_wrong(values.get("delta")).speed_evidence(*lengths_of(values))
+
+    def normals(self, sites: Position, data: Latencies) -> Normals:
+        """Return what lengths say of each ability, its speed integrated out."""
+        values = self.terms(sites).values
+        mean, variance = self.evidence(values, data).ability(values["rho"])
+        return Normals((mean / variance)[:, None], (1 / variance)[:, None, None])
+
+    def after_subjects(self, key: Array, sites: Position, data: Latencies) -> Position:
+        """Draw every speed given abilities and lengths: a Gibbs step."""
+        values = self.terms(sites).values
+        mean, variance = self.evidence(values, data).speed(values["rho"], sites["theta"])
+        noise = jax.random.normal(key, mean.shape, mean.dtype)
+        return sites | {"tau": mean + jnp.sqrt(variance) * noise}
+
+    def log_likelihood(self, values: Position, data: Latencies) -> Float[Array, ""]:
+        """Return the log likelihood of answers and lengths."""
+        lengths = data.without_wrong(values.get("delta"))
+        moments = lengths.moments(values["tau"], values["tau"] ** 2)
+        of_lengths = lengths.log_likelihood(*lengths_of(values), moments)
+        return super().log_likelihood(values, data) + of_lengths.sum()
+
+    def own_moves(
+        self,
+        data: Latencies,
+        dtype: DTypeLike,  # noqa: ARG002
+    ) -> tuple[list[Move], list[Move]]:
+        """Return the moves of lengths and of the correlation."""
+        wrong = (draw_wrong_lengths, move_wrong_spread) if self.model.wrong_lengths else ()
+        of_lengths = (*wrong, draw_lengths)
+        return [], [*(partial(m, self, data) for m in of_lengths), partial(move_correlation, self)]
+
+    def start(self, point: PointEstimate, data: Latencies) -> Start:
+        """Return where chains start and how far apart, in the model's unconstrained sites."""
+        lam, rho = point["lam"], point["rho"]
+        values = {name: point[name] for name in ("theta", "tau", "a", "d", "phi", "omega")}
+        errors = {name: usable(point[f"{name}_se"]) for name in values}
+        values["lam"], errors["lam"] = np.log(lam), usable(point["lam_se"] / lam)
+        if data.wrong is not None:
+            values["delta"], errors["delta"], share = _start_of_wrong(point, data, data.wrong)
+            values["omega"] = values["omega"] - values["delta"] * share
+            errors["omega"] = np.hypot(errors["omega"], errors["delta"] * share)
+        for name in ("a", "phi"):
+            errors[name] = np.minimum(errors[name], SURE_SIGN * np.abs(values[name].mean()))
+        centre = {"rho": np.log((1 + rho) / (1 - rho))}
+        width = {"rho": 2 * point["rho_se"] / (1 - rho**2)}
+        for name in ("theta", "tau"):
+            centre[name], width[name] = values.pop(name), errors.pop(name)
+        lean = {"d": ("mu_b", values["a"]), "omega": ("mu_tau", -values["phi"])}
+        for name, value in values.items():
+            if name in lean:
+                place_leaning((centre, width), name, value, errors[name], lean[name])
+            else:
+                place_population((centre, width), name, value, errors[name])
+        return centre, width
+
+
+class Lengths(NamedTuple):
+    """An item's parameters of length, constrained.
+
+    Attributes
     ----------
-    latencies : Latencies
-        With the layout of the answers.
-    family : Family
-    dtype : dtype
-        Of what is computed for each answer of a matrix.
-
-    Returns
-    -------
-    list of callables
-        Each (key, position) → (position, statistics).
+    phi, omega, lam : float array, shape (item,)
     """
-    prior = LaRTPrior()
-    passes = Passes(latencies.layout, family, dtype)
-    plain, of_wrong = latencies.wrong is None, (draw_wrong_lengths, move_wrong_spread)
-    names = [name for name in HIERARCHICAL if not (plain and name == "delta")]
-    return [
-        partial(move_answers, prior, passes, latencies),
-        *([] if plain else [partial(move, prior, latencies) for move in of_wrong]),
-        partial(draw_lengths, prior, latencies),
-        partial(move_correlation, prior),
-        partial(draw_means, prior, names=names),
-        partial(move_spreads, prior, names=names),
-        partial(draw_shift, prior, line=ability_shifted),
-        partial(draw_shift, prior, line=speed_shifted),
-        partial(move_scale_of, prior, "ability", ability_scaled),
-        partial(move_scale_of, prior, "speed", speed_scaled),
-    ]
+
+    phi: Array
+    omega: Array
+    lam: Array
 
 
-def move_answers(
-    prior: LaRTPrior, passes: Passes, latencies: Latencies, key: Array, sites: Position
-) -> tuple[Position, Statistics]:
-    """Move all subjects, then the answers' part of all items, then its hyperparameters with it.
+def lengths_of(values: Position) -> Lengths:
+    """Return the items' parameters of length from the model's values."""
+    return Lengths(values["phi"], values["omega"], values["lam"])
 
-    Parameters
-    ----------
-    prior : LaRTPrior
-    passes : Passes
-    latencies : Latencies
-    key : jax.random.key
-    sites : dict of float arrays
 
-    Returns
-    -------
-    sites : dict of float arrays
-    statistics : dict of float scalars
-        Shares accepted, and the answers' log likelihood.
-    """
-    keys = jax.random.split(key, 4)
-    values = prior.terms(sites).values
-    lengths, rho = lengths_of(values), values["rho"]
-    evidence = latencies.without_wrong(values.get("delta")).speed_evidence(*lengths)
-    chance = chance_for(keys[0], sites["theta"][:, None])
-    step = passes.move_subjects(
-        chance,
-        sites["theta"],
-        values["a"],
-        values["d"],
-        jax.tree_util.Partial(_log_normal),
-        evidence.ability(rho),
-    )
-    mean, variance = evidence.speed(rho, step.theta)
-    tau = mean + jnp.sqrt(variance) * jax.random.normal(keys[1], mean.shape, mean.dtype)
-    sites = sites | {"theta": step.theta, "tau": tau}
-    statistics = {"acceptance_theta": step.accepted.mean(dtype=tau.dtype)}
-    sites, sums, statistics["acceptance_items"] = move_items(
-        prior, passes, keys[2], sites, step.sums
-    )
-    sites, sums, statistics["acceptance_interweaving"] = move_with_items(
-        prior, passes, keys[3], sites, sums
-    )
-    return sites, statistics | {"log_likelihood": sums.log_likelihood.sum()}
+def _start_of_wrong(
+    point: PointEstimate, latencies: Latencies, wrong: WrongAnswers
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return δ with its error, from each item's residuals regressed on w, and the mean of w."""
+    tau, over = jnp.asarray(point["tau"]), latencies.layout.over_subjects
+    level = point["omega"] - latencies.centre
+    residual = latencies.total - level * latencies.n + point["phi"] * over(latencies.seen, tau)
+    crossed = wrong.wx - level * wrong.w + point["phi"] * over(wrong.share, tau)
+    mean_share = wrong.w / jnp.maximum(latencies.n, 1)
+    within = wrong.ww - mean_share * wrong.w
+    precision = within / point["lam"] + _SPREAD_OF_DELTA**-2
+    delta = (crossed - mean_share * residual) / point["lam"] / precision
+    found = (np.asarray(x, np.float64) for x in (delta, 1 / jnp.sqrt(precision), mean_share))
+    value, se, mean = found
+    return value, usable(se), mean
 
 
 def draw_lengths(
-    prior: LaRTPrior, latencies: Latencies, key: Array, sites: Position
+    way: WithLengths, latencies: Latencies, key: Array, sites: Position
 ) -> tuple[Position, Statistics]:
     """Draw (φ, ω) of every item given speeds and λ: Gibbs steps; then move λ given the rest.
-
-    Parameters
-    ----------
-    prior : LaRTPrior
-    latencies : Latencies
-    key : jax.random.key
-    sites : dict of float arrays
-
-    Returns
-    -------
-    sites : dict of float arrays
-    statistics : dict of float scalars
-        The share of λ that was accepted, and the lengths' log likelihood.
 
     Notes
     -----
@@ -155,9 +156,11 @@ def draw_lengths(
     normal_key, lam_key = jax.random.split(key)
     latencies = latencies.without_wrong(sites.get("delta"))
     moments = latencies.moments(sites["tau"], sites["tau"] ** 2)
-    values = prior.terms(sites).values
+    values = way.terms(sites).values
     on_speed = Regression(moments.n, moments.x, -moments.tau, moments.tau_tau, -moments.tau_x)
-    phi, omega = _regression_draw(normal_key, on_speed, "phi", values, latencies.centre)
+    level = values["mu_omega"] - latencies.centre
+    phi, omega = _regression_draw(normal_key, on_speed, "phi", values, (level, values["mu_tau"]))
+    omega = latencies.centre + omega
     upward = phi.sum() > 0
     sites = sites | {
         "phi": jnp.where(upward, phi, sites["phi"]),
@@ -167,13 +170,13 @@ def draw_lengths(
 
     def log_density(t: Array) -> Array:
         log_lam = sites["lam"] + t
-        of_prior = prior.terms(sites | {"lam": log_lam}).each["lam"]
+        of_prior = way.terms(sites | {"lam": log_lam}).each["lam"]
         return of_prior - (moments.n * log_lam + squares * jnp.exp(-log_lam)) / 2
 
     by_squares = jnp.log((squares + jnp.exp(sites["mu_lam"])) / (moments.n + 1))
     t, accepted = log_concave_move(lam_key, log_density, by_squares - sites["lam"])
     sites = sites | {"lam": sites["lam"] + t}
-    lengths = lengths_of(prior.terms(sites).values)
+    lengths = lengths_of(way.terms(sites).values)
     return sites, {
         "acceptance_lam": accepted.mean(dtype=t.dtype),
         "length_log_likelihood": latencies.log_likelihood(*lengths, moments).sum(),
@@ -181,31 +184,18 @@ def draw_lengths(
 
 
 def draw_wrong_lengths(
-    prior: LaRTPrior, latencies: Latencies, key: Array, sites: Position
+    way: WithLengths, latencies: Latencies, key: Array, sites: Position
 ) -> tuple[Position, Statistics]:
-    """Draw (δ, ω) of every item given speeds, φ and λ: Gibbs steps.
-
-    Parameters
-    ----------
-    prior : LaRTPrior
-    latencies : Latencies
-        With `wrong`.
-    key : jax.random.key
-    sites : dict of float arrays
-
-    Returns
-    -------
-    sites : dict of float arrays
-    statistics : dict
-        Empty.
-    """
-    sums, values = _on_wrong(latencies, sites), prior.terms(sites).values
-    delta, omega = _regression_draw(key, sums, "delta", values, latencies.centre)
+    """Draw (δ, ω) of every item given speeds, φ and λ: Gibbs steps."""
+    sums, values = _on_wrong(latencies, sites), way.terms(sites).values
+    level = way.centre(sites, "omega") - latencies.centre
+    delta, omega = _regression_draw(key, sums, "delta", values, (level, 0.0))
+    omega = latencies.centre + omega
     return sites | {"delta": delta, "omega": omega}, {}
 
 
 def move_wrong_spread(
-    prior: LaRTPrior, latencies: Latencies, key: Array, sites: Position
+    way: WithLengths, latencies: Latencies, key: Array, sites: Position
 ) -> tuple[Position, Statistics]:
     """Move log σ_δ with all δ; parameters are those of `draw_wrong_lengths`.
 
@@ -214,7 +204,7 @@ def move_wrong_spread(
     Where the lengths hardly tell one item's δ from another's, σ_δ may be next to nothing, and
     would stay there long if it moved given δ alone.
     """
-    sums, values = _on_wrong(latencies, sites), prior.terms(sites).values
+    sums, values = _on_wrong(latencies, sites), way.terms(sites).values
     crossed = sums.zx - (sites["omega"] - latencies.centre) * sums.z
     away = sites["delta"] - sites["mu_delta"]
 
@@ -225,36 +215,22 @@ def move_wrong_spread(
     def log_density(t: Array) -> Array:
         there = moved(t)
         of_lengths = (crossed - sums.zz * there["delta"] / 2) * there["delta"] / values["lam"]
-        return prior.terms(there).total() + of_lengths.sum() + len(away) * t
+        return way.terms(there).total() + of_lengths.sum() + len(away) * t
 
     t, accepted = newton_line_move(key, log_density, _LEAST_OF_SPREAD)
     return moved(t), {"acceptance_sigma_delta": accepted.astype(t.dtype)}
 
 
-def move_correlation(prior: LaRTPrior, key: Array, sites: Position) -> tuple[Position, Statistics]:
+def move_correlation(way: WithLengths, key: Array, sites: Position) -> tuple[Position, Statistics]:
     """Move ρ given abilities and speeds."""
 
     def log_density(t: Array) -> Array:
-        each = prior.terms(sites | {"rho": sites["rho"] + t}).each
+        each = way.terms(sites | {"rho": sites["rho"] + t}).each
         return each["rho"] + each["tau"].sum()
 
     least = _LEAST_OF_SUBJECTS * len(sites["theta"]) / 4
     t, accepted = newton_line_move(key, log_density, least)
     return sites | {"rho": sites["rho"] + t}, {"acceptance_rho": accepted.astype(t.dtype)}
-
-
-def move_scale_of(
-    prior: LaRTPrior, trait: str, line: Line, key: Array, sites: Position
-) -> tuple[Position, Statistics]:
-    """Move the common spread of a trait, which neither answers nor lengths see."""
-
-    def log_density(t: Array) -> Array:
-        moved, log_jacobian = line(prior, sites, t)
-        return prior.terms(moved).total() + log_jacobian
-
-    least = _LEAST_OF_SUBJECTS * len(sites["theta"])
-    t, accepted = newton_line_move(key, log_density, least)
-    return line(prior, sites, t)[0], {f"acceptance_{trait}_scale": accepted.astype(t.dtype)}
 
 
 class Regression(NamedTuple):
@@ -284,22 +260,21 @@ def _on_wrong(latencies: Latencies, sites: Position) -> Regression:
 
 
 def _regression_draw(
-    key: Array, sums: Regression, slope: str, values: Position, centre: Array
+    key: Array, sums: Regression, slope: str, values: Position, level: tuple[Array, Any]
 ) -> tuple[Array, Array]:
-    """Draw a slope and ω from a normal regression with normal priors; x counts from `centre`."""
+    """Draw a slope and a level from a normal regression with normal priors.
+
+    `level` is the mean of the level's prior where the slope is 0, and how it leans on the slope.
+    """
     slope_precision, level_precision = values[f"sigma_{slope}"] ** -2, values["sigma_omega"] ** -2
-    ss = sums.zz / values["lam"] + slope_precision
+    mean, lean = level
+    ss = sums.zz / values["lam"] + slope_precision + lean**2 * level_precision
     ll = sums.n / values["lam"] + level_precision
-    sl = sums.z / values["lam"]
+    sl = sums.z / values["lam"] - lean * level_precision
     of_slope = sums.zx / values["lam"] + slope_precision * values[f"mu_{slope}"]
-    of_level = sums.x / values["lam"] + level_precision * (values["mu_omega"] - centre)
+    of_slope -= lean * level_precision * mean
+    of_level = sums.x / values["lam"] + level_precision * mean
     given = ss - sl**2 / ll
     noise = jax.random.normal(key, (2, *ss.shape), ss.dtype)
     drawn = (of_slope - sl * of_level / ll) / given + noise[0] / jnp.sqrt(given)
-    level = (of_level - sl * drawn) / ll + noise[1] / jnp.sqrt(ll)
-    return drawn, centre + level
-
-
-def _log_normal(theta: Array, mean: Array, variance: Array) -> Array:
-    """Return log N(θ; mean, variance) up to a constant; rows that fill up a block have none."""
-    return -((theta - mean) ** 2) / (2 * jnp.where(variance > 0, variance, 1))
+    return drawn, (of_level - sl * drawn) / ll + noise[1] / jnp.sqrt(ll)

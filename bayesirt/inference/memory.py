@@ -1,14 +1,13 @@
 """Whether a run fits into memory, known before it starts."""
 
-from typing import Any
-
 import jax
 
 from bayesirt.cells import SparseCells
 from bayesirt.errors import ResponseError
 from bayesirt.free_memory import host_bytes_free, in_gigabytes
 from bayesirt.inference.laplace import DENSE_UP_TO
-from bayesirt.models import Method, ModelName
+from bayesirt.inference.options import RunOptions
+from bayesirt.models import Method, ResponseModel
 from bayesirt.responses import Responses
 from bayesirt.stored_cells import StoredCells
 
@@ -22,6 +21,8 @@ _OF_AN_ITEM = 2
 """Parameters that an item has on the side that is kept."""
 _OF_A_LENGTH = 24
 """Bytes of a cell that LaRT holds its log length in, beside those of its answer."""
+_OF_SEVERAL = 60
+"""Bytes of a cell of which several abilities speak."""
 _OF_A_CELL = {
     "dense": {"point": 45, "nuts": 50, "blocked": 10, "laplace": 10},
     "sparse": {"point": 180, "nuts": 90, "blocked": 170, "laplace": 170},
@@ -31,13 +32,7 @@ where there are chains."""
 
 
 def check_memory(
-    method: Method,
-    responses: Responses,
-    *,
-    num_chains: int,
-    num_samples: int,
-    share: float = 1.0,
-    model: ModelName = "2pl",
+    method: Method, responses: Responses, *, model: ResponseModel, options: RunOptions
 ) -> None:
     """Refuse a run that will not fit into memory.
 
@@ -45,10 +40,8 @@ def check_memory(
     ----------
     method : {"nuts", "blocked", "laplace"}
     responses : Responses
-    num_chains, num_samples : int
-    share : float
-        Of the responses that this host holds.
-    model : {"2pl", "3pl", "lart"}
+    model : ResponseModel
+    options : RunOptions
 
     Raises
     ------
@@ -56,13 +49,7 @@ def check_memory(
         With the bytes needed, the bytes there, and what would fit; always where the responses
         were left on disk.
     """
-    settings: dict[str, Any] = {
-        "num_chains": num_chains,
-        "num_samples": num_samples,
-        "share": share,
-        "model": model,
-    }
-    needed, there = bytes_needed(method, responses, **settings), bytes_there()
+    needed, there = bytes_needed(method, responses, model, options), bytes_there()
     if isinstance(responses.cells, StoredCells):
         raise ResponseError(
             f"{method} would need about {in_gigabytes(needed)} of memory for "
@@ -73,58 +60,40 @@ def check_memory(
         return
     exact_first: list[Method] = ["nuts", "blocked", "laplace"]
     fitting = [
-        engine for engine in exact_first if bytes_needed(engine, responses, **settings) <= there
+        engine for engine in exact_first if bytes_needed(engine, responses, model, options) <= there
     ]
     other = f"or ask for engine {fitting[0]}, which would fit" if fitting else "no engine would fit"
     raise ResponseError(
         f"{method} needs about {in_gigabytes(needed)} of memory for {responses.n_observed:,} "
-        f"responses and {num_chains} x {num_samples:,} draws, {in_gigabytes(there)} are free; "
-        f"keep fewer draws, {other}"
+        f"responses and {options.num_chains} x {options.num_samples:,} draws, "
+        f"{in_gigabytes(there)} are free; keep fewer draws, {other}"
     )
 
 
 def bytes_needed(
-    method: Method,
-    responses: Responses,
-    *,
-    num_chains: int,
-    num_samples: int,
-    share: float = 1.0,
-    model: ModelName = "2pl",
+    method: Method, responses: Responses, model: ResponseModel, options: RunOptions
 ) -> float:
-    """Return about how much memory a run takes at its peak, the point estimate included.
-
-    Parameters
-    ----------
-    method : {"nuts", "blocked", "laplace"}
-    responses : Responses
-    num_chains, num_samples : int
-    share : float
-        Of the responses that this host holds.
-    model : {"2pl", "3pl", "lart"}
-
-    Returns
-    -------
-    float
-        Bytes, in 64 bits.
-    """
+    """Return about how many bytes a run takes at its peak, in 64 bits, the estimate included."""
     n_subjects, n_items = responses.n_subjects, responses.n_items
     held = responses.cells
     sparse = held.is_sparse if isinstance(held, StoredCells) else isinstance(held, SparseCells)
     cells = responses.n_observed if sparse else n_subjects * n_items
     of_a_cell = _OF_A_CELL["sparse" if sparse else "dense"]
-    point, run = cells * of_a_cell["point"], share * cells * of_a_cell[method]
+    mesh, n_abilities = options.mesh, model.loadings(n_items).n_abilities
+    share = 1.0 if mesh is None else min(1.0, jax.local_device_count() / mesh.size)
+    each = of_a_cell[method] if n_abilities == 1 else max(of_a_cell[method], _OF_SEVERAL)
+    point, run = cells * of_a_cell["point"], share * cells * each
     smaller = min(n_subjects, _OF_AN_ITEM * n_items)
     if method != "laplace":
-        run *= num_chains
+        run *= options.num_chains
     elif smaller <= DENSE_UP_TO:
         run += 8 * _OF_A_BLOCK * smaller**2
-    of_a_draw = 8 * (n_subjects + 3 * n_items)
-    if model == "lart":
+    of_a_draw = 8 * (n_abilities * (n_subjects + n_items) + 2 * n_items)
+    if model.lengths:
         point, run = point + cells * _OF_A_LENGTH, run + cells * _OF_A_LENGTH
         # Speeds and lengths are as many again; Laplace holds the draws of answers beside them.
         of_a_draw *= 3 if method == "laplace" else 2
-    draws = _OF_A_DRAW * num_chains * num_samples * of_a_draw
+    draws = _OF_A_DRAW * options.num_chains * options.num_samples * of_a_draw
     return _AT_LEAST + max(point, run + draws)
 
 

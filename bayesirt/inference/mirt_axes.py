@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 Draws = dict[str, NDArray[np.floating]]
 
-IDENTIFICATION = "each draw rotated or reflected to the point estimate's slopes (Procrustes)"
-
 
 def aligned_draws(
     samples: Mapping[str, NDArray[np.floating]], target: NDArray[np.floating]

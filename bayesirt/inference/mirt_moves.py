@@ -1,169 +1,112 @@
-"""The moves of MIRT for the blocked kernel: blocks, exact draws, and what η cannot see.
+"""What MIRT has beside other models: the slopes' population, and levels, scales and angles.
 
-Subjects move with all their abilities at once, items with all their slopes. The slopes' population
-is drawn exactly given them. The abilities' levels, scales and angles, which η does not see, are
-drawn anew with everything that keeps η; rotations need no move, as the prior does not see them
-either.
+The slopes' population is drawn exactly given them. The abilities' levels, scales and angles, which
+η does not see, are drawn anew with everything that keeps η; rotations need no move, as the prior
+does not see them either.
 """
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
-from numpyro.distributions import Wishart, WishartCholesky
+from numpyro.distributions import Wishart, WishartCholesky, biject_to, constraints
 
-from bayesirt.families import LOGIT, Family
-from bayesirt.inference.block_steps import (
-    Conditional,
-    chance_for,
-    joint_normal_draw,
-    log_uniform,
-    shortened,
-)
+from bayesirt.inference.block_steps import joint_normal_draw, log_uniform
 from bayesirt.inference.blocked import Move, Position, Statistics
-from bayesirt.inference.mirt_sites import (
-    TO_PRECISION,
-    MirtPrior,
-    axes_changed,
-    levels_shifted,
-    whole_pattern,
-)
-from bayesirt.inference.q_mirt_passes import QMirtPasses
-from bayesirt.inference.two_pl_moves import move_items, move_spreads
-from bayesirt.inference.two_pl_passes import ItemSums
-from bayesirt.likelihood import DenseLayout
+from bayesirt.inference.checkpoint import Samples
+from bayesirt.inference.mirt_axes import aligned_draws
+from bayesirt.inference.starts import Start, place_population, usable
+from bayesirt.inference.two_way import TwoWay
+from bayesirt.models import Mirt
 from bayesirt.models.mirt import MU_A_SD, MU_D_SD, USUAL_SPREAD
+from bayesirt.point_estimate import PointEstimate
 
-_SHORT_STEP = 0.3
-"""Which share of Newton's step half of the members of a block take. With 400 subjects, 693 items
-and five abilities it gives more than ten times the effective draws of the slowest item and, with no
-least information in their proposals, of the slowest subject, and about as many of most."""
-
-
-def mirt_moves(
-    layout: DenseLayout,
-    n_abilities: int,
-    *,
-    family: Family = LOGIT,
-    dtype: DTypeLike = jnp.float32,
-) -> list[Move]:
-    """Return the moves of one sweep over MIRT's posterior.
-
-    Parameters
-    ----------
-    layout : DenseLayout
-    n_abilities : int
-    family : Family
-    dtype : dtype
-        Of what is computed for each cell.
-
-    Returns
-    -------
-    list of callables
-        Each (key, position) → (position, statistics).
-    """
-    prior = MirtPrior()
-    pattern = whole_pattern(layout.shape[1], n_abilities)
-    passes = QMirtPasses(layout, pattern, family, dtype, least_share=0.0)
-    return [
-        partial(move_blocks, prior, passes),
-        draw_slope_population,
-        partial(move_spreads, prior, names=["d"]),
-        draw_levels,
-        draw_axes,
-    ]
+TO_PRECISION = biject_to(constraints.positive_definite)
+"""From the site ``precision_a`` to Λ: NumPyro's own, so that both engines share their sites."""
 
 
-def move_blocks(
-    prior: MirtPrior, passes: QMirtPasses, key: Array, sites: Position
-) -> tuple[Position, Statistics]:
-    """Move all subjects, then all items.
+class Exploratory(TwoWay):
+    """MIRT at its unconstrained sites; an item's row is its slopes, then d."""
 
-    Parameters
-    ----------
-    prior : MirtPrior
-    passes : QMirtPasses
-    key : jax.random.key
-    sites : dict of float arrays
+    model: Mirt
 
-    Returns
-    -------
-    sites : dict of float arrays
-    statistics : dict of float scalars
-        Shares accepted, and the log likelihood.
-    """
-    of_subjects, of_items, of_shares = jax.random.split(key, 3)
-    theta, a, d = (sites[name] for name in ("theta", "a", "d"))
-    shares = some_short(of_shares, jnp.append(theta[:, 0], d))
-    standard = jnp.eye(a.shape[1], dtype=a.dtype)
-    step = passes.move_subjects(
-        chance_for(of_subjects, theta), theta, a.ravel(), d, standard, shares[: len(theta)]
-    )
-    conditional = partial(item_conditional, shares=shares[len(theta) :])
-    sites, sums, accepted = move_items(
-        prior, passes, of_items, sites | {"theta": step.theta}, step.sums, conditional=conditional
-    )
-    return sites, {
-        "acceptance_theta": step.accepted.mean(dtype=theta.dtype),
-        "acceptance_items": accepted,
-        "log_likelihood": sums.log_likelihood.sum(),
-    }
+    short_step = 0.3
+    """With 400 subjects, 693 items and five abilities it gives more than ten times the effective
+    draws of the slowest item and, with no least information in their proposals, of the slowest
+    subject, and about as many of most."""
 
+    @property
+    def interweaves(self) -> bool:
+        """Return that hyperparameters have exact draws instead."""
+        return False
 
-def item_conditional(
-    prior: MirtPrior,
-    sites: Position,
-    items: Array,
-    sums: ItemSums,
-    *,
-    shares: Float[Array, " item"],
-) -> Conditional:
-    """Return what each item knows about its slopes and intercept, given their population.
+    def coefficients(self, sites: Position, items: Array) -> Float[Array, "item dim"]:  # noqa: ARG002
+        """Return (a, d) of each item."""
+        return items
 
-    Parameters
-    ----------
-    prior : MirtPrior
-    sites : dict of float arrays
-        With the population.
-    items : float array, shape (item, ability + 1)
-    sums : ItemSums
-        At these items.
-    shares : float array, shape (item,)
-        Of Newton's step, as `shortened` takes them.
+    def packed(self, sites: Position) -> Float[Array, "item dim"]:
+        """Return slopes and intercepts side by side."""
+        return jnp.concatenate([sites["a"], sites["d"][:, None]], 1)
 
-    Returns
-    -------
-    Conditional
-    """
-    centre, precision = prior.of_population(sites)
-    off = items - centre
-    pulled = off @ precision
-    value = sums.log_likelihood - (pulled * off).sum(1) / 2
-    whole = Conditional(value, sums.score - pulled, sums.information + precision)
-    return shortened(whole, shares)
+    def unpacked(self, sites: Position, items: Float[Array, "item dim"]) -> Position:  # noqa: ARG002
+        """Return the items' sites one by one."""
+        return {"a": items[:, :-1], "d": items[:, -1]}
 
+    def standard_items(self, sites: Position, items: Array) -> Float[Array, "dim item"]:
+        """Return how far each item's row is from its centre, in its population's spreads."""
+        root = jnp.linalg.cholesky(TO_PRECISION(sites["precision_a"]))
+        d = (items[:, -1] - sites["mu_d"]) * jnp.exp(-sites["sigma_d"])
+        return jnp.concatenate([(items[:, :-1] - sites["mu_a"]) @ root, d[:, None]], 1).T
 
-def some_short(key: Array, like: Float[Array, " member"]) -> Float[Array, " member"]:
-    """Return which shares of Newton's step to take: of every second one, by chance, a short one."""
-    whole = jax.random.bernoulli(key, 0.5, like.shape)
-    return jnp.where(whole, jnp.ones_like(like), _SHORT_STEP)
+    def means(self, sites: Position) -> list[str]:  # noqa: ARG002
+        """Return that no mean is drawn by itself."""
+        return []
+
+    def spreads(self, sites: Position) -> list[str]:  # noqa: ARG002
+        """Return the names of the sites whose log σ moves given them."""
+        return ["d"]
+
+    def own_moves(
+        self,
+        data: Any,  # noqa: ARG002
+        dtype: DTypeLike,  # noqa: ARG002
+    ) -> tuple[list[Move], list[Move]]:
+        """Return the draws of the slopes' population, and of what η cannot see."""
+        return [], [draw_slope_population, draw_levels, draw_axes]
+
+    def finished(self, samples: Samples, point: PointEstimate) -> tuple[Samples, dict[str, Any]]:
+        """Return each draw rotated to the axes of a point estimate, with its abilities' names."""
+        names = {name: point.parameters[name].values for name in ("ability", "ability_other")}
+        return aligned_draws(samples, point["a"]), names
+
+    def start(self, point: PointEstimate, data: Any) -> Start:  # noqa: ARG002
+        """Return where chains start and how far apart, in the model's unconstrained sites.
+
+        Notes
+        -----
+        The site of Λ holds its Cholesky factor row by row, below the diagonal first and then the
+        logarithms on it. Given J slopes the latter have a standard deviation of about 1 / √(2J),
+        and an element of row k below the diagonal one of at most √(Λ_kk / J).
+        """
+        centre = {name: point[name] for name in ("theta", "a", "mu_a")}
+        width = {name: usable(point[f"{name}_se"]) for name in ("theta", "a")}
+        place_population((centre, width), "d", point["d"], usable(point["d_se"]))
+        n_items, n = point["a"].shape
+        precision = point["precision_a"]
+        rows = np.tril_indices(n, -1)[0]
+        below = np.sqrt(np.diagonal(precision)[rows] / n_items)
+        width["mu_a"] = 2 * np.sqrt(np.diagonal(np.linalg.inv(precision)) / n_items)
+        width["precision_a"] = np.append(below, np.full(n, 1 / np.sqrt(2 * n_items)))
+        centre["precision_a"] = np.asarray(TO_PRECISION.inv(jnp.asarray(precision)))
+        return centre, width
 
 
 def draw_slope_population(key: Array, sites: Position) -> tuple[Position, Statistics]:
     """Draw μ_a, then Λ: Gibbs steps.
-
-    Parameters
-    ----------
-    key : jax.random.key
-    sites : dict of float arrays
-
-    Returns
-    -------
-    sites : dict of float arrays
-    statistics : dict
-        Empty.
 
     Notes
     -----
@@ -184,17 +127,6 @@ def draw_slope_population(key: Array, sites: Position) -> tuple[Position, Statis
 def draw_levels(key: Array, sites: Position) -> tuple[Position, Statistics]:
     """Draw the abilities' levels and μ_d together: a Gibbs step, as all is normal.
 
-    Parameters
-    ----------
-    key : jax.random.key
-    sites : dict of float arrays
-
-    Returns
-    -------
-    sites : dict of float arrays
-    statistics : dict
-        Empty.
-
     Notes
     -----
     In the directions of `levels_shifted` the intercepts' distances from μ_d change by -(a, 1) t: a
@@ -211,17 +143,6 @@ def draw_levels(key: Array, sites: Position) -> tuple[Position, Statistics]:
 
 def draw_axes(key: Array, sites: Position) -> tuple[Position, Statistics]:
     """Draw the abilities' scales and angles anew, the slopes' population moved along.
-
-    Parameters
-    ----------
-    key : jax.random.key
-    sites : dict of float arrays
-
-    Returns
-    -------
-    sites : dict of float arrays
-    statistics : dict of float scalars
-        Whether it was accepted.
 
     Notes
     -----
@@ -247,3 +168,24 @@ def draw_axes(key: Array, sites: Position) -> tuple[Position, Statistics]:
     accepted = log_uniform(accept_key, ratio) < ratio
     kept = jax.tree.map(partial(jnp.where, accepted), moved, sites)
     return kept, {"acceptance_axes": accepted.astype(theta.dtype)}
+
+
+def levels_shifted(sites: Position, t: Float[Array, " direction"]) -> Position:
+    """Return every ability's level moved with the intercepts that keep η, and μ_d too."""
+    return sites | {
+        "theta": sites["theta"] + t[:-1],
+        "d": sites["d"] - sites["a"] @ t[:-1],
+        "mu_d": sites["mu_d"] + t[-1],
+    }
+
+
+def axes_changed(sites: Position, matrix: Float[Array, "ability ability"]) -> Position:
+    """Return abilities by other axes, with slopes that keep η and their population moved along."""
+    back = jnp.linalg.inv(matrix)
+    precision = matrix @ TO_PRECISION(sites["precision_a"]) @ matrix.T
+    return sites | {
+        "theta": sites["theta"] @ matrix.T,
+        "a": sites["a"] @ back,
+        "mu_a": sites["mu_a"] @ back,
+        "precision_a": TO_PRECISION.inv(precision),
+    }

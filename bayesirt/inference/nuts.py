@@ -1,27 +1,22 @@
-"""The No-U-Turn sampler, started from a point estimate."""
+"""The No-U-Turn sampler, started from a point estimate: a cross-check that knows densities only."""
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
-import numpyro
 from jax import Array
-from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh
 from numpyro.infer.hmc import HMCState, hmc
-from numpyro.infer.util import constrain_fn, potential_energy
 
 from bayesirt.estimators.choice import fit_point
-from bayesirt.inference.chains import Progress, run_chains
-from bayesirt.inference.checkpoint import Checkpoint, Samples
-from bayesirt.inference.row_shards import RowShards, place_rows, put_everywhere
-from bayesirt.likelihood import Layout, log_likelihood_of
-from bayesirt.models import TWO_PL, Priors, ResponseModel
-from bayesirt.models.coordinates import TwoPLCoordinates, two_pl_coordinates
+from bayesirt.inference.chains import run_chains
+from bayesirt.inference.options import RunOptions, watched
+from bayesirt.inference.row_shards import put_everywhere
+from bayesirt.inference.two_way import TwoWay
+from bayesirt.inference.ways import way_of
+from bayesirt.models import ResponseModel, TwoPL
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.progress import in_words, least_seconds, rounds_of_chains
@@ -31,90 +26,39 @@ _STEPS_A_DRAW = 31
 _WARMUP_COST = 1.5
 
 
-class Target(Protocol):
-    """A posterior as a sampler sees it: a density on coordinates near which it is standard."""
-
-    @property
-    def size(self) -> int:
-        """Number of coordinates."""
-        ...
-
-    def potential(self, flat: Array) -> Array:
-        """Return the negative log density at flat coordinates, up to a constant."""
-        ...
-
-    def to_draw(self, flat: Array) -> dict[str, Array]:
-        """Return the model's sites and deterministics at flat coordinates."""
-        ...
-
-
-class Drawn(NamedTuple):
-    """What NUTS brought.
-
-    Attributes
-    ----------
-    samples : dict of float arrays, shape (chain, draw, ...)
-        The model's sites and deterministics.
-    statistics : dict of arrays, shape (chain, draw)
-        Under ArviZ's names.
-    complete : bool
-        False if it was interrupted.
-    seconds : float
-    """
-
-    samples: Samples
-    statistics: Samples
-    complete: bool
-    seconds: float
-
-
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
-class TwoPLTarget:
-    """A model's posterior as a sampler sees it: a density on whitened coordinates.
+class Target:
+    """A posterior as a sampler sees it: a density on coordinates in which it is about standard.
 
     Attributes
     ----------
-    layout : Layout or RowShards
-        The responses.
-    coordinates : TwoPLCoordinates
-    model : ResponseModel
+    data : pytree
+        As `TwoWay.data` gives it.
+    coordinates : pytree
+        With `size`, and `at`: flat coordinates and the model → sites and log Jacobian.
+    way : TwoWay
     """
 
-    layout: Layout | RowShards
-    coordinates: TwoPLCoordinates
-    model: ResponseModel = field(default=TWO_PL, metadata={"static": True})
+    data: Any
+    coordinates: Any
+    way: TwoWay = field(metadata={"static": True})
 
     @property
     def size(self) -> int:
         """Number of coordinates."""
-        return sum(np.size(x) for x in self.coordinates.start.values())
+        return self.coordinates.size
 
     def potential(self, flat: Array) -> Array:
         """Return the negative log density at flat coordinates, up to a constant."""
-        sites, log_jacobian = self.coordinates.to_sites(self._unflatten(flat))
-        log_likelihood = log_likelihood_of(self.layout, self.model.family)
-
-        def model() -> None:
-            numpyro.factor("log_likelihood", log_likelihood(*self._prior_model()))
-
-        return potential_energy(model, (), {}, sites) - log_jacobian
+        sites, log_jacobian = self.coordinates.at(flat, self.way)
+        terms = self.way.terms(sites)
+        seen = self.way.log_likelihood(terms.values, self.data)
+        return -(terms.total() + seen + log_jacobian)
 
     def to_draw(self, flat: Array) -> dict[str, Array]:
         """Return the model's sites and deterministics at flat coordinates."""
-        sites, _ = self.coordinates.to_sites(self._unflatten(flat))
-        draw = constrain_fn(self._prior_model, (), {}, sites, return_deterministic=True)
-        return {name: draw[name] for name in draw if name != "orientation"}
-
-    def _prior_model(self) -> Any:
-        coordinates = self.coordinates
-        sizes = len(coordinates.theta_se), len(coordinates.centre)
-        return self.model.parameters(*sizes, coordinates.priors)
-
-    def _unflatten(self, flat: Array) -> dict[str, Array]:
-        centre, unravel = ravel_pytree(jax.tree.map(jnp.asarray, dict(self.coordinates.start)))
-        width, _ = ravel_pytree(jax.tree.map(jnp.asarray, dict(self.coordinates.scale)))
-        return unravel(centre + width * flat)
+        return self.way.terms(self.coordinates.at(flat, self.way)[0]).values
 
 
 @dataclass(frozen=True)
@@ -170,45 +114,26 @@ def sample_nuts(
     responses: Responses,
     *,
     key: Array,
+    model: ResponseModel | None = None,
     init: PointEstimate | None = None,
-    priors: Priors | None = None,
-    model: ResponseModel = TWO_PL,
-    num_chains: int = 4,
-    num_warmup: int = 1000,
-    num_samples: int = 1000,
-    target_accept: float = 0.95,
-    progress: Progress | None = None,
-    announce: Callable[[str], None] | None = None,
-    checkpoint: Checkpoint | None = None,
-    mesh: Mesh | None = None,
+    options: RunOptions | None = None,
 ) -> Posterior:
-    """Draw from the posterior of a model of one ability with NUTS.
+    """Draw from a model's posterior with NUTS: a cross-check on small data.
 
-    Chains start around the point estimate, overdispersed by its standard errors, in the
-    coordinates of `bayesirt.models.coordinates`, which its information also scales. They run
-    side by side where JAX has a device for each, else vectorised.
+    Chains start around the point estimate, overdispersed by its standard errors, in coordinates
+    that its information scales. They run side by side where JAX has a device for each, else
+    vectorised.
 
     Parameters
     ----------
     responses : Responses
     key : jax.random.key
         The same key gives the same draws on the same machine.
+    model : ResponseModel, optional
+        By default the 2PL.
     init : PointEstimate, optional
         By default `fit_point`.
-    priors : Priors, optional
-    model : ResponseModel
-    num_chains, num_warmup, num_samples : int
-        Warm-up and kept draws of each chain.
-    target_accept : float
-        Higher means smaller steps.
-    progress : callable, optional
-        Told steps done and steps in all.
-    announce : callable, optional
-        Told, before sampling starts, about how long it will take.
-    checkpoint : Checkpoint, optional
-        Where to save the chains, and to go on from.
-    mesh : Mesh, optional
-        Devices that share the responses out, row by row; see `run_chains`.
+    options : RunOptions, optional
 
     Returns
     -------
@@ -218,126 +143,67 @@ def sample_nuts(
     Raises
     ------
     ResponseError
-        If the checkpoint is damaged or belongs to another run.
+        If the checkpoint is damaged or belongs to another run, or the model misses what it needs
+        of the responses.
 
     Examples
     --------
     >>> import jax, numpy as np
     >>> responses = Responses.from_arrays(np.tri(6, 5))
-    >>> key = jax.random.key(0)
-    >>> sample_nuts(responses, key=key, num_warmup=50, num_samples=20).theta.shape
+    >>> options = RunOptions(num_warmup=50, num_samples=20)
+    >>> sample_nuts(responses, key=jax.random.key(0), options=options).theta.shape
     (80, 6)
     """
-    priors = priors or Priors()
-    init = fit_point(responses) if init is None else init
-    drawn = run_nuts(
-        posterior_target(responses, init, priors, mesh, model),
-        key=key,
-        num_chains=num_chains,
-        num_warmup=num_warmup,
-        num_samples=num_samples,
-        target_accept=target_accept,
-        progress=progress,
-        announce=announce,
-        checkpoint=checkpoint,
-        mesh=mesh,
-    )
-    return Posterior.from_samples(
-        drawn.samples,
-        drawn.statistics,
-        responses,
-        {
-            "model": model.title,
-            "link": model.family.name,
-            "engine": "nuts",
-            "complete": int(drawn.complete),
-            "priors": priors.describe(),
-            "num_warmup": num_warmup,
-            "target_accept": target_accept,
-            "sampling_seconds": drawn.seconds,
-        },
-    )
-
-
-def run_nuts(
-    target: Target,
-    *,
-    key: Array,
-    num_chains: int,
-    num_warmup: int,
-    num_samples: int,
-    target_accept: float,
-    progress: Progress | None = None,
-    announce: Callable[[str], None] | None = None,
-    checkpoint: Checkpoint | None = None,
-    mesh: Mesh | None = None,
-) -> Drawn:
-    """Run chains of NUTS, each from a place of its own about the origin of the coordinates.
-
-    Parameters
-    ----------
-    target : Target
-        A pytree, so that other data of the same shape need no new compilation.
-    key : jax.random.key
-    num_chains, num_warmup, num_samples, target_accept, progress, announce, checkpoint, mesh
-        As `sample_nuts` describes them.
-
-    Returns
-    -------
-    Drawn
-
-    Raises
-    ------
-    ResponseError
-        If the checkpoint is damaged or belongs to another run.
-    """
+    model, options = model or TwoPL(), options or RunOptions()
+    init = init or fit_point(responses, model=model)
+    target = posterior_target(responses, init, model, options.mesh)
     start_key, run_key = jax.random.split(key)
-    starts = jax.random.normal(start_key, (num_chains, target.size))
-    if announce is not None:
-        draws = num_samples + _WARMUP_COST * num_warmup
-        announce(_forecast(target, starts, draws))
-    began = time.perf_counter()
-    chains = run_chains(
-        NutsKernel(num_warmup, target_accept),
-        target,
-        starts,
-        key=run_key,
-        num_warmup=num_warmup,
-        num_samples=num_samples,
-        progress=progress,
-        checkpoint=checkpoint,
-        mesh=mesh,
-    )
+    starts = jax.random.normal(start_key, (options.num_chains, target.size))
+    with watched(responses, model, "nuts", init, key, options) as seen:
+        if seen.announce is not None:
+            draws = options.num_samples + _WARMUP_COST * options.num_warmup
+            seen.announce(_forecast(target, starts, draws))
+        began = time.perf_counter()
+        chains = run_chains(
+            NutsKernel(options.num_warmup, options.target_accept),
+            target,
+            starts,
+            key=run_key,
+            num_warmup=options.num_warmup,
+            num_samples=options.num_samples,
+            progress=seen.progress,
+            checkpoint=seen.checkpoint,
+            mesh=options.mesh,
+        )
     statistics = dict(chains.samples)
-    samples = jax.device_get(_to_draws(target, put_everywhere(statistics.pop("flat"), mesh)))
-    return Drawn(samples, statistics, chains.complete, time.perf_counter() - began)
+    flat = put_everywhere(statistics.pop("flat"), options.mesh)
+    samples = jax.device_get(_to_draws(target, flat))
+    attributes = {
+        "engine": "nuts",
+        "complete": int(chains.complete),
+        "num_warmup": options.num_warmup,
+        "target_accept": options.target_accept,
+        "sampling_seconds": time.perf_counter() - began,
+    }
+    if chains.complete and seen.checkpoint is not None:
+        seen.checkpoint.remove()
+    return target.way.posterior(samples, statistics, responses, init, attributes)
 
 
 def posterior_target(
     responses: Responses,
     point: PointEstimate,
-    priors: Priors,
+    model: ResponseModel | None = None,
     mesh: Mesh | None = None,
-    model: ResponseModel = TWO_PL,
-) -> TwoPLTarget:
-    """Return a model's posterior over whitened coordinates around a point estimate.
+) -> Target:
+    """Return a model's posterior over coordinates around a point estimate.
 
-    Parameters
-    ----------
-    responses : Responses
-    point : PointEstimate
-    priors : Priors
-    mesh : Mesh, optional
-        Devices that share the responses out.
-    model : ResponseModel
-
-    Returns
-    -------
-    TwoPLTarget
-        Its potential at 0 is the point estimate's; one unit is about one standard deviation.
+    Its potential at 0 is the point estimate's; one unit is about one standard deviation.
     """
-    coordinates = two_pl_coordinates(point, priors, responses, model.learned(priors))
-    return TwoPLTarget(place_rows(responses, mesh), put_everywhere(coordinates, mesh), model)
+    way = way_of(model or TwoPL())
+    data = way.data(responses, mesh)
+    coordinates = way.coordinates(point, responses, data)
+    return Target(data, put_everywhere(coordinates, mesh), way)
 
 
 @jax.jit

@@ -26,10 +26,9 @@ from bayesirt.estimators.q_mirt_steps import (
     slots_of,
 )
 from bayesirt.inference.blocked import Position
-from bayesirt.inference.q_mirt_sites import Pattern, QMirtPrior, correlation_site
+from bayesirt.inference.q_mirt_moves import ByQMatrix, correlation_site, slopes_of
 from bayesirt.likelihood import DenseLayout
-from bayesirt.models.q_mirt import Structure
-from bayesirt.q_matrix import QMatrix
+from bayesirt.models import QMirt
 from bayesirt.responses import Responses
 
 _LARGE = 1 << 20
@@ -49,41 +48,28 @@ class QMirtProblem:
     ----------
     layout : DenseLayout
     slots : Slots
-    prior : QMirtPrior
+    way : ByQMatrix
     quadrature : Quadrature
         Its dtype is also that of the missing information's products.
     """
 
     layout: DenseLayout
     slots: Slots
-    prior: QMirtPrior = field(metadata={"static": True})
+    way: ByQMatrix = field(metadata={"static": True})
     quadrature: Quadrature = field(metadata={"static": True})
 
     @classmethod
-    def of(
-        cls, responses: Responses, q: QMatrix, structure: Structure, n_nodes: int = 5
-    ) -> "QMirtProblem":
-        """Take responses and the rows of their items.
-
-        Parameters
-        ----------
-        responses : Responses
-        q : QMatrix
-        structure : {"correlated", "general", "independent"}
-        n_nodes : int
-            Of the expectations over abilities.
-
-        Returns
-        -------
-        QMirtProblem
-        """
+    def of(cls, responses: Responses, model: QMirt, n_nodes: int = 5) -> "QMirtProblem":
+        """Take responses, the rows of their items, and the nodes of expectations over abilities."""
+        if model.q is None:
+            raise ValueError("laplace needs the Q-matrix with its names: QMirt.of(q)")
+        q = model.q
         layout = DenseLayout(*map(jnp.asarray, responses.cells.matrices()))
         n_subjects, n_items = layout.shape
         products = n_subjects * _columns(q.n_abilities) * (n_items + q.n_loadings) ** 2
         large = layout.trials.size > _LARGE or products > _LONG
         dtype = jnp.float32 if large else jnp.result_type(float).type
-        prior = QMirtPrior(Pattern.of(q.needs), structure)
-        return cls(layout, slots_of(q), prior, Quadrature(n_nodes, dtype))
+        return cls(layout, slots_of(q), ByQMatrix(model), Quadrature(n_nodes, dtype))
 
     def cells(self, sites: Position, abilities: Abilities) -> "Cells":
         """Return what each cell says, expected over abilities."""
@@ -96,19 +82,19 @@ class QMirtProblem:
 
     def items(self, sites: Position) -> Items:
         """Return items in slots."""
-        return Items(self.prior.pattern.in_slots(sites["a"]), sites["d"])
+        return Items(self.way.needs.in_slots(sites["a"]), sites["d"])
 
     def correlation(self, sites: Position) -> Float[Array, "ability ability"]:
         """Return Ω at sites without ``theta``."""
-        return self.prior.correlation(self._with_nobody(sites))
+        return self.way.correlation(self._with_nobody(sites))
 
     def log_prior(self, sites: Position) -> Float[Array, ""]:
         """Return the log prior density of sites without ``theta``."""
-        own = self.prior.terms(self._with_nobody(sites)).each
+        own = self.way.terms(self._with_nobody(sites)).each
         return jnp.stack([x.sum() for name, x in own.items() if name != "theta"]).sum()
 
     def _with_nobody(self, sites: Position) -> Position:
-        nobody = jnp.zeros((1, self.prior.pattern.n_abilities), sites["d"].dtype)
+        nobody = jnp.zeros((1, self.way.needs.n_abilities), sites["d"].dtype)
         return sites | {"theta": nobody}
 
 
@@ -250,12 +236,12 @@ def _of_answers(
     problem: QMirtProblem, sites: Position, turning: Array, cells: Cells, abilities: Abilities
 ) -> Marginal:
     """Return what some subjects' answers say, but for the density of their abilities."""
-    pattern, a = problem.prior.pattern, jnp.exp(sites["a"])
+    needs, a = problem.way.needs, jnp.exp(sites["a"])
     mean, own, _, shared, at = _loadings(problem, sites, cells, abilities)
     n_all, n_loadings = len(flat_parameters(sites)), len(a)
     items = n_loadings + np.arange(len(sites["d"]))
     of_a = a * (at.score * mean - at.information * shared).sum(0)
-    one, other = np.nonzero(pattern.item[:, None] == pattern.item)
+    one, other = np.nonzero(needs.item[:, None] == needs.item)
     square = mean[:, one] * mean[:, other] + (own[:, one] * own[:, other]).sum(-1)
     block = at.information[:, one] * square
     block += at.slope[:, one] * (mean[:, one] * shared[:, other] + shared[:, one] * mean[:, other])
@@ -264,8 +250,8 @@ def _of_answers(
     complete = jnp.zeros((n_all, n_all), a.dtype)
     complete = complete.at[one, other].set(a[one] * a[other] * block.sum(0))
     complete = complete.at[np.arange(n_loadings), np.arange(n_loadings)].add(-of_a)
-    complete = complete.at[np.arange(n_loadings), items[pattern.item]].set(edge)
-    complete = complete.at[items[pattern.item], np.arange(n_loadings)].set(edge)
+    complete = complete.at[np.arange(n_loadings), items[needs.item]].set(edge)
+    complete = complete.at[items[needs.item], np.arange(n_loadings)].set(edge)
     complete = complete.at[items, items].set(cells.information.sum(0))
     score = jnp.zeros(n_all, a.dtype).at[:n_loadings].set(of_a)
     found = jnp.concatenate(directions(problem, sites, turning, cells, abilities), 2)
@@ -277,8 +263,8 @@ def _loadings(
     problem: QMirtProblem, sites: Position, cells: Cells, abilities: Abilities
 ) -> _Loadings:
     mean, root = abilities
-    item, ability = problem.prior.pattern.item, problem.prior.pattern.ability
-    slopes = problem.prior.pattern.slopes(jnp.exp(sites["a"]))
+    item, ability = problem.way.needs.item, problem.way.needs.ability
+    slopes = slopes_of(problem.way.needs, sites)
     own, predictor = root[:, ability], jnp.einsum("jk,ikl->ijl", slopes, root)[:, item]
     of_items = Cells(*(x[:, item] for x in cells))
     return _Loadings(mean[:, ability], own, predictor, (own * predictor).sum(-1), of_items)
@@ -326,7 +312,9 @@ def directions(
     mean, root = abilities
     a = jnp.exp(sites["a"])[:, None]
     of_ability, own, predictor, shared, at = _loadings(problem, sites, cells, abilities)
-    of_items = jnp.einsum("jk,ikl->ijl", problem.prior.pattern.slopes(a[:, 0]), root)
+    of_items = jnp.einsum(
+        "jk,ikl->ijl", problem.way.needs.slopes(problem.way.needs.in_slots(a[:, 0])), root
+    )
     x, y = np.tril_indices(mean.shape[1])
     half = np.where(x == y, np.sqrt(0.5), 1.0).astype(mean.dtype)
     weight, cubic = (
@@ -349,7 +337,7 @@ def directions(
 
 def _still(problem: QMirtProblem, mean: Array, columns: int) -> Array:
     """Return zeros for the parameters that no answer and no ability sees: μ_a, μ_d and β."""
-    n_abilities = problem.prior.pattern.n_abilities
+    n_abilities = problem.way.needs.n_abilities
     return jnp.zeros((len(mean), 2 + n_abilities, columns), mean.dtype)
 
 
@@ -357,7 +345,7 @@ def turning_of(problem: QMirtProblem, sites: Position) -> Float[Array, "ability 
     """Return the derivatives of -Ω⁻¹ with respect to the site of correlations."""
     name = correlation_site(sites)
     if name is None:
-        n_abilities = problem.prior.pattern.n_abilities
+        n_abilities = problem.way.needs.n_abilities
         return jnp.zeros((n_abilities, n_abilities, 0), sites["d"].dtype)
 
     def negative_precision(value: Array) -> Array:

@@ -14,28 +14,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from bayesirt.estimators.q_mirt import fit_q_mirt
-from bayesirt.inference.blocked import BlockedNewton, Move, Position
-from bayesirt.inference.laplace import FEW, ApproximationWarning, Samples, refuse_uneven
-from bayesirt.inference.q_mirt_blocked import q_mirt_posterior
+from bayesirt.estimators.choice import fit_point
+from bayesirt.inference.blocked import BlockedNewton, Position
+from bayesirt.inference.laplace import FEW, ApproximationWarning, Samples, in_chains
+from bayesirt.inference.moves import population_moves
+from bayesirt.inference.options import RunOptions
 from bayesirt.inference.q_mirt_information import QMirtProblem
-from bayesirt.inference.q_mirt_moves import (
-    draw_levels,
-    move_correlations,
-    move_scales,
-    step_of_subjects,
-)
-from bayesirt.inference.q_mirt_passes import QMirtPasses
+from bayesirt.inference.q_mirt_moves import free_moves, step_of_subjects
 from bayesirt.inference.q_mirt_peak import Peak, find_peak
-from bayesirt.inference.q_mirt_sites import QMirtPrior
 from bayesirt.inference.q_mirt_surrogate import Surrogate, draw_abilities
-from bayesirt.inference.q_mirt_turns import turn_abilities
-from bayesirt.inference.two_pl_moves import draw_means, move_spreads
-from bayesirt.models.q_mirt import Structure, default_structure
+from bayesirt.models import QMirt
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.progress import in_words
-from bayesirt.q_matrix import QMatrix
 from bayesirt.responses import Responses
 
 ROUNDS = 2
@@ -58,56 +49,38 @@ _COMPILED = 2
 
 def sample_q_mirt_laplace(
     responses: Responses,
-    q: QMatrix,
     *,
     key: Array,
-    structure: Structure | None = None,
+    model: QMirt,
     init: PointEstimate | None = None,
-    num_samples: int = 4000,
-    num_chains: int = 4,
+    options: RunOptions | None = None,
     max_iterations: int = 100,
     tol: float = 2e-2,
     rounds: int = ROUNDS,
-    announce: Callable[[str], None] | None = None,
 ) -> Posterior:
     """Draw from an approximation of the Q-matrix model's posterior.
 
     Parameters
     ----------
     responses : Responses
-    q : QMatrix
-        Rows of other items are left out.
     key : jax.random.key
         The same key gives the same draws on the same machine.
-    structure : {"correlated", "general", "independent"}, optional
-        How abilities go together; by default `default_structure`.
+    model : QMirt
     init : PointEstimate, optional
         By default `fit_q_mirt`. The search starts there.
-    num_samples : int
-        Draws in all; they are independent of each other.
-    num_chains : int
-        How the draws are laid out, and nothing else; it divides `num_samples`.
+    options : RunOptions, optional
+        As many draws as its chains together; they are independent of each other.
     max_iterations : int
         Newton steps at most.
     tol : float
         Stop when a step is at most this many posterior standard deviations (root mean square).
     rounds : int
         How often abilities, and then populations, make exact steps for each draw.
-    announce : callable, optional
-        Told, where draws are many, how long the rest of them will take.
 
     Returns
     -------
     Posterior
-        As `bayesirt.inference.q_mirt_blocked.sample_q_mirt_blocked` gives it. Its attributes say
-        that it is approximate, and whether the peak was reached.
-
-    Raises
-    ------
-    ValueError
-        If `num_chains` does not divide `num_samples`.
-    ResponseError
-        If an item of the responses has no row.
+        Its attributes say that it is approximate, and whether the peak was reached.
 
     Warns
     -----
@@ -130,13 +103,11 @@ def sample_q_mirt_laplace(
     ----------
     Tierney & Kadane 1986; Louis 1982.
     """
-    refuse_uneven(num_samples, num_chains)
-    q = q.for_items(responses.items)
-    structure = structure or default_structure(q.n_abilities)
-    init = fit_q_mirt(responses, q, structure=structure) if init is None else init
+    options = options or RunOptions()
+    init = fit_point(responses, model=model) if init is None else init
     began = time.perf_counter()
     n_nodes = max(_NODES, int(init.settings.get("n_nodes", _NODES)))
-    problem = QMirtProblem.of(responses, q, structure, n_nodes)
+    problem = QMirtProblem.of(responses, model, n_nodes)
     peak = find_peak(problem, init, tol=tol, max_iterations=max_iterations)
     few = min(responses.n_subjects, responses.n_items) < FEW
     if few or not peak.observed:
@@ -146,12 +117,9 @@ def sample_q_mirt_laplace(
             ApproximationWarning,
             stacklevel=2,
         )
-    samples = draw_around(problem, peak, key, num_samples, rounds=rounds, announce=announce)
-    laid_out = {k: x.reshape(num_chains, -1, *x.shape[1:]) for k, x in samples.items()}
+    n_draws = options.num_chains * options.num_samples
+    samples = draw_around(problem, peak, key, n_draws, rounds=rounds, announce=options.announce)
     attributes = {
-        "model": "Q-matrix 2PL",
-        "link": "logit",
-        "structure": structure,
         "engine": "laplace",
         "approximate": 1,
         "few": int(few),
@@ -161,7 +129,7 @@ def sample_q_mirt_laplace(
         "rounds": rounds,
         "sampling_seconds": time.perf_counter() - began,
     }
-    return q_mirt_posterior(laid_out, {}, responses, q, attributes)
+    return problem.way.posterior(in_chains(samples, options), {}, responses, init, attributes)
 
 
 def draw_around(
@@ -208,49 +176,27 @@ def draw_around(
     return {name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0])}
 
 
-def population_moves(prior: QMirtPrior) -> list[Move]:
-    """Return the moves of the exact engine that never look at the answers.
-
-    Parameters
-    ----------
-    prior : QMirtPrior
-
-    Returns
-    -------
-    list of callables
-        Each (key, position) → (position, statistics).
-    """
-    return [
-        partial(draw_means, prior, names=["a"]),
-        partial(move_spreads, prior, names=["a", "d", "beta"]),
-        partial(draw_levels, prior),
-        partial(move_scales, prior),
-        partial(move_correlations, prior),
-        partial(turn_abilities, prior),
-    ]
-
-
 def _draw(problem: QMirtProblem, peak: Peak, keys: Array, rounds: int) -> Position:
     of_sites, of_abilities, of_moves = jnp.moveaxis(jax.vmap(_three)(keys), 1, 0)
-    surrogate, prior = Surrogate.around(problem, peak), problem.prior
+    surrogate, way = Surrogate.around(problem, peak), problem.way
     sites = jax.vmap(surrogate.draw)(of_sites)
     theta = draw_abilities(problem, peak, jax.vmap(surrogate.away)(sites), of_abilities)
-    passes = QMirtPasses(problem.layout, prior.pattern, dtype=problem.quadrature.dtype)
-    sweep = BlockedNewton(population_moves(prior)).sweep
+    step_on = partial(step_of_subjects, way, problem.layout, problem.quadrature.dtype)
+    sweep = BlockedNewton([*population_moves(way), *free_moves(way)]).sweep
 
     def settled(start: tuple[Position, Array]) -> Position:
         place, key = start
 
         def again(round_: Array, place: Position) -> Position:
             step_key, key_ = jax.random.split(jax.random.fold_in(key, round_))
-            place = place | {"theta": step_of_subjects(prior, passes, step_key, place).theta}
+            place = place | {"theta": step_on(step_key, place).theta}
 
             def settle(time_: Array, place: Position) -> Position:
                 return sweep(jax.random.fold_in(key_, time_), place)[0]
 
             return jax.lax.fori_loop(0, _OF_POPULATIONS, settle, place)
 
-        return prior.terms(jax.lax.fori_loop(0, rounds, again, place)).values
+        return way.terms(jax.lax.fori_loop(0, rounds, again, place)).values
 
     return jax.lax.map(settled, (sites | {"theta": theta}, of_moves), batch_size=_SETTLED_AT_ONCE)
 

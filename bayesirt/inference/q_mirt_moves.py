@@ -1,4 +1,4 @@
-"""The moves of the Q-matrix model for the blocked kernel.
+"""What the Q-matrix model has beside other models: abilities' levels, scales and correlations.
 
 Subjects move with all their abilities at once, items with all their discriminations. What no
 response sees - the level and the spread of each ability - is moved with everything that keeps the
@@ -6,15 +6,19 @@ predictors. Correlations move twice: given the abilities, along trajectories tha
 the data, and with the abilities, which pays where few items say little of each.
 """
 
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import DTypeLike
-from jaxtyping import Array
+from jaxtyping import Array, Float
+from numpyro.distributions import LKJCholesky, biject_to
 
-from bayesirt.families import LOGIT, Family
 from bayesirt.inference.block_steps import (
+    Chance,
     Conditional,
     chance_for,
     derivatives,
@@ -22,183 +26,264 @@ from bayesirt.inference.block_steps import (
     newton_move,
 )
 from bayesirt.inference.blocked import Move, Position, Statistics
+from bayesirt.inference.checkpoint import Samples
 from bayesirt.inference.hamiltonian import follow
-from bayesirt.inference.q_mirt_passes import QMirtPasses
-from bayesirt.inference.q_mirt_sites import (
-    QMirtPrior,
-    correlation_site,
-    levels_shifted,
-    scales_stretched,
-)
+from bayesirt.inference.passes import Normals, SubjectStep
 from bayesirt.inference.q_mirt_turns import turn_abilities
-from bayesirt.inference.two_pl_moves import draw_means, move_items, move_spreads, move_with_items
-from bayesirt.inference.two_pl_passes import SubjectStep
-from bayesirt.likelihood import DenseLayout
+from bayesirt.inference.start_coordinates import StartCoordinates
+from bayesirt.inference.starts import Start, place_population, usable
+from bayesirt.inference.two_way import TwoWay
+from bayesirt.loadings import Loadings
+from bayesirt.models import QMirt
+from bayesirt.point_estimate import PointEstimate
 
 _STEPS = 8
 _STEP = 0.9
 """Length of a leapfrog step for the correlations, in units of √subjects and of dim¼: transformed
 as NumPyro does, they are Fisher's z of partial correlations, with a standard error of about one
 over √subjects each, whatever they are."""
+_LEAST_SIGMA = 0.1
+_NEAR_ONE = 0.98
+"""Largest correlation with the general ability at the start, which must lie inside its bounds."""
+_CORRELATION_WIDTH = 0.2
 
 
-def q_mirt_moves(
-    layout: DenseLayout,
-    prior: QMirtPrior,
-    *,
-    family: Family = LOGIT,
-    dtype: DTypeLike = jnp.float32,
-) -> list[Move]:
-    """Return the moves of one sweep over the posterior of the Q-matrix model.
+class ByQMatrix(TwoWay):
+    """The Q-matrix model at its unconstrained sites.
 
-    Parameters
-    ----------
-    layout : DenseLayout
-    prior : QMirtPrior
-    family : Family
-    dtype : dtype
-        Of what is computed for each cell.
-
-    Returns
-    -------
-    list of callables
-        Each (key, position) → (position, statistics).
+    An item's row is its log discriminations in slots, then its intercept.
     """
-    passes = QMirtPasses(layout, prior.pattern, family, dtype)
-    return [
-        partial(move_blocks, prior, passes),
-        partial(draw_means, prior, names=["a"]),
-        partial(move_spreads, prior, names=["a", "d", "beta"]),
-        partial(draw_levels, prior),
-        partial(move_scales, prior),
-        partial(move_correlations, prior),
-        partial(move_with_abilities, prior, passes),
-        partial(turn_abilities, prior),
-    ]
+
+    model: QMirt
+
+    least_share = 0.1
+    """Where steep items tell nothing at all, a subject would propose so far that it hardly ever
+    came back, and stay for long once it was there."""
+
+    @property
+    def needs(self) -> Loadings:
+        """Which abilities each item needs."""
+        return self.model.needs
+
+    def correlation(self, sites: Position) -> Float[Array, "ability ability"]:
+        """Return Ω."""
+        identity = jnp.eye(self.needs.n_abilities, dtype=sites["d"].dtype)
+        return self.terms(sites).values.get("correlation", identity)
+
+    def normals(self, sites: Position, data: Any) -> Normals:  # noqa: ARG002
+        """Return the prior of each subject's abilities: N(0, Ω)."""
+        theta, known = sites["theta"], jnp.linalg.inv(self.correlation(sites))
+        return Normals(jnp.zeros_like(theta), jnp.broadcast_to(known, (len(theta), *known.shape)))
+
+    def of_items(self, sites: Position, items: Array) -> Float[Array, " item"]:
+        """Return the log prior density of each item, given the hyperparameters."""
+        own = self.terms(sites | self.unpacked(sites, items)).each
+        return self.needs.in_slots(own["a"]).sum(1) + own["d"]
+
+    def standard_items(self, sites: Position, items: Array) -> Float[Array, "dim item"]:
+        """Return how far each of an item's sites is from its centre, in its spread."""
+        there = sites | self.unpacked(sites, items)
+        terms = self.terms(there)
+        a, d = ((there[x] - terms.centres[x]) / terms.spreads[x] for x in ("a", "d"))
+        return jnp.concatenate([self.needs.in_slots(a), d[:, None]], 1).T
+
+    def coefficients(self, sites: Position, items: Array) -> Float[Array, "item dim"]:  # noqa: ARG002
+        """Return the discriminations in slots, 0 where there is none, and d of each item."""
+        slopes = jnp.where(self.needs.filled, jnp.exp(items[:, :-1]), 0)
+        return jnp.concatenate([slopes, items[:, -1:]], 1)
+
+    def packed(self, sites: Position) -> Float[Array, "item dim"]:
+        """Return log discriminations in slots, 0 where there is none, and intercepts."""
+        return jnp.concatenate([self.needs.in_slots(sites["a"]), sites["d"][:, None]], 1)
+
+    def unpacked(self, sites: Position, items: Float[Array, "item dim"]) -> Position:  # noqa: ARG002
+        """Return the items' sites one by one."""
+        return {"a": items[self.needs.item, self.needs.slot], "d": items[:, -1]}
+
+    def chance(self, key: Array, items: Float[Array, "item dim"]) -> Chance:
+        """Draw the random numbers of one step of all items; slots without a loading stay put."""
+        drawn = chance_for(key, items)
+        free = np.column_stack([self.needs.filled, np.ones(len(items), bool)])
+        return drawn._replace(noise=jnp.where(free, drawn.noise, 0))
+
+    def means(self, sites: Position) -> list[str]:  # noqa: ARG002
+        """Return the mean of slopes: that of intercepts is drawn with the levels."""
+        return ["mu_a"]
+
+    def spreads(self, sites: Position) -> list[str]:  # noqa: ARG002
+        """Return the names of the sites whose log σ moves given them."""
+        return ["a", "d", "beta"]
+
+    def log_likelihood(self, values: Position, data: Any) -> Float[Array, ""]:
+        """Return the log likelihood of all responses at the model's values."""
+        slopes = self.needs.slopes(self.needs.in_slots(values["a"]))
+        return super().log_likelihood(values | {"a": slopes}, data)
+
+    def coordinates(self, point: PointEstimate, responses: Any, data: Any) -> "IndependentParts":  # noqa: ARG002
+        """Return coordinates in which abilities are their independent parts."""
+        centre, width = self.start(point, data)
+        root = np.linalg.cholesky(self.correlation(jax.tree.map(jnp.asarray, dict(centre))))
+        parts = np.linalg.solve(root, np.asarray(centre["theta"]).T).T
+        return IndependentParts(StartCoordinates.of((centre | {"theta": parts}, width)))
+
+    def own_moves(self, data: Any, dtype: DTypeLike) -> tuple[list[Move], list[Move]]:
+        """Return the moves of levels, scales and correlations."""
+        return [], [*free_moves(self), partial(move_with_abilities, self, data, dtype)]
+
+    def finished(self, samples: Samples, point: PointEstimate) -> tuple[Samples, dict[str, Any]]:  # noqa: ARG002
+        """Return draws without the root of Ω, under the names of abilities and loadings."""
+        if self.model.q is None:
+            return samples, {}
+        coords = self.model.q.coords()
+        names = {name: coords[name] for name in ("ability", "ability_other", "loading")}
+        return {name: x for name, x in samples.items() if name != "root"}, names
+
+    def start(self, point: PointEstimate, data: Any) -> Start:  # noqa: ARG002
+        """Return where chains start and how far apart, in the model's unconstrained sites."""
+        slopes, beta, structure = point["a"], point["beta"], self.model.structure
+        start: Start = ({"theta": point["theta"]}, {"theta": usable(point["theta_se"])})
+        centre, width = start
+        place_population(start, "a", np.log(slopes), usable(point["a_se"] / slopes))
+        place_population(start, "d", point["d"], usable(point["d_se"]))
+        spread = max(float(beta.std()), _LEAST_SIGMA)
+        centre |= {"beta": beta, "sigma_beta": np.log(spread), "mu_d": point["mu_d"]}
+        width |= {"beta": np.full(beta.shape, spread / 2), "sigma_beta": np.array(0.5)}
+        if structure == "independent" or len(beta) == 1:
+            return start
+        if structure == "correlated":
+            root = np.linalg.cholesky(point["correlation"])
+            found = biject_to(LKJCholesky(len(beta), 1).support)._inverse(root)
+            name, centre["root"] = "root", np.asarray(found)
+        else:
+            gamma = np.clip(point["general"], 1 - _NEAR_ONE, _NEAR_ONE)
+            name, centre["gamma"] = "gamma", np.log(gamma / (1 - gamma))
+        width[name] = np.full(centre[name].shape, _CORRELATION_WIDTH)
+        return start
 
 
-def move_blocks(
-    prior: QMirtPrior, passes: QMirtPasses, key: Array, sites: Position
-) -> tuple[Position, Statistics]:
-    """Move all subjects, then all items, then the items' hyperparameters with them.
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class IndependentParts:
+    """Coordinates in which ``theta`` stands for z, where θ = L z and L Lᵀ = Ω.
 
-    Parameters
+    Correlations that the data leave open are then free to move.
+
+    Attributes
     ----------
-    prior : QMirtPrior
-    passes : QMirtPasses
-    key : jax.random.key
-    sites : dict of float arrays
-
-    Returns
-    -------
-    sites : dict of float arrays
-    statistics : dict of float scalars
-        Shares accepted, and the log likelihood.
+    around : StartCoordinates
     """
-    keys = jax.random.split(key, 3)
-    step = step_of_subjects(prior, passes, keys[0], sites)
-    sites = sites | {"theta": step.theta}
-    statistics = {"acceptance_theta": step.accepted.mean(dtype=step.theta.dtype)}
-    sites, sums, statistics["acceptance_items"] = move_items(
-        prior, passes, keys[1], sites, step.sums
-    )
-    sites, sums, statistics["acceptance_interweaving"] = move_with_items(
-        prior, passes, keys[2], sites, sums
-    )
-    return sites, statistics | {"log_likelihood": sums.log_likelihood.sum()}
+
+    around: StartCoordinates
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return self.around.size
+
+    def at(self, flat: Array, way: ByQMatrix) -> tuple[Position, Array]:
+        """Return the unconstrained sites at flat coordinates, and the log Jacobian."""
+        sites, log_jacobian = self.around.at(flat, way)
+        root = jnp.linalg.cholesky(way.correlation(sites))
+        log_jacobian += len(sites["theta"]) * jnp.log(jnp.diag(root)).sum()
+        return sites | {"theta": sites["theta"] @ root.T}, log_jacobian
+
+
+def free_moves(way: ByQMatrix) -> list[Move]:
+    """Return the model's own moves that never look at the answers."""
+    moves = (draw_levels, move_scales, move_correlations, turn_abilities)
+    return [partial(move, way) for move in moves]
+
+
+def slopes_of(loadings: Loadings, sites: Position) -> Float[Array, "item ability"]:
+    """Return discriminations as a matrix, 0 for abilities that an item does not need."""
+    return loadings.slopes(loadings.in_slots(jnp.exp(sites["a"])))
 
 
 def step_of_subjects(
-    prior: QMirtPrior, passes: QMirtPasses, key: Array, sites: Position
+    way: ByQMatrix, data: Any, dtype: DTypeLike, key: Array, sites: Position
 ) -> SubjectStep:
-    """Make a step of every subject with all its abilities, given items and correlations.
-
-    Parameters
-    ----------
-    prior : QMirtPrior
-    passes : QMirtPasses
-    key : jax.random.key
-    sites : dict of float arrays
-
-    Returns
-    -------
-    SubjectStep
-    """
-    theta, known = sites["theta"], jnp.linalg.inv(prior.correlation(sites))
-    chance = chance_for(key, theta)
-    return passes.move_subjects(chance, theta, jnp.exp(sites["a"]), sites["d"], known)
+    """Make a step of every subject with all its abilities, given items and correlations."""
+    passes, chance = way.passes(data, sites, dtype), chance_for(key, sites["theta"])
+    items, normals = way.coefficients_of(sites), way.normals(sites, data)
+    return passes.move_subjects(chance, sites["theta"], items, normals)
 
 
-def draw_levels(prior: QMirtPrior, key: Array, sites: Position) -> tuple[Position, Statistics]:
+def levels_shifted(loadings: Loadings, sites: Position, t: Float[Array, " direction"]) -> Position:
+    """Return abilities' levels moved with what keeps η, and the items' centre too."""
+    by_ability, by_beta, by_mean = jnp.split(t, [loadings.n_abilities, 2 * loadings.n_abilities])
+    slopes = slopes_of(loadings, sites)
+    return sites | {
+        "theta": sites["theta"] + by_ability,
+        "d": sites["d"] - slopes @ by_ability,
+        "beta": sites["beta"] + by_beta,
+        "mu_d": sites["mu_d"] + by_mean[0],
+    }
+
+
+def scales_stretched(
+    loadings: Loadings, sites: Position, t: Float[Array, " direction"]
+) -> tuple[Position, Array]:
+    """Return every ability's spread changed with what keeps η, and the log Jacobian."""
+    by_ability, by_mean = t[:-1], t[-1]
+    moved = {
+        "theta": sites["theta"] * jnp.exp(by_ability),
+        "a": sites["a"] - by_ability[loadings.ability],
+        "mu_a": sites["mu_a"] + by_mean,
+    }
+    return sites | moved, len(sites["theta"]) * by_ability.sum()
+
+
+def correlation_site(sites: Position) -> str | None:
+    """Return the name of the site that holds the correlations, if there is one."""
+    return next((name for name in ("root", "gamma") if name in sites), None)
+
+
+def draw_levels(way: ByQMatrix, key: Array, sites: Position) -> tuple[Position, Statistics]:
     """Draw the abilities' levels, β and μ_d together: a Gibbs step, as all is normal.
-
-    Parameters
-    ----------
-    prior : QMirtPrior
-    key : jax.random.key
-    sites : dict of float arrays
-
-    Returns
-    -------
-    sites : dict of float arrays
-    statistics : dict
-        Empty.
 
     Notes
     -----
     In the directions of `levels_shifted`, the intercepts' distances from their centre change by
     -(slopes, Q, 1) t: a regression, to which the priors of θ, β and μ_d add a precision each.
     """
-    pattern, values = prior.pattern, prior.terms(sites).values
-    slopes = pattern.slopes(values["a"])
-    needs = jnp.asarray(pattern.needs, slopes.dtype)
-    design = jnp.concatenate([slopes, needs, jnp.ones((len(slopes), 1))], 1) / values["sigma_d"]
-    away = (values["d"] - prior.centre(sites, "d")) / values["sigma_d"]
-    known = jnp.linalg.inv(prior.correlation(sites))
+    needs, values = way.needs, way.terms(sites).values
+    slopes = needs.slopes(needs.in_slots(values["a"]))
+    matrix = jnp.asarray(needs.needs, slopes.dtype)
+    design = jnp.concatenate([slopes, matrix, jnp.ones((len(slopes), 1))], 1) / values["sigma_d"]
+    away = (values["d"] - way.centre(sites, "d")) / values["sigma_d"]
+    known = jnp.linalg.inv(way.correlation(sites))
 
     def own(t: Array) -> Array:
-        each = prior.terms(sites | {"beta": sites["beta"] + t[:-1], "mu_d": sites["mu_d"] + t[-1]})
+        each = way.terms(sites | {"beta": sites["beta"] + t[:-1], "mu_d": sites["mu_d"] + t[-1]})
         return jnp.append(each.each["beta"], each.each["mu_d"])
 
-    slope, curvature = derivatives(own, jnp.zeros(pattern.n_abilities + 1, slopes.dtype))
+    slope, curvature = derivatives(own, jnp.zeros(needs.n_abilities + 1, slopes.dtype))
     score = design.T @ away + jnp.concatenate([-known @ values["theta"].sum(0), slope])
     of_priors = jax.scipy.linalg.block_diag(len(values["theta"]) * known, jnp.diag(-curvature))
     t = joint_normal_draw(key, score, design.T @ design + of_priors)
-    return levels_shifted(pattern, sites, t), {}
+    return levels_shifted(needs, sites, t), {}
 
 
-def move_scales(prior: QMirtPrior, key: Array, sites: Position) -> tuple[Position, Statistics]:
+def move_scales(way: ByQMatrix, key: Array, sites: Position) -> tuple[Position, Statistics]:
     """Move the spreads of all abilities, and μ_a with them, which η does not see.
-
-    Parameters
-    ----------
-    prior : QMirtPrior
-    key : jax.random.key
-    sites : dict of float arrays
-
-    Returns
-    -------
-    sites : dict of float arrays
-    statistics : dict of float scalars
-        Whether it was accepted.
 
     Notes
     -----
     With e = exp(t), the abilities' log density is -eᵀMe/2 + n Σt for M = Ω⁻¹ ∘ ΘᵀΘ, whose
     Hessian is -diag(e) M diag(e) - diag(e ∘ Me); the slopes' is quadratic.
     """
-    pattern, theta = prior.pattern, sites["theta"]
-    together = jnp.linalg.inv(prior.correlation(sites)) * (theta.T @ theta)
+    needs, theta = way.needs, sites["theta"]
+    together = jnp.linalg.inv(way.correlation(sites)) * (theta.T @ theta)
     sigma = jnp.exp(sites["sigma_a"])
     away = (sites["a"] - sites["mu_a"]) / sigma
-    counts = jnp.asarray(pattern.needs.sum(0), theta.dtype)
+    counts = jnp.asarray(needs.needs.sum(0), theta.dtype)
     crossed = jnp.concatenate([jnp.diag(counts), counts[None]])
     design = jnp.concatenate([crossed, jnp.append(counts, counts.sum())[:, None]], 1) / sigma**2
-    pulled = jnp.zeros(pattern.n_abilities, theta.dtype).at[pattern.ability].add(away) / sigma
+    pulled = jnp.zeros(needs.n_abilities, theta.dtype).at[needs.ability].add(away) / sigma
     pulled = jnp.append(pulled, pulled.sum())
 
     def of_mean(t: Array) -> Array:
-        return prior.terms(sites | {"mu_a": sites["mu_a"] + t}).each["mu_a"]
+        return way.terms(sites | {"mu_a": sites["mu_a"] + t}).each["mu_a"]
 
     def evaluate(position: Array) -> tuple[Conditional, None]:
         t = position[0]
@@ -212,15 +297,13 @@ def move_scales(prior: QMirtPrior, key: Array, sites: Position) -> tuple[Positio
         outer = jnp.pad(e[:, None] * together * e, (0, 1))
         return Conditional(value[None], score[None], (design + outer + jnp.diag(own))[None]), None
 
-    present = jnp.zeros((1, pattern.n_abilities + 1), theta.dtype)
+    present = jnp.zeros((1, needs.n_abilities + 1), theta.dtype)
     step = newton_move(chance_for(key, present), present, evaluate)
-    moved, _ = scales_stretched(pattern, sites, step.position[0])
+    moved, _ = scales_stretched(needs, sites, step.position[0])
     return moved, {"acceptance_scales": step.accepted[0].astype(theta.dtype)}
 
 
-def move_correlations(
-    prior: QMirtPrior, key: Array, sites: Position
-) -> tuple[Position, Statistics]:
+def move_correlations(way: ByQMatrix, key: Array, sites: Position) -> tuple[Position, Statistics]:
     """Move the correlations given the abilities: one trajectory of Hamiltonian dynamics."""
     name = correlation_site(sites)
     if name is None:
@@ -229,7 +312,7 @@ def move_correlations(
     products, n_subjects = sites["theta"].T @ sites["theta"], len(sites["theta"])
 
     def log_density(value: Array) -> Array:
-        terms = prior.terms(sites | {name: value})
+        terms = way.terms(sites | {name: value})
         root = jnp.linalg.cholesky(terms.values["correlation"])
         seen = jax.scipy.linalg.cho_solve((root, True), products)
         return (
@@ -245,22 +328,9 @@ def move_correlations(
 
 
 def move_with_abilities(
-    prior: QMirtPrior, passes: QMirtPasses, key: Array, sites: Position
+    way: ByQMatrix, data: Any, dtype: DTypeLike, key: Array, sites: Position
 ) -> tuple[Position, Statistics]:
     """Move the correlations and carry the abilities along, their independent parts held.
-
-    Parameters
-    ----------
-    prior : QMirtPrior
-    passes : QMirtPasses
-    key : jax.random.key
-    sites : dict of float arrays
-
-    Returns
-    -------
-    sites : dict of float arrays
-    statistics : dict of float scalars
-        Whether it was accepted.
 
     Notes
     -----
@@ -270,10 +340,10 @@ def move_with_abilities(
     name = correlation_site(sites)
     if name is None:
         return sites, {}
-    a, d = jnp.exp(sites["a"]), sites["d"]
+    passes, items = way.passes(data, sites, dtype), way.coefficients_of(sites)
 
     def root(value: Array) -> Array:
-        return jnp.linalg.cholesky(prior.correlation(sites | {name: value}))
+        return jnp.linalg.cholesky(way.correlation(sites | {name: value}))
 
     parts = jax.scipy.linalg.solve_triangular(root(sites[name]), sites["theta"].T, lower=True)
 
@@ -281,12 +351,12 @@ def move_with_abilities(
         return (root(value) @ parts).T
 
     def log_prior(value: Array) -> Array:
-        return prior.terms(sites | {name: value}).each[name].sum()
+        return way.terms(sites | {name: value}).each[name].sum()
 
     def evaluate(position: Array) -> tuple[Conditional, Array]:
         value = position[0]
         along = jax.jacfwd(carried_abilities)(value)
-        sums = passes.subject_sums(carried_abilities(value), a, d)
+        sums = passes.subject_sums(carried_abilities(value), items)
         of_prior, slope = jax.value_and_grad(log_prior)(value)
         score = slope + jnp.einsum("ik,ikp->p", sums.score, along)
         learnt = jnp.einsum("ikp,ikl,ilq->pq", along, sums.information, along)

@@ -10,7 +10,6 @@ from jaxtyping import Array, Float
 from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.estimators.q_mirt_steps import Abilities, ability_step, inverse
 from bayesirt.inference.blocked import Position
-from bayesirt.inference.q_mirt_blocked import q_mirt_start_of
 from bayesirt.inference.q_mirt_information import (
     QMirtProblem,
     flat_parameters,
@@ -122,7 +121,7 @@ def find_peak(
 
 def start_sites(problem: QMirtProblem, init: PointEstimate) -> Position:
     """Return a point estimate as the model's unconstrained sites, abilities left out."""
-    centre, _ = q_mirt_start_of(init, problem.prior.structure)
+    centre, _ = problem.way.start(init, problem.layout)
     sites = {name: jnp.asarray(value, float) for name, value in centre.items() if name != "theta"}
     for name in ("mu_a", "mu_d"):
         sites[name] = jnp.asarray(init[name], float)

@@ -6,7 +6,7 @@ do, and so do the correlations, which creep along that line if they move by them
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ from numpyro.distributions import LKJCholesky, biject_to
 
 from bayesirt.inference.block_steps import log_uniform
 from bayesirt.inference.blocked import Position, Statistics
-from bayesirt.inference.q_mirt_sites import Pattern, QMirtPrior
+from bayesirt.loadings import Loadings
 
 _NARROWEST, _WIDEST = 0.02, 1.0
 """Standard deviations of angles, in radians: one is drawn between them for each turn."""
@@ -44,44 +44,18 @@ class Turning(NamedTuple):
     change: Float[Array, "ability ability"]
 
 
-def nested_pairs(pattern: Pattern) -> NDArray[np.intp]:
-    """Return pairs of abilities such that each item that needs the first needs the second too.
-
-    Parameters
-    ----------
-    pattern : Pattern
-
-    Returns
-    -------
-    int array, shape (pair, 2)
-    """
-    needs = pattern.needs.astype(int)
-    inside = needs.T @ needs == needs.sum(0)[:, None]
+def nested_pairs(needs: Loadings) -> NDArray[np.intp]:
+    """Return pairs of abilities such that each item that needs the first needs the second too."""
+    matrix = needs.needs.astype(int)
+    inside = matrix.T @ matrix == matrix.sum(0)[:, None]
     np.fill_diagonal(inside, False)
     return np.argwhere(inside)
 
 
 def turned(
-    pattern: Pattern, sites: Position, state: Turning, pair: Array, angle: Array
+    needs: Loadings, sites: Position, state: Turning, pair: Array, angle: Array
 ) -> tuple[Turning, Float[Array, ""]]:
     """Turn an ability by an angle away from another one, in the plane of the two.
-
-    Parameters
-    ----------
-    pattern : Pattern
-    sites : dict of float arrays
-        With ``mu_a`` and log ``sigma_a``.
-    state : Turning
-    pair : int array, shape (2,)
-        The ability that turns, and one that all its items need too.
-    angle : float
-
-    Returns
-    -------
-    state : Turning
-        With predictors as they were; nan where discriminations would not be positive.
-    log_ratio : float
-        Of the posterior densities, the Jacobian of the turn included.
 
     Notes
     -----
@@ -95,7 +69,7 @@ def turned(
     alpha = jnp.sin(between + angle) / jnp.sin(between)
     beta = jnp.cos(between + angle) - alpha * cosine
     row = (alpha * state.correlation[k] + beta * state.correlation[other]).at[k].set(1)
-    needed = jnp.asarray(pattern.needs)[:, k]
+    needed = jnp.asarray(needs.needs)[:, k]
     own, others = state.slopes[:, k], state.slopes[:, other]
     new_own, new_others = own / alpha, others - own * beta / alpha
 
@@ -105,7 +79,7 @@ def turned(
 
     stretch = jnp.where(needed, jnp.log(others / new_others), 0).sum()
     gained = sum(map(log_prior, (new_own, new_others))) - sum(map(log_prior, (own, others)))
-    log_ratio = gained + stretch + (pattern.n_abilities - 1) * jnp.log(alpha)
+    log_ratio = gained + stretch + (needs.n_abilities - 1) * jnp.log(alpha)
     possible = (alpha > 0) & jnp.where(needed, new_others > 0, True).all()
     new = Turning(
         state.correlation.at[k].set(row).at[:, k].set(row),
@@ -115,68 +89,43 @@ def turned(
     return new, jnp.where(possible, log_ratio, -jnp.inf)
 
 
-def turn_abilities(prior: QMirtPrior, key: Array, sites: Position) -> tuple[Position, Statistics]:
-    """Turn each ability towards, or away from, those that all its items need too.
-
-    Parameters
-    ----------
-    prior : QMirtPrior
-    key : jax.random.key
-    sites : dict of float arrays
-
-    Returns
-    -------
-    sites : dict of float arrays
-    statistics : dict of float scalars
-        Share accepted.
-    """
-    pattern = prior.pattern
-    pairs = np.tile(nested_pairs(pattern), (_ROUNDS, 1))
+def turn_abilities(way: Any, key: Array, sites: Position) -> tuple[Position, Statistics]:
+    """Turn each ability towards, or away from, those that all its items need too."""
+    needs = way.needs
+    pairs = np.tile(nested_pairs(needs), (_ROUNDS, 1))
     if "root" not in sites or not len(pairs):
         return sites, {}
     start = Turning(
-        prior.correlation(sites),
-        pattern.slopes(jnp.exp(sites["a"])),
-        jnp.eye(pattern.n_abilities, dtype=sites["theta"].dtype),
+        way.correlation(sites),
+        needs.slopes(needs.in_slots(jnp.exp(sites["a"]))),
+        jnp.eye(needs.n_abilities, dtype=sites["theta"].dtype),
     )
-    turn = partial(_one_turn, pattern, sites)
+    turn = partial(_one_turn, needs, sites)
     keys = jax.random.split(key, len(pairs))
     end, accepted = jax.lax.scan(turn, start, (jnp.asarray(pairs), keys))
-    moved = turned_sites(pattern, sites, end)
+    moved = turned_sites(needs, sites, end)
     return moved, {"acceptance_turns": accepted.mean(dtype=sites["theta"].dtype)}
 
 
-def turned_sites(pattern: Pattern, sites: Position, end: Turning) -> Position:
-    """Return the sites after turns.
-
-    Parameters
-    ----------
-    pattern : Pattern
-    sites : dict of float arrays
-        Before them.
-    end : Turning
-
-    Returns
-    -------
-    dict of float arrays
-    """
-    unconstrained = biject_to(LKJCholesky(pattern.n_abilities, 1).support)
+def turned_sites(needs: Loadings, sites: Position, end: Turning) -> Position:
+    """Return the sites after turns."""
+    unconstrained = biject_to(LKJCholesky(needs.n_abilities, 1).support)
     return sites | {
         "theta": sites["theta"] @ end.change.T,
-        "a": jnp.log(end.slopes[pattern.item, pattern.ability]),
+        "a": jnp.log(end.slopes[needs.item, needs.ability]),
         "root": unconstrained._inverse(jnp.linalg.cholesky(end.correlation)),
     }
 
 
 def _one_turn(
-    pattern: Pattern, sites: Position, state: Turning, drawn: tuple[Array, Array]
+    needs: Loadings, sites: Position, state: Turning, drawn: tuple[Array, Array]
 ) -> tuple[Turning, Array]:
     pair, key = drawn
     width_key, angle_key, accept_key = jax.random.split(key, 3)
     narrow, wide = np.log([_NARROWEST, _WIDEST])
     width = jnp.exp(jax.random.uniform(width_key, (), state.slopes.dtype, narrow, wide))
     angle = width * jax.random.normal(angle_key, (), state.slopes.dtype)
-    new, ratio = turned(pattern, sites, state, pair, angle)
+    new, ratio = turned(needs, sites, state, pair, angle)
     accepted = log_uniform(accept_key, ratio) < ratio
     kept = jax.tree.map(lambda there, here: jnp.where(accepted, there, here), new, state)
     return kept, accepted

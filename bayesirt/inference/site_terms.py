@@ -6,7 +6,14 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 from numpyro import handlers, validation_enabled
-from numpyro.distributions import biject_to
+from numpyro.distributions import (
+    Distribution,
+    ExpandedDistribution,
+    Normal,
+    TransformedDistribution,
+    biject_to,
+)
+from numpyro.distributions.transforms import Transform
 
 
 class SiteTerms(NamedTuple):
@@ -21,6 +28,8 @@ class SiteTerms(NamedTuple):
         Sum of all factors, which belong to no single element.
     values : dict of float arrays
         The latent sites, constrained, and the deterministic ones.
+    centres, spreads : dict of float arrays
+        Of each latent site with a prior that is normal once it is unconstrained.
     returned : Any
         What the model returns.
     """
@@ -28,6 +37,8 @@ class SiteTerms(NamedTuple):
     each: dict[str, Array]
     common: Float[Array, ""]
     values: dict[str, Array]
+    centres: dict[str, Array]
+    spreads: dict[str, Array]
     returned: Any
 
     def total(self) -> Float[Array, ""]:
@@ -66,7 +77,7 @@ def site_terms(model: Callable[[], Any], sites: Mapping[str, Array]) -> SiteTerm
         each[site["name"]] = transform.log_abs_det_jacobian(value, constrained)
         return constrained
 
-    common, values = jnp.zeros(()), {}
+    common, values, normals = jnp.zeros(()), {}, {}
     with validation_enabled(is_validate=False):  # each transform leads into its support
         with handlers.trace() as trace, handlers.substitute(substitute_fn=constrain):
             returned = model()
@@ -80,4 +91,29 @@ def site_terms(model: Callable[[], Any], sites: Mapping[str, Array]) -> SiteTerm
                 common += own.sum()
             else:
                 each[name], values[name] = each[name] + own, site["value"]
-    return SiteTerms(each, common, values, returned)
+                normals[name] = _normal_of(site["fn"])
+    centres = {name: jnp.asarray(x.loc) for name, x in normals.items() if x is not None}
+    spreads = {name: jnp.asarray(x.scale) for name, x in normals.items() if x is not None}
+    return SiteTerms(each, common, values, centres, spreads, returned)
+
+
+def transforms_at(model: Callable[[], Any], sites: Mapping[str, Array]) -> dict[str, Transform]:
+    """Return what constrains each latent site of a model."""
+    found: dict[str, Transform] = {}
+
+    def constrain(site: dict[str, Any]) -> Array | None:
+        if site["type"] != "sample" or site["is_observed"] or site["name"] not in sites:
+            return None
+        found[site["name"]] = biject_to(site["fn"].support)
+        return found[site["name"]](sites[site["name"]])
+
+    with validation_enabled(is_validate=False), handlers.substitute(substitute_fn=constrain):
+        model()
+    return found
+
+
+def _normal_of(prior: Distribution) -> Normal | None:
+    """Return the normal distribution that a prior is, or is a function of."""
+    while isinstance(prior, ExpandedDistribution | TransformedDistribution):
+        prior = prior.base_dist
+    return prior if isinstance(prior, Normal) else None

@@ -10,7 +10,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from bayesirt.inference.blocked import Position
-from bayesirt.models.coordinates import Known, around_expected
+from bayesirt.inference.two_pl_coordinates import Known, around_expected
 
 
 class Centred(Protocol):
@@ -42,12 +42,11 @@ class StartCoordinates:
     known: dict[str, Known]
 
     @classmethod
-    def of(
-        cls, start: tuple[Mapping[str, Any], Mapping[str, Any]], items: tuple[str, ...]
-    ) -> "StartCoordinates":
-        """Take a start and its widths; `items` are the hierarchical sites, if they are there."""
+    def of(cls, start: tuple[Mapping[str, Any], Mapping[str, Any]]) -> "StartCoordinates":
+        """Take a start and its widths; sites with a μ and a σ of their own are items'."""
         centre, width = (jax.tree.map(jnp.asarray, dict(x)) for x in start)
-        known = {x: Known(centre.pop(x), width.pop(x)) for x in items if x in centre}
+        items = [x for x in centre if f"mu_{x}" in centre and f"sigma_{x}" in centre]
+        known = {x: Known(centre.pop(x), width.pop(x)) for x in items}
         return cls(centre, width, known)
 
     @property
@@ -55,7 +54,7 @@ class StartCoordinates:
         """Number of coordinates."""
         return ravel_pytree(self._start)[0].size
 
-    def to_sites(
+    def at(
         self, flat: Float[Array, " coordinate"], prior: Centred
     ) -> tuple[Position, Float[Array, ""]]:
         """Return the unconstrained sites, and the log Jacobian of the items'.
@@ -73,6 +72,7 @@ class StartCoordinates:
         moved = ravel_pytree(self._start)[1](flat)
         sites = {k: self.centre[k] + self.width[k] * moved[k] for k in self.centre}
         log_jacobian = jnp.zeros(())
+        sites |= {name: jnp.asarray(known.value) for name, known in self.known.items()}
         for name, known in self.known.items():
             population = prior.centre(sites, name), sites[f"sigma_{name}"]
             sites[name], log_scale = around_expected(moved[name], *population, known)

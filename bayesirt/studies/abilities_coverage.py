@@ -10,7 +10,8 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 from numpyro.handlers import seed, trace
 
-from bayesirt.inference.q_mirt_engines import sample_q_mirt
+from bayesirt.inference.engines import sample_q_mirt
+from bayesirt.inference.options import RunOptions
 from bayesirt.models.q_mirt import default_structure, q_mirt_model
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.q_matrix import QMatrix
@@ -91,9 +92,9 @@ class CoverageTask:
                 suite.responses,
                 q,
                 key=of_draws,
-                num_chains=_CHAINS,
-                num_warmup=self.draws // 2,
-                num_samples=self.draws,
+                options=RunOptions(
+                    num_chains=_CHAINS, num_warmup=self.draws // 2, num_samples=self.draws
+                ),
             )
             measured = measure_posterior(suite, posterior)
             measured["seconds"] = time.perf_counter() - start

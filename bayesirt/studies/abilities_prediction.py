@@ -11,7 +11,8 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from bayesirt.estimators.q_mirt import fit_q_mirt
-from bayesirt.inference.q_mirt_engines import sample_q_mirt
+from bayesirt.inference.engines import sample_q_mirt
+from bayesirt.inference.options import RunOptions
 from bayesirt.models.q_mirt import default_structure
 from bayesirt.prediction import predict_items
 from bayesirt.q_matrix import QMatrix
@@ -116,9 +117,9 @@ class AgreementTask:
             key=of_draws,
             structure=structure,
             init=point,
-            num_chains=_CHAINS,
-            num_warmup=self.draws // 2,
-            num_samples=self.draws,
+            options=RunOptions(
+                num_chains=_CHAINS, num_warmup=self.draws // 2, num_samples=self.draws
+            ),
         )
         full = predict_items(posterior, _rows_to_predict(division), key=of_items).probability
         seconds = time.perf_counter() - start

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 
 from bayesirt.cells import CellList, SparseCells
-from bayesirt.inference.lart_blocked import sample_lart
-from bayesirt.inference.two_pl_blocked import sample_blocked
+from bayesirt.inference.options import RunOptions
+from bayesirt.inference.sweeps import sample_blocked
+from bayesirt.models import model_named
 from bayesirt.posterior import Posterior
 from bayesirt.responses import Responses
 
@@ -121,5 +122,5 @@ def calibrate(model: BankModel, subjects: Subjects, *, key: Array) -> Posterior:
     cells = SparseCells(n_subjects, n_items, CellList(subject, item, right, np.ones_like(right)))
     latency = np.exp(subjects.log_latency.ravel()) if model == "lart" else None
     responses = Responses(tuple(names[0]), tuple(names[1]), cells, latency)
-    sample = sample_lart if model == "lart" else sample_blocked
-    return sample(responses, key=key, num_chains=2, num_samples=_DRAWS)
+    options = RunOptions(num_chains=2, num_warmup=300, num_samples=_DRAWS, thinning=1)
+    return sample_blocked(responses, key=key, model=model_named(model), options=options)

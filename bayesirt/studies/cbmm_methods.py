@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from bayesirt.estimators import fit_cbmm, fit_joint_map, fit_mml
 from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.inference.laplace import ApproximationWarning, sample_laplace
-from bayesirt.inference.two_pl_blocked import sample_blocked
-from bayesirt.models import Priors
+from bayesirt.inference.options import RunOptions
+from bayesirt.inference.sweeps import sample_blocked
+from bayesirt.models import Priors, TwoPL
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.responses import Responses
@@ -157,14 +158,12 @@ def sample_review(name: str, responses: Responses, *, key: Array) -> Posterior:
     if engine == "laplace":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ApproximationWarning)  # how rough it is, is the study
-            return sample_laplace(responses, key=key, priors=priors)
+            return sample_laplace(responses, key=key, model=TwoPL(priors))
     return sample_blocked(
         responses,
         key=key,
-        priors=priors,
-        num_chains=_CHAINS,
-        num_warmup=_WARMUP,
-        num_samples=_DRAWS,
+        model=TwoPL(priors),
+        options=RunOptions(num_chains=_CHAINS, num_warmup=_WARMUP, num_samples=_DRAWS, thinning=1),
     )
 
 

@@ -7,8 +7,9 @@ from jaxtyping import Array
 
 from bayesirt.inference.laplace import sample_laplace
 from bayesirt.inference.nuts import sample_nuts
-from bayesirt.inference.two_pl_blocked import sample_blocked
-from bayesirt.models import Priors
+from bayesirt.inference.options import RunOptions
+from bayesirt.inference.sweeps import sample_blocked
+from bayesirt.models import Priors, TwoPL
 from bayesirt.posterior import Posterior
 from bayesirt.responses import Responses
 from bayesirt.studies.replication import Engine
@@ -41,15 +42,21 @@ def study_engines(names: Sequence[str], priors: Priors | None = None) -> dict[st
 
 
 def _nuts(priors: Priors, responses: Responses, key: Array) -> Posterior:
-    return sample_nuts(responses, key=key, priors=priors, num_chains=2, num_warmup=500)
+    return sample_nuts(
+        responses, key=key, model=TwoPL(priors), options=RunOptions(num_chains=2, num_warmup=500)
+    )
 
 
 def _blocked(priors: Priors, responses: Responses, key: Array) -> Posterior:
-    return sample_blocked(responses, key=key, priors=priors, num_samples=1000, thinning=2)
+    return sample_blocked(
+        responses, key=key, model=TwoPL(priors), options=RunOptions(num_warmup=300, thinning=2)
+    )
 
 
 def _laplace(priors: Priors, responses: Responses, key: Array) -> Posterior:
-    return sample_laplace(responses, key=key, priors=priors, num_samples=2000)
+    return sample_laplace(
+        responses, key=key, model=TwoPL(priors), options=RunOptions(num_samples=500)
+    )
 
 
 _ENGINES = {"nuts": _nuts, "blocked": _blocked, "laplace": _laplace}

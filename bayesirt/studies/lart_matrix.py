@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from bayesirt.estimators.lart_intervals import KINDS, ability_intervals
-from bayesirt.inference.lart_blocked import sample_lart
+from bayesirt.inference.options import RunOptions
+from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.length_gain import correlation
+from bayesirt.models import LaRT
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import LEVEL
 from bayesirt.responses import Responses
@@ -80,12 +82,13 @@ class DrawTask:
     def run(self) -> list[Row]:
         """Return the row."""
         start = time.perf_counter()
-        posterior = sample_lart(
+        posterior = sample_blocked(
             self.responses,
             key=fold_in(self.key.key(), _DRAW_SEED),
-            num_chains=2,
-            num_warmup=self.draws // 2,
-            num_samples=self.draws,
+            model=LaRT(),
+            options=RunOptions(
+                num_chains=2, num_warmup=self.draws // 2, num_samples=self.draws, thinning=1
+            ),
         )
         low, median, high = correlation(posterior)
         seconds = time.perf_counter() - start

@@ -15,7 +15,9 @@ from jaxtyping import Array
 from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.estimators.saem import fit_saem
-from bayesirt.inference.lart_blocked import sample_lart
+from bayesirt.inference.options import RunOptions
+from bayesirt.inference.sweeps import sample_blocked
+from bayesirt.models import LaRT
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.responses import Responses
 from bayesirt.studies.lart_conditions import Condition, Suite, draw_suite
@@ -89,12 +91,13 @@ class SuiteTask:
     def _measured(self, suite: Suite, key: Array) -> dict[str, float]:
         if self.method == DRAWN:
             start = time.perf_counter()
-            posterior = sample_lart(
+            posterior = sample_blocked(
                 suite.responses,
                 key=key,
-                num_chains=2,
-                num_warmup=self.draws // 2,
-                num_samples=self.draws,
+                model=LaRT(),
+                options=RunOptions(
+                    num_chains=2, num_warmup=self.draws // 2, num_samples=self.draws, thinning=1
+                ),
             )
             return measure_posterior(suite, posterior, time.perf_counter() - start)
         if self.method in SAEM_METHODS:

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from bayesirt.inference.blocked import BlockedState, Position, start_chains
 from bayesirt.inference.chains import run_chains
-from bayesirt.inference.two_pl_blocked import TwoPLSweeps, start_of
+from bayesirt.inference.one_ability import OneAbility
+from bayesirt.inference.sweeps import Sweeps
 from bayesirt.likelihood import DenseLayout
-from bayesirt.models import Priors
+from bayesirt.models import Priors, TwoPL
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.responses import Responses
 
@@ -36,10 +37,10 @@ class ManySuites:
 
     Attributes
     ----------
-    sweeps : TwoPLSweeps
+    sweeps : Sweeps
     """
 
-    sweeps: TwoPLSweeps
+    sweeps: Sweeps
 
     def init(
         self, key: Array, start: tuple[Array, Position], data: DenseLayout
@@ -81,12 +82,12 @@ def draw_abilities(
     list of float arrays, shape (chain, draw, subject)
         Abilities, one array a suite.
     """
-    priors = priors or Priors()
+    way = OneAbility(TwoPL(priors or Priors()))
     start_key, run_key = jax.random.split(key)
     filled = [*range(len(suites)), *(0,) * (BATCH - len(suites))]
     cells = [_filled_cells(suite) for suite in suites]
     data = DenseLayout(*(jnp.asarray(np.stack([cells[k][x] for k in filled])) for x in (0, 1)))
-    around = [_filled_start(point, priors) for point in points]
+    around = [_filled_start(way, point) for point in points]
     centre, width = (
         {name: np.stack([around[k][x][name] for k in filled]) for name in around[0][x]}
         for x in (0, 1)
@@ -94,7 +95,7 @@ def draw_abilities(
     starts = start_chains(start_key, centre, width, _CHAINS)
     by_chain = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), starts)
     chains = run_chains(
-        ManySuites(TwoPLSweeps(priors)),
+        ManySuites(Sweeps(way)),
         data,
         (jnp.tile(jnp.arange(BATCH), _CHAINS), by_chain),
         key=run_key,
@@ -115,10 +116,10 @@ def _filled_cells(suite: Responses) -> tuple[NDArray[np.int32], ...]:
 
 
 def _filled_start(
-    point: PointEstimate, priors: Priors
+    way: OneAbility, point: PointEstimate
 ) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
     """Return centre and width of the start; what fills up starts within one unit of 0."""
-    centre, width = start_of(point, priors)
+    centre, width = way.start(point, None)
     return (
         {name: _filled(name, values, 0.0) for name, values in centre.items()},
         {name: _filled(name, values, 1.0) for name, values in width.items()},

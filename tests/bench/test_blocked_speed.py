@@ -6,14 +6,14 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import pytest
+from bayesirt.inference.two_pl_blocked import sample_blocked, start_of
+from bayesirt.inference.two_pl_moves import two_pl_moves
 from conftest import simulate
 from effective_draws import FEW, Draws, measured
 from numpyro.infer import MCMC, NUTS
 
 from bayesirt import Priors, fit_cbmm, sample_posterior, two_pl_model
 from bayesirt.inference.blocked import BlockedNewton, start_chains
-from bayesirt.inference.two_pl_blocked import sample_blocked, start_of
-from bayesirt.inference.two_pl_moves import two_pl_moves
 from bayesirt.likelihood import layout_of
 
 CHAINS = 4

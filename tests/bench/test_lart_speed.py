@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bayesirt.inference.lart_blocked import sample_lart
 from effective_draws import FEW, Draws, measured
 from lart_data import simulate_lart
 from numpyro.infer import MCMC, NUTS
 
 from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.estimators.saem import fit_saem
-from bayesirt.inference.lart_blocked import sample_lart
 from bayesirt.models import lart_model
 
 CHAINS, WARMUP = 4, 300
@@ -64,10 +64,7 @@ def test_effective_draws_a_second(capsys):
         return jax.device_get(mcmc.get_samples(group_by_chain=True))
 
     def blocked(draws: int) -> Draws:
-        posterior = sample_lart(
-            responses, key=jax.random.key(0), init=point, num_chains=CHAINS,
-            num_warmup=300 if draws > FEW else 1, num_samples=draws,
-        )  # fmt: skip
+        posterior = sample_lart(responses, key=jax.random.key(0), init=point, options=RunOptions(num_chains=CHAINS, num_warmup=300 if draws > FEW else 1, num_samples=draws))  # fmt: skip
         return {name: posterior[name] for name in NAMES}
 
     samplers: dict[str, tuple[Callable[[int], Draws], int]] = {

@@ -44,9 +44,7 @@ def test_effective_draws_a_second(size: str, capsys):
         responses,
         key=jax.random.key(0),
         init=fit_cbmm(responses),
-        num_warmup=WARMUP,
-        num_samples=DRAWS,
-        num_chains=CHAINS,
+        options=RunOptions(num_warmup=WARMUP, num_samples=DRAWS, num_chains=CHAINS),
     )
     ours = least_ess({k: posterior[k] for k in ("theta", "a", "d")})
     our_seconds = time.perf_counter() - began

@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bayesirt.inference.two_pl_passes import Passes
+from bayesirt.inference.two_pl_sites import scaled, shifted
 from numpyro.infer.util import potential_energy
 
 from bayesirt import Priors, Responses
@@ -13,8 +15,6 @@ from bayesirt.errors import ResponseError
 from bayesirt.inference.cluster_moves import two_pl_prior
 from bayesirt.inference.engines import plan_engine, sample_posterior
 from bayesirt.inference.row_shards import share_rows
-from bayesirt.inference.two_pl_passes import Passes
-from bayesirt.inference.two_pl_sites import scaled, shifted
 from bayesirt.likelihood import layout_of, log_likelihood_of
 from bayesirt.models import MODELS, ResponseModel, three_pl_model, two_pl_model
 from bayesirt.models.response_model import model_named
@@ -113,7 +113,7 @@ def test_what_no_answer_sees_leaves_the_items_prior_as_it_is(model):
 def test_each_engine_draws(model):
     draws = {"num_warmup": 2, "num_samples": 3, "num_chains": 1, "key": jax.random.key(0)}
     for engine in model.engines:
-        posterior = sample_posterior(some()[0], model=model.name, engine=engine, **draws)
+        posterior = sample_posterior(some()[0], engine=engine, **draws, model=model.name)
         assert posterior.tree.attrs["model"] == model.title
         assert posterior.link == model.family.name
         assert {*posterior.further} <= {str(name) for name in posterior.dataset}
@@ -123,7 +123,7 @@ def test_each_engine_draws(model):
 def test_other_engines_are_refused_in_a_sentence(model):
     for engine in {"blocked", "nuts", "laplace"} - set(model.engines):
         with pytest.raises(ResponseError, match=f"{engine} does not draw from the {model.title}"):
-            sample_posterior(some()[0], key=jax.random.key(0), model=model.name, engine=engine)
+            sample_posterior(some()[0], key=jax.random.key(0), engine=engine, model=model.name)
 
 
 def test_an_engine_that_would_not_do_is_not_chosen(monkeypatch):
@@ -152,7 +152,7 @@ def test_guessing_may_be_fixed():
         (lambda: model_named("4pl"), "there is no model '4pl'; take 2pl, 3pl, lart"),
         (
             lambda: sample_posterior(
-                some()[0], key=jax.random.key(0), priors=Priors(guessing=0.25)
+                some()[0], key=jax.random.key(0), model=TwoPL(Priors(guessing=0.25))
             ),
             "guessing is a part of the 3pl, not of 2pl",
         ),

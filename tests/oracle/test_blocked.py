@@ -8,11 +8,11 @@ import jax
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
+from bayesirt.inference.two_pl_blocked import sample_blocked
 from oracle.test_brute_force import BINARY, COUNTS, LEVEL, importance, quantities
 
 from bayesirt import Priors, Responses
 from bayesirt.inference.nuts import sample_nuts
-from bayesirt.inference.two_pl_blocked import sample_blocked
 from bayesirt.models import THREE_PL, TWO_PL
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
@@ -38,7 +38,10 @@ def test_means_are_those_of_importance_sampling(responses, priors):
     expected, error, effective = importance(responses, priors)
     assert effective > 10_000
     posterior = sample_blocked(
-        responses, key=jax.random.key(1), priors=priors, num_warmup=500, num_samples=8000
+        responses,
+        key=jax.random.key(1),
+        model=TwoPL(priors),
+        options=RunOptions(num_warmup=500, num_samples=8000),
     )
     values = quantities(*(posterior[name] for name in ("theta", "a", "d")))
     mean, mcse = means_and_errors(values)
@@ -59,9 +62,14 @@ def test_means_and_spreads_are_those_of_nuts(model):
     responses = Responses.from_arrays(rng.binomial(trials, 1 / (1 + np.exp(-eta))), trials)
     assert responses.coverage < 0.95
     nuts = sample_nuts(
-        responses, model=model, key=jax.random.key(1), num_samples=1500, target_accept=0.98
+        responses,
+        key=jax.random.key(1),
+        model=model,
+        options=RunOptions(num_samples=1500, target_accept=0.98),
     )
-    blocked = sample_blocked(responses, model=model, key=jax.random.key(2), num_samples=5000)
+    blocked = sample_blocked(
+        responses, key=jax.random.key(2), model=model, options=RunOptions(num_samples=5000)
+    )
     names = [str(name) for name in nuts.dataset.data_vars if name != "b"]
     assert sorted(names) == sorted(str(n) for n in blocked.dataset.data_vars if n != "b")
     worst = {}

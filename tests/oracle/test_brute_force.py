@@ -73,7 +73,10 @@ def test_posterior_means(responses, priors):
     expected, error, effective = importance(responses, priors)
     assert effective > 10_000
     posterior = sample_nuts(
-        responses, key=jax.random.key(1), priors=priors, num_samples=2000, target_accept=0.99
+        responses,
+        key=jax.random.key(1),
+        model=TwoPL(priors),
+        options=RunOptions(num_samples=2000, target_accept=0.99),
     )
     values = quantities(*(posterior[name] for name in ("theta", "a", "d")))
     mcse = array_stats.mcse(values, method="mean", chain_axis=0, draw_axis=1)

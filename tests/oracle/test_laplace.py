@@ -301,7 +301,11 @@ def test_iterative_mode_is_the_dense_one():
     point = fit_cbmm(responses)
     dense, iterative = (
         sample_laplace(
-            responses, key=jax.random.key(0), init=point, num_samples=2000, tol=1e-3, dense_up_to=n
+            responses,
+            key=jax.random.key(0),
+            init=point,
+            options=RunOptions(num_samples=2000),
+            search=Search(tol=1e-3, dense_up_to=n),
         )
         for n in (8000, 10)
     )
@@ -327,8 +331,10 @@ def test_posterior_is_near_the_one_that_nuts_draws(priors):
     At the joint mode itself the abilities' means are wrong by whole standard deviations.
     """
     responses = simulate(60, 60)[0]
-    nuts = sample_nuts(responses, key=jax.random.key(1), priors=priors, num_warmup=500)
-    laplace = sample_laplace(responses, key=jax.random.key(0), priors=priors)
+    nuts = sample_nuts(
+        responses, key=jax.random.key(1), model=TwoPL(priors), options=RunOptions(num_warmup=500)
+    )
+    laplace = sample_laplace(responses, key=jax.random.key(0), model=TwoPL(priors))
     for name in ("theta", "a", "d"):
         own, other = laplace.draws(name), nuts.draws(name)
         if priors.slopes == "rasch" and name == "a":
@@ -348,6 +354,6 @@ def test_posterior_is_near_the_one_that_nuts_draws(priors):
 def test_only_the_mean_has_the_population_in_its_abilities(centre):
     """θ ~ N(0, 1): mean squares and variances add up to about one; at the mode they do not."""
     responses = simulate(60, 60)[0]
-    posterior = sample_laplace(responses, key=jax.random.key(0), centre=centre)
+    posterior = sample_laplace(responses, key=jax.random.key(0), search=Search(centre=centre))
     of_population = np.mean(posterior.theta**2)
     assert abs(of_population - 1) < 0.1 if centre == "mean" else of_population < 0.5

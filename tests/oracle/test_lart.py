@@ -4,12 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from lart_data import as_sparse, some_missing
-from lart_prior import log_jacobian, log_lengths, log_prior, some_sites, unconstrained
-from numpyro.infer.util import log_density
-from scipy.special import gammaln
-
-from bayesirt.families import FAMILIES
 from bayesirt.inference.lart_sites import (
     LaRTPrior,
     ability_scaled,
@@ -18,6 +12,12 @@ from bayesirt.inference.lart_sites import (
     speed_scaled,
     speed_shifted,
 )
+from lart_data import as_sparse, some_missing
+from lart_prior import log_jacobian, log_lengths, log_prior, some_sites, unconstrained
+from numpyro.infer.util import log_density
+from scipy.special import gammaln
+
+from bayesirt.families import FAMILIES
 from bayesirt.latencies import latencies_of
 from bayesirt.likelihood import layout_of, log_likelihood_of
 from bayesirt.models import lart_model

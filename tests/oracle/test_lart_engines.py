@@ -19,10 +19,7 @@ def test_nuts_and_blocked_agree(wrong_lengths):
     responses = RAMBLING if wrong_lengths else RESPONSES
     tables = []
     for engine, draws in (("nuts", 1000), ("blocked", 2000)):
-        posterior = sample_posterior(
-            responses, key=jax.random.key(1), model="lart", engine=engine, num_warmup=800,
-            num_samples=draws, wrong_lengths=wrong_lengths,
-        )  # fmt: skip
+        posterior = sample_posterior(responses, key=jax.random.key(1), engine=engine, model=LaRT(wrong_lengths=wrong_lengths), options=RunOptions(num_warmup=800, num_samples=draws))  # fmt: skip
         assert posterior.tree.attrs["engine"] == engine
         assert posterior.tree.attrs["wrong_lengths"] == wrong_lengths == posterior.has_wrong_lengths
         squares = {n: (posterior[n] - posterior[n].mean((0, 1))) ** 2 for n in ("theta", "tau")}

@@ -200,10 +200,7 @@ def test_posterior_is_near_the_one_that_blocked_moves_draw(point):
     """
     responses, _ = simulate_lart(60, 60, rho=-0.6, seed=3)
     exact, own = (
-        sample_posterior(
-            responses, key=jax.random.key(1), model="lart", engine=engine, init=point,
-            num_warmup=300, num_samples=1000,
-        )
+        sample_posterior(responses, key=jax.random.key(1), engine=engine, init=point, model="lart", options=RunOptions(num_warmup=300, num_samples=1000))
         for engine in ("blocked", "laplace")
     )  # fmt: skip
     assert own.approximate

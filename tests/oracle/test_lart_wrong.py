@@ -4,6 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bayesirt.inference.lart_nuts import LaRTTarget
+from bayesirt.inference.lart_sites import HIERARCHICAL, LaRTPrior, lengths_of
+from bayesirt.models.coordinates import Known
 from lart_data import as_sparse, some_missing
 from lart_prior import OF_MU, log_jacobian, log_lengths, log_prior, some_sites, unconstrained
 from numpyro.handlers import seed, substitute, trace
@@ -13,13 +16,10 @@ from scipy.stats import norm
 
 from bayesirt.families import FAMILIES
 from bayesirt.inference.lart_moves import draw_lengths, draw_wrong_lengths
-from bayesirt.inference.lart_nuts import LaRTTarget
-from bayesirt.inference.lart_sites import HIERARCHICAL, LaRTPrior, lengths_of
 from bayesirt.inference.start_coordinates import StartCoordinates
 from bayesirt.latencies import latencies_of
 from bayesirt.likelihood import layout_of, log_likelihood_of
 from bayesirt.models import lart_model
-from bayesirt.models.coordinates import Known
 
 N, J = 6, 5
 RESPONSES = some_missing(N, J)

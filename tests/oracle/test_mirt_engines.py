@@ -5,13 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
+from bayesirt.inference.mirt_blocked import mirt_start_of
+from bayesirt.inference.mirt_nuts import MirtTarget
+from bayesirt.inference.mirt_sites import MirtPrior
 from jax.flatten_util import ravel_pytree
 from mirt_data import simulated
 
 from bayesirt import Posterior, Responses, fit_mirt, sample_mirt
-from bayesirt.inference.mirt_blocked import mirt_start_of
-from bayesirt.inference.mirt_nuts import MirtTarget
-from bayesirt.inference.mirt_sites import MirtPrior
 from bayesirt.inference.start_coordinates import StartCoordinates
 from bayesirt.likelihood import DenseLayout
 
@@ -66,10 +66,7 @@ def test_nuts_and_blocked_agree():
     """Means and spreads of aligned quantities, and of those that know no axes."""
     tables = []
     for engine, draws in (("nuts", 600), ("blocked", 1200)):
-        posterior = sample_mirt(
-            DATA.responses, n_abilities=2, key=jax.random.key(1), engine=engine,
-            num_warmup=500, num_samples=draws,
-        )  # fmt: skip
+        posterior = sample_mirt(DATA.responses, n_abilities=2, key=jax.random.key(1), engine=engine, options=RunOptions(num_warmup=500, num_samples=draws))  # fmt: skip
         assert posterior.tree.attrs["engine"] == engine
         table = with_free_quantities(posterior).summary
         assert table["r_hat"].max() < 1.03
@@ -91,7 +88,11 @@ def test_order_of_subjects_and_items_does_not_matter():
     ):
         init = fit_mirt(responses, n_abilities=2, tolerance=1e-10)
         posterior = sample_mirt(
-            responses, n_abilities=2, key=key, init=init, num_warmup=300, num_samples=500
+            responses,
+            n_abilities=2,
+            key=key,
+            init=init,
+            options=RunOptions(num_warmup=300, num_samples=500),
         )
         tables.append(posterior.summary.drop(index="precision_a", level="parameter"))
         same = {str(name): k for k, name in enumerate(responses.items)}
@@ -109,7 +110,9 @@ def test_one_ability_turns_round_with_the_answers():
     turned = Responses.from_arrays(n - y, n)
     keys = jax.random.split(jax.random.key(5))
     one, other = (
-        sample_mirt(responses, n_abilities=1, key=key, num_warmup=300, num_samples=500)
+        sample_mirt(
+            responses, n_abilities=1, key=key, options=RunOptions(num_warmup=300, num_samples=500)
+        )
         for responses, key in zip((DATA.responses, turned), keys, strict=True)
     )
     assert (one["a"].sum((-1, -2)) > 0).all()

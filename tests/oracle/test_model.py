@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bayesirt.models.coordinates import two_pl_coordinates
 from numpyro.infer.util import log_density
 from scipy.special import expit, gammaln
 from scipy.stats import halfnorm, lognorm, norm
@@ -15,7 +16,6 @@ from bayesirt.cells import CellList, SparseCells
 from bayesirt.families import LOGIT, logit_bound, logit_terms
 from bayesirt.inference.nuts import posterior_target
 from bayesirt.likelihood import DenseLayout, SparseLayout, layout_of, log_likelihood_of
-from bayesirt.models.coordinates import two_pl_coordinates
 from bayesirt.responses import Responses
 
 PRIORS = [

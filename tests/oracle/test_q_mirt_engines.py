@@ -4,14 +4,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
-from bayesirt.inference.blocked import Position
 from bayesirt.inference.q_mirt_engines import sample_q_mirt
 from bayesirt.inference.q_mirt_nuts import QMirtTarget
 from bayesirt.inference.q_mirt_sites import Pattern, QMirtPrior
+from bayesirt.models.coordinates import Known
+
+from bayesirt.inference.blocked import Position
 from bayesirt.inference.start_coordinates import StartCoordinates
 from bayesirt.likelihood import DenseLayout
-from bayesirt.models.coordinates import Known
 from bayesirt.q_matrix import QMatrix
 from bayesirt.q_simulation import simulate_q_mirt
 
@@ -59,10 +59,7 @@ def test_nuts_and_blocked_agree(structure):
     """Means and spreads of some 150 quantities, at 5 standard errors."""
     tables = []
     for engine, draws in (("nuts", 600), ("blocked", 1200)):
-        posterior = sample_q_mirt(
-            SIMULATED.responses, Q, key=jax.random.key(1), engine=engine, structure=structure,
-            num_warmup=500, num_samples=draws,
-        )  # fmt: skip
+        posterior = sample_q_mirt(SIMULATED.responses, Q, key=jax.random.key(1), engine=engine, structure=structure, options=RunOptions(num_warmup=500, num_samples=draws))  # fmt: skip
         assert posterior.tree.attrs["engine"] == engine
         draws_of_all = posterior.tree["posterior"]
         draws_of_all["a"] = np.log(draws_of_all["a"])  # whose tails are light enough for an sd

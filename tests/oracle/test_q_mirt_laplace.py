@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bayesirt.inference.q_mirt_engines import sample_q_mirt
 from jax.flatten_util import ravel_pytree
 
 from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.estimators.q_mirt_steps import Abilities, Quadrature
-from bayesirt.inference.q_mirt_engines import sample_q_mirt
 from bayesirt.inference.q_mirt_information import (
     QMirtProblem,
     directions,
@@ -187,7 +187,11 @@ def test_laplace_is_close_to_exact_draws():
     responses = simulate_q_mirt(200, q, key=jax.random.key(3)).responses
     laplace, exact = (
         sample_q_mirt(
-            responses, q, key=jax.random.key(0), engine=engine, num_warmup=300, num_samples=600
+            responses,
+            q,
+            key=jax.random.key(0),
+            engine=engine,
+            options=RunOptions(num_warmup=300, num_samples=600),
         )
         for engine in ("laplace", "blocked")
     )

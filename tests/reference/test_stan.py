@@ -10,6 +10,9 @@ import numpy as np
 import numpyro
 import pytest
 from arviz_stats.base import array_stats
+from bayesirt.inference.two_pl_moves import draw_shift, move_blocks, move_scale
+from bayesirt.inference.two_pl_passes import Passes
+from bayesirt.inference.two_pl_sites import TwoPLPrior
 from numpyro import plate, sample
 from numpyro.distributions import HalfCauchy, LogNormal, Normal
 from numpyro.infer import MCMC, NUTS
@@ -17,9 +20,6 @@ from numpyro.infer.reparam import LocScaleReparam, TransformReparam
 
 from bayesirt.inference.blocked import BlockedNewton
 from bayesirt.inference.site_terms import site_terms
-from bayesirt.inference.two_pl_moves import draw_shift, move_blocks, move_scale
-from bayesirt.inference.two_pl_passes import Passes
-from bayesirt.inference.two_pl_sites import TwoPLPrior
 from bayesirt.likelihood import layout_of, log_likelihood_of
 from bayesirt.models import Priors
 from bayesirt.responses import Responses

@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bayesirt.inference.two_pl_moves import two_pl_moves
 
 from bayesirt import Priors
 from bayesirt.inference.blocked import BlockedNewton
 from bayesirt.inference.cluster_moves import two_pl_prior
-from bayesirt.inference.two_pl_moves import two_pl_moves
 from bayesirt.likelihood import DenseLayout
 from bayesirt.models import THREE_PL, TWO_PL, ResponseModel
 

@@ -25,7 +25,11 @@ def study() -> CalibrationStudy:
 
     def blocked(responses: Responses, key: Array) -> Posterior:
         last[:] = [
-            sample_posterior(responses, key=key, num_chains=2, num_warmup=400, num_samples=1000)
+            sample_posterior(
+                responses,
+                key=key,
+                options=RunOptions(num_chains=2, num_warmup=400, num_samples=1000),
+            )
         ]
         return last[0]
 

@@ -3,13 +3,13 @@
 import jax
 import numpy as np
 import pytest
+from bayesirt.inference.two_pl_blocked import sample_blocked
 from scipy.special import expit
 from scipy.stats import binom
 
 from bayesirt import Posterior, Priors, Responses, check_fit, local_dependence, review_items
 from bayesirt.fit_checks.items import item_fit
 from bayesirt.fit_checks.subjects import person_fit
-from bayesirt.inference.two_pl_blocked import sample_blocked
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 SIZE = (200, 30)

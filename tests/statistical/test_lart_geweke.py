@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bayesirt.inference.lart_sites import LaRTPrior
 
 from bayesirt.families import FAMILIES
 from bayesirt.inference.blocked import BlockedNewton
 from bayesirt.inference.lart_moves import lart_moves
-from bayesirt.inference.lart_sites import LaRTPrior
 from bayesirt.latencies import centred_latencies
 from bayesirt.likelihood import DenseLayout
 

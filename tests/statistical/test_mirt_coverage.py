@@ -49,9 +49,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say():
             n_abilities=K,
             key=key,
             init=init,
-            num_chains=2,
-            num_warmup=200,
-            num_samples=300,
+            options=RunOptions(num_chains=2, num_warmup=200, num_samples=300),
         )
         draws = {name: posterior.draws(name) for name in truth}
         found, true = quantities(aligned_draws(draws, truth["a"])), quantities(truth)

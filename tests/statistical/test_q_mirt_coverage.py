@@ -3,8 +3,8 @@
 import jax
 import numpy as np
 import pytest
-
 from bayesirt.inference.q_mirt_engines import sample_q_mirt
+
 from bayesirt.q_matrix import QMatrix
 from bayesirt.q_simulation import simulate_q_mirt
 
@@ -28,7 +28,10 @@ def test_intervals_cover_the_truth_as_often_as_they_say():
         simulate_key, run_key = jax.random.split(key)
         simulation = simulate_q_mirt(100, Q, key=simulate_key, correlation=0.5)
         posterior = sample_q_mirt(
-            simulation.responses, Q, key=run_key, num_chains=2, num_warmup=200, num_samples=300
+            simulation.responses,
+            Q,
+            key=run_key,
+            options=RunOptions(num_chains=2, num_warmup=200, num_samples=300),
         )
         truth = {name: simulation.parameters[name].to_numpy() for name in ("theta", "a", "d")}
         shares.append({k: covered(posterior.draws(k), v) for k, v in truth.items()})

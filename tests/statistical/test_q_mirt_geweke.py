@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bayesirt.inference.q_mirt_sites import Pattern, QMirtPrior
 from numpyro.distributions import LKJCholesky, biject_to
 from scipy.special import logit
 
 from bayesirt.inference.blocked import BlockedNewton
 from bayesirt.inference.q_mirt_moves import q_mirt_moves
-from bayesirt.inference.q_mirt_sites import Pattern, QMirtPrior
 from bayesirt.likelihood import DenseLayout
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]

@@ -25,7 +25,7 @@ def replication(
     p = 1 / (1 + np.exp(-(truth["theta"][:, None] * truth["a"] + truth["d"])))
     responses = Responses.from_arrays((rng.uniform(size=p.shape) < p).astype(int))
     posterior = sample_posterior(
-        responses, key=jax.random.key(seed), num_warmup=200, num_samples=250
+        responses, key=jax.random.key(seed), options=RunOptions(num_warmup=200, num_samples=250)
     )
     return posterior, truth
 

@@ -20,7 +20,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 def share_held(right: NDArray[np.int64], hidden: NDArray[np.bool_], seed: int) -> float:
     """Return how many of those with hidden answers have their whole score in its interval."""
     responses = Responses.from_arrays(np.where(hidden, 0, right), (~hidden).astype(int))
-    posterior = sample_laplace(responses, key=jax.random.key(seed), num_samples=1000)
+    posterior = sample_laplace(
+        responses, key=jax.random.key(seed), options=RunOptions(num_samples=1000)
+    )
     table = rank_subjects(posterior).summary.set_index("subject").loc[list(responses.subjects)]
     score = right.mean(1)
     low, high = (table[f"expected_score_{end}"].to_numpy() for end in ("low", "high"))

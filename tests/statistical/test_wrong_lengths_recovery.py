@@ -17,10 +17,7 @@ def both(delta: float) -> tuple[np.ndarray, np.ndarray, WrongLengths]:
     """Return δ, draws of it, and the comparison with plain LaRT."""
     responses, truth = simulate_lart(*SIZE, seed=8, delta=delta)
     fits = [
-        sample_posterior(
-            responses, key=jax.random.key(2), model="lart", wrong_lengths=wrong_lengths,
-            num_warmup=200, num_samples=400,
-        )
+        sample_posterior(responses, key=jax.random.key(2), model=LaRT(wrong_lengths=wrong_lengths), options=RunOptions(num_warmup=200, num_samples=400))
         for wrong_lengths in (True, False)
     ]  # fmt: skip
     assert fits[0].verdict.r_hat < 1.05

@@ -6,6 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bayesirt.inference.two_pl_blocked import sample_blocked, start_of
+from bayesirt.inference.two_pl_moves import two_pl_moves
+from bayesirt.inference.two_pl_passes import Passes
+from bayesirt.inference.two_pl_sites import TwoPLPrior, carried, scaled, shifted
 from jax.flatten_util import ravel_pytree
 from numpyro.infer import MCMC
 from scipy.stats import kstest, loggamma, multivariate_normal
@@ -26,10 +30,6 @@ from bayesirt.inference.block_steps import (
     propose,
 )
 from bayesirt.inference.blocked import BlockedNewton, start_chains
-from bayesirt.inference.two_pl_blocked import sample_blocked, start_of
-from bayesirt.inference.two_pl_moves import two_pl_moves
-from bayesirt.inference.two_pl_passes import Passes
-from bayesirt.inference.two_pl_sites import TwoPLPrior, carried, scaled, shifted
 from bayesirt.likelihood import layout_of
 from bayesirt.responses import Responses
 
@@ -313,13 +313,10 @@ def test_posterior_holds_what_the_model_names(priors):
     sample = partial(
         sample_blocked,
         COUNTS,
-        priors=priors,
-        num_warmup=5,
-        num_samples=40,
-        thinning=2,
-        num_chains=2,
+        model=TwoPL(priors),
+        options=RunOptions(num_warmup=5, num_samples=40, thinning=2, num_chains=2),
     )
-    posterior = sample(key=jax.random.key(1), announce=told.append)
+    posterior = sample(key=jax.random.key(1), options=RunOptions(announce=told.append))
     assert told[0].startswith("about ")
     assert posterior["theta"].shape == (2, 40, N)
     a, b, d = (posterior[k] for k in "abd")

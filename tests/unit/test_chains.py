@@ -215,11 +215,13 @@ def test_posterior_goes_on_from_its_checkpoint(small: Responses, tmp_path, monke
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoint, "save", stopped)
         with pytest.raises(KilledError):
-            sample_posterior(small, checkpoint=tmp_path / "kept", **settings)
+            sample_posterior(small, **settings, options=RunOptions(checkpoint=tmp_path / "kept"))
     with pytest.raises(ResponseError, match="belongs to other data or other settings"):
         sample_posterior(
-            small, checkpoint=tmp_path / "kept", **(settings | {"key": jax.random.key(2)})
+            small,
+            **settings | {"key": jax.random.key(2)},
+            options=RunOptions(checkpoint=tmp_path / "kept"),
         )
-    resumed = sample_posterior(small, checkpoint=tmp_path / "kept", **settings)
+    resumed = sample_posterior(small, **settings, options=RunOptions(checkpoint=tmp_path / "kept"))
     np.testing.assert_array_equal(resumed.theta, whole.theta)
     assert not (tmp_path / "kept").exists()

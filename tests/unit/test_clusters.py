@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
+from bayesirt.inference.two_pl_sites import scaled, shifted
 from numpyro.infer.util import log_density
 
 from bayesirt import Priors, Responses, read_responses, sample_posterior
@@ -17,7 +18,6 @@ from bayesirt.clusters import Clusters
 from bayesirt.errors import ResponseError
 from bayesirt.inference.cluster_moves import share_density, two_pl_prior
 from bayesirt.inference.engines import plan_engine
-from bayesirt.inference.two_pl_sites import scaled, shifted
 from bayesirt.models import two_pl_model
 from bayesirt.posterior import Posterior
 from bayesirt.ranking import rank_subjects
@@ -196,7 +196,9 @@ def posterior() -> Posterior:
     p = 1 / (1 + np.exp(-1.5 * (theta[:, None] - rng.normal(size=20))))
     responses = Responses.from_arrays((rng.uniform(size=p.shape) < p).astype(int))
     clustered = replace(responses, clusters=clusters)
-    return sample_posterior(clustered, key=jax.random.key(0), num_warmup=300, num_samples=1500)
+    return sample_posterior(
+        clustered, key=jax.random.key(0), options=RunOptions(num_warmup=300, num_samples=1500)
+    )
 
 
 def test_posterior_knows_its_clusters(posterior: Posterior, tmp_path: Path):
@@ -246,8 +248,7 @@ def test_runs_of_one_llm_are_drawn_to_each_other(posterior: Posterior):
         Responses.from_arrays(successes, trials),
         key=jax.random.key(0),
         engine="blocked",
-        num_warmup=300,
-        num_samples=300,
+        options=RunOptions(num_warmup=300, num_samples=300),
     )
 
     def within(theta):

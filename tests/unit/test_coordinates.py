@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bayesirt.models.coordinates import two_pl_coordinates
 
 from bayesirt import Priors, fit_cbmm, sample_posterior
 from bayesirt.inference.nuts import posterior_target
-from bayesirt.models.coordinates import two_pl_coordinates
 from bayesirt.responses import Responses
 
 PRIORS = [Priors(), Priors(slopes="free"), Priors(slopes="rasch"), Priors(kind="fixed")]
@@ -52,7 +52,9 @@ def test_curvature_is_about_one_along_every_coordinate(small):
 def test_subjects_of_equal_score_are_sampled_apart():
     responses = Responses.from_arrays(np.eye(2))
     posterior = sample_posterior(
-        responses, key=jax.random.key(0), num_warmup=200, num_samples=200, num_chains=2
+        responses,
+        key=jax.random.key(0),
+        options=RunOptions(num_warmup=200, num_samples=200, num_chains=2),
     )
     assert posterior["theta"].std((0, 1)).min() > 0.5
     assert np.abs(np.corrcoef(posterior.theta.T)[0, 1]) < 0.9

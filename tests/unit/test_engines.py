@@ -37,14 +37,19 @@ def test_few_subjects_get_an_exact_engine_however_many_items():
 
 @pytest.fixture(scope="module")
 def exact(small: Responses):
-    return sample_posterior(small, key=jax.random.key(0), num_warmup=300, num_samples=1000)
+    return sample_posterior(
+        small, key=jax.random.key(0), options=RunOptions(num_warmup=300, num_samples=1000)
+    )
 
 
 def test_laplace_is_near_an_exact_engine(small, exact):
     """Means and standard deviations of abilities."""
     told = []
     posterior = sample_posterior(
-        small, key=jax.random.key(1), engine="laplace", num_warmup=300, announce=told.append
+        small,
+        key=jax.random.key(1),
+        engine="laplace",
+        options=RunOptions(num_warmup=300, announce=told.append),
     )
     assert posterior.tree.attrs["engine"] == "laplace"
     assert posterior["theta"].shape == (4, 1000, 30)
@@ -60,7 +65,9 @@ def test_laplace_is_near_an_exact_engine(small, exact):
 def test_auto_says_which_engine_and_why(small):
     told = []
     posterior = sample_posterior(
-        small, key=jax.random.key(0), num_warmup=20, num_samples=20, announce=told.append
+        small,
+        key=jax.random.key(0),
+        options=RunOptions(num_warmup=20, num_samples=20, announce=told.append),
     )
     assert posterior.tree.attrs["engine"] == "blocked"
     assert told[0] == "engine blocked, exact and faster than nuts for 600 responses"
@@ -106,7 +113,7 @@ def test_blocked_chains_go_on_from_a_checkpoint(tmp_path):
     """Also for an engine whose chains hold dictionaries of sites."""
     responses = simulate(12, 9)[0]
     settings = {"engine": "blocked", "key": jax.random.key(1), "num_samples": 60}
-    whole = sample_posterior(responses, num_warmup=60, **settings)
+    whole = sample_posterior(responses, **settings, options=RunOptions(num_warmup=60))
     assert whole.tree.attrs["engine"] == "blocked"
     assert not whole.approximate
 
@@ -118,10 +125,14 @@ def test_blocked_chains_go_on_from_a_checkpoint(tmp_path):
         patch.setattr(engines, "progress_bar", lambda _title: _Bar(die))
         with pytest.raises(KilledError):
             sample_posterior(
-                responses, num_warmup=60, progress=True, checkpoint=tmp_path / "kept", **settings
+                responses,
+                **settings,
+                options=RunOptions(num_warmup=60, progress=True, checkpoint=tmp_path / "kept"),
             )
     assert (tmp_path / "kept" / "state.npz").exists()
-    resumed = sample_posterior(responses, num_warmup=60, checkpoint=tmp_path / "kept", **settings)
+    resumed = sample_posterior(
+        responses, **settings, options=RunOptions(num_warmup=60, checkpoint=tmp_path / "kept")
+    )
     np.testing.assert_array_equal(resumed.theta, whole.theta)
 
 

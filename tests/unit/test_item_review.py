@@ -6,13 +6,13 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+from bayesirt.inference.two_pl_blocked import sample_blocked
 from scipy.special import expit
 from scipy.stats import binom
 
 from bayesirt import Posterior, Priors, ResponseError, Responses, review_items
 from bayesirt.duplicates import agreement, identical_items
 from bayesirt.fit_checks import LocalDependence
-from bayesirt.inference.two_pl_blocked import sample_blocked
 from bayesirt.rest_scores import rest_correlations
 
 
@@ -236,7 +236,10 @@ def test_few_of_the_dropped_items_discriminate(slopes, sparsity):
         a = np.where(rng.permutation(100) < 100 * sparsity, 0, rng.uniform(0.5, 1, 100))
         responses = Responses.from_arrays((rng.uniform(size=(300, 100)) < expit(theta * a + d)) * 1)
         posterior = sample_blocked(
-            responses, key=jax.random.key(seed), priors=Priors(slopes=slopes), num_samples=500
+            responses,
+            key=jax.random.key(seed),
+            model=TwoPL(Priors(slopes=slopes)),
+            options=RunOptions(num_samples=500),
         )
         review = review_items(posterior, a_min=0.3, q=0.1)
         chosen = np.isin(posterior.items, review.redundant)

@@ -140,7 +140,9 @@ def test_float32_throughout_agrees_with_float64():
 @pytest.mark.parametrize("y", EXTREMES.values(), ids=EXTREMES)
 def test_extremes_have_finite_draws(priors, y):
     responses = Responses.from_arrays(y)
-    posterior = sample_laplace(responses, key=KEY, priors=priors, num_samples=400)
+    posterior = sample_laplace(
+        responses, key=KEY, model=TwoPL(priors), options=RunOptions(num_samples=400)
+    )
     for name in posterior.dataset.data_vars:
         assert np.isfinite(posterior[str(name)]).all()
     assert posterior.theta.std(0).min() > 0.3
@@ -163,7 +165,9 @@ def test_draws_lie_around_the_mode_with_the_curvatures_spread():
 @each_prior
 def test_posterior_holds_the_models_sites_and_says_how_it_was_made(priors, tmp_path):
     told: list[str] = []
-    posterior = sample_laplace(TALL, key=KEY, init=POINT, priors=priors, announce=told.append)
+    posterior = sample_laplace(
+        TALL, key=KEY, init=POINT, model=TwoPL(priors), options=RunOptions(announce=told.append)
+    )
     sites, spreads = {"theta", "a", "d", "b"}, set()
     if priors.kind == "hierarchical":
         drawn = {"mu_a", "mu_d", "mu_b", "sigma_a", "sigma_d"}
@@ -192,7 +196,10 @@ def test_posterior_holds_the_models_sites_and_says_how_it_was_made(priors, tmp_p
 def test_slopes_of_every_draw_point_the_same_way():
     y = np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0], [1, 0, 0]])
     posterior = sample_laplace(
-        Responses.from_arrays(y), key=KEY, priors=Priors(slopes="free"), num_samples=2000
+        Responses.from_arrays(y),
+        key=KEY,
+        model=TwoPL(Priors(slopes="free")),
+        options=RunOptions(num_samples=2000),
     )
     assert (posterior.draws("a").sum(1) > 0).all()
     assert (posterior.draws("a") < 0).any()
@@ -200,7 +207,9 @@ def test_slopes_of_every_draw_point_the_same_way():
 
 def test_same_key_gives_the_same_draws():
     one, again, other = (
-        sample_laplace(TALL, key=jax.random.key(k), init=POINT, num_samples=40).theta
+        sample_laplace(
+            TALL, key=jax.random.key(k), init=POINT, options=RunOptions(num_samples=40)
+        ).theta
         for k in (0, 0, 1)
     )
     np.testing.assert_array_equal(one, again)
@@ -209,13 +218,17 @@ def test_same_key_gives_the_same_draws():
 
 def test_chains_must_divide_the_draws():
     with pytest.raises(ValueError, match="num_chains must divide num_samples, got 4 chains for 9"):
-        sample_laplace(TALL, key=KEY, init=POINT, num_samples=9)
+        sample_laplace(TALL, key=KEY, init=POINT, options=RunOptions(num_samples=9))
 
 
 def test_too_few_steps_warn_and_are_recorded():
     with pytest.warns(ConvergenceWarning, match="laplace: the steps are still long after 1 iter"):
         posterior = sample_laplace(
-            TALL, key=KEY, init=POINT, tol=1e-12, max_iterations=1, num_samples=40
+            TALL,
+            key=KEY,
+            init=POINT,
+            options=RunOptions(num_samples=40),
+            search=Search(tol=1e-12, max_iterations=1),
         )
     assert posterior.tree.attrs["converged"] == 0
     assert posterior.tree.attrs["stop_reason"].startswith("the steps are still long")
@@ -225,7 +238,7 @@ def test_too_few_steps_warn_and_are_recorded():
 def test_few_subjects_are_approximated_with_a_warning():
     responses = simulate(19, 25)[0]
     with pytest.warns(ApproximationWarning, match="rough for 19 subjects x 25 items"):
-        sample_laplace(responses, key=KEY, num_samples=40)
+        sample_laplace(responses, key=KEY, options=RunOptions(num_samples=40))
 
 
 def bent_point() -> Point:

@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bayesirt.inference.lart_blocked import lart_start_of
+from bayesirt.inference.lart_sites import LaRTPrior
 from jax.sharding import Mesh
 from lart_data import as_sparse, simulate_lart, with_lengths
 
@@ -14,13 +16,11 @@ from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.inference import engines
 from bayesirt.inference.engines import plan_engine
 from bayesirt.inference.laplace import ApproximationWarning
-from bayesirt.inference.lart_blocked import lart_start_of
 from bayesirt.inference.lart_laplace import (
     abilities_from_lengths,
     draw_speeds,
     sample_lart_laplace,
 )
-from bayesirt.inference.lart_sites import LaRTPrior
 from bayesirt.inference.memory import bytes_needed
 from bayesirt.item_table import item_table
 from bayesirt.latencies import latencies_of
@@ -35,7 +35,12 @@ RUN = {"num_chains": 4, "num_samples": 1000}
 @pytest.fixture(scope="module")
 def posterior() -> Posterior:
     return sample_posterior(
-        RESPONSES, key=KEY, model="lart", engine="laplace", init=POINT, num_samples=100
+        RESPONSES,
+        key=KEY,
+        engine="laplace",
+        init=POINT,
+        model="lart",
+        options=RunOptions(num_samples=100),
     )
 
 
@@ -73,10 +78,7 @@ def test_every_draw_is_a_place_that_the_model_allows(posterior):
 
 def test_same_key_gives_the_same_draws(posterior):
     one, other = (
-        sample_posterior(
-            RESPONSES, key=jax.random.key(k), model="lart", engine="laplace", init=POINT,
-            num_samples=100,
-        ).draws("tau")
+        sample_posterior(RESPONSES, key=jax.random.key(k), engine="laplace", init=POINT, model="lart", options=RunOptions(num_samples=100)).draws("tau")
         for k in (0, 1)
     )  # fmt: skip
     np.testing.assert_array_equal(one, posterior.draws("tau"))
@@ -96,7 +98,7 @@ def test_layout_of_the_responses_does_not_matter():
     responses = with_holes(RESPONSES)
     point = fit_lart(responses)
     one, other = (
-        sample_lart_laplace(r, key=KEY, init=point, num_samples=40)
+        sample_lart_laplace(r, key=KEY, init=point, options=RunOptions(num_samples=40))
         for r in (responses, as_sparse(responses))
     )
     for name in ("theta", "tau", "a", "phi", "omega", "lam", "rho"):
@@ -145,21 +147,21 @@ def test_auto_takes_it_beyond_what_exact_draws_can_do(monkeypatch):
 def test_what_it_cannot_do_is_refused_in_a_sentence():
     settings = {"model": "lart", "engine": "laplace"}
     with pytest.raises(ResponseError, match="does not give wrong answers lengths of their own"):
-        sample_posterior(RESPONSES, key=KEY, wrong_lengths=True, **settings)
+        sample_posterior(RESPONSES, key=KEY, **settings, model=LaRT(wrong_lengths=True))
     mesh = Mesh(np.array(jax.devices()[:1]), ("subject",))
     with pytest.raises(ResponseError, match="LaRT works on one device; leave mesh out"):
-        sample_posterior(RESPONSES, key=KEY, mesh=mesh, **settings)
+        sample_posterior(RESPONSES, key=KEY, **settings, options=RunOptions(mesh=mesh))
     with pytest.raises(ResponseError, match="LaRT needs the length or time of responses"):
         sample_lart_laplace(replace(RESPONSES, latency=None), key=KEY)
     with pytest.raises(ValueError, match="num_chains must divide num_samples, got 4 chains for 9"):
-        sample_lart_laplace(RESPONSES, key=KEY, init=POINT, num_samples=9)
+        sample_lart_laplace(RESPONSES, key=KEY, init=POINT, options=RunOptions(num_samples=9))
 
 
 @pytest.mark.slow
 def test_few_subjects_are_approximated_with_a_warning():
     responses = simulate_lart(19, 25)[0]
     with pytest.warns(ApproximationWarning, match="rough for 19 subjects x 25 items"):
-        found = sample_lart_laplace(responses, key=KEY, num_samples=40)
+        found = sample_lart_laplace(responses, key=KEY, options=RunOptions(num_samples=40))
     assert not found.verdict.sound
 
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
+from bayesirt.inference.two_pl_blocked import sample_blocked
 from lart_data import simulate_lart
 
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.engines import sample_posterior
 from bayesirt.inference.laplace import sample_laplace
-from bayesirt.inference.two_pl_blocked import sample_blocked
 from bayesirt.length_gain import LengthGain
 from bayesirt.models import PROBIT_2PL, Priors
 from bayesirt.run import Run, Settings, rank_responses
@@ -88,8 +88,10 @@ def test_run_by_an_approximation_says_so():
 def test_approximations_without_lengths_have_the_probit_too():
     """Means as far apart as errors of 2 x 2000 draws and a normal approximation make them."""
     settings = {"priors": Priors(slopes="free"), "model": PROBIT_2PL, "key": jax.random.key(1)}
-    near = sample_laplace(RESPONSES, num_samples=2000, **settings)
-    exact = sample_blocked(RESPONSES, num_warmup=500, num_samples=500, thinning=4, **settings)
+    near = sample_laplace(RESPONSES, **settings, options=RunOptions(num_samples=2000))
+    exact = sample_blocked(
+        RESPONSES, **settings, options=RunOptions(num_warmup=500, num_samples=500, thinning=4)
+    )
     assert near.link == exact.link == "probit"
     apart = near.theta.mean(0) - exact.theta.mean(0)
     assert np.sqrt(np.mean((apart / exact.theta.std(0)) ** 2)) < 0.2

@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bayesirt.inference.two_pl_sites import TwoPLPrior
 
 from bayesirt.inference import level_and_scale
 from bayesirt.inference.level_and_scale import log_density, redraw_level_and_scale
-from bayesirt.inference.two_pl_sites import TwoPLPrior
 from bayesirt.models import Priors
 
 PRIORS = [Priors(), Priors(slopes="free")]

@@ -6,6 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bayesirt.inference.mirt_blocked import mirt_start_of
+from bayesirt.inference.mirt_sites import (
+    TO_PRECISION,
+    MirtPrior,
+    axes_changed,
+    levels_shifted,
+    whole_pattern,
+)
+from bayesirt.inference.q_mirt_passes import QMirtPasses
 from jax.flatten_util import ravel_pytree
 from mirt_data import simulated
 from numpyro.distributions import Wishart, WishartCholesky
@@ -26,15 +35,6 @@ from bayesirt.families import LOGIT
 from bayesirt.inference import mirt_moves, q_mirt_engines
 from bayesirt.inference.blocked import BlockedNewton
 from bayesirt.inference.mirt_axes import aligned_draws
-from bayesirt.inference.mirt_blocked import mirt_start_of
-from bayesirt.inference.mirt_sites import (
-    TO_PRECISION,
-    MirtPrior,
-    axes_changed,
-    levels_shifted,
-    whole_pattern,
-)
-from bayesirt.inference.q_mirt_passes import QMirtPasses
 from bayesirt.likelihood import DenseLayout
 from bayesirt.models.mirt import mirt_model
 
@@ -319,7 +319,9 @@ def test_draws_have_the_axes_of_the_fit(posterior, point):
 @pytest.mark.slow
 def test_same_key_same_draws_and_a_finished_checkpoint_is_removed(posterior, tmp_path):
     folder = tmp_path / "chains"
-    again = sample_mirt(DATA.responses, n_abilities=2, checkpoint=folder, **SHORT)
+    again = sample_mirt(
+        DATA.responses, n_abilities=2, **SHORT, options=RunOptions(checkpoint=folder)
+    )
     np.testing.assert_array_equal(again["theta"], posterior["theta"])
     assert not folder.exists()
 

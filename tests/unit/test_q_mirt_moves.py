@@ -4,14 +4,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bayesirt.inference.q_mirt_passes import QMirtPasses
+from bayesirt.inference.q_mirt_sites import Pattern, QMirtPrior, levels_shifted, scales_stretched
 from numpyro.distributions import LKJCholesky
 from numpyro.infer.util import log_density
 from scipy.special import comb
 
 from bayesirt.families import LOGIT
 from bayesirt.inference import q_mirt_moves
-from bayesirt.inference.q_mirt_passes import QMirtPasses
-from bayesirt.inference.q_mirt_sites import Pattern, QMirtPrior, levels_shifted, scales_stretched
 from bayesirt.inference.q_mirt_turns import (
     Turning,
     nested_pairs,

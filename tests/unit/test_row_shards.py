@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bayesirt.inference.two_pl_passes import Passes
 from conftest import simulate
 from jax.sharding import Mesh
 
@@ -11,7 +12,6 @@ from bayesirt import ResponseError, Responses, sample_posterior
 from bayesirt.cells import SparseCells
 from bayesirt.inference.block_steps import chance_for
 from bayesirt.inference.row_shards import put_everywhere, share_rows, spans_processes
-from bayesirt.inference.two_pl_passes import Passes
 from bayesirt.likelihood import layout_of, log_likelihood_of
 
 KEY = jax.random.key(5)
@@ -92,4 +92,4 @@ def test_whole_arrays_and_keys_go_to_every_device():
 
 def test_laplace_refuses_a_mesh(small):
     with pytest.raises(ResponseError, match="laplace works on one device; leave mesh out"):
-        sample_posterior(small, key=KEY, engine="laplace", mesh=mesh_of(2))
+        sample_posterior(small, key=KEY, engine="laplace", options=RunOptions(mesh=mesh_of(2)))

@@ -367,7 +367,9 @@ def test_filled_up_suites_have_the_posterior_of_nuts():
     points = [fit_cbmm(suite) for suite in suites]
     batched = draw_abilities(suites, points, key=jax.random.key(0))
     for suite, point, theta in zip(suites, points, batched, strict=True):
-        posterior = sample_nuts(suite, key=jax.random.key(1), init=point, num_warmup=500)
+        posterior = sample_nuts(
+            suite, key=jax.random.key(1), init=point, options=RunOptions(num_warmup=500)
+        )
         both = []
         for chains in (theta, posterior["theta"]):
             z = (chains - chains.mean(-1, keepdims=True)) / chains.std(-1, keepdims=True)

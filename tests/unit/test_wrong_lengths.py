@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from arviz_stats import loo
+from bayesirt.inference.lart_blocked import lart_start_of
+from bayesirt.inference.lart_sites import LaRTPrior
 from lart_data import as_sparse, simulate_lart, some_missing, with_lengths
 from scipy.stats import binom, norm
 
@@ -15,9 +17,7 @@ from bayesirt.ability_belief import Answers, ItemDraws, LengthDraws, believe
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.inference.engines import sample_posterior
-from bayesirt.inference.lart_blocked import lart_start_of
 from bayesirt.inference.lart_moves import draw_lengths
-from bayesirt.inference.lart_sites import LaRTPrior
 from bayesirt.latencies import latencies_of
 from bayesirt.likelihood import layout_of
 from bayesirt.posterior import Posterior
@@ -244,7 +244,7 @@ def test_a_new_subject_s_wrong_lengths_are_not_its_speed():
 
 def test_the_2pl_has_no_lengths_of_wrong_answers():
     with pytest.raises(ResponseError, match="wrong answers have lengths of their own in lart, not"):
-        sample_posterior(MISSING, key=jax.random.key(0), wrong_lengths=True)
+        sample_posterior(MISSING, key=jax.random.key(0), model=LaRT(wrong_lengths=True))
 
 
 def test_posteriors_that_cannot_be_compared_are_refused():

@@ -18,19 +18,19 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from bayesirt.estimators.choice import FEW_ITEMS
 from bayesirt.families import LOGIT
+from bayesirt.inference.starts import without_lean
 from bayesirt.models.priors import Priors
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.responses import Responses
 
 Values = dict[str, Array]
 Arrays = dict[str, NDArray[np.float64]]
-
-FEW_ITEMS = 30
-"""Up to so many items, one item's share of what is known of an ability matters."""
 
 FEW_SUBJECTS = 20
 """Below so many, subjects that lie together have no spread to measure items in."""
@@ -39,7 +39,7 @@ _LEAST_SLOPE = 0.05
 _MOST_SPREAD = 3.0
 _ALIKE = 0.5
 _NOWHERE = 1e-20
-_LEAST_SPREAD, _LEAN_SD = 0.15, 2.0
+_LEAST_SPREAD = 0.15
 _NONE: Mapping[str, tuple[float, float]] = {}
 _FIXED = {"a": (0.0, np.log(0.5)), "b": (0.0, np.log(2.0))}
 
@@ -97,6 +97,17 @@ class TwoPLCoordinates:
     lean: Mapping[str, NDArray[np.float64]]
     start: Mapping[str, NDArray[np.float64]]
     scale: Mapping[str, NDArray[np.float64]]
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return sum(np.size(x) for x in self.start.values())
+
+    def at(self, flat: Array, _way: object) -> tuple[Values, Float[Array, ""]]:
+        """Return the unconstrained sites at flat coordinates, and the log Jacobian."""
+        centre, unravel = ravel_pytree(jax.tree.map(jnp.asarray, dict(self.start)))
+        width, _ = ravel_pytree(jax.tree.map(jnp.asarray, dict(self.scale)))
+        return self.to_sites(unravel(centre + width * flat))
 
     def to_sites(self, coordinates: Values) -> tuple[Values, Float[Array, ""]]:
         """Return the model's unconstrained sites and the log Jacobian.
@@ -294,17 +305,6 @@ def around_expected(
     precision = precision_here + precision_there
     expected = (precision_here * known.value + precision_there * mu) / precision
     return expected + coordinate / jnp.sqrt(precision), -jnp.log(precision) / 2
-
-
-def without_lean(
-    slope: NDArray[np.float64], intercept: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], float, float]:
-    """Return intercepts with their lean on slopes taken out, the lean μ_b and its error."""
-    away = slope - slope.mean()
-    noise = max(float(intercept.var()), _LEAST_SPREAD**2)
-    precision = away @ away / noise + _LEAN_SD**-2
-    lean = -float(away @ intercept) / noise / precision
-    return intercept + lean * slope, lean, float(precision**-0.5)
 
 
 def _empirical_bayes(known: Mapping[str, Known], priors: Priors) -> tuple[Arrays, Arrays]:

@@ -1,0 +1,61 @@
+"""Models of one ability, with or without guessing: where chains start, and NUTS' coordinates."""
+
+from typing import Any
+
+import numpy as np
+
+from bayesirt.inference.starts import (
+    LEAST_SE,
+    LEAST_SLOPE,
+    MOST_SE,
+    SURE_SIGN,
+    Start,
+    place_leaning,
+    place_population,
+    usable,
+)
+from bayesirt.inference.two_pl_coordinates import TwoPLCoordinates, two_pl_coordinates
+from bayesirt.inference.two_way import TwoWay
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.responses import Responses
+
+
+class OneAbility(TwoWay):
+    """The 2PL, and what has the 2PL's items and something beside."""
+
+    def start(self, point: PointEstimate, data: Any) -> Start:  # noqa: ARG002
+        """Return where chains start and how far apart, in the model's unconstrained sites.
+
+        Items that say little start within one unit; free slopes start above zero.
+        """
+        priors, theta_se = self.model.priors, usable(point["theta_se"])
+        slope = np.maximum(np.nan_to_num(point["a"], nan=1.0), LEAST_SLOPE)
+        log_a_se = np.clip(np.nan_to_num(point["a_se"], nan=1.0) / slope, LEAST_SE, MOST_SE)
+        d, d_se = point["d"], usable(point["d_se"])
+        unit = slope.mean() if priors.slopes == "rasch" else 1.0
+        start: Start = ({"theta": unit * point["theta"]}, {"theta": unit * theta_se})
+        for name, (mu, sigma) in self.model.usual.items():
+            place_population(start, name, *(np.full(len(slope), x) for x in (mu, sigma)))
+        if priors.kind == "fixed":
+            b_se = np.clip(d_se / slope, LEAST_SE, MOST_SE)
+            start[0].update(a=np.log(slope), b=np.clip(-d / slope, -4, 4))
+            start[1].update(a=log_a_se, b=b_se)
+            return start
+        if priors.slopes == "rasch":
+            place_population(start, "d", d, d_se)
+            return start
+        if priors.slopes == "positive":
+            place_population(start, "a", np.log(slope), log_a_se)
+        else:
+            place_population(start, "a", slope, slope * np.minimum(log_a_se, SURE_SIGN))
+        place_leaning(start, "d", d, d_se, ("mu_b", slope))
+        return start
+
+    def coordinates(
+        self,
+        point: PointEstimate,
+        responses: Responses,
+        data: Any,  # noqa: ARG002
+    ) -> TwoPLCoordinates:
+        """Return coordinates in which location and scale of abilities are axes of their own."""
+        return two_pl_coordinates(point, self.model.priors, responses, self.model.usual)

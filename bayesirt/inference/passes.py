@@ -1,0 +1,237 @@
+"""Passes over the data for blocked moves: few evaluations, in cache, in 32 bits.
+
+A subject's step depends on its own cells only. So one pass over blocks of rows evaluates the
+present and the proposal, decides, and sums what the accepted state says about the items: no
+matrix of floating-point numbers is ever as large as the data.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float
+
+from bayesirt.families import LOGIT, Family, PredictorTerms
+from bayesirt.inference.block_steps import Chance, Conditional, newton_move, shortened
+from bayesirt.likelihood import ByRows, Layout, SparseLayout, in_row_blocks
+from bayesirt.loadings import Loadings
+
+
+class ItemSums(NamedTuple):
+    """What the responses say about each item, for the coefficients of its predictors.
+
+    Attributes
+    ----------
+    log_likelihood : float array, shape (item,)
+    score : float array, shape (item, dim)
+    information : float array, shape (item, dim, dim)
+        Of slopes and intercept Σ_i w (θ, 1)(θ, 1)ᵀ; 0 for slots that an item does not have.
+    """
+
+    log_likelihood: Float[Array, " item"]
+    score: Float[Array, "item dim"]
+    information: Float[Array, "item dim dim"]
+
+
+class SubjectSums(NamedTuple):
+    """What the responses say about each subject's abilities.
+
+    Attributes
+    ----------
+    log_likelihood : float array, shape (subject,)
+    score : float array, shape (subject, ability)
+    information : float array, shape (subject, ability, ability)
+    """
+
+    log_likelihood: Float[Array, " subject"]
+    score: Float[Array, "subject ability"]
+    information: Float[Array, "subject ability ability"]
+
+
+class Normals(NamedTuple):
+    """A normal prior of each subject's abilities, exp(pull · θ - θᵀ P θ / 2).
+
+    Attributes
+    ----------
+    pull : float array, shape (subject, ability)
+    precision : float array, shape (subject, ability, ability)
+    """
+
+    pull: Float[Array, "subject ability"]
+    precision: Float[Array, "subject ability ability"]
+
+
+class SubjectStep(NamedTuple):
+    """Where subjects have gone, and what the responses then say about items.
+
+    Attributes
+    ----------
+    theta : float array, shape (subject, ability)
+    accepted : bool array, shape (subject,)
+    sums : ItemSums
+    """
+
+    theta: Float[Array, "subject ability"]
+    accepted: Array
+    sums: ItemSums
+
+
+class Passes(NamedTuple):
+    """Passes over responses, wherever their rows are.
+
+    Attributes
+    ----------
+    layout : Layout or RowShards
+    family : Family
+    loadings : Loadings
+    dtype : dtype
+        Of what is computed for each cell of a matrix; lists of cells are computed in that of the
+        parameters, which sums have too. 32 bits change the log ratio of a step by about 1e-6 and
+        are three times as fast as 64.
+    block_cells : int
+        About how many cells of a matrix are held as floating-point numbers at a time.
+    least_share : float
+        Least information of a cell in proposals of subjects, as a share of the most that it can
+        have.
+    """
+
+    layout: ByRows
+    family: Family
+    loadings: Loadings
+    dtype: DTypeLike = jnp.float32
+    block_cells: int = 1 << 16
+    least_share: float = 0.0
+
+    def move_subjects(
+        self,
+        chance: Chance,
+        theta: Float[Array, "subject ability"],
+        coefficients: Float[Array, "item dim"],
+        priors: Normals,
+        shares: Float[Array, " subject"] | None = None,
+    ) -> SubjectStep:
+        """Make one Newton-Metropolis step of every subject: two evaluations of every cell.
+
+        `shares` are those of Newton's step, as `shortened` takes them; by default 1.
+        """
+        rows = theta, chance, priors, shares
+        (theta, accepted), sums = self._by_rows(self._moved, rows, coefficients)
+        return SubjectStep(theta, accepted, sums)
+
+    def item_sums(
+        self, theta: Float[Array, "subject ability"], coefficients: Float[Array, "item dim"]
+    ) -> ItemSums:
+        """Return the sums over subjects: one evaluation of every cell."""
+        return self._by_rows(self._summed, theta, coefficients)[1]
+
+    def subject_sums(
+        self, theta: Float[Array, "subject ability"], coefficients: Float[Array, "item dim"]
+    ) -> SubjectSums:
+        """Return the sums over items: one evaluation of every cell."""
+        return self._by_rows(self._of_subjects, theta, coefficients)[0]
+
+    def _by_rows(
+        self,
+        function: Callable[..., tuple[Any, Any]],
+        rows: Any,
+        coefficients: Float[Array, "item dim"],
+    ) -> tuple[Any, Any]:
+        def in_blocks(layout: Layout, rows: Any, *others: Any) -> tuple[Any, Any]:
+            return in_row_blocks(layout, self.block_cells).by_rows(function, rows, *others)
+
+        split = self.loadings.width
+        slopes, others = self.loadings.slopes(coefficients[:, :split]), coefficients[:, split:]
+        return self.layout.by_rows(in_blocks, rows, slopes, tuple(others.T))
+
+    def _moved(
+        self, layout: Layout, rows: tuple[Any, ...], slopes: Array, others: tuple[Array, ...]
+    ) -> tuple[tuple[Array, Array], ItemSums]:
+        theta, chance, priors, shares = rows
+
+        def evaluate(position: Array) -> tuple[Conditional, PredictorTerms]:
+            terms = self._terms(layout, position, slopes, others)
+            score, learnt = self._over_items(layout, terms, slopes)
+            pulled = jnp.einsum("ikl,il->ik", priors.precision, position)
+            value = (position * (priors.pull - pulled / 2)).sum(1)
+            whole = Conditional(value, score + priors.pull - pulled, learnt + priors.precision)
+            return whole if shares is None else shortened(whole, shares), terms
+
+        def gain(old: PredictorTerms, new: PredictorTerms) -> Array:
+            change = new.log_likelihood - old.log_likelihood
+            return layout.over_items(change, jnp.ones_like(others[0], change.dtype))
+
+        step = newton_move(chance, theta, evaluate, gain=gain)
+        accepted = layout.to_cells(step.accepted)
+        terms = jax.tree.map(partial(jnp.where, accepted), step.notes[1], step.notes[0])
+        return (step.position, step.accepted), self._sums_of(layout, step.position, terms)
+
+    def _of_subjects(
+        self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]
+    ) -> tuple[SubjectSums, tuple[()]]:
+        terms = self._terms(layout, theta, slopes, others)
+        value = layout.over_items(terms.log_likelihood, jnp.ones_like(others[0], self.dtype))
+        sums = SubjectSums(value, *self._over_items(layout, terms, slopes))
+        return jax.tree.map(lambda x: x.astype(theta.dtype), sums), ()
+
+    def _summed(
+        self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]
+    ) -> tuple[tuple[()], ItemSums]:
+        return (), self._sums_of(layout, theta, self._terms(layout, theta, slopes, others))
+
+    def _terms(
+        self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]
+    ) -> PredictorTerms:
+        dtype = self._dtype_of(layout, theta)
+        d, *further = (x.astype(dtype) for x in others)
+        eta = layout.predictor(theta.astype(dtype), slopes.astype(dtype), d)
+        return self.family.every(
+            eta, layout.successes, layout.trials, *map(layout.of_items, further)
+        )
+
+    def _over_items(
+        self, layout: Layout, terms: PredictorTerms, slopes: Array
+    ) -> tuple[Array, Array]:
+        """Return each subject's score and information."""
+        slopes = slopes.astype(terms.log_likelihood.dtype)
+        information = terms.information[0][0]
+        if self.least_share:
+            least = self.least_share * self.family.bound(layout.trials)
+            information = jnp.maximum(information, least)
+        learnt = layout.over_items(information, self.loadings.products(slopes))
+        return layout.over_items(terms.score[0], slopes), self.loadings.as_matrices(learnt)
+
+    def _sums_of(self, layout: Layout, theta: Array, terms: PredictorTerms) -> ItemSums:
+        row = theta.astype(terms.log_likelihood.dtype)
+        over, one = layout.over_subjects, jnp.ones_like(row[:, 0])
+        with_one, n_pairs = jnp.column_stack([row, one]), self.loadings.pairs.shape[1]
+        (of_eta, *mixed), *others = terms.information
+        sums = over(of_eta, jnp.column_stack([self.loadings.products(row), with_one]))
+        beside = [self._in_slots(over(w, with_one)) for w in mixed]
+        score = self._in_slots(over(terms.score[0], with_one))
+        own = self._in_slots(sums[:, n_pairs:])
+        slopes = jnp.concatenate([self.loadings.own_pairs(sums[:, :n_pairs]), own[:, None, :-1]], 1)
+        block = jnp.concatenate([slopes, own[:, :, None]], 2)
+        information = jnp.concatenate([block, *(x[:, :, None] for x in beside)], 2)
+        for k, w in enumerate(others):
+            last = jnp.column_stack([beside[k], *(over(x, one) for x in w[1:])])
+            information = jnp.concatenate([information, last[:, None]], 1)
+        found = ItemSums(
+            over(terms.log_likelihood, one),
+            jnp.column_stack([score, *(over(s, one) for s in terms.score[1:])]),
+            information,
+        )
+        return jax.tree.map(lambda x: x.astype(theta.dtype), found)
+
+    def _in_slots(self, values: Float[Array, "item ability_and_one"]) -> Array:
+        return jnp.column_stack([self.loadings.own(values[:, :-1]), values[:, -1]])
+
+    def _dtype_of(self, layout: Layout, theta: Array) -> DTypeLike:
+        return theta.dtype if isinstance(layout, SparseLayout) else self.dtype
+
+
+def one_ability(layout: ByRows, n_items: int, family: Family = LOGIT, **settings: Any) -> Passes:
+    """Return passes over responses that one ability explains."""
+    return Passes(layout, family, Loadings(n_items, 1), **settings)

@@ -1,0 +1,73 @@
+"""Where chains start: around a point estimate, as far apart as its errors are wide."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays = dict[str, NDArray[np.float64]]
+Start = tuple[Arrays, Arrays]
+"""Centre and width of each unconstrained site."""
+
+LEAST_SE, MOST_SE = 1e-3, 1.0
+LEAST_SLOPE = 0.05
+SURE_SIGN = 0.15
+"""Relative width of free slopes at the start: none is then below zero, and so is not their sum."""
+_LEAST_SIGMA, _SIGMA_WIDTH = 0.15, 0.5
+_LEAST_SPREAD, _LEAN_SD = 0.15, 2.0
+
+
+def usable(errors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return standard errors within bounds; one that is not known is the largest."""
+    return np.clip(np.nan_to_num(errors, nan=1.0), LEAST_SE, MOST_SE)
+
+
+def place_population(
+    start: Start, name: str, values: NDArray[np.float64], se: NDArray[np.float64]
+) -> None:
+    """Add the start of a site with a μ and a σ of its own, and the start of these."""
+    centre, width = start
+    spread = max(float(values.std()), _LEAST_SIGMA)
+    centre |= {
+        name: values,
+        f"mu_{name}": np.array(values.mean()),
+        f"sigma_{name}": np.array(np.log(spread)),
+    }
+    width |= {
+        name: se,
+        f"mu_{name}": np.array(2 * spread / np.sqrt(len(values))),
+        f"sigma_{name}": np.array(_SIGMA_WIDTH),
+    }
+
+
+def place_leaning(
+    start: Start,
+    name: str,
+    values: NDArray[np.float64],
+    se: NDArray[np.float64],
+    lean: tuple[str, NDArray[np.float64]],
+) -> None:
+    """Add the start of a site whose mean is μ less a hyperparameter times slopes.
+
+    Parameters
+    ----------
+    start : (centre, width)
+    name : str
+    values, se : float array, shape (item,)
+    lean : (str, float array)
+        Name of the hyperparameter, and the slopes.
+    """
+    own, slope = lean
+    rest, found, found_se = without_lean(slope, values)
+    place_population(start, name, rest, se)
+    start[0].update({name: values, own: np.array(found)})
+    start[1].update({own: np.array(found_se)})
+
+
+def without_lean(
+    slope: NDArray[np.float64], intercept: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], float, float]:
+    """Return intercepts with their lean on slopes taken out, the lean μ_b and its error."""
+    away = slope - slope.mean()
+    noise = max(float(intercept.var()), _LEAST_SPREAD**2)
+    precision = away @ away / noise + _LEAN_SD**-2
+    lean = -float(away @ intercept) / noise / precision
+    return intercept + lean * slope, lean, float(precision**-0.5)

@@ -1,0 +1,23 @@
+"""Which way a response model is sampled: by the moves of all models, or with some of its own."""
+
+from bayesirt.inference.cluster_moves import Clustered
+from bayesirt.inference.lart_moves import WithLengths
+from bayesirt.inference.mirt_moves import Exploratory
+from bayesirt.inference.one_ability import OneAbility
+from bayesirt.inference.q_mirt_moves import ByQMatrix
+from bayesirt.inference.two_way import TwoWay
+from bayesirt.models import LaRT, Mirt, QMirt, ResponseModel
+from bayesirt.responses import Responses
+
+_OWN: dict[type[ResponseModel], type[TwoWay]] = {
+    LaRT: WithLengths,
+    Mirt: Exploratory,
+    QMirt: ByQMatrix,
+}
+
+
+def way_of(model: ResponseModel, responses: Responses | None = None) -> TwoWay:
+    """Return a model at its unconstrained sites; with the clusters that subjects come in."""
+    if responses is not None and responses.clusters is not None and model.clustered:
+        return Clustered(model, responses.clusters.codes)
+    return _OWN.get(type(model), OneAbility)(model)
