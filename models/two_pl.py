@@ -15,7 +15,7 @@ intraclass correlation) is the share of the abilities' variance that lies betwee
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -180,7 +180,7 @@ class TwoPL(ResponseModel):
         A logistic or a normal response curve.
     """
 
-    priors: Priors = field(default_factory=Priors)
+    priors: Priors = Priors()  # noqa: RUF009
     link: Literal["logit", "probit"] = "logit"
 
     name: ClassVar[str] = "2pl"
