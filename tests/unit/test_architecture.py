@@ -25,7 +25,7 @@ ORDER = (
     ("bayesirt.q_matrix", "bayesirt.long_parquet_file"),
     ("bayesirt.readers", "bayesirt.example"),
     ("bayesirt.q_annotation",),
-    ("bayesirt.families", "bayesirt.point_estimate", "bayesirt.verdict"),
+    ("bayesirt.families", "bayesirt.loadings", "bayesirt.point_estimate", "bayesirt.verdict"),
     ("bayesirt.likelihood",),
     ("bayesirt.stored_layout",),
     ("bayesirt.models", "bayesirt.latencies"),

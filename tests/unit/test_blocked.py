@@ -6,15 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bayesirt.inference.two_pl_blocked import sample_blocked, start_of
-from bayesirt.inference.two_pl_moves import two_pl_moves
-from bayesirt.inference.two_pl_passes import Passes
-from bayesirt.inference.two_pl_sites import TwoPLPrior, carried, scaled, shifted
 from jax.flatten_util import ravel_pytree
 from numpyro.infer import MCMC
 from scipy.stats import kstest, loggamma, multivariate_normal
 
-from bayesirt import Priors, fit_cbmm
+from bayesirt import Priors, RunOptions, fit_cbmm
 from bayesirt.cells import CellList, SparseCells
 from bayesirt.estimators.cell_sums import cell_sums
 from bayesirt.families import LOGIT
@@ -30,7 +26,12 @@ from bayesirt.inference.block_steps import (
     propose,
 )
 from bayesirt.inference.blocked import BlockedNewton, start_chains
+from bayesirt.inference.moves import carried, moves_of
+from bayesirt.inference.one_ability import OneAbility
+from bayesirt.inference.passes import Normals, one_ability
+from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.likelihood import layout_of
+from bayesirt.models import TwoPL
 from bayesirt.responses import Responses
 
 PRIORS = [Priors(), Priors(slopes="free"), Priors(slopes="rasch"), Priors(kind="fixed")]
@@ -56,7 +57,7 @@ COUNTS = some_counts(N, J)
 
 
 def some_sites(priors: Priors, seed: int = 0) -> dict[str, jax.Array]:
-    centre, _ = start_of(fit_cbmm(COUNTS), priors)
+    centre, _ = OneAbility(TwoPL(priors)).start(fit_cbmm(COUNTS), None)
     rng = np.random.default_rng(seed)
     return {k: jnp.asarray(v + 0.3 * rng.normal(size=np.shape(v))) for k, v in centre.items()}
 
@@ -146,16 +147,15 @@ def test_what_is_no_number_or_has_no_density_is_refused():
 
 
 def eta_of(priors: Priors, sites: dict[str, jax.Array]) -> jax.Array:
-    theta, a, d = TwoPLPrior(priors).terms(sites).returned
+    theta, a, d = OneAbility(TwoPL(priors)).terms(sites).returned
     return theta[:, None] * a + d
 
 
 @each_prior
 def test_group_moves_keep_eta_and_know_their_jacobian(priors):
-    sites, prior = some_sites(priors), TwoPLPrior(priors)
-    moves = {"shift": partial(shifted, prior), "scale": partial(scaled, prior)}
-    if priors.slopes == "rasch":
-        del moves["scale"]
+    sites, way = some_sites(priors), OneAbility(TwoPL(priors))
+    moves = {line.name: partial(way.along, line) for line in way.model.lines}
+    assert list(moves) == (["level"] if priors.slopes == "rasch" else ["level", "unit"])
     flat, unravel = ravel_pytree(sites)
     for name, move in moves.items():
         moved, log_jacobian = move(sites, jnp.array(0.4))
@@ -172,20 +172,20 @@ def test_group_moves_keep_eta_and_know_their_jacobian(priors):
 
 @pytest.mark.parametrize("priors", PRIORS[:3], ids=Priors.describe)
 def test_carrying_items_knows_its_jacobian_and_keeps_their_standard_values(priors):
-    sites, prior = some_sites(priors), TwoPLPrior(priors)
+    sites, way = some_sites(priors), OneAbility(TwoPL(priors))
     names = [x for x in ("a", "d") if x in sites]
-    hyper = jnp.asarray(np.random.default_rng(1).normal(size=len(prior.hyper_sites(sites))))
-    moved, log_jacobian = carried(prior, sites, hyper)
+    hyper = jnp.asarray(np.random.default_rng(1).normal(size=len(way.hyper_sites(sites))))
+    moved, log_jacobian = carried(way, sites, hyper)
     for x in names:
         before, after = (
-            (s[x] - prior.centre(s, x)) * jnp.exp(-s[f"sigma_{x}"]) for s in (sites, moved)
+            (s[x] - way.centre(s, x)) * jnp.exp(-s[f"sigma_{x}"]) for s in (sites, moved)
         )
         np.testing.assert_allclose(before, after, rtol=1e-12)
     items = {x: sites[x] for x in names}
     flat, unravel = ravel_pytree(items)
 
     def moved_items(x):
-        after = carried(prior, sites | unravel(x), hyper)[0]
+        after = carried(way, sites | unravel(x), hyper)[0]
         return ravel_pytree({k: after[k] for k in names})[0]
 
     matrix = jax.jacobian(moved_items)(flat)
@@ -194,13 +194,15 @@ def test_carrying_items_knows_its_jacobian_and_keeps_their_standard_values(prior
 
 @each_prior
 def test_what_is_drawn_as_a_normal_is_one(priors):
-    sites, prior = some_sites(priors), TwoPLPrior(priors)
+    sites, way = some_sites(priors), OneAbility(TwoPL(priors))
+    level = next(line for line in way.model.lines if line.name == "level")
+    assert level.normal
 
     def along_shift(t):
-        return prior.terms(shifted(prior, sites, t)[0]).total()
+        return way.terms(way.along(level, sites, t)[0]).total()
 
     def along_mean(t):
-        return prior.terms(sites | {"mu_d": sites["mu_d"] + t}).total()
+        return way.terms(sites | {"mu_d": sites["mu_d"] + t}).total()
 
     for line in [along_shift] if priors.kind == "fixed" else [along_shift, along_mean]:
         curvature = [float(jax.grad(jax.grad(line))(t)) for t in (-2.0, 0.0, 3.0)]
@@ -223,7 +225,7 @@ POINT = (np.linspace(-1, 1, 37), np.exp(np.linspace(-1, 0.5, 23)), np.linspace(2
 def test_passes_say_what_plain_evaluation_says(sparse, dtype, block_cells, tolerance):
     responses = some_counts(37, 23)
     layout = layout_of(as_sparse(responses) if sparse else responses)
-    passes = Passes(layout, dtype=dtype, block_cells=block_cells)
+    passes = one_ability(layout, 23, dtype=dtype, block_cells=block_cells)
     theta, a, d = map(jnp.asarray, POINT)
     close = partial(np.testing.assert_allclose, rtol=tolerance, atol=10 * tolerance)
 
@@ -234,31 +236,33 @@ def test_passes_say_what_plain_evaluation_says(sparse, dtype, block_cells, toler
         close(sums.information[:, 0], jnp.stack([plain.aa, plain.ad], -1))
         close(sums.information[:, 1], jnp.stack([plain.ad, plain.dd], -1))
 
-    check(passes.item_sums(theta, jnp.stack([a, d], -1)), theta)
+    items = jnp.stack([a, d], -1)
+    check(passes.item_sums(theta[:, None], items), theta)
     chance = chance_for(jax.random.key(1), theta[:, None])
-    log_prior = jax.tree_util.Partial(lambda t: -0.5 * t**2)
-    step = passes.move_subjects(chance, theta, a, d, log_prior)
+    standard = Normals(jnp.zeros((len(theta), 1)), jnp.ones((len(theta), 1, 1)))
+    step = passes.move_subjects(chance, theta[:, None], items, standard)
     assert 0.5 < float(step.accepted.mean()) < 1
-    check(step.sums, step.theta)
+    check(step.sums, step.theta[:, 0])
 
     def evaluate(position):
         plain = cell_sums(layout_of(responses), LOGIT, position[:, 0], a, d)
-        value = -plain.subject_loss + log_prior(position[:, 0])
+        value = -plain.subject_loss - position[:, 0] ** 2 / 2
         score = plain.theta_score - position[:, 0]
         precision = plain.theta_information + 1
         return Conditional(value, score[:, None], precision[:, None, None]), None
 
     expected = newton_move(chance, theta[:, None], evaluate)
     np.testing.assert_array_equal(step.accepted, expected.accepted)
-    close(step.theta, expected.position[:, 0])
+    close(step.theta, expected.position)
 
 
 @pytest.mark.slow
 def test_everything_works_in_32_bits():
     with jax.enable_x64(False):
         layout = layout_of(COUNTS)
-        moves = two_pl_moves(layout, Priors())
-        starts = start_chains(jax.random.key(0), *start_of(fit_cbmm(COUNTS), Priors()), 1)
+        way = OneAbility(TwoPL())
+        moves = moves_of(way, layout)
+        starts = start_chains(jax.random.key(0), *way.start(fit_cbmm(COUNTS), layout), 1)
         position, statistics = jax.jit(BlockedNewton(moves).sweep)(jax.random.key(1), starts)
         for value in (*position.values(), *statistics.values()):
             assert value.dtype == jnp.float32
@@ -267,10 +271,9 @@ def test_everything_works_in_32_bits():
 
 
 def chains(method: str, num_chains: int = 2) -> MCMC:
-    moves = two_pl_moves(layout_of(COUNTS), Priors(kind="fixed"))
-    starts = start_chains(
-        jax.random.key(0), *start_of(fit_cbmm(COUNTS), Priors(kind="fixed")), num_chains
-    )
+    way, layout = OneAbility(TwoPL(Priors(kind="fixed"))), layout_of(COUNTS)
+    moves = moves_of(way, layout)
+    starts = start_chains(jax.random.key(0), *way.start(fit_cbmm(COUNTS), layout), num_chains)
     mcmc = MCMC(
         BlockedNewton(moves),
         num_warmup=3,
@@ -314,9 +317,11 @@ def test_posterior_holds_what_the_model_names(priors):
         sample_blocked,
         COUNTS,
         model=TwoPL(priors),
-        options=RunOptions(num_warmup=5, num_samples=40, thinning=2, num_chains=2),
+        options=RunOptions(
+            num_warmup=5, num_samples=40, thinning=2, num_chains=2, announce=told.append
+        ),
     )
-    posterior = sample(key=jax.random.key(1), options=RunOptions(announce=told.append))
+    posterior = sample(key=jax.random.key(1))
     assert told[0].startswith("about ")
     assert posterior["theta"].shape == (2, 40, N)
     a, b, d = (posterior[k] for k in "abd")

@@ -1,13 +1,13 @@
 """Chains in blocks: saved, killed, interrupted, resumed. The kernel is one of known steps."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayesirt import ResponseError, Responses, sample_posterior
+from bayesirt import ResponseError, Responses, RunOptions, sample_posterior
 from bayesirt.inference.chains import BLOCK, run_chains
 from bayesirt.inference.checkpoint import Checkpoint
 
@@ -203,9 +203,10 @@ def test_checkpoint_that_cannot_be_written_is_one_sentence(tmp_path):
 
 def test_posterior_goes_on_from_its_checkpoint(small: Responses, tmp_path, monkeypatch):
     """The same draws whether or not it was stopped; other settings are refused."""
-    settings = {"key": jax.random.key(1), "num_warmup": 60, "num_samples": 60}
+    key, options = jax.random.key(1), RunOptions(num_warmup=60, num_samples=60)
     monkeypatch.setattr("bayesirt.inference.chains.BLOCK", 50)
-    whole = sample_posterior(small, **settings)
+    whole = sample_posterior(small, key=key, options=options)
+    kept = replace(options, checkpoint=tmp_path / "kept")
 
     def stopped(checkpoint, state, save=Checkpoint.save):
         save(checkpoint, state)
@@ -215,13 +216,9 @@ def test_posterior_goes_on_from_its_checkpoint(small: Responses, tmp_path, monke
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoint, "save", stopped)
         with pytest.raises(KilledError):
-            sample_posterior(small, **settings, options=RunOptions(checkpoint=tmp_path / "kept"))
+            sample_posterior(small, key=key, options=kept)
     with pytest.raises(ResponseError, match="belongs to other data or other settings"):
-        sample_posterior(
-            small,
-            **settings | {"key": jax.random.key(2)},
-            options=RunOptions(checkpoint=tmp_path / "kept"),
-        )
-    resumed = sample_posterior(small, **settings, options=RunOptions(checkpoint=tmp_path / "kept"))
+        sample_posterior(small, key=jax.random.key(2), options=kept)
+    resumed = sample_posterior(small, key=key, options=kept)
     np.testing.assert_array_equal(resumed.theta, whole.theta)
     assert not (tmp_path / "kept").exists()

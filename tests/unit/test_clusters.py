@@ -9,16 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
-from bayesirt.inference.two_pl_sites import scaled, shifted
 from numpyro.infer.util import log_density
 
-from bayesirt import Priors, Responses, read_responses, sample_posterior
+from bayesirt import Responses, RunOptions, read_responses, sample_posterior
 from bayesirt.cluster_ranking import rank_clusters
 from bayesirt.clusters import Clusters
 from bayesirt.errors import ResponseError
-from bayesirt.inference.cluster_moves import share_density, two_pl_prior
+from bayesirt.inference.cluster_moves import Clustered, share_density
 from bayesirt.inference.engines import plan_engine
-from bayesirt.models import two_pl_model
+from bayesirt.models import TwoPL, two_pl_model
 from bayesirt.posterior import Posterior
 from bayesirt.ranking import rank_subjects
 from bayesirt.ranking_plots import plot_clusters
@@ -41,7 +40,7 @@ def some_sites(n_clusters: int = 3) -> dict[str, jax.Array]:
 
 def test_prior_is_the_models():
     sites = some_sites()
-    terms = two_pl_prior(Priors(), CODES).terms(sites)
+    terms = Clustered(TwoPL(), CODES).terms(sites)
     arguments = {"clusters": np.array(CODES), "n_clusters": 3}
     values = {k: v for k, v in terms.values.items() if k != "b"}
     density, _ = log_density(
@@ -78,20 +77,21 @@ def _of_cluster(theta, gamma, icc, cluster):
     return of_own + jax.scipy.stats.norm.logpdf(gamma[cluster], 0, jnp.sqrt(icc))
 
 
-@pytest.mark.parametrize("move", [shifted, scaled])
-def test_group_moves_keep_eta_and_know_their_jacobian(move):
-    prior, sites = two_pl_prior(Priors(), CODES), some_sites()
-    moved, log_jacobian = move(prior, sites, jnp.array(0.4))
+@pytest.mark.parametrize("name", ["level", "unit"])
+def test_group_moves_keep_eta_and_know_their_jacobian(name):
+    way, sites = Clustered(TwoPL(), CODES), some_sites()
+    (move,) = (partial(way.along, line) for line in way.model.lines if line.name == name)
+    moved, log_jacobian = move(sites, jnp.array(0.4))
 
     def eta(sites):
-        theta, a, d = prior.terms(sites).returned
+        theta, a, d = way.terms(sites).returned
         return theta[:, None] * a + d
 
     np.testing.assert_allclose(eta(moved), eta(sites), atol=1e-12)
     assert float(jnp.abs(moved["gamma"] - sites["gamma"]).min()) > 0.01
     flat, unravel = jax.flatten_util.ravel_pytree(sites)
     matrix = jax.jacobian(
-        lambda x: jax.flatten_util.ravel_pytree(move(prior, unravel(x), jnp.array(0.4))[0])[0]
+        lambda x: jax.flatten_util.ravel_pytree(move(unravel(x), jnp.array(0.4))[0])[0]
     )(flat)
     assert float(log_jacobian) == pytest.approx(np.linalg.slogdet(matrix)[1], abs=1e-12)
 
@@ -175,7 +175,7 @@ def test_bad_files_are_refused(tmp_path: Path):
 
 def test_clusters_that_cannot_be_used_are_refused():
     responses = Responses.from_long(ROWS, cluster="llm")
-    plan = partial(plan_engine, num_chains=2, num_samples=10)
+    plan = partial(plan_engine, options=RunOptions(num_chains=2, num_samples=10))
     assert plan("auto", responses)[0] == "blocked"
     with pytest.raises(ResponseError, match="nuts knows no clusters"):
         plan("nuts", responses)

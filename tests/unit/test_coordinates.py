@@ -4,10 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bayesirt.models.coordinates import two_pl_coordinates
 
-from bayesirt import Priors, fit_cbmm, sample_posterior
+from bayesirt import Priors, RunOptions, fit_cbmm, sample_posterior
 from bayesirt.inference.nuts import posterior_target
+from bayesirt.inference.two_pl_coordinates import two_pl_coordinates
+from bayesirt.models import TwoPL
 from bayesirt.responses import Responses
 
 PRIORS = [Priors(), Priors(slopes="free"), Priors(slopes="rasch"), Priors(kind="fixed")]
@@ -31,7 +32,7 @@ def test_density_has_a_gradient_where_the_estimate_rests_on_its_prior(priors, y)
     for values in (*coordinates.start.values(), *coordinates.scale.values()):
         assert np.isfinite(values).all()
         assert np.abs(values).max() < 20
-    target = posterior_target(responses, point, priors)
+    target = posterior_target(responses, point, TwoPL(priors))
     for x in (jnp.zeros(target.size), 0.5 * jnp.ones(target.size)):
         value, gradient = jax.value_and_grad(target.potential)(x)
         assert np.isfinite(value)
@@ -40,7 +41,7 @@ def test_density_has_a_gradient_where_the_estimate_rests_on_its_prior(priors, y)
 
 def test_curvature_is_about_one_along_every_coordinate(small):
     """All axes of the curvature but three, of hyperparameters, have deviations from 1/2 to 2."""
-    target = posterior_target(small, fit_cbmm(small), Priors())
+    target = posterior_target(small, fit_cbmm(small), TwoPL())
     gradient = jax.jit(jax.vmap(jax.grad(target.potential)))
     steps = 1e-4 * jnp.eye(target.size)
     hessian = (gradient(steps) - gradient(-steps)) / 2e-4

@@ -1,14 +1,15 @@
 """The choice of an engine, and what every engine's posterior promises."""
 
 import warnings
+from dataclasses import replace
 
 import jax
 import numpy as np
 import pytest
 from conftest import simulate
 
-from bayesirt import Responses, choose_engine, sample_posterior
-from bayesirt.inference import engines
+from bayesirt import Responses, RunOptions, choose_engine, sample_posterior
+from bayesirt.inference import options as run_options
 from bayesirt.inference.engines import MOST_FOR_BLOCKED
 from bayesirt.inference.enough_draws import converged, within
 from bayesirt.run import Settings, rank_responses
@@ -112,8 +113,10 @@ def test_failed_approximation_is_not_called_sound():
 def test_blocked_chains_go_on_from_a_checkpoint(tmp_path):
     """Also for an engine whose chains hold dictionaries of sites."""
     responses = simulate(12, 9)[0]
-    settings = {"engine": "blocked", "key": jax.random.key(1), "num_samples": 60}
-    whole = sample_posterior(responses, **settings, options=RunOptions(num_warmup=60))
+    settings = {"engine": "blocked", "key": jax.random.key(1)}
+    options = RunOptions(num_warmup=60, num_samples=60)
+    kept = replace(options, checkpoint=tmp_path / "kept")
+    whole = sample_posterior(responses, **settings, options=options)
     assert whole.tree.attrs["engine"] == "blocked"
     assert not whole.approximate
 
@@ -122,17 +125,11 @@ def test_blocked_chains_go_on_from_a_checkpoint(tmp_path):
             raise KilledError
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engines, "progress_bar", lambda _title: _Bar(die))
+        patch.setattr(run_options, "progress_bar", lambda _title: _Bar(die))
         with pytest.raises(KilledError):
-            sample_posterior(
-                responses,
-                **settings,
-                options=RunOptions(num_warmup=60, progress=True, checkpoint=tmp_path / "kept"),
-            )
+            sample_posterior(responses, **settings, options=replace(kept, progress=True))
     assert (tmp_path / "kept" / "state.npz").exists()
-    resumed = sample_posterior(
-        responses, **settings, options=RunOptions(num_warmup=60, checkpoint=tmp_path / "kept")
-    )
+    resumed = sample_posterior(responses, **settings, options=kept)
     np.testing.assert_array_equal(resumed.theta, whole.theta)
 
 

@@ -6,13 +6,14 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
-from bayesirt.inference.two_pl_blocked import sample_blocked
 from scipy.special import expit
 from scipy.stats import binom
 
-from bayesirt import Posterior, Priors, ResponseError, Responses, review_items
+from bayesirt import Posterior, Priors, ResponseError, Responses, RunOptions, review_items
 from bayesirt.duplicates import agreement, identical_items
 from bayesirt.fit_checks import LocalDependence
+from bayesirt.inference.sweeps import sample_blocked
+from bayesirt.models import TwoPL
 from bayesirt.rest_scores import rest_correlations
 
 
@@ -239,7 +240,7 @@ def test_few_of_the_dropped_items_discriminate(slopes, sparsity):
             responses,
             key=jax.random.key(seed),
             model=TwoPL(Priors(slopes=slopes)),
-            options=RunOptions(num_samples=500),
+            options=RunOptions(num_warmup=300, num_samples=500, thinning=1),
         )
         review = review_items(posterior, a_min=0.3, q=0.1)
         chosen = np.isin(posterior.items, review.redundant)

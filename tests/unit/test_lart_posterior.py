@@ -5,15 +5,16 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-from bayesirt.inference.two_pl_blocked import sample_blocked
 from lart_data import simulate_lart
 
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.engines import sample_posterior
 from bayesirt.inference.laplace import sample_laplace
+from bayesirt.inference.options import RunOptions
+from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.length_gain import LengthGain
-from bayesirt.models import PROBIT_2PL, Priors
+from bayesirt.models import Priors, TwoPL
 from bayesirt.run import Run, Settings, rank_responses
 
 RESPONSES, TRUTH = simulate_lart(60, 20)
@@ -66,7 +67,7 @@ def test_gain_in_words_follows_the_numbers(run):
 
 @pytest.mark.slow
 def test_same_key_gives_the_same_draws():
-    options = {"model": "lart", "num_warmup": 20, "num_samples": 20}
+    options = {"model": "lart", "options": RunOptions(num_warmup=20, num_samples=20)}
     one, other = (sample_posterior(RESPONSES, key=jax.random.key(3), **options) for _ in range(2))
     np.testing.assert_array_equal(one["tau"], other["tau"])
 
@@ -87,8 +88,8 @@ def test_run_by_an_approximation_says_so():
 @pytest.mark.statistical
 def test_approximations_without_lengths_have_the_probit_too():
     """Means as far apart as errors of 2 x 2000 draws and a normal approximation make them."""
-    settings = {"priors": Priors(slopes="free"), "model": PROBIT_2PL, "key": jax.random.key(1)}
-    near = sample_laplace(RESPONSES, **settings, options=RunOptions(num_samples=2000))
+    settings = {"model": TwoPL(Priors(slopes="free"), link="probit"), "key": jax.random.key(1)}
+    near = sample_laplace(RESPONSES, **settings, options=RunOptions(num_samples=500))
     exact = sample_blocked(
         RESPONSES, **settings, options=RunOptions(num_warmup=500, num_samples=500, thinning=4)
     )

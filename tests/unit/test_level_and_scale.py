@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bayesirt.inference.two_pl_sites import TwoPLPrior
 
 from bayesirt.inference import level_and_scale
 from bayesirt.inference.level_and_scale import log_density, redraw_level_and_scale
-from bayesirt.models import Priors
+from bayesirt.inference.one_ability import OneAbility
+from bayesirt.models import Priors, TwoPL
 
 PRIORS = [Priors(), Priors(slopes="free")]
 NUMBERS = ("c", "log_s", "centre_a", "centre_d", "lean", "log_spread_a", "log_spread_d")
@@ -41,7 +41,7 @@ def test_density_is_that_of_the_model_with_the_volume_along_the_orbit(priors):
         sites |= {"theta": s * draws["theta"][k] + c, "d": draws["d"][k] - a * c}
         sites["a"] = a if free else jnp.log(a)
         growth = (7 - 9 - 1 if free else 7) * numbers["log_s"][k]
-        expected.append(float(TwoPLPrior(priors).terms(sites).total() + growth))
+        expected.append(float(OneAbility(TwoPL(priors)).terms(sites).total() + growth))
     np.testing.assert_allclose(own - own[0], np.array(expected) - expected[0], atol=1e-9)
 
 

@@ -1,14 +1,18 @@
 """What a run needs is known, and refused where it is not there, before anything starts."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import jax
 import numpy as np
 import pytest
 
-from bayesirt import ResponseError, Responses, sample_posterior
+from bayesirt import ResponseError, Responses, RunOptions, sample_posterior
 from bayesirt.inference import memory
 from bayesirt.inference.memory import bytes_needed, bytes_there, check_memory
+from bayesirt.models import TwoPL
 
-RUN = {"num_chains": 4, "num_samples": 1000}
+RUN = RunOptions(num_chains=4, num_samples=1000)
 
 
 @pytest.fixture(scope="module")
@@ -19,22 +23,27 @@ def large() -> Responses:
 def test_exact_engines_need_more_with_cells_chains_and_draws(large):
     small = Responses.from_arrays(np.tri(20, 30))
     for method in ("nuts", "blocked"):
-        needed = bytes_needed(method, large, **RUN)
-        assert needed > bytes_needed(method, small, **RUN)
-        assert needed > bytes_needed(method, large, **RUN | {"num_chains": 1})
-        assert needed > bytes_needed(method, large, **RUN | {"num_samples": 100})
-    assert bytes_needed("nuts", large, **RUN) > bytes_needed("blocked", large, **RUN)
+        needed = bytes_needed(method, large, TwoPL(), RUN)
+        assert needed > bytes_needed(method, small, TwoPL(), RUN)
+        assert needed > bytes_needed(method, large, TwoPL(), replace(RUN, num_chains=1))
+        assert needed > bytes_needed(method, large, TwoPL(), replace(RUN, num_samples=100))
+    needed = bytes_needed("nuts", large, TwoPL(), RUN)
+    assert needed > bytes_needed("blocked", large, TwoPL(), RUN)
 
 
 def test_a_host_that_holds_a_share_needs_less(large):
-    few = {"num_chains": 4, "num_samples": 10}
-    assert bytes_needed("nuts", large, **few, share=0.5) < bytes_needed("nuts", large, **few)
+    few = RunOptions(num_chains=4, num_samples=10)
+    twice = SimpleNamespace(size=2 * jax.local_device_count())  # as a mesh over two hosts
+    shared = replace(few, mesh=twice)
+    whole = bytes_needed("nuts", large, TwoPL(), few)
+    assert bytes_needed("nuts", large, TwoPL(), shared) < whole
 
 
 def test_laplace_needs_more_with_draws_but_not_with_chains(large):
-    needed = bytes_needed("laplace", large, **RUN)
-    assert needed > bytes_needed("laplace", large, num_chains=4, num_samples=100)
-    assert needed == bytes_needed("laplace", large, num_chains=1, num_samples=4000)
+    needed = bytes_needed("laplace", large, TwoPL(), RUN)
+    few, one = replace(RUN, num_samples=100), RunOptions(num_chains=1, num_samples=4000)
+    assert needed > bytes_needed("laplace", large, TwoPL(), few)
+    assert needed == bytes_needed("laplace", large, TwoPL(), one)
 
 
 @pytest.mark.parametrize(
@@ -47,11 +56,11 @@ def test_laplace_needs_more_with_draws_but_not_with_chains(large):
 def test_what_will_not_fit_is_refused_with_figures(monkeypatch, free, advice):
     monkeypatch.setattr(memory, "bytes_there", lambda: free)
     data = Responses.from_arrays(np.tri(2000, 1000))
-    few = {"num_chains": 4, "num_samples": 10}
+    few = RunOptions(num_chains=4, num_samples=10)
     with pytest.raises(
         ResponseError, match=rf"nuts needs about 0\.9 GB .* {free / 1e9:.1f} GB"
     ) as e:
-        check_memory("nuts", data, **few)
+        check_memory("nuts", data, model=TwoPL(), options=few)
     assert advice in str(e.value)
     assert "\n" not in str(e.value)
 

@@ -6,15 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bayesirt.inference.mirt_blocked import mirt_start_of
-from bayesirt.inference.mirt_sites import (
-    TO_PRECISION,
-    MirtPrior,
-    axes_changed,
-    levels_shifted,
-    whole_pattern,
-)
-from bayesirt.inference.q_mirt_passes import QMirtPasses
 from jax.flatten_util import ravel_pytree
 from mirt_data import simulated
 from numpyro.distributions import Wishart, WishartCholesky
@@ -27,21 +18,33 @@ from bayesirt import (
     Posterior,
     ResponseError,
     Responses,
+    RunOptions,
     fit_mirt,
     sample_mirt,
 )
 from bayesirt.estimators.subject_scores import score_subjects
 from bayesirt.families import LOGIT
-from bayesirt.inference import mirt_moves, q_mirt_engines
+from bayesirt.inference import memory, mirt_moves
+from bayesirt.inference.block_steps import shortened
 from bayesirt.inference.blocked import BlockedNewton
 from bayesirt.inference.mirt_axes import aligned_draws
+from bayesirt.inference.mirt_moves import (
+    TO_PRECISION,
+    Exploratory,
+    axes_changed,
+    levels_shifted,
+)
+from bayesirt.inference.moves import item_conditional, moves_of
+from bayesirt.inference.passes import Passes
 from bayesirt.likelihood import DenseLayout
+from bayesirt.loadings import Loadings
+from bayesirt.models import Mirt
 from bayesirt.models.mirt import mirt_model
 
 N_SUBJECTS, N_ITEMS, K = 6, 5, 3
-PRIOR = MirtPrior()
+WAY = Exploratory(Mirt(K))
 DATA = simulated(40, 12, 2, seed=3)
-SHORT = {"num_warmup": 40, "num_samples": 60, "num_chains": 2, "key": jax.random.key(1)}
+SHORT, KEY = RunOptions(num_warmup=40, num_samples=60, num_chains=2), jax.random.key(1)
 
 
 def some_sites() -> dict[str, jax.Array]:
@@ -63,13 +66,13 @@ def some_layout() -> DenseLayout:
     return DenseLayout(jnp.asarray(successes, jnp.int8), jnp.asarray(trials, jnp.int8))
 
 
-def passes_over(layout: DenseLayout) -> QMirtPasses:
-    return QMirtPasses(layout, whole_pattern(N_ITEMS, K), LOGIT, jnp.float64)
+def passes_over(layout: DenseLayout) -> Passes:
+    return Passes(layout, LOGIT, Loadings(N_ITEMS, K), jnp.float64)
 
 
 @jax.jit
 def total(sites: dict[str, jax.Array]) -> jax.Array:
-    return PRIOR.terms(sites).total()
+    return WAY.terms(sites).total()
 
 
 def both_derivatives(function, at: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -78,10 +81,10 @@ def both_derivatives(function, at: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def test_prior_and_passes_together_are_the_models_density():
-    layout, terms = some_layout(), jax.jit(PRIOR.terms)(SITES)
+    layout, terms = some_layout(), jax.jit(WAY.terms)(SITES)
     y, n = (x.astype(int) for x in layout)
     expected = jax.jit(lambda x: log_density(mirt_model, (n, K, y), {}, x)[0])(terms.values)
-    found = jax.jit(passes_over(layout).item_sums)(SITES["theta"], PRIOR.packed(SITES))
+    found = jax.jit(passes_over(layout).item_sums)(SITES["theta"], WAY.packed(SITES))
     # Λ = L Lᵀ with logarithms on the diagonal of L: |∂Λ/∂L| is 2^K Π l_kk^(K - k + 1)
     powers = np.arange(K + 1, 1, -1)
     of_transforms = SITES["sigma_d"] + K * np.log(2) + powers @ SITES["precision_a"][-K:]
@@ -92,20 +95,20 @@ def test_prior_and_passes_together_are_the_models_density():
 
 def test_items_know_their_density_and_its_derivatives():
     layout = some_layout()
-    passes, rows, share = passes_over(layout), PRIOR.packed(SITES), 0.4
+    passes, rows, share = passes_over(layout), WAY.packed(SITES), 0.4
 
     @jax.jit
     def conditional(rows):
         sums = passes.item_sums(SITES["theta"], rows)
         shares = jnp.full(N_ITEMS, share)
-        return mirt_moves.item_conditional(PRIOR, SITES, rows, sums, shares=shares)
+        return shortened(item_conditional(WAY, SITES, rows, sums), shares)
 
     @jax.jit
     def density(rows):
-        sites = SITES | PRIOR.unpacked(SITES, rows)
+        sites = SITES | WAY.unpacked(SITES, rows)
         eta = sites["theta"] @ sites["a"].T + sites["d"]
         right = layout.successes * eta - layout.trials * jnp.logaddexp(0, eta)
-        own = PRIOR.terms(sites).each
+        own = WAY.terms(sites).each
         return right.sum(0) + own["a"] + own["d"]
 
     there = rows + 0.3
@@ -221,7 +224,7 @@ def test_a_sweep_works_in_32_bits():
     narrow = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
     with narrow(False):
         sites = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), SITES)
-        moves = mirt_moves.mirt_moves(some_layout(), K)
+        moves = moves_of(WAY, some_layout())
         position, statistics = jax.jit(BlockedNewton(moves).sweep)(jax.random.key(1), sites)
     for value in (*position.values(), *statistics.values()):
         assert value.dtype == jnp.float32
@@ -289,7 +292,7 @@ def point() -> PointEstimate:
 
 @pytest.fixture(scope="module")
 def posterior(point) -> Posterior:
-    return sample_mirt(DATA.responses, n_abilities=2, init=point, **SHORT)
+    return sample_mirt(DATA.responses, n_abilities=2, init=point, key=KEY, options=SHORT)
 
 
 def test_posterior_names_what_it_holds(posterior, tmp_path):
@@ -319,17 +322,17 @@ def test_draws_have_the_axes_of_the_fit(posterior, point):
 @pytest.mark.slow
 def test_same_key_same_draws_and_a_finished_checkpoint_is_removed(posterior, tmp_path):
     folder = tmp_path / "chains"
-    again = sample_mirt(
-        DATA.responses, n_abilities=2, **SHORT, options=RunOptions(checkpoint=folder)
-    )
+    kept = replace(SHORT, checkpoint=folder)
+    again = sample_mirt(DATA.responses, n_abilities=2, key=KEY, options=kept)
     np.testing.assert_array_equal(again["theta"], posterior["theta"])
     assert not folder.exists()
 
 
 def test_chains_start_where_the_fit_is(point):
-    centre, width = mirt_start_of(point)
+    way = Exploratory(Mirt(2))
+    centre, width = way.start(point, None)
     assert centre.keys() == width.keys()
-    values = jax.jit(PRIOR.terms)(jax.tree.map(jnp.asarray, centre)).values
+    values = jax.jit(way.terms)(jax.tree.map(jnp.asarray, centre)).values
     for name in ("theta", "a", "d", "mu_a", "precision_a"):
         np.testing.assert_allclose(values[name], point[name], rtol=1e-9, err_msg=name)
     for name, widths in width.items():
@@ -367,7 +370,9 @@ def test_what_cannot_be_sampled_is_refused(point, monkeypatch):
     for n_abilities in (0, 12):
         with pytest.raises(ResponseError, match="cannot be told from 12 items"):
             sample_mirt(DATA.responses, n_abilities=n_abilities, key=key)
-    with pytest.raises(ResponseError, match="engine 'lapl' does not know MIRT"):
+    with pytest.raises(
+        ResponseError, match="lapl does not draw from the MIRT 2PL; ask for blocked or nuts"
+    ):
         sample_mirt(DATA.responses, n_abilities=2, key=key, engine="lapl")  # type: ignore[arg-type]
     with pytest.raises(ResponseError, match=r"`init` has slopes of shape \(12, 2\)"):
         sample_mirt(DATA.responses, n_abilities=3, key=key, init=point)
@@ -379,6 +384,6 @@ def test_what_cannot_be_sampled_is_refused(point, monkeypatch):
         sample_mirt(DATA.responses, n_abilities=2, key=key, init=bare)
     with pytest.raises(ResponseError, match="no response at all"):
         sample_mirt(Responses.from_arrays(np.full((3, 4), np.nan)), n_abilities=2, key=key)
-    monkeypatch.setattr(q_mirt_engines, "bytes_there", lambda: 1000)
-    with pytest.raises(ResponseError, match="2 abilities need about"):
+    monkeypatch.setattr(memory, "bytes_there", lambda: 1000)
+    with pytest.raises(ResponseError, match=r"blocked needs about .* no engine would fit"):
         sample_mirt(DATA.responses, n_abilities=2, key=key)

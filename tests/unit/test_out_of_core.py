@@ -16,6 +16,8 @@ from bayesirt.averages import average_rule
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.cbmm import fit_cbmm
 from bayesirt.inference.memory import check_memory
+from bayesirt.inference.options import RunOptions
+from bayesirt.models import TwoPL
 from bayesirt.readers import LeftOutWarning, read_responses
 from bayesirt.readers.long_parquet import LongParquet
 from bayesirt.readers.reading import Reading
@@ -242,7 +244,7 @@ def test_what_needs_all_cells_says_so(put: Put):
         with pytest.raises(ResponseError, match="responses were left on disk, where only fit_cbmm"):
             use()
     for use in (
-        lambda: check_memory("blocked", stored, num_chains=4, num_samples=1000),
+        lambda: check_memory("blocked", stored, model=TwoPL(), options=RunOptions()),
         lambda: rank_responses(stored),
     ):
         said = r"^blocked would need about \d\.\d GB of memory for \d+ .*; fit_cbmm gives a point"

@@ -6,17 +6,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bayesirt.inference.q_mirt_engines import sample_q_mirt
 
-from bayesirt import Posterior, QMatrix, ResponseError, Responses, simulate_q_mirt
+from bayesirt import (
+    Posterior,
+    QMatrix,
+    ResponseError,
+    Responses,
+    RunOptions,
+    sample_q_mirt,
+    simulate_q_mirt,
+)
 from bayesirt.ability_profiles import profile_abilities
 from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.estimators.q_mirt import fit_q_mirt
-from bayesirt.inference import q_mirt_engines
+from bayesirt.inference import engines
 from bayesirt.inference.hamiltonian import follow
 from bayesirt.inference.laplace import ApproximationWarning
 from bayesirt.inference.q_mirt_laplace import sample_q_mirt_laplace
 from bayesirt.inference.q_mirt_peak import _mended
+from bayesirt.models import QMirt
 from bayesirt.prediction import predict_items
 
 KEY = jax.random.key(0)
@@ -26,18 +34,12 @@ NEEDS[::4, 1] = 1
 Q = QMatrix.from_arrays(NEEDS)
 RESPONSES = simulate_q_mirt(40, Q, key=KEY, correlation=0.5).responses
 POINT = fit_q_mirt(RESPONSES, Q)
+RUN = RunOptions(num_chains=2, num_samples=50)
 
 
 @pytest.fixture(scope="module")
 def posterior() -> Posterior:
-    return sample_q_mirt(
-        RESPONSES,
-        Q,
-        key=KEY,
-        engine="laplace",
-        init=POINT,
-        options=RunOptions(num_chains=2, num_samples=50),
-    )
+    return sample_q_mirt(RESPONSES, Q, key=KEY, engine="laplace", init=POINT, options=RUN)
 
 
 @pytest.mark.slow
@@ -86,7 +88,8 @@ def test_profiles_and_predictions_rest_on_it_as_on_any_posterior(posterior):
 @pytest.mark.slow
 def test_same_key_gives_the_same_draws(posterior):
     def again(key: int) -> np.ndarray:
-        return sample_q_mirt(RESPONSES, Q, key=jax.random.key(key), engine="laplace", init=POINT, options=RunOptions(num_chains=2, num_samples=50)).draws("theta")  # fmt: skip
+        settings = {"engine": "laplace", "init": POINT, "options": RUN}
+        return sample_q_mirt(RESPONSES, Q, key=jax.random.key(key), **settings).draws("theta")
 
     np.testing.assert_array_equal(again(0), posterior.draws("theta"))
     assert (again(1) != posterior.draws("theta")).all()
@@ -99,21 +102,16 @@ def test_large_data_take_it_by_themselves(monkeypatch):
         asked.update(settings)
         return "drawn"
 
-    monkeypatch.setattr(q_mirt_engines, "MOST_FOR_BLOCKED", RESPONSES.n_observed - 1)
-    monkeypatch.setattr(q_mirt_engines, "sample_q_mirt_laplace", noted)
-    drawn = sample_q_mirt(
-        RESPONSES, Q, key=KEY, init=POINT, options=RunOptions(num_chains=3, num_samples=7)
-    )
-    assert (drawn, asked["num_samples"], asked["num_chains"]) == ("drawn", 21, 3)
+    monkeypatch.setattr(engines, "MOST_OF_SEVERAL_ABILITIES", RESPONSES.n_observed - 1)
+    monkeypatch.setitem(engines.ENGINES["laplace"].sample, QMirt, noted)
+    options = RunOptions(num_chains=3, num_samples=7)
+    drawn = sample_q_mirt(RESPONSES, Q, key=KEY, init=POINT, options=options)
+    assert (drawn, asked["options"]) == ("drawn", options)
 
 
-def test_what_it_cannot_do_is_refused_and_what_is_rough_is_said():
-    with pytest.raises(ValueError, match="must divide num_samples, got 3 chains for 10 draws"):
-        sample_q_mirt_laplace(
-            RESPONSES, Q, key=KEY, options=RunOptions(num_chains=3, num_samples=10)
-        )
+def test_items_without_a_row_are_refused():
     with pytest.raises(ResponseError, match="no row for item"):
-        sample_q_mirt_laplace(Responses.from_arrays(np.tri(4, 25)), Q, key=KEY)
+        sample_q_mirt(Responses.from_arrays(np.tri(4, 25)), Q, key=KEY, engine="laplace")
 
 
 @pytest.mark.slow
@@ -123,10 +121,11 @@ def test_few_subjects_and_a_peak_out_of_reach_are_said():
         warnings.simplefilter("always")
         posterior = sample_q_mirt_laplace(
             few,
-            Q,
             key=KEY,
-            options=RunOptions(num_samples=8),
-            search=Search(max_iterations=0, tol=0),
+            model=QMirt.of(Q.for_items(few.items)),
+            options=RunOptions(num_samples=2),
+            max_iterations=0,
+            tol=0,
         )
     kinds = {warning.category for warning in raised}
     assert {ApproximationWarning, ConvergenceWarning} <= kinds

@@ -4,14 +4,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bayesirt.inference.q_mirt_passes import QMirtPasses
-from bayesirt.inference.q_mirt_sites import Pattern, QMirtPrior, levels_shifted, scales_stretched
 from numpyro.distributions import LKJCholesky
 from numpyro.infer.util import log_density
 from scipy.special import comb
 
 from bayesirt.families import LOGIT
 from bayesirt.inference import q_mirt_moves
+from bayesirt.inference.passes import Passes
+from bayesirt.inference.q_mirt_moves import (
+    ByQMatrix,
+    levels_shifted,
+    scales_stretched,
+    slopes_of,
+)
 from bayesirt.inference.q_mirt_turns import (
     Turning,
     nested_pairs,
@@ -20,16 +25,21 @@ from bayesirt.inference.q_mirt_turns import (
     turned_sites,
 )
 from bayesirt.likelihood import DenseLayout
-from bayesirt.models.q_mirt import default_structure, q_mirt_model
+from bayesirt.loadings import Loadings
+from bayesirt.models.q_mirt import QMirt, default_structure, q_mirt_model
 
 NEEDS = np.array(
     [[1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 1, 1], [1, 1, 1], [0, 0, 1], [1, 0, 1]], bool
 )
-PATTERN = Pattern.of(NEEDS)
+PATTERN = Loadings.of(NEEDS)
 N_SUBJECTS = 6
 STRUCTURES = ("correlated", "general", "independent")
 
 each_structure = pytest.mark.parametrize("structure", STRUCTURES)
+
+
+def way_of(structure: str) -> ByQMatrix:
+    return ByQMatrix(QMirt(PATTERN, structure))
 
 
 def some_sites(structure: str) -> dict[str, jax.Array]:
@@ -55,16 +65,16 @@ def some_layout() -> DenseLayout:
 @pytest.mark.slow
 @each_structure
 def test_prior_and_passes_together_are_the_models_density(structure):
-    prior, layout = QMirtPrior(PATTERN, structure), some_layout()
+    way, layout = way_of(structure), some_layout()
     counts = (layout.trials.astype(int), NEEDS, layout.successes.astype(int))
 
     @jax.jit
     def densities(sites):
-        terms = prior.terms(sites)
+        terms = way.terms(sites)
         sampled = {k: v for k, v in terms.values.items() if k != "correlation"}
         expected, _ = log_density(q_mirt_model, counts, {"structure": structure}, sampled)
-        passes = QMirtPasses(layout, PATTERN, LOGIT, jnp.float64)
-        found = passes.item_sums(sites["theta"], prior.coefficients(sites, prior.packed(sites)))
+        passes = Passes(layout, LOGIT, PATTERN, jnp.float64)
+        found = passes.item_sums(sites["theta"], way.coefficients(sites, way.packed(sites)))
         of_transforms = sum(sites[f"sigma_{x}"] for x in ("a", "d", "beta")) + sites["a"].sum()
         if structure == "general":
             gamma = terms.values["gamma"]
@@ -81,9 +91,9 @@ def test_prior_and_passes_together_are_the_models_density(structure):
 @pytest.mark.slow
 def test_sums_of_items_are_the_derivatives_by_their_coefficients():
     sites, layout = some_sites("independent"), some_layout()
-    prior = QMirtPrior(PATTERN, "independent")
-    passes = QMirtPasses(layout, PATTERN, LOGIT, jnp.float64)
-    coefficients = prior.coefficients(sites, prior.packed(sites))
+    way = way_of("independent")
+    passes = Passes(layout, LOGIT, PATTERN, jnp.float64)
+    coefficients = way.coefficients(sites, way.packed(sites))
 
     def log_likelihood(coefficients):
         return passes.item_sums(sites["theta"], coefficients).log_likelihood.sum()
@@ -101,12 +111,10 @@ def test_sums_of_items_are_the_derivatives_by_their_coefficients():
 
 def test_blocks_of_rows_say_what_one_block_says():
     sites, layout = some_sites("independent"), some_layout()
-    prior = QMirtPrior(PATTERN, "independent")
-    coefficients = prior.coefficients(sites, prior.packed(sites))
+    way = way_of("independent")
+    coefficients = way.coefficients(sites, way.packed(sites))
     whole, cut = (
-        QMirtPasses(layout, PATTERN, LOGIT, jnp.float64, cells).item_sums(
-            sites["theta"], coefficients
-        )
+        Passes(layout, LOGIT, PATTERN, jnp.float64, cells).item_sums(sites["theta"], coefficients)
         for cells in (10**6, 1)
     )
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-12), whole, cut)
@@ -115,7 +123,7 @@ def test_blocks_of_rows_say_what_one_block_says():
 @pytest.mark.slow
 @each_structure
 def test_levels_are_drawn_from_their_normal(structure, monkeypatch):
-    prior, seen = QMirtPrior(PATTERN, structure), {}
+    way, seen = way_of(structure), {}
 
     def note(_key, score, precision):
         seen.update(score=score, precision=precision)
@@ -126,9 +134,9 @@ def test_levels_are_drawn_from_their_normal(structure, monkeypatch):
     @jax.jit
     def found_and_expected(sites):
         def density(t):
-            return prior.terms(levels_shifted(PATTERN, sites, t)).total()
+            return way.terms(levels_shifted(PATTERN, sites, t)).total()
 
-        q_mirt_moves.draw_levels(prior, jax.random.key(0), sites)
+        q_mirt_moves.draw_levels(way, jax.random.key(0), sites)
         zero = jnp.zeros(7)
         expected = jax.grad(density)(zero), -jax.hessian(density)(zero)
         return (seen["score"], seen["precision"]), expected
@@ -139,11 +147,14 @@ def test_levels_are_drawn_from_their_normal(structure, monkeypatch):
 
 @pytest.mark.slow
 def test_levels_and_scales_keep_every_predictor():
-    prior, sites = QMirtPrior(PATTERN, "correlated"), some_sites("correlated")
+    way, sites = way_of("correlated"), some_sites("correlated")
 
     def predictor(sites):
-        terms = prior.terms(sites)
-        return terms.values["theta"] @ PATTERN.slopes(terms.values["a"]).T + terms.values["d"]
+        terms = way.terms(sites)
+        return (
+            terms.values["theta"] @ PATTERN.slopes(PATTERN.in_slots(terms.values["a"])).T
+            + terms.values["d"]
+        )
 
     t = jnp.asarray(np.random.default_rng(5).normal(size=7))
     shifted = levels_shifted(PATTERN, sites, t)
@@ -159,7 +170,7 @@ def test_levels_and_scales_keep_every_predictor():
     [pytest.param("correlated", marks=pytest.mark.slow), "general", "independent"],
 )
 def test_scales_know_their_density(structure, monkeypatch):
-    prior, seen = QMirtPrior(PATTERN, structure), {}
+    way, seen = way_of(structure), {}
 
     def note(_chance, position, evaluate):
         seen["evaluate"] = evaluate
@@ -171,10 +182,10 @@ def test_scales_know_their_density(structure, monkeypatch):
     def found_and_expected(sites, zero, t):
         def density(t):
             moved, log_jacobian = scales_stretched(PATTERN, sites, t)
-            return prior.terms(moved).total() + log_jacobian
+            return way.terms(moved).total() + log_jacobian
 
         with pytest.raises(StopIteration):
-            q_mirt_moves.move_scales(prior, jax.random.key(0), sites)
+            q_mirt_moves.move_scales(way, jax.random.key(0), sites)
         here, there = (seen["evaluate"](x[None])[0] for x in (zero, t))
         found = there.value[0] - here.value[0], there.score[0]
         return found, (density(t) - density(zero), jax.grad(density)(t))
@@ -190,8 +201,7 @@ def test_scales_know_their_density(structure, monkeypatch):
 @pytest.mark.parametrize("structure", ["correlated", "general"])
 def test_correlations_that_carry_abilities_know_their_density(structure, monkeypatch):
     """With the abilities' independent parts held: prior of the correlations, and all answers."""
-    prior, layout = QMirtPrior(PATTERN, structure), some_layout()
-    passes = QMirtPasses(layout, PATTERN, LOGIT, jnp.float64)
+    way, layout = way_of(structure), some_layout()
     name = "root" if structure == "correlated" else "gamma"
     seen = {}
 
@@ -204,15 +214,15 @@ def test_correlations_that_carry_abilities_know_their_density(structure, monkeyp
     @jax.jit
     def found_and_expected(sites):
         with pytest.raises(StopIteration):
-            q_mirt_moves.move_with_abilities(prior, passes, jax.random.key(0), sites)
-        held = jnp.linalg.solve(jnp.linalg.cholesky(prior.correlation(sites)), sites["theta"].T)
+            q_mirt_moves.move_with_abilities(way, layout, jnp.float64, jax.random.key(0), sites)
+        held = jnp.linalg.solve(jnp.linalg.cholesky(way.correlation(sites)), sites["theta"].T)
 
         def density(value):
             there = sites | {name: value}
-            theta = (jnp.linalg.cholesky(prior.correlation(there)) @ held).T
-            eta = theta @ PATTERN.slopes(jnp.exp(sites["a"])).T + sites["d"]
+            theta = (jnp.linalg.cholesky(way.correlation(there)) @ held).T
+            eta = theta @ slopes_of(PATTERN, sites).T + sites["d"]
             right = layout.successes * eta - layout.trials * jnp.logaddexp(0, eta)
-            return prior.terms(there).each[name].sum() + right.sum()
+            return way.terms(there).each[name].sum() + right.sum()
 
         there = sites[name] + jnp.asarray([0.2, -0.1, 0.3])
         (one, noted), (other, noted_there) = map(seen["evaluate"], (seen["here"], there[None]))
@@ -226,10 +236,10 @@ def test_correlations_that_carry_abilities_know_their_density(structure, monkeyp
     assert (np.linalg.eigvalsh(precision) > 0).all()
 
 
-NESTED = Pattern.of(np.array([[1, 1, 0], [1, 1, 1], [0, 1, 0], [0, 1, 1], [0, 0, 1]], bool))
+NESTED = Loadings.of(np.array([[1, 1, 0], [1, 1, 1], [0, 1, 0], [0, 1, 1], [0, 0, 1]], bool))
 
 
-NESTED_PRIOR = QMirtPrior(NESTED, "correlated")
+NESTED_PRIOR = ByQMatrix(QMirt(NESTED, "correlated"))
 
 
 def nested_sites() -> dict[str, jax.Array]:
@@ -242,7 +252,7 @@ def nested_sites() -> dict[str, jax.Array]:
 @jax.jit
 def all_turned(sites: dict[str, jax.Array], angle: float):
     """Sites after one turn of ability 0 away from ability 1, and the log ratio."""
-    start = Turning(NESTED_PRIOR.correlation(sites), NESTED.slopes(jnp.exp(sites["a"])), jnp.eye(3))
+    start = Turning(NESTED_PRIOR.correlation(sites), slopes_of(NESTED, sites), jnp.eye(3))
     end, ratio = turned(NESTED, sites, start, jnp.array([0, 1]), jnp.asarray(angle))
     return turned_sites(NESTED, sites, end), ratio
 
@@ -265,7 +275,7 @@ def test_turns_keep_predictors_and_know_their_ratio(angle):
     sites = nested_sites()
     moved, ratio = all_turned(sites, angle)
     assert float(ratio) == pytest.approx(float(expected_ratio(sites, angle)), abs=1e-10)
-    eta, new_eta = (s["theta"] @ NESTED.slopes(jnp.exp(s["a"])).T for s in (sites, moved))
+    eta, new_eta = (s["theta"] @ slopes_of(NESTED, s).T for s in (sites, moved))
     np.testing.assert_allclose(new_eta, eta, atol=1e-12)
     assert abs(moved["theta"] - sites["theta"]).max() > 0.01
     back, _ = all_turned(moved, -angle)
@@ -283,8 +293,8 @@ def test_turns_that_would_make_a_slope_negative_are_refused():
 def test_only_abilities_inside_another_are_turned():
     assert nested_pairs(NESTED).tolist() == [[0, 1]]
     assert nested_pairs(PATTERN).tolist() == []
-    prior, sites = QMirtPrior(PATTERN, "correlated"), some_sites("correlated")
-    assert turn_abilities(prior, jax.random.key(0), sites)[0] is sites
+    way, sites = way_of("correlated"), some_sites("correlated")
+    assert turn_abilities(way, jax.random.key(0), sites)[0] is sites
 
 
 def test_a_general_ability_is_the_default_beyond_ten():

@@ -10,7 +10,7 @@ import pytest
 
 from bayesirt.estimators.choice import PointMethod
 from bayesirt.export import ranking_as_markdown
-from bayesirt.inference.engines import Engine
+from bayesirt.inference.engines import EngineName
 from bayesirt.item_review import ItemReview, review_items
 from bayesirt.report import render_report
 from bayesirt.report.item_part import MOST_LISTED, chosen_items, items_to_look_at
@@ -187,7 +187,7 @@ def test_accuracies_lead_report_and_terminal_where_one_ability_explains_nothing(
 @pytest.mark.parametrize(
     ("known", "name"),
     [
-        *(("engine", name) for name in get_args(Engine) if name != "auto"),
+        *(("engine", name) for name in get_args(EngineName) if name != "auto"),
         *(("point_estimator", name) for name in get_args(PointMethod) if name != "auto"),
     ],
 )

@@ -4,13 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bayesirt.inference.two_pl_passes import Passes
 from conftest import simulate
 from jax.sharding import Mesh
 
-from bayesirt import ResponseError, Responses, sample_posterior
+from bayesirt import ResponseError, Responses, RunOptions, sample_posterior
 from bayesirt.cells import SparseCells
 from bayesirt.inference.block_steps import chance_for
+from bayesirt.inference.passes import Normals, one_ability
 from bayesirt.inference.row_shards import put_everywhere, share_rows, spans_processes
 from bayesirt.likelihood import layout_of, log_likelihood_of
 
@@ -57,10 +57,10 @@ def test_a_step_of_every_subject_is_that_of_one_device(data):
 
     @jax.jit
     def step(layout, scale):
-        log_prior = jax.tree_util.Partial(lambda scale, x: -((x / scale) ** 2) / 2, scale)
-        passes = Passes(layout, dtype=jnp.float64)
-        moved = passes.move_subjects(chance, theta, a, d, log_prior)
-        return moved, passes.item_sums(moved.theta, jnp.stack([a, d], -1))
+        pull, precision = jnp.zeros((len(theta), 1)), jnp.full((len(theta), 1, 1), scale**-2)
+        passes, items = one_ability(layout, len(a), dtype=jnp.float64), jnp.stack([a, d], -1)
+        moved = passes.move_subjects(chance, theta[:, None], items, Normals(pull, precision))
+        return moved, passes.item_sums(moved.theta, items)
 
     one, many = step(layout_of(responses), 0.8), step(share_rows(responses, mesh_of(4)), 0.8)
     assert 0.5 < np.mean(one[0].accepted) < 1

@@ -22,6 +22,7 @@ from bayesirt.averages import ERROR_LAWS
 from bayesirt.errors import ResponseError
 from bayesirt.estimators import fit_cbmm
 from bayesirt.inference.nuts import sample_nuts
+from bayesirt.inference.options import RunOptions
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.responses import Responses
 from bayesirt.studies import sparse_measures

@@ -8,18 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from arviz_stats import loo
-from bayesirt.inference.lart_blocked import lart_start_of
-from bayesirt.inference.lart_sites import LaRTPrior
 from lart_data import as_sparse, simulate_lart, some_missing, with_lengths
 from scipy.stats import binom, norm
 
 from bayesirt.ability_belief import Answers, ItemDraws, LengthDraws, believe
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.lart_em import fit_lart
-from bayesirt.inference.engines import sample_posterior
-from bayesirt.inference.lart_moves import draw_lengths
+from bayesirt.inference.lart_moves import WithLengths, draw_lengths
 from bayesirt.latencies import latencies_of
 from bayesirt.likelihood import layout_of
+from bayesirt.models import LaRT, model_named
 from bayesirt.posterior import Posterior
 from bayesirt.prediction_gain import Cells, PredictionGain, log_densities, pointwise_elpd
 from bayesirt.responses import Responses
@@ -45,7 +43,7 @@ def some_sites() -> dict[str, jax.Array]:
     for name, mean in {"a": 1.0, "d": 0.0, "phi": 1.0, "omega": 5.0, "lam": 0.0}.items():
         sites |= {f"mu_{name}": jnp.array(mean), f"sigma_{name}": jnp.array(-0.5)}
         sites[name] = mean + jnp.linspace(-0.4, 0.4, 5)
-    return sites
+    return sites | {"mu_b": jnp.zeros(()), "mu_tau": jnp.zeros(())}
 
 
 def some_posterior(
@@ -100,11 +98,11 @@ def test_steps_on_lengths_see_them_with_wrong_ones_taken_out(responses):
     """The same key: φ, ω and λ are those of plain LaRT on lengths from which δ w is gone."""
     of_delta = {"mu_delta": jnp.zeros(()), "sigma_delta": jnp.zeros(()), "delta": DELTA}
     latencies = latencies_of(responses, layout_of(responses), wrong_lengths=True)
-    key, prior = jax.random.key(0), LaRTPrior()
-    one, said = draw_lengths(prior, latencies, key, some_sites() | of_delta)
+    key, wrong = jax.random.key(0), WithLengths(LaRT(wrong_lengths=True))
+    one, said = draw_lengths(wrong, latencies, key, some_sites() | of_delta)
     shorter = replace(with_lengths(MISSING, log_lengths() - DELTA * WRONG), cells=responses.cells)
     plain = latencies_of(shorter, layout_of(shorter))
-    other, said_other = draw_lengths(prior, plain, key, some_sites())
+    other, said_other = draw_lengths(WithLengths(LaRT()), plain, key, some_sites())
     for name in ("phi", "omega", "lam"):
         np.testing.assert_allclose(one[name], other[name], rtol=1e-9, err_msg=name)
     assert "delta" not in other
@@ -115,7 +113,7 @@ def test_steps_on_lengths_see_them_with_wrong_ones_taken_out(responses):
 def test_plain_lart_draws_what_it_drew_before_there_was_the_option():
     """Numbers that the same step gave, with the same key, before wrong answers had lengths."""
     latencies = latencies_of(MISSING, layout_of(MISSING))
-    found, _ = draw_lengths(LaRTPrior(), latencies, jax.random.key(0), some_sites())
+    found, _ = draw_lengths(WithLengths(LaRT()), latencies, jax.random.key(0), some_sites())
     expected = {
         "phi": [1.5309955521895713, 0.6524522817632361, 0.3773147596802354],
         "omega": [5.479274727126981, 5.583600794340775, 4.7407638232298615],
@@ -129,12 +127,13 @@ def test_chains_start_near_a_regression_on_wrong_answers():
     responses, truth = simulate_lart(60, 20, delta=0.8)
     point = fit_lart(responses)
     latencies = latencies_of(responses, layout_of(responses), wrong_lengths=True)
-    centre, width = lart_start_of(point, latencies)
+    centre, width = WithLengths(LaRT(wrong_lengths=True)).start(point, latencies)
     z = (centre["delta"] - truth["delta"]) / width["delta"]
     assert np.abs(z).max() < 4
     assert np.sqrt(np.mean(z**2)) < 1.6
     assert centre["mu_delta"] == pytest.approx(centre["delta"].mean())
-    plain, _ = lart_start_of(point, latencies_of(responses, layout_of(responses)))
+    without = latencies_of(responses, layout_of(responses))
+    plain, _ = WithLengths(LaRT()).start(point, without)
     assert "delta" not in plain
     assert list(plain) == [name for name in centre if "delta" not in name]
 
@@ -244,7 +243,7 @@ def test_a_new_subject_s_wrong_lengths_are_not_its_speed():
 
 def test_the_2pl_has_no_lengths_of_wrong_answers():
     with pytest.raises(ResponseError, match="wrong answers have lengths of their own in lart, not"):
-        sample_posterior(MISSING, key=jax.random.key(0), model=LaRT(wrong_lengths=True))
+        model_named("2pl", wrong_lengths=True)
 
 
 def test_posteriors_that_cannot_be_compared_are_refused():
