@@ -16,6 +16,8 @@ from bayesirt.cells import SparseCells
 from bayesirt.families import LOGIT, Family
 from bayesirt.responses import Responses
 
+_FEW_COLUMNS = 3
+"""Up to so many, products with vectors are faster than one with a matrix."""
 _LEAST_ROWS = 16
 """Of a block: with fewer, its sums over rows are hardly vectorised."""
 
@@ -62,11 +64,13 @@ class DenseLayout(NamedTuple):
 
     def over_items(self, values: Array, weights: Array) -> Array:
         """Return Σ_j values_ij weights_j, shape (subject, ...)."""
-        return values @ weights
+        return _by_columns(partial(jnp.matmul, values), weights)
 
     def over_subjects(self, values: Array, weights: Array) -> Array:
         """Return Σ_i weights_i values_ij, shape (item, ...)."""
-        return weights @ values if weights.ndim == 1 else values.T @ weights
+        if weights.ndim > 1 and weights.shape[1] > _FEW_COLUMNS:
+            return values.T @ weights
+        return _by_columns(lambda w: w @ values, weights)
 
     def by_rows(
         self, function: Callable[..., tuple[Any, Any]], rows: Any, *others: Any
@@ -130,6 +134,13 @@ class SparseLayout(NamedTuple):
 
 
 Layout = DenseLayout | SparseLayout
+
+
+def _by_columns(product: Callable[[Array], Array], weights: Array) -> Array:
+    """Return the product with weights, column by column where they are few."""
+    if weights.ndim == 1 or weights.shape[1] > _FEW_COLUMNS:
+        return product(weights)
+    return jnp.stack([product(w) for w in weights.T], -1)
 
 
 def _each_times(values: Array, weights: Array) -> Array:
