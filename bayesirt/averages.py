@@ -178,11 +178,14 @@ class AverageCheck(AverageRule):
         What happens to the worst of them, in words; empty if there is none.
     one_ability : bool
         False if one ability does not explain the answers, so that it is no judge of averages.
+    sound : bool
+        False if the draws are not sound, which are no judge either.
     """
 
     n_misplaced: int
     most_misplaced: str
     one_ability: bool = True
+    sound: bool = True
 
     @property
     def adequate(self) -> bool:
@@ -192,6 +195,8 @@ class AverageCheck(AverageRule):
     @property
     def advice(self) -> str:
         """One sentence on what to report."""
+        if not self.sound:
+            return "Do first what the verdict says."
         if not self.one_ability:
             return "Rank by accuracy, with its own intervals, and not by ability."
         if self.full and not self.adequate:
@@ -205,6 +210,8 @@ class AverageCheck(AverageRule):
     def found(self) -> str:
         """What was found of the average, without figures and advice."""
         subjects = "1 subject" if self.n_misplaced == 1 else f"{self.n_misplaced} subjects"
+        if not self.sound:
+            return "The simple average cannot be judged by draws that are not sound"
         if not self.one_ability:
             return "The simple average cannot be judged by an ability that does not explain answers"
         if self.adequate:
@@ -217,7 +224,8 @@ class AverageCheck(AverageRule):
 
     def to_text(self) -> str:
         """Return the check in words."""
-        worst = f"{self.most_misplaced} " if self.n_misplaced and self.one_ability else ""
+        told = self.n_misplaced and self.one_ability and self.sound
+        worst = f"{self.most_misplaced} " if told else ""
         return f"{self.found}: {self.figures}. {worst}{self._outlook()}"
 
 
@@ -284,6 +292,7 @@ def check_average(summary: pd.DataFrame, posterior: Posterior) -> AverageCheck:
         float(np.median(trials[trials > 0])),
         int((distance > 0).sum()),
         words,
+        sound=posterior.verdict.sound,
     )
 
 

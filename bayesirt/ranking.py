@@ -196,7 +196,7 @@ def rank_columns(
     Parameters
     ----------
     theta : float array, shape (sample, subject)
-        Best first.
+        On the scale that is reported, best first.
     ranks : int array, shape (sample, subject)
         As `ranks_of_draws` tells them.
 
@@ -205,7 +205,7 @@ def rank_columns(
     dict of arrays, shape (subject,)
         As `Ranking.summary` describes them.
     """
-    sure = surely_above(_standardised(theta), LEVEL)
+    sure = surely_above(theta, LEVEL)
     low, rank, high = np.quantile(
         ranks, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0, method="inverted_cdf"
     )
@@ -259,7 +259,7 @@ def places(median: NDArray[np.generic]) -> NDArray[np.int64]:
 
 def columns_of_chain(theta: NDArray[np.floating]) -> dict[str, NDArray[np.generic]]:
     """Return `rank_columns` of one chain's draws."""
-    with np.errstate(invalid="ignore"):  # a stuck chain's order of two may never change
+    with np.errstate(invalid="ignore"):  # a stuck chain may never move
         return rank_columns(theta, ranks_of_draws(theta))
 
 
@@ -298,11 +298,6 @@ def _speeds(posterior: Posterior, order: NDArray[np.intp]) -> dict[str, NDArray[
     if not posterior.has_speeds:
         return {}
     return _with_interval("speed", posterior.draws("tau")[:, order])
-
-
-def _standardised(theta: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Take out of each draw the location and scale that no rank depends on."""
-    return (theta - theta.mean(1, keepdims=True)) / theta.std(1, keepdims=True)
 
 
 def ranks_of_draws(theta: NDArray[np.floating]) -> NDArray[np.int32]:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from bayesirt.families import FAMILIES
 from bayesirt.missing_excess import excess_factor, typical_trials
@@ -124,7 +125,7 @@ def key_of(posterior: Posterior) -> Array:
 
 
 def score_ranks(draws: NDArray[np.float64]) -> dict[str, NDArray[np.int64]]:
-    """Return the median rank of each subject by its score, and its 90% interval.
+    """Return the place of each subject by its median rank by score, and its 90% interval.
 
     Parameters
     ----------
@@ -133,15 +134,17 @@ def score_ranks(draws: NDArray[np.float64]) -> dict[str, NDArray[np.int64]]:
     Returns
     -------
     dict of int arrays, shape (subject,)
-        `score_rank`, `score_rank_low` and `score_rank_high`; equal scores share the best rank.
+        `score_rank`, `score_rank_low` and `score_rank_high`; equal scores share the best rank,
+        and so do equal medians, of which the best is place 1 where its interval holds that.
     """
     ranks = np.empty(draws.shape, np.int32)
     for rank, draw in zip(ranks, np.round(draws, 6), strict=True):
         rank[:] = 1 + len(draw) - np.searchsorted(np.sort(draw), draw, "right")
-    tails = [0.5, (1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    tails = [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2]
     found = np.quantile(ranks, tails, axis=0, method="inverted_cdf").astype(int)
-    names = ("score_rank", "score_rank_low", "score_rank_high")
-    return dict(zip(names, found, strict=True))
+    low, median, high = found
+    place = np.clip(rankdata(median, method="min").astype(int), low, high)
+    return {"score_rank": place, "score_rank_low": low, "score_rank_high": high}
 
 
 def _product(weights: NDArray[np.floating], share: NDArray[np.float64]) -> NDArray[np.float64]:

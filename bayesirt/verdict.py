@@ -182,7 +182,7 @@ def judge_chains(
         complete,
         unconverged=len(failing),
         n_others=len(others),
-        worst_other=_worst(failing, "r_hat") if len(failing) else "",
+        worst_other=_worst_other(failing) if len(failing) else "",
         advice=_advice(attrs or {}, draws, r_hat, min(bulk, tail)) if complaints else "",
         explored=not missed,
     )
@@ -223,6 +223,14 @@ def _worst(table: pd.DataFrame, column: str) -> str:
     at = badness.fillna(np.inf).idxmax()
     name = f"{at[0]} of {one_line(at[1])!r}" if at[1] else at[0]
     return f"{'R-hat ' if column == 'r_hat' else ''}{table.loc[at, column]:.4g}, {name}"
+
+
+def _worst_other(failing: pd.DataFrame) -> str:
+    """Return the worst of what fails, by R-hat if any misses that limit, else by ESS."""
+    if _fails(failing)["r_hat"].any():
+        return _worst(failing, "r_hat")
+    least = "ess_bulk" if failing["ess_bulk"].min() < failing["ess_tail"].min() else "ess_tail"
+    return f"{least.removeprefix('ess_')} ESS {_worst(failing, least)}"
 
 
 def _advice(attrs: Mapping[str, Any], draws: int, r_hat: float, ess: float) -> str:

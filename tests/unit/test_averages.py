@@ -101,13 +101,13 @@ def test_tied_subjects_hold_all_ranks_of_their_tie(low, high, misplaced):
 def test_paper_002_shows_in_a_made_up_suite():
     """One subject was run on easy items only: its average is high, its ability is not."""
     rng = np.random.default_rng(0)
-    theta = np.array([2.0, 1.0, 0.0, -1.0]) + 0.1 * rng.normal(size=(400, 4))
-    difficulty = np.r_[np.full(5, -2.0), np.full(5, 2.0)] + 0.1 * rng.normal(size=(400, 10))
+    theta = np.array([2.0, 1.0, 0.0, -1.0]) + 0.1 * rng.normal(size=(4000, 4))
+    difficulty = np.r_[np.full(5, -2.0), np.full(5, 2.0)] + 0.1 * rng.normal(size=(4000, 10))
     trials = np.full((4, 10), 100)
     trials[3, 5:] = 0
     p = 1 / (1 + np.exp(-(np.array([2.0, 1, 0, -1])[:, None] - difficulty.mean(0))))
     responses = Responses.from_arrays(np.round(trials * p), trials)
-    draws = {"theta": theta, "a": np.ones((400, 10)), "d": -difficulty, "b": difficulty}
+    draws = {"theta": theta, "a": np.ones((4000, 10)), "d": -difficulty, "b": difficulty}
     posterior = Posterior.from_samples(
         {k: v[None] for k, v in draws.items()}, {}, responses, {"model": "2PL", "engine": "made"}
     )
@@ -119,6 +119,13 @@ def test_paper_002_shows_in_a_made_up_suite():
         0.875, pytest.approx(4, abs=0.2), 4, 10, 100, 3, ranking.average.most_misplaced
     )
     assert "subject 4: 2 by accuracy, 4 (4 to 4)" in ranking.average.most_misplaced
+
+
+def test_draws_that_are_not_sound_judge_no_average():
+    check = replace(check_average(AGREES, posterior_with([0, 0.5, 1, 1.5], FULL)), sound=False)
+    assert "cannot be judged by draws that are not sound" in check.to_text()
+    assert check.to_text().endswith("Do first what the verdict says.")
+    assert "Rank by" not in check.to_text()
 
 
 STUDIED_RULE = AverageRule(0.5, 2.0, 10, 10, 100)

@@ -10,6 +10,7 @@ from scipy.signal import lfilter
 from bayesirt import __version__
 from bayesirt.posterior import Posterior
 from bayesirt.responses import Responses
+from bayesirt.verdict import judge_chains
 
 CHAINS, DRAWS = 4, 1000
 RESPONSES = Responses.from_arrays(
@@ -125,6 +126,17 @@ def test_items_and_the_population_do_not_void_the_ranking():
     assert text.startswith("Abilities and ranks have converged (R-hat at most 1.00")
     assert "3 of 9 parameters of items and of the population have not (worst R-hat " in text
     assert text.endswith("a of 'i3'): do not quote these.")
+
+
+def test_what_misses_effective_draws_alone_is_not_named_by_its_r_hat():
+    names = [("theta", "x"), ("a", "i1"), ("mu_a", "")]
+    table = pd.DataFrame(
+        {"r_hat": [1.0, 1.003, 1.009], "ess_bulk": [4e3, 390, 900], "ess_tail": [4e3, 800, 350]},
+        index=pd.MultiIndex.from_tuples(names),
+    )
+    verdict = judge_chains(table, xr.Dataset(), complete=True)
+    assert verdict.sound
+    assert verdict.worst_other == "tail ESS 350, mu_a"
 
 
 def test_a_few_divergences_are_a_warning():

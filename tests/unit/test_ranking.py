@@ -223,6 +223,17 @@ def test_rank_sets_hold_the_rank_and_are_at_least_as_wide_as_one_interval():
     assert s["tier"].max() > 2
 
 
+def test_two_that_are_not_surely_apart_are_one_tier():
+    """Standardised draws of two are 1 and -1, whose spread says nothing of their difference."""
+    rng = np.random.default_rng(5)
+    theta = rng.normal([0.72, -0.72], 0.7, (CHAINS * DRAWS, 2))
+    items = np.ones((CHAINS * DRAWS, 3))
+    table = rank_subjects(made(theta, items, items, np.ones((2, 3)), np.ones((2, 3)))).summary
+    assert 0.9 < table["p_best"].iloc[0] < 0.95
+    assert table["tier"].tolist() == [1, 1]
+    assert table["rank_high"].iloc[0] == table["rank_set_high"].iloc[0] == 2
+
+
 def test_ranking_does_not_see_location_and_scale_of_a_draw():
     rng = np.random.default_rng(1)
     theta, (a, d) = POSTERIOR.theta, (POSTERIOR.draws(name) for name in "ad")

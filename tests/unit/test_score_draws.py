@@ -137,13 +137,18 @@ def test_numbers_depend_on_the_posterior_alone():
     assert keys[0] != keys[1]
 
 
-def test_score_ranks_are_medians_and_equal_scores_share_the_best():
+def test_score_ranks_are_places_by_medians_and_equal_scores_share_the_best():
     rng = np.random.default_rng(0)
     draws = rng.integers(0, 5, (400, 7)) / 5
     ranks = rankdata(-draws, method="min", axis=1)
     own = score_ranks(draws)
-    for name, q in (("score_rank_low", 0.05), ("score_rank", 0.5), ("score_rank_high", 0.95)):
-        np.testing.assert_array_equal(own[name], np.sort(ranks, 0)[int(np.ceil(q * 400)) - 1])
+    low, median, high = (np.sort(ranks, 0)[int(np.ceil(q * 400)) - 1] for q in (0.05, 0.5, 0.95))
+    np.testing.assert_array_equal(own["score_rank_low"], low)
+    np.testing.assert_array_equal(own["score_rank_high"], high)
+    assert median.min() > 1
+    place = 1 + (median[:, None] > median).sum(1)
+    np.testing.assert_array_equal(own["score_rank"], np.clip(place, low, high))
+    assert own["score_rank"].min() == 1
 
 
 def with_a_trait(sd: float, seed: int = 0) -> Posterior:
