@@ -11,6 +11,9 @@ Sites = dict[str, np.ndarray]
 
 OF_MU = {"a": 0.5, "d": 2, "phi": 0.5, "omega": 10, "lam": 2, "delta": 0.5}
 OF_SIGMA = {"a": 0.5, "d": 2, "phi": 0.5, "omega": 2, "lam": 1, "delta": 0.5}
+OF_LEAN = 2
+LEANS = {"d": ("mu_b", "a", -1), "omega": ("mu_tau", "phi", 1)}
+"""By item parameter, the hyperparameter by which its mean leans on slopes, these, and the sign."""
 WITHOUT_WRONG = tuple(name for name in OF_MU if name != "delta")
 
 
@@ -32,6 +35,7 @@ def some_sites(
     for name in of_items:
         sites |= {f"mu_{name}": rng.normal(), f"sigma_{name}": np.exp(rng.normal())}
         sites[name] = rng.normal(size=j)
+    sites |= {"mu_b": rng.normal(), "mu_tau": rng.normal()}
     for name in ("a", "phi"):
         sites[name] = np.append(-0.5, 1 + np.abs(sites[name][1:]))
     sites["lam"] = np.exp(sites["lam"])
@@ -52,14 +56,23 @@ def log_prior(s: Sites) -> float:
     """Return the log prior density."""
     total = -np.log(2) + norm.logpdf(s["theta"]).sum()
     total += norm.logpdf(s["tau"], s["rho"] * s["theta"], np.sqrt(1 - s["rho"] ** 2)).sum()
+    total += norm.logpdf([s["mu_b"], s["mu_tau"]], 0, OF_LEAN).sum()
     for name in (name for name in OF_MU if name in s):
         mu, sigma = s[f"mu_{name}"], s[f"sigma_{name}"]
         total += norm.logpdf(mu, 0, OF_MU[name]) + halfnorm.logpdf(sigma, scale=OF_SIGMA[name])
         if name == "lam":
             total += lognorm.logpdf(s["lam"], sigma, scale=np.exp(mu)).sum()
         else:
-            total += norm.logpdf(s[name], mu, sigma).sum()
+            total += norm.logpdf(s[name], mean_of(name, s), sigma).sum()
     return float(total)
+
+
+def mean_of(name: str, s: Sites) -> np.ndarray:
+    """Return the mean of the prior of an item parameter, which may lean on the items' slopes."""
+    if name not in LEANS:
+        return np.asarray(s[f"mu_{name}"])
+    lean, slopes, sign = LEANS[name]
+    return s[f"mu_{name}"] + sign * s[lean] * s[slopes]
 
 
 def log_jacobian(s: Sites) -> float:

@@ -6,15 +6,18 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import pytest
-from bayesirt.inference.two_pl_blocked import sample_blocked, start_of
-from bayesirt.inference.two_pl_moves import two_pl_moves
 from conftest import simulate
 from effective_draws import FEW, Draws, measured
 from numpyro.infer import MCMC, NUTS
 
-from bayesirt import Priors, fit_cbmm, sample_posterior, two_pl_model
+from bayesirt import RunOptions, fit_cbmm, two_pl_model
 from bayesirt.inference.blocked import BlockedNewton, start_chains
+from bayesirt.inference.moves import moves_of
+from bayesirt.inference.nuts import sample_nuts
+from bayesirt.inference.one_ability import OneAbility
+from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.likelihood import layout_of
+from bayesirt.models import TwoPL
 
 CHAINS = 4
 NAMES = ("theta", "a", "d")
@@ -46,9 +49,12 @@ def ours(engine, responses, warmup: int) -> Callable[[int], Draws]:
             responses,
             key=jax.random.key(0),
             init=point,
-            num_chains=CHAINS,
-            num_warmup=warmup if draws > FEW else 1,
-            num_samples=draws,
+            options=RunOptions(
+                num_chains=CHAINS,
+                num_warmup=warmup if draws > FEW else 1,
+                num_samples=draws,
+                thinning=1,
+            ),
         )
         return {k: posterior[k] for k in NAMES}
 
@@ -64,7 +70,7 @@ def test_effective_draws_a_second(size: str, nuts_draws: int, capsys):
     responses = simulate(*map(int, size.split(" x ")))[0]
     speeds = {
         "blocked": measured(ours(sample_blocked, responses, 300), 1000, NAMES),
-        "our NUTS": measured(ours(sample_posterior, responses, nuts_draws), nuts_draws, NAMES),
+        "our NUTS": measured(ours(sample_nuts, responses, nuts_draws), nuts_draws, NAMES),
         "NumPyro NUTS": measured(numpyro_nuts(responses, nuts_draws), nuts_draws, NAMES),
     }
     own = speeds["blocked"]
@@ -81,8 +87,9 @@ def test_effective_draws_a_second(size: str, nuts_draws: int, capsys):
 def test_seconds_of_a_sweep(size: str, capsys):
     responses = simulate(*map(int, size.split(" x ")))[0]
     point = fit_cbmm(responses)
-    kernel = BlockedNewton(two_pl_moves(layout_of(responses), Priors()))
-    sites = start_chains(jax.random.key(0), *start_of(point, Priors()), 1)
+    way, layout = OneAbility(TwoPL()), layout_of(responses)
+    kernel = BlockedNewton(moves_of(way, layout))
+    sites = start_chains(jax.random.key(0), *way.start(point, layout), 1)
     sweep = jax.jit(kernel.sweep)
     began = time.perf_counter()
     sites, _ = jax.block_until_ready(sweep(jax.random.key(1), sites))

@@ -7,14 +7,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bayesirt.inference.lart_blocked import sample_lart
 from effective_draws import FEW, Draws, measured
 from lart_data import simulate_lart
 from numpyro.infer import MCMC, NUTS
 
 from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.estimators.saem import fit_saem
-from bayesirt.models import lart_model
+from bayesirt.inference.options import RunOptions
+from bayesirt.inference.sweeps import sample_blocked
+from bayesirt.models import LaRT, lart_model
 
 CHAINS, WARMUP = 4, 300
 NAMES = ("theta", "tau", "a", "d", "phi", "omega", "lam", "rho")
@@ -64,7 +65,11 @@ def test_effective_draws_a_second(capsys):
         return jax.device_get(mcmc.get_samples(group_by_chain=True))
 
     def blocked(draws: int) -> Draws:
-        posterior = sample_lart(responses, key=jax.random.key(0), init=point, options=RunOptions(num_chains=CHAINS, num_warmup=300 if draws > FEW else 1, num_samples=draws))  # fmt: skip
+        warmup = 300 if draws > FEW else 1
+        options = RunOptions(num_chains=CHAINS, num_warmup=warmup, num_samples=draws, thinning=1)
+        posterior = sample_blocked(
+            responses, key=jax.random.key(0), model=LaRT(), init=point, options=options
+        )
         return {name: posterior[name] for name in NAMES}
 
     samplers: dict[str, tuple[Callable[[int], Draws], int]] = {

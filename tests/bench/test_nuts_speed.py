@@ -12,6 +12,7 @@ from numpyro.infer import MCMC, NUTS
 
 from bayesirt.estimators.cbmm import fit_cbmm
 from bayesirt.inference.nuts import sample_nuts
+from bayesirt.inference.options import RunOptions
 from bayesirt.models import two_pl_model
 
 WARMUP, DRAWS, CHAINS = 500, 500, 4

@@ -1,147 +1,332 @@
-"""What every model of one ability promises; a new one is a row of MODELS."""
+"""What every response model promises; a new one is a row of `ROWS`."""
+
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bayesirt.inference.two_pl_passes import Passes
-from bayesirt.inference.two_pl_sites import scaled, shifted
+from jax.flatten_util import ravel_pytree
+from lart_data import as_sparse, with_lengths
+from lart_prior import log_lengths
+from numpyro.distributions import biject_to, constraints
+from numpyro.handlers import seed, trace
 from numpyro.infer.util import potential_energy
 
-from bayesirt import Priors, Responses
-from bayesirt.cells import CellList, SparseCells
+from bayesirt import Priors, QMatrix, Responses
 from bayesirt.cli_options import Model
 from bayesirt.errors import ResponseError
-from bayesirt.inference.cluster_moves import two_pl_prior
-from bayesirt.inference.engines import plan_engine, sample_posterior
-from bayesirt.inference.row_shards import share_rows
-from bayesirt.likelihood import layout_of, log_likelihood_of
-from bayesirt.models import MODELS, ResponseModel, three_pl_model, two_pl_model
-from bayesirt.models.response_model import model_named
+from bayesirt.inference.engines import ENGINES, plan_engine, sample_posterior
+from bayesirt.inference.moves import carried
+from bayesirt.inference.options import RunOptions
+from bayesirt.inference.ways import way_of
+from bayesirt.models import (
+    MODELS,
+    RANKED,
+    LaRT,
+    Mirt,
+    QMirt,
+    ResponseModel,
+    ThreePL,
+    TwoPL,
+    lart_model,
+    mirt_model,
+    model_named,
+    q_mirt_model,
+    three_pl_model,
+    two_pl_model,
+)
 
-OF_ANSWERS = [model for model in MODELS.values() if not model.lengths]
-TEXTS = {"2pl": two_pl_model, "3pl": three_pl_model}
-each_model = pytest.mark.parametrize("model", OF_ANSWERS, ids=lambda model: model.name)
-each_layout = pytest.mark.parametrize("layout", ["dense", "sparse", "shards"])
+N, J = 9, 6
+Q = QMatrix.from_arrays([[1, 1, 0], [0, 1, 1], [0, 0, 1], [0, 1, 0], [1, 1, 0], [1, 0, 1]])
+ROWS: dict[str, ResponseModel] = {
+    "2pl": TwoPL(),
+    "2pl free": TwoPL(Priors(slopes="free")),
+    "2pl rasch": TwoPL(Priors(slopes="rasch")),
+    "2pl fixed": TwoPL(Priors(kind="fixed")),
+    "3pl": ThreePL(),
+    "3pl guessing": ThreePL(Priors(slopes="free", guessing=0.25)),
+    "lart": LaRT(),
+    "lart wrong": LaRT(link="logit", wrong_lengths=True),
+    "mirt": Mirt(2),
+    "q_mirt": QMirt.of(Q, "correlated"),
+    "q_mirt general": QMirt.of(Q, "general"),
+}
+TEXTS = {
+    "2pl": lambda model: partial(two_pl_model, priors=model.priors),
+    "3pl": lambda model: partial(three_pl_model, priors=model.priors),
+    "lart": lambda model: partial(
+        lart_model,
+        log_latency=log_lengths(some()),
+        link=model.link,
+        wrong_lengths=model.wrong_lengths,
+    ),
+    "mirt": lambda model: partial(mirt_model, n_abilities=model.n_abilities),
+    "q_mirt": lambda model: partial(
+        q_mirt_model, needs=model.needs.needs, structure=model.structure
+    ),
+}
+"""The models that people read, with the options of a row."""
+LAYOUTS = ("dense", "sparse", "shards")
+T = 0.4
+
+each_row = pytest.mark.parametrize("name", ROWS)
+each_model = pytest.mark.parametrize("name", MODELS)
+each_layout = pytest.mark.parametrize("layout", LAYOUTS)
 
 
-def some(n_subjects: int = 9, n_items: int = 6) -> tuple[Responses, np.ndarray, np.ndarray]:
+@cache
+def some() -> Responses:
+    """Return counts with missing cells, and lengths of which more are missing."""
     rng = np.random.default_rng(3)
-    trials = rng.integers(0, 4, (n_subjects, n_items)).astype(np.int8)
+    trials = rng.integers(0, 4, (N, J)).astype(np.int8)
     trials[:, 0] = trials[0] = 2
     successes = rng.binomial(trials, 0.6).astype(np.int8)
-    return Responses.from_arrays(successes, trials), successes, trials
+    x = 5 + rng.normal(size=trials.shape)
+    x[rng.uniform(size=x.shape) < 0.2] = np.nan
+    return with_lengths(Responses.from_arrays(successes, trials), x)
 
 
-def laid_out(kind: str):
-    responses, successes, trials = some()
-    if kind == "shards":
-        return share_rows(responses, jax.make_mesh((2,), ("rows",), devices=jax.devices()[:2]))
-    if kind == "dense":
-        return layout_of(responses)
-    subject, item = np.nonzero(trials)
-    cells = CellList(subject, item, successes[subject, item], trials[subject, item])
-    return layout_of(
-        Responses(responses.subjects, responses.items, SparseCells(*trials.shape, cells))
-    )
+def mesh_of_two() -> jax.sharding.Mesh:
+    return jax.make_mesh((2,), ("rows",), devices=jax.devices()[:2])
 
 
-def some_sites(model: ResponseModel, priors: Priors | None = None) -> dict[str, jax.Array]:
+def laid_out(kind: str, way: Any) -> Any:
+    responses = as_sparse(some()) if kind == "sparse" else some()
+    return way.data(responses, mesh_of_two() if kind == "shards" else None)
+
+
+def layouts_of(model: ResponseModel) -> tuple[str, ...]:
+    """Return the layouts that a model takes: lengths are not shared out over devices."""
+    return LAYOUTS[:2] if model.lengths else LAYOUTS
+
+
+def some_sites(model: ResponseModel) -> dict[str, jax.Array]:
     """Return the model's unconstrained sites at places that are not special."""
-    rng, priors = np.random.default_rng(5), priors or Priors()
-    names = ["mu_a", "sigma_a", "mu_d", "mu_b", "sigma_d"]
-    names += [f"{kind}_{name}" for name in model.learned(priors) for kind in ("mu", "sigma")]
-    sites = {name: jnp.asarray(0.3 * rng.normal()) for name in names}
-    for name in ("a", "d", *model.learned(priors)):
-        sites[name] = jnp.asarray(0.5 * rng.normal(size=6))
-    return sites | {"theta": jnp.asarray(rng.normal(size=9))}
+    rng = np.random.default_rng(5)
+    drawn = trace(seed(model.parameters, 0)).get_trace(N, J)
+    sites = {}
+    for name, site in drawn.items():
+        if site["type"] == "sample" and not site["is_observed"]:
+            shape = biject_to(site["fn"].support).inv(site["value"]).shape
+            sites[name] = jnp.asarray(0.5 * rng.normal(size=shape))
+            if name in ("a", "phi") and site["fn"].support is constraints.real:
+                sites[name] += 0.5  # their sums say which way is up
+    return sites
 
 
-@each_model
-def test_engines_and_text_have_the_same_density(model):
+class Line(NamedTuple):
+    """What a line of a model does at T."""
+
+    there: Any
+    back: Any
+    terms: Any
+    coefficients: jax.Array
+    log_likelihood: jax.Array
+    log_jacobian: jax.Array
+    jacobian: jax.Array
+
+
+@cache
+def facts(name: str) -> dict[str, Any]:
+    """Return all that tests look at, computed by one compiled program."""
+    model = ROWS[name]
+    way, sites = way_of(model), some_sites(model)
+    data = {kind: laid_out(kind, way) for kind in layouts_of(model)}
+    text = TEXTS[model.name](model)
+    flat, unravel = ravel_pytree(sites)
+
+    def density(at: Any, data: Any) -> jax.Array:
+        terms = way.terms(at)
+        return terms.total() + way.log_likelihood(terms.values, data)
+
+    def answers(theta: jax.Array, coefficients: jax.Array) -> jax.Array:
+        needs, own = way.loadings(sites), coefficients[:, : way.loadings(sites).width]
+        d, *further = coefficients[:, own.shape[1] :].T
+        eta = theta @ needs.slopes(own).T + d
+        successes, trials = some().cells.matrices()
+        terms = model.family.every(eta, successes, trials, *further)
+        return terms.log_likelihood.sum()
+
+    def line(line: Any, sites: Any) -> Line:
+        there, log_jacobian = way.along(line, sites, jnp.asarray(T))
+        terms = way.terms(there)
+
+        def along(flat: jax.Array) -> jax.Array:
+            return ravel_pytree(way.along(line, unravel(flat), jnp.asarray(T))[0])[0]
+
+        back = way.along(line, there, jnp.asarray(-T))[0]
+        seen = way.log_likelihood(terms.values, data["dense"])
+        own = way.coefficients_of(there)
+        return Line(there, back, terms, own, seen, log_jacobian, jax.jacfwd(along)(flat))
+
+    def carry(flat: jax.Array) -> tuple[jax.Array, jax.Array]:
+        sites = unravel(flat)
+        hyper = jnp.stack([sites[x] for x in way.hyper_sites(sites)])
+        moved, log_jacobian = carried(way, sites, hyper + T * jnp.arange(1, 1 + len(hyper)))
+        return ravel_pytree(moved)[0], log_jacobian
+
+    @jax.jit
+    def found(sites: Any, data: Any) -> dict[str, Any]:
+        passes = {kind: way.passes(x, sites, jnp.float64) for kind, x in data.items()}
+        theta, items, terms = way.theta(sites), way.coefficients_of(sites), way.terms(sites)
+        arguments = [jnp.asarray(x, int) for x in some().cells.matrices()[::-1]]
+        given = {"trials": arguments[0], "successes": arguments[1]}
+        places = [jax.tree.map(lambda x, k=k: x + k, sites) for k in (0.0, 0.7)]
+        return {
+            "own": {k: [density(at, x) for at in places] for k, x in data.items()},
+            "text": [-potential_energy(text, (), given, at) for at in places],
+            "slopes": [
+                jax.grad(density)(sites, data["dense"]),
+                jax.grad(lambda at: -potential_energy(text, (), given, at))(sites),
+            ],
+            "items": {k: x.item_sums(theta, items) for k, x in passes.items()},
+            "subjects": {k: x.subject_sums(theta, items) for k, x in passes.items()},
+            "scores": jax.grad(answers, (0, 1))(theta, items),
+            "terms": terms,
+            "coefficients": items,
+            "theta": theta,
+            "log_likelihood": way.log_likelihood(terms.values, data["dense"]),
+            "lines": {x.name: line(x, sites) for x in model.lines},
+            "carried": (carry(flat), jax.jacfwd(carry)(flat)[0]) if way.interweaves else None,
+        }
+
+    return {"way": way, "model": model, "sites": sites, **jax.device_get(found(sites, data))}
+
+
+@each_row
+def test_engines_and_text_have_the_same_density_in_every_layout(name):
     """Up to a constant, so differences between two places are compared."""
-    _, successes, trials = some()
-    prior, sites = two_pl_prior(Priors(), (), model), some_sites(model)
-    answers = log_likelihood_of(laid_out("dense"), model.family)
-
-    @jax.jit
-    def away(at):
-        terms = prior.terms(at)
-        text = -potential_energy(TEXTS[model.name], (trials, successes), {}, at)
-        return terms.total() + answers(*terms.returned) - text
-
-    one, other = (away({name: x + k for name, x in sites.items()}) for k in (0.0, 0.7))
-    assert float(one) == pytest.approx(float(other), abs=1e-8)
+    found = facts(name)
+    one, other = found["text"]
+    assert np.isfinite([one, other]).all()
+    for own in found["own"].values():
+        assert float(own[1] - own[0]) == pytest.approx(float(other - one), rel=1e-10, abs=1e-8)
+    for site, slope in found["slopes"][0].items():
+        np.testing.assert_allclose(slope, found["slopes"][1][site], rtol=1e-7, atol=1e-7)
 
 
-@each_layout
-@each_model
-def test_sums_over_a_margin_are_derivatives_in_every_layout(model, layout):
-    prior, sites = two_pl_prior(Priors(), (), model), some_sites(model)
-    dense, own = laid_out("dense"), laid_out(layout)
-
-    @jax.jit
-    def found(sites):
-        items, theta = prior.coefficients(sites, prior.packed(sites)), sites["theta"]
-        passes = Passes(own, model.family, jnp.float64)
-        score = jax.grad(log_likelihood_of(dense, model.family), range(1 + items.shape[1]))
-        sums = passes.item_sums(theta, items), passes.subject_sums(theta, *items.T)
-        return sums, score(theta, *items.T)
-
-    (of_items, of_subjects), (by_theta, *by_items) = found(sites)
-    np.testing.assert_allclose(of_subjects.score, by_theta, rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(of_items.score.T, by_items, rtol=1e-9, atol=1e-10)
-    assert (np.linalg.eigvalsh(of_items.information) > -1e-9).all()
+@each_row
+def test_sums_over_a_margin_are_derivatives_in_every_layout(name):
+    found = facts(name)
+    by_theta, by_items = found["scores"]
+    for layout in layouts_of(found["model"]):
+        of_items, of_subjects = found["items"][layout], found["subjects"][layout]
+        np.testing.assert_allclose(of_subjects.score, by_theta, rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(of_items.score, by_items, rtol=1e-9, atol=1e-10)
+        assert (np.linalg.eigvalsh(of_items.information) > -1e-9).all()
+        assert (np.linalg.eigvalsh(of_subjects.information) > -1e-9).all()
 
 
-@each_model
-def test_what_no_answer_sees_leaves_the_items_prior_as_it_is(model):
-    """Along the level of abilities, hyperparameters carry the items' own prior along."""
-    prior, sites = two_pl_prior(Priors(), (), model), some_sites(model)
-    before = prior.terms(sites)
-    for line in (shifted, scaled):
-        after = jax.jit(lambda sites, line=line: prior.terms(line(prior, sites, 0.4)[0]))(sites)
-        for name in ("a", "d", *model.learned(Priors())):
-            np.testing.assert_allclose(after.each[name], before.each[name], rtol=1e-9)
-        eta = [t.values["theta"][:, None] * t.values["a"] + t.values["d"] for t in (before, after)]
+@each_row
+def test_lines_leave_predictors_and_the_items_prior_as_they_are(name):
+    """Along a line, hyperparameters carry the items' own prior along."""
+    found = facts(name)
+    before, way = found["terms"], found["way"]
+    for line in found["lines"].values():
+        after, there = line.terms, line.there
+        assert float(line.log_likelihood) == pytest.approx(
+            float(found["log_likelihood"]), rel=1e-10
+        )
+        eta = [
+            predictors(way, *x)
+            for x in (
+                (found["theta"], found["coefficients"]),
+                (way.theta(there), line.coefficients),
+            )
+        ]
         np.testing.assert_allclose(*eta, rtol=1e-9, atol=1e-12)
+        for site in way.populations(found["sites"]):
+            own = [x.each[site] + np.log(x.spreads[site]) for x in (before, after)]
+            np.testing.assert_allclose(*own, rtol=1e-9)
+
+
+def predictors(way: Any, theta: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    """Return η of every cell, and below it the items' further predictors."""
+    needs = way.loadings({"d": coefficients})
+    own = needs.slopes(coefficients[:, : needs.width])
+    d, *further = coefficients[:, needs.width :].T
+    return np.concatenate([theta @ np.asarray(own).T + d, *(x[None] for x in further)])
+
+
+@each_row
+def test_lines_know_their_jacobian_and_their_way_back(name):
+    found = facts(name)
+    for line in found["lines"].values():
+        sign, log_volume = np.linalg.slogdet(line.jacobian)
+        assert sign == 1
+        assert float(line.log_jacobian) == pytest.approx(log_volume, abs=1e-10)
+        assert set(line.back) == set(found["sites"])
+        assert any(np.abs(line.there[x] - v).max() > 0.1 for x, v in found["sites"].items())
+        for site, value in found["sites"].items():
+            np.testing.assert_allclose(line.back[site], value, atol=1e-12)
+
+
+@each_row
+def test_hyperparameters_carry_items_at_the_same_distance_and_know_the_jacobian(name):
+    found = facts(name)
+    if found["carried"] is None:
+        pytest.skip("items are not carried along")
+    (_, log_jacobian), jacobian = found["carried"]
+    sign, log_volume = np.linalg.slogdet(jacobian)
+    assert sign == 1
+    assert float(log_jacobian) == pytest.approx(log_volume, abs=1e-10)
+
+
+def test_every_model_is_held_to_this():
+    assert {type(model) for model in ROWS.values()} == set(MODELS.values())
+    assert all(MODELS[name].name == name for name in MODELS)
+
+
+def a_row_of(name: str) -> ResponseModel:
+    return next(model for model in ROWS.values() if model.name == name)
+
+
+@each_row
+def test_engines_are_those_that_the_model_names(name):
+    model = ROWS[name]
+    assert {*model.engines} == {x.name for x in ENGINES.values() if type(model) in x.sample}
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:laplace. a normal approximation is rough")
-@each_model
-def test_each_engine_draws(model):
-    draws = {"num_warmup": 2, "num_samples": 3, "num_chains": 1, "key": jax.random.key(0)}
+@each_row
+def test_each_engine_draws(name):
+    model, options = ROWS[name], RunOptions(num_chains=1, num_warmup=2, num_samples=3)
     for engine in model.engines:
-        posterior = sample_posterior(some()[0], engine=engine, **draws, model=model.name)
+        posterior = sample_posterior(
+            some(), key=jax.random.key(0), model=model, engine=engine, options=options
+        )
         assert posterior.tree.attrs["model"] == model.title
+        assert posterior.tree.attrs["engine"] == engine
         assert posterior.link == model.family.name
+        assert posterior.theta.shape[:2] == (3, N)
         assert {*posterior.further} <= {str(name) for name in posterior.dataset}
+        assert all(np.isfinite(values).all() for values in posterior.dataset.values())
 
 
 @each_model
-def test_other_engines_are_refused_in_a_sentence(model):
-    for engine in {"blocked", "nuts", "laplace"} - set(model.engines):
+def test_other_engines_are_refused_in_a_sentence(name):
+    model = a_row_of(name)
+    for engine in {*ENGINES, "gibbs"} - set(model.engines):
         with pytest.raises(ResponseError, match=f"{engine} does not draw from the {model.title}"):
-            sample_posterior(some()[0], key=jax.random.key(0), engine=engine, model=model.name)
+            sample_posterior(some(), key=jax.random.key(0), model=model, engine=engine)
 
 
 def test_an_engine_that_would_not_do_is_not_chosen(monkeypatch):
     monkeypatch.setattr("bayesirt.inference.engines.MOST_FOR_BLOCKED", 1)
     monkeypatch.setattr("bayesirt.inference.engines.FEW", 2)
-    size = {"num_chains": 2, "num_samples": 10}
-    responses = some()[0]
-    assert plan_engine("auto", responses, model="2pl", **size)[0] == "laplace"
-    assert plan_engine("auto", responses, model="3pl", **size)[0] == "blocked"
+    options = RunOptions(num_chains=2, num_samples=10)
+    assert plan_engine("auto", some(), model="2pl", options=options)[0] == "laplace"
+    assert plan_engine("auto", some(), model="3pl", options=options)[0] == "blocked"
 
 
 def test_guessing_may_be_fixed():
-    priors = Priors(guessing=0.25)
-    prior, sites = two_pl_prior(priors, (), MODELS["3pl"]), some_sites(MODELS["3pl"], priors)
-    terms = prior.terms(sites)
-    np.testing.assert_array_equal(terms.values["c"], 0.25)
-    assert "mu_c" not in terms.values
-    np.testing.assert_array_equal(prior.coefficients(sites, prior.packed(sites))[:, 2], 0.25)
+    found = facts("3pl guessing")
+    np.testing.assert_array_equal(found["terms"].values["c"], 0.25)
+    assert "mu_c" not in found["terms"].values
+    np.testing.assert_array_equal(found["coefficients"][:, 2], 0.25)
 
 
 @pytest.mark.parametrize(
@@ -149,11 +334,9 @@ def test_guessing_may_be_fixed():
     [
         (lambda: Priors(guessing=25.0), "between 0 and 1, such as 0.25 with four options, got 25"),
         (lambda: Priors(guessing=float("nan")), "between 0 and 1"),
-        (lambda: model_named("4pl"), "there is no model '4pl'; take 2pl, 3pl, lart"),
+        (lambda: model_named("4pl"), "there is no model '4pl' of one ability; take 2pl, 3pl, lart"),
         (
-            lambda: sample_posterior(
-                some()[0], key=jax.random.key(0), model=TwoPL(Priors(guessing=0.25))
-            ),
+            lambda: model_named("2pl", Priors(guessing=0.25)),
             "guessing is a part of the 3pl, not of 2pl",
         ),
     ],
@@ -163,5 +346,5 @@ def test_bad_choices_are_refused_in_a_sentence(wrong, said):
         wrong()
 
 
-def test_the_command_line_offers_these_models():
-    assert [model.value for model in Model] == list(MODELS)
+def test_the_command_line_offers_the_models_of_one_ability():
+    assert [model.value for model in Model] == list(RANKED)

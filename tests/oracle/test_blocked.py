@@ -8,12 +8,12 @@ import jax
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
-from bayesirt.inference.two_pl_blocked import sample_blocked
 from oracle.test_brute_force import BINARY, COUNTS, LEVEL, importance, quantities
 
-from bayesirt import Priors, Responses
+from bayesirt import Priors, Responses, RunOptions
 from bayesirt.inference.nuts import sample_nuts
-from bayesirt.models import THREE_PL, TWO_PL
+from bayesirt.inference.sweeps import sample_blocked
+from bayesirt.models import ThreePL, TwoPL
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
@@ -41,7 +41,7 @@ def test_means_are_those_of_importance_sampling(responses, priors):
         responses,
         key=jax.random.key(1),
         model=TwoPL(priors),
-        options=RunOptions(num_warmup=500, num_samples=8000),
+        options=RunOptions(num_warmup=500, num_samples=8000, thinning=1),
     )
     values = quantities(*(posterior[name] for name in ("theta", "a", "d")))
     mean, mcse = means_and_errors(values)
@@ -52,7 +52,7 @@ def test_means_are_those_of_importance_sampling(responses, priors):
     assert np.abs(z).max() < 4
 
 
-@pytest.mark.parametrize("model", [TWO_PL, THREE_PL], ids=lambda model: model.name)
+@pytest.mark.parametrize("model", [TwoPL(), ThreePL()], ids=lambda model: model.name)
 def test_means_and_spreads_are_those_of_nuts(model):
     """At most 111 means and spreads at 4.5 errors: a right sampler fails once in 1300 keys."""
     rng = np.random.default_rng(4)
@@ -68,7 +68,10 @@ def test_means_and_spreads_are_those_of_nuts(model):
         options=RunOptions(num_samples=1500, target_accept=0.98),
     )
     blocked = sample_blocked(
-        responses, key=jax.random.key(2), model=model, options=RunOptions(num_samples=5000)
+        responses,
+        key=jax.random.key(2),
+        model=model,
+        options=RunOptions(num_warmup=300, num_samples=5000, thinning=1),
     )
     names = [str(name) for name in nuts.dataset.data_vars if name != "b"]
     assert sorted(names) == sorted(str(n) for n in blocked.dataset.data_vars if n != "b")

@@ -10,8 +10,9 @@ import pytest
 from arviz_stats.base import array_stats
 from scipy.special import log_expit
 
-from bayesirt import Priors, Responses
+from bayesirt import Priors, Responses, RunOptions
 from bayesirt.inference.nuts import sample_nuts
+from bayesirt.models import TwoPL
 
 pytestmark = pytest.mark.statistical
 

@@ -8,15 +8,16 @@ from conftest import simulate
 from jax.flatten_util import ravel_pytree
 from numpyro.infer.util import log_density
 
-from bayesirt import Priors, Responses, fit_cbmm, two_pl_model
+from bayesirt import Priors, Responses, RunOptions, fit_cbmm, two_pl_model
 from bayesirt.inference.arrow_system import inverse_factor
 from bayesirt.inference.curvature import DenseCurvature, IterativeCurvature
 from bayesirt.inference.joint_curvature import JointProblem, arrow_at, joint_problem
 from bayesirt.inference.joint_density import Coordinates, Point, expand, item_coordinates
 from bayesirt.inference.joint_mode import Mode, find_mode
-from bayesirt.inference.laplace import sample_laplace
+from bayesirt.inference.laplace import Search, sample_laplace
 from bayesirt.inference.mean_tilt import tilt_at
 from bayesirt.inference.nuts import sample_nuts
+from bayesirt.models import TwoPL
 
 PRIORS = [Priors(), Priors(slopes="free"), Priors(slopes="rasch"), Priors(kind="fixed")]
 each_prior = pytest.mark.parametrize("priors", PRIORS, ids=Priors.describe)
@@ -304,7 +305,7 @@ def test_iterative_mode_is_the_dense_one():
             responses,
             key=jax.random.key(0),
             init=point,
-            options=RunOptions(num_samples=2000),
+            options=RunOptions(num_samples=500),
             search=Search(tol=1e-3, dense_up_to=n),
         )
         for n in (8000, 10)

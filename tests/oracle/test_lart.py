@@ -4,25 +4,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bayesirt.inference.lart_sites import (
-    LaRTPrior,
-    ability_scaled,
-    ability_shifted,
-    lengths_of,
-    speed_scaled,
-    speed_shifted,
-)
 from lart_data import as_sparse, some_missing
 from lart_prior import log_jacobian, log_lengths, log_prior, some_sites, unconstrained
 from numpyro.infer.util import log_density
 from scipy.special import gammaln
 
 from bayesirt.families import FAMILIES
+from bayesirt.inference.lart_moves import WithLengths, lengths_of
 from bayesirt.latencies import latencies_of
 from bayesirt.likelihood import layout_of, log_likelihood_of
-from bayesirt.models import lart_model
+from bayesirt.models import LaRT, lart_model
 
 N, J = 6, 5
+WAY = WithLengths(LaRT())
 RESPONSES = some_missing(N, J)
 SUCCESSES, TRIALS = RESPONSES.cells.matrices()
 
@@ -51,30 +45,29 @@ def test_density_is_that_of_the_families_and_the_sums(link, responses):
 
 def test_terms_are_the_prior_with_its_jacobians():
     sites = some_sites(1, (N, J))
-    terms = LaRTPrior().terms(unconstrained(sites))
+    terms = WAY.terms(unconstrained(sites))
     expected = log_prior(sites) + log_jacobian(sites)
     assert float(terms.total()) == pytest.approx(expected, rel=1e-10)
     np.testing.assert_allclose(terms.values["b"], -sites["d"] / sites["a"])
 
 
-@pytest.mark.parametrize("line", [ability_shifted, speed_shifted, ability_scaled, speed_scaled])
+@pytest.mark.parametrize("line", LaRT().lines, ids=lambda line: line.name)
 def test_no_response_sees_a_line(line):
     sites = unconstrained(some_sites(2, (N, J)))
-    prior = LaRTPrior()
 
     def seen(sites: dict[str, jax.Array]) -> np.ndarray:
-        v = prior.terms(sites).values
+        v = WAY.terms(sites).values
         eta = v["theta"][:, None] * v["a"] + v["d"]
         return np.stack([eta, v["omega"] - v["tau"][:, None] * v["phi"]])
 
-    moved, log_jacobian = line(prior, sites, jnp.array(0.4))
+    moved, log_jacobian = WAY.along(line, sites, jnp.array(0.4))
     np.testing.assert_allclose(seen(moved), seen(sites), atol=1e-12)
     flat, unravel = jax.flatten_util.ravel_pytree(sites)
     jacobian = jax.jacobian(
-        lambda x: jax.flatten_util.ravel_pytree(line(prior, unravel(x), jnp.array(0.4))[0])[0]
+        lambda x: jax.flatten_util.ravel_pytree(WAY.along(line, unravel(x), jnp.array(0.4))[0])[0]
     )(flat)
     assert float(log_jacobian) == pytest.approx(np.linalg.slogdet(jacobian)[1], abs=1e-10)
-    back, _ = line(prior, moved, jnp.array(-0.4))
+    back, _ = WAY.along(line, moved, jnp.array(-0.4))
     assert all(np.allclose(back[k], sites[k], atol=1e-12) for k in sites)
 
 

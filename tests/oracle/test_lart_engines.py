@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 from lart_data import simulate_lart
 
+from bayesirt import RunOptions
 from bayesirt.inference.engines import sample_posterior
+from bayesirt.models import LaRT
 
 RESPONSES, _ = simulate_lart(60, 20)
 RAMBLING, _ = simulate_lart(60, 20, delta=0.8)
@@ -19,7 +21,13 @@ def test_nuts_and_blocked_agree(wrong_lengths):
     responses = RAMBLING if wrong_lengths else RESPONSES
     tables = []
     for engine, draws in (("nuts", 1000), ("blocked", 2000)):
-        posterior = sample_posterior(responses, key=jax.random.key(1), engine=engine, model=LaRT(wrong_lengths=wrong_lengths), options=RunOptions(num_warmup=800, num_samples=draws))  # fmt: skip
+        posterior = sample_posterior(
+            responses,
+            key=jax.random.key(1),
+            engine=engine,
+            model=LaRT(wrong_lengths=wrong_lengths),
+            options=RunOptions(num_warmup=800, num_samples=draws),
+        )
         assert posterior.tree.attrs["engine"] == engine
         assert posterior.tree.attrs["wrong_lengths"] == wrong_lengths == posterior.has_wrong_lengths
         squares = {n: (posterior[n] - posterior[n].mean((0, 1))) ** 2 for n in ("theta", "tau")}

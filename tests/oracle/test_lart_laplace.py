@@ -8,7 +8,7 @@ from jax.flatten_util import ravel_pytree
 from lart_data import simulate_lart, some_missing
 from numpyro.infer.util import log_density
 
-from bayesirt import PointEstimate, Priors, sample_posterior
+from bayesirt import PointEstimate, Priors, RunOptions, sample_posterior
 from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.families import FAMILIES
 from bayesirt.inference.curvature import DenseCurvature, IterativeCurvature, curvature_at
@@ -31,6 +31,7 @@ LENGTHS = {
 OF_POPULATIONS = {
     f"{kind}_{name}": jnp.array(0.5) for kind in ("mu", "sigma") for name in ("phi", "omega", "lam")
 }
+NO_LEAN = {"mu_b": jnp.array(0.0), "mu_tau": jnp.array(0.0)}
 POINT = Point(
     jnp.array([0.4, -1.0, -0.7, -0.4, 0.7, 0.9]),
     jnp.array([[0.55, 0.5], [0.35, -0.2], [0.1, 0.9], [0.75, 0.6], [0.45, 0.3]]),
@@ -68,7 +69,9 @@ def readable_density(link: str):
 
     def density(point: Point) -> jnp.ndarray:
         sites = {"theta": point.theta, "tau": evidence.speed(LENGTHS["rho"], point.theta)[0]}
-        sites |= {"a": point.items[:, 0], "d": point.items[:, 1]} | LENGTHS | OF_POPULATIONS
+        sites |= (
+            {"a": point.items[:, 0], "d": point.items[:, 1]} | LENGTHS | OF_POPULATIONS | NO_LEAN
+        )
         for name, mean, spread in zip("ad", point.means, SPREAD, strict=True):
             sites |= {f"mu_{name}": mean, f"sigma_{name}": spread}
         return log_density(lart_model, (trials, logs, successes), {"link": link}, sites)[0]
@@ -200,7 +203,10 @@ def test_posterior_is_near_the_one_that_blocked_moves_draw(point):
     """
     responses, _ = simulate_lart(60, 60, rho=-0.6, seed=3)
     exact, own = (
-        sample_posterior(responses, key=jax.random.key(1), engine=engine, init=point, model="lart", options=RunOptions(num_warmup=300, num_samples=1000))
+        sample_posterior(
+            responses, key=jax.random.key(1), engine=engine, init=point, model="lart",
+            options=RunOptions(num_warmup=300, num_samples=1000),
+        )
         for engine in ("blocked", "laplace")
     )  # fmt: skip
     assert own.approximate

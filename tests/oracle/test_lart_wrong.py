@@ -4,24 +4,37 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bayesirt.inference.lart_nuts import LaRTTarget
-from bayesirt.inference.lart_sites import HIERARCHICAL, LaRTPrior, lengths_of
-from bayesirt.models.coordinates import Known
 from lart_data import as_sparse, some_missing
-from lart_prior import OF_MU, log_jacobian, log_lengths, log_prior, some_sites, unconstrained
+from lart_prior import (
+    OF_MU,
+    log_jacobian,
+    log_lengths,
+    log_prior,
+    mean_of,
+    some_sites,
+    unconstrained,
+)
 from numpyro.handlers import seed, substitute, trace
 from numpyro.infer.util import log_density
 from scipy.special import gammaln
 from scipy.stats import norm
 
 from bayesirt.families import FAMILIES
-from bayesirt.inference.lart_moves import draw_lengths, draw_wrong_lengths
+from bayesirt.inference.lart_moves import (
+    WithLengths,
+    draw_lengths,
+    draw_wrong_lengths,
+    lengths_of,
+)
+from bayesirt.inference.nuts import Target
 from bayesirt.inference.start_coordinates import StartCoordinates
+from bayesirt.inference.two_pl_coordinates import Known
 from bayesirt.latencies import latencies_of
 from bayesirt.likelihood import layout_of, log_likelihood_of
-from bayesirt.models import lart_model
+from bayesirt.models import LaRT, lart_model
 
 N, J = 6, 5
+WAY = WithLengths(LaRT(wrong_lengths=True))
 RESPONSES = some_missing(N, J)
 SUCCESSES, TRIALS = RESPONSES.cells.matrices()
 WRONG = (TRIALS - SUCCESSES) / np.maximum(TRIALS, 1)
@@ -61,23 +74,21 @@ def test_prior_and_sums_are_the_formula(responses):
     )
     seen += plain.log_likelihood(*lengths_of(sites), moments).sum()
     ways = gammaln(TRIALS + 1.0) - gammaln(SUCCESSES + 1.0) - gammaln(TRIALS - SUCCESSES + 1.0)
-    found = float(LaRTPrior().terms(unconstrained(sites)).total() + seen) + ways.sum()
+    found = float(WAY.terms(unconstrained(sites)).total() + seen) + ways.sum()
     assert found == pytest.approx(log_joint(sites) + log_jacobian(sites), rel=1e-10)
 
 
 def test_the_potential_falls_as_the_formula_rises():
     """Flat coordinates: the same difference between two places, Jacobians of items included."""
     latencies = latencies_of(RESPONSES, layout_of(RESPONSES), wrong_lengths=True)
-    others = {
-        k: v for k, v in unconstrained(some_sites(2, (N, J), ALL)).items() if k not in HIERARCHICAL
-    }
-    known = {k: Known(jnp.full(J, 1.5), jnp.full(J, 0.3)) for k in HIERARCHICAL}
+    others = {k: v for k, v in unconstrained(some_sites(2, (N, J), ALL)).items() if k not in ALL}
+    known = {k: Known(jnp.full(J, 1.5), jnp.full(J, 0.3)) for k in ALL}
     coordinates = StartCoordinates(others, jax.tree.map(jnp.ones_like, others), known)
-    target = LaRTTarget(latencies, coordinates, "probit")
+    target = Target(latencies, coordinates, WAY)
     drawn, values = [], []
     for k in (2, 3):
         flat = 0.1 * jax.random.normal(jax.random.key(k), (target.size,))
-        sites, of_items = coordinates.to_sites(flat, LaRTPrior())
+        sites, of_items = coordinates.at(flat, WAY)
         s = {name: np.asarray(v) for name, v in target.to_draw(flat).items() if name != "b"}
         drawn.append(float(target.potential(flat)))
         values.append(float(-log_joint(s) - log_jacobian(s) - of_items))
@@ -110,9 +121,11 @@ def regression_posterior(
         regressor, taken_out = (-tau, s["delta"][item] * wrong)
     design = np.stack([regressor, np.ones(len(x))], 1)
     weights = np.array([s[f"sigma_{slope}"] ** -2, s["sigma_omega"] ** -2])
-    precision = design.T @ design / s["lam"][item] + np.diag(weights)
+    lean, level = (s["mu_tau"], s["mu_omega"]) if slope == "phi" else (0, mean_of("omega", s)[item])
+    away = np.array([[1, 0], [-lean, 1]])
+    precision = design.T @ design / s["lam"][item] + away.T @ np.diag(weights) @ away
     pull = design.T @ (x - taken_out) / s["lam"][item]
-    pull += weights * [s[f"mu_{slope}"], s["mu_omega"]]
+    pull += away.T @ (weights * [s[f"mu_{slope}"], level])
     return np.linalg.solve(precision, pull), np.linalg.inv(precision)
 
 
@@ -127,7 +140,7 @@ def test_slopes_and_levels_are_drawn_from_their_regression(responses, slope):
     move = draw_wrong_lengths if slope == "delta" else draw_lengths
 
     def draw(key: jax.Array) -> jax.Array:
-        moved, _ = move(LaRTPrior(), latencies, key, sites)
+        moved, _ = move(WAY, latencies, key, sites)
         return jnp.stack([moved[slope], moved["omega"]])
 
     n = 40_000

@@ -5,15 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
-from bayesirt.inference.mirt_blocked import mirt_start_of
-from bayesirt.inference.mirt_nuts import MirtTarget
-from bayesirt.inference.mirt_sites import MirtPrior
 from jax.flatten_util import ravel_pytree
 from mirt_data import simulated
 
-from bayesirt import Posterior, Responses, fit_mirt, sample_mirt
-from bayesirt.inference.start_coordinates import StartCoordinates
-from bayesirt.likelihood import DenseLayout
+from bayesirt import Posterior, Responses, RunOptions, fit_mirt, sample_mirt
+from bayesirt.inference.nuts import posterior_target
+from bayesirt.models import Mirt
 
 pytestmark = pytest.mark.slow
 
@@ -24,17 +21,18 @@ MOST_Z = 6.0
 
 def test_potential_falls_as_the_models_density_rises():
     """Between two places, with the Jacobian of all coordinates by jacfwd."""
-    prior, layout = MirtPrior(), DenseLayout(*map(jnp.asarray, DATA.responses.cells.matrices()))
-    start = mirt_start_of(fit_mirt(DATA.responses, n_abilities=2))
-    target = MirtTarget(layout, StartCoordinates.of(start, ("d",)), prior)
+    point = fit_mirt(DATA.responses, n_abilities=2)
+    target = posterior_target(DATA.responses, point, Mirt(2))
+    way, successes, trials = target.way, *map(jnp.asarray, DATA.responses.cells.matrices())
+    assert list(target.coordinates.known) == ["d"]
 
     @jax.jit
     def density(flat):
-        sites, _ = target.coordinates.to_sites(flat, prior)
-        jacobian = jax.jacfwd(lambda x: ravel_pytree(target.coordinates.to_sites(x, prior)[0])[0])
+        sites, _ = target.coordinates.at(flat, way)
+        jacobian = jax.jacfwd(lambda x: ravel_pytree(target.coordinates.at(x, way)[0])[0])
         eta = sites["theta"] @ sites["a"].T + sites["d"]
-        right = layout.successes * eta - layout.trials * jnp.logaddexp(0, eta)
-        return prior.terms(sites).total() + right.sum() + jnp.linalg.slogdet(jacobian(flat))[1]
+        right = successes * eta - trials * jnp.logaddexp(0, eta)
+        return way.terms(sites).total() + right.sum() + jnp.linalg.slogdet(jacobian(flat))[1]
 
     places = 0.3 * jax.random.normal(jax.random.key(1), (2, target.size))
     fallen = target.potential(places[0]) - target.potential(places[1])
@@ -66,7 +64,13 @@ def test_nuts_and_blocked_agree():
     """Means and spreads of aligned quantities, and of those that know no axes."""
     tables = []
     for engine, draws in (("nuts", 600), ("blocked", 1200)):
-        posterior = sample_mirt(DATA.responses, n_abilities=2, key=jax.random.key(1), engine=engine, options=RunOptions(num_warmup=500, num_samples=draws))  # fmt: skip
+        posterior = sample_mirt(
+            DATA.responses,
+            n_abilities=2,
+            key=jax.random.key(1),
+            engine=engine,
+            options=RunOptions(num_warmup=500, num_samples=draws),
+        )
         assert posterior.tree.attrs["engine"] == engine
         table = with_free_quantities(posterior).summary
         assert table["r_hat"].max() < 1.03

@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bayesirt.models.coordinates import two_pl_coordinates
 from numpyro.infer.util import log_density
 from scipy.special import expit, gammaln
 from scipy.stats import halfnorm, lognorm, norm
@@ -15,7 +14,9 @@ from bayesirt import Priors, fit_cbmm, fit_mml, two_pl_model
 from bayesirt.cells import CellList, SparseCells
 from bayesirt.families import LOGIT, logit_bound, logit_terms
 from bayesirt.inference.nuts import posterior_target
+from bayesirt.inference.two_pl_coordinates import two_pl_coordinates
 from bayesirt.likelihood import DenseLayout, SparseLayout, layout_of, log_likelihood_of
+from bayesirt.models import TwoPL
 from bayesirt.responses import Responses
 
 PRIORS = [
@@ -201,7 +202,7 @@ def flat(values: dict[str, jax.Array]) -> jax.Array:
 @each_prior
 @pytest.mark.parametrize("few", [0, 20], ids=["by their spread", "by the population's"])
 def test_log_jacobian_of_the_coordinates_is_the_determinant(priors, few, monkeypatch):
-    monkeypatch.setattr("bayesirt.models.coordinates.FEW_SUBJECTS", few)
+    monkeypatch.setattr("bayesirt.inference.two_pl_coordinates.FEW_SUBJECTS", few)
     coordinates = two_pl_coordinates(fit_cbmm(TINY), priors, TINY)
     start = {k: jnp.asarray(v) for k, v in coordinates.start.items()}
     assert sorted(start) == sorted(coordinates.scale)
@@ -223,8 +224,8 @@ def test_log_jacobian_of_the_coordinates_is_the_determinant(priors, few, monkeyp
 @each_prior
 @pytest.mark.parametrize("few", [0, 20], ids=["by their spread", "by the population's"])
 def test_sampler_sees_the_density_of_the_readable_model(priors, few, monkeypatch):
-    monkeypatch.setattr("bayesirt.models.coordinates.FEW_SUBJECTS", few)
-    target = posterior_target(TINY, fit_cbmm(TINY), priors)
+    monkeypatch.setattr("bayesirt.inference.two_pl_coordinates.FEW_SUBJECTS", few)
+    target = posterior_target(TINY, fit_cbmm(TINY), TwoPL(priors))
     successes, trials = (m.astype(int) for m in TINY.cells.matrices())
     derived = {"d"} if priors.kind == "fixed" else {"b"}
     derived |= {"a"} if priors.slopes == "rasch" else set()
@@ -252,7 +253,7 @@ def test_coordinates_start_at_the_point_estimate(priors):
     responses = Responses.from_arrays((rng.uniform(size=p.shape) < p).astype(int))
     point = fit_cbmm(responses)
     coordinates = two_pl_coordinates(point, priors, responses)
-    target = posterior_target(responses, point, priors)
+    target = posterior_target(responses, point, TwoPL(priors))
     draw = {k: np.asarray(v) for k, v in target.to_draw(jnp.zeros(target.size)).items()}
     scale = point["a"].mean() if priors.slopes == "rasch" else 1.0
     np.testing.assert_allclose(draw["theta"], scale * point["theta"], rtol=0, atol=1e-10)

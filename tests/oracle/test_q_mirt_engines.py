@@ -4,14 +4,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bayesirt.inference.q_mirt_engines import sample_q_mirt
-from bayesirt.inference.q_mirt_nuts import QMirtTarget
-from bayesirt.inference.q_mirt_sites import Pattern, QMirtPrior
-from bayesirt.models.coordinates import Known
 
+from bayesirt import RunOptions
 from bayesirt.inference.blocked import Position
+from bayesirt.inference.engines import sample_q_mirt
+from bayesirt.inference.nuts import Target
+from bayesirt.inference.q_mirt_moves import ByQMatrix, IndependentParts
 from bayesirt.inference.start_coordinates import StartCoordinates
+from bayesirt.inference.two_pl_coordinates import Known
 from bayesirt.likelihood import DenseLayout
+from bayesirt.models import QMirt
 from bayesirt.q_matrix import QMatrix
 from bayesirt.q_simulation import simulate_q_mirt
 
@@ -24,7 +26,7 @@ SIMULATED = simulate_q_mirt(60, Q, key=jax.random.key(3), correlation=0.6)
 def test_potential_falls_as_the_density_of_the_independent_parts_rises(structure):
     """The same at two places as the prior and the answers say, with all Jacobians by jacfwd."""
     rng = np.random.default_rng(0)
-    prior = QMirtPrior(Pattern.of(Q.needs), structure)
+    way = ByQMatrix(QMirt.of(Q, structure))
     layout = DenseLayout(*map(jnp.asarray, SIMULATED.responses.cells.matrices()))
     scalars = ("mu_a", "sigma_a", "mu_d", "sigma_d", "sigma_beta")
     centre: Position = {name: jnp.asarray(rng.normal()) for name in scalars}
@@ -32,19 +34,21 @@ def test_potential_falls_as_the_density_of_the_independent_parts_rises(structure
     centre |= {"root": jnp.full(1, 0.5)} if structure == "correlated" else {"gamma": jnp.ones(2)}
     width = jax.tree.map(lambda x: jnp.full(x.shape, 0.7), centre)
     known = {"a": Known(jnp.full(10, 0.2), jnp.full(10, 0.3)), "d": Known(jnp.ones(9), jnp.ones(9))}
-    target = QMirtTarget(layout, StartCoordinates(centre, width, known), prior)
+    around = StartCoordinates(centre, width, known)
+    target = Target(layout, IndependentParts(around), way)
 
     def all_sites(flat):
-        sites, _ = target.coordinates.to_sites(flat, prior)
-        return sites | {"theta": sites["theta"] @ jnp.linalg.cholesky(prior.correlation(sites)).T}
+        sites, _ = around.at(flat, way)
+        return sites | {"theta": sites["theta"] @ jnp.linalg.cholesky(way.correlation(sites)).T}
 
     def density(flat):
         sites = all_sites(flat)
         jacobian = jax.jacfwd(lambda x: jax.flatten_util.ravel_pytree(all_sites(x))[0])(flat)
-        draw = prior.terms(sites).values
-        eta = draw["theta"] @ prior.pattern.slopes(draw["a"]).T + draw["d"]
+        draw = way.terms(sites).values
+        slopes = jnp.zeros(Q.needs.shape).at[Q.needs.nonzero()].set(draw["a"])
+        eta = draw["theta"] @ slopes.T + draw["d"]
         right = layout.successes * eta - layout.trials * jnp.logaddexp(0, eta)
-        return prior.terms(sites).total() + right.sum() + jnp.linalg.slogdet(jacobian)[1]
+        return way.terms(sites).total() + right.sum() + jnp.linalg.slogdet(jacobian)[1]
 
     places = 0.3 * jax.random.normal(jax.random.key(1), (2, target.size))
     fallen = target.potential(places[0]) - target.potential(places[1])
@@ -59,7 +63,14 @@ def test_nuts_and_blocked_agree(structure):
     """Means and spreads of some 150 quantities, at 5 standard errors."""
     tables = []
     for engine, draws in (("nuts", 600), ("blocked", 1200)):
-        posterior = sample_q_mirt(SIMULATED.responses, Q, key=jax.random.key(1), engine=engine, structure=structure, options=RunOptions(num_warmup=500, num_samples=draws))  # fmt: skip
+        posterior = sample_q_mirt(
+            SIMULATED.responses,
+            Q,
+            key=jax.random.key(1),
+            engine=engine,
+            structure=structure,
+            options=RunOptions(num_warmup=500, num_samples=draws),
+        )
         assert posterior.tree.attrs["engine"] == engine
         draws_of_all = posterior.tree["posterior"]
         draws_of_all["a"] = np.log(draws_of_all["a"])  # whose tails are light enough for an sd

@@ -7,11 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bayesirt.inference.q_mirt_engines import sample_q_mirt
 from jax.flatten_util import ravel_pytree
 
+from bayesirt import RunOptions
 from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.estimators.q_mirt_steps import Abilities, Quadrature
+from bayesirt.inference.engines import sample_q_mirt
 from bayesirt.inference.q_mirt_information import (
     QMirtProblem,
     directions,
@@ -21,8 +22,10 @@ from bayesirt.inference.q_mirt_information import (
     turning_of,
     with_parameters,
 )
+from bayesirt.inference.q_mirt_moves import slopes_of
 from bayesirt.inference.q_mirt_peak import find_peak, start_sites
 from bayesirt.inference.q_mirt_surrogate import Surrogate
+from bayesirt.models import QMirt
 from bayesirt.q_matrix import QMatrix
 from bayesirt.q_simulation import simulate_q_mirt
 
@@ -41,9 +44,9 @@ SHARES = SHARES / SHARES.sum()
 def problem_and_place(structure: str, n_nodes: int = 31):
     """Return a problem and a place that is nothing special, with correlated uncertainty."""
     point = fit_q_mirt(RESPONSES, Q, structure=structure)
-    problem = QMirtProblem.of(RESPONSES, Q, structure)
+    problem = QMirtProblem.of(RESPONSES, QMirt.of(Q, structure))
     problem = QMirtProblem(
-        problem.layout, problem.slots, problem.prior, Quadrature(n_nodes, jnp.float64)
+        problem.layout, problem.slots, problem.way, Quadrature(n_nodes, jnp.float64)
     )
     sites = find_peak(problem, point, tol=1e-2, max_iterations=50).sites
     rng = np.random.default_rng(0)
@@ -55,7 +58,7 @@ def problem_and_place(structure: str, n_nodes: int = 31):
 @cache
 def problem_and_peak():
     """Return a problem whose abilities correlate, and its peak."""
-    problem = QMirtProblem.of(RESPONSES, Q, "correlated")
+    problem = QMirtProblem.of(RESPONSES, QMirt.of(Q, "correlated"))
     return problem, find_peak(problem, POINT, tol=1e-6, max_iterations=200)
 
 
@@ -66,7 +69,7 @@ def log_joint_of(problem: QMirtProblem, sites: dict):
     def log_joint(flat, theta, i):
         own = with_parameters(sites, flat)
         omega = problem.correlation(own)
-        eta = problem.prior.pattern.slopes(jnp.exp(own["a"])) @ theta + own["d"]
+        eta = slopes_of(problem.way.needs, own) @ theta + own["d"]
         answers = successes[i] * eta - trials[i] * jnp.logaddexp(0, eta)
         return (
             answers.sum()
@@ -215,7 +218,7 @@ def ravel_draws(draws: np.ndarray) -> np.ndarray:
 
 def test_flat_parameters_come_back():
     point = fit_q_mirt(RESPONSES, Q, structure="general")
-    sites = start_sites(QMirtProblem.of(RESPONSES, Q, "general"), point)
+    sites = start_sites(QMirtProblem.of(RESPONSES, QMirt.of(Q, "general")), point)
     flat = flat_parameters(sites)
     again = with_parameters(sites, flat + 1)
     np.testing.assert_array_equal(flat_parameters(again), flat + 1)

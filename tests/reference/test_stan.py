@@ -1,8 +1,10 @@
 """bayesirt's likelihood and its blocked moves under another model's priors, against Stan."""
 
 import json
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -10,18 +12,16 @@ import numpy as np
 import numpyro
 import pytest
 from arviz_stats.base import array_stats
-from bayesirt.inference.two_pl_moves import draw_shift, move_blocks, move_scale
-from bayesirt.inference.two_pl_passes import Passes
-from bayesirt.inference.two_pl_sites import TwoPLPrior
-from numpyro import plate, sample
+from numpyro import deterministic, plate, sample
 from numpyro.distributions import HalfCauchy, LogNormal, Normal
 from numpyro.infer import MCMC, NUTS
 from numpyro.infer.reparam import LocScaleReparam, TransformReparam
 
 from bayesirt.inference.blocked import BlockedNewton
-from bayesirt.inference.site_terms import site_terms
+from bayesirt.inference.moves import moves_of
+from bayesirt.inference.one_ability import OneAbility
 from bayesirt.likelihood import layout_of, log_likelihood_of
-from bayesirt.models import Priors
+from bayesirt.models import Line, ResponseModel
 from bayesirt.responses import Responses
 
 STAN = json.loads((Path(__file__).parent / "stan_irt_2pl.json").read_text())
@@ -39,7 +39,44 @@ def stan_parameters() -> tuple[jax.Array, jax.Array, jax.Array]:
     with plate("item", Y.shape[1]):
         a = sample("a", LogNormal(0, sigma_a))
         b = sample("b", Normal(mu_b, sigma_b))
-    return theta, a, -a * b
+    return theta, a, deterministic("d", -a * b)
+
+
+def level(values: Mapping[str, jax.Array], t: jax.Array) -> dict[str, jax.Array]:
+    """Return abilities and difficulties t higher: η = a (θ - b) stays."""
+    return {name: values[name] + t for name in ("theta", "b", "mu_b")}
+
+
+def unit(values: Mapping[str, jax.Array], t: jax.Array) -> dict[str, jax.Array]:
+    """Return abilities and difficulties in another unit, their spreads with them."""
+    grown = ("theta", "sigma_theta", "b", "mu_b", "sigma_b")
+    return {name: jnp.exp(t) * values[name] for name in grown} | {"a": jnp.exp(-t) * values["a"]}
+
+
+@dataclass(frozen=True)
+class StanModel(ResponseModel):
+    """That model as bayesirt's engine takes any: its text, and what no answer sees."""
+
+    name: ClassVar[str] = "stan"
+    title: ClassVar[str] = "2PL of Stan's examples"
+    dims: ClassVar[Mapping[str, list[str]]] = {"theta": ["subject"], "a": ["item"], "b": ["item"]}
+
+    def parameters(self, n_subjects, n_items, **_clusters):  # noqa: ARG002
+        """Draw from the prior."""
+        return stan_parameters()
+
+    @property
+    def lines(self):
+        """The level of abilities, and their unit."""
+        return Line("level", level, normal=True), Line("unit", unit)
+
+
+class StanWay(OneAbility):
+    """Its spreads are also of sites without a mean of their own."""
+
+    def spreads(self, sites):  # noqa: ARG002
+        """Return the names of the sites whose log σ moves given them."""
+        return ["theta", "a", "b"]
 
 
 def draws_of_nuts() -> dict[str, np.ndarray]:
@@ -55,43 +92,10 @@ def draws_of_nuts() -> dict[str, np.ndarray]:
     return sampled(NUTS(model), 1000, 2500)
 
 
-class StanPrior(TwoPLPrior):
-    """The model's prior as the moves of the blocked engine ask for it."""
-
-    def terms(self, sites):
-        terms = site_terms(stan_parameters, sites)
-        _, a, d = terms.returned
-        return terms._replace(values=terms.values | {"a": a, "d": d})
-
-
 def draws_of_blocked() -> dict[str, np.ndarray]:
-    """Sample with the blocked kernel in NumPyro's MCMC: our moves, and one for the spreads."""
-    prior, passes = StanPrior(Priors(kind="fixed")), Passes(LAYOUT)
-    hyper = ["sigma_theta", "sigma_a", "mu_b", "sigma_b"]
-    width = jnp.array([0.15, 0.35, 0.5, 0.35])
-
-    def move_hyper(key, sites):
-        present = jnp.stack([sites[name] for name in hyper])
-
-        def placed(values):
-            return sites | dict(zip(hyper, values, strict=True))
-
-        def step(values, key):
-            noise_key, accept_key = jax.random.split(key)
-            proposal = values + width * jax.random.normal(noise_key, values.shape)
-            gain = prior.terms(placed(proposal)).total() - prior.terms(placed(values)).total()
-            accepted = jnp.log(jax.random.uniform(accept_key)) < gain
-            return jnp.where(accepted, proposal, values), accepted
-
-        values, accepted = jax.lax.scan(step, present, jax.random.split(key, 8))
-        return placed(values), {"acceptance_hyper": accepted.mean()}
-
-    moves = [
-        partial(move_blocks, prior, passes, interweave=False),
-        partial(draw_shift, prior),
-        partial(move_scale, prior),
-        move_hyper,
-    ]
+    """Sample with the blocked kernel in NumPyro's MCMC: the moves of any model."""
+    moves = moves_of(StanWay(StanModel()), LAYOUT)
+    hyper = ("sigma_theta", "sigma_a", "mu_b", "sigma_b")
     starts = dict(zip(("theta", "a", "b"), map(jnp.zeros, (len(Y), *2 * Y.shape[1:])), strict=True))
     starts |= dict.fromkeys(hyper, jnp.zeros(()))
     return sampled(BlockedNewton(moves), 1000, 20_000, thinning=4, starts=starts)

@@ -11,13 +11,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bayesirt.inference.two_pl_moves import two_pl_moves
 
 from bayesirt import Priors
 from bayesirt.inference.blocked import BlockedNewton
-from bayesirt.inference.cluster_moves import two_pl_prior
+from bayesirt.inference.cluster_moves import Clustered
+from bayesirt.inference.moves import moves_of
+from bayesirt.inference.one_ability import OneAbility
 from bayesirt.likelihood import DenseLayout
-from bayesirt.models import THREE_PL, TWO_PL, ResponseModel
+from bayesirt.models import ThreePL, TwoPL
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
@@ -30,10 +31,10 @@ HYPER = ("mu_a", "sigma_a", "mu_d", "sigma_d", "mu_b", "mu_c", "sigma_c")
 
 
 def prior_sites(
-    priors: Priors, clusters: tuple[int, ...], model: ResponseModel, rng: np.random.Generator
+    model: TwoPL, clusters: tuple[int, ...], rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
     """Return unconstrained draws from the prior, written without the model."""
-    n, (n_subjects, n_items) = 4 * PAIRS, TRIALS.shape
+    n, (n_subjects, n_items), priors = 4 * PAIRS, TRIALS.shape, model.priors
     sites = {"theta": rng.normal(size=(n, n_subjects))}
     if clusters:
         icc = rng.uniform(size=(n, 1))
@@ -41,7 +42,7 @@ def prior_sites(
         theta = gamma[:, list(clusters)] + np.sqrt(1 - icc) * sites["theta"]
         sites = {"theta": theta, "gamma": gamma, "icc": np.log(icc / (1 - icc))[:, 0]}
     z_a, z_d = rng.normal(size=(2, n, n_items))
-    if model is THREE_PL and priors.guessing is None:
+    if isinstance(model, ThreePL) and priors.guessing is None:
         mu_c, sigma_c = -1.4 + 0.7 * rng.normal(size=n), 0.5 * np.abs(rng.normal(size=n))
         c = mu_c[:, None] + sigma_c[:, None] * rng.normal(size=(n, n_items))
         sites |= {"mu_c": mu_c, "sigma_c": np.log(sigma_c), "c": c}
@@ -85,34 +86,35 @@ def quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("model", "priors", "clusters"),
+    ("model", "clusters"),
     [
-        (TWO_PL, Priors(), ()),
-        (TWO_PL, Priors(slopes="free"), ()),
-        (TWO_PL, Priors(slopes="rasch"), ()),
-        (TWO_PL, Priors(kind="fixed"), ()),
-        (TWO_PL, Priors(), CLUSTERS),
-        (TWO_PL, Priors(kind="fixed"), CLUSTERS),
-        (THREE_PL, Priors(), ()),
-        (THREE_PL, Priors(slopes="free", guessing=0.25), CLUSTERS),
+        (TwoPL(), ()),
+        (TwoPL(Priors(slopes="free")), ()),
+        (TwoPL(Priors(slopes="rasch")), ()),
+        (TwoPL(Priors(kind="fixed")), ()),
+        (TwoPL(), CLUSTERS),
+        (TwoPL(Priors(kind="fixed")), CLUSTERS),
+        (ThreePL(), ()),
+        (ThreePL(Priors(slopes="free", guessing=0.25)), CLUSTERS),
     ],
-    ids=lambda x: getattr(x, "title", "") or (x.describe() if isinstance(x, Priors) else str(x)),
+    ids=lambda x: x.describe() if isinstance(x, TwoPL) else str(x),
 )
-def test_parameters_stay_draws_from_the_prior(model, priors, clusters):
+def test_parameters_stay_draws_from_the_prior(model, clusters):
     """At most 68 quantities at 6 standard errors: a right sampler fails once in 7 million."""
-    before = prior_sites(priors, clusters, model, np.random.default_rng(7))
+    before = prior_sites(model, clusters, np.random.default_rng(7))
     assert len(before["theta"]) == PAIRS
+    way = Clustered(model, clusters) if clusters else OneAbility(model)
 
     def one_pair(key, sites):
         data_key, run_key = jax.random.split(key)
-        theta, a, d, *c = two_pl_prior(priors, clusters, model).terms(sites).returned
+        theta, a, d, *c = way.terms(sites).returned
         floor = c[0] if c else 0.0
         p = floor + (1 - floor) * jax.nn.sigmoid(theta[:, None] * a + d)
         tried = jnp.arange(TRIALS.max()) < TRIALS[:, :, None]
         draws = jax.random.uniform(data_key, tried.shape) < p[:, :, None]
         successes = (draws & tried).sum(-1).astype(jnp.int8)
         layout = DenseLayout(successes, jnp.asarray(TRIALS))
-        kernel = BlockedNewton(two_pl_moves(layout, priors, clusters=clusters, model=model))
+        kernel = BlockedNewton(moves_of(way, layout))
 
         def sweep(sites, key):
             return kernel.sweep(key, sites)
@@ -130,5 +132,5 @@ def test_parameters_stay_draws_from_the_prior(model, priors, clusters):
     change = quantities(after) - quantities(before)
     assert change.shape[1] <= 68
     z = change.mean(0) / (change.std(0) / np.sqrt(PAIRS))
-    print(priors.describe(), accepted, f"largest z {np.abs(z).max():.2f} of {len(z)}")
+    print(model.describe(), accepted, f"largest z {np.abs(z).max():.2f} of {len(z)}")
     assert np.abs(z).max() < 6

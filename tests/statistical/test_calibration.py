@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from jax import Array
 
-from bayesirt import Posterior, Responses, sample_posterior
+from bayesirt import Posterior, Responses, RunOptions, sample_posterior
 from bayesirt.studies import calibration_study
 from bayesirt.studies.calibration import CalibrationStudy
 

@@ -3,23 +3,34 @@
 import jax
 import numpy as np
 import pytest
-from bayesirt.inference.two_pl_blocked import sample_blocked
 from scipy.special import expit
 from scipy.stats import binom
 
-from bayesirt import Posterior, Priors, Responses, check_fit, local_dependence, review_items
+from bayesirt import (
+    Posterior,
+    Priors,
+    Responses,
+    RunOptions,
+    check_fit,
+    local_dependence,
+    review_items,
+)
 from bayesirt.fit_checks.items import item_fit
 from bayesirt.fit_checks.subjects import person_fit
+from bayesirt.inference.sweeps import sample_blocked
+from bayesirt.models import TwoPL
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 SIZE = (200, 30)
 """Of most data here, so that they share compiled code."""
 
 
-def drawn(successes: np.ndarray, trials: np.ndarray, seed: int, **options: object) -> Posterior:
+def drawn(
+    successes: np.ndarray, trials: np.ndarray, seed: int, model: TwoPL | None = None
+) -> Posterior:
     responses = Responses.from_arrays(successes, trials)
-    size = {"num_chains": 4, "num_warmup": 200, "num_samples": 100}
-    return sample_blocked(responses, key=jax.random.key(seed), **size, **options)
+    options = RunOptions(num_chains=4, num_warmup=200, num_samples=100, thinning=1)
+    return sample_blocked(responses, key=jax.random.key(seed), model=model, options=options)
 
 
 def answers(
@@ -100,7 +111,7 @@ def test_flipped_keys_are_found(slopes):
     rng = np.random.default_rng(1)
     y, counts = answers(rng, *SIZE)
     y[:, :3] = 1 - y[:, :3]
-    review = review_items(drawn(y, counts, 0, priors=Priors(slopes=slopes)))
+    review = review_items(drawn(y, counts, 0, TwoPL(Priors(slopes=slopes))))
     assert set(review.miskeyed) == {"item 1", "item 2", "item 3"}
     assert (set(review.flipped) == set(review.miskeyed)) == (slopes == "free")
 

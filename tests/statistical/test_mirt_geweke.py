@@ -12,8 +12,10 @@ import pytest
 from scipy.stats import wishart
 
 from bayesirt.inference.blocked import BlockedNewton
-from bayesirt.inference.mirt_moves import mirt_moves
+from bayesirt.inference.mirt_moves import Exploratory
+from bayesirt.inference.moves import moves_of
 from bayesirt.likelihood import DenseLayout
+from bayesirt.models import Mirt
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
@@ -57,7 +59,7 @@ def quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
 
 def test_parameters_stay_draws_from_the_prior():
     """Some 90 quantities at 6 standard errors: a right sampler fails once in 5 million."""
-    before = prior_sites(np.random.default_rng(7))
+    before, way = prior_sites(np.random.default_rng(7)), Exploratory(Mirt(K))
 
     def one_pair(key, sites):
         answer_key, run_key = jax.random.split(key)
@@ -65,7 +67,7 @@ def test_parameters_stay_draws_from_the_prior():
         tried = jnp.arange(TRIALS.max()) < TRIALS[:, :, None]
         draws = jax.random.uniform(answer_key, tried.shape) < p[:, :, None]
         layout = DenseLayout((draws & tried).sum(-1).astype(jnp.int8), jnp.asarray(TRIALS))
-        kernel = BlockedNewton(mirt_moves(layout, K, dtype=jnp.float64))
+        kernel = BlockedNewton(moves_of(way, layout, dtype=jnp.float64))
 
         def sweep(sites, key):
             return kernel.sweep(key, sites)

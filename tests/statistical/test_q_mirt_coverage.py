@@ -3,8 +3,9 @@
 import jax
 import numpy as np
 import pytest
-from bayesirt.inference.q_mirt_engines import sample_q_mirt
 
+from bayesirt import RunOptions
+from bayesirt.inference.engines import sample_q_mirt
 from bayesirt.q_matrix import QMatrix
 from bayesirt.q_simulation import simulate_q_mirt
 

@@ -9,13 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bayesirt.inference.q_mirt_sites import Pattern, QMirtPrior
 from numpyro.distributions import LKJCholesky, biject_to
 from scipy.special import logit
 
 from bayesirt.inference.blocked import BlockedNewton
-from bayesirt.inference.q_mirt_moves import q_mirt_moves
+from bayesirt.inference.moves import moves_of
+from bayesirt.inference.q_mirt_moves import ByQMatrix, slopes_of
 from bayesirt.likelihood import DenseLayout
+from bayesirt.loadings import Loadings
+from bayesirt.models import QMirt
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
@@ -81,16 +83,16 @@ def quantities(sites: dict[str, np.ndarray], structure: str) -> np.ndarray:
 def test_parameters_stay_draws_from_the_prior(structure):
     """Some 80 quantities at 6 standard errors: a right sampler fails once in 10^7."""
     before = prior_sites(np.random.default_rng(7), structure)
-    prior = QMirtPrior(Pattern.of(NEEDS), structure)
+    way = ByQMatrix(QMirt(Loadings.of(NEEDS), structure))
 
     def one_pair(key, sites):
         answer_key, run_key = jax.random.split(key)
-        slopes = prior.pattern.slopes(jnp.exp(sites["a"]))
+        slopes = slopes_of(way.needs, sites)
         p = jax.nn.sigmoid(sites["theta"] @ slopes.T + sites["d"])
         tried = jnp.arange(TRIALS.max()) < TRIALS[:, :, None]
         draws = jax.random.uniform(answer_key, tried.shape) < p[:, :, None]
         layout = DenseLayout((draws & tried).sum(-1).astype(jnp.int8), jnp.asarray(TRIALS))
-        kernel = BlockedNewton(q_mirt_moves(layout, prior, dtype=jnp.float64))
+        kernel = BlockedNewton(moves_of(way, layout, dtype=jnp.float64))
 
         def sweep(sites, key):
             return kernel.sweep(key, sites)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from bayesirt import Responses, sample_posterior
+from bayesirt import Responses, RunOptions, sample_posterior
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.ranking import rank_subjects
 

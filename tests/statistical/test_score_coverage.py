@@ -10,6 +10,7 @@ from scipy.special import expit
 from scipy.stats import rankdata
 
 from bayesirt.inference.laplace import sample_laplace
+from bayesirt.inference.options import RunOptions
 from bayesirt.ranking import rank_subjects
 from bayesirt.responses import Responses
 from bayesirt.score_draws import score_ranks
@@ -21,7 +22,7 @@ def share_held(right: NDArray[np.int64], hidden: NDArray[np.bool_], seed: int) -
     """Return how many of those with hidden answers have their whole score in its interval."""
     responses = Responses.from_arrays(np.where(hidden, 0, right), (~hidden).astype(int))
     posterior = sample_laplace(
-        responses, key=jax.random.key(seed), options=RunOptions(num_samples=1000)
+        responses, key=jax.random.key(seed), options=RunOptions(num_samples=250)
     )
     table = rank_subjects(posterior).summary.set_index("subject").loc[list(responses.subjects)]
     score = right.mean(1)

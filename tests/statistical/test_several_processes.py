@@ -14,10 +14,11 @@ import pytest
 from arviz_stats.base import array_stats
 from conftest import simulate
 
-from bayesirt import Posterior, Responses, sample_posterior
+from bayesirt import Posterior, Responses, RunOptions, sample_posterior
 
 README = Path(__file__).parents[2] / "README.md"
-SETTINGS = {"num_chains": 2, "num_warmup": 100, "num_samples": 300, "engine": "blocked"}
+SETTINGS = {"num_chains": 2, "num_warmup": 100, "num_samples": 300}
+ENGINE = "blocked"
 
 
 @pytest.fixture
@@ -33,7 +34,8 @@ def start_both(tmp_path):
             script = script.replace("host-0:9876", f"127.0.0.1:{free.getsockname()[1]}")
         settings = "".join(f", {k}={v!r}" for k, v in SETTINGS.items())
         settings += ', checkpoint=pathlib.Path("kept")'
-        script = script.replace(", mesh=mesh", ", mesh=mesh" + settings)
+        script = script.replace("(mesh=mesh", "(mesh=mesh" + settings)
+        script = script.replace("options=options", f"options=options, engine={ENGINE!r}")
         script += '    posterior.save(pathlib.Path("posterior.nc"))\n'
         (tmp_path / "together.py").write_text("import pathlib\n" + script)
         command = [sys.executable, "together.py"]
@@ -88,7 +90,8 @@ def test_two_processes_killed_and_resumed_draw_what_one_draws(tmp_path, start_bo
     assert (tmp_path / "ranking.csv").exists()
 
     together = Posterior.load(tmp_path / "posterior.nc")
-    alone = sample_posterior(responses, key=jax.random.key(0), **SETTINGS)
+    options = RunOptions(**SETTINGS)
+    alone = sample_posterior(responses, key=jax.random.key(0), engine=ENGINE, options=options)
     for name in ("theta", "a", "d"):
         sides = [posterior[name] for posterior in (together, alone)]
         errors = [array_stats.mcse(x, method="mean", chain_axis=0, draw_axis=1) for x in sides]

@@ -6,6 +6,8 @@ import pytest
 from lart_data import simulate_lart
 
 from bayesirt.inference.engines import sample_posterior
+from bayesirt.inference.options import RunOptions
+from bayesirt.models import LaRT
 from bayesirt.wrong_lengths import WrongLengths, compare_wrong_lengths
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
@@ -17,9 +19,14 @@ def both(delta: float) -> tuple[np.ndarray, np.ndarray, WrongLengths]:
     """Return δ, draws of it, and the comparison with plain LaRT."""
     responses, truth = simulate_lart(*SIZE, seed=8, delta=delta)
     fits = [
-        sample_posterior(responses, key=jax.random.key(2), model=LaRT(wrong_lengths=wrong_lengths), options=RunOptions(num_warmup=200, num_samples=400))
+        sample_posterior(
+            responses,
+            key=jax.random.key(2),
+            model=LaRT(wrong_lengths=wrong_lengths),
+            options=RunOptions(num_warmup=200, num_samples=400),
+        )
         for wrong_lengths in (True, False)
-    ]  # fmt: skip
+    ]
     assert fits[0].verdict.r_hat < 1.05
     compared = compare_wrong_lengths(responses, *fits)
     return truth.get("delta", np.zeros(1)), fits[0].draws("delta"), compared
