@@ -271,10 +271,11 @@ def _row_terms(
     eta = layout.predictor(theta, a, d)
     own = map(layout.of_items, further)
     terms = family.every(eta, layout.successes, layout.trials, *own)
+    one = jnp.ones(len(theta), theta.dtype)
     sums = (
         terms.log_likelihood.sum(),
         layout.over_subjects(terms.score[0], theta),
-        *(layout.over_subjects(score, jnp.ones_like(theta)) for score in terms.score),
+        *(layout.over_subjects(score, one) for score in terms.score),
     )
     return layout.over_items(terms.score[0], a), sums
 

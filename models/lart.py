@@ -226,7 +226,6 @@ class LaRT(ResponseModel):
     name: ClassVar[str] = "lart"
     title: ClassVar[str] = "LaRT"
     lengths: ClassVar[bool] = True
-    leans: ClassVar[Mapping[str, str]] = {"d": "mu_b", "omega": "mu_tau"}
     dims: ClassVar[Mapping[str, list[str]]] = DIMS
 
     @classmethod

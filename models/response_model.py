@@ -21,7 +21,6 @@ from bayesirt.models.priors import Priors
 
 Method = Literal["nuts", "blocked", "laplace"]
 Values = Mapping[str, Array]
-_NONE: Mapping[str, str] = {}
 
 
 class Line(NamedTuple):
@@ -59,8 +58,6 @@ class ResponseModel(ABC):
         Whether subjects may come in clusters.
     simpler : str, optional
         Name of the model that it must predict better than to be of use.
-    leans : mapping
-        By item parameter, the hyperparameter by which its mean leans on slopes.
     dims : mapping
         Dimensions of each parameter.
     """
@@ -71,7 +68,6 @@ class ResponseModel(ABC):
     lengths: ClassVar[bool] = False
     clustered: ClassVar[bool] = False
     simpler: ClassVar[str | None] = None
-    leans: ClassVar[Mapping[str, str]] = _NONE
     dims: ClassVar[Mapping[str, list[str]]]
 
     @classmethod

@@ -186,7 +186,6 @@ class TwoPL(ResponseModel):
     name: ClassVar[str] = "2pl"
     title: ClassVar[str] = "2PL"
     clustered: ClassVar[bool] = True
-    leans: ClassVar[Mapping[str, str]] = {"d": "mu_b"}
     dims: ClassVar[Mapping[str, list[str]]] = DIMS
 
     @classmethod

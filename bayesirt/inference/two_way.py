@@ -148,11 +148,12 @@ class TwoWay(ABC):
         return self.populations(sites)
 
     def hyper_sites(self, sites: Position) -> list[str]:
-        """Return the names of the hyperparameters that move with the items' values held."""
+        """Return the names of (μ, log σ), which move with the items' standardised values held.
+
+        How intercepts lean on slopes is left to exact draws: with it, fewer moves are accepted.
+        """
         names = [x for x in self.item_sites(sites) if x in self.populations(sites)]
-        leans = [self.model.leans[x] for x in names if x in self.model.leans]
-        own = [f"{kind}_{x}" for x in names for kind in ("mu", "sigma")]
-        return [*own, *(x for x in leans if x in sites)]
+        return [f"{kind}_{x}" for x in names for kind in ("mu", "sigma")]
 
     def centre(self, sites: Position, name: str) -> Array:
         """Return where the values of a site have their prior's centre."""
