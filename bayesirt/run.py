@@ -335,7 +335,7 @@ def _gain_of_lengths(
         model=TwoPL(Priors(slopes="free"), link="probit"),
         engine="laplace" if posterior.approximate else "blocked",
         init=fit_lart(responses, lengths=False),
-        options=replace(settings.run_options, progress=progress),
+        options=replace(settings.run_options, progress=progress, title="without lengths"),
     )
     return length_gain(posterior, without)
 

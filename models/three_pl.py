@@ -122,6 +122,7 @@ class ThreePL(TwoPL):
     dims: ClassVar[Mapping[str, list[str]]] = DIMS | {"c": ["item"]}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.link != "logit":
             raise ResponseError("the 3pl has a logistic response curve; leave link out")
 

@@ -188,6 +188,9 @@ class TwoPL(ResponseModel):
     clustered: ClassVar[bool] = True
     dims: ClassVar[Mapping[str, list[str]]] = DIMS
 
+    def __post_init__(self) -> None:
+        self._refuse(self.priors, wrong_lengths=False)
+
     @classmethod
     def chosen(cls, priors: Priors, *, wrong_lengths: bool = False) -> "TwoPL":
         """Return the model with the options that people type."""

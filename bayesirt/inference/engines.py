@@ -188,7 +188,9 @@ def plan_engine(
     if responses.clusters is not None:
         method, reason = _with_clusters(engine, responses, model)
     if method == "laplace" and engine == "auto" and _refused(method, model):
-        method, reason = "blocked", f"exact, as nothing approximates the {model.title}"
+        approximated = type(model) in ENGINES[method].sample
+        reason = "" if approximated else f"exact, as nothing approximates the {model.title}"
+        method = "blocked"
     if refused := _refused(method, model):
         raise ResponseError(refused)
     if options.mesh is not None:
@@ -228,10 +230,10 @@ def _with_clusters(
 
 
 def _refuse_mesh(method: Method, responses: Responses, model: ResponseModel) -> None:
-    if not ENGINES[method].meshes:
-        raise ResponseError(f"{method} works on one device; leave mesh out, or ask for blocked")
     if model.lengths:
         raise ResponseError("LaRT works on one device; leave mesh out")
+    if not ENGINES[method].meshes:
+        raise ResponseError(f"{method} works on one device; leave mesh out, or ask for blocked")
     if responses.clusters is not None:
         raise ResponseError("clusters of subjects work on one device; leave mesh out")
 

@@ -66,10 +66,6 @@ class Exploratory(TwoWay):
         """Return that no mean is drawn by itself."""
         return []
 
-    def spreads(self, sites: Position) -> list[str]:  # noqa: ARG002
-        """Return the names of the sites whose log σ moves given them."""
-        return ["d"]
-
     def own_moves(
         self,
         data: Any,  # noqa: ARG002

@@ -50,6 +50,8 @@ class RunOptions:
         Devices that share the responses out, each with some subjects', perhaps in several
         processes. Then every process makes the same call and gets the same draws; the first one
         speaks, and writes the checkpoint into a folder that all of them see.
+    title : str
+        Of the progress bar.
 
     Examples
     --------
@@ -67,6 +69,7 @@ class RunOptions:
     announce: Callable[[str], None] | None = None
     checkpoint: Path | None = None
     mesh: Mesh | None = None
+    title: str = "sampling"
 
     @property
     def together(self) -> bool:
@@ -112,7 +115,7 @@ def watched(
         settings = (model, method, *sizes, options.thinning, options.target_accept)
         own = fingerprint(responses, init, key, settings, options.mesh)
         saved = Checkpoint(options.checkpoint, own, options.speaks)
-    with progress_bar("sampling") as show:
+    with progress_bar(options.title) as show:
         progress = show if options.progress and options.speaks else None
         yield Watch(progress, saved, None if options.together else options.announce)
 

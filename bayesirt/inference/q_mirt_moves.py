@@ -110,10 +110,6 @@ class ByQMatrix(TwoWay):
         """Return the mean of slopes: that of intercepts is drawn with the levels."""
         return ["mu_a"]
 
-    def spreads(self, sites: Position) -> list[str]:  # noqa: ARG002
-        """Return the names of the sites whose log σ moves given them."""
-        return ["a", "d", "beta"]
-
     def log_likelihood(self, values: Position, data: Any) -> Float[Array, ""]:
         """Return the log likelihood of all responses at the model's values."""
         slopes = self.needs.slopes(self.needs.in_slots(values["a"]))

@@ -145,7 +145,7 @@ class TwoWay(ABC):
 
     def spreads(self, sites: Position) -> list[str]:
         """Return the names of the sites whose log σ moves given them."""
-        return self.populations(sites)
+        return [name for name in sites if f"sigma_{name}" in sites]
 
     def hyper_sites(self, sites: Position) -> list[str]:
         """Return the names of (μ, log σ), which move with the items' standardised values held.
