@@ -82,17 +82,7 @@ class Arrow:
 
 
 def inverse_factor(arrow: Arrow) -> Floats | None:
-    """Return R = L⁻¹ of the Schur complement S = L Lᵀ, in float64.
-
-    Parameters
-    ----------
-    arrow : Arrow
-
-    Returns
-    -------
-    float array, shape (kept, kept), or None
-        Lower triangular; None where the arrow matrix is not positive definite.
-    """
+    """Return R = L⁻¹ of the Schur complement S = L Lᵀ, in float64."""
     if not bool(jnp.isfinite(arrow.own_factor).all()):
         return None
     total = jnp.zeros((arrow.n_kept, arrow.n_kept), arrow.own_factor.dtype)
@@ -110,22 +100,7 @@ def inverse_factor(arrow: Arrow) -> Floats | None:
 
 
 def solve(arrow: Arrow, inverse: Floats, kept: Floats, own: Floats) -> tuple[Floats, Floats]:
-    """Solve the arrow system.
-
-    Parameters
-    ----------
-    arrow : Arrow
-    inverse : float array, shape (kept, kept)
-        From `inverse_factor`.
-    kept : float array, shape (kept,)
-    own : float array, shape (unit, own)
-        The right-hand side.
-
-    Returns
-    -------
-    kept, own : float arrays
-        The solution.
-    """
+    """Solve the arrow system."""
     white = jnp.einsum("crq,cq->cr", arrow.own_factor, jnp.asarray(own, arrow.own_factor.dtype))
     reduced = kept.copy()
     white = white[:, :, None]
@@ -137,18 +112,7 @@ def solve(arrow: Arrow, inverse: Floats, kept: Floats, own: Floats) -> tuple[Flo
 
 
 def back_substitute(arrow: Arrow, kept: Floats, white: Array | Floats) -> Floats:
-    """Return L_j⁻ᵀ (white_j - W_jᵀ kept) of every eliminated unit.
-
-    Parameters
-    ----------
-    arrow : Arrow
-    kept : float array, shape (kept, column)
-    white : float array, shape (unit, own, column)
-
-    Returns
-    -------
-    float array, shape (unit, own, column)
-    """
+    """Return L_j⁻ᵀ (white_j - W_jᵀ kept) of every eliminated unit."""
     values, white = (jnp.asarray(x, arrow.own_factor.dtype) for x in (kept, white))
     found = np.empty((*arrow.own_factor.shape[:2], values.shape[1]))
     for piece in arrow.pieces():
@@ -159,16 +123,6 @@ def back_substitute(arrow: Arrow, kept: Floats, white: Array | Floats) -> Floats
 
 def variances(arrow: Arrow, inverse: Floats) -> tuple[Floats, Floats]:
     """Return the diagonal of the arrow matrix's inverse.
-
-    Parameters
-    ----------
-    arrow : Arrow
-    inverse : float array, shape (kept, kept)
-
-    Returns
-    -------
-    kept : float array, shape (kept,)
-    own : float array, shape (unit, own)
 
     Notes
     -----
@@ -191,20 +145,7 @@ def draw_kept(arrow: Arrow, inverse: Floats, key: Array, n_draws: int) -> Array:
 
 
 def draw_own(arrow: Arrow, kept: Array, key: Array) -> Iterator[tuple[slice, NDArray[np.floating]]]:
-    """Draw the eliminated units' deviations given the kept side's, piece by piece.
-
-    Parameters
-    ----------
-    arrow : Arrow
-    kept : float array, shape (kept, draw)
-    key : jax.random.key
-        Each unit has a stream of its own, so the pieces' size does not matter.
-
-    Yields
-    ------
-    units : slice
-    deviations : float array, shape (unit, own, draw)
-    """
+    """Draw the eliminated units' deviations given the kept side's, piece by piece."""
     for piece in arrow.pieces():
         unit = piece.start + jnp.arange(len(piece.own_factor))
         noise = _noise(key, unit, (piece.own_factor.shape[1], kept.shape[1]), kept.dtype)

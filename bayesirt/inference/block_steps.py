@@ -105,23 +105,6 @@ def newton_move(
 ) -> NewtonStep[Notes]:
     """Make one Metropolis step of every member of a block, all at once.
 
-    Parameters
-    ----------
-    chance : Chance
-    position : float array, shape (member, dim)
-        Members must be independent of each other given all else.
-    evaluate : callable
-        position → (`Conditional`, notes).
-    current : (Conditional, notes), optional
-        What `evaluate` says of the position, where it is known already.
-    gain : callable, optional
-        (old notes, new notes) → what to add to the change of the value, such as sums of many
-        differences, which lose fewer digits than differences of sums.
-
-    Returns
-    -------
-    NewtonStep
-
     Notes
     -----
     From x with score g and precision h it proposes x' ~ N(x + h⁻¹g, h⁻¹) and accepts with log
@@ -142,16 +125,6 @@ def newton_move(
 
 def shortened(conditional: Conditional, shares: Float[Array, " member"]) -> Conditional:
     """Return what makes `newton_move` propose only a share of Newton's step, with less noise.
-
-    Parameters
-    ----------
-    conditional : Conditional
-    shares : float array, shape (member,)
-        ε in (0, 1], which must not depend on the position.
-
-    Returns
-    -------
-    Conditional
 
     Notes
     -----
@@ -190,21 +163,7 @@ def log_return(
 def normal_draw(
     key: Array, log_density: Callable[[Float[Array, "..."]], Float[Array, "..."]], here: Array
 ) -> Float[Array, "..."]:
-    """Draw exactly from log densities that are quadratic: a Gibbs step.
-
-    Parameters
-    ----------
-    key : jax.random.key
-    log_density : callable
-        t → log density of each element of t, elements being independent of each other.
-    here : float array
-        Any t to take derivatives at, such as 0, the present.
-
-    Returns
-    -------
-    float array
-        The new t.
-    """
+    """Draw exactly from log densities that are quadratic: a Gibbs step."""
     slope, curvature = derivatives(log_density, here)
     noise = jax.random.normal(key, here.shape, here.dtype)
     return here - slope / curvature + noise / jnp.sqrt(-curvature)
@@ -213,20 +172,7 @@ def normal_draw(
 def joint_normal_draw(
     key: Array, score: Float[Array, " dim"], precision: Float[Array, "dim dim"]
 ) -> Float[Array, " dim"]:
-    """Draw a step from a normal density in several numbers together: a Gibbs step.
-
-    Parameters
-    ----------
-    key : jax.random.key
-    score : float array, shape (dim,)
-        Gradient of the log density at the present.
-    precision : float array, shape (dim, dim)
-
-    Returns
-    -------
-    float array, shape (dim,)
-        How far to go from the present.
-    """
+    """Draw a step from a normal density in several numbers together: a Gibbs step."""
     root = _root(precision)
     noise = jax.random.normal(key, score.shape, score.dtype)
     return _solve_transposed(root, _solve(root, score) + noise)
@@ -238,22 +184,6 @@ def log_concave_move(
     origin: Float[Array, "..."],
 ) -> tuple[Float[Array, "..."], Array]:
     """Make a Metropolis step along lines with strictly log-concave densities.
-
-    Parameters
-    ----------
-    key : jax.random.key
-    log_density : callable
-        t → log density of each element of t, elements being independent of each other. The
-        present is t = 0; where t moves several parameters, the log Jacobian is included.
-    origin : float array
-        Where on the line the search for the mode starts. It must be the same place of the line
-        wherever the present lies, else the step is not exact.
-
-    Returns
-    -------
-    t : float array
-        0 where the proposal was refused.
-    accepted : bool array
 
     Notes
     -----
@@ -281,23 +211,7 @@ def log_concave_move(
 def newton_line_move(
     key: Array, log_density: Callable[[Float[Array, ""]], Float[Array, ""]], least: float
 ) -> tuple[Float[Array, ""], Array]:
-    """Make one Newton-Metropolis step along a line, whatever the density's curvature.
-
-    Parameters
-    ----------
-    key : jax.random.key
-    log_density : callable
-        t → log density, with the log Jacobian where t moves several parameters. The present is
-        t = 0, and the line must be the same line, with the same unit of t, from each of its places.
-    least : float
-        Least precision of a proposal.
-
-    Returns
-    -------
-    t : float
-        0 where the proposal was refused.
-    accepted : bool
-    """
+    """Make one Newton-Metropolis step along a line, whatever the density's curvature."""
     present = jnp.zeros((1, 1))
 
     def evaluate(position: Array) -> tuple[Conditional, None]:

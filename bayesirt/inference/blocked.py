@@ -69,21 +69,7 @@ class BlockedNewton(MCMCKernel):  # type: ignore[misc]
         model_args: Any,  # noqa: ARG002
         model_kwargs: Any,  # noqa: ARG002
     ) -> BlockedState:
-        """Return the state at a start; nothing is adapted, so warm-up only forgets it.
-
-        Parameters
-        ----------
-        rng_key : jax.random.key, or one a chain
-        num_warmup : int
-        init_params : dict of float arrays
-            The start of the unconstrained sites, one a chain where keys are.
-        model_args, model_kwargs
-            Not used: the moves know the data.
-
-        Returns
-        -------
-        BlockedState
-        """
+        """Return the state at a start; nothing is adapted, so warm-up only forgets it."""
         expected = jax.eval_shape(self._over_chains(rng_key), rng_key, init_params)
         statistics = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), expected[1])
         position = jax.tree.map(lambda x, s: jnp.asarray(x, s.dtype), init_params, expected[0])
@@ -112,19 +98,7 @@ class BlockedNewton(MCMCKernel):  # type: ignore[misc]
         return "accepted: " + ", ".join(parts)
 
     def sweep(self, key: Array, position: Position) -> tuple[Position, Statistics]:
-        """Apply every move once to one chain.
-
-        Parameters
-        ----------
-        key : jax.random.key
-        position : dict of float arrays
-
-        Returns
-        -------
-        position : dict of float arrays
-        statistics : dict of float scalars
-            A later move's replace an earlier one's of the same name.
-        """
+        """Apply every move once to one chain."""
         statistics: Statistics = {}
         for move, move_key in zip(
             self._moves, jax.random.split(key, len(self._moves)), strict=True
@@ -140,19 +114,7 @@ class BlockedNewton(MCMCKernel):  # type: ignore[misc]
 def start_chains(
     key: Array, centre: Mapping[str, ArrayLike], width: Mapping[str, ArrayLike], num_chains: int
 ) -> Position:
-    """Return starts around a centre, with a leading axis of chains where there are several.
-
-    Parameters
-    ----------
-    key : jax.random.key
-    centre, width : mapping of float arrays
-        Mean and standard deviation of each unconstrained site.
-    num_chains : int
-
-    Returns
-    -------
-    dict of float arrays
-    """
+    """Return starts around a centre, with a leading axis of chains where there are several."""
     starts = {}
     for name, site_key in zip(centre, jax.random.split(key, len(centre)), strict=True):
         middle = jnp.asarray(centre[name], float)

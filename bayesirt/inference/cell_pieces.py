@@ -85,20 +85,7 @@ class CellPieces:
 
 
 def cut_cells(cells: Cells, axis: Literal[0, 1], size: int | None = None) -> CellPieces:
-    """Cut cells into pieces of about two million.
-
-    Parameters
-    ----------
-    cells : Cells
-    axis : {0, 1}
-        0 cuts along subjects, 1 along items.
-    size : int, optional
-        Units a piece.
-
-    Returns
-    -------
-    CellPieces
-    """
+    """Cut cells into pieces of about two million."""
     n_units, n_others = cells.shape[axis], cells.shape[1 - axis]
     size = min(n_units, size or max(1, _CELLS_A_PIECE // n_others))
     pieces = -(-n_units // size)

@@ -75,41 +75,7 @@ def run_chains(
     checkpoint: Checkpoint | None = None,
     mesh: Mesh | None = None,
 ) -> Chains:
-    """Run one chain from each start, side by side where JAX has a device for each.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    data : pytree of arrays
-    starts : pytree of arrays, shape (chain, ...)
-    key : jax.random.key
-    num_warmup, num_samples : int
-        Steps that are thrown away, draws that are kept.
-    thinning : int
-        Steps for each kept draw.
-    enough : callable, optional
-        Asked of all draws at the end. Until it says so, chains go on for as many steps as they
-        have taken for draws, and every other draw is kept of them.
-    progress : callable, optional
-        Told steps done and steps in all.
-    checkpoint : Checkpoint, optional
-        Chains are saved there after each block, and go on from there; the draws are those of
-        chains that were never interrupted.
-    mesh : Mesh, optional
-        Devices that share the data. They take each step of all chains together, and every process
-        that has one of them must make the same call.
-
-    Returns
-    -------
-    Chains
-        After Ctrl-C the draws so far. Before the first draw, and where several processes work
-        together, Ctrl-C is passed on.
-
-    Raises
-    ------
-    ResponseError
-        If the checkpoint is damaged, belongs to another run or is not the same for every process.
-    """
+    """Run one chain from each start, side by side where JAX has a device for each."""
     n_chains = len(jax.tree.leaves(starts)[0])
     side_by_side = mesh is None and jax.local_device_count() >= n_chains > 1
     first, block = _compiled(kernel, side_by_side, mesh)

@@ -57,15 +57,6 @@ class Checkpoint(NamedTuple):
 
         Each file is written under another name and renamed, so that a kill at any moment leaves
         a state with all the draws that it counts.
-
-        Parameters
-        ----------
-        progressed : Progressed
-
-        Raises
-        ------
-        ResponseError
-            If the folder cannot be written.
         """
         if not self.writes:
             return
@@ -84,22 +75,7 @@ class Checkpoint(NamedTuple):
             ) from error
 
     def load(self, beginning: Progressed) -> Progressed:
-        """Return what was saved, or the beginning where nothing was.
-
-        Parameters
-        ----------
-        beginning : Progressed
-            With chains of the same form.
-
-        Returns
-        -------
-        Progressed
-
-        Raises
-        ------
-        ResponseError
-            If the folder is damaged or belongs to another run.
-        """
+        """Return what was saved, or the beginning where nothing was."""
         if not (self.folder / "state.npz").exists():
             return beginning
         try:

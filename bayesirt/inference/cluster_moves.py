@@ -187,18 +187,6 @@ def share_density(
 ) -> Callable[[Array], Array]:
     """Return the log density of logit κ given θ, whatever the clusters' abilities.
 
-    Parameters
-    ----------
-    codes : int array, shape (subject,)
-        Position of each subject's cluster.
-    n_clusters : int
-    theta : float array, shape (subject,)
-
-    Returns
-    -------
-    callable
-        logit κ → log density, up to a constant.
-
     Notes
     -----
     The θ of a cluster of n subjects are normal with variance 1 and covariance κ: their mean has

@@ -30,22 +30,6 @@ class Sides(NamedTuple):
 def solve_iteratively(arrow: Arrow, side: Sides) -> Sides:
     """Solve the arrow system for many columns at once.
 
-    Parameters
-    ----------
-    arrow : Arrow
-        Positive definite.
-    side : Sides
-        The right-hand side.
-
-    Returns
-    -------
-    Sides
-
-    Raises
-    ------
-    ResponseError
-        If some column has not converged after 2000 iterations.
-
     Notes
     -----
     Preconditioned by the inverse blocks of both sides. A column stops to matter when its

@@ -59,19 +59,7 @@ class DenseCurvature:
         return self.problem.join(*variances(self.arrow, self.inverse))
 
     def draw(self, key: Array, n_draws: int) -> Draws:
-        """Draw deviations from the mode.
-
-        Parameters
-        ----------
-        key : jax.random.key
-        n_draws : int
-
-        Returns
-        -------
-        kept : float array, shape (kept, draw)
-        own : iterator of (units, float array of shape (unit, own, draw))
-            Given the kept side's draws.
-        """
+        """Draw deviations from the mode."""
         kept_key, own_key = jax.random.split(key)
         kept = draw_kept(self.arrow, self.inverse, kept_key, n_draws)
         return kept, draw_own(self.arrow, kept, own_key)
@@ -111,18 +99,7 @@ class IterativeCurvature:
         )
 
     def draw(self, key: Array, n_draws: int) -> Draws:
-        """Draw deviations from the mode: H x = noise with covariance H.
-
-        Parameters
-        ----------
-        key : jax.random.key
-        n_draws : int
-
-        Returns
-        -------
-        kept : float array, shape (kept, draw)
-        own : iterator of (units, float array of shape (unit, own, draw))
-        """
+        """Draw deviations from the mode: H x = noise with covariance H."""
         kept, own = [], []
         for start in range(0, n_draws, _DRAWS):
             n = min(_DRAWS, n_draws - start)
@@ -149,28 +126,7 @@ def curvature_at(
     *,
     dense_up_to: int,
 ) -> Curvature:
-    """Return the curvature at a point: the observed information, or else the expected one.
-
-    Parameters
-    ----------
-    problem : JointProblem
-    spread : float array, shape (coordinate,)
-    point : Point
-    expand : callable
-        ``observed`` → `Expansion` at the point.
-    dense_up_to : int
-        Above so many parameters on the smaller side the curvature is the expected information,
-        solved iteratively.
-
-    Returns
-    -------
-    DenseCurvature or IterativeCurvature
-
-    Raises
-    ------
-    ResponseError
-        If neither is positive definite in floating point.
-    """
+    """Return the curvature at a point: the observed information, or else the expected one."""
     if problem.n_kept > dense_up_to:
         return IterativeCurvature(problem, spread, point, expand(observed=False))
     for observed in (True, False):

@@ -16,21 +16,6 @@ _ALIKE = 1e-6
 def start_from(earlier: Posterior, point: PointEstimate) -> PointEstimate:
     """Put what an earlier posterior knew of subjects and items in the place of their estimates.
 
-    Parameters
-    ----------
-    earlier : Posterior
-        Of the same model; of some of these subjects and items, and perhaps others.
-    point : PointEstimate
-        Of all of them, by their answers now.
-
-    Returns
-    -------
-    PointEstimate
-        With posterior means for those that were known. The others' estimates are moved to the
-        posterior's scale. Standard errors stay: they say what each one's own answers tell, and
-        that is what coordinates are scaled by. As it was where fewer than two subjects, or subjects
-        of one ability only, were known.
-
     Notes
     -----
     The line θ → α + β θ that takes the known subjects' estimates to their posterior means takes

@@ -16,19 +16,7 @@ _REPORTED = ("theta", "tau", "gamma", "icc")
 
 
 def within(budget: float) -> Callable[[Samples], bool]:
-    """Return what ends chains once abilities have converged, or going on would take too long.
-
-    Parameters
-    ----------
-    budget : float
-        Seconds from now on.
-
-    Returns
-    -------
-    callable
-        Draws by site, shape (chain, draw, ...) → whether they are enough. Draws that are too few
-        to converge, however far apart, are enough: no more were asked for.
-    """
+    """Return what ends chains once abilities have converged, or going on would take too long."""
     began = time.monotonic()
 
     def enough(samples: Samples) -> bool:

@@ -34,20 +34,6 @@ def follow(
 ) -> Trajectory:
     """Follow one trajectory with unit masses: exact for the density.
 
-    Parameters
-    ----------
-    key : jax.random.key
-    here : float array, shape (dim,)
-    log_density : callable
-        Up to a constant; differentiable.
-    step : float
-        Length of the longest leapfrog step; each trajectory has its own, at least half of it.
-    n_steps : int
-
-    Returns
-    -------
-    Trajectory
-
     References
     ----------
     Duane et al. 1987; Neal 2011.

@@ -90,26 +90,7 @@ def joint_problem(
     eliminate: Literal["subjects", "items"] | None = None,
     piece_size: int | None = None,
 ) -> JointProblem:
-    """Set up a problem.
-
-    Parameters
-    ----------
-    cells : Cells
-    priors : Priors
-    family : Family
-    before : AbilityPrior
-        Of the abilities.
-    dtype : dtype, optional
-        Of the heavy passes; JAX's default float by default.
-    eliminate : {"subjects", "items"}, optional
-        By default the side with more parameters.
-    piece_size : int, optional
-        Subjects or items handled at a time.
-
-    Returns
-    -------
-    JointProblem
-    """
+    """Set up a problem."""
     coordinates = item_coordinates(priors)
     n_subjects, n_items = cells.shape
     if eliminate is None:
@@ -124,23 +105,7 @@ def joint_problem(
 def arrow_at(
     problem: JointProblem, spread: Array, point: Point, expansion: Expansion, *, observed: bool
 ) -> Arrow:
-    """Return the negative Hessian of the log joint density at a point.
-
-    Parameters
-    ----------
-    problem : JointProblem
-    spread : float array, shape (coordinate,)
-    point : Point
-    expansion : Expansion
-        At the point.
-    observed : bool
-        Keep the terms with the score, as the expansion does; without them the matrix is always
-        positive definite.
-
-    Returns
-    -------
-    Arrow
-    """
+    """Return the negative Hessian of the log joint density at a point."""
     items = np.asarray(expansion.item_curvature, np.float64)
     subjects = np.asarray(expansion.theta_curvature, np.float64)[:, None, None]
     means, border = _of_means(problem.coordinates, spread, len(items))
@@ -235,22 +200,6 @@ def information_noise(
     problem: JointProblem, spread: Array, point: Point, expansion: Expansion, key: Array, n: int
 ) -> tuple[Array, Array]:
     """Draw noise whose covariance is the expected information, without forming the matrix.
-
-    Parameters
-    ----------
-    problem : JointProblem
-    spread : float array, shape (coordinate,)
-    point : Point
-    expansion : Expansion
-        At the point.
-    key : jax.random.key
-    n : int
-        Number of draws.
-
-    Returns
-    -------
-    kept : float array, shape (kept, draw)
-    own : float array, shape (unit, own, draw)
 
     Notes
     -----

@@ -139,17 +139,7 @@ def _from_difficulty(a: Array, d: Array) -> Array:
 
 
 def item_coordinates(priors: Priors) -> Coordinates:
-    """Return the coordinates on which the priors are normal.
-
-    Parameters
-    ----------
-    priors : Priors
-
-    Returns
-    -------
-    Coordinates
-        (log a, b) for fixed priors, else (log a, d), (a, d) for free slopes, and d for Rasch.
-    """
+    """Return the coordinates on which the priors are normal."""
     if priors.kind == "fixed":
         return Coordinates(("a", "b"), _difficulty, _from_difficulty, (0.5, 2.0), False)
     if priors.slopes == "rasch":
@@ -160,19 +150,7 @@ def item_coordinates(priors: Priors) -> Coordinates:
 
 
 def sums_at(pieces: CellPieces, family: Family, coordinates: Coordinates, point: Point) -> CellSums:
-    """Return the sums over the cells at a point, one piece after another.
-
-    Parameters
-    ----------
-    pieces : CellPieces
-    family : Family
-    coordinates : Coordinates
-    point : Point
-
-    Returns
-    -------
-    CellSums
-    """
+    """Return the sums over the cells at a point, one piece after another."""
     a, d = coordinates.to_items(point.items)
     found = [
         _piece_sums(
@@ -221,25 +199,7 @@ def loss_at(
     sums: CellSums,
     before: AbilityPrior = STANDARD,
 ) -> float:
-    """Return the negative log joint density, up to terms that only the spreads change.
-
-    Parameters
-    ----------
-    coordinates : Coordinates
-    spread : float array, shape (coordinate,)
-        σ of each item coordinate.
-    tilt : Point
-        Added to the gradient.
-    point : Point
-    sums : CellSums
-        At the point.
-    before : AbilityPrior
-
-    Returns
-    -------
-    float
-        Summed in float64.
-    """
+    """Return the negative log joint density, up to terms that only the spreads change."""
     theta, items, means = (np.asarray(x, np.float64) for x in point)
     centre = means if coordinates.learned else 0.0
     mean, precision = (np.asarray(x, np.float64) for x in before)
@@ -267,26 +227,6 @@ def expand(
     observed: bool,
 ) -> Expansion:
     """Expand the log joint density around a point.
-
-    Parameters
-    ----------
-    coordinates : Coordinates
-    spread : float array, shape (coordinate,)
-        σ of each item coordinate.
-    tilt : Point
-        Added to the gradient.
-    point : Point
-    sums : CellSums
-        At the point.
-    before : AbilityPrior
-    observed : bool
-        Keep the terms with the score and ∂²η, which the expected (Fisher) information lacks. What
-        remains is positive definite; for the logit it is the expected information, for the
-        probit, whose w depends on the answers, the Gauss-Newton one.
-
-    Returns
-    -------
-    Expansion
 
     Notes
     -----

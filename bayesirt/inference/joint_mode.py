@@ -108,39 +108,6 @@ def find_mode(
 ) -> Mode:
     """Climb to the joint mode, then estimate the spreads from it, until both stand still.
 
-    Parameters
-    ----------
-    problem : JointProblem
-    init : PointEstimate
-    centre : {"mean", "mode"}
-        Tilt the density so that its mode is the posterior mean, or leave it.
-    tol : float
-        Stop when the last step, and what is to come if steps shrink on as they do, are at most
-        this many posterior standard deviations (root mean square).
-    max_iterations : int
-        Newton steps at most.
-    dense_up_to : int
-        Largest smaller side whose Schur complement is held as a matrix.
-    leans : bool
-        Whether intercepts lean on slopes by μ_b. It is estimated, and the point is one of
-        θ - μ_b ~ N(-μ_b, 1) and d + a μ_b, which does not lean.
-    tell : callable, optional
-        Told of each Newton step.
-
-    Returns
-    -------
-    Mode
-
-    Raises
-    ------
-    ResponseError
-        If the density at the start is no number.
-
-    Warns
-    -----
-    ConvergenceWarning
-        If the steps are still long, or the spreads still move, at the end.
-
     Notes
     -----
     Block-wise sweeps, which cost a pass over the data each, come near; Newton's steps through the

@@ -191,18 +191,7 @@ def _bent(mode: Mode) -> bool:
 
 
 def how_found(responses: Responses, problem: JointProblem, mode: Mode) -> dict[str, Any]:
-    """Return a posterior's attributes on how the approximation was made.
-
-    Parameters
-    ----------
-    responses : Responses
-    problem : JointProblem
-    mode : Mode
-
-    Returns
-    -------
-    dict
-    """
+    """Return a posterior's attributes on how the approximation was made."""
     names = problem.coordinates.names
     held = {f"sigma_{name}": float(spread) for name, spread in zip(names, mode.spread, strict=True)}
     how = "estimated by empirical Bayes, then held fixed"
@@ -224,21 +213,7 @@ def how_found(responses: Responses, problem: JointProblem, mode: Mode) -> dict[s
 def draw_sites(
     problem: JointProblem, mode: Mode, priors: Priors, key: Array, n_draws: int
 ) -> Samples:
-    """Draw the model's sites.
-
-    Parameters
-    ----------
-    problem : JointProblem
-    mode : Mode
-    priors : Priors
-    key : jax.random.key
-    n_draws : int
-
-    Returns
-    -------
-    dict of float arrays, shape (draw, ...)
-        theta, a, d and b, and where the priors are learned the means mu_a and mu_d.
-    """
+    """Draw the model's sites."""
     theta, items, means = _draw_parameters(problem, mode, key, n_draws)
     named = dict(zip(problem.coordinates.names, items, strict=True))
     samples: Samples = {"theta": theta}

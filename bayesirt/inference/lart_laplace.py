@@ -161,18 +161,7 @@ def sample_lart_laplace(
 
 
 def abilities_from_lengths(latencies: Latencies, point: PointEstimate) -> AbilityPrior:
-    """Return what lengths say of abilities, at a point estimate of all that concerns lengths.
-
-    Parameters
-    ----------
-    latencies : Latencies
-    point : PointEstimate
-        By an estimator of LaRT.
-
-    Returns
-    -------
-    AbilityPrior
-    """
+    """Return what lengths say of abilities, at a point estimate of all that concerns lengths."""
     phi, omega, lam, rho = (jnp.asarray(point[name]) for name in ("phi", "omega", "lam", "rho"))
     mean, variance = latencies.speed_evidence(phi, omega, lam).ability(rho)
     return AbilityPrior(mean, 1 / variance)
@@ -188,26 +177,7 @@ def draw_with_lengths(
     rounds: int,
     announce: Callable[[str], None] | None = None,
 ) -> Samples:
-    """Draw all that concerns lengths and populations, for each draw of abilities and items.
-
-    Parameters
-    ----------
-    latencies : Latencies
-    answers : dict of float arrays, shape (draw, ...)
-        θ, a, d, μ_a and μ_d.
-    start : dict of float arrays
-        The other unconstrained sites, where the moves start.
-    key : jax.random.key
-    rounds : int
-    announce : callable, optional
-        Told, where draws are many, how long the rest of them will take.
-
-    Returns
-    -------
-    dict of float arrays, shape (draw, ...)
-        The model's sites and deterministics, but for σ_a and σ_d: what they are depends on
-        answers too.
-    """
+    """Draw all that concerns lengths and populations, for each draw of abilities and items."""
     drawn = {name: answers[name] for name in ("theta", "a", "d", "mu_a", "mu_d")}
     shared = {name: value for name, value in start.items() if name not in drawn}
     n_draws = len(drawn["theta"])

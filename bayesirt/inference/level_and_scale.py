@@ -56,23 +56,7 @@ class Moments(NamedTuple):
 def redraw_level_and_scale(
     samples: Samples, priors: Priors, key: Array, *, rounds: int = ROUNDS
 ) -> Samples:
-    """Draw level, unit and population of each draw anew, and leave a θ + d as it is.
-
-    Parameters
-    ----------
-    samples : dict of float arrays, shape (draw, ...)
-        theta, a and d.
-    priors : Priors
-        Hierarchical, of positive or free slopes.
-    key : jax.random.key
-    rounds : int
-        Of Gibbs and Metropolis steps through the seven numbers of each draw.
-
-    Returns
-    -------
-    dict of float arrays, shape (draw, ...)
-        theta, a, d and b, and mu_a, sigma_a, mu_d, sigma_d and mu_b.
-    """
+    """Draw level, unit and population of each draw anew, and leave a θ + d as it is."""
     free = priors.slopes == "free"
     seen = _moments(samples, free=free)
     numbers = _run(priors, seen, key, rounds)

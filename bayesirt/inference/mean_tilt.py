@@ -20,17 +20,6 @@ from bayesirt.inference.joint_density import Coordinates, Expansion, Point, item
 def tilt_at(problem: JointProblem, point: Point, expansion: Expansion) -> Point:
     """Return the gradient that moves the mode to the posterior mean, to second order.
 
-    Parameters
-    ----------
-    problem : JointProblem
-    point : Point
-    expansion : Expansion
-        At the point, with the expected information.
-
-    Returns
-    -------
-    Point
-
     Notes
     -----
     With H the negative Hessian, E x ≈ x̂ - ½ H⁻¹ ∇ log det H. Of log det H the diagonal blocks are

@@ -34,21 +34,7 @@ where there are chains."""
 def check_memory(
     method: Method, responses: Responses, *, model: ResponseModel, options: RunOptions
 ) -> None:
-    """Refuse a run that will not fit into memory.
-
-    Parameters
-    ----------
-    method : {"nuts", "blocked", "laplace"}
-    responses : Responses
-    model : ResponseModel
-    options : RunOptions
-
-    Raises
-    ------
-    ResponseError
-        With the bytes needed, the bytes there, and what would fit; always where the responses
-        were left on disk.
-    """
+    """Refuse a run that will not fit into memory."""
     needed, there = bytes_needed(method, responses, model, options), bytes_there()
     if isinstance(responses.cells, StoredCells):
         raise ResponseError(

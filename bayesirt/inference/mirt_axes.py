@@ -18,18 +18,6 @@ def aligned_draws(
 ) -> Draws:
     """Rotate each draw to where its slopes are closest to others.
 
-    Parameters
-    ----------
-    samples : mapping of float arrays, shape (..., parameter dims)
-        MIRT's parameters: ``a`` over item and ability, and ``theta``, ``mu_a`` and ``precision_a``
-        where they are there. Others stay as they are.
-    target : float array, shape (item, ability)
-        Slopes whose axes are wanted.
-
-    Returns
-    -------
-    dict of float arrays
-
     Notes
     -----
     The orthogonal R for which Σ_j |Rᵀa_j - target_j|² is least is U Vᵀ, where U S Vᵀ = Aᵀ target

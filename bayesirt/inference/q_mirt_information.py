@@ -188,18 +188,6 @@ def free_sites(sites: Position) -> list[str]:
 def marginal_terms(problem: QMirtProblem, sites: Position, abilities: Abilities) -> Marginal:
     """Return what answers say of all that belongs to no single subject.
 
-    Parameters
-    ----------
-    problem : QMirtProblem
-    sites : dict of float arrays
-        Without ``theta``. Spreads are taken as they are.
-    abilities : Abilities
-        Each subject's posterior, given these sites.
-
-    Returns
-    -------
-    Marginal
-
     Notes
     -----
     With f_i(θ) the score of subject i's answers and abilities, the score is Σ E f_i (Fisher's
@@ -292,23 +280,7 @@ def directions(
     cells: Cells,
     abilities: Abilities,
 ) -> Directions:
-    """Return how the scores of some subjects go with their abilities.
-
-    Parameters
-    ----------
-    problem : QMirtProblem
-    sites : dict of float arrays
-    turning : float array, shape (ability, ability, parameter)
-        Derivatives of -Ω⁻¹, by `turning_of`.
-    cells : Cells
-        Of these subjects.
-    abilities : Abilities
-        Their ``covariance`` in the form of its lower Cholesky factor; zeros for no subject.
-
-    Returns
-    -------
-    Directions
-    """
+    """Return how the scores of some subjects go with their abilities."""
     mean, root = abilities
     a = jnp.exp(sites["a"])[:, None]
     of_ability, own, predictor, shared, at = _loadings(problem, sites, cells, abilities)

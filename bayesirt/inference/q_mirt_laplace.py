@@ -141,24 +141,7 @@ def draw_around(
     rounds: int,
     announce: Callable[[str], None] | None = None,
 ) -> Samples:
-    """Draw items and correlations, abilities given these, then all that answers do not see.
-
-    Parameters
-    ----------
-    problem : QMirtProblem
-    peak : Peak
-    key : jax.random.key
-    n_draws : int
-    rounds : int
-        Of the exact moves.
-    announce : callable, optional
-        Told, where draws are many, how long the rest of them will take.
-
-    Returns
-    -------
-    dict of float arrays, shape (draw, ...)
-        The model's sites and deterministics.
-    """
+    """Draw items and correlations, abilities given these, then all that answers do not see."""
     keys = jax.random.split(key, n_draws)
     at_once = max(1, _MOST_NUMBERS // (peak.abilities.mean.size + len(peak.score)))
     batches = -(-n_draws // at_once)

@@ -74,27 +74,7 @@ class _Settled(NamedTuple):
 def find_peak(
     problem: QMirtProblem, init: PointEstimate, *, tol: float, max_iterations: int
 ) -> Peak:
-    """Climb to the most probable items and correlations by Newton's steps.
-
-    Parameters
-    ----------
-    problem : QMirtProblem
-    init : PointEstimate
-        By `fit_q_mirt`: where to start, and the spreads of items.
-    tol : float
-        Stop when a step is at most this many posterior standard deviations (root mean square).
-    max_iterations : int
-        Newton steps at most.
-
-    Returns
-    -------
-    Peak
-
-    Warns
-    -----
-    ConvergenceWarning
-        If the last step is still long.
-    """
+    """Climb to the most probable items and correlations by Newton's steps."""
     sites = start_sites(problem, init)
     theta, omega = jnp.asarray(init["theta"], float), problem.correlation(sites)
     abilities = Abilities(theta, jnp.broadcast_to(omega, (len(theta), *omega.shape)))

@@ -65,17 +65,7 @@ class Surrogate:
 
     @classmethod
     def around(cls, problem: QMirtProblem, peak: Peak) -> "Surrogate":
-        """Take what answers say at a peak.
-
-        Parameters
-        ----------
-        problem : QMirtProblem
-        peak : Peak
-
-        Returns
-        -------
-        Surrogate
-        """
+        """Take what answers say at a peak."""
         n_loadings = len(peak.sites["a"])
         chained = jnp.where(jnp.arange(len(peak.score)) < n_loadings, peak.score, 0)
 
@@ -103,16 +93,7 @@ class Surrogate:
         return flat_parameters(change | {"a": 2 * jnp.expm1(change["a"] / 2)})
 
     def draw(self, key: Array) -> Position:
-        """Draw sites without ``theta``: from the normal density, then by trajectories.
-
-        Parameters
-        ----------
-        key : jax.random.key
-
-        Returns
-        -------
-        dict of float arrays
-        """
+        """Draw sites without ``theta``: from the normal density, then by trajectories."""
         n_parameters, n_spreads = len(self.score), len(SPREADS)
         start_key, key = jax.random.split(key)
         dtype = self.score.dtype
@@ -145,18 +126,6 @@ def draw_abilities(
     keys: Array,
 ) -> Float[Array, "draw subject ability"]:
     """Draw abilities given parameters so far away from the peak.
-
-    Parameters
-    ----------
-    problem : QMirtProblem
-    peak : Peak
-    away : float array, shape (draw, parameter)
-        As `Surrogate.away` says.
-    keys : jax.random.key array, shape (draw,)
-
-    Returns
-    -------
-    float array, shape (draw, subject, ability)
 
     Notes
     -----

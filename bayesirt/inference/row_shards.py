@@ -52,22 +52,7 @@ class RowShards:
     def by_rows(
         self, function: Callable[..., tuple[Any, Any]], rows: Any, *others: Any
     ) -> tuple[Any, Any]:
-        """Apply a function on every device to its own rows.
-
-        Parameters
-        ----------
-        function : callable
-            (layout, rows, *others) → (rows, sums).
-        rows : pytree of arrays, shape (subject, ...)
-        *others : pytrees of arrays
-            Given whole to every device.
-
-        Returns
-        -------
-        rows : pytree of arrays, shape (subject, ...)
-        sums : pytree of arrays
-            Added up over devices.
-        """
+        """Apply a function on every device to its own rows."""
         n_devices, n_subjects = self.mesh.size, self.n_subjects
         n_rows = _rows_each(n_subjects, n_devices)
 
@@ -93,19 +78,7 @@ class RowShards:
 
 
 def share_rows(responses: Responses, mesh: Mesh) -> RowShards:
-    """Put every device's share of the rows on it.
-
-    Parameters
-    ----------
-    responses : Responses
-        The same in every process.
-    mesh : Mesh
-        Of any axes; its devices share the rows in their order.
-
-    Returns
-    -------
-    RowShards
-    """
+    """Put every device's share of the rows on it."""
     n_devices = mesh.size
     n_rows = _rows_each(responses.n_subjects, n_devices)
     if isinstance(responses.cells, SparseCells):
@@ -138,16 +111,6 @@ def put_everywhere(tree: Tree, mesh: Mesh | None) -> Tree:
 
     Processes on unlike hosts may differ in the last digit of what each has computed; a chain must
     not.
-
-    Parameters
-    ----------
-    tree : pytree of arrays
-    mesh : Mesh, optional
-        Without one nothing is done.
-
-    Returns
-    -------
-    pytree of arrays
     """
     if mesh is None:
         return tree

@@ -49,17 +49,6 @@ class SiteTerms(NamedTuple):
 def site_terms(model: Callable[[], Any], sites: Mapping[str, Array]) -> SiteTerms:
     """Evaluate a model at unconstrained values of all its latent sites.
 
-    Parameters
-    ----------
-    model : callable
-        Without data; factors are allowed.
-    sites : mapping of float arrays
-        One for each latent site, unconstrained.
-
-    Returns
-    -------
-    SiteTerms
-
     Examples
     --------
     >>> import numpyro, numpyro.distributions as dist

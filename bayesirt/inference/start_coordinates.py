@@ -57,18 +57,7 @@ class StartCoordinates:
     def at(
         self, flat: Float[Array, " coordinate"], prior: Centred
     ) -> tuple[Position, Float[Array, ""]]:
-        """Return the unconstrained sites, and the log Jacobian of the items'.
-
-        Parameters
-        ----------
-        flat : float array, shape (coordinate,)
-        prior : Centred
-
-        Returns
-        -------
-        sites : dict of float arrays
-        log_jacobian : float
-        """
+        """Return the unconstrained sites, and the log Jacobian of the items'."""
         moved = ravel_pytree(self._start)[1](flat)
         sites = {k: self.centre[k] + self.width[k] * moved[k] for k in self.centre}
         log_jacobian = jnp.zeros(())

@@ -45,16 +45,7 @@ def place_leaning(
     se: NDArray[np.float64],
     lean: tuple[str, NDArray[np.float64]],
 ) -> None:
-    """Add the start of a site whose mean is μ less a hyperparameter times slopes.
-
-    Parameters
-    ----------
-    start : (centre, width)
-    name : str
-    values, se : float array, shape (item,)
-    lean : (str, float array)
-        Name of the hyperparameter, and the slopes.
-    """
+    """Add the start of a site whose mean is μ less a hyperparameter times slopes."""
     own, slope = lean
     rest, found, found_se = without_lean(slope, values)
     place_population(start, name, rest, se)

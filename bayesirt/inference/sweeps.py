@@ -144,19 +144,7 @@ def sample_blocked(
 
 
 def to_draws(way: TwoWay, sites: Position) -> tuple[dict[str, Array], Array]:
-    """Return the model's sites and deterministics, and the log prior of the unconstrained sites.
-
-    Parameters
-    ----------
-    prior : AnswersPrior
-    sites : dict of float arrays, shape (chain, draw, ...)
-        Unconstrained.
-
-    Returns
-    -------
-    draws : dict of float arrays, shape (chain, draw, ...)
-    log_prior : float array, shape (chain, draw)
-    """
+    """Return the model's sites and deterministics, and the log prior of the unconstrained sites."""
 
     def one(sites: Position) -> tuple[dict[str, Array], Array]:
         terms = way.terms(sites)

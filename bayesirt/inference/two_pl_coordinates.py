@@ -110,17 +110,7 @@ class TwoPLCoordinates:
         return self.to_sites(unravel(centre + width * flat))
 
     def to_sites(self, coordinates: Values) -> tuple[Values, Float[Array, ""]]:
-        """Return the model's unconstrained sites and the log Jacobian.
-
-        Parameters
-        ----------
-        coordinates : dict of float arrays
-
-        Returns
-        -------
-        sites : dict of float arrays
-        log_jacobian : float
-        """
+        """Return the model's unconstrained sites and the log Jacobian."""
         values: Values = {}
         log_jacobian = jnp.zeros(())
         for name, known in self.known.items():
@@ -200,23 +190,7 @@ def two_pl_coordinates(
     responses: Responses,
     learned: Mapping[str, tuple[float, float]] = _NONE,
 ) -> TwoPLCoordinates:
-    """Return the coordinates around a point estimate.
-
-    Parameters
-    ----------
-    point : PointEstimate
-        With standard errors.
-    priors : Priors
-    responses : Responses
-        That the estimate is of.
-    learned : mapping
-        Usual (μ, σ) of each parameter that items have beside slope and level. Answers say little
-        about it, so that it is counted from μ in units of σ.
-
-    Returns
-    -------
-    TwoPLCoordinates
-    """
+    """Return the coordinates around a point estimate."""
     theta, theta_se = point["theta"], np.clip(point["theta_se"], 1e-3, 1)
     if theta.std() < _ALIKE * theta_se.mean():  # equal abilities have no spread to go by
         theta = np.linspace(1, -1, len(theta))
@@ -286,21 +260,7 @@ def two_pl_coordinates(
 def around_expected(
     coordinate: Array, mu: Array, log_sigma: Array, known: Known
 ) -> tuple[Array, Array]:
-    """Return values that a normal population and a normal estimate place, and log d value.
-
-    Parameters
-    ----------
-    coordinate : float array, shape (item,)
-        Standard normal, if both were right and all that is known.
-    mu, log_sigma : float, or float array, shape (item,)
-        Of the population.
-    known : Known
-
-    Returns
-    -------
-    values, log_scale : float array, shape (item,)
-        log_scale is the logarithm of the derivative of values in the coordinate.
-    """
+    """Return values that a normal population and a normal estimate place, and log d value."""
     precision_here, precision_there = jnp.asarray(known.se**-2), jnp.exp(-2 * log_sigma)
     precision = precision_here + precision_there
     expected = (precision_here * known.value + precision_there * mu) / precision
