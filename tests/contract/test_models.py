@@ -339,6 +339,12 @@ def test_guessing_may_be_fixed():
             lambda: model_named("2pl", Priors(guessing=0.25)),
             "guessing is a part of the 3pl, not of 2pl",
         ),
+        (
+            lambda: sample_posterior(
+                some(), key=jax.random.key(0), model=TwoPL(Priors(guessing=0.25))
+            ),
+            "guessing is a part of the 3pl, not of 2pl",
+        ),
     ],
 )
 def test_bad_choices_are_refused_in_a_sentence(wrong, said):

@@ -19,7 +19,7 @@ from numpyro.infer.reparam import LocScaleReparam, TransformReparam
 
 from bayesirt.inference.blocked import BlockedNewton
 from bayesirt.inference.moves import moves_of
-from bayesirt.inference.one_ability import OneAbility
+from bayesirt.inference.ways import way_of
 from bayesirt.likelihood import layout_of, log_likelihood_of
 from bayesirt.models import Line, ResponseModel
 from bayesirt.responses import Responses
@@ -71,14 +71,6 @@ class StanModel(ResponseModel):
         return Line("level", level, normal=True), Line("unit", unit)
 
 
-class StanWay(OneAbility):
-    """Its spreads are also of sites without a mean of their own."""
-
-    def spreads(self, sites):  # noqa: ARG002
-        """Return the names of the sites whose log σ moves given them."""
-        return ["theta", "a", "b"]
-
-
 def draws_of_nuts() -> dict[str, np.ndarray]:
     """Sample with NumPyro's NUTS on our likelihood, location and spread taken out of the sites."""
     log_likelihood = log_likelihood_of(LAYOUT)
@@ -94,7 +86,7 @@ def draws_of_nuts() -> dict[str, np.ndarray]:
 
 def draws_of_blocked() -> dict[str, np.ndarray]:
     """Sample with the blocked kernel in NumPyro's MCMC: the moves of any model."""
-    moves = moves_of(StanWay(StanModel()), LAYOUT)
+    moves = moves_of(way_of(StanModel()), LAYOUT)
     hyper = ("sigma_theta", "sigma_a", "mu_b", "sigma_b")
     starts = dict(zip(("theta", "a", "b"), map(jnp.zeros, (len(Y), *2 * Y.shape[1:])), strict=True))
     starts |= dict.fromkeys(hyper, jnp.zeros(()))
