@@ -10,10 +10,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesirt.bank.item_bank import ItemBank
+from bayesirt.estimators.ability_beliefs import ability_steps
+from bayesirt.estimators.cell_expectations import Quadrature, usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.estimators.mirt_parts import Items, Normal
-from bayesirt.estimators.mirt_steps import ability_steps, usual_quadrature
-from bayesirt.estimators.q_mirt_steps import Abilities, Quadrature, inverse
+from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal
+from bayesirt.estimators.symmetric_matrices import inverse
 from bayesirt.likelihood import DenseLayout
 
 _ROUNDS, _LAST_STEPS = 20, 5

@@ -17,9 +17,8 @@ from bayesirt.estimators.dimension import log_scores
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.fpc import calibrate_items
 from bayesirt.estimators.mirt import fit_mirt
-from bayesirt.estimators.mirt_parts import Items
 from bayesirt.estimators.mirt_population import Moved, first_population
-from bayesirt.estimators.q_mirt_steps import Abilities
+from bayesirt.estimators.normal_beliefs import Abilities, Items
 from bayesirt.likelihood import DenseLayout
 from bayesirt.names import one_line
 from bayesirt.point_estimate import PointEstimate

@@ -13,13 +13,10 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from bayesirt.errors import ResponseError
+from bayesirt.estimators.cell_expectations import predictor, usual_quadrature
 from bayesirt.estimators.mirt import optimum
 from bayesirt.estimators.mirt_population import Moved
 from bayesirt.estimators.mirt_start import start
-from bayesirt.estimators.mirt_steps import (
-    predictor,
-    usual_quadrature,
-)
 from bayesirt.families import LOGIT
 from bayesirt.likelihood import DenseLayout
 from bayesirt.progress import progress_bar

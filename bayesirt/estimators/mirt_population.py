@@ -6,29 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bayesirt.estimators.mirt_parts import (
-    Items,
-    Normal,
-    from_root,
-    to_root,
-)
-from bayesirt.estimators.mirt_steps import (
-    items_loss,
-)
-from bayesirt.estimators.q_mirt_steps import Abilities, inverse
+from bayesirt.estimators.item_newton import items_loss
+from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal
+from bayesirt.estimators.symmetric_matrices import from_root, inverse, to_root
 from bayesirt.models.mirt import MU_A_SD, MU_D_SD, SIGMA_D_SCALE, USUAL_SPREAD
 
 
 class ItemPopulation(NamedTuple):
-    """Where items' parameters come from.
-
-    Attributes
-    ----------
-    mu_a : float array, shape (ability,)
-    root_a : float array, shape (ability, ability)
-        `to_root` of the slopes' covariance Λ⁻¹.
-    mu_d, log_sigma_d : float
-    """
+    """Where items' parameters come from; `root_a` is `to_root` of the slopes' covariance Λ⁻¹."""
 
     mu_a: Float[Array, " ability"]
     root_a: Float[Array, "ability ability"]
@@ -51,28 +36,14 @@ class ItemPopulation(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """All that belongs to no single subject.
-
-    Attributes
-    ----------
-    items : Items
-    population : ItemPopulation
-    """
+    """All that belongs to no single subject."""
 
     items: Items
     population: ItemPopulation
 
 
 class Moved(NamedTuple):
-    """What changes where the axes of the abilities do.
-
-    Attributes
-    ----------
-    items : Items
-    item_covariance : float array, shape (item, ability + 1, ability + 1)
-    abilities : Abilities
-    population : ItemPopulation
-    """
+    """What changes where the axes of the abilities do."""
 
     items: Items
     item_covariance: Float[Array, "item parameter parameter"]
@@ -108,14 +79,6 @@ def moved_axes(moved: Moved, matrix: Float[Array, "k k"], shift: Float[Array, " 
 def to_standard(moved: Moved) -> Moved:
     """Move location, scales and angles of the abilities to where they are most likely.
 
-    Parameters
-    ----------
-    moved : Moved
-
-    Returns
-    -------
-    Moved
-
     Notes
     -----
     Parameter expansion (Liu, Rubin & Wu 1998): EM alone creeps where each subject's posterior holds
@@ -125,9 +88,8 @@ def to_standard(moved: Moved) -> Moved:
     (N + 1) x + x² μ_aᵀ M μ_a = 1. B is the symmetric root.
     """
     moved = located(moved)
-    mean, covariance = moved.abilities
-    n, mu = len(mean) + 1, moved.population.mu_a / MU_A_SD
-    whole = mean.T @ mean + covariance.sum(0) + USUAL_SPREAD**2 * moved.population.precision_a
+    n, mu = len(moved.abilities.mean) + 1, moved.population.mu_a / MU_A_SD
+    whole = moved.abilities.scatter() + USUAL_SPREAD**2 * moved.population.precision_a
     along = whole @ mu
     square = jnp.maximum(mu @ along, jnp.finfo(mu.dtype).tiny)
     x = 2 / (n + jnp.sqrt(n**2 + 4 * square))
@@ -156,8 +118,6 @@ def located(moved: Moved) -> Moved:
 def turned_back(moved: Moved, before: Items) -> Moved:
     """Rotate the axes to where slopes are closest to what they were (Procrustes).
 
-    Notes
-    -----
     The loss does not see rotations, and steps with one in them never come to an end.
     """
     left, _, right = jnp.linalg.svd(moved.items.a.T @ before.a)
@@ -174,14 +134,14 @@ def best_population(moved: Moved) -> ItemPopulation:
     scatter = (a - mu_a).T @ (a - mu_a) + covariance[:, :n, :n].sum(0)
     usual = USUAL_SPREAD**2 * jnp.eye(n, dtype=a.dtype)
     of_d = jnp.sum((d - population.mu_d) ** 2 + covariance[:, n, n])
-    # n / s - of_d / s³ + s / scale² = 0, times s³, for s = sigma_d
-    inner = jnp.sqrt(n_items**2 + 4 * of_d / SIGMA_D_SCALE**2)
-    return ItemPopulation(
-        mu_a,
-        to_root((scatter + usual) / (n_items + 1)),
-        population.mu_d,
-        jnp.log(2 * of_d / (n_items + inner)) / 2,
-    )
+    root = to_root((scatter + usual) / (n_items + 1))
+    return ItemPopulation(mu_a, root, population.mu_d, best_log_sigma_d(of_d, n_items))
+
+
+def best_log_sigma_d(squares: Float[Array, ""], n_items: int) -> Float[Array, ""]:
+    """Return log s for the s where n / s - squares / s³ + s / scale² = 0, the best σ_d."""
+    inner = jnp.sqrt(n_items**2 + 4 * squares / SIGMA_D_SCALE**2)
+    return jnp.log(2 * squares / (n_items + inner)) / 2
 
 
 def population_loss(
@@ -197,8 +157,10 @@ def population_loss(
     return items_loss(items, item_covariance, population.prior) + hyper / 2
 
 
-def principal_axes(items: Items) -> Float[Array, "ability ability"]:
-    """Return the rotation after which Σ_j a_j a_jᵀ is diagonal and descending, and Σ_j a ≥ 0."""
-    _, vectors = jnp.linalg.eigh(items.a.T @ items.a)
+def in_principal_axes(moved: Moved) -> Moved:
+    """Rotate the axes to where Σ_j a_j a_jᵀ is diagonal and descending, and Σ_j a ≥ 0."""
+    a = moved.items.a
+    _, vectors = jnp.linalg.eigh(a.T @ a)
     vectors = vectors[:, ::-1]
-    return vectors * jnp.where((items.a @ vectors).sum(0) < 0, -1, 1)
+    rotation = vectors * jnp.where((a @ vectors).sum(0) < 0, -1, 1)
+    return moved_axes(moved, rotation, jnp.zeros_like(a[0]))

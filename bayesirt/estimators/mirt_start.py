@@ -7,14 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesirt.errors import ResponseError
-from bayesirt.estimators.mirt_parts import (
-    Beliefs,
-    Items,
-    first_unknown,
-    to_root,
-)
 from bayesirt.estimators.mirt_population import ItemPopulation, Parameters, first_population
-from bayesirt.estimators.q_mirt_steps import Abilities, inverse
+from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, first_unknown
+from bayesirt.estimators.symmetric_matrices import inverse, to_root
 from bayesirt.likelihood import DenseLayout
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.responses import Responses
@@ -58,9 +53,7 @@ def start(layout: DenseLayout, n_abilities: int) -> tuple[Parameters, Beliefs]:
 def _leading_vectors(residuals: NDArray[np.float32], n: int) -> tuple[Any, Any]:
     """Return left singular vectors, and loadings with what noise alone would give taken away.
 
-    Notes
-    -----
-    Subspace iteration from fixed columns.
+    By subspace iteration from fixed columns.
     """
     n_rows, n_columns = residuals.shape
     width = min(n + _SPARE_VECTORS, n_rows, n_columns)
@@ -78,19 +71,7 @@ def _leading_vectors(residuals: NDArray[np.float32], n: int) -> tuple[Any, Any]:
 
 
 def check_start(responses: Responses, n_abilities: int, init: PointEstimate | None) -> None:
-    """Refuse more abilities than items can tell, and a start at other items.
-
-    Parameters
-    ----------
-    responses : Responses
-    n_abilities : int
-    init : PointEstimate, optional
-        By `fit_mirt`.
-
-    Raises
-    ------
-    ResponseError
-    """
+    """Refuse more abilities than items can tell, and a start at other items than `fit_mirt`'s."""
     if not 1 <= n_abilities < responses.n_items:
         raise ResponseError(
             f"{n_abilities} abilities cannot be told from {responses.n_items} items; ask for at "

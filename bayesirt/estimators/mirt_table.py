@@ -7,23 +7,22 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
-from bayesirt.estimators.mirt_parts import (
-    Items,
-)
-from bayesirt.estimators.q_mirt_steps import Abilities
+from bayesirt.estimators.normal_beliefs import Abilities, Items
+
+
+def standard_errors(covariance: Float[Array, "row k k"]) -> Float[Array, "row k"]:
+    """Return the square roots of the variances."""
+    return jnp.sqrt(jnp.diagonal(covariance, axis1=1, axis2=2))
 
 
 def mirt_columns(
     items: Items, covariance: Float[Array, "item parameter parameter"], abilities: Abilities
 ) -> dict[str, tuple[Any, Any]]:
     """Return dims and values of what items and subjects are."""
-    errors = jnp.sqrt(jnp.diagonal(covariance, axis1=1, axis2=2))
+    errors = standard_errors(covariance)
     return {
         "theta": (("subject", "ability"), abilities.mean),
-        "theta_se": (
-            ("subject", "ability"),
-            jnp.sqrt(jnp.diagonal(abilities.covariance, axis1=1, axis2=2)),
-        ),
+        "theta_se": (("subject", "ability"), standard_errors(abilities.covariance)),
         "a": (("item", "ability"), items.a),
         "a_se": (("item", "ability"), errors[:, :-1]),
         "d": ("item", items.d),

@@ -11,18 +11,11 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
 from bayesirt.errors import ResponseError
+from bayesirt.estimators.ability_beliefs import ability_steps
+from bayesirt.estimators.cell_expectations import usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.estimators.mirt_parts import (
-    Items,
-    Normal,
-    pairs,
-    unpacked,
-)
-from bayesirt.estimators.mirt_steps import (
-    ability_steps,
-    usual_quadrature,
-)
-from bayesirt.estimators.q_mirt_steps import Abilities, inverse
+from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal
+from bayesirt.estimators.symmetric_matrices import inverse, pairs, unpacked
 from bayesirt.families import LOGIT, CellTerms
 from bayesirt.likelihood import DenseLayout
 from bayesirt.responses import Responses

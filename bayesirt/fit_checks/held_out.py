@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from bayesirt.errors import ResponseError
+from bayesirt.estimators.cell_expectations import usual_quadrature
 from bayesirt.estimators.dimension import cell_log_scores, held_out_folds
 from bayesirt.estimators.mirt import optimum
 from bayesirt.estimators.mirt_population import Moved
 from bayesirt.estimators.mirt_start import start
-from bayesirt.estimators.mirt_steps import usual_quadrature
 from bayesirt.fit_checks.rasch import fit_rasch
 from bayesirt.likelihood import DenseLayout
 from bayesirt.progress import progress_bar

@@ -13,18 +13,17 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import NDArray
 
+from bayesirt.estimators.ability_beliefs import ability_steps
+from bayesirt.estimators.cell_expectations import usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.estimators.mirt_steps import (
-    Items,
-    Normal,
-    ability_steps,
+from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal
+from bayesirt.estimators.symmetric_matrices import (
+    inverse,
     packed,
     pairs,
     twice_off_diagonal,
     unpacked,
-    usual_quadrature,
 )
-from bayesirt.estimators.q_mirt_steps import Abilities, inverse
 from bayesirt.families import LOGIT
 from bayesirt.inference.block_steps import Chance, Conditional, choose, newton_move
 from bayesirt.likelihood import DenseLayout

@@ -8,16 +8,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import NDArray
 
+from bayesirt.estimators.ability_beliefs import ability_steps
+from bayesirt.estimators.cell_expectations import usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.estimators.mirt_steps import (
-    Items,
-    Normal,
-    ability_steps,
-    pairs,
-    twice_off_diagonal,
-    usual_quadrature,
-)
-from bayesirt.estimators.q_mirt_steps import Abilities
+from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal
+from bayesirt.estimators.symmetric_matrices import pairs, twice_off_diagonal
 from bayesirt.likelihood import DenseLayout
 
 _N_DRAWS = 32

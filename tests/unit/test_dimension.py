@@ -8,11 +8,8 @@ from mirt_data import Simulated, simulated
 from bayesirt import ResponseError, Responses
 from bayesirt.estimators.dimension import choose_dimension, log_scores
 from bayesirt.estimators.mirt import fit_mirt
-from bayesirt.estimators.mirt_parts import (
-    Items,
-)
 from bayesirt.estimators.mirt_population import Moved, first_population
-from bayesirt.estimators.q_mirt_steps import Abilities
+from bayesirt.estimators.normal_beliefs import Abilities, Items
 from bayesirt.likelihood import DenseLayout
 
 KEY = jax.random.key(0)

@@ -10,14 +10,10 @@ from numpyro.infer.util import log_density
 
 from bayesirt import PointEstimate, ResponseError, Responses, fit_mml
 from bayesirt.cells import CellList, SparseCells
+from bayesirt.estimators.ability_beliefs import evidence
+from bayesirt.estimators.cell_expectations import Quadrature
 from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.estimators.mirt import _EM, fit_mirt
-from bayesirt.estimators.mirt_parts import (
-    Items,
-    Normal,
-    from_root,
-    to_root,
-)
 from bayesirt.estimators.mirt_population import (
     ItemPopulation,
     Moved,
@@ -27,10 +23,8 @@ from bayesirt.estimators.mirt_population import (
     to_standard,
 )
 from bayesirt.estimators.mirt_start import start
-from bayesirt.estimators.mirt_steps import (
-    evidence,
-)
-from bayesirt.estimators.q_mirt_steps import Abilities, Quadrature
+from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal
+from bayesirt.estimators.symmetric_matrices import from_root, to_root
 from bayesirt.likelihood import DenseLayout
 from bayesirt.models.mirt import mirt_model
 
