@@ -85,3 +85,31 @@ def abilities_given(
     terms = expected_terms(layout, items, abilities, quadrature)
     of_subjects = terms.log_likelihood.sum(1, dtype=items.d.dtype)
     return abilities, evidence(abilities, population, of_subjects).sum()
+
+
+def best_location(
+    items: Items,
+    abilities: Abilities,
+    population: Normal,
+    design: Float[Array, "item coefficient"],
+    weight: Float[Array, ""],
+    precisions: Float[Array, " coefficient"],
+    unknown: Unknown = None,
+) -> tuple[Float[Array, " ability"], Float[Array, " coefficient"]]:
+    """Return the shift of the abilities, and what d is regressed on the design by, at their best.
+
+    Parameter expansion: EM alone creeps along both, where each subject's posterior holds it back.
+    They solve d + a shift = design c, with items' precision `weight` and those of c, and with the
+    shift about the mean of the abilities.
+    """
+    n = items.a.shape[1]
+    both = jnp.concatenate([-items.a, design], 1)
+    squares, right = both.T @ both, both.T @ items.d
+    if unknown is not None:
+        squares = squares.at[:n, :n].add(unknown.sum(0)[:n, :n])
+        right = right.at[:n].add(-unknown.sum(0)[:n, n])
+    own = jnp.zeros_like(squares).at[n:, n:].set(jnp.diag(precisions))
+    own = own.at[:n, :n].set(len(abilities.mean) * population.precision)
+    right = (weight * right).at[:n].add(population.precision @ abilities.mean.sum(0))
+    found = jnp.linalg.solve(weight * squares + own, right)
+    return found[:n], found[n:]

@@ -13,7 +13,6 @@ from bayesirt.estimators.driver import Run
 from bayesirt.estimators.item_newton import item_step
 from bayesirt.estimators.mirt_population import (
     ItemPopulation,
-    Moved,
     Parameters,
     best_population,
     in_principal_axes,
@@ -40,7 +39,8 @@ class Optimum(NamedTuple):
     Abilities are given items, whose covariances are those of complete data.
     """
 
-    moved: Moved
+    parameters: Parameters
+    beliefs: Beliefs
     log_likelihood: Float[Array, ""]
     run: Run
 
@@ -121,14 +121,14 @@ def fit_mirt(
     quadrature = usual_quadrature(layout, n_nodes)
     if tolerance is None:
         tolerance = usual_tolerance(first[0].items.d.dtype)
-    moved, log_likelihood, run = optimum(
+    (items, population), (abilities, _), log_likelihood, run = optimum(
         layout, quadrature, first, tolerance=tolerance, max_iterations=max_iterations
     )
     if errors is None:
         few = (n_abilities + 1) * responses.n_items <= MOST_JOINT
         errors = "joint" if few else "own"
     covariance = item_covariance(
-        layout, moved.items, moved.population.prior, moved.abilities, quadrature, errors == "joint"
+        layout, items, population.prior, abilities, quadrature, errors == "joint"
     )
     settings = {
         "estimator": "mirt",
@@ -138,8 +138,8 @@ def fit_mirt(
         "tolerance": tolerance,
         "errors": errors,
     }
-    columns = mirt_columns(moved.items, covariance, moved.abilities)
-    columns |= _population_columns(moved.population)
+    columns = mirt_columns(items, covariance, abilities)
+    columns |= _population_columns(population)
     table = named_table(responses.subjects, responses.items, columns)
     return PointEstimate(table, float(log_likelihood), *run[:3], run.trace, settings)
 
@@ -155,10 +155,12 @@ def optimum(
     """Return where the lower bound of the evidence is highest, from some first place."""
     em = partial(_EM, quadrature, layout)
     state, run = climb(em, *first, tolerance=tolerance, max_iterations=max_iterations, name="mirt")
-    (items, population), (abilities, unknown) = state.parameters, state.beliefs
+    items, beliefs = state.parameters.items, state.beliefs
     standard = standard_normal(items.a.shape[1], items.d.dtype)
-    abilities, bound = _GIVEN(layout, items, standard, abilities, quadrature)
-    return Optimum(_IN_PRINCIPAL_AXES(Moved(items, unknown, abilities, population)), bound, run)
+    abilities, bound = _GIVEN(layout, items, standard, beliefs.abilities, quadrature)
+    beliefs = beliefs._replace(abilities=abilities)
+    parameters, beliefs = _IN_PRINCIPAL_AXES(state.parameters, beliefs)
+    return Optimum(parameters, beliefs, bound, run)
 
 
 def em_step(
@@ -175,10 +177,9 @@ def em_step(
     loss = population_loss(items, beliefs.unknown, population) - bound
     covariance = equations.damped_covariance(population.prior, beliefs.unknown)
     best = item_step(layout, items.both, population.prior, now, quadrature, equations)
-    moved = Moved(Items.of(best), covariance, now.abilities, population)
-    moved = turned_back(to_standard(moved), items)
-    after = Parameters(moved.items, best_population(moved))
-    return after, Beliefs(moved.abilities, moved.item_covariance), loss
+    moved = to_standard(Parameters(Items.of(best), population), Beliefs(now.abilities, covariance))
+    after, beliefs = turned_back(*moved, items)
+    return after._replace(population=best_population(after, beliefs)), beliefs, loss
 
 
 def _population_columns(population: ItemPopulation) -> dict[str, tuple[Any, Any]]:

@@ -8,7 +8,14 @@ from numpy.typing import NDArray
 
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.mirt_population import ItemPopulation, Parameters, first_population
-from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, first_unknown
+from bayesirt.estimators.normal_beliefs import (
+    Abilities,
+    Beliefs,
+    Items,
+    first_unknown,
+    standard_normal,
+    without_answers,
+)
 from bayesirt.estimators.symmetric_matrices import inverse, to_root
 from bayesirt.likelihood import DenseLayout
 from bayesirt.point_estimate import PointEstimate
@@ -104,10 +111,6 @@ def start_from(
         jnp.asarray(init["mu_d"], dtype),
         jnp.log(jnp.asarray(init["sigma_d"], dtype)),
     )
-    shape = (responses.n_subjects, n_abilities)
-    identity = jnp.eye(n_abilities, dtype=dtype)
-    abilities = Abilities(
-        jnp.zeros(shape, dtype), jnp.broadcast_to(identity, (*shape, n_abilities))
-    )
+    abilities = without_answers(standard_normal(n_abilities, dtype), responses.n_subjects)
     unknown = jnp.asarray(init["item_covariance"], dtype)
     return Parameters(found, population), Beliefs(abilities, unknown)

@@ -35,9 +35,8 @@ def mirt_columns(
 def named_table(
     subjects: tuple[str, ...], items: tuple[str, ...], columns: dict[str, tuple[Any, Any]]
 ) -> xr.Dataset:
-    """Return named parameters, in 64 bits."""
-    named = {name: (dims, np.asarray(x, np.float64)) for name, (dims, x) in columns.items()}
-    abilities = [f"ability {k}" for k in range(1, named["a"][1].shape[1] + 1)]
+    """Return named parameters over subjects, items and numbered abilities."""
+    abilities = [f"ability {k}" for k in range(1, columns["a"][1].shape[1] + 1)]
     parameters = [*abilities, "d"]
     coords = {
         "subject": list(subjects),
@@ -47,4 +46,10 @@ def named_table(
         "parameter": parameters,
         "parameter_other": parameters,
     }
+    return in_64_bits(columns, coords)
+
+
+def in_64_bits(columns: dict[str, tuple[Any, Any]], coords: dict[str, Any]) -> xr.Dataset:
+    """Return columns, of dims and values, as named arrays."""
+    named = {name: (dims, np.asarray(x, np.float64)) for name, (dims, x) in columns.items()}
     return xr.Dataset(named, coords=coords)

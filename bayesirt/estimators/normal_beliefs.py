@@ -10,6 +10,8 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
+from bayesirt.estimators.symmetric_matrices import inverse
+
 Unknown = Float[Array, "item parameter parameter"] | None
 """Covariance of each item's (a, d), where items are not taken as known."""
 
@@ -69,6 +71,12 @@ class Beliefs(NamedTuple):
 def standard_normal(n_abilities: int, dtype: DTypeLike) -> Normal:
     """Return N(0, I)."""
     return Normal(jnp.zeros(n_abilities, dtype), jnp.eye(n_abilities, dtype=dtype))
+
+
+def without_answers(population: Normal, n_subjects: int) -> Abilities:
+    """Return what is thought of subjects who answered nothing."""
+    both = population.centre, inverse(population.precision)
+    return Abilities(*(jnp.broadcast_to(x, (n_subjects, *x.shape)) for x in both))
 
 
 def first_unknown(items: Items) -> Float[Array, "item parameter parameter"]:

@@ -14,10 +14,10 @@ from bayesirt.errors import ResponseError
 from bayesirt.estimators.cell_expectations import Quadrature
 from bayesirt.estimators.driver import LOSS_RISES
 from bayesirt.estimators.item_newton import item_step
-from bayesirt.estimators.mirt_table import standard_errors
-from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items
+from bayesirt.estimators.mirt_table import in_64_bits, standard_errors
+from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, without_answers
 from bayesirt.estimators.q_mirt_population import (
-    Population,
+    Parameters,
     best_correlation,
     best_spreads,
     correlation_loss,
@@ -41,13 +41,6 @@ _LARGE = 1 << 20
 """More cells than this are computed in 32 bits, by default with few nodes."""
 _MOST_RISE = 1.0
 """Of the loss above its least, before more nodes are tried."""
-
-
-class Parameters(NamedTuple):
-    """All that belongs to no single subject."""
-
-    items: SlotItems
-    population: Population
 
 
 class Found(NamedTuple):
@@ -175,11 +168,7 @@ def start(layout: DenseLayout, slots: Slots, structure: Structure) -> tuple[Para
     d = jnp.log((successes + 0.5) / (trials - successes + 0.5))
     log_a = jnp.where(slots.taken, -jnp.log(slots.taken.sum(1, keepdims=True)) / 2, 0)
     population = first_population(slots.n_abilities, structure, d)
-    n_subjects = layout.shape[0]
-    abilities = Abilities(
-        jnp.zeros((n_subjects, len(population.beta)), dtype),
-        jnp.broadcast_to(population.correlation, (n_subjects, *population.correlation.shape)),
-    )
+    abilities = without_answers(population.abilities, layout.shape[0])
     return Parameters(SlotItems(log_a.astype(dtype), d), population), Beliefs(abilities)
 
 
@@ -194,26 +183,23 @@ def em_step(
     """Take one EM step; the loss and what is found are at the parameters before it."""
     items, population = parameters
     prior = population.prior(slots)
-    beliefs, equations, bound = expectation(
+    now, equations, bound = expectation(
         layout, slots.items(items), population.abilities, beliefs, quadrature, slots
     )
     derivative = SlotItems(slots.slopes(items.log_a), jnp.ones_like(items.d)).both
     equations = equations.per(derivative)
     covariance = equations.covariance(prior)
-    loss = population_loss(slots, items, covariance, population) - bound
+    loss = population_loss(slots, parameters, covariance) - bound
     loss += correlation_loss(structure, population)
 
     def to_items(x: Array) -> Items:
         return slots.items(SlotItems.of(x))
 
-    best = item_step(layout, items.both, prior, beliefs, quadrature, equations, to_items)
-    items, abilities, population = to_standard(
-        slots, SlotItems.of(best), beliefs.abilities, population
-    )
-    population = best_correlation(structure, abilities, population)
-    population = best_spreads(slots, items, covariance, population)
-    found = Found(beliefs.abilities, covariance, bound)
-    return Parameters(items, population), Beliefs(abilities), loss, found
+    best = item_step(layout, items.both, prior, now, quadrature, equations, to_items)
+    moved, abilities = to_standard(slots, Parameters(SlotItems.of(best), population), now.abilities)
+    moved = moved._replace(population=best_correlation(structure, abilities, moved.population))
+    after = moved._replace(population=best_spreads(slots, moved, covariance))
+    return after, Beliefs(abilities), loss, Found(now.abilities, covariance, bound)
 
 
 def _mend(near: Parameters, far: Parameters) -> Parameters:
@@ -256,8 +242,7 @@ def _table(
     if structure == "general":
         columns["general"] = ("ability", population.general)
     coords = {"subject": list(responses.subjects), **q.coords()}
-    named = {name: (dims, np.asarray(x, np.float64)) for name, (dims, x) in columns.items()}
-    return xr.Dataset(named, coords=coords)
+    return in_64_bits(columns, coords)
 
 
 _EM: Any = jax.jit(em_step, static_argnums=(0, 1))

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from bayesirt.estimators.ability_beliefs import best_location
 from bayesirt.estimators.normal_beliefs import Abilities, Normal
 from bayesirt.estimators.q_slots import SlotItems, Slots
 from bayesirt.estimators.symmetric_matrices import inverse
@@ -83,64 +84,51 @@ def one_factor(general: Float[Array, " ability"]) -> Float[Array, "ability abili
     return jnp.outer(general, general) + jnp.diag(1 - general**2)
 
 
-class Moved(NamedTuple):
-    """Parameters after their best location and scale was found."""
+class Parameters(NamedTuple):
+    """All that belongs to no single subject."""
 
     items: SlotItems
-    abilities: Abilities
     population: Population
 
 
 def to_standard(
-    slots: Slots, items: SlotItems, abilities: Abilities, population: Population
-) -> Moved:
+    slots: Slots, parameters: Parameters, abilities: Abilities
+) -> tuple[Parameters, Abilities]:
     """Move location and scale of each ability to where it is most likely; no response sees it.
 
-    Notes
-    -----
-    Parameter expansion (Liu, Rubin & Wu 1998): EM alone creeps along both, where each subject's
-    posterior holds it back. Location is a linear system in the shifts, μ_d and β together, scales a
-    few Newton steps in their logarithms and μ_a together; both take the items' priors into account.
+    Parameter expansion (Liu, Rubin & Wu 1998). Location is a linear system in the shifts, μ_d and β
+    together, scales a few Newton steps in their logarithms and μ_a together; both take the items'
+    priors into account.
     """
-    return _scaled(slots, *_located(slots, items, abilities, population))
+    return _scaled(slots, *_located(slots, parameters, abilities))
 
 
-def _located(slots: Slots, items: SlotItems, abilities: Abilities, population: Population) -> Moved:
-    n = abilities.mean.shape[1]
-    a = slots.loadings(items.log_a)
-    design = d_design(slots, a.dtype)
-    # d + a m = design (μ_d, β), with m ~ the mean of the abilities
-    both = jnp.concatenate([-a, design], 1)
-    precision = inverse(population.correlation)
-    weight = jnp.exp(-2 * population.spreads.d)
-    own = jnp.zeros((len(both.T), len(both.T)), a.dtype)
-    own = own.at[:n, :n].set(len(abilities.mean) * precision)
-    own = own.at[n:, n:].set(jnp.diag(d_precisions(population)))
-    right = weight * (both.T @ items.d)
-    right = right.at[:n].add(precision @ abilities.mean.sum(0))
-    found = jnp.linalg.solve(weight * both.T @ both + own, right)
-    shift = found[:n]
-    return Moved(
-        items._replace(d=items.d + a @ shift),
-        abilities._replace(mean=abilities.mean - shift),
-        population._replace(mu_d=found[n], beta=found[n + 1 :]),
+def _located(
+    slots: Slots, parameters: Parameters, abilities: Abilities
+) -> tuple[Parameters, Abilities]:
+    items, population = parameters
+    whole = slots.items(items)
+    shift, found = best_location(
+        whole, abilities, population.abilities, *d_regression(slots, population)
     )
+    items = items._replace(d=items.d + whole.a @ shift)
+    population = population._replace(mu_d=found[0], beta=found[1:])
+    return Parameters(items, population), abilities._replace(mean=abilities.mean - shift)
 
 
-def d_design(slots: Slots, dtype: jnp.dtype) -> Float[Array, "item coefficient"]:
-    """Return the matrix from (μ_d, β) to the expected d of each item."""
-    needs = slots.loadings(jnp.zeros(slots.taken.shape, dtype))
-    return jnp.concatenate([jnp.ones((len(needs), 1), dtype), needs], 1)
-
-
-def d_precisions(population: Population) -> Float[Array, " coefficient"]:
-    """Return the prior precisions of (μ_d, β)."""
+def d_regression(slots: Slots, population: Population) -> tuple[Array, Array, Array]:
+    """Return what d is regressed on by (μ_d, β), the precision of d, and those of (μ_d, β)."""
+    needs = slots.loadings(jnp.zeros(slots.taken.shape, population.beta.dtype))
+    design = jnp.concatenate([jnp.ones_like(needs[:, :1]), needs], 1)
     of_beta = jnp.broadcast_to(jnp.exp(-2 * population.spreads.beta), population.beta.shape)
-    return jnp.concatenate([jnp.full(1, MU_D_SD**-2, of_beta.dtype), of_beta])
+    own = jnp.concatenate([jnp.full(1, MU_D_SD**-2, of_beta.dtype), of_beta])
+    return design, jnp.exp(-2 * population.spreads.d), own
 
 
-def _scaled(slots: Slots, items: SlotItems, abilities: Abilities, population: Population) -> Moved:
-    n = len(abilities.mean)
+def _scaled(
+    slots: Slots, parameters: Parameters, abilities: Abilities
+) -> tuple[Parameters, Abilities]:
+    (items, population), n = parameters, len(abilities.mean)
     products = inverse(population.correlation) * abilities.scatter()
     weight = jnp.exp(-2 * population.spreads.log_a)
     counts = slots.over_items(jnp.ones_like(items.log_a))
@@ -162,13 +150,11 @@ def _scaled(slots: Slots, items: SlotItems, abilities: Abilities, population: Po
 
     start = jnp.append(jnp.zeros_like(population.beta), population.mu_a)
     found = jax.lax.fori_loop(0, _SCALE_STEPS, newton, start)
-    logs, mu_a = found[:-1], found[-1]
-    shrunk = jnp.exp(-logs)
-    return Moved(
-        items._replace(log_a=items.log_a + jnp.where(slots.taken, logs[slots.ability], 0)),
-        Abilities(abilities.mean * shrunk, shrunk[:, None] * abilities.covariance * shrunk),
-        population._replace(mu_a=mu_a),
-    )
+    logs, shrunk = found[:-1], jnp.exp(-found[:-1])
+    log_a = items.log_a + jnp.where(slots.taken, logs[slots.ability], 0)
+    after = Parameters(items._replace(log_a=log_a), population._replace(mu_a=found[-1]))
+    covariance = shrunk[:, None] * abilities.covariance * shrunk
+    return after, Abilities(abilities.mean * shrunk, covariance)
 
 
 def best_correlation(
@@ -219,16 +205,14 @@ def correlation_towards(
 
 
 def best_spreads(
-    slots: Slots,
-    items: SlotItems,
-    item_covariance: Float[Array, "item parameter parameter"],
-    population: Population,
+    slots: Slots, parameters: Parameters, item_covariance: Float[Array, "item parameter parameter"]
 ) -> Population:
     """Return the population with the spreads of the items, what is not known of them included."""
+    items, population = parameters
     unknown = jnp.diagonal(item_covariance, axis1=1, axis2=2)
     squares = (items.both - population.prior(slots).centre) ** 2 + unknown
-    design = d_design(slots, items.d.dtype)
-    of_location = inverse(location_information(slots, population))
+    design, *_ = d_regression(slots, population)
+    of_location = inverse(_of_location(slots, population))
     of_mean = jnp.einsum("jk,kl,jl->j", design, of_location, design)
     of_log_a = jnp.where(slots.taken, squares[:, :-1], 0)
     of_beta = population.beta**2 + jnp.diag(of_location)[1:]
@@ -243,33 +227,27 @@ def _n_spread(slots: Slots) -> Int[Array, "3"]:
     return jnp.stack([slots.taken.sum(), *map(jnp.asarray, (len(slots.taken), slots.n_abilities))])
 
 
-def location_information(
-    slots: Slots, population: Population
-) -> Float[Array, "coefficient coefficient"]:
+def _of_location(slots: Slots, population: Population) -> Float[Array, "coefficient coefficient"]:
     """Return the information about (μ_d, β), given the items."""
-    design = d_design(slots, population.beta.dtype)
-    weight = jnp.exp(-2 * population.spreads.d)
-    return weight * design.T @ design + jnp.diag(d_precisions(population))
+    design, weight, own = d_regression(slots, population)
+    return weight * design.T @ design + jnp.diag(own)
 
 
 def population_loss(
-    slots: Slots,
-    items: SlotItems,
-    item_covariance: Float[Array, "item parameter parameter"],
-    population: Population,
+    slots: Slots, parameters: Parameters, item_covariance: Float[Array, "item parameter parameter"]
 ) -> Float[Array, ""]:
     """Return the negative log prior of items and of their population, up to a constant.
 
     Items, μ_d and β are integrated out by Laplace's approximation, which is what makes their
     spreads estimable.
     """
-    spreads = population.spreads
+    (items, population), spreads = parameters, parameters.population.spreads
     squares = population.prior(slots).squares(items.both).sum()
     squares += jnp.exp(-2 * spreads.beta) * jnp.sum(population.beta**2)
     squares += population.mu_a**2 / MU_A_SD**2 + population.mu_d**2 / MU_D_SD**2
     logs = jnp.stack(spreads)
     pulls = _SPREAD_WEIGHT * (logs + jnp.asarray(USUAL_SPREADS) ** 2 * jnp.exp(-2 * logs) / 2)
-    volumes = jnp.linalg.slogdet(location_information(slots, population))[1]
+    volumes = jnp.linalg.slogdet(_of_location(slots, population))[1]
     volumes -= jnp.linalg.slogdet(item_covariance)[1].sum()
     return squares / 2 + (_n_spread(slots) * logs + pulls).sum() + volumes / 2
 

@@ -14,7 +14,7 @@ from bayesirt.errors import ResponseError
 from bayesirt.estimators.ability_beliefs import ability_steps
 from bayesirt.estimators.cell_expectations import usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal
+from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal, without_answers
 from bayesirt.estimators.symmetric_matrices import inverse, pairs, unpacked
 from bayesirt.families import LOGIT, CellTerms
 from bayesirt.likelihood import DenseLayout
@@ -149,11 +149,7 @@ def score_subjects(
 
 def posterior_of(layout: DenseLayout, items: Items, population: Normal) -> Abilities:
     """Return normal approximations to posteriors of subjects, given items."""
-    shape = (layout.shape[0], *population.precision.shape)
-    first = Abilities(
-        jnp.broadcast_to(population.centre, shape[:2]),
-        jnp.broadcast_to(inverse(population.precision), shape),
-    )
+    first = without_answers(population, layout.shape[0])
     quadrature = usual_quadrature(layout, None)
     return _STEPS(layout, items, population, first, quadrature, _ABILITY_STEPS)
 

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from bayesirt.estimators.cell_expectations import Quadrature, usual_quadrature
 from bayesirt.estimators.item_newton import item_step, items_loss
-from bayesirt.estimators.mirt_population import Moved, best_log_sigma_d, first_population
+from bayesirt.estimators.mirt_population import best_log_sigma_d
 from bayesirt.estimators.mirt_start import start
 from bayesirt.estimators.normal_beliefs import Beliefs, Items, Normal
 from bayesirt.estimators.variational_em import climb, expectation
@@ -42,36 +42,19 @@ class _Parameters(NamedTuple):
         return Normal(jnp.stack([jnp.ones_like(self.mu_d), self.mu_d]), jnp.diag(precision))
 
 
-def fit_rasch(layout: DenseLayout, *, tolerance: float, max_iterations: int) -> Moved:
-    """Fit logit P = θ_i + d_j with θ ~ N(0, σ²) and d ~ N(μ_d, σ_d).
+def fit_rasch(
+    layout: DenseLayout, *, tolerance: float, max_iterations: int
+) -> tuple[Items, Beliefs]:
+    """Fit logit P = θ_i + d_j with θ ~ N(0, σ²) and d ~ N(μ_d, σ_d) (Rasch 1960).
 
-    Parameters
-    ----------
-    layout : DenseLayout
-    tolerance, max_iterations
-        As in `bayesirt.estimators.mirt.fit_mirt`.
-
-    Returns
-    -------
-    Moved
-        Items with slopes of 1, and abilities, with what is not known of them. Its population of
-        items is not estimated.
-
-    Warns
-    -----
-    ConvergenceWarning
-        If the loss still changes at the end.
-
-    References
-    ----------
-    Rasch 1960; `bayesirt.estimators.mirt` for the steps.
+    Items have slopes of 1; stops as `bayesirt.estimators.mirt.fit_mirt` does.
 
     Examples
     --------
     >>> import numpy as np
     >>> answers = jnp.asarray(np.tri(6, 4))
     >>> layout = DenseLayout(answers, jnp.ones_like(answers))
-    >>> fit_rasch(layout, tolerance=1e-5, max_iterations=50).items.a.shape
+    >>> fit_rasch(layout, tolerance=1e-5, max_iterations=50)[0].a.shape
     (4, 1)
     """
     em = partial(_EM, usual_quadrature(layout, None), layout)
@@ -87,8 +70,7 @@ def fit_rasch(layout: DenseLayout, *, tolerance: float, max_iterations: int) -> 
         max_iterations=max_iterations,
         name="rasch",
     )
-    found, (abilities, unknown) = state.parameters, state.beliefs
-    return Moved(found.items, unknown, abilities, first_population(1, found.d))
+    return state.parameters.items, state.beliefs
 
 
 def _em_step(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bayesirt.estimators.ability_beliefs import ability_steps
 from bayesirt.estimators.cell_expectations import usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal
+from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal, without_answers
 from bayesirt.estimators.symmetric_matrices import (
     inverse,
     packed,
@@ -209,11 +209,7 @@ def _approximate(problem: Problem) -> Abilities:
     """Return normal approximations to the posteriors of abilities, given items."""
     items, population = problem.items, problem.population
     own = Items(items.a[problem.given], items.d[problem.given])
-    shape = (problem.layout.shape[0], *population.precision.shape)
-    first = Abilities(
-        jnp.broadcast_to(population.centre, shape[:2]),
-        jnp.broadcast_to(inverse(population.precision), shape),
-    )
+    first = without_answers(population, problem.layout.shape[0])
     quadrature = usual_quadrature(problem.layout, None)
     return ability_steps(problem.layout, own, population, first, quadrature, _ABILITY_STEPS)
 
