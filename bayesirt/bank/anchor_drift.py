@@ -15,9 +15,9 @@ from scipy.stats import norm
 from bayesirt.bank.alarms import FALSE_ALARMS, Alarm, holm
 from bayesirt.bank.binomial_tails import MOST_EXACT, Cells, exact_tail, saddle_tail
 from bayesirt.bank.groups import AnchorGroups, group_abilities
-from bayesirt.estimators.mirt_parts import Items, packed, pairs, twice_off_diagonal
-from bayesirt.estimators.mirt_steps import expected_terms, usual_quadrature
-from bayesirt.estimators.q_mirt_steps import Abilities, Quadrature
+from bayesirt.estimators.cell_expectations import Quadrature, expected_terms, usual_quadrature
+from bayesirt.estimators.normal_beliefs import Abilities, Items
+from bayesirt.estimators.symmetric_matrices import packed, pairs, twice_off_diagonal
 from bayesirt.likelihood import DenseLayout
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL

@@ -12,10 +12,10 @@ from scipy.stats import ttest_ind
 
 from bayesirt.bank.alarms import FALSE_ALARMS, Alarm, holm
 from bayesirt.bank.groups import AnchorGroups, Group, group_abilities
+from bayesirt.estimators.cell_expectations import Quadrature, expected_terms, usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.estimators.mirt_parts import Items, pairs, twice_off_diagonal
-from bayesirt.estimators.mirt_steps import expected_terms, usual_quadrature
-from bayesirt.estimators.q_mirt_steps import Abilities, Quadrature
+from bayesirt.estimators.normal_beliefs import Abilities, Items
+from bayesirt.estimators.symmetric_matrices import pairs, twice_off_diagonal
 from bayesirt.likelihood import DenseLayout
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL

@@ -10,10 +10,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesirt.bank.item_bank import ItemBank
+from bayesirt.estimators.ability_beliefs import ability_steps
+from bayesirt.estimators.cell_expectations import Quadrature, usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.estimators.mirt_parts import Items, Normal
-from bayesirt.estimators.mirt_steps import ability_steps, usual_quadrature
-from bayesirt.estimators.q_mirt_steps import Abilities, Quadrature, inverse
+from bayesirt.estimators.normal_beliefs import (
+    Abilities,
+    Items,
+    Normal,
+    standard_normal,
+    without_answers,
+)
+from bayesirt.estimators.symmetric_matrices import inverse
 from bayesirt.likelihood import DenseLayout
 
 _ROUNDS, _LAST_STEPS = 20, 5
@@ -166,15 +173,12 @@ def _fit(layout: DenseLayout, items: Items, quadrature: Quadrature) -> Abilities
         abilities, population = now
         abilities = ability_steps(layout, items, population, abilities, quadrature)
         mean = abilities.mean.sum(0) / (n + weight)
-        off = abilities.mean - mean
-        scatter = off.T @ off + abilities.covariance.sum(0)
+        scatter = abilities._replace(mean=abilities.mean - mean).scatter()
         scatter += weight * (usual + jnp.outer(mean, mean))
         return abilities, Normal(mean, inverse(scatter / (n + weight)))
 
-    first = (
-        Abilities(jnp.zeros((n, k), items.d.dtype), jnp.broadcast_to(usual, (n, k, k))),
-        Normal(jnp.zeros(k, items.d.dtype), usual),
-    )
+    standard = standard_normal(k, items.d.dtype)
+    first = without_answers(standard, n), standard
     abilities, population = jax.lax.fori_loop(0, _ROUNDS, round_, first)
     return ability_steps(layout, items, population, abilities, quadrature, _LAST_STEPS)
 

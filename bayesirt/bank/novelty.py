@@ -17,9 +17,7 @@ from bayesirt.estimators.dimension import log_scores
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.fpc import calibrate_items
 from bayesirt.estimators.mirt import fit_mirt
-from bayesirt.estimators.mirt_parts import Items
-from bayesirt.estimators.mirt_population import Moved, first_population
-from bayesirt.estimators.q_mirt_steps import Abilities
+from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items
 from bayesirt.likelihood import DenseLayout
 from bayesirt.names import one_line
 from bayesirt.point_estimate import PointEstimate
@@ -187,9 +185,11 @@ def _log_scores(fitted: _Fitted, held: pd.DataFrame) -> pd.Series:
         jnp.asarray(x, dtype) for x in (fitted.items.a, fitted.items.d, fitted.items.covariance)
     )
     abilities = Abilities(*(x.astype(dtype) for x in fitted.abilities))
-    moved = Moved(Items(a, d), unknown, abilities, first_population(a.shape[1], d))
+    beliefs = Beliefs(abilities, unknown)
     layout = DenseLayout(jnp.asarray(group.successes), jnp.asarray(group.trials))
-    scores = pd.Series(np.asarray(_LOG_SCORES(layout, moved), np.float64), fitted.subjects)
+    scores = pd.Series(
+        np.asarray(_LOG_SCORES(layout, Items(a, d), beliefs), np.float64), fitted.subjects
+    )
     return scores[held["subject"].unique()]
 
 

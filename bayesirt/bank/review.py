@@ -15,7 +15,7 @@ from bayesirt.bank.item_bank import ItemBank
 from bayesirt.bank.novelty import novelty, novelty_alarms
 from bayesirt.bank.reference import reference_alarms, reference_subjects
 from bayesirt.bank.saturation import no_subjects, saturation, saturation_alarms
-from bayesirt.estimators.q_mirt_steps import Abilities
+from bayesirt.estimators.normal_beliefs import Abilities
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from bayesirt.bank.alarms import Alarm
 from bayesirt.bank.item_bank import ItemBank
-from bayesirt.estimators.mirt_parts import Items
-from bayesirt.estimators.q_mirt_steps import Abilities
+from bayesirt.estimators.normal_beliefs import Abilities, Items
 from bayesirt.names import one_line
 
 SATURATED = 0.95

@@ -14,7 +14,7 @@ from scipy.cluster.vq import kmeans2
 
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.estimators.mirt_steps import pairs, unpacked
+from bayesirt.estimators.symmetric_matrices import pairs, unpacked
 
 AnchorRule = Literal["clusters", "random", "discrimination", "design", "information"]
 

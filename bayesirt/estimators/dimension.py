@@ -13,13 +13,10 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from bayesirt.errors import ResponseError
+from bayesirt.estimators.cell_expectations import predictor, usual_quadrature
 from bayesirt.estimators.mirt import optimum
-from bayesirt.estimators.mirt_population import Moved
 from bayesirt.estimators.mirt_start import start
-from bayesirt.estimators.mirt_steps import (
-    predictor,
-    usual_quadrature,
-)
+from bayesirt.estimators.normal_beliefs import Beliefs, Items
 from bayesirt.families import LOGIT
 from bayesirt.likelihood import DenseLayout
 from bayesirt.progress import progress_bar
@@ -156,14 +153,16 @@ def choose_dimension(
     fits = ((row, *split) for split in splits for row in range(len(counts)))
     with progress_bar("Held-out fits") as show:
         for done, (row, kept, held) in enumerate(fits, 1):
-            fitted = optimum(
+            found = optimum(
                 kept,
                 usual_quadrature(kept, None),
                 start(kept, counts[row]),
                 tolerance=tolerance,
                 max_iterations=max_iterations,
-            ).moved
-            scores[row] += np.asarray(_LOG_SCORES(held, fitted), np.float64)
+            )
+            scores[row] += np.asarray(
+                _LOG_SCORES(held, found.parameters.items, found.beliefs), np.float64
+            )
             if progress and show is not None:
                 show(done, folds * len(counts))
     behind, errors = _behind(scores)
@@ -171,38 +170,16 @@ def choose_dimension(
     return DimensionChoice(chosen, counts, scores, responses.n_observed, folds)
 
 
-def log_scores(held: DenseLayout, fitted: Moved) -> Float[Array, " subject"]:
-    """Return the log predictive probability of each subject's held-out answers.
-
-    Parameters
-    ----------
-    held : DenseLayout
-        No trials in the other cells.
-    fitted : Moved
-        To the other cells.
-
-    Returns
-    -------
-    float array, shape (subject,)
-    """
-    return cell_log_scores(held, fitted).sum(1)
+def log_scores(held: DenseLayout, items: Items, beliefs: Beliefs) -> Float[Array, " subject"]:
+    """Return the log predictive probability of each subject's held-out answers."""
+    return cell_log_scores(held, items, beliefs).sum(1)
 
 
-def cell_log_scores(held: DenseLayout, fitted: Moved) -> Float[Array, "subject item"]:
-    """Return the log predictive probability of the answers in each held-out cell.
-
-    Parameters
-    ----------
-    held : DenseLayout
-    fitted : Moved
-        As in `log_scores`.
-
-    Returns
-    -------
-    float array, shape (subject, item)
-        0 where nothing was held out.
-    """
-    mean, variance = predictor(fitted.items, fitted.abilities, fitted.item_covariance)
+def cell_log_scores(
+    held: DenseLayout, items: Items, beliefs: Beliefs
+) -> Float[Array, "subject item"]:
+    """Return the log predictive probability of the answers in each cell, 0 without trials."""
+    mean, variance = predictor(items, *beliefs)
     spread = jnp.sqrt(variance)
     points, weights = np.polynomial.hermite_e.hermegauss(_NODES)
     shares = weights / weights.sum()

@@ -1,14 +1,14 @@
 """Fixed-parameter calibration (FPC): new items on the scale of items that stay as they are."""
 
 from functools import partial
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from bayesirt.errors import ResponseError
-from bayesirt.estimators.driver import iterate
+from bayesirt.estimators.cell_expectations import usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.fpc_information import new_item_covariance
 from bayesirt.estimators.fpc_steps import (
@@ -19,17 +19,10 @@ from bayesirt.estimators.fpc_steps import (
     problem_of,
     start,
 )
-from bayesirt.estimators.mirt import usual_tolerance
-from bayesirt.estimators.mirt_parts import (
-    Items,
-    from_root,
-)
-from bayesirt.estimators.mirt_squarem import first_state, squarem_step
-from bayesirt.estimators.mirt_steps import (
-    usual_quadrature,
-)
 from bayesirt.estimators.mirt_table import mirt_columns, named_table
-from bayesirt.estimators.q_mirt_steps import Abilities
+from bayesirt.estimators.normal_beliefs import Abilities, Items
+from bayesirt.estimators.symmetric_matrices import from_root
+from bayesirt.estimators.variational_em import climb, usual_tolerance
 from bayesirt.names import one_line
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.responses import Responses
@@ -114,12 +107,9 @@ def calibrate_items(
     problem = problem_of(responses, known, anchors, np.append(at_new, at_known))
     quadrature = usual_quadrature(problem.layout, n_nodes)
     first = start(problem, population)
-    tolerance = tolerance or usual_tolerance(first[1].abilities)
+    tolerance = tolerance or usual_tolerance(problem.known.d.dtype)
     em = partial(em_step, quadrature, population, problem)
-    rule: dict[str, Any] = {"tol": tolerance, "max_iterations": max_iterations, "name": "fpc"}
-    state, run = iterate(
-        partial(squarem_step, em), first_state(em, *first), lambda s: s.loss, **rule
-    )
+    state, run = climb(em, *first, tolerance=tolerance, max_iterations=max_iterations, name="fpc")
     parameters: Parameters = state.parameters
     abilities, log_likelihood = given_items(
         quadrature, problem, parameters, state.beliefs.abilities

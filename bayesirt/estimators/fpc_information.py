@@ -1,29 +1,23 @@
 """Fixed-parameter calibration: what is known of new items, known ones being estimates too."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from bayesirt.estimators.cell_expectations import Quadrature
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.estimators.mirt_information import (
+from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal
+from bayesirt.estimators.observed_information import (
     block_diagonal,
+    complete_information,
     diagonal_blocks,
     flat,
     inverse_of_rest,
     over_score_roots,
 )
-from bayesirt.estimators.mirt_parts import (
-    Items,
-    Normal,
-)
-from bayesirt.estimators.mirt_steps import (
-    item_equations,
-)
-from bayesirt.estimators.q_mirt_steps import Abilities, Quadrature
 from bayesirt.likelihood import DenseLayout
 
 MOST_TOGETHER = 1800
@@ -43,30 +37,9 @@ def new_item_covariance(
 ) -> NDArray[np.float64]:
     """Return the covariance of each new item's (a, d), with what is not known of the known ones.
 
-    Parameters
-    ----------
-    layout : DenseLayout
-        New items first, then known ones.
-    items : Items
-        New ones.
-    anchors : KnownItems
-    prior : Normal
-        Of new items, taken as known.
-    population : Normal
-        Of abilities.
-    abilities : Abilities
-    quadrature : Quadrature
-    estimated : bool
-        Whether the population was.
-
-    Returns
-    -------
-    float array, shape (item, ability + 1, ability + 1)
-
-    Notes
-    -----
-    New items beyond `MOST_TOGETHER` parameters form groups of items, and each group is as if the
-    other groups were known.
+    The layout has new items first, then known ones; `items` are the new ones and `prior` is theirs,
+    taken as known; `population` is of abilities. New items beyond `MOST_TOGETHER` parameters form
+    groups, and each group is as if the other groups were known.
     """
     n_new, size = items.both.shape
     dtype = items.d.dtype
@@ -82,7 +55,7 @@ def new_item_covariance(
         across = over_score_roots(
             own, both, abilities, quadrature, _Across(len(group)), of_population
         )
-        information = _EQUATIONS(own, both, abilities, quadrature).information[: len(group)]
+        information = complete_information(own, both, abilities, quadrature)[: len(group)]
         n_subjects = layout.shape[0] if estimated else 0
         covariance = _group(information + prior.precision, across, roots, n_subjects)
         found.append(np.asarray(covariance, np.float64))
@@ -94,7 +67,7 @@ class _Across(NamedTuple):
 
     n_new: int
 
-    def __call__(self, roots: Array, _: Array, of_population: Array) -> Array:
+    def __call__(self, roots: Array, of_population: Array) -> Array:
         n = roots.shape[3]
         whole = flat(roots)
         population = jnp.moveaxis(of_population, 2, 1).reshape(len(whole), of_population.shape[1])
@@ -108,8 +81,6 @@ def _population_roots(
 ) -> Float[Array, "subject parameter ability"]:
     """Return score roots of mean and log covariance of the population, in its own axes.
 
-    Notes
-    -----
     With z = C⁻¹(θ - μ) for Ω = C Cᵀ, the scores are z and, of the logarithm of Ω, z_k z_l for k ≠ l
     and (z_k² - 1) / 2.
     """
@@ -153,6 +124,3 @@ def _group(
     carried = carried.reshape(n_new, size, -1)
     own = diagonal_blocks(inverse[: n_new * size, : n_new * size], size)
     return own + carried @ jnp.swapaxes(carried, 1, 2)
-
-
-_EQUATIONS: Any = jax.jit(item_equations, static_argnums=3)

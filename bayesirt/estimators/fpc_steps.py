@@ -8,26 +8,21 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from bayesirt.estimators.ability_beliefs import abilities_given
+from bayesirt.estimators.cell_expectations import Quadrature
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.estimators.mirt_parts import (
+from bayesirt.estimators.item_newton import item_step, items_loss
+from bayesirt.estimators.normal_beliefs import (
+    Abilities,
     Beliefs,
     Items,
     Normal,
     first_unknown,
-    from_root,
-    to_root,
+    standard_normal,
 )
-from bayesirt.estimators.mirt_steps import (
-    ItemEquations,
-    abilities_given,
-    ability_steps,
-    evidence,
-    item_equations,
-    item_step,
-    items_loss,
-)
-from bayesirt.estimators.q_mirt_steps import Abilities, Quadrature, inverse
 from bayesirt.estimators.subject_scores import posterior_of
+from bayesirt.estimators.symmetric_matrices import from_root, inverse, to_root
+from bayesirt.estimators.variational_em import Expectation, expectation
 from bayesirt.likelihood import DenseLayout
 from bayesirt.models.mirt import USUAL_SPREAD
 from bayesirt.responses import Responses
@@ -38,16 +33,7 @@ _OF_ITEMS = ("score", "information", "of_items")
 
 
 class Usual(NamedTuple):
-    """What new items are pulled to, as by some more items.
-
-    Attributes
-    ----------
-    centre : float array, shape (ability + 1,)
-        Mean (a, d) of the known items.
-    covariance : float array, shape (ability + 1, ability + 1)
-    weight : float
-        In items.
-    """
+    """What new items are pulled to, as by `weight` more items: mean and spread of known (a, d)."""
 
     centre: Float[Array, " parameter"]
     covariance: Float[Array, "parameter parameter"]
@@ -57,18 +43,8 @@ class Usual(NamedTuple):
 class Parameters(NamedTuple):
     """All that is estimated and belongs to no single subject.
 
-    Attributes
-    ----------
-    items : Items
-        The new ones.
-    centre : float array, shape (ability + 1,)
-        Of new items' (a, d).
-    root : float array, shape (ability + 1, ability + 1)
-        `to_root` of their covariance.
-    mean : float array, shape (ability,)
-        Of the abilities of the population that reference subjects come from.
-    ability_root : float array, shape (ability, ability)
-        `to_root` of its covariance.
+    New items, the mean of these and `to_root` of their covariance; mean and `to_root` of the
+    covariance of the abilities of the population that reference subjects come from.
     """
 
     items: Items
@@ -89,15 +65,7 @@ class Parameters(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """What stays as it is.
-
-    Attributes
-    ----------
-    layout : DenseLayout
-        New items first, then known ones.
-    known : Items
-    usual : Usual
-    """
+    """What stays as it is; the layout has new items first, then known ones."""
 
     layout: DenseLayout
     known: Items
@@ -138,7 +106,7 @@ def start(problem: Problem, population: AbilityPopulation) -> tuple[Parameters, 
     dtype = problem.known.d.dtype
     n_new = new.shape[1]
     answered = DenseLayout(*(x[:, n_new:] for x in problem.layout))
-    standard = Normal(jnp.zeros(n, dtype), jnp.eye(n, dtype=dtype))
+    standard = standard_normal(n, dtype)
     abilities = posterior_of(answered, problem.known, standard)
     mean, root = standard.centre, to_root(standard.precision)
     if population == "estimated":
@@ -153,45 +121,30 @@ def start(problem: Problem, population: AbilityPopulation) -> tuple[Parameters, 
     return parameters, Beliefs(abilities, unknown)
 
 
-class Expectation(NamedTuple):
-    """What answers say at some parameters.
-
-    Attributes
-    ----------
-    beliefs : Beliefs
-    equations : ItemEquations
-        Of new items.
-    loss : float
-        The negative lower bound with items integrated out too, and the hyperprior.
-    """
-
-    beliefs: Beliefs
-    equations: ItemEquations
-    loss: Float[Array, ""]
-
-
 def _expectation(
     quadrature: Quadrature, problem: Problem, parameters: Parameters, beliefs: Beliefs
 ) -> Expectation:
-    """Return what answers say at some parameters, a few Newton steps from where beliefs were."""
-    layout, _, usual = problem
-    items, prior, population = parameters.items, parameters.prior, parameters.population
-    both, n_new = problem.with_known(items), len(items.d)
+    """Return what answers say at some parameters, with equations of new items."""
+    both, n_new = problem.with_known(parameters.items), len(parameters.items.d)
     unknown = jnp.zeros((len(both.d), *beliefs.unknown.shape[1:]), both.d.dtype)
     unknown = unknown.at[:n_new].set(beliefs.unknown)
-    abilities = ability_steps(
-        layout, both, population, beliefs.abilities, quadrature, unknown=unknown
+    whole = beliefs._replace(unknown=unknown)
+    found = expectation(problem.layout, both, parameters.population, whole, quadrature)
+    of_new = {name: getattr(found.equations, name)[:n_new] for name in _OF_ITEMS}
+    return found._replace(
+        beliefs=beliefs._replace(abilities=found.beliefs.abilities),
+        equations=found.equations._replace(**of_new),
     )
-    equations = item_equations(layout, both, abilities, quadrature, unknown)
-    bound = evidence(abilities, population, equations.of_subjects).sum()
-    of_new = equations._replace(**{x: getattr(equations, x)[:n_new] for x in _OF_ITEMS})
+
+
+def _loss(usual: Usual, parameters: Parameters, unknown: Array, bound: Array) -> Array:
+    """Return the negative lower bound with items integrated out too, and the hyperprior."""
+    prior, population = parameters.prior, parameters.population
     off = parameters.centre - usual.centre
     hyper = jnp.trace(prior.precision @ (usual.covariance + jnp.outer(off, off)))
     hyper = usual.weight * (hyper - jnp.linalg.slogdet(prior.precision)[1])
     hyper += jnp.trace(population.precision) - jnp.linalg.slogdet(population.precision)[1]
-    loss = items_loss(items, beliefs.unknown, prior) + hyper / 2 - bound
-    covariance = of_new.damped_covariance(prior, beliefs.unknown)
-    return Expectation(Beliefs(abilities, covariance), of_new, loss)
+    return items_loss(parameters.items, unknown, prior) + hyper / 2 - bound
 
 
 def _em_step(
@@ -201,41 +154,30 @@ def _em_step(
     parameters: Parameters,
     beliefs: Beliefs,
 ) -> tuple[Parameters, Beliefs, Float[Array, ""]]:
-    """Take one EM step.
-
-    Returns
-    -------
-    parameters : Parameters
-        After the step.
-    beliefs : Beliefs
-    loss : float
-        At the parameters before the step.
-    """
-    before = beliefs.unknown
-    beliefs, equations, loss = _expectation(quadrature, problem, parameters, beliefs)
-    abilities, unknown = beliefs
+    """Take one EM step; the loss is at the parameters before it."""
     prior, usual = parameters.prior, problem.usual
-    items = item_step(
-        problem.new(), parameters.items, prior, abilities, quadrature, equations, before
-    )
-    both, n_new = items.both, len(items.d)
-    centre = (both.sum(0) + usual.weight * usual.centre) / (n_new + usual.weight)
+    now, equations, bound = _expectation(quadrature, problem, parameters, beliefs)
+    loss = _loss(usual, parameters, beliefs.unknown, bound)
+    unknown = equations.damped_covariance(prior, beliefs.unknown)
+    both = item_step(problem.new(), parameters.items.both, prior, now, quadrature, equations)
+    weight = len(both) + usual.weight
+    centre = (both.sum(0) + usual.weight * usual.centre) / weight
     off, pulled = both - centre, centre - usual.centre
     scatter = off.T @ off + unknown.sum(0)
     scatter += usual.weight * (usual.covariance + jnp.outer(pulled, pulled))
-    root = to_root(scatter / (n_new + usual.weight))
     mean, ability_root = parameters.mean, parameters.ability_root
     if population == "estimated":
-        mean, ability_root = _best_abilities(abilities)
-    return Parameters(items, centre, root, mean, ability_root), beliefs, loss
+        mean, ability_root = _best_abilities(now.abilities)
+    after = Parameters(Items.of(both), centre, to_root(scatter / weight), mean, ability_root)
+    return after, Beliefs(now.abilities, unknown), loss
 
 
 def _best_abilities(abilities: Abilities) -> tuple[Array, Array]:
     """Return mean and root of the abilities' population, pulled to 1 as by one subject."""
     mean = abilities.mean.mean(0)
-    off = abilities.mean - mean
-    scatter = off.T @ off + abilities.covariance.sum(0) + jnp.eye(len(mean), dtype=mean.dtype)
-    return mean, to_root(scatter / (len(off) + 1))
+    off = abilities._replace(mean=abilities.mean - mean)
+    scatter = off.scatter() + jnp.eye(len(mean), dtype=mean.dtype)
+    return mean, to_root(scatter / (len(off.mean) + 1))
 
 
 def _given_items(

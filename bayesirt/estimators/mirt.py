@@ -7,35 +7,24 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bayesirt.estimators.driver import Run, iterate
-from bayesirt.estimators.mirt_information import item_covariance
-from bayesirt.estimators.mirt_parts import (
-    Beliefs,
-    Normal,
-)
+from bayesirt.estimators.ability_beliefs import abilities_given
+from bayesirt.estimators.cell_expectations import Quadrature, usual_quadrature
+from bayesirt.estimators.driver import Run
+from bayesirt.estimators.item_newton import item_step
 from bayesirt.estimators.mirt_population import (
     ItemPopulation,
-    Moved,
     Parameters,
     best_population,
-    moved_axes,
+    in_principal_axes,
     population_loss,
-    principal_axes,
     to_standard,
     turned_back,
 )
-from bayesirt.estimators.mirt_squarem import first_state, squarem_step
 from bayesirt.estimators.mirt_start import check_start, start, start_from
-from bayesirt.estimators.mirt_steps import (
-    abilities_given,
-    ability_steps,
-    evidence,
-    item_equations,
-    item_step,
-    usual_quadrature,
-)
 from bayesirt.estimators.mirt_table import mirt_columns, named_table
-from bayesirt.estimators.q_mirt_steps import Abilities, Quadrature
+from bayesirt.estimators.normal_beliefs import Beliefs, Items, standard_normal
+from bayesirt.estimators.observed_information import item_covariance
+from bayesirt.estimators.variational_em import climb, expectation, usual_tolerance
 from bayesirt.likelihood import DenseLayout
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.responses import Responses
@@ -43,22 +32,15 @@ from bayesirt.responses import Responses
 MOST_JOINT = 1500
 """Parameters of items up to which errors come by default from the information of all together."""
 
-_LEAST_TOLERANCE = 1e-6
-
 
 class Optimum(NamedTuple):
-    """What was found.
+    """What was found, in principal axes, and a lower bound of the marginal log likelihood.
 
-    Attributes
-    ----------
-    moved : Moved
-        In principal axes. Abilities are given items, whose covariances are those of complete data.
-    log_likelihood : float
-        A lower bound of the marginal one.
-    run : Run
+    Abilities are given items, whose covariances are those of complete data.
     """
 
-    moved: Moved
+    parameters: Parameters
+    beliefs: Beliefs
     log_likelihood: Float[Array, ""]
     run: Run
 
@@ -120,7 +102,7 @@ def fit_mirt(
     Abilities and items have normal beliefs, the closest to their posteriors (variational EM), and
     μ_a, Λ, μ_d and σ_d are where the lower bound of the evidence is highest. Abilities that the
     items do not need get slopes of 0. Three EM steps are extrapolated (SQUAREM). Errors of items
-    are from the observed information; see `bayesirt.estimators.mirt_information`.
+    are from the observed information; see `bayesirt.estimators.observed_information`.
 
     References
     ----------
@@ -137,15 +119,16 @@ def fit_mirt(
     layout = DenseLayout(*map(jnp.asarray, responses.cells.matrices()))
     first = start_from(init, responses, n_abilities) if init else start(layout, n_abilities)
     quadrature = usual_quadrature(layout, n_nodes)
-    tolerance = usual_tolerance(first[1].abilities) if tolerance is None else tolerance
-    moved, log_likelihood, run = optimum(
+    if tolerance is None:
+        tolerance = usual_tolerance(first[0].items.d.dtype)
+    (items, population), (abilities, _), log_likelihood, run = optimum(
         layout, quadrature, first, tolerance=tolerance, max_iterations=max_iterations
     )
     if errors is None:
         few = (n_abilities + 1) * responses.n_items <= MOST_JOINT
         errors = "joint" if few else "own"
     covariance = item_covariance(
-        layout, moved.items, moved.population.prior, moved.abilities, quadrature, errors == "joint"
+        layout, items, population.prior, abilities, quadrature, errors == "joint"
     )
     settings = {
         "estimator": "mirt",
@@ -155,15 +138,10 @@ def fit_mirt(
         "tolerance": tolerance,
         "errors": errors,
     }
-    columns = mirt_columns(moved.items, covariance, moved.abilities)
-    columns |= _population_columns(moved.population)
+    columns = mirt_columns(items, covariance, abilities)
+    columns |= _population_columns(population)
     table = named_table(responses.subjects, responses.items, columns)
     return PointEstimate(table, float(log_likelihood), *run[:3], run.trace, settings)
-
-
-def usual_tolerance(abilities: Abilities) -> float:
-    """Return 1e-6, or what the number format allows."""
-    return max(_LEAST_TOLERANCE, 4 * float(jnp.finfo(abilities.mean.dtype).eps))
 
 
 def optimum(
@@ -171,47 +149,18 @@ def optimum(
     quadrature: Quadrature,
     first: tuple[Parameters, Beliefs],
     *,
-    tolerance: float | None,
+    tolerance: float,
     max_iterations: int,
 ) -> Optimum:
-    """Return where the lower bound of the evidence is highest.
-
-    Parameters
-    ----------
-    layout : DenseLayout
-    quadrature : Quadrature
-    first : Parameters, Beliefs
-        Where to start.
-    tolerance : float, optional
-    max_iterations : int
-
-    Returns
-    -------
-    Optimum
-    """
+    """Return where the lower bound of the evidence is highest, from some first place."""
     em = partial(_EM, quadrature, layout)
-    state, run = iterate(
-        partial(squarem_step, em),
-        first_state(em, *first),
-        lambda s: s.loss,
-        tol=usual_tolerance(first[1].abilities) if tolerance is None else tolerance,
-        max_iterations=max_iterations,
-        name="mirt",
-    )
-    (items, population), (abilities, unknown) = state.parameters, state.beliefs
-    standard = standard_normal(items.a[0])
-    abilities, bound = _GIVEN(layout, items, standard, abilities, quadrature)
-    return Optimum(_TO_PRINCIPAL_AXES(Moved(items, unknown, abilities, population)), bound, run)
-
-
-def _to_principal_axes(moved: Moved) -> Moved:
-    rotation = principal_axes(moved.items)
-    return moved_axes(moved, rotation, jnp.zeros_like(rotation[0]))
-
-
-def standard_normal(like: Float[Array, " ability"]) -> Normal:
-    """Return N(0, I)."""
-    return Normal(jnp.zeros_like(like), jnp.eye(len(like), dtype=like.dtype))
+    state, run = climb(em, *first, tolerance=tolerance, max_iterations=max_iterations, name="mirt")
+    items, beliefs = state.parameters.items, state.beliefs
+    standard = standard_normal(items.a.shape[1], items.d.dtype)
+    abilities, bound = _GIVEN(layout, items, standard, beliefs.abilities, quadrature)
+    beliefs = beliefs._replace(abilities=abilities)
+    parameters, beliefs = _IN_PRINCIPAL_AXES(state.parameters, beliefs)
+    return Optimum(parameters, beliefs, bound, run)
 
 
 def em_step(
@@ -219,27 +168,18 @@ def em_step(
 ) -> tuple[Parameters, Beliefs, Float[Array, ""]]:
     """Take one EM step.
 
-    Returns
-    -------
-    parameters : Parameters
-        After the step.
-    beliefs : Beliefs
-        In the axes of these.
-    loss : float
-        At the parameters before the step: the negative lower bound of the evidence, abilities and
-        items integrated out, with the hyperprior.
+    The loss, at the parameters before it, is the negative lower bound of the evidence, abilities
+    and items integrated out, with the hyperprior.
     """
-    (items, population), (abilities, unknown) = parameters, beliefs
-    standard, prior = standard_normal(items.a[0]), population.prior
-    abilities = ability_steps(layout, items, standard, abilities, quadrature, unknown=unknown)
-    equations = item_equations(layout, items, abilities, quadrature, unknown)
-    bound = evidence(abilities, standard, equations.of_subjects).sum()
-    loss = population_loss(items, unknown, population) - bound
-    covariance = equations.damped_covariance(prior, unknown)
-    best = item_step(layout, items, prior, abilities, quadrature, equations, unknown)
-    moved = turned_back(to_standard(Moved(best, covariance, abilities, population)), items)
-    after = Parameters(moved.items, best_population(moved))
-    return after, Beliefs(moved.abilities, moved.item_covariance), loss
+    items, population = parameters
+    standard = standard_normal(items.a.shape[1], items.d.dtype)
+    now, equations, bound = expectation(layout, items, standard, beliefs, quadrature)
+    loss = population_loss(items, beliefs.unknown, population) - bound
+    covariance = equations.damped_covariance(population.prior, beliefs.unknown)
+    best = item_step(layout, items.both, population.prior, now, quadrature, equations)
+    moved = to_standard(Parameters(Items.of(best), population), Beliefs(now.abilities, covariance))
+    after, beliefs = turned_back(*moved, items)
+    return after._replace(population=best_population(after, beliefs)), beliefs, loss
 
 
 def _population_columns(population: ItemPopulation) -> dict[str, tuple[Any, Any]]:
@@ -252,5 +192,5 @@ def _population_columns(population: ItemPopulation) -> dict[str, tuple[Any, Any]
 
 
 _EM: Any = jax.jit(em_step, static_argnums=0)
-_TO_PRINCIPAL_AXES: Any = jax.jit(_to_principal_axes)
+_IN_PRINCIPAL_AXES: Any = jax.jit(in_principal_axes)
 _GIVEN: Any = jax.jit(abilities_given, static_argnums=4)

@@ -6,29 +6,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bayesirt.estimators.mirt_parts import (
-    Items,
-    Normal,
-    from_root,
-    to_root,
-)
-from bayesirt.estimators.mirt_steps import (
-    items_loss,
-)
-from bayesirt.estimators.q_mirt_steps import Abilities, inverse
+from bayesirt.estimators.ability_beliefs import best_location
+from bayesirt.estimators.item_newton import items_loss
+from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, Normal, standard_normal
+from bayesirt.estimators.symmetric_matrices import from_root, inverse, to_root
 from bayesirt.models.mirt import MU_A_SD, MU_D_SD, SIGMA_D_SCALE, USUAL_SPREAD
 
 
 class ItemPopulation(NamedTuple):
-    """Where items' parameters come from.
-
-    Attributes
-    ----------
-    mu_a : float array, shape (ability,)
-    root_a : float array, shape (ability, ability)
-        `to_root` of the slopes' covariance Λ⁻¹.
-    mu_d, log_sigma_d : float
-    """
+    """Where items' parameters come from; `root_a` is `to_root` of the slopes' covariance Λ⁻¹."""
 
     mu_a: Float[Array, " ability"]
     root_a: Float[Array, "ability ability"]
@@ -51,33 +37,14 @@ class ItemPopulation(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """All that belongs to no single subject.
-
-    Attributes
-    ----------
-    items : Items
-    population : ItemPopulation
-    """
+    """All that belongs to no single subject."""
 
     items: Items
     population: ItemPopulation
 
 
-class Moved(NamedTuple):
-    """What changes where the axes of the abilities do.
-
-    Attributes
-    ----------
-    items : Items
-    item_covariance : float array, shape (item, ability + 1, ability + 1)
-    abilities : Abilities
-    population : ItemPopulation
-    """
-
-    items: Items
-    item_covariance: Float[Array, "item parameter parameter"]
-    abilities: Abilities
-    population: ItemPopulation
+Moved = tuple[Parameters, Beliefs]
+"""Both in other axes of the abilities."""
 
 
 def first_population(n_abilities: int, like: Array) -> ItemPopulation:
@@ -88,33 +55,26 @@ def first_population(n_abilities: int, like: Array) -> ItemPopulation:
     return ItemPopulation(*map(jnp.asarray, start))
 
 
-def moved_axes(moved: Moved, matrix: Float[Array, "k k"], shift: Float[Array, " k"]) -> Moved:
+def moved_axes(
+    parameters: Parameters, beliefs: Beliefs, matrix: Float[Array, "k k"], shift: Float[Array, " k"]
+) -> Moved:
     """Return the same with θ = matrix θ' + shift, so that no response sees a difference."""
-    items, covariance, abilities, population = moved
+    (items, population), (abilities, unknown) = parameters, beliefs
     n = len(shift)
     to_new = jnp.linalg.inv(matrix)
     change = jnp.eye(n + 1, dtype=shift.dtype).at[:n, :n].set(matrix.T).at[n, :n].set(shift)
-    return Moved(
-        Items(items.a @ matrix, items.d + items.a @ shift),
-        change @ covariance @ change.T,
-        Abilities((abilities.mean - shift) @ to_new.T, to_new @ abilities.covariance @ to_new.T),
-        population._replace(
-            mu_a=matrix.T @ population.mu_a,
-            root_a=to_root(matrix.T @ from_root(population.root_a) @ matrix),
-        ),
+    population = population._replace(
+        mu_a=matrix.T @ population.mu_a,
+        root_a=to_root(matrix.T @ from_root(population.root_a) @ matrix),
     )
+    mean, covariance = (abilities.mean - shift) @ to_new.T, to_new @ abilities.covariance @ to_new.T
+    items = Items(items.a @ matrix, items.d + items.a @ shift)
+    known = Beliefs(Abilities(mean, covariance), change @ unknown @ change.T)
+    return Parameters(items, population), known
 
 
-def to_standard(moved: Moved) -> Moved:
+def to_standard(parameters: Parameters, beliefs: Beliefs) -> Moved:
     """Move location, scales and angles of the abilities to where they are most likely.
-
-    Parameters
-    ----------
-    moved : Moved
-
-    Returns
-    -------
-    Moved
 
     Notes
     -----
@@ -124,49 +84,42 @@ def to_standard(moved: Moved) -> Moved:
     M = (N + 1) S + S μ_a μ_aᵀ S, that is at S = (M - x² M μ_a μ_aᵀ M) / (N + 1) with
     (N + 1) x + x² μ_aᵀ M μ_a = 1. B is the symmetric root.
     """
-    moved = located(moved)
-    mean, covariance = moved.abilities
-    n, mu = len(mean) + 1, moved.population.mu_a / MU_A_SD
-    whole = mean.T @ mean + covariance.sum(0) + USUAL_SPREAD**2 * moved.population.precision_a
+    parameters, beliefs = located(parameters, beliefs)
+    (_, population), abilities = parameters, beliefs.abilities
+    n, mu = len(abilities.mean) + 1, population.mu_a / MU_A_SD
+    whole = abilities.scatter() + USUAL_SPREAD**2 * population.precision_a
     along = whole @ mu
     square = jnp.maximum(mu @ along, jnp.finfo(mu.dtype).tiny)
     x = 2 / (n + jnp.sqrt(n**2 + 4 * square))
     best = (whole - (x**2) * jnp.outer(along, along)) / n
     values, vectors = jnp.linalg.eigh((best + best.T) / 2)
     matrix = (vectors * jnp.sqrt(values)) @ vectors.T
-    return moved_axes(moved, matrix, jnp.zeros_like(mu))
+    return moved_axes(parameters, beliefs, matrix, jnp.zeros_like(mu))
 
 
-def located(moved: Moved) -> Moved:
-    """Move the location alone: a linear system in the shift and μ_d."""
-    (a, d), unknown, abilities, population = moved
-    n, unknown = a.shape[1], unknown.sum(0)
-    weight = jnp.exp(-2 * population.log_sigma_d)
-    # d + a shift = μ_d, with shift ~ the mean of the abilities
-    both = jnp.concatenate([-a, jnp.ones_like(a[:, :1])], 1)
-    own = jnp.full(n + 1, len(abilities.mean), a.dtype).at[n].set(MU_D_SD**-2)
-    squares = (both.T @ both).at[:n, :n].add(unknown[:n, :n])
-    right = (both.T @ d).at[:n].add(-unknown[:n, n])
-    right = (weight * right).at[:n].add(abilities.mean.sum(0))
-    found = jnp.linalg.solve(weight * squares + jnp.diag(own), right)
-    shifted = moved_axes(moved, jnp.eye(n, dtype=a.dtype), found[:n])
-    return shifted._replace(population=shifted.population._replace(mu_d=found[n]))
+def located(parameters: Parameters, beliefs: Beliefs) -> Moved:
+    """Move the location alone."""
+    (items, population), (abilities, unknown) = parameters, beliefs
+    n, dtype = items.a.shape[1], items.d.dtype
+    weight, own = jnp.exp(-2 * population.log_sigma_d), jnp.full(1, MU_D_SD**-2, dtype)
+    ones, standard = jnp.ones((len(items.d), 1), dtype), standard_normal(n, dtype)
+    shift, (mu_d,) = best_location(items, abilities, standard, ones, weight, own, unknown)
+    parameters = parameters._replace(population=population._replace(mu_d=mu_d))
+    return moved_axes(parameters, beliefs, jnp.eye(n, dtype=dtype), shift)
 
 
-def turned_back(moved: Moved, before: Items) -> Moved:
+def turned_back(parameters: Parameters, beliefs: Beliefs, before: Items) -> Moved:
     """Rotate the axes to where slopes are closest to what they were (Procrustes).
 
-    Notes
-    -----
     The loss does not see rotations, and steps with one in them never come to an end.
     """
-    left, _, right = jnp.linalg.svd(moved.items.a.T @ before.a)
-    return moved_axes(moved, left @ right, jnp.zeros_like(before.a[0]))
+    left, _, right = jnp.linalg.svd(parameters.items.a.T @ before.a)
+    return moved_axes(parameters, beliefs, left @ right, jnp.zeros_like(before.a[0]))
 
 
-def best_population(moved: Moved) -> ItemPopulation:
+def best_population(parameters: Parameters, beliefs: Beliefs) -> ItemPopulation:
     """Return the population that fits the items, what is not known of them included."""
-    (a, d), covariance, _, population = moved
+    ((a, d), population), covariance = parameters, beliefs.unknown
     n_items, n = a.shape
     precision = population.precision_a
     of_mean = n_items * precision + jnp.eye(n, dtype=a.dtype) / MU_A_SD**2
@@ -174,14 +127,14 @@ def best_population(moved: Moved) -> ItemPopulation:
     scatter = (a - mu_a).T @ (a - mu_a) + covariance[:, :n, :n].sum(0)
     usual = USUAL_SPREAD**2 * jnp.eye(n, dtype=a.dtype)
     of_d = jnp.sum((d - population.mu_d) ** 2 + covariance[:, n, n])
-    # n / s - of_d / s³ + s / scale² = 0, times s³, for s = sigma_d
-    inner = jnp.sqrt(n_items**2 + 4 * of_d / SIGMA_D_SCALE**2)
-    return ItemPopulation(
-        mu_a,
-        to_root((scatter + usual) / (n_items + 1)),
-        population.mu_d,
-        jnp.log(2 * of_d / (n_items + inner)) / 2,
-    )
+    root = to_root((scatter + usual) / (n_items + 1))
+    return ItemPopulation(mu_a, root, population.mu_d, best_log_sigma_d(of_d, n_items))
+
+
+def best_log_sigma_d(squares: Float[Array, ""], n_items: int) -> Float[Array, ""]:
+    """Return log s for the s where n / s - squares / s³ + s / scale² = 0, the best σ_d."""
+    inner = jnp.sqrt(n_items**2 + 4 * squares / SIGMA_D_SCALE**2)
+    return jnp.log(2 * squares / (n_items + inner)) / 2
 
 
 def population_loss(
@@ -197,8 +150,10 @@ def population_loss(
     return items_loss(items, item_covariance, population.prior) + hyper / 2
 
 
-def principal_axes(items: Items) -> Float[Array, "ability ability"]:
-    """Return the rotation after which Σ_j a_j a_jᵀ is diagonal and descending, and Σ_j a ≥ 0."""
-    _, vectors = jnp.linalg.eigh(items.a.T @ items.a)
+def in_principal_axes(parameters: Parameters, beliefs: Beliefs) -> Moved:
+    """Rotate the axes to where Σ_j a_j a_jᵀ is diagonal and descending, and Σ_j a ≥ 0."""
+    a = parameters.items.a
+    _, vectors = jnp.linalg.eigh(a.T @ a)
     vectors = vectors[:, ::-1]
-    return vectors * jnp.where((items.a @ vectors).sum(0) < 0, -1, 1)
+    rotation = vectors * jnp.where((a @ vectors).sum(0) < 0, -1, 1)
+    return moved_axes(parameters, beliefs, rotation, jnp.zeros_like(a[0]))

@@ -7,14 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesirt.errors import ResponseError
-from bayesirt.estimators.mirt_parts import (
+from bayesirt.estimators.mirt_population import ItemPopulation, Parameters, first_population
+from bayesirt.estimators.normal_beliefs import (
+    Abilities,
     Beliefs,
     Items,
     first_unknown,
-    to_root,
+    standard_normal,
+    without_answers,
 )
-from bayesirt.estimators.mirt_population import ItemPopulation, Parameters, first_population
-from bayesirt.estimators.q_mirt_steps import Abilities, inverse
+from bayesirt.estimators.symmetric_matrices import inverse, to_root
 from bayesirt.likelihood import DenseLayout
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.responses import Responses
@@ -58,9 +60,7 @@ def start(layout: DenseLayout, n_abilities: int) -> tuple[Parameters, Beliefs]:
 def _leading_vectors(residuals: NDArray[np.float32], n: int) -> tuple[Any, Any]:
     """Return left singular vectors, and loadings with what noise alone would give taken away.
 
-    Notes
-    -----
-    Subspace iteration from fixed columns.
+    By subspace iteration from fixed columns.
     """
     n_rows, n_columns = residuals.shape
     width = min(n + _SPARE_VECTORS, n_rows, n_columns)
@@ -78,19 +78,7 @@ def _leading_vectors(residuals: NDArray[np.float32], n: int) -> tuple[Any, Any]:
 
 
 def check_start(responses: Responses, n_abilities: int, init: PointEstimate | None) -> None:
-    """Refuse more abilities than items can tell, and a start at other items.
-
-    Parameters
-    ----------
-    responses : Responses
-    n_abilities : int
-    init : PointEstimate, optional
-        By `fit_mirt`.
-
-    Raises
-    ------
-    ResponseError
-    """
+    """Refuse more abilities than items can tell, and a start at other items than `fit_mirt`'s."""
     if not 1 <= n_abilities < responses.n_items:
         raise ResponseError(
             f"{n_abilities} abilities cannot be told from {responses.n_items} items; ask for at "
@@ -123,10 +111,6 @@ def start_from(
         jnp.asarray(init["mu_d"], dtype),
         jnp.log(jnp.asarray(init["sigma_d"], dtype)),
     )
-    shape = (responses.n_subjects, n_abilities)
-    identity = jnp.eye(n_abilities, dtype=dtype)
-    abilities = Abilities(
-        jnp.zeros(shape, dtype), jnp.broadcast_to(identity, (*shape, n_abilities))
-    )
+    abilities = without_answers(standard_normal(n_abilities, dtype), responses.n_subjects)
     unknown = jnp.asarray(init["item_covariance"], dtype)
     return Parameters(found, population), Beliefs(abilities, unknown)

@@ -7,23 +7,22 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
-from bayesirt.estimators.mirt_parts import (
-    Items,
-)
-from bayesirt.estimators.q_mirt_steps import Abilities
+from bayesirt.estimators.normal_beliefs import Abilities, Items
+
+
+def standard_errors(covariance: Float[Array, "row k k"]) -> Float[Array, "row k"]:
+    """Return the square roots of the variances."""
+    return jnp.sqrt(jnp.diagonal(covariance, axis1=1, axis2=2))
 
 
 def mirt_columns(
     items: Items, covariance: Float[Array, "item parameter parameter"], abilities: Abilities
 ) -> dict[str, tuple[Any, Any]]:
     """Return dims and values of what items and subjects are."""
-    errors = jnp.sqrt(jnp.diagonal(covariance, axis1=1, axis2=2))
+    errors = standard_errors(covariance)
     return {
         "theta": (("subject", "ability"), abilities.mean),
-        "theta_se": (
-            ("subject", "ability"),
-            jnp.sqrt(jnp.diagonal(abilities.covariance, axis1=1, axis2=2)),
-        ),
+        "theta_se": (("subject", "ability"), standard_errors(abilities.covariance)),
         "a": (("item", "ability"), items.a),
         "a_se": (("item", "ability"), errors[:, :-1]),
         "d": ("item", items.d),
@@ -36,9 +35,8 @@ def mirt_columns(
 def named_table(
     subjects: tuple[str, ...], items: tuple[str, ...], columns: dict[str, tuple[Any, Any]]
 ) -> xr.Dataset:
-    """Return named parameters, in 64 bits."""
-    named = {name: (dims, np.asarray(x, np.float64)) for name, (dims, x) in columns.items()}
-    abilities = [f"ability {k}" for k in range(1, named["a"][1].shape[1] + 1)]
+    """Return named parameters over subjects, items and numbered abilities."""
+    abilities = [f"ability {k}" for k in range(1, columns["a"][1].shape[1] + 1)]
     parameters = [*abilities, "d"]
     coords = {
         "subject": list(subjects),
@@ -48,4 +46,10 @@ def named_table(
         "parameter": parameters,
         "parameter_other": parameters,
     }
+    return in_64_bits(columns, coords)
+
+
+def in_64_bits(columns: dict[str, tuple[Any, Any]], coords: dict[str, Any]) -> xr.Dataset:
+    """Return columns, of dims and values, as named arrays."""
+    named = {name: (dims, np.asarray(x, np.float64)) for name, (dims, x) in columns.items()}
     return xr.Dataset(named, coords=coords)

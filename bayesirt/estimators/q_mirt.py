@@ -1,7 +1,6 @@
 """Fine-grained abilities by EM: normal approximations to the abilities, items by Newton steps."""
 
 import warnings
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, get_args
 
@@ -12,10 +11,13 @@ import xarray as xr
 from jaxtyping import Array, Float
 
 from bayesirt.errors import ResponseError
-from bayesirt.estimators.driver import LOSS_RISES, Run, iterate
+from bayesirt.estimators.cell_expectations import Quadrature
+from bayesirt.estimators.driver import LOSS_RISES
+from bayesirt.estimators.item_newton import item_step
+from bayesirt.estimators.mirt_table import in_64_bits, standard_errors
+from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, without_answers
 from bayesirt.estimators.q_mirt_population import (
-    Population,
-    ability_log_evidence,
+    Parameters,
     best_correlation,
     best_spreads,
     correlation_loss,
@@ -24,84 +26,29 @@ from bayesirt.estimators.q_mirt_population import (
     population_loss,
     to_standard,
 )
-from bayesirt.estimators.q_mirt_steps import (
-    Abilities,
-    ItemEquations,
-    Items,
-    Quadrature,
-    Slots,
-    ability_step,
-    inverse,
-    item_equations,
-    item_step,
-    slots_of,
-)
+from bayesirt.estimators.q_slots import SlotItems, Slots, slots_of
+from bayesirt.estimators.variational_em import climb, expectation, usual_tolerance
 from bayesirt.likelihood import DenseLayout
 from bayesirt.models.q_mirt import Structure
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.q_matrix import QMatrix
 from bayesirt.responses import Responses
 
-_ABILITY_STEPS = 2
 _NODES, _FEW_NODES = 5, 3
 _MORE_NODES = (15, 31)
 """Tried where the loss rises: slopes so steep that few nodes miss the bend of a cell."""
 _LARGE = 1 << 20
 """More cells than this are computed in 32 bits, by default with few nodes."""
-_FIRST_LEAP, _SHORTEST_LEAP, _GROWTH = 4.0, 1.5, 2.0
 _MOST_RISE = 1.0
-"""Of the loss by a leap: an early one that overshoots a little still saves steps."""
+"""Of the loss above its least, before more nodes are tried."""
 
 
-class Parameters(NamedTuple):
-    """All that belongs to no single subject.
-
-    Attributes
-    ----------
-    items : Items
-    population : Population
-    """
-
-    items: Items
-    population: Population
-
-
-class Expectation(NamedTuple):
-    """What answers say at some parameters.
-
-    Attributes
-    ----------
-    abilities : Abilities
-    equations : ItemEquations
-    log_likelihood : float
-        A lower bound of the marginal one.
-    loss : float
-        Penalised.
-    """
+class Found(NamedTuple):
+    """What answers say at some parameters; the log likelihood is a lower bound of the marginal."""
 
     abilities: Abilities
-    equations: ItemEquations
+    item_covariance: Float[Array, "item parameter parameter"]
     log_likelihood: Float[Array, ""]
-    loss: Float[Array, ""]
-
-
-class QMirtState(NamedTuple):
-    """Where the iteration stands.
-
-    Attributes
-    ----------
-    parameters : Parameters
-    abilities : Abilities
-    loss : float
-        Penalised, at parameters that `parameters` improves on.
-    longest : float
-        In steps, how far the next leap may go: farther after leaps that went well.
-    """
-
-    parameters: Parameters
-    abilities: Abilities
-    loss: Float[Array, ""]
-    longest: Float[Array, ""]
 
 
 def fit_q_mirt(
@@ -178,22 +125,22 @@ def fit_q_mirt(
         )
     q = q.for_items(responses.items)
     layout, slots = DenseLayout(*map(jnp.asarray, responses.cells.matrices())), slots_of(q)
-    parameters, abilities = start(layout, slots, structure)
-    own, large = abilities.mean.dtype, layout.trials.size > _LARGE
-    if tolerance is None:
-        tolerance = max(1e-6, 4 * float(jnp.finfo(own).eps))
-    first = parameters, abilities
+    first = start(layout, slots, structure)
+    own, large = first[0].items.d.dtype, layout.trials.size > _LARGE
+    tolerance = usual_tolerance(own) if tolerance is None else tolerance
+    rule: dict[str, Any] = {"tolerance": tolerance, "max_iterations": max_iterations}
+    rule |= {"name": "q_mirt", "most_rise": _MOST_RISE, "mend": _mend}
     for nodes in _nodes_to_try(n_nodes, large=large):
         quadrature = Quadrature(nodes, jnp.float32 if large else own.type)
         em = partial(_EM, structure, quadrature, layout, slots)
         with warnings.catch_warnings(record=True) as raised:
             warnings.simplefilter("always")
-            state, run = _climb(em, *first, tolerance, max_iterations)
+            state, run = climb(em, *first, **rule)
         if run.stop_reason != LOSS_RISES:
             break
     for warning in raised:
         warnings.warn(warning.message, stacklevel=2)
-    found = em(state.parameters, state.abilities)[2]
+    found = em(state.parameters, state.beliefs)[3]
     settings = {
         "estimator": "q_mirt",
         "theta_scale": "population",
@@ -211,31 +158,9 @@ def _nodes_to_try(n_nodes: int | None, *, large: bool) -> tuple[int, ...]:
     return (_FEW_NODES if large else _NODES, *_MORE_NODES)
 
 
-def _climb(
-    em: Callable[..., Any],
-    parameters: Parameters,
-    abilities: Abilities,
-    tolerance: float,
-    max_iterations: int,
-) -> tuple[QMirtState, Run]:
-    loss = em(parameters, abilities)[2].loss
-    longest = jnp.asarray(_FIRST_LEAP, abilities.mean.dtype)
-    return iterate(
-        partial(_squarem_step, em),
-        QMirtState(parameters, abilities, loss, longest),
-        lambda s: s.loss,
-        tol=tolerance,
-        max_iterations=max_iterations,
-        name="q_mirt",
-        most_rise=_MOST_RISE,
-    )
-
-
-def start(layout: DenseLayout, slots: Slots, structure: Structure) -> tuple[Parameters, Abilities]:
+def start(layout: DenseLayout, slots: Slots, structure: Structure) -> tuple[Parameters, Beliefs]:
     """Return items from the shares right, and abilities of which nothing is known.
 
-    Notes
-    -----
     Slopes are smaller where an item needs many abilities, so that all items discriminate alike.
     """
     dtype = jnp.result_type(float)
@@ -243,37 +168,8 @@ def start(layout: DenseLayout, slots: Slots, structure: Structure) -> tuple[Para
     d = jnp.log((successes + 0.5) / (trials - successes + 0.5))
     log_a = jnp.where(slots.taken, -jnp.log(slots.taken.sum(1, keepdims=True)) / 2, 0)
     population = first_population(slots.n_abilities, structure, d)
-    n_subjects = layout.shape[0]
-    abilities = Abilities(
-        jnp.zeros((n_subjects, len(population.beta)), dtype),
-        jnp.broadcast_to(population.correlation, (n_subjects, *population.correlation.shape)),
-    )
-    return Parameters(Items(log_a.astype(dtype), d), population), abilities
-
-
-def expectation(
-    structure: Structure,
-    quadrature: Quadrature,
-    layout: DenseLayout,
-    slots: Slots,
-    parameters: Parameters,
-    abilities: Abilities,
-) -> Expectation:
-    """Return what answers say at some parameters, a few Newton steps from where abilities were."""
-    items, population = parameters
-    precision = inverse(population.correlation)
-
-    def step(_: int, found: Abilities) -> Abilities:
-        return ability_step(layout, slots, items, precision, found, quadrature)
-
-    abilities = jax.lax.fori_loop(0, _ABILITY_STEPS, step, abilities)
-    priors = population.item_priors(slots)
-    equations = item_equations(layout, slots, items, priors, abilities, quadrature)
-    evidence = ability_log_evidence(abilities, population, equations.log_likelihood).sum()
-    loss = population_loss(slots, items, equations.covariance, population) - evidence
-    return Expectation(
-        abilities, equations, evidence, loss + correlation_loss(structure, population)
-    )
+    abilities = without_answers(population.abilities, layout.shape[0])
+    return Parameters(SlotItems(log_a.astype(dtype), d), population), Beliefs(abilities)
 
 
 def em_step(
@@ -282,62 +178,35 @@ def em_step(
     layout: DenseLayout,
     slots: Slots,
     parameters: Parameters,
-    abilities: Abilities,
-) -> tuple[Parameters, Abilities, Expectation]:
-    """Take one EM step.
-
-    Returns
-    -------
-    parameters : Parameters
-        After the step.
-    abilities : Abilities
-        On the scale of these.
-    found : Expectation
-        At the parameters before the step.
-    """
-    found = expectation(structure, quadrature, layout, slots, parameters, abilities)
-    items = item_step(
-        layout,
-        slots,
-        parameters.items,
-        parameters.population.item_priors(slots),
-        found.abilities,
-        quadrature,
-        found.equations,
+    beliefs: Beliefs,
+) -> tuple[Parameters, Beliefs, Float[Array, ""], Found]:
+    """Take one EM step; the loss and what is found are at the parameters before it."""
+    items, population = parameters
+    prior = population.prior(slots)
+    now, equations, bound = expectation(
+        layout, slots.items(items), population.abilities, beliefs, quadrature, slots
     )
-    items, abilities, population = to_standard(slots, items, found.abilities, parameters.population)
-    population = best_correlation(structure, abilities, population)
-    population = best_spreads(slots, items, found.equations.covariance, population)
-    return Parameters(items, population), abilities, found
+    derivative = SlotItems(slots.slopes(items.log_a), jnp.ones_like(items.d)).both
+    equations = equations.per(derivative)
+    covariance = equations.covariance(prior)
+    loss = population_loss(slots, parameters, covariance) - bound
+    loss += correlation_loss(structure, population)
+
+    def to_items(x: Array) -> Items:
+        return slots.items(SlotItems.of(x))
+
+    best = item_step(layout, items.both, prior, now, quadrature, equations, to_items)
+    moved, abilities = to_standard(slots, Parameters(SlotItems.of(best), population), now.abilities)
+    moved = moved._replace(population=best_correlation(structure, abilities, moved.population))
+    after = moved._replace(population=best_spreads(slots, moved, covariance))
+    return after, Beliefs(abilities), loss, Found(now.abilities, covariance, bound)
 
 
-def _squarem_step(
-    em: Callable[..., tuple[Parameters, Abilities, Expectation]], state: QMirtState
-) -> QMirtState:
-    """Take two EM steps, extrapolate them, and settle by a third."""
-    once, abilities, _ = em(state.parameters, state.abilities)
-    twice, abilities, before = em(once, abilities)
-    leap, length = _LEAP(state.parameters, once, twice, state.longest)
-    settled, there, at_leap = em(leap, abilities)
-    if at_leap.loss <= before.loss + _MOST_RISE:
-        longest = jnp.where(length < state.longest, 1.0, _GROWTH) * state.longest
-        return QMirtState(settled, there, at_leap.loss, longest)
-    return QMirtState(twice, abilities, before.loss, jnp.maximum(length / 2, _SHORTEST_LEAP))
-
-
-def _leap(
-    first: Parameters, once: Parameters, twice: Parameters, longest: Array
-) -> tuple[Parameters, Array]:
-    """Return first + 2 α r + α² v for the first step r and its change v, and α = |r| / |v|."""
-    r = jax.tree.map(jnp.subtract, once, first)
-    v = jax.tree.map(lambda two, one, step: two - one - step, twice, once, r)
-    of_r, of_v = (sum(jnp.vdot(x, x) for x in jax.tree.leaves(step)) for step in (r, v))
-    alpha = jnp.sqrt(of_r / jnp.maximum(of_v, jnp.finfo(first.items.d.dtype).tiny))
-    alpha = jnp.clip(alpha, 1, longest)
-    leap = jax.tree.map(lambda x, r, v: x + 2 * alpha * r + alpha**2 * v, first, r, v)
-    near, far = twice.population.correlation, leap.population.correlation
-    population = leap.population._replace(correlation=correlation_towards(near, far))
-    return leap._replace(population=population), alpha
+def _mend(near: Parameters, far: Parameters) -> Parameters:
+    """Return parameters after a leap with correlations that can be."""
+    near_by, there = near.population.correlation, far.population.correlation
+    population = far.population._replace(correlation=correlation_towards(near_by, there))
+    return far._replace(population=population)
 
 
 def _table(
@@ -345,20 +214,19 @@ def _table(
     q: QMatrix,
     structure: Structure,
     parameters: Parameters,
-    found: Expectation,
+    found: Found,
 ) -> xr.Dataset:
     """Return the named parameters, in 64 bits."""
     (log_a, d), population = parameters
     item = q.loadings[0]
     slot = np.concatenate([np.arange(n) for n in q.needs.sum(1)])
     abilities = found.abilities
-    errors = jnp.sqrt(jnp.diagonal(found.equations.covariance, axis1=1, axis2=2))
+    errors = standard_errors(found.item_covariance)
     a = jnp.exp(log_a)[item, slot]
     spreads = population.spreads
-    of_theta = jnp.sqrt(jnp.diagonal(abilities.covariance, axis1=1, axis2=2))
     columns: dict[str, tuple[Any, Any]] = {
         "theta": (("subject", "ability"), abilities.mean),
-        "theta_se": (("subject", "ability"), of_theta),
+        "theta_se": (("subject", "ability"), standard_errors(abilities.covariance)),
         "a": ("loading", a),
         "a_se": ("loading", a * errors[item, slot]),
         "d": ("item", d),
@@ -374,9 +242,7 @@ def _table(
     if structure == "general":
         columns["general"] = ("ability", population.general)
     coords = {"subject": list(responses.subjects), **q.coords()}
-    named = {name: (dims, np.asarray(x, np.float64)) for name, (dims, x) in columns.items()}
-    return xr.Dataset(named, coords=coords)
+    return in_64_bits(columns, coords)
 
 
 _EM: Any = jax.jit(em_step, static_argnums=(0, 1))
-_LEAP: Any = jax.jit(_leap)

@@ -6,7 +6,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from bayesirt.estimators.q_mirt_steps import Abilities, ItemPriors, Items, Slots, inverse
+from bayesirt.estimators.ability_beliefs import best_location
+from bayesirt.estimators.normal_beliefs import Abilities, Normal
+from bayesirt.estimators.q_slots import SlotItems, Slots
+from bayesirt.estimators.symmetric_matrices import inverse
 from bayesirt.models.q_mirt import Structure
 
 MU_A_SD, MU_D_SD = 0.5, 2.0
@@ -26,13 +29,7 @@ _LEAST_LEFT = 0.25
 
 
 class Spreads(NamedTuple):
-    """Standard deviations of the items' parameters, in logarithms.
-
-    Attributes
-    ----------
-    log_a, d, beta : float
-        log σ_a, log σ_d and log σ_β.
-    """
+    """Standard deviations of the items' parameters, in logarithms: log σ_a, log σ_d, log σ_β."""
 
     log_a: Float[Array, ""]
     d: Float[Array, ""]
@@ -42,16 +39,8 @@ class Spreads(NamedTuple):
 class Population(NamedTuple):
     """What concerns all subjects, or all items.
 
-    Attributes
-    ----------
-    mu_a, mu_d : float
-    beta : float array, shape (ability,)
-        How much easier items that need an ability are, in logits.
-    spreads : Spreads
-    correlation : float array, shape (ability, ability)
-        Ω.
-    general : float array, shape (ability,)
-        λ: correlation of each ability with the general one; 0 in other structures.
+    β is how much easier items that need an ability are, in logits; `correlation` is Ω; `general`
+    is λ, the correlation of each ability with the general one, and 0 in other structures.
     """
 
     mu_a: Float[Array, ""]
@@ -61,14 +50,19 @@ class Population(NamedTuple):
     correlation: Float[Array, "ability ability"]
     general: Float[Array, " ability"]
 
-    def item_priors(self, slots: Slots) -> ItemPriors:
-        """Return what each item is expected to be."""
-        return ItemPriors(
-            self.mu_a,
-            jnp.exp(-2 * self.spreads.log_a),
-            self.mu_d + slots.over_abilities(self.beta),
-            jnp.exp(-2 * self.spreads.d),
-        )
+    @property
+    def abilities(self) -> Normal:
+        """Where subjects come from."""
+        return Normal(jnp.zeros_like(self.beta), inverse(self.correlation))
+
+    def prior(self, slots: Slots) -> Normal:
+        """Return what each item's log slopes and d are expected to be; 0 in empty slots."""
+        of_log_a, of_d = (jnp.exp(-2 * x) for x in (self.spreads.log_a, self.spreads.d))
+        d = self.mu_d + slots.over_abilities(self.beta)
+        weights = jnp.where(slots.taken, of_log_a, 1)
+        weights = jnp.concatenate([weights, jnp.broadcast_to(of_d, (len(d), 1))], 1)
+        precision = weights[:, :, None] * jnp.eye(weights.shape[1], dtype=d.dtype)
+        return Normal(SlotItems(jnp.where(slots.taken, self.mu_a, 0), d).both, precision)
 
 
 def first_population(n_abilities: int, structure: Structure, like: Array) -> Population:
@@ -90,80 +84,52 @@ def one_factor(general: Float[Array, " ability"]) -> Float[Array, "ability abili
     return jnp.outer(general, general) + jnp.diag(1 - general**2)
 
 
-class Moved(NamedTuple):
-    """Parameters after their best location and scale was found."""
+class Parameters(NamedTuple):
+    """All that belongs to no single subject."""
 
-    items: Items
-    abilities: Abilities
+    items: SlotItems
     population: Population
 
 
-def to_standard(slots: Slots, items: Items, abilities: Abilities, population: Population) -> Moved:
-    """Move the location and the scale of each ability to where it is most likely.
+def to_standard(
+    slots: Slots, parameters: Parameters, abilities: Abilities
+) -> tuple[Parameters, Abilities]:
+    """Move location and scale of each ability to where it is most likely; no response sees it.
 
-    Parameters
-    ----------
-    slots : Slots
-    items : Items
-    abilities : Abilities
-    population : Population
-
-    Returns
-    -------
-    Moved
-        With a, d, μ_a, μ_d and β moved so that no response sees a difference.
-
-    Notes
-    -----
-    Parameter expansion: EM alone creeps along both, where each subject's posterior holds it back.
-    Location is a linear system in the shifts, μ_d and β together, scales a few Newton steps in
-    their logarithms and μ_a together; both take the items' priors into account.
-
-    References
-    ----------
-    Liu, Rubin & Wu 1998.
+    Parameter expansion (Liu, Rubin & Wu 1998). Location is a linear system in the shifts, μ_d and β
+    together, scales a few Newton steps in their logarithms and μ_a together; both take the items'
+    priors into account.
     """
-    located = _located(slots, items, abilities, population)
-    return _scaled(slots, *located)
+    return _scaled(slots, *_located(slots, parameters, abilities))
 
 
-def _located(slots: Slots, items: Items, abilities: Abilities, population: Population) -> Moved:
-    n = abilities.mean.shape[1]
-    a = slots.loadings(items.log_a)
-    design = d_design(slots, a.dtype)
-    # d + a m = design (μ_d, β), with m ~ the mean of the abilities
-    both = jnp.concatenate([-a, design], 1)
-    precision = inverse(population.correlation)
-    weight = jnp.exp(-2 * population.spreads.d)
-    own = jnp.zeros((len(both.T), len(both.T)), a.dtype)
-    own = own.at[:n, :n].set(len(abilities.mean) * precision)
-    own = own.at[n:, n:].set(jnp.diag(d_precisions(population)))
-    right = weight * (both.T @ items.d)
-    right = right.at[:n].add(precision @ abilities.mean.sum(0))
-    found = jnp.linalg.solve(weight * both.T @ both + own, right)
-    shift = found[:n]
-    return Moved(
-        items._replace(d=items.d + a @ shift),
-        abilities._replace(mean=abilities.mean - shift),
-        population._replace(mu_d=found[n], beta=found[n + 1 :]),
+def _located(
+    slots: Slots, parameters: Parameters, abilities: Abilities
+) -> tuple[Parameters, Abilities]:
+    items, population = parameters
+    whole = slots.items(items)
+    shift, found = best_location(
+        whole, abilities, population.abilities, *d_regression(slots, population)
     )
+    items = items._replace(d=items.d + whole.a @ shift)
+    population = population._replace(mu_d=found[0], beta=found[1:])
+    return Parameters(items, population), abilities._replace(mean=abilities.mean - shift)
 
 
-def d_design(slots: Slots, dtype: jnp.dtype) -> Float[Array, "item coefficient"]:
-    """Return the matrix from (μ_d, β) to the expected d of each item."""
-    needs = slots.loadings(jnp.zeros(slots.taken.shape, dtype))
-    return jnp.concatenate([jnp.ones((len(needs), 1), dtype), needs], 1)
-
-
-def d_precisions(population: Population) -> Float[Array, " coefficient"]:
-    """Return the prior precisions of (μ_d, β)."""
+def d_regression(slots: Slots, population: Population) -> tuple[Array, Array, Array]:
+    """Return what d is regressed on by (μ_d, β), the precision of d, and those of (μ_d, β)."""
+    needs = slots.loadings(jnp.zeros(slots.taken.shape, population.beta.dtype))
+    design = jnp.concatenate([jnp.ones_like(needs[:, :1]), needs], 1)
     of_beta = jnp.broadcast_to(jnp.exp(-2 * population.spreads.beta), population.beta.shape)
-    return jnp.concatenate([jnp.full(1, MU_D_SD**-2, of_beta.dtype), of_beta])
+    own = jnp.concatenate([jnp.full(1, MU_D_SD**-2, of_beta.dtype), of_beta])
+    return design, jnp.exp(-2 * population.spreads.d), own
 
 
-def _scaled(slots: Slots, items: Items, abilities: Abilities, population: Population) -> Moved:
-    n = len(abilities.mean)
-    products = inverse(population.correlation) * scatter(abilities)
+def _scaled(
+    slots: Slots, parameters: Parameters, abilities: Abilities
+) -> tuple[Parameters, Abilities]:
+    (items, population), n = parameters, len(abilities.mean)
+    products = inverse(population.correlation) * abilities.scatter()
     weight = jnp.exp(-2 * population.spreads.log_a)
     counts = slots.over_items(jnp.ones_like(items.log_a))
     sums = slots.over_items(items.log_a)
@@ -184,18 +150,11 @@ def _scaled(slots: Slots, items: Items, abilities: Abilities, population: Popula
 
     start = jnp.append(jnp.zeros_like(population.beta), population.mu_a)
     found = jax.lax.fori_loop(0, _SCALE_STEPS, newton, start)
-    logs, mu_a = found[:-1], found[-1]
-    shrunk = jnp.exp(-logs)
-    return Moved(
-        items._replace(log_a=items.log_a + jnp.where(slots.taken, logs[slots.ability], 0)),
-        Abilities(abilities.mean * shrunk, shrunk[:, None] * abilities.covariance * shrunk),
-        population._replace(mu_a=mu_a),
-    )
-
-
-def scatter(abilities: Abilities) -> Float[Array, "ability ability"]:
-    """Return the expected sum over subjects of θθᵀ."""
-    return abilities.mean.T @ abilities.mean + abilities.covariance.sum(0)
+    logs, shrunk = found[:-1], jnp.exp(-found[:-1])
+    log_a = items.log_a + jnp.where(slots.taken, logs[slots.ability], 0)
+    after = Parameters(items._replace(log_a=log_a), population._replace(mu_a=found[-1]))
+    covariance = shrunk[:, None] * abilities.covariance * shrunk
+    return after, Abilities(abilities.mean * shrunk, covariance)
 
 
 def best_correlation(
@@ -203,8 +162,6 @@ def best_correlation(
 ) -> Population:
     """Return the population with correlations that fit the abilities, pulled towards none.
 
-    Notes
-    -----
     A step of Fisher scoring among matrices with ones on the diagonal: M + ΩΛΩ, where M are the
     moments with the pull and the diagonal Λ makes up what M lacks of ones. One general factor is
     fitted to that.
@@ -213,7 +170,7 @@ def best_correlation(
         return population
     n, omega = len(abilities.mean), population.correlation
     identity = jnp.eye(len(omega), dtype=omega.dtype)
-    moments = (scatter(abilities) + _CORRELATION_WEIGHT * identity) / (n + _CORRELATION_WEIGHT)
+    moments = (abilities.scatter() + _CORRELATION_WEIGHT * identity) / (n + _CORRELATION_WEIGHT)
     lacking = jnp.linalg.solve(omega**2, 1 - jnp.diag(moments))
     observed = moments + omega * lacking @ omega
     observed = correlation_towards(omega, observed)
@@ -234,20 +191,10 @@ def best_correlation(
 def correlation_towards(
     start: Float[Array, "ability ability"], end: Float[Array, "ability ability"]
 ) -> Float[Array, "ability ability"]:
-    """Return how far one can go from a correlation matrix towards another matrix.
+    """Return how far one can go from a correlation matrix towards another, perhaps indefinite one.
 
-    Parameters
-    ----------
-    start : float array, shape (ability, ability)
-        Positive definite.
-    end : float array, shape (ability, ability)
-        Perhaps not.
-
-    Returns
-    -------
-    float array, shape (ability, ability)
-        The end, or so few halvings of the way to it that no combination of abilities keeps less
-        than a quarter of its variance; ones on the diagonal to the last digit.
+    That is the end, or so few halvings of the way to it that no combination of abilities keeps less
+    than a quarter of its variance; ones on the diagonal to the last digit.
     """
     shares = 0.5 ** jnp.arange(_HALVINGS, dtype=start.dtype)
     left = (1 - _LEAST_LEFT) * start + shares[:, None, None] * (end - start)
@@ -258,24 +205,21 @@ def correlation_towards(
 
 
 def best_spreads(
-    slots: Slots,
-    items: Items,
-    item_covariance: Float[Array, "item parameter parameter"],
-    population: Population,
+    slots: Slots, parameters: Parameters, item_covariance: Float[Array, "item parameter parameter"]
 ) -> Population:
     """Return the population with the spreads of the items, what is not known of them included."""
-    priors = population.item_priors(slots)
+    items, population = parameters
     unknown = jnp.diagonal(item_covariance, axis1=1, axis2=2)
-    of_log_a = (items.log_a - priors.log_a_mean) ** 2 + unknown[:, :-1]
-    design = d_design(slots, items.d.dtype)
-    of_location = inverse(location_information(slots, population))
+    squares = (items.both - population.prior(slots).centre) ** 2 + unknown
+    design, *_ = d_regression(slots, population)
+    of_location = inverse(_of_location(slots, population))
     of_mean = jnp.einsum("jk,kl,jl->j", design, of_location, design)
-    of_d = (items.d - priors.d_mean) ** 2 + unknown[:, -1] + of_mean
+    of_log_a = jnp.where(slots.taken, squares[:, :-1], 0)
     of_beta = population.beta**2 + jnp.diag(of_location)[1:]
-    sums = jnp.stack([jnp.where(slots.taken, of_log_a, 0).sum(), of_d.sum(), of_beta.sum()])
+    sums = jnp.stack([x.sum() for x in (of_log_a, squares[:, -1] + of_mean, of_beta)])
     usual = jnp.asarray(USUAL_SPREADS, sums.dtype)
-    squares = (sums + _SPREAD_WEIGHT * usual**2) / (_n_spread(slots) + _SPREAD_WEIGHT)
-    return population._replace(spreads=Spreads(*jnp.log(squares) / 2))
+    variances = (sums + _SPREAD_WEIGHT * usual**2) / (_n_spread(slots) + _SPREAD_WEIGHT)
+    return population._replace(spreads=Spreads(*jnp.log(variances) / 2))
 
 
 def _n_spread(slots: Slots) -> Int[Array, "3"]:
@@ -283,40 +227,27 @@ def _n_spread(slots: Slots) -> Int[Array, "3"]:
     return jnp.stack([slots.taken.sum(), *map(jnp.asarray, (len(slots.taken), slots.n_abilities))])
 
 
-def location_information(
-    slots: Slots, population: Population
-) -> Float[Array, "coefficient coefficient"]:
+def _of_location(slots: Slots, population: Population) -> Float[Array, "coefficient coefficient"]:
     """Return the information about (μ_d, β), given the items."""
-    design = d_design(slots, population.beta.dtype)
-    weight = jnp.exp(-2 * population.spreads.d)
-    return weight * design.T @ design + jnp.diag(d_precisions(population))
+    design, weight, own = d_regression(slots, population)
+    return weight * design.T @ design + jnp.diag(own)
 
 
 def population_loss(
-    slots: Slots,
-    items: Items,
-    item_covariance: Float[Array, "item parameter parameter"],
-    population: Population,
+    slots: Slots, parameters: Parameters, item_covariance: Float[Array, "item parameter parameter"]
 ) -> Float[Array, ""]:
     """Return the negative log prior of items and of their population, up to a constant.
 
-    Notes
-    -----
     Items, μ_d and β are integrated out by Laplace's approximation, which is what makes their
     spreads estimable.
     """
-    priors, spreads = population.item_priors(slots), population.spreads
-    of_log_a = jnp.where(slots.taken, (items.log_a - priors.log_a_mean) ** 2, 0).sum()
-    squares = (
-        priors.log_a_precision * of_log_a
-        + priors.d_precision * jnp.sum((items.d - priors.d_mean) ** 2)
-        + jnp.exp(-2 * spreads.beta) * jnp.sum(population.beta**2)
-        + population.mu_a**2 / MU_A_SD**2
-        + population.mu_d**2 / MU_D_SD**2
-    )
+    (items, population), spreads = parameters, parameters.population.spreads
+    squares = population.prior(slots).squares(items.both).sum()
+    squares += jnp.exp(-2 * spreads.beta) * jnp.sum(population.beta**2)
+    squares += population.mu_a**2 / MU_A_SD**2 + population.mu_d**2 / MU_D_SD**2
     logs = jnp.stack(spreads)
     pulls = _SPREAD_WEIGHT * (logs + jnp.asarray(USUAL_SPREADS) ** 2 * jnp.exp(-2 * logs) / 2)
-    volumes = jnp.linalg.slogdet(location_information(slots, population))[1]
+    volumes = jnp.linalg.slogdet(_of_location(slots, population))[1]
     volumes -= jnp.linalg.slogdet(item_covariance)[1].sum()
     return squares / 2 + (_n_spread(slots) * logs + pulls).sum() + volumes / 2
 
@@ -327,27 +258,3 @@ def correlation_loss(structure: Structure, population: Population) -> Float[Arra
         return jnp.zeros_like(population.mu_a)
     omega = population.correlation
     return _CORRELATION_WEIGHT / 2 * (jnp.linalg.slogdet(omega)[1] + jnp.trace(inverse(omega)))
-
-
-def ability_log_evidence(
-    abilities: Abilities, population: Population, log_likelihood: Float[Array, " subject"]
-) -> Float[Array, " subject"]:
-    """Return a lower bound of each subject's marginal log likelihood.
-
-    Parameters
-    ----------
-    abilities : Abilities
-    population : Population
-    log_likelihood : float array, shape (subject,)
-        Expected over the abilities.
-
-    Returns
-    -------
-    float array, shape (subject,)
-    """
-    precision = inverse(population.correlation)
-    squares = jnp.einsum("ik,kl,il->i", abilities.mean, precision, abilities.mean)
-    squares += jnp.einsum("kl,ikl->i", precision, abilities.covariance)
-    volume = jnp.linalg.slogdet(abilities.covariance)[1]
-    volume -= jnp.linalg.slogdet(population.correlation)[1]
-    return log_likelihood + (volume - squares + abilities.mean.shape[1]) / 2

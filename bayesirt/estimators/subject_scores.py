@@ -11,18 +11,11 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
 from bayesirt.errors import ResponseError
+from bayesirt.estimators.ability_beliefs import ability_steps
+from bayesirt.estimators.cell_expectations import usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.estimators.mirt_parts import (
-    Items,
-    Normal,
-    pairs,
-    unpacked,
-)
-from bayesirt.estimators.mirt_steps import (
-    ability_steps,
-    usual_quadrature,
-)
-from bayesirt.estimators.q_mirt_steps import Abilities, inverse
+from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal, without_answers
+from bayesirt.estimators.symmetric_matrices import inverse, pairs, unpacked
 from bayesirt.families import LOGIT, CellTerms
 from bayesirt.likelihood import DenseLayout
 from bayesirt.responses import Responses
@@ -156,11 +149,7 @@ def score_subjects(
 
 def posterior_of(layout: DenseLayout, items: Items, population: Normal) -> Abilities:
     """Return normal approximations to posteriors of subjects, given items."""
-    shape = (layout.shape[0], *population.precision.shape)
-    first = Abilities(
-        jnp.broadcast_to(population.centre, shape[:2]),
-        jnp.broadcast_to(inverse(population.precision), shape),
-    )
+    first = without_answers(population, layout.shape[0])
     quadrature = usual_quadrature(layout, None)
     return _STEPS(layout, items, population, first, quadrature, _ABILITY_STEPS)
 

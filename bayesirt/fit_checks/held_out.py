@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from bayesirt.errors import ResponseError
+from bayesirt.estimators.cell_expectations import usual_quadrature
 from bayesirt.estimators.dimension import cell_log_scores, held_out_folds
 from bayesirt.estimators.mirt import optimum
-from bayesirt.estimators.mirt_population import Moved
 from bayesirt.estimators.mirt_start import start
-from bayesirt.estimators.mirt_steps import usual_quadrature
+from bayesirt.estimators.normal_beliefs import Beliefs, Items
 from bayesirt.fit_checks.rasch import fit_rasch
 from bayesirt.likelihood import DenseLayout
 from bayesirt.progress import progress_bar
@@ -205,9 +205,9 @@ def predict_held_out(responses: Responses, *, key: Array, progress: bool = False
             scores[0] += _alone(kept, held)
             for row, fit in enumerate(_FITS, 1):
                 fitted = fit(kept)
-                scores[row] += np.asarray(_CELL_LOG_SCORES(held, fitted), np.float32)
+                scores[row] += np.asarray(_CELL_LOG_SCORES(held, *fitted), np.float32)
                 if row == _BASE:
-                    chance = np.asarray(_CELL_LOG_SCORES(one, fitted), np.float64)
+                    chance = np.asarray(_CELL_LOG_SCORES(one, *fitted), np.float64)
                     predicted = np.where(held.trials > 0, np.exp(chance), predicted)
                 done += 1
                 if progress and show is not None:
@@ -269,7 +269,7 @@ def _alone(kept: DenseLayout, held: DenseLayout) -> NDArray[np.float64]:
     return found
 
 
-def _fit_mirt(n_abilities: int, kept: DenseLayout) -> Moved:
+def _fit_mirt(n_abilities: int, kept: DenseLayout) -> tuple[Items, Beliefs]:
     found = optimum(
         kept,
         usual_quadrature(kept, None),
@@ -277,10 +277,10 @@ def _fit_mirt(n_abilities: int, kept: DenseLayout) -> Moved:
         tolerance=_TOLERANCE,
         max_iterations=_MAX_ITERATIONS,
     )
-    return found.moved
+    return found.parameters.items, found.beliefs
 
 
-_FITS: tuple[Callable[[DenseLayout], Moved], ...] = (
+_FITS: tuple[Callable[[DenseLayout], tuple[Items, Beliefs]], ...] = (
     partial(fit_rasch, tolerance=_TOLERANCE, max_iterations=_MAX_ITERATIONS),
     partial(_fit_mirt, 1),
     partial(_fit_mirt, 2),

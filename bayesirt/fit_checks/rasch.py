@@ -7,20 +7,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bayesirt.estimators.driver import iterate
-from bayesirt.estimators.mirt_parts import Beliefs, Items, Normal
-from bayesirt.estimators.mirt_population import Moved, first_population
-from bayesirt.estimators.mirt_squarem import first_state, squarem_step
+from bayesirt.estimators.cell_expectations import Quadrature, usual_quadrature
+from bayesirt.estimators.item_newton import item_step, items_loss
+from bayesirt.estimators.mirt_population import best_log_sigma_d
 from bayesirt.estimators.mirt_start import start
-from bayesirt.estimators.mirt_steps import (
-    ability_steps,
-    evidence,
-    item_equations,
-    item_step,
-    items_loss,
-    usual_quadrature,
-)
-from bayesirt.estimators.q_mirt_steps import Quadrature
+from bayesirt.estimators.normal_beliefs import Beliefs, Items, Normal
+from bayesirt.estimators.variational_em import climb, expectation
 from bayesirt.likelihood import DenseLayout
 from bayesirt.models.mirt import MU_D_SD, SIGMA_D_SCALE
 
@@ -50,36 +42,19 @@ class _Parameters(NamedTuple):
         return Normal(jnp.stack([jnp.ones_like(self.mu_d), self.mu_d]), jnp.diag(precision))
 
 
-def fit_rasch(layout: DenseLayout, *, tolerance: float, max_iterations: int) -> Moved:
-    """Fit logit P = θ_i + d_j with θ ~ N(0, σ²) and d ~ N(μ_d, σ_d).
+def fit_rasch(
+    layout: DenseLayout, *, tolerance: float, max_iterations: int
+) -> tuple[Items, Beliefs]:
+    """Fit logit P = θ_i + d_j with θ ~ N(0, σ²) and d ~ N(μ_d, σ_d) (Rasch 1960).
 
-    Parameters
-    ----------
-    layout : DenseLayout
-    tolerance, max_iterations
-        As in `bayesirt.estimators.mirt.fit_mirt`.
-
-    Returns
-    -------
-    Moved
-        Items with slopes of 1, and abilities, with what is not known of them. Its population of
-        items is not estimated.
-
-    Warns
-    -----
-    ConvergenceWarning
-        If the loss still changes at the end.
-
-    References
-    ----------
-    Rasch 1960; `bayesirt.estimators.mirt` for the steps.
+    Items have slopes of 1; stops as `bayesirt.estimators.mirt.fit_mirt` does.
 
     Examples
     --------
     >>> import numpy as np
     >>> answers = jnp.asarray(np.tri(6, 4))
     >>> layout = DenseLayout(answers, jnp.ones_like(answers))
-    >>> fit_rasch(layout, tolerance=1e-5, max_iterations=50).items.a.shape
+    >>> fit_rasch(layout, tolerance=1e-5, max_iterations=50)[0].a.shape
     (4, 1)
     """
     em = partial(_EM, usual_quadrature(layout, None), layout)
@@ -87,40 +62,33 @@ def fit_rasch(layout: DenseLayout, *, tolerance: float, max_iterations: int) -> 
     zero = jnp.zeros((), items.d.dtype)
     unknown = unknown.at[:, 0, 0].set(1 / _SURE)
     first = _Parameters(items.d, zero, items.d.mean(), zero)
-    state, _ = iterate(
-        partial(squarem_step, em),
-        first_state(em, first, Beliefs(abilities, unknown)),
-        lambda s: s.loss,
-        tol=tolerance,
+    state, _ = climb(
+        em,
+        first,
+        Beliefs(abilities, unknown),
+        tolerance=tolerance,
         max_iterations=max_iterations,
         name="rasch",
     )
-    found, (abilities, unknown) = state.parameters, state.beliefs
-    return Moved(found.items, unknown, abilities, first_population(1, found.d))
+    return state.parameters.items, state.beliefs
 
 
 def _em_step(
     quadrature: Quadrature, layout: DenseLayout, now: _Parameters, beliefs: Beliefs
 ) -> tuple[_Parameters, Beliefs, Float[Array, ""]]:
     """Take one EM step; the loss is that before it."""
-    items, unknown = now.items, beliefs.unknown
-    abilities = ability_steps(
-        layout, items, now.population, beliefs.abilities, quadrature, unknown=unknown
-    )
-    equations = item_equations(layout, items, abilities, quadrature, unknown)
-    bound = evidence(abilities, now.population, equations.of_subjects).sum()
+    items, prior = now.items, now.prior
+    at, equations, bound = expectation(layout, items, now.population, beliefs, quadrature)
     hyper = now.mu_d**2 / MU_D_SD**2 + jnp.exp(2 * now.log_sigma_d) / SIGMA_D_SCALE**2
-    loss = items_loss(items, unknown, now.prior) + hyper / 2 - bound
-    covariance = equations.damped_covariance(now.prior, unknown)
-    d = item_step(layout, items, now.prior, abilities, quadrature, equations, unknown).d
-    spread = (abilities.mean**2 + abilities.covariance[:, :, 0]).mean()
+    loss = items_loss(items, beliefs.unknown, prior) + hyper / 2 - bound
+    covariance = equations.damped_covariance(prior, beliefs.unknown)
+    d = item_step(layout, items.both, prior, at, quadrature, equations)[:, 1]
+    spread = (at.abilities.mean**2 + at.abilities.covariance[:, :, 0]).mean()
     precision = jnp.exp(-2 * now.log_sigma_d)
     mu_d = precision * d.sum() / (precision * len(d) + MU_D_SD**-2)
     of_d = ((d - mu_d) ** 2 + covariance[:, 1, 1]).sum()
-    inner = jnp.sqrt(len(d) ** 2 + 4 * of_d / SIGMA_D_SCALE**2)
-    log_sigma_d = jnp.log(2 * of_d / (len(d) + inner)) / 2
-    after = _Parameters(d, jnp.log(spread) / 2, mu_d, log_sigma_d)
-    return after, Beliefs(abilities, covariance), loss
+    after = _Parameters(d, jnp.log(spread) / 2, mu_d, best_log_sigma_d(of_d, len(d)))
+    return after, Beliefs(at.abilities, covariance), loss
 
 
 _EM: Any = jax.jit(_em_step, static_argnums=0)

@@ -16,15 +16,11 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from bayesirt.estimators.q_mirt_steps import (
-    Abilities,
-    Items,
-    Quadrature,
-    Slots,
-    inverse,
-    predictors_at_nodes,
-    slots_of,
-)
+from bayesirt.estimators.cell_expectations import Quadrature
+from bayesirt.estimators.normal_beliefs import Abilities
+from bayesirt.estimators.q_slots import SlotItems as Items
+from bayesirt.estimators.q_slots import Slots, predictors_at_nodes, slots_of
+from bayesirt.estimators.symmetric_matrices import inverse
 from bayesirt.inference.blocked import Position
 from bayesirt.inference.q_mirt_moves import ByQMatrix, correlation_site, slopes_of
 from bayesirt.likelihood import DenseLayout

@@ -8,7 +8,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from bayesirt.estimators.driver import ConvergenceWarning
-from bayesirt.estimators.q_mirt_steps import Abilities, ability_step, inverse
+from bayesirt.estimators.normal_beliefs import Abilities
+from bayesirt.estimators.q_slots import ability_step
+from bayesirt.estimators.symmetric_matrices import inverse
 from bayesirt.inference.blocked import Position
 from bayesirt.inference.q_mirt_information import (
     QMirtProblem,

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bayesirt.estimators.q_mirt_steps import Abilities
+from bayesirt.estimators.normal_beliefs import Abilities
 from bayesirt.inference.blocked import Position
 from bayesirt.inference.hamiltonian import follow
 from bayesirt.inference.q_mirt_information import (

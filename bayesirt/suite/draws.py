@@ -13,18 +13,17 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import NDArray
 
+from bayesirt.estimators.ability_beliefs import ability_steps
+from bayesirt.estimators.cell_expectations import usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.estimators.mirt_steps import (
-    Items,
-    Normal,
-    ability_steps,
+from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal, without_answers
+from bayesirt.estimators.symmetric_matrices import (
+    inverse,
     packed,
     pairs,
     twice_off_diagonal,
     unpacked,
-    usual_quadrature,
 )
-from bayesirt.estimators.q_mirt_steps import Abilities, inverse
 from bayesirt.families import LOGIT
 from bayesirt.inference.block_steps import Chance, Conditional, choose, newton_move
 from bayesirt.likelihood import DenseLayout
@@ -210,11 +209,7 @@ def _approximate(problem: Problem) -> Abilities:
     """Return normal approximations to the posteriors of abilities, given items."""
     items, population = problem.items, problem.population
     own = Items(items.a[problem.given], items.d[problem.given])
-    shape = (problem.layout.shape[0], *population.precision.shape)
-    first = Abilities(
-        jnp.broadcast_to(population.centre, shape[:2]),
-        jnp.broadcast_to(inverse(population.precision), shape),
-    )
+    first = without_answers(population, problem.layout.shape[0])
     quadrature = usual_quadrature(problem.layout, None)
     return ability_steps(problem.layout, own, population, first, quadrature, _ABILITY_STEPS)
 

@@ -8,16 +8,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import NDArray
 
+from bayesirt.estimators.ability_beliefs import ability_steps
+from bayesirt.estimators.cell_expectations import usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.estimators.mirt_steps import (
-    Items,
-    Normal,
-    ability_steps,
-    pairs,
-    twice_off_diagonal,
-    usual_quadrature,
-)
-from bayesirt.estimators.q_mirt_steps import Abilities
+from bayesirt.estimators.normal_beliefs import Abilities, Items, standard_normal, without_answers
+from bayesirt.estimators.symmetric_matrices import pairs, twice_off_diagonal
 from bayesirt.likelihood import DenseLayout
 
 _N_DRAWS = 32
@@ -170,14 +165,11 @@ def _noise(key: Array, n_draws: int, suite: SuiteItems) -> Float[Array, "draw ab
 
 
 def _from_population(n_subjects: int, items: Items) -> Abilities:
-    n, dtype = items.a.shape[1], items.a.dtype
-    whole = jnp.broadcast_to(jnp.eye(n, dtype=dtype), (n_subjects, n, n))
-    return Abilities(jnp.zeros((n_subjects, n), dtype), whole)
+    return without_answers(standard_normal(items.a.shape[1], items.a.dtype), n_subjects)
 
 
 def _believe(items: Items, answers: DenseLayout, start: Abilities, n_steps: int) -> Abilities:
-    n, dtype = items.a.shape[1], items.a.dtype
-    population = Normal(jnp.zeros(n, dtype), jnp.eye(n, dtype=dtype))
+    population = standard_normal(items.a.shape[1], items.a.dtype)
     return ability_steps(
         answers, items, population, start, usual_quadrature(answers, None), n_steps
     )

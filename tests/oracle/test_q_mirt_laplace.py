@@ -10,8 +10,9 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from bayesirt import RunOptions
+from bayesirt.estimators.cell_expectations import Quadrature
+from bayesirt.estimators.normal_beliefs import Abilities
 from bayesirt.estimators.q_mirt import fit_q_mirt
-from bayesirt.estimators.q_mirt_steps import Abilities, Quadrature
 from bayesirt.inference.engines import sample_q_mirt
 from bayesirt.inference.q_mirt_information import (
     QMirtProblem,

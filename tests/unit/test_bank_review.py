@@ -21,8 +21,7 @@ from bayesirt.bank.review import BankReview, review_bank
 from bayesirt.bank.saturation import saturation, saturation_alarms
 from bayesirt.bank.step import BankItems, BankStep
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.estimators.mirt_parts import Items, Normal
-from bayesirt.estimators.q_mirt_steps import Abilities
+from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal
 from bayesirt.estimators.subject_scores import posterior_of
 from bayesirt.likelihood import DenseLayout
 

@@ -8,11 +8,7 @@ from mirt_data import Simulated, simulated
 from bayesirt import ResponseError, Responses
 from bayesirt.estimators.dimension import choose_dimension, log_scores
 from bayesirt.estimators.mirt import fit_mirt
-from bayesirt.estimators.mirt_parts import (
-    Items,
-)
-from bayesirt.estimators.mirt_population import Moved, first_population
-from bayesirt.estimators.q_mirt_steps import Abilities
+from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items
 from bayesirt.likelihood import DenseLayout
 
 KEY = jax.random.key(0)
@@ -66,12 +62,9 @@ def test_log_score_is_the_integral():
     rng = np.random.default_rng(0)
     item_root, root = np.tril(rng.normal(size=(3, 3))) / 3, np.tril(rng.normal(size=(2, 2))) / 2
     mean, both = rng.normal(size=2), rng.normal(size=3)
-    moved = Moved(
-        Items(*(np.asarray(x)[None] for x in (both[:2], both[2]))),
-        (item_root @ item_root.T)[None],
-        Abilities(mean[None], (root @ root.T)[None]),
-        first_population(2, np.zeros(1)),
-    )
+    items = Items(*(np.asarray(x)[None] for x in (both[:2], both[2])))
+    abilities = Abilities(mean[None], (root @ root.T)[None])
+    beliefs = Beliefs(abilities, (item_root @ item_root.T)[None])
     draws = both + rng.normal(size=(400_000, 3)) @ item_root.T
     theta = mean + rng.normal(size=(400_000, 2)) @ root.T
     eta = (draws[:, :2] * theta).sum(1) + draws[:, 2]
@@ -79,7 +72,7 @@ def test_log_score_is_the_integral():
     layout = DenseLayout(np.array([[2]]), np.array([[3]]))
     expected = np.log(np.mean(3 * p**2 * (1 - p)))
     # a product of normals is not quite normal
-    assert float(log_scores(layout, moved)[0]) == pytest.approx(expected, abs=0.03)
+    assert float(log_scores(layout, items, beliefs)[0]) == pytest.approx(expected, abs=0.03)
 
 
 def test_same_key_same_choice_and_trials_stay_together():

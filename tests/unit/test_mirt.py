@@ -10,27 +10,21 @@ from numpyro.infer.util import log_density
 
 from bayesirt import PointEstimate, ResponseError, Responses, fit_mml
 from bayesirt.cells import CellList, SparseCells
+from bayesirt.estimators.ability_beliefs import evidence
+from bayesirt.estimators.cell_expectations import Quadrature
 from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.estimators.mirt import _EM, fit_mirt
-from bayesirt.estimators.mirt_parts import (
-    Items,
-    Normal,
-    from_root,
-    to_root,
-)
 from bayesirt.estimators.mirt_population import (
     ItemPopulation,
-    Moved,
+    Parameters,
     located,
     moved_axes,
     population_loss,
     to_standard,
 )
 from bayesirt.estimators.mirt_start import start
-from bayesirt.estimators.mirt_steps import (
-    evidence,
-)
-from bayesirt.estimators.q_mirt_steps import Abilities, Quadrature
+from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, Normal
+from bayesirt.estimators.symmetric_matrices import from_root, to_root
 from bayesirt.likelihood import DenseLayout
 from bayesirt.models.mirt import mirt_model
 
@@ -167,23 +161,23 @@ def test_location_and_scale_are_the_best():
     )
     items = Items(*(jnp.asarray(rng.normal(size=s)) for s in ((6, 2), (6,))))
     unknown = jnp.broadcast_to(jnp.eye(3) / 10, (6, 3, 3))
-    first = Moved(items, unknown, abilities, random_population(rng, 2))
+    first = Parameters(items, random_population(rng, 2)), Beliefs(abilities, unknown)
     standard = Normal(jnp.zeros(2), jnp.eye(2))
 
     def loss(matrix, shift, mu_d, moved):
-        new = moved_axes(moved, matrix, shift)
-        population = new.population._replace(mu_d=mu_d)
-        own = evidence(new.abilities, standard, jnp.zeros(20)).sum()
-        return population_loss(new.items, new.item_covariance, population) - own
+        (items, population), beliefs = moved_axes(*moved, matrix, shift)
+        population = population._replace(mu_d=mu_d)
+        own = evidence(beliefs.abilities, standard, jnp.zeros(20)).sum()
+        return population_loss(items, beliefs.unknown, population) - own
 
     def gradients(moved):
-        at = jnp.eye(2), jnp.zeros(2), moved.population.mu_d
+        at = jnp.eye(2), jnp.zeros(2), moved[0].population.mu_d
         return jax.grad(loss, argnums=(0, 1, 2))(*at, moved)
 
-    _, shift, mu_d = gradients(located(first))
+    _, shift, mu_d = gradients(located(*first))
     np.testing.assert_allclose(shift, 0, atol=1e-8)
     assert float(mu_d) == pytest.approx(0, abs=1e-8)
-    scale = gradients(to_standard(first))[0]
+    scale = gradients(to_standard(*first))[0]
     np.testing.assert_allclose(scale, 0, atol=1e-8)
 
 

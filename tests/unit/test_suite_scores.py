@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.estimators.q_mirt_steps import Abilities
+from bayesirt.estimators.normal_beliefs import Abilities
 from bayesirt.estimators.subject_scores import score_subjects
 from bayesirt.responses import Responses
 from bayesirt.suite.draws import UnseenAnswers

@@ -1,4 +1,4 @@
-"""Multidimensional 2PL: what is known of items where abilities are not.
+"""What is known of items where abilities are not.
 
 The observed information is that of complete data less what is missing (Louis 1982): the variance,
 over each subject's posterior, of the complete data's score. About the posterior mean that score is
@@ -14,15 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bayesirt.estimators.mirt_parts import (
-    Items,
-    Normal,
-)
-from bayesirt.estimators.mirt_steps import (
-    expected_terms,
-    item_equations,
-)
-from bayesirt.estimators.q_mirt_steps import Abilities, Quadrature, inverse
+from bayesirt.estimators.cell_expectations import Quadrature, expected_terms
+from bayesirt.estimators.item_newton import item_equations
+from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, Normal
+from bayesirt.estimators.symmetric_matrices import inverse
 from bayesirt.likelihood import DenseLayout, in_row_blocks
 
 _BLOCK_NUMBERS = 1 << 22
@@ -39,32 +34,25 @@ def item_covariance(
     quadrature: Quadrature,
     joint: bool,
 ) -> Float[Array, "item parameter parameter"]:
-    """Return the covariance of each item's (a, d), in principal axes.
+    """Return the covariance of each item's (a, d), in principal axes, given the prior.
 
-    Parameters
-    ----------
-    layout : DenseLayout
-    items : Items
-        In principal axes.
-    prior : Normal
-        Of the items, taken as known.
-    abilities : Abilities
-    quadrature : Quadrature
-    joint : bool
-        Of all items together: their blocks of the inverse, along the items whose axes are
-        principal. Else as if all other items were known.
-
-    Returns
-    -------
-    float array, shape (item, ability + 1, ability + 1)
+    Jointly, it is the items' blocks of the inverse of all their information, along the items whose
+    axes are principal; else as if all other items were known.
     """
-    equations = _EQUATIONS(layout, items, abilities, quadrature)
-    information = equations.information + prior.precision
-    if not joint:
-        missing = own_missing(layout, items, abilities, quadrature)
-        return inverse_of_rest(information, missing)
-    missing = joint_missing(layout, items, abilities, quadrature)
-    return _principal(items.a, information, missing)
+    information = complete_information(layout, items, abilities, quadrature) + prior.precision
+    squares = _joint_squares if joint else _own_squares
+    missing = over_score_roots(layout, items, abilities, quadrature, squares)
+    if joint:
+        return _principal(items.a, information, missing)
+    return inverse_of_rest(information, missing)
+
+
+def complete_information(
+    layout: DenseLayout, items: Items, abilities: Abilities, quadrature: Quadrature
+) -> Float[Array, "item parameter parameter"]:
+    """Return what is known of each item's (a, d) as if abilities were, to their posteriors."""
+    found: Array = _EQUATIONS(layout, items, Beliefs(abilities), quadrature).information
+    return found
 
 
 def score_roots(
@@ -72,22 +60,8 @@ def score_roots(
 ) -> Float[Array, "subject item parameter ability"]:
     """Return R, whose R Rᵀ is the covariance of the score of each subject's complete data.
 
-    Parameters
-    ----------
-    layout : DenseLayout
-    items : Items
-    abilities : Abilities
-    roots : float array, shape (subject, ability, ability)
-        Cholesky factors of the abilities' covariances.
-    quadrature : Quadrature
-
-    Returns
-    -------
-    float array, shape (subject, item, ability + 1, ability)
-
-    Notes
-    -----
-    The score of (a, d) is s (θ, 1), with derivatives -w (θ, 1) aᵀ + s (I, 0) in θ.
+    `roots` are Cholesky factors of the abilities' covariances. The score of (a, d) is s (θ, 1),
+    with derivatives -w (θ, 1) aᵀ + s (I, 0) in θ.
     """
     terms = expected_terms(layout, items, abilities, quadrature)
     along = jnp.einsum("jk,ikl->ijl", items.a, roots) * terms.information[:, :, None]
@@ -104,23 +78,7 @@ def over_score_roots(
     reduce: Any,
     *others: Any,
 ) -> Any:
-    """Return the sum over blocks of subjects of what `reduce` makes of score roots.
-
-    Parameters
-    ----------
-    layout : DenseLayout
-    items : Items
-    abilities : Abilities
-    quadrature : Quadrature
-    reduce : callable
-        (score roots, Cholesky roots and other rows of the block) → arrays to be summed.
-    *others : float array, shape (subject, ...)
-        More rows, for `reduce`.
-
-    Returns
-    -------
-    arrays as `reduce` returns them
-    """
+    """Return the sum over blocks of subjects of `reduce` (their score roots, rows of others)."""
     size = (items.a.shape[1] + 1) * items.a.shape[1]
     blocks = in_row_blocks(layout, max(_BLOCK_NUMBERS // size, 1))
     rows = (abilities, jnp.linalg.cholesky(abilities.covariance), others)
@@ -130,30 +88,16 @@ def over_score_roots(
 def _by_rows(reduce: Any, quadrature: Quadrature, blocks: Any, rows: Any, items: Items) -> Any:
     def of_block(block: DenseLayout, rows: Any, items: Items) -> tuple[tuple[()], Any]:
         own, roots, others = rows
-        return (), reduce(score_roots(block, items, own, roots, quadrature), roots, *others)
+        return (), reduce(score_roots(block, items, own, roots, quadrature), *others)
 
     return blocks.by_rows(of_block, rows, items)[1]
 
 
-def own_missing(
-    layout: DenseLayout, items: Items, abilities: Abilities, quadrature: Quadrature
-) -> Float[Array, "item parameter parameter"]:
-    """Return the information that is missing of each item."""
-    return over_score_roots(layout, items, abilities, quadrature, _own_squares)
-
-
-def joint_missing(
-    layout: DenseLayout, items: Items, abilities: Abilities, quadrature: Quadrature
-) -> Float[Array, "all all"]:
-    """Return the information that is missing of all items together, item after item."""
-    return over_score_roots(layout, items, abilities, quadrature, _joint_squares)
-
-
-def _own_squares(roots: Array, _: Array) -> Array:
+def _own_squares(roots: Array) -> Array:
     return jnp.einsum("ijpk,ijqk->jpq", roots, roots)
 
 
-def _joint_squares(roots: Array, _: Array) -> Array:
+def _joint_squares(roots: Array) -> Array:
     return flat(roots).T @ flat(roots)
 
 

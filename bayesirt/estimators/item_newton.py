@@ -1,0 +1,134 @@
+"""What answers say of each item, given normal beliefs about abilities: Newton's equations."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from bayesirt.estimators.ability_beliefs import limited
+from bayesirt.estimators.cell_expectations import Quadrature, expected_terms
+from bayesirt.estimators.normal_beliefs import Beliefs, Items, Normal
+from bayesirt.estimators.q_slots import Slots
+from bayesirt.estimators.symmetric_matrices import inverse, packed, pairs, unpacked
+from bayesirt.likelihood import DenseLayout
+
+_MOST_HALVINGS = 6
+_ROUNDING = 8.0
+
+
+class ItemEquations(NamedTuple):
+    """Newton's equations of each item's slopes, and of d as the last one, without the prior.
+
+    The information is of a complete observation, as if abilities were known to their posteriors.
+    Log likelihoods are expected ones.
+    """
+
+    score: Float[Array, "item parameter"]
+    information: Float[Array, "item parameter parameter"]
+    of_items: Float[Array, " item"]
+    of_subjects: Float[Array, " subject"]
+
+    def covariance(self, prior: Normal) -> Float[Array, "item parameter parameter"]:
+        """Return the inverse of the information with the prior."""
+        return inverse(self.information + prior.precision)
+
+    def damped_covariance(
+        self, prior: Normal, before: Float[Array, "item parameter parameter"]
+    ) -> Float[Array, "item parameter parameter"]:
+        """Return half the way to `covariance`, the whole of which may be too far.
+
+        The less is known of an item, the less its answers are expected to tell where that is little
+        already: whole steps can go to and fro for ever.
+        """
+        return (before + self.covariance(prior)) / 2
+
+    def per(self, derivative: Float[Array, "item parameter"]) -> "ItemEquations":
+        """Return the equations of other parameters, each a function of one of these."""
+        scaled = derivative[:, :, None] * self.information * derivative[:, None, :]
+        return self._replace(score=derivative * self.score, information=scaled)
+
+
+def item_equations(
+    layout: DenseLayout,
+    items: Items,
+    beliefs: Beliefs,
+    quadrature: Quadrature,
+    slots: Slots | None = None,
+) -> ItemEquations:
+    """Return Newton's equations of every item, of the slopes in its slots where there are any.
+
+    Notes
+    -----
+    E s θ = m E s - V a E w for a normal ability θ ~ N(m, V) (Stein 1981), so the score of a slope
+    needs only expected scores and information.
+    """
+    (mean, covariance), unknown = beliefs
+    n = mean.shape[1]
+
+    def own(values: Float[Array, "item ability"]) -> Float[Array, "item slope"]:
+        return values if slots is None else slots.own(values)
+
+    def of_pairs(values: Float[Array, "item pair"]) -> Float[Array, "item slope slope"]:
+        return unpacked(values, n) if slots is None else slots.of_pairs(values)
+
+    terms = expected_terms(layout, items, beliefs.abilities, quadrature, unknown)
+    weights = terms.information.T
+    spread = of_pairs(weights @ packed(covariance))
+    squares = spread + of_pairs(weights @ pairs(mean, 1.0))
+    of_a = own(terms.score.T @ mean) - jnp.einsum("jkl,jl->jk", spread, own(items.a))
+    edge = own(weights @ mean)[:, :, None]
+    corner = weights.sum(1, dtype=mean.dtype)[:, None, None]
+    return ItemEquations(
+        Items(of_a, terms.score.sum(0, dtype=mean.dtype)).both,
+        jnp.block([[squares, edge], [jnp.swapaxes(edge, 1, 2), corner]]),
+        terms.log_likelihood.sum(0, dtype=mean.dtype),
+        terms.log_likelihood.sum(1, dtype=mean.dtype),
+    )
+
+
+def item_step(
+    layout: DenseLayout,
+    x: Float[Array, "item parameter"],
+    prior: Normal,
+    beliefs: Beliefs,
+    quadrature: Quadrature,
+    equations: ItemEquations,
+    to_items: Callable[[Array], Items] = Items.of,
+) -> Float[Array, "item parameter"]:
+    """Take a Newton step on every item's parameters, none longer than 1.
+
+    Notes
+    -----
+    An item whose own loss would rise goes half as far, and so on, and at last nowhere: where
+    slopes are steep, few nodes say little about curvature.
+    """
+    abilities, unknown = beliefs
+    score = equations.score - prior.pull(x)
+    direction = limited(jnp.einsum("jkl,jl->jk", equations.covariance(prior), score))
+    before = prior.squares(x) / 2 - equations.of_items
+    slack = _ROUNDING * float(jnp.finfo(quadrature.dtype).eps) * jnp.abs(before)
+
+    def own_loss(moved: Array) -> Array:
+        terms = expected_terms(layout, to_items(moved), abilities, quadrature, unknown)
+        return prior.squares(moved) / 2 - terms.log_likelihood.sum(0, dtype=before.dtype)
+
+    def attempt(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        tries, share, rose = carry
+        share = jnp.where(rose, jnp.where(tries < _MOST_HALVINGS, share / 2, 0), share)
+        after = own_loss(x + share[:, None] * direction)
+        return tries + 1, share, ~(after <= before + slack) & (share > 0)
+
+    untried = jnp.array(0), jnp.full_like(before, 2), jnp.ones_like(before, bool)
+    _, share, _ = jax.lax.while_loop(lambda carry: carry[2].any(), attempt, untried)
+    return x + share[:, None] * direction
+
+
+def items_loss(
+    items: Items, covariance: Float[Array, "item parameter parameter"], prior: Normal
+) -> Float[Array, ""]:
+    """Return the divergence of normal beliefs about items from the prior, up to a constant."""
+    volumes = jnp.linalg.slogdet(covariance)[1] + jnp.linalg.slogdet(prior.precision)[1]
+    own = prior.squares(items.both) + jnp.einsum("kl,jkl->j", prior.precision, covariance)
+    return (own - volumes).sum() / 2

@@ -1,0 +1,115 @@
+"""The abilities that each item needs, side by side, and slopes above 0 in their places."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from bayesirt.estimators.ability_beliefs import ability_steps
+from bayesirt.estimators.cell_expectations import Quadrature, at_nodes
+from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal
+from bayesirt.estimators.symmetric_matrices import place_of_pairs
+from bayesirt.likelihood import DenseLayout
+from bayesirt.q_matrix import QMatrix
+
+
+class SlotItems(NamedTuple):
+    """Items with log slopes, 0 in slots that are not taken."""
+
+    log_a: Float[Array, "item slot"]
+    d: Float[Array, " item"]
+
+    @property
+    def both(self) -> Float[Array, "item parameter"]:
+        """Log slopes, and d as the last parameter."""
+        return jnp.concatenate([self.log_a, self.d[:, None]], 1)
+
+    @classmethod
+    def of(cls, both: Float[Array, "item parameter"]) -> "SlotItems":
+        """Return items from log slopes with d as the last parameter."""
+        return cls(both[:, :-1], both[:, -1])
+
+
+class Slots(NamedTuple):
+    """Positions of the abilities that items need, filled up to the longest row.
+
+    `pair` is where two abilities stand among all pairs; empty slots are those of ability 0. The
+    length of `any_ability`, empty in content, is the number of abilities.
+    """
+
+    ability: Int[Array, "item slot"]
+    taken: Bool[Array, "item slot"]
+    pair: Int[Array, "item slot slot"]
+    any_ability: Array
+
+    @property
+    def n_abilities(self) -> int:
+        """Number of abilities."""
+        return len(self.any_ability)
+
+    def slopes(self, log_a: Float[Array, "item slot"]) -> Float[Array, "item slot"]:
+        """Return slopes, 0 in slots that are not taken."""
+        return jnp.where(self.taken, jnp.exp(log_a), 0)
+
+    def loadings(self, log_a: Float[Array, "item slot"]) -> Float[Array, "item ability"]:
+        """Return slopes as a matrix, 0 where an item does not need an ability."""
+        slopes = self.slopes(log_a)
+        rows = jnp.arange(len(slopes))[:, None]
+        matrix = jnp.zeros((len(slopes), self.n_abilities), slopes.dtype)
+        return matrix.at[rows, self.ability].add(slopes)
+
+    def items(self, items: SlotItems) -> Items:
+        """Return the same items with a slope for every ability."""
+        return Items(self.loadings(items.log_a), items.d)
+
+    def own(self, values: Float[Array, "item ability"]) -> Float[Array, "item slot"]:
+        """Return the values of the abilities that an item needs, 0 in other slots."""
+        return jnp.where(self.taken, jnp.take_along_axis(values, self.ability, 1), 0)
+
+    def of_pairs(self, pairs: Float[Array, "item pair"]) -> Float[Array, "item slot slot"]:
+        """Return the values of those pairs of abilities that an item needs, any in other slots."""
+        flat = self.pair.reshape(len(self.pair), -1)
+        return jnp.take_along_axis(pairs, flat, 1).reshape(self.pair.shape)
+
+    def over_items(self, values: Float[Array, "item slot"]) -> Float[Array, " ability"]:
+        """Return the sum of values over the items that need each ability."""
+        matrix = jnp.zeros(self.n_abilities, values.dtype)
+        return matrix.at[self.ability].add(jnp.where(self.taken, values, 0))
+
+    def over_abilities(self, values: Float[Array, " ability"]) -> Float[Array, " item"]:
+        """Return the sum of values over the abilities that each item needs."""
+        return jnp.where(self.taken, values[self.ability], 0).sum(1)
+
+
+def slots_of(q: QMatrix) -> Slots:
+    """Return the abilities that each item needs, row after row as in `QMatrix.loadings`."""
+    width = int(q.needs.sum(1).max())
+    ability = np.argsort(~q.needs, axis=1, kind="stable")[:, :width]
+    taken = np.arange(width) < q.needs.sum(1)[:, None]
+    ability = np.where(taken, ability, 0)
+    pair = place_of_pairs(q.n_abilities)[ability[:, :, None], ability[:, None, :]]
+    any_ability = np.zeros(q.n_abilities, np.int8)
+    return Slots(*map(jnp.asarray, (ability, taken, pair, any_ability)))
+
+
+def predictors_at_nodes(
+    slots: Slots, items: SlotItems, abilities: Abilities, quadrature: Quadrature
+) -> tuple[list[Float[Array, "subject item"]], list[float]]:
+    """Return each cell's linear predictor at the nodes, and the nodes' shares."""
+    return at_nodes(slots.items(items), abilities, quadrature)
+
+
+def ability_step(
+    layout: DenseLayout,
+    slots: Slots,
+    items: SlotItems,
+    precision: Float[Array, "ability ability"],
+    abilities: Abilities,
+    quadrature: Quadrature,
+) -> Abilities:
+    """Take a Newton step on every subject's abilities, with precisions half of the way."""
+    population = Normal(jnp.zeros_like(precision[0]), precision)
+    return ability_steps(
+        layout, slots.items(items), population, abilities, quadrature, 1, half=True
+    )

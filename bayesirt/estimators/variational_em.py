@@ -1,0 +1,145 @@
+"""Gaussian variational EM for several abilities: what its models share, and its iteration.
+
+Abilities, and items where a model says so, have normal beliefs, the closest to their posteriors.
+A model brings its parameters, a population of abilities, a prior of items, and an EM step made of
+`expectation`, `bayesirt.estimators.item_newton.item_step` and the best populations given both.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float
+
+from bayesirt.estimators.ability_beliefs import ability_steps, evidence
+from bayesirt.estimators.cell_expectations import Quadrature
+from bayesirt.estimators.driver import Run, iterate
+from bayesirt.estimators.item_newton import ItemEquations, item_equations
+from bayesirt.estimators.normal_beliefs import Beliefs, Items, Normal
+from bayesirt.estimators.q_slots import Slots
+from bayesirt.likelihood import DenseLayout
+
+_LEAST_TOLERANCE = 1e-6
+_FIRST_LEAP, _SHORTEST_LEAP, _GROWTH = 4.0, 1.5, 2.0
+_MOST_RISE = 1.0
+"""Of the loss by a leap: an early one that overshoots a little still saves steps."""
+
+EMStep = Callable[[Any, Any], tuple[Any, ...]]
+"""(parameters, beliefs) → parameters after the step, beliefs on their scale, the loss before the
+step, and perhaps more."""
+Mend = Callable[[Any, Any], Any]
+"""(parameters before a leap, after it) → parameters that are allowed."""
+
+
+class Expectation(NamedTuple):
+    """What answers say at some parameters; the bound is of the marginal log likelihood."""
+
+    beliefs: Beliefs
+    equations: ItemEquations
+    bound: Float[Array, ""]
+
+
+def expectation(
+    layout: DenseLayout,
+    items: Items,
+    population: Normal,
+    beliefs: Beliefs,
+    quadrature: Quadrature,
+    slots: Slots | None = None,
+) -> Expectation:
+    """Return what answers say at some parameters, two Newton steps from where abilities were.
+
+    With slots items are steep at times, and precisions go half of the way.
+    """
+    abilities = ability_steps(
+        layout,
+        items,
+        population,
+        beliefs.abilities,
+        quadrature,
+        unknown=beliefs.unknown,
+        half=slots is not None,
+    )
+    beliefs = beliefs._replace(abilities=abilities)
+    equations = item_equations(layout, items, beliefs, quadrature, slots)
+    return Expectation(
+        beliefs, equations, evidence(abilities, population, equations.of_subjects).sum()
+    )
+
+
+class EMState(NamedTuple):
+    """Where the iteration stands.
+
+    Parameters are all that belongs to no single subject, free of bounds. The loss is penalised and
+    at parameters that these improve on. A leap may go as far as `longest`, in steps: farther after
+    leaps that went well.
+    """
+
+    parameters: Any
+    beliefs: Beliefs
+    loss: Float[Array, ""]
+    longest: Float[Array, ""]
+
+
+def usual_tolerance(dtype: DTypeLike) -> float:
+    """Return 1e-6, or what the number format allows."""
+    return max(_LEAST_TOLERANCE, 4 * float(jnp.finfo(dtype).eps))
+
+
+def climb(
+    em: EMStep,
+    parameters: Any,
+    beliefs: Beliefs,
+    *,
+    tolerance: float,
+    max_iterations: int,
+    name: str,
+    most_rise: float = np.inf,
+    mend: Mend | None = None,
+) -> tuple[EMState, Run]:
+    """Repeat three EM steps until the loss hardly changes."""
+    loss = em(parameters, beliefs)[2]
+    return iterate(
+        partial(_squarem_step, em, mend),
+        EMState(parameters, beliefs, loss, jnp.asarray(_FIRST_LEAP, loss.dtype)),
+        lambda s: s.loss,
+        tol=tolerance,
+        max_iterations=max_iterations,
+        name=name,
+        most_rise=most_rise,
+    )
+
+
+def _squarem_step(em: EMStep, mend: Mend | None, state: EMState) -> EMState:
+    """Take two EM steps, extrapolate them, and settle by a third (Varadhan & Roland 2008).
+
+    The leap is kept unless the loss rises by more than 1 there.
+    """
+    once, beliefs, *_ = em(state.parameters, state.beliefs)
+    twice, beliefs, before, *_ = em(once, beliefs)
+    far, length = _LEAP(mend, state.parameters, once, twice, state.longest)
+    settled, there, at_leap, *_ = em(far, beliefs)
+    if at_leap <= before + _MOST_RISE:
+        longest = jnp.where(length < state.longest, 1.0, _GROWTH) * state.longest
+        return EMState(settled, there, at_leap, longest)
+    return EMState(twice, beliefs, before, jnp.maximum(length / 2, _SHORTEST_LEAP))
+
+
+def _leap(
+    mend: Mend | None, first: Any, once: Any, twice: Any, longest: Array
+) -> tuple[Any, Array]:
+    """Return first + 2 α r + α² v for the first step r and its change v, and α = |r| / |v|."""
+    r = jax.tree.map(jnp.subtract, once, first)
+    v = jax.tree.map(lambda two, one, step: two - one - step, twice, once, r)
+    of_r, of_v = (sum(jnp.vdot(x, x) for x in jax.tree.leaves(step)) for step in (r, v))
+    alpha = jnp.sqrt(of_r / jnp.maximum(of_v, jnp.finfo(longest.dtype).tiny))
+    alpha = jnp.clip(alpha, 1, longest)
+    far = jax.tree.map(lambda x, r, v: x + 2 * alpha * r + alpha**2 * v, first, r, v)
+    return far if mend is None else mend(twice, far), alpha
+
+
+_LEAP: Any = jax.jit(_leap, static_argnums=0)

@@ -1,0 +1,72 @@
+"""What the EMs for several abilities share: one set of equations, whatever abilities items need."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bayesirt.estimators.cell_expectations import Quadrature, expected_terms
+from bayesirt.estimators.item_newton import item_equations, item_step
+from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, Normal, without_answers
+from bayesirt.estimators.q_slots import SlotItems, slots_of
+from bayesirt.likelihood import DenseLayout
+from bayesirt.q_matrix import QMatrix
+
+QUADRATURE = Quadrature(40, jnp.float64)
+RNG = np.random.default_rng(0)
+TRIALS = RNG.integers(0, 4, size=(12, 6))
+LAYOUT = DenseLayout(jnp.asarray(RNG.binomial(TRIALS, 0.6)), jnp.asarray(TRIALS))
+ROOTS = np.eye(3) / 2 + 0.1 * RNG.normal(size=(12, 3, 3))
+BELIEFS = Beliefs(Abilities(jnp.asarray(RNG.normal(size=(12, 3))), jnp.asarray(ROOTS @ ROOTS.mT)))
+NEEDS = np.tile([[1, 0, 0], [0, 1, 1], [1, 0, 1]], (2, 1))
+
+
+def test_slots_for_every_ability_change_nothing():
+    items = Items(jnp.asarray(RNG.normal(size=(6, 3))), jnp.asarray(RNG.normal(size=6)))
+    slots = slots_of(QMatrix.from_arrays(np.ones((6, 3))))
+    plain, same = (item_equations(LAYOUT, items, BELIEFS, QUADRATURE, s) for s in (None, slots))
+    for one, other in zip(plain, same, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+def test_score_of_log_slopes_is_the_gradient():
+    slots = slots_of(QMatrix.from_arrays(NEEDS))
+    own = SlotItems(0.3 * RNG.normal(size=(6, 2)) * slots.taken, jnp.asarray(RNG.normal(size=6)))
+
+    def expected(x):
+        terms = expected_terms(LAYOUT, slots.items(SlotItems.of(x)), BELIEFS[0], QUADRATURE)
+        return terms.log_likelihood.sum()
+
+    derivative = SlotItems(slots.slopes(own.log_a), jnp.ones(6)).both
+    found = item_equations(LAYOUT, slots.items(own), BELIEFS, QUADRATURE, slots).per(derivative)
+    np.testing.assert_allclose(found.score, jax.grad(expected)(own.both), rtol=1e-8, atol=1e-8)
+    empty = ~np.asarray(slots.taken)
+    assert (np.asarray(found.score)[:, :2][empty] == 0).all()
+    assert (np.asarray(found.information)[:, :2][empty] == 0).all()
+
+
+def test_an_item_never_steps_where_its_own_loss_rises():
+    items = Items(jnp.full((6, 3), 6.0), jnp.full(6, -4.0))
+    prior = Normal(jnp.zeros(4), jnp.eye(4) / 4)
+    equations = item_equations(LAYOUT, items, BELIEFS, QUADRATURE)
+    after = item_step(LAYOUT, items.both, prior, BELIEFS, QUADRATURE, equations)
+    moved = item_equations(LAYOUT, Items.of(after), BELIEFS, QUADRATURE)
+    before, now = (
+        prior.squares(x) / 2 - found.of_items
+        for x, found in ((items.both, equations), (after, moved))
+    )
+    assert (now <= before * (1 + 1e-12)).all()
+    assert np.abs(after - items.both).max() <= 1
+
+
+def test_priors_of_all_items_or_of_each():
+    centre, root = RNG.normal(size=3), RNG.normal(size=(3, 3))
+    one = Normal(jnp.asarray(centre), jnp.asarray(root @ root.T))
+    each = Normal(*(jnp.broadcast_to(x, (5, *x.shape)) for x in one))
+    x = jnp.asarray(RNG.normal(size=(5, 3)))
+    np.testing.assert_allclose(one.pull(x), -jax.grad(lambda x: -one.squares(x).sum() / 2)(x))
+    np.testing.assert_allclose(one.pull(x), each.pull(x), rtol=1e-12)
+    np.testing.assert_allclose(one.squares(x), each.squares(x), rtol=1e-12)
+    nobody = without_answers(one, 2)
+    np.testing.assert_allclose(nobody.covariance[1] @ one.precision, np.eye(3), atol=1e-8)
+    assert nobody.mean[0] == pytest.approx(centre)
