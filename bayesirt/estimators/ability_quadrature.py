@@ -79,22 +79,6 @@ def integrate_abilities(
 ) -> tuple[AbilityPosteriors, ExpectedItemSums]:
     """Integrate abilities out by adaptive Gauss-Hermite quadrature, one block of rows at a time.
 
-    Parameters
-    ----------
-    layout : Layout
-    family : Family
-    items : (a, d)
-    before : Abilities
-    near : float array, shape (subject,)
-        Where the search for each posterior's mode begins.
-    n_nodes : int
-    dtype : dtype
-        Of what is computed for each cell; sums have the items' dtype.
-
-    Returns
-    -------
-    AbilityPosteriors, ExpectedItemSums
-
     References
     ----------
     Liu & Pierce 1994.

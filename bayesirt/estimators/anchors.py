@@ -134,20 +134,6 @@ def expected_variance(
 ) -> float:
     """Return the variance of a benchmark's score that is expected once anchors are answered.
 
-    Parameters
-    ----------
-    items : KnownItems
-        All items of the benchmark.
-    positions : int array, shape (anchor,)
-    key : jax.random.key
-    n_draws : int
-        Abilities drawn from the population.
-
-    Returns
-    -------
-    float
-        The mean over abilities of gᵀ V g, as in `choose_anchors`: the criterion of "design".
-
     Examples
     --------
     >>> known = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))

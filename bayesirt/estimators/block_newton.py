@@ -107,22 +107,7 @@ def item_direction(
     information: Float[Array, "3 item"],
     prior: WeakPrior,
 ) -> Float[Array, "2 item"]:
-    """Return the way from (a, d) to the minimum of each item's quadratic over a ≥ 0.
-
-    Parameters
-    ----------
-    items : float array, shape (2, item)
-        a and d.
-    score : float array, shape (2, item)
-        Derivative of the log likelihood in (a, d).
-    information : float array, shape (3, item)
-        aa, ad and dd.
-    prior : WeakPrior
-
-    Returns
-    -------
-    float array, shape (2, item)
-    """
+    """Return the way from (a, d) to the minimum of each item's quadratic over a ≥ 0."""
     a, d = items
     tiny = jnp.finfo(a.dtype).tiny
     g_a, g_d = score[0] - prior.a_precision * a, score[1] - prior.d_precision * d

@@ -45,24 +45,7 @@ def cell_sums(
     *,
     dtype: DTypeLike | None = None,
 ) -> CellSums:
-    """Return the sums at (θ, a, d).
-
-    Parameters
-    ----------
-    layout : Layout or RowBlocks
-    family : Family
-    theta : float array, shape (subject,)
-        Ability.
-    a, d : float array, shape (item,)
-        Discrimination and intercept.
-    dtype : dtype, optional
-        Of what is computed for each cell; by default the parameters'. Blocks are added up in
-        the parameters' dtype.
-
-    Returns
-    -------
-    CellSums
-    """
+    """Return the sums at (θ, a, d)."""
     of_subjects, of_items = layout.by_rows(
         partial(_sums_of_rows, family, dtype or theta.dtype), theta, a, d
     )

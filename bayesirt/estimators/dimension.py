@@ -210,21 +210,7 @@ def _check(responses: Responses, counts: tuple[int, ...], folds: int) -> None:
 def held_out_folds(
     responses: Responses, whole: DenseLayout, folds: int, key: Array
 ) -> Iterator[tuple[DenseLayout, DenseLayout]]:
-    """Return the cells that stay and those that are held out, for each fold.
-
-    Parameters
-    ----------
-    responses : Responses
-    whole : DenseLayout
-        The same.
-    folds : int
-        Each observed cell is held out in one of them.
-    key : jax.random.key
-
-    Yields
-    ------
-    kept, held : DenseLayout
-    """
+    """Return the cells that stay and those that are held out, for each fold."""
     subject, item, *_ = responses.cells.listed()
     order = np.asarray(jax.random.permutation(key, len(subject)))
     fold = np.full(whole.shape, -1, np.int8 if folds < 128 else np.int32)

@@ -49,33 +49,7 @@ def iterate(
     name: str,
     most_rise: float = np.inf,
 ) -> tuple[State, Run]:
-    """Repeat a step until the loss hardly changes.
-
-    Parameters
-    ----------
-    step : callable
-        One iteration, compiled.
-    state : pytree
-        Where to start.
-    loss : callable
-        Reads the loss from a state; it is to fall.
-    tol : float
-        Stop when the loss changes by at most this share of itself.
-    max_iterations : int
-    name : str
-        The estimator's, for the warning.
-    most_rise : float
-        Stop once the loss is farther than this above its least.
-
-    Returns
-    -------
-    state, Run
-
-    Warns
-    -----
-    ConvergenceWarning
-        If the loss still changes at the end, or is no number; the last finite state is returned.
-    """
+    """Repeat a step until the loss hardly changes."""
     trace = [float(loss(state))]
     reason = f"the loss still changes by more than {tol:g} of itself after {max_iterations} steps"
     converged = False
@@ -102,17 +76,7 @@ def iterate(
 
 
 def joined(runs: Sequence[Run]) -> Run:
-    """Return runs of which each went on where the one before had stopped as one run.
-
-    Parameters
-    ----------
-    runs : sequence of Run
-
-    Returns
-    -------
-    Run
-        The end of a run and the beginning of the next are one place in the trace.
-    """
+    """Return runs of which each went on where the one before had stopped as one run."""
     traces = [run.trace[:-1] for run in runs[:-1]] + [runs[-1].trace]
     return runs[-1]._replace(
         iterations=sum(run.iterations for run in runs), trace=np.concatenate(traces)

@@ -77,22 +77,6 @@ class KnownItems:
     ) -> "KnownItems":
         """Return items at the means of draws, with the draws' covariances.
 
-        Parameters
-        ----------
-        names : sequence of str
-        a : float array, shape (sample, item, ability)
-            All in the same axes, as `sample_mirt` gives them.
-        d : float array, shape (sample, item)
-
-        Returns
-        -------
-        KnownItems
-
-        Raises
-        ------
-        ResponseError
-            If shapes differ, there are fewer than two draws, or names stand twice.
-
         Notes
         -----
         Covariances are each item's own: what the draws share between items, such as where the scale
@@ -127,13 +111,7 @@ class KnownItems:
         return KnownItems(names, self.a[positions], self.d[positions], self.covariance[positions])
 
     def within(self, responses: Responses) -> tuple["KnownItems", NDArray[np.intp]]:
-        """Return the items that were answered, and where they stand in responses.
-
-        Raises
-        ------
-        ResponseError
-            If none was answered.
-        """
+        """Return the items that were answered, and where they stand in responses."""
         place = {name: j for j, name in enumerate(self.names)}
         found = np.flatnonzero([name in place for name in responses.items])
         if not len(found):

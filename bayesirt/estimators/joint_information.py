@@ -141,22 +141,6 @@ def joint_information(
 ) -> JointInformation:
     """Return the information at a point.
 
-    Parameters
-    ----------
-    layout : Layout
-    family : Family
-    sums : CellSums
-        At the point.
-    prior : JointPrior
-    point : JointPoint
-    observed : float
-        1 keeps the terms with the score; 0 leaves them out, and the matrix is always positive
-        definite.
-
-    Returns
-    -------
-    JointInformation
-
     Notes
     -----
     With η = a (θ - b): ∂η/∂log a = ∂²η/∂(log a)² = η, ∂η/∂b = ∂²η/∂b∂log a = -a, and
@@ -209,21 +193,7 @@ def factored(layout: Layout, information: JointInformation) -> Factored:
 def solve(
     layout: Layout, information: JointInformation, factors: Factored, right: JointPoint
 ) -> JointPoint:
-    """Solve for abilities and items.
-
-    Parameters
-    ----------
-    layout : Layout
-    information : JointInformation
-    factors : Factored
-        Of the information.
-    right : JointPoint
-        The right-hand side.
-
-    Returns
-    -------
-    JointPoint
-    """
+    """Solve for abilities and items."""
     items = jnp.stack([right.log_a, right.b])
     if _keeps_subjects(information):
         rest = right.theta - _to_subjects(layout, information, solve_items(factors.of_items, items))

@@ -164,15 +164,7 @@ def em_step(
     free: LaRTItems,
     mode: Float[Array, " subject"],
 ) -> tuple[LaRTItems, AbilityPosteriors, ExpectedItemSums, Array]:
-    """Take one EM step.
-
-    Returns
-    -------
-    free : LaRTItems
-        After the step.
-    posteriors, sums, loss
-        Of the items before the step.
-    """
+    """Take one EM step."""
     items = to_items(free)
     before, length_loss = abilities_before(data, items)
     posteriors, sums = integrate_abilities(

@@ -29,24 +29,7 @@ def lart_estimate(
     run: Run,
     settings: Mapping[str, Any],
 ) -> PointEstimate:
-    """Return the estimate at items, with what answers and lengths say of the subjects there.
-
-    Parameters
-    ----------
-    responses : Responses
-    data : LaRTData
-    items : LaRTItems
-    posteriors, sums
-        At these items.
-    run : Run
-    settings : mapping
-        The estimator's own.
-
-    Returns
-    -------
-    PointEstimate
-        Its log likelihood is the marginal one of the answers, given lengths where there are any.
-    """
+    """Return the estimate at items, with what answers and lengths say of the subjects there."""
     aa, ad, dd = np.asarray(sums.information, np.float64)
     aa, dd = aa + ANSWER_PRECISION, dd + ANSWER_PRECISION
     determinant = aa * dd - ad**2

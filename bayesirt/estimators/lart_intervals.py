@@ -28,30 +28,6 @@ def ability_intervals(
 ) -> pd.DataFrame:
     """Return normal intervals of the abilities, with items as if they were known.
 
-    Parameters
-    ----------
-    point : PointEstimate
-        By `fit_lart` or `fit_saem`, with or without lengths.
-    responses : Responses
-        Those it was fitted to.
-    kind : {"asymptotic", "finite"}
-        What the lengths are worth: as if each speed were known exactly, which is the limit of
-        endless many lengths, or as many lengths as were seen.
-    level : float
-        Of each interval.
-
-    Returns
-    -------
-    DataFrame
-        One row a subject: subject, theta, sd, low and high, in population standard deviations.
-
-    Raises
-    ------
-    ResponseError
-        If the responses are not of the estimate's subjects and items.
-    ValueError
-        For an unknown kind, or a level that is no probability.
-
     Notes
     -----
     The precision is 1/(1 - ρ²) + I(θ) by the paper's equation 10 and 1/σ² + I(θ) at finite
@@ -88,18 +64,7 @@ def ability_intervals(
 
 
 def fisher_information(layout: Layout, point: PointEstimate) -> Float[Array, " subject"]:
-    """Return the expected information of the observed answers about each ability.
-
-    Parameters
-    ----------
-    layout : Layout
-    point : PointEstimate
-
-    Returns
-    -------
-    float array, shape (subject,)
-        Σ_j n a² φ(η)²/(Φ(η) (1 - Φ(η))) for the probit.
-    """
+    """Return the expected information of the observed answers about each ability."""
     family = FAMILIES[str(point.settings["link"])]
     theta, a, d = (jnp.asarray(point[name]) for name in ("theta", "a", "d"))
     eta = layout.predictor(theta, a, d)

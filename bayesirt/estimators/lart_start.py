@@ -20,20 +20,6 @@ def spectral_lart(
 ) -> tuple[LaRTItems, Float[Array, " subject"]]:
     """Estimate LaRT from the leading singular vectors, without iterations.
 
-    Parameters
-    ----------
-    responses : Responses
-    data : LaRTData
-        Of the same responses.
-    link : {"probit", "logit"}
-
-    Returns
-    -------
-    items : LaRTItems
-        Without lengths φ = ω = ρ = 0 and λ = 1.
-    theta : float array, shape (subject,)
-        Abilities.
-
     References
     ----------
     Xu et al. (2026), Algorithm 2, with the sign of φ turned, as equation 2 has it. Speeds are

@@ -65,30 +65,13 @@ class LaRTItems(NamedTuple):
 
 
 def lart_data(responses: Responses, lengths: bool) -> LaRTData:
-    """Put answers, and lengths where they are wanted, on the device.
-
-    Raises
-    ------
-    ResponseError
-        If lengths are wanted and there are none, or they do not differ.
-    """
+    """Put answers, and lengths where they are wanted, on the device."""
     layout = layout_of(responses)
     return LaRTData(layout, latencies_of(responses, layout) if lengths else None)
 
 
 def oriented(items: LaRTItems, theta: Array) -> tuple[LaRTItems, Array]:
-    """Return items with Σa > 0 and Σφ > 0, and abilities turned with them.
-
-    Parameters
-    ----------
-    items : LaRTItems
-    theta : float array, shape (subject,)
-
-    Returns
-    -------
-    items : LaRTItems
-    theta : float array, shape (subject,)
-    """
+    """Return items with Σa > 0 and Σφ > 0, and abilities turned with them."""
     of_theta, of_tau = (jnp.where(x.sum() < 0, -1.0, 1.0) for x in (items.a, items.phi))
     turned = items._replace(
         a=of_theta * items.a, phi=of_tau * items.phi, rho=of_theta * of_tau * items.rho
@@ -149,17 +132,7 @@ def ability_moments(theta: Array, theta_theta: Array) -> SubjectMoments:
 
 
 def best_lengths(latencies: Latencies, moments: LengthMoments) -> tuple[Array, Array, Array]:
-    """Return φ, ω and λ that maximise the expected log density of the lengths: a regression on -τ.
-
-    Parameters
-    ----------
-    latencies : Latencies
-    moments : LengthMoments
-
-    Returns
-    -------
-    phi, omega, lam : float array, shape (item,)
-    """
+    """Return φ, ω and λ that maximise the expected log density of lengths: a regression on -τ."""
     n = jnp.maximum(moments.n, 1)
     spread = moments.tau_tau - moments.tau**2 / n + _PHI_WEIGHT
     phi = (moments.tau * moments.x / n - moments.tau_x) / spread
@@ -171,17 +144,6 @@ def best_lengths(latencies: Latencies, moments: LengthMoments) -> tuple[Array, A
 
 def to_standard_population(items: LaRTItems, moments: SubjectMoments) -> LaRTItems:
     """Return items after the most likely population of traits is made the standard one.
-
-    Parameters
-    ----------
-    items : LaRTItems
-    moments : SubjectMoments
-        Expected, given responses.
-
-    Returns
-    -------
-    LaRTItems
-        With ρ of that population, and a, d, φ and ω moved so that no response sees a difference.
 
     Notes
     -----

@@ -152,22 +152,7 @@ def fit_mml(
 
 
 def squarem_step(data: Data, prior: WeakPrior, n_nodes: int, state: MMLState) -> MMLState:
-    """Take two EM steps, extrapolate them, and settle by a third.
-
-    Parameters
-    ----------
-    data : Data
-    prior : WeakPrior
-    n_nodes : int
-        As in `fit_mml`.
-    state : MMLState
-
-    Returns
-    -------
-    MMLState
-        From the leap where its loss is no higher than after one step and the grid still does
-        there, else from the second step.
-    """
+    """Take two EM steps, extrapolate them, and settle by a third."""
     start = _on_fitting_grid(data, prior, n_nodes, state)
     once = _STATE_AT(data, prior, start.grid, _EM_STEP(prior, start.items, start.found))
     twice = _EM_STEP(prior, once.items, once.found)

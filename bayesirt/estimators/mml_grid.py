@@ -89,21 +89,7 @@ def data_of(responses: Responses) -> Data:
 
 
 def grid_for(mean: ArrayLike, sd: ArrayLike, a: ArrayLike, n_nodes: int) -> NDArray[np.float64]:
-    """Return abilities, evenly spaced, at which all posteriors are to be evaluated.
-
-    Parameters
-    ----------
-    mean, sd : float array, shape (subject,)
-        Of the posteriors, nearly.
-    a : float array, shape (item,)
-        Slopes, nearly.
-    n_nodes : int
-        Within 8 standard deviations of the narrowest posterior.
-
-    Returns
-    -------
-    float array, shape (node,)
-    """
+    """Return abilities, evenly spaced, at which all posteriors are to be evaluated."""
     low, high = _ends(mean, sd, _REACH + 1)
     spacing = _spacing(sd, a, n_nodes)
     n = _STEPS_OF * int(np.ceil(((high - low) / spacing + 1) / _STEPS_OF))
@@ -122,18 +108,6 @@ def expectation(
     data: Data, grid: Float[Array, " node"], items: Float[Array, "2 item"]
 ) -> Expectation:
     """Integrate abilities out.
-
-    Parameters
-    ----------
-    data : Data
-    grid : float array, shape (node,)
-        Abilities, evenly spaced.
-    items : float array, shape (2, item)
-        a and d.
-
-    Returns
-    -------
-    Expectation
 
     References
     ----------

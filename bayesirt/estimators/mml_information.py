@@ -48,18 +48,7 @@ class ItemCovariance(NamedTuple):
 
 
 def own_covariance(information: ArrayLike, prior: WeakPrior) -> ItemCovariance:
-    """Return the covariance as if abilities were seen: a lower bound.
-
-    Parameters
-    ----------
-    information : float array, shape (3, item)
-        aa, ad and dd.
-    prior : WeakPrior
-
-    Returns
-    -------
-    ItemCovariance
-    """
+    """Return the covariance as if abilities were seen: a lower bound."""
     aa, ad, dd = _with_prior(information, prior)
     determinant = aa * dd - ad**2
     return ItemCovariance(dd / determinant, aa / determinant, -ad / determinant)
@@ -75,24 +64,6 @@ def observed_covariance(
     most_directions: int,
 ) -> ItemCovariance:
     """Return the covariance from the observed information.
-
-    Parameters
-    ----------
-    cells : Cells
-    grid : float array, shape (node,)
-        Abilities at which posteriors are evaluated.
-    items : float array, shape (2, item)
-        a and d, the estimate.
-    information : float array, shape (3, item)
-        aa, ad and dd, as if abilities were seen.
-    prior : WeakPrior
-        Its precisions are added. Directions of which the data know nothing keep them.
-    most_directions : int
-        Polynomials of θ at most.
-
-    Returns
-    -------
-    ItemCovariance
 
     Notes
     -----

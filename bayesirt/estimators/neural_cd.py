@@ -88,27 +88,7 @@ class NeuralDiagnosis:
         difficulty: ArrayLike = UNSEEN_DIFFICULTY,
         discrimination: ArrayLike = UNSEEN_DISCRIMINATION,
     ) -> NDArray[np.float64]:
-        """Return probabilities of right answers to items by the abilities that these need.
-
-        Parameters
-        ----------
-        q_rows : array, shape (row, ability)
-            0 and 1, one row an item.
-        subjects : sequence of str, optional
-            All by default.
-        difficulty : float, or float array, shape (row, ability)
-            In [0, 1]; by default what Zhang et al. (2026) give an item without responses.
-        discrimination : float, or float array, shape (row,)
-
-        Returns
-        -------
-        float array, shape (subject, row)
-
-        Raises
-        ------
-        ResponseError
-            For rows of another length, values that are neither 0 nor 1, and unknown subjects.
-        """
+        """Return probabilities of right answers to items by the abilities that these need."""
         needs = np.atleast_2d(np.asarray(q_rows, np.float32))
         n_abilities = self.abilities.shape[1]
         if needs.ndim != 2 or needs.shape[1] != n_abilities:

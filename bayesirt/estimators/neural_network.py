@@ -59,18 +59,6 @@ def first_parameters(
 ) -> NetworkParameters:
     """Draw where training starts: weights by Glorot & Bengio's normal rule.
 
-    Parameters
-    ----------
-    key : jax.random.key
-    n_subjects, n_items, n_abilities : int
-    hidden : tuple of int
-        Widths of the hidden layers.
-
-    Returns
-    -------
-    NetworkParameters
-        In 32 bits.
-
     Notes
     -----
     Biases put each unit in its middle where abilities equal difficulties. With biases of 0, as
@@ -105,19 +93,6 @@ def interaction(
 ) -> Float[Array, "... ability"]:
     """Return x = q ⊙ (ability - difficulty) · discrimination.
 
-    Parameters
-    ----------
-    needs : float array, shape (..., ability)
-        q: 1 where the item needs the ability.
-    ability, difficulty : float array, shape (..., ability)
-        In [0, 1].
-    discrimination : float array, shape (...)
-        In [0, 1].
-
-    Returns
-    -------
-    float array, shape (..., ability)
-
     References
     ----------
     Zhang et al. (2026), equation (1).
@@ -132,20 +107,6 @@ def logit_right(
     key: Array | None = None,
 ) -> Float[Array, "..."]:
     """Return the logit of the probability of a right answer, which never falls with x.
-
-    Parameters
-    ----------
-    layers : tuple of Layer
-    x : float array, shape (..., ability)
-        What `interaction` returns.
-    dropout : float
-        Share of hidden units that are left out; the rest count for more.
-    key : jax.random.key, optional
-        Needed where units are left out.
-
-    Returns
-    -------
-    float array, shape (...)
 
     Notes
     -----
@@ -172,20 +133,7 @@ def batch_loss(
     dropout: float,
     key: Array,
 ) -> Float[Array, ""]:
-    """Return the cross-entropy of a batch, per trial.
-
-    Parameters
-    ----------
-    parameters : NetworkParameters
-    needs : float array, shape (item, ability)
-    batch : Batch
-    dropout : float
-    key : jax.random.key
-
-    Returns
-    -------
-    float
-    """
+    """Return the cross-entropy of a batch, per trial."""
     x = interaction(
         needs[batch.item],
         sigmoid(parameters.ability[batch.subject]),

@@ -15,22 +15,7 @@ def parameter_table(
     errors: Iterable[ArrayLike],
     theta_centre: ArrayLike,
 ) -> xr.Dataset:
-    """Return what `PointEstimate.parameters` holds, in 64 bits.
-
-    Parameters
-    ----------
-    responses : Responses
-        Whose names to use.
-    values, errors : three float arrays
-        θ, a and d, and their standard errors.
-    theta_centre : float array, shape (item,)
-        -cov(a, d) / var a: the ability about which each item tells most.
-
-    Returns
-    -------
-    Dataset
-        With b = -d/a, which is NaN where a = 0.
-    """
+    """Return what `PointEstimate.parameters` holds, in 64 bits."""
     columns = {}
     for name, value, error in zip(("theta", "a", "d"), values, errors, strict=True):
         dim = "subject" if name == "theta" else "item"

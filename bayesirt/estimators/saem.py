@@ -181,17 +181,6 @@ def fit_saem(
 def draw_abilities(key: Array, posteriors: AbilityPosteriors, n_nodes: int) -> Array:
     """Draw each ability from its posterior by inverting its distribution function.
 
-    Parameters
-    ----------
-    key : jax.random.key
-    posteriors : AbilityPosteriors
-        Evaluated at `n_nodes` nodes.
-    n_nodes : int
-
-    Returns
-    -------
-    float array, shape (subject,)
-
     Notes
     -----
     Away from its normal approximation the log density is a polynomial for all that matters. So
@@ -212,21 +201,7 @@ def draw_abilities(key: Array, posteriors: AbilityPosteriors, n_nodes: int) -> A
 def saem_step(
     data: LaRTData, family: Family, n_nodes: int, state: SAEMState, chance: tuple[Array, Array]
 ) -> SAEMState:
-    """Draw every subject once, average the statistics, and maximise.
-
-    Parameters
-    ----------
-    data : LaRTData
-    family : Family
-    n_nodes : int
-    state : SAEMState
-    chance : (key, weight)
-        The weight of this draw's statistics in the average.
-
-    Returns
-    -------
-    SAEMState
-    """
+    """Draw every subject once, average the statistics, and maximise."""
     key, weight = chance
     theta_key, tau_key = jax.random.split(key)
     items = state.items

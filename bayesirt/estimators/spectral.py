@@ -168,17 +168,7 @@ def _above(matrix: Floats | csr_array, threshold: float) -> Components:
 
 
 def leading_components(matrix: Floats | csr_array, count: int) -> Components:
-    """Return the leading singular triples: `count`, or all where a side is short.
-
-    Parameters
-    ----------
-    matrix : float array or csr_array, shape (subject, item)
-    count : int
-
-    Returns
-    -------
-    Components
-    """
+    """Return the leading singular triples: `count`, or all where a side is short."""
     shorter = min(matrix.shape)
     if shorter <= max(_WHOLE_UP_TO, 2 * count):
         whole = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()

@@ -32,16 +32,6 @@ def block_errors(sums: CellSums, prior: WeakPrior) -> BlockErrors:
     """Return standard errors from sums at an estimate: lower bounds, as blocks share the noise.
 
     Where nothing is known and no prior helps, they are infinite or no number.
-
-    Parameters
-    ----------
-    sums : CellSums
-    prior : WeakPrior
-        Its precisions are added to the information.
-
-    Returns
-    -------
-    BlockErrors
     """
     of_theta, aa, ad, dd = (
         np.asarray(x, np.float64) for x in (sums.theta_information, sums.aa, sums.ad, sums.dd)

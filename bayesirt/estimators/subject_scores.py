@@ -86,27 +86,6 @@ def score_subjects(
 ) -> SubjectScores:
     """Estimate abilities of subjects from their answers to calibrated items.
 
-    Parameters
-    ----------
-    responses : Responses
-        Answers to items that are not known are left out.
-    known : KnownItems
-    how : {"posterior", "map", "mle"}
-        The closest normal distribution to the posterior, the posterior's maximum, or that of the
-        likelihood alone (the paper's), which is kept within `BOUND` of 0.
-    mean : float array, shape (ability,), optional
-    covariance : float array, shape (ability, ability), optional
-        Of the population; by default that of the scale, 0 and the identity.
-
-    Returns
-    -------
-    SubjectScores
-
-    Raises
-    ------
-    ResponseError
-        If no known item was answered, or `how` is unknown.
-
     Notes
     -----
     Items are taken as exact. The likelihood has no maximum where, say, all answers are right. The
