@@ -291,7 +291,7 @@ def test_engines_are_those_that_the_model_names(name):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:laplace. a normal approximation is rough")
-@each_row
+@pytest.mark.parametrize("name", [name for name in ROWS if name != "q_mirt general"])
 def test_each_engine_draws(name):
     model, options = ROWS[name], RunOptions(num_chains=1, num_warmup=2, num_samples=3)
     for engine in model.engines:
