@@ -85,6 +85,8 @@ class Mode(NamedTuple):
     converged : bool
     stop_reason : str
         In words.
+    lean : float
+        μ_b: what abilities are counted from.
     """
 
     point: Point
@@ -93,6 +95,7 @@ class Mode(NamedTuple):
     steps: tuple[float, ...]
     converged: bool
     stop_reason: str
+    lean: float
 
 
 def find_mode(
@@ -117,8 +120,9 @@ def find_mode(
     of the item's own expected information, which is never above σ².
     """
     state = _sweeps(problem, _start(problem, init), centre)
+    lean = 0.0
     if leans:
-        problem, state = _leaning(problem, state, centre)
+        problem, state, lean = _leaning(problem, state, centre)
     steps: list[float] = []
     reason, converged = f"the steps are still long after {max_iterations} iterations", False
     for _ in range(max_iterations):
@@ -137,7 +141,7 @@ def find_mode(
             break
     if not converged:
         warnings.warn(f"laplace: {reason}", ConvergenceWarning, stacklevel=3)
-    return Mode(state.point, state.spread, curvature, tuple(steps), converged, reason)
+    return Mode(state.point, state.spread, curvature, tuple(steps), converged, reason, lean)
 
 
 def _remaining(length: float, before: float) -> float:
@@ -176,11 +180,15 @@ def _sweeps(problem: JointProblem, state: State, centre: Centre) -> State:
     return state
 
 
-def _leaning(problem: JointProblem, state: State, centre: Centre) -> tuple[JointProblem, State]:
+def _leaning(
+    problem: JointProblem, state: State, centre: Centre
+) -> tuple[JointProblem, State, float]:
     """Count abilities from μ_b, so that intercepts do not lean on slopes: an EM step at a time."""
+    total = 0.0
     for _ in range(_MOST_SWEEPS):
-        lean, error = _lean(problem, state)
-        problem = replace(problem, before=AbilityPrior(problem.before.mean - lean, 1.0))
+        lean, error = _lean(problem, state, total)
+        total, before = total + lean, problem.before
+        problem = replace(problem, before=AbilityPrior(before.mean - lean, before.precision))
         theta, items, means = state.point
         a, _ = problem.coordinates.to_items(items)
         items = items.at[:, 1].add(a * lean)
@@ -189,10 +197,10 @@ def _leaning(problem: JointProblem, state: State, centre: Centre) -> tuple[Joint
         if abs(lean) <= _LITTLE_LEAN * error:
             break
         state = _sweeps(problem, state, centre)
-    return problem, state
+    return problem, state, total
 
 
-def _lean(problem: JointProblem, state: State) -> tuple[float, float]:
+def _lean(problem: JointProblem, state: State, so_far: float) -> tuple[float, float]:
     """Return by how much intercepts still lean on slopes, and the error of that."""
     here = state.expansion(problem, observed=False)
     a, d = (x - x.mean() for x in problem.coordinates.to_items(state.point.items))
@@ -200,9 +208,9 @@ def _lean(problem: JointProblem, state: State) -> tuple[float, float]:
     of_a = here.jacobian[:, 0, 0]
     aa = a @ a + of_a**2 @ covariance[:, 0, 0]
     ad = a @ d + of_a @ covariance[:, 0, 1]
-    mean, noise = -problem.before.mean, state.spread[1] ** 2
+    noise = state.spread[1] ** 2
     precision = aa / noise + _LEAN_SD**-2
-    return float(-(ad / noise + mean / _LEAN_SD**2) / precision), float(precision**-0.5)
+    return float(-(ad / noise + so_far / _LEAN_SD**2) / precision), float(precision**-0.5)
 
 
 def _up_to_date(problem: JointProblem, state: State, centre: Centre) -> State:

@@ -149,11 +149,7 @@ def sample_laplace(
     problem = joint_problem(responses.cells, priors, family=model.family, dtype=search.dtype)
     init = fit_point(responses, model=model) if init is None else init
     leans = problem.coordinates.learned and priors.slopes != "rasch"
-    find = partial(find_mode, problem, init, tell=options.announce, **search.settings)
-    mode = find(leans=leans)
-    if leans and _bent(mode):  # counted from far below all abilities, slopes near 0 bend more
-        upright = find()
-        mode = mode if _bent(upright) else upright
+    mode = mode_found(problem, init, leans=leans, options=options, search=search)
     warn_where_rough(responses, mode)
     draw_key, redraw_key = jax.random.split(key)
     n_draws = options.num_chains * options.num_samples
@@ -166,6 +162,18 @@ def sample_laplace(
         "sampling_seconds": time.perf_counter() - began,
     }
     return way_of(model).posterior(in_chains(samples, options), {}, responses, init, attributes)
+
+
+def mode_found(
+    problem: JointProblem, init: PointEstimate, *, leans: bool, options: RunOptions, search: Search
+) -> Mode:
+    """Return the joint mode, abilities counted from where intercepts do not lean on slopes."""
+    find = partial(find_mode, problem, init, tell=options.announce, **search.settings)
+    mode = find(leans=leans)
+    if leans and _bent(mode):  # counted from far below all abilities, slopes near 0 bend more
+        upright = find()
+        mode = mode if _bent(upright) else upright
+    return mode
 
 
 def in_chains(samples: Samples, options: RunOptions) -> Samples:

@@ -19,13 +19,14 @@ from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.blocked import BlockedNewton, Position
 from bayesirt.inference.joint_curvature import joint_problem
 from bayesirt.inference.joint_density import AbilityPrior
-from bayesirt.inference.joint_mode import Mode, find_mode
+from bayesirt.inference.joint_mode import Mode
 from bayesirt.inference.laplace import (
     Samples,
     Search,
     draw_sites,
     how_found,
     in_chains,
+    mode_found,
     warn_where_rough,
 )
 from bayesirt.inference.lart_moves import WithLengths, draw_lengths, move_correlation
@@ -141,11 +142,13 @@ def sample_lart_laplace(
     problem = joint_problem(
         responses.cells, priors, family=model.family, before=before, dtype=search.dtype
     )
-    mode = find_mode(problem, init, tell=options.announce, **search.settings)
+    mode = mode_found(problem, init, leans=True, options=options, search=search)
     warn_where_rough(responses, mode)
     answers_key, lengths_key = jax.random.split(key)
     n_draws = options.num_chains * options.num_samples
     answers = draw_sites(problem, mode, priors, answers_key, n_draws)
+    answers["theta"] += mode.lean
+    answers["d"] -= answers["a"] * mode.lean
     start = _start(way, init, latencies, mode)
     samples = draw_with_lengths(
         way, latencies, answers, start, lengths_key, rounds=rounds, announce=options.announce
