@@ -295,12 +295,12 @@ def test_rasch_fits_the_spread_of_abilities():
     theta, d = 2 * rng.normal(size=400), rng.normal(size=20)
     y = jnp.asarray(rng.uniform(size=(400, 20)) < expit(theta[:, None] + d), int)
     layout = DenseLayout(y, jnp.ones_like(y))
-    found = fit_rasch(layout, tolerance=1e-7, max_iterations=100)
-    mean, covariance = found.abilities
+    items, beliefs = fit_rasch(layout, tolerance=1e-7, max_iterations=100)
+    mean, covariance = beliefs.abilities
     assert np.sqrt((mean**2 + covariance[:, :, 0]).mean()) == pytest.approx(2, abs=0.2)
-    np.testing.assert_allclose(found.items.d, d, atol=0.6)
-    assert found.item_covariance[:, 0, 0].max() < 1e-8
-    assert np.isfinite(log_scores(layout, found)).all()
+    np.testing.assert_allclose(items.d, d, atol=0.6)
+    assert beliefs.unknown[:, 0, 0].max() < 1e-8
+    assert np.isfinite(log_scores(layout, items, beliefs)).all()
 
 
 def test_held_out_answers_are_each_predicted_once(small):
