@@ -116,7 +116,8 @@ def sample_lart_laplace(
     common level and scale. So only where abilities lie relative to each other, and items to them,
     is approximated, and each repetition brings the draws nearer to the posterior. How these
     relative places depend on what is not known of (φ, ω, λ, ρ) is left out; beside what the
-    answers of a single subject leave open, that is little.
+    answers of a single subject leave open, that is little. Slopes' spread is held where it is most
+    probable: with 60 x 60 responses slopes are then 6% too wide, with 120 x 120 2%.
 
     References
     ----------
