@@ -85,7 +85,7 @@ def sample_posterior(
     key : jax.random.key
         The same key gives the same draws on the same machine.
     model : ResponseModel, or {"2pl", "3pl", "lart"}
-        Such as ``bayesirt.models.TwoPL(Priors(slopes="free"))``.
+        Such as ``TwoPL(Priors(slopes="free"))``.
     engine : {"auto", "nuts", "blocked", "laplace"}
         ``"nuts"`` and ``"blocked"`` are exact; ``"laplace"`` approximates. ``"auto"`` is
         `plan_engine`'s choice.
