@@ -36,7 +36,7 @@ from numpyro.distributions import Binomial, HalfNormal, LogNormal, Normal, Unifo
 
 from bayesirt.families import FAMILIES, Family
 from bayesirt.models.priors import Priors
-from bayesirt.models.response_model import Line, ResponseModel, Values
+from bayesirt.models.response_model import Line, Method, ResponseModel, Values
 from bayesirt.models.two_pl import DIMS as TWO_PL_DIMS
 from bayesirt.models.two_pl import hierarchical_items
 
@@ -225,6 +225,7 @@ class LaRT(ResponseModel):
 
     name: ClassVar[str] = "lart"
     title: ClassVar[str] = "LaRT"
+    engines: ClassVar[tuple[Method, ...]] = ("blocked", "nuts", "laplace")
     lengths: ClassVar[bool] = True
     dims: ClassVar[Mapping[str, list[str]]] = DIMS
 

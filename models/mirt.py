@@ -28,7 +28,7 @@ from numpyro.distributions import (
 )
 
 from bayesirt.loadings import Loadings
-from bayesirt.models.response_model import Method, ResponseModel
+from bayesirt.models.response_model import ResponseModel
 
 USUAL_SPREAD = 0.5
 """s: of slopes about their mean."""
@@ -123,7 +123,6 @@ class Mirt(ResponseModel):
 
     name: ClassVar[str] = "mirt"
     title: ClassVar[str] = "MIRT 2PL"
-    engines: ClassVar[tuple[Method, ...]] = ("blocked", "nuts")
     dims: ClassVar[Mapping[str, list[str]]] = DIMS
 
     @property

@@ -35,7 +35,7 @@ from numpyro.distributions import (
 )
 
 from bayesirt.loadings import Loadings
-from bayesirt.models.response_model import ResponseModel
+from bayesirt.models.response_model import Method, ResponseModel
 from bayesirt.q_matrix import QMatrix
 
 Structure = Literal["correlated", "general", "independent"]
@@ -176,6 +176,7 @@ class QMirt(ResponseModel):
 
     name: ClassVar[str] = "q_mirt"
     title: ClassVar[str] = "Q-matrix 2PL"
+    engines: ClassVar[tuple[Method, ...]] = ("blocked", "nuts", "laplace")
     dims: ClassVar[Mapping[str, list[str]]] = DIMS
 
     @classmethod

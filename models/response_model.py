@@ -64,7 +64,7 @@ class ResponseModel(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    engines: ClassVar[tuple[Method, ...]] = ("blocked", "nuts", "laplace")
+    engines: ClassVar[tuple[Method, ...]] = ("blocked", "nuts")
     lengths: ClassVar[bool] = False
     clustered: ClassVar[bool] = False
     simpler: ClassVar[str | None] = None

@@ -28,7 +28,7 @@ from numpyro.distributions import Binomial, HalfNormal, LogNormal, Normal, Unifo
 
 from bayesirt.families import FAMILIES, Family
 from bayesirt.models.priors import Priors
-from bayesirt.models.response_model import Line, ResponseModel, Values
+from bayesirt.models.response_model import Line, Method, ResponseModel, Values
 
 DIMS = {"theta": ["subject"], "gamma": ["cluster"], "a": ["item"], "d": ["item"], "b": ["item"]}
 
@@ -185,6 +185,7 @@ class TwoPL(ResponseModel):
 
     name: ClassVar[str] = "2pl"
     title: ClassVar[str] = "2PL"
+    engines: ClassVar[tuple[Method, ...]] = ("blocked", "nuts", "laplace")
     clustered: ClassVar[bool] = True
     dims: ClassVar[Mapping[str, list[str]]] = DIMS
 

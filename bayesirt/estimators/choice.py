@@ -15,7 +15,7 @@ from bayesirt.estimators.mml import fit_mml
 from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.estimators.saem import fit_saem
 from bayesirt.estimators.spectral import fit_spectral
-from bayesirt.models import LaRT, Mirt, QMirt, ResponseModel, ThreePL, TwoPL, model_named
+from bayesirt.models import LaRT, Mirt, QMirt, ResponseModel, TwoPL, model_named
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.responses import Responses
 
@@ -25,7 +25,7 @@ FEW_ITEMS = 30
 """Up to so many items, one item's share of what is known of an ability matters: a joint estimate's
 slopes are then far too steep."""
 
-_ONE_ABILITY = (TwoPL, ThreePL)
+_ONE_ABILITY = (TwoPL,)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Draws from the posterior of any model, by the engine that suits the data."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from jax import Array
@@ -17,13 +17,14 @@ from bayesirt.inference.nuts import sample_nuts
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.q_mirt_laplace import sample_q_mirt_laplace
 from bayesirt.inference.sweeps import sample_blocked
-from bayesirt.models import LaRT, Method, Mirt, QMirt, ResponseModel, ThreePL, TwoPL, model_named
+from bayesirt.models import LaRT, Method, Mirt, QMirt, ResponseModel, TwoPL, model_named
 from bayesirt.models.q_mirt import Structure
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.q_matrix import QMatrix
 from bayesirt.responses import Responses
 
+Sampler = Callable[..., Posterior]
 EngineName = Literal["auto", "nuts", "blocked", "laplace"]
 
 MOST_FOR_BLOCKED = 5_000_000
@@ -40,27 +41,40 @@ class Engine:
     ----------
     name : str
         What people type.
-    sample : mapping
-        By type of model, what draws: (responses, *, key, model, init, options) → Posterior.
+    sample : callable, optional
+        (responses, *, key, model, init, options) → Posterior, of any model.
+    own : mapping
+        By type of model, what draws from it instead.
     clusters, meshes : bool
         Whether subjects may come in clusters, and responses be shared out over devices.
     """
 
     name: Method
-    sample: dict[type[ResponseModel], Callable[..., Posterior]]
+    sample: Sampler | None = None
+    own: Mapping[type[ResponseModel], Sampler] = field(default_factory=dict)
     clusters: bool = False
     meshes: bool = True
 
+    def draws(self, model: ResponseModel) -> bool:
+        """Return whether it draws from a model's posterior."""
+        return self.name in model.engines
 
-_EVERY: tuple[type[ResponseModel], ...] = (TwoPL, ThreePL, LaRT, Mirt, QMirt)
+    def sampler(self, model: ResponseModel) -> Sampler:
+        """Return what draws from a model's posterior."""
+        found = self.own.get(type(model), self.sample)
+        if found is None:
+            raise ValueError(f"{self.name} does not draw from the {model.title}")
+        return found
+
+
 ENGINES = {
     engine.name: engine
     for engine in (
-        Engine("blocked", dict.fromkeys(_EVERY, sample_blocked), clusters=True),
-        Engine("nuts", dict.fromkeys(_EVERY, sample_nuts)),
+        Engine("blocked", sample_blocked, clusters=True),
+        Engine("nuts", sample_nuts),
         Engine(
             "laplace",
-            {TwoPL: sample_laplace, LaRT: sample_lart_laplace, QMirt: sample_q_mirt_laplace},
+            own={TwoPL: sample_laplace, LaRT: sample_lart_laplace, QMirt: sample_q_mirt_laplace},
             meshes=False,
         ),
     )
@@ -120,7 +134,7 @@ def sample_posterior(
     if reason and options.announce is not None and options.speaks:
         options.announce(f"engine {method}, {reason}")
     init = fit_point(responses, model=model) if init is None else init
-    sample = ENGINES[method].sample[type(model)]
+    sample = ENGINES[method].sampler(model)
     return sample(responses, key=key, model=model, init=init, options=options)
 
 
@@ -179,7 +193,7 @@ def plan_engine(
     """
     options = options or RunOptions()
     model = model_named(model) if isinstance(model, str) else model
-    several = model.loadings(1).n_abilities > 1 if not isinstance(model, QMirt) else True
+    several = model.loadings(responses.n_items).n_abilities > 1
     method, reason = "blocked" if engine == "auto" else engine, ""
     if engine == "auto":
         most = MOST_OF_SEVERAL_ABILITIES if several else MOST_FOR_BLOCKED
@@ -188,7 +202,7 @@ def plan_engine(
     if responses.clusters is not None:
         method, reason = _with_clusters(engine, responses, model)
     if method == "laplace" and engine == "auto" and _refused(method, model):
-        approximated = type(model) in ENGINES[method].sample
+        approximated = ENGINES[method].draws(model)
         reason = "" if approximated else f"exact, as nothing approximates the {model.title}"
         method = "blocked"
     if refused := _refused(method, model):
@@ -202,8 +216,8 @@ def plan_engine(
 def _refused(method: str, model: ResponseModel) -> str:
     """Return why an engine does not draw from a model, if it does not."""
     engine = ENGINES.get(method)  # type: ignore[call-overload]
-    if engine is None or type(model) not in engine.sample:
-        own = " or ".join(x.name for x in ENGINES.values() if type(model) in x.sample)
+    if engine is None or not engine.draws(model):
+        own = " or ".join(x.name for x in ENGINES.values() if x.draws(model))
         return f"{method} does not draw from the {model.title}; ask for {own}"
     if method == "laplace" and isinstance(model, LaRT) and model.wrong_lengths:
         return (

@@ -103,7 +103,7 @@ def test_large_data_take_it_by_themselves(monkeypatch):
         return "drawn"
 
     monkeypatch.setattr(engines, "MOST_OF_SEVERAL_ABILITIES", RESPONSES.n_observed - 1)
-    monkeypatch.setitem(engines.ENGINES["laplace"].sample, QMirt, noted)
+    monkeypatch.setitem(engines.ENGINES["laplace"].own, QMirt, noted)
     options = RunOptions(num_chains=3, num_samples=7)
     drawn = sample_q_mirt(RESPONSES, Q, key=KEY, init=POINT, options=options)
     assert (drawn, asked["options"]) == ("drawn", options)
