@@ -225,7 +225,6 @@ class LaRT(ResponseModel):
 
     name: ClassVar[str] = "lart"
     title: ClassVar[str] = "LaRT"
-    engines: ClassVar[tuple[Method, ...]] = ("blocked", "nuts", "laplace")
     lengths: ClassVar[bool] = True
     dims: ClassVar[Mapping[str, list[str]]] = DIMS
 
@@ -249,6 +248,11 @@ class LaRT(ResponseModel):
     def said(self) -> Mapping[str, Any]:
         """What is kept with draws of its options."""
         return {**super().said, "wrong_lengths": int(self.wrong_lengths)}
+
+    @property
+    def engines(self) -> tuple[Method, ...]:
+        """Engines that draw from its posterior."""
+        return ("blocked", "nuts") if self.wrong_lengths else ("blocked", "nuts", "laplace")
 
     def parameters(self, n_subjects: int, n_items: int, **_clusters: Any) -> LaRTParameters:
         """Draw from the prior."""

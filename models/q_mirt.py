@@ -176,7 +176,6 @@ class QMirt(ResponseModel):
 
     name: ClassVar[str] = "q_mirt"
     title: ClassVar[str] = "Q-matrix 2PL"
-    engines: ClassVar[tuple[Method, ...]] = ("blocked", "nuts", "laplace")
     dims: ClassVar[Mapping[str, list[str]]] = DIMS
 
     @classmethod
@@ -188,6 +187,11 @@ class QMirt(ResponseModel):
     def said(self) -> Mapping[str, Any]:
         """What is kept with draws of its options."""
         return {"structure": self.structure}
+
+    @property
+    def engines(self) -> tuple[Method, ...]:
+        """Engines that draw from its posterior."""
+        return "blocked", "nuts", "laplace"
 
     def parameters(
         self,

@@ -50,8 +50,6 @@ class ResponseModel(ABC):
         What people type.
     title : str
         What people read.
-    engines : tuple of str
-        That draw from its posterior; the first is taken where any would do.
     lengths : bool
         Whether responses must have lengths.
     clustered : bool
@@ -64,7 +62,6 @@ class ResponseModel(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    engines: ClassVar[tuple[Method, ...]] = ("blocked", "nuts")
     lengths: ClassVar[bool] = False
     clustered: ClassVar[bool] = False
     simpler: ClassVar[str | None] = None
@@ -94,6 +91,11 @@ class ResponseModel(ABC):
                 f"wrong answers have lengths of their own in lart, not in {cls.name}, which takes "
                 f"answers alone; pass --model lart, or leave out --wrong-lengths"
             )
+
+    @property
+    def engines(self) -> tuple[Method, ...]:
+        """Engines that draw from its posterior; the first is taken where any would do."""
+        return "blocked", "nuts"
 
     @property
     def family(self) -> Family:

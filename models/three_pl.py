@@ -117,7 +117,6 @@ class ThreePL(TwoPL):
 
     name: ClassVar[str] = "3pl"
     title: ClassVar[str] = "3PL"
-    engines: ClassVar[tuple[Method, ...]] = ("blocked", "nuts")
     simpler: ClassVar[str | None] = "2pl"
     dims: ClassVar[Mapping[str, list[str]]] = DIMS | {"c": ["item"]}
 
@@ -134,6 +133,11 @@ class ThreePL(TwoPL):
     def family(self) -> Family:
         """Binomial answers with a floor."""
         return GUESSING
+
+    @property
+    def engines(self) -> tuple[Method, ...]:
+        """Engines that draw from its posterior."""
+        return "blocked", "nuts"
 
     def parameters(self, n_subjects: int, n_items: int, **clusters: Any) -> ThreePLParameters:
         """Draw from the prior."""

@@ -185,7 +185,6 @@ class TwoPL(ResponseModel):
 
     name: ClassVar[str] = "2pl"
     title: ClassVar[str] = "2PL"
-    engines: ClassVar[tuple[Method, ...]] = ("blocked", "nuts", "laplace")
     clustered: ClassVar[bool] = True
     dims: ClassVar[Mapping[str, list[str]]] = DIMS
 
@@ -202,6 +201,11 @@ class TwoPL(ResponseModel):
     def family(self) -> Family:
         """Binomial answers."""
         return FAMILIES[self.link]
+
+    @property
+    def engines(self) -> tuple[Method, ...]:
+        """Engines that draw from its posterior."""
+        return "blocked", "nuts", "laplace"
 
     def parameters(self, n_subjects: int, n_items: int, **clusters: Any) -> tuple[Array, ...]:
         """Draw from the prior."""

@@ -55,10 +55,6 @@ class Engine:
     clusters: bool = False
     meshes: bool = True
 
-    def draws(self, model: ResponseModel) -> bool:
-        """Return whether it draws from a model's posterior."""
-        return self.name in model.engines
-
     def sampler(self, model: ResponseModel) -> Sampler:
         """Return what draws from a model's posterior."""
         found = self.own.get(type(model), self.sample)
@@ -202,7 +198,7 @@ def plan_engine(
     if responses.clusters is not None:
         method, reason = _with_clusters(engine, responses, model)
     if method == "laplace" and engine == "auto" and _refused(method, model):
-        approximated = ENGINES[method].draws(model)
+        approximated = type(model) in ENGINES["laplace"].own
         reason = "" if approximated else f"exact, as nothing approximates the {model.title}"
         method = "blocked"
     if refused := _refused(method, model):
@@ -215,16 +211,14 @@ def plan_engine(
 
 def _refused(method: str, model: ResponseModel) -> str:
     """Return why an engine does not draw from a model, if it does not."""
-    engine = ENGINES.get(method)  # type: ignore[call-overload]
-    if engine is None or not engine.draws(model):
-        own = " or ".join(x.name for x in ENGINES.values() if x.draws(model))
-        return f"{method} does not draw from the {model.title}; ask for {own}"
     if method == "laplace" and isinstance(model, LaRT) and model.wrong_lengths:
         return (
             "laplace does not give wrong answers lengths of their own; ask for blocked, or leave "
             "out --wrong-lengths"
         )
-    return ""
+    if method in model.engines:
+        return ""
+    return f"{method} does not draw from the {model.title}; ask for {' or '.join(model.engines)}"
 
 
 def _with_clusters(

@@ -107,8 +107,8 @@ def test_check_has_no_rule_for_groups_without_a_common_scale(cli: Cli, tmp_path:
 @pytest.mark.slow
 def test_rank_gives_the_rule_by_its_posterior(cli: Cli, tmp_path: Path):
     results = write_suite(tmp_path / "r.csv", 100)
-    fast = ("--warmup", "100", "--draws", "100", "--chains", "2", "--no-check-fit")
-    shown = cli("rank", results, "--out", tmp_path / "run", "--json", *fast)
+    sound = ("--warmup", "300", "--draws", "500", "--chains", "2", "--no-check-fit")
+    shown = cli("rank", results, "--out", tmp_path / "run", "--json", *sound)
     note = json.loads(shown.out)["average"]
     assert "Expected ranking error 1 - rho of the average: 0.0" in note
     assert note.endswith(ADVICE)
