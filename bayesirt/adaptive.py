@@ -180,10 +180,11 @@ def ability_so_far(
     Examples
     --------
     >>> import jax, numpy as np
-    >>> from bayesirt import Responses, sample_posterior
+    >>> from bayesirt import Responses, RunOptions, sample_posterior
     >>> responses = Responses.from_arrays(np.tri(6, 5))
     >>> key = jax.random.key(0)
-    >>> posterior = sample_posterior(responses, key=key, num_warmup=50, num_samples=20)
+    >>> options = RunOptions(num_warmup=50, num_samples=20)
+    >>> posterior = sample_posterior(responses, key=key, options=options)
     >>> print(ability_so_far(posterior).to_text())
     Ability +0.00 (90% interval -1.64 to +1.64) before any answer.
     """

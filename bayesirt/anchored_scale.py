@@ -47,10 +47,11 @@ def line_through(posterior: Posterior, anchors: Mapping[str, float]) -> Line:
     Examples
     --------
     >>> import jax, numpy as np
-    >>> from bayesirt import Responses, sample_posterior
+    >>> from bayesirt import Responses, RunOptions, sample_posterior
     >>> key = jax.random.key(0)
     >>> responses = Responses.from_arrays(np.tri(40, 40), subjects=[f"m{i}" for i in range(40)])
-    >>> posterior = sample_posterior(responses, key=key, engine="laplace", num_samples=50)
+    >>> options = RunOptions(num_samples=50)
+    >>> posterior = sample_posterior(responses, key=key, engine="laplace", options=options)
     >>> line = line_through(posterior, {"m5": 100, "m35": 150})
     >>> round(line.intercept + line.slope * posterior.reported.theta[:, 35].mean())
     150

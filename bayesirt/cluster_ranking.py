@@ -76,12 +76,13 @@ def rank_clusters(posterior: Posterior) -> ClusterRanking:
     --------
     >>> import jax
     >>> from dataclasses import replace
-    >>> from bayesirt import Responses, sample_posterior
+    >>> from bayesirt import Responses, RunOptions, sample_posterior
     >>> from bayesirt.clusters import Clusters
     >>> runs = Clusters.of(["x", "x", "x", "y", "y", "y"])
     >>> responses = replace(Responses.from_arrays(np.tri(6, 5)), clusters=runs)
     >>> key = jax.random.key(0)
-    >>> posterior = sample_posterior(responses, key=key, num_warmup=50, num_samples=20)
+    >>> options = RunOptions(num_warmup=50, num_samples=20)
+    >>> posterior = sample_posterior(responses, key=key, options=options)
     >>> rank_clusters(posterior).summary["cluster"].to_list()
     ['y', 'x']
     """

@@ -118,12 +118,11 @@ def predict_items(
     Examples
     --------
     >>> import jax
-    >>> from bayesirt import sample_q_mirt, simulate_q_mirt
+    >>> from bayesirt import RunOptions, sample_q_mirt, simulate_q_mirt
     >>> q = QMatrix.from_arrays([[1, 0], [1, 0], [1, 1], [0, 1], [0, 1]])
     >>> responses = simulate_q_mirt(30, q, key=jax.random.key(0)).responses
-    >>> posterior = sample_q_mirt(
-    ...     responses, q, key=jax.random.key(1), num_warmup=50, num_samples=50
-    ... )
+    >>> options = RunOptions(num_warmup=50, num_samples=50)
+    >>> posterior = sample_q_mirt(responses, q, key=jax.random.key(1), options=options)
     >>> new = QMatrix.from_arrays([[1, 1]], ["new"], ["ability 1", "ability 2"])
     >>> predict_items(posterior, new, key=jax.random.key(2))
     <ItemPredictions: 30 subjects x 1 items>

@@ -24,10 +24,11 @@ def start_from(earlier: Posterior, point: PointEstimate) -> PointEstimate:
     Examples
     --------
     >>> import jax
-    >>> from bayesirt import Responses, fit_point, sample_posterior
+    >>> from bayesirt import Responses, RunOptions, fit_point, sample_posterior
     >>> key = jax.random.key(0)
     >>> first = Responses.from_arrays(np.tri(6, 5), subjects=list("uvwxyz"), items=list("abcde"))
-    >>> earlier = sample_posterior(first, key=key, num_warmup=50, num_samples=20)
+    >>> options = RunOptions(num_warmup=50, num_samples=20)
+    >>> earlier = sample_posterior(first, key=key, options=options)
     >>> more = Responses.from_arrays(np.tri(7, 6), subjects=list("uvwxyzs"), items=list("abcdef"))
     >>> start = start_from(earlier, fit_point(more))
     >>> bool(np.allclose(start["theta"][:6], earlier.theta.mean(0)))
