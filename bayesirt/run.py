@@ -147,17 +147,7 @@ class Run:
         return None if self.posterior.clusters is None else rank_clusters(self.posterior)
 
     def fit_key(self, seed: int | None = None) -> Array:
-        """Return the key of a check of fit, the same in `rank` and afterwards.
-
-        Parameters
-        ----------
-        seed : int, optional
-            By default the run's own.
-
-        Returns
-        -------
-        jax.random.key
-        """
+        """Return the key of a check of fit, the same in `rank` and afterwards."""
         seed = self.record.settings.seed if seed is None else seed
         return jax.random.fold_in(jax.random.key(seed), 3)
 
@@ -165,16 +155,6 @@ class Run:
         """Return the run with a check of whether its model fits, and its words in the record.
 
         Where one ability does not explain the responses, the ranking is led by accuracy.
-
-        Parameters
-        ----------
-        progress : bool
-            Show a progress bar, if stderr is a terminal.
-
-        Returns
-        -------
-        Run
-            Where the fit cannot be checked, or that is interrupted, its record says so.
         """
         seconds = dict(self.record.seconds)
         fit = None
@@ -271,19 +251,7 @@ def rank_responses(
 
 
 def ranked(posterior: Posterior, settings: Settings) -> tuple[Ranking, str]:
-    """Rank subjects; where the draws allow no scale as it was asked for, without it.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    settings : Settings
-
-    Returns
-    -------
-    Ranking
-    str
-        Why there is no scale, or nothing.
-    """
+    """Rank subjects; where the draws allow no scale as it was asked for, without it."""
     population = settings.population
     try:
         return rank_subjects(posterior, scale=dict(settings.scale), population=population), ""
@@ -391,13 +359,7 @@ def _drawn_again(
 
 
 def refuse_disconnected(responses: Responses) -> None:
-    """Refuse responses whose subjects have no scale in common.
-
-    Raises
-    ------
-    ResponseError
-        With the groups.
-    """
+    """Refuse responses whose subjects have no scale in common."""
     groups = responses.components()
     if len(groups) == 1:
         return
