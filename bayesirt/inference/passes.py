@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from bayesirt.families import LOGIT, Family, PredictorTerms
+from bayesirt.families import Family, PredictorTerms
 from bayesirt.inference.block_steps import Chance, Conditional, newton_move, shortened
 from bayesirt.likelihood import ByRows, Layout, SparseLayout, in_row_blocks
 from bayesirt.loadings import Loadings
@@ -230,8 +230,3 @@ class Passes(NamedTuple):
 
     def _dtype_of(self, layout: Layout, theta: Array) -> DTypeLike:
         return theta.dtype if isinstance(layout, SparseLayout) else self.dtype
-
-
-def one_ability(layout: ByRows, n_items: int, family: Family = LOGIT, **settings: Any) -> Passes:
-    """Return passes over responses that one ability explains."""
-    return Passes(layout, family, Loadings(n_items, 1), **settings)

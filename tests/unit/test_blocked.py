@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 from numpyro.infer import MCMC
+from passes_of_one import one_ability
 from scipy.stats import kstest, loggamma, multivariate_normal
 
 from bayesirt import Priors, RunOptions, fit_cbmm
@@ -28,7 +29,7 @@ from bayesirt.inference.block_steps import (
 from bayesirt.inference.blocked import BlockedNewton, start_chains
 from bayesirt.inference.moves import carried, moves_of
 from bayesirt.inference.one_ability import OneAbility
-from bayesirt.inference.passes import Normals, one_ability
+from bayesirt.inference.passes import Normals
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.likelihood import layout_of
 from bayesirt.models import TwoPL

@@ -1,0 +1,12 @@
+"""Passes over responses that one ability explains, as several tests ask for them."""
+
+from typing import Any
+
+from bayesirt.families import LOGIT, Family
+from bayesirt.inference.passes import Passes
+from bayesirt.likelihood import ByRows
+from bayesirt.loadings import Loadings
+
+
+def one_ability(layout: ByRows, n_items: int, family: Family = LOGIT, **settings: Any) -> Passes:
+    return Passes(layout, family, Loadings(n_items, 1), **settings)
