@@ -250,6 +250,16 @@ class Posterior:
         tree["posterior"] = xr.DataTree(dataset)
         return Posterior(tree).with_attrs(scale_reported=int(theta.shape[-1] >= FEW_TO_STANDARDISE))
 
+    @property
+    def scale_in_words(self) -> str:
+        """What 0 and 1 mean on the scale that is reported."""
+        if self.reported.tree.attrs.get("scale_reported"):
+            return "Abilities are standardised among these subjects: mean 0, standard deviation 1."
+        return (
+            "Abilities are centred on these subjects, too few to set a unit: 1 is the standard "
+            "deviation of an assumed population."
+        )
+
     @cached_property
     def summary(self) -> pd.DataFrame:
         """Mean, sd, 90% interval, R-hat and ESS of every quantity, by (parameter, name)."""

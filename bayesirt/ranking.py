@@ -146,7 +146,7 @@ def rank_subjects(
         above, of_ranks = probability_above(theta, ranks), _rank_probabilities(ranks)
     return Ranking(
         summary,
-        pd.DataFrame(above, index=names, columns=names),
+        pd.DataFrame(above, index=names, columns=names, copy=False),
         of_ranks,
         check_average(summary, posterior),
         () if verdict.sound else (verdict.to_text(),),

@@ -49,6 +49,7 @@ def print_run(run: Run, folder: Path) -> None:
     shown, wide = summary.head(MOST_ROWS), console.width >= _WIDE
     console.print((_score_table if ranking.by_score else _ranking_table)(shown, wide=wide))
     say_more(console, summary)
+    console.print(Text(run.posterior.scale_in_words))
     flagged = summary[summary["flag"] != ""]
     if len(flagged):
         first = flagged.iloc[0]

@@ -64,11 +64,18 @@ def _best(run: Run) -> str:
 
 
 def _tiers(run: Run) -> str:
-    tier = run.ranking.summary["tier"]
+    table = run.ranking.summary
+    tier = table["tier"]
     n, first = len(tier), int((tier == 1).sum())
     groups = f"{tier.max()} tier{'' if tier.max() == 1 else 's'}"
     if first == 1:
         return f"The {n} subjects form {groups}; tier 1 holds one subject alone."
+    if table["p_best"].max() >= _SURE:
+        return (
+            f"The {n} subjects form {groups}. Tiers judge all pairs at once (simultaneous 90%), "
+            f"which is stricter than judging the best alone: by them {first - 1} more "
+            f"{'shares' if first == 2 else 'share'} tier 1."
+        )
     return (
         f"The {n} subjects form {groups}: the {first} in tier 1 are statistically tied with its "
         "leader. A new tier starts where the previous leader is credibly better (simultaneous "

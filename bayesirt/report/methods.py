@@ -83,7 +83,7 @@ def _model(run: Run) -> str:
         f"An item's chance of a right answer rises with the subject's ability by the "
         f"{_CURVES[run.posterior.link]} (Birnbaum, 1968); abilities, difficulties and "
         f"discriminations are estimated together, so a subject that met only easy items gains "
-        f"nothing by it. {_scale(run)}"
+        f"nothing by it. {run.posterior.scale_in_words}"
     ]
     if "scale" in run.ranking.summary:
         said.append("The scale is a straight line through its anchors.")
@@ -98,18 +98,6 @@ def _model(run: Run) -> str:
             "Liu, Wang and Gu, 2026; van der Linden, 2007)."
         )
     return " ".join(said)
-
-
-def _scale(run: Run) -> str:
-    if run.posterior.reported.tree.attrs.get("scale_reported"):
-        return (
-            "In every draw abilities are standardised among these subjects: 0 is their mean, 1 "
-            "their standard deviation."
-        )
-    return (
-        "Abilities are counted from the mean of these subjects, which are too few to give a unit "
-        "of their own: 1 is the standard deviation of an assumed population."
-    )
 
 
 def _checks(run: Run) -> str:
