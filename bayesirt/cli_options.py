@@ -222,6 +222,13 @@ PriorsOption = Annotated[
 SlopesOption = Annotated[
     Slopes, typer.Option(help="Discriminations: positive, of any sign, or all 1.")
 ]
+SlopesIfAny = Annotated[
+    Slopes | None,
+    typer.Option(
+        help="Discriminations: positive, of any sign, or all 1. By default positive; of any sign "
+        "where positive ones do not converge."
+    ),
+]
 EngineOption = Annotated[
     Engine, typer.Option(help="nuts, blocked: exact; laplace: approximate; auto: by size.")
 ]

@@ -41,7 +41,7 @@ from bayesirt.cli_options import (
     Results,
     Seed,
     Slopes,
-    SlopesOption,
+    SlopesIfAny,
     TargetAccept,
     Update,
     WrongLengthsOption,
@@ -76,7 +76,7 @@ def rank(
     wrong_lengths: WrongLengthsOption = False,
     anchor: Anchors = [],  # noqa: B006
     priors: PriorsOption = PriorKind.hierarchical,
-    slopes: SlopesOption = Slopes.positive,
+    slopes: SlopesIfAny = None,
     guessing: Guessing = None,
     engine: EngineOption = Engine.auto,
     point: PointOption = Point.auto,
@@ -93,11 +93,14 @@ def rank(
 
     settings = Settings(
         seed, chains, warmup or WARMUP, draws, target_accept, budget,
-        Priors(priors.value, slopes.value, guessing), point.value, engine.value, model.value,
-        wrong_lengths, _scale(anchor),
-        population=population,
+        Priors(priors.value, (slopes or Slopes.positive).value, guessing),
+        point.value, engine.value, model.value, wrong_lengths, _scale(anchor),
+        population=population, other_slopes=slopes is None,
     )  # fmt: skip
     earlier = _earlier_run(out, settings, overwrite, update, per_component)
+    settings = (
+        settings if earlier is None else replace(settings, priors=earlier.record.settings.priors)
+    )
     path, talk = input_path(results, example), not (quiet or as_json)
     responses = read_and_tell(path, reading, talk=talk)
     told = _told(path, reading, checkpoint, talk)

@@ -94,6 +94,7 @@ def ranking_as_json(run: Run) -> dict[str, Any]:
         "fit": diagnostics.get("fit"),
         "prediction": diagnostics.get("prediction"),
         "scale": diagnostics.get("scale"),
+        "slopes": diagnostics.get("slopes"),
         "changes": diagnostics.get("changes"),
     }
     summary = run.ranking.summary.astype(object)

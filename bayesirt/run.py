@@ -24,6 +24,7 @@ from bayesirt.item_table import item_table
 from bayesirt.length_gain import LengthGain, length_gain
 from bayesirt.models import Priors, ResponseModel, TwoPL, model_named
 from bayesirt.names import counted, one_line
+from bayesirt.other_slopes import with_other_slopes
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.prediction_gain import compare_models
@@ -60,6 +61,8 @@ class Settings:
         Anchors of a scale of the user's own: subjects and their values.
     population : bool
         Tell the expected score over items like these too.
+    other_slopes : bool
+        Where positive slopes do not converge, take slopes of any sign if these do.
     """
 
     seed: int = 0
@@ -75,6 +78,7 @@ class Settings:
     wrong_lengths: bool = False
     scale: tuple[tuple[str, float], ...] = ()
     population: bool = False
+    other_slopes: bool = True
 
     def __post_init__(self) -> None:
         self.response_model.describe()
@@ -231,21 +235,26 @@ def rank_responses(
     # NUTS counts each item from what its own answers say, which a posterior's mean is not.
     init = point if start is None or method == "nuts" else start_from(start, point)
     data = facts_of(responses, source, reading)
+    asked: dict[str, Any] = {"key": key, "engine": settings.engine, "options": options}
+    stamp, name = {"seed": settings.seed, "input_sha256": data.sha256}, settings.model
+
+    def draw(model: ResponseModel, init: PointEstimate | None = None) -> Posterior:
+        return sample_posterior(responses, model=model, init=init, **asked).with_attrs(**stamp)
+
     with timed(seconds, "posterior"):
-        posterior = sample_posterior(
-            responses,
-            key=key,
-            model=settings.response_model,
-            engine=settings.engine,
-            init=init,
-            options=options,
-        ).with_attrs(seed=settings.seed, input_sha256=data.sha256)
+        posterior, of_slopes = draw(settings.response_model, init), ""
+        if settings.other_slopes:
+            posterior, priors, of_slopes = with_other_slopes(
+                posterior, settings.priors, lambda priors: draw(model_named(name, priors))
+            )
+            settings = replace(settings, priors=priors)
     lengths = _without_lengths(responses, point, posterior, settings, seconds, progress=progress)
     simpler = _beside_simpler(responses, point, posterior, settings, seconds, progress=progress)
     with timed(seconds, "ranking"):
         (ranking, note), items = ranked(posterior, settings), item_table(posterior)
     diagnostics = _diagnostics(point, posterior, lengths[1]) | simpler
-    diagnostics |= {"scale": note} if note else {}
+    notes = {"scale": note, "slopes": of_slopes}
+    diagnostics |= {name: said for name, said in notes.items() if said}
     record = Record(settings, data, versions(), seconds, diagnostics)
     return Run(point, posterior, ranking, items, record, *lengths)
 

@@ -73,7 +73,8 @@ def print_run(run: Run, folder: Path) -> None:
 def _notes(run: Run) -> list[str]:
     """Return what else is known of a run, a paragraph each."""
     diagnostics = run.record.diagnostics
-    notes = [diagnostics[name] for name in ("fit", "prediction", "scale") if diagnostics.get(name)]
+    names = ("slopes", "fit", "prediction", "scale")
+    notes = [diagnostics[name] for name in names if diagnostics.get(name)]
     if changes := diagnostics.get("changes"):
         notes.append(f"{changes['text']} {changes['moves']}")
     return notes + [found.to_text() for found in (run.gain, run.wrong) if found is not None]

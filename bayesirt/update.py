@@ -63,7 +63,10 @@ def refuse_other_model(earlier: Run, settings: Settings) -> None:
     ResponseError
         If the earlier one is of another model, or with other priors.
     """
-    was, now = (s.describe_model() for s in (earlier.record.settings, settings))
+    before = earlier.record.settings
+    if before.other_slopes and settings.other_slopes:  # which were taken was not the user's choice
+        settings = replace(settings, priors=replace(settings.priors, slopes=before.priors.slopes))
+    was, now = (s.describe_model() for s in (before, settings))
     if was != now:
         raise ResponseError(
             f"the run was made with {was}, so one with {now} cannot go on from it; leave out "

@@ -150,7 +150,9 @@ def _notes(run: Run) -> list[str]:
     told = diagnostics.get("fit") if run.fit is None else run.fit.in_short()
     notes += [told] if told and not run.ranking.by_score else []
     notes += [f"{changes['text']} {changes['moves']}"] if changes else []
-    return notes + [diagnostics[name] for name in ("prediction", "scale") if name in diagnostics]
+    return notes + [
+        diagnostics[name] for name in ("slopes", "prediction", "scale") if name in diagnostics
+    ]
 
 
 def _neighbours(run: Run) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ ORDER = (
     ("bayesirt.estimators",),
     ("bayesirt.posterior", "bayesirt.simulate", "bayesirt.q_simulation"),
     ("bayesirt.inference",),
-    ("bayesirt.anchored_scale",),
+    ("bayesirt.anchored_scale", "bayesirt.other_slopes"),
     ("bayesirt.flags", "bayesirt.pairwise", "bayesirt.averages", "bayesirt.item_table"),
     ("bayesirt.chain_bounds", "bayesirt.differences"),
     ("bayesirt.fit_checks", "bayesirt.rest_scores"),

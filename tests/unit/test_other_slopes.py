@@ -1,0 +1,64 @@
+"""Slopes of any sign are drawn where positive ones wander, and taken where they are sound."""
+
+import numpy as np
+import pytest
+
+from bayesirt import Posterior, Priors, Responses
+from bayesirt.other_slopes import WIDE, with_other_slopes
+
+N, J = 12, 5
+FREE = Priors(slopes="free")
+
+
+def drawn(*, apart: float, sigma_a: float, priors: Priors) -> Posterior:
+    """Return draws of two chains whose abilities lie `apart`."""
+    rng = np.random.default_rng(0)
+    theta = np.linspace(-1, 1, N) + 0.1 * rng.normal(size=(2, 500, N))
+    theta[1, :, 0] += apart
+    items = {"a": np.ones((2, 500, J)), "d": np.zeros((2, 500, J))}
+    spread = np.full((2, 500), sigma_a) + 0.01 * rng.normal(size=(2, 500))
+    responses = Responses.from_arrays(np.tri(N, J))
+    return Posterior.from_samples(
+        {"theta": theta, **items, "sigma_a": spread},
+        {},
+        responses,
+        {"complete": 1, "engine": "blocked", "priors": priors.describe()},
+    )
+
+
+WANDERING = drawn(apart=5, sigma_a=2 * WIDE, priors=Priors())
+SOUND = drawn(apart=0, sigma_a=0.5, priors=FREE)
+
+
+def test_sound_slopes_of_any_sign_take_the_place_of_wandering_ones():
+    asked = []
+    found, priors, said = with_other_slopes(
+        WANDERING, Priors(), lambda priors: asked.append(priors) or SOUND
+    )
+    assert found is SOUND
+    assert asked == [priors] == [FREE]
+    assert "--slopes free" in said
+
+
+def test_the_first_draws_stay_where_the_others_are_no_better():
+    found, priors, said = with_other_slopes(WANDERING, Priors(), lambda _: WANDERING)
+    assert found is WANDERING
+    assert priors == Priors()
+    assert "--slopes free" not in said
+    assert said
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        drawn(apart=0, sigma_a=2 * WIDE, priors=Priors()),
+        drawn(apart=5, sigma_a=0.5, priors=Priors()),
+        drawn(apart=5, sigma_a=2 * WIDE, priors=FREE),
+    ],
+    ids=["sound", "narrow", "free already"],
+)
+def test_nothing_is_drawn_again_for_another_reason(given: Posterior):
+    def refuse(priors: Priors) -> Posterior:
+        raise AssertionError(f"drawn again with {priors}")
+
+    assert with_other_slopes(given, Priors(), refuse) == (given, Priors(), "")
