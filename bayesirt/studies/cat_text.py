@@ -23,17 +23,7 @@ NOTES = (
 
 
 def study_in_words(lengths: pd.DataFrame, stops: pd.DataFrame) -> list[str]:
-    """Return the verdict, a few sentences a line.
-
-    Parameters
-    ----------
-    lengths, stops : DataFrame
-        As `length_table` and `stop_table` return them.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the verdict, a few sentences a line."""
     lines = []
     for model, title in BANKS.items():
         own, ends = lengths[lengths["model"] == model], stops[stops["model"] == model]

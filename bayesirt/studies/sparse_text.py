@@ -37,17 +37,7 @@ _DESIGNS = {"domains": "Domains"} | {mask: f"Grid, {words}" for mask, words in M
 def study_in_words(
     replications: pd.DataFrame, domains: pd.DataFrame, surface: pd.DataFrame, warning: pd.DataFrame
 ) -> list[str]:
-    """Return the verdict, one sentence or a few a line.
-
-    Parameters
-    ----------
-    replications, domains, surface, warning : DataFrame
-        A study's rows and its tables.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the verdict, one sentence or a few a line."""
     return [
         *_on_domains(domains),
         *_on_surface(surface),

@@ -13,16 +13,7 @@ def write_study(
     verdict: str,
     figures: Mapping[str, Figure],
 ) -> None:
-    """Write tables as CSV, the verdict as text and figures as SVG.
-
-    Parameters
-    ----------
-    folder : Path
-        Made where it is missing.
-    tables, figures : mapping
-        By file name, without its ending.
-    verdict : str
-    """
+    """Write tables as CSV, the verdict as text and figures as SVG."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
         table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
