@@ -14,11 +14,12 @@ from jaxtyping import Array
 from matplotlib.figure import Figure
 
 from bayesirt.studies.cat_banks import BANKS
+from bayesirt.studies.cat_claims import NOTES, cat_claims
 from bayesirt.studies.cat_figures import plot_tests
 from bayesirt.studies.cat_tables import length_table, stop_table
 from bayesirt.studies.cat_tasks import BankTask, Sizes, measure_columns
 from bayesirt.studies.cat_tests import METHODS
-from bayesirt.studies.cat_text import study_in_words
+from bayesirt.studies.claims import claim_table, in_words
 from bayesirt.studies.engine import Part, SavedStudy, do_tasks, unless_done
 from bayesirt.studies.tasks import PortableKey
 
@@ -73,11 +74,16 @@ class CATStudy(SavedStudy):
         """Answers until the interval is short enough; see `stop_table`."""
         return stop_table(self.replications, self.design.stops)
 
+    @cached_property
+    def claims(self) -> pd.DataFrame:
+        """What the study finds, one row a figure; see `bayesirt.studies.claims`."""
+        return claim_table(cat_claims(self.summary, self.stops))
+
     def _sentences(self) -> list[str]:
-        return study_in_words(self.summary, self.stops)
+        return in_words(self.claims, NOTES)
 
     def _tables(self) -> dict[str, pd.DataFrame]:
-        return {"answers": self.summary, "stops": self.stops}
+        return {"answers": self.summary, "stops": self.stops, "claims": self.claims}
 
     def _figures(self) -> dict[str, Figure]:
         return {"tests": plot_tests(self.summary)}

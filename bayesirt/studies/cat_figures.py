@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from bayesirt.plots import ACCENT, INK, SOFT, figure_style
 from bayesirt.posterior import LEVEL
 from bayesirt.studies.cat_banks import BANKS
-from bayesirt.studies.cat_text import METHOD_NAMES
+from bayesirt.studies.cat_tests import METHOD_NAMES
 
 _LINES = {
     "information": (ACCENT, "-"),

@@ -14,7 +14,14 @@ from bayesirt.adaptive import CRITERIA, intervals
 from bayesirt.item_prospects import expected_information, expected_variance
 from bayesirt.studies.cat_banks import Subjects
 
-METHODS = (*CRITERIA, "fixed", "random")
+METHOD_NAMES = {
+    "information": "most information",
+    "variance": "least variance",
+    "fixed": "the same items for all",
+    "random": "random items",
+}
+ADAPTIVE = tuple(CRITERIA)
+METHODS = (*ADAPTIVE, "fixed", "random")
 """Two adaptive ways; the items that are best before any answer, for everyone; items at random."""
 _NODES = 25
 

@@ -15,7 +15,9 @@ from jaxtyping import Array
 from matplotlib.figure import Figure
 
 from bayesirt.models import Priors
+from bayesirt.studies.claims import claim_table, in_words
 from bayesirt.studies.engine import Part, SavedStudy, do_tasks, unless_done
+from bayesirt.studies.sparse_claims import NOTES, sparse_claims
 from bayesirt.studies.sparse_conditions import Condition, domain_conditions, grid_conditions
 from bayesirt.studies.sparse_draws import BATCH
 from bayesirt.studies.sparse_figures import plot_domains, plot_failure_surface, plot_warning
@@ -28,7 +30,6 @@ from bayesirt.studies.sparse_tables import (
     warning_table,
 )
 from bayesirt.studies.sparse_tasks import Batch, Place
-from bayesirt.studies.sparse_text import study_in_words
 from bayesirt.studies.study_rows import with_conditions
 from bayesirt.studies.tasks import PortableKey
 
@@ -113,12 +114,18 @@ class SparseStudy(SavedStudy):
         """Whether the posterior's intervals hold, and warn; see `warning_table`."""
         return warning_table(self.replications)
 
+    @cached_property
+    def claims(self) -> pd.DataFrame:
+        """What the study finds, one row a figure; see `bayesirt.studies.claims`."""
+        tables = (self.replications, self.summary, self.surface, self.warning)
+        return claim_table(sparse_claims(*tables))
+
     def _sentences(self) -> list[str]:
-        return study_in_words(self.replications, self.summary, self.surface, self.warning)
+        return in_words(self.claims, NOTES)
 
     def _tables(self) -> dict[str, pd.DataFrame]:
         tables = {"domains": self.summary, "grid": self.grid, "surface": self.surface}
-        return tables | {"laws": self.laws, "warning": self.warning}
+        return tables | {"laws": self.laws, "warning": self.warning, "claims": self.claims}
 
     def _figures(self) -> dict[str, Figure]:
         figures = {
