@@ -4,7 +4,7 @@ Whether intervals hold, what abilities have to do with accuracy and with themsel
 and how much of what they predict of unseen items is about subjects at all.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -52,33 +52,24 @@ from bayesirt.studies.abilities_text import (
     on_findings,
     on_matrix,
 )
+from bayesirt.studies.engine import Part, SavedStudy, do_tasks, unless_done
 from bayesirt.studies.lart_splits import fingerprint
-from bayesirt.studies.replication_log import ReplicationLog
-from bayesirt.studies.study_folder import write_study
-from bayesirt.studies.tasks import PortableKey, run_tasks
+from bayesirt.studies.tasks import PortableKey
 
-_PLACES = {
-    "coverage": ("size", "replication"),
-    "criterion": ("ability", "method"),
-    "consistency": ("one", "other", "repetition", "ability", "method"),
-    "prediction": ("split", "method"),
-    "across": ("source", "target", "method"),
-    "agreement": ("split",),
-}
-_MEASURES = {
-    "coverage": COVERAGE_COLUMNS,
-    "criterion": CRITERION_COLUMNS,
-    "consistency": CONSISTENCY_COLUMNS,
-    "prediction": PREDICTION_COLUMNS,
-    "across": PREDICTION_COLUMNS,
-    "agreement": AGREEMENT_COLUMNS,
+_PARTS = {
+    "coverage": Part(("size", "replication"), COVERAGE_COLUMNS),
+    "criterion": Part(("ability", "method"), CRITERION_COLUMNS),
+    "consistency": Part(("one", "other", "repetition", "ability", "method"), CONSISTENCY_COLUMNS),
+    "prediction": Part(("split", "method"), PREDICTION_COLUMNS),
+    "across": Part(("source", "target", "method"), PREDICTION_COLUMNS),
+    "agreement": Part(("split",), AGREEMENT_COLUMNS),
 }
 _FIRST = "coverage"
 _MATRIX_SEED = 41
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AbilitiesStudy:
+class AbilitiesStudy(SavedStudy):
     """What came of every suite and every division of the matrix, and what it says.
 
     Attributes
@@ -138,9 +129,8 @@ class AbilitiesStudy:
         """How well other benchmarks are predicted; see `across_table`."""
         return across_table(self.parts["across"], self.matrix)
 
-    def to_text(self) -> str:
-        """Return the verdict in words."""
-        sentences = [
+    def _sentences(self) -> list[str]:
+        return [
             *on_coverage(self.coverage),
             on_matrix(self.matrix),
             *on_findings(self.matrix),
@@ -151,34 +141,30 @@ class AbilitiesStudy:
             *on_across(self.across),
             *(f"Note: {note}" for note in NOTES),
         ]
-        return "\n".join(sentences)
 
-    def save(self, folder: Path) -> None:
-        """Write the tables as CSV, the verdict as text and the figures as SVG.
-
-        Parameters
-        ----------
-        folder : Path
-            May be the one that the study ran in.
-        """
+    def _tables(self) -> dict[str, pd.DataFrame]:
         tables = {
             "unseen_items": self.summary,
             "criteria": self.criterion,
             "consistencies": self.consistency,
             "abilities": self.abilities,
         }
+        if len(self.replications):
+            tables["intervals"] = self.coverage
+        if len(self.across):
+            tables["across_benchmarks"] = self.across
+        if len(self.parts["agreement"]):
+            tables["full_posterior"] = self.parts["agreement"]
+        return tables
+
+    def _figures(self) -> dict[str, Figure]:
         figures: dict[str, Figure] = {
             "unseen_items": plot_prediction(self.summary),
             "consistencies": plot_consistency(self.abilities),
         }
         if len(self.replications):
-            tables["intervals"] = self.coverage
             figures["intervals"] = plot_intervals(self.coverage)
-        if len(self.across):
-            tables["across_benchmarks"] = self.across
-        if len(self.parts["agreement"]):
-            tables["full_posterior"] = self.parts["agreement"]
-        write_study(folder, tables, self.to_text(), figures)
+        return figures
 
 
 def abilities_study(
@@ -242,9 +228,17 @@ def abilities_study(
         settings |= {"responses": fingerprint(matrix.responses), "q": matrix.q.as_lists()}
         settings["groups"] = [matrix.groups, matrix.group.tolist()]
     tasks += matrix_tasks(design, matrix, portable)
-    logs = _logs(settings, folder)
-    _do(tasks, logs, n_processes, scheduler, progress)
-    return AbilitiesStudy(_with_sizes(logs[_FIRST].table, design), matrix, design, _parts(logs))
+    rows = do_tasks(
+        tasks,
+        unless_done(lambda task: task.places),
+        _PARTS,
+        settings,
+        folder=folder,
+        n_processes=n_processes,
+        scheduler=scheduler,
+        progress=progress,
+    )
+    return AbilitiesStudy(_with_sizes(rows[_FIRST], design), matrix, design, _parts(rows))
 
 
 def _matrix(
@@ -270,49 +264,16 @@ def _matrix(
     return simulated_matrix(design.size, key=jax.random.fold_in(key, _MATRIX_SEED))
 
 
-def _logs(settings: Mapping[str, object], folder: Path | None) -> dict[str, ReplicationLog]:
-    """Return a log for each part; the first claims the folder."""
-    return {
-        part: ReplicationLog(
-            [*_PLACES[part], *_MEASURES[part]],
-            settings,
-            folder if part == _FIRST or folder is None else folder / part,
-        )
-        for part in _PLACES
-    }
-
-
-def _do(
-    tasks: Sequence[Task],
-    logs: Mapping[str, ReplicationLog],
-    n_processes: int,
-    scheduler: str | None,
-    progress: Callable[[int, int], None] | None,
-) -> None:
-    """Do what the logs do not hold."""
-    done = {part: log.values_of(_PLACES[part]) for part, log in logs.items()}
-    left = [t for t in tasks if not all(place in done[part] for part, place in t.places)]
-    n_done = len(tasks) - len(left)
-    for rows in run_tasks(left, n_processes, scheduler):
-        for row in rows:
-            part = row.pop("part")
-            if tuple(row[name] for name in _PLACES[part]) not in done[part]:
-                logs[part].append(row)
-        n_done += 1
-        if progress is not None:
-            progress(n_done, len(tasks))
-
-
-def _parts(logs: Mapping[str, ReplicationLog]) -> dict[str, pd.DataFrame]:
+def _parts(rows: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """Return the rows of each part in the order of their places."""
     orders = {name: k for k, name in enumerate([*PREDICTORS, *ESTIMATES])}
     parts = {}
-    for part, log in logs.items():
+    for part, table in rows.items():
         if part != _FIRST:
-            by = [log.table[name] for name in _PLACES[part]]
+            by = [table[name] for name in _PARTS[part].place]
             by = [x.map(orders) if x.name == "method" else x for x in by]
             order = np.lexsort([x.to_numpy(float) for x in by[::-1]])
-            parts[part] = log.table.iloc[order].reset_index(drop=True)
+            parts[part] = table.iloc[order].reset_index(drop=True)
     return parts
 
 

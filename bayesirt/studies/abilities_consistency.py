@@ -43,17 +43,10 @@ _FEWEST = 5
 
 
 class Profile(NamedTuple):
-    """What some items say of abilities.
+    """What some items say of abilities."""
 
-    Attributes
-    ----------
-    n_items : int array, shape (ability,)
-        Items that need each.
-    levels : dict of float arrays, shape (subject, ability)
-        By the keys of `ESTIMATES`; NaN where the items say nothing.
-    """
-
-    n_items: NDArray[np.intp]
+    n_items: NDArray[np.intp]  # shape (ability,), Items that need each.
+    # shape (subject, ability), By the keys of `ESTIMATES`; NaN where the items say nothing.
     levels: dict[str, Matrix]
 
     @property
@@ -64,20 +57,11 @@ class Profile(NamedTuple):
 
 @dataclass(frozen=True)
 class CriterionTask:
-    """Abilities from all items beside accuracy on their items: the paper's criterion.
-
-    Attributes
-    ----------
-    matrix : AbilityMatrix
-    trained : int
-        Responses that the network is shown, over all epochs.
-    key : PortableKey
-        The study's.
-    """
+    """Abilities from all items beside accuracy on their items: the paper's criterion."""
 
     matrix: AbilityMatrix
-    trained: int
-    key: PortableKey
+    trained: int  # Responses that the network is shown, over all epochs.
+    key: PortableKey  # The study's.
 
     @property
     def places(self) -> list[tuple[str, tuple[Any, ...]]]:
@@ -105,22 +89,12 @@ class CriterionTask:
 
 @dataclass(frozen=True)
 class HalvesTask:
-    """Abilities from one random half of the items beside those from the other.
-
-    Attributes
-    ----------
-    repetition : int
-    matrix : AbilityMatrix
-    trained : int
-        Responses that the network is shown, over all epochs.
-    key : PortableKey
-        The study's.
-    """
+    """Abilities from one random half of the items beside those from the other."""
 
     repetition: int
     matrix: AbilityMatrix
-    trained: int
-    key: PortableKey
+    trained: int  # Responses that the network is shown, over all epochs.
+    key: PortableKey  # The study's.
 
     @property
     def places(self) -> list[tuple[str, tuple[Any, ...]]]:
@@ -141,24 +115,13 @@ class HalvesTask:
 
 @dataclass(frozen=True)
 class PairTask:
-    """Abilities from one benchmark beside those from another, and what each predicts of the other.
+    """Abilities from one benchmark beside those from another, and what each predicts."""
 
-    Attributes
-    ----------
-    one, other : int
-        Benchmarks.
-    matrix : AbilityMatrix
-    trained : int
-        Responses that the network is shown, over all epochs.
-    key : PortableKey
-        The study's.
-    """
-
-    one: int
-    other: int
+    one: int  # Benchmarks.
+    other: int  # Benchmarks.
     matrix: AbilityMatrix
-    trained: int
-    key: PortableKey
+    trained: int  # Responses that the network is shown, over all epochs.
+    key: PortableKey  # The study's.
 
     @property
     def places(self) -> list[tuple[str, tuple[Any, ...]]]:
@@ -186,18 +149,7 @@ class PairTask:
 
 
 def profile_of(matrix: AbilityMatrix, division: Division, fits: Fits) -> Profile:
-    """Return what the training items of a division say of all abilities of a matrix.
-
-    Parameters
-    ----------
-    matrix : AbilityMatrix
-    division : Division
-    fits : Fits
-
-    Returns
-    -------
-    Profile
-    """
+    """Return what the training items of a division say of all abilities of a matrix."""
     responses, q = division.responses, division.q
     known = np.array([matrix.q.abilities.index(name) for name in q.abilities])
     of_ability, overall = accuracies(responses, q.needs)
@@ -217,19 +169,7 @@ def profile_of(matrix: AbilityMatrix, division: Division, fits: Fits) -> Profile
 
 
 def accuracies(responses: Responses, needs: NDArray[np.bool_]) -> tuple[Matrix, Matrix]:
-    """Return the share of right answers, by ability and over all items.
-
-    Parameters
-    ----------
-    responses : Responses
-    needs : bool array, shape (item, ability)
-
-    Returns
-    -------
-    of_ability : float array, shape (subject, ability)
-        NaN where the subject met no item that needs it.
-    overall : float array, shape (subject,)
-    """
+    """Return the share of right answers, by ability and over all items."""
     successes, trials = (np.asarray(x, float) for x in responses.cells.matrices())
     asked = trials @ needs
     of_ability = np.divide(successes @ needs, asked, out=np.full(asked.shape, np.nan),
@@ -256,19 +196,9 @@ def consistency_rows(
 ) -> list[Row]:
     """Compare abilities from two sets of items that share none.
 
-    Parameters
-    ----------
-    first, second : Profile
-    one, other, repetition : int
-        What stands in the rows' places.
-
-    Returns
-    -------
-    list of dict
-        One row an ability and estimate, by `CONSISTENCY_COLUMNS`: items on both sides; ρ of the
-        ability with itself; its mean ρ with the other abilities of the other side that have more
-        than `MORE_THAN` items there; and its mean ρ with the accuracy on its items of the other
-        side.
+    One row an ability and estimate, by `CONSISTENCY_COLUMNS`: items on both sides; ρ of the ability
+    with itself; its mean ρ with the other abilities of the other side that have more than
+    `MORE_THAN` items there; and its mean ρ with the accuracy on its items of the other side.
     """
     rows: list[Row] = []
     for k, name in product(range(len(first.n_items)), ESTIMATES):

@@ -36,41 +36,21 @@ _ABILITIES_AN_ITEM, _MOST_ABILITIES, _MOST_SHARE = 2.4, 4, 0.5
 
 
 class Suite(NamedTuple):
-    """Responses, and the values that they were drawn with.
-
-    Attributes
-    ----------
-    responses : Responses
-    truth : dict of float arrays
-        Named like the sites of the posterior.
-    """
+    """Responses, and the values that they were drawn with."""
 
     responses: Responses
-    truth: dict[str, NDArray[np.floating]]
+    truth: dict[str, NDArray[np.floating]]  # Named like the sites of the posterior.
 
 
 @dataclass(frozen=True)
 class CoverageTask:
-    """Some simulated suites of one size; what it compiles serves them all.
+    """Some simulated suites of one size; what it compiles serves them all."""
 
-    Attributes
-    ----------
-    number : int
-        Of the size.
-    size : (int, int, int)
-        Subjects, items, abilities.
-    replications : tuple of int
-    draws : int
-        Of each of two chains, after half as many of warm-up.
-    key : PortableKey
-        The study's.
-    """
-
-    number: int
-    size: tuple[int, int, int]
+    number: int  # Of the size.
+    size: tuple[int, int, int]  # Subjects, items, abilities.
     replications: tuple[int, ...]
-    draws: int
-    key: PortableKey
+    draws: int  # Of each of two chains, after half as many of warm-up.
+    key: PortableKey  # The study's.
 
     @property
     def places(self) -> list[tuple[str, tuple[Any, ...]]]:
@@ -104,18 +84,7 @@ class CoverageTask:
 
 
 def study_q_matrix(n_items: int, n_abilities: int, rng: np.random.Generator) -> QMatrix:
-    """Draw a Q-matrix whose items need about two abilities, at most four.
-
-    Parameters
-    ----------
-    n_items, n_abilities : int
-    rng : Generator
-
-    Returns
-    -------
-    QMatrix
-        Each ability is alone in one item at least, so that all can be told apart.
-    """
+    """Draw a Q-matrix whose items need about two abilities, at most four."""
     share = min(_MOST_SHARE, _ABILITIES_AN_ITEM / n_abilities)
     most = min(_MOST_ABILITIES, n_abilities)
     needs = np.zeros((n_items, n_abilities), bool)
@@ -127,18 +96,7 @@ def study_q_matrix(n_items: int, n_abilities: int, rng: np.random.Generator) -> 
 
 
 def draw_suite(n_subjects: int, q: QMatrix, *, key: Array) -> Suite:
-    """Draw everything from the model: of such suites, right intervals cover what they say.
-
-    Parameters
-    ----------
-    n_subjects : int
-    q : QMatrix
-    key : jax.random.key
-
-    Returns
-    -------
-    Suite
-    """
+    """Draw everything from the model: of such suites, right intervals cover what they say."""
     trials = np.ones((n_subjects, q.n_items), int)
     structure = default_structure(q.n_abilities)
     sites = trace(seed(q_mirt_model, key)).get_trace(trials, q.needs, structure=structure)
@@ -150,18 +108,9 @@ def draw_suite(n_subjects: int, q: QMatrix, *, key: Array) -> Suite:
 def measure_posterior(suite: Suite, posterior: Posterior) -> dict[str, float]:
     """Compare a posterior with the truth.
 
-    Parameters
-    ----------
-    suite : Suite
-    posterior : Posterior
-
-    Returns
-    -------
-    dict
-        By `COVERAGE_COLUMNS`, but for the seconds: how many true values the 90% intervals cover,
-        of how many, and their mean width; the mean over abilities of the correlation of posterior
-        means with the truth; the share of R-hats above 1.01 and the highest; and the fewest
-        effective draws.
+    By `COVERAGE_COLUMNS`, but for the seconds: how many true values the 90% intervals cover, of how
+    many, and their mean width; the mean over abilities of the correlation of posterior means with
+    the truth; the share of R-hats above 1.01 and the highest; and the fewest effective draws.
     """
     measured = {}
     for name in QUANTITIES:

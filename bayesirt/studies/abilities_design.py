@@ -62,17 +62,7 @@ ABILITIES_QUICK = AbilitiesDesign(
 
 
 def coverage_tasks(design: AbilitiesDesign, key: PortableKey) -> list[CoverageTask]:
-    """Return the suites in batches, the largest first.
-
-    Parameters
-    ----------
-    design : AbilitiesDesign
-    key : PortableKey
-
-    Returns
-    -------
-    list of CoverageTask
-    """
+    """Return the suites in batches, the largest first."""
     batches = [
         tuple(range(first, min(first + BATCH, design.replications)))
         for first in range(0, design.replications, BATCH)
@@ -88,18 +78,7 @@ def coverage_tasks(design: AbilitiesDesign, key: PortableKey) -> list[CoverageTa
 def matrix_tasks(
     design: AbilitiesDesign, matrix: AbilityMatrix, key: PortableKey
 ) -> Sequence[Task]:
-    """Return what is done with one matrix.
-
-    Parameters
-    ----------
-    design : AbilitiesDesign
-    matrix : AbilityMatrix
-    key : PortableKey
-
-    Returns
-    -------
-    list of tasks
-    """
+    """Return what is done with one matrix."""
     tasks: list[Task] = []
     if design.posterior_draws and matrix.responses.n_observed <= MOST_DRAWN:
         tasks.append(AgreementTask(0, matrix, design.posterior_draws, key))

@@ -16,20 +16,7 @@ _MARKS = {"q-mirt": "o", "neural": "s", "shares": "^"}
 
 
 def plot_prediction(prediction: pd.DataFrame) -> Figure:
-    """Draw the AUC within subjects at unseen items by predictor.
-
-    Parameters
-    ----------
-    prediction : DataFrame
-        As `prediction_table` returns it.
-
-    Returns
-    -------
-    Figure
-        Dots are means over subjects and splits; thick bars are two standard errors between
-        splits, thin ones a standard deviation over subjects. The band is of the paper's mean AUC
-        on its three benchmarks.
-    """
+    """Draw the AUC within subjects at unseen items by predictor."""
     with figure_style():
         fig = Figure(figsize=(7.6, 1.2 + 0.27 * len(prediction)), layout="constrained")
         ax = fig.subplots()
@@ -50,19 +37,7 @@ def plot_prediction(prediction: pd.DataFrame) -> Figure:
 
 
 def plot_consistency(abilities: pd.DataFrame) -> Figure:
-    """Draw how consistent each ability is against the number of its items.
-
-    Parameters
-    ----------
-    abilities : DataFrame
-        As `ability_table` returns it.
-
-    Returns
-    -------
-    Figure
-        Left: ρ between the two halves of the items. Right: by Q-mIRT, the same and the mean ρ
-        with the other abilities of the other half.
-    """
+    """Draw how consistent each ability is against the number of its items."""
     with figure_style():
         fig = Figure(figsize=(8.2, 3.5), layout="constrained")
         left, right = fig.subplots(1, 2, sharex=True, sharey=True)
@@ -89,18 +64,7 @@ def plot_consistency(abilities: pd.DataFrame) -> Figure:
 
 
 def plot_intervals(coverage: pd.DataFrame) -> Figure:
-    """Draw the coverage of 90% intervals by size and quantity.
-
-    Parameters
-    ----------
-    coverage : DataFrame
-        As `coverage_table` returns it.
-
-    Returns
-    -------
-    Figure
-        Bars are 95% bounds between suites.
-    """
+    """Draw the coverage of 90% intervals by size and quantity."""
     with figure_style():
         fig = Figure(figsize=(6.4, 0.9 + 0.27 * len(coverage)), layout="constrained")
         ax = fig.subplots()

@@ -27,51 +27,19 @@ _LEAST_ITEMS, _LEAST_SUBJECTS = 10, 5
 
 @dataclass(frozen=True, eq=False)
 class AbilityMatrix:
-    """Responses, the abilities that their items need, and where the items come from.
-
-    Attributes
-    ----------
-    responses : Responses
-    q : QMatrix
-        A row for each item, in the order of the responses.
-    groups : tuple of str
-        Benchmarks; empty if they are not known.
-    group : int array, shape (item,)
-        Which of them an item is of; -1 if they are not known.
-    truth : Dataset, optional
-        As `bayesirt.q_simulation.QSimulation` names parameters.
-    """
+    """Responses, the abilities that their items need, and where the items come from."""
 
     responses: Responses
-    q: QMatrix
-    groups: tuple[str, ...]
-    group: NDArray[np.intp]
-    truth: xr.Dataset | None = None
+    q: QMatrix  # A row for each item, in the order of the responses.
+    groups: tuple[str, ...]  # Benchmarks; empty if they are not known.
+    group: NDArray[np.intp]  # shape (item,), Which of them an item is of; -1 if they are not known.
+    truth: xr.Dataset | None = None  # As `bayesirt.q_simulation.QSimulation` names parameters.
 
 
 def given_matrix(
     responses: Responses, q: QMatrix, groups: Mapping[str, str] | None = None
 ) -> AbilityMatrix:
-    """Return the matrix of given responses.
-
-    Parameters
-    ----------
-    responses : Responses
-    q : QMatrix
-        With a row for each item; other rows are left out, and abilities that only they need.
-    groups : mapping, optional
-        The benchmark of each item.
-
-    Returns
-    -------
-    AbilityMatrix
-
-    Raises
-    ------
-    ResponseError
-        If there are too few subjects or items, an item has no row or no benchmark, or all items
-        are of one benchmark.
-    """
+    """Return the matrix of given responses."""
     if responses.n_items < _LEAST_ITEMS or responses.n_subjects < _LEAST_SUBJECTS:
         raise ResponseError(
             f"splits of the items need at least {_LEAST_SUBJECTS} subjects and {_LEAST_ITEMS} "
@@ -99,20 +67,7 @@ def given_matrix(
 def read_groups(path: Path) -> dict[str, str]:
     """Read the benchmark of each item.
 
-    Parameters
-    ----------
-    path : Path
-        CSV with the columns ``item`` and ``benchmark``.
-
-    Returns
-    -------
-    dict
-        Benchmark by item.
-
-    Raises
-    ------
-    ResponseError
-        If a column is missing, an item stands twice or has no benchmark.
+    Benchmark by item.
     """
     table, name = read_table(path), one_line(path.name)
     if not {"item", "benchmark"} <= set(table.columns):
@@ -129,20 +84,7 @@ def read_groups(path: Path) -> dict[str, str]:
 
 
 def simulated_matrix(size: tuple[int, int, int], *, key: Array) -> AbilityMatrix:
-    """Simulate a matrix whose abilities are needed as often as those of Zhang et al. (2026).
-
-    Parameters
-    ----------
-    size : (int, int, int)
-        Subjects, items, abilities.
-    key : jax.random.key
-
-    Returns
-    -------
-    AbilityMatrix
-        With the truth; abilities correlate by `CORRELATION`, and items are those of
-        `simulate_q_mirt` by default.
-    """
+    """Simulate a matrix whose abilities are needed as often as those of Zhang et al. (2026)."""
     n_subjects, n_items, n_abilities = size
     words = np.asarray(jax.random.key_data(key)).tolist()
     q = papers_q_matrix(n_items, n_abilities, np.random.default_rng(words))
@@ -155,20 +97,6 @@ def simulated_matrix(size: tuple[int, int, int], *, key: Array) -> AbilityMatrix
 def papers_q_matrix(n_items: int, n_abilities: int, rng: np.random.Generator) -> QMatrix:
     """Draw a Q-matrix with the shares of items that need an ability in MMLU-MATH.
 
-    Parameters
-    ----------
-    n_items : int
-    n_abilities : int
-        Up to 35: all of the paper's, or as many of its shares, evenly chosen, with the largest.
-    rng : Generator
-
-    Returns
-    -------
-    QMatrix
-        Each ability is needed by at least 3 items, and each item needs at least one ability.
-
-    References
-    ----------
     Zhang et al. (2026), Table 3.
     """
     printed = read_printed("abilities_printed")

@@ -12,23 +12,7 @@ STRENGTHS = {"strong": 0.7, "moderate": 0.5, "weak": 0.3}
 
 
 def auc(scores: Matrix, successes: Counts, failures: Counts) -> float:
-    """Return the probability that a right answer has a higher score than a wrong one.
-
-    Parameters
-    ----------
-    scores : float array, shape (item,)
-    successes, failures : int array, shape (item,)
-
-    Returns
-    -------
-    float
-        Equal scores count half; NaN if all answers are right, or all are wrong.
-
-    Examples
-    --------
-    >>> auc(np.array([0.2, 0.8, 0.8]), np.array([0, 1, 0]), np.array([1, 0, 1]))
-    0.75
-    """
+    """Return the probability that a right answer has a higher score than a wrong one."""
     n_right, n_wrong = int(successes.sum()), int(failures.sum())
     if not (n_right and n_wrong):
         return float("nan")
@@ -38,35 +22,13 @@ def auc(scores: Matrix, successes: Counts, failures: Counts) -> float:
 
 
 def subject_aucs(scores: Matrix, successes: Counts, trials: Counts) -> Matrix:
-    """Return the AUC within each subject.
-
-    Parameters
-    ----------
-    scores : float array, shape (subject, item)
-    successes, trials : int array, shape (subject, item)
-
-    Returns
-    -------
-    float array, shape (subject,)
-    """
+    """Return the AUC within each subject."""
     rows = zip(scores, successes, trials - successes, strict=True)
     return np.array([auc(*row) for row in rows])
 
 
 def log_score(p: Matrix, successes: Counts, trials: Counts) -> float:
-    """Return the mean negative log probability of an answer, pooled over subjects and items.
-
-    Parameters
-    ----------
-    p : float array, shape (subject, item)
-        Chances of right answers.
-    successes, trials : int array, shape (subject, item)
-
-    Returns
-    -------
-    float
-        In nats.
-    """
+    """Return the mean negative log probability of an answer, pooled over subjects and items."""
     tiny = np.finfo(float).tiny
     right = successes * np.log(np.maximum(p, tiny))
     wrong = (trials - successes) * np.log(np.maximum(1 - p, np.finfo(float).eps))

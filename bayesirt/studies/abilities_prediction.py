@@ -48,22 +48,12 @@ _CHAINS = 2
 
 @dataclass(frozen=True)
 class SplitTask:
-    """One random split of the items, by all predictors.
-
-    Attributes
-    ----------
-    split : int
-    matrix : AbilityMatrix
-    trained : int
-        Responses that the network is shown, over all epochs.
-    key : PortableKey
-        The study's.
-    """
+    """One random split of the items, by all predictors."""
 
     split: int
     matrix: AbilityMatrix
-    trained: int
-    key: PortableKey
+    trained: int  # Responses that the network is shown, over all epochs.
+    key: PortableKey  # The study's.
 
     @property
     def places(self) -> list[tuple[str, tuple[Any, ...]]]:
@@ -82,22 +72,12 @@ class SplitTask:
 
 @dataclass(frozen=True)
 class AgreementTask:
-    """The full posterior beside the point estimate, on one split.
-
-    Attributes
-    ----------
-    split : int
-    matrix : AbilityMatrix
-    draws : int
-        Of each of two chains, after half as many of warm-up.
-    key : PortableKey
-        The study's.
-    """
+    """The full posterior beside the point estimate, on one split."""
 
     split: int
     matrix: AbilityMatrix
-    draws: int
-    key: PortableKey
+    draws: int  # Of each of two chains, after half as many of warm-up.
+    key: PortableKey  # The study's.
 
     @property
     def places(self) -> list[tuple[str, tuple[Any, ...]]]:
@@ -155,22 +135,7 @@ def task_key(key: PortableKey, name: str, number: int) -> Array:
 def split_items(
     n_items: int, number: int, key: PortableKey, share: float = TEST_SHARE
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Divide the items at random.
-
-    Parameters
-    ----------
-    n_items, number : int
-        The same number gives the same split.
-    key : PortableKey
-        The study's.
-    share : float
-        Of the items in the second part, which has one at least.
-
-    Returns
-    -------
-    train, test : int array
-        Positions of items, ascending, disjoint.
-    """
+    """Divide the items at random."""
     words = [*key.words, zlib.crc32(b"items"), number, round(1000 * share)]
     order = np.random.default_rng(words).permutation(n_items)
     n_test = max(1, round(share * n_items))
@@ -180,18 +145,10 @@ def split_items(
 def measure(found: dict[str, Matrix], division: Division) -> dict[str, dict[str, float]]:
     """Return how well each predictor does.
 
-    Parameters
-    ----------
-    found : dict of float arrays, shape (subject, new item)
-    division : Division
-
-    Returns
-    -------
-    dict of dict
-        By predictor and `PREDICTION_COLUMNS`: mean and standard deviation over subjects of the
-        AUC within a subject, and how many have one; the mean difference from that of the
-        predictor ``items``; the AUC of all answers together; the mean negative log probability
-        of an answer; and the number of items. NaN without items to predict.
+    By predictor and `PREDICTION_COLUMNS`: mean and standard deviation over subjects of the AUC
+    within a subject, and how many have one; the mean difference from that of the predictor
+    ``items``; the AUC of all answers together; the mean negative log probability of an answer; and
+    the number of items. NaN without items to predict.
     """
     successes, trials = division.successes, division.trials
     if not trials.sum():

@@ -38,19 +38,7 @@ NOTES = (
 
 
 def on_prediction(table: pd.DataFrame, prediction: pd.DataFrame) -> Iterator[str]:
-    """Yield how well each predictor does at unseen items, and why.
-
-    Parameters
-    ----------
-    table : DataFrame
-        As `prediction_table` returns it.
-    prediction : DataFrame
-        The rows that it is of.
-
-    Yields
-    ------
-    str
-    """
+    """Yield how well each predictor does at unseen items, and why."""
     first = table.iloc[0]
     means = [printed("within", "mean AUC", x) for x in ("MMLU-MATH", "MMLU-Pro-MATH", "MATH500")]
     yield (
@@ -154,21 +142,7 @@ def on_across(across: pd.DataFrame) -> Iterator[str]:
 
 
 def paired_gain(prediction: pd.DataFrame, one: str, other: str) -> tuple[float, float]:
-    """Return by how much one predictor's AUC is above another's, and its bound.
-
-    Parameters
-    ----------
-    prediction : DataFrame
-        Rows of this part.
-    one, other : str
-        Predictors.
-
-    Returns
-    -------
-    mean, bound : float
-        Over splits, and how far its 95% bounds between splits are away by Student's t; NaN for a
-        single split.
-    """
+    """Return by how much one predictor's AUC is above another's, and its bound."""
     by_split = prediction.pivot(index="split", columns="method", values="auc")
     difference = (by_split[one] - by_split[other]).dropna()
     n = len(difference)

@@ -54,61 +54,31 @@ _EDGE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Division:
-    """Items with responses, and items to predict.
+    """Items with responses, and items to predict."""
 
-    Attributes
-    ----------
-    responses : Responses
-        To learn from.
-    q : QMatrix
-        Of their items, without the abilities that none of these needs.
-    needs : bool array, shape (new item, ability)
-        Of the items to predict, which all need an ability of `q`.
-    subjects, items : int array
-        Of the rows of `responses`, and of the items to predict, in the whole matrix.
-    successes, trials : int array, shape (subject, new item)
-    """
-
-    responses: Responses
-    q: QMatrix
+    responses: Responses  # To learn from.
+    q: QMatrix  # Of their items, without the abilities that none of these needs.
+    # shape (new item, ability), Of the items to predict, which all need an ability of `q`.
     needs: NDArray[np.bool_]
+    # Of the rows of `responses`, and of the items to predict, in the whole matrix.
     subjects: NDArray[np.intp]
+    # Of the rows of `responses`, and of the items to predict, in the whole matrix.
     items: NDArray[np.intp]
-    successes: Counts
-    trials: Counts
+    successes: Counts  # shape (subject, new item)
+    trials: Counts  # shape (subject, new item)
 
 
 @dataclass(frozen=True, eq=False)
 class Fits:
-    """What the training items say, by each model.
+    """What the training items say, by each model."""
 
-    Attributes
-    ----------
-    q_mirt, plain : PointEstimate
-        With the Q-matrix, and with one ability that all items need.
-    neural : NeuralDiagnosis
-    """
-
-    q_mirt: PointEstimate
-    plain: PointEstimate
+    q_mirt: PointEstimate  # With the Q-matrix, and with one ability that all items need.
+    plain: PointEstimate  # With the Q-matrix, and with one ability that all items need.
     neural: NeuralDiagnosis
 
 
 def divide(matrix: AbilityMatrix, train: NDArray[np.intp], test: NDArray[np.intp]) -> Division:
-    """Divide a matrix by its items.
-
-    Parameters
-    ----------
-    matrix : AbilityMatrix
-    train, test : int array
-        Positions of items.
-
-    Returns
-    -------
-    Division
-        Without subjects and items that have no response among each other, and without items to
-        predict whose abilities no training item needs.
-    """
+    """Divide a matrix by its items."""
     responses = matrix.responses
     subjects, kept = with_answers(responses, np.arange(responses.n_subjects), train)
     part = responses.select(subjects, kept)
@@ -121,20 +91,7 @@ def divide(matrix: AbilityMatrix, train: NDArray[np.intp], test: NDArray[np.intp
 
 
 def fit_all(division: Division, *, key: Array, trained: int) -> Fits:
-    """Fit all models to the training items.
-
-    Parameters
-    ----------
-    division : Division
-    key : jax.random.key
-        Of the network.
-    trained : int
-        Responses that the network is shown, over all epochs: of a few, more epochs.
-
-    Returns
-    -------
-    Fits
-    """
+    """Fit all models to the training items."""
     responses, q = division.responses, division.q
     one = QMatrix.from_arrays(np.ones((q.n_items, 1), bool), q.items)
     epochs = max(1, round(trained / responses.n_observed))
@@ -149,18 +106,8 @@ def fit_all(division: Division, *, key: Array, trained: int) -> Fits:
 def predictions(division: Division, fits: Fits, matrix: AbilityMatrix) -> dict[str, Matrix]:
     """Return what each predictor says of the items to predict.
 
-    Parameters
-    ----------
-    division : Division
-    fits : Fits
-    matrix : AbilityMatrix
-        Whose truth, if it has one, makes two more predictors.
-
-    Returns
-    -------
-    dict of float arrays, shape (subject, new item)
-        By the keys of `PREDICTORS`: chances, but for `NO_CHANCES`. Items that need the same
-        abilities have exactly the same, but for the true chances.
+    By the keys of `PREDICTORS`: chances, but for `NO_CHANCES`. Items that need the same abilities
+    have exactly the same, but for the true chances.
     """
     rows, place = np.unique(division.needs, axis=0, return_inverse=True)
     found = {
@@ -179,18 +126,8 @@ def predictions(division: Division, fits: Fits, matrix: AbilityMatrix) -> dict[s
 def shared_accuracies(division: Division, new: NDArray[np.bool_]) -> dict[str, Matrix]:
     """Return what accuracies say without a model.
 
-    Parameters
-    ----------
-    division : Division
-    new : bool array, shape (new item, ability)
+    The predictors accuracy, items, additive, own items and both.
 
-    Returns
-    -------
-    dict of float arrays, shape (subject, new item)
-        The predictors accuracy, items, additive, own items and both.
-
-    Notes
-    -----
     A training item counts for a new one by the abilities that both need as a share of those that
     either needs. Each accuracy is drawn towards what is known without shared abilities, as by one
     more answer.
@@ -215,16 +152,7 @@ def shared_accuracies(division: Division, new: NDArray[np.bool_]) -> dict[str, M
 
 
 def similarity(new: NDArray[np.bool_], known: NDArray[np.bool_]) -> Matrix:
-    """Return the abilities that two items need as a share of those that either needs.
-
-    Parameters
-    ----------
-    new, known : bool array, shape (item, ability)
-
-    Returns
-    -------
-    float array, shape (new item, known item)
-    """
+    """Return the abilities that two items need as a share of those that either needs."""
     shared = new.astype(float) @ known.T.astype(float)
     return shared / (new.sum(1)[:, None] + known.sum(1) - shared)
 
@@ -232,18 +160,6 @@ def similarity(new: NDArray[np.bool_], known: NDArray[np.bool_]) -> Matrix:
 def learnt_chances(point: PointEstimate | Mapping[str, Any], needs: NDArray[np.bool_]) -> Matrix:
     """Return chances at items drawn from the population that a fit has learnt.
 
-    Parameters
-    ----------
-    point : PointEstimate or mapping
-        By `fit_q_mirt`, or of true values, without ``theta_se``.
-    needs : bool array, shape (new item, ability)
-
-    Returns
-    -------
-    float array, shape (subject, new item)
-
-    Notes
-    -----
     Integrates over abilities by ``theta_se``, as if they were independent, and over slopes and
     intercepts, with the logit taken to be normal: within a hundredth of the exact chance unless
     slopes vary much.
@@ -257,18 +173,7 @@ def learnt_chances(point: PointEstimate | Mapping[str, Any], needs: NDArray[np.b
 
 
 def neutral_chances(point: PointEstimate, needs: NDArray[np.bool_]) -> Matrix:
-    """Return chances at items with slopes 1 and intercept 0.
-
-    Parameters
-    ----------
-    point : PointEstimate
-        By `fit_q_mirt`.
-    needs : bool array, shape (new item, ability)
-
-    Returns
-    -------
-    float array, shape (subject, new item)
-    """
+    """Return chances at items with slopes 1 and intercept 0."""
     theta, se = _abilities(point)
     return _mean_chance(theta @ needs.T, se**2 @ needs.T)
 

@@ -19,20 +19,11 @@ _HALVES_NAME = "halves of the items"
 def coverage_table(suites: pd.DataFrame) -> pd.DataFrame:
     """Return whether 90% intervals cover 90%.
 
-    Parameters
-    ----------
-    suites : DataFrame
-        Rows of the part coverage, with n_subjects, n_items and n_abilities.
-
-    Returns
-    -------
-    DataFrame
-        One row a size and quantity: suites, true values, the share covered with its 95% bounds
-        between suites (`low`, `high`; Student's t, as values of a suite go together, by the
-        standard error that independent values would have where a few suites agree by chance), that
-        error, the mean width of an interval; and of
-        the size the correlation of posterior means with true abilities, the share of R-hats above
-        1.01, the highest, and the fewest effective draws.
+    One row a size and quantity: suites, true values, the share covered with its 95% bounds between
+    suites (`low`, `high`; Student's t, as values of a suite go together, by the standard error that
+    independent values would have where a few suites agree by chance), that error, the mean width of
+    an interval; and of the size the correlation of posterior means with true abilities, the share
+    of R-hats above 1.01, the highest, and the fewest effective draws.
     """
     rows = []
     for size, own in suites.groupby(["n_subjects", "n_items", "n_abilities"], sort=False):
@@ -58,18 +49,10 @@ def coverage_table(suites: pd.DataFrame) -> pd.DataFrame:
 def criterion_table(criterion: pd.DataFrame, consistency: pd.DataFrame) -> pd.DataFrame:
     """Count how strongly abilities go with accuracy on their items, as Zhang et al. (2026) do.
 
-    Parameters
-    ----------
-    criterion, consistency : DataFrame
-        Rows of these parts.
-
-    Returns
-    -------
-    DataFrame
-        One row an estimate and criterion, over abilities with more than 10 items (in both halves
-        for items held out): abilities, how many are strong (ρ > .7), moderate (> .5), weak (> .3)
-        and none of these, and the median ρ. Criteria are the accuracy on ``the same items``, that
-        on ``held-out items``, and the ``true ability``.
+    One row an estimate and criterion, over abilities with more than 10 items (in both halves for
+    items held out): abilities, how many are strong (ρ > .7), moderate (> .5), weak (> .3) and none
+    of these, and the median ρ. Criteria are the accuracy on ``the same items``, that on ``held-out
+    items``, and the ``true ability``.
     """
     enough = criterion[criterion["items"] > MORE_THAN]
     halves = consistency[consistency["one"] == HALVES]
@@ -94,18 +77,9 @@ def ability_table(
 ) -> pd.DataFrame:
     """Return what was found of each ability.
 
-    Parameters
-    ----------
-    criterion, consistency : DataFrame
-        Rows of these parts.
-    abilities : sequence of str
-
-    Returns
-    -------
-    DataFrame
-        One row an ability and estimate: items, ρ with the accuracy on the same items, on items
-        held out, with the truth, with itself from the other half of the items, and the mean with
-        other abilities from the other half.
+    One row an ability and estimate: items, ρ with the accuracy on the same items, on items held
+    out, with the truth, with itself from the other half of the items, and the mean with other
+    abilities from the other half.
     """
     halves = consistency[consistency["one"] == HALVES]
     columns = {"rho": "rho_halves", "rho_others": "rho_others", "held_out": "rho_held_out"}
@@ -120,19 +94,9 @@ def ability_table(
 def consistency_table(consistency: pd.DataFrame, groups: Sequence[str]) -> pd.DataFrame:
     """Return how well abilities agree between items that share none.
 
-    Parameters
-    ----------
-    consistency : DataFrame
-        Rows of this part.
-    groups : sequence of str
-        Benchmarks.
-
-    Returns
-    -------
-    DataFrame
-        One row a pair of sets of items and an estimate, over abilities with more than 10 items in
-        both: their number, the median ρ of an ability with itself, the share above .5, and the
-        median ρ with the other abilities.
+    One row a pair of sets of items and an estimate, over abilities with more than 10 items in both:
+    their number, the median ρ of an ability with itself, the share above .5, and the median ρ with
+    the other abilities.
     """
     rows = []
     kept = consistency[_both_more(consistency) & consistency["rho"].notna()]
@@ -155,18 +119,9 @@ def consistency_table(consistency: pd.DataFrame, groups: Sequence[str]) -> pd.Da
 def prediction_table(prediction: pd.DataFrame) -> pd.DataFrame:
     """Return how well each predictor does at unseen items, over splits.
 
-    Parameters
-    ----------
-    prediction : DataFrame
-        Rows of the part prediction.
-
-    Returns
-    -------
-    DataFrame
-        One row a predictor: means over splits of the AUC within subjects, its standard deviation
-        over subjects, the difference from the predictor ``items``, the AUC of all answers
-        together, and the log score; and standard errors between splits (`_se`) of the first,
-        the difference and the last.
+    One row a predictor: means over splits of the AUC within subjects, its standard deviation over
+    subjects, the difference from the predictor ``items``, the AUC of all answers together, and the
+    log score; and standard errors between splits (`_se`) of the first, the difference and the last.
     """
     rows = []
     for name in PREDICTORS:
@@ -183,17 +138,8 @@ def prediction_table(prediction: pd.DataFrame) -> pd.DataFrame:
 def across_table(across: pd.DataFrame, matrix: AbilityMatrix) -> pd.DataFrame:
     """Return how well each predictor does at the items of another benchmark.
 
-    Parameters
-    ----------
-    across : DataFrame
-        Rows of this part.
-    matrix : AbilityMatrix
-
-    Returns
-    -------
-    DataFrame
-        One row a pair of benchmarks and predictor; NaN where none of the target's items needs an
-        ability that the source's items need.
+    One row a pair of benchmarks and predictor; NaN where none of the target's items needs an
+    ability that the source's items need.
     """
     table = across.sort_values(["source", "target"], kind="stable", ignore_index=True)
     for side in ("source", "target"):

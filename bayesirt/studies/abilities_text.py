@@ -17,17 +17,7 @@ _MOST_FINDINGS = 3
 
 
 def printed(table: str, quantity: str, place: str) -> float:
-    """Return a figure that Zhang et al. (2026) print.
-
-    Parameters
-    ----------
-    table, quantity, place : str
-        As ``abilities_printed`` names them.
-
-    Returns
-    -------
-    float
-    """
+    """Return a figure that Zhang et al. (2026) print."""
     rows = read_printed("abilities_printed").set_index(["table", "quantity", "place"])["value"]
     return float(rows[table, quantity, place])
 

@@ -5,7 +5,7 @@ intervals, by the size of the data.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -24,16 +24,15 @@ from bayesirt.studies.calibration_tables import (
     trust_table,
 )
 from bayesirt.studies.calibration_text import trust_in_words, verdicts_in_words
+from bayesirt.studies.engine import Done, Part, SavedStudy, do_tasks
 from bayesirt.studies.replication import Engine, row_columns
-from bayesirt.studies.replication_log import ReplicationLog
-from bayesirt.studies.study_folder import write_study
-from bayesirt.studies.tasks import Design, PortableKey, Task, run_tasks
+from bayesirt.studies.tasks import Design, PortableKey, Task
 
 _PLACE = [*CELL, "replication"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CalibrationStudy:
+class CalibrationStudy(SavedStudy):
     """What came of every replication, and what it says.
 
     Attributes
@@ -66,25 +65,16 @@ class CalibrationStudy:
         """From which size on 90% intervals may be trusted; see `trust_table`."""
         return trust_table(self.coverage)
 
-    def to_text(self) -> str:
-        """Return the verdicts in words."""
+    def _sentences(self) -> list[str]:
         note = (
             f"'{CALIBRATED}' means that these replications show no departure; of studies of right "
             f"engines, {self.design.false_alarm:.2g} show one by ranks and as many by coverage."
         )
         verdicts = verdicts_in_words(self.replications, self.summary, self.coverage)
-        return "\n".join([*verdicts, *trust_in_words(self.trust), note])
+        return [*verdicts, *trust_in_words(self.trust), note]
 
-    def save(self, folder: Path) -> None:
-        """Write the tables as CSV, the verdicts as text and the figures as SVG.
-
-        Parameters
-        ----------
-        folder : Path
-            May be the one that the study ran in.
-        """
-        tables = {"ranks": self.summary, "coverage": self.coverage, "trust": self.trust}
-        write_study(folder, tables, self.to_text(), self._figures())
+    def _tables(self) -> dict[str, pd.DataFrame]:
+        return {"ranks": self.summary, "coverage": self.coverage, "trust": self.trust}
 
     def _figures(self) -> dict[str, Figure]:
         """Return the figures by name; none where every engine failed."""
@@ -177,27 +167,30 @@ def calibration_study(
     portable = PortableKey.of(key)
     settings = {**asdict(design), "key": portable, "dtype": str(jnp.zeros(()).dtype)}
     del settings["false_alarm"]
-    log = ReplicationLog([*_PLACE, *row_columns(design.priors)], settings, folder)
-    done = log.values_of(_PLACE)
     tasks = [
-        Task(left, size, replication, design, portable)
+        Task(engines, size, replication, design, portable)
         for replication in range(n_replications)
         for size in sizes
-        if (
-            left := {
-                name: engine
-                for name, engine in engines.items()
-                if (name, *size, replication) not in done
-            }
-        )
     ]
-    n_all = len(sizes) * n_replications
-    for n_done, rows in enumerate(run_tasks(tasks, n_processes, scheduler), n_all - len(tasks) + 1):
-        for row in rows:
-            log.append(row)
-        if progress is not None:
-            progress(n_done, n_all)
-    return CalibrationStudy(_in_order(log.table, list(engines), sizes, n_replications), design)
+    parts = {"runs": Part(_PLACE, row_columns(design.priors))}
+    rows = do_tasks(
+        tasks,
+        _left_of,
+        parts,
+        settings,
+        folder=folder,
+        n_processes=n_processes,
+        scheduler=scheduler,
+        progress=progress,
+    )
+    return CalibrationStudy(_in_order(rows["runs"], list(engines), sizes, n_replications), design)
+
+
+def _left_of(task: Task, done: Done) -> Task | None:
+    """Return the task with the engines that have not run on it."""
+    place = (*task.size, task.replication)
+    left = {n: engine for n, engine in task.engines.items() if (n, *place) not in done["runs"]}
+    return replace(task, engines=left) if left else None
 
 
 def _in_order(

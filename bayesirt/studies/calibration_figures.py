@@ -23,22 +23,7 @@ _PALE = "#dcdcdc"
 def plot_rank_ecdf(
     replications: pd.DataFrame, ranks: pd.DataFrame, size: tuple[int, int], design: Design
 ) -> Figure:
-    """Draw how far the ECDF of the ranks strays from uniform, by quantity and engine.
-
-    Parameters
-    ----------
-    replications, ranks : DataFrame
-        A study's rows and its table of ranks.
-    size : (int, int)
-        Subjects and items.
-    design : Design
-
-    Returns
-    -------
-    Figure
-        One row a quantity, one column an engine. The envelope holds for the whole study with
-        probability 1 - `false_alarm`; a panel that leaves it has a thick frame and its verdict.
-    """
+    """Draw how far the ECDF of the ranks strays from uniform, by quantity and engine."""
     at_size = ranks[(ranks["n_subjects"] == size[0]) & (ranks["n_items"] == size[1])]
     engines = list(at_size["engine"].unique())
     quantities = list(at_size["quantity"].unique())
@@ -70,18 +55,7 @@ def plot_rank_ecdf(
 
 
 def plot_coverage(coverage: pd.DataFrame) -> Figure:
-    """Draw the coverage of intervals against the size of the data.
-
-    Parameters
-    ----------
-    coverage : DataFrame
-        A study's table of coverage.
-
-    Returns
-    -------
-    Figure
-        One row a level, one column a group, one mark an engine, with 95% intervals.
-    """
+    """Draw the coverage of intervals against the size of the data."""
     engines = list(coverage["engine"].unique())
     groups = [name for name in GROUPS if (coverage["group"] == name).any()]
     by_cells = coverage.assign(cells=coverage["n_subjects"] * coverage["n_items"])

@@ -24,22 +24,9 @@ _SIDES = ("below", "in", "above")
 def rank_table(replications: pd.DataFrame, kept: int, false_alarm: float) -> pd.DataFrame:
     """Return whether ranks are uniform, by engine, size and quantity.
 
-    Parameters
-    ----------
-    replications : DataFrame
-        One row an engine and replication, as `replicate` returns it.
-    kept : int
-        Draws that a rank counts.
-    false_alarm : float
-        Probability with which a study of right engines has any other verdict than calibrated.
-
-    Returns
-    -------
-    DataFrame
-        Columns engine, n_subjects, n_items, quantity; replications, failed (left out),
-        dependent (replications with a smaller ESS than draws were kept) and ties; p_value; shift
-        and spread (z scores: positive where the truth lies above the draws, and out in their
-        tails); verdict.
+    Columns engine, n_subjects, n_items, quantity; replications, failed (left out), dependent
+    (replications with a smaller ESS than draws were kept) and ties; p_value; shift and spread (z
+    scores: positive where the truth lies above the draws, and out in their tails); verdict.
     """
     names = [q for q in QUANTITIES if f"rank_{q}" in replications]
     rows = []
@@ -74,26 +61,14 @@ def rank_table(replications: pd.DataFrame, kept: int, false_alarm: float) -> pd.
 def coverage_table(replications: pd.DataFrame, false_alarm: float) -> pd.DataFrame:
     """Return how often intervals cover the truth, by engine, size, group and level.
 
-    Parameters
-    ----------
-    replications : DataFrame
-        One row an engine and replication, as `replicate` returns it.
-    false_alarm : float
-        Probability with which a study of right engines has any other verdict than calibrated.
+    Columns engine, n_subjects, n_items, group, level; replications with members, and members over
+    all of them; coverage with its standard error and 95% interval (Student's t); below and above,
+    the shares of truths on either side, and skew, the z score of their difference (positive where
+    more lie above); verdict.
 
-    Returns
-    -------
-    DataFrame
-        Columns engine, n_subjects, n_items, group, level; replications with members, and members
-        over all of them; coverage with its standard error and 95% interval (Student's t); below
-        and above, the shares of truths on either side, and skew, the z score of their difference
-        (positive where more lie above); verdict.
-
-    Notes
-    -----
     Members of one replication share their data, so the standard error is that of a ratio of sums
-    over replications, Σ covered / Σ members; it is never below what independent members would
-    have at the interval's level, which matters where few are.
+    over replications, Σ covered / Σ members; it is never below what independent members would have
+    at the interval's level, which matters where few are.
     """
     rows = []
     for cell, runs in replications.groupby(CELL, sort=False):
@@ -117,17 +92,9 @@ def coverage_table(replications: pd.DataFrame, false_alarm: float) -> pd.DataFra
 def trust_table(coverage: pd.DataFrame) -> pd.DataFrame:
     """Return from which studied size on each engine's 90% intervals may be trusted.
 
-    Parameters
-    ----------
-    coverage : DataFrame
-        As `coverage_table` returns it.
-
-    Returns
-    -------
-    DataFrame
-        Columns engine, group, n_subjects, n_items: the smallest size such that there, and at
-        every larger one, the 95% interval of the coverage lies above 85%; NaN where there is
-        none. Sizes are ordered by their numbers of cells.
+    Columns engine, group, n_subjects, n_items: the smallest size such that there, and at every
+    larger one, the 95% interval of the coverage lies above 85%; NaN where there is none. Sizes are
+    ordered by their numbers of cells.
     """
     if not len(coverage):
         return pd.DataFrame(columns=["engine", "group", "n_subjects", "n_items"])

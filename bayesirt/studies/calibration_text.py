@@ -16,17 +16,7 @@ _LEAST_P = 1e-9
 def verdicts_in_words(
     replications: pd.DataFrame, ranks: pd.DataFrame, coverage: pd.DataFrame
 ) -> list[str]:
-    """Return one sentence on each engine and size.
-
-    Parameters
-    ----------
-    replications, ranks, coverage : DataFrame
-        A study's rows, and its tables of ranks and of coverage.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return one sentence on each engine and size."""
     return [
         f"{place[0]}, {place[1]} x {place[2]}, {len(runs)} replications: "
         + "; ".join(
@@ -42,17 +32,7 @@ def verdicts_in_words(
 
 
 def trust_in_words(trust: pd.DataFrame) -> list[str]:
-    """Return one sentence on each engine: from which size on its intervals may be trusted.
-
-    Parameters
-    ----------
-    trust : DataFrame
-        As `trust_table` returns it.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return one sentence on each engine: from which size on its intervals may be trusted."""
     return [
         f"{engine}: {LEVEL:.0%} intervals that surely cover {LEVEL - SLACK:.0%} or more: "
         + "; ".join(f"of {GROUPS[row.group]} {_where(row)}" for row in own.itertuples())
@@ -62,17 +42,7 @@ def trust_in_words(trust: pd.DataFrame) -> list[str]:
 
 
 def ranks_in_words(rows: pd.DataFrame) -> str:
-    """Return which quantities of one engine at one size are calibrated.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Of `rank_table`.
-
-    Returns
-    -------
-    str
-    """
+    """Return which quantities of one engine at one size are calibrated."""
     wrong = rows[rows["verdict"] != CALIBRATED]
     if not len(wrong):
         return f"ranks {CALIBRATED} in all {len(rows)} quantities"

@@ -14,14 +14,14 @@ from jaxtyping import Array
 from matplotlib.figure import Figure
 
 from bayesirt.studies.cat_banks import BANKS
+from bayesirt.studies.cat_claims import NOTES, cat_claims
 from bayesirt.studies.cat_figures import plot_tests
 from bayesirt.studies.cat_tables import length_table, stop_table
 from bayesirt.studies.cat_tasks import BankTask, Sizes, measure_columns
 from bayesirt.studies.cat_tests import METHODS
-from bayesirt.studies.cat_text import study_in_words
-from bayesirt.studies.replication_log import ReplicationLog
-from bayesirt.studies.study_folder import write_study
-from bayesirt.studies.tasks import PortableKey, run_tasks
+from bayesirt.studies.claims import claim_table, in_words
+from bayesirt.studies.engine import Part, SavedStudy, do_tasks, unless_done
+from bayesirt.studies.tasks import PortableKey
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ CAT_QUICK = CATDesign(1, Sizes(200, 60, 80, 16, 20))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CATStudy:
+class CATStudy(SavedStudy):
     """What came of every test, and what it says.
 
     Attributes
@@ -74,20 +74,16 @@ class CATStudy:
         """Answers until the interval is short enough; see `stop_table`."""
         return stop_table(self.replications, self.design.stops)
 
-    def to_text(self) -> str:
-        """Return the verdict in words."""
-        return "\n".join(study_in_words(self.summary, self.stops))
+    @cached_property
+    def claims(self) -> pd.DataFrame:
+        """What the study finds, one row a figure; see `bayesirt.studies.claims`."""
+        return claim_table(cat_claims(self.summary, self.stops))
 
-    def save(self, folder: Path) -> None:
-        """Write the tables as CSV, the verdict as text and the figure as SVG.
+    def _sentences(self) -> list[str]:
+        return in_words(self.claims, NOTES)
 
-        Parameters
-        ----------
-        folder : Path
-            May be the one that the study ran in.
-        """
-        tables = {"answers": self.summary, "stops": self.stops}
-        write_study(folder, tables, self.to_text(), self._figures())
+    def _tables(self) -> dict[str, pd.DataFrame]:
+        return {"answers": self.summary, "stops": self.stops, "claims": self.claims}
 
     def _figures(self) -> dict[str, Figure]:
         return {"tests": plot_tests(self.summary)}
@@ -130,26 +126,25 @@ def cat_study(
     """
     design = design or CATDesign()
     portable = PortableKey.of(key)
-    columns = ["condition", "replication", "method", *measure_columns(design.stops)]
-    log = ReplicationLog(columns, {**asdict(design), "key": portable}, folder)
     place = ("condition", "replication", "method", "answers")
-    done = log.values_of(place)
+    parts = {"tests": Part(place, measure_columns(design.stops)[1:])}
     last = (METHODS[-1], design.sizes.answers)
     tasks = [
         BankTask(number, model, replication, design.sizes, design.stops, portable)
         for replication in range(design.replications)
         for number, model in enumerate(BANKS)
     ]
-    left = [t for t in tasks if (t.number, t.replication, *last) not in done]
-    n_done = len(tasks) - len(left)
-    for rows in run_tasks(left, n_processes, scheduler):
-        for row in rows:
-            if tuple(row[name] for name in place) not in done:
-                log.append(row)
-        n_done += 1
-        if progress is not None:
-            progress(n_done, len(tasks))
-    table = log.table
+    rows = do_tasks(
+        tasks,
+        unless_done(lambda task: [("tests", (task.number, task.replication, *last))]),
+        parts,
+        {**asdict(design), "key": portable},
+        folder=folder,
+        n_processes=n_processes,
+        scheduler=scheduler,
+        progress=progress,
+    )
+    table = rows["tests"]
     order = [*place[:2], "answers"]
     models = table["condition"].map(dict(enumerate(BANKS)))
     named = table.assign(model=models).sort_values(order, kind="stable", ignore_index=True)

@@ -24,49 +24,28 @@ RHO = -0.6
 
 
 class Items(NamedTuple):
-    """True items, as their model has them; the 2PL's lengths are noise that nobody looks at.
+    """True items, as their model has them; the 2PL's lengths are noise that nobody looks at."""
 
-    Attributes
-    ----------
-    a, d, phi, omega, lam : float array, shape (item,)
-    """
-
-    a: NDArray[np.float64]
-    d: NDArray[np.float64]
-    phi: NDArray[np.float64]
-    omega: NDArray[np.float64]
-    lam: NDArray[np.float64]
+    a: NDArray[np.float64]  # shape (item,)
+    d: NDArray[np.float64]  # shape (item,)
+    phi: NDArray[np.float64]  # shape (item,)
+    omega: NDArray[np.float64]  # shape (item,)
+    lam: NDArray[np.float64]  # shape (item,)
 
 
 class Subjects(NamedTuple):
-    """Subjects whose ability is known, and what each would answer to each item.
+    """Subjects whose ability is known, and what each would answer to each item."""
 
-    Attributes
-    ----------
-    theta : float array, shape (subject,)
-    right : int array, shape (subject, item)
-    log_latency : float array, shape (subject, item)
-    """
-
-    theta: NDArray[np.float64]
-    right: NDArray[np.int64]
-    log_latency: NDArray[np.float64]
+    theta: NDArray[np.float64]  # shape (subject,)
+    right: NDArray[np.int64]  # shape (subject, item)
+    log_latency: NDArray[np.float64]  # shape (subject, item)
 
 
 def draw_items(model: BankModel, n_items: int, rng: np.random.Generator) -> Items:
     """Draw true items.
 
-    Parameters
-    ----------
-    model : {"2pl", "lart"}
-    n_items : int
-    rng : Generator
-
-    Returns
-    -------
-    Items
-        log a ~ N(.1, .4) for the 2PL and N(-.4, .4) for LaRT, whose probit is 1.7 times as steep;
-        difficulties as wide as N(0, 1.2); lengths as Xu et al. (2026) draw theirs (section 5).
+    log a ~ N(.1, .4) for the 2PL and N(-.4, .4) for LaRT, whose probit is 1.7 times as steep;
+    difficulties as wide as N(0, 1.2); lengths as Xu et al. (2026) draw theirs (section 5).
     """
     a = np.exp((0.1 if model == "2pl" else -0.4) + 0.4 * rng.normal(size=n_items))
     return Items(
@@ -81,19 +60,7 @@ def draw_items(model: BankModel, n_items: int, rng: np.random.Generator) -> Item
 def draw_subjects(
     model: BankModel, items: Items, n_subjects: int, rng: np.random.Generator
 ) -> Subjects:
-    """Draw subjects from the population, and their answers to every item.
-
-    Parameters
-    ----------
-    model : {"2pl", "lart"}
-    items : Items
-    n_subjects : int
-    rng : Generator
-
-    Returns
-    -------
-    Subjects
-    """
+    """Draw subjects from the population, and their answers to every item."""
     theta, other = rng.normal(size=(2, n_subjects))
     tau = RHO * theta + np.sqrt(1 - RHO**2) * other
     p = (expit if model == "2pl" else ndtr)(theta[:, None] * items.a + items.d)
@@ -103,18 +70,7 @@ def draw_subjects(
 
 
 def calibrate(model: BankModel, subjects: Subjects, *, key: Array) -> Posterior:
-    """Draw from the posterior of the items, given all answers of some subjects.
-
-    Parameters
-    ----------
-    model : {"2pl", "lart"}
-    subjects : Subjects
-    key : jax.random.key
-
-    Returns
-    -------
-    Posterior
-    """
+    """Draw from the posterior of the items, given all answers of some subjects."""
     n_subjects, n_items = subjects.right.shape
     names = [[f"{kind}{k}" for k in range(n)] for kind, n in (("s", n_subjects), ("q", n_items))]
     subject, item = (index.ravel() for index in np.indices(subjects.right.shape))

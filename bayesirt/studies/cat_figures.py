@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from bayesirt.plots import ACCENT, INK, SOFT, figure_style
 from bayesirt.posterior import LEVEL
 from bayesirt.studies.cat_banks import BANKS
-from bayesirt.studies.cat_text import METHOD_NAMES
+from bayesirt.studies.cat_tests import METHOD_NAMES
 
 _LINES = {
     "information": (ACCENT, "-"),
@@ -22,18 +22,7 @@ _MEASURES = {
 
 
 def plot_tests(lengths: pd.DataFrame) -> Figure:
-    """Draw error, width and coverage by number of answers, a row of panels for each model.
-
-    Parameters
-    ----------
-    lengths : DataFrame
-        As `length_table` returns it.
-
-    Returns
-    -------
-    Figure
-        The band around the stated coverage is two standard errors wide to either side.
-    """
+    """Draw error, width and coverage by number of answers, a row of panels for each model."""
     models = [model for model in BANKS if (lengths["model"] == model).any()]
     with figure_style():
         fig = Figure(figsize=(8.4, 0.8 + 2.5 * len(models)), layout="constrained")

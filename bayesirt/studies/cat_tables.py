@@ -14,17 +14,9 @@ _TYPICAL = 0.5
 def length_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return error, width and coverage by model, method and number of answers.
 
-    Parameters
-    ----------
-    replications : DataFrame
-        As the study keeps it.
-
-    Returns
-    -------
-    DataFrame
-        `rmse` of the posterior mean with its standard error `rmse_se` over subjects, mean `width`
-        of the 90% intervals, and their `coverage` with `coverage_se`. Subjects of one bank share
-        its calibration, which these errors leave out.
+    `rmse` of the posterior mean with its standard error `rmse_se` over subjects, mean `width` of
+    the 90% intervals, and their `coverage` with `coverage_se`. Subjects of one bank share its
+    calibration, which these errors leave out.
     """
     rows = []
     for place, own in _groups(replications, "answers"):
@@ -48,20 +40,10 @@ def length_table(replications: pd.DataFrame) -> pd.DataFrame:
 def stop_table(replications: pd.DataFrame, stops: tuple[float, ...]) -> pd.DataFrame:
     """Return how many answers it takes until the interval is short enough.
 
-    Parameters
-    ----------
-    replications : DataFrame
-        As the study keeps it.
-    stops : tuple of float
-        Widths of the 90% interval to stop at.
-
-    Returns
-    -------
-    DataFrame
-        By model, method and `stop_width`: `share` of the subjects that stopped within the test;
-        `answers`, the median number of answers over all subjects, NaN where fewer than half
-        stopped; `mean_answers`, the mean where those who never stopped count with the whole test;
-        and `coverage`, the share of the intervals that held the truth when a subject stopped.
+    By model, method and `stop_width`: `share` of the subjects that stopped within the test;
+    `answers`, the median number of answers over all subjects, NaN where fewer than half stopped;
+    `mean_answers`, the mean where those who never stopped count with the whole test; and
+    `coverage`, the share of the intervals that held the truth when a subject stopped.
     """
     rows = []
     for place, own in _groups(replications):

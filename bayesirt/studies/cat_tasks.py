@@ -16,51 +16,25 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large each bank and each test is.
+    """How large each bank and each test is."""
 
-    Attributes
-    ----------
-    calibrating : int
-        Subjects whose answers calibrate the items.
-    items : int
-    subjects : int
-        New ones, who take the tests.
-    answers : int
-        Length of the tests.
-    item_draws : int
-        Over which a test averages.
-    """
-
-    calibrating: int = 400
+    calibrating: int = 400  # Subjects whose answers calibrate the items.
     items: int = 150
-    subjects: int = 200
-    answers: int = 30
-    item_draws: int = 60
+    subjects: int = 200  # New ones, who take the tests.
+    answers: int = 30  # Length of the tests.
+    item_draws: int = 60  # Over which a test averages.
 
 
 @dataclass(frozen=True)
 class BankTask:
-    """One bank.
+    """One bank."""
 
-    Attributes
-    ----------
-    number : int
-        Of the model among the study's.
-    model : {"2pl", "lart"}
-    replication : int
-    sizes : Sizes
-    stops : tuple of float
-        Widths of the 90% interval to stop at.
-    key : PortableKey
-        The study's.
-    """
-
-    number: int
+    number: int  # Of the model among the study's.
     model: BankModel
     replication: int
     sizes: Sizes
-    stops: tuple[float, ...]
-    key: PortableKey
+    stops: tuple[float, ...]  # Widths of the 90% interval to stop at.
+    key: PortableKey  # The study's.
 
     def run(self) -> list[Row]:
         """Return a row for each method and number of answers."""
@@ -92,20 +66,9 @@ def measure_columns(stops: tuple[float, ...]) -> list[str]:
 def measure_track(track: Track, subjects: Subjects, stops: tuple[float, ...]) -> list[Row]:
     """Compare what is said of abilities with the truth.
 
-    Parameters
-    ----------
-    track : Track
-    subjects : Subjects
-    stops : tuple of float
-        Widths of the 90% interval to stop at.
-
-    Returns
-    -------
-    list of dict
-        For each number of answers: mean and standard deviation over subjects of the squared error,
-        mean width and coverage of the interval; and for each width the share of subjects that
-        have stopped by then, and of all subjects the share that stopped while the interval held
-        the truth.
+    For each number of answers: mean and standard deviation over subjects of the squared error, mean
+    width and coverage of the interval; and for each width the share of subjects that have stopped
+    by then, and of all subjects the share that stopped while the interval held the truth.
     """
     wide = track.high - track.low
     error = (track.mean - subjects.theta) ** 2

@@ -14,22 +14,24 @@ from bayesirt.adaptive import CRITERIA, intervals
 from bayesirt.item_prospects import expected_information, expected_variance
 from bayesirt.studies.cat_banks import Subjects
 
-METHODS = (*CRITERIA, "fixed", "random")
+METHOD_NAMES = {
+    "information": "most information",
+    "variance": "least variance",
+    "fixed": "the same items for all",
+    "random": "random items",
+}
+ADAPTIVE = tuple(CRITERIA)
+METHODS = (*ADAPTIVE, "fixed", "random")
 """Two adaptive ways; the items that are best before any answer, for everyone; items at random."""
 _NODES = 25
 
 
 class Track(NamedTuple):
-    """What is said of each ability after each number of answers, from none on.
+    """What is said of each ability after each number of answers, from none on."""
 
-    Attributes
-    ----------
-    mean, low, high : float array, shape (answers, subject)
-    """
-
-    mean: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    mean: NDArray[np.float64]  # shape (answers, subject)
+    low: NDArray[np.float64]  # shape (answers, subject)
+    high: NDArray[np.float64]  # shape (answers, subject)
 
 
 def take_tests(
@@ -40,27 +42,7 @@ def take_tests(
     n_answers: int,
     rng: np.random.Generator,
 ) -> Track:
-    """Let every subject take a test.
-
-    Parameters
-    ----------
-    method : str
-        One of `METHODS`.
-    items : ItemDraws
-        Calibrated.
-    link : str
-        Name of the family in `bayesirt.families.FAMILIES`.
-    subjects : Subjects
-        Who answer to whatever they are asked.
-    n_answers : int
-        Length of the test.
-    rng : Generator
-        Of random items.
-
-    Returns
-    -------
-    Track
-    """
+    """Let every subject take a test."""
     shape = subjects.right.shape
     priority = jnp.asarray(_priority(method, items, link, shape, rng))
     criterion = method if method in CRITERIA else ""

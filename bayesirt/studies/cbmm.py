@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -38,14 +39,17 @@ from bayesirt.studies.cbmm_tables import (
 )
 from bayesirt.studies.cbmm_tasks import STABILITY_COLUMNS, StartTask, SuiteTask
 from bayesirt.studies.cbmm_text import study_in_words
-from bayesirt.studies.replication_log import ReplicationLog
-from bayesirt.studies.study_folder import write_study
+from bayesirt.studies.engine import Part, SavedStudy, do_tasks, unless_done
 from bayesirt.studies.study_rows import with_conditions
-from bayesirt.studies.tasks import PortableKey, run_tasks
+from bayesirt.studies.tasks import PortableKey
 
 _PLACE = ("condition", "replication", "method")
 _START_PLACE = ("method", "replication", "variance_one", "variance_two")
 _STARTS = "stability"
+_PARTS = {
+    "suites": Part(_PLACE, (*FIT_COLUMNS, *NIL_COLUMNS, *REVIEW_COLUMNS)),
+    _STARTS: Part(_START_PLACE, STABILITY_COLUMNS[len(_START_PLACE) :]),
+}
 
 
 @dataclass(frozen=True)
@@ -130,7 +134,7 @@ CBMM_QUICK = CBMMDesign(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CBMMStudy:
+class CBMMStudy(SavedStudy):
     """What came of every suite, start and matrix, and what it says.
 
     Attributes
@@ -180,19 +184,11 @@ class CBMMStudy:
         """What the paper prints in its text, beside ours; see `claim_table`."""
         return claim_table(self.summary, self.redundancy)
 
-    def to_text(self) -> str:
-        """Return the verdict in words."""
+    def _sentences(self) -> list[str]:
         tables = (self.summary, self.claims, self.redundancy, self.stability, self.heterogeneity)
-        return "\n".join(study_in_words(*tables, self.matrix))
+        return study_in_words(*tables, self.matrix)
 
-    def save(self, folder: Path) -> None:
-        """Write the tables as CSV, the verdict as text and the figures as SVG.
-
-        Parameters
-        ----------
-        folder : Path
-            May be the one that the study ran in.
-        """
+    def _tables(self) -> dict[str, pd.DataFrame]:
         tables = {
             "recovery": self.summary,
             "claims": self.claims,
@@ -204,7 +200,7 @@ class CBMMStudy:
         }
         if len(self.matrix.levels):
             tables |= {"levels": self.matrix.levels, "level_rho": self.matrix.level_rho}
-        write_study(folder, tables, self.to_text(), self._figures())
+        return tables
 
     def _figures(self) -> dict[str, Figure]:
         figures = {
@@ -272,36 +268,31 @@ def cbmm_study(
         seed = [*portable.words, zlib.crc32(b"matrix")]
         responses = simulated_matrix(seed, design.matrix_size)
     settings = {**asdict(design), "key": portable, "responses": _fingerprint(responses)}
-    suites, starts = _logs(settings, folder)
-    done = suites.values_of(_PLACE) | starts.values_of(_START_PLACE)
     tasks: list[SuiteTask | StartTask] = [
         *_suite_tasks(design, portable),
         *_start_tasks(design, portable, responses),
     ]
-    left = [task for task in tasks if not set(task.places) <= done]
-    n_done = len(tasks) - len(left)
-    for rows in run_tasks(left, n_processes, scheduler):
-        for row in rows:
-            places, log = (_PLACE, suites) if "condition" in row else (_START_PLACE, starts)
-            if tuple(row[name] for name in places) not in done:
-                log.append(row)
-        n_done += 1
-        if progress is not None:
-            progress(n_done, len(tasks))
+    rows = do_tasks(
+        tasks,
+        unless_done(_places),
+        _PARTS,
+        settings,
+        folder=folder,
+        n_processes=n_processes,
+        scheduler=scheduler,
+        progress=progress,
+    )
     look = look_at(responses, key=jax.random.fold_in(key, len(tasks)), simulated=simulated)
-    ordered = starts.table.sort_values(list(_START_PLACE), ignore_index=True)
+    ordered = rows[_STARTS].sort_values(list(_START_PLACE), ignore_index=True)
     columns = {name: name for name in ("factor", "value", "n_subjects", "n_items")}
     methods = [*POINT_METHODS, *POSTERIORS]
-    fits = with_conditions(suites.table, design.conditions, columns, methods)
+    fits = with_conditions(rows["suites"], design.conditions, columns, methods)
     return CBMMStudy(fits, ordered, look, design)
 
 
-def _logs(
-    settings: dict[str, object], folder: Path | None
-) -> tuple[ReplicationLog, ReplicationLog]:
-    columns = [*_PLACE, *FIT_COLUMNS, *NIL_COLUMNS, *REVIEW_COLUMNS]
-    suites = ReplicationLog(columns, settings, folder)
-    return suites, ReplicationLog(STABILITY_COLUMNS, settings, folder and folder / _STARTS)
+def _places(task: SuiteTask | StartTask) -> list[tuple[str, tuple[Any, ...]]]:
+    part = "suites" if isinstance(task, SuiteTask) else _STARTS
+    return [(part, place) for place in task.places]
 
 
 def _suite_tasks(design: CBMMDesign, key: PortableKey) -> list[SuiteTask]:

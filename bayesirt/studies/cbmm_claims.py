@@ -11,16 +11,7 @@ _SIZES = "from {:.0f} to {:.0f} items"
 def claim_table(recovery: pd.DataFrame, redundancy: pd.DataFrame) -> pd.DataFrame:
     """Return the paper's printed figures beside ours; of times, only ratios.
 
-    Parameters
-    ----------
-    recovery, redundancy : DataFrame
-        As `recovery_table` and `redundancy_table` return them.
-
-    Returns
-    -------
-    DataFrame
-        One row a figure: the paper's, ours (NaN where nothing here answers to it), and what ours
-        is.
+    One row a figure: the paper's, ours (NaN where nothing here answers to it), and what ours is.
     """
     table = read_printed("cbmm_printed")
     here = {"growth": _growth(recovery, "mm"), "recall": _lowest_recall(redundancy)}

@@ -35,19 +35,11 @@ _MOST_TRIES = 1000
 
 @dataclass(frozen=True)
 class Condition:
-    """One design.
+    """One design."""
 
-    Attributes
-    ----------
-    factor : str
-        One of `FACTORS`.
-    value : float
-        Of the factor: J, N, log10 σ, the missing share, the share of items that lose their wrong
-        answers, the share with a = 0, or the coefficient of variation of a.
-    n_subjects, n_items : int
-    """
-
-    factor: str
+    factor: str  # One of `FACTORS`.
+    # Of the factor: J, N, log10 sigma, the missing share, the share of items that lose their wrong
+    # answers, the share with a = 0, or the coefficient of variation of a.
     value: float
     n_subjects: int
     n_items: int
@@ -59,19 +51,11 @@ class Condition:
 
 
 class Suite(NamedTuple):
-    """Responses whose parameters are known.
+    """Responses whose parameters are known."""
 
-    Attributes
-    ----------
-    theta : float array, shape (subject,)
-    a, d : float array, shape (item,)
-    temperature : float
-    responses : Responses
-    """
-
-    theta: NDArray[np.float64]
-    a: NDArray[np.float64]
-    d: NDArray[np.float64]
+    theta: NDArray[np.float64]  # shape (subject,)
+    a: NDArray[np.float64]  # shape (item,)
+    d: NDArray[np.float64]  # shape (item,)
     temperature: float
     responses: Responses
 
@@ -79,15 +63,7 @@ class Suite(NamedTuple):
 def base_values(n_subjects: int, n_items: int) -> dict[str, float]:
     """Return where each factor stands in the base.
 
-    Parameters
-    ----------
-    n_subjects, n_items : int
-        Of the base.
-
-    Returns
-    -------
-    dict
-        By factor.
+    By factor.
     """
     sizes = {"items": float(n_items), "subjects": float(n_subjects)}
     zeros = dict.fromkeys(("temperature", "mcar", "mar", "mnar", "sparsity"), 0.0)
@@ -97,25 +73,8 @@ def base_values(n_subjects: int, n_items: int) -> dict[str, float]:
 def draw_suite(condition: Condition, rng: np.random.Generator) -> Suite:
     """Draw parameters, responses and what is missing.
 
-    Parameters
-    ----------
-    condition : Condition
-    rng : Generator
-
-    Returns
-    -------
-    Suite
-        Each subject and each item keeps a response: else all is drawn again.
-
-    Raises
-    ------
-    ValueError
-        If that fails a thousand times.
-
-    References
-    ----------
-    Qu et al. (2026), A.6, "Data generation process": θ ~ N(0, 1), a uniform from 0.5 to 1,
-    d ~ N(0, 0.5), p = sigmoid(η/σ).
+    Qu et al. (2026), A.6, "Data generation process": θ ~ N(0, 1), a uniform from 0.5 to 1, d ~ N(0,
+    0.5), p = sigmoid(η/σ).
     """
     for _ in range(_MOST_TRIES):
         theta = rng.normal(size=condition.n_subjects)
@@ -133,21 +92,7 @@ def draw_suite(condition: Condition, rng: np.random.Generator) -> Suite:
 def conditions_of(
     size: tuple[int, int], sizes: tuple[int, ...], values: dict[str, tuple[float, ...]]
 ) -> Iterator[Condition]:
-    """Yield the base, and every factor's other values.
-
-    Parameters
-    ----------
-    size : (int, int)
-        N and J of the base.
-    sizes : tuple of int
-        Of N at the base's J, and of J at the base's N.
-    values : dict
-        Of the other factors.
-
-    Yields
-    ------
-    Condition
-    """
+    """Yield the base, and every factor's other values."""
     n, j = size
     yield Condition("base", 0.0, n, j)
     yield from (Condition("items", k, n, k) for k in sizes if k != j)

@@ -46,21 +46,7 @@ _GRID: dict[str, Any] = {"color": "#e4e4e4", "lw": 0.6}
 
 
 def plot_recovery(recovery: pd.DataFrame, factors: Sequence[str], size: tuple[int, int]) -> Figure:
-    """Draw each measure over each factor (Qu et al., 2026, Figures A.1 to A.7).
-
-    Parameters
-    ----------
-    recovery : DataFrame
-        As `recovery_table` returns it.
-    factors : sequence of str
-    size : (int, int)
-        N and J of the base, which every factor shares.
-
-    Returns
-    -------
-    Figure
-        One column a factor, one row a measure; points are means, times medians.
-    """
+    """Draw each measure over each factor (Qu et al., 2026, Figures A.1 to A.7)."""
     base = base_values(*size)
     with figure_style():
         fig = Figure(figsize=(1.4 + 1.9 * max(len(factors), 3), 9.6), layout="constrained")
@@ -117,17 +103,8 @@ def _log_sizes(ax: Axes, sizes: Sequence[float]) -> None:
 def plot_redundancy(redundancy: pd.DataFrame) -> Figure:
     """Draw false share and recall of redundant items over the sparsity of a.
 
-    Parameters
-    ----------
-    redundancy : DataFrame
-        As `redundancy_table` returns it.
-
-    Returns
-    -------
-    Figure
-        Left: share of the declared items that do discriminate, with two standard errors, and the
-        bound q = 10% of the posterior's lists. Right: share of the redundant items that are
-        found.
+    Left: share of the declared items that do discriminate, with two standard errors, and the bound
+    q = 10% of the posterior's lists. Right: share of the redundant items that are found.
     """
     with figure_style():
         fig = Figure(figsize=(7.6, 3.9), layout="constrained")
@@ -161,18 +138,7 @@ def _rule_style(row: pd.Series) -> dict[str, Any] | None:
 
 
 def plot_stability(starts: pd.DataFrame) -> Figure:
-    """Draw how far apart fits from random starts are (Qu et al., 2026, Tables A.1 to A.3).
-
-    Parameters
-    ----------
-    starts : DataFrame
-        Rows of `StartTask`.
-
-    Returns
-    -------
-    Figure
-        One panel a parameter: 1 - Spearman's ρ of every two fits, by the larger start variance.
-    """
+    """Draw how far apart fits from random starts are (Qu et al., 2026, Tables A.1 to A.3)."""
     with figure_style():
         fig = Figure(figsize=(7.6, 3.2), layout="constrained")
         axes = fig.subplots(1, 3, sharex=True, sharey=True)

@@ -16,19 +16,7 @@ _FARTHEST = 50.0
 def draw_completely_at_random(
     n_subjects: int, n_items: int, rate: float, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Draw which cells are observed where cells are missing completely at random (MCAR).
-
-    Parameters
-    ----------
-    n_subjects, n_items : int
-    rate : float
-        ρ, the share of cells that is missing; it is met to the cell.
-    rng : Generator
-
-    Returns
-    -------
-    bool array, shape (subject, item)
-    """
+    """Draw which cells are observed where cells are missing completely at random (MCAR)."""
     n_observed = round((1 - rate) * n_subjects * n_items)
     return draw_mask(even_weights(n_subjects, n_items), n_observed, rng)
 
@@ -36,27 +24,7 @@ def draw_completely_at_random(
 def missing_by_place(n_subjects: int, n_items: int, rate: float) -> NDArray[np.float64]:
     """Return the probability of each cell to be missing at random, by its place (MAR).
 
-    Parameters
-    ----------
-    n_subjects, n_items : int
-        At least two each.
-    rate : float
-        ρ, strictly between 0 and 1: the mean of the probabilities.
-
-    Returns
-    -------
-    float array, shape (subject, item)
-        1/(1 + exp(-α - β Sp)), Sp the mean of row and column number, each from 0 to 1; α makes
-        the mean ρ.
-
-    References
-    ----------
     Qu et al. (2026), A.6.3, "Missing At Random".
-
-    Examples
-    --------
-    >>> missing_by_place(3, 2, 0.4).mean().round(10)
-    np.float64(0.4)
     """
     row, column = np.linspace(0, 1, n_subjects), np.linspace(0, 1, n_items)
     place = MAR_SLOPE * (row[:, None] + column) / 2
@@ -67,18 +35,7 @@ def missing_by_place(n_subjects: int, n_items: int, rate: float) -> NDArray[np.f
 def draw_by_place(
     n_subjects: int, n_items: int, rate: float, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Draw which cells are observed under `missing_by_place`.
-
-    Parameters
-    ----------
-    n_subjects, n_items : int
-    rate : float
-    rng : Generator
-
-    Returns
-    -------
-    bool array, shape (subject, item)
-    """
+    """Draw which cells are observed under `missing_by_place`."""
     probability = missing_by_place(n_subjects, n_items, rate)
     return rng.uniform(size=probability.shape) >= probability
 
@@ -88,21 +45,6 @@ def hide_failures(
 ) -> NDArray[np.bool_]:
     """Draw items whose wrong answers all go missing (MNAR).
 
-    Parameters
-    ----------
-    right : bool array, shape (subject, item)
-        The answers.
-    share : float
-        ρ_c, the probability of an item to lose its wrong answers.
-    rng : Generator
-
-    Returns
-    -------
-    bool array, shape (subject, item)
-        What is observed.
-
-    References
-    ----------
     Qu et al. (2026), A.6.3, "Missing Not At Random".
     """
     gated = rng.uniform(size=right.shape[1]) < share

@@ -27,66 +27,29 @@ _TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 
 @dataclass(frozen=True)
 class MatrixLook:
-    """A matrix by both steps of cBMM.
-
-    Attributes
-    ----------
-    size : (int, int)
-    simulated : bool
-        Whether the matrix is drawn from the paper's design, for want of a real one.
-    agreement : DataFrame
-        One row a method and scope (all, or the top 20% by accuracy): subjects, coefficient of
-        variation of a, ρ of ability and accuracy, iterations, convergence, log likelihood.
-    subjects : DataFrame
-        One row a method and subject: accuracy, theta and the rank by each.
-    levels : DataFrame
-        One row a method and level: items, share wrong, and quartiles of -d and of b. Empty where
-        the items carry no numeric ``level``.
-    level_rho : DataFrame
-        One row a method and measure of difficulty: items, ρ with the level and its 90% interval.
-    items : DataFrame
-        One row a method and item: level, share wrong, -d and b.
-    """
+    """A matrix by both steps of cBMM."""
 
     size: tuple[int, int]
-    simulated: bool
+    simulated: bool  # Whether the matrix is drawn from the paper's design, for want of a real one.
+    # One row a method and scope (all, or the top 20% by accuracy): subjects, coefficient of
+    # variation of a, rho of ability and accuracy, iterations, convergence, log likelihood.
     agreement: pd.DataFrame
-    subjects: pd.DataFrame
+    subjects: pd.DataFrame  # One row a method and subject: accuracy, theta and the rank by each.
+    # One row a method and level: items, share wrong, and quartiles of -d and of b. Empty where the
+    # items carry no numeric ``level``.
     levels: pd.DataFrame
+    # One row a method and measure of difficulty: items, rho with the level and its 90% interval.
     level_rho: pd.DataFrame
-    items: pd.DataFrame
+    items: pd.DataFrame  # One row a method and item: level, share wrong, -d and b.
 
 
 def simulated_matrix(words: list[int], size: tuple[int, int]) -> Responses:
-    """Draw a matrix from the paper's design.
-
-    Parameters
-    ----------
-    words : list of int
-        Seed.
-    size : (int, int)
-
-    Returns
-    -------
-    Responses
-    """
+    """Draw a matrix from the paper's design."""
     return draw_suite(Condition("base", 0.0, *size), np.random.default_rng(words)).responses
 
 
 def look_at(responses: Responses, *, key: Array, simulated: bool = False) -> MatrixLook:
-    """Fit a matrix by both steps, and hold the fits against accuracy and level.
-
-    Parameters
-    ----------
-    responses : Responses
-    key : jax.random.key
-        Of MM's random start, and of the resampling of items.
-    simulated : bool
-
-    Returns
-    -------
-    MatrixLook
-    """
+    """Fit a matrix by both steps, and hold the fits against accuracy and level."""
     fit_key, bootstrap_key = jax.random.split(key)
     fits: dict[str, Fit] = {step: fit_timed(step, responses, key=fit_key) for step in STEPS}
     level = levels_of(responses)
@@ -104,17 +67,7 @@ def look_at(responses: Responses, *, key: Array, simulated: bool = False) -> Mat
 
 
 def levels_of(responses: Responses) -> NDArray[np.float64] | None:
-    """Return the items' human level, where they carry a numeric column of that name.
-
-    Parameters
-    ----------
-    responses : Responses
-
-    Returns
-    -------
-    float array, shape (item,), or None
-        None, too, where a level is missing or all are equal.
-    """
+    """Return the items' human level, where they carry a numeric column of that name."""
     names = [c for c in responses.item_metadata.columns if str(c).strip().lower() == "level"]
     if not names:
         return None
@@ -125,15 +78,7 @@ def levels_of(responses: Responses) -> NDArray[np.float64] | None:
 def level_table(items: pd.DataFrame) -> pd.DataFrame:
     """Return what each method says of each level's items.
 
-    Parameters
-    ----------
-    items : DataFrame
-        One row a method and item: level, wrong, minus_d and b.
-
-    Returns
-    -------
-    DataFrame
-        Items, mean share wrong, and the quartiles of -d and of b.
+    Items, mean share wrong, and the quartiles of -d and of b.
     """
     rows = []
     for place, own in items.groupby(["method", "level"], sort=False) if len(items) else ():
@@ -150,17 +95,8 @@ def level_table(items: pd.DataFrame) -> pd.DataFrame:
 def level_correlations(items: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     """Return Spearman's ρ of measures of difficulty with the level, and its interval.
 
-    Parameters
-    ----------
-    items : DataFrame
-        As for `level_table`.
-    rng : Generator
-
-    Returns
-    -------
-    DataFrame
-        Intervals are percentiles over items drawn again with replacement; items without a b
-        (a = 0) are left out of its ρ.
+    Intervals are percentiles over items drawn again with replacement; items without a b (a = 0) are
+    left out of its ρ.
     """
     rows = []
     for method, own in items.groupby("method", sort=False) if len(items) else ():

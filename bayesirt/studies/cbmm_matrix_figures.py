@@ -28,19 +28,7 @@ _KINDS = {
 
 
 def plot_heterogeneity(heterogeneity: pd.DataFrame) -> Figure:
-    """Draw ρ of ability and accuracy against the spread of a (Qu et al., 2026, Figure 4).
-
-    Parameters
-    ----------
-    heterogeneity : DataFrame
-        As `heterogeneity_table` returns it; Newton's rows are drawn.
-
-    Returns
-    -------
-    Figure
-        Left: the top 20% by accuracy, middle: all, right: what each ranking has in common with
-        the truth in the simulations.
-    """
+    """Draw ρ of ability and accuracy against the spread of a (Qu et al., 2026, Figure 4)."""
     rows = heterogeneity[heterogeneity["method"] == "newton"]
     with figure_style():
         fig = Figure(figsize=(8.4, 3.4), layout="constrained")
@@ -68,18 +56,7 @@ def plot_heterogeneity(heterogeneity: pd.DataFrame) -> Figure:
 
 
 def plot_flow(look: MatrixLook) -> Figure:
-    """Draw how ranks change from accuracy to ability (Qu et al., 2026, Figure 5).
-
-    Parameters
-    ----------
-    look : MatrixLook
-        Newton's fit is drawn.
-
-    Returns
-    -------
-    Figure
-        The subjects that are among the first 30 by both.
-    """
+    """Draw how ranks change from accuracy to ability (Qu et al., 2026, Figure 5)."""
     table = look.subjects[look.subjects["method"] == "newton"]
     first = table[table[["rank_accuracy", "rank_theta"]].max(axis=1) <= _MOST_SHOWN]
     left = first.sort_values(["accuracy", "theta"], ascending=False)["subject"].tolist()
@@ -107,18 +84,7 @@ def plot_flow(look: MatrixLook) -> Figure:
 
 
 def plot_levels(look: MatrixLook) -> Figure:
-    """Draw the difficulty of items by human level (Qu et al., 2026, Figure 3).
-
-    Parameters
-    ----------
-    look : MatrixLook
-        Newton's fit is drawn.
-
-    Returns
-    -------
-    Figure
-        Boxes of -d, of b and of the share wrong; the farthest single items are cut off.
-    """
+    """Draw the difficulty of items by human level (Qu et al., 2026, Figure 3)."""
     items = look.items[look.items["method"] == "newton"]
     rho = look.level_rho[look.level_rho["method"] == "newton"].set_index("measure")
     titles = {"minus_d": "-d", "b": "b = -d/a", "wrong": "share wrong"}

@@ -16,18 +16,7 @@ _STABLE = 0.99
 def matrix_in_words(
     stability: pd.DataFrame, heterogeneity: pd.DataFrame, matrix: MatrixLook
 ) -> list[str]:
-    """Return what random starts, accuracy and level say of a matrix.
-
-    Parameters
-    ----------
-    stability, heterogeneity : DataFrame
-        A study's tables.
-    matrix : MatrixLook
-
-    Returns
-    -------
-    list of str
-    """
+    """Return what random starts, accuracy and level say of a matrix."""
     n, j = matrix.size
     kind = "drawn from the base, as no responses are given" if matrix.simulated else "given"
     return [

@@ -29,19 +29,10 @@ REVIEW_COLUMNS = tuple(f"{what}_{q:g}" for q in BOUNDS for what in ("listed", "l
 def measure_fit(suite: Suite, fit: Fit) -> Row:
     """Compare an estimate with the truth, both with abilities of mean 0 and sd 1.
 
-    Parameters
-    ----------
-    suite : Suite
-    fit : Fit
-
-    Returns
-    -------
-    dict
-        By `FIT_COLUMNS` and `NIL_COLUMNS`: time, convergence, log likelihood, Spearman's ρ of θ
-        and of a with the truth, RMSE of d, relative error of η, Hellinger distance; the
-        coefficient of variation of a, ρ of θ and accuracy for all and for the top 20%, ρ of
-        accuracy and the true θ; and how many items have a = 0 or a < 0.25, and how many of
-        these rightly.
+    By `FIT_COLUMNS` and `NIL_COLUMNS`: time, convergence, log likelihood, Spearman's ρ of θ and of
+    a with the truth, RMSE of d, relative error of η, Hellinger distance; the coefficient of
+    variation of a, ρ of θ and accuracy for all and for the top 20%, ρ of accuracy and the true θ;
+    and how many items have a = 0 or a < 0.25, and how many of these rightly.
     """
     theta, a, d = on_sample_scale(suite.theta, suite.a, suite.d)
     true, found = theta[:, None] * a + d, fit.theta[:, None] * fit.a + fit.d
@@ -75,15 +66,7 @@ def measure_fit(suite: Suite, fit: Fit) -> Row:
 def measure_review(suite: Suite, posterior: Posterior) -> Row:
     """Count what `review_items` lists as redundant under each bound, and how much of it rightly.
 
-    Parameters
-    ----------
-    suite : Suite
-    posterior : Posterior
-
-    Returns
-    -------
-    dict
-        By `REVIEW_COLUMNS`, with "items" and "nil".
+    By `REVIEW_COLUMNS`, with "items" and "nil".
     """
     nil = dict(zip(suite.responses.items, suite.a == 0, strict=True))
     row: Row = {"items": len(nil), "nil": float(sum(nil.values()))}
@@ -95,72 +78,23 @@ def measure_review(suite: Suite, posterior: Posterior) -> Row:
 
 
 def relative_error(true: NDArray[np.float64], found: NDArray[np.float64]) -> float:
-    """Return ‖X - X̂‖² / ‖X‖², squared as Qu et al. (2026), A.6, prints it.
-
-    Parameters
-    ----------
-    true, found : float array, shape (subject, item)
-        η.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> relative_error(np.array([[3.0, 4.0]]), np.array([[3.0, 5.0]]))
-    0.04
-    """
+    """Return ‖X - X̂‖² / ‖X‖², squared as Qu et al. (2026), A.6, prints it."""
     return float(((true - found) ** 2).sum() / (true**2).sum())
 
 
 def hellinger(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """Return the mean of (√p - √q)² + (√(1-p) - √(1-q))², as Qu et al. (2026), A.6, prints it.
-
-    Parameters
-    ----------
-    one, other : float array, shape (subject, item)
-        Probabilities.
-
-    Returns
-    -------
-    float
-        Squared and without the factor ½ that this distance often has.
-
-    Examples
-    --------
-    >>> hellinger(np.array([0.0, 0.5]), np.array([1.0, 0.5]))
-    1.0
-    """
+    """Return the mean of (√p - √q)² + (√(1-p) - √(1-q))², as Qu et al. (2026), A.6, prints it."""
     right = (np.sqrt(one) - np.sqrt(other)) ** 2
     return float((right + (np.sqrt(1 - one) - np.sqrt(1 - other)) ** 2).mean())
 
 
 def variation(a: NDArray[np.float64]) -> float:
-    """Return the coefficient of variation of a (Qu et al., 2026, 4.4).
-
-    Parameters
-    ----------
-    a : float array, shape (item,)
-
-    Returns
-    -------
-    float
-    """
+    """Return the coefficient of variation of a (Qu et al., 2026, 4.4)."""
     return float(a.std() / a.mean())
 
 
 def accuracy_of(responses: Responses) -> NDArray[np.float64]:
-    """Return each subject's share of right answers among its trials.
-
-    Parameters
-    ----------
-    responses : Responses
-
-    Returns
-    -------
-    float array, shape (subject,)
-    """
+    """Return each subject's share of right answers among its trials."""
     successes, trials, _ = responses.cells.totals(1)
     return np.asarray(successes / trials)
 
@@ -168,16 +102,6 @@ def accuracy_of(responses: Responses) -> NDArray[np.float64]:
 def agreement(theta: NDArray[np.float64], accuracy: NDArray[np.float64]) -> tuple[float, float]:
     """Return Spearman's ρ of ability and accuracy, of all and of the top 20% by accuracy.
 
-    Parameters
-    ----------
-    theta, accuracy : float array, shape (subject,)
-
-    Returns
-    -------
-    all, top : float
-
-    References
-    ----------
     Qu et al. (2026), 4.4 and Figure 4.
     """
     n_top = max(2, round(TOP_SHARE * len(accuracy)))

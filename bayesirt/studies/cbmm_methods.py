@@ -39,59 +39,23 @@ _CHAINS, _WARMUP, _DRAWS = 2, 200, 250
 
 
 class Fit(NamedTuple):
-    """A point estimate on the paper's scale.
+    """A point estimate on the paper's scale."""
 
-    Attributes
-    ----------
-    theta : float array, shape (subject,)
-        Mean 0, standard deviation 1.
-    a, d : float array, shape (item,)
-        In units of η.
-    seconds : float
-        Without compilation.
-    point : PointEstimate
-    """
-
-    theta: NDArray[np.float64]
-    a: NDArray[np.float64]
-    d: NDArray[np.float64]
-    seconds: float
+    theta: NDArray[np.float64]  # shape (subject,), Mean 0, standard deviation 1.
+    a: NDArray[np.float64]  # shape (item,), In units of η.
+    d: NDArray[np.float64]  # shape (item,), In units of η.
+    seconds: float  # Without compilation.
     point: PointEstimate
 
 
 def methods_for(n_items: int, slow: bool) -> list[str]:
-    """Return the point estimators for a size.
-
-    Parameters
-    ----------
-    n_items : int
-    slow : bool
-        Whether to take the slow ones, too.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the point estimators for a size."""
     small = n_items <= MOST_ITEMS_OF_MML
     return [name for name in POINT_METHODS if name not in SLOW or (slow and small)]
 
 
 def fit_timed(name: str, responses: Responses, *, key: Array, temperature: float = 1.0) -> Fit:
-    """Fit by one of `POINT_METHODS`; compile first, then measure the time.
-
-    Parameters
-    ----------
-    name : str
-    responses : Responses
-    key : jax.random.key
-        Of the random start that MM has in the paper.
-    temperature : float
-        σ; cBMM knows it, the others' a and d are multiplied by it.
-
-    Returns
-    -------
-    Fit
-    """
+    """Fit by one of `POINT_METHODS`; compile first, then measure the time."""
     fit = _fitters(key, temperature)[name]
     _compile(name, responses.cells.shape)
     with warnings.catch_warnings():
@@ -125,34 +89,13 @@ def _fitters(key: Array, temperature: float) -> dict[str, Callable[..., PointEst
 def on_sample_scale(
     theta: NDArray[np.float64], a: NDArray[np.float64], d: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the same η with abilities of mean 0 and standard deviation 1.
-
-    Parameters
-    ----------
-    theta : float array, shape (subject,)
-    a, d : float array, shape (item,)
-
-    Returns
-    -------
-    theta, a, d
-    """
+    """Return the same η with abilities of mean 0 and standard deviation 1."""
     mean, sd = theta.mean(), theta.std()
     return (theta - mean) / sd, a * sd, d + a * mean
 
 
 def sample_review(name: str, responses: Responses, *, key: Array) -> Posterior:
-    """Draw from one of `POSTERIORS`, long enough for P(|a| < a_min).
-
-    Parameters
-    ----------
-    name : str
-    responses : Responses
-    key : jax.random.key
-
-    Returns
-    -------
-    Posterior
-    """
+    """Draw from one of `POSTERIORS`, long enough for P(|a| < a_min)."""
     engine, slopes = name.split()
     priors = Priors(slopes="free" if slopes == "free" else "positive")
     if engine == "laplace":
@@ -172,18 +115,6 @@ def random_start(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Draw a start: θ ~ N(0, 1), log a ~ N(0, variance), d ~ N(0, variance).
 
-    Parameters
-    ----------
-    responses : Responses
-    variance : float
-    key : jax.random.key
-
-    Returns
-    -------
-    theta, a, d : float arrays
-
-    References
-    ----------
     Qu et al. (2026), A.7.
     """
     keys, j, sd = jax.random.split(key, 3), responses.n_items, np.sqrt(variance)

@@ -18,17 +18,9 @@ _KEPT = (*MEASURES, "cv_a", "rho_average", "rho_average_top", "average_rho_theta
 def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return how well each method recovers each design.
 
-    Parameters
-    ----------
-    replications : DataFrame
-        As `CBMMStudy` keeps them.
-
-    Returns
-    -------
-    DataFrame
-        One row a factor, value and method: replications, share converged, mean and standard
-        deviation of each measure, median time, the mean ratio of times to those of MM, and for
-        MM the share of suites in which its log likelihood is below Newton's.
+    One row a factor, value and method: replications, share converged, mean and standard deviation
+    of each measure, median time, the mean ratio of times to those of MM, and for MM the share of
+    suites in which its log likelihood is below Newton's.
     """
     point = replications[replications["method"].isin(list(POINT_METHODS))]
     place = ["factor", "value", "n_subjects", "n_items"]
@@ -58,18 +50,10 @@ def _behind(point: pd.DataFrame, place: list[str]) -> NDArray[np.float64]:
 def redundancy_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return how well items with a = 0 are found, by each rule.
 
-    Parameters
-    ----------
-    replications : DataFrame
-        As `CBMMStudy` keeps them.
-
-    Returns
-    -------
-    DataFrame
-        One row a sparsity and rule: method, q (NaN where a rule has no bound), replications,
-        items declared redundant a suite, precision and recall of declaring them so, the mean
-        false share with its standard error (0 where none is declared), whether that is within
-        q, and the paper's precision and recall, which call a ≠ 0 the discovery.
+    One row a sparsity and rule: method, q (NaN where a rule has no bound), replications, items
+    declared redundant a suite, precision and recall of declaring them so, the mean false share with
+    its standard error (0 where none is declared), whether that is within q, and the paper's
+    precision and recall, which call a ≠ 0 the discovery.
     """
     sparse = replications[replications["factor"] == "sparsity"]
     rows = []
@@ -123,17 +107,9 @@ def _shares(
 def stability_table(starts: pd.DataFrame) -> pd.DataFrame:
     """Return how alike the fits from random starts are, beside Tables A.1 to A.3.
 
-    Parameters
-    ----------
-    starts : DataFrame
-        Rows of `StartTask`.
-
-    Returns
-    -------
-    DataFrame
-        One row a method, parameter and pair of variances: mean, standard deviation and lowest of
-        Spearman's ρ, fits' mean iterations; for MM the lowest and highest printed mean, and the
-        largest printed standard deviation, of six suites.
+    One row a method, parameter and pair of variances: mean, standard deviation and lowest of
+    Spearman's ρ, fits' mean iterations; for MM the lowest and highest printed mean, and the largest
+    printed standard deviation, of six suites.
     """
     places = ["parameter", "variance_one", "variance_two"]
     printed = read_printed("cbmm_stability").groupby(places)
@@ -162,19 +138,8 @@ def stability_table(starts: pd.DataFrame) -> pd.DataFrame:
 def heterogeneity_table(recovery: pd.DataFrame, looked: pd.DataFrame) -> pd.DataFrame:
     """Return ρ of ability and accuracy against the spread of a, of all complete designs.
 
-    Parameters
-    ----------
-    recovery : DataFrame
-        As `recovery_table` returns it.
-    looked : DataFrame
-        `MatrixLook.agreement`.
-
-    Returns
-    -------
-    DataFrame
-        One row a suite and method of cBMM: coefficient of variation of the estimated a, ρ for
-        all and for the top 20%, and, where abilities are known, ρ of θ and of the accuracy with
-        the truth.
+    One row a suite and method of cBMM: coefficient of variation of the estimated a, ρ for all and
+    for the top 20%, and, where abilities are known, ρ of θ and of the accuracy with the truth.
     """
     shown = recovery["factor"].isin(["base", "sparsity", "spread"])
     cbmm = recovery["method"].isin(["mm", "newton"])

@@ -34,26 +34,14 @@ STABILITY_COLUMNS = (
 
 @dataclass(frozen=True)
 class SuiteTask:
-    """One simulated suite, and the methods to try on it.
+    """One simulated suite, and the methods to try on it."""
 
-    Attributes
-    ----------
-    number : int
-        Of the condition.
-    condition : Condition
-    replication : int
-    methods, posteriors : tuple of str
-        Of `POINT_METHODS` and of `POSTERIORS`.
-    key : PortableKey
-        The study's.
-    """
-
-    number: int
+    number: int  # Of the condition.
     condition: Condition
     replication: int
-    methods: tuple[str, ...]
-    posteriors: tuple[str, ...]
-    key: PortableKey
+    methods: tuple[str, ...]  # Of `POINT_METHODS` and of `POSTERIORS`.
+    posteriors: tuple[str, ...]  # Of `POINT_METHODS` and of `POSTERIORS`.
+    key: PortableKey  # The study's.
 
     @property
     def places(self) -> list[tuple[int, int, str]]:
@@ -86,21 +74,12 @@ class SuiteTask:
 
 @dataclass(frozen=True)
 class StartTask:
-    """Fits of one matrix from random starts of every variance.
-
-    Attributes
-    ----------
-    replication : int
-    responses : Responses
-    variances : tuple of float
-    key : PortableKey
-        The study's.
-    """
+    """Fits of one matrix from random starts of every variance."""
 
     replication: int
     responses: Responses
     variances: tuple[float, ...]
-    key: PortableKey
+    key: PortableKey  # The study's.
 
     @property
     def places(self) -> list[tuple[str, int, float, float]]:

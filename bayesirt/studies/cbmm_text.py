@@ -45,18 +45,7 @@ def study_in_words(
     heterogeneity: pd.DataFrame,
     matrix: MatrixLook,
 ) -> list[str]:
-    """Return the verdict, one sentence or a few a line.
-
-    Parameters
-    ----------
-    recovery, claims, redundancy, stability, heterogeneity : DataFrame
-        A study's tables.
-    matrix : MatrixLook
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the verdict, one sentence or a few a line."""
     return [
         *_on_base(recovery),
         *_on_size(recovery),

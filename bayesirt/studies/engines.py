@@ -18,25 +18,7 @@ from bayesirt.studies.replication import Engine
 def study_engines(names: Sequence[str], priors: Priors | None = None) -> dict[str, Engine]:
     """Return engines by name, as `calibration_study` takes them.
 
-    Parameters
-    ----------
-    names : sequence of {"nuts", "blocked", "laplace"}
-    priors : Priors, optional
-
-    Returns
-    -------
-    dict of callables
-        They can be sent to other processes.
-
-    Raises
-    ------
-    KeyError
-        For an unknown name.
-
-    Examples
-    --------
-    >>> list(study_engines(["nuts", "laplace"]))
-    ['nuts', 'laplace']
+    They can be sent to other processes.
     """
     return {name: partial(_ENGINES[name], priors or Priors()) for name in names}
 

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 from bayesirt.errors import ResponseError
 from bayesirt.responses import Responses
+from bayesirt.studies.engine import Part, SavedStudy, do_tasks, unless_done
 from bayesirt.studies.fpc_design import FPC_SIMULATED, FPCDesign, conditions_of
 from bayesirt.studies.fpc_figures import plot_along, plot_coverage, plot_references, plot_rules
 from bayesirt.studies.fpc_matrix import FPCMatrix, given_matrix, simulated_matrix
@@ -29,20 +30,18 @@ from bayesirt.studies.fpc_tables import (
     usual_rows,
     varied_table,
 )
-from bayesirt.studies.fpc_tasks import COLUMNS, METHODS, ChainTask, tasks_of
+from bayesirt.studies.fpc_tasks import COLUMNS, METHODS, tasks_of
 from bayesirt.studies.fpc_text import study_in_words
 from bayesirt.studies.lart_splits import fingerprint
-from bayesirt.studies.replication_log import ReplicationLog
-from bayesirt.studies.study_folder import write_study
 from bayesirt.studies.study_rows import with_conditions
-from bayesirt.studies.tasks import PortableKey, run_tasks
+from bayesirt.studies.tasks import PortableKey
 
 _PLACE = ("condition", "chain", "step", "method")
 _MATRIX_SEED = 43
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FPCStudy:
+class FPCStudy(SavedStudy):
     """What came of every chain, and what it says.
 
     Attributes
@@ -110,18 +109,10 @@ class FPCStudy:
     def _usual(self) -> pd.DataFrame:
         return usual_rows(self.replications)
 
-    def to_text(self) -> str:
-        """Return the verdict in words."""
-        return "\n".join(study_in_words(self))
+    def _sentences(self) -> list[str]:
+        return list(study_in_words(self))
 
-    def save(self, folder: Path) -> None:
-        """Write the tables as CSV, the verdict as text and the figures as SVG.
-
-        Parameters
-        ----------
-        folder : Path
-            May be the one that the study ran in.
-        """
+    def _tables(self) -> dict[str, pd.DataFrame]:
         tables = {
             "methods": self.summary,
             "benchmarks": self.benchmarks,
@@ -132,7 +123,7 @@ class FPCStudy:
             "paper": self.paper,
             **self.varied,
         }
-        write_study(folder, tables, self.to_text(), self._figures())
+        return tables
 
     def _figures(self) -> dict[str, Figure]:
         splits = pd.concat([self.summary.assign(split="random"), self.varied["splits"]])
@@ -206,12 +197,21 @@ def fpc_study(
         settings |= {"responses": fingerprint(matrix.responses)}
         settings |= {"benchmarks": matrix.benchmarks, "families": matrix.families}
     conditions = conditions_of(design, matrix)
-    tasks = {task.last: task for task in tasks_of(design, matrix, conditions, portable)}
-    log = ReplicationLog(COLUMNS, settings, folder)
-    _do(tasks, log, n_processes, scheduler, progress)
+    logged = do_tasks(
+        tasks_of(design, matrix, conditions, portable),
+        unless_done(lambda task: [("chains", task.last)]),
+        {"chains": Part(_PLACE, COLUMNS[len(_PLACE) :])},
+        settings,
+        folder=folder,
+        n_processes=n_processes,
+        scheduler=scheduler,
+        progress=progress,
+    )
     columns = {"anchors": "n_anchors", "rule": "how", "n_reference": "n_reference",
                "split": "split"}  # fmt: skip
-    rows = with_conditions(log.table, conditions, columns, list(METHODS), replication="chain")
+    rows = with_conditions(
+        logged["chains"], conditions, columns, list(METHODS), replication="chain"
+    )
     rows["benchmark"] = [matrix.names[int(b)] for b in rows["benchmark"]]
     return FPCStudy(rows, matrix, design)
 
@@ -234,23 +234,3 @@ def _studied(
     if groups is None:
         raise ResponseError("a chain needs the benchmark of each item; give --groups")
     return given_matrix(responses, groups, families), design or FPCDesign()
-
-
-def _do(
-    tasks: Mapping[tuple[int, int, int, str], ChainTask],
-    log: ReplicationLog,
-    n_processes: int,
-    scheduler: str | None,
-    progress: Callable[[int, int], None] | None,
-) -> None:
-    """Do what the log does not hold."""
-    done = log.values_of(_PLACE)
-    left = [task for last, task in tasks.items() if last not in done]
-    n_done = len(tasks) - len(left)
-    for rows in run_tasks(left, n_processes, scheduler):
-        for row in rows:
-            if tuple(row[name] for name in _PLACE) not in done:
-                log.append(row)
-        n_done += 1
-        if progress is not None:
-            progress(n_done, len(tasks))

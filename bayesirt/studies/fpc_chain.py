@@ -31,56 +31,28 @@ _TOGETHER = 8
 
 
 class Calibration(NamedTuple):
-    """What a method made of a benchmark that joined, and what it says of test subjects.
+    """What a method made of a benchmark that joined, and what it says of test subjects."""
 
-    Attributes
-    ----------
-    predicted : DataFrame
-        One row a test subject; see `predict_benchmark`.
-    asked_subject : int
-        Answers that a new subject is asked for at this step, as Habba et al. (2026)
-        count: those to the benchmark's anchors, and under concurrent calibration those to all
-        earlier ones again.
-    asked_reference : int
-        Answers that each reference subject is asked for, likewise.
-    seconds, compiling : float
-        Of the calibration, and what of them JAX spent on compiling.
-    converged : bool
-    """
-
-    predicted: pd.DataFrame
+    predicted: pd.DataFrame  # One row a test subject; see `predict_benchmark`.
+    # Answers that a new subject is asked for at this step, as Habba et al. (2026) count: those to
+    # the benchmark's anchors, and under concurrent calibration those to all earlier ones again.
     asked_subject: int
-    asked_reference: int
-    seconds: float
-    compiling: float
+    asked_reference: int  # Answers that each reference subject is asked for, likewise.
+    seconds: float  # Of the calibration, and what of them JAX spent on compiling.
+    compiling: float  # Of the calibration, and what of them JAX spent on compiling.
     converged: bool
 
 
 class ChainStep(NamedTuple):
-    """A benchmark that joined the suite.
+    """A benchmark that joined the suite."""
 
-    Attributes
-    ----------
-    step : int
-        From 1, the first that was added to those that the suite began with.
-    benchmark : str
-    n_items, n_anchors : int
-        Of the benchmark.
-    n_earlier : int
-        Anchors of all benchmarks before it.
-    fixed : Calibration
-        Earlier items stay as they are.
-    concurrent : Calibration or None
-        Earlier anchors are fitted again with the benchmark's items.
-    """
-
-    step: int
+    step: int  # From 1, the first that was added to those that the suite began with.
     benchmark: str
-    n_items: int
-    n_anchors: int
-    n_earlier: int
-    fixed: Calibration
-    concurrent: Calibration | None
+    n_items: int  # Of the benchmark.
+    n_anchors: int  # Of the benchmark.
+    n_earlier: int  # Anchors of all benchmarks before it.
+    fixed: Calibration  # Earlier items stay as they are.
+    concurrent: Calibration | None  # Earlier anchors are fitted again with the benchmark's items.
 
 
 def run_chain(
@@ -98,47 +70,11 @@ def run_chain(
 ) -> Iterator[ChainStep]:
     """Let benchmarks join a suite one by one, and predict test subjects on each from anchors.
 
-    Parameters
-    ----------
-    reference : Responses
-        Of the subjects that calibrate, to all items.
-    test : Responses
-        Of the subjects that are predicted, to the same items in the same order. Their answers to
-        anchors are used; the others are what predictions are compared with.
-    benchmarks : sequence of str
-        Each item's.
-    order : sequence of str
-        Benchmarks in the order of their joining. The suite begins with as many of them as it
-        takes for ten items an ability.
-    n_anchors, how
-        As for `bayesirt.bank.growing_suite.add_benchmark`.
-    n_abilities : int
-    key : jax.random.key
-    measured : collection of int, optional
-        Steps at which test subjects are predicted; by default all. The others only calibrate.
-    concurrent : bool
-        Whether all is calibrated again at the measured steps, as a baseline.
-
-    Yields
-    ------
-    ChainStep
-        One a measured step.
-
-    Raises
-    ------
-    ResponseError
-        If no benchmark is left to be added, or anchors or a benchmark's items are fewer than
-        abilities.
-
-    Notes
-    -----
     Each step does what `add_benchmark` does, with a bank that lives in memory only. Beyond 8
-    benchmarks, a new one is linked by the anchors of the oldest 8, 16, 24, ...: all but 7 at
-    most, so that steps share compiled code. Predictions use all anchors. Concurrent calibration
-    takes over earlier anchors and chooses those of the new benchmark by its own parameters.
+    benchmarks, a new one is linked by the anchors of the oldest 8, 16, 24, ...: all but 7 at most,
+    so that steps share compiled code. Predictions use all anchors. Concurrent calibration takes
+    over earlier anchors and chooses those of the new benchmark by its own parameters.
 
-    References
-    ----------
     Habba et al. (2026), sections 3 and 4.1.
     """
     check_anchors(benchmarks, n_anchors, n_abilities)
@@ -167,31 +103,7 @@ def run_chain(
 def first_benchmarks(
     benchmarks: NDArray[np.object_], order: Sequence[str], n_abilities: int
 ) -> int:
-    """Return how many benchmarks a suite begins with: those that hold ten items an ability.
-
-    Parameters
-    ----------
-    benchmarks : array of str, shape (item,)
-        Each item's.
-    order : sequence of str
-        Benchmarks in the order of their joining.
-    n_abilities : int
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    ResponseError
-        If none is left to be added.
-
-    Examples
-    --------
-    >>> labels = np.array(["x"] * 8 + ["y"] * 8 + ["z"] * 8, object)
-    >>> first_benchmarks(labels, ["z", "x", "y"], 1)
-    2
-    """
+    """Return how many benchmarks a suite begins with: those that hold ten items an ability."""
     sizes = np.array([np.count_nonzero(benchmarks == name) for name in order])
     needed = int(np.searchsorted(sizes.cumsum(), _ITEMS_AN_ABILITY * n_abilities)) + 1
     if needed >= len(order):

@@ -16,23 +16,7 @@ _listening: list[bool] = []
 
 
 class CompileClock:
-    """A stopwatch for the work within a `with` block, in this process.
-
-    Attributes
-    ----------
-    seconds : float
-        Of wall time.
-    compiling : float
-        Of these, what JAX spent on lowering and compiling; reading compiled code from a cache
-        counts, tracing does not.
-
-    Examples
-    --------
-    >>> with CompileClock() as clock:
-    ...     total = jax.jit(lambda x: 2 * x + 1)(3.0)
-    >>> 0 < clock.compiling < clock.seconds
-    True
-    """
+    """A stopwatch for the work within a `with` block, in this process."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

@@ -69,42 +69,18 @@ FPC_QUICK = FPCDesign(
 
 @dataclass(frozen=True)
 class Condition:
-    """How a chain is run.
-
-    Attributes
-    ----------
-    n_anchors : int
-    how : str
-        The rule that chooses anchors.
-    n_reference : int
-        0 for all.
-    split : {"random", "abler", "families"}
-    chains : int
-        How many.
-    concurrent : int
-        On how many of them concurrent calibration is done, too.
-    """
+    """How a chain is run."""
 
     n_anchors: int
-    how: AnchorRule
-    n_reference: int
+    how: AnchorRule  # The rule that chooses anchors.
+    n_reference: int  # 0 for all.
     split: Split
-    chains: int
-    concurrent: int = 0
+    chains: int  # How many.
+    concurrent: int = 0  # On how many of them concurrent calibration is done, too.
 
 
 def conditions_of(design: FPCDesign, matrix: FPCMatrix) -> list[Condition]:
-    """Return what is varied, one thing at a time.
-
-    Parameters
-    ----------
-    design : FPCDesign
-    matrix : FPCMatrix
-
-    Returns
-    -------
-    list of Condition
-    """
+    """Return what is varied, one thing at a time."""
     n = len(matrix.names)
     chains, few = (design.chains, design.few) if matrix.simulated else (design.orders * n, n)
     most = round(REFERENCE_SHARE * matrix.responses.n_subjects)

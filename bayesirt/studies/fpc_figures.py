@@ -31,20 +31,7 @@ _COLUMNS = 2
 
 
 def plot_along(along: pd.DataFrame, trends: pd.DataFrame) -> Figure:
-    """Draw the error at each step of the chain, a panel for each number of anchors.
-
-    Parameters
-    ----------
-    along : DataFrame
-        As of `mean_table` by anchors, step and method.
-    trends : DataFrame
-        As `trend_table` returns it.
-
-    Returns
-    -------
-    Figure
-        Means over chains; bars are two standard errors over chains.
-    """
+    """Draw the error at each step of the chain, a panel for each number of anchors."""
     numbers = list(along["anchors"].unique())
     slopes = trends[trends["method"] == "fixed"].set_index("anchors")
     n_columns = min(len(numbers), _COLUMNS)
@@ -77,18 +64,7 @@ def plot_along(along: pd.DataFrame, trends: pd.DataFrame) -> Figure:
 
 
 def plot_rules(rules: pd.DataFrame) -> Figure:
-    """Draw the error by the rule that chooses anchors, against their number.
-
-    Parameters
-    ----------
-    rules : DataFrame
-        As `varied_table` returns it.
-
-    Returns
-    -------
-    Figure
-        Bars are two standard errors over chains, which all rules share.
-    """
+    """Draw the error by the rule that chooses anchors, against their number."""
     own = rules[rules["method"] == "fixed"]
     numbers = list(own["anchors"].unique())
     with figure_style():
@@ -111,18 +87,7 @@ def plot_rules(rules: pd.DataFrame) -> Figure:
 
 
 def plot_references(references: pd.DataFrame) -> Figure:
-    """Draw the error against the number of reference subjects.
-
-    Parameters
-    ----------
-    references : DataFrame
-        As `varied_table` returns it.
-
-    Returns
-    -------
-    Figure
-        Bars are two standard errors over chains.
-    """
+    """Draw the error against the number of reference subjects."""
     ordered = references.sort_values("n_calibrating")
     own = ordered[ordered["method"] == "fixed"]
     with figure_style():
@@ -146,19 +111,7 @@ def plot_references(references: pd.DataFrame) -> Figure:
 
 
 def plot_coverage(splits: pd.DataFrame) -> Figure:
-    """Draw coverage and error by who is predicted, against the number of anchors.
-
-    Parameters
-    ----------
-    splits : DataFrame
-        As of `mean_table` by anchors, split and method.
-
-    Returns
-    -------
-    Figure
-        Left the share of the 90% intervals that hold the accuracy, right the MAE of FPC, solid,
-        and of random sampling, faint.
-    """
+    """Draw coverage and error by who is predicted, against the number of anchors."""
     fixed, random = (splits[splits["method"] == name] for name in ("fixed", "random"))
     with figure_style():
         fig = Figure(figsize=(7.8, 3.4), layout="constrained")

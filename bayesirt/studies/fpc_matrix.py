@@ -25,42 +25,21 @@ _FEWEST_BENCHMARKS = 3
 
 @dataclass(frozen=True)
 class SimulatedSuite:
-    """A suite of many small benchmarks, such as the 57 subjects of MMLU.
-
-    Attributes
-    ----------
-    n_benchmarks : int
-    n_items : int
-        Of each.
-    n_subjects : int
-        Reference and test subjects together.
-    n_abilities : int
-        Of the truth, and of the model.
-    """
+    """A suite of many small benchmarks, such as the 57 subjects of MMLU."""
 
     n_benchmarks: int = 57
-    n_items: int = 40
-    n_subjects: int = 400
-    n_abilities: int = 5
+    n_items: int = 40  # Of each.
+    n_subjects: int = 400  # Reference and test subjects together.
+    n_abilities: int = 5  # Of the truth, and of the model.
 
 
 @dataclass(frozen=True, eq=False)
 class FPCMatrix:
-    """Complete answers to several benchmarks.
-
-    Attributes
-    ----------
-    responses : Responses
-    benchmarks : tuple of str
-        Each item's.
-    families : tuple of str
-        Each subject's; empty if they are not known.
-    simulated : bool
-    """
+    """Complete answers to several benchmarks."""
 
     responses: Responses
-    benchmarks: tuple[str, ...]
-    families: tuple[str, ...] = ()
+    benchmarks: tuple[str, ...]  # Each item's.
+    families: tuple[str, ...] = ()  # Each subject's; empty if they are not known.
     simulated: bool = False
 
     @property
@@ -70,16 +49,10 @@ class FPCMatrix:
 
 
 class Parts(NamedTuple):
-    """Subjects that calibrate and subjects that are predicted, each in random order.
+    """Subjects that calibrate and subjects that are predicted, each in random order."""
 
-    Attributes
-    ----------
-    reference, test : int array
-        Positions.
-    """
-
-    reference: NDArray[np.intp]
-    test: NDArray[np.intp]
+    reference: NDArray[np.intp]  # Positions.
+    test: NDArray[np.intp]  # Positions.
 
 
 def given_matrix(
@@ -87,26 +60,7 @@ def given_matrix(
     groups: Mapping[str, str],
     families: Mapping[str, str] | None = None,
 ) -> FPCMatrix:
-    """Return the suite of given responses.
-
-    Parameters
-    ----------
-    responses : Responses
-    groups : mapping
-        The benchmark of each item.
-    families : mapping, optional
-        The family of each subject.
-
-    Returns
-    -------
-    FPCMatrix
-
-    Raises
-    ------
-    ResponseError
-        If an answer is missing, an item has no benchmark or a subject no family, or there are too
-        few benchmarks, subjects or families.
-    """
+    """Return the suite of given responses."""
     missing = responses.n_subjects * responses.n_items - responses.n_observed
     if missing:
         raise ResponseError(
@@ -134,20 +88,7 @@ def given_matrix(
 def read_families(path: Path) -> dict[str, str]:
     """Read the family of each subject.
 
-    Parameters
-    ----------
-    path : Path
-        CSV with the columns ``subject`` and ``family``.
-
-    Returns
-    -------
-    dict
-        Family by subject.
-
-    Raises
-    ------
-    ResponseError
-        If a column is missing, or a subject stands twice or has no family.
+    Family by subject.
     """
     table, name = read_table(path), one_line(path.name)
     if not {"subject", "family"} <= set(table.columns):
@@ -166,20 +107,9 @@ def read_families(path: Path) -> dict[str, str]:
 def simulated_matrix(suite: SimulatedSuite, rng: np.random.Generator) -> FPCMatrix:
     """Simulate a suite of benchmarks that need a general ability and others in their own mixture.
 
-    Parameters
-    ----------
-    suite : SimulatedSuite
-    rng : Generator
-
-    Returns
-    -------
-    FPCMatrix
-
-    Notes
-    -----
     θ ~ N(0, I). The mean slopes of a benchmark are 1 on the first ability and N(0, .5²) on each
-    other one, those of its items N(mean, .4²) on each; intercepts are N(δ, 1.2²) with
-    δ ~ N(.5, .8²) of the benchmark.
+    other one, those of its items N(mean, .4²) on each; intercepts are N(δ, 1.2²) with δ ~ N(.5,
+    .8²) of the benchmark.
     """
     n, j, k = suite.n_benchmarks, suite.n_items, suite.n_abilities
     mean = np.concatenate([np.ones((n, 1)), 0.5 * rng.normal(size=(n, k - 1))], 1)
@@ -194,45 +124,14 @@ def simulated_matrix(suite: SimulatedSuite, rng: np.random.Generator) -> FPCMatr
 
 
 def chain_order(matrix: FPCMatrix, chain: int, rng: np.random.Generator) -> list[str]:
-    """Return the order in which benchmarks join: each is the last of some chain, in turn.
-
-    Parameters
-    ----------
-    matrix : FPCMatrix
-    chain : int
-        Number of the chain.
-    rng : Generator
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the order in which benchmarks join: each is the last of some chain, in turn."""
     last = matrix.names[chain % len(matrix.names)]
     others = [name for name in matrix.names if name != last]
     return [*(others[b] for b in rng.permutation(len(others))), last]
 
 
 def divided(matrix: FPCMatrix, split: Split, rng: np.random.Generator) -> Parts:
-    """Divide the subjects, three quarters to calibrate and a quarter to predict.
-
-    Parameters
-    ----------
-    matrix : FPCMatrix
-    split : {"random", "abler", "families"}
-        At random; the quarter with the highest mean accuracy over benchmarks is predicted, as time
-        would have it; or whole families are, up to a quarter of the subjects, and as many others
-        calibrate as with the other splits.
-    rng : Generator
-
-    Returns
-    -------
-    Parts
-
-    Raises
-    ------
-    ResponseError
-        If families are too large for a quarter of the subjects.
-    """
+    """Divide the subjects, three quarters to calibrate and a quarter to predict."""
     order = rng.permutation(matrix.responses.n_subjects)
     n_test = len(order) - round(REFERENCE_SHARE * len(order))
     if split == "abler":

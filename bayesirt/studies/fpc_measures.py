@@ -20,17 +20,9 @@ Measures = dict[str, float]
 def measure_predictions(predicted: pd.DataFrame) -> dict[str, Measures]:
     """Compare each prediction with the truth.
 
-    Parameters
-    ----------
-    predicted : DataFrame
-        As `predict_benchmark` returns it.
-
-    Returns
-    -------
-    dict of dict
-        By the names in `ESTIMATES`: `mae`, `bias` and `width` in points of accuracy, the
-        Spearman correlation, and the share of 90% intervals that hold the truth. Only `accuracy`,
-        the posterior mean, has intervals.
+    By the names in `ESTIMATES`: `mae`, `bias` and `width` in points of accuracy, the Spearman
+    correlation, and the share of 90% intervals that hold the truth. Only `accuracy`, the posterior
+    mean, has intervals.
     """
     truth = predicted["truth"].to_numpy()
     low, high = predicted["low"].to_numpy(), predicted["high"].to_numpy()
@@ -44,27 +36,10 @@ def measure_predictions(predicted: pd.DataFrame) -> dict[str, Measures]:
 def measure_random(right: NDArray[np.float64], n_asked: int, rng: np.random.Generator) -> Measures:
     """Ask all subjects the same few items, drawn at random, and take their mean.
 
-    Parameters
-    ----------
-    right : float array, shape (subject, item)
-        Shares right of all answers to a benchmark.
-    n_asked : int
-    rng : Generator
+    As for `measure_predictions`, means over 20 samples of items. Intervals are Wilson's, with (J -
+    n) / (J - 1) of the variance that n answers would have if items could come twice.
 
-    Returns
-    -------
-    dict
-        As for `measure_predictions`, means over 20 samples of items. Intervals are Wilson's, with
-        (J - n) / (J - 1) of the variance that n answers would have if items could come twice.
-
-    References
-    ----------
     Habba et al. (2026), section 4.1; Wilson 1927.
-
-    Examples
-    --------
-    >>> measure_random(np.eye(4), 4, np.random.default_rng(0))["mae"]
-    0.0
     """
     truth, n_items = right.mean(1), right.shape[1]
     found = []

@@ -33,30 +33,12 @@ def predict_benchmark(
 ) -> pd.DataFrame:
     """Predict test subjects on a benchmark from their answers to its anchors and earlier ones.
 
-    Parameters
-    ----------
-    earlier : KnownItems
-        Anchors of earlier benchmarks.
-    own : BankItems
-        Of the one benchmark.
-    reference : Responses
-        To all these items, of the subjects that calibrated them; the first 250 show what
-        predictions miss beyond the model.
-    test : Responses
-        Likewise, of the subjects that are predicted.
-    key : jax.random.key
+    One row a test subject: `truth`, its accuracy on the benchmark; and predicted `accuracy`, `low`,
+    `high`, `p_irt`, `gp_irt` and `anchor_mean`, as by `predict_suite`.
 
-    Returns
-    -------
-    DataFrame
-        One row a test subject: `truth`, its accuracy on the benchmark; and predicted `accuracy`,
-        `low`, `high`, `p_irt`, `gp_irt` and `anchor_mean`, as by `predict_suite`.
-
-    Notes
-    -----
-    Items without slope, half of them answered, fill up what is computed to a multiple of 128
-    items, so that benchmarks of different sizes share compiled code. They say nothing of
-    abilities, and belong to the earlier benchmarks, whose scores nobody looks at.
+    Items without slope, half of them answered, fill up what is computed to a multiple of 128 items,
+    so that benchmarks of different sizes share compiled code. They say nothing of abilities, and
+    belong to the earlier benchmarks, whose scores nobody looks at.
     """
     (name,) = own.benchmark_names
     weights, names = own.anchors(name), (*earlier.names, *own.known.names)
@@ -89,14 +71,7 @@ def predict_benchmark(
 
 
 def shares(responses: Responses) -> NDArray[np.float64]:
-    """Return the share right of each cell, shape (subject, item).
-
-    Examples
-    --------
-    >>> shares(Responses.from_arrays([[1, 2], [0, 1]], [[2, 2], [2, 2]]))
-    array([[0.5, 1. ],
-           [0. , 0.5]])
-    """
+    """Return the share right of each cell, shape (subject, item)."""
     successes, trials = responses.cells.matrices()
     found: NDArray[np.float64] = successes / np.maximum(trials, 1)
     return found

@@ -25,19 +25,9 @@ def usual_rows(rows: pd.DataFrame) -> pd.DataFrame:
 def mean_table(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Return means over chains.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        Of the study.
-    by : sequence of str
-        Columns that tell groups apart.
-
-    Returns
-    -------
-    DataFrame
-        One row a group: `chains`, `predictions` (a benchmark each), means over the predictions of
-        `mae`, `bias`, `width` (points of accuracy), `spearman` and `coverage`, and `mae_se`, the
-        standard error of the first over chains.
+    One row a group: `chains`, `predictions` (a benchmark each), means over the predictions of
+    `mae`, `bias`, `width` (points of accuracy), `spearman` and `coverage`, and `mae_se`, the
+    standard error of the first over chains.
     """
     found = []
     for place, own in rows.groupby(list(by), sort=False):
@@ -55,17 +45,9 @@ def mean_table(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 def paired_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return how much further off FPC is than each baseline, on the same predictions.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        As `usual_rows` returns them.
-
-    Returns
-    -------
-    DataFrame
-        By `anchors` and `method`, the baseline: `predictions`, the mean `difference` of the MAE
-        in points (below 0 where FPC is better) with its standard error over chains, and `lower`,
-        the share of predictions in which FPC's is at or below the baseline's.
+    By `anchors` and `method`, the baseline: `predictions`, the mean `difference` of the MAE in
+    points (below 0 where FPC is better) with its standard error over chains, and `lower`, the share
+    of predictions in which FPC's is at or below the baseline's.
     """
     place = ["anchors", "chain", "step"]
     mae = rows.pivot(index=place, columns="method", values="mae")
@@ -93,17 +75,9 @@ def paired_table(rows: pd.DataFrame) -> pd.DataFrame:
 def trend_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return whether errors grow as the chain does.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        As `usual_rows` returns them.
-
-    Returns
-    -------
-    DataFrame
-        By `anchors` and `method`: the slope of the MAE in points a step, `slope_se`, the number of
-        `steps` from the first measured to the last, and `within`, whether benchmarks are compared
-        with themselves at other steps: where they were measured often enough.
+    By `anchors` and `method`: the slope of the MAE in points a step, `slope_se`, the number of
+    `steps` from the first measured to the last, and `within`, whether benchmarks are compared with
+    themselves at other steps: where they were measured often enough.
     """
     found = []
     for place, own in rows.groupby(["anchors", "method"], sort=False):
@@ -129,17 +103,8 @@ def trend_table(rows: pd.DataFrame) -> pd.DataFrame:
 def varied_table(rows: pd.DataFrame, column: str) -> pd.DataFrame:
     """Return what becomes of errors where one thing is varied, on the same chains.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        Of the study.
-    column : {"rule", "n_reference", "split"}
-
-    Returns
-    -------
-    DataFrame
-        As of `mean_table`, by anchors, what is varied and method, for the numbers of anchors at
-        which it was; with `n_calibrating`, the reference subjects. Empty where nothing was.
+    As of `mean_table`, by anchors, what is varied and method, for the numbers of anchors at which
+    it was; with `n_calibrating`, the reference subjects. Empty where nothing was.
     """
     others = {"rule": USUAL_RULE, "n_reference": 0, "split": "random"}
     usual = others.pop(column)
@@ -153,18 +118,10 @@ def varied_table(rows: pd.DataFrame, column: str) -> pd.DataFrame:
 def cost_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return what each step costs.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        As `usual_rows` returns them.
-
-    Returns
-    -------
-    DataFrame
-        By `anchors`, `method` and `step`, means over chains: answers that a new subject
-        (`asked_subject`) and each reference subject (`asked_reference`) is asked for, by the
-        count of Habba et al. (2026); earlier anchors (`n_earlier`); `seconds` of the calibration,
-        and what of them JAX spent on `compiling`.
+    By `anchors`, `method` and `step`, means over chains: answers that a new subject
+    (`asked_subject`) and each reference subject (`asked_reference`) is asked for, by the count of
+    Habba et al. (2026); earlier anchors (`n_earlier`); `seconds` of the calibration, and what of
+    them JAX spent on `compiling`.
     """
     own = rows[rows["method"].isin(("fixed", "concurrent", "random"))]
     columns = ["asked_subject", "asked_reference", "n_earlier", "seconds", "compiling"]
@@ -175,15 +132,7 @@ def cost_table(rows: pd.DataFrame) -> pd.DataFrame:
 def paper_table(summary: pd.DataFrame) -> pd.DataFrame:
     """Return the figures that Habba et al. (2026) print, of its own data, with ours beside them.
 
-    Parameters
-    ----------
-    summary : DataFrame
-        As of `mean_table` by anchors and method.
-
-    Returns
-    -------
-    DataFrame
-        As ``fpc_printed``, with `ours`: NaN where we have none of that kind.
+    As ``fpc_printed``, with `ours`: NaN where we have none of that kind.
     """
     printed = read_printed("fpc_printed")
     ours = summary.set_index(["anchors", "method"])

@@ -53,26 +53,14 @@ _MOST_MAPS = 30_000
 
 @dataclass(frozen=True)
 class ChainTask:
-    """One chain under one condition.
+    """One chain under one condition."""
 
-    Attributes
-    ----------
-    number : int
-        Of the condition.
-    condition : Condition
-    chain : int
-    matrix : FPCMatrix
-    design : FPCDesign
-    key : PortableKey
-        The study's.
-    """
-
-    number: int
+    number: int  # Of the condition.
     condition: Condition
     chain: int
     matrix: FPCMatrix
     design: FPCDesign
-    key: PortableKey
+    key: PortableKey  # The study's.
 
     @property
     def n_abilities(self) -> int:
@@ -152,24 +140,7 @@ class ChainTask:
 def tasks_of(
     design: FPCDesign, matrix: FPCMatrix, conditions: Sequence[Condition], key: PortableKey
 ) -> list[ChainTask]:
-    """Return the chains of all conditions, chain by chain within what is varied.
-
-    Parameters
-    ----------
-    design : FPCDesign
-    matrix : FPCMatrix
-    conditions : sequence of Condition
-    key : PortableKey
-
-    Returns
-    -------
-    list of ChainTask
-
-    Raises
-    ------
-    ResponseError
-        If anchors or a benchmark's items are fewer than abilities.
-    """
+    """Return the chains of all conditions, chain by chain within what is varied."""
     tasks = [
         ChainTask(number, condition, chain, matrix, design, key)
         for number, condition in enumerate(conditions)

@@ -45,16 +45,7 @@ _SPLIT_WORDS = {
 
 
 def study_in_words(study: "FPCStudy") -> Iterator[str]:
-    """Yield the verdict, a few sentences a line.
-
-    Parameters
-    ----------
-    study : FPCStudy
-
-    Yields
-    ------
-    str
-    """
+    """Yield the verdict, a few sentences a line."""
     responses = study.matrix.responses
     kind = "Simulated" if study.matrix.simulated else "Given"
     yield (

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from bayesirt.errors import ResponseError
 from bayesirt.responses import Responses
+from bayesirt.studies.engine import Part, SavedStudy, do_tasks, unless_done
 from bayesirt.studies.lart_criterion import criterion_table, with_criterion
 from bayesirt.studies.lart_design import LaRTDesign, suite_tasks
 from bayesirt.studies.lart_figures import plot_coverage, plot_recovery, plot_saem
@@ -46,33 +47,23 @@ from bayesirt.studies.lart_tables import (
 from bayesirt.studies.lart_tasks import DRAWN, EM_METHODS, SAEM_METHODS, SuiteTask
 from bayesirt.studies.lart_text import study_in_words
 from bayesirt.studies.lart_validity import VALIDITY_COLUMNS, ValidityTask
-from bayesirt.studies.replication_log import ReplicationLog
-from bayesirt.studies.study_folder import write_study
 from bayesirt.studies.study_rows import with_conditions
-from bayesirt.studies.tasks import PortableKey, run_tasks
+from bayesirt.studies.tasks import PortableKey
 
 Task = SuiteTask | PredictionTask | ValidityTask | SubjectTask | ItemTask | DrawTask
 
-_PLACES = {
-    "suites": ("condition", "replication", "method"),
-    "prediction": ("repetition", "split", "subject", "method"),
-    "validity": ("repetition", "method"),
-    "subject_efficiency": ("repetition", "n_subjects", "method"),
-    "item_efficiency": ("n_items", "method"),
-    "rho": ("method",),
-}
-_MEASURES = {
-    "suites": FIT_COLUMNS,
-    "prediction": PREDICTION_COLUMNS,
-    "validity": VALIDITY_COLUMNS,
-    "subject_efficiency": SUBJECT_COLUMNS,
-    "item_efficiency": ITEM_COLUMNS,
-    "rho": RHO_COLUMNS,
+_PARTS = {
+    "suites": Part(("condition", "replication", "method"), FIT_COLUMNS),
+    "prediction": Part(("repetition", "split", "subject", "method"), PREDICTION_COLUMNS),
+    "validity": Part(("repetition", "method"), VALIDITY_COLUMNS),
+    "subject_efficiency": Part(("repetition", "n_subjects", "method"), SUBJECT_COLUMNS),
+    "item_efficiency": Part(("n_items", "method"), ITEM_COLUMNS),
+    "rho": Part(("method",), RHO_COLUMNS),
 }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LaRTStudy:
+class LaRTStudy(SavedStudy):
     """What came of every suite and of the matrix, and what it says.
 
     Attributes
@@ -127,37 +118,29 @@ class LaRTStudy:
         """Coverage and width of the abilities' intervals; see `coverage_table`."""
         return coverage_table(self.replications)
 
-    def to_text(self) -> str:
-        """Return the verdict in words."""
+    def _sentences(self) -> list[str]:
         sentences = study_in_words(self.summary, self.seconds, self.saem, self.coverage)
         if self.matrix is not None:
             parts = (self.prediction, self.validity, self.subject_efficiency, self.item_efficiency)
             sentences += matrix_in_words(self.matrix, *parts, self.criterion)
-        return "\n".join(sentences)
+        return sentences
 
-    def save(self, folder: Path) -> None:
-        """Write the tables as CSV, the verdict as text and the figures as SVG.
-
-        Parameters
-        ----------
-        folder : Path
-            May be the one that the study ran in.
-        """
+    def _tables(self) -> dict[str, pd.DataFrame]:
         tables = {
             "recovery": self.summary,
             "seconds": self.seconds,
             "saem": self.saem,
             "coverage": self.coverage,
         }
+        return tables | ({} if self.matrix is None else self._matrix_tables(self.matrix))
+
+    def _figures(self) -> dict[str, Figure]:
         figures = {
             "recovery": plot_recovery(self.replications),
             "saem": plot_saem(self.replications),
             "coverage": plot_coverage(self.coverage),
         }
-        if self.matrix is not None:
-            tables |= self._matrix_tables(self.matrix)
-            figures |= self._matrix_figures(self.matrix)
-        write_study(folder, tables, self.to_text(), figures)
+        return figures | ({} if self.matrix is None else self._matrix_figures(self.matrix))
 
     def _matrix_tables(self, matrix: MatrixLook) -> dict[str, pd.DataFrame]:
         tables = {
@@ -242,17 +225,25 @@ def lart_study(
         groups = base_subjects(responses.subjects, suffixes)
         settings |= {"responses": fingerprint(responses), "suffixes": list(suffixes)}
         tasks += _matrix_tasks(design, portable, responses, groups)
-    logs = _logs(settings, folder)
-    _do(tasks, logs, n_processes, scheduler, progress)
+    rows = do_tasks(
+        tasks,
+        unless_done(lambda task: [(task.part, place) for place in task.places]),
+        _PARTS,
+        settings,
+        folder=folder,
+        n_processes=n_processes,
+        scheduler=scheduler,
+        progress=progress,
+    )
     suites = with_conditions(
-        logs["suites"].table,
+        rows["suites"],
         design.conditions,
         {name: name for name in PLACE},
         [*EM_METHODS, *SAEM_METHODS, DRAWN],
     )
     if responses is None:
         return LaRTStudy(suites, design)
-    return _with_matrix(suites, design, portable, responses, groups, criterion or {}, logs)
+    return _with_matrix(suites, design, portable, responses, groups, criterion or {}, rows)
 
 
 def _check_matrix(responses: Responses | None, criterion: Mapping[str, float] | None) -> None:
@@ -272,39 +263,6 @@ def _check_matrix(responses: Responses | None, criterion: Mapping[str, float] | 
         )
     if criterion is not None:
         with_criterion(pd.DataFrame({"subject": responses.subjects}), criterion)
-
-
-def _logs(settings: Mapping[str, object], folder: Path | None) -> dict[str, ReplicationLog]:
-    """Return a log for each part; that of the suites claims the folder first."""
-    return {
-        part: ReplicationLog(
-            [*_PLACES[part], *_MEASURES[part]],
-            settings,
-            folder if part == "suites" or folder is None else folder / part,
-        )
-        for part in _PLACES
-    }
-
-
-def _do(
-    tasks: Sequence[Task],
-    logs: Mapping[str, ReplicationLog],
-    n_processes: int,
-    scheduler: str | None,
-    progress: Callable[[int, int], None] | None,
-) -> None:
-    """Do what the logs do not hold."""
-    done = {part: log.values_of(_PLACES[part]) for part, log in logs.items()}
-    left = [task for task in tasks if not set(task.places) <= done[task.part]]
-    n_done = len(tasks) - len(left)
-    for rows in run_tasks(left, n_processes, scheduler):
-        for row in rows:
-            part = row.pop("part")
-            if tuple(row[name] for name in _PLACES[part]) not in done[part]:
-                logs[part].append(row)
-        n_done += 1
-        if progress is not None:
-            progress(n_done, len(tasks))
 
 
 def _matrix_tasks(
@@ -327,23 +285,23 @@ def _with_matrix(
     responses: Responses,
     groups: NDArray[np.intp],
     criterion: Mapping[str, float],
-    logs: Mapping[str, ReplicationLog],
+    rows: Mapping[str, pd.DataFrame],
 ) -> LaRTStudy:
     def rng(name: str) -> np.random.Generator:
         return np.random.default_rng([*key.words, zlib.crc32(name.encode())])
 
-    look = look_at(responses, groups, logs["rho"].table, rng("rho"))
-    order = list(_PLACES["prediction"])
-    predicted = logs["prediction"].table.sort_values(order, ignore_index=True)
+    look = look_at(responses, groups, rows["rho"], rng("rho"))
+    order = list(_PARTS["prediction"].place)
+    predicted = rows["prediction"].sort_values(order, ignore_index=True)
     outside = with_criterion(look.subjects, criterion) if criterion else pd.DataFrame()
     return LaRTStudy(
         suites,
         design,
         look,
         prediction_table(predicted, groups, rng("prediction")),
-        mean_table(logs["validity"].table, ["method"]),
-        mean_table(logs["subject_efficiency"].table, ["n_subjects", "method"]),
-        mean_table(logs["item_efficiency"].table, ["n_items", "method"]),
+        mean_table(rows["validity"], ["method"]),
+        mean_table(rows["subject_efficiency"], ["n_subjects", "method"]),
+        mean_table(rows["item_efficiency"], ["n_items", "method"]),
         criterion_table(outside, rng("criterion")) if criterion else pd.DataFrame(),
         outside,
     )

@@ -14,18 +14,11 @@ _D_SD = np.sqrt(0.5)
 
 @dataclass(frozen=True)
 class Condition:
-    """One design.
-
-    Attributes
-    ----------
-    n_subjects, n_items : int
-    rho : float
-        Correlation of ability and speed.
-    """
+    """One design."""
 
     n_subjects: int
     n_items: int
-    rho: float
+    rho: float  # Correlation of ability and speed.
 
     @property
     def is_papers(self) -> bool:
@@ -34,15 +27,9 @@ class Condition:
 
 
 class Suite(NamedTuple):
-    """Responses with lengths whose parameters are known.
+    """Responses with lengths whose parameters are known."""
 
-    Attributes
-    ----------
-    truth : dict of float arrays
-        theta and tau, shape (subject,); a, d, phi, omega and lam, shape (item,); rho.
-    responses : Responses
-    """
-
+    # theta and tau, shape (subject,); a, d, phi, omega and lam, shape (item,); rho.
     truth: dict[str, NDArray[np.float64]]
     responses: Responses
 
@@ -50,19 +37,8 @@ class Suite(NamedTuple):
 def draw_suite(condition: Condition, rng: np.random.Generator) -> Suite:
     """Draw parameters, answers and lengths.
 
-    Parameters
-    ----------
-    condition : Condition
-    rng : Generator
-
-    Returns
-    -------
-    Suite
-
-    References
-    ----------
-    Xu et al. (2026), section 5: a ~ U(.5, 1), d ~ N(0, .5), ω ~ N(0, 1), φ ~ U(.5, 1.5),
-    λ ~ U(.5, 2).
+    Xu et al. (2026), section 5: a ~ U(.5, 1), d ~ N(0, .5), ω ~ N(0, 1), φ ~ U(.5, 1.5), λ ~ U(.5,
+    2).
     """
     n, j, rho = condition.n_subjects, condition.n_items, condition.rho
     theta, own = rng.normal(size=(2, n))

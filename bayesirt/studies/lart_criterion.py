@@ -21,20 +21,7 @@ _LEAST_SUBJECTS = 5
 def read_criterion(path: Path) -> dict[str, float]:
     """Read a measure from outside of each subject.
 
-    Parameters
-    ----------
-    path : Path
-        CSV with the columns ``subject`` and ``value``.
-
-    Returns
-    -------
-    dict
-        By subject; an empty value is left out.
-
-    Raises
-    ------
-    ResponseError
-        If a column is missing, a subject stands twice, or a value is no number.
+    By subject; an empty value is left out.
     """
     table, name = read_table(path), one_line(path.name)
     if not {"subject", "value"} <= set(table.columns):
@@ -56,24 +43,7 @@ def read_criterion(path: Path) -> dict[str, float]:
 
 
 def with_criterion(subjects: pd.DataFrame, criterion: Mapping[str, float]) -> pd.DataFrame:
-    """Return the subjects that have a criterion, with its values.
-
-    Parameters
-    ----------
-    subjects : DataFrame
-        As of `MatrixLook`.
-    criterion : mapping
-        By subject.
-
-    Returns
-    -------
-    DataFrame
-
-    Raises
-    ------
-    ResponseError
-        If fewer than five subjects have one, or all have the same.
-    """
+    """Return the subjects that have a criterion, with its values."""
     known = subjects[subjects["subject"].isin(list(criterion))]
     known = known.assign(criterion=[criterion[name] for name in known["subject"]])
     if len(known) < _LEAST_SUBJECTS or known["criterion"].nunique() < 2:
@@ -87,18 +57,9 @@ def with_criterion(subjects: pd.DataFrame, criterion: Mapping[str, float]) -> pd
 def criterion_table(known: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     """Return how well abilities go with the criterion, with and without lengths.
 
-    Parameters
-    ----------
-    known : DataFrame
-        As `with_criterion` returns it.
-    rng : Generator
-
-    Returns
-    -------
-    DataFrame
-        One row a coefficient (Pearson, Spearman) and ability (accuracy, IRT, LaRT, and LaRT less
-        IRT): value and its 90% interval, percentiles over base subjects drawn again with
-        replacement, the same ones for every ability.
+    One row a coefficient (Pearson, Spearman) and ability (accuracy, IRT, LaRT, and LaRT less IRT):
+    value and its 90% interval, percentiles over base subjects drawn again with replacement, the
+    same ones for every ability.
     """
     samples = [np.arange(len(known)), *_resampled(known["group"].to_numpy(), rng)]
     columns = {name: known[column].to_numpy() for name, column in ABILITIES.items()}

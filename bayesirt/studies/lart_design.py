@@ -82,18 +82,7 @@ LART_QUICK = LaRTDesign(
 
 
 def suite_tasks(design: LaRTDesign, key: PortableKey) -> list[SuiteTask]:
-    """Return all suites in batches, the long work first.
-
-    Parameters
-    ----------
-    design : LaRTDesign
-    key : PortableKey
-        The study's.
-
-    Returns
-    -------
-    list of SuiteTask
-    """
+    """Return all suites in batches, the long work first."""
     tasks = []
     methods = (DRAWN, *SAEM_METHODS, *EM_METHODS)
     for method, (number, condition) in product(methods, reversed([*enumerate(design.conditions)])):

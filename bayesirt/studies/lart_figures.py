@@ -35,18 +35,7 @@ _LEAST_GAP = 1e-3
 
 
 def plot_recovery(replications: pd.DataFrame) -> Figure:
-    """Draw the errors of LaRT and IRT by the number of subjects (Xu et al., 2026, Figures 1 and 2).
-
-    Parameters
-    ----------
-    replications : DataFrame
-        As `LaRTStudy` keeps them.
-
-    Returns
-    -------
-    Figure
-        One panel a parameter, one box over the replications of each condition.
-    """
+    """Draw the errors of LaRT and IRT by the number of subjects (Xu et al., 2026, Figures 1, 2)."""
     rows = _papers(replications)
     with figure_style():
         fig = Figure(figsize=(8.6, 4.8), layout="constrained")
@@ -66,18 +55,7 @@ def plot_recovery(replications: pd.DataFrame) -> Figure:
 
 
 def plot_saem(replications: pd.DataFrame) -> Figure:
-    """Draw SAEM from two starts beside EM (Xu et al., 2026, Figure 10).
-
-    Parameters
-    ----------
-    replications : DataFrame
-        As `LaRTStudy` keeps them.
-
-    Returns
-    -------
-    Figure
-        Errors of θ, a and d, and how far the log likelihood is below that of EM.
-    """
+    """Draw SAEM from two starts beside EM (Xu et al., 2026, Figure 10)."""
     rows = _papers(replications)
     keys = [*PLACE, "replication"]
     saem = rows[rows["method"].isin(list(SAEM_METHODS))]
@@ -105,19 +83,7 @@ def plot_saem(replications: pd.DataFrame) -> Figure:
 
 
 def plot_coverage(coverage: pd.DataFrame) -> Figure:
-    """Draw coverage and width of the abilities' 90% intervals.
-
-    Parameters
-    ----------
-    coverage : DataFrame
-        As `coverage_table` returns it.
-
-    Returns
-    -------
-    Figure
-        Left: coverage with two standard errors; right: mean width. One group of rows a
-        condition.
-    """
+    """Draw coverage and width of the abilities' 90% intervals."""
     conditions = list(coverage.groupby(PLACE, sort=False).groups)
     with figure_style():
         fig = Figure(figsize=(8.4, 0.9 + 1.15 * len(conditions)), layout="constrained")

@@ -26,12 +26,7 @@ _SHOWN = (15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, 400)
 
 @dataclass(frozen=True)
 class ItemTask:
-    """Abilities after more and more items, each chosen by what the ones before have told.
-
-    Attributes
-    ----------
-    responses : Responses
-    """
+    """Abilities after more and more items, each chosen by what the ones before have told."""
 
     responses: Responses
 
@@ -68,21 +63,8 @@ class ItemTask:
 def adaptive_abilities(items: Items, cells: Cells, counts: list[int]) -> dict[int, Matrix]:
     """Return abilities after some numbers of items, each subject's chosen for itself.
 
-    Parameters
-    ----------
-    items : Items
-        Known.
-    cells : Cells
-    counts : list of int
-        Ascending; the first many items are the same for all, the first in the data.
+    Posterior means, by the number of items.
 
-    Returns
-    -------
-    dict of float arrays, shape (subject,)
-        Posterior means, by the number of items.
-
-    References
-    ----------
     Xu et al. (2026), 6.3.2: the next item is the one with the largest information at the estimate
     so far (equation 10). An item that a subject was not given is never chosen.
     """

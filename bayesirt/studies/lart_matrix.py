@@ -32,45 +32,25 @@ _DRAW_SEED = 7
 
 @dataclass(frozen=True)
 class MatrixLook:
-    """A matrix by both models.
-
-    Attributes
-    ----------
-    size : (int, int)
-    n_groups : int
-        Base subjects.
-    fits : DataFrame
-        One row a model: seconds, converged, iterations, and the mean width of the 90% intervals
-        of the abilities by each closed form.
-    rho : DataFrame
-        One row a way: rho, and low and high of its 90% interval.
-    subjects : DataFrame
-        One row a subject: accuracy, its abilities by both models, and its speed.
-    """
+    """A matrix by both models."""
 
     size: tuple[int, int]
-    n_groups: int
+    n_groups: int  # Base subjects.
+    # One row a model: seconds, converged, iterations, and the mean width of the 90% intervals of
+    # the abilities by each closed form.
     fits: pd.DataFrame
-    rho: pd.DataFrame
+    rho: pd.DataFrame  # One row a way: rho, and low and high of its 90% interval.
+    # One row a subject: accuracy, its abilities by both models, and its speed.
     subjects: pd.DataFrame
 
 
 @dataclass(frozen=True)
 class DrawTask:
-    """ρ by the posterior of the whole matrix.
-
-    Attributes
-    ----------
-    responses : Responses
-    draws : int
-        By each of two chains, after half as many of warm-up.
-    key : PortableKey
-        The study's.
-    """
+    """ρ by the posterior of the whole matrix."""
 
     responses: Responses
-    draws: int
-    key: PortableKey
+    draws: int  # By each of two chains, after half as many of warm-up.
+    key: PortableKey  # The study's.
 
     part = "rho"
 
@@ -99,22 +79,7 @@ class DrawTask:
 def look_at(
     responses: Responses, groups: NDArray[np.intp], drawn: pd.DataFrame, rng: np.random.Generator
 ) -> MatrixLook:
-    """Fit a matrix by both models.
-
-    Parameters
-    ----------
-    responses : Responses
-    groups : int array, shape (subject,)
-        Base subject of each row.
-    drawn : DataFrame
-        Rows of `DrawTask`.
-    rng : Generator
-        Of the resampling.
-
-    Returns
-    -------
-    MatrixLook
-    """
+    """Fit a matrix by both models."""
     fits, rows = {}, []
     for name in EM_METHODS:
         point, seconds = timed(partial(fit_model, name, responses))
@@ -148,18 +113,7 @@ def rho_table(
 ) -> pd.DataFrame:
     """Return ρ with intervals from resampled rows, and resampled base subjects.
 
-    Parameters
-    ----------
-    point : PointEstimate
-        Of LaRT.
-    responses : Responses
-    groups : int array, shape (subject,)
-    rng : Generator
-
-    Returns
-    -------
-    DataFrame
-        interval, rho, low, high. Items are held at their estimates.
+    interval, rho, low, high. Items are held at their estimates.
     """
     curves = rho_curves(Items.of(point), Cells.of(responses))
     ways = [("rows", np.arange(len(groups)))]
@@ -175,18 +129,6 @@ def rho_table(
 def rho_curves(items: Items, cells: Cells) -> Matrix:
     """Return each subject's log likelihood as a function of ρ alone.
 
-    Parameters
-    ----------
-    items : Items
-    cells : Cells
-
-    Returns
-    -------
-    float array, shape (subject, rho)
-        At the values of ρ of which `resampled_rho` takes the best; up to a constant a subject.
-
-    Notes
-    -----
     ∫ N(θ; 0, 1) p(answers | θ) ∫ exp(pull τ - P τ²/2) N(τ; ρ θ, 1 - ρ²) dτ dθ.
     """
     of_right, of_wrong = items.log_probabilities()
@@ -207,20 +149,7 @@ def rho_curves(items: Items, cells: Cells) -> Matrix:
 def resampled_rho(
     curves: Matrix, labels: NDArray[np.intp], rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Return the bounds of ρ's 90% interval, from groups drawn again with replacement.
-
-    Parameters
-    ----------
-    curves : float array, shape (subject, rho)
-        As `rho_curves` returns them.
-    labels : int array, shape (subject,)
-        Group of each subject.
-    rng : Generator
-
-    Returns
-    -------
-    low, high : float
-    """
+    """Return the bounds of ρ's 90% interval, from groups drawn again with replacement."""
     codes = np.unique(labels, return_inverse=True)[1]
     sums = np.zeros((codes.max() + 1, curves.shape[1]))
     np.add.at(sums, codes, curves)

@@ -20,16 +20,7 @@ _MEASURES = {"absolute_error": "mean absolute error", "log_score": "log score (l
 
 
 def plot_abilities_and_speeds(look: MatrixLook) -> Figure:
-    """Draw speed against ability (Xu et al., 2026, Figure 3), and abilities by the two models.
-
-    Parameters
-    ----------
-    look : MatrixLook
-
-    Returns
-    -------
-    Figure
-    """
+    """Draw speed against ability (Xu et al., 2026, Figure 3), and abilities by the two models."""
     rows, rho = look.subjects, look.rho.iloc[0]
     with figure_style():
         fig = Figure(figsize=(8.0, 3.7), layout="constrained")
@@ -49,19 +40,7 @@ def plot_abilities_and_speeds(look: MatrixLook) -> Figure:
 
 
 def plot_prediction(prediction: pd.DataFrame) -> Figure:
-    """Draw how much less LaRT is off than IRT, on items left out.
-
-    Parameters
-    ----------
-    prediction : DataFrame
-        As `prediction_table` returns it.
-
-    Returns
-    -------
-    Figure
-        One panel a measure: IRT's error less LaRT's with its 90% interval, above 0 where lengths
-        help.
-    """
+    """Draw how much less LaRT is off than IRT, on items left out."""
     shown = [name for name in PREDICTIONS if name != "irt"]
     splits = list(dict.fromkeys(prediction["split"]))
     with figure_style():
@@ -87,19 +66,7 @@ def plot_prediction(prediction: pd.DataFrame) -> Figure:
 
 
 def plot_efficiency(items: pd.DataFrame, subjects: pd.DataFrame) -> Figure:
-    """Draw how few items and how few subjects will do (Xu et al., 2026, Figure 9 and Table 2).
-
-    Parameters
-    ----------
-    items, subjects : DataFrame
-        Means over repetitions of `ItemTask` and `SubjectTask`.
-
-    Returns
-    -------
-    Figure
-        From left to right: distance and rank agreement of abilities after n items with those by
-        all; distance of a and of d by N subjects from those by all.
-    """
+    """Draw how few items and how few subjects will do (Xu et al., 2026, Figure 9 and Table 2)."""
     panels = (
         (items, "n_items", "distance", "θ: distance from all items"),
         (items, "n_items", "rho", "θ: 1 - Spearman with all items"),
@@ -134,19 +101,7 @@ def _draw_lines(ax: Axes, table: pd.DataFrame, x: str, y: str) -> None:
 
 
 def plot_criterion(outside: pd.DataFrame, criterion: pd.DataFrame) -> Figure:
-    """Draw the criterion against abilities by both models.
-
-    Parameters
-    ----------
-    outside : DataFrame
-        As `with_criterion` returns it.
-    criterion : DataFrame
-        As `criterion_table` returns it.
-
-    Returns
-    -------
-    Figure
-    """
+    """Draw the criterion against abilities by both models."""
     pearson = criterion[criterion["coefficient"] == "Pearson"].set_index("method")
     with figure_style():
         fig = Figure(figsize=(7.6, 3.6), layout="constrained")

@@ -14,20 +14,9 @@ def prediction_table(
 ) -> pd.DataFrame:
     """Return how far predictions of items left out are off, and by how much less than IRT's.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        Of `PredictionTask`.
-    groups : int array, shape (subject,)
-        Base subject of each row of the matrix.
-    rng : Generator
-
-    Returns
-    -------
-    DataFrame
-        One row a split, method and measure: subjects, value (mean over subjects), gain (IRT's
-        less this one, above 0 where lengths help) and its 90% interval, from base subjects drawn
-        again with replacement.
+    One row a split, method and measure: subjects, value (mean over subjects), gain (IRT's less this
+    one, above 0 where lengths help) and its 90% interval, from base subjects drawn again with
+    replacement.
     """
     found = []
     for split, own in rows.groupby("split"):
@@ -48,19 +37,7 @@ def prediction_table(
 def resampled_mean(
     values: NDArray[np.float64], labels: NDArray[np.intp], rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Return the bounds of the mean's 90% interval, from groups drawn again with replacement.
-
-    Parameters
-    ----------
-    values : float array, shape (subject,)
-    labels : int array, shape (subject,)
-        Group of each subject.
-    rng : Generator
-
-    Returns
-    -------
-    low, high : float
-    """
+    """Return the bounds of the mean's 90% interval, from groups drawn again with replacement."""
     codes = np.unique(labels, return_inverse=True)[1]
     sums, sizes = np.bincount(codes, values), np.bincount(codes)
     counts = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), RESAMPLES)
@@ -71,17 +48,7 @@ def resampled_mean(
 def mean_table(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Return means over repetitions.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        Of `ValidityTask`, `SubjectTask` or `ItemTask`.
-    by : list of str
-        Columns that tell rows apart; ``repetition`` is averaged over.
-
-    Returns
-    -------
-    DataFrame
-        One row a combination, ordered: repetitions and the mean of every other column.
+    One row a combination, ordered: repetitions and the mean of every other column.
     """
     groups = rows.drop(columns="repetition", errors="ignore").groupby(by)
     table = groups.mean()

@@ -35,18 +35,7 @@ def matrix_in_words(
     items: pd.DataFrame,
     criterion: pd.DataFrame,
 ) -> list[str]:
-    """Return what was found on the matrix, one sentence or a few a line.
-
-    Parameters
-    ----------
-    look : MatrixLook
-    prediction, validity, subjects, items, criterion : DataFrame
-        A study's tables.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return what was found on the matrix, one sentence or a few a line."""
     return [
         *_on_fits(look),
         *_on_rho(look),

@@ -27,19 +27,9 @@ _REACH = float(norm.ppf((1 + LEVEL) / 2))
 def measure_point(suite: Suite, point: PointEstimate, seconds: float) -> Row:
     """Compare an estimate with the truth.
 
-    Parameters
-    ----------
-    suite : Suite
-    point : PointEstimate
-    seconds : float
-        That the fit took.
-
-    Returns
-    -------
-    dict
-        Of `FIT_COLUMNS`: time, convergence, final loss, the root mean squared error of each
-        parameter (of ρ the absolute error), and coverage and mean width of the 90% intervals of
-        the abilities: in closed form, and with the posterior standard deviation given items.
+    Of `FIT_COLUMNS`: time, convergence, final loss, the root mean squared error of each parameter
+    (of ρ the absolute error), and coverage and mean width of the 90% intervals of the abilities: in
+    closed form, and with the posterior standard deviation given items.
     """
     row = {
         "seconds": seconds,
@@ -60,16 +50,7 @@ def measure_point(suite: Suite, point: PointEstimate, seconds: float) -> Row:
 def measure_posterior(suite: Suite, posterior: Posterior, seconds: float) -> Row:
     """Return error of the posterior means, and coverage and width of the posterior's intervals.
 
-    Parameters
-    ----------
-    suite : Suite
-    posterior : Posterior
-    seconds : float
-
-    Returns
-    -------
-    dict
-        Of `FIT_COLUMNS`.
+    Of `FIT_COLUMNS`.
     """
     tails = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
     low, high = np.quantile(posterior.theta, tails, axis=0)
@@ -81,22 +62,7 @@ def measure_posterior(suite: Suite, posterior: Posterior, seconds: float) -> Row
 
 
 def rmse(true: NDArray[np.float64], found: NDArray[np.float64]) -> float:
-    """Return √ mean (found - true)².
-
-    Parameters
-    ----------
-    true, found : float array
-        Of the same shape; of a single number it is the absolute error.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> rmse(np.array([0.0, 1.0]), np.array([3.0, 5.0]))
-    3.5355339059327378
-    """
+    """Return √ mean (found - true)²."""
     return float(np.sqrt(np.mean((found - true) ** 2)))
 
 

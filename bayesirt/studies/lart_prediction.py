@@ -29,25 +29,13 @@ PREDICTION_COLUMNS = ("absolute_error", "log_score")
 
 @dataclass(frozen=True)
 class PredictionTask:
-    """Every subject's answers predicted once, in one division of subjects and items.
-
-    Attributes
-    ----------
-    repetition : int
-    split : int
-        Of `SPLITS`.
-    responses : Responses
-    groups : int array, shape (subject,)
-        What may not be divided between training and test.
-    key : PortableKey
-        The study's.
-    """
+    """Every subject's answers predicted once, in one division of subjects and items."""
 
     repetition: int
-    split: int
+    split: int  # Of `SPLITS`.
     responses: Responses
-    groups: NDArray[np.intp]
-    key: PortableKey
+    groups: NDArray[np.intp]  # shape (subject,), What may not be divided between training and test.
+    key: PortableKey  # The study's.
 
     part = "prediction"
 
@@ -102,25 +90,7 @@ class PredictionTask:
 def predict_left_out(
     items: Items, cells: Cells, folds: list[NDArray[np.intp]], length_known: bool
 ) -> tuple[Matrix, Matrix]:
-    """Return each subject's mean error over items that its ability was estimated without.
-
-    Parameters
-    ----------
-    items : Items
-        Of other subjects.
-    cells : Cells
-    folds : list of int arrays
-        Items left out together.
-    length_known : bool
-        Whether the lengths of the items left out are looked at; their answers never are.
-
-    Returns
-    -------
-    absolute_error : float array, shape (subject,)
-        Of the probability at the ability's mode, as in the paper.
-    log_score : float array, shape (subject,)
-        Mean negative log probability of an answer, with the ability integrated out.
-    """
+    """Return each subject's mean error over items that its ability was estimated without."""
     plugged, predicted = np.zeros_like(cells.trials), np.zeros_like(cells.trials)
     for fold in folds:
         kept = np.ones(len(items.a), bool)
@@ -138,16 +108,7 @@ def predict_left_out(
 
 
 def applied_splits(groups: NDArray[np.intp]) -> list[tuple[int, NDArray[np.intp]]]:
-    """Return how subjects are divided: by row, and by base subject where some share one.
-
-    Parameters
-    ----------
-    groups : int array, shape (subject,)
-
-    Returns
-    -------
-    list of (split, groups)
-    """
+    """Return how subjects are divided: by row, and by base subject where some share one."""
     rows = np.arange(len(groups))
     kinds = [(SPLITS.index("by row"), rows)]
     if len(np.unique(groups)) < len(groups):

@@ -22,20 +22,13 @@ Matrix = NDArray[np.float64]
 
 
 class Items(NamedTuple):
-    """Items of LaRT, or of plain IRT, that are taken as known.
+    """Items of LaRT, or of plain IRT, that are taken as known."""
 
-    Attributes
-    ----------
-    a, d, phi, omega, lam : float array, shape (item,)
-        Without lengths φ = 0, which leaves lengths without a word.
-    rho : float
-    """
-
-    a: Matrix
-    d: Matrix
-    phi: Matrix
-    omega: Matrix
-    lam: Matrix
+    a: Matrix  # shape (item,), Without lengths φ = 0, which leaves lengths without a word.
+    d: Matrix  # shape (item,), Without lengths φ = 0, which leaves lengths without a word.
+    phi: Matrix  # shape (item,), Without lengths φ = 0, which leaves lengths without a word.
+    omega: Matrix  # shape (item,), Without lengths φ = 0, which leaves lengths without a word.
+    lam: Matrix  # shape (item,), Without lengths φ = 0, which leaves lengths without a word.
     rho: float
 
     @classmethod
@@ -53,17 +46,11 @@ class Items(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """Answers and log lengths as matrices.
+    """Answers and log lengths as matrices."""
 
-    Attributes
-    ----------
-    successes, trials, x : float array, shape (subject, item)
-        x is NaN where no length was seen.
-    """
-
-    successes: Matrix
-    trials: Matrix
-    x: Matrix
+    successes: Matrix  # shape (subject, item), x is NaN where no length was seen.
+    trials: Matrix  # shape (subject, item), x is NaN where no length was seen.
+    x: Matrix  # shape (subject, item), x is NaN where no length was seen.
 
     @classmethod
     def of(cls, responses: Responses) -> "Cells":
@@ -90,18 +77,11 @@ class Cells(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """What is known of each ability.
+    """What is known of each ability."""
 
-    Attributes
-    ----------
-    mean, mode : float array, shape (subject,)
-    probability : float array, shape (subject, grid)
-        Of the posterior, at `GRID`.
-    """
-
-    mean: Matrix
-    mode: Matrix
-    probability: Matrix
+    mean: Matrix  # shape (subject,)
+    mode: Matrix  # shape (subject,)
+    probability: Matrix  # shape (subject, grid), Of the posterior, at `GRID`.
 
     def predictive(self, items: Items) -> Matrix:
         """Return P(right) with the ability integrated out, shape (subject, item)."""
@@ -120,20 +100,6 @@ def score_abilities(
 ) -> Scores:
     """Return what answers and lengths say of abilities.
 
-    Parameters
-    ----------
-    items : Items
-    cells : Cells
-    answered, timed : bool array, shape (item,) or (subject, item), optional
-        Whose answers, and whose lengths, may be looked at; by default all.
-
-    Returns
-    -------
-    Scores
-        Given the items the mode is that of (θ, τ) together, too: speeds are normal given θ.
-
-    References
-    ----------
     Xu et al. (2026), equation 9 and Lemma 1, corrected.
     """
     one = np.ones(cells.trials.shape[1])
@@ -145,18 +111,7 @@ def score_abilities(
 
 
 def posterior_on_grid(log_likelihood: Matrix, evidence: SpeedEvidence, rho: float) -> Scores:
-    """Return the posterior from the answers' log likelihood at `GRID` and the lengths' evidence.
-
-    Parameters
-    ----------
-    log_likelihood : float array, shape (subject, grid)
-    evidence : SpeedEvidence
-    rho : float
-
-    Returns
-    -------
-    Scores
-    """
+    """Return the posterior from the answers' log likelihood at `GRID` and the lengths' evidence."""
     mean, variance = (np.asarray(x)[:, None] for x in evidence.ability(jnp.asarray(rho)))
     log_density = log_likelihood - (GRID - mean) ** 2 / (2 * variance)
     probability = np.exp(log_density - logsumexp(log_density, axis=1, keepdims=True))
@@ -166,19 +121,7 @@ def posterior_on_grid(log_likelihood: Matrix, evidence: SpeedEvidence, rho: floa
 def speed_evidence(
     items: Items, cells: Cells, timed: NDArray[np.bool_] | None = None
 ) -> SpeedEvidence:
-    """Return what lengths say of speeds.
-
-    Parameters
-    ----------
-    items : Items
-    cells : Cells
-    timed : bool array, shape (item,) or (subject, item), optional
-
-    Returns
-    -------
-    SpeedEvidence
-        In NumPy arrays.
-    """
+    """Return what lengths say of speeds."""
     seen = np.isfinite(cells.x) if timed is None else np.isfinite(cells.x) & timed
     above = np.where(seen, cells.x - items.omega, 0.0)
     pull, precision = -above @ (items.phi / items.lam), seen @ (items.phi**2 / items.lam)
@@ -186,17 +129,7 @@ def speed_evidence(
 
 
 def item_information(items: Items, theta: Matrix) -> Matrix:
-    """Return a² φ(η)²/(Φ(η) (1 - Φ(η))) of each item at each ability.
-
-    Parameters
-    ----------
-    items : Items
-    theta : float array, shape (subject,)
-
-    Returns
-    -------
-    float array, shape (subject, item)
-    """
+    """Return a² φ(η)²/(Φ(η) (1 - Φ(η))) of each item at each ability."""
     eta = theta[:, None] * items.a + items.d
     p = np.clip(ndtr(eta), 1e-300, 1 - 1e-16)
     return items.a**2 * norm.pdf(eta) ** 2 / (p * (1 - p))

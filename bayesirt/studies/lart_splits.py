@@ -13,23 +13,7 @@ SPLITS = ("by row", "by base subject")
 
 
 def base_subjects(names: Sequence[str], suffixes: Sequence[str]) -> NDArray[np.intp]:
-    """Return which base subject each row is of: names alike but for an ending belong together.
-
-    Parameters
-    ----------
-    names : sequence of str
-    suffixes : sequence of str
-        Endings that say only how a subject was asked, such as ``_one_shot``.
-
-    Returns
-    -------
-    int array, shape (subject,)
-
-    Examples
-    --------
-    >>> base_subjects(["b_one", "a_one", "a_zero", "c"], ["_one", "_zero"])
-    array([1, 0, 0, 2])
-    """
+    """Return which base subject each row is of: names alike but for an ending belong together."""
     longest_first = sorted(suffixes, key=len, reverse=True)
     bases = []
     for name in names:
@@ -41,19 +25,7 @@ def base_subjects(names: Sequence[str], suffixes: Sequence[str]) -> NDArray[np.i
 def subject_folds(
     groups: NDArray[np.intp], n_folds: int, rng: np.random.Generator
 ) -> list[NDArray[np.intp]]:
-    """Divide the subjects into disjoint folds of about the same size, groups unbroken.
-
-    Parameters
-    ----------
-    groups : int array, shape (subject,)
-    n_folds : int
-    rng : Generator
-
-    Returns
-    -------
-    list of int arrays
-        Positions of subjects, ascending.
-    """
+    """Divide the subjects into disjoint folds of about the same size, groups unbroken."""
     labels, sizes = np.unique(groups, return_counts=True)
     fold_of, filled = np.zeros(len(labels), int), np.zeros(n_folds, int)
     for k in rng.permutation(len(labels)):
@@ -64,34 +36,12 @@ def subject_folds(
 
 
 def item_folds(n_items: int, n_folds: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
-    """Divide the items into disjoint folds of about the same size.
-
-    Parameters
-    ----------
-    n_items, n_folds : int
-    rng : Generator
-
-    Returns
-    -------
-    list of int arrays
-        Positions of items, ascending.
-    """
+    """Divide the items into disjoint folds of about the same size."""
     return [np.sort(part) for part in np.array_split(rng.permutation(n_items), n_folds)]
 
 
 def first_subjects(groups: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
-    """Return the subjects in random order, those of a group one after another.
-
-    Parameters
-    ----------
-    groups : int array, shape (subject,)
-    rng : Generator
-
-    Returns
-    -------
-    int array, shape (subject,)
-        Its beginnings are nested samples.
-    """
+    """Return the subjects in random order, those of a group one after another."""
     place = rng.permutation(groups.max() + 1)
     return np.argsort(place[groups], kind="stable")
 
@@ -99,34 +49,13 @@ def first_subjects(groups: NDArray[np.intp], rng: np.random.Generator) -> NDArra
 def with_answers(
     responses: Responses, subjects: NDArray[np.intp], items: NDArray[np.intp]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return those of the subjects and items that have a response among each other.
-
-    Parameters
-    ----------
-    responses : Responses
-    subjects, items : int array
-        Positions.
-
-    Returns
-    -------
-    subjects, items : int array
-        As `Responses.select` accepts them.
-    """
+    """Return those of the subjects and items that have a response among each other."""
     seen = responses.cells.matrices()[1][np.ix_(subjects, items)] > 0
     return subjects[seen.any(1)], items[seen.any(0)]
 
 
 def fingerprint(responses: Responses) -> str:
-    """Return a hash of who answered what, at which length.
-
-    Parameters
-    ----------
-    responses : Responses
-
-    Returns
-    -------
-    str
-    """
+    """Return a hash of who answered what, at which length."""
     digest = hashlib.sha256(repr((responses.subjects, responses.items)).encode())
     for values in responses.cells.listed():
         digest.update(np.ascontiguousarray(values, np.int64).tobytes())

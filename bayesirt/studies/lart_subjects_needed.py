@@ -21,22 +21,12 @@ _MOST_ITEMS = 100
 
 @dataclass(frozen=True)
 class SubjectTask:
-    """Items fitted to fewer and fewer subjects, against those of all (Table 2).
-
-    Attributes
-    ----------
-    repetition : int
-    responses : Responses
-    groups : int array, shape (subject,)
-        Subjects of a group enter one after another.
-    key : PortableKey
-        The study's.
-    """
+    """Items fitted to fewer and fewer subjects, against those of all (Table 2)."""
 
     repetition: int
     responses: Responses
-    groups: NDArray[np.intp]
-    key: PortableKey
+    groups: NDArray[np.intp]  # shape (subject,), Subjects of a group enter one after another.
+    key: PortableKey  # The study's.
 
     part = "subject_efficiency"
 
@@ -81,16 +71,8 @@ class SubjectTask:
 def distances(found: dict[str, Matrix], whole: dict[str, Matrix]) -> dict[str, float]:
     """Return how far items are from those of all subjects.
 
-    Parameters
-    ----------
-    found, whole : dict of float arrays, shape (item,)
-        a and d.
-
-    Returns
-    -------
-    dict
-        Root mean squared difference, and the median absolute difference, which a few items
-        without a finite estimate do not decide.
+    Root mean squared difference, and the median absolute difference, which a few items without a
+    finite estimate do not decide.
     """
     row = {}
     for name in ("a", "d"):
@@ -101,17 +83,7 @@ def distances(found: dict[str, Matrix], whole: dict[str, Matrix]) -> dict[str, f
 
 
 def most_telling(responses: Responses) -> NDArray[np.intp]:
-    """Return the hundred items with the largest mean information about all abilities.
-
-    Parameters
-    ----------
-    responses : Responses
-
-    Returns
-    -------
-    int array
-        Positions, ascending. LaRT's fit decides, for either model.
-    """
+    """Return the hundred items with the largest mean information about all abilities."""
     point = fit_model("lart", responses)
     information = item_information(Items.of(point), point["theta"]).mean(0)
     return np.sort(np.argsort(-information, kind="stable")[:_MOST_ITEMS])

@@ -14,18 +14,10 @@ _INTERVALS_OF = {"lart": INTERVALS[:3], "irt": INTERVALS[:1], DRAWN: INTERVALS[3
 def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return how far LaRT and IRT by EM are from the truth.
 
-    Parameters
-    ----------
-    replications : DataFrame
-        As `LaRTStudy` keeps them.
-
-    Returns
-    -------
-    DataFrame
-        One row a condition and parameter: replications, mean and standard deviation of the root
-        mean squared error (of ρ the absolute error) of LaRT and of IRT, the share of the
-        replications in which LaRT's is the smaller, and the mean of IRT's less LaRT's with its
-        standard error; NaN for what IRT does not have.
+    One row a condition and parameter: replications, mean and standard deviation of the root mean
+    squared error (of ρ the absolute error) of LaRT and of IRT, the share of the replications in
+    which LaRT's is the smaller, and the mean of IRT's less LaRT's with its standard error; NaN for
+    what IRT does not have.
     """
     rows = []
     for place, own in replications.groupby(PLACE, sort=False):
@@ -47,15 +39,7 @@ def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
 def time_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return how long each method takes, and how often it converges.
 
-    Parameters
-    ----------
-    replications : DataFrame
-        As `LaRTStudy` keeps them.
-
-    Returns
-    -------
-    DataFrame
-        One row a condition and method: replications, median seconds, share converged.
+    One row a condition and method: replications, median seconds, share converged.
     """
     groups = replications.groupby([*PLACE, "method"], sort=False)
     table = pd.DataFrame({
@@ -68,17 +52,9 @@ def time_table(replications: pd.DataFrame) -> pd.DataFrame:
 def saem_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return how SAEM compares with EM in its suites (Xu et al., 2026, Appendix D).
 
-    Parameters
-    ----------
-    replications : DataFrame
-        As `LaRTStudy` keeps them.
-
-    Returns
-    -------
-    DataFrame
-        One row a condition and method, EM among them: replications, mean error of each
-        parameter, the largest error of a, and by how much the log likelihood (with the weak
-        prior of a few items without a finite estimate) is below that of EM: median and largest.
+    One row a condition and method, EM among them: replications, mean error of each parameter, the
+    largest error of a, and by how much the log likelihood (with the weak prior of a few items
+    without a finite estimate) is below that of EM: median and largest.
     """
     names = ["lart", *SAEM_METHODS]
     keys = [*PLACE, "replication"]
@@ -101,16 +77,8 @@ def saem_table(replications: pd.DataFrame) -> pd.DataFrame:
 def coverage_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return how often the 90% intervals of the abilities hold the truth, and how wide they are.
 
-    Parameters
-    ----------
-    replications : DataFrame
-        As `LaRTStudy` keeps them.
-
-    Returns
-    -------
-    DataFrame
-        One row a condition, method and interval: replications, mean coverage with its standard
-        error over replications, and mean width. IRT's closed forms are one and the same.
+    One row a condition, method and interval: replications, mean coverage with its standard error
+    over replications, and mean width. IRT's closed forms are one and the same.
     """
     rows = []
     for place, own in replications.groupby(PLACE, sort=False):

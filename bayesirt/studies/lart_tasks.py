@@ -42,31 +42,15 @@ _SAEM_OPTIONS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class SuiteTask:
-    """Some simulated suites of one condition by one method: what it compiles serves them all.
+    """Some simulated suites of one condition by one method: what it compiles serves them all."""
 
-    Attributes
-    ----------
-    number : int
-        Of the condition.
-    condition : Condition
-    replications : tuple of int
-    method : str
-        Of `EM_METHODS` or `SAEM_METHODS`, or `DRAWN`.
-    iterations : int
-        Of SAEM.
-    draws : int
-        Of the posterior, by each of two chains after half as many of warm-up.
-    key : PortableKey
-        The study's.
-    """
-
-    number: int
+    number: int  # Of the condition.
     condition: Condition
     replications: tuple[int, ...]
-    method: str
-    iterations: int
-    draws: int
-    key: PortableKey
+    method: str  # Of `EM_METHODS` or `SAEM_METHODS`, or `DRAWN`.
+    iterations: int  # Of SAEM.
+    draws: int  # Of the posterior, by each of two chains after half as many of warm-up.
+    key: PortableKey  # The study's.
 
     part = "suites"
 
@@ -108,35 +92,14 @@ class SuiteTask:
 
 
 def fit_model(name: str, responses: Responses) -> PointEstimate:
-    """Fit LaRT or the same IRT model without lengths, by EM.
-
-    Parameters
-    ----------
-    name : {"lart", "irt"}
-    responses : Responses
-
-    Returns
-    -------
-    PointEstimate
-        It tells whether it converged; no warning is given.
-    """
+    """Fit LaRT or the same IRT model without lengths, by EM."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return fit_lart(responses, lengths=name == "lart")
 
 
 def timed(fit: Callable[[], PointEstimate]) -> tuple[PointEstimate, float]:
-    """Return what a fit returns, and the seconds it took.
-
-    Parameters
-    ----------
-    fit : callable
-
-    Returns
-    -------
-    point : PointEstimate
-    seconds : float
-    """
+    """Return what a fit returns, and the seconds it took."""
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

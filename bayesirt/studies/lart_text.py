@@ -30,17 +30,7 @@ NOTES = (
 def study_in_words(
     recovery: pd.DataFrame, seconds: pd.DataFrame, saem: pd.DataFrame, coverage: pd.DataFrame
 ) -> list[str]:
-    """Return the verdict, one sentence or a few a line.
-
-    Parameters
-    ----------
-    recovery, seconds, saem, coverage : DataFrame
-        A study's tables.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the verdict, one sentence or a few a line."""
     return [
         *_on_recovery(recovery),
         *_on_lengths(recovery),
@@ -52,13 +42,7 @@ def study_in_words(
 
 
 def condition_words(place: tuple[float, ...]) -> str:
-    """Return a condition in words.
-
-    Examples
-    --------
-    >>> condition_words((100, 50, -0.8))
-    '100 x 50, rho -0.8'
-    """
+    """Return a condition in words."""
     n, j, rho = place
     return f"{n:.0f} x {j:.0f}, rho {rho:g}"
 

@@ -17,19 +17,11 @@ VALIDITY_COLUMNS = ("subjects", "variance_sum", "within_share", "rho_sets", "rho
 
 @dataclass(frozen=True)
 class ValidityTask:
-    """Abilities by five disjoint sets of items.
-
-    Attributes
-    ----------
-    repetition : int
-    responses : Responses
-    key : PortableKey
-        The study's.
-    """
+    """Abilities by five disjoint sets of items."""
 
     repetition: int
     responses: Responses
-    key: PortableKey
+    key: PortableKey  # The study's.
 
     part = "validity"
 
@@ -61,20 +53,10 @@ class ValidityTask:
 def agreement_of_sets(theta: Matrix, rest: Matrix) -> dict[str, float]:
     """Return how far abilities by disjoint sets of items agree.
 
-    Parameters
-    ----------
-    theta : float array, shape (set, subject)
-        NaN where a subject answered none of the set.
-    rest : float array, shape (set, subject)
-        Accuracy on the items outside the set.
-
-    Returns
-    -------
-    dict
-        subjects: those in all sets; variance_sum: of each subject's abilities over the sets
-        (divisor: the number of sets), summed over subjects, as in the paper; within_share: the
-        mean of that variance over the variance of all abilities; rho_sets: mean Spearman's ρ of
-        two sets; rho_rest: mean ρ of a set's abilities and the accuracy on all other items.
+    subjects: those in all sets; variance_sum: of each subject's abilities over the sets (divisor:
+    the number of sets), summed over subjects, as in the paper; within_share: the mean of that
+    variance over the variance of all abilities; rho_sets: mean Spearman's ρ of two sets; rho_rest:
+    mean ρ of a set's abilities and the accuracy on all other items.
     """
     whole = np.isfinite(theta).all(0)
     own, other = theta[:, whole], rest[:, whole]

@@ -6,23 +6,7 @@ from scipy.stats import rankdata
 
 
 def spearman(one: NDArray[np.floating], other: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return Spearman's ρ; tied values share the mean of their ranks.
-
-    Parameters
-    ----------
-    one : float array, shape (subject,)
-    other : float array, shape (..., subject)
-
-    Returns
-    -------
-    float array, shape (...)
-        NaN where all values of either are equal.
-
-    Examples
-    --------
-    >>> spearman(np.array([1.0, 2.0, 3.0]), np.array([[3.0, 5.0, 9.0], [3.0, 2.0, 1.0]]))
-    array([ 1., -1.])
-    """
+    """Return Spearman's ρ; tied values share the mean of their ranks."""
     x, y = (_unit(rankdata(values, axis=-1)) for values in (one, other))
     return y @ x
 

@@ -15,49 +15,18 @@ _TIE = 1 + 1e-9
 
 
 class Envelope(NamedTuple):
-    """Counts between which the whole ECDF of uniform ranks stays with a given probability.
+    """Counts between which the whole ECDF of uniform ranks stays with a given probability."""
 
-    Attributes
-    ----------
-    points : float array, shape (point,)
-        z = k / (kept + 1) for k = 1, ..., kept.
-    lower, upper : int array, shape (point,)
-        Least and greatest number of replications whose rank is below k.
-    probability : float
-        With which uniform ranks stay inside; at least what was asked for.
-    """
-
-    points: NDArray[np.float64]
+    points: NDArray[np.float64]  # shape (point,), z = k / (kept + 1) for k = 1, ..., kept.
+    # shape (point,), Least and greatest number of replications whose rank is below k.
     lower: NDArray[np.int64]
+    # shape (point,), Least and greatest number of replications whose rank is below k.
     upper: NDArray[np.int64]
-    probability: float
+    probability: float  # With which uniform ranks stay inside; at least what was asked for.
 
 
 def counts_below(ranks: NDArray[np.int64], kept: int) -> NDArray[np.int64]:
-    """Return how many ranks are below k, for k = 1, ..., kept.
-
-    Parameters
-    ----------
-    ranks : int array, shape (replication,)
-        From 0 to `kept`.
-    kept : int
-        Number of posterior draws that a rank counts.
-
-    Returns
-    -------
-    int array, shape (point,)
-        The ECDF of the ranks, times the number of replications.
-
-    Raises
-    ------
-    ValueError
-        If a rank is out of range.
-
-    Examples
-    --------
-    >>> counts_below(np.array([0, 2, 2]), kept=3)
-    array([1, 1, 3])
-    """
+    """Return how many ranks are below k, for k = 1, ..., kept."""
     if len(ranks) and not (ranks.min() >= 0 and ranks.max() <= kept):
         raise ValueError(f"ranks must lie from 0 to {kept}")
     return np.cumsum(np.bincount(ranks, minlength=kept + 1))[:-1]
@@ -67,35 +36,12 @@ def counts_below(ranks: NDArray[np.int64], kept: int) -> NDArray[np.int64]:
 def simultaneous_envelope(n_replications: int, kept: int, probability: float = 0.95) -> Envelope:
     """Return the envelope of the ECDF of uniform ranks.
 
-    Parameters
-    ----------
-    n_replications : int
-    kept : int
-        Number of posterior draws that a rank counts.
-    probability : float
-        With which the ECDF shall stay inside at all points together.
-
-    Returns
-    -------
-    Envelope
-        The narrowest whose pointwise tails are alike and that holds at least so often.
-
-    Notes
-    -----
     At each point z the count is Binomial(n, z) and may lie where both its tails exceed γ/2; γ is
-    the largest value with which all counts together are inside often enough. That probability
-    is computed by following the counts from point to point: given c ranks below z, the count at
-    z' > z is c + Binomial(n - c, (z' - z) / (1 - z)).
+    the largest value with which all counts together are inside often enough. That probability is
+    computed by following the counts from point to point: given c ranks below z, the count at z' > z
+    is c + Binomial(n - c, (z' - z) / (1 - z)).
 
-    References
-    ----------
     Säilynoja, Bürkner and Vehtari (2022), Graphical test for discrete uniformity, algorithm 1.
-
-    Examples
-    --------
-    >>> envelope = simultaneous_envelope(100, 9)
-    >>> int(envelope.lower[4]), int(envelope.upper[4])
-    (37, 63)
     """
     low, high = 0.0, 1 - probability
     for _ in range(_HALVINGS):
@@ -113,26 +59,8 @@ def simultaneous_envelope(n_replications: int, kept: int, probability: float = 0
 def uniformity_p_value(ranks: NDArray[np.int64], kept: int) -> float:
     """Return how often uniform ranks stray as far from uniformity as these.
 
-    Parameters
-    ----------
-    ranks : int array, shape (replication,)
-        From 0 to `kept`.
-    kept : int
-
-    Returns
-    -------
-    float
-        Below 1 - p exactly where the ECDF leaves the envelope of probability p.
-
-    Notes
-    -----
     The statistic is the smallest tail probability that any point's count has; its exact
     distribution comes from the recursion of `simultaneous_envelope`.
-
-    Examples
-    --------
-    >>> round(uniformity_p_value(np.arange(100) % 10, kept=9), 3)
-    1.0
     """
     n = len(ranks)
     counts, points = counts_below(ranks, kept), _points(kept)

@@ -65,27 +65,9 @@ def replicate(
 ) -> Row:
     """Run one engine on one simulation.
 
-    Parameters
-    ----------
-    simulation : Simulation
-    engine : callable
-        (responses, key) → `Posterior`.
-    key : jax.random.key
-    priors : Priors
-    kept : int
-        Draws that a rank counts, evenly spaced among all.
-
-    Returns
-    -------
-    dict
-        Of each quantity the rank, the ties that were broken at random and the bulk ESS; of each
-        group its members and, by level, those below, in and above their intervals; seconds, the
-        engine's first warning, and why it failed; both are empty where all went well.
-
-    Raises
-    ------
-    ValueError
-        If the engine returns fewer draws than are kept.
+    Of each quantity the rank, the ties that were broken at random and the bulk ESS; of each group
+    its members and, by level, those below, in and above their intervals; seconds, the engine's
+    first warning, and why it failed; both are empty where all went well.
     """
     engine_key, tie_key = jax.random.split(key)
     began = time.perf_counter()
@@ -111,16 +93,7 @@ def replicate(
 
 
 def row_columns(priors: Priors) -> list[str]:
-    """Return the columns of a row, in order.
-
-    Parameters
-    ----------
-    priors : Priors
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the columns of a row, in order."""
     columns = ["seconds", "warned", "failed"]
     for name in names_for(QUANTITIES, priors):
         columns += [f"rank_{name}", f"ties_{name}", f"ess_{name}"]
@@ -156,16 +129,7 @@ def _ranks(simulation: Simulation, draws: Draws, key: Array, priors: Priors, kep
 def quantities_of(draws: Draws, responses: Responses) -> dict[str, NDArray[np.floating]]:
     """Return the quantities whose ranks are taken.
 
-    Parameters
-    ----------
-    draws : mapping of float arrays
-        theta, shape (sample, subject), a and d, shape (sample, item).
-    responses : Responses
-
-    Returns
-    -------
-    dict of float arrays, shape (sample,)
-        By the names of `QUANTITIES`. Of several top scorers or most extreme items the first.
+    By the names of `QUANTITIES`. Of several top scorers or most extreme items the first.
     """
     theta, a, d = (draws[name] for name in ("theta", "a", "d"))
     successes, trials = responses.cells.matrices()

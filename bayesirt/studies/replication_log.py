@@ -16,20 +16,7 @@ _WORDS = frozenset({"engine", "method", "warned", "failed"})
 
 
 class ReplicationLog:
-    """Rows of a study, in memory and, where a folder is given, in a file.
-
-    Parameters
-    ----------
-    columns : sequence of str
-    settings : mapping
-        JSON-ready; a folder is gone on with only under the same settings.
-    folder : Path, optional
-
-    Raises
-    ------
-    ResponseError
-        If the folder holds another study, or cannot be written.
-    """
+    """Rows of a study, in memory and, where a folder is given, in a file."""
 
     def __init__(
         self, columns: Sequence[str], settings: Mapping[str, Any], folder: Path | None = None

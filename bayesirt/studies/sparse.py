@@ -15,7 +15,9 @@ from jaxtyping import Array
 from matplotlib.figure import Figure
 
 from bayesirt.models import Priors
-from bayesirt.studies.replication_log import ReplicationLog
+from bayesirt.studies.claims import claim_table, in_words
+from bayesirt.studies.engine import Part, SavedStudy, do_tasks, unless_done
+from bayesirt.studies.sparse_claims import NOTES, sparse_claims
 from bayesirt.studies.sparse_conditions import Condition, domain_conditions, grid_conditions
 from bayesirt.studies.sparse_draws import BATCH
 from bayesirt.studies.sparse_figures import plot_domains, plot_failure_surface, plot_warning
@@ -28,10 +30,8 @@ from bayesirt.studies.sparse_tables import (
     warning_table,
 )
 from bayesirt.studies.sparse_tasks import Batch, Place
-from bayesirt.studies.sparse_text import study_in_words
-from bayesirt.studies.study_folder import write_study
 from bayesirt.studies.study_rows import with_conditions
-from bayesirt.studies.tasks import PortableKey, run_tasks
+from bayesirt.studies.tasks import PortableKey
 
 _PLACE = ("condition", "seed")
 
@@ -71,7 +71,7 @@ QUICK = SparseDesign(4, 4, 1, (0.0, 0.35, 0.7), (0.5, 2.0, 3.5, 5.0))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SparseStudy:
+class SparseStudy(SavedStudy):
     """What came of every suite, and what it says.
 
     Attributes
@@ -114,22 +114,18 @@ class SparseStudy:
         """Whether the posterior's intervals hold, and warn; see `warning_table`."""
         return warning_table(self.replications)
 
-    def to_text(self) -> str:
-        """Return the verdict in words."""
-        sentences = study_in_words(self.replications, self.summary, self.surface, self.warning)
-        return "\n".join(sentences)
+    @cached_property
+    def claims(self) -> pd.DataFrame:
+        """What the study finds, one row a figure; see `bayesirt.studies.claims`."""
+        tables = (self.replications, self.summary, self.surface, self.warning)
+        return claim_table(sparse_claims(*tables))
 
-    def save(self, folder: Path) -> None:
-        """Write the tables as CSV, the verdict as text and the figures as SVG.
+    def _sentences(self) -> list[str]:
+        return in_words(self.claims, NOTES)
 
-        Parameters
-        ----------
-        folder : Path
-            May be the one that the study ran in.
-        """
+    def _tables(self) -> dict[str, pd.DataFrame]:
         tables = {"domains": self.summary, "grid": self.grid, "surface": self.surface}
-        tables |= {"laws": self.laws, "warning": self.warning}
-        write_study(folder, tables, self.to_text(), self._figures())
+        return tables | {"laws": self.laws, "warning": self.warning, "claims": self.claims}
 
     def _figures(self) -> dict[str, Figure]:
         figures = {
@@ -182,26 +178,19 @@ def sparse_study(
     """
     design = design or SparseDesign()
     portable = PortableKey.of(key)
-    columns = [*_PLACE, *POINT_COLUMNS, *DRAWS_COLUMNS]
-    log = ReplicationLog(columns, {**asdict(design), "key": portable}, folder)
-    done = log.values_of(_PLACE)
-    batches = _batches(design, portable)
-    left = [
-        batch
-        for batch in batches
-        if not all((place.number, place.seed) in done for place in batch.places)
-    ]
-    n_all = sum(len(batch.places) for batch in batches)
-    n_done = n_all - sum(len(batch.places) for batch in left)
-    for rows in run_tasks(left, n_processes, scheduler):
-        for row in rows:
-            if (row["condition"], row["seed"]) not in done:
-                log.append(row)
-        n_done += len(rows)
-        if progress is not None:
-            progress(n_done, n_all)
+    rows = do_tasks(
+        _batches(design, portable),
+        unless_done(lambda batch: [("suites", (p.number, p.seed)) for p in batch.places]),
+        {"suites": Part(_PLACE, (*POINT_COLUMNS, *DRAWS_COLUMNS))},
+        {**asdict(design), "key": portable},
+        size=lambda batch: len(batch.places),
+        folder=folder,
+        n_processes=n_processes,
+        scheduler=scheduler,
+        progress=progress,
+    )
     of_condition = {"name": "name", "S": "sparsity", "D": "gap"}
-    suites = with_conditions(log.table, design.conditions, of_condition, replication="seed")
+    suites = with_conditions(rows["suites"], design.conditions, of_condition, replication="seed")
     return SparseStudy(suites, design)
 
 

@@ -44,21 +44,11 @@ _EASY, _HARD = slice(0, 3), slice(2, 6)
 
 @dataclass(frozen=True)
 class Condition:
-    """One cell of the grid, or one domain.
+    """One cell of the grid, or one domain."""
 
-    Attributes
-    ----------
-    name : str
-        One of `DOMAINS` or of `MASKS`.
-    sparsity : float
-        S, the share of cells that is not observed.
-    gap : float
-        D = max b - min b, in units of the abilities.
-    """
-
-    name: str
-    sparsity: float
-    gap: float
+    name: str  # One of `DOMAINS` or of `MASKS`.
+    sparsity: float  # S, the share of cells that is not observed.
+    gap: float  # D = max b - min b, in units of the abilities.
 
     @property
     def is_domain(self) -> bool:
@@ -67,20 +57,12 @@ class Condition:
 
 
 class Suite(NamedTuple):
-    """Responses whose parameters are known.
+    """Responses whose parameters are known."""
 
-    Attributes
-    ----------
-    theta : float array, shape (subject,)
-    b : float array, shape (item,)
-    responses : Responses
-    has_fake : bool
-        Whether the first subject met only easy items and the second, the best, only hard ones.
-    """
-
-    theta: NDArray[np.float64]
-    b: NDArray[np.float64]
+    theta: NDArray[np.float64]  # shape (subject,)
+    b: NDArray[np.float64]  # shape (item,)
     responses: Responses
+    # Whether the first subject met only easy items and the second, the best, only hard ones.
     has_fake: bool = False
 
 
@@ -98,31 +80,12 @@ def domain_conditions() -> list[Condition]:
 
 
 def grid_conditions(sparsities: Sequence[float], gaps: Sequence[float]) -> list[Condition]:
-    """Return the cells of the grid under both masks.
-
-    Parameters
-    ----------
-    sparsities, gaps : sequence of float
-
-    Returns
-    -------
-    list of Condition
-    """
+    """Return the cells of the grid under both masks."""
     return [Condition(mask, s, d) for mask in MASKS for s in sparsities for d in gaps]
 
 
 def draw_suite(condition: Condition, rng: np.random.Generator) -> Suite:
-    """Draw what a condition leaves open, and responses.
-
-    Parameters
-    ----------
-    condition : Condition
-    rng : Generator
-
-    Returns
-    -------
-    Suite
-    """
+    """Draw what a condition leaves open, and responses."""
     if condition.is_domain:
         return _draw_domain(condition.name, rng)
     theta = np.linspace(-2, 2, GRID_SIZE)

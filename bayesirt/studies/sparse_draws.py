@@ -33,12 +33,7 @@ _CHAINS, _WARMUP, _DRAWS = 2, 300, 1000
 
 @dataclass(frozen=True)
 class ManySuites:
-    """Sweeps over one of many suites as a `bayesirt.inference.chains.Kernel`.
-
-    Attributes
-    ----------
-    sweeps : Sweeps
-    """
+    """Sweeps over one of many suites as a `bayesirt.inference.chains.Kernel`."""
 
     sweeps: Sweeps
 
@@ -66,22 +61,7 @@ def draw_abilities(
     key: Array,
     priors: Priors | None = None,
 ) -> list[NDArray[np.float64]]:
-    """Draw from the posterior of each of many suites by blocked Newton-Metropolis.
-
-    Parameters
-    ----------
-    suites : sequence of Responses
-        At most `BATCH`, of at most `MOST_SUBJECTS` x `MOST_ITEMS`.
-    points : sequence of PointEstimate
-        Where chains start.
-    key : jax.random.key
-    priors : Priors, optional
-
-    Returns
-    -------
-    list of float arrays, shape (chain, draw, subject)
-        Abilities, one array a suite.
-    """
+    """Draw from the posterior of each of many suites by blocked Newton-Metropolis."""
     way = OneAbility(TwoPL(priors or Priors()))
     start_key, run_key = jax.random.split(key)
     filled = [*range(len(suites)), *(0,) * (BATCH - len(suites))]

@@ -17,18 +17,7 @@ _MARKS = {"domains": "D", "biased": "o", "random": "s"}
 
 
 def plot_domains(domains: pd.DataFrame) -> Figure:
-    """Draw ρ of the simple average and of IRT in each domain beside the paper's.
-
-    Parameters
-    ----------
-    domains : DataFrame
-        As `domain_table` returns it.
-
-    Returns
-    -------
-    Figure
-        Bars are one standard deviation over seeds.
-    """
+    """Draw ρ of the simple average and of IRT in each domain beside the paper's."""
     with figure_style():
         fig = Figure(figsize=(7.2, 3.2), layout="constrained")
         ax = fig.subplots()
@@ -56,19 +45,7 @@ def plot_domains(domains: pd.DataFrame) -> Figure:
 
 
 def plot_failure_surface(grid: pd.DataFrame) -> Figure:
-    """Draw ρ over sparsity and difficulty gap: the failure surface of Kang (2026), Figure 1.
-
-    Parameters
-    ----------
-    grid : DataFrame
-        As `grid_table` returns it.
-
-    Returns
-    -------
-    Figure
-        Four panels: the average under the biased mask, IRT under it, the average where cells
-        are missing at random, and what IRT gains under the biased mask. Contours are of ρ.
-    """
+    """Draw ρ over sparsity and difficulty gap: the failure surface of Kang (2026), Figure 1."""
     biased, random = (grid[grid["mask"] == mask] for mask in MASKS)
     gain = biased.assign(gain=biased["rho_irt"] - biased["rho_average"])
     panels = (
@@ -91,19 +68,7 @@ def plot_failure_surface(grid: pd.DataFrame) -> Figure:
 
 
 def plot_warning(replications: pd.DataFrame, warning: pd.DataFrame) -> Figure:
-    """Draw whether the posterior warns of the average's failure, and whether its ranks hold.
-
-    Parameters
-    ----------
-    replications, warning : DataFrame
-        A study's rows and its table of warnings.
-
-    Returns
-    -------
-    Figure
-        Left: ρ of the average, as the posterior expects it without the truth, against what it
-        was. Right: coverage of 90% intervals of rank and of ability, by the average's error.
-    """
+    """Draw whether the posterior warns of the average's failure, and whether its ranks hold."""
     drawn = replications[replications["subjects"].notna()]
     design = drawn["name"].where(drawn["name"].isin(MASKS), "domains")
     with figure_style():

@@ -11,36 +11,13 @@ _LEAST_WEIGHT = 1e-9
 
 
 def even_weights(n_subjects: int, n_items: int) -> NDArray[np.float64]:
-    """Return weights under which cells are missing completely at random.
-
-    Parameters
-    ----------
-    n_subjects, n_items : int
-
-    Returns
-    -------
-    float array, shape (subject, item)
-    """
+    """Return weights under which cells are missing completely at random."""
     return np.ones((n_subjects, n_items))
 
 
 def matched_weights(theta: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return weights under which able subjects meet hard items and weak ones easy items.
 
-    Parameters
-    ----------
-    theta : float array, shape (subject,)
-        Ability.
-    b : float array, shape (item,)
-        Difficulty.
-
-    Returns
-    -------
-    float array, shape (subject, item)
-        (1 - |u - v|)² of ability u and difficulty v, each stretched over [0, 1].
-
-    References
-    ----------
     Kang (2026), 5.3, "difficulty-biased missingness"; the formula is in the authors' code.
     """
     u, v = ((x - x.min()) / np.ptp(x) for x in (theta, b))
@@ -53,27 +30,7 @@ def draw_mask(
     rng: np.random.Generator,
     given: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.bool_]:
-    """Draw which cells are observed: two items a subject, three subjects an item, then the rest.
-
-    Parameters
-    ----------
-    weights : float array, shape (subject, item)
-        Cells are drawn without replacement with these odds.
-    n_observed : int
-        Observed cells; more where the least numbers ask for them.
-    rng : Generator
-    given : bool array, shape (given, item), optional
-        The first subjects' masks, kept as they are.
-
-    Returns
-    -------
-    bool array, shape (subject, item)
-
-    Examples
-    --------
-    >>> draw_mask(even_weights(4, 3), 10, np.random.default_rng(0)).sum()
-    np.int64(10)
-    """
+    """Draw which cells are observed: two items a subject, three subjects an item, then the rest."""
     n_given = 0 if given is None else len(given)
     mask = np.zeros(weights.shape, bool)
     if given is not None:

@@ -37,16 +37,6 @@ def fit(responses: Responses) -> PointEstimate:
 def simple_average(responses: Responses) -> NDArray[np.float64]:
     """Return each subject's mean success rate over the items that it met.
 
-    Parameters
-    ----------
-    responses : Responses
-
-    Returns
-    -------
-    float array, shape (subject,)
-
-    References
-    ----------
     Kang (2026), equation (3).
     """
     successes, trials = responses.cells.matrices()
@@ -57,16 +47,8 @@ def simple_average(responses: Responses) -> NDArray[np.float64]:
 def measure_point(suite: Suite, point: PointEstimate) -> Row:
     """Compare the simple average and the point estimate with the truth.
 
-    Parameters
-    ----------
-    suite : Suite
-    point : PointEstimate
-
-    Returns
-    -------
-    dict
-        By `POINT_COLUMNS`: ρ of both rankings and of the difficulties with the truth, the gap in
-        standard deviations of the abilities, and the ranks of a domain's Fake and True subject.
+    By `POINT_COLUMNS`: ρ of both rankings and of the difficulties with the truth, the gap in
+    standard deviations of the abilities, and the ranks of a domain's Fake and True subject.
     """
     average, theta = simple_average(suite.responses), point["theta"]
     row = {
@@ -87,22 +69,13 @@ def measure_point(suite: Suite, point: PointEstimate) -> Row:
 def measure_draws(suite: Suite, chains: NDArray[np.floating]) -> Row:
     """Compare draws of the abilities with the truth and with the simple average.
 
-    Parameters
-    ----------
-    suite : Suite
-    chains : float array, shape (chain, draw, subject)
-        Abilities.
-
-    Returns
-    -------
-    dict
-        By `DRAWS_COLUMNS`: ρ of the posterior mean with the truth; the 90% intervals that the
-        draws, without the truth, give to this ρ and to that of the simple average; how many true
-        ranks and true abilities their 90% intervals cover (abilities standardised in each draw,
-        as no rank depends on their level and spread); the mean width of an interval of rank; the
-        subjects that the average misplaces, those of them whose interval excludes all ranks that
-        the average gives, and the subjects excluded though the average places them rightly; and
-        the effective draws of the ability that has fewest.
+    By `DRAWS_COLUMNS`: ρ of the posterior mean with the truth; the 90% intervals that the draws,
+    without the truth, give to this ρ and to that of the simple average; how many true ranks and
+    true abilities their 90% intervals cover (abilities standardised in each draw, as no rank
+    depends on their level and spread); the mean width of an interval of rank; the subjects that the
+    average misplaces, those of them whose interval excludes all ranks that the average gives, and
+    the subjects excluded though the average places them rightly; and the effective draws of the
+    ability that has fewest.
     """
     theta = chains.reshape(-1, chains.shape[-1])
     average, mean = simple_average(suite.responses), theta.mean(0)

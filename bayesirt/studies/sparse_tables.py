@@ -29,16 +29,9 @@ _ROUNDING = 1e-9
 def domain_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return ρ of each domain beside what Kang (2026) prints (Table 1 and 5.1).
 
-    Parameters
-    ----------
-    replications : DataFrame
-
-    Returns
-    -------
-    DataFrame
-        One row a domain: S, D, mean and standard deviation over seeds of ρ of the simple
-        average and of IRT, the 90% intervals that the posterior gives them on average, the mean
-        ranks of the Fake and the True subject, and under ``printed_`` the paper's figures.
+    One row a domain: S, D, mean and standard deviation over seeds of ρ of the simple average and of
+    IRT, the 90% intervals that the posterior gives them on average, the mean ranks of the Fake and
+    the True subject, and under ``printed_`` the paper's figures.
     """
     printed = read_printed("sparse_domains").set_index("domain").iloc[:, 5:].add_prefix("printed_")
     rows = []
@@ -64,16 +57,9 @@ _RANKS = [
 def grid_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return the means over seeds of each cell of the grid.
 
-    Parameters
-    ----------
-    replications : DataFrame
-
-    Returns
-    -------
-    DataFrame
-        One row a mask, S and D: ρ of the simple average, of IRT and of the posterior mean, the
-        90% intervals that the posterior gives them on average (NaN where nothing was drawn), the
-        fitted gap in units of the abilities, and the standard error of the first.
+    One row a mask, S and D: ρ of the simple average, of IRT and of the posterior mean, the 90%
+    intervals that the posterior gives them on average (NaN where nothing was drawn), the fitted gap
+    in units of the abilities, and the standard error of the first.
     """
     on_grid = replications[replications["name"].isin(MASKS)]
     columns = ["rho_average", "rho_irt", "rho_posterior", *_INTERVALS, "gap_irt"]
@@ -86,15 +72,7 @@ def grid_table(replications: pd.DataFrame) -> pd.DataFrame:
 def surface_table(grid: pd.DataFrame) -> pd.DataFrame:
     """Return what summarises the failure surface, beside what Kang (2026) prints (Table 3, 5.3).
 
-    Parameters
-    ----------
-    grid : DataFrame
-        As `grid_table` returns it.
-
-    Returns
-    -------
-    DataFrame
-        One row a mask and quantity: value, t where it is a coefficient, and the paper's.
+    One row a mask and quantity: value, t where it is a coefficient, and the paper's.
     """
     rows: list[tuple[str, str, float, float]] = []
     for mask, own in grid.groupby("mask", sort=False):
@@ -120,15 +98,7 @@ def surface_table(grid: pd.DataFrame) -> pd.DataFrame:
 def law_table(grid: pd.DataFrame) -> pd.DataFrame:
     """Return the power laws for D in standard deviations of the abilities.
 
-    Parameters
-    ----------
-    grid : DataFrame
-        As `grid_table` returns it.
-
-    Returns
-    -------
-    DataFrame
-        One row a mask: scale, exponent and residual_sd, as `bayesirt.averages` holds them.
+    One row a mask: scale, exponent and residual_sd, as `bayesirt.averages` holds them.
     """
     rows = []
     for mask, own in grid.groupby("mask", sort=False):
@@ -141,18 +111,11 @@ def law_table(grid: pd.DataFrame) -> pd.DataFrame:
 def warning_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return whether the posterior's intervals hold, and warn, where the simple average fails.
 
-    Parameters
-    ----------
-    replications : DataFrame
-
-    Returns
-    -------
-    DataFrame
-        One row a design (the domains, or a mask of the grid) and size of the average's error:
-        suites, and shares. Of the subjects, how many true ranks and abilities their 90% interval
-        covers, how many the average misplaces, how many of these the interval exposes, and how
-        many it excludes wrongly. Of the suites, how many ρ of the average, and of the
-        posterior mean, the posterior's 90% interval covers.
+    One row a design (the domains, or a mask of the grid) and size of the average's error: suites,
+    and shares. Of the subjects, how many true ranks and abilities their 90% interval covers, how
+    many the average misplaces, how many of these the interval exposes, and how many it excludes
+    wrongly. Of the suites, how many ρ of the average, and of the posterior mean, the posterior's
+    90% interval covers.
     """
     drawn = replications[replications["subjects"].notna()]
     design = drawn["name"].where(drawn["name"].isin(MASKS), "domains")

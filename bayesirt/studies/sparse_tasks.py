@@ -14,44 +14,22 @@ from bayesirt.studies.tasks import PortableKey
 
 
 class Place(NamedTuple):
-    """Where a suite stands in the study.
+    """Where a suite stands in the study."""
 
-    Attributes
-    ----------
-    number : int
-        Of the condition.
-    condition : Condition
-    seed : int
-    """
-
-    number: int
+    number: int  # Of the condition.
     condition: Condition
     seed: int
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Suites that are drawn, fitted and perhaps sampled together.
+    """Suites that are drawn, fitted and perhaps sampled together."""
 
-    Attributes
-    ----------
-    number : int
-        Of the batch.
-    places : tuple of Place
-        Of each suite.
-    samples : bool
-        Whether to draw from the posterior, too.
-    priors : Priors
-        Of the posterior.
-    key : PortableKey
-        The study's.
-    """
-
-    number: int
-    places: tuple[Place, ...]
-    samples: bool
-    priors: Priors
-    key: PortableKey
+    number: int  # Of the batch.
+    places: tuple[Place, ...]  # Of each suite.
+    samples: bool  # Whether to draw from the posterior, too.
+    priors: Priors  # Of the posterior.
+    key: PortableKey  # The study's.
 
     def run(self) -> list[Row]:
         """Return a row for each suite; it depends on the key and on what is in the batch."""

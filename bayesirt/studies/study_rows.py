@@ -10,18 +10,7 @@ import pandas as pd
 def read_printed(name: str) -> pd.DataFrame:
     """Return a small table of figures that a paper prints.
 
-    Parameters
-    ----------
-    name : str
-        The file's name without its ending. Of Qu et al. (2026), ``cbmm_stability`` (Tables A.1 to
-        A.3) and ``cbmm_printed`` (figures in its text); of Xu et al. (2026), ``lart_printed`` (what
-        it only plots is left out); of Kang (2026), ``sparse_domains``, ``sparse_items`` and
-        ``sparse_surfaces`` (Tables 1 to 7, 5.1 and 5.3).
-
-    Returns
-    -------
-    DataFrame
-        NaN where the paper prints nothing.
+    NaN where the paper prints nothing.
     """
     path = files("bayesirt.studies").joinpath(f"{name}.csv")
     with path.open(encoding="utf-8") as file:
@@ -38,22 +27,7 @@ def with_conditions(
 ) -> pd.DataFrame:
     """Return a log's rows, ordered, with what their conditions say in front.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        With `condition`, the number of one, and a replication.
-    conditions : sequence
-    columns : dict
-        Name of a column → attribute of a condition.
-    methods : sequence of str, optional
-        The order of the column `method`, where rows have one.
-    replication : str
-        The column that numbers the replications.
-
-    Returns
-    -------
-    DataFrame
-        Without `condition`.
+    Without `condition`.
     """
     by = [rows["condition"], rows[replication]]
     if methods is not None:

@@ -32,38 +32,19 @@ _PATIENCE = 10
 
 @dataclass(frozen=True)
 class Design:
-    """What a study simulates and how it judges.
+    """What a study simulates and how it judges."""
 
-    Attributes
-    ----------
-    priors : Priors
-        Of the simulation; engines must assume the same.
-    trials : int
-        Of each cell.
-    missing : float
-        Share of the cells that is taken away at random.
-    kept : int
-        Draws that a rank counts.
-    false_alarm : float
-        Probability with which a study of right engines finds any rank miscalibrated; the same
-        for coverage.
-    """
-
-    priors: Priors
-    trials: int
-    missing: float
-    kept: int
+    priors: Priors  # Of the simulation; engines must assume the same.
+    trials: int  # Of each cell.
+    missing: float  # Share of the cells that is taken away at random.
+    kept: int  # Draws that a rank counts.
+    # Probability with which a study of right engines finds any rank miscalibrated; the same for
+    # coverage.
     false_alarm: float
 
 
 class PortableKey(NamedTuple):
-    """A key that another process can be sent.
-
-    Attributes
-    ----------
-    impl : str
-    words : list of int
-    """
+    """A key that another process can be sent."""
 
     impl: str
     words: list[int]
@@ -80,24 +61,13 @@ class PortableKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """One simulation, and the engines to run on it.
-
-    Attributes
-    ----------
-    engines : mapping of callables
-    size : (int, int)
-        Subjects and items.
-    replication : int
-    design : Design
-    key : PortableKey
-        The study's.
-    """
+    """One simulation, and the engines to run on it."""
 
     engines: Mapping[str, Engine]
-    size: tuple[int, int]
+    size: tuple[int, int]  # Subjects and items.
     replication: int
     design: Design
-    key: PortableKey
+    key: PortableKey  # The study's.
 
     def run(self) -> list[Row]:
         """Return a row for each engine; keys depend on what is run, not on when or where."""
@@ -135,25 +105,7 @@ class Work(Protocol[Result]):
 def run_tasks(
     tasks: Sequence[Work[Result]], n_processes: int, scheduler: str | None = None
 ) -> Iterator[list[Result]]:
-    """Yield the rows of each task as it ends.
-
-    Parameters
-    ----------
-    tasks : sequence of Work
-    n_processes : int
-        Above 1, fresh processes do the work.
-    scheduler : str, optional
-        Address of a Dask scheduler, whose workers then do it.
-
-    Yields
-    ------
-    list of rows
-
-    Raises
-    ------
-    ResponseError
-        If Dask is not installed, or nothing answers at the address.
-    """
+    """Yield the rows of each task as it ends."""
     if n_processes == 1 and scheduler is None:
         yield from (task.run() for task in tasks)
         return

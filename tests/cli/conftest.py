@@ -2,10 +2,12 @@
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from bayesirt import studies
 from bayesirt.cli import main
 
 
@@ -37,3 +39,26 @@ def cli(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> C
         return Shown(leaving.value.code, *capfd.readouterr())
 
     return run
+
+
+class MadeStudy:
+    def save(self, folder: Path) -> None:
+        folder.mkdir()
+
+    def to_text(self) -> str:
+        return "said"
+
+
+@pytest.fixture
+def asked(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> list[tuple[object, dict[str, object]]]:
+    """Let the module's STUDY end at once, and return what it is asked for."""
+    calls: list[tuple[object, dict[str, object]]] = []
+
+    def remember(design: object, **options: object) -> MadeStudy:
+        calls.append((design, options))
+        return MadeStudy()
+
+    monkeypatch.setattr(studies, request.module.STUDY, remember)
+    return calls

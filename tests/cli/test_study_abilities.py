@@ -13,25 +13,7 @@ from bayesirt import studies
 from bayesirt.q_matrix import QMatrix
 from bayesirt.q_simulation import simulate_q_mirt
 
-
-class MadeStudy:
-    def save(self, folder: Path) -> None:
-        folder.mkdir()
-
-    def to_text(self) -> str:
-        return "said"
-
-
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, dict[str, object]]]:
-    calls: list[tuple[object, dict[str, object]]] = []
-
-    def remember(design: object, **options: object) -> MadeStudy:
-        calls.append((design, options))
-        return MadeStudy()
-
-    monkeypatch.setattr(studies, "abilities_study", remember)
-    return calls
+STUDY = "abilities_study"
 
 
 def write_files(folder: Path, n_groups: int = 24) -> tuple[Path, Path, Path]:

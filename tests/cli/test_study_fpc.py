@@ -12,25 +12,7 @@ from bayesirt import studies
 from bayesirt.studies import FPCDesign
 from bayesirt.studies.fpc_matrix import SimulatedSuite, simulated_matrix
 
-
-class MadeStudy:
-    def save(self, folder: Path) -> None:
-        folder.mkdir()
-
-    def to_text(self) -> str:
-        return "said"
-
-
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, dict[str, object]]]:
-    calls: list[tuple[object, dict[str, object]]] = []
-
-    def remember(design: object, **options: object) -> MadeStudy:
-        calls.append((design, options))
-        return MadeStudy()
-
-    monkeypatch.setattr(studies, "fpc_study", remember)
-    return calls
+STUDY = "fpc_study"
 
 
 def write_files(folder: Path, n_groups: int = 36) -> tuple[Path, Path, Path]:

@@ -12,25 +12,7 @@ from lart_data import simulate_lart
 
 from bayesirt import studies
 
-
-class MadeStudy:
-    def save(self, folder: Path) -> None:
-        folder.mkdir()
-
-    def to_text(self) -> str:
-        return "said"
-
-
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, dict[str, object]]]:
-    calls: list[tuple[object, dict[str, object]]] = []
-
-    def remember(design: object, **options: object) -> MadeStudy:
-        calls.append((design, options))
-        return MadeStudy()
-
-    monkeypatch.setattr(studies, "lart_study", remember)
-    return calls
+STUDY = "lart_study"
 
 
 def write_results(path: Path, column: str = "tokens") -> Path:

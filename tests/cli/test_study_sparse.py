@@ -16,25 +16,7 @@ from bayesirt.models import Priors
 ADVICE = "Rank by ability, and report the simple average beside it."
 
 
-class MadeStudy:
-    def save(self, folder: Path) -> None:
-        folder.mkdir()
-        (folder / "verdict.txt").write_text("said\n")
-
-    def to_text(self) -> str:
-        return "said"
-
-
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, dict[str, object]]]:
-    calls: list[tuple[object, dict[str, object]]] = []
-
-    def remember(design: object, **options: object) -> MadeStudy:
-        calls.append((design, options))
-        return MadeStudy()
-
-    monkeypatch.setattr(studies, "sparse_study", remember)
-    return calls
+STUDY = "sparse_study"
 
 
 def test_the_study_has_the_papers_design_by_default(cli: Cli, asked, tmp_path: Path):

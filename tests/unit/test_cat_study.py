@@ -153,8 +153,8 @@ def test_a_tiny_study_is_written_gone_on_with_and_told(tmp_path: Path):
     assert repr(study) == "<CATStudy of 2 banks>"
     study.save(tmp_path)
     names = {p.name for p in tmp_path.iterdir()}
-    assert {"answers.csv", "stops.csv", "tests.svg", "verdict.txt"} <= names
-    for words in ("2PL, 3 answers: error", "LaRT: 90% intervals cover", "answers of the median"):
+    assert {"answers.csv", "stops.csv", "claims.csv", "tests.svg", "verdict.txt"} <= names
+    for words in ("2PL, RMSE of ability after 3 answers", "LaRT, mean coverage of 90% intervals"):
         assert words in study.to_text()
     lines = (tmp_path / "replications.csv").read_text().splitlines(keepends=True)
     (tmp_path / "replications.csv").write_text("".join(lines[:-3]))
@@ -175,9 +175,10 @@ def test_the_verdict_hears_intervals_that_do_not_hold():
         for m in METHODS
     ]
     poor = CATStudy(pd.concat(parts), TINY)
-    assert "The intervals of adaptive tests do not hold as often as they say." in poor.to_text()
+    assert poor.claims["verdict"].iloc[-1] == "does not hold"
+    assert poor.claims["here"].iloc[-1] == pytest.approx(0.7)
     fine = CATStudy(pd.concat([part.assign(covered=0.9) for part in parts]), TINY)
-    assert "on average their intervals hold within three of these." in fine.to_text()
+    assert fine.claims["verdict"].iloc[-1] == "holds"
 
 
 @pytest.mark.slow
