@@ -42,7 +42,8 @@ class AbilityProfiles:
         One row an ability: `items` that need it and their `share`, `responses`; `reliability`, the
         share of the abilities' variance that is no uncertainty; `own`, what that would be if
         abilities told nothing of each other; `standing`, in words; `ranked`; and `easiness`, how
-        much easier items are that need it, in logits, with its 90% interval.
+        much easier items are that need it with the usual slope, for a subject at the population's
+        mean, in logits, with its 90% interval.
     pairs : DataFrame
         One row a pair of abilities: their `correlation` among subjects with its 90% interval,
         `reliability` of the difference between the two, and whether they are `told_apart`.
@@ -213,7 +214,8 @@ def _abilities(
     standing = np.where(
         reliability < LEAST_RELIABILITY, PRIOR, np.where(own < LEAST_OWN, BORROWED, MEASURED)
     )
-    easiness = posterior.draws("beta")
+    lean = posterior.draws("mu_b") * np.exp(posterior.draws("mu_a"))[:, None]
+    easiness = posterior.draws("beta") - lean
     low, high = np.quantile(easiness, _TAILS, axis=0)
     return pd.DataFrame(
         {

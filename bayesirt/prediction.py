@@ -107,9 +107,9 @@ def predict_items(
 
     Notes
     -----
-    Each draw of the posterior gets a draw of the new items from its own population,
-    log a ~ N(μ_a, σ_a) and d ~ N(μ_d + Σ_k q_k β_k, σ_d), so that intervals hold what is not known
-    of subjects, of items in general and of these items. Scores hold the chance in answering too.
+    Each draw of the posterior gets a draw of the new items from its own population, log a ~ N(μ_a,
+    σ_a) and d ~ N(μ_d + Σ_k q_k (β_k - μ_bk a_k), σ_d), so that intervals hold what is not known of
+    subjects, of items in general and of these items. Scores hold the chance in answering too.
 
     References
     ----------
@@ -129,7 +129,7 @@ def predict_items(
     """
     items, needs = _new_rows(posterior, q)
     thin = -(-len(posterior.draws("mu_a")) // max_draws)
-    names = ("theta", "mu_a", "sigma_a", "mu_d", "sigma_d", "beta")
+    names = ("theta", "mu_a", "sigma_a", "mu_d", "sigma_d", "beta", "mu_b")
     draws = {name: jnp.asarray(posterior.draws(name)[::thin]) for name in names}
     found = _predict(draws, jnp.asarray(needs), key, neutral=new_items == "neutral")
     probability, low, high, scores = (np.asarray(x) for x in found)
@@ -181,7 +181,7 @@ def _predict(
         else:
             z = jax.random.normal(of_slopes, (n_draws, n_abilities))
             slopes = jnp.exp(draws["mu_a"][:, None] + draws["sigma_a"][:, None] * z)
-            level = draws["mu_d"] + draws["beta"] @ own
+            level = draws["mu_d"] + (draws["beta"] - draws["mu_b"] * slopes) @ own
             level += draws["sigma_d"] * jax.random.normal(of_level, (n_draws,))
         eta = jnp.einsum("sik,sk->si", draws["theta"], slopes * own) + level[:, None]
         p = jax.nn.sigmoid(eta)

@@ -3,12 +3,14 @@
     successes_ij ~ Binomial(trials_ij, sigmoid(a_j · θ_i + d_j))
     θ_i ~ N(0, I)
     a_j ~ N(μ_a, Λ⁻¹),  μ_a ~ N(0, I),  Λ ~ Wishart(K + 2, I / s²),  s = .5
-    d_j ~ N(μ_d, σ_d),  μ_d ~ N(0, 2),  σ_d ~ HalfNormal(2)
+    d_j ~ N(μ_d - a_j · μ_b, σ_d),  μ_d ~ N(0, 2),  μ_b ~ N(0, 4 I),  σ_d ~ HalfNormal(2)
 
-a_j and θ_i are vectors of K abilities. Rotating all θ, all a, μ_a and Λ alike changes neither the
-likelihood nor the prior: which axes are meant is a convention that data cannot tell. The prior of
-the slopes' covariance Λ⁻¹ is proper, rotates with it, has mean s² I and weighs as much as one item;
-a whole matrix, not one spread for all directions, lets slopes along abilities that the items hardly
+a_j and θ_i are vectors of K abilities. Rotating all θ, all a, μ_a, μ_b and Λ alike changes neither
+the likelihood nor the prior: which axes are meant is a convention that data cannot tell. No
+response sees θ + c with d_j - a_j · c, and the items' prior does not see it either, since μ_b moves
+along: levels of abilities are those of θ ~ N(0, I), however many items there are. The prior of the
+slopes' covariance Λ⁻¹ is proper, rotates with it, has mean s² I and weighs as much as one item; a
+whole matrix, not one spread for all directions, lets slopes along abilities that the items hardly
 need be pulled to 0.
 """
 
@@ -28,12 +30,12 @@ from numpyro.distributions import (
 )
 
 from bayesirt.loadings import Loadings
-from bayesirt.models.response_model import ResponseModel
+from bayesirt.models.response_model import Line, ResponseModel, Values
 
 USUAL_SPREAD = 0.5
 """s: of slopes about their mean."""
-MU_A_SD, MU_D_SD, SIGMA_D_SCALE = 1.0, 2.0, 2.0
-"""Of the priors of each element of μ_a, of μ_d and of σ_d."""
+MU_A_SD, MU_D_SD, MU_B_SD, SIGMA_D_SCALE = 1.0, 2.0, 2.0, 2.0
+"""Of the priors of each element of μ_a, of μ_d, of each element of μ_b, and of σ_d."""
 
 IDENTIFICATION = "each draw rotated or reflected to the point estimate's slopes (Procrustes)"
 """Of axes, which data cannot tell."""
@@ -43,6 +45,7 @@ DIMS = {
     "a": ["item", "ability"],
     "d": ["item"],
     "mu_a": ["ability"],
+    "mu_b": ["ability"],
     "precision_a": ["ability", "ability_other"],
 }
 
@@ -102,11 +105,25 @@ def mirt_parameters(n_subjects: int, n_items: int, n_abilities: int) -> MirtPara
     spread = Wishart(n_abilities + 2, rate_matrix=USUAL_SPREAD**2 * identity)
     precision_a = sample("precision_a", spread)
     mu_d = sample("mu_d", Normal(0, MU_D_SD))
+    mu_b = sample("mu_b", MultivariateNormal(zero, MU_B_SD**2 * identity))
     sigma_d = sample("sigma_d", HalfNormal(SIGMA_D_SCALE))
     with plate("item", n_items):
         a = sample("a", MultivariateNormal(mu_a, precision_matrix=precision_a))
-        d = sample("d", Normal(mu_d, sigma_d))
+        d = sample("d", Normal(mu_d - a @ mu_b, sigma_d))
     return MirtParameters(theta, a, d)
+
+
+def levels(slopes: Float[Array, "item ability"], values: Values, t: Array) -> dict[str, Array]:
+    """Return each ability t higher, and items with them: η = a · θ + d and its prior stay."""
+    return {
+        "theta": values["theta"] + t,
+        "d": values["d"] - slopes @ t,
+        "mu_b": values["mu_b"] + t,
+    }
+
+
+def _levels(values: Values, t: Array) -> dict[str, Array]:
+    return levels(values["a"], values, t)
 
 
 @dataclass(frozen=True)
@@ -133,6 +150,11 @@ class Mirt(ResponseModel):
     def parameters(self, n_subjects: int, n_items: int, **_clusters: Any) -> MirtParameters:
         """Draw from the prior."""
         return mirt_parameters(n_subjects, n_items, self.n_abilities)
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The levels of abilities."""
+        return (Line("levels", _levels, normal=True, shape=(self.n_abilities,)),)
 
     def loadings(self, n_items: int) -> Loadings:
         """Return that every item may need every ability."""

@@ -3,11 +3,13 @@
     successes_ij ~ Binomial(trials_ij, sigmoid(Σ_k q_jk a_jk θ_ik + d_j))
     θ_i ~ N(0, Ω)
     log a_jk ~ N(μ_a, σ_a) where q_jk = 1
-    d_j ~ N(μ_d + Σ_k q_jk β_k, σ_d),  β_k ~ N(0, σ_β)
+    d_j ~ N(μ_d + Σ_k q_jk (β_k - μ_bk a_jk), σ_d),  β_k ~ N(0, σ_β),  μ_bk ~ N(0, 2)
 
 θ_ik is what subject i has of ability k, in standard deviations of the population; one that an item
 needs can make up for another (a compensatory model). β_k says how much easier items are that need
-ability k: with it, the row of Q alone tells something of an item that nobody has answered.
+ability k: with it, the row of Q alone tells something of an item that nobody has answered. No
+response sees θ_k + c with d_j - c a_jk, and with μ_bk + c the items' prior does not see it either:
+levels of abilities are those of θ ~ N(0, Ω), however many items there are.
 
 Ω is a correlation matrix. "correlated" lets every pair of abilities have its own correlation
 (LKJ), which takes some ten abilities at most to learn. "general" has one number an ability,
@@ -17,6 +19,7 @@ sixty abilities; it takes no two abilities to go against each other. "independen
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax.numpy as jnp
@@ -35,7 +38,8 @@ from numpyro.distributions import (
 )
 
 from bayesirt.loadings import Loadings
-from bayesirt.models.response_model import Method, ResponseModel
+from bayesirt.models.mirt import MU_B_SD, levels
+from bayesirt.models.response_model import Line, Method, ResponseModel, Values
 from bayesirt.q_matrix import QMatrix
 
 Structure = Literal["correlated", "general", "independent"]
@@ -48,6 +52,7 @@ DIMS = {
     "a": ["loading"],
     "d": ["item"],
     "beta": ["ability"],
+    "mu_b": ["ability"],
     "gamma": ["ability"],
     "correlation": ["ability", "ability_other"],
 }
@@ -117,12 +122,14 @@ def q_mirt_parameters(
     mu_a, sigma_a = sample("mu_a", Normal(0, 0.5)), sample("sigma_a", HalfNormal(0.5))
     with plate("loading", int(needs.sum())):
         a = sample("a", LogNormal(mu_a, sigma_a))
+    slopes = jnp.zeros(needs.shape).at[needs.nonzero()].set(a)
     mu_d, sigma_d = sample("mu_d", Normal(0, 2)), sample("sigma_d", HalfNormal(2))
     sigma_beta = sample("sigma_beta", HalfNormal(1))
     with plate("ability", n_abilities):
         beta = sample("beta", Normal(0, sigma_beta))
+        mu_b = sample("mu_b", Normal(0, MU_B_SD))
     with plate("item", n_items):
-        d = sample("d", Normal(mu_d + jnp.asarray(needs, float) @ beta, sigma_d))
+        d = sample("d", Normal(mu_d + jnp.asarray(needs, float) @ beta - slopes @ mu_b, sigma_d))
     return QMirtParameters(theta, a, d)
 
 
@@ -154,6 +161,10 @@ def _root_of_correlations(n_abilities: int, structure: Structure) -> Array:
         gamma = sample("gamma", Uniform(0, 1))
     correlation = deterministic("correlation", jnp.outer(gamma, gamma) + jnp.diag(1 - gamma**2))
     return jnp.linalg.cholesky(correlation)
+
+
+def _levels(needs: Loadings, values: Values, t: Array) -> dict[str, Array]:
+    return levels(needs.slopes(needs.in_slots(values["a"])), values, t)
 
 
 @dataclass(frozen=True)
@@ -201,6 +212,12 @@ class QMirt(ResponseModel):
     ) -> QMirtParameters:
         """Draw from the prior."""
         return q_mirt_parameters(n_subjects, self.needs.needs, self.structure)
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The levels of abilities."""
+        move = partial(_levels, self.needs)
+        return (Line("levels", move, normal=True, shape=(self.needs.n_abilities,)),)
 
     def loadings(self, n_items: int) -> Loadings:  # noqa: ARG002
         """Return the Q-matrix."""

@@ -32,12 +32,15 @@ class Line(NamedTuple):
     move : callable
         (values, t) → the values that are others there, element by element; t = 0 is here.
     normal : bool
-        Whether priors are normal along it.
+        Whether it only shifts values, along which priors are normal.
+    shape : tuple of int
+        Of t: a model of several abilities has a plane of such lines, moved along at once.
     """
 
     name: str
     move: Callable[[Values, Array], dict[str, Array]]
     normal: bool = False
+    shape: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,8 @@ def _posterior(
         "a": rng.lognormal(0, 0.3, (*shape, q.n_loadings)),
         "d": rng.normal(size=(*shape, q.n_items)),
         "beta": rng.normal(size=(*shape, k)),
+        "mu_b": rng.normal(size=(*shape, k)),
+        "mu_a": 0.1 * rng.normal(size=shape),
     }
     if structure != "independent" and k > 1:
         loading = np.clip(shared + 0.05 * rng.normal(size=(*shape, k)), -1, 1)

@@ -14,7 +14,10 @@ from bayesirt.models.mirt import MU_A_SD, MU_D_SD, SIGMA_D_SCALE, USUAL_SPREAD
 
 
 class ItemPopulation(NamedTuple):
-    """Where items' parameters come from; `root_a` is `to_root` of the slopes' covariance Λ⁻¹."""
+    """Where items' parameters come from; `root_a` is `to_root` of the slopes' covariance Λ⁻¹.
+
+    Intercepts are drawn towards μ_d alone, μ_b = 0 of the model: a penalty that is closed form.
+    """
 
     mu_a: Float[Array, " ability"]
     root_a: Float[Array, "ability ability"]

@@ -39,8 +39,9 @@ class Spreads(NamedTuple):
 class Population(NamedTuple):
     """What concerns all subjects, or all items.
 
-    β is how much easier items that need an ability are, in logits; `correlation` is Ω; `general`
-    is λ, the correlation of each ability with the general one, and 0 in other structures.
+    β is how much easier items that need an ability are, in logits; `correlation` is Ω; `general` is
+    λ, the correlation of each ability with the general one, and 0 in other structures. Intercepts
+    are drawn towards μ_d + Qβ, μ_b = 0 of the model: a penalty that is closed form.
     """
 
     mu_a: Float[Array, ""]

@@ -326,9 +326,9 @@ def sample_mirt(
     -------
     Posterior
         ``theta`` over subject and ability, in standard deviations of the population; ``a`` over
-        item and ability; ``d``; and the items' population: ``mu_a``, ``precision_a`` (Λ), ``mu_d``
-        and ``sigma_d``. Its attribute ``identification`` says how the axes were chosen. After
-        Ctrl-C with the draws so far; its attribute ``complete`` is then 0.
+        item and ability; ``d``; and the items' population: ``mu_a``, ``precision_a`` (Λ),
+        ``mu_d``, ``mu_b`` and ``sigma_d``. Its attribute ``identification`` says how the axes were
+        chosen. After Ctrl-C with the draws so far; its attribute ``complete`` is then 0.
 
     Raises
     ------

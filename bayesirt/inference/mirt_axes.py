@@ -21,7 +21,7 @@ def aligned_draws(
     Notes
     -----
     The orthogonal R for which Σ_j |Rᵀa_j - target_j|² is least is U Vᵀ, where U S Vᵀ = Aᵀ target
-    (Schönemann 1966); a and θ become Rᵀa and Rᵀθ, and Λ becomes RᵀΛR.
+    (Schönemann 1966); a, θ, μ_a and μ_b become Rᵀa and so on, and Λ becomes RᵀΛR.
 
     References
     ----------
@@ -40,8 +40,8 @@ def aligned_draws(
     back, turned = np.swapaxes(rotation, -1, -2), dict(samples)
     for name in {"a", "theta"} & set(samples):
         turned[name] = samples[name] @ rotation
-    if "mu_a" in samples:
-        turned["mu_a"] = (samples["mu_a"][..., None, :] @ rotation)[..., 0, :]
+    for name in {"mu_a", "mu_b"} & set(samples):
+        turned[name] = (samples[name][..., None, :] @ rotation)[..., 0, :]
     if "precision_a" in samples:
         turned["precision_a"] = back @ samples["precision_a"] @ rotation
     return turned

@@ -1,7 +1,7 @@
-"""What MIRT has beside other models: the slopes' population, and levels, scales and angles.
+"""What MIRT has beside other models: the slopes' population, and scales and angles.
 
-The slopes' population is drawn exactly given them. The abilities' levels, scales and angles, which
-η does not see, are drawn anew with everything that keeps η; rotations need no move, as the prior
+The slopes' population is drawn exactly given them. The abilities' scales and angles, which η does
+not see, are drawn anew with everything that keeps η; rotations need no move, as the prior
 does not see them either.
 """
 
@@ -19,10 +19,10 @@ from bayesirt.inference.block_steps import joint_normal_draw, log_uniform
 from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.checkpoint import Samples
 from bayesirt.inference.mirt_axes import aligned_draws
-from bayesirt.inference.starts import Start, place_population, usable
+from bayesirt.inference.starts import Start, place_leaning, usable
 from bayesirt.inference.two_way import TwoWay
 from bayesirt.models import Mirt
-from bayesirt.models.mirt import MU_A_SD, MU_D_SD, USUAL_SPREAD
+from bayesirt.models.mirt import MU_A_SD, MU_B_SD, USUAL_SPREAD
 from bayesirt.point_estimate import PointEstimate
 
 TO_PRECISION = biject_to(constraints.positive_definite)
@@ -59,12 +59,13 @@ class Exploratory(TwoWay):
     def standard_items(self, sites: Position, items: Array) -> Float[Array, "dim item"]:
         """Return how far each item's row is from its centre, in its population's spreads."""
         root = jnp.linalg.cholesky(TO_PRECISION(sites["precision_a"]))
-        d = (items[:, -1] - sites["mu_d"]) * jnp.exp(-sites["sigma_d"])
+        centre = sites["mu_d"] - items[:, :-1] @ sites["mu_b"]
+        d = (items[:, -1] - centre) * jnp.exp(-sites["sigma_d"])
         return jnp.concatenate([(items[:, :-1] - sites["mu_a"]) @ root, d[:, None]], 1).T
 
     def means(self, sites: Position) -> list[str]:  # noqa: ARG002
-        """Return that no mean is drawn by itself."""
-        return []
+        """Return the means of intercepts: that of slopes is drawn with their spread."""
+        return ["mu_d", "mu_b"]
 
     def own_moves(
         self,
@@ -72,7 +73,7 @@ class Exploratory(TwoWay):
         dtype: DTypeLike,  # noqa: ARG002
     ) -> tuple[list[Move], list[Move]]:
         """Return the draws of the slopes' population, and of what η cannot see."""
-        return [], [draw_slope_population, draw_levels, draw_axes]
+        return [], [draw_slope_population, draw_axes]
 
     def finished(self, samples: Samples, point: PointEstimate) -> tuple[Samples, dict[str, Any]]:
         """Return each draw rotated to the axes of a point estimate, with its abilities' names."""
@@ -90,7 +91,8 @@ class Exploratory(TwoWay):
         """
         centre = {name: point[name] for name in ("theta", "a", "mu_a")}
         width = {name: usable(point[f"{name}_se"]) for name in ("theta", "a")}
-        place_population((centre, width), "d", point["d"], usable(point["d_se"]))
+        lean = "mu_b", point["a"]
+        place_leaning((centre, width), "d", point["d"], usable(point["d_se"]), lean)
         n_items, n = point["a"].shape
         precision = point["precision_a"]
         rows = np.tril_indices(n, -1)[0]
@@ -120,32 +122,15 @@ def draw_slope_population(key: Array, sites: Position) -> tuple[Position, Statis
     return sites | {"mu_a": mu, "precision_a": TO_PRECISION.inv(drawn)}, {}
 
 
-def draw_levels(key: Array, sites: Position) -> tuple[Position, Statistics]:
-    """Draw the abilities' levels and μ_d together: a Gibbs step, as all is normal.
-
-    Notes
-    -----
-    In the directions of `levels_shifted` the intercepts' distances from μ_d change by -(a, 1) t: a
-    regression, to which the priors of θ and μ_d add a precision each.
-    """
-    a, sigma = sites["a"], jnp.exp(sites["sigma_d"])
-    design = jnp.concatenate([a, jnp.ones_like(a[:, :1])], 1) / sigma
-    away = (sites["d"] - sites["mu_d"]) / sigma
-    pulled = jnp.append(sites["theta"].sum(0), sites["mu_d"] / MU_D_SD**2)
-    own = jnp.full_like(pulled, len(sites["theta"])).at[-1].set(MU_D_SD**-2)
-    t = joint_normal_draw(key, design.T @ away - pulled, design.T @ design + jnp.diag(own))
-    return levels_shifted(sites, t), {}
-
-
 def draw_axes(key: Array, sites: Position) -> tuple[Position, Statistics]:
     """Draw the abilities' scales and angles anew, the slopes' population moved along.
 
     Notes
     -----
     Along θ → M θ of `axes_changed`, M lower triangular, all Jacobians and priors but that of μ_a
-    make |M|^(N+K+1) exp(-tr M (ΘᵀΘ + s²Λ) Mᵀ / 2). With ΘᵀΘ + s²Λ = L Lᵀ and in the measure that
-    the group of such M leaves as it is, M L is the Cholesky factor of a Wishart matrix with
-    N + K + 1 degrees of freedom (generalised Gibbs). The prior of μ_a accepts or refuses.
+    make |M|^(N+K+2) exp(-tr M S Mᵀ / 2) for S = ΘᵀΘ + s²Λ + μ_b μ_bᵀ / 4. With S = L Lᵀ and in the
+    measure that the group of such M leaves as it is, M L is the Cholesky factor of a Wishart matrix
+    with N + K + 2 degrees of freedom (generalised Gibbs). The prior of μ_a accepts or refuses.
 
     References
     ----------
@@ -155,8 +140,9 @@ def draw_axes(key: Array, sites: Position) -> tuple[Position, Statistics]:
     theta, mu = sites["theta"], sites["mu_a"]
     n_subjects, n = theta.shape
     products = theta.T @ theta + USUAL_SPREAD**2 * TO_PRECISION(sites["precision_a"])
+    products += jnp.outer(sites["mu_b"], sites["mu_b"]) / MU_B_SD**2
     identity = jnp.eye(n, dtype=theta.dtype)
-    drawn = WishartCholesky(n_subjects + n + 1.0, scale_tril=identity).sample(draw_key)
+    drawn = WishartCholesky(n_subjects + n + 2.0, scale_tril=identity).sample(draw_key)
     root = jnp.linalg.cholesky(products)
     matrix = jax.scipy.linalg.solve_triangular(root, drawn.T, trans=1, lower=True).T
     moved = axes_changed(sites, matrix)
@@ -164,15 +150,6 @@ def draw_axes(key: Array, sites: Position) -> tuple[Position, Statistics]:
     accepted = log_uniform(accept_key, ratio) < ratio
     kept = jax.tree.map(partial(jnp.where, accepted), moved, sites)
     return kept, {"acceptance_axes": accepted.astype(theta.dtype)}
-
-
-def levels_shifted(sites: Position, t: Float[Array, " direction"]) -> Position:
-    """Return every ability's level moved with the intercepts that keep η, and μ_d too."""
-    return sites | {
-        "theta": sites["theta"] + t[:-1],
-        "d": sites["d"] - sites["a"] @ t[:-1],
-        "mu_d": sites["mu_d"] + t[-1],
-    }
 
 
 def axes_changed(sites: Position, matrix: Float[Array, "ability ability"]) -> Position:
@@ -183,5 +160,6 @@ def axes_changed(sites: Position, matrix: Float[Array, "ability ability"]) -> Po
         "theta": sites["theta"] @ matrix.T,
         "a": sites["a"] @ back,
         "mu_a": sites["mu_a"] @ back,
+        "mu_b": matrix @ sites["mu_b"],
         "precision_a": TO_PRECISION.inv(precision),
     }

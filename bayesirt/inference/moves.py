@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
@@ -236,15 +237,22 @@ def draw_means(way: TwoWay, key: Array, sites: Position) -> tuple[Position, Stat
     if not names:
         return sites, {}
 
+    here, unravel = ravel_pytree({name: sites[name] for name in names})
+
     def moved(t: Array) -> Position:
-        return sites | {name: sites[name] + t[k] for k, name in enumerate(names)}
+        return sites | unravel(here + t)
 
     def log_density(t: Array) -> Array:
         return way.terms(moved(t)).total()
 
-    here = jnp.zeros(len(names), sites["theta"].dtype)
+    return moved(_joint_draw(key, log_density, here)), {}
+
+
+def _joint_draw(key: Array, log_density: Callable[[Array], Array], like: Array) -> Array:
+    """Draw a step from a log density that is quadratic in several numbers."""
+    here = jnp.zeros_like(like)
     score, curvature = jax.grad(log_density)(here), jax.hessian(log_density)(here)
-    return moved(joint_normal_draw(key, score, -curvature)), {}
+    return joint_normal_draw(key, score, -curvature)
 
 
 def move_spreads(way: TwoWay, key: Array, sites: Position) -> tuple[Position, Statistics]:
@@ -274,7 +282,8 @@ def move_along(way: TwoWay, line: Line, key: Array, sites: Position) -> tuple[Po
         return way.terms(moved).total() + log_jacobian
 
     if line.normal:
-        t = normal_draw(key, log_density, jnp.zeros((), sites["theta"].dtype))
+        here = jnp.zeros(line.shape, sites["theta"].dtype)
+        t = (_joint_draw if line.shape else normal_draw)(key, log_density, here)
         return way.along(line, sites, t)[0], {}
     least = _LEAST_OF_A_SUBJECT * len(sites["theta"])
     t, accepted = newton_line_move(key, log_density, least)

@@ -163,7 +163,7 @@ class _Loadings(NamedTuple):
 
 
 def flat_parameters(sites: Position) -> Float[Array, " parameter"]:
-    """Return log discriminations, intercepts, μ_a, μ_d, β and the site of correlations, if any."""
+    """Return log a, d, μ_a, μ_d, β, μ_b and the site of correlations, if there is one."""
     return ravel_pytree([sites[name] for name in free_sites(sites)])[0]
 
 
@@ -177,7 +177,7 @@ def with_parameters(sites: Position, flat: Float[Array, " parameter"]) -> Positi
 def free_sites(sites: Position) -> list[str]:
     """Return the names of the sites that `flat_parameters` holds, in its order."""
     of_correlations = correlation_site(sites)
-    names = ["a", "d", "mu_a", "mu_d", "beta"]
+    names = ["a", "d", "mu_a", "mu_d", "beta", "mu_b"]
     return names if of_correlations is None else [*names, of_correlations]
 
 
@@ -304,9 +304,9 @@ def directions(
 
 
 def _still(problem: QMirtProblem, mean: Array, columns: int) -> Array:
-    """Return zeros for the parameters that no answer and no ability sees: μ_a, μ_d and β."""
+    """Return zeros for the parameters that no answer and no ability sees: μ_a, μ_d, β and μ_b."""
     n_abilities = problem.way.needs.n_abilities
-    return jnp.zeros((len(mean), 2 + n_abilities, columns), mean.dtype)
+    return jnp.zeros((len(mean), 2 + 2 * n_abilities, columns), mean.dtype)
 
 
 def turning_of(problem: QMirtProblem, sites: Position) -> Float[Array, "ability ability parameter"]:

@@ -1,9 +1,9 @@
-"""What the Q-matrix model has beside other models: abilities' levels, scales and correlations.
+"""What the Q-matrix model has beside other models: abilities' scales and correlations.
 
-Subjects move with all their abilities at once, items with all their discriminations. What no
-response sees - the level and the spread of each ability - is moved with everything that keeps the
-predictors. Correlations move twice: given the abilities, along trajectories that cost no pass over
-the data, and with the abilities, which pays where few items say little of each.
+Subjects move with all their abilities at once, items with all their discriminations. No response
+sees the spread of an ability, which moves with everything that keeps the predictors. Correlations
+move twice: given the abilities, along trajectories that cost no pass over the data, and with the
+abilities, which pays where few items say little of each.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,6 @@ from bayesirt.inference.block_steps import (
     Conditional,
     chance_for,
     derivatives,
-    joint_normal_draw,
     newton_move,
 )
 from bayesirt.inference.blocked import Move, Position, Statistics
@@ -31,10 +30,11 @@ from bayesirt.inference.hamiltonian import follow
 from bayesirt.inference.passes import Normals, SubjectStep
 from bayesirt.inference.q_mirt_turns import turn_abilities
 from bayesirt.inference.start_coordinates import StartCoordinates
-from bayesirt.inference.starts import Start, place_population, usable
+from bayesirt.inference.starts import Start, place_leaning, place_population, usable
 from bayesirt.inference.two_way import TwoWay
 from bayesirt.loadings import Loadings
 from bayesirt.models import QMirt
+from bayesirt.models.mirt import MU_B_SD
 from bayesirt.point_estimate import PointEstimate
 
 _STEPS = 8
@@ -106,9 +106,9 @@ class ByQMatrix(TwoWay):
         free = np.column_stack([self.needs.filled, np.ones(len(items), bool)])
         return drawn._replace(noise=jnp.where(free, drawn.noise, 0))
 
-    def means(self, sites: Position) -> list[str]:  # noqa: ARG002
-        """Return the mean of slopes: that of intercepts is drawn with the levels."""
-        return ["mu_a"]
+    def means(self, sites: Position) -> list[str]:
+        """Return means, and how much easier items are that need an ability."""
+        return [*super().means(sites), "beta"]
 
     def log_likelihood(self, values: Position, data: Any) -> Float[Array, ""]:
         """Return the log likelihood of all responses at the model's values."""
@@ -123,7 +123,7 @@ class ByQMatrix(TwoWay):
         return IndependentParts(StartCoordinates.of((centre | {"theta": parts}, width)))
 
     def own_moves(self, data: Any, dtype: DTypeLike) -> tuple[list[Move], list[Move]]:
-        """Return the moves of levels, scales and correlations."""
+        """Return the moves of scales and correlations."""
         return [], [*free_moves(self), partial(move_with_abilities, self, data, dtype)]
 
     def finished(self, samples: Samples, point: PointEstimate) -> tuple[Samples, dict[str, Any]]:  # noqa: ARG002
@@ -140,9 +140,12 @@ class ByQMatrix(TwoWay):
         start: Start = ({"theta": point["theta"]}, {"theta": usable(point["theta_se"])})
         centre, width = start
         place_population(start, "a", np.log(slopes), usable(point["a_se"] / slopes))
-        place_population(start, "d", point["d"], usable(point["d_se"]))
+        whole = np.zeros(self.needs.needs.shape)
+        whole[self.needs.item, self.needs.ability] = slopes
+        easier = self.needs.needs @ beta
+        place_leaning(start, "d", point["d"] - easier, usable(point["d_se"]), ("mu_b", whole))
         spread = max(float(beta.std()), _LEAST_SIGMA)
-        centre |= {"beta": beta, "sigma_beta": np.log(spread), "mu_d": point["mu_d"]}
+        centre |= {"beta": beta, "sigma_beta": np.log(spread), "d": point["d"]}
         width |= {"beta": np.full(beta.shape, spread / 2), "sigma_beta": np.array(0.5)}
         if structure == "independent" or len(beta) == 1:
             return start
@@ -186,7 +189,7 @@ class IndependentParts:
 
 def free_moves(way: ByQMatrix) -> list[Move]:
     """Return the model's own moves that never look at the answers."""
-    moves = (draw_levels, move_scales, move_correlations, turn_abilities)
+    moves = (move_scales, move_correlations, turn_abilities)
     return [partial(move, way) for move in moves]
 
 
@@ -204,18 +207,6 @@ def step_of_subjects(
     return passes.move_subjects(chance, sites["theta"], items, normals)
 
 
-def levels_shifted(loadings: Loadings, sites: Position, t: Float[Array, " direction"]) -> Position:
-    """Return abilities' levels moved with what keeps η, and the items' centre too."""
-    by_ability, by_beta, by_mean = jnp.split(t, [loadings.n_abilities, 2 * loadings.n_abilities])
-    slopes = slopes_of(loadings, sites)
-    return sites | {
-        "theta": sites["theta"] + by_ability,
-        "d": sites["d"] - slopes @ by_ability,
-        "beta": sites["beta"] + by_beta,
-        "mu_d": sites["mu_d"] + by_mean[0],
-    }
-
-
 def scales_stretched(
     loadings: Loadings, sites: Position, t: Float[Array, " direction"]
 ) -> tuple[Position, Array]:
@@ -225,8 +216,9 @@ def scales_stretched(
         "theta": sites["theta"] * jnp.exp(by_ability),
         "a": sites["a"] - by_ability[loadings.ability],
         "mu_a": sites["mu_a"] + by_mean,
+        "mu_b": sites["mu_b"] * jnp.exp(by_ability),
     }
-    return sites | moved, len(sites["theta"]) * by_ability.sum()
+    return sites | moved, (len(sites["theta"]) + 1) * by_ability.sum()
 
 
 def correlation_site(sites: Position) -> str | None:
@@ -234,42 +226,19 @@ def correlation_site(sites: Position) -> str | None:
     return next((name for name in ("root", "gamma") if name in sites), None)
 
 
-def draw_levels(way: ByQMatrix, key: Array, sites: Position) -> tuple[Position, Statistics]:
-    """Draw the abilities' levels, β and μ_d together: a Gibbs step, as all is normal.
-
-    Notes
-    -----
-    In the directions of `levels_shifted`, the intercepts' distances from their centre change by
-    -(slopes, Q, 1) t: a regression, to which the priors of θ, β and μ_d add a precision each.
-    """
-    needs, values = way.needs, way.terms(sites).values
-    slopes = needs.slopes(needs.in_slots(values["a"]))
-    matrix = jnp.asarray(needs.needs, slopes.dtype)
-    design = jnp.concatenate([slopes, matrix, jnp.ones((len(slopes), 1))], 1) / values["sigma_d"]
-    away = (values["d"] - way.centre(sites, "d")) / values["sigma_d"]
-    known = jnp.linalg.inv(way.correlation(sites))
-
-    def own(t: Array) -> Array:
-        each = way.terms(sites | {"beta": sites["beta"] + t[:-1], "mu_d": sites["mu_d"] + t[-1]})
-        return jnp.append(each.each["beta"], each.each["mu_d"])
-
-    slope, curvature = derivatives(own, jnp.zeros(needs.n_abilities + 1, slopes.dtype))
-    score = design.T @ away + jnp.concatenate([-known @ values["theta"].sum(0), slope])
-    of_priors = jax.scipy.linalg.block_diag(len(values["theta"]) * known, jnp.diag(-curvature))
-    t = joint_normal_draw(key, score, design.T @ design + of_priors)
-    return levels_shifted(needs, sites, t), {}
-
-
 def move_scales(way: ByQMatrix, key: Array, sites: Position) -> tuple[Position, Statistics]:
     """Move the spreads of all abilities, and μ_a with them, which η does not see.
 
     Notes
     -----
-    With e = exp(t), the abilities' log density is -eᵀMe/2 + n Σt for M = Ω⁻¹ ∘ ΘᵀΘ, whose
-    Hessian is -diag(e) M diag(e) - diag(e ∘ Me); the slopes' is quadratic.
+    With e = exp(t), the log density of abilities and of μ_b, which goes with them as one more
+    subject would, is -eᵀMe/2 + (n + 1) Σt for M = Ω⁻¹ ∘ ΘᵀΘ + diag(μ_b² / 4), whose Hessian is
+    -diag(e) M diag(e) - diag(e ∘ Me); the slopes' is quadratic.
     """
     needs, theta = way.needs, sites["theta"]
     together = jnp.linalg.inv(way.correlation(sites)) * (theta.T @ theta)
+    together += jnp.diag((sites["mu_b"] / MU_B_SD) ** 2)
+    volume = len(theta) + 1
     sigma = jnp.exp(sites["sigma_a"])
     away = (sites["a"] - sites["mu_a"]) / sigma
     counts = jnp.asarray(needs.needs.sum(0), theta.dtype)
@@ -286,9 +255,9 @@ def move_scales(way: ByQMatrix, key: Array, sites: Position) -> tuple[Position, 
         e = jnp.exp(t[:-1])
         weighed = e * (together @ e)
         slope, curvature = derivatives(of_mean, t[-1])
-        value = len(theta) * t[:-1].sum() - weighed.sum() / 2 + of_mean(t[-1])
+        value = volume * t[:-1].sum() - weighed.sum() / 2 + of_mean(t[-1])
         value += pulled @ t - t @ design @ t / 2
-        score = pulled - design @ t + jnp.append(len(theta) - weighed, slope)
+        score = pulled - design @ t + jnp.append(volume - weighed, slope)
         own = jnp.append(jnp.maximum(weighed, 0), -curvature)
         outer = jnp.pad(e[:, None] * together * e, (0, 1))
         return Conditional(value[None], score[None], (design + outer + jnp.diag(own))[None]), None

@@ -105,8 +105,7 @@ def start_sites(problem: QMirtProblem, init: PointEstimate) -> Position:
     """Return a point estimate as the model's unconstrained sites, abilities left out."""
     centre, _ = problem.way.start(init, problem.layout)
     sites = {name: jnp.asarray(value, float) for name, value in centre.items() if name != "theta"}
-    for name in ("mu_a", "mu_d"):
-        sites[name] = jnp.asarray(init[name], float)
+    sites["mu_a"] = jnp.asarray(init["mu_a"], float)
     for name in SPREADS:
         sites[name] = jnp.log(jnp.maximum(jnp.asarray(init[name], float), _LEAST_SPREAD))
     return sites

@@ -18,6 +18,7 @@ from numpyro.distributions import LKJCholesky, biject_to
 from bayesirt.inference.block_steps import log_uniform
 from bayesirt.inference.blocked import Position, Statistics
 from bayesirt.loadings import Loadings
+from bayesirt.models.mirt import MU_B_SD
 
 _NARROWEST, _WIDEST = 0.02, 1.0
 """Standard deviations of angles, in radians: one is drawn between them for each turn."""
@@ -59,9 +60,10 @@ def turned(
 
     Notes
     -----
-    Abilities are unit vectors whose cosines are the correlations. With φ the angle between the
-    two, θ_k becomes α θ_k + β θ_l with α = sin(φ + angle) / sin φ. The subjects' density pays for
-    its own Jacobian. LKJ(1) is uniform in the K - 1 correlations of θ_k, which stretch by α each.
+    Abilities are unit vectors whose cosines are the correlations. With φ the angle between the two,
+    θ_k becomes α θ_k + β θ_l with α = sin(φ + angle) / sin φ. The subjects' density pays for its
+    own Jacobian; μ_b goes with the abilities and pays for its own here. LKJ(1) is uniform in the K
+    - 1 correlations of θ_k, which stretch by α each.
     """
     k, other = pair[0], pair[1]
     cosine = state.correlation[k, other]
@@ -69,6 +71,7 @@ def turned(
     alpha = jnp.sin(between + angle) / jnp.sin(between)
     beta = jnp.cos(between + angle) - alpha * cosine
     row = (alpha * state.correlation[k] + beta * state.correlation[other]).at[k].set(1)
+    change = alpha * state.change[k] + beta * state.change[other]
     needed = jnp.asarray(needs.needs)[:, k]
     own, others = state.slopes[:, k], state.slopes[:, other]
     new_own, new_others = own / alpha, others - own * beta / alpha
@@ -79,12 +82,14 @@ def turned(
 
     stretch = jnp.where(needed, jnp.log(others / new_others), 0).sum()
     gained = sum(map(log_prior, (new_own, new_others))) - sum(map(log_prior, (own, others)))
-    log_ratio = gained + stretch + (needs.n_abilities - 1) * jnp.log(alpha)
+    mu_b = state.change[k] @ sites["mu_b"], change @ sites["mu_b"]
+    gained += (mu_b[0] ** 2 - mu_b[1] ** 2) / (2 * MU_B_SD**2)
+    log_ratio = gained + stretch + needs.n_abilities * jnp.log(alpha)
     possible = (alpha > 0) & jnp.where(needed, new_others > 0, True).all()
     new = Turning(
         state.correlation.at[k].set(row).at[:, k].set(row),
         state.slopes.at[:, k].set(new_own).at[:, other].set(new_others),
-        state.change.at[k].set(alpha * state.change[k] + beta * state.change[other]),
+        state.change.at[k].set(change),
     )
     return new, jnp.where(possible, log_ratio, -jnp.inf)
 
@@ -112,6 +117,7 @@ def turned_sites(needs: Loadings, sites: Position, end: Turning) -> Position:
     unconstrained = biject_to(LKJCholesky(needs.n_abilities, 1).support)
     return sites | {
         "theta": sites["theta"] @ end.change.T,
+        "mu_b": end.change @ sites["mu_b"],
         "a": jnp.log(end.slopes[needs.item, needs.ability]),
         "root": unconstrained._inverse(jnp.linalg.cholesky(end.correlation)),
     }

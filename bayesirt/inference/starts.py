@@ -49,16 +49,21 @@ def place_leaning(
     own, slope = lean
     rest, found, found_se = without_lean(slope, values)
     place_population(start, name, rest, se)
-    start[0].update({name: values, own: np.array(found)})
-    start[1].update({own: np.array(found_se)})
+    start[0].update({name: values, own: found})
+    start[1].update({own: found_se})
 
 
 def without_lean(
     slope: NDArray[np.float64], intercept: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], float, float]:
-    """Return intercepts with their lean on slopes taken out, the lean μ_b and its error."""
-    away = slope - slope.mean()
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return intercepts with their lean on slopes taken out, the lean μ_b and its error.
+
+    Slopes are a vector, or a matrix with a column for each ability.
+    """
+    away = (slope - slope.mean(0)).reshape(len(slope), -1)
     noise = max(float(intercept.var()), _LEAST_SPREAD**2)
-    precision = away @ away / noise + _LEAN_SD**-2
-    lean = -float(away @ intercept) / noise / precision
-    return intercept + lean * slope, lean, float(precision**-0.5)
+    precision = away.T @ away / noise + _LEAN_SD**-2 * np.eye(away.shape[1])
+    covariance, shape = np.linalg.inv(precision), slope.shape[1:]
+    lean = -(covariance @ (away.T @ intercept) / noise).reshape(shape)
+    error = np.sqrt(np.diagonal(covariance)).reshape(shape)
+    return intercept + np.dot(slope, lean), lean, error

@@ -223,7 +223,7 @@ def two_pl_coordinates(
     if "a" in known and "d" in known:
         intercept, *found = without_lean(slope * spread, intercept)
         intercept = intercept - found[0] * (slope * spread).mean()
-        lean_start, lean_scale = ({"mu_b": np.array(x)} for x in found)
+        lean_start, lean_scale = ({"mu_b": x} for x in found)
     told = Known(intercept, np.hypot(level_se, slope * relative_se * (centre - mean)))
     start, scale = _empirical_bayes(known | {"d": told} if "d" in known else known, priors)
     start, scale = start | lean_start, scale | lean_scale

@@ -164,8 +164,9 @@ class TwoWay(ABC):
 
         Notes
         -----
-        A line moves each element by itself, at a rate that is the same for all elements of a site
-        and all values: that of their means tells the Jacobian.
+        A normal line shifts sites, each by what others say: its Jacobian is 1. Another one moves
+        each element by itself, at a rate that is the same for all elements of a site and all
+        values: that of their means tells the Jacobian.
         """
         transforms = transforms_at(self.text(sites), sites)
 
@@ -174,6 +175,8 @@ class TwoWay(ABC):
             return {x: transforms[x].inv(v) for x, v in line.move(values, t).items()}
 
         there = moved(sites)
+        if line.normal:
+            return sites | there, jnp.zeros((), t.dtype)
         at = {name: jnp.mean(value) for name, value in sites.items()}
         log_jacobian = jnp.zeros_like(t)
         for name in there:

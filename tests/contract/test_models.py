@@ -150,13 +150,14 @@ def facts(name: str) -> dict[str, Any]:
         return terms.log_likelihood.sum()
 
     def line(line: Any, sites: Any) -> Line:
-        there, log_jacobian = way.along(line, sites, jnp.asarray(T))
+        t = T * (1 + jnp.arange(np.prod(line.shape, dtype=int)).reshape(line.shape))
+        there, log_jacobian = way.along(line, sites, t)
         terms = way.terms(there)
 
         def along(flat: jax.Array) -> jax.Array:
-            return ravel_pytree(way.along(line, unravel(flat), jnp.asarray(T))[0])[0]
+            return ravel_pytree(way.along(line, unravel(flat), t)[0])[0]
 
-        back = way.along(line, there, jnp.asarray(-T))[0]
+        back = way.along(line, there, -t)[0]
         seen = way.log_likelihood(terms.values, data["dense"])
         own = way.coefficients_of(there)
         return Line(there, back, terms, own, seen, log_jacobian, jax.jacfwd(along)(flat))

@@ -82,6 +82,18 @@ def test_nuts_and_blocked_agree():
 
 
 @pytest.mark.statistical
+def test_levels_are_those_of_the_prior_whatever_the_answers():
+    """Each Σ_i θ_ik + μ_bk / 4 ~ N(0, N + 1/4), anew in every sweep, at 5 standard errors."""
+    options = RunOptions(num_warmup=50, num_samples=500)
+    posterior = sample_mirt(DATA.responses, n_abilities=2, key=jax.random.key(6), options=options)
+    sums = posterior.draws("theta").sum(1) + posterior.draws("mu_b") / 4
+    z = sums / np.sqrt(40 + 1 / 4)
+    found = z.mean() * np.sqrt(z.size), ((z**2).mean() - 1) * np.sqrt(z.size / 2)
+    print(f"z of mean {found[0]:.2f}, of variance {found[1]:.2f}, {z.size} draws")
+    assert np.abs(found).max() < 5
+
+
+@pytest.mark.statistical
 def test_order_of_subjects_and_items_does_not_matter():
     rng = np.random.default_rng(2)
     moved = DATA.responses.select(rng.permutation(40), rng.permutation(12))
@@ -120,7 +132,7 @@ def test_one_ability_turns_round_with_the_answers():
         for responses, key in zip((DATA.responses, turned), keys, strict=True)
     )
     assert (one["a"].sum((-1, -2)) > 0).all()
-    for name in ("theta", "d", "mu_d"):
+    for name in ("theta", "d", "mu_d", "mu_b"):
         other.tree["posterior"][name] = -other.tree["posterior"][name]
     tables = [p.summary.drop(index="precision_a", level="parameter") for p in (one, other)]
     mean, spread, count = largest_z(*tables)

@@ -33,13 +33,15 @@ def prior_sites(rng: np.random.Generator) -> dict[str, np.ndarray]:
         "theta": rng.normal(size=(PAIRS, N_SUBJECTS, K)),
         "mu_a": rng.normal(size=(PAIRS, K)),
         "precision_a": np.concatenate([root[:, 1, :1], logs], 1),
+        "mu_b": 2 * rng.normal(size=(PAIRS, K)),
         "mu_d": 2 * rng.normal(size=PAIRS),
         "sigma_d": np.log(2 * np.abs(rng.normal(size=PAIRS))),
     }
     away = np.linalg.solve(root.swapaxes(1, 2), rng.normal(size=(PAIRS, K, N_ITEMS)))
     sites["a"] = sites["mu_a"][:, None] + away.swapaxes(1, 2)
     spread = np.exp(sites["sigma_d"])[:, None] * rng.normal(size=(PAIRS, N_ITEMS))
-    sites["d"] = sites["mu_d"][:, None] + spread
+    lean = (sites["a"] @ sites["mu_b"][:, :, None])[:, :, 0]
+    sites["d"] = sites["mu_d"][:, None] - lean + spread
     return sites
 
 
@@ -47,13 +49,24 @@ def quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
     """Return first moments, bounded second moments and products, shape (pair, quantity)."""
     theta = sites["theta"].reshape(PAIRS, -1)
     a = np.tanh(sites["a"].reshape(PAIRS, -1))
-    d, mu_a, precision = (np.tanh(sites[name] / 2) for name in ("d", "mu_a", "precision_a"))
+    names = "d", "mu_a", "mu_b", "precision_a"
+    d, mu_a, mu_b, precision = (np.tanh(sites[name] / 2) for name in names)
     mu_d, sigma_d = (np.tanh(sites[name] / 2)[:, None] for name in ("mu_d", "sigma_d"))
     eta = np.tanh((sites["theta"] @ sites["a"].swapaxes(1, 2)).reshape(PAIRS, -1) / 2)
     lengths = np.tanh(np.linalg.norm(sites["a"], axis=2))
     columns = [theta, theta**2, sites["theta"][:, :, 0] * sites["theta"][:, :, 1]]
     columns += [a, a**2, d, d**2, mu_a, mu_a**2, precision, precision**2, eta, eta * d[:, :1]]
-    columns += [mu_d, mu_d**2, sigma_d, sigma_d**2, lengths, lengths * sigma_d, a[:, ::2] * d]
+    columns += [
+        mu_b,
+        mu_b**2,
+        mu_d,
+        mu_d**2,
+        sigma_d,
+        sigma_d**2,
+        lengths,
+        lengths * sigma_d,
+        a[:, ::2] * d,
+    ]
     return np.concatenate(columns, 1)
 
 

@@ -44,10 +44,14 @@ def prior_sites(rng: np.random.Generator, structure: str) -> dict[str, np.ndarra
         sites[f"sigma_{name}"] = np.log(of_sigma * np.abs(rng.normal(size=PAIRS)))
     sites["sigma_beta"] = np.log(np.abs(rng.normal(size=PAIRS)))
     sites["beta"] = np.exp(sites["sigma_beta"])[:, None] * rng.normal(size=(PAIRS, N_ABILITIES))
+    sites["mu_b"] = 2 * rng.normal(size=(PAIRS, N_ABILITIES))
     centre = {"a": np.zeros((PAIRS, 1)), "d": sites["beta"] @ NEEDS.T}
     for name, n in (("a", NEEDS.sum()), ("d", len(NEEDS))):
         spread = np.exp(sites[f"sigma_{name}"])[:, None] * rng.normal(size=(PAIRS, n))
         sites[name] = sites[f"mu_{name}"][:, None] + centre[name] + spread
+        if name == "a":
+            lean = np.exp(sites["a"]) * sites["mu_b"][:, NEEDS.nonzero()[1]]
+            np.subtract.at(centre["d"].T, NEEDS.nonzero()[0], lean.T)
     return sites
 
 
@@ -65,13 +69,15 @@ def uniform_correlations(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarr
 def quantities(sites: dict[str, np.ndarray], structure: str) -> np.ndarray:
     """Return first moments, bounded second moments and products, shape (pair, quantity)."""
     theta = sites["theta"].reshape(PAIRS, -1)
-    a, d, beta = (np.tanh(sites[k]) for k in ("a", "d", "beta"))
+    a, d, beta, mu_b = (np.tanh(sites[k]) for k in ("a", "d", "beta", "mu_b"))
     hyper = [
-        np.tanh(v)[:, None] for k, v in sorted(sites.items()) if k.startswith(("mu_", "sigma_"))
+        np.tanh(v)[:, None]
+        for k, v in sorted(sites.items())
+        if k.startswith(("mu_", "sigma_")) and v.ndim == 1
     ]
     crossed = sites["theta"][:, :, :2] * sites["theta"][:, :, 1:]
     columns = [theta, theta**2, crossed.reshape(PAIRS, -1), a, a**2, d, d**2, beta, beta**2]
-    columns += [*hyper, *(h**2 for h in hyper), a[:, :4] * d]
+    columns += [mu_b, mu_b**2, *hyper, *(h**2 for h in hyper), a[:, :4] * d]
     name = {"correlated": "root", "general": "gamma"}.get(structure)
     if name is not None:
         ties = np.tanh(sites[name] / 2)

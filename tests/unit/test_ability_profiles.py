@@ -31,6 +31,8 @@ def posterior(noise=(0.2, 0.2, 2.0), correlation=0.3, slope=1.5, trials=None) ->
         "a": np.full((*shape, Q.n_loadings), slope),
         "d": np.zeros((*shape, Q.n_items)),
         "beta": rng.normal(np.array([1, 0, 0]), size=(*shape, 3)),
+        "mu_b": np.broadcast_to([0.0, 2.0, 0.0], (*shape, 3)),
+        "mu_a": np.full(shape, np.log(slope)),
         "correlation": np.broadcast_to(omega, (*shape, 3, 3)),
     }
     trials = np.ones((N, Q.n_items), int) if trials is None else trials
@@ -121,6 +123,12 @@ def test_independent_abilities_have_no_correlation():
     assert (pairs[["correlation", "low", "high"]] == 0).all(axis=None)
 
 
+def test_easiness_is_of_an_item_with_the_usual_slope():
+    drawn = posterior(slope=1.5)
+    expected = drawn.draws("beta").mean(0) - [0, 2 * 1.5, 0]
+    np.testing.assert_allclose(profile_abilities(drawn, Q).abilities["easiness"], expected)
+
+
 def test_items_without_a_row_are_named():
     with pytest.raises(ResponseError, match="no row for item 'item 25'"):
         profile_abilities(posterior(), Q.for_items(Q.items[:24], drop_unneeded=True))
@@ -129,8 +137,8 @@ def test_items_without_a_row_are_named():
 def test_one_ability_has_no_pairs():
     drawn = posterior()
     group = drawn.tree["posterior"].to_dataset()
-    one = group[["theta", "beta"]].isel(ability=[0]).assign(d=group["d"][:, :, :12])
-    one = one.assign(a=group["a"][:, :, :12])
+    one = group[["theta", "beta", "mu_b"]].isel(ability=[0]).assign(d=group["d"][:, :, :12])
+    one = one.assign(a=group["a"][:, :, :12], mu_a=group["mu_a"])
     q = QMatrix.from_arrays(np.ones((12, 1)), abilities=["algebra"])
     samples = {k: v.to_numpy() for k, v in one.data_vars.items()}
     responses = Responses.from_arrays(drawn.successes[:, :12])

@@ -32,7 +32,6 @@ from bayesirt.inference.mirt_moves import (
     TO_PRECISION,
     Exploratory,
     axes_changed,
-    levels_shifted,
 )
 from bayesirt.inference.moves import item_conditional, moves_of
 from bayesirt.inference.passes import Passes
@@ -51,7 +50,7 @@ def some_sites() -> dict[str, jax.Array]:
     rng = np.random.default_rng(3)
     shapes = {
         "theta": (N_SUBJECTS, K), "a": (N_ITEMS, K), "d": (N_ITEMS,), "mu_a": (K,),
-        "precision_a": (K * (K + 1) // 2,), "mu_d": (), "sigma_d": (),
+        "precision_a": (K * (K + 1) // 2,), "mu_d": (), "mu_b": (K,), "sigma_d": (),
     }  # fmt: skip
     return {name: jnp.asarray(0.5 * rng.normal(size=shape)) for name, shape in shapes.items()}
 
@@ -136,18 +135,6 @@ def noted_normal(monkeypatch: pytest.MonkeyPatch) -> dict[str, jax.Array]:
     return seen
 
 
-def test_levels_are_drawn_from_their_normal(monkeypatch):
-    seen = noted_normal(monkeypatch)
-    mirt_moves.draw_levels(jax.random.key(0), SITES)
-
-    def density(t):
-        return total(levels_shifted(SITES, t))
-
-    slope, hessian = both_derivatives(density, jnp.zeros(K + 1))
-    np.testing.assert_allclose(seen["score"], slope, atol=1e-10)
-    np.testing.assert_allclose(seen["precision"], -hessian, atol=1e-10)
-
-
 def test_slopes_population_is_drawn_from_its_conditionals(monkeypatch):
     seen, drawn_from = noted_normal(monkeypatch), []
     monkeypatch.setattr(
@@ -172,13 +159,12 @@ def test_slopes_population_is_drawn_from_its_conditionals(monkeypatch):
     assert float(beside_wishart(there)) == pytest.approx(float(beside_wishart(here)), rel=1e-10)
 
 
-def test_changed_axes_and_levels_keep_every_predictor():
+def test_changed_axes_keep_every_predictor():
     matrix = jnp.asarray(np.random.default_rng(5).normal(size=(K, K)))
-    shifted = levels_shifted(SITES, jnp.array([0.3, -0.2, 0.5, 0.1]))
-    for moved in (axes_changed(SITES, matrix), shifted):
-        eta, new = (s["theta"] @ s["a"].T + s["d"] for s in (SITES, moved))
-        np.testing.assert_allclose(new, eta, rtol=1e-9)
-        assert abs(moved["theta"] - SITES["theta"]).min() > 1e-3
+    moved = axes_changed(SITES, matrix)
+    eta, new = (s["theta"] @ s["a"].T + s["d"] for s in (SITES, moved))
+    np.testing.assert_allclose(new, eta, rtol=1e-9)
+    assert abs(moved["theta"] - SITES["theta"]).min() > 1e-3
 
 
 def test_axes_are_drawn_from_their_density(monkeypatch):
@@ -234,7 +220,8 @@ def test_a_sweep_works_in_32_bits():
 
 def some_draws(n_abilities: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(7)
-    shapes = {"theta": (7, n_abilities), "a": (9, n_abilities), "mu_a": (n_abilities,), "d": (9,)}
+    shapes = {"theta": (7, n_abilities), "a": (9, n_abilities), "d": (9,)}
+    shapes |= {"mu_a": (n_abilities,), "mu_b": (n_abilities,)}
     draws = {name: rng.normal(size=(2, 4, *shape)) for name, shape in shapes.items()}
     roots = rng.normal(size=(2, 4, n_abilities, n_abilities))
     return draws | {"precision_a": roots @ roots.swapaxes(-1, -2)}
@@ -250,7 +237,7 @@ def test_axes_of_draws_do_not_matter_after_alignment(n_abilities):
     turned = {
         "theta": draws["theta"] @ turns,
         "a": draws["a"] @ turns,
-        "mu_a": np.einsum("cdk,cdkl->cdl", draws["mu_a"], turns),
+        **{x: np.einsum("cdk,cdkl->cdl", draws[x], turns) for x in ("mu_a", "mu_b")},
         "precision_a": turns.swapaxes(-1, -2) @ draws["precision_a"] @ turns,
         "d": draws["d"],
     }

@@ -17,6 +17,8 @@ ABILITIES = ["algebra", "logic"]
 SEEN = QMatrix.from_arrays([[1, 0], [0, 1]], ["s1", "s2"], ABILITIES)
 THETA = np.array([[1.5, -1.0], [0.0, 0.5], [-1.0, 2.0]])
 BETA = np.array([0.8, -0.4])
+MU_B = np.array([0.5, -1.0])
+"""Taken out again by β, so that items are as easy as `BETA` says."""
 KEY = jax.random.key(0)
 
 
@@ -28,7 +30,8 @@ def posterior(sigma_a=1e-9, sigma_d=1e-9, draws=500, spread=0.0) -> Posterior:
         "theta": THETA + spread * rng.normal(size=(*shape, 3, 2)),
         "a": np.ones((*shape, 2)),
         "d": np.zeros((*shape, 2)),
-        "beta": np.broadcast_to(BETA, (*shape, 2)),
+        "beta": np.broadcast_to(BETA + MU_B * np.exp(0.3), (*shape, 2)),
+        "mu_b": np.broadcast_to(MU_B, (*shape, 2)),
         "mu_a": np.full(shape, 0.3),
         "sigma_a": np.full(shape, sigma_a),
         "mu_d": np.full(shape, -0.2),

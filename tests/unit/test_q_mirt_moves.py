@@ -13,7 +13,6 @@ from bayesirt.inference import q_mirt_moves
 from bayesirt.inference.passes import Passes
 from bayesirt.inference.q_mirt_moves import (
     ByQMatrix,
-    levels_shifted,
     scales_stretched,
     slopes_of,
 )
@@ -47,7 +46,8 @@ def some_sites(structure: str) -> dict[str, jax.Array]:
     n_items, n_abilities = NEEDS.shape
     shapes = {
         "theta": (N_SUBJECTS, n_abilities), "a": (NEEDS.sum(),), "d": (n_items,),
-        "beta": (n_abilities,), **dict.fromkeys(("mu_a", "sigma_a", "mu_d", "sigma_d"), ()),
+        "beta": (n_abilities,), "mu_b": (n_abilities,),
+        **dict.fromkeys(("mu_a", "sigma_a", "mu_d", "sigma_d"), ()),
         "sigma_beta": (),
     }  # fmt: skip
     if structure != "independent":
@@ -121,32 +121,7 @@ def test_blocks_of_rows_say_what_one_block_says():
 
 
 @pytest.mark.slow
-@each_structure
-def test_levels_are_drawn_from_their_normal(structure, monkeypatch):
-    way, seen = way_of(structure), {}
-
-    def note(_key, score, precision):
-        seen.update(score=score, precision=precision)
-        return jnp.zeros_like(score)
-
-    monkeypatch.setattr(q_mirt_moves, "joint_normal_draw", note)
-
-    @jax.jit
-    def found_and_expected(sites):
-        def density(t):
-            return way.terms(levels_shifted(PATTERN, sites, t)).total()
-
-        q_mirt_moves.draw_levels(way, jax.random.key(0), sites)
-        zero = jnp.zeros(7)
-        expected = jax.grad(density)(zero), -jax.hessian(density)(zero)
-        return (seen["score"], seen["precision"]), expected
-
-    for own, other in zip(*found_and_expected(some_sites(structure)), strict=True):
-        np.testing.assert_allclose(own, other, atol=1e-10)
-
-
-@pytest.mark.slow
-def test_levels_and_scales_keep_every_predictor():
+def test_scales_keep_every_predictor():
     way, sites = way_of("correlated"), some_sites("correlated")
 
     def predictor(sites):
@@ -156,13 +131,11 @@ def test_levels_and_scales_keep_every_predictor():
             + terms.values["d"]
         )
 
-    t = jnp.asarray(np.random.default_rng(5).normal(size=7))
-    shifted = levels_shifted(PATTERN, sites, t)
-    stretched, log_jacobian = scales_stretched(PATTERN, sites, t[:4])
-    for moved in (shifted, stretched):
-        np.testing.assert_allclose(predictor(moved), predictor(sites), rtol=1e-10)
-        assert not np.allclose(moved["theta"], sites["theta"])
-    assert float(log_jacobian) == pytest.approx(N_SUBJECTS * float(t[:3].sum()))
+    t = jnp.asarray(np.random.default_rng(5).normal(size=4))
+    stretched, log_jacobian = scales_stretched(PATTERN, sites, t)
+    np.testing.assert_allclose(predictor(stretched), predictor(sites), rtol=1e-10)
+    assert not np.allclose(stretched["theta"], sites["theta"])
+    assert float(log_jacobian) == pytest.approx((N_SUBJECTS + 1) * float(t[:3].sum()))
 
 
 @pytest.mark.parametrize(
@@ -244,8 +217,8 @@ NESTED_PRIOR = ByQMatrix(QMirt(NESTED, "correlated"))
 
 def nested_sites() -> dict[str, jax.Array]:
     rng = np.random.default_rng(6)
-    sizes = {"theta": (4, 3), "a": 9, "d": 5, "beta": 3, "root": 3, "mu_a": (), "sigma_a": ()}
-    sizes |= dict.fromkeys(("mu_d", "sigma_d", "sigma_beta"), ())
+    sizes = {"theta": (4, 3), "a": 9, "d": 5, "beta": 3, "mu_b": 3, "root": 3}
+    sizes |= dict.fromkeys(("mu_a", "sigma_a", "mu_d", "sigma_d", "sigma_beta"), ())
     return {name: jnp.asarray(0.3 * rng.normal(size=size)) for name, size in sizes.items()}
 
 
