@@ -11,7 +11,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from bayesirt.whole_file import make_sure_of_room
+from bayesirt.data.whole_file import make_sure_of_room
 
 
 def labelled(values: xr.DataArray) -> list[str]:

@@ -15,13 +15,13 @@ from arviz_stats.base import array_stats
 from numpy.typing import NDArray
 
 from bayesirt import __version__
-from bayesirt.clusters import Clusters
-from bayesirt.families import FAMILIES
-from bayesirt.latencies import mean_lengths
+from bayesirt.data.clusters import Clusters
+from bayesirt.data.responses import Responses
+from bayesirt.data.whole_file import make_sure_of_room
+from bayesirt.likelihood.families import FAMILIES
+from bayesirt.likelihood.latencies import mean_lengths
 from bayesirt.point_estimate import labelled
-from bayesirt.responses import Responses
 from bayesirt.verdict import Verdict, judge_approximation, judge_chains
-from bayesirt.whole_file import make_sure_of_room
 
 LEVEL = 0.9
 """Mass of every interval that is not said to be another."""
@@ -126,7 +126,7 @@ class Posterior:
 
     @property
     def link(self) -> str:
-        """Name of the family in `bayesirt.families` that takes a θ + d to the share right."""
+        """The response family, which takes a θ + d to the proportion correct."""
         return str(self.tree.attrs.get("link", "logit"))
 
     @property

@@ -10,10 +10,10 @@ from jaxtyping import Array, Bool, Int
 from numpy.typing import ArrayLike, NDArray
 from numpyro.handlers import seed, substitute, trace
 
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.models import Priors, two_pl_model, two_pl_parameters
 from bayesirt.models.two_pl import DIMS
-from bayesirt.responses import Responses
 
 _MOST_PATTERNS = 1000
 

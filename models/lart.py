@@ -30,11 +30,12 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import jax.numpy as jnp
 import numpyro
 from jax.scipy.special import log_ndtr
-from jaxtyping import Array, Float, Int, Num
+from jaxtyping import Array, Float, Int
 from numpyro import plate, sample
 from numpyro.distributions import Binomial, HalfNormal, LogNormal, Normal, Uniform
 
-from bayesirt.families import FAMILIES, Family
+from bayesirt.likelihood.families import FAMILIES, Family
+from bayesirt.likelihood.latencies import wrong_share
 from bayesirt.models.priors import Priors
 from bayesirt.models.response_model import Line, Method, ResponseModel, Values
 from bayesirt.models.two_pl import DIMS as TWO_PL_DIMS
@@ -114,16 +115,6 @@ def lart_model(
     else:
         seen = ~jnp.isnan(log_latency)
         sample("log_latency", length.mask(seen), obs=jnp.where(seen, log_latency, 0))
-
-
-def wrong_share(successes: Num[Array, "..."], trials: Num[Array, "..."]) -> Float[Array, "..."]:
-    """Return the share of wrong trials of each cell; 0 where there were none.
-
-    Parameters
-    ----------
-    successes, trials : array, shape (...)
-    """
-    return (trials - successes) / jnp.maximum(trials, 1.0)
 
 
 def lart_parameters(

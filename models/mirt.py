@@ -29,7 +29,7 @@ from numpyro.distributions import (
     Wishart,
 )
 
-from bayesirt.loadings import Loadings
+from bayesirt.likelihood.loadings import Loadings
 from bayesirt.models.response_model import Line, ResponseModel, Values
 
 USUAL_SPREAD = 0.5

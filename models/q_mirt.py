@@ -37,10 +37,10 @@ from numpyro.distributions import (
     Uniform,
 )
 
-from bayesirt.loadings import Loadings
+from bayesirt.data.q_matrix import QMatrix
+from bayesirt.likelihood.loadings import Loadings
 from bayesirt.models.mirt import MU_B_SD, levels
 from bayesirt.models.response_model import Line, Method, ResponseModel, Values
-from bayesirt.q_matrix import QMatrix
 
 Structure = Literal["correlated", "general", "independent"]
 

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from jaxtyping import Array
 
 from bayesirt.errors import ResponseError
-from bayesirt.families import LOGIT, Family
-from bayesirt.loadings import Loadings
+from bayesirt.likelihood.families import LOGIT, Family
+from bayesirt.likelihood.loadings import Loadings
 from bayesirt.models.priors import Priors
 
 Method = Literal["nuts", "blocked", "laplace"]

@@ -26,7 +26,7 @@ from jaxtyping import Array, Float, Int
 from numpyro import deterministic, plate, sample
 from numpyro.distributions import Binomial, HalfNormal, LogNormal, Normal, Uniform
 
-from bayesirt.families import FAMILIES, Family
+from bayesirt.likelihood.families import FAMILIES, Family
 from bayesirt.models.priors import Priors
 from bayesirt.models.response_model import Line, Method, ResponseModel, Values
 

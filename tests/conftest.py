@@ -13,9 +13,9 @@ import jax
 import numpy as np
 import pytest
 
-from bayesirt.example import example_path
-from bayesirt.responses import Responses
-from bayesirt.run import Run, Settings, rank_responses
+from bayesirt.data.example import example_path
+from bayesirt.data.responses import Responses
+from bayesirt.ranking.run import Run, Settings, rank_responses
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".jax_cache"))

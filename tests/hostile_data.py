@@ -15,8 +15,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 
-from bayesirt.long_parquet_file import write_long_parquet
-from bayesirt.responses import Responses
+from bayesirt.data.long_parquet_file import write_long_parquet
+from bayesirt.data.responses import Responses
 
 Edit = tuple[int, int]
 """Which place is changed, and how."""

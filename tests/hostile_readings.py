@@ -18,15 +18,15 @@ from typing import Any, NamedTuple
 
 import hostile_data as hostile
 
+from bayesirt.data.q_matrix import QMatrix
+from bayesirt.data.readers.choices import Choices
+from bayesirt.data.readers.harness import ANSWER_COLUMNS
+from bayesirt.data.readers.log_folder import find_harness
+from bayesirt.data.readers.q_matrix import read_q_matrix
+from bayesirt.data.readers.reading import Reading
+from bayesirt.data.readers.recognise import read_results
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.q_matrix import QMatrix
-from bayesirt.readers.choices import Choices
-from bayesirt.readers.harness import ANSWER_COLUMNS
-from bayesirt.readers.log_folder import find_harness
-from bayesirt.readers.q_matrix import read_q_matrix
-from bayesirt.readers.reading import Reading
-from bayesirt.readers.recognise import read_results
-from bayesirt.responses import Responses
 
 Case = Callable[[list[hostile.Edit]], None]
 """Changes a file and reads it."""

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from bayesirt.cells import CellList, SparseCells
-from bayesirt.responses import Responses
+from bayesirt.data.cells import CellList, SparseCells
+from bayesirt.data.responses import Responses
 
 Truth = dict[str, np.ndarray]
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import halfnorm, lognorm, norm
 
-from bayesirt.responses import Responses
+from bayesirt.data.responses import Responses
 
 Sites = dict[str, np.ndarray]
 

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.responses import Responses
 
 
 class Simulated(NamedTuple):

@@ -7,15 +7,15 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from bayesirt.ability_profiles import profile_abilities
+from bayesirt.data.q_matrix import QMatrix
+from bayesirt.data.responses import Responses
 from bayesirt.models.q_mirt import DIMS, Structure
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import LEVEL, Posterior
-from bayesirt.prediction import ItemPredictions
-from bayesirt.profile_run import ProfileRun, ProfileSettings, notes_on
-from bayesirt.q_matrix import QMatrix
-from bayesirt.record import Record, facts_of, versions
-from bayesirt.responses import Responses
+from bayesirt.profiles.ability_profiles import profile_abilities
+from bayesirt.profiles.item_prediction import ItemPredictions
+from bayesirt.profiles.profile_run import ProfileRun, ProfileSettings, notes_on
+from bayesirt.ranking.record import Record, facts_of, versions
 
 HOSTILE = (r"a$\bad$", "cost $5 vs $6_{", "<script>alert(1)</script>", "&amp;", "二进制\u202eevil")
 CHAINS, DRAWS = 2, 300

@@ -13,12 +13,12 @@ from bank_data import items_step, score_step
 from profile_data import fake_profile_run
 
 from bayesirt.bank.folder import append_step, create_bank_folder, read_bank
-from bayesirt.profile_folder import load_profiles, save_profiles
-from bayesirt.profile_run import ProfileRun
-from bayesirt.readers import read_responses
-from bayesirt.responses import Responses
-from bayesirt.run import Run, Settings, rank_responses
-from bayesirt.run_folder import load_run, save_run
+from bayesirt.data.readers import read_responses
+from bayesirt.data.responses import Responses
+from bayesirt.profiles.profile_folder import load_profiles, save_profiles
+from bayesirt.profiles.profile_run import ProfileRun
+from bayesirt.ranking.run import Run, Settings, rank_responses
+from bayesirt.ranking.run_folder import load_run, save_run
 
 OLD, NEW = (f"<!doctype html><title>{age}</title>{' ' * 9999}" for age in ("old", "new"))
 """Pages that a command finds and that it writes, larger than what a full disk may still take."""

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from bayesirt.cells import CellList
-from bayesirt.responses import Responses
+from bayesirt.data.cells import CellList
+from bayesirt.data.responses import Responses
 
 ROLES = {"subject": "model", "item": "item", "score": "successes", "trials": "trials"}
 

@@ -18,7 +18,7 @@ from bayesirt.bank.groups import AnchorGroups, group_abilities
 from bayesirt.estimators.cell_expectations import Quadrature, expected_terms, usual_quadrature
 from bayesirt.estimators.normal_beliefs import Abilities, Items
 from bayesirt.estimators.symmetric_matrices import packed, pairs, twice_off_diagonal
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL
 

@@ -16,7 +16,7 @@ from bayesirt.estimators.cell_expectations import Quadrature, expected_terms, us
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.normal_beliefs import Abilities, Items
 from bayesirt.estimators.symmetric_matrices import pairs, twice_off_diagonal
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL
 

@@ -21,7 +21,7 @@ from bayesirt.estimators.normal_beliefs import (
     without_answers,
 )
 from bayesirt.estimators.symmetric_matrices import inverse
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
 
 _ROUNDS, _LAST_STEPS = 20, 5
 

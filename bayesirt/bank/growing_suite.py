@@ -23,6 +23,8 @@ from bayesirt.bank.parts import (
     with_kept_answers,
 )
 from bayesirt.bank.step import BankItems, BankStep
+from bayesirt.bank.suite.excess import measure_excess
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.anchors import AnchorRule
 from bayesirt.estimators.dimension import choose_dimension
@@ -30,8 +32,6 @@ from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.fpc import calibrate_items
 from bayesirt.estimators.mirt import fit_mirt
 from bayesirt.names import one_line
-from bayesirt.responses import Responses
-from bayesirt.suite.excess import measure_excess
 
 _CANDIDATES = (1, 2, 5, 10)
 

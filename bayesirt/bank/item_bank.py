@@ -9,10 +9,10 @@ import pandas as pd
 
 from bayesirt.bank.step import BankItems, BankStep, ReferenceSubjects
 from bayesirt.bank.tables import ANSWER_COLUMNS, SCORE_COLUMNS
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.names import one_line
-from bayesirt.responses import Responses
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -11,16 +11,16 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from bayesirt.ability_belief import Answers
-from bayesirt.adaptive import NEW_SUBJECT, check_stop_width, check_subject
+from bayesirt.bank.adaptive import NEW_SUBJECT, check_stop_width, check_subject
 from bayesirt.bank.item_bank import ItemBank
 from bayesirt.bank.parts import kept_excess
+from bayesirt.bank.suite.excess import excess_covariance
+from bayesirt.bank.suite.next_items import SuiteItems, prospects
 from bayesirt.errors import ResponseError
-from bayesirt.likelihood import DenseLayout
+from bayesirt.inference.ability_belief import Answers
+from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL
-from bayesirt.suite.excess import excess_covariance
-from bayesirt.suite.next_items import SuiteItems, prospects
 
 _HALF_WIDTH = float(norm.ppf((1 + LEVEL) / 2))
 
@@ -110,8 +110,8 @@ def suggest_anchors(
     ----------
     bank : ItemBank
     answers : mapping of str to Answers, optional
-        By subject, as `bayesirt.new_answers.read_answers` returns them for the bank's items; those
-        that the bank keeps of the same subject are added.
+        By subject, as `bayesirt.bank.new_answers.read_answers` returns them for the bank's items;
+        those that the bank keeps of the same subject are added.
     key : jax.random.key
         Of the abilities that expectations are taken over.
     subject : str, optional
@@ -130,10 +130,10 @@ def suggest_anchors(
 
     Notes
     -----
-    The order is that of `bayesirt.suite.next_items.prospects`; all items may be asked, for one that
-    is no anchor tells of abilities too. The interval is normal, with the errors of abilities, items
-    and chance, and those beyond the model that were measured on reference subjects; `score_answers`
-    gives one by draws.
+    The order is that of `bayesirt.bank.suite.next_items.prospects`; all items may be asked, for one
+    that is no anchor tells of abilities too. The interval is normal, with the errors of abilities,
+    items and chance, and those beyond the model that were measured on reference subjects;
+    `score_answers` gives one by draws.
     """
     given = dict(answers or {})
     if given and subject is not None and not bank.answer_table["subject"].eq(subject).any():

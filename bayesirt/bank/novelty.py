@@ -13,15 +13,15 @@ from bayesirt.bank.alarms import Alarm
 from bayesirt.bank.groups import group_abilities, group_of
 from bayesirt.bank.item_bank import ItemBank
 from bayesirt.bank.tables import ANSWER_COLUMNS
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.dimension import log_scores
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.fpc import calibrate_items
 from bayesirt.estimators.mirt import fit_mirt
 from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.names import one_line
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 
 _FIGURES = ("n_held_out", "shared_log_score", "own_ahead", "own_ahead_se")
 _PARTS = 5

@@ -10,14 +10,14 @@ from jaxtyping import Array
 
 from bayesirt.bank.item_bank import ItemBank
 from bayesirt.bank.step import BankItems, ReferenceSubjects
+from bayesirt.bank.suite.excess import Excess, measure_excess
 from bayesirt.bank.tables import ANSWER_COLUMNS
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.anchors import AnchorRule, choose_anchors
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.names import one_line
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
-from bayesirt.suite.excess import Excess, measure_excess
 
 _SHARED = "shared with "
 _FIGURES = ("variance", "p_irt_error", "response_variance", "n_subjects")

@@ -10,15 +10,15 @@ import pandas as pd
 from jaxtyping import Array
 from numpy.typing import NDArray
 
-from bayesirt.ability_belief import Answers
 from bayesirt.bank.folder import append_step, read_bank
 from bayesirt.bank.parts import joined_answers, kept_excess
 from bayesirt.bank.step import BankStep
+from bayesirt.bank.suite.scores import SuiteScores, predict_suite
 from bayesirt.bank.tables import ANSWER_COLUMNS, clean_answers
 from bayesirt.errors import ResponseError
+from bayesirt.inference.ability_belief import Answers
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL
-from bayesirt.suite.scores import SuiteScores, predict_suite
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,7 +145,7 @@ def answers_table(answers: Mapping[str, Answers], items: Sequence[str]) -> pd.Da
     Parameters
     ----------
     answers : mapping of str to Answers
-        By subject, as `bayesirt.new_answers.read_answers` returns them.
+        By subject, as `bayesirt.bank.new_answers.read_answers` returns them.
     items : sequence of str
         Of the bank.
 

@@ -12,7 +12,7 @@ from bayesirt.bank.tables import clean_answers, clean_scores
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.names import check_names, one_line
-from bayesirt.record import versions
+from bayesirt.ranking.record import versions
 
 StepKind = Literal["create", "add", "score"]
 _ROUNDING = 1e-9

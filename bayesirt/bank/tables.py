@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from bayesirt.columns import check_columns, encode_names
+from bayesirt.data.score_values import count_successes, parse_numbers
+from bayesirt.data.table_columns import check_columns, encode_names
 from bayesirt.errors import ResponseError
 from bayesirt.names import check_names, one_line
-from bayesirt.scores import count_successes, parse_numbers
 
 ANSWER_COLUMNS = ("subject", "item", "successes", "trials")
 SCORE_COLUMNS = ("subject", "benchmark", "accuracy", "low", "high")

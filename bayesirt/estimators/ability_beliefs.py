@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 from bayesirt.estimators.cell_expectations import Quadrature, expected_terms
 from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal, Unknown
 from bayesirt.estimators.symmetric_matrices import inverse, packed, pairs, unpacked
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
 
 _FARTHEST = 1.0
 """How far one step moves a parameter at most."""

@@ -9,8 +9,8 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from bayesirt.families import Family
-from bayesirt.likelihood import ByRows, Layout, in_row_blocks
+from bayesirt.likelihood.cell_sums import ByRows, Layout, in_row_blocks
+from bayesirt.likelihood.families import Family
 
 _MODE_STEPS = 2
 _FARTHEST = 2.0

@@ -17,6 +17,8 @@ import xarray as xr
 from jaxtyping import Array
 from numpy.typing import NDArray
 
+from bayesirt.data.responses import Responses
+from bayesirt.data.stored_cells import StoredCells
 from bayesirt.estimators.block_mm import init_mm, mm_step
 from bayesirt.estimators.block_newton import init_newton, newton_step
 from bayesirt.estimators.cell_sums import CellSums, cell_sums
@@ -25,12 +27,10 @@ from bayesirt.estimators.parameter_table import parameter_table
 from bayesirt.estimators.standard_errors import block_errors
 from bayesirt.estimators.starts import Point, logit_start, to_standard
 from bayesirt.estimators.weak_prior import FLAT, WeakPrior
-from bayesirt.families import LOGIT
-from bayesirt.likelihood import ByRows, Layout, RowBlocks, in_row_blocks, layout_of
+from bayesirt.likelihood.cell_sums import ByRows, Layout, RowBlocks, in_row_blocks, layout_of
+from bayesirt.likelihood.families import LOGIT
+from bayesirt.likelihood.stored_layout import StoredLayout, stored_layout_of
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
-from bayesirt.stored_cells import StoredCells
-from bayesirt.stored_layout import StoredLayout, stored_layout_of
 
 Start = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from bayesirt.families import Family
-from bayesirt.likelihood import ByRows, Layout
+from bayesirt.likelihood.cell_sums import ByRows, Layout
+from bayesirt.likelihood.families import Family
 
 
 class CellSums(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from jax import Array
 
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.cbmm import fit_cbmm
 from bayesirt.estimators.joint_map import fit_joint_map
@@ -17,7 +18,6 @@ from bayesirt.estimators.saem import fit_saem
 from bayesirt.estimators.spectral import fit_spectral
 from bayesirt.models import LaRT, Mirt, QMirt, ResponseModel, TwoPL, model_named
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 
 PointMethod = Literal["auto", "cbmm", "mml", "joint_map", "spectral", "em", "saem"]
 

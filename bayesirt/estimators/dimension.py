@@ -12,15 +12,15 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.cell_expectations import predictor, usual_quadrature
 from bayesirt.estimators.mirt import optimum
 from bayesirt.estimators.mirt_start import start
 from bayesirt.estimators.normal_beliefs import Beliefs, Items
-from bayesirt.families import LOGIT
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
+from bayesirt.likelihood.families import LOGIT
 from bayesirt.progress import progress_bar
-from bayesirt.responses import Responses
 
 _NODES = 15
 _NO_EVIDENCE = 1.0

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.names import check_names, one_line
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 
 
 @dataclass(frozen=True, eq=False)

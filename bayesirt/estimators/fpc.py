@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.cell_expectations import usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
@@ -25,7 +26,6 @@ from bayesirt.estimators.symmetric_matrices import from_root
 from bayesirt.estimators.variational_em import climb, usual_tolerance
 from bayesirt.names import one_line
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 
 __all__ = ["KnownItems", "calibrate_items"]
 

@@ -18,7 +18,7 @@ from bayesirt.estimators.observed_information import (
     inverse_of_rest,
     over_score_roots,
 )
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
 
 MOST_TOGETHER = 1800
 """Parameters of new items whose errors are computed together."""

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.ability_beliefs import abilities_given
 from bayesirt.estimators.cell_expectations import Quadrature
 from bayesirt.estimators.fixed_items import KnownItems
@@ -23,9 +24,8 @@ from bayesirt.estimators.normal_beliefs import (
 from bayesirt.estimators.subject_scores import posterior_of
 from bayesirt.estimators.symmetric_matrices import from_root, inverse, to_root
 from bayesirt.estimators.variational_em import Expectation, expectation
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.models.mirt import USUAL_SPREAD
-from bayesirt.responses import Responses
 
 AbilityPopulation = Literal["estimated", "standard"]
 

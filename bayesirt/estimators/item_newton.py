@@ -12,7 +12,7 @@ from bayesirt.estimators.cell_expectations import Quadrature, expected_terms
 from bayesirt.estimators.normal_beliefs import Beliefs, Items, Normal
 from bayesirt.estimators.q_slots import Slots
 from bayesirt.estimators.symmetric_matrices import inverse, packed, pairs, unpacked
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
 
 _MOST_HALVINGS = 6
 _ROUNDING = 8.0

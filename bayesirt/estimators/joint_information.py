@@ -12,8 +12,8 @@ from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Float
 
 from bayesirt.estimators.cell_sums import CellSums
-from bayesirt.families import Family
-from bayesirt.likelihood import Layout, SparseLayout
+from bayesirt.likelihood.cell_sums import Layout, SparseLayout
+from bayesirt.likelihood.families import Family
 
 _PIECE_CELLS = 1 << 22
 """Cross terms are made dense for so many cells at a time."""

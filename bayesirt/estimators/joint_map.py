@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.driver import iterate
 from bayesirt.estimators.joint_information import (
@@ -22,10 +23,9 @@ from bayesirt.estimators.joint_information import (
 from bayesirt.estimators.joint_newton import JointState, joint_start, joint_step
 from bayesirt.estimators.parameter_table import parameter_table
 from bayesirt.estimators.starts import logit_start, to_standard
-from bayesirt.families import LOGIT, Family
-from bayesirt.likelihood import Layout, layout_of
+from bayesirt.likelihood.cell_sums import Layout, layout_of
+from bayesirt.likelihood.families import LOGIT, Family
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 
 MOST_KEPT = 8000
 """Largest matrix over the smaller side, in rows."""

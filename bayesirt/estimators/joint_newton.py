@@ -18,8 +18,8 @@ from bayesirt.estimators.joint_information import (
     solve,
     solve_items,
 )
-from bayesirt.families import Family
-from bayesirt.likelihood import Layout
+from bayesirt.likelihood.cell_sums import Layout
+from bayesirt.likelihood.families import Family
 
 _MOST_HALVINGS = 20
 _ROUNDING = 8.0

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.ability_quadrature import (
     AbilityPosteriors,
     ExpectedItemSums,
@@ -33,10 +34,9 @@ from bayesirt.estimators.lart_steps import (
     oriented,
     to_standard_population,
 )
-from bayesirt.families import FAMILIES, Family
+from bayesirt.likelihood.families import FAMILIES, Family
 from bayesirt.models.lart import Link
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 
 _FARTHEST = 1.0
 _LONGEST_LEAP = 16.0

@@ -6,6 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.ability_quadrature import AbilityPosteriors, ExpectedItemSums
 from bayesirt.estimators.driver import Run
 from bayesirt.estimators.lart_steps import (
@@ -15,9 +16,8 @@ from bayesirt.estimators.lart_steps import (
     expected_speeds,
 )
 from bayesirt.estimators.parameter_table import parameter_table
-from bayesirt.latencies import Latencies
+from bayesirt.likelihood.latencies import Latencies
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 
 
 def lart_estimate(

@@ -8,12 +8,12 @@ import pandas as pd
 from jaxtyping import Array, Float
 from scipy.stats import norm
 
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.families import FAMILIES
-from bayesirt.latencies import latencies_of
-from bayesirt.likelihood import Layout, layout_of
+from bayesirt.likelihood.cell_sums import Layout, layout_of
+from bayesirt.likelihood.families import FAMILIES
+from bayesirt.likelihood.latencies import latencies_of
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 
 IntervalKind = Literal["asymptotic", "finite"]
 KINDS: tuple[IntervalKind, ...] = ("asymptotic", "finite")

@@ -5,12 +5,12 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.sparse import csr_array
 
-from bayesirt.cells import SparseCells
+from bayesirt.data.cells import SparseCells
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.lart_steps import LaRTData, LaRTItems, best_lengths
 from bayesirt.estimators.spectral import fit_spectral, leading_components
-from bayesirt.latencies import Latencies
+from bayesirt.likelihood.latencies import Latencies
 from bayesirt.models.lart import Link
-from bayesirt.responses import Responses
 
 _MOST_CORRELATION = 0.95
 

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.ability_quadrature import Abilities, AbilityPosteriors
-from bayesirt.latencies import Latencies, LengthMoments, latencies_of
-from bayesirt.likelihood import Layout, layout_of
-from bayesirt.responses import Responses
+from bayesirt.likelihood.cell_sums import Layout, layout_of
+from bayesirt.likelihood.latencies import Latencies, LengthMoments, latencies_of
 
 ANSWER_PRECISION = 0.01
 """Of a and d in the weak prior: standard deviations of 10."""

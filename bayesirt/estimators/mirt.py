@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.ability_beliefs import abilities_given
 from bayesirt.estimators.cell_expectations import Quadrature, usual_quadrature
 from bayesirt.estimators.driver import Run
@@ -25,9 +26,8 @@ from bayesirt.estimators.mirt_table import mirt_columns, named_table
 from bayesirt.estimators.normal_beliefs import Beliefs, Items, standard_normal
 from bayesirt.estimators.observed_information import item_covariance
 from bayesirt.estimators.variational_em import climb, expectation, usual_tolerance
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 
 MOST_JOINT = 1500
 """Parameters of items up to which errors come by default from the information of all together."""

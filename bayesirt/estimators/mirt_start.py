@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.mirt_population import ItemPopulation, Parameters, first_population
 from bayesirt.estimators.normal_beliefs import (
@@ -17,9 +18,8 @@ from bayesirt.estimators.normal_beliefs import (
     without_answers,
 )
 from bayesirt.estimators.symmetric_matrices import inverse, to_root
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 
 _LOGISTIC_TO_NORMAL = 1.7
 _MOST_COMMON = 0.9

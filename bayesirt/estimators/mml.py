@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.block_newton import item_direction
 from bayesirt.estimators.driver import iterate
@@ -28,9 +29,8 @@ from bayesirt.estimators.mml_information import (
 from bayesirt.estimators.parameter_table import parameter_table
 from bayesirt.estimators.starts import logit_start
 from bayesirt.estimators.weak_prior import WeakPrior
-from bayesirt.families import LOGIT
+from bayesirt.likelihood.families import LOGIT
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 
 BARELY_ANY = WeakPrior(1.0, 0.01, 0.01)
 """Standard deviations of 10 for a and d: felt only by items that are all right or all wrong."""

@@ -15,10 +15,10 @@ import numpy as np
 from jaxtyping import Array, Float, Num
 from numpy.typing import ArrayLike, NDArray
 
-from bayesirt.cells import Cells, SparseCells
-from bayesirt.families import LOGIT
-from bayesirt.likelihood import Layout, RowBlocks, SparseLayout, in_row_blocks, layout_of
-from bayesirt.responses import Responses
+from bayesirt.data.cells import Cells, SparseCells
+from bayesirt.data.responses import Responses
+from bayesirt.likelihood.cell_sums import Layout, RowBlocks, SparseLayout, in_row_blocks, layout_of
+from bayesirt.likelihood.families import LOGIT
 
 _REACH = 8.0
 """Standard deviations on both sides of a posterior's mean that nodes cover."""

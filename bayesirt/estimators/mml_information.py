@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cholesky, eigh, solve_triangular
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from bayesirt.cells import Cells, SparseCells
+from bayesirt.data.cells import Cells, SparseCells
 from bayesirt.estimators.mml_grid import log_joint_of, weights_of
 from bayesirt.estimators.weak_prior import WeakPrior
-from bayesirt.families import LOGIT
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
+from bayesirt.likelihood.families import LOGIT
 
 _PIECE_CELLS = 1 << 20
 _NEGLIGIBLE = 1e-8

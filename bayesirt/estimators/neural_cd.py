@@ -18,6 +18,8 @@ from jax.nn import sigmoid
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
+from bayesirt.data.q_matrix import QMatrix
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.neural_network import (
     Batch,
@@ -29,8 +31,6 @@ from bayesirt.estimators.neural_network import (
     logit_right,
 )
 from bayesirt.names import one_line
-from bayesirt.q_matrix import QMatrix
-from bayesirt.responses import Responses
 
 UNSEEN_DIFFICULTY, UNSEEN_DISCRIMINATION = 0.5, 1.0
 """Of items without responses (Zhang et al., 2026, section 3.4)."""

@@ -18,7 +18,7 @@ from bayesirt.estimators.cell_expectations import Quadrature, expected_terms
 from bayesirt.estimators.item_newton import item_equations
 from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, Normal
 from bayesirt.estimators.symmetric_matrices import inverse
-from bayesirt.likelihood import DenseLayout, in_row_blocks
+from bayesirt.likelihood.cell_sums import DenseLayout, in_row_blocks
 
 _BLOCK_NUMBERS = 1 << 22
 """Of score roots that are held at a time."""

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from jax.typing import ArrayLike
 
-from bayesirt.responses import Responses
+from bayesirt.data.responses import Responses
 
 
 def parameter_table(

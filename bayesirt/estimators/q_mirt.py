@@ -10,6 +10,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
+from bayesirt.data.q_matrix import QMatrix
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.cell_expectations import Quadrature
 from bayesirt.estimators.driver import LOSS_RISES
@@ -28,11 +30,9 @@ from bayesirt.estimators.q_mirt_population import (
 )
 from bayesirt.estimators.q_slots import SlotItems, Slots, slots_of
 from bayesirt.estimators.variational_em import climb, expectation, usual_tolerance
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.models.q_mirt import Structure
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.q_matrix import QMatrix
-from bayesirt.responses import Responses
 
 _NODES, _FEW_NODES = 5, 3
 _MORE_NODES = (15, 31)

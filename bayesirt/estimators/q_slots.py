@@ -6,12 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from bayesirt.data.q_matrix import QMatrix
 from bayesirt.estimators.ability_beliefs import ability_steps
 from bayesirt.estimators.cell_expectations import Quadrature, at_nodes
 from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal
 from bayesirt.estimators.symmetric_matrices import place_of_pairs
-from bayesirt.likelihood import DenseLayout
-from bayesirt.q_matrix import QMatrix
+from bayesirt.likelihood.cell_sums import DenseLayout
 
 
 class SlotItems(NamedTuple):

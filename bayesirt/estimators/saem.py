@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 from scipy.interpolate import BarycentricInterpolator
 
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.ability_quadrature import (
     AbilityPosteriors,
     ExpectedItemSums,
@@ -38,12 +39,11 @@ from bayesirt.estimators.lart_steps import (
     oriented,
     to_standard_population,
 )
-from bayesirt.families import FAMILIES, Family
-from bayesirt.latencies import LengthMoments
-from bayesirt.likelihood import Layout
+from bayesirt.likelihood.cell_sums import Layout
+from bayesirt.likelihood.families import FAMILIES, Family
+from bayesirt.likelihood.latencies import LengthMoments
 from bayesirt.models.lart import Link
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 
 _FINE = 257
 _FARTHEST = 5.0

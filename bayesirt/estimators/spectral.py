@@ -11,16 +11,16 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import svds
 from scipy.special import logit, ndtri
 
-from bayesirt.cells import Cells, SparseCells
+from bayesirt.data.cells import Cells, SparseCells
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.cell_sums import cell_sums
 from bayesirt.estimators.parameter_table import parameter_table
 from bayesirt.estimators.standard_errors import block_errors
 from bayesirt.estimators.weak_prior import WeakPrior
-from bayesirt.families import FAMILIES
-from bayesirt.likelihood import layout_of
+from bayesirt.likelihood.cell_sums import layout_of
+from bayesirt.likelihood.families import FAMILIES
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 
 MOST_CELLS = 1 << 28
 """Largest matrix of probabilities, observed or not, that is held."""

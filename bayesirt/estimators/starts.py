@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bayesirt.responses import Responses
+from bayesirt.data.responses import Responses
 
 Point = tuple[Float[Array, " subject"], Float[Array, " item"], Float[Array, " item"]]
 

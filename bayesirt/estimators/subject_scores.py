@@ -10,15 +10,15 @@ import pandas as pd
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.ability_beliefs import ability_steps
 from bayesirt.estimators.cell_expectations import usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal, without_answers
 from bayesirt.estimators.symmetric_matrices import inverse, pairs, unpacked
-from bayesirt.families import LOGIT, CellTerms
-from bayesirt.likelihood import DenseLayout
-from bayesirt.responses import Responses
+from bayesirt.likelihood.cell_sums import DenseLayout
+from bayesirt.likelihood.families import LOGIT, CellTerms
 
 How = Literal["posterior", "map", "mle"]
 

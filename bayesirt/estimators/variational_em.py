@@ -21,7 +21,7 @@ from bayesirt.estimators.driver import Run, iterate
 from bayesirt.estimators.item_newton import ItemEquations, item_equations
 from bayesirt.estimators.normal_beliefs import Beliefs, Items, Normal
 from bayesirt.estimators.q_slots import Slots
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
 
 _LEAST_TOLERANCE = 1e-6
 _FIRST_LEAP, _SHORTEST_LEAP, _GROWTH = 4.0, 1.5, 2.0

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
-from bayesirt.cells import Cells, SparseCells
+from bayesirt.data.cells import Cells, SparseCells
 
 _CELLS_A_PIECE = 2**21
 

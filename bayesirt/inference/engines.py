@@ -6,7 +6,9 @@ from typing import Any, Literal
 
 from jax import Array
 
-from bayesirt.clusters import refuse_useless
+from bayesirt.data.clusters import refuse_useless
+from bayesirt.data.q_matrix import QMatrix
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import fit_point
 from bayesirt.estimators.mirt_start import check_start
@@ -21,8 +23,6 @@ from bayesirt.models import LaRT, Method, Mirt, QMirt, ResponseModel, TwoPL, mod
 from bayesirt.models.q_mirt import Structure
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
-from bayesirt.q_matrix import QMatrix
-from bayesirt.responses import Responses
 
 Sampler = Callable[..., Posterior]
 EngineName = Literal["auto", "nuts", "blocked", "laplace"]

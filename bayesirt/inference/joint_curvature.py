@@ -10,9 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bayesirt.cells import Cells
+from bayesirt.data.cells import Cells
 from bayesirt.estimators.cell_sums import CellSums
-from bayesirt.families import LOGIT, Family
 from bayesirt.inference.arrow_system import Arrow, CrossPiece, Floats
 from bayesirt.inference.cell_pieces import CellPieces, cut_cells
 from bayesirt.inference.joint_density import (
@@ -25,6 +24,7 @@ from bayesirt.inference.joint_density import (
     own_values,
     sums_at,
 )
+from bayesirt.likelihood.families import LOGIT, Family
 from bayesirt.models import Priors
 
 

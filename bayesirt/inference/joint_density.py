@@ -16,9 +16,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bayesirt.estimators.cell_sums import CellSums, cell_sums
-from bayesirt.families import Family
 from bayesirt.inference.cell_pieces import CellPieces, Piece
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
+from bayesirt.likelihood.families import Family
 from bayesirt.models import Priors
 
 _LEAST_SLOPE = 0.05

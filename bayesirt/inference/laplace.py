@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import NDArray
 
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.curvature import DenseCurvature
 from bayesirt.inference.joint_curvature import JointProblem, joint_problem
@@ -25,7 +26,6 @@ from bayesirt.inference.ways import way_of
 from bayesirt.models import Priors, TwoPL
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
-from bayesirt.responses import Responses
 
 FEW = 20
 """Subjects or items below which the approximation is not trusted. By `bayesirt study calibration`

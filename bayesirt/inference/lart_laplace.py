@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.blocked import BlockedNewton, Position
 from bayesirt.inference.joint_curvature import joint_problem
@@ -32,13 +33,12 @@ from bayesirt.inference.laplace import (
 from bayesirt.inference.lart_moves import WithLengths, draw_lengths, move_correlation
 from bayesirt.inference.moves import population_moves
 from bayesirt.inference.options import RunOptions
-from bayesirt.latencies import Latencies
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
+from bayesirt.likelihood.latencies import Latencies
 from bayesirt.models import LaRT
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.progress import in_words
-from bayesirt.responses import Responses
 
 ROUNDS = 4
 """How often the moves are repeated for each draw."""

@@ -17,16 +17,16 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from bayesirt.data.responses import Responses
 from bayesirt.inference.block_steps import log_concave_move, newton_line_move
 from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.passes import Normals
 from bayesirt.inference.starts import SURE_SIGN, Start, place_leaning, place_population, usable
 from bayesirt.inference.two_way import TwoWay
-from bayesirt.latencies import Latencies, SpeedEvidence, WrongAnswers, latencies_of
-from bayesirt.likelihood import layout_of
+from bayesirt.likelihood.cell_sums import layout_of
+from bayesirt.likelihood.latencies import Latencies, SpeedEvidence, WrongAnswers, latencies_of
 from bayesirt.models import LaRT
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 
 _LEAST_OF_SUBJECTS = 0.25
 """Least precision, a subject, of what the correlation of traits proposes."""

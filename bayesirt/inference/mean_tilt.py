@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bayesirt.families import Family
 from bayesirt.inference.joint_curvature import JointProblem
 from bayesirt.inference.joint_density import Coordinates, Expansion, Point, item_derivatives
+from bayesirt.likelihood.families import Family
 
 
 def tilt_at(problem: JointProblem, point: Point, expansion: Expansion) -> Point:

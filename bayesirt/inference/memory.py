@@ -2,14 +2,14 @@
 
 import jax
 
-from bayesirt.cells import SparseCells
+from bayesirt.data.cells import SparseCells
+from bayesirt.data.free_memory import host_bytes_free, in_gigabytes
+from bayesirt.data.responses import Responses
+from bayesirt.data.stored_cells import StoredCells
 from bayesirt.errors import ResponseError
-from bayesirt.free_memory import host_bytes_free, in_gigabytes
 from bayesirt.inference.laplace import DENSE_UP_TO
 from bayesirt.inference.options import RunOptions
 from bayesirt.models import Method, ResponseModel
-from bayesirt.responses import Responses
-from bayesirt.stored_cells import StoredCells
 
 _AT_LEAST = 500_000_000
 """Python, JAX and what it compiles."""

@@ -10,6 +10,7 @@ from jax import Array
 from jax.sharding import Mesh
 from numpyro.infer.hmc import HMCState, hmc
 
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.chains import run_chains
 from bayesirt.inference.options import RunOptions, watched
@@ -20,7 +21,6 @@ from bayesirt.models import ResponseModel, TwoPL
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.progress import in_words, least_seconds, rounds_of_chains
-from bayesirt.responses import Responses
 
 _STEPS_A_DRAW = 31
 _WARMUP_COST = 1.5

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesirt.data.responses import Responses
 from bayesirt.inference.starts import (
     LEAST_SE,
     LEAST_SLOPE,
@@ -17,7 +18,6 @@ from bayesirt.inference.starts import (
 from bayesirt.inference.two_pl_coordinates import TwoPLCoordinates, two_pl_coordinates
 from bayesirt.inference.two_way import TwoWay
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 
 
 class OneAbility(TwoWay):

@@ -13,13 +13,13 @@ from jax import Array
 from jax.sharding import Mesh
 
 from bayesirt import __version__
+from bayesirt.data.responses import Responses
 from bayesirt.inference.chains import Progress
 from bayesirt.inference.checkpoint import Checkpoint
 from bayesirt.inference.row_shards import put_everywhere, spans_processes
 from bayesirt.models import ResponseModel
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.progress import progress_bar
-from bayesirt.responses import Responses
 
 
 @dataclass(frozen=True)

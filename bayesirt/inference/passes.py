@@ -14,10 +14,10 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from bayesirt.families import Family, PredictorTerms
 from bayesirt.inference.block_steps import Chance, Conditional, newton_move, shortened
-from bayesirt.likelihood import ByRows, Layout, SparseLayout, in_row_blocks
-from bayesirt.loadings import Loadings
+from bayesirt.likelihood.cell_sums import ByRows, Layout, SparseLayout, in_row_blocks
+from bayesirt.likelihood.families import Family, PredictorTerms
+from bayesirt.likelihood.loadings import Loadings
 
 
 class ItemSums(NamedTuple):

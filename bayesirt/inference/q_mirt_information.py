@@ -16,6 +16,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.cell_expectations import Quadrature
 from bayesirt.estimators.normal_beliefs import Abilities
 from bayesirt.estimators.q_slots import SlotItems as Items
@@ -23,9 +24,8 @@ from bayesirt.estimators.q_slots import Slots, predictors_at_nodes, slots_of
 from bayesirt.estimators.symmetric_matrices import inverse
 from bayesirt.inference.blocked import Position
 from bayesirt.inference.q_mirt_moves import ByQMatrix, correlation_site, slopes_of
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.models import QMirt
-from bayesirt.responses import Responses
 
 _LARGE = 1 << 20
 """More cells than this are computed in 32 bits."""

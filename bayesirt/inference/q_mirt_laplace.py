@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.blocked import BlockedNewton, Position
 from bayesirt.inference.laplace import FEW, ApproximationWarning, Samples, in_chains
@@ -27,7 +28,6 @@ from bayesirt.models import QMirt
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.progress import in_words
-from bayesirt.responses import Responses
 
 ROUNDS = 2
 """How often abilities move, given items and correlations, for each draw: a pass over the answers

@@ -32,7 +32,7 @@ from bayesirt.inference.q_mirt_turns import turn_abilities
 from bayesirt.inference.start_coordinates import StartCoordinates
 from bayesirt.inference.starts import Start, place_leaning, place_population, usable
 from bayesirt.inference.two_way import TwoWay
-from bayesirt.loadings import Loadings
+from bayesirt.likelihood.loadings import Loadings
 from bayesirt.models import QMirt
 from bayesirt.models.mirt import MU_B_SD
 from bayesirt.point_estimate import PointEstimate

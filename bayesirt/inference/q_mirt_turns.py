@@ -17,7 +17,7 @@ from numpyro.distributions import LKJCholesky, biject_to
 
 from bayesirt.inference.block_steps import log_uniform
 from bayesirt.inference.blocked import Position, Statistics
-from bayesirt.loadings import Loadings
+from bayesirt.likelihood.loadings import Loadings
 from bayesirt.models.mirt import MU_B_SD
 
 _NARROWEST, _WIDEST = 0.02, 1.0

@@ -19,10 +19,10 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Axes
 from numpy.typing import NDArray
 
-from bayesirt.cells import CellList, SparseCells
+from bayesirt.data.cells import CellList, SparseCells
+from bayesirt.data.responses import Responses
 from bayesirt.inference.key_bits import from_bits, to_bits
-from bayesirt.likelihood import DenseLayout, Layout, SparseLayout, in_blocks, layout_of
-from bayesirt.responses import Responses
+from bayesirt.likelihood.cell_sums import DenseLayout, Layout, SparseLayout, in_blocks, layout_of
 
 _ROWS = "rows"
 

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 from jaxtyping import Array
 
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.choice import fit_point
 from bayesirt.inference.blocked import BlockedNewton, BlockedState, Position, start_chains
 from bayesirt.inference.chains import run_chains
@@ -21,7 +22,6 @@ from bayesirt.models import ResponseModel, TwoPL
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.progress import in_words, least_seconds, rounds_of_chains
-from bayesirt.responses import Responses
 
 _OF_SWEEP = "sweep "
 

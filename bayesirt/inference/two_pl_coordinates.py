@@ -22,12 +22,12 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.choice import FEW_ITEMS
-from bayesirt.families import LOGIT
 from bayesirt.inference.starts import without_lean
+from bayesirt.likelihood.families import LOGIT
 from bayesirt.models.priors import Priors
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 
 Values = dict[str, Array]
 Arrays = dict[str, NDArray[np.float64]]

@@ -17,6 +17,7 @@ from jax.sharding import Mesh
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
+from bayesirt.data.responses import Responses
 from bayesirt.inference.block_steps import Chance, chance_for
 from bayesirt.inference.blocked import Move, Position
 from bayesirt.inference.checkpoint import Samples
@@ -25,12 +26,11 @@ from bayesirt.inference.row_shards import place_rows
 from bayesirt.inference.site_terms import SiteTerms, site_terms, transforms_at
 from bayesirt.inference.start_coordinates import StartCoordinates
 from bayesirt.inference.starts import Start
-from bayesirt.likelihood import log_likelihood_of
-from bayesirt.loadings import Loadings
+from bayesirt.likelihood.cell_sums import log_likelihood_of
+from bayesirt.likelihood.loadings import Loadings
 from bayesirt.models import Line, ResponseModel
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
-from bayesirt.responses import Responses
 
 _OF_ANSWERS = ("a", "b", "d")
 

@@ -1,5 +1,6 @@
 """Which way a response model is sampled: by the moves of all models, or with some of its own."""
 
+from bayesirt.data.responses import Responses
 from bayesirt.inference.cluster_moves import Clustered
 from bayesirt.inference.lart_moves import WithLengths
 from bayesirt.inference.mirt_moves import Exploratory
@@ -7,7 +8,6 @@ from bayesirt.inference.one_ability import OneAbility
 from bayesirt.inference.q_mirt_moves import ByQMatrix
 from bayesirt.inference.two_way import TwoWay
 from bayesirt.models import LaRT, Mirt, QMirt, ResponseModel
-from bayesirt.responses import Responses
 
 _OWN: dict[type[ResponseModel], type[TwoWay]] = {
     LaRT: WithLengths,

@@ -7,14 +7,14 @@ import pandas as pd
 from bayesirt.bank.item_bank import ItemBank
 from bayesirt.bank.review import BankReview
 from bayesirt.bank.step import BankStep
-from bayesirt.bank_plots import (
+from bayesirt.names import one_line
+from bayesirt.report.bank_plots import (
     MOST_BENCHMARKS,
     MOST_SCORED,
     last_scores,
     plot_bank_items,
     plot_score_history,
 )
-from bayesirt.names import one_line
 from bayesirt.report.page import render_page, svg
 
 _MOST_ALARMS = 12

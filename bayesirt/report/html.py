@@ -3,9 +3,16 @@
 from math import isfinite, isnan
 from typing import Any
 
-from bayesirt.fit_plots import plot_calibration, plot_totals
-from bayesirt.plots import plot_abilities, plot_items, plot_rank_probabilities, plot_speeds
-from bayesirt.ranking_plots import (
+from bayesirt.ranking.run import Run
+from bayesirt.ranking.separation import rounded, separate_neighbours
+from bayesirt.report.fit_plots import plot_calibration, plot_totals
+from bayesirt.report.in_short import in_short
+from bayesirt.report.item_part import MOST_LISTED, items_to_look_at
+from bayesirt.report.methods import methods_of
+from bayesirt.report.page import render_page, svg
+from bayesirt.report.plots import plot_abilities, plot_items, plot_rank_probabilities, plot_speeds
+from bayesirt.report.point_part import trust_in_point
+from bayesirt.report.ranking_plots import (
     plot_clusters,
     plot_comparison,
     plot_information,
@@ -13,13 +20,6 @@ from bayesirt.ranking_plots import (
     plot_price,
     plot_rank_flow,
 )
-from bayesirt.report.in_short import in_short
-from bayesirt.report.item_part import MOST_LISTED, items_to_look_at
-from bayesirt.report.methods import methods_of
-from bayesirt.report.page import render_page, svg
-from bayesirt.report.point_part import trust_in_point
-from bayesirt.run import Run
-from bayesirt.separation import rounded, separate_neighbours
 
 _MOST_PAIRS = 50
 _CHANCES = ("P(best)", "P(top 3)", "Tier")

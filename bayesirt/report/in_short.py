@@ -1,9 +1,9 @@
 """A ranking in a few sentences, for somebody with half a minute."""
 
 from bayesirt.names import one_line
-from bayesirt.ranking import SCORE_RANK
-from bayesirt.run import Run
-from bayesirt.separation import in_percent, least_detectable
+from bayesirt.ranking.run import Run
+from bayesirt.ranking.separation import in_percent, least_detectable
+from bayesirt.ranking.subject_ranking import SCORE_RANK
 
 _SURE = 0.95
 _MAY_BE_BEST = 0.05

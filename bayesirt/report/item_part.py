@@ -4,12 +4,12 @@ from typing import Any
 
 import pandas as pd
 
-from bayesirt.item_review import ItemReview, review_items
+from bayesirt.checks.item_review import ItemReview, review_items
 from bayesirt.names import counted, one_line
-from bayesirt.ranking_plots import plot_item_curves
+from bayesirt.ranking.run import Run
+from bayesirt.ranking.separation import in_percent
 from bayesirt.report.page import svg
-from bayesirt.run import Run
-from bayesirt.separation import in_percent
+from bayesirt.report.ranking_plots import plot_item_curves
 
 MOST_LISTED = 1_000
 """Rows of a table of items: the page stays small, and all are in the run's own tables."""

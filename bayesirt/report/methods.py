@@ -1,6 +1,6 @@
 """How a ranking was made: each method in a sentence, with who it is by."""
 
-from bayesirt.run import Run
+from bayesirt.ranking.run import Run
 
 _POINTS = {
     "cbmm": "Constrained block majorization-minimization, here with Newton steps (Qu, Heng, Zeng "

@@ -1,8 +1,8 @@
 """Whether a point estimate may be trusted, in words for a report."""
 
-from bayesirt.comparison import Comparison
+from bayesirt.checks.point_comparison import Comparison
 from bayesirt.names import counted, one_line
-from bayesirt.run import Run
+from bayesirt.ranking.run import Run
 
 _FEW = 0.1
 """Share of subjects up to which those that lie apart are exceptions."""

@@ -4,9 +4,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from bayesirt.ability_profiles import BORROWED, AbilityProfiles
-from bayesirt.profile_marks import MOST_PANELS, MOST_SUBJECTS
-from bayesirt.profile_plots import (
+from bayesirt.profiles.ability_profiles import BORROWED, AbilityProfiles
+from bayesirt.profiles.profile_run import ProfileRun
+from bayesirt.report.page import render_page, svg
+from bayesirt.report.profile_marks import MOST_PANELS, MOST_SUBJECTS
+from bayesirt.report.profile_plots import (
     plot_ability,
     plot_correlations,
     plot_heat_map,
@@ -14,8 +16,6 @@ from bayesirt.profile_plots import (
     plot_reliability,
     subjects_by_level,
 )
-from bayesirt.profile_run import ProfileRun
-from bayesirt.report.page import render_page, svg
 
 _MOST_LEVELS = 15_000
 """In the table of all levels: a browser takes that many cells without a thought."""

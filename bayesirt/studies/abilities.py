@@ -16,9 +16,9 @@ import pandas as pd
 from jaxtyping import Array
 from matplotlib.figure import Figure
 
+from bayesirt.data.q_matrix import QMatrix
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.q_matrix import QMatrix
-from bayesirt.responses import Responses
 from bayesirt.studies.abilities_consistency import CONSISTENCY_COLUMNS, CRITERION_COLUMNS, ESTIMATES
 from bayesirt.studies.abilities_coverage import COVERAGE_COLUMNS
 from bayesirt.studies.abilities_design import (

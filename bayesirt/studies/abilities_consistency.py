@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesirt.responses import Responses
+from bayesirt.data.responses import Responses
 from bayesirt.studies.abilities_matrix import AbilityMatrix
 from bayesirt.studies.abilities_measures import Matrix
 from bayesirt.studies.abilities_prediction import (

@@ -10,12 +10,12 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 from numpyro.handlers import seed, trace
 
+from bayesirt.data.q_matrix import QMatrix
+from bayesirt.data.responses import Responses
 from bayesirt.inference.engines import sample_q_mirt
 from bayesirt.inference.options import RunOptions
 from bayesirt.models.q_mirt import default_structure, q_mirt_model
 from bayesirt.posterior import LEVEL, Posterior
-from bayesirt.q_matrix import QMatrix
-from bayesirt.responses import Responses
 from bayesirt.studies.abilities_prediction import R_HAT_BOUND, Row, task_key
 from bayesirt.studies.tasks import PortableKey
 

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, ScalarFormatter
 
-from bayesirt.plots import ACCENT, INK, SOFT, figure_style
+from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
 from bayesirt.studies.abilities_consistency import ESTIMATES, MORE_THAN
 from bayesirt.studies.abilities_measures import STRENGTHS
 from bayesirt.studies.study_rows import read_printed

@@ -10,12 +10,12 @@ import xarray as xr
 from jaxtyping import Array
 from numpy.typing import NDArray
 
+from bayesirt.data.q_matrix import QMatrix
+from bayesirt.data.readers.tables import read_table
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
-from bayesirt.q_matrix import QMatrix
-from bayesirt.q_simulation import simulate_q_mirt
-from bayesirt.readers.tables import read_table
-from bayesirt.responses import Responses
+from bayesirt.profiles.simulation import simulate_q_mirt
 from bayesirt.studies.study_rows import read_printed
 
 CORRELATION = 0.7
@@ -33,7 +33,9 @@ class AbilityMatrix:
     q: QMatrix  # A row for each item, in the order of the responses.
     groups: tuple[str, ...]  # Benchmarks; empty if they are not known.
     group: NDArray[np.intp]  # shape (item,), Which of them an item is of; -1 if they are not known.
-    truth: xr.Dataset | None = None  # As `bayesirt.q_simulation.QSimulation` names parameters.
+    truth: xr.Dataset | None = (
+        None  # As `bayesirt.profiles.simulation.QSimulation` names parameters.
+    )
 
 
 def given_matrix(

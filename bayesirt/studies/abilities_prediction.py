@@ -10,12 +10,12 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import NDArray
 
+from bayesirt.data.q_matrix import QMatrix
 from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.inference.engines import sample_q_mirt
 from bayesirt.inference.options import RunOptions
 from bayesirt.models.q_mirt import default_structure
-from bayesirt.prediction import predict_items
-from bayesirt.q_matrix import QMatrix
+from bayesirt.profiles.item_prediction import predict_items
 from bayesirt.studies.abilities_matrix import AbilityMatrix
 from bayesirt.studies.abilities_measures import Matrix, auc, log_score, subject_aucs
 from bayesirt.studies.abilities_predictors import (

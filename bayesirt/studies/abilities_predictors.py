@@ -13,12 +13,12 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from bayesirt.data.q_matrix import QMatrix
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.neural_cd import NeuralDiagnosis, fit_neural_cd
 from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.models.q_mirt import default_structure
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.q_matrix import QMatrix
-from bayesirt.responses import Responses
 from bayesirt.studies.abilities_matrix import AbilityMatrix
 from bayesirt.studies.abilities_measures import Counts, Matrix
 from bayesirt.studies.lart_splits import with_answers

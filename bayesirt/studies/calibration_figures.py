@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bayesirt.names import one_line
-from bayesirt.plots import ACCENT, INK, SOFT, figure_style
+from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
 from bayesirt.studies.calibration_tables import CALIBRATED, trust_table
 from bayesirt.studies.calibration_text import ranks_in_words, trust_in_words
 from bayesirt.studies.rank_ecdf import counts_below, simultaneous_envelope

@@ -7,12 +7,12 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 
-from bayesirt.cells import CellList, SparseCells
+from bayesirt.data.cells import CellList, SparseCells
+from bayesirt.data.responses import Responses
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import model_named
 from bayesirt.posterior import Posterior
-from bayesirt.responses import Responses
 
 BankModel = Literal["2pl", "lart"]
 

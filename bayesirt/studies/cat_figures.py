@@ -3,8 +3,8 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from bayesirt.plots import ACCENT, INK, SOFT, figure_style
 from bayesirt.posterior import LEVEL
+from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
 from bayesirt.studies.cat_banks import BANKS
 from bayesirt.studies.cat_tests import METHOD_NAMES
 

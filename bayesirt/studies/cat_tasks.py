@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesirt.ability_belief import ItemDraws
+from bayesirt.inference.ability_belief import ItemDraws
 from bayesirt.studies.cat_banks import BankModel, Subjects, calibrate, draw_items, draw_subjects
 from bayesirt.studies.cat_tests import METHODS, Track, take_tests
 from bayesirt.studies.tasks import PortableKey

@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import NDArray
 
-from bayesirt.ability_belief import Answers, Belief, ItemDraws, believe
-from bayesirt.adaptive import CRITERIA, intervals
-from bayesirt.item_prospects import expected_information, expected_variance
+from bayesirt.bank.adaptive import CRITERIA, intervals
+from bayesirt.inference.ability_belief import Answers, Belief, ItemDraws, believe
+from bayesirt.ranking.item_information import expected_information, expected_variance
 from bayesirt.studies.cat_banks import Subjects
 
 METHOD_NAMES = {

@@ -18,7 +18,7 @@ import pandas as pd
 from jaxtyping import Array
 from matplotlib.figure import Figure
 
-from bayesirt.responses import Responses
+from bayesirt.data.responses import Responses
 from bayesirt.studies.cbmm_claims import claim_table
 from bayesirt.studies.cbmm_conditions import Condition, conditions_of
 from bayesirt.studies.cbmm_figures import plot_recovery, plot_redundancy, plot_stability

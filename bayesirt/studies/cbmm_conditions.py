@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from bayesirt.responses import Responses
+from bayesirt.data.responses import Responses
 from bayesirt.studies.cbmm_masks import draw_by_place, draw_completely_at_random, hide_failures
 
 FACTORS = {

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from bayesirt.plots import ACCENT, INK, SOFT, figure_style
+from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
 from bayesirt.studies.cbmm_conditions import FACTORS, base_values
 from bayesirt.studies.cbmm_methods import POINT_METHODS, POSTERIORS
 from bayesirt.studies.cbmm_tables import MEASURES

@@ -10,8 +10,8 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from bayesirt.data.responses import Responses
 from bayesirt.posterior import LEVEL
-from bayesirt.responses import Responses
 from bayesirt.studies.cbmm_conditions import Condition, draw_suite
 from bayesirt.studies.cbmm_measures import TOP_SHARE, accuracy_of, agreement, variation
 from bayesirt.studies.cbmm_methods import Fit, fit_timed

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bayesirt.names import one_line
-from bayesirt.plots import ACCENT, INK, SOFT, figure_style
+from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
 from bayesirt.studies.cbmm_matrix import MatrixLook
 
 _MOST_SHOWN = 30

@@ -4,10 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from bayesirt.flags import HARDLY_DISCRIMINATES
-from bayesirt.item_review import review_items
+from bayesirt.checks.extreme_scores import HARDLY_DISCRIMINATES
+from bayesirt.checks.item_review import review_items
+from bayesirt.data.responses import Responses
 from bayesirt.posterior import Posterior
-from bayesirt.responses import Responses
 from bayesirt.studies.cbmm_conditions import Suite
 from bayesirt.studies.cbmm_methods import Fit, on_sample_scale
 from bayesirt.studies.rank_correlation import spearman

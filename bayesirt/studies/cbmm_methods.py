@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import NDArray
 
+from bayesirt.data.responses import Responses
 from bayesirt.estimators import fit_cbmm, fit_joint_map, fit_mml
 from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.inference.laplace import ApproximationWarning, sample_laplace
@@ -19,7 +20,6 @@ from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import Priors, TwoPL
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
-from bayesirt.responses import Responses
 
 POINT_METHODS = {
     "mm": "cBMM, MM steps (the paper's)",

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayesirt.flags import HARDLY_DISCRIMINATES
+from bayesirt.checks.extreme_scores import HARDLY_DISCRIMINATES
 from bayesirt.studies.cbmm_measures import BOUNDS
 from bayesirt.studies.cbmm_methods import POINT_METHODS, POSTERIORS
 from bayesirt.studies.cbmm_tasks import PARAMETERS

@@ -10,11 +10,11 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators import fit_cbmm
 from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 from bayesirt.studies.cbmm_conditions import Condition, draw_suite
 from bayesirt.studies.cbmm_measures import measure_fit, measure_review
 from bayesirt.studies.cbmm_methods import fit_timed, random_start, sample_review

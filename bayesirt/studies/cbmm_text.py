@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from bayesirt.flags import HARDLY_DISCRIMINATES
+from bayesirt.checks.extreme_scores import HARDLY_DISCRIMINATES
 from bayesirt.studies.cbmm_conditions import FACTORS
 from bayesirt.studies.cbmm_matrix import MatrixLook
 from bayesirt.studies.cbmm_matrix_text import matrix_in_words

@@ -5,13 +5,13 @@ from functools import partial
 
 from jaxtyping import Array
 
+from bayesirt.data.responses import Responses
 from bayesirt.inference.laplace import sample_laplace
 from bayesirt.inference.nuts import sample_nuts
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import Priors, TwoPL
 from bayesirt.posterior import Posterior
-from bayesirt.responses import Responses
 from bayesirt.studies.replication import Engine
 
 

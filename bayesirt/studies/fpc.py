@@ -15,8 +15,8 @@ import pandas as pd
 from jaxtyping import Array
 from matplotlib.figure import Figure
 
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.responses import Responses
 from bayesirt.studies.engine import Part, SavedStudy, do_tasks, unless_done
 from bayesirt.studies.fpc_design import FPC_SIMULATED, FPCDesign, conditions_of
 from bayesirt.studies.fpc_figures import plot_along, plot_coverage, plot_references, plot_rules

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from bayesirt.bank.item_bank import ItemBank
 from bayesirt.bank.parts import check_anchors, with_anchors
 from bayesirt.bank.step import BankItems, BankStep
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.anchors import AnchorRule
 from bayesirt.estimators.driver import ConvergenceWarning
@@ -22,7 +23,6 @@ from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.fpc import calibrate_items
 from bayesirt.estimators.mirt import fit_mirt
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 from bayesirt.studies.fpc_clock import CompileClock
 from bayesirt.studies.fpc_prediction import predict_benchmark
 

@@ -5,8 +5,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter, NullLocator, ScalarFormatter
 
-from bayesirt.plots import ACCENT, INK, SOFT, figure_style
 from bayesirt.posterior import LEVEL
+from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
 from bayesirt.studies.fpc_tasks import METHODS
 from bayesirt.studies.fpc_text import RULE_WORDS
 

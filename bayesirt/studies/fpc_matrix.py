@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from bayesirt.data.readers.tables import read_table
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
-from bayesirt.readers.tables import read_table
-from bayesirt.responses import Responses
 from bayesirt.studies.fpc_prediction import shares
 
 Split = Literal["random", "abler", "families"]

@@ -9,10 +9,10 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from bayesirt.bank.step import BankItems
+from bayesirt.bank.suite.excess import measure_excess
+from bayesirt.bank.suite.scores import predict_suite
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.responses import Responses
-from bayesirt.suite.excess import measure_excess
-from bayesirt.suite.scores import predict_suite
 
 _MOST_MEASURED = 250
 """Reference subjects whose errors are looked at: enough for a mean square."""

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from bayesirt.bank.parts import check_anchors
-from bayesirt.responses import Responses
+from bayesirt.data.responses import Responses
 from bayesirt.studies.fpc_chain import ChainStep, first_benchmarks, run_chain
 from bayesirt.studies.fpc_design import USUAL_RULE, Condition, FPCDesign
 from bayesirt.studies.fpc_matrix import FPCMatrix, chain_order, divided

@@ -17,8 +17,8 @@ from jaxtyping import Array
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.responses import Responses
 from bayesirt.studies.engine import Part, SavedStudy, do_tasks, unless_done
 from bayesirt.studies.lart_criterion import criterion_table, with_criterion
 from bayesirt.studies.lart_design import LaRTDesign, suite_tasks

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesirt.responses import Responses
+from bayesirt.data.responses import Responses
 
 _D_SD = np.sqrt(0.5)
 """The paper writes N(0, 0.5), and has variances in this place elsewhere."""

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bayesirt.data.readers.tables import read_table
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
-from bayesirt.readers.tables import read_table
 from bayesirt.studies.lart_matrix import RESAMPLES, TAILS
 from bayesirt.studies.lart_scoring import Matrix
 from bayesirt.studies.rank_correlation import spearman

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from bayesirt.plots import ACCENT, INK, SOFT, figure_style
 from bayesirt.posterior import LEVEL
+from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
 from bayesirt.studies.lart_measures import ANSWERS, LENGTHS
 from bayesirt.studies.lart_tables import PLACE
 from bayesirt.studies.lart_tasks import DRAWN, SAEM_METHODS

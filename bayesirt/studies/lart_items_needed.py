@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesirt.latencies import SpeedEvidence
-from bayesirt.responses import Responses
+from bayesirt.data.responses import Responses
+from bayesirt.likelihood.latencies import SpeedEvidence
 from bayesirt.studies.lart_scoring import (
     Cells,
     Items,

@@ -10,14 +10,14 @@ from jax.random import fold_in
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.lart_intervals import KINDS, ability_intervals
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.sweeps import sample_blocked
-from bayesirt.length_gain import correlation
 from bayesirt.models import LaRT
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import LEVEL
-from bayesirt.responses import Responses
+from bayesirt.ranking.length_gain import correlation
 from bayesirt.studies.lart_scoring import GRID, Cells, Items, Matrix, speed_evidence
 from bayesirt.studies.lart_tasks import EM_METHODS, Row, fit_model, timed
 from bayesirt.studies.tasks import PortableKey

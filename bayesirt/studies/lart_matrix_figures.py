@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from bayesirt.plots import ACCENT, INK, SOFT, figure_style
+from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
 from bayesirt.studies.lart_matrix import MatrixLook
 from bayesirt.studies.lart_prediction import PREDICTIONS
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesirt.responses import Responses
+from bayesirt.data.responses import Responses
 from bayesirt.studies.lart_scoring import Cells, Items, Matrix, score_abilities
 from bayesirt.studies.lart_splits import (
     N_FOLDS,

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, logsumexp, ndtr
 from scipy.stats import norm
 
-from bayesirt.latencies import SpeedEvidence
+from bayesirt.data.responses import Responses
+from bayesirt.likelihood.latencies import SpeedEvidence
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 
 GRID = np.linspace(-6, 6, 601)
 """Abilities; a posterior after 500 items is still ten times wider than a step."""

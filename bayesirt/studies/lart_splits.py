@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesirt.responses import Responses
+from bayesirt.data.responses import Responses
 
 N_FOLDS = 5
 SPLITS = ("by row", "by base subject")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesirt.responses import Responses
+from bayesirt.data.responses import Responses
 from bayesirt.studies.lart_scoring import Items, Matrix, item_information
 from bayesirt.studies.lart_splits import first_subjects, with_answers
 from bayesirt.studies.lart_tasks import EM_METHODS, Row, fit_model

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.estimators.saem import fit_saem
@@ -19,7 +20,6 @@ from bayesirt.inference.options import RunOptions
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import LaRT
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 from bayesirt.studies.lart_conditions import Condition, Suite, draw_suite
 from bayesirt.studies.lart_measures import measure_point, measure_posterior
 from bayesirt.studies.tasks import PortableKey

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesirt.responses import Responses
+from bayesirt.data.responses import Responses
 from bayesirt.studies.lart_scoring import Cells, Matrix
 from bayesirt.studies.lart_splits import N_FOLDS, item_folds, with_answers
 from bayesirt.studies.lart_tasks import EM_METHODS, Row, fit_model

@@ -16,12 +16,12 @@ from jaxtyping import Array, Float, Int
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.families import LOGIT
+from bayesirt.likelihood.families import LOGIT
 from bayesirt.models import Priors
 from bayesirt.names import one_line
 from bayesirt.posterior import Posterior
-from bayesirt.responses import Responses
 from bayesirt.simulate import Simulation
 
 Engine = Callable[[Responses, Array], Posterior]

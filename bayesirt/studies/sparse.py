@@ -106,7 +106,7 @@ class SparseStudy(SavedStudy):
 
     @cached_property
     def laws(self) -> pd.DataFrame:
-        """What `bayesirt.averages` expects of the average; see `law_table`."""
+        """What `bayesirt.ranking.simple_averages` expects of the average; see `law_table`."""
         return law_table(self.grid)
 
     @cached_property

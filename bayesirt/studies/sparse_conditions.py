@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from bayesirt.responses import Responses
+from bayesirt.data.responses import Responses
 from bayesirt.studies.sparse_masks import FEWEST_ITEMS, draw_mask, even_weights, matched_weights
 from bayesirt.studies.study_rows import read_printed
 

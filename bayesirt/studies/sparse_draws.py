@@ -15,14 +15,14 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import NDArray
 
+from bayesirt.data.responses import Responses
 from bayesirt.inference.blocked import BlockedState, Position, start_chains
 from bayesirt.inference.chains import run_chains
 from bayesirt.inference.one_ability import OneAbility
 from bayesirt.inference.sweeps import Sweeps
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.models import Priors, TwoPL
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 
 MOST_SUBJECTS, MOST_ITEMS = 12, 10
 BATCH = 50

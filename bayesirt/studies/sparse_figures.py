@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
-from bayesirt.plots import ACCENT, INK, SOFT, figure_style
 from bayesirt.posterior import LEVEL
+from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
 from bayesirt.studies.sparse_conditions import DOMAINS, MASKS
 from bayesirt.studies.sparse_tables import ERROR_NAMES
 

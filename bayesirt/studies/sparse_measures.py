@@ -5,12 +5,12 @@ from arviz_stats.base import array_stats
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from bayesirt.averages import difficulty_gap
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.joint_map import fit_joint_map as fit_irt
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import LEVEL
-from bayesirt.ranking import ranks_of_draws
-from bayesirt.responses import Responses
+from bayesirt.ranking.simple_averages import difficulty_gap
+from bayesirt.ranking.subject_ranking import ranks_of_draws
 from bayesirt.studies.rank_correlation import spearman
 from bayesirt.studies.sparse_conditions import Suite
 

@@ -98,7 +98,8 @@ def surface_table(grid: pd.DataFrame) -> pd.DataFrame:
 def law_table(grid: pd.DataFrame) -> pd.DataFrame:
     """Return the power laws for D in standard deviations of the abilities.
 
-    One row a mask: scale, exponent and residual_sd, as `bayesirt.averages` holds them.
+    One row a mask: scale, exponent and residual_sd, as `bayesirt.ranking.simple_averages` holds
+    them.
     """
     rows = []
     for mask, own in grid.groupby("mask", sort=False):

@@ -16,7 +16,7 @@ from bayesirt.inference.moves import moves_of
 from bayesirt.inference.nuts import sample_nuts
 from bayesirt.inference.one_ability import OneAbility
 from bayesirt.inference.sweeps import sample_blocked
-from bayesirt.likelihood import layout_of
+from bayesirt.likelihood.cell_sums import layout_of
 from bayesirt.models import TwoPL
 
 CHAINS = 4

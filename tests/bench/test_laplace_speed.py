@@ -16,13 +16,13 @@ import jax
 jax.config.update("jax_enable_x64", True)
 import jax.numpy as jnp
 import numpy as np
-from bayesirt.cells import DenseCells
+from bayesirt.data.cells import DenseCells
 from bayesirt.estimators.cbmm import fit_cbmm
 from bayesirt.inference.joint_curvature import joint_problem
 from bayesirt.inference.joint_mode import find_mode
 from bayesirt.inference.laplace import draw_sites
 from bayesirt.models import Priors
-from bayesirt.responses import Responses
+from bayesirt.data.responses import Responses
 
 def gigabytes():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

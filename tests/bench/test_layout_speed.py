@@ -1,6 +1,6 @@
 """One Newton pass over a matrix against one over a list of its observed cells, side by side.
 
-`_SPARSE_BELOW` in `bayesirt.cells` is the coverage at which the two cost about the same.
+`_SPARSE_BELOW` in `bayesirt.data.cells` is the coverage at which the two cost about the same.
 """
 
 import time
@@ -12,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayesirt import cells as kept
-from bayesirt.cells import DenseCells, SparseCells
+from bayesirt.data import cells as kept
+from bayesirt.data.cells import DenseCells, SparseCells
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.cell_sums import CellSums, cell_sums
-from bayesirt.families import LOGIT
-from bayesirt.likelihood import ByRows, in_row_blocks, layout_of
-from bayesirt.responses import Responses
+from bayesirt.likelihood.cell_sums import ByRows, in_row_blocks, layout_of
+from bayesirt.likelihood.families import LOGIT
 
 COVERAGES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 SHAPES = {"1e5": (250, 400), "1e6": (1000, 1000), "1e7": (2500, 4000)}

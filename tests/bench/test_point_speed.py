@@ -9,10 +9,10 @@ import pytest
 from scipy.special import expit
 from yardsticks import Solver, algorithm_1, lbfgsb, logits_start
 
-from bayesirt.cells import DenseCells
+from bayesirt.data.cells import DenseCells
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.cbmm import fit_cbmm
 from bayesirt.estimators.weak_prior import WeakPrior
-from bayesirt.responses import Responses
 
 PRIOR = WeakPrior()
 NEAR = 1e-6

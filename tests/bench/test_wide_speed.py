@@ -6,9 +6,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from bayesirt import pairwise
-from bayesirt.pairwise import probability_above, surely_above
-from bayesirt.ranking import ranks_of_draws
+from bayesirt.ranking import pairwise
+from bayesirt.ranking.pairwise import probability_above, surely_above
+from bayesirt.ranking.subject_ranking import ranks_of_draws
 
 SUBJECTS, DRAWS = 1500, 1000
 FASTER = 2.0

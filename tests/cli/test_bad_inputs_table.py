@@ -22,7 +22,7 @@ from cli.conftest import Cli
 from cli.test_bad_input import GOOD, HEAD, sentence
 from unit.test_bad_logs import BAD as BAD_LOGS
 
-from bayesirt.responses import Responses
+from bayesirt.data.responses import Responses
 
 Write = Callable[[Path], Path]
 NOTHING = "holds no answers in logs of inspect"

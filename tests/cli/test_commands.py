@@ -21,8 +21,8 @@ from cli.conftest import Cli
 import bayesirt
 from bayesirt.cli import main
 from bayesirt.posterior import Posterior
-from bayesirt.run import Run
-from bayesirt.run_folder import load_run
+from bayesirt.ranking.run import Run
+from bayesirt.ranking.run_folder import load_run
 
 FILES = {
     "ranking.csv", "items.csv", "pairwise.csv", "point.nc", "posterior.nc", "report.html",
@@ -77,7 +77,7 @@ def no_sampling(monkeypatch: pytest.MonkeyPatch, ranked: Ranked) -> None:
     def take_stored(*arguments: object, **options: object) -> Run:
         return load_run(ranked.out)
 
-    monkeypatch.setattr("bayesirt.run.rank_responses", take_stored)
+    monkeypatch.setattr("bayesirt.ranking.run.rank_responses", take_stored)
 
 
 @pytest.fixture
@@ -279,7 +279,7 @@ def test_a_failing_rename_puts_the_old_run_back(
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", fail)
-    monkeypatch.setattr("bayesirt.run_folder._exchange", lambda *_: False)
+    monkeypatch.setattr("bayesirt.ranking.run_folder._exchange", lambda *_: False)
     shown = cli("rank", ranked.results, "--out", old_run, "--overwrite", *FAST)
     assert (shown.code, shown.err.endswith("cannot be written: busy\n")) == (2, True)
     assert snapshot(old_run) == snapshot(ranked.out)

@@ -11,8 +11,8 @@ import pyarrow.parquet
 import pytest
 from cli.conftest import Cli, Shown
 
-from bayesirt.readers import LeftOutWarning, read_responses
-from bayesirt.responses import Responses
+from bayesirt.data.readers import LeftOutWarning, read_responses
+from bayesirt.data.responses import Responses
 
 LONG = "model,item,score,tokens,benchmark\nb,p,1,9,x\nb,q,0,,x\na,p,0,7,x\na,q,1,3,x\n"
 

@@ -13,7 +13,7 @@ from quick_commands import write_inputs
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
-from bayesirt.run_folder import load_run
+from bayesirt.ranking.run_folder import load_run
 
 FAST = ("--engine", "laplace", "--draws", "20", "--chains", "2")
 

@@ -14,11 +14,11 @@ from cli.conftest import Shown
 from lart_data import simulate_lart
 
 from bayesirt.cli import main
+from bayesirt.data.responses import Responses
+from bayesirt.ranking.run import Run, Settings
+from bayesirt.ranking.run_folder import load_run
+from bayesirt.ranking.score_order import by_ability
 from bayesirt.report import render_report
-from bayesirt.responses import Responses
-from bayesirt.run import Run, Settings
-from bayesirt.run_folder import load_run
-from bayesirt.score_order import by_ability
 
 SHORT = ("--warmup", "30", "--draws", "40", "--no-check-fit")
 
@@ -88,7 +88,7 @@ def test_json_has_the_sentence_on_lengths(cli, ranked: Ranked, monkeypatch, tmp_
         asked.append((settings, np.isfinite(responses.latency).all()))
         return load_run(ranked.out)
 
-    monkeypatch.setattr("bayesirt.run.rank_responses", take_stored)
+    monkeypatch.setattr("bayesirt.ranking.run.rank_responses", take_stored)
     out = ("--out", tmp_path / "run")
     done = cli("rank", ranked.results, "--model", "lart", "--json", *out, *SHORT)
     assert "Ability and speed correlate at" in json.loads(done.out)["lengths"]

@@ -8,7 +8,7 @@ from cli.conftest import Cli
 from cli.test_bad_input import sentence
 from quick_commands import write_inputs
 
-from bayesirt.run_folder import load_run
+from bayesirt.ranking.run_folder import load_run
 
 FAST = ("--engine", "laplace", "--draws", "20", "--chains", "2", "--no-check-fit", "-q")
 

@@ -9,11 +9,11 @@ import pytest
 from cli.conftest import Cli
 
 from bayesirt import studies
-from bayesirt.adaptive import rank_next_items
-from bayesirt.new_answers import answers_of
+from bayesirt.bank.adaptive import rank_next_items
+from bayesirt.bank.new_answers import answers_of
+from bayesirt.ranking.run import Run
+from bayesirt.ranking.run_folder import save_run
 from bayesirt.report import render_report
-from bayesirt.run import Run
-from bayesirt.run_folder import save_run
 
 ANSWERS = "model,item,score\nx,item 1,1\nx,item 2,0\ny,item 1,0\n"
 

@@ -7,7 +7,7 @@ import pytest
 from cli.conftest import Cli
 from cli.test_bad_input import GOOD, sentence
 
-from bayesirt.readers import read_responses
+from bayesirt.data.readers import read_responses
 
 NAMES = {
     "spaces": " a b \t",
@@ -67,7 +67,7 @@ def test_a_place_that_cannot_be_written_is_one_sentence_before_any_work(
     of_convert: str,
     of_rank: str,
 ):
-    monkeypatch.setattr("bayesirt.run.rank_responses", pytest.fail)
+    monkeypatch.setattr("bayesirt.ranking.run.rank_responses", pytest.fail)
     before = sorted(places.rglob("*"))
     results = places / "r.csv"
     assert of_convert in sentence(cli("convert", results, places / f"{place}.parquet"))

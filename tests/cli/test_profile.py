@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from cli.conftest import Cli
 
+from bayesirt.data.q_matrix import QMatrix
 from bayesirt.errors import ResponseError
-from bayesirt.profile_folder import load_profiles
-from bayesirt.q_matrix import QMatrix
-from bayesirt.q_simulation import simulate_q_mirt
+from bayesirt.profiles.profile_folder import load_profiles
+from bayesirt.profiles.simulation import simulate_q_mirt
 
 ROWS = "item,algebra,=logic,<b>\n" + "".join(
     f"q{j},{int(j % 3 != 1)},{int(j % 3 == 1 or j == 6)},0\n" for j in range(12)

@@ -13,7 +13,7 @@ import pytest
 
 SLOW = """
 import sys, time
-from bayesirt.readers import long_parquet
+from bayesirt.data.readers import long_parquet
 from bayesirt.cli import main
 
 def slowly(batch, check=long_parquet.check_dictionaries):

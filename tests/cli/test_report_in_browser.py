@@ -11,13 +11,13 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from bayesirt.checks.item_table import item_table
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.cbmm import fit_cbmm
-from bayesirt.item_table import item_table
 from bayesirt.posterior import Posterior
-from bayesirt.ranking import rank_subjects
+from bayesirt.ranking.run import Run
+from bayesirt.ranking.subject_ranking import rank_subjects
 from bayesirt.report import render_report
-from bayesirt.responses import Responses
-from bayesirt.run import Run
 
 ATTRS = {"model": "2PL", "engine": "nuts"}
 

@@ -10,8 +10,8 @@ import pytest
 from cli.conftest import Cli
 
 from bayesirt import studies
-from bayesirt.q_matrix import QMatrix
-from bayesirt.q_simulation import simulate_q_mirt
+from bayesirt.data.q_matrix import QMatrix
+from bayesirt.profiles.simulation import simulate_q_mirt
 
 STUDY = "abilities_study"
 

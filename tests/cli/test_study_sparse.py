@@ -10,8 +10,8 @@ import pytest
 from cli.conftest import Cli
 
 from bayesirt import studies
-from bayesirt.averages import ERROR_LAWS
 from bayesirt.models import Priors
+from bayesirt.ranking.simple_averages import ERROR_LAWS
 
 ADVICE = "Rank by ability, and report the simple average beside it."
 

@@ -10,7 +10,7 @@ from cli.conftest import Cli
 from cli.test_bad_input import sentence
 from quick_commands import write_inputs
 
-from bayesirt.run_folder import load_run
+from bayesirt.ranking.run_folder import load_run
 
 FAST = ("--engine", "laplace", "--draws", "20", "--chains", "2", "--no-check-fit")
 MORE = "".join(f"new,q{j},{j % 3 == 0:d},law\n" for j in range(40)) + "m0,r,1,law\nm1,r,0,law\n"

@@ -10,14 +10,14 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
-from bayesirt.cells import CellList, SparseCells
+from bayesirt.data.cells import CellList, SparseCells
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.cbmm import WeakPrior, fit_cbmm
 from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.estimators.joint_map import fit_joint_map
 from bayesirt.estimators.mml import fit_mml
 from bayesirt.estimators.spectral import fit_spectral
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 
 Fit = Callable[..., PointEstimate]
 

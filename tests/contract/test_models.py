@@ -15,7 +15,7 @@ from numpyro.handlers import seed, trace
 from numpyro.infer.util import potential_energy
 
 from bayesirt import Priors, QMatrix, Responses
-from bayesirt.cli_options import Model
+from bayesirt.cli.options import Model
 from bayesirt.errors import ResponseError
 from bayesirt.inference.engines import ENGINES, plan_engine, sample_posterior
 from bayesirt.inference.moves import carried

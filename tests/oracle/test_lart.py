@@ -9,10 +9,10 @@ from lart_prior import log_jacobian, log_lengths, log_prior, some_sites, unconst
 from numpyro.infer.util import log_density
 from scipy.special import gammaln
 
-from bayesirt.families import FAMILIES
 from bayesirt.inference.lart_moves import WithLengths, lengths_of
-from bayesirt.latencies import latencies_of
-from bayesirt.likelihood import layout_of, log_likelihood_of
+from bayesirt.likelihood.cell_sums import layout_of, log_likelihood_of
+from bayesirt.likelihood.families import FAMILIES
+from bayesirt.likelihood.latencies import latencies_of
 from bayesirt.models import LaRT, lart_model
 
 N, J = 6, 5

@@ -10,14 +10,14 @@ from numpyro.infer.util import log_density
 
 from bayesirt import Priors, RunOptions, sample_posterior
 from bayesirt.estimators.lart_em import fit_lart
-from bayesirt.families import FAMILIES
 from bayesirt.inference.curvature import DenseCurvature, IterativeCurvature, curvature_at
 from bayesirt.inference.joint_curvature import JointProblem, joint_problem
 from bayesirt.inference.joint_density import Expansion, Point, expand, loss_at
 from bayesirt.inference.lart_laplace import abilities_from_lengths
 from bayesirt.inference.mean_tilt import tilt_at
-from bayesirt.latencies import Latencies, latencies_of
-from bayesirt.likelihood import layout_of
+from bayesirt.likelihood.cell_sums import layout_of
+from bayesirt.likelihood.families import FAMILIES
+from bayesirt.likelihood.latencies import Latencies, latencies_of
 from bayesirt.models.lart import lart_model
 
 TINY = some_missing(6, 5)

@@ -19,7 +19,6 @@ from numpyro.infer.util import log_density
 from scipy.special import gammaln
 from scipy.stats import norm
 
-from bayesirt.families import FAMILIES
 from bayesirt.inference.lart_moves import (
     WithLengths,
     draw_lengths,
@@ -29,8 +28,9 @@ from bayesirt.inference.lart_moves import (
 from bayesirt.inference.nuts import Target
 from bayesirt.inference.start_coordinates import StartCoordinates
 from bayesirt.inference.two_pl_coordinates import Known
-from bayesirt.latencies import latencies_of
-from bayesirt.likelihood import layout_of, log_likelihood_of
+from bayesirt.likelihood.cell_sums import layout_of, log_likelihood_of
+from bayesirt.likelihood.families import FAMILIES
+from bayesirt.likelihood.latencies import latencies_of
 from bayesirt.models import LaRT, lart_model
 
 N, J = 6, 5

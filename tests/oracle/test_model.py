@@ -11,13 +11,13 @@ from scipy.special import expit, gammaln
 from scipy.stats import halfnorm, lognorm, norm
 
 from bayesirt import Priors, fit_cbmm, fit_mml, two_pl_model
-from bayesirt.cells import CellList, SparseCells
-from bayesirt.families import LOGIT, logit_bound, logit_terms
+from bayesirt.data.cells import CellList, SparseCells
+from bayesirt.data.responses import Responses
 from bayesirt.inference.nuts import posterior_target
 from bayesirt.inference.two_pl_coordinates import two_pl_coordinates
-from bayesirt.likelihood import DenseLayout, SparseLayout, layout_of, log_likelihood_of
+from bayesirt.likelihood.cell_sums import DenseLayout, SparseLayout, layout_of, log_likelihood_of
+from bayesirt.likelihood.families import LOGIT, logit_bound, logit_terms
 from bayesirt.models import TwoPL
-from bayesirt.responses import Responses
 
 PRIORS = [
     Priors(),

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from bayesirt import RunOptions
+from bayesirt.data.q_matrix import QMatrix
 from bayesirt.inference.blocked import Position
 from bayesirt.inference.engines import sample_q_mirt
 from bayesirt.inference.nuts import Target
 from bayesirt.inference.q_mirt_moves import ByQMatrix, IndependentParts
 from bayesirt.inference.start_coordinates import StartCoordinates
 from bayesirt.inference.two_pl_coordinates import Known
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.models import QMirt
-from bayesirt.q_matrix import QMatrix
-from bayesirt.q_simulation import simulate_q_mirt
+from bayesirt.profiles.simulation import simulate_q_mirt
 
 Q = QMatrix.from_arrays([[1, 0], [1, 0], [1, 0], [1, 0], [0, 1], [0, 1], [0, 1], [0, 1], [1, 1]])
 SIMULATED = simulate_q_mirt(60, Q, key=jax.random.key(3), correlation=0.6)

@@ -10,6 +10,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from bayesirt import RunOptions
+from bayesirt.data.q_matrix import QMatrix
 from bayesirt.estimators.cell_expectations import Quadrature
 from bayesirt.estimators.normal_beliefs import Abilities
 from bayesirt.estimators.q_mirt import fit_q_mirt
@@ -27,8 +28,7 @@ from bayesirt.inference.q_mirt_moves import slopes_of
 from bayesirt.inference.q_mirt_peak import find_peak, start_sites
 from bayesirt.inference.q_mirt_surrogate import Surrogate
 from bayesirt.models import QMirt
-from bayesirt.q_matrix import QMatrix
-from bayesirt.q_simulation import simulate_q_mirt
+from bayesirt.profiles.simulation import simulate_q_mirt
 
 Q = QMatrix.from_arrays([[1, 0], [1, 0], [1, 1], [0, 1], [0, 1], [1, 1]])
 RESPONSES = simulate_q_mirt(7, Q, key=jax.random.key(3), correlation=0.6).responses

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from bayesirt.cells import CellList, SparseCells
+from bayesirt.data.cells import CellList, SparseCells
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.cbmm import fit_cbmm
-from bayesirt.likelihood import layout_of, log_likelihood_of
-from bayesirt.ranking import ranks_of_draws, tiers
-from bayesirt.responses import Responses
+from bayesirt.likelihood.cell_sums import layout_of, log_likelihood_of
+from bayesirt.ranking.subject_ranking import ranks_of_draws, tiers
 
 N, J = 8, 6
 few = settings(max_examples=25, deadline=None, derandomize=True)

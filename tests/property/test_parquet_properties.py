@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property.test_responses_properties import as_responses, made_sparse, steady, tables
 
-from bayesirt.clusters import Clusters
-from bayesirt.readers import read_responses
-from bayesirt.responses import Responses
+from bayesirt.data.clusters import Clusters
+from bayesirt.data.readers import read_responses
+from bayesirt.data.responses import Responses
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 KINDS = {

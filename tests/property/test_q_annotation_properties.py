@@ -10,9 +10,9 @@ from fake_llm import mark_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayesirt.q_annotation import Annotation, read_corrections, spot_check
-from bayesirt.q_annotation.answers import BadAnswer, parse_abilities, parse_lists
-from bayesirt.q_annotation.prompts import ask_for_mapping
+from bayesirt.profiles.annotation import Annotation, read_corrections, spot_check
+from bayesirt.profiles.annotation.answers import BadAnswer, parse_abilities, parse_lists
+from bayesirt.profiles.annotation.prompts import ask_for_mapping
 
 steady = settings(deadline=None, derandomize=True, max_examples=100)
 

@@ -11,9 +11,9 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayesirt.cells import SparseCells
-from bayesirt.readers import read_responses
-from bayesirt.responses import Responses
+from bayesirt.data.cells import SparseCells
+from bayesirt.data.readers import read_responses
+from bayesirt.data.responses import Responses
 
 steady = settings(deadline=None, derandomize=True, max_examples=50)
 

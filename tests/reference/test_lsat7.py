@@ -19,7 +19,7 @@ from numpyro.infer import MCMC, NUTS
 from numpyro.infer.reparam import LocScaleReparam
 
 from bayesirt import Responses, sample_posterior
-from bayesirt.families import LOGIT
+from bayesirt.likelihood.families import LOGIT
 
 PATTERNS = np.array([list(f"{k:05b}") for k in range(32)], int)
 COUNTS = np.array(

@@ -17,12 +17,12 @@ from numpyro.distributions import HalfCauchy, LogNormal, Normal
 from numpyro.infer import MCMC, NUTS
 from numpyro.infer.reparam import LocScaleReparam, TransformReparam
 
+from bayesirt.data.responses import Responses
 from bayesirt.inference.blocked import BlockedNewton
 from bayesirt.inference.moves import moves_of
 from bayesirt.inference.ways import way_of
-from bayesirt.likelihood import layout_of, log_likelihood_of
+from bayesirt.likelihood.cell_sums import layout_of, log_likelihood_of
 from bayesirt.models import Line, ResponseModel
-from bayesirt.responses import Responses
 
 STAN = json.loads((Path(__file__).parent / "stan_irt_2pl.json").read_text())
 Y = np.array([list(map(int, row)) for row in STAN["responses"]]).T

@@ -11,12 +11,12 @@ import pytest
 from scipy.special import expit
 
 from bayesirt.bank.parts import with_anchors
+from bayesirt.bank.suite.next_items import SuiteItems, choose_adaptively
+from bayesirt.bank.suite.scores import predict_suite
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.anchors import AnchorRule
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.likelihood import DenseLayout
-from bayesirt.responses import Responses
-from bayesirt.suite.next_items import SuiteItems, choose_adaptively
-from bayesirt.suite.scores import predict_suite
+from bayesirt.likelihood.cell_sums import DenseLayout
 
 N_SUBJECTS, N_ITEMS, N_ANSWERS = 400, 200, 40
 BENCHMARKS = np.repeat(np.array(["a", "b", "c", "d"], object), N_ITEMS // 4)

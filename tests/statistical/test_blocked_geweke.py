@@ -17,7 +17,7 @@ from bayesirt.inference.blocked import BlockedNewton
 from bayesirt.inference.cluster_moves import Clustered
 from bayesirt.inference.moves import moves_of
 from bayesirt.inference.one_ability import OneAbility
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.models import ThreePL, TwoPL
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]

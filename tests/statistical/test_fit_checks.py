@@ -15,8 +15,8 @@ from bayesirt import (
     local_dependence,
     review_items,
 )
-from bayesirt.fit_checks.items import item_fit
-from bayesirt.fit_checks.subjects import person_fit
+from bayesirt.checks.fit.items import item_fit
+from bayesirt.checks.fit.subjects import person_fit
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import TwoPL
 

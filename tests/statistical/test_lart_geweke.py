@@ -12,8 +12,8 @@ import pytest
 from bayesirt.inference.blocked import BlockedNewton
 from bayesirt.inference.lart_moves import WithLengths
 from bayesirt.inference.moves import moves_of
-from bayesirt.latencies import centred_latencies
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
+from bayesirt.likelihood.latencies import centred_latencies
 from bayesirt.models import LaRT
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]

@@ -14,7 +14,7 @@ from scipy.stats import wishart
 from bayesirt.inference.blocked import BlockedNewton
 from bayesirt.inference.mirt_moves import Exploratory
 from bayesirt.inference.moves import moves_of
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.models import Mirt
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]

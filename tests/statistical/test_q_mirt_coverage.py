@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from bayesirt import RunOptions
+from bayesirt.data.q_matrix import QMatrix
 from bayesirt.inference.engines import sample_q_mirt
-from bayesirt.q_matrix import QMatrix
-from bayesirt.q_simulation import simulate_q_mirt
+from bayesirt.profiles.simulation import simulate_q_mirt
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 

@@ -15,8 +15,8 @@ from scipy.special import logit
 from bayesirt.inference.blocked import BlockedNewton
 from bayesirt.inference.moves import moves_of
 from bayesirt.inference.q_mirt_moves import ByQMatrix, slopes_of
-from bayesirt.likelihood import DenseLayout
-from bayesirt.loadings import Loadings
+from bayesirt.likelihood.cell_sums import DenseLayout
+from bayesirt.likelihood.loadings import Loadings
 from bayesirt.models import QMirt
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]

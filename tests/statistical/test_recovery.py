@@ -7,7 +7,7 @@ from scipy.stats import spearmanr
 
 from bayesirt import Responses, RunOptions, sample_posterior
 from bayesirt.posterior import LEVEL, Posterior
-from bayesirt.ranking import rank_subjects
+from bayesirt.ranking.subject_ranking import rank_subjects
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 REPLICATIONS = 15

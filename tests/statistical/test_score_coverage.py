@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import rankdata
 
+from bayesirt.data.responses import Responses
 from bayesirt.inference.laplace import sample_laplace
 from bayesirt.inference.options import RunOptions
-from bayesirt.ranking import rank_subjects
-from bayesirt.responses import Responses
-from bayesirt.score_draws import score_ranks
+from bayesirt.ranking.score_draws import score_ranks
+from bayesirt.ranking.subject_ranking import rank_subjects
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 

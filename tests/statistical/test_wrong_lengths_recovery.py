@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from lart_data import simulate_lart
 
+from bayesirt.checks.wrong_lengths import WrongLengths, compare_wrong_lengths
 from bayesirt.inference.engines import sample_posterior
 from bayesirt.inference.options import RunOptions
 from bayesirt.models import LaRT
-from bayesirt.wrong_lengths import WrongLengths, compare_wrong_lengths
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 

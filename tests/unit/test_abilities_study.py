@@ -15,11 +15,11 @@ import xarray as xr
 from scipy.special import expit, logit
 from scipy.stats import spearmanr
 
+from bayesirt.data.q_matrix import QMatrix
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
-from bayesirt.q_matrix import QMatrix
-from bayesirt.responses import Responses
 from bayesirt.studies import abilities_consistency, abilities_prediction
 from bayesirt.studies.abilities import AbilitiesStudy, abilities_study
 from bayesirt.studies.abilities_consistency import (

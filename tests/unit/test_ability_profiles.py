@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
-from bayesirt.ability_profiles import BORROWED, MEASURED, PRIOR, profile_abilities
+from bayesirt.data.q_matrix import QMatrix
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.models.q_mirt import DIMS
 from bayesirt.posterior import Posterior
-from bayesirt.q_matrix import QMatrix
-from bayesirt.ranking import ranks_of_draws
-from bayesirt.responses import Responses
+from bayesirt.profiles.ability_profiles import BORROWED, MEASURED, PRIOR, profile_abilities
+from bayesirt.ranking.subject_ranking import ranks_of_draws
 
 N, CHAINS, DRAWS = 30, 2, 200
 Q = QMatrix.from_arrays(

@@ -11,20 +11,20 @@ from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import norm
 
-from bayesirt.ability_belief import Answers, Belief, ItemDraws, LengthDraws, believe
-from bayesirt.adaptive import ability_so_far, intervals, rank_next_items, suggest_items
+from bayesirt.bank.adaptive import ability_so_far, intervals, rank_next_items, suggest_items
+from bayesirt.bank.new_answers import NAMELESS, answers_of, read_answers
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.item_prospects import (
+from bayesirt.inference.ability_belief import Answers, Belief, ItemDraws, LengthDraws, believe
+from bayesirt.likelihood.latencies import SpeedEvidence
+from bayesirt.posterior import Posterior
+from bayesirt.ranking.item_information import (
     expected_information,
     expected_variance,
     item_information,
     length_information,
 )
-from bayesirt.latencies import SpeedEvidence
-from bayesirt.new_answers import NAMELESS, answers_of, read_answers
-from bayesirt.posterior import Posterior
-from bayesirt.responses import Responses
-from bayesirt.run import Run
+from bayesirt.ranking.run import Run
 
 NAMES = ("q1", "q2", "q3", "q4", "q5", "q6")
 THETA = np.linspace(-9, 9, 6001)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from bayesirt.anchored_scale import check_anchors, line_through
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.posterior import Posterior
-from bayesirt.ranking import rank_subjects
-from bayesirt.responses import Responses
+from bayesirt.ranking.linking import check_anchors, line_through
+from bayesirt.ranking.subject_ranking import rank_subjects
 
 NAMES = ["low", "mid", "high", "twin"]
 MEANS = np.array([-1.0, 0.2, 1.5, 1.45])

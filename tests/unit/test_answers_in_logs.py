@@ -6,9 +6,9 @@ import harness_data as data
 import numpy as np
 import pytest
 
+from bayesirt.bank.new_answers import read_answers, read_found_answers
+from bayesirt.data.readers.reading import Reading
 from bayesirt.errors import ResponseError
-from bayesirt.new_answers import read_answers, read_found_answers
-from bayesirt.readers.reading import Reading
 
 ITEMS = ["arc/2", "mul/a", "arc/0", "arc/1"]
 

@@ -3,68 +3,31 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "bayesirt"
-ORDER = (
-    (
-        "bayesirt.errors",
-        "bayesirt.names",
-        "bayesirt.progress",
-        "bayesirt.free_memory",
-        "bayesirt.whole_file",
-    ),
-    ("bayesirt.parquet_bounds",),
-    ("bayesirt.scores", "bayesirt.cells"),
-    ("bayesirt.cell_rows", "bayesirt.answer_matrices", "bayesirt.stored_cells"),
-    ("bayesirt.cell_store",),
-    ("bayesirt.columns", "bayesirt.clusters", "bayesirt.costs", "bayesirt.responses"),
-    ("bayesirt.response_summary",),
-    ("bayesirt.q_matrix", "bayesirt.long_parquet_file"),
-    ("bayesirt.readers", "bayesirt.example"),
-    ("bayesirt.q_annotation",),
-    ("bayesirt.families", "bayesirt.loadings", "bayesirt.point_estimate", "bayesirt.verdict"),
-    ("bayesirt.likelihood",),
-    ("bayesirt.stored_layout",),
-    ("bayesirt.models", "bayesirt.latencies"),
-    ("bayesirt.estimators",),
-    ("bayesirt.posterior", "bayesirt.simulate", "bayesirt.q_simulation"),
-    ("bayesirt.inference",),
-    ("bayesirt.anchored_scale", "bayesirt.other_slopes"),
-    ("bayesirt.flags", "bayesirt.pairwise", "bayesirt.averages", "bayesirt.item_table"),
-    ("bayesirt.chain_bounds", "bayesirt.differences"),
-    ("bayesirt.fit_checks", "bayesirt.rest_scores"),
-    ("bayesirt.duplicates", "bayesirt.missing_excess", "bayesirt.score_draws"),
-    ("bayesirt.item_evidence",),
-    ("bayesirt.ranking", "bayesirt.comparison", "bayesirt.item_review", "bayesirt.changes"),
-    ("bayesirt.cluster_ranking", "bayesirt.score_order"),
-    ("bayesirt.ability_belief", "bayesirt.ability_profiles", "bayesirt.prediction"),
-    ("bayesirt.item_prospects", "bayesirt.new_answers"),
-    ("bayesirt.adaptive", "bayesirt.separation"),
-    ("bayesirt.cluster_separation",),
-    ("bayesirt.length_gain", "bayesirt.prediction_gain"),
-    ("bayesirt.wrong_lengths",),
-    ("bayesirt.record",),
-    ("bayesirt.suite",),
-    ("bayesirt.bank",),
-    ("bayesirt.run", "bayesirt.profile_run"),
-    ("bayesirt.run_folder", "bayesirt.update"),
-    ("bayesirt.profile_folder", "bayesirt.plots"),
-    ("bayesirt.profile_marks",),
-    ("bayesirt.profile_plots", "bayesirt.bank_plots", "bayesirt.ranking_plots"),
-    ("bayesirt.fit_plots",),
-    ("bayesirt.terminal_parts",),
-    ("bayesirt.report", "bayesirt.export", "bayesirt.terminal", "bayesirt.terminal_bank"),
-    ("bayesirt.studies",),
-    ("bayesirt.cli_options",),
-    ("bayesirt.cli_input",),
-    ("bayesirt.cli_study", "bayesirt.cli_profile", "bayesirt.cli_bank", "bayesirt.cli_next_item"),
-    ("bayesirt.cli_convert", "bayesirt.cli_rank", "bayesirt.cli_run"),
-    ("bayesirt.cli",),
+ROOMS = (
+    ("errors", "names", "progress"),
+    ("data",),
+    ("likelihood",),
+    ("models",),
+    ("point_estimate", "verdict"),
+    ("estimators",),
+    ("posterior", "simulate"),
+    ("inference",),
+    ("checks",),
+    ("ranking",),
+    ("bank",),
+    ("profiles",),
+    ("report",),
+    ("studies",),
+    ("cli",),
 )
-PLACE = {room: place for place, rooms in enumerate(ORDER) for room in rooms}
+"""From the ground up: a room imports from its own floor and from those before it."""
+FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 
 
 def modules() -> dict[str, Path]:
@@ -77,25 +40,38 @@ def modules() -> dict[str, Path]:
 
 
 def room(module: str) -> str:
-    return ".".join(module.split(".")[:2])
+    return module.split(".")[1]
 
 
-def imports(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text("utf-8"))
-    nodes = [n for n in tree.body if isinstance(n, ast.ImportFrom) and n.module]
-    return {n.module for n in nodes if n.module.startswith("bayesirt.")}
+def imports(nodes: Iterable[ast.AST]) -> set[str]:
+    found = [n for n in nodes if isinstance(n, ast.ImportFrom) and n.module]
+    named = {f"{n.module}.{alias.name}" for n in found for alias in n.names} & modules().keys()
+    return named | {n.module for n in found if n.module.startswith("bayesirt.")}
+
+
+def tree(module: str) -> ast.Module:
+    return ast.parse(modules()[module].read_text("utf-8"))
+
+
+def test_every_file_lives_in_a_room():
+    assert {room(module) for module in modules()} == FLOOR.keys()
 
 
 @pytest.mark.parametrize("module", sorted(modules()))
-def test_imports_only_what_stands_to_its_left(module: str):
-    assert room(module) in PLACE, f"give {room(module)} its place in ORDER"
-    for imported in imports(modules()[module]):
-        if room(imported) != room(module):
-            assert PLACE[room(imported)] <= PLACE[room(module)], f"{module} imports {imported}"
+def test_nothing_is_imported_from_above_not_even_inside_a_function(module: str):
+    for imported in imports(ast.walk(tree(module))):
+        assert FLOOR[room(imported)] <= FLOOR[room(module)], f"{module} imports {imported}"
+
+
+def test_every_room_says_in_its_first_line_what_lives_there():
+    for folder in (f for f in PACKAGE.iterdir() if f.is_dir() and f.name in FLOOR):
+        said = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8")))
+        assert said, folder.name
+        assert said.splitlines()[0].endswith((".", "?")), folder.name
 
 
 def test_no_import_goes_round():
-    graph = {name: imports(path) & modules().keys() for name, path in modules().items()}
+    graph = {name: imports(tree(name).body) & modules().keys() for name in modules()}
     done: set[str] = set()
     while graph.keys() - done:
         free = {m for m in graph.keys() - done if graph[m] - {m} <= done}

@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesirt import averages
-from bayesirt.averages import (
+from bayesirt.data.responses import Responses
+from bayesirt.posterior import Posterior
+from bayesirt.ranking import simple_averages as averages
+from bayesirt.ranking.simple_averages import (
     ERROR_LAWS,
     STUDIED,
     AverageCheck,
@@ -16,9 +18,7 @@ from bayesirt.averages import (
     check_average,
     difficulty_gap,
 )
-from bayesirt.posterior import Posterior
-from bayesirt.ranking import rank_subjects
-from bayesirt.responses import Responses
+from bayesirt.ranking.subject_ranking import rank_subjects
 
 
 def posterior_with(difficulty: list[float], trials: np.ndarray) -> Posterior:

@@ -8,9 +8,9 @@ from typing import Any
 import harness_data as data
 import pytest
 
+from bayesirt.data.readers import inspect_archive, json_files
+from bayesirt.data.readers.log_folder import read_log_folder
 from bayesirt.errors import ResponseError
-from bayesirt.readers import inspect_archive, json_files
-from bayesirt.readers.log_folder import read_log_folder
 
 
 def lm_eval_bytes(text: bytes) -> Callable[[Path], Path]:

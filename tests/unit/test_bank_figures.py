@@ -6,7 +6,12 @@ from bank_data import items_step, score_step
 from profile_data import HOSTILE
 
 from bayesirt.bank.item_bank import ItemBank
-from bayesirt.bank_plots import MOST_BENCHMARKS, last_scores, plot_bank_items, plot_score_history
+from bayesirt.report.bank_plots import (
+    MOST_BENCHMARKS,
+    last_scores,
+    plot_bank_items,
+    plot_score_history,
+)
 from bayesirt.report.page import svg
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from bayesirt import ResponseError, Responses
 from bayesirt.bank.item_bank import ItemBank
+from bayesirt.bank.new_answers import read_answers
 from bayesirt.bank.parts import (
     anchor_answers,
     check_anchors,
@@ -21,9 +22,8 @@ from bayesirt.bank.parts import (
 )
 from bayesirt.bank.scoring import NewScores, answers_table
 from bayesirt.bank.step import BankItems, BankStep
+from bayesirt.bank.suite.excess import Excess
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.new_answers import read_answers
-from bayesirt.suite.excess import Excess
 
 RNG = np.random.default_rng(0)
 KNOWN = KnownItems(

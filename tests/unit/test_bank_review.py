@@ -23,7 +23,7 @@ from bayesirt.bank.step import BankItems, BankStep
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal
 from bayesirt.estimators.subject_scores import posterior_of
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
 
 KEY = jax.random.key(0)
 N_RECENT, N_REFERENCE, N_ANCHORS, N_ABILITIES = 20, 60, 36, 2

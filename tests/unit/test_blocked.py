@@ -12,9 +12,9 @@ from passes_of_one import one_ability
 from scipy.stats import kstest, loggamma, multivariate_normal
 
 from bayesirt import Priors, RunOptions, fit_cbmm
-from bayesirt.cells import CellList, SparseCells
+from bayesirt.data.cells import CellList, SparseCells
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.cell_sums import cell_sums
-from bayesirt.families import LOGIT
 from bayesirt.inference.block_steps import (
     Chance,
     Conditional,
@@ -31,9 +31,9 @@ from bayesirt.inference.moves import carried, moves_of
 from bayesirt.inference.one_ability import OneAbility
 from bayesirt.inference.passes import Normals
 from bayesirt.inference.sweeps import sample_blocked
-from bayesirt.likelihood import layout_of
+from bayesirt.likelihood.cell_sums import layout_of
+from bayesirt.likelihood.families import LOGIT
 from bayesirt.models import TwoPL
-from bayesirt.responses import Responses
 
 PRIORS = [Priors(), Priors(slopes="free"), Priors(slopes="rasch"), Priors(kind="fixed")]
 each_prior = pytest.mark.parametrize("priors", PRIORS, ids=Priors.describe)

@@ -13,7 +13,7 @@ READ = """
 import json, sys, time
 from pathlib import Path
 from bayesirt.errors import ResponseError
-from bayesirt.readers.recognise import read_results, Reading
+from bayesirt.data.readers.recognise import read_results, Reading
 
 told = {}
 for path in json.loads(sys.argv[1]):

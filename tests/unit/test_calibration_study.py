@@ -17,10 +17,10 @@ from jax import Array
 from scipy.special import expit
 from scipy.stats import binom, norm, t
 
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.models import Priors
 from bayesirt.posterior import Posterior
-from bayesirt.responses import Responses
 from bayesirt.simulate import Simulation, simulate_responses
 from bayesirt.studies import calibration_study
 from bayesirt.studies.calibration import CalibrationStudy

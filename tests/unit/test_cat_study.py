@@ -13,10 +13,10 @@ import pytest
 from scipy.special import expit, ndtr
 from sent_tasks import without_processes
 
-from bayesirt.ability_belief import ItemDraws
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
+from bayesirt.inference.ability_belief import ItemDraws
 from bayesirt.posterior import Posterior
-from bayesirt.responses import Responses
 from bayesirt.studies import cat_tasks, cat_tests
 from bayesirt.studies.cat import CAT_QUICK, CATDesign, CATStudy, cat_study
 from bayesirt.studies.cat_banks import RHO, Subjects, calibrate, draw_items, draw_subjects

@@ -8,15 +8,15 @@ from contract.test_estimators import in_32_bits
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from bayesirt.data.responses import Responses
 from bayesirt.estimators.block_mm import init_mm, mm_step
 from bayesirt.estimators.block_newton import init_newton, newton_step
 from bayesirt.estimators.cbmm import WeakPrior, fit_cbmm
 from bayesirt.estimators.cell_sums import CellSums, cell_sums
 from bayesirt.estimators.driver import ConvergenceWarning, iterate
-from bayesirt.families import LOGIT
-from bayesirt.likelihood import RowBlocks, in_row_blocks, layout_of
+from bayesirt.likelihood.cell_sums import RowBlocks, in_row_blocks, layout_of
+from bayesirt.likelihood.families import LOGIT
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 
 each_step = pytest.mark.parametrize("step", ["mm", "newton"])
 

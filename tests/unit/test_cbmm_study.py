@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from scipy.special import expit, logit
 
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 from bayesirt.studies import cbmm_tasks
 from bayesirt.studies.cbmm import CBMM_QUICK, CBMMDesign, CBMMStudy, cbmm_study
 from bayesirt.studies.cbmm_claims import claim_table

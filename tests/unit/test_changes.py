@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesirt.changes import Changes, changes_since, describe_moves
+from bayesirt.data.responses import Responses
 from bayesirt.posterior import Posterior
-from bayesirt.responses import Responses
+from bayesirt.ranking.new_responses import Changes, changes_since, describe_moves
 
 
 def responses_of(successes: Mapping[str, Mapping[str, int]]) -> Responses:

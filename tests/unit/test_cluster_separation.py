@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from bayesirt.cluster_ranking import rank_clusters
-from bayesirt.cluster_separation import (
+from bayesirt.data.clusters import Clusters
+from bayesirt.data.responses import Responses
+from bayesirt.errors import ResponseError
+from bayesirt.posterior import Posterior
+from bayesirt.ranking.cluster_ranking import rank_clusters
+from bayesirt.ranking.cluster_separation import (
     ClusterSeparation,
     separate_clusters,
     separate_neighbouring_clusters,
 )
-from bayesirt.clusters import Clusters
-from bayesirt.errors import ResponseError
-from bayesirt.posterior import Posterior
-from bayesirt.responses import Responses
-from bayesirt.separation import separate
+from bayesirt.ranking.separation import separate
 
 SAMPLES, N_ITEMS, ICC = 4000, 10, 0.6
 NAMES = ("x", "y", "z")

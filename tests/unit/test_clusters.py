@@ -12,15 +12,15 @@ import pytest
 from numpyro.infer.util import log_density
 
 from bayesirt import Responses, RunOptions, read_responses, sample_posterior
-from bayesirt.cluster_ranking import rank_clusters
-from bayesirt.clusters import Clusters
+from bayesirt.data.clusters import Clusters
 from bayesirt.errors import ResponseError
 from bayesirt.inference.cluster_moves import Clustered, share_density
 from bayesirt.inference.engines import plan_engine
 from bayesirt.models import TwoPL, two_pl_model
 from bayesirt.posterior import Posterior
-from bayesirt.ranking import rank_subjects
-from bayesirt.ranking_plots import plot_clusters
+from bayesirt.ranking.cluster_ranking import rank_clusters
+from bayesirt.ranking.subject_ranking import rank_subjects
+from bayesirt.report.ranking_plots import plot_clusters
 
 CODES = (0, 1, 0, 2, 1, 0)
 ROWS = pd.DataFrame(

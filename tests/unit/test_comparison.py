@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from bayesirt.comparison import compare_estimates
+from bayesirt.checks.point_comparison import compare_estimates
+from bayesirt.data.responses import Responses
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
-from bayesirt.responses import Responses
 
 SUCCESSES = np.array([[1, 1, 1, 1, 1, 1], [1, 0, 1, 0, 1, 0], [0, 0, 1, 0, 0, 0]])
 RESPONSES = Responses.from_arrays(SUCCESSES)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from bayesirt import Priors, RunOptions, fit_cbmm, sample_posterior
+from bayesirt.data.responses import Responses
 from bayesirt.inference.nuts import posterior_target
 from bayesirt.inference.two_pl_coordinates import two_pl_coordinates
 from bayesirt.models import TwoPL
-from bayesirt.responses import Responses
 
 PRIORS = [Priors(), Priors(slopes="free"), Priors(slopes="rasch"), Priors(kind="fixed")]
 each_prior = pytest.mark.parametrize("priors", PRIORS, ids=Priors.describe)

@@ -8,16 +8,16 @@ import pandas as pd
 import pytest
 
 from bayesirt import Responses, read_responses
-from bayesirt.changes import changes_since
-from bayesirt.costs import costs_of_rows
+from bayesirt.data.costs import costs_of_rows
 from bayesirt.errors import ResponseError
-from bayesirt.export import ranking_as_json, ranking_as_latex, ranking_as_markdown
 from bayesirt.posterior import Posterior
-from bayesirt.ranking import rank_subjects
-from bayesirt.ranking_plots import plot_price
+from bayesirt.ranking.new_responses import changes_since
+from bayesirt.ranking.run import Run
+from bayesirt.ranking.run_update import still_stands
+from bayesirt.ranking.subject_ranking import rank_subjects
 from bayesirt.report import render_report
-from bayesirt.run import Run
-from bayesirt.update import still_stands
+from bayesirt.report.export import ranking_as_json, ranking_as_latex, ranking_as_markdown
+from bayesirt.report.ranking_plots import plot_price
 
 ROWS = pd.DataFrame(
     [(f"s{k}", f"q{j}", (k + j) % 2, 0.5 * k + 0.1 * j) for k in range(4) for j in range(3)],

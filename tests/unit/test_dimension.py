@@ -9,7 +9,7 @@ from bayesirt import ResponseError, Responses
 from bayesirt.estimators.dimension import choose_dimension, log_scores
 from bayesirt.estimators.mirt import fit_mirt
 from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
 
 KEY = jax.random.key(0)
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from bayesirt import Posterior, Responses
-from bayesirt.fit_checks.direction import check_direction
+from bayesirt.checks.fit.direction import check_direction
 
 
 def _seen(n_subjects, n_items, spread, backwards, seed):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from bayesirt.data.responses import Responses
 from bayesirt.inference.earlier_start import start_from
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
-from bayesirt.responses import Responses
 
 RNG = np.random.default_rng(5)
 THETA, A, D = RNG.normal(size=9), RNG.lognormal(size=7), RNG.normal(size=7)

@@ -6,8 +6,8 @@ from importlib.metadata import version
 
 import pytest
 
-from bayesirt.example import example_path
-from bayesirt.readers import read_responses
+from bayesirt.data.example import example_path
+from bayesirt.data.readers import read_responses
 
 MADE_WITH = "1.9"
 
@@ -28,5 +28,5 @@ def test_its_script_makes_it_again(tmp_path):
     if not sklearn.__version__.startswith(MADE_WITH):
         pytest.skip(f"made with scikit-learn {MADE_WITH}, here is {version('scikit-learn')}")
     again = tmp_path / "again.csv.gz"
-    subprocess.run([sys.executable, "-m", "bayesirt.example.make", str(again)], check=True)
+    subprocess.run([sys.executable, "-m", "bayesirt.data.example.make", str(again)], check=True)
     assert again.read_bytes() == example_path().read_bytes()

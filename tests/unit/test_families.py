@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayesirt.families import FAMILIES, GUESSING
+from bayesirt.likelihood.families import FAMILIES, GUESSING
 
 ETA = np.linspace(-30, 30, 241)
 GIVEN = [family.given([0.2] * len(family.further)) for family in FAMILIES.values()]

@@ -8,9 +8,11 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from bayesirt.plots import name_points, plot_abilities, plot_items, plot_rank_probabilities
-from bayesirt.ranking import Ranking
-from bayesirt.ranking_plots import (
+from bayesirt.ranking.run import Run
+from bayesirt.ranking.subject_ranking import Ranking
+from bayesirt.report.page import svg
+from bayesirt.report.plots import name_points, plot_abilities, plot_items, plot_rank_probabilities
+from bayesirt.report.ranking_plots import (
     _DRAWS,
     _MOST_CURVES,
     plot_comparison,
@@ -20,8 +22,6 @@ from bayesirt.ranking_plots import (
     plot_price,
     plot_rank_flow,
 )
-from bayesirt.report.page import svg
-from bayesirt.run import Run
 
 HOSTILE = [r"a$\bad$", "cost $5 vs $6_{", "<script>alert(1)</script>", "&amp;"]
 

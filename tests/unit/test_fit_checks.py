@@ -13,23 +13,23 @@ from scipy.special import expit, ndtri
 from scipy.stats import gamma
 
 from bayesirt import Posterior, ResponseError, Responses, check_fit, local_dependence
-from bayesirt.cli_run import fit_check
+from bayesirt.checks.fit import FitCheck, LocalDependence, item_pairs, wide
+from bayesirt.checks.fit.calibration import check_calibration
+from bayesirt.checks.fit.cell_residuals import Counts, Draw, residuals
+from bayesirt.checks.fit.direction import Direction, check_direction
+from bayesirt.checks.fit.held_out import HeldOut, clustered_error, predict_held_out
+from bayesirt.checks.fit.items import item_fit
+from bayesirt.checks.fit.rasch import fit_rasch
+from bayesirt.checks.fit.subjects import person_fit
+from bayesirt.checks.fit.tails import LEAST_SHARE, Moments, adjusted, to_normal
+from bayesirt.checks.fit.totals import check_totals
+from bayesirt.cli.existing_run import fit_check
 from bayesirt.estimators.dimension import log_scores
-from bayesirt.export import ranking_as_json
-from bayesirt.fit_checks import FitCheck, LocalDependence, item_pairs, wide
-from bayesirt.fit_checks.calibration import check_calibration
-from bayesirt.fit_checks.cell_residuals import Counts, Draw, residuals
-from bayesirt.fit_checks.direction import Direction, check_direction
-from bayesirt.fit_checks.held_out import HeldOut, clustered_error, predict_held_out
-from bayesirt.fit_checks.items import item_fit
-from bayesirt.fit_checks.rasch import fit_rasch
-from bayesirt.fit_checks.subjects import person_fit
-from bayesirt.fit_checks.tails import LEAST_SHARE, Moments, adjusted, to_normal
-from bayesirt.fit_checks.totals import check_totals
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
+from bayesirt.ranking.run import Run
+from bayesirt.ranking.run_folder import save_run
 from bayesirt.report import render_report
-from bayesirt.run import Run
-from bayesirt.run_folder import save_run
+from bayesirt.report.export import ranking_as_json
 
 N, J, S = 60, 9, 8
 
@@ -397,7 +397,7 @@ def test_a_run_that_one_ability_does_not_explain_is_led_by_accuracy(
     small_run: Run, monkeypatch: pytest.MonkeyPatch
 ):
     astray = fitted(0.0, 0.001, 1.0, direction=Direction(0.5, 0.5))
-    monkeypatch.setattr("bayesirt.run.check_fit", lambda *_, **__: astray)
+    monkeypatch.setattr("bayesirt.ranking.run.check_fit", lambda *_, **__: astray)
     run = small_run.with_fit()
     assert run.ranking.by_score
     assert run.ranking.warnings[-1] == run.record.diagnostics["misfit"] == astray.warning
@@ -434,9 +434,9 @@ def test_a_run_that_was_saved_is_checked_as_it_was_before(
         given.append((posterior, jax.random.key_data(key)))
         raise ResponseError("seen")
 
-    monkeypatch.setattr("bayesirt.run.check_fit", looked)
-    monkeypatch.setattr("bayesirt.fit_checks.check_fit", looked)
-    monkeypatch.setattr("bayesirt.cli_run.prepare_jax", lambda _: None)
+    monkeypatch.setattr("bayesirt.ranking.run.check_fit", looked)
+    monkeypatch.setattr("bayesirt.checks.fit.check_fit", looked)
+    monkeypatch.setattr("bayesirt.cli.existing_run.prepare_jax", lambda _: None)
     small_run.with_fit()
     save_run(small_run, tmp_path, "")
     for seed in (None, small_run.record.settings.seed):
@@ -472,7 +472,7 @@ def test_an_interrupted_check_loses_nothing(small_run: Run, monkeypatch: pytest.
     def interrupted(*given: object, **more: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bayesirt.run.check_fit", interrupted)
+    monkeypatch.setattr("bayesirt.ranking.run.check_fit", interrupted)
     run = small_run.with_fit()
     assert run.fit is None
     assert run.posterior is small_run.posterior

@@ -15,9 +15,9 @@ from scipy.stats import norm
 from bayesirt.bank.growing_suite import add_benchmark, create_suite
 from bayesirt.bank.item_bank import ItemBank
 from bayesirt.bank.step import BankItems, BankStep
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.responses import Responses
 from bayesirt.studies import fpc_chain, fpc_prediction, fpc_tasks
 from bayesirt.studies.fpc import FPCStudy, fpc_study
 from bayesirt.studies.fpc_chain import Calibration, ChainStep, first_benchmarks, run_chain

@@ -11,9 +11,9 @@ from hostile_readings import MOST_SECONDS, READERS, Reader, read_or_refuse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bayesirt.readers.q_matrix import read_q_matrix
-from bayesirt.readers.reading import Reading
-from bayesirt.readers.recognise import read_results
+from bayesirt.data.readers.q_matrix import read_q_matrix
+from bayesirt.data.readers.reading import Reading
+from bayesirt.data.readers.recognise import read_results
 
 EDITS = st.lists(st.tuples(st.integers(0, 9999), st.integers(0, 9999)), min_size=1, max_size=2)
 PARQUET = [

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bayesirt.data.readers.choices import Choices, OpenChoiceError
+from bayesirt.data.readers.harness import LogRows, NoAnswersError
+from bayesirt.data.readers.log_folder import HARNESSES, find_harness, read_log_folder
 from bayesirt.errors import ResponseError
-from bayesirt.readers.choices import Choices, OpenChoiceError
-from bayesirt.readers.harness import LogRows, NoAnswersError
-from bayesirt.readers.log_folder import HARNESSES, find_harness, read_log_folder
 
 
 def rows_of(path: Path, metric: tuple[str, ...] = (), filters: tuple[str, ...] = ()) -> LogRows:

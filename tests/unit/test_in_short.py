@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from bayesirt.ranking.run import Run
+from bayesirt.ranking.score_order import led_by_score
 from bayesirt.report.in_short import in_short
-from bayesirt.run import Run
-from bayesirt.score_order import led_by_score
 
 
 def with_columns(run: Run, **columns: object) -> Run:

@@ -10,11 +10,11 @@ from scipy.special import expit
 from scipy.stats import binom
 
 from bayesirt import Posterior, Priors, ResponseError, Responses, RunOptions, review_items
-from bayesirt.duplicates import agreement, identical_items
-from bayesirt.fit_checks import LocalDependence
+from bayesirt.checks.duplicate_items import agreement, identical_items
+from bayesirt.checks.fit import LocalDependence
+from bayesirt.checks.item_rest_correlation import rest_correlations
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import TwoPL
-from bayesirt.rest_scores import rest_correlations
 
 
 def with_slopes(a: np.ndarray) -> Posterior:

@@ -12,7 +12,7 @@ from scipy.special import expit
 from scipy.stats import spearmanr
 
 from bayesirt import ResponseError, Responses, fit_cbmm, fit_joint_map
-from bayesirt.cells import CellList, SparseCells
+from bayesirt.data.cells import CellList, SparseCells
 from bayesirt.estimators.cell_sums import cell_sums
 from bayesirt.estimators.joint_information import (
     JointPoint,
@@ -25,8 +25,8 @@ from bayesirt.estimators.joint_information import (
     variances,
 )
 from bayesirt.estimators.joint_newton import init_joint, joint_start, joint_step
-from bayesirt.families import LOGIT
-from bayesirt.likelihood import layout_of
+from bayesirt.likelihood.cell_sums import layout_of
+from bayesirt.likelihood.families import LOGIT
 
 SHAPES = {"keeps subjects": (30, 20), "keeps items": (30, 9)}
 each_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)

@@ -15,7 +15,8 @@ from bayesirt import (
     fit_cbmm,
     rank_subjects,
 )
-from bayesirt.cells import CellList, SparseCells
+from bayesirt.checks.item_table import item_table
+from bayesirt.data.cells import CellList, SparseCells
 from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.inference.arrow_system import inverse_factor
 from bayesirt.inference.cell_pieces import cut_cells
@@ -24,7 +25,6 @@ from bayesirt.inference.joint_curvature import JointProblem, arrow_at, joint_pro
 from bayesirt.inference.joint_density import Point, expand
 from bayesirt.inference.joint_mode import Mode, find_mode
 from bayesirt.inference.laplace import ApproximationWarning, Search, draw_sites, sample_laplace
-from bayesirt.item_table import item_table
 from bayesirt.models import TwoPL
 
 PRIORS = [Priors(), Priors(slopes="free"), Priors(slopes="rasch"), Priors(kind="fixed")]

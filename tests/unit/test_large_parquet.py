@@ -24,8 +24,8 @@ IN_MEMORY = ON_DISK + 12 * N_SUBJECTS * N_ITEMS
 SCRIPT = """
 import json, sys, time
 import pyarrow.parquet
-from bayesirt.averages import average_rule
-from bayesirt.readers import read_responses
+from bayesirt.ranking.simple_averages import average_rule
+from bayesirt.data.readers import read_responses
 
 def peak():
     with open("/proc/self/status") as status:

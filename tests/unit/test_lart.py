@@ -12,6 +12,7 @@ from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.stats import kstest, norm
 
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.ability_quadrature import Abilities, integrate_abilities
 from bayesirt.estimators.driver import ConvergenceWarning
@@ -25,10 +26,9 @@ from bayesirt.estimators.lart_steps import (
     to_standard_population,
 )
 from bayesirt.estimators.saem import draw_abilities, fit_saem
-from bayesirt.families import LOGIT, PROBIT
-from bayesirt.latencies import SpeedEvidence, latencies_of
-from bayesirt.likelihood import layout_of
-from bayesirt.responses import Responses
+from bayesirt.likelihood.cell_sums import layout_of
+from bayesirt.likelihood.families import LOGIT, PROBIT
+from bayesirt.likelihood.latencies import SpeedEvidence, latencies_of
 
 MISSING = some_missing(30, 20)
 RESPONSES, TRUTH = simulate_lart(60, 20)

@@ -17,6 +17,7 @@ from bayesirt import (
     rank_subjects,
     sample_posterior,
 )
+from bayesirt.checks.item_table import item_table
 from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.inference import engines
 from bayesirt.inference.engines import plan_engine
@@ -24,9 +25,8 @@ from bayesirt.inference.laplace import ApproximationWarning
 from bayesirt.inference.lart_laplace import abilities_from_lengths, sample_lart_laplace
 from bayesirt.inference.lart_moves import WithLengths
 from bayesirt.inference.memory import bytes_needed
-from bayesirt.item_table import item_table
-from bayesirt.latencies import latencies_of
-from bayesirt.likelihood import layout_of
+from bayesirt.likelihood.cell_sums import layout_of
+from bayesirt.likelihood.latencies import latencies_of
 from bayesirt.models import LaRT, TwoPL
 
 KEY = jax.random.key(0)

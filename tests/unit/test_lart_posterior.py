@@ -13,9 +13,9 @@ from bayesirt.inference.engines import sample_posterior
 from bayesirt.inference.laplace import sample_laplace
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.sweeps import sample_blocked
-from bayesirt.length_gain import LengthGain
 from bayesirt.models import Priors, TwoPL
-from bayesirt.run import Run, Settings, rank_responses
+from bayesirt.ranking.length_gain import LengthGain
+from bayesirt.ranking.run import Run, Settings, rank_responses
 
 RESPONSES, TRUTH = simulate_lart(60, 20)
 

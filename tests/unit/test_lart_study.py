@@ -13,11 +13,11 @@ from lart_data import simulate_lart, some_missing, with_lengths
 from scipy.stats import norm
 from sent_tasks import without_processes
 
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.estimators.lart_intervals import ability_intervals
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
 from bayesirt.studies import (
     lart,
     lart_items_needed,

@@ -9,11 +9,11 @@ import harness_data as data
 import numpy as np
 import pytest
 
+from bayesirt.data.readers import read_responses
+from bayesirt.data.readers.choices import Choices, OpenChoiceError, refuse_open
+from bayesirt.data.readers.found_logs import FoundLogs, LeftOut
+from bayesirt.data.readers.log_folder import read_log_folder
 from bayesirt.errors import ResponseError
-from bayesirt.readers import read_responses
-from bayesirt.readers.choices import Choices, OpenChoiceError, refuse_open
-from bayesirt.readers.found_logs import FoundLogs, LeftOut
-from bayesirt.readers.log_folder import read_log_folder
 
 LATER = "2026-11-22T10-58-10.577750"
 

@@ -9,7 +9,7 @@ from mirt_data import rotated_to, simulated
 from numpyro.infer.util import log_density
 
 from bayesirt import PointEstimate, ResponseError, Responses, fit_mml
-from bayesirt.cells import CellList, SparseCells
+from bayesirt.data.cells import CellList, SparseCells
 from bayesirt.estimators.ability_beliefs import evidence
 from bayesirt.estimators.cell_expectations import Quadrature
 from bayesirt.estimators.driver import ConvergenceWarning
@@ -25,7 +25,7 @@ from bayesirt.estimators.mirt_population import (
 from bayesirt.estimators.mirt_start import start
 from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, Normal
 from bayesirt.estimators.symmetric_matrices import from_root, to_root
-from bayesirt.likelihood import DenseLayout
+from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.models.mirt import mirt_model
 
 DATA = simulated(60, 14, 2, seed=4, trials=4, missing=0.2)

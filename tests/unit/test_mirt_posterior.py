@@ -23,7 +23,6 @@ from bayesirt import (
     sample_mirt,
 )
 from bayesirt.estimators.subject_scores import score_subjects
-from bayesirt.families import LOGIT
 from bayesirt.inference import memory, mirt_moves
 from bayesirt.inference.block_steps import shortened
 from bayesirt.inference.blocked import BlockedNewton
@@ -35,8 +34,9 @@ from bayesirt.inference.mirt_moves import (
 )
 from bayesirt.inference.moves import item_conditional, moves_of
 from bayesirt.inference.passes import Passes
-from bayesirt.likelihood import DenseLayout
-from bayesirt.loadings import Loadings
+from bayesirt.likelihood.cell_sums import DenseLayout
+from bayesirt.likelihood.families import LOGIT
+from bayesirt.likelihood.loadings import Loadings
 from bayesirt.models import Mirt
 from bayesirt.models.mirt import mirt_model
 

@@ -10,13 +10,13 @@ from scipy.special import expit
 from scipy.stats import spearmanr
 
 from bayesirt import Responses, fit_cbmm, fit_mml, fit_point
-from bayesirt.cells import CellList, SparseCells
+from bayesirt.data.cells import CellList, SparseCells
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.mml import BARELY_ANY
 from bayesirt.estimators.mml_grid import Data, covers, data_of, expectation, grid_for
 from bayesirt.estimators.mml_information import observed_covariance
 from bayesirt.estimators.weak_prior import FLAT
-from bayesirt.likelihood import in_row_blocks, layout_of
+from bayesirt.likelihood.cell_sums import in_row_blocks, layout_of
 
 PATTERNS = np.array([list(f"{k:05b}") for k in range(32)], int)
 LSAT6 = [3, 6, 2, 11, 1, 1, 3, 4, 1, 8, 0, 16, 0, 3, 2, 15]

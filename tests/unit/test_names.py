@@ -13,9 +13,9 @@ import pytest
 import xarray as xr
 
 from bayesirt.cli import main
+from bayesirt.data.readers import read_responses
 from bayesirt.errors import ResponseError
 from bayesirt.names import check_names, one_line, spreadsheet_safe
-from bayesirt.readers import read_responses
 
 HOSTILE = (
     "<script>alert(1)</script>", "[/]", "[bold]x", r"$\bad$", "=1+1", "+1", "-1", "@SUM(1)",

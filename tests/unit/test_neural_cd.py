@@ -6,9 +6,9 @@ import pytest
 from scipy.stats import rankdata, spearmanr
 
 from bayesirt import ResponseError, Responses
+from bayesirt.data.q_matrix import QMatrix
 from bayesirt.estimators.neural_cd import NeuralDiagnosis, fit_neural_cd
-from bayesirt.q_matrix import QMatrix
-from bayesirt.q_simulation import simulate_q_mirt
+from bayesirt.profiles.simulation import simulate_q_mirt
 
 NARROW = {"hidden": (16, 32, 8), "epochs": 3, "batch_size": 64}
 Q = QMatrix.from_arrays(np.tile([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]], (6, 1)))

@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
-from bayesirt.ability_belief import Answers
 from bayesirt.bank.item_bank import ItemBank
 from bayesirt.bank.next_anchors import suggest_anchors
 from bayesirt.bank.step import BankItems, BankStep
+from bayesirt.bank.suite.next_items import SuiteItems, choose_adaptively, prospects
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.likelihood import DenseLayout
-from bayesirt.suite.next_items import SuiteItems, choose_adaptively, prospects
+from bayesirt.inference.ability_belief import Answers
+from bayesirt.likelihood.cell_sums import DenseLayout
 
 KEY = jax.random.key(3)
 N_ITEMS = 24

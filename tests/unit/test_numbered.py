@@ -5,8 +5,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from bayesirt.data.readers.numbered import ItemValues, NumberedNames, NumberedValues
 from bayesirt.errors import ResponseError
-from bayesirt.readers.numbered import ItemValues, NumberedNames, NumberedValues
 
 
 @pytest.mark.parametrize("seed", range(5))

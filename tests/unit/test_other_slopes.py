@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayesirt import Posterior, Priors, Responses
-from bayesirt.other_slopes import WIDE, with_other_slopes
+from bayesirt.inference.other_slopes import WIDE, with_other_slopes
 
 N, J = 12, 5
 FREE = Priors(slopes="free")

@@ -12,19 +12,19 @@ import pandas as pd
 import pytest
 from stored_data import ROLES, counts, listed
 
-from bayesirt.averages import average_rule
+from bayesirt.data.readers import LeftOutWarning, read_responses
+from bayesirt.data.readers.long_parquet import LongParquet
+from bayesirt.data.readers.reading import Reading
+from bayesirt.data.readers.recognise import read_results
+from bayesirt.data.responses import Responses
+from bayesirt.data.stored_cells import StoredCells
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.cbmm import fit_cbmm
 from bayesirt.inference.memory import check_memory
 from bayesirt.inference.options import RunOptions
 from bayesirt.models import TwoPL
-from bayesirt.readers import LeftOutWarning, read_responses
-from bayesirt.readers.long_parquet import LongParquet
-from bayesirt.readers.reading import Reading
-from bayesirt.readers.recognise import read_results
-from bayesirt.responses import Responses
-from bayesirt.run import rank_responses
-from bayesirt.stored_cells import StoredCells
+from bayesirt.ranking.run import rank_responses
+from bayesirt.ranking.simple_averages import average_rule
 
 BLOCK = 100
 Put = Callable[[pd.DataFrame], Path]
@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place = tmp_path / "temporary"
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))
-    monkeypatch.setattr("bayesirt.readers.long_parquet._AT_ONCE", 64)
+    monkeypatch.setattr("bayesirt.data.readers.long_parquet._AT_ONCE", 64)
     return place
 
 
@@ -52,8 +52,8 @@ def put(tmp_path: Path) -> Put:
 @pytest.fixture
 def lists(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let even few cells be kept as lists."""
-    monkeypatch.setattr("bayesirt.cells._SPARSE_FROM", 0)
-    monkeypatch.setattr("bayesirt.cells._SPARSE_BELOW", 2)
+    monkeypatch.setattr("bayesirt.data.cells._SPARSE_FROM", 0)
+    monkeypatch.setattr("bayesirt.data.cells._SPARSE_BELOW", 2)
 
 
 def on_disk(path: Path, rule: str = "error", roles: dict[str, str] = ROLES) -> Responses:
@@ -116,7 +116,7 @@ def test_the_reader_decides_by_the_memory_that_is_free(put: Put, monkeypatch: py
     assert not isinstance(read_responses(path).cells, StoredCells)
     with pytest.warns(LeftOutWarning):
         assert isinstance(read_responses(path, out_of_core=True).cells, StoredCells)
-    monkeypatch.setattr("bayesirt.readers.recognise.host_bytes_free", lambda: 1e4)
+    monkeypatch.setattr("bayesirt.data.readers.recognise.host_bytes_free", lambda: 1e4)
     said = r"^485 rows are left on disk without `tokens`: lengths, times, costs and lists"
     with pytest.warns(LeftOutWarning, match=said):
         stored = read_responses(path)
@@ -219,7 +219,7 @@ def test_a_full_disk_is_told_before_anything_is_written(
     put: Put, folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     usage = type("usage", (), {"free": 1_000})
-    monkeypatch.setattr("bayesirt.cell_store.shutil.disk_usage", lambda _: usage)
+    monkeypatch.setattr("bayesirt.data.cell_store.shutil.disk_usage", lambda _: usage)
     with pytest.raises(ResponseError, match=r"0\.0 GB are free in .*; let TMPDIR name a folder"):
         read_responses(put(counts()), out_of_core=True)
 
@@ -227,7 +227,7 @@ def test_a_full_disk_is_told_before_anything_is_written(
         raise OSError(28, "No space left on device")
 
     usage.free = 1e9
-    monkeypatch.setattr("bayesirt.cell_store.save_block", full)
+    monkeypatch.setattr("bayesirt.data.cell_store.save_block", full)
     with pytest.raises(ResponseError, match=r"cannot be kept in .*: No space left on device; let"):
         read_responses(put(counts()), out_of_core=True)
     assert not list(folder.iterdir())
@@ -265,7 +265,7 @@ def test_groups_are_found_across_blocks(put: Put):
 
 
 def test_the_median_of_trials_is_that_of_memory(put: Put, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("bayesirt.averages._MOST_RESPONSES", 0)
+    monkeypatch.setattr("bayesirt.ranking.simple_averages._MOST_RESPONSES", 0)
     frame = counts()
     rules = [average_rule(data) for data in (on_disk(put(frame)), in_memory(frame))]
     assert rules[0].trials == rules[1].trials == frame.query("trials > 0")["trials"].median()

@@ -8,8 +8,8 @@ from arviz_stats import summary
 from scipy.signal import lfilter
 
 from bayesirt import __version__
+from bayesirt.data.responses import Responses
 from bayesirt.posterior import Posterior
-from bayesirt.responses import Responses
 from bayesirt.verdict import judge_chains
 
 CHAINS, DRAWS = 4, 1000

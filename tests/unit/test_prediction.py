@@ -6,12 +6,12 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
+from bayesirt.data.q_matrix import QMatrix
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.models.q_mirt import DIMS
 from bayesirt.posterior import Posterior
-from bayesirt.prediction import predict_items
-from bayesirt.q_matrix import QMatrix
-from bayesirt.responses import Responses
+from bayesirt.profiles.item_prediction import predict_items
 
 ABILITIES = ["algebra", "logic"]
 SEEN = QMatrix.from_arrays([[1, 0], [0, 1]], ["s1", "s2"], ABILITIES)

@@ -7,8 +7,10 @@ import pytest
 from matplotlib.figure import Figure
 from profile_data import HOSTILE, fake_profile_run
 
-from bayesirt.ability_profiles import PRIOR
-from bayesirt.profile_plots import (
+from bayesirt.profiles.ability_profiles import PRIOR
+from bayesirt.report import render_profile_report
+from bayesirt.report.page import svg
+from bayesirt.report.profile_plots import (
     plot_ability,
     plot_correlations,
     plot_heat_map,
@@ -17,8 +19,6 @@ from bayesirt.profile_plots import (
     plot_reliability,
     subjects_by_level,
 )
-from bayesirt.report import render_profile_report
-from bayesirt.report.page import svg
 
 RUN = fake_profile_run(12, 5, subjects=HOSTILE, abilities=HOSTILE[:4])
 PROFILES = RUN.profiles

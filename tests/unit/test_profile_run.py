@@ -2,9 +2,9 @@
 
 import pytest
 
+from bayesirt.data.q_matrix import QMatrix
 from bayesirt.errors import ResponseError
-from bayesirt.profile_run import ProfileSettings, notes_on, split_rows
-from bayesirt.q_matrix import QMatrix
+from bayesirt.profiles.profile_run import ProfileSettings, notes_on, split_rows
 
 Q = QMatrix.from_arrays(
     [[1, 0, 0], [0, 1, 0], [1, 1, 0], [1, 0, 0], [1, 0, 1], [0, 0, 1]],

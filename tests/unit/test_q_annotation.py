@@ -8,10 +8,10 @@ import pytest
 from fake_llm import FakeLLM, mark_in, texts_in
 
 from bayesirt import ResponseError
-from bayesirt.q_annotation import Annotation, annotate, taxonomy
-from bayesirt.q_annotation.answers import BadAnswer, parse_abilities, parse_lists
-from bayesirt.q_annotation.prompts import ask_for_mapping, ask_for_taxonomy
-from bayesirt.readers import read_q_matrix
+from bayesirt.data.readers import read_q_matrix
+from bayesirt.profiles.annotation import Annotation, annotate, taxonomy
+from bayesirt.profiles.annotation.answers import BadAnswer, parse_abilities, parse_lists
+from bayesirt.profiles.annotation.prompts import ask_for_mapping, ask_for_taxonomy
 
 ABILITIES = {"algebra": "Solving.", "logic": "Concluding.", "geometry": "Measuring."}
 ITEMS = {"q1": "Solve 2x = 6.", "q2": "All A are B, 2b = 4.", "q3": "How long is the side?"}

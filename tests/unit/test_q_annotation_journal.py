@@ -6,7 +6,7 @@ import pytest
 from fake_llm import FakeLLM
 
 from bayesirt import ResponseError
-from bayesirt.q_annotation import annotate
+from bayesirt.profiles.annotation import annotate
 
 ABILITIES = {"algebra": "Solving.", "logic": "Concluding."}
 ITEMS = {f"q{k}": f"text {k}" for k in range(6)}

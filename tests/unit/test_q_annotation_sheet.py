@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import quad
 
 from bayesirt import ResponseError
-from bayesirt.q_annotation import Annotation, read_corrections, spot_check
+from bayesirt.profiles.annotation import Annotation, read_corrections, spot_check
 
 ABILITIES = {"algebra": "Solving.", "logic": "Concluding.", "geometry": "Measuring."}
 NAMES = list(ABILITIES)

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from bayesirt import ResponseError, Responses
-from bayesirt.q_matrix import QMatrix
-from bayesirt.q_simulation import simulate_q_mirt
-from bayesirt.readers import read_q_matrix
+from bayesirt.data.q_matrix import QMatrix
+from bayesirt.data.readers import read_q_matrix
+from bayesirt.profiles.simulation import simulate_q_mirt
 
 NEEDS = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 1], [0, 0, 1]])
 ITEMS, ABILITIES = ("q1", "q2", "q3", "q4"), ("algebra", "logic", "geometry")

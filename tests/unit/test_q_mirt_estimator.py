@@ -7,11 +7,11 @@ import pytest
 from scipy.stats import spearmanr
 
 from bayesirt import PointEstimate, ResponseError, Responses, fit_mml
-from bayesirt.cells import CellList, SparseCells
+from bayesirt.data.cells import CellList, SparseCells
+from bayesirt.data.q_matrix import QMatrix
 from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.estimators.q_mirt import fit_q_mirt
-from bayesirt.q_matrix import QMatrix
-from bayesirt.q_simulation import simulate_q_mirt
+from bayesirt.profiles.simulation import simulate_q_mirt
 from bayesirt.studies.abilities_coverage import draw_suite, study_q_matrix
 from bayesirt.studies.abilities_prediction import task_key
 from bayesirt.studies.tasks import PortableKey

@@ -16,7 +16,6 @@ from bayesirt import (
     sample_q_mirt,
     simulate_q_mirt,
 )
-from bayesirt.ability_profiles import profile_abilities
 from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.inference import engines
@@ -25,7 +24,8 @@ from bayesirt.inference.laplace import ApproximationWarning
 from bayesirt.inference.q_mirt_laplace import sample_q_mirt_laplace
 from bayesirt.inference.q_mirt_peak import _mended
 from bayesirt.models import QMirt
-from bayesirt.prediction import predict_items
+from bayesirt.profiles.ability_profiles import profile_abilities
+from bayesirt.profiles.item_prediction import predict_items
 
 KEY = jax.random.key(0)
 NEEDS = np.zeros((24, 3), int)

@@ -8,7 +8,6 @@ from numpyro.distributions import LKJCholesky
 from numpyro.infer.util import log_density
 from scipy.special import comb
 
-from bayesirt.families import LOGIT
 from bayesirt.inference import q_mirt_moves
 from bayesirt.inference.passes import Passes
 from bayesirt.inference.q_mirt_moves import (
@@ -23,8 +22,9 @@ from bayesirt.inference.q_mirt_turns import (
     turned,
     turned_sites,
 )
-from bayesirt.likelihood import DenseLayout
-from bayesirt.loadings import Loadings
+from bayesirt.likelihood.cell_sums import DenseLayout
+from bayesirt.likelihood.families import LOGIT
+from bayesirt.likelihood.loadings import Loadings
 from bayesirt.models.q_mirt import QMirt, default_structure, q_mirt_model
 
 NEEDS = np.array(

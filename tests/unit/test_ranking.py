@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from bayesirt import pairwise
-from bayesirt.pairwise import probability_above, surely_above
+from bayesirt.data.responses import Responses
 from bayesirt.posterior import Posterior
-from bayesirt.ranking import rank_subjects, ranks_of_draws, tiers
-from bayesirt.responses import Responses
-from bayesirt.run_folder import pairs_table
-from bayesirt.score_draws import draw_scores, key_of
+from bayesirt.ranking import pairwise
+from bayesirt.ranking.pairwise import probability_above, surely_above
+from bayesirt.ranking.run_folder import pairs_table
+from bayesirt.ranking.score_draws import draw_scores, key_of
+from bayesirt.ranking.subject_ranking import rank_subjects, ranks_of_draws, tiers
 
 CHAINS, DRAWS = 4, 250
 
@@ -303,8 +303,8 @@ def test_two_thousand_subjects_are_ranked_in_seconds():
 def test_pairs_of_many_subjects_are_written_for_neighbours_only(monkeypatch):
     whole = pairs_table(RANKING.pairwise)
     np.testing.assert_array_equal(whole.iloc[:, 1:], RANKING.pairwise)
-    monkeypatch.setattr("bayesirt.run_folder._MOST_SQUARE", 11)
-    monkeypatch.setattr("bayesirt.run_folder._NEIGHBOURS", 3)
+    monkeypatch.setattr("bayesirt.ranking.run_folder._MOST_SQUARE", 11)
+    monkeypatch.setattr("bayesirt.ranking.run_folder._NEIGHBOURS", 3)
     table = pairs_table(RANKING.pairwise)
     assert len(table) == 9 * 3 + 2 + 1
     for row in table.itertuples():

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from bayesirt.readers import tables
-from bayesirt.readers.tables import read_table
+from bayesirt.data.readers import tables
+from bayesirt.data.readers.tables import read_table
 
 
 def test_blocks_of_a_csv_and_lines_of_json_are_told(tmp_path: Path, monkeypatch):

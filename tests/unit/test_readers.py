@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesirt.errors import ResponseError
-from bayesirt.readers import read_responses
-from bayesirt.readers.recognise import (
+from bayesirt.data.readers import read_responses
+from bayesirt.data.readers.recognise import (
     ITEM_NAMES,
     LATENCY_NAMES,
     METADATA_NAMES,
@@ -19,7 +18,8 @@ from bayesirt.readers.recognise import (
     SUBJECT_NAMES,
     TRIALS_NAMES,
 )
-from bayesirt.responses import Responses
+from bayesirt.data.responses import Responses
+from bayesirt.errors import ResponseError
 
 Write = Callable[..., Path]
 

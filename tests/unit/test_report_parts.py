@@ -8,17 +8,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bayesirt.checks.item_review import ItemReview, review_items
 from bayesirt.estimators.choice import PointMethod
-from bayesirt.export import ranking_as_markdown
 from bayesirt.inference.engines import EngineName
-from bayesirt.item_review import ItemReview, review_items
+from bayesirt.ranking.run import Run
+from bayesirt.ranking.score_order import led_by_score
 from bayesirt.report import render_report
+from bayesirt.report.export import ranking_as_markdown
 from bayesirt.report.item_part import MOST_LISTED, chosen_items, items_to_look_at
 from bayesirt.report.methods import methods_of
 from bayesirt.report.point_part import trust_in_point
-from bayesirt.run import Run
-from bayesirt.score_order import led_by_score
-from bayesirt.terminal import print_run
+from bayesirt.report.terminal import print_run
 
 LISTS = ("flipped", "miskeyed", "duplicated", "near_duplicate", "saturated", "redundant")
 

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesirt.cells import CellList, Cells, DenseCells, SparseCells, smallest_int, store_cells
+from bayesirt.data.cells import CellList, Cells, DenseCells, SparseCells, smallest_int, store_cells
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.responses import Responses
 
 SUCCESSES = np.array([[2, 0, 0, 1], [0, 3, 0, 0], [1, 0, 4, 0]], np.int8)
 TRIALS = np.array([[2, 0, 3, 1], [1, 3, 0, 0], [1, 0, 5, 0]], np.int8)
@@ -433,15 +433,15 @@ WIDE = np.array([[1, 0, np.nan], [0, np.nan, 1], [1, 1, 0]])
 def test_wide_tables_of_every_type_are_counted(
     table: pd.DataFrame, columns_at_once: int, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("bayesirt.answer_matrices._AT_ONCE", 3 * columns_at_once)
+    monkeypatch.setattr("bayesirt.data.wide_tables._AT_ONCE", 3 * columns_at_once)
     monkeypatch.setattr(Responses, "_from_rows", None)
     successes, trials = Responses.from_wide(table).cells.matrices()
     np.testing.assert_array_equal(np.where(trials, successes, np.nan), WIDE)
 
 
 def test_clean_matrices_of_few_answers_are_kept_sparse(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("bayesirt.cells._SPARSE_FROM", 9)
-    monkeypatch.setattr("bayesirt.cells._SPARSE_BELOW", 0.8)
+    monkeypatch.setattr("bayesirt.data.cells._SPARSE_FROM", 9)
+    monkeypatch.setattr("bayesirt.data.cells._SPARSE_BELOW", 0.8)
     cells = Responses.from_arrays(WIDE).cells
     assert isinstance(cells, SparseCells)
     successes, trials = cells.matrices()

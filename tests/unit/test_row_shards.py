@@ -9,11 +9,11 @@ from jax.sharding import Mesh
 from passes_of_one import one_ability
 
 from bayesirt import ResponseError, Responses, RunOptions, sample_posterior
-from bayesirt.cells import SparseCells
+from bayesirt.data.cells import SparseCells
 from bayesirt.inference.block_steps import chance_for
 from bayesirt.inference.passes import Normals
 from bayesirt.inference.row_shards import put_everywhere, share_rows, spans_processes
-from bayesirt.likelihood import layout_of, log_likelihood_of
+from bayesirt.likelihood.cell_sums import layout_of, log_likelihood_of
 
 KEY = jax.random.key(5)
 

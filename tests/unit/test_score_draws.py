@@ -6,11 +6,11 @@ import pytest
 from scipy.special import expit, ndtr
 from scipy.stats import rankdata
 
-from bayesirt.missing_excess import excess_factor
+from bayesirt.data.responses import Responses
 from bayesirt.posterior import Posterior
-from bayesirt.ranking import rank_subjects
-from bayesirt.responses import Responses
-from bayesirt.score_draws import draw_scores, key_of, score_ranks
+from bayesirt.ranking.residual_excess import excess_factor
+from bayesirt.ranking.score_draws import draw_scores, key_of, score_ranks
+from bayesirt.ranking.subject_ranking import rank_subjects
 
 KEY = jax.random.key(0)
 
@@ -83,8 +83,10 @@ def test_nobody_scores_below_what_guessing_gives():
 @pytest.mark.parametrize("trials", [1, 3])
 def test_realised_scores_are_distributed_as_answers_drawn_one_by_one(monkeypatch, trials):
     """Frequencies of 20,000 draws differ by at most .02 beyond an error of .014 (4 sd)."""
-    monkeypatch.setattr("bayesirt.score_draws._MOST_DRAWS", 20_000)
-    monkeypatch.setattr("bayesirt.score_draws.excess_factor", lambda p, _: np.ones(len(p.trials)))
+    monkeypatch.setattr("bayesirt.ranking.score_draws._MOST_DRAWS", 20_000)
+    monkeypatch.setattr(
+        "bayesirt.ranking.score_draws.excess_factor", lambda p, _: np.ones(len(p.trials))
+    )
     posterior = drawn(0.5, 20_000, trials)
     missing = posterior.trials == 0
     rng = np.random.default_rng(1)
@@ -109,7 +111,7 @@ def test_scores_of_complete_data_are_those_seen():
 
 def test_population_scores_of_complete_data_have_the_moments_of_the_bayesian_bootstrap(monkeypatch):
     """Variance s² / (J + 1), with s² over items; thresholds are 5 standard errors."""
-    monkeypatch.setattr("bayesirt.score_draws._MOST_DRAWS", 20_000)
+    monkeypatch.setattr("bayesirt.ranking.score_draws._MOST_DRAWS", 20_000)
     posterior = drawn(1.0, 20_000)
     draws = draw_scores(posterior, key=KEY).population
     mean, variance = posterior.successes.mean(1), posterior.successes.var(1) / 10
@@ -122,7 +124,7 @@ def test_draws_are_thinned_evenly_when_large(monkeypatch):
     full = draw_scores(posterior, key=KEY).expected
     missing = posterior.trials == 0
     cells = missing.any(1).sum() * missing.any(0).sum()
-    monkeypatch.setattr("bayesirt.score_draws._CELL_DRAWS", 1000 * int(cells) // 3 + 1)
+    monkeypatch.setattr("bayesirt.ranking.score_draws._CELL_DRAWS", 1000 * int(cells) // 3 + 1)
     np.testing.assert_allclose(draw_scores(posterior, key=KEY).expected, full[::3])
     assert len(rank_subjects(posterior).summary) == 12
 

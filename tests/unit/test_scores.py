@@ -6,8 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bayesirt.data.score_values import (
+    binary_counts,
+    count_successes,
+    parse_numbers,
+    repeated_counts,
+)
 from bayesirt.errors import ResponseError
-from bayesirt.scores import binary_counts, count_successes, parse_numbers, repeated_counts
 
 
 def where(row: int) -> str:

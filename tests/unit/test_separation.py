@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.posterior import Posterior
-from bayesirt.ranking import rank_subjects
-from bayesirt.responses import Responses
-from bayesirt.separation import (
+from bayesirt.ranking.separation import (
     Detectable,
     Separation,
     least_detectable,
     separate,
     separate_neighbours,
 )
+from bayesirt.ranking.subject_ranking import rank_subjects
 
 N_ITEMS, SAMPLES = 20, 4000
 

@@ -18,13 +18,13 @@ from scipy.special import logit
 from scipy.stats import spearmanr
 from sent_tasks import without_processes
 
-from bayesirt.averages import ERROR_LAWS
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators import fit_cbmm
 from bayesirt.inference.nuts import sample_nuts
 from bayesirt.inference.options import RunOptions
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.responses import Responses
+from bayesirt.ranking.simple_averages import ERROR_LAWS
 from bayesirt.studies import sparse_measures
 from bayesirt.studies.sparse import QUICK, SparseDesign, SparseStudy, sparse_study
 from bayesirt.studies.sparse_conditions import (

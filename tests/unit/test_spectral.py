@@ -7,8 +7,8 @@ from scipy.special import expit, logit
 from scipy.stats import spearmanr
 
 from bayesirt import ResponseError, Responses, fit_spectral
-from bayesirt.cells import CellList, SparseCells
-from bayesirt.run import Settings, rank_responses
+from bayesirt.data.cells import CellList, SparseCells
+from bayesirt.ranking.run import Settings, rank_responses
 
 
 def algorithm_2(x: np.ndarray, coverage: float, clip: float) -> tuple[np.ndarray, ...]:

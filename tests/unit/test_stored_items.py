@@ -10,18 +10,18 @@ import pyarrow.parquet as pq
 import pytest
 from stored_data import ROLES, counts, listed
 
+from bayesirt.data.long_parquet_file import read_long_parquet
+from bayesirt.data.readers import LeftOutWarning, read_responses
+from bayesirt.data.responses import Responses
+from bayesirt.data.stored_cells import StoredCells
 from bayesirt.errors import ResponseError
-from bayesirt.long_parquet_file import read_long_parquet
-from bayesirt.readers import LeftOutWarning, read_responses
-from bayesirt.responses import Responses
-from bayesirt.stored_cells import StoredCells
 
 
 @pytest.fixture(autouse=True)
 def few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read few rows at a time, and keep them where the test can."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr("bayesirt.readers.long_parquet._AT_ONCE", 64)
+    monkeypatch.setattr("bayesirt.data.readers.long_parquet._AT_ONCE", 64)
 
 
 def described(seed: int = 0) -> pd.DataFrame:

@@ -6,15 +6,15 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
+from bayesirt.bank.suite.draws import UnseenAnswers
+from bayesirt.bank.suite.excess import excess_covariance
+from bayesirt.bank.suite.parts import Seen, accuracy_draws, more_anchors
+from bayesirt.bank.suite.scores import Excess, SuiteScores, measure_excess, predict_suite
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.normal_beliefs import Abilities
 from bayesirt.estimators.subject_scores import score_subjects
-from bayesirt.responses import Responses
-from bayesirt.suite.draws import UnseenAnswers
-from bayesirt.suite.excess import excess_covariance
-from bayesirt.suite.parts import Seen, accuracy_draws, more_anchors
-from bayesirt.suite.scores import Excess, SuiteScores, measure_excess, predict_suite
 
 KEY = jax.random.key(5)
 N_SUBJECTS, N_ITEMS = 12, 48

@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from bayesirt.data.q_matrix import QMatrix
 from bayesirt.estimators.cell_expectations import Quadrature, expected_terms
 from bayesirt.estimators.item_newton import item_equations, item_step
 from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, Normal, without_answers
 from bayesirt.estimators.q_slots import SlotItems, slots_of
-from bayesirt.likelihood import DenseLayout
-from bayesirt.q_matrix import QMatrix
+from bayesirt.likelihood.cell_sums import DenseLayout
 
 QUADRATURE = Quadrature(40, jnp.float64)
 RNG = np.random.default_rng(0)

@@ -11,17 +11,17 @@ from arviz_stats import loo
 from lart_data import as_sparse, simulate_lart, some_missing, with_lengths
 from scipy.stats import binom, norm
 
-from bayesirt.ability_belief import Answers, ItemDraws, LengthDraws, believe
+from bayesirt.checks.predictive_gain import Cells, PredictionGain, log_densities, pointwise_elpd
+from bayesirt.checks.wrong_lengths import WrongLengths, compare_wrong_lengths
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.lart_em import fit_lart
+from bayesirt.inference.ability_belief import Answers, ItemDraws, LengthDraws, believe
 from bayesirt.inference.lart_moves import WithLengths, draw_lengths
-from bayesirt.latencies import latencies_of
-from bayesirt.likelihood import layout_of
+from bayesirt.likelihood.cell_sums import layout_of
+from bayesirt.likelihood.latencies import latencies_of
 from bayesirt.models import LaRT, model_named
 from bayesirt.posterior import Posterior
-from bayesirt.prediction_gain import Cells, PredictionGain, log_densities, pointwise_elpd
-from bayesirt.responses import Responses
-from bayesirt.wrong_lengths import WrongLengths, compare_wrong_lengths
 
 MISSING = some_missing(6, 5)
 SUCCESSES, TRIALS = MISSING.cells.matrices()

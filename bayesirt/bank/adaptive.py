@@ -1,0 +1,398 @@
+"""Adaptive testing: the ability so far, and the items to put next."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import CubicSpline
+from scipy.stats import norm
+
+from bayesirt.errors import ResponseError
+from bayesirt.inference.ability_belief import N_DRAWS, Answers, Belief, ItemDraws, believe
+from bayesirt.likelihood.latencies import SpeedEvidence
+from bayesirt.names import one_line
+from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.ranking.item_information import expected_information, expected_variance
+
+Criterion = Literal["information", "variance"]
+
+CRITERIA: tuple[Criterion, ...] = ("information", "variance")
+NEW_SUBJECT = "a new subject"
+_FINE = 2001
+"""Points of a distribution function that is inverted."""
+
+
+class Estimate(NamedTuple):
+    """What is known of one quantity.
+
+    Attributes
+    ----------
+    mean, sd : float
+    low, high : float
+        Ends of the 90% interval.
+    """
+
+    mean: float
+    sd: float
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        """Length of the 90% interval."""
+        return self.high - self.low
+
+    def to_text(self) -> str:
+        """Return the estimate in a few words."""
+        mean = round(self.mean, 2) + 0.0  # so that no zero is negative
+        return f"{mean:+.2f} ({LEVEL:.0%} interval {self.low:+.2f} to {self.high:+.2f})"
+
+
+@dataclass(frozen=True)
+class AbilitySoFar:
+    """What the answers so far say, uncertain items included.
+
+    Attributes
+    ----------
+    ability : Estimate
+        In standard deviations of the calibrating population.
+    speed : Estimate or None
+        For LaRT.
+    n_answers, n_lengths : int
+        Items answered, and those of them with a length that the model can use.
+    effective_draws : float
+        Item draws that the answers leave in play.
+    """
+
+    ability: Estimate
+    speed: Estimate | None
+    n_answers: int
+    n_lengths: int
+    effective_draws: float
+
+    def stops(self, width: float) -> bool:
+        """Return whether the interval of ability is shorter than `width`.
+
+        Raises
+        ------
+        ResponseError
+            If `width` is not positive.
+        """
+        check_stop_width(width)
+        return self.ability.width < width
+
+    def to_text(self, stop_width: float | None = None) -> str:
+        """Return in plain words what is known, and whether it is enough.
+
+        Parameters
+        ----------
+        stop_width : float, optional
+            Of the interval of ability.
+        """
+        counted = f"{self.n_answers} answer{'' if self.n_answers == 1 else 's'}"
+        after = f"after {counted}" if self.n_answers else "before any answer"
+        sentences = [f"Ability {self.ability.to_text()} {after}."]
+        if self.speed is not None and self.n_lengths:
+            lengths = f"{self.n_lengths} length{'' if self.n_lengths == 1 else 's'}"
+            sentences.append(f"Speed {self.speed.to_text()} from {lengths}.")
+        if stop_width is not None:
+            verdict = (
+                f"shorter than {stop_width:g}: enough is known, so stop."
+                if self.stops(stop_width)
+                else f"not yet shorter than {stop_width:g}: go on."
+            )
+            sentences.append(f"The interval of ability is {self.ability.width:.2f} wide, {verdict}")
+        return " ".join(sentences)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NextItems:
+    """Items that were not answered yet, best first, and the ability that they are chosen for.
+
+    Attributes
+    ----------
+    so_far : AbilitySoFar
+    summary : DataFrame
+        One row an item: item; p_right, the probability of a right answer; information, that is
+        expected of answer and length; of_length, the length's part of it; variance and sd of the
+        ability that are expected after the item (sd is the variance's root).
+    criterion : {"information", "variance"}
+        What put them in order.
+    """
+
+    so_far: AbilitySoFar
+    summary: pd.DataFrame
+    criterion: Criterion
+
+    def __repr__(self) -> str:
+        return f"<NextItems: {self.to_text()}>"
+
+    def to_text(self, stop_width: float | None = None) -> str:
+        """Return the best item and what it would bring; nothing if the rule says to stop.
+
+        Parameters
+        ----------
+        stop_width : float, optional
+            Of the interval of ability.
+        """
+        if stop_width is not None and self.so_far.stops(stop_width):
+            return ""
+        best = self.summary.iloc[0]
+        said = (
+            f"Next: {one_line(best['item'])}, with a chance of {best['p_right']:.0%} to be right "
+            f"and an expected information of {best['information']:.2f}"
+        )
+        if best["of_length"] > 0:
+            said += f" ({best['of_length']:.2f} of it by the length)"
+        return (
+            f"{said}; the standard deviation of ability is expected to go from "
+            f"{self.so_far.ability.sd:.3f} to {best['sd']:.3f}."
+        )
+
+
+def ability_so_far(
+    posterior: Posterior, answers: Answers | None = None, *, n_draws: int = N_DRAWS
+) -> AbilitySoFar:
+    """Estimate a new subject's ability from its answers to calibrated items.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of the items, by the 2PL or LaRT.
+    answers : Answers, optional
+        None yet by default.
+    n_draws : int
+        Item draws to average over.
+
+    Returns
+    -------
+    AbilitySoFar
+
+    Notes
+    -----
+    The subject is taken to come from the population that the items were calibrated on: its prior
+    is N(0, 1), or for LaRT what its lengths make of that. See
+    `bayesirt.inference.ability_belief.believe`.
+
+    Examples
+    --------
+    >>> import jax, numpy as np
+    >>> from bayesirt import Responses, RunOptions, sample_posterior
+    >>> responses = Responses.from_arrays(np.tri(6, 5))
+    >>> key = jax.random.key(0)
+    >>> options = RunOptions(num_warmup=50, num_samples=20)
+    >>> posterior = sample_posterior(responses, key=key, options=options)
+    >>> print(ability_so_far(posterior).to_text())
+    Ability +0.00 (90% interval -1.64 to +1.64) before any answer.
+    """
+    items, answers = ItemDraws.of(posterior, n_draws), answers or Answers.none()
+    return _summarise(believe(items, answers.padded(), link=posterior.link), items, answers)
+
+
+def check_stop_width(width: float | None) -> None:
+    """Refuse a width that no interval can be shorter than.
+
+    Parameters
+    ----------
+    width : float or None
+        None if there is no rule to stop.
+
+    Raises
+    ------
+    ResponseError
+    """
+    if width is not None and not width > 0:
+        raise ResponseError(f"the width to stop at must be above 0, got {width:g}")
+
+
+def suggest_items(
+    posterior: Posterior,
+    answers: Mapping[str, Answers] | None = None,
+    *,
+    subject: str | None = None,
+    criterion: Criterion = "information",
+) -> dict[str, NextItems]:
+    """Suggest the next items of several subjects, each by itself.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of the items, by the 2PL or LaRT.
+    answers : mapping of str to Answers, optional
+        By subject, as `bayesirt.bank.new_answers.read_answers` returns them; None for a subject
+        that has not begun.
+    subject : str, optional
+        Only this one.
+    criterion : {"information", "variance"}
+        As for `rank_next_items`.
+
+    Returns
+    -------
+    dict of str to NextItems
+        By subject.
+
+    Raises
+    ------
+    ResponseError
+        If there is no such subject, or one has answered all items.
+    """
+    if answers is None:
+        return {subject or NEW_SUBJECT: rank_next_items(posterior, criterion=criterion)}
+    if subject is not None:
+        check_subject(answers, subject)
+    chosen = answers if subject is None else {subject: answers[subject]}
+    suggestions = {}
+    for name, own in chosen.items():
+        try:
+            suggestions[name] = rank_next_items(posterior, own, criterion=criterion)
+        except ResponseError as error:
+            raise ResponseError(f"subject {one_line(name)!r}: {error}") from None
+    return suggestions
+
+
+def check_subject(answers: Mapping[str, Answers], subject: str) -> None:
+    """Refuse a subject that gave no answers.
+
+    Parameters
+    ----------
+    answers : mapping of str to Answers
+        By subject.
+    subject : str
+
+    Raises
+    ------
+    ResponseError
+        With the subjects that there are.
+    """
+    if subject not in answers:
+        known = ", ".join(repr(one_line(name, 30)) for name in list(answers)[:5])
+        more = f" and {len(answers) - 5} more" if len(answers) > 5 else ""
+        raise ResponseError(
+            f"no answers of subject {one_line(subject)!r}; the subjects are {known}{more}"
+        )
+
+
+def rank_next_items(
+    posterior: Posterior,
+    answers: Answers | None = None,
+    *,
+    criterion: Criterion = "information",
+    n_draws: int = N_DRAWS,
+) -> NextItems:
+    """Put the items that were not answered yet in order of what they would bring.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of the items, by the 2PL or LaRT.
+    answers : Answers, optional
+        None yet by default.
+    criterion : {"information", "variance"}
+        The largest expected information, or the smallest expected variance after the item.
+    n_draws : int
+        Item draws to average over.
+
+    Returns
+    -------
+    NextItems
+        Under LaRT the next answer is expected to come with a length, unless there are answers and
+        none of them did.
+
+    Raises
+    ------
+    ValueError
+        If the criterion is unknown.
+    ResponseError
+        If all items were answered.
+    """
+    if criterion not in CRITERIA:
+        raise ValueError(f"`criterion` must be one of {', '.join(CRITERIA)}, got {criterion!r}")
+    items, answers = ItemDraws.of(posterior, n_draws), answers or Answers.none()
+    belief = believe(items, answers.padded(), link=posterior.link)
+    so_far = _summarise(belief, items, answers)
+    if so_far.n_answers and not so_far.n_lengths:
+        items = items._replace(lengths=None)
+    table = _prospects(posterior.items, items, belief, posterior.link)
+    answered = np.isin(np.arange(len(table)), answers.item[np.asarray(answers.trials) > 0])
+    if answered.all():
+        raise ResponseError(f"all {len(table)} items were answered, so there is no next one")
+    ascending = criterion == "variance"
+    ordered = table[~answered].sort_values(criterion, ascending=ascending, kind="stable")
+    return NextItems(so_far, ordered.reset_index(drop=True), criterion)
+
+
+def _prospects(names: Sequence[str], items: ItemDraws, belief: Belief, link: str) -> pd.DataFrame:
+    of_answer, of_length = expected_information(items, belief, link=link)
+    p_right, variance = expected_variance(items, belief, link=link)
+    columns = {
+        "p_right": p_right,
+        "information": of_answer + of_length,
+        "of_length": of_length,
+        "variance": variance,
+        "sd": np.sqrt(variance),
+    }
+    return pd.DataFrame({"item": list(names)} | {k: np.asarray(v) for k, v in columns.items()})
+
+
+def _summarise(belief: Belief, items: ItemDraws, answers: Answers) -> AbilitySoFar:
+    density = np.asarray(belief.weight.sum(0))
+    seen = np.asarray(answers.trials) > 0
+    speed, n_lengths = None, 0
+    if items.lengths is not None and belief.evidence is not None:
+        speed = _estimate(*_speed_density(belief, belief.evidence, items.lengths.rho))
+        n_lengths = int((np.isfinite(answers.log_latency) & seen).sum())
+    return AbilitySoFar(
+        _estimate(np.asarray(belief.nodes), density),
+        speed,
+        int(seen.sum()),
+        n_lengths,
+        float(belief.effective_draws),
+    )
+
+
+def _speed_density(
+    belief: Belief, evidence: SpeedEvidence, rho: Float[Array, " draw"]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return speeds on a grid, and their density: normal under each item draw and ability."""
+    weight = np.asarray(belief.weight)
+    means, variances = evidence.speed(rho, belief.nodes[:, None])
+    mean, sd = np.asarray(means).T, np.sqrt(np.asarray(variances))[:, None]
+    centre = (weight * mean).sum()
+    spread = np.sqrt((weight * ((mean - centre) ** 2 + sd**2)).sum())
+    tau = centre + spread * np.linspace(-6, 6, weight.shape[1])
+    return tau, np.array([(weight * norm.pdf(t, mean, sd)).sum() for t in tau])
+
+
+def _estimate(nodes: NDArray[np.float64], density: NDArray[np.float64]) -> Estimate:
+    share = density / density.sum()
+    mean = float(share @ nodes)
+    sd = float(np.sqrt(share @ (nodes - mean) ** 2))
+    low, high = intervals(nodes[None], density[None])[0]
+    return Estimate(mean, sd, float(low), float(high))
+
+
+def intervals(nodes: ArrayLike, density: ArrayLike) -> NDArray[np.float64]:
+    """Return 90% equal-tailed intervals of densities that are known on grids.
+
+    Parameters
+    ----------
+    nodes : float array, shape (subject, node)
+        Evenly spaced.
+    density : float array, shape (subject, node)
+        Up to a constant.
+
+    Returns
+    -------
+    float array, shape (subject, 2)
+    """
+    nodes, density = np.asarray(nodes), np.asarray(density)
+    along = np.linspace(0, 1, nodes.shape[1])
+    fine = np.linspace(0, 1, _FINE)
+    below = CubicSpline(along, density, axis=1).antiderivative()(fine)
+    tails = np.array([(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    places = np.array([np.interp(tails * own[-1], own, fine) for own in below])
+    return nodes[:, :1] + places * (nodes[:, -1:] - nodes[:, :1])

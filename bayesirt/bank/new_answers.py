@@ -1,0 +1,272 @@
+"""Answers of new subjects to calibrated items, from a table, from logs or by name.
+
+A table may hold one subject with one answer, which is too little to rank and so no `Responses`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesirt.data.cell_rows import as_table, fold_duplicates
+from bayesirt.data.cells import CellList
+from bayesirt.data.readers.found_logs import FoundLogs, LeftOut
+from bayesirt.data.readers.log_folder import read_log_runs
+from bayesirt.data.readers.reading import Reading
+from bayesirt.data.readers.recognise import (
+    ITEM_NAMES,
+    LATENCY_NAMES,
+    SCORE_NAMES,
+    SUBJECT_NAMES,
+    TRIALS_NAMES,
+    are_logs,
+    several,
+)
+from bayesirt.data.readers.tables import read_table
+from bayesirt.data.score_values import count_successes
+from bayesirt.data.table_columns import encode_names, list_columns, name_rows, parse_latency
+from bayesirt.errors import ResponseError
+from bayesirt.inference.ability_belief import Answers
+from bayesirt.names import one_line
+
+NAMELESS = "the subject"
+"""Whose answers are in a file that names no subject."""
+_ROLES = {
+    "subject": SUBJECT_NAMES,
+    "item": ITEM_NAMES,
+    "score": SCORE_NAMES,
+    "trials": TRIALS_NAMES,
+    "latency": LATENCY_NAMES,
+}
+
+
+def answers_of(
+    scores: Mapping[str, int],
+    items: Sequence[str],
+    lengths: Mapping[str, float] | None = None,
+) -> Answers:
+    """Take answers by the names of their items.
+
+    Parameters
+    ----------
+    scores : mapping of str to {0, 1}
+    items : sequence of str
+        Names of the calibrated items.
+    lengths : mapping of str to float, optional
+        Lengths, or times, above 0; items may be missing.
+
+    Returns
+    -------
+    Answers
+        In the order of the items.
+
+    Raises
+    ------
+    ResponseError
+        At the first item that was not calibrated, and for scores and lengths that are none.
+
+    Examples
+    --------
+    >>> answers_of({"q3": 1, "q1": 0}, ["q1", "q2", "q3"]).item.tolist()
+    [0, 2]
+    """
+    names = list(scores)
+    frame = pd.DataFrame({"item": pd.Series(names, dtype=object)})
+    frame["score"] = pd.Series([scores[name] for name in names], dtype=object)
+    if lengths is not None:
+        frame["latency"] = [lengths.get(name, np.nan) for name in names]
+    if not names:
+        return Answers.none()
+    return _collect(frame, {c: c for c in frame}, items, "error", None)[NAMELESS]
+
+
+def read_answers(
+    path: Path,
+    items: Sequence[str],
+    *,
+    duplicates: str = "error",
+    threshold: float | None = None,
+    metric: str | Sequence[str] = (),
+    answer_filter: str | Sequence[str] = (),
+    skip_damaged: bool = False,
+) -> dict[str, Answers]:
+    """Read the answers of new subjects.
+
+    Parameters
+    ----------
+    path : Path
+        A table: long, with columns found by their common names, or wide; in any format of
+        `bayesirt.data.readers.read_responses`. A long table without subjects holds the answers of
+        one. Or a log of a harness, or a folder of logs, from which items that were not calibrated
+        are left out.
+    items : sequence of str
+        Names of the calibrated items.
+    duplicates : {"error", "trials", "first", "last"}
+        What rows with the same subject and item are.
+    threshold : float, optional
+        Scores at or above it count as right.
+    metric, answer_filter, skip_damaged
+        Of logs; see `bayesirt.data.readers.read_responses`.
+
+    Returns
+    -------
+    dict of str to Answers
+        By subject, in the order of the file; one whose cells are all empty has no answers.
+
+    Raises
+    ------
+    ResponseError
+        If the file cannot be read, a table names items that were not calibrated, or logs name no
+        others.
+    """
+    reading = Reading(
+        duplicates=duplicates,
+        threshold=threshold,
+        metric=several(metric),
+        filter=several(answer_filter),
+        skip_damaged=skip_damaged,
+    )
+    return read_found_answers(path, items, reading)[0]
+
+
+def read_found_answers(
+    path: Path, items: Sequence[str], reading: Reading
+) -> tuple[dict[str, Answers], FoundLogs | None]:
+    """Read the answers of new subjects, and say what was found where these are logs.
+
+    Parameters
+    ----------
+    path : Path
+    items : sequence of str
+        Names of the calibrated items.
+    reading : Reading
+
+    Returns
+    -------
+    dict of str to Answers
+        As `read_answers` returns them.
+    FoundLogs or None
+        None for a table.
+
+    Raises
+    ------
+    ResponseError
+        As `read_answers` does.
+    """
+    if are_logs(path, reading):
+        return _read_logs(path, items, reading)
+    frame = read_table(path)
+    found = {str(c).strip().lower(): c for c in reversed(frame.columns)}
+    roles = {
+        role: next(found[name] for name in names if name in found)
+        for role, names in _ROLES.items()
+        if not found.keys().isdisjoint(names)
+    }
+    rule = reading.duplicates, reading.threshold
+    if not {"item", "score"} <= roles.keys():
+        return _read_wide(frame, path.name, items, *rule), None
+    return _collect(frame, roles, items, *rule), None
+
+
+def _read_logs(
+    path: Path, items: Sequence[str], reading: Reading
+) -> tuple[dict[str, Answers], FoundLogs]:
+    runs, found = read_log_runs(path, reading)
+    known = runs["item"].isin(items)
+    if not known.any():
+        raise ResponseError(
+            f"{one_line(str(path), 200)} holds no answer to an item that was calibrated, but to "
+            f"others, such as {one_line(runs['item'].iloc[0])!r}; name other logs"
+        )
+    others = runs.loc[~known, "benchmark"].value_counts()
+    left_out = tuple(
+        LeftOut(str(name), "answer", int(n), "of items that were not calibrated")
+        for name, n in others.items()
+    )
+    found = replace(found, left_out=(*found.left_out, *left_out))
+    roles = {"subject": "subject", "item": "item", "score": "successes", "trials": "trials"}
+    kept = runs[known].reset_index(drop=True)
+    if kept["latency"].notna().any():
+        roles["latency"] = "latency"
+    return _collect(kept, roles, items, reading.duplicates, None), found
+
+
+def _read_wide(
+    frame: pd.DataFrame,
+    name: str,
+    items: Sequence[str],
+    duplicates: str,
+    threshold: float | None,
+) -> dict[str, Answers]:
+    corner = frame.columns[0].strip().lower()
+    if corner not in (*SUBJECT_NAMES, *ITEM_NAMES):
+        raise ResponseError(
+            f"{one_line(name)} has no columns for item and score, and is not wide with `subject` "
+            f"or `item` above its first column (the columns are {list_columns(frame)}); rename them"
+        )
+    kinds = ("item", "subject") if corner in ITEM_NAMES else ("subject", "item")
+    rows, columns = name_rows(frame.iloc[:, 0], kinds[0]), list(frame.columns[1:])
+    values = frame.iloc[:, 1:].to_numpy(object).ravel()
+    cells = pd.DataFrame(
+        {
+            kinds[0]: np.repeat(np.asarray(rows, object), len(columns)),
+            kinds[1]: np.tile(np.array(columns, object), len(rows)),
+            "score": values,
+        }
+    )
+    empty = pd.isna(values) | np.isin(values.astype(str), ("", "NA"))
+    known = _collect(
+        cells[~empty].reset_index(drop=True), {c: c for c in cells}, items, duplicates, threshold
+    )
+    return {subject: known.get(subject, Answers.none()) for subject in cells["subject"].unique()}
+
+
+def _collect(
+    frame: pd.DataFrame,
+    roles: Mapping[str, str],
+    items: Sequence[str],
+    duplicates: str,
+    threshold: float | None,
+) -> dict[str, Answers]:
+    """Check the rows of a long table, and gather each subject's."""
+    subject, subjects = np.zeros(len(frame), np.int32), [NAMELESS]
+    if "subject" in roles:
+        subject, subjects = encode_names(frame[roles["subject"]], "subject")
+    item = _positions(*encode_names(frame[roles["item"]], "item"), items)
+
+    def where(row: int) -> str:
+        names = one_line(subjects[subject[row]]), one_line(items[item[row]])
+        return f"at subject {names[0]!r}, item {names[1]!r}"
+
+    trials = frame[roles["trials"]] if "trials" in roles else None
+    y, n = count_successes(frame[roles["score"]], trials, roles["score"], threshold, where)
+    x = np.full(len(frame), np.nan)
+    if "latency" in roles:
+        x = parse_latency(frame[roles["latency"]], roles["latency"], where)
+    rows = as_table(CellList(subject, item, y, n)).assign(x=x)
+    table = fold_duplicates(rows[rows["n"] > 0], duplicates, where)
+    found = {}
+    for k, name in enumerate(subjects):
+        own = table[table["subject"] == k]
+        places, successes, trials, lengths = (own[c].to_numpy() for c in ("item", "y", "n", "x"))
+        found[name] = Answers(places, successes, trials, np.log(lengths))
+    return found
+
+
+def _positions(
+    codes: NDArray[np.int32], names: Sequence[str], items: Sequence[str]
+) -> NDArray[np.int32]:
+    """Return where the items of rows stand among the calibrated ones."""
+    place = {name: k for k, name in enumerate(items)}
+    unknown = [name for name in names if name not in place]
+    if unknown:
+        shown = ", ".join(repr(one_line(name, 30)) for name in unknown[:5])
+        more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+        raise ResponseError(
+            f"items that were not calibrated: {shown}{more}; leave their answers out, or calibrate "
+            f"these items first"
+        )
+    return np.array([place[name] for name in names], np.int32)[codes]

@@ -1,0 +1,351 @@
+"""Draws of how many unseen answers are right, given a few answers to calibrated items."""
+
+import operator
+from collections.abc import Callable
+from functools import partial, reduce
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import log_ndtr
+from jax.typing import DTypeLike
+from jaxtyping import Array, Bool, Float, Int
+from numpy.typing import NDArray
+
+from bayesirt.estimators.ability_beliefs import ability_steps
+from bayesirt.estimators.cell_expectations import usual_quadrature
+from bayesirt.estimators.fixed_items import KnownItems
+from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal, without_answers
+from bayesirt.estimators.symmetric_matrices import (
+    inverse,
+    packed,
+    pairs,
+    twice_off_diagonal,
+    unpacked,
+)
+from bayesirt.inference.block_steps import Chance, Conditional, choose, newton_move
+from bayesirt.likelihood.cell_sums import DenseLayout
+from bayesirt.likelihood.families import LOGIT
+from bayesirt.progress import progress_bar
+
+_STEPS = 3
+_ABILITY_STEPS = 25
+_AT_ONCE = 20
+_NODES = 3
+_LEAST_VARIANCE = 1e-12
+
+
+class Problem(NamedTuple):
+    """What was answered, and what is to be predicted.
+
+    Attributes
+    ----------
+    items : Items
+        Of all benchmarks.
+    roots : float array, shape (item, ability + 1, ability + 1), or None
+        R with R Rᵀ the covariance of an item's (a, d); None where items are exact.
+    given : int array, shape (answered,)
+        Positions of the items with answers.
+    layout : DenseLayout
+        The answers, shape (subject, answered).
+    open_cells : bool array, shape (subject, item)
+        What is to be predicted.
+    belongs : float array, shape (item, benchmark)
+        1 where the item is of the benchmark.
+    population : Normal
+        Of abilities.
+    """
+
+    items: Items
+    roots: Float[Array, "item parameter parameter"] | None
+    given: Int[Array, " answered"]
+    layout: DenseLayout
+    open_cells: Bool[Array, "subject item"]
+    belongs: Float[Array, "item benchmark"]
+    population: Normal
+
+
+class UnseenAnswers(NamedTuple):
+    """Draws of the numbers of right answers among those to be predicted.
+
+    Attributes
+    ----------
+    expected : float array, shape (draw, subject, benchmark)
+        Given abilities and items of the draw.
+    chance : float array, shape (draw, subject, benchmark)
+        Variance of the number given abilities and items, for answering is chance too.
+    abilities : Abilities
+        Normal approximations to the posteriors, items taken as exact.
+    accepted : float
+        Share of the Metropolis steps that were accepted.
+    """
+
+    expected: NDArray[np.float64]
+    chance: NDArray[np.float64]
+    abilities: Abilities
+    accepted: float
+
+
+def problem_of(
+    items: KnownItems,
+    belongs: NDArray[np.intp],
+    successes: NDArray[np.integer],
+    trials: NDArray[np.integer],
+    open_cells: NDArray[np.bool_],
+    *,
+    mean: NDArray[np.float64] | None = None,
+    covariance: NDArray[np.float64] | None = None,
+) -> Problem:
+    """Put answers and items on the device.
+
+    Parameters
+    ----------
+    items : KnownItems
+    belongs : int array, shape (item,)
+        Position of each item's benchmark.
+    successes, trials : int array, shape (subject, item)
+        Answers that are used.
+    open_cells : bool array, shape (subject, item)
+        What is to be predicted.
+    mean : float array, shape (ability,), optional
+    covariance : float array, shape (ability, ability), optional
+        Of the population; by default 0 and the identity.
+
+    Returns
+    -------
+    Problem
+    """
+    n, dtype = items.n_abilities, jnp.result_type(float)
+    given = np.flatnonzero(trials.any(0))
+    spread = np.eye(n) if covariance is None else np.asarray(covariance)
+    centre = np.zeros(n) if mean is None else np.asarray(mean)
+    values, vectors = np.linalg.eigh(items.covariance)
+    roots = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
+    return Problem(
+        Items(jnp.asarray(items.a, dtype), jnp.asarray(items.d, dtype)),
+        jnp.asarray(roots, dtype) if items.covariance.any() else None,
+        jnp.asarray(given),
+        DenseLayout(jnp.asarray(successes[:, given]), jnp.asarray(trials[:, given])),
+        jnp.asarray(open_cells),
+        jnp.asarray(np.eye(belongs.max() + 1)[belongs], dtype),
+        Normal(jnp.asarray(centre, dtype), inverse(jnp.asarray(spread, dtype))),
+    )
+
+
+def draw_unseen(
+    problem: Problem, *, key: Array, n_draws: int, progress: bool = False
+) -> UnseenAnswers:
+    """Draw abilities given answers, and items, then what both say of open cells.
+
+    Parameters
+    ----------
+    problem : Problem
+    key : jax.random.key
+    n_draws : int
+    progress : bool
+        Show a progress bar, if stderr is a terminal.
+
+    Returns
+    -------
+    UnseenAnswers
+
+    Notes
+    -----
+    The likelihood of an answer is its mean over what is not known of the item's parameters, by
+    three Gauss-Hermite nodes of the linear predictor. Abilities given items that are drawn first,
+    without a look at the answers, would be too sure of themselves: errors of slopes add to what
+    slopes seem to tell. Abilities start at a draw from a normal approximation and take three
+    exact Newton-Metropolis steps. Items of open cells are drawn from what calibration left of
+    them, the same ones for all subjects of a draw: their errors are shared, and cancel where
+    subjects are compared. Errors of items that were answered count for each subject on its own.
+    """
+    start = _APPROXIMATE(problem)
+    n_rounds = -(-n_draws // _AT_ONCE)
+    keys = jax.random.split(key, n_rounds * _AT_ONCE).reshape(n_rounds, _AT_ONCE)
+    cell_type = usual_quadrature(DenseLayout(problem.open_cells, problem.open_cells), None).dtype
+    found = []
+    with progress_bar("Predicting") as show:
+        for done, own in enumerate(keys, 1):
+            found.append([np.asarray(x, float) for x in _draw(problem, start, own, cell_type)])
+            if progress and show is not None:
+                show(done, n_rounds)
+    expected, chance, accepted = (np.concatenate(x)[:n_draws] for x in zip(*found, strict=True))
+    return UnseenAnswers(expected, chance, start, float(accepted.mean()))
+
+
+def expected_right(
+    problem: Problem, theta: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what items as calibrated say of open cells, for given abilities.
+
+    Parameters
+    ----------
+    problem : Problem
+    theta : float array, shape (subject, ability)
+
+    Returns
+    -------
+    expected : float array, shape (subject, benchmark)
+        Number of right answers.
+    gradient : float array, shape (subject, benchmark, ability)
+        Its gradient by the abilities.
+    """
+    found = _expected_right(problem, jnp.asarray(theta, problem.items.a.dtype))
+    return np.asarray(found[0], float), np.asarray(found[1], float)
+
+
+@jax.jit
+def _expected_right(problem: Problem, theta: Float[Array, "subject ability"]) -> tuple[Array, ...]:
+    a, d = problem.items
+    p = jax.nn.sigmoid(theta @ a.T + d)
+    weights = jnp.where(problem.open_cells, p * (1 - p), 0)
+    expected = jnp.where(problem.open_cells, p, 0) @ problem.belongs
+    slopes = [weights @ (problem.belongs * a[:, k, None]) for k in range(a.shape[1])]
+    return expected, jnp.stack(slopes, -1)
+
+
+def _approximate(problem: Problem) -> Abilities:
+    """Return normal approximations to the posteriors of abilities, given items."""
+    items, population = problem.items, problem.population
+    own = Items(items.a[problem.given], items.d[problem.given])
+    first = without_answers(population, problem.layout.shape[0])
+    quadrature = usual_quadrature(problem.layout, None)
+    return ability_steps(problem.layout, own, population, first, quadrature, _ABILITY_STEPS)
+
+
+_APPROXIMATE = jax.jit(_approximate)
+
+
+class _Noise(NamedTuple):
+    """Standard normal numbers of one draw."""
+
+    of_items: Float[Array, "item parameter"]
+    of_start: Float[Array, "subject ability"]
+    of_steps: Float[Array, "step subject ability"]
+    of_choices: Float[Array, "step subject"]
+
+
+def _noise(problem: Problem, key: Array) -> _Noise:
+    """Return all random numbers of a draw, from one call, which takes long to compile."""
+    n, k = problem.layout.shape[0], problem.items.a.shape[1]
+    of_items = (len(problem.items.d) if problem.roots is not None else 0, k + 1)
+    shapes = of_items, (n, k), (_STEPS, n, k), (_STEPS, n)
+    ends = np.cumsum([np.prod(shape) for shape in shapes])
+    flat = jax.random.normal(key, (int(ends[-1]),), problem.items.a.dtype)
+    parts = zip(jnp.split(flat, ends[:-1]), shapes, strict=True)
+    return _Noise(*(part.reshape(shape) for part, shape in parts))
+
+
+@partial(jax.jit, static_argnums=3)
+def _draw(
+    problem: Problem, start: Abilities, keys: Array, cell_type: DTypeLike
+) -> tuple[Array, Array, Array]:
+    """Return expected numbers, variances and shares accepted of some draws."""
+    roots = jnp.linalg.cholesky(start.covariance)
+    belongs = problem.belongs.astype(cell_type)
+
+    def one_draw(key: Array) -> tuple[Array, Array, Array]:
+        noise, items = _noise(problem, key), problem.items
+        theta = start.mean + jnp.einsum("ikl,il->ik", roots, noise.of_start)
+        theta, accepted = _move(problem, theta, noise)
+        if problem.roots is not None:
+            off = jnp.einsum("jkl,jl->jk", problem.roots, noise.of_items)
+            items = Items.of(items.both + off)
+        eta = theta.astype(cell_type) @ items.a.T.astype(cell_type) + items.d.astype(cell_type)
+        p = jnp.where(problem.open_cells, jax.nn.sigmoid(eta), 0)
+        expected = p @ belongs
+        return expected, jnp.maximum(expected - p**2 @ belongs, 0), accepted
+
+    return jax.lax.map(one_draw, keys)
+
+
+def _move(
+    problem: Problem, theta: Float[Array, "subject ability"], noise: _Noise
+) -> tuple[Float[Array, "subject ability"], Float[Array, ""]]:
+    """Take Metropolis steps on abilities given answers."""
+    centre, precision = problem.population
+    likelihood = _exact_items(problem)
+    if problem.roots is not None:
+        likelihood = _unsure_items(problem, problem.roots[problem.given])
+
+    def evaluate(theta: Array) -> tuple[Conditional, Conditional]:
+        value, score, information = likelihood(theta)
+        off = theta - centre
+        pull = off @ precision
+        here = Conditional(value - (pull * off).sum(1) / 2, score - pull, information + precision)
+        return here, here
+
+    def step(
+        carry: tuple[Array, Conditional], chance: Chance
+    ) -> tuple[tuple[Array, Conditional], Array]:
+        theta, here = carry
+        moved = newton_move(chance, theta, evaluate, current=(here, here))
+        kept = (choose(moved.accepted, y, x) for x, y in zip(*moved.notes, strict=True))
+        return (moved.position, Conditional(*kept)), moved.accepted.mean(dtype=theta.dtype)
+
+    chances = Chance(noise.of_steps, log_ndtr(noise.of_choices))
+    (theta, _), accepted = jax.lax.scan(step, (theta, evaluate(theta)[0]), chances)
+    return theta, accepted.mean()
+
+
+_Likelihood = Callable[[Array], tuple[Array, Array, Array]]
+
+
+def _exact_items(problem: Problem) -> _Likelihood:
+    """Return θ → log likelihood of each subject, its score and information, items being known."""
+    a, d = problem.items.a[problem.given], problem.items.d[problem.given]
+    squares = pairs(a, 1.0)
+
+    def likelihood(theta: Array) -> tuple[Array, Array, Array]:
+        terms = LOGIT.terms(theta @ a.T + d, problem.layout.successes, problem.layout.trials)
+        information = unpacked(terms.information @ squares, a.shape[1])
+        return terms.log_likelihood.sum(1), terms.score @ a, information
+
+    return likelihood
+
+
+def _unsure_items(
+    problem: Problem, roots: Float[Array, "answered parameter parameter"]
+) -> _Likelihood:
+    """Return the same with a mean over the parameters of each item.
+
+    With nodes x_q, their weights r_q given the answer, and η_q = âθ + d + x_q √v for the variance
+    v = (θ, 1) C (θ, 1)ᵀ: the score is Σ_q r_q s_q (â + x_q (C_a θ + C_ad) / √v), and the
+    information of a cell about η, as far as it is positive, Σ_q r_q w_q less the variance of s_q.
+    """
+    a, d = problem.items.a[problem.given], problem.items.d[problem.given]
+    covariance, n = roots @ jnp.swapaxes(roots, 1, 2), a.shape[1]
+    squares, weights = pairs(a, 1.0), twice_off_diagonal(covariance)
+    of_slopes, edge = packed(covariance[:, :n, :n]), covariance[:, :n, n]
+    points, shares = np.polynomial.hermite_e.hermegauss(_NODES)
+    logs = np.log(shares / shares.sum())
+
+    def likelihood(theta: Array) -> tuple[Array, Array, Array]:
+        one = jnp.concatenate([theta, jnp.ones_like(theta[:, :1])], 1)
+        spread = jnp.sqrt(jnp.maximum(pairs(one, 1.0) @ weights.T, _LEAST_VARIANCE))
+        eta = theta @ a.T + d
+        at = [
+            LOGIT.terms(eta + float(x) * spread, problem.layout.successes, problem.layout.trials)
+            for x in points
+        ]
+        parts = [float(log) + terms.log_likelihood for log, terms in zip(logs, at, strict=True)]
+        highest = reduce(jnp.maximum, parts)
+        ahead = [jnp.exp(part - highest) for part in parts]
+        total = reduce(operator.add, ahead)
+        value, given = highest + jnp.log(total), [part / total for part in ahead]
+
+        def mean(values: list[Array]) -> Array:
+            return reduce(operator.add, map(operator.mul, given, values))
+
+        score = mean([terms.score for terms in at])
+        pull = mean([float(x) * t.score for x, t in zip(points, at, strict=True)]) / spread
+        within = mean([terms.information - terms.score**2 for terms in at]) + score**2
+        slopes = unpacked(pull @ of_slopes, n)
+        return (
+            value.sum(1),
+            score @ a + jnp.einsum("ikl,il->ik", slopes, theta) + pull @ edge,
+            unpacked(jnp.maximum(within, 0) @ squares, n),
+        )
+
+    return likelihood

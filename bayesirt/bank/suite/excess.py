@@ -1,0 +1,221 @@
+"""What reference subjects show of errors that the model does not know of."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Array
+from numpy.typing import NDArray
+
+from bayesirt.bank.suite.draws import draw_unseen, expected_right, problem_of
+from bayesirt.bank.suite.table import SuiteTable, suite_table
+from bayesirt.data.responses import Responses
+from bayesirt.errors import ResponseError
+from bayesirt.estimators.fixed_items import KnownItems
+from bayesirt.estimators.subject_scores import How, score_subjects
+
+_N_DRAWS = 400
+
+
+@dataclass(frozen=True)
+class Excess:
+    """How far predictions of a benchmark were off beyond what the model expects.
+
+    Attributes
+    ----------
+    variance : float
+        Of the error of the mean over the unseen items, beyond the model's; at least 0.
+    p_irt_error : float
+        Mean absolute error of the p-IRT accuracy of the benchmark.
+    response_variance : float
+        Variance of a subject's answers over the benchmark, mean over subjects.
+    shared : mapping of str to float
+        Covariance, beyond the model's, with the errors of other benchmarks.
+    n_subjects : int
+        That were measured.
+    """
+
+    variance: float
+    p_irt_error: float
+    response_variance: float
+    shared: Mapping[str, float] = field(default_factory=dict)
+    n_subjects: int = 0
+
+    def anchor_share(self, n_anchors: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return λ, the weight of the anchor mean in gp-IRT, for so many answered anchors."""
+        squared = self.p_irt_error**2
+        noise = self.response_variance / (4 * np.maximum(n_anchors, 1))
+        whole = np.maximum(noise + squared, np.finfo(float).tiny)
+        return np.where(n_anchors > 0, squared / whole, 0.0)
+
+
+def measure_excess(
+    items: KnownItems,
+    benchmarks: Sequence[str],
+    responses: Responses,
+    *,
+    anchors: Mapping[str, Mapping[str, float]],
+    key: Array,
+    n_draws: int = _N_DRAWS,
+    how: How = "mle",
+    mean: NDArray[np.float64] | None = None,
+    covariance: NDArray[np.float64] | None = None,
+    progress: bool = False,
+) -> dict[str, Excess]:
+    """Pretend that reference subjects answered anchors only, and see how far predictions are off.
+
+    Parameters
+    ----------
+    items : KnownItems
+    benchmarks : sequence of str, one an item
+    responses : Responses
+        Of reference subjects, to anchors and to (nearly) all other items.
+    anchors : mapping of str to mapping of str to float
+        Benchmark → names of its anchors → weights, as from `Anchors.named`.
+    key : jax.random.key
+    n_draws : int
+    how : {"mle", "map", "posterior"}
+        Abilities of p-IRT, as in `predict_suite`.
+    mean : float array, shape (ability,), optional
+    covariance : float array, shape (ability, ability), optional
+        Of the population of abilities, as in `predict_suite`.
+    progress : bool
+        Show a progress bar, if stderr is a terminal.
+
+    Returns
+    -------
+    dict of str to Excess
+        By benchmark.
+
+    Raises
+    ------
+    ResponseError
+        If a subject answered no anchor, or as `predict_suite` does.
+
+    Notes
+    -----
+    For subject i and benchmark b let e_ib be the mean of the answers beyond anchors less its
+    posterior mean, and V_i its covariance under the model. The excess is the mean over subjects of
+    e_ib e_ic - V_ibc, and at least 0 for b = c. Bias is not taken out: it counts as variance.
+    Subjects that helped to calibrate these items are predicted better than new ones will be, for
+    items have learnt from their answers: the excess is then too small. Pass subjects that were
+    held out where there are some.
+
+    Examples
+    --------
+    >>> import jax
+    >>> known = KnownItems(tuple("abcdef"), np.ones((6, 1)), np.zeros(6), np.zeros((6, 2, 2)))
+    >>> full = Responses.from_arrays(np.tri(5, 6, 1, dtype=int), items=list("abcdef"))
+    >>> anchors = {"maths": {"a": 0.5, "d": 0.5}}
+    >>> found = measure_excess(known, ["maths"] * 6, full, anchors=anchors, key=jax.random.key(0))
+    >>> found["maths"].n_subjects
+    5
+    """
+    table = suite_table(items, benchmarks, responses)
+    is_anchor = table.weights_of(anchors) > 0
+    p_irt_theta = _from_anchors(table, is_anchor, how, mean, covariance)
+    open_cells = (table.trials > 0) & ~is_anchor
+    problem = problem_of(
+        table.items,
+        table.belongs,
+        np.where(is_anchor, table.successes, 0),
+        np.where(is_anchor, table.trials, 0),
+        open_cells,
+        mean=mean,
+        covariance=covariance,
+    )
+    draws = draw_unseen(problem, key=key, n_draws=n_draws, progress=progress)
+    n_open = table.per_benchmark(open_cells)
+    n_known = table.per_benchmark(table.trials > 0)
+    right = table.per_benchmark(np.where(open_cells, table.share, 0))
+    beyond, counts = _beyond_model(right, n_open, draws.expected, draws.chance)
+
+    off = (expected_right(problem, p_irt_theta)[0] - right) / np.maximum(n_known, 1)
+    accuracy = table.per_benchmark(table.share) / np.maximum(n_known, 1)
+    spread = table.per_benchmark(table.share**2) / np.maximum(n_known, 1) - accuracy**2
+    weights = (n_known > 0) / np.maximum((n_known > 0).sum(0), 1)
+    errors, spreads = (np.abs(off) * weights).sum(0), (spread * weights).sum(0)
+    names = table.benchmarks
+    return {
+        name: Excess(
+            max(0.0, float(beyond[b, b])),
+            float(errors[b]),
+            float(spreads[b]),
+            {other: float(beyond[b, c]) for c, other in enumerate(names) if c != b},
+            int(counts[b, b]),
+        )
+        for b, name in enumerate(names)
+    }
+
+
+def excess_covariance(
+    excess: Mapping[str, Excess] | None, benchmarks: Sequence[str]
+) -> NDArray[np.float64]:
+    """Return the covariance of errors beyond the model's.
+
+    Parameters
+    ----------
+    excess : mapping of str to Excess, or None
+    benchmarks : sequence of str
+
+    Returns
+    -------
+    float array, shape (benchmark, benchmark)
+        Positive semi-definite, with the variances that were measured: correlations go to those
+        closest that can be. 0 where nothing was measured.
+    """
+    excess = excess or {}
+    n = len(benchmarks)
+    covariance = np.zeros((n, n))
+    for b, name in enumerate(benchmarks):
+        own = excess.get(name)
+        if own is not None:
+            shared = [own.shared.get(other, 0.0) for other in benchmarks]
+            covariance[b] = shared
+            covariance[b, b] = own.variance
+    scale = np.sqrt(np.diag(covariance))
+    both = np.where(covariance.T == 0, covariance, (covariance + covariance.T) / 2)
+    both = np.where(covariance == 0, covariance.T, both)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlation = np.nan_to_num(both / np.outer(scale, scale), nan=0.0, posinf=0, neginf=0)
+    values, vectors = np.linalg.eigh(np.clip(correlation, -1, 1))
+    closest = (vectors * np.maximum(values, 0)) @ vectors.T
+    width = np.sqrt(np.maximum(np.diag(closest), np.finfo(float).tiny))
+    result: NDArray[np.float64] = closest / np.outer(width, width) * np.outer(scale, scale)
+    return result
+
+
+def _from_anchors(
+    table: SuiteTable,
+    is_anchor: NDArray[np.bool_],
+    how: How,
+    mean: NDArray[np.float64] | None,
+    covariance: NDArray[np.float64] | None,
+) -> NDArray[np.float64]:
+    """Return abilities from answers to anchors alone."""
+    names = {name for name, own in zip(table.items.names, is_anchor, strict=True) if own}
+    found = np.flatnonzero([name in names for name in table.responses.items])
+    if not len(found):
+        raise ResponseError(
+            "reference subjects answered no anchor; pass their answers to all items, anchors too"
+        )
+    answers = table.responses.select(np.arange(len(table.trials)), found)
+    return score_subjects(answers, table.items, how=how, mean=mean, covariance=covariance).theta
+
+
+def _beyond_model(
+    right: NDArray[np.float64],
+    n_open: NDArray[np.float64],
+    expected: NDArray[np.float64],
+    chance: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return mean products of errors less the model's covariances, and how many subjects each."""
+    n, seen = np.maximum(n_open, 1), (n_open > 0).astype(float)
+    share = expected / n
+    errors = right / n - share.mean(0)
+    centred = (share - share.mean(0)) * seen
+    model = np.einsum("sib,sic->bc", centred, centred) / (len(expected) - 1)
+    model += np.diag((chance.mean(0) / n**2).sum(0))
+    errors *= seen
+    counts = seen.T @ seen
+    return (errors.T @ errors - model) / np.maximum(counts, 1), counts

@@ -1,0 +1,233 @@
+"""Which unseen answers would tell most of a subject's score on the whole suite."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+from numpy.typing import NDArray
+
+from bayesirt.estimators.ability_beliefs import ability_steps
+from bayesirt.estimators.cell_expectations import usual_quadrature
+from bayesirt.estimators.fixed_items import KnownItems
+from bayesirt.estimators.normal_beliefs import Abilities, Items, standard_normal, without_answers
+from bayesirt.estimators.symmetric_matrices import pairs, twice_off_diagonal
+from bayesirt.likelihood.cell_sums import DenseLayout
+
+_N_DRAWS = 32
+_FIRST_STEPS, _MORE_STEPS = 25, 5
+
+
+class SuiteItems(NamedTuple):
+    """Calibrated items, and what each is worth.
+
+    Attributes
+    ----------
+    items : Items
+    covariance : float array, shape (item, ability + 1, ability + 1)
+        Of the errors of each item's (a, d).
+    shares : float array, shape (item,)
+        Of the suite score that an item makes up: 1 / (benchmarks x items of its own).
+    """
+
+    items: Items
+    covariance: Float[Array, "item parameter parameter"]
+    shares: Float[Array, " item"]
+
+    @classmethod
+    def of(cls, known: KnownItems, benchmarks: NDArray[np.object_]) -> "SuiteItems":
+        """Return the items of a suite whose score is the mean over its benchmarks."""
+        _, place, sizes = np.unique(benchmarks, return_inverse=True, return_counts=True)
+        dtype = jnp.result_type(float)
+        return cls(
+            Items(jnp.asarray(known.a, dtype), jnp.asarray(known.d, dtype)),
+            jnp.asarray(known.covariance, dtype),
+            jnp.asarray(1 / (len(sizes) * sizes[place]), dtype),
+        )
+
+
+class Prospects(NamedTuple):
+    """What is expected of each subject's score, and of each answer that it has not given.
+
+    Attributes
+    ----------
+    abilities : Abilities
+        Given the answers so far.
+    score : float array, shape (subject,)
+        Expected, answers so far being kept.
+    variance : float array, shape (subject,)
+        Of the score, by abilities, items' errors and chance.
+    p_right : float array, shape (subject, item)
+    gain : float array, shape (subject, item)
+        What an answer is expected to take from the variance; below 0 where it is given already.
+    """
+
+    abilities: Abilities
+    score: Float[Array, " subject"]
+    variance: Float[Array, " subject"]
+    p_right: Float[Array, "subject item"]
+    gain: Float[Array, "subject item"]
+
+
+def prospects(
+    suite: SuiteItems,
+    answers: DenseLayout,
+    *,
+    key: Array,
+    n_draws: int = _N_DRAWS,
+) -> Prospects:
+    """Return what every unseen answer is expected to tell of the score on the whole suite.
+
+    Parameters
+    ----------
+    suite : SuiteItems
+    answers : DenseLayout
+        To all items, shape (subject, item); no trials where there is no answer.
+    key : jax.random.key
+    n_draws : int
+        Abilities of each subject to average over.
+
+    Returns
+    -------
+    Prospects
+
+    Notes
+    -----
+    With answers so far θ ~ N(m, V), normal as in `ability_steps`. For a draw θ_t let w_tj =
+    p_j (1 - p_j), s_j = (m, 1) C_j (m, 1)ᵀ the variance that the item's own errors add to its
+    linear predictor, and g_t = Σ_j u_j w_tj a_j the gradient of the score over unseen items, where
+    u_j is an item's share. An answer tells w'_tj = w_tj / (1 + w_tj s_j) of the predictor, so it
+    takes the mean over t of
+
+        w'_tj (g_tᵀ V a_j)² / (1 + w'_tj a_jᵀ V a_j) + u_j² w_tj
+
+    from the score's variance, which is the mean of g_tᵀ V g_t + Σ_j u_j² (w_tj + w_tj² s_j): the
+    last term of the gain is the item's own chance, which an answer ends. Subjects come from N(0,
+    I), the population of the scale.
+
+    References
+    ----------
+    `bayesirt.estimators.anchors.choose_anchors`, rule "design".
+
+    Examples
+    --------
+    >>> a = np.array([[0.5], [0.5], [2.0], [0.5], [0.5]])
+    >>> known = KnownItems(tuple("vwxyz"), a, np.zeros(5), np.zeros((5, 2, 2)))
+    >>> suite = SuiteItems.of(known, np.full(5, "maths", object))
+    >>> none = DenseLayout(*(jnp.zeros((1, 5), int) for _ in range(2)))
+    >>> prospects(suite, none, key=jax.random.key(0)).gain.argmax().item()
+    2
+    """
+    first = _from_population(answers.shape[0], suite.items)
+    abilities = _BELIEVE(suite.items, answers, first, _FIRST_STEPS)
+    return _PROSPECTS(suite, answers, abilities, _noise(key, n_draws, suite))
+
+
+def choose_adaptively(
+    suite: SuiteItems,
+    answers: DenseLayout,
+    n_answers: int,
+    *,
+    key: Array,
+    n_draws: int = _N_DRAWS,
+) -> Int[Array, "subject answer"]:
+    """Let each subject answer the item that tells most of its score, one after another.
+
+    Parameters
+    ----------
+    suite : SuiteItems
+    answers : DenseLayout
+        What subjects would answer, shape (subject, item); items without trials are not asked.
+    n_answers : int
+    key : jax.random.key
+    n_draws : int
+
+    Returns
+    -------
+    int array, shape (subject, answer)
+        Positions of the items, in the order in which they were asked.
+    """
+    successes, trials = map(jnp.asarray, answers)
+    asked = jnp.zeros(answers.shape, bool)
+    abilities = _from_population(answers.shape[0], suite.items)
+    noise, order = _noise(key, n_draws, suite), []
+    for k in range(n_answers):
+        so_far = DenseLayout(jnp.where(asked, successes, 0), jnp.where(asked, trials, 0))
+        abilities = _BELIEVE(suite.items, so_far, abilities, _MORE_STEPS if k else _FIRST_STEPS)
+        best, asked = _ASK(suite, so_far, abilities, noise, asked, trials > 0)
+        order.append(best)
+    return jnp.stack(order, 1)
+
+
+def _noise(key: Array, n_draws: int, suite: SuiteItems) -> Float[Array, "draw ability"]:
+    return jax.random.normal(key, (n_draws, suite.items.a.shape[1]), suite.items.a.dtype)
+
+
+def _from_population(n_subjects: int, items: Items) -> Abilities:
+    return without_answers(standard_normal(items.a.shape[1], items.a.dtype), n_subjects)
+
+
+def _believe(items: Items, answers: DenseLayout, start: Abilities, n_steps: int) -> Abilities:
+    population = standard_normal(items.a.shape[1], items.a.dtype)
+    return ability_steps(
+        answers, items, population, start, usual_quadrature(answers, None), n_steps
+    )
+
+
+def _prospects(
+    suite: SuiteItems,
+    answers: DenseLayout,
+    abilities: Abilities,
+    noise: Float[Array, "draw ability"],
+) -> Prospects:
+    (a, d), shares = suite.items, suite.shares
+    is_open = answers.trials == 0
+    roots = jnp.linalg.cholesky(abilities.covariance)
+    errors = _error_variance(suite, abilities)
+    reach = pairs(a, 1.0) @ twice_off_diagonal(abilities.covariance).T
+
+    def add(sums: tuple[Array, Array, Array], z: Array) -> tuple[tuple[Array, Array, Array], None]:
+        theta = abilities.mean + jnp.einsum("ikl,l->ik", roots, z)
+        p = jax.nn.sigmoid(theta @ a.T + d)
+        w = p * (1 - p)
+        weights = jnp.where(is_open, w * shares, 0)
+        slope = jnp.einsum("ik,ikl->il", weights @ a, abilities.covariance)
+        of_abilities = (slope * (weights @ a)).sum(1)
+        chance = jnp.where(is_open, shares**2 * w, 0)
+        rest = (chance * (1 + w * errors)).sum(1)
+        told = w / (1 + w * errors)
+        gain = told * (slope @ a.T) ** 2 / (1 + told * reach.T) + chance
+        return (sums[0] + p, sums[1] + of_abilities + rest, sums[2] + gain), None
+
+    zeros = jnp.zeros(answers.shape, d.dtype)
+    sums, _ = jax.lax.scan(add, (zeros, zeros[:, 0], zeros), noise)
+    p, variance, gain = (x / len(noise) for x in sums)
+    seen = answers.successes / jnp.maximum(answers.trials, 1)
+    score = jnp.where(is_open, p, seen) @ shares
+    return Prospects(abilities, score, variance, p, jnp.where(is_open, gain, -1))
+
+
+def _error_variance(suite: SuiteItems, abilities: Abilities) -> Float[Array, "subject item"]:
+    """Return what items' errors add to the variance of each linear predictor."""
+    ones = jnp.ones_like(abilities.mean[:, :1])
+    with_one = jnp.concatenate([abilities.mean, ones], 1)
+    return jnp.maximum(pairs(with_one, 1.0) @ twice_off_diagonal(suite.covariance).T, 0)
+
+
+def _ask(
+    suite: SuiteItems,
+    so_far: DenseLayout,
+    abilities: Abilities,
+    noise: Array,
+    asked: Bool[Array, "subject item"],
+    there: Bool[Array, "subject item"],
+) -> tuple[Int[Array, " subject"], Bool[Array, "subject item"]]:
+    gain = _prospects(suite, so_far, abilities, noise).gain
+    best = jnp.where(there & ~asked, gain, -jnp.inf).argmax(1)
+    return best, asked.at[jnp.arange(len(best)), best].set(True)
+
+
+_BELIEVE = jax.jit(_believe, static_argnums=3)
+_PROSPECTS = jax.jit(_prospects)
+_ASK = jax.jit(_ask)

@@ -1,0 +1,235 @@
+"""What draws of unseen answers come to: accuracies, ranks, and how many answers more would do."""
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jaxtyping import Array
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from bayesirt.bank.suite.draws import Problem, UnseenAnswers, expected_right
+from bayesirt.bank.suite.excess import Excess
+from bayesirt.bank.suite.table import SuiteTable
+from bayesirt.errors import ResponseError
+from bayesirt.posterior import LEVEL
+
+Others: TypeAlias = pd.DataFrame | NDArray[np.float64]
+Columns: TypeAlias = dict[str, NDArray[np.float64]]
+
+_TAILS = (1 - LEVEL) / 2, (1 + LEVEL) / 2
+_BISECTIONS = 60
+_QUARTER = 0.25
+"""Of the variance is left when the interval is halved."""
+
+
+class Seen(NamedTuple):
+    """What was answered.
+
+    Attributes
+    ----------
+    right : float array, shape (subject, benchmark)
+        Sum of the shares right of seen answers.
+    n_answered : float array, shape (subject, benchmark)
+    n_items : float array, shape (benchmark,)
+    """
+
+    right: NDArray[np.float64]
+    n_answered: NDArray[np.float64]
+    n_items: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, table: SuiteTable) -> "Seen":
+        """Return the counts of a table."""
+        return cls(
+            table.per_benchmark(table.share),
+            table.per_benchmark(table.trials > 0),
+            table.per_benchmark(np.ones(len(table.belongs))),
+        )
+
+    @property
+    def open_share(self) -> NDArray[np.float64]:
+        """Share of each benchmark that is unseen, shape (subject, benchmark)."""
+        return 1 - self.n_answered / self.n_items
+
+
+def accuracy_draws(
+    seen: Seen, unseen: UnseenAnswers, beyond: NDArray[np.float64], key: Array
+) -> NDArray[np.float64]:
+    """Return draws of accuracies on whole benchmarks, with all chance that there is.
+
+    Parameters
+    ----------
+    seen : Seen
+    unseen : UnseenAnswers
+    beyond : float array, shape (benchmark, benchmark)
+        Covariance of errors that the model does not know of.
+    key : jax.random.key
+
+    Returns
+    -------
+    float array, shape (draw, subject, benchmark)
+        Within what seen answers leave possible.
+    """
+    normal = jax.random.normal(key, (2, *unseen.expected.shape), jnp.result_type(float))
+    of_answers, of_model = np.asarray(normal, float)
+    values, vectors = np.linalg.eigh(beyond)
+    errors = of_model @ (vectors * np.sqrt(np.maximum(values, 0))).T
+    right = unseen.expected + np.sqrt(unseen.chance) * of_answers
+    right += errors * (seen.open_share * seen.n_items)
+    return (seen.right + np.clip(right, 0, seen.n_items - seen.n_answered)) / seen.n_items
+
+
+def interval(draws: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the 90% interval of draws along their first axis, low and high.
+
+    Few draws reach less far than what they are drawn from; the chosen quantiles hold the next
+    draw with the probability that they say.
+    """
+    found: NDArray[np.float64] = np.quantile(draws, _TAILS, axis=0, method="weibull")
+    return found
+
+
+def point_predictions(
+    table: SuiteTable,
+    seen: Seen,
+    weights: NDArray[np.float64],
+    excess: Mapping[str, Excess],
+    expected: NDArray[np.float64],
+) -> Columns:
+    """Return p-IRT, anchor mean and gp-IRT of each subject and benchmark.
+
+    Parameters
+    ----------
+    table : SuiteTable
+    seen : Seen
+    weights : float array, shape (item,)
+        Of anchors; 0 for other items.
+    excess : mapping of str to Excess
+    expected : float array, shape (subject, benchmark)
+        Number of right answers among the unseen.
+
+    Returns
+    -------
+    dict of str to float array, shape (subject, benchmark)
+
+    Notes
+    -----
+    The anchor mean is over the anchors that the subject answered.
+    """
+    answered = (table.trials > 0) * weights
+    total = table.per_benchmark(answered)
+    with np.errstate(invalid="ignore"):
+        anchor_mean = table.per_benchmark(answered * table.share) / total
+    p_irt = (seen.right + expected) / seen.n_items
+    n_anchors = table.per_benchmark(answered > 0)
+    shares = np.zeros_like(p_irt)
+    for b, name in enumerate(table.benchmarks):
+        if name in excess:
+            shares[:, b] = excess[name].anchor_share(n_anchors[:, b])
+    gp_irt = np.where(shares > 0, shares * anchor_mean + (1 - shares) * p_irt, p_irt)
+    return {"p_irt": p_irt, "anchor_mean": anchor_mean, "gp_irt": gp_irt}
+
+
+def suite_columns(
+    draws: NDArray[np.float64], score: NDArray[np.float64], others: Others | None, key: Array
+) -> pd.DataFrame:
+    """Return suite scores and ranks of subjects.
+
+    Parameters
+    ----------
+    draws : float array, shape (draw, subject)
+    score : float array, shape (subject,)
+        Posterior mean.
+    others : DataFrame with `score` and `sd`, float array of shape (draw, other), or None
+    key : jax.random.key
+
+    Returns
+    -------
+    DataFrame
+        One row a subject.
+    """
+    low, high = interval(draws)
+    table = pd.DataFrame({"score": score, "sd": draws.std(0, ddof=1), "low": low, "high": high})
+    ranks = {"rank": rankdata(-draws, method="min", axis=1)}
+    if others is not None:
+        ahead = np.sort(_draws_of(others, len(draws), key), axis=1)
+        below = jax.vmap(lambda x, y: jnp.searchsorted(x, y, side="right"))(ahead, draws)
+        ranks["rank_among_others"] = 1 + ahead.shape[1] - np.asarray(below)
+    for name, values in ranks.items():
+        found = np.quantile(values, [0.5, *_TAILS], axis=0, method="inverted_cdf").astype(int)
+        table[[name, f"{name}_low", f"{name}_high"]] = found.T
+    return table
+
+
+def more_anchors(
+    seen: Seen,
+    unseen: UnseenAnswers,
+    problem: Problem,
+    beyond: NDArray[np.float64],
+) -> pd.arrays.IntegerArray:
+    """Return how many more answers would halve the interval of each subject's suite score.
+
+    Parameters
+    ----------
+    seen : Seen
+    unseen : UnseenAnswers
+    problem : Problem
+    beyond : float array, shape (benchmark, benchmark)
+
+    Returns
+    -------
+    Int64 array, shape (subject,)
+        <NA> where no number of answers to some of the items would.
+
+    Notes
+    -----
+    The formula stands in `predict_suite`.
+    """
+    n = len(seen.n_items)
+    drawn = (unseen.expected / seen.n_items).mean(2).var(0, ddof=1)
+    chance = (unseen.chance.mean(0) / seen.n_items**2).sum(1) / n**2
+    model = np.einsum("ib,bc,ic->i", seen.open_share, beyond, seen.open_share) / n**2
+    of_ability = drawn
+    if problem.roots is not None:
+        slopes = expected_right(problem, np.asarray(unseen.abilities.mean))[1]
+        slope = (slopes / seen.n_items[:, None]).mean(1)
+        spread = np.asarray(unseen.abilities.covariance)
+        of_ability = np.minimum(drawn, np.einsum("ik,ikl,il->i", slope, spread, slope))
+    rest = drawn - of_ability + model
+    target = _QUARTER * (drawn + chance + model)
+    n_seen, n_open = seen.n_answered.sum(1), (seen.n_items - seen.n_answered).sum(1)
+
+    def left(more: NDArray[np.float64]) -> NDArray[np.float64]:
+        still = 1 - more / np.maximum(n_open, 1)
+        return of_ability * still**2 * n_seen / (n_seen + more) + chance * still + rest
+
+    least, most = np.zeros(len(n_open)), n_open
+    for _ in range(_BISECTIONS):
+        middle = (least + most) / 2
+        enough = left(middle) <= target
+        least, most = np.where(enough, least, middle), np.where(enough, middle, most)
+    numbers = pd.array(np.ceil(most).astype(int), dtype="Int64")
+    numbers[rest > target] = pd.NA
+    return numbers
+
+
+def _draws_of(others: Others, n_draws: int, key: Array) -> NDArray[np.float64]:
+    """Return draws of earlier subjects' scores, shape (draw, other)."""
+    if isinstance(others, pd.DataFrame):
+        if not {"score", "sd"} <= set(others.columns):
+            raise ResponseError(
+                "the table of other subjects must have the columns `score` and `sd`; pass an "
+                "earlier `suite`, or draws of shape (draw, other)"
+            )
+        noise = jax.random.normal(key, (n_draws, len(others)), jnp.result_type(float))
+        return others["score"].to_numpy() + others["sd"].to_numpy() * np.asarray(noise)
+    if np.ndim(others) != 2 or not np.size(others):
+        raise ResponseError(
+            f"draws of other subjects must have shape (draw, other), got {np.shape(others)}"
+        )
+    rows = np.asarray(jax.random.randint(key, (n_draws,), 0, len(others)))
+    return np.asarray(others, float)[rows]

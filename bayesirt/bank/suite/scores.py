@@ -1,0 +1,235 @@
+"""Scores on a whole suite of benchmarks, predicted from a few answers to calibrated items."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+import pandas as pd
+from jaxtyping import Array
+from numpy.typing import NDArray
+
+from bayesirt.bank.suite.draws import draw_unseen, expected_right, problem_of
+from bayesirt.bank.suite.excess import Excess, excess_covariance, measure_excess
+from bayesirt.bank.suite.parts import (
+    Columns,
+    Others,
+    Seen,
+    accuracy_draws,
+    interval,
+    more_anchors,
+    point_predictions,
+    suite_columns,
+)
+from bayesirt.bank.suite.table import name_order, suite_table
+from bayesirt.data.responses import Responses
+from bayesirt.estimators.fixed_items import KnownItems
+from bayesirt.estimators.subject_scores import How, SubjectScores, score_subjects
+from bayesirt.names import one_line
+
+__all__ = ["Excess", "SuiteScores", "measure_excess", "predict_suite"]
+
+_N_DRAWS = 400
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SuiteScores:
+    """What subjects would score on whole benchmarks.
+
+    Attributes
+    ----------
+    subjects, benchmarks : tuple of str
+    draws : float array, shape (draw, subject, benchmark)
+        Of the accuracy on the whole benchmark.
+    summary : DataFrame
+        One row a subject and benchmark: `accuracy` (posterior mean) with its 90% interval (`low`,
+        `high`), the point predictions `p_irt`, `anchor_mean` (NaN without answers to anchors) and
+        `gp_irt`, and the numbers `n_answered` and `n_items`.
+    suite : DataFrame
+        One row a subject, best first: `score`, the mean over benchmarks, with its `sd` and 90%
+        interval; `rank` among these subjects (median of the draws) with its interval;
+        `rank_among_others` likewise, where others were given; `n_answered`; and `more_anchors`,
+        how many more answers would halve the interval, <NA> where none would but to run nearly
+        all.
+    abilities : SubjectScores
+        That p-IRT uses.
+    """
+
+    subjects: tuple[str, ...]
+    benchmarks: tuple[str, ...]
+    draws: NDArray[np.float64]
+    summary: pd.DataFrame
+    suite: pd.DataFrame
+    abilities: SubjectScores
+
+    def __repr__(self) -> str:
+        return f"<SuiteScores: {len(self.subjects)} subjects x {len(self.benchmarks)} benchmarks>"
+
+    def to_text(self) -> str:
+        """Return the conclusion in words."""
+        best, n = self.suite.iloc[0], len(self.subjects)
+        ranks = (
+            f"rank {best['rank_low']}"
+            if best["rank_low"] == best["rank_high"]
+            else f"rank {best['rank_low']} to {best['rank_high']}"
+        )
+        text = (
+            f"{one_line(best['subject'])} is expected to score {best['score']:.1%} "
+            f"({best['low']:.1%} to {best['high']:.1%}) over "
+            f"{_counted(len(self.benchmarks), 'benchmark')}, the most of {n} subjects ({ranks})."
+        )
+        more = best["more_anchors"]
+        if best["high"] == best["low"]:
+            return f"{text} It answered everything."
+        if pd.isna(more):
+            return (
+                f"{text} More anchors would not halve this interval: what is not known of items "
+                f"and the model's own errors remain."
+            )
+        return f"{text} About {_counted(int(more), 'more answer')} would halve this interval."
+
+
+def predict_suite(
+    items: KnownItems,
+    benchmarks: Sequence[str],
+    answers: Responses,
+    *,
+    anchors: Mapping[str, Mapping[str, float]],
+    key: Array,
+    excess: Mapping[str, Excess] | None = None,
+    others: Others | None = None,
+    n_draws: int = _N_DRAWS,
+    how: How = "mle",
+    mean: NDArray[np.float64] | None = None,
+    covariance: NDArray[np.float64] | None = None,
+    progress: bool = False,
+) -> SuiteScores:
+    """Predict what subjects would score on whole benchmarks, had they answered all items.
+
+    Parameters
+    ----------
+    items : KnownItems
+        Of all benchmarks.
+    benchmarks : sequence of str, one an item
+    answers : Responses
+        To some of the items, usually anchors; answers to other items are left out.
+    anchors : mapping of str to mapping of str to float
+        Benchmark → names of its anchors → weights, as from `Anchors.named`. A benchmark without
+        anchors is predicted from answers to others.
+    key : jax.random.key
+    excess : mapping of str to Excess, optional
+        By benchmark, as from `measure_excess`; without it intervals trust the model, and gp-IRT is
+        p-IRT.
+    others : DataFrame or float array, optional
+        Suite scores of earlier subjects to rank among: a table with columns `score` and `sd`, such
+        as an earlier `suite`, or draws of shape (draw, other).
+    n_draws : int
+    how : {"mle", "map", "posterior"}
+        Abilities of p-IRT: the paper's maximum likelihood, or another of `score_subjects`.
+    mean : float array, shape (ability,), optional
+    covariance : float array, shape (ability, ability), optional
+        Of the population of abilities; by default that of the scale, 0 and the identity.
+    progress : bool
+        Show a progress bar, if stderr is a terminal.
+
+    Returns
+    -------
+    SuiteScores
+
+    Raises
+    ------
+    ResponseError
+        If a subject answered no known item, an anchor is no item of its benchmark, benchmarks are
+        not one an item, or others are neither table nor draws.
+
+    Notes
+    -----
+    Each draw has its own abilities given answers (whose likelihood is a mean over what is not known
+    of items, see `draw_unseen`), items, chance in unseen answers (a normal with their variance
+    Σ p (1 - p)) and excess error; seen answers are kept. The excess is that of mean errors over
+    unseen items: it counts by the share of the benchmark that is unseen. It was measured with all
+    anchors answered, and is too small for a benchmark without.
+    gp-IRT = λ (anchor mean) + (1 - λ) p-IRT with λ = e² / (v / (4n) + e²).
+    `more_anchors` is the least m with A s² n / (n + m) + C s + R = T / 4, where A, C and R are the
+    parts of the score's variance T that abilities, chance, and items with excess make up, n is the
+    number of answers, and s = 1 - m / (unseen answers): a new answer tells of abilities as much as
+    an average one did, and is itself no longer unseen. It is <NA> where R > T / 4. A is by the
+    delta method where items are not exact, and intervals are taken to be as wide as sd's.
+    With the same names and key, the order of subjects and items does not matter.
+
+    References
+    ----------
+    Habba et al. (2026), section 3; Polo et al. 2024 (gp-IRT).
+
+    Examples
+    --------
+    >>> known = KnownItems(tuple("abcdef"), np.ones((6, 1)), np.zeros(6), np.zeros((6, 2, 2)))
+    >>> answers = Responses.from_arrays([[1, 1], [1, 0]], items=["a", "d"])
+    >>> scores = predict_suite(known, ["maths"] * 3 + ["law"] * 3, answers, anchors={},
+    ...                        key=jax.random.key(0), how="map")
+    >>> scores.summary["n_answered"].tolist(), scores.suite["subject"].tolist()
+    ([1, 1, 1, 1], ['subject 1', 'subject 2'])
+    """
+    table = suite_table(items, benchmarks, answers)
+    weights = table.weights_of(anchors)
+    cells = table.successes, table.trials, table.trials == 0
+    problem = problem_of(table.items, table.belongs, *cells, mean=mean, covariance=covariance)
+    of_draws, of_chance, of_others = jax.random.split(key, 3)
+    unseen = draw_unseen(problem, key=of_draws, n_draws=n_draws, progress=progress)
+    population = {"mean": mean, "covariance": covariance}
+    abilities = score_subjects(table.responses, table.items, how=how, **population)
+    beyond = excess_covariance(excess, table.benchmarks)
+    seen = Seen.of(table)
+    draws = accuracy_draws(seen, unseen, beyond, of_chance)
+
+    accuracy = (seen.right + unseen.expected.mean(0)) / seen.n_items
+    expected = expected_right(problem, abilities.theta)[0]
+    columns = dict(zip(("accuracy", "low", "high"), (accuracy, *interval(draws)), strict=True))
+    columns |= point_predictions(table, seen, weights, excess or {}, expected)
+    n_items = np.broadcast_to(seen.n_items, accuracy.shape)
+    columns |= {"n_answered": seen.n_answered, "n_items": n_items}
+    suite = suite_columns(draws.mean(2), accuracy.mean(1), others, of_others)
+    suite.insert(0, "subject", np.asarray(table.responses.subjects, object))
+    suite["n_answered"] = seen.n_answered.sum(1).astype(int)
+    suite["more_anchors"] = more_anchors(seen, unseen, problem, beyond)
+
+    rows = np.argsort(name_order(answers.subjects))
+    shown = tuple(dict.fromkeys(map(str, benchmarks)))
+    own = np.array([table.benchmarks.index(name) for name in shown])
+    columns = {name: values[rows][:, own] for name, values in columns.items()}
+    return SuiteScores(
+        answers.subjects,
+        shown,
+        draws[:, rows][:, :, own],
+        _summary(answers.subjects, shown, columns),
+        suite.iloc[rows].sort_values("score", ascending=False, kind="stable", ignore_index=True),
+        _in_order(abilities, rows),
+    )
+
+
+def _in_order(scores: SubjectScores, rows: NDArray[np.intp]) -> SubjectScores:
+    """Return the scores of some subjects, in the order of their positions."""
+    return SubjectScores(
+        tuple(scores.subjects[i] for i in rows),
+        scores.theta[rows],
+        scores.covariance[rows],
+        scores.at_bound[rows],
+    )
+
+
+def _summary(
+    subjects: tuple[str, ...], benchmarks: tuple[str, ...], columns: Columns
+) -> pd.DataFrame:
+    """Return one row a subject and benchmark."""
+    table = pd.DataFrame(
+        {
+            "subject": np.repeat(np.asarray(subjects, object), len(benchmarks)),
+            "benchmark": np.tile(np.asarray(benchmarks, object), len(subjects)),
+            **{name: values.ravel() for name, values in columns.items()},
+        }
+    )
+    return table.astype({"n_answered": int, "n_items": int})
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"

@@ -1,0 +1,136 @@
+"""Answers and known items side by side, in an order that does not depend on how they came."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesirt.data.responses import Responses
+from bayesirt.errors import ResponseError
+from bayesirt.estimators.fixed_items import KnownItems
+from bayesirt.names import one_line
+
+
+@dataclass(frozen=True, eq=False)
+class SuiteTable:
+    """Answers to the items of a suite.
+
+    Subjects, items and benchmarks are in the order of their names, so that random numbers go to
+    the same ones in whatever order data come.
+
+    Attributes
+    ----------
+    responses : Responses
+        To known items only.
+    items : KnownItems
+    benchmarks : tuple of str
+    belongs : int array, shape (item,)
+        Position of each item's benchmark.
+    successes, trials : int array, shape (subject, item)
+    """
+
+    responses: Responses
+    items: KnownItems
+    benchmarks: tuple[str, ...]
+    belongs: NDArray[np.intp]
+    successes: NDArray[np.integer]
+    trials: NDArray[np.integer]
+
+    @property
+    def share(self) -> NDArray[np.float64]:
+        """Share right of each cell, 0 where there are no trials; shape (subject, item)."""
+        return self.successes / np.maximum(self.trials, 1)
+
+    def per_benchmark(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Return sums over the items of each benchmark, shape (..., benchmark)."""
+        return values @ np.eye(len(self.benchmarks))[self.belongs]
+
+    def weights_of(self, anchors: Mapping[str, Mapping[str, float]]) -> NDArray[np.float64]:
+        """Return the weight of each item in the anchor mean of its benchmark, 0 for no anchor.
+
+        Raises
+        ------
+        ResponseError
+            If a benchmark is unknown, or an anchor is no item of its benchmark.
+        """
+        place = {name: j for j, name in enumerate(self.items.names)}
+        weights = np.zeros(len(place))
+        for benchmark, own in anchors.items():
+            if benchmark not in self.benchmarks:
+                raise ResponseError(
+                    f"anchors are given for the benchmark {one_line(benchmark)!r}, which no known "
+                    f"item belongs to; leave it out"
+                )
+            of = self.benchmarks.index(benchmark)
+            for name, weight in own.items():
+                if name not in place or self.belongs[place[name]] != of:
+                    raise ResponseError(
+                        f"the anchor {one_line(name)!r} is no known item of the benchmark "
+                        f"{one_line(benchmark)!r}; choose anchors from its items"
+                    )
+                weights[place[name]] = weight
+        return weights
+
+
+def suite_table(items: KnownItems, benchmarks: Sequence[str], answers: Responses) -> SuiteTable:
+    """Put answers beside the items that they are answers to.
+
+    Parameters
+    ----------
+    items : KnownItems
+    benchmarks : sequence of str, one an item
+    answers : Responses
+        Answers to other items are left out.
+
+    Returns
+    -------
+    SuiteTable
+
+    Raises
+    ------
+    ResponseError
+        If benchmarks are not one an item, no known item was answered, or a subject answered none.
+
+    Examples
+    --------
+    >>> known = KnownItems(("y", "x"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
+    >>> answers = Responses.from_arrays([[1, 1, 0], [1, 0, 0]], items=["x", "y", "other"])
+    >>> suite_table(known, ["maths", "maths"], answers).items.names
+    ('x', 'y')
+    """
+    if len(benchmarks) != len(items.names):
+        raise ResponseError(
+            f"{len(items.names)} known items and {len(benchmarks)} benchmarks; give one an item"
+        )
+    names, belongs = np.unique(np.asarray(benchmarks, object).astype(str), return_inverse=True)
+    order = name_order(items.names)
+    known = items.select(order)
+    found = known.within(answers)[1]
+    answered = answers.cells.matrices()[1][:, found].any(1)
+    if not answered.all():
+        name = one_line(answers.subjects[int(np.argmin(answered))])
+        raise ResponseError(
+            f"the subject {name!r} answered none of the {len(order)} known items "
+            f"({(~answered).sum()} such subjects); let it answer anchors, or leave it out"
+        )
+    found = found[name_order([answers.items[j] for j in found])]
+    responses = answers.select(name_order(answers.subjects), found)
+    place = {name: j for j, name in enumerate(known.names)}
+    at = np.array([place[name] for name in responses.items])
+    successes, trials = (_spread(matrix, at, len(order)) for matrix in responses.cells.matrices())
+    return SuiteTable(
+        responses, known, tuple(map(str, names)), belongs[order].astype(np.intp), successes, trials
+    )
+
+
+def name_order(names: Sequence[str]) -> NDArray[np.intp]:
+    """Return positions in the order of the names."""
+    return np.argsort(np.asarray(names, object), kind="stable").astype(np.intp)
+
+
+def _spread(matrix: NDArray[np.integer], at: NDArray[np.intp], n_items: int) -> NDArray[np.integer]:
+    whole = np.zeros((len(matrix), n_items), matrix.dtype)
+    whole[:, at] = matrix
+    return whole

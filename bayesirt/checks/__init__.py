@@ -1,0 +1,1 @@
+"""Does the model fit, can the draws be trusted, which items deserve a look."""

@@ -1,0 +1,131 @@
+"""Items that every subject answers alike, more than two items would by chance."""
+
+from functools import partial
+from operator import itemgetter
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import gammaln, logsumexp
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from bayesirt.checks.fit.cell_residuals import Draw, thinned
+from bayesirt.posterior import Posterior
+
+_MOST_DRAWS, _CELL_DRAWS = 100, 500_000_000
+
+
+class Agreement(NamedTuple):
+    """How alike answers to two items would be if they only had the ability in common.
+
+    Attributes
+    ----------
+    log_all : float array, shape (pair,)
+        Log probability that all subjects that answered both give as many right answers to either.
+    share : float array, shape (pair,)
+        Of these subjects, how many are expected to.
+    observed : float array, shape (pair,)
+        How many did. Both are NaN where no subject answered both.
+    """
+
+    log_all: NDArray[np.float64]
+    share: NDArray[np.float64]
+    observed: NDArray[np.float64]
+
+
+def identical_items(
+    successes: NDArray[np.integer], trials: NDArray[np.integer]
+) -> NDArray[np.intp]:
+    """Return the first item with the same answers, missing ones at the same places.
+
+    Parameters
+    ----------
+    successes, trials : int array, shape (subject, item)
+
+    Returns
+    -------
+    int array, shape (item,)
+        An item's own position where no earlier one is the same.
+
+    Examples
+    --------
+    >>> answers = np.array([[1, 0, 1], [0, 1, 0]])
+    >>> identical_items(answers, np.ones_like(answers)).tolist()
+    [0, 1, 0]
+    """
+    columns = np.concatenate([successes, trials]).T
+    _, first, group = np.unique(columns, axis=0, return_index=True, return_inverse=True)
+    found: NDArray[np.intp] = first[group.ravel()]
+    return found
+
+
+def agreement(posterior: Posterior, first: NDArray[np.intp], second: NDArray[np.intp]) -> Agreement:
+    """Compare how alike pairs of items are answered with what their parameters say.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a model with one ability.
+    first, second : int array, shape (pair,)
+        Positions of items.
+
+    Returns
+    -------
+    Agreement
+
+    Notes
+    -----
+    Given a draw, P(all alike) = Π_i Σ_y P(y_ij = y) P(y_ik = y) over subjects that answered both as
+    often; it is averaged over draws (at most 100).
+
+    Examples
+    --------
+    >>> from bayesirt import Responses
+    >>> zeros = np.zeros((1, 2, 3))
+    >>> samples = {"theta": zeros, "a": zeros, "d": zeros}
+    >>> answers = Responses.from_arrays(np.array([[1, 0, 1], [0, 1, 0], [1, 1, 1]]))
+    >>> posterior = Posterior.from_samples(samples, {}, answers, {})
+    >>> found = agreement(posterior, np.array([0]), np.array([2]))
+    >>> round(float(np.exp(found.log_all[0])), 6), found.observed.tolist()
+    (0.125, [1.0])
+    """
+    y, n = posterior.successes, posterior.trials
+    both = (n[:, first] > 0) & (n[:, first] == n[:, second])
+    common = both.sum(0)
+    alike = (both & (y[:, first] == y[:, second])).sum(0)
+    draws = thinned(posterior, min(_MOST_DRAWS, _CELL_DRAWS / max(both.size, 1)))
+    counts = jnp.asarray(np.where(both, n[:, first], 0))
+    places = jnp.asarray(first), jnp.asarray(second)
+    found = _agreement(posterior.link, int(n.max()), counts, draws, places)
+    log_all, expected = (np.asarray(x, np.float64) for x in found)
+    with np.errstate(invalid="ignore"):
+        return Agreement(log_all, expected / common, alike / common)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _agreement(
+    link: str, most: int, trials: Array, draws: Draw, places: tuple[Array, Array]
+) -> tuple[Float[Array, " pair"], Float[Array, " pair"]]:
+    """Return the log probability that all agree, and how many are expected to."""
+    ways = gammaln(trials + 1.0)
+
+    def of_draw(draw: Draw) -> tuple[Array, Array]:
+        sides = [draw.of_items(itemgetter(at)) for at in places]
+        etas = [side.theta[:, None] * side.a + side.d for side in sides]
+        terms = [side.answers(link).terms for side in sides]
+
+        def add(y: Array, total: Array) -> Array:
+            wrong = jnp.maximum(trials - y, 0)
+            log_p = 2 * (ways - gammaln(y + 1.0) - gammaln(wrong + 1.0))
+            log_p += sum(
+                own(eta, y, y + wrong).log_likelihood for own, eta in zip(terms, etas, strict=True)
+            )
+            return jnp.logaddexp(total, jnp.where(y <= trials, log_p, -jnp.inf))
+
+        alike = jax.lax.fori_loop(0, most + 1, add, jnp.full_like(etas[0], -jnp.inf))
+        return alike.sum(0), jnp.where(trials > 0, jnp.exp(alike), 0).sum(0)
+
+    log_all, expected = jax.lax.map(of_draw, draws)
+    return logsumexp(log_all, 0) - jnp.log(len(log_all)), expected.mean(0)

@@ -1,0 +1,157 @@
+"""What answers are beyond their expectation, cell by cell, at a draw of all parameters."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from bayesirt.errors import ResponseError
+from bayesirt.likelihood.families import FAMILIES, Family
+from bayesirt.posterior import Posterior
+
+_LARGE = 1 << 18
+"""More cells than this are computed in 32 bits."""
+
+
+class Draw(NamedTuple):
+    """A draw, or as many as there are rows.
+
+    Attributes
+    ----------
+    theta : float array, shape (..., subject)
+    a, d : float array, shape (..., item)
+    further : tuple of float arrays, shape (..., item)
+        What the share right depends on beside a θ + d.
+    """
+
+    theta: Float[Array, "..."]
+    a: Float[Array, "..."]
+    d: Float[Array, "..."]
+    further: tuple[Float[Array, "..."], ...] = ()
+
+    def of_items(self, function: Callable[[Array], Array]) -> "Draw":
+        """Return the same abilities with what a function makes of each item's parameters."""
+        further = tuple(function(values) for values in self.further)
+        return Draw(self.theta, function(self.a), function(self.d), further)
+
+    def answers(self, link: str) -> Family:
+        """Return the family of η = a θ + d at this draw."""
+        return FAMILIES[link].given(self.further)
+
+
+class Counts(NamedTuple):
+    """The responses.
+
+    Attributes
+    ----------
+    successes, trials : int array, shape (subject, item)
+    """
+
+    successes: Int[Array, "subject item"]
+    trials: Int[Array, "subject item"]
+
+
+class Residuals(NamedTuple):
+    """Residuals on the scale of the linear predictor, and what is expected of them.
+
+    Attributes
+    ----------
+    score : float array, shape (subject, item)
+        s = ∂ℓ/∂η, whose expectation is 0.
+    weight : float array, shape (subject, item)
+        E s² = n p'² / (p (1 - p)), the expected information.
+    third : float array, shape (subject, item)
+        E s³.
+    right, wrong : float array, shape (subject, item)
+        s of one right and of one wrong answer.
+    """
+
+    score: Float[Array, "subject item"]
+    weight: Float[Array, "subject item"]
+    third: Float[Array, "subject item"]
+    right: Float[Array, "subject item"]
+    wrong: Float[Array, "subject item"]
+
+    @property
+    def excess(self) -> Float[Array, "subject item"]:
+        """Right answers beyond the expected number, y - n p."""
+        return self.score / (self.right - self.wrong)
+
+
+def residuals(link: str, counts: Counts, draw: Draw) -> Residuals:
+    """Return the residuals at one draw.
+
+    Parameters
+    ----------
+    link : str
+        A name in `FAMILIES`.
+    counts : Counts
+    draw : Draw
+
+    Returns
+    -------
+    Residuals
+        0 where there were no trials.
+
+    Notes
+    -----
+    Of one trial s is s₁ with probability p and s₀ else, and p s₁ + (1 - p) s₀ = 0. So
+    E s² = -s₁ s₀ and E s³ = -s₁ s₀ (s₁ + s₀); n trials have n times these cumulants.
+
+    Examples
+    --------
+    >>> counts = Counts(jnp.array([[1]]), jnp.array([[1]]))
+    >>> found = residuals("logit", counts, Draw(jnp.zeros(1), jnp.ones(1), jnp.zeros(1)))
+    >>> float(found.score[0, 0]), float(found.weight[0, 0])
+    (0.5, 0.25)
+    """
+    eta = draw.theta[:, None] * draw.a + draw.d
+    one, nothing = jnp.ones((), eta.dtype), jnp.zeros((), eta.dtype)
+    right, wrong = (draw.answers(link).terms(eta, y, one).score for y in (one, nothing))
+    y, n = (x.astype(eta.dtype) for x in counts)
+    weight = -n * right * wrong
+    score = y * right + (n - y) * wrong
+    return Residuals(score, weight, weight * (right + wrong), right, wrong)
+
+
+def counts_of(posterior: Posterior) -> Counts:
+    """Return the responses that the draws are given."""
+    return Counts(jnp.asarray(posterior.successes), jnp.asarray(posterior.trials))
+
+
+def thinned(posterior: Posterior, most: float) -> Draw:
+    """Return draws, evenly thinned.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    most : float
+        Draws to keep at most; one is kept in any case.
+
+    Returns
+    -------
+    Draw
+        In 32 bits where there are many cells.
+    """
+    every = max(1, int(-(-len(posterior.theta) // max(most, 1))))
+    dtype: Any = np.float32 if posterior.trials.size > _LARGE else None
+    theta, a, d, *further = (
+        jnp.asarray(posterior.draws(name)[every // 2 :: every], dtype)
+        for name in ("theta", "a", "d", *posterior.further)
+    )
+    return Draw(theta, a, d, tuple(further))
+
+
+def refuse_other_models(posterior: Posterior) -> None:
+    """Refuse posteriors with other than one ability.
+
+    Raises
+    ------
+    ResponseError
+    """
+    if posterior.theta.ndim != 2 or posterior.draws("a").ndim != 2:
+        raise ResponseError(
+            "fit is checked of models with one ability; sample_posterior draws from one"
+        )

@@ -1,0 +1,195 @@
+"""All checks of fit together, and what they say in words."""
+
+from dataclasses import dataclass
+
+import jax
+import pandas as pd
+from jaxtyping import Array
+
+from bayesirt.checks.fit.calibration import Calibration, check_calibration
+from bayesirt.checks.fit.cell_residuals import refuse_other_models
+from bayesirt.checks.fit.direction import UNKNOWN, Direction, check_direction
+from bayesirt.checks.fit.held_out import Answer, HeldOut, predict_held_out
+from bayesirt.checks.fit.item_pairs import LocalDependence, local_dependence
+from bayesirt.checks.fit.items import item_fit
+from bayesirt.checks.fit.subjects import person_fit
+from bayesirt.checks.fit.totals import Totals, check_totals
+from bayesirt.checks.fit.wide import few_draws, few_subjects, is_wide
+from bayesirt.data.responses import Responses
+from bayesirt.posterior import LEVEL, Posterior
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FitCheck:
+    """Whether one ability explains the responses, and where it does not.
+
+    Attributes
+    ----------
+    items, subjects : DataFrame
+        By `item_fit` and `person_fit`: one row an item, and one a subject.
+    dependence : LocalDependence
+        Pairs of items.
+    totals : Totals
+    held_out : HeldOut
+        Rasch, 2PL and two abilities.
+    calibration : Calibration
+        Of the 2PL's held-out predictions.
+    direction : Direction
+        Whether the items point one way.
+    part : str
+        What part of a wide table was checked, in words; empty if all of it was.
+    """
+
+    items: pd.DataFrame
+    subjects: pd.DataFrame
+    dependence: LocalDependence
+    totals: Totals
+    held_out: HeldOut
+    calibration: Calibration
+    direction: Direction = UNKNOWN
+    part: str = ""
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """The models that were compared, one row each."""
+        return self.held_out.summary
+
+    @property
+    def pairs(self) -> pd.DataFrame:
+        """The most dependent pairs of items, surest first."""
+        return self.dependence.pairs
+
+    @property
+    def one_ability(self) -> Answer:
+        """Whether one ability does.
+
+        As `HeldOut.one_ability`, and "no" too if answers tell subjects apart, but the items do not
+        point one way (`Direction.is_one`).
+        """
+        astray = self.held_out.tells_apart and not self.direction.is_one
+        return "no" if astray else self.held_out.one_ability
+
+    @property
+    def warning(self) -> str:
+        """What comes before a ranking that one ability does not explain; empty where it does."""
+        if self.one_ability != "no":
+            return ""
+        reasons = [] if self.held_out.one_ability != "no" else [self.held_out.gain]
+        reasons += filter(None, [self.direction.to_text()])
+        return (
+            f"One ability does not explain these answers: {', and '.join(reasons)}. Subjects are "
+            f"therefore in the order of their accuracy. Fit several abilities (bayesirt profile "
+            f"--q-matrix), rank each benchmark or part by itself, or review the items (bayesirt "
+            f"review)."
+        )
+
+    def __repr__(self) -> str:
+        return f"<FitCheck: {self.to_text()}>"
+
+    def to_text(self) -> str:
+        """Return the conclusion in a few sentences."""
+        skewed = self.totals.to_text() if self.totals.p_subjects < 1 - LEVEL else ""
+        found = self.in_short(), self.held_out.details(), self.dependence.to_text()
+        rest = self._of_rows(), skewed, self.calibration.to_text(), self.part
+        return " ".join(filter(None, [*found, *rest]))
+
+    def in_short(self) -> str:
+        """Return in a sentence whether one ability does."""
+        if self.one_ability == self.held_out.one_ability:
+            return self.held_out.in_short()
+        return f"One ability does not explain these answers: {self.direction.to_text()}."
+
+    def _of_rows(self) -> str:
+        parts = [
+            f"{table['misfits'].sum():,} of {len(table):,} {name} {verb}"
+            for table, name, verb in (
+                (self.items, "items", "do not rise with ability as the model says"),
+                (self.subjects, "subjects", "miss easy items and get hard ones right"),
+            )
+            if table["misfits"].any()
+        ]
+        if not parts:
+            return ""
+        return f"{' and '.join(parts)}."
+
+
+def check_fit(
+    posterior: Posterior, *, key: Array, q: float = 0.1, progress: bool = False
+) -> FitCheck:
+    """Check whether one ability explains the responses that a posterior was drawn from.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a model with one ability.
+    key : jax.random.key
+        Of replications, and of the cells that are held out.
+    q : float
+        Bound on the expected share of false ones among the items, the subjects and the pairs that
+        are listed.
+    progress : bool
+        Show a progress bar, if stderr is a terminal.
+
+    Returns
+    -------
+    FitCheck
+
+    Raises
+    ------
+    ResponseError
+        If the model has more than one ability, or there are fewer than three items.
+
+    Notes
+    -----
+    p-values of items, subjects and pairs are posterior predictive ones, made uniform: the mean of
+    each statistic over draws is divided by its own standard deviation under the model, which is
+    known from its variance over the posterior (`bayesirt.checks.fit.tails`). They hold if the
+    priors do. Large data show any departure, however small: `q3`, the excess columns and the gain
+    per answer say how much it matters.
+
+    Of tables with more than two million cells, items, pairs and totals are checked on 2,000
+    subjects drawn at random, and these and each subject's answers with about 20 draws. The
+    posterior is that of all answers, so that the p-values hold as they do for the whole; their
+    power is that of 2,000 subjects.
+
+    References
+    ----------
+    Sinharay, Johnson & Stern 2006; Gelman et al. 2013, chapters 6 and 7.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draws = {"theta": np.zeros((1, 4, 3)), "a": np.ones((1, 4, 2)), "d": np.zeros((1, 4, 2))}
+    >>> answers = Responses.from_arrays([[1, 0], [0, 1], [1, 1]])
+    >>> posterior = Posterior.from_samples(draws, {}, answers, {})
+    >>> check_fit(posterior, key=jax.random.key(0))
+    Traceback (most recent call last):
+    bayesirt.errors.ResponseError: a check of fit needs 3 items or more, got 2; add items
+    """
+    refuse_other_models(posterior)
+    responses = Responses.from_arrays(
+        posterior.successes, posterior.trials, subjects=posterior.subjects, items=posterior.items
+    )
+    of_totals, of_folds, of_bands = jax.random.split(key, 3)
+    held_out = predict_held_out(responses, key=of_folds, progress=progress)
+    answers = held_out.predicted, held_out.successes, held_out.trials
+    part, of_items, of_subjects = "", posterior, posterior
+    if is_wide(posterior):
+        of_subjects = few_draws(posterior)
+        of_items = few_subjects(of_subjects, jax.random.fold_in(key, 0))
+        part = (
+            f"In this large table, items, pairs of items and the spread of scores were checked on "
+            f"{len(of_items.subjects):,} of {len(posterior.subjects):,} subjects drawn at random, "
+            f"and held-out answers of {held_out.n_subjects:,} subjects to {held_out.n_items:,} "
+            f"items were predicted."
+        )
+    return FitCheck(
+        item_fit(of_items, q=q),
+        person_fit(of_subjects, q=q),
+        local_dependence(of_items, q=q),
+        check_totals(of_items, key=of_totals),
+        held_out,
+        check_calibration(*answers, key=of_bands),
+        check_direction(posterior),
+        part,
+    )

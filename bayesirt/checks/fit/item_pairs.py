@@ -1,0 +1,334 @@
+"""Pairs of items whose answers go together beyond what ability explains (Q3)."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from bayesirt.checks.fit.cell_residuals import (
+    Counts,
+    Draw,
+    counts_of,
+    refuse_other_models,
+    residuals,
+    thinned,
+)
+from bayesirt.checks.fit.tails import LEAST_SHARE, Moments, to_normal
+from bayesirt.likelihood.families import FAMILIES
+from bayesirt.names import one_line
+from bayesirt.posterior import Posterior
+
+MOST_PAIRS = 1000
+_LEAST_ITEMS = 4
+_MOST_SKEWNESS = 1.0
+"""Where a sum over subjects is more lopsided than this, few answers decide it: no test."""
+_LEAST_INFORMATION = 2.0
+_BLOCK = 1024
+_MOST_DRAWS, _WORK, _OVERHEAD = 100, 1e12, 300
+"""Draws, and multiplications for all of them together; there is one draw in any case. A pair takes
+as long as it does with so many subjects more."""
+_FINE, _FARTHEST = 100, 40
+"""Bins of |z| a unit, and where the last one begins."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LocalDependence:
+    """Which pairs of items depend on each other.
+
+    Attributes
+    ----------
+    pairs : DataFrame
+        The most dependent pairs, at most 1,000, surest first: `item_1`, `item_2`, `q3` (the
+        correlation of their residuals), `n_subjects` (that answered both), `z`, `p` and
+        `dependent`.
+    n_tested, n_dependent : int
+        Pairs that could be tested, and those that depend on each other.
+    q : float
+        Bound on the expected share of false pairs among those that depend on each other.
+    """
+
+    pairs: pd.DataFrame
+    n_tested: int
+    n_dependent: int
+    q: float
+
+    def __repr__(self) -> str:
+        return f"<LocalDependence: {self.n_dependent:,} of {self.n_tested:,} pairs>"
+
+    def to_text(self) -> str:
+        """Return the conclusion in a sentence."""
+        if not self.n_tested:
+            return "There are too few subjects to say whether pairs of items depend on each other."
+        of = f"{self.n_tested:,} pairs of items that could be tested"
+        if not self.n_dependent:
+            return f"None of {of} surely depends on each other beyond one ability."
+        first = self.pairs.iloc[0]
+        names = " with ".join(one_line(first[x], 30) for x in ("item_1", "item_2"))
+        return (
+            f"{self.n_dependent:,} of {of} depend on each other beyond one ability, most surely "
+            f"{names} (residual correlation {first['q3']:+.2f})."
+        )
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """The pairs."""
+        return self.pairs
+
+
+def local_dependence(posterior: Posterior, *, q: float = 0.1) -> LocalDependence:
+    """Find pairs of items whose residuals go together.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a model with one ability.
+    q : float
+        Bound on the expected share of false pairs among those that are called dependent.
+
+    Returns
+    -------
+    LocalDependence
+
+    Raises
+    ------
+    ResponseError
+        If the model has more than one ability.
+
+    Notes
+    -----
+    At each draw the residuals s_i of a subject are made orthogonal to what moves with its ability,
+    ẽ_i = s_i - w_i a (aᵀs_i) / I_i with I_i = Σ_j a_j² w_ij. Under the model Σ_i ẽ_ij ẽ_ik has the
+    mean -Σ_i w_ij w_ik a_j a_k / I_i, which makes Q3 negative where nothing is wrong (about
+    -1 / (J - 1)), and about the variance Σ_i (v_ij v_ik + (w_ij w_ik a_j a_k / I_i)²) with
+    v_ij = w_ij - w_ij² a_j² / I_i. The standardised sum, with its skewness taken out, is averaged
+    over draws: at any one it is about N(0, 1), and so the mean has the variance 1 - v, where v is
+    its variance over the posterior, the mean of all pairs'. Pairs with a skewness beyond 1 or with
+    Σ_i w_ij w_ik below 2, of items that hardly anybody gets wrong (or right) or with few subjects,
+    are not tested. Pairs are found block by block: of an array over pairs, no more than
+    1,024 x 1,024 is held at a time.
+
+    References
+    ----------
+    Yen 1984 (Q3); Christensen, Makransky & Horton 2017 (its mean); Benjamini & Hochberg 1995.
+
+    Examples
+    --------
+    >>> from bayesirt import Responses
+    >>> draws = {"theta": np.zeros((1, 4, 40)), "a": np.ones((1, 4, 5)), "d": np.zeros((1, 4, 5))}
+    >>> answers = Responses.from_arrays(np.indices((40, 5)).sum(0) % 2)
+    >>> posterior = Posterior.from_samples(draws, {}, answers, {})
+    >>> local_dependence(posterior).pairs["dependent"].all()
+    np.True_
+    """
+    refuse_other_models(posterior)
+    n, n_items = posterior.trials.shape
+    most = min(_MOST_DRAWS, _WORK / ((3 * n + _OVERHEAD) * n_items**2))
+    counts, draws = counts_of(posterior), thinned(posterior, most)
+    found = _Search(posterior.link, counts, draws).run()
+    n_tested, n_draws = int(found.bins.sum()), len(draws.theta)
+    left = 1 - found.variance / max(n_tested, 1) * (1 - 1 / n_draws)
+    scale = 1 / np.sqrt(max(left, LEAST_SHARE))
+    first, n_dependent = _first_bin(found.bins, scale, q)
+    table = _table(posterior, found, scale, draws)
+    table["dependent"] = _bin(found.z[table.index]) >= first
+    return LocalDependence(table.reset_index(drop=True), n_tested, n_dependent, q)
+
+
+def _first_bin(bins: NDArray[np.int64], scale: float, q: float) -> tuple[int, int]:
+    """Return the bin from which on pairs are dependent (Benjamini & Hochberg), and how many are."""
+    p = 2 * norm.sf(scale * np.arange(len(bins)) / _FINE)
+    above = np.cumsum(bins[::-1])[::-1]
+    passes = (above > 0) & (p * bins.sum() <= q * above)
+    if not passes.any():
+        return len(bins), 0
+    first = int(np.argmax(passes))
+    return first, int(above[first])
+
+
+def _bin(z: NDArray[np.float64]) -> NDArray[np.intp]:
+    return np.minimum(np.abs(z) * _FINE, _FINE * _FARTHEST).astype(np.intp)
+
+
+def _table(posterior: Posterior, found: "_Pairs", scale: float, draws: Draw) -> pd.DataFrame:
+    """Return the pairs, the farthest first, indexed by their places in `found`."""
+    order = np.argsort(-np.abs(found.z), kind="stable")
+    one, other, z = found.first[order], found.second[order], scale * found.z[order]
+    both = (posterior.trials[:, one] > 0) & (posterior.trials[:, other] > 0)
+    common = np.count_nonzero(both, 0)
+    names = np.asarray(posterior.items, object)
+    columns = {
+        "item_1": names[one],
+        "item_2": names[other],
+        "q3": _correlations(posterior, draws, one, other, both),
+        "n_subjects": common,
+        "z": z,
+        "p": 2 * norm.sf(np.abs(z)),
+    }
+    return pd.DataFrame(columns, index=order)
+
+
+def _correlations(
+    posterior: Posterior,
+    draws: Draw,
+    one: NDArray[np.intp],
+    other: NDArray[np.intp],
+    both: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Return the correlations of two items' mean residuals, over subjects that answered both."""
+    items, place = np.unique([one, other], return_inverse=True)
+    if not len(items):
+        return np.zeros(0)
+    counts = Counts(*(jnp.asarray(x[:, items]) for x in (posterior.successes, posterior.trials)))
+    own = draws.of_items(lambda values: values[:, items])
+    excess = np.asarray(_mean_excess(posterior.link, counts, own), np.float64)
+    sides = (np.where(both, excess[:, k], 0) for k in place.reshape(2, -1))
+    x, y = (np.where(both, e - e.sum(0) / both.sum(0), 0) for e in sides)
+    return (x * y).sum(0) / np.sqrt((x**2).sum(0) * (y**2).sum(0))
+
+
+@partial(jax.jit, static_argnums=0)
+def _mean_excess(link: str, counts: Counts, draws: Draw) -> Float[Array, "subject item"]:
+    """Return right answers beyond the expected number, on average over draws."""
+
+    def add(total: Array, draw: Draw) -> tuple[Array, None]:
+        return total + residuals(link, counts, draw).excess, None
+
+    nothing = jnp.zeros(counts.trials.shape, draws.theta.dtype)
+    return jax.lax.scan(add, nothing, draws)[0] / len(draws.theta)
+
+
+class _Pairs(NamedTuple):
+    """The farthest pairs found, how many lie how far out, and the sum of variances over draws."""
+
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    z: NDArray[np.float64]
+    bins: NDArray[np.int64]
+    variance: float
+
+
+class _Search(NamedTuple):
+    """What is searched: all pairs of blocks of items."""
+
+    link: str
+    counts: Counts
+    draws: Draw
+
+    def run(self) -> _Pairs:
+        n_items = self.counts.trials.shape[1]
+        size = -(-n_items // -(-n_items // _BLOCK))  # blocks alike, so that little is filled up
+        starts = range(0, n_items, size)
+        found = _Pairs(
+            np.zeros(0, np.intp),
+            np.zeros(0, np.intp),
+            np.zeros(0),
+            np.zeros(_FINE * _FARTHEST + 1, np.int64),
+            0.0,
+        )
+        bound = FAMILIES[self.link].bound(self.counts.trials.max(1).astype(float))
+        if n_items < _LEAST_ITEMS or (bound**2).sum() < _LEAST_INFORMATION:
+            return found
+        fill = -n_items % size
+        wide = [(0, 0), (0, fill)]
+        counts = Counts(*(jnp.pad(x, wide) for x in self.counts))
+        draws = self.draws.of_items(lambda values: jnp.pad(values, wide))
+        of_subjects = _abilities(self.link, counts, draws)
+        for k in starts:
+            for m in starts[k // size :]:
+                block = _block(self.link, size, counts, draws, of_subjects, k, m)
+                found = _joined(found, *_copied(block), k, m)
+        return found
+
+
+def _copied(block: tuple[Array, Array]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return np.array(block[0], np.float64), np.array(block[1], np.float64)
+
+
+def _joined(
+    found: _Pairs, z: NDArray[np.float64], variance: NDArray[np.float64], k: int, m: int
+) -> _Pairs:
+    """Return the farthest of those found before and of a block's."""
+    if k == m:
+        z[np.tril_indices(len(z))] = np.nan
+    row, column = np.nonzero(np.isfinite(z))
+    own = z[row, column]
+    bins = found.bins + np.bincount(_bin(own), minlength=len(found.bins))
+    if len(own) > MOST_PAIRS:
+        kept = np.argpartition(-np.abs(own), MOST_PAIRS)[:MOST_PAIRS]
+        row, column, own = row[kept], column[kept], own[kept]
+    first = np.append(found.first, row + k)
+    second = np.append(found.second, column + m)
+    own = np.append(found.z, own)
+    if len(own) > MOST_PAIRS:
+        kept = np.argpartition(-np.abs(own), MOST_PAIRS)[:MOST_PAIRS]
+        first, second, own = first[kept], second[kept], own[kept]
+    return _Pairs(first, second, own, bins, found.variance + variance[np.isfinite(z)].sum())
+
+
+@partial(jax.jit, static_argnums=0)
+def _abilities(
+    link: str, counts: Counts, draws: Draw
+) -> tuple[Float[Array, "draw subject"], Float[Array, "draw subject"]]:
+    """Return (aᵀs_i) / I_i and 1 / √I_i of each subject at each draw."""
+
+    def at(draw: Draw) -> tuple[Array, Array]:
+        cells = residuals(link, counts, draw)
+        own = jnp.maximum(cells.weight @ draw.a**2, jnp.finfo(draw.a.dtype).tiny)
+        return (cells.score @ draw.a) / own, 1 / jnp.sqrt(own)
+
+    return jax.lax.map(at, draws)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _block(
+    link: str,
+    size: int,
+    counts: Counts,
+    draws: Draw,
+    of_subjects: tuple[Array, Array],
+    first: Array,
+    second: Array,
+) -> tuple[Float[Array, "item item"], Float[Array, "item item"]]:
+    """Return the sum of every pair of two blocks, standardised: its mean and variance over draws.
+
+    NaN where there is no test.
+    """
+    blocks = [
+        Counts(*(jax.lax.dynamic_slice_in_dim(x, start, size, 1) for x in counts))
+        for start in (first, second)
+    ]
+
+    def side(
+        own: Counts, start: Array, draw: Draw, along: Array, width: Array
+    ) -> tuple[Array, ...]:
+        block = draw.of_items(lambda x: jax.lax.dynamic_slice_in_dim(x, start, size))
+        cells = residuals(link, own, block)
+        moves = cells.weight * block.a * width[:, None]
+        e = cells.score - cells.weight * block.a * along[:, None]
+        return e, moves, cells.weight - moves**2, cells.third
+
+    def add(total: Moments, at: tuple[Draw, Array, Array]) -> tuple[Moments, None]:
+        draw, *ability = at
+        one, other = (
+            side(own, start, draw, *ability)
+            for own, start in zip(blocks, (first, second), strict=True)
+        )
+        product, mean, variance, third = (x.T @ y for x, y in zip(one, other, strict=True))
+        variance += (one[1] ** 2).T @ other[1] ** 2
+        variance = jnp.maximum(variance, jnp.finfo(variance.dtype).tiny)
+        skewness = third / variance**1.5
+        z = to_normal((product + mean) / jnp.sqrt(variance), skewness)
+        tested = (jnp.abs(skewness) <= _MOST_SKEWNESS) & (variance >= _LEAST_INFORMATION)
+        return total.add(jnp.where(tested, z, jnp.nan)), None
+
+    nothing = Moments.none((size, size), draws.a.dtype)
+    n_draws = len(draws.theta)
+    total = jax.lax.scan(add, nothing, (draws, *of_subjects))[0]
+    return total.z / n_draws, total.variance(n_draws)

@@ -1,0 +1,153 @@
+"""Items whose share of right answers does not rise with ability as the model says."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jaxtyping import Array, Float
+from scipy.stats import norm
+
+from bayesirt.checks.fit.cell_residuals import Counts, Draw, counts_of, residuals, thinned
+from bayesirt.checks.fit.tails import Moments, adjusted, to_normal
+from bayesirt.posterior import Posterior
+
+LEAST_INFORMATION = 10.0
+"""Of an item about its own intercept: with less, about forty answers at even chances, no test."""
+_MOST_SKEWNESS = 1.0
+_MOST_DRAWS, _CELL_DRAWS = 200, 500_000_000
+_QUARTER = 0.25
+
+
+def item_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame:
+    """Compare each item's answers at low, middle and high abilities with what is expected.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    q : float
+        Bound on the expected share of false items among those that misfit.
+
+    Returns
+    -------
+    DataFrame
+        One row an item, in the order of the data: `item`, `z` (mean over draws), posterior
+        predictive `p` (two-sided), `p_adjusted` for all items, `low_excess` and `high_excess`
+        (observed less expected share right among subjects of low and of high abilities: the ends
+        that hold a quarter of the information on the item each), `direction` and `misfits`. NaN
+        where there is too little to test. Directions are "both ends better" (weak subjects do
+        better than they should, as where they guess, or the ablest do), "both ends worse", and
+        where slopes are fixed "flatter" and "steeper" than the model has the item.
+
+    Notes
+    -----
+    At each draw z = Σ_i c_i s_ij / √(Σ_i c_i² w_ij), where c is made orthogonal, with weights w,
+    to the scores of the item's own slope and intercept: z hardly depends on which draw of them it
+    is. With u_i from -1 to 1 the share of the information on the item at and below the ability of
+    subject i, c starts as u², so that z > 0 where both ends are answered better than the middle.
+    Where slopes are fixed, c starts as θ and is orthogonal to the intercept's score alone. Tails
+    allow for skewness and are averaged over draws (at most 200), so that they are conservative
+    where each ability rests on few items.
+
+    References
+    ----------
+    Rubin 1984; Gelman, Meng & Stern 1996; Glas 1999 (scores orthogonal to the item's own).
+
+    Examples
+    --------
+    >>> from bayesirt import Responses
+    >>> draws = {"theta": np.zeros((1, 4, 40)), "a": np.ones((1, 4, 5)), "d": np.zeros((1, 4, 5))}
+    >>> answers = Responses.from_arrays(np.indices((40, 5)).sum(0) % 2)
+    >>> posterior = Posterior.from_samples(draws, {}, answers, {})
+    >>> item_fit(posterior)["misfits"].any()
+    np.False_
+    """
+    draws = thinned(posterior, min(_MOST_DRAWS, _CELL_DRAWS / posterior.trials.size))
+    fixed = bool(np.ptp(posterior.draws("a")) == 0)
+    found = _over_draws(posterior.link, fixed, counts_of(posterior), draws)
+    z, skewness, information, low, high = (np.asarray(x, np.float64) for x in found)
+    tested = (information >= LEAST_INFORMATION) & (skewness <= _MOST_SKEWNESS) & np.isfinite(z)
+    z = np.where(tested, z, np.nan)
+    p = 2 * norm.sf(np.abs(z))
+    of_all = adjusted(p)
+    up, down = ("steeper", "flatter") if fixed else ("both ends better", "both ends worse")
+    return pd.DataFrame(
+        {
+            "item": posterior.items,
+            "z": z,
+            "p": p,
+            "p_adjusted": of_all,
+            "low_excess": low,
+            "high_excess": high,
+            "direction": np.where(tested, np.where(z > 0, up, down), ""),
+            "misfits": of_all <= q,
+        }
+    )
+
+
+class _Found(NamedTuple):
+    """Of each item."""
+
+    z: Float[Array, " item"]
+    skewness: Float[Array, " item"]
+    information: Float[Array, " item"]
+    low_excess: Float[Array, " item"]
+    high_excess: Float[Array, " item"]
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _over_draws(link: str, fixed: bool, counts: Counts, draws: Draw) -> _Found:
+    """Return the standardised mean of z, and means of the rest."""
+    n_draws, n_items = draws.a.shape
+
+    def add(total: tuple[Moments, Array], draw: Draw) -> tuple[tuple[Moments, Array], None]:
+        z, *others = _at_draw(link, fixed, counts, draw)
+        return (total[0].add(z), total[1] + jnp.stack(others)), None
+
+    dtype = draws.a.dtype
+    nothing = jnp.zeros((len(_Found._fields) - 1, n_items), dtype)
+    (moments, others), _ = jax.lax.scan(add, (Moments.none((n_items,), dtype), nothing), draws)
+    return _Found(moments.deviate(n_draws), *others / n_draws)
+
+
+def _at_draw(link: str, fixed: bool, counts: Counts, draw: Draw) -> _Found:
+    order = jnp.argsort(draw.theta)
+    counts = Counts(*(x[order] for x in counts))
+    draw = draw._replace(theta=draw.theta[order])
+    cells = residuals(link, counts, draw)
+    below = _share_below(cells.weight)
+    c = _contrast(cells.weight, below, draw.theta, fixed)
+    variance = (c**2 * cells.weight).sum(0)
+    z = (c * cells.score).sum(0) / jnp.sqrt(variance)
+    skewness = (c**3 * cells.third).sum(0) / variance**1.5
+    ends = [
+        jnp.where(end, cells.excess, 0).sum(0)
+        / jnp.maximum(jnp.where(end, counts.trials, 0).sum(0), 1)
+        for end in (below <= _QUARTER, below >= 1 - _QUARTER)
+    ]
+    return _Found(to_normal(z, skewness), jnp.abs(skewness), cells.weight.sum(0), *ends)
+
+
+def _share_below(weight: Float[Array, "subject item"]) -> Float[Array, "subject item"]:
+    """Return the share of an item's information below each subject, with half its own."""
+    total = jnp.cumsum(weight, 0)
+    return (total - weight / 2) / jnp.maximum(total[-1], jnp.finfo(weight.dtype).tiny)
+
+
+def _contrast(
+    weight: Float[Array, "subject item"],
+    below: Float[Array, "subject item"],
+    theta: Float[Array, " subject"],
+    fixed: bool,
+) -> Float[Array, "subject item"]:
+    """Return c, orthogonal to the scores of the item's own parameters."""
+    total = jnp.maximum(weight.sum(0), jnp.finfo(weight.dtype).tiny)
+    slope = theta[:, None] - (theta @ weight) / total
+    if fixed:
+        return slope
+    c = (2 * below - 1) ** 2
+    c -= (weight * c).sum(0) / total
+    square = jnp.maximum((weight * slope**2).sum(0), jnp.finfo(weight.dtype).tiny)
+    return c - slope * ((weight * slope * c).sum(0) / square)

@@ -1,0 +1,119 @@
+"""Subjects that miss easy items and get hard ones right, given their ability."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jaxtyping import Array, Float
+from scipy.stats import norm
+
+from bayesirt.checks.fit.cell_residuals import Counts, Draw, counts_of, residuals, thinned
+from bayesirt.checks.fit.tails import Moments, adjusted, to_normal
+from bayesirt.posterior import Posterior
+
+_MOST_DRAWS, _CELL_DRAWS = 200, 500_000_000
+_MOST_SKEWNESS = 1.5
+"""Where the sum is more lopsided than this, few answers decide it, and no test is made."""
+
+
+def person_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame:
+    """Compare each subject's answers to easy and hard items with what its ability says.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    q : float
+        Bound on the expected share of false subjects among those that misfit.
+
+    Returns
+    -------
+    DataFrame
+        One row a subject, in the order of the data: `subject`, `z` (mean over draws of the
+        standardised log likelihood; low where answers are odd), posterior predictive `p` of so odd
+        answers or odder, `p_adjusted` for all subjects, `easy_excess` and `hard_excess` (observed
+        less expected share right on items with chances above and below one half) and `misfits`.
+        NaN where there is too little to test.
+
+    Notes
+    -----
+    At each draw z = Σ_j c_j s_ij / √(Σ_j c_j² w_ij), where s is the score of each cell and c the
+    log odds p / (1 - p) in units of s, made orthogonal to what moves with ability: z is then the
+    log likelihood, standardised, and hardly depends on the draw of θ. Tails allow for the
+    skewness, and are averaged over draws (at most 200).
+
+    References
+    ----------
+    Drasgow, Levine & Williams 1985; Snijders 2001 (estimated abilities); Glas & Meijer 2003.
+
+    Examples
+    --------
+    >>> from bayesirt import Responses
+    >>> draws = {"theta": np.zeros((1, 4, 40)), "a": np.ones((1, 4, 5)), "d": np.zeros((1, 4, 5))}
+    >>> answers = Responses.from_arrays(np.indices((40, 5)).sum(0) % 2)
+    >>> posterior = Posterior.from_samples(draws, {}, answers, {})
+    >>> len(person_fit(posterior))
+    40
+    """
+    draws = thinned(posterior, min(_MOST_DRAWS, _CELL_DRAWS / posterior.trials.size))
+    found = _over_draws(posterior.link, counts_of(posterior), draws)
+    z, skewness, easy, hard = (np.asarray(x, np.float64) for x in found)
+    z = np.where(np.isfinite(z) & (np.abs(skewness) <= _MOST_SKEWNESS), z, np.nan)
+    p = norm.cdf(z)
+    of_all = adjusted(p)
+    return pd.DataFrame(
+        {
+            "subject": posterior.subjects,
+            "z": z,
+            "p": p,
+            "p_adjusted": of_all,
+            "easy_excess": easy,
+            "hard_excess": hard,
+            "misfits": of_all <= q,
+        }
+    )
+
+
+class _Found(NamedTuple):
+    """Of each subject."""
+
+    z: Float[Array, " subject"]
+    skewness: Float[Array, " subject"]
+    easy_excess: Float[Array, " subject"]
+    hard_excess: Float[Array, " subject"]
+
+
+@partial(jax.jit, static_argnums=0)
+def _over_draws(link: str, counts: Counts, draws: Draw) -> _Found:
+    """Return the standardised mean of z, and means of the rest."""
+    n_draws, n_subjects = draws.theta.shape
+
+    def add(total: tuple[Moments, Array], draw: Draw) -> tuple[tuple[Moments, Array], None]:
+        z, *others = _at_draw(link, counts, draw)
+        return (total[0].add(z), total[1] + jnp.stack(others)), None
+
+    dtype = draws.theta.dtype
+    nothing = jnp.zeros((len(_Found._fields) - 1, n_subjects), dtype)
+    start = Moments.none((n_subjects,), dtype), nothing
+    (moments, others), _ = jax.lax.scan(add, start, draws)
+    return _Found(moments.deviate(n_draws), *others / n_draws)
+
+
+def _at_draw(link: str, counts: Counts, draw: Draw) -> _Found:
+    cells = residuals(link, counts, draw)
+    tiny = jnp.finfo(cells.score.dtype).tiny
+    odds = jnp.log(jnp.maximum(-cells.wrong, tiny)) - jnp.log(jnp.maximum(cells.right, tiny))
+    c = odds / (cells.right - cells.wrong)
+    weighted = cells.weight * draw.a
+    c -= draw.a * ((weighted * c).sum(1) / (weighted @ draw.a))[:, None]
+    variance = (c**2 * cells.weight).sum(1)
+    z = (c * cells.score).sum(1) / jnp.sqrt(variance)
+    skewness = (c**3 * cells.third).sum(1) / variance**1.5
+    ends = [
+        jnp.where(side, cells.excess, 0).sum(1)
+        / jnp.maximum(jnp.where(side, counts.trials, 0).sum(1), 1)
+        for side in (odds > 0, odds <= 0)
+    ]
+    return _Found(to_normal(z, skewness), skewness, *ends)

@@ -1,0 +1,147 @@
+"""Distributions of subjects' and of items' shares right, observed and as the model has them."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from bayesirt.checks.fit.cell_residuals import Draw, thinned
+from bayesirt.posterior import LEVEL, Posterior
+
+_MOST_BINS = 20
+_LEAST_DRAWS, _MOST_DRAWS, _CELL_DRAWS = 40, 400, 500_000_000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Totals:
+    """Observed and predicted histograms of shares right.
+
+    Attributes
+    ----------
+    summary : DataFrame
+        One row a bin of the subjects' shares right and one of the items': `of` ("subjects" or
+        "items"), `from` and `to` (share right), `observed` (how many), `expected`, and `low` and
+        `high`, between which 90% of predicted counts lie.
+    p_subjects, p_items : float
+        Posterior predictive probability of a histogram as far from the expected one, or farther.
+    """
+
+    summary: pd.DataFrame
+    p_subjects: float
+    p_items: float
+
+    def __repr__(self) -> str:
+        return f"<Totals: p = {self.p_subjects:.2g} of subjects, {self.p_items:.2g} of items>"
+
+    def to_text(self) -> str:
+        """Return the conclusion in a sentence."""
+        spread = "are spread as" if self.p_subjects > 1 - LEVEL else "are not spread as"
+        return (
+            f"Subjects' scores {spread} those of one normal population of abilities would be "
+            f"(p = {self.p_subjects:.2g})."
+        )
+
+
+def check_totals(posterior: Posterior, *, key: Array) -> Totals:
+    """Compare the histograms of subjects' and items' shares right with replications.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a model with one ability.
+    key : jax.random.key
+
+    Returns
+    -------
+    Totals
+
+    Notes
+    -----
+    Each replication has a draw of the items. Subjects' shares are those of as many *new* subjects
+    from the population N(0, 1), with the same cells observed: they show whether abilities are
+    distributed as the model assumes, as groups of subjects apart from others are not. Items'
+    shares are of the same items, answered by the same subjects anew. These items were fitted, so
+    that `p_items` is conservative: it is hardly ever below .1 where the model holds.
+    The distance is Σ_b (O_b - E_b)² / (E_b + ½) over bins.
+
+    References
+    ----------
+    Gelman et al. 2013, chapter 6; Sinharay, Johnson & Stern 2006.
+
+    Examples
+    --------
+    >>> from bayesirt import Responses
+    >>> draws = {"theta": np.zeros((1, 4, 40)), "a": np.ones((1, 4, 5)), "d": np.zeros((1, 4, 5))}
+    >>> answers = Responses.from_arrays(np.indices((40, 5)).sum(0) % 2)
+    >>> posterior = Posterior.from_samples(draws, {}, answers, {})
+    >>> check_totals(posterior, key=jax.random.key(2)).summary["observed"].sum()
+    np.int64(45)
+    """
+    trials = posterior.trials
+    most = np.clip(_CELL_DRAWS / (2 * trials.size), _LEAST_DRAWS, _MOST_DRAWS)
+    draws = thinned(posterior, most)
+    keys = jax.random.split(key, len(draws.theta))
+    binary = int(trials.max()) == 1
+    replicated = _replications(posterior.link, binary, jnp.asarray(trials), draws, keys)
+    tables, ps = [], []
+    for axis, of, right in zip((1, 0), ("subjects", "items"), replicated, strict=True):
+        total = trials.sum(axis, dtype=np.int64)
+        observed = posterior.successes.sum(axis, dtype=np.int64)
+        table, p = _compare(observed, np.asarray(right).astype(np.int64), total)
+        table.insert(0, "of", of)
+        tables.append(table)
+        ps.append(p)
+    return Totals(pd.concat(tables, ignore_index=True), *ps)
+
+
+def _compare(
+    observed: NDArray[np.int64], replicated: NDArray[np.int64], total: NDArray[np.int64]
+) -> tuple[pd.DataFrame, float]:
+    """Return the histograms, and how often a replication is as far from their mean."""
+    seen = total > 0
+    observed, replicated, total = observed[seen], replicated[:, seen], total[seen]
+    n_bins = min(_MOST_BINS, 1 + int(total.max()))
+    own, *others = (_histogram(x, total, n_bins) for x in (observed, *replicated))
+    counts = np.stack(others)
+    expected = counts.mean(0)
+    low, high = np.quantile(counts, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    edges = np.linspace(0, 1, n_bins + 1)
+    columns = {"from": edges[:-1], "to": edges[1:], "observed": own, "expected": expected}
+    table = pd.DataFrame({**columns, "low": low, "high": high})
+    far, further = (((x - expected) ** 2 / (expected + 0.5)).sum(-1) for x in (own, counts))
+    return table, float((1 + np.count_nonzero(further >= far)) / (1 + len(counts)))
+
+
+def _histogram(
+    right: NDArray[np.int64], total: NDArray[np.int64], n_bins: int
+) -> NDArray[np.int64]:
+    return np.bincount(np.minimum(right * n_bins // total, n_bins - 1), minlength=n_bins)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _replications(
+    link: str, binary: bool, trials: Array, draws: Draw, keys: Array
+) -> tuple[Float[Array, "draw subject"], Float[Array, "draw item"]]:
+    """Return right answers of new subjects, and to the items by the same subjects."""
+
+    def answers(theta: Array, draw: Draw, key: Array) -> Array:
+        p = draw.answers(link).probability(theta[:, None] * draw.a + draw.d)
+        if binary:
+            return (jax.random.uniform(key, p.shape, p.dtype) < p) & (trials > 0)
+        return jax.random.binomial(key, trials.astype(p.dtype), p, dtype=p.dtype)
+
+    def at(both: tuple[Draw, Array]) -> tuple[Array, Array]:
+        draw, key = both
+        of_new, of_theta, of_same = jax.random.split(key, 3)
+        new = jax.random.normal(of_theta, draw.theta.shape, draw.theta.dtype)
+        return (
+            answers(new, draw, of_new).sum(1),
+            answers(draw.theta, draw, of_same).sum(0),
+        )
+
+    return jax.lax.map(at, (draws, keys))

@@ -1,0 +1,167 @@
+"""What to look at, item by item: probabilities of what may be wrong, and the evidence in words."""
+
+from functools import partial
+
+import jax
+import numpy as np
+import pandas as pd
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from bayesirt.checks.duplicate_items import agreement, identical_items
+from bayesirt.checks.fit.cell_residuals import Draw, thinned
+from bayesirt.checks.fit.item_pairs import LocalDependence
+from bayesirt.names import one_line
+from bayesirt.posterior import Posterior
+
+SATURATED = 0.98
+"""Expected share right from which (or below 1 less this) an item tells hardly anybody apart."""
+NEARLY_THE_SAME = 0.5
+"""Residual correlation from which two dependent items are called nearly the same."""
+
+_MOST_DRAWS, _CELL_DRAWS = 200, 500_000_000
+
+
+def saturation_probability(posterior: Posterior) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return how probably each item is answered alike by nearly everybody.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a model with one ability.
+
+    Returns
+    -------
+    p_saturated : float array, shape (item,)
+        P(expected share right, over all subjects, is ≥ .98 or ≤ .02), from at most 200 draws.
+    expected : float array, shape (item,)
+        Mean of that share.
+    """
+    most = min(_MOST_DRAWS, _CELL_DRAWS / posterior.trials.size)
+    shares = np.asarray(_expected_shares(posterior.link, thinned(posterior, most)), np.float64)
+    return (np.abs(shares - 0.5) >= SATURATED - 0.5).mean(0), shares.mean(0)
+
+
+@partial(jax.jit, static_argnums=0)
+def _expected_shares(link: str, draws: Draw) -> Float[Array, "draw item"]:
+    def of_draw(draw: Draw) -> Array:
+        return draw.answers(link).probability(draw.theta[:, None] * draw.a + draw.d).mean(0)
+
+    return jax.lax.map(of_draw, draws)
+
+
+def duplicate_columns(posterior: Posterior, *, q: float) -> pd.DataFrame:
+    """Find items with identical answers that chance does not explain.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a model with one ability.
+    q : float
+        Expected number of pairs listed by chance.
+
+    Returns
+    -------
+    DataFrame
+        One row an item: `duplicate_of` (the first item with the same answers, else ""), `p_chance`
+        (the probability that an item with this one's parameters and another with the other's would
+        agree in every cell) and `duplicated` (`p_chance` times the number of pairs is at most q).
+    """
+    n_items = len(posterior.items)
+    first = identical_items(posterior.successes, posterior.trials)
+    again = np.flatnonzero(first != np.arange(n_items))
+    names = np.asarray(posterior.items, object)
+    of, p = np.full(n_items, "", object), np.full(n_items, np.nan)
+    if len(again):
+        of[again] = names[first[again]]
+        p[again] = np.exp(agreement(posterior, first[again], again).log_all)
+    duplicated = p * (n_items * (n_items - 1) / 2) <= q
+    return pd.DataFrame({"duplicate_of": of, "p_chance": p, "duplicated": duplicated})
+
+
+def near_duplicates(posterior: Posterior, dependence: LocalDependence | None) -> pd.DataFrame:
+    """Find each item's partner whose answers go with it far beyond what ability explains.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a model with one ability.
+    dependence : LocalDependence, optional
+        Of the same posterior.
+
+    Returns
+    -------
+    DataFrame
+        One row an item: `near_duplicate_of` (else ""), `q3`, and the shares of subjects that answer
+        both alike, `agree` and `agree_expected`.
+    """
+    n_items = len(posterior.items)
+    table = pd.DataFrame(
+        {
+            "near_duplicate_of": np.full(n_items, "", object),
+            **{name: np.full(n_items, np.nan) for name in ("q3", "agree", "agree_expected")},
+        }
+    )
+    if dependence is None:
+        return table
+    pairs = dependence.pairs
+    near = pairs[pairs["dependent"] & (pairs["q3"] >= NEARLY_THE_SAME)]
+    if near.empty:
+        return table
+    turned = near.rename(columns={"item_1": "item_2", "item_2": "item_1"})
+    both = pd.concat([near, turned]).sort_values("q3", ascending=False, kind="stable")
+    best = both.drop_duplicates("item_1")
+    place = pd.Index(posterior.items)
+    own, other = (place.get_indexer(best[name]) for name in ("item_1", "item_2"))
+    found = agreement(posterior, own, other)
+    columns = best["item_2"], best["q3"], found.observed, found.share
+    for name, values in zip(table.columns, columns, strict=True):
+        table.loc[own, name] = np.asarray(values)
+    return table
+
+
+def in_words(table: pd.DataFrame, a_min: float) -> list[str]:
+    """Return the evidence on each item, to be read without the table.
+
+    Parameters
+    ----------
+    table : DataFrame
+        With all columns of `bayesirt.checks.item_review.ItemReview`'s summary but this one.
+    a_min : float
+
+    Returns
+    -------
+    list of str
+    """
+    return [_of_item(row, a_min) for row in table.to_dict("records")]
+
+
+def _of_item(row: dict[str, object], a_min: float) -> str:
+    known = row["best_quarter"] == row["best_quarter"]
+    parts = [f"asked of {row['n_subjects']:,} subjects, right for {row['accuracy']:.0%}"]
+    if known:
+        parts = [
+            f"asked of {row['n_subjects']:,} subjects: right for {row['best_quarter']:.0%} of the "
+            f"best quarter by the other items, {row['weakest_quarter']:.0%} of the weakest"
+        ]
+    if row["flipped"]:
+        parts.append(f"better subjects do worse on it with probability {row['p_negative']:.3f}")
+    if row["miskeyed"]:
+        parts.append(
+            f"correlation with the other items {row['rest_correlation']:+.2f} "
+            f"(p = {row['p_rest']:.2g})"
+        )
+    if row["redundant"]:
+        parts.append(f"|a| below {a_min:g} with probability {row['p_nil']:.3f}")
+    if row["saturated"]:
+        parts.append(f"{row['expected']:.1%} of subjects are expected to get it right")
+    if row["duplicated"]:
+        other = one_line(str(row["duplicate_of"]))
+        parts.append(f"every answer is the same as to {other} (by chance: {row['p_chance']:.1g})")
+    elif row["near_duplicate_of"]:
+        other = one_line(str(row["near_duplicate_of"]))
+        parts.append(
+            f"{row['agree']:.0%} of answers are the same as to {other}, "
+            f"{row['agree_expected']:.0%} expected"
+        )
+    return "; ".join(parts)

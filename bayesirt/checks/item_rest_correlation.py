@@ -1,0 +1,123 @@
+"""Whether those who do well on the other items do well on each item."""
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from bayesirt.checks.fit.tails import to_normal
+
+LEAST_SUBJECTS = 10
+"""With fewer that answered an item, its correlation is not tested."""
+_BLOCK_CELLS = 1 << 22
+_QUARTER = 0.25
+_DIGITS = 9
+"""Of scores: those that differ by rounding alone are tied."""
+
+
+def rest_correlations(successes: NDArray[np.integer], trials: NDArray[np.integer]) -> pd.DataFrame:
+    """Correlate answers to each item with the scores on the other items.
+
+    Parameters
+    ----------
+    successes, trials : int array, shape (subject, item)
+
+    Returns
+    -------
+    DataFrame
+        One row an item: `n_subjects` that answered it; `rest_correlation` of their shares right
+        with their scores on the other items; `p_rest`, the probability of so low a correlation or
+        lower if answers had nothing to do with the other items; and the shares right of the
+        `best_quarter` and of the `weakest_quarter` by these scores, ties included. NaN where
+        there is no spread, and `p_rest` with fewer than 10 subjects.
+
+    Notes
+    -----
+    A subject's score leaves this item out, and is relative to the mean accuracies of the other
+    items that it was asked, so that hard ones do not count against it. `p_rest` is that of a
+    permutation test, by the mean, variance and skewness over all permutations. It needs no model.
+
+    References
+    ----------
+    Lord & Novick 1968, section 15.3 (corrected item-total correlation); Wilson & Hilferty 1931.
+
+    Examples
+    --------
+    >>> answers = np.tri(12, 6, -3, dtype=int)
+    >>> answers[:, 2] = 1 - answers[:, 2]
+    >>> table = rest_correlations(answers, np.ones_like(answers))
+    >>> table["rest_correlation"].argmin()
+    np.int64(2)
+    """
+    n_subjects, n_items = trials.shape
+    right, answers = successes.sum(0, dtype=np.int64), trials.sum(0, dtype=np.int64)
+    accuracy = right / np.maximum(answers, 1)
+    ahead = successes.sum(1) - trials @ accuracy
+    total = trials.sum(1, dtype=np.int64)
+    width = max(1, _BLOCK_CELLS // n_subjects)
+    blocks = [
+        _of_block(successes[:, k : k + width], trials[:, k : k + width], ahead, total, accuracy[k:])
+        for k in range(0, n_items, width)
+    ]
+    return pd.concat(blocks, ignore_index=True)
+
+
+def _of_block(
+    successes: NDArray[np.integer],
+    trials: NDArray[np.integer],
+    ahead: NDArray[np.float64],
+    total: NDArray[np.int64],
+    accuracy: NDArray[np.float64],
+) -> pd.DataFrame:
+    seen = (trials > 0) & (total[:, None] > trials)
+    n = seen.sum(0)
+    share = np.where(seen, successes / np.maximum(trials, 1), 0)
+    others = np.maximum(total[:, None] - trials, 1)
+    own = successes - trials * accuracy[: trials.shape[1]]
+    rest = np.where(seen, (ahead[:, None] - own) / others, 0).round(_DIGITS)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        x, y = (_standard(values, seen, n) for values in (share, rest))
+        correlation = (x * y).sum(0) / n
+        skewness = np.sqrt(n - 1) / (n - 2) * (x * x * x).sum(0) / n * (y * y * y).sum(0) / n
+        z = np.asarray(to_normal(correlation * np.sqrt(n - 1), skewness), np.float64)
+    tested = np.isfinite(z) & (n >= LEAST_SUBJECTS)
+    best, weakest = _ends(rest, successes, np.where(seen, trials, 0), n)
+    return pd.DataFrame(
+        {
+            "n_subjects": np.count_nonzero(trials, 0),
+            "rest_correlation": correlation,
+            "p_rest": np.where(tested, norm.cdf(z), np.nan),
+            "best_quarter": best,
+            "weakest_quarter": weakest,
+        }
+    )
+
+
+def _standard(
+    values: NDArray[np.float64], seen: NDArray[np.bool_], n: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return values with mean 0 and variance 1 over the subjects that were seen, 0 for others."""
+    off = np.where(seen, values - values.sum(0) / n, 0)
+    spread = np.sqrt((off**2).sum(0) / n)
+    return off / np.where(spread > np.sqrt(np.finfo(np.float64).eps), spread, np.nan)
+
+
+def _ends(
+    rest: NDArray[np.float64],
+    successes: NDArray[np.integer],
+    trials: NDArray[np.integer],
+    n: NDArray[np.int64],
+) -> list[NDArray[np.float64]]:
+    """Return shares right of the best and of the weakest quarter."""
+    ordered = np.sort(np.where(trials > 0, rest, np.inf), axis=0)
+    last = np.maximum(n - 1, 0)
+    low, high = (
+        np.take_along_axis(ordered, place[None], 0)
+        for place in (
+            np.floor(_QUARTER * last).astype(np.intp),
+            np.ceil((1 - _QUARTER) * last).astype(np.intp),
+        )
+    )
+    inside = (trials > 0) & (rest >= high), (trials > 0) & (rest <= low)
+    with np.errstate(invalid="ignore"):
+        return [(successes * own).sum(0) / (trials * own).sum(0) for own in inside]

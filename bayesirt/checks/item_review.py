@@ -1,0 +1,245 @@
+"""Items worth a second look: for the authors of a benchmark, with the evidence."""
+
+from dataclasses import dataclass
+from itertools import compress
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesirt.checks.extreme_scores import HARDLY_DISCRIMINATES
+from bayesirt.checks.fit.cell_residuals import refuse_other_models
+from bayesirt.checks.fit.item_pairs import LocalDependence
+from bayesirt.checks.fit.tails import adjusted
+from bayesirt.checks.item_evidence import (
+    SATURATED,
+    duplicate_columns,
+    in_words,
+    near_duplicates,
+    saturation_probability,
+)
+from bayesirt.checks.item_rest_correlation import rest_correlations
+from bayesirt.names import one_line
+from bayesirt.posterior import Posterior
+
+_SHOWN = 5
+_REASONS = ("flipped", "miskeyed", "duplicated", "near_duplicate", "saturated", "redundant")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ItemReview:
+    """Which items could be dropped, and which may be mis-keyed, with a bound on false ones.
+
+    Attributes
+    ----------
+    summary : DataFrame
+        One row an item, those that discriminate least first: `item`, `accuracy`, `a` (posterior
+        median), `p_nil` = P(|a| < a_min), `p_negative` = P(a < 0), `redundant`, `flipped`;
+        `n_subjects` that answered it, `rest_correlation` with the score on the other items,
+        `p_rest` (the probability of one so low by chance), `best_quarter` and `weakest_quarter`
+        (their shares right), `miskeyed`; `expected` (share right, over all subjects),
+        `p_saturated`, `saturated`; `duplicate_of`, `p_chance` (that two items agree in every
+        cell), `duplicated`; `near_duplicate_of`, `q3`, `agree`, `agree_expected`,
+        `near_duplicate`; `reasons` (names of the lists that it is in) and `evidence`, in words.
+    a_min : float
+        Discrimination below which an item is practically nil.
+    q : float
+        Bound on the expected share of false items in each list.
+    """
+
+    summary: pd.DataFrame
+    a_min: float
+    q: float
+
+    @property
+    def redundant(self) -> list[str]:
+        """Names of the items that could be dropped, surest first."""
+        return self._named("redundant", "p_nil")
+
+    @property
+    def flipped(self) -> list[str]:
+        """Names of the items that better subjects get wrong, surest first."""
+        return self._named("flipped", "p_negative")
+
+    @property
+    def miskeyed(self) -> list[str]:
+        """Names of the items that go against the others, whatever the model, surest first."""
+        return self._named("miskeyed", "p_rest", ascending=True)
+
+    @property
+    def saturated(self) -> list[str]:
+        """Names of the items that nearly everybody gets right, or wrong, surest first."""
+        return self._named("saturated", "p_saturated")
+
+    @property
+    def duplicated(self) -> list[str]:
+        """Names of the items whose every answer is the same as to an earlier one."""
+        return self._named("duplicated", "p_chance", ascending=True)
+
+    @property
+    def near_duplicate(self) -> list[str]:
+        """Names of the items answered much like another one beyond what ability explains."""
+        return self._named("near_duplicate", "q3")
+
+    @property
+    def listed(self) -> pd.DataFrame:
+        """The rows of the items that are in any list, for authors, surest wrong keys first."""
+        names = dict.fromkeys(name for reason in _REASONS for name in getattr(self, reason))
+        place = pd.Index(self.summary["item"]).get_indexer(pd.Index(names, dtype=object))
+        return self.summary.iloc[place]
+
+    def __repr__(self) -> str:
+        return f"<ItemReview: {self.to_text()}>"
+
+    def to_text(self) -> str:
+        """Return the review in words, what is most urgent first."""
+        bound = f"at most {self.q:.0%} of them are expected to be wrongly listed"
+        n = len(self.summary)
+        against = [name for name in self.miskeyed if name not in set(self.flipped)]
+        said = (
+            ("Got wrong by better subjects, so look at the keys", self.flipped, bound),
+            ("Answered worse by those who do better on the other items, so look at the keys",
+             against, bound + self._without_signs()),
+            ("Answered by every subject as an earlier item is, so look for copies",
+             self.duplicated, "chance would hardly make one"),
+            ("Answered much as another item is, so look for near-copies", self.near_duplicate,
+             bound),
+            (f"Right (or wrong) for {SATURATED:.0%} or more, so that they tell hardly anybody "
+             f"apart", self.saturated, bound),
+            (f"Could be dropped, as they hardly discriminate (|a| < {self.a_min:g})",
+             self.redundant, bound),
+        )  # fmt: skip
+        found = [
+            f"{what}: {len(names)} of {n} items ({_some(names)}); {end}."
+            for what, names, end in said
+            if names
+        ]
+        return " ".join(found) or (
+            f"None of {n} items is surely mis-keyed, a copy, saturated or of a discrimination "
+            f"below {self.a_min:g}."
+        )
+
+    def _without_signs(self) -> str:
+        """Say how to get probabilities, where no draw of a slope is negative."""
+        if (self.summary["p_negative"] > 0).any():
+            return ""
+        return "; rank with --slopes free to learn how probably a < 0"
+
+    def _named(self, chosen: str, by: str, *, ascending: bool = False) -> list[str]:
+        rows = self.summary[self.summary[chosen]]
+        return list(rows.sort_values(by, ascending=ascending, kind="stable")["item"])
+
+
+def review_items(
+    posterior: Posterior,
+    *,
+    a_min: float = HARDLY_DISCRIMINATES,
+    q: float = 0.1,
+    dependence: LocalDependence | None = None,
+) -> ItemReview:
+    """Find items that hardly discriminate, go against the others, or are the same as others.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a model with one ability.
+    a_min : float
+        Items with |a| below it count as nil.
+    q : float
+        Bound on the expected share of false items in each list.
+    dependence : LocalDependence, optional
+        By `bayesirt.local_dependence` of the same posterior; without it no near-duplicates are
+        listed.
+
+    Returns
+    -------
+    ItemReview
+        Only free slopes (`Priors(slopes="free")`) can be negative, so only they find flipped
+        items; `miskeyed` needs none.
+
+    Raises
+    ------
+    ValueError
+        If `a_min` is not positive or `q` not between 0 and 1.
+    ResponseError
+        If the model has more than one ability.
+
+    Notes
+    -----
+    Redundant, flipped and saturated: with p the posterior probability that an item is as claimed,
+    the largest set with the largest p whose mean of 1 - p is at most q is listed, less those that
+    are as likely false: given the model, the expected share of false items in it is then at most q.
+    Qu et al. (2026), A.6.4, call an item redundant where its estimate is exactly 0, without control
+    of errors.
+
+    Mis-keyed: `p_rest` by Benjamini & Hochberg, which bounds the same share without a model.
+    Which wrong option the best subjects chose is not known here, so that a wrong key cannot be told
+    from a text that misleads them.
+
+    Duplicated: identical columns, missing cells included, for which `p_chance` times the number of
+    pairs is at most q, so that items that all get right are not listed as copies of each other.
+
+    Near-duplicates: dependent pairs (Q3) with residual correlations of .5 or more.
+
+    Examples
+    --------
+    >>> from bayesirt import Responses
+    >>> draws = {"theta": np.zeros((1, 4, 6)), "a": np.ones((1, 4, 5)), "d": np.zeros((1, 4, 5))}
+    >>> posterior = Posterior.from_samples(draws, {}, Responses.from_arrays(np.tri(6, 5)), {})
+    >>> review_items(posterior).redundant
+    []
+    """
+    if not a_min > 0:
+        raise ValueError(f"`a_min` must be positive, got {a_min}")
+    if not 0 < q < 1:
+        raise ValueError(f"`q` must be between 0 and 1, got {q}")
+    refuse_other_models(posterior)
+    posterior = posterior.reported
+    a = posterior.draws("a")
+    p_nil, p_negative = (np.abs(a) < a_min).mean(0), (a < 0).mean(0)
+    table = pd.DataFrame(
+        {
+            "item": posterior.items,
+            "accuracy": posterior.successes.sum(0) / posterior.trials.sum(0),
+            "a": np.median(a, axis=0),
+            "p_nil": p_nil,
+            "p_negative": p_negative,
+            "redundant": _listed(p_nil, q),
+            "flipped": _listed(p_negative, q),
+        }
+    )
+    rest = rest_correlations(posterior.successes, posterior.trials)
+    rest["miskeyed"] = adjusted(rest["p_rest"].to_numpy()) <= q
+    p_saturated, expected = saturation_probability(posterior)
+    table = table.join(rest).assign(
+        expected=expected, p_saturated=p_saturated, saturated=_listed(p_saturated, q)
+    )
+    table = table.join(duplicate_columns(posterior, q=q)).join(
+        near_duplicates(posterior, dependence)
+    )
+    table["near_duplicate"] = table["near_duplicate_of"] != ""
+    table["reasons"] = _reasons(table)
+    table["evidence"] = in_words(table, a_min)
+    ordered = table.sort_values("p_nil", ascending=False, kind="stable").reset_index(drop=True)
+    return ItemReview(ordered, a_min, q)
+
+
+def _reasons(table: pd.DataFrame) -> list[str]:
+    """Return the names of the lists that each item is in."""
+    words = [name.replace("_", "-") for name in _REASONS]
+    inside = table[list(_REASONS)].to_numpy()
+    return ["; ".join(compress(words, row)) for row in inside]
+
+
+def _listed(probability: NDArray[np.float64], q: float) -> NDArray[np.bool_]:
+    """Return the largest set of the most probable whose mean of 1 - p is at most q, all p > ½."""
+    order = np.argsort(-probability, kind="stable")
+    false_share = np.cumsum(1 - probability[order]) / np.arange(1, len(order) + 1)
+    listed = np.zeros(len(order), bool)
+    listed[order[: np.searchsorted(false_share, q, side="right")]] = True
+    return listed & (probability > 0.5)
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(one_line(name, 30) for name in names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"

@@ -1,0 +1,39 @@
+"""What the posterior says of each item."""
+
+import numpy as np
+import pandas as pd
+
+from bayesirt.checks.extreme_scores import HARDLY_DISCRIMINATES, response_flags
+from bayesirt.posterior import LEVEL, Posterior
+
+
+def item_table(posterior: Posterior) -> pd.DataFrame:
+    """Return one row an item, in the order of the data.
+
+    Parameters
+    ----------
+    posterior : Posterior
+
+    Returns
+    -------
+    DataFrame
+        Accuracy; posterior median and 90% interval of discrimination a, intercept d and
+        difficulty b, of c where the model has guessing, and for LaRT of phi, omega and lam, and of
+        delta if it has one; the number of subjects that were run; and what is remarkable about it.
+    """
+    posterior = posterior.reported
+    successes, trials = posterior.successes, posterior.trials
+    table = {"item": posterior.items, "accuracy": successes.sum(0) / trials.sum(0)}
+    lengths = [n for n in ("phi", "omega", "lam", "delta") if n in posterior.dataset]
+    for name in ("a", "d", "b", *posterior.further, *lengths):
+        low, median, high = np.quantile(
+            posterior.draws(name), [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0
+        )
+        table |= {name: median, f"{name}_low": low, f"{name}_high": high}
+    table["n_subjects"] = np.count_nonzero(trials, 0)
+    flat = np.abs(table["a"]) < HARDLY_DISCRIMINATES
+    table["flag"] = [
+        "; ".join(filter(None, [flag, "hardly discriminates" if low else ""]))
+        for flag, low in zip(response_flags(successes, trials, 0), flat, strict=True)
+    ]
+    return pd.DataFrame(table)

@@ -1,0 +1,238 @@
+"""How much better one model predicts each answer than another: leave-one-out log densities."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from arviz_stats.base import array_stats
+from jax.scipy.stats import norm
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from bayesirt.data.responses import Responses
+from bayesirt.likelihood.families import FAMILIES
+from bayesirt.likelihood.latencies import wrong_share
+from bayesirt.posterior import Posterior
+
+MOST_DRAWS, MOST_CELLS = 400, 20_000
+_AT_ONCE = 4096
+"""Cells whose draws are held at a time."""
+_SURELY = 2.0
+"""Standard errors by which one model must predict better for it to be said."""
+_LEAST = 4.0
+"""Least ELPD, too: below, the standard error is not to be relied on (Sivula et al. 2020)."""
+_FEW = 0.01
+"""Share of cells that may weigh too much without a word on it."""
+_SITES = ("theta", "tau", "a", "d", "phi", "omega", "lam", "delta")
+
+
+@dataclass(frozen=True)
+class PredictionGain:
+    """By how much a model predicts answers better than another one.
+
+    Attributes
+    ----------
+    elpd, se : float
+        Expected log predictive density of all cells less that of the other model, and its standard
+        error.
+    n_cells, n_bad : int
+        Cells that were looked at, and those which weigh so much in one of the models that its
+        draws hardly say how well it would predict them.
+    """
+
+    elpd: float
+    se: float
+    n_cells: int
+    n_bad: int
+
+    @property
+    def surely(self) -> int:
+        """1 where it surely predicts better, -1 where worse, 0 where that is not sure."""
+        if abs(self.elpd) <= max(_SURELY * self.se, _LEAST):
+            return 0
+        return 1 if self.elpd > 0 else -1
+
+    def numbers(self) -> str:
+        """Return the gain with its error, and a warning where it is rough."""
+        said = f"ELPD {self.elpd:+,.0f} ± {self.se:,.0f}"
+        if self.n_bad > _FEW * self.n_cells:
+            said += f"; roughly, as {self.n_bad:,} of {self.n_cells:,} answers weigh too much"
+        return said
+
+    def between(self, model: str, other: str) -> str:
+        """Return in a sentence which of two models predicts better."""
+        if self.surely == 0:
+            return f"Whether the {model} predicts better than the {other} is not sure: " + (
+                f"{self.numbers()}."
+            )
+        better, worse = (model, other) if self.surely > 0 else (other, model)
+        return f"The {better} predicts better than the {worse}: {self.numbers()}."
+
+
+class Cells(NamedTuple):
+    """Answers, one after another.
+
+    Attributes
+    ----------
+    subject, item, successes, trials : int array, shape (cell,)
+    log_latency : float array, shape (cell,)
+        NaN where no length was seen.
+    """
+
+    subject: Array
+    item: Array
+    successes: Array
+    trials: Array
+    log_latency: Array
+
+    @classmethod
+    def of(cls, responses: Responses) -> "Cells":
+        """Take the cells out of responses."""
+        subject, item, successes, trials = map(jnp.asarray, responses.cells.listed())
+        latency = responses.latency
+        lengths = np.full(len(subject), np.nan) if latency is None else np.log(latency)
+        return cls(subject, item, successes, trials, jnp.asarray(lengths))
+
+    def take(self, places: NDArray[np.intp]) -> "Cells":
+        """Return some of the cells."""
+        return Cells(*(column[places] for column in self))
+
+
+def compare_models(
+    responses: Responses,
+    posterior: Posterior,
+    other: Posterior,
+    *,
+    most_draws: int = MOST_DRAWS,
+    most_cells: int = MOST_CELLS,
+    seed: int = 0,
+) -> PredictionGain:
+    """Compare two models of the same responses by how well they predict each cell from the rest.
+
+    Parameters
+    ----------
+    responses : Responses
+    posterior, other : Posterior
+        Of these responses.
+    most_draws : int
+        Of each posterior, evenly spread over its chains.
+    most_cells : int
+        Of more cells so many are taken at random, and speak for all.
+    seed : int
+        Of that choice.
+
+    Returns
+    -------
+    PredictionGain
+
+    Raises
+    ------
+    ValueError
+        If the posteriors are not of these responses.
+
+    Notes
+    -----
+    A cell is left out by Pareto-smoothed importance sampling, its length together with its answer
+    where it has one. The standard error of n cells is √n times the standard deviation of their
+    gains, as if they were independent, or where it is more, that which allows the gains of one
+    subject, and those of one item, to go together.
+
+    References
+    ----------
+    Vehtari, Gelman & Gabry 2017 for PSIS-LOO; Cameron, Gelbach & Miller 2011 for the error.
+    """
+    if not posterior.subjects == other.subjects == list(responses.subjects):
+        raise ValueError("the posteriors are not of these responses")
+    cells = Cells.of(responses)
+    n_all = len(cells.subject)
+    if n_all > most_cells:
+        chosen = np.random.default_rng(seed).choice(n_all, most_cells, replace=False)
+        cells = cells.take(np.sort(chosen))
+    (own, bad), (without, bad_without) = (
+        pointwise_elpd(cells, fit, most_draws) for fit in (posterior, other)
+    )
+    gains = own - without
+    return PredictionGain(
+        n_all * float(gains.mean()),
+        n_all / len(gains) * _error_of_sum(gains, cells),
+        len(gains),
+        int((bad | bad_without).sum()),
+    )
+
+
+def pointwise_elpd(
+    cells: Cells, posterior: Posterior, most_draws: int
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return how well each cell is predicted from all others.
+
+    Parameters
+    ----------
+    cells : Cells
+    posterior : Posterior
+        Of responses with these cells.
+    most_draws : int
+
+    Returns
+    -------
+    elpd : float array, shape (cell,)
+        Log density of the cell given all other cells, up to a constant.
+    bad : bool array, shape (cell,)
+        Where it rests on too few of the draws.
+    """
+    n_all = len(posterior.theta)
+    kept = np.linspace(0, n_all - 1, min(most_draws, n_all)).round().astype(int)
+    sites = [name for name in (*_SITES, *posterior.further) if name in posterior.dataset]
+    draws = {name: jnp.asarray(posterior.draws(name)[kept]) for name in sites}
+    parts = np.array_split(np.arange(len(cells.subject)), -(-len(cells.subject) // _AT_ONCE))
+    found = [_leave_out(log_densities(draws, cells.take(p), link=posterior.link)) for p in parts]
+    elpd, k = (np.concatenate(values) for values in zip(*found, strict=True))
+    return elpd, ~(k <= min(1 - 1 / np.log10(len(kept)), 0.7))
+
+
+@partial(jax.jit, static_argnames="link")
+def log_densities(draws: dict[str, Array], cells: Cells, *, link: str) -> Float[Array, "draw cell"]:
+    """Return log p(y | θ, a, d, ...) + log p(x | y, τ, φ, ω, λ, δ), up to a constant of each cell.
+
+    Parameters
+    ----------
+    draws : dict of float arrays, shape (draw, subject) or (draw, item)
+        A model's sites; of LaRT's, those of lengths too.
+    cells : Cells
+    link : str
+        Name of the family in `bayesirt.likelihood.families.FAMILIES`.
+
+    Returns
+    -------
+    float array, shape (draw, cell)
+    """
+    of_item = {k: v[:, cells.item] for k, v in draws.items() if k not in ("theta", "tau")}
+    eta = of_item["a"] * draws["theta"][:, cells.subject] + of_item["d"]
+    family = FAMILIES[link].given([of_item[name] for name in FAMILIES[link].further])
+    answers = family.terms(eta, cells.successes, cells.trials).log_likelihood
+    if "tau" not in draws:
+        return answers
+    tau = draws["tau"][:, cells.subject]
+    mean = of_item["omega"] - of_item["phi"] * tau
+    if "delta" in of_item:
+        mean += of_item["delta"] * wrong_share(cells.successes, cells.trials)
+    seen = jnp.isfinite(cells.log_latency)
+    x = jnp.where(seen, cells.log_latency, 0)
+    return answers + jnp.where(seen, norm.logpdf(x, mean, jnp.sqrt(of_item["lam"])), 0)
+
+
+def _leave_out(log_density: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    one_chain = np.asarray(log_density, np.float64)[None]
+    elpd, k, _ = array_stats.loo(one_chain, chain_axis=0, draw_axis=1)
+    return elpd, k
+
+
+def _error_of_sum(gains: NDArray[np.float64], cells: Cells) -> float:
+    away = gains - gains.mean()
+    by_subject, by_item = (
+        (np.bincount(np.asarray(groups), away) ** 2).sum() for groups in (cells.subject, cells.item)
+    )
+    independent = (away**2).sum()
+    return float(np.sqrt(max(independent, by_subject + by_item - independent)))

@@ -1,0 +1,105 @@
+"""Whether wrong answers have lengths of their own: how long they are, and whether it predicts."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesirt.checks.predictive_gain import (
+    MOST_CELLS,
+    MOST_DRAWS,
+    PredictionGain,
+    compare_models,
+)
+from bayesirt.data.responses import Responses
+from bayesirt.posterior import LEVEL, Posterior
+
+
+@dataclass(frozen=True)
+class WrongLengths:
+    """LaRT with wrong answers that have lengths of their own, beside plain LaRT.
+
+    Attributes
+    ----------
+    factor : (low, median, high)
+        How many times as long a wrong answer is as a right one of the same subject, by the
+        geometric mean over items; low and high bound its 90% interval.
+    prediction : PredictionGain
+        Over plain LaRT.
+    """
+
+    factor: tuple[float, float, float]
+    prediction: PredictionGain
+
+    def to_text(self) -> str:
+        """Return in plain words how long wrong answers are, and whether that predicts better."""
+        low, median, high = self.factor
+        said = (
+            f"Wrong answers are {median:.2f} times as long as right ones (90%: {low:.2f} to "
+            f"{high:.2f})"
+        )
+        said += (
+            ", but that fits worse",
+            ", and whether that fits better is not sure",
+            ", and that fits better",
+        )[self.prediction.surely + 1]
+        return f"{said}: {self.prediction.numbers()}."
+
+
+def compare_wrong_lengths(
+    responses: Responses,
+    posterior: Posterior,
+    plain: Posterior,
+    *,
+    most_draws: int = MOST_DRAWS,
+    most_cells: int = MOST_CELLS,
+    seed: int = 0,
+) -> WrongLengths:
+    """Compare LaRT, wrong answers having lengths of their own, with plain LaRT.
+
+    Parameters
+    ----------
+    responses : Responses
+        With lengths.
+    posterior, plain : Posterior
+        Of LaRT with and without the option, of these responses.
+    most_draws : int
+        Of each posterior, evenly spread over its chains.
+    most_cells : int
+        Of more cells so many are taken at random, and speak for all.
+    seed : int
+        Of that choice.
+
+    Returns
+    -------
+    WrongLengths
+
+    Raises
+    ------
+    ValueError
+        If the posteriors are not these.
+
+    See Also
+    --------
+    bayesirt.checks.predictive_gain.compare_models
+    """
+    if not posterior.has_wrong_lengths or plain.has_wrong_lengths or not plain.has_speeds:
+        raise ValueError("compare LaRT with lengths of wrong answers with LaRT without")
+    if responses.latency is None:
+        raise ValueError("the responses have no lengths")
+    gain = compare_models(
+        responses, posterior, plain, most_draws=most_draws, most_cells=most_cells, seed=seed
+    )
+    return WrongLengths(wrong_factor(posterior), gain)
+
+
+def wrong_factor(posterior: Posterior) -> tuple[float, float, float]:
+    """Return (low, median, high) of how many times as long wrong answers are as right ones.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of LaRT with lengths of wrong answers.
+    """
+    tails = [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2]
+    low, median, high = np.exp(np.quantile(posterior.draws("delta").mean(1), tails))
+    return float(low), float(median), float(high)

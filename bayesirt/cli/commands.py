@@ -1,0 +1,115 @@
+"""The command line: parse, call one function, print."""
+
+import json
+import sys
+import warnings
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from bayesirt.cli.bank import bank, score_subjects
+from bayesirt.cli.convert import convert
+from bayesirt.cli.existing_run import compare, export, fit_check, review, separate
+from bayesirt.cli.next_item import next_item
+from bayesirt.cli.options import AsJson, Example, Results, prepare_jax
+from bayesirt.cli.profile import profile
+from bayesirt.cli.rank import rank
+from bayesirt.cli.reading_input import input_path, read_found, with_reading_options
+from bayesirt.cli.study import studies
+
+if TYPE_CHECKING:
+    from bayesirt.data.readers.reading import Reading
+
+app = typer.Typer(
+    help="Rank language models, and any other subjects, with honest uncertainty.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(studies, name="study")
+app.add_typer(bank, name="bank")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from bayesirt import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Take the options before a command."""
+
+
+app.command()(rank)
+app.command()(profile)
+app.command()(convert)
+app.command("score")(score_subjects)
+app.command("next-item")(next_item)
+for _command in (compare, review, separate, export):
+    app.command()(_command)
+app.command("fit-check")(fit_check)
+
+
+@app.command()
+@with_reading_options
+def check(
+    results: Results = None,
+    example: Example = False,
+    *,
+    reading: "Reading",
+    as_json: AsJson = False,
+) -> None:
+    """Say what results hold, whether they can be ranked, and whether averages would do."""
+    prepare_jax(1)
+    from bayesirt.ranking.simple_averages import average_rule
+    from bayesirt.report import terminal
+
+    responses, found = read_found(input_path(results, example), reading, talk=not as_json)
+    rule = average_rule(responses)
+    if as_json:
+        logs = {} if found is None else {"logs": found.as_json()}
+        typer.echo(json.dumps(terminal.check_as_json(responses, rule) | logs, indent=2))
+    else:
+        if found is not None:
+            typer.echo(found.to_text())
+        terminal.print_check(responses, rule)
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"bayesirt: {message}", err=True)
+    raise SystemExit(2)
+
+
+def _say_warning(message: Warning | str, *_place: Any, **_more: Any) -> None:
+    """Say on stderr what is to be heeded, without the place in the code."""
+    typer.echo(f"warning: {message}", err=True)
+
+
+def main() -> None:
+    """Run the command line; bad input is one sentence on stderr and exit code 2."""
+    from bayesirt.errors import ResponseError
+
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _say_warning
+            app()
+    except ResponseError as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        typer.echo("bayesirt: interrupted before there was anything to save", err=True)
+        raise SystemExit(130) from None
+    except MemoryError:
+        _fail("not enough memory for these responses")
+    except BrokenPipeError:
+        sys.stderr.close()
+        raise SystemExit(0) from None

@@ -1,0 +1,47 @@
+"""The `convert` command."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bayesirt.cli.options import Quiet
+from bayesirt.cli.reading_input import read_found, with_reading_options
+
+if TYPE_CHECKING:
+    from bayesirt.data.readers.reading import Reading
+
+Source = Annotated[
+    Path, typer.Argument(help="What `rank` reads: a table, a harness's log, or a folder of logs.")
+]
+Target = Annotated[Path, typer.Argument(help="The Parquet file to write.")]
+Replace = Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")]
+
+
+@with_reading_options
+def convert(
+    results: Source,
+    out: Target,
+    *,
+    reading: "Reading",
+    overwrite: Replace = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write results to one long Parquet file, which is read fastest."""
+    from bayesirt.data.long_parquet_file import check_place
+    from bayesirt.names import one_line
+
+    check_place(out, overwrite=overwrite)
+    # What is left on disk has no lengths and costs.
+    responses, found = read_found(results, replace(reading, out_of_core=False), talk=not quiet)
+    responses.to_parquet(out, overwrite=overwrite)
+    if quiet:
+        return
+    if found is not None:
+        typer.echo(found.to_text())
+    lengths = "" if responses.latency is None else ", with lengths or times"
+    costs = "" if responses.costs is None else ", with costs"
+    clusters = "" if responses.clusters is None else f", {len(responses.clusters.names)} clusters"
+    typer.echo(f"{str(responses).strip('<>')}{lengths}{costs}{clusters}")
+    typer.echo(f"Wrote {one_line(str(out), 400)}")

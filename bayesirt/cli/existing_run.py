@@ -1,0 +1,186 @@
+"""Commands that look at a run that `rank` wrote."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesirt.cli.options import AsJson, prepare_jax
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bayesirt.ranking.subject_ranking import Ranking
+
+RunFolder = Annotated[Path, typer.Argument(help="A folder that rank wrote.")]
+
+
+class Format(StrEnum):
+    """Of the ranking, for other documents."""
+
+    markdown = "markdown"
+    latex = "latex"
+    json = "json"
+
+
+def compare(
+    run: RunFolder,
+    as_json: AsJson = False,
+) -> None:
+    """Show the point estimate of a run beside its posterior, and where the two disagree."""
+    from bayesirt.ranking.run_folder import load_run
+    from bayesirt.report import terminal
+
+    loaded = load_run(run)
+    comparison, ranking = loaded.comparison, loaded.ranking
+    if as_json:
+        tables = {"subjects": comparison.subjects, "items": comparison.items}
+        told = {k: v.to_dict("records") for k, v in tables.items()}
+        typer.echo(json.dumps({**_warned(ranking), **told}, indent=2))
+    else:
+        terminal.print_comparison(comparison, ranking.warnings, sound=ranking.sound)
+
+
+def review(
+    run: RunFolder,
+    a_min: Annotated[
+        float, typer.Option(min=0.01, help="Discrimination below which an item is nil.")
+    ] = 0.25,
+    q: Annotated[
+        float,
+        typer.Option(min=0.001, max=0.999, help="Bound on the share of wrong ones."),
+    ] = 0.1,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="CSV of the listed items, for their authors.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List items that could be dropped, look mis-keyed or are copies, with the evidence."""
+    prepare_jax(1)
+    from bayesirt.checks.fit import local_dependence
+    from bayesirt.checks.item_review import review_items
+    from bayesirt.data.whole_file import write_whole
+    from bayesirt.ranking.run_folder import csv_of, load_run
+    from bayesirt.report import terminal
+
+    posterior = load_run(run).posterior
+    found = review_items(posterior, a_min=a_min, q=q, dependence=local_dependence(posterior))
+    if out is not None:
+        write_whole(out, csv_of(found.listed).encode())
+    if as_json:
+        typer.echo(json.dumps(_rows(found.summary), indent=2))
+    else:
+        terminal.print_review(found)
+
+
+def fit_check(
+    run: RunFolder,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, max=2**32 - 1, help="By default the run's own.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say whether one ability explains a run's responses, and where it does not."""
+    prepare_jax(1)
+    from bayesirt.checks.fit import check_fit
+    from bayesirt.ranking.run_folder import load_run
+    from bayesirt.report import terminal
+
+    loaded = load_run(run)
+    found = check_fit(loaded.posterior, key=loaded.fit_key(seed), progress=not as_json)
+    if as_json:
+        tables = {"models": found.summary, "items": found.items, "subjects": found.subjects}
+        told = {name: _rows(table) for name, table in (tables | {"pairs": found.pairs}).items()}
+        typer.echo(json.dumps({"text": found.to_text(), **told}, indent=2))
+    else:
+        terminal.print_fit(found)
+
+
+def separate(
+    run: RunFolder,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Two of them; left out, neighbours of the ranking."),
+    ] = None,
+    clusters: Annotated[
+        bool, typer.Option("--clusters", help="Clusters of subjects, not subjects.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show how certain differences are, and how many extra questions would settle them."""
+    prepare_jax(1)
+    from dataclasses import asdict
+
+    import pandas as pd
+
+    from bayesirt.errors import ResponseError
+    from bayesirt.ranking import cluster_separation, separation
+    from bayesirt.ranking.cluster_ranking import rank_clusters
+    from bayesirt.ranking.run_folder import load_run
+    from bayesirt.report.terminal import print_separation
+
+    if names and len(names) != 2:
+        raise ResponseError(f"name two, or none, got {len(names)}")
+    loaded = load_run(run)
+    posterior, ranking = loaded.posterior, loaded.ranking
+    if names:
+        two = cluster_separation.separate_clusters if clusters else separation.separate
+        found = two(posterior, names[0], names[1])
+        told = _warned(ranking) | _rows(pd.DataFrame([asdict(found)]))[0]
+        said = "\n".join([*ranking.warnings, found.to_text()])
+        typer.echo(json.dumps(told, indent=2) if as_json else said)
+        return
+    if clusters:
+        ranked = rank_clusters(posterior)
+        neighbours = cluster_separation.separate_neighbouring_clusters(posterior, ranked)
+    else:
+        neighbours = separation.separate_neighbours(posterior, ranking)
+    detectable = separation.least_detectable(posterior)
+    if as_json:
+        told = {"detectable": asdict(detectable), "neighbours": _rows(neighbours)}
+        typer.echo(json.dumps(_warned(ranking) | told, indent=2))
+    else:
+        shown = None if clusters else detectable
+        print_separation(neighbours, shown, ranking.warnings, sound=ranking.sound)
+
+
+def export(
+    run: RunFolder,
+    how: Annotated[Format, typer.Option("--format", help="Of the ranking.")] = Format.markdown,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write; by default stdout.", show_default=False)
+    ] = None,
+) -> None:
+    """Write the ranking for other documents."""
+    prepare_jax(1)
+    from bayesirt.data.whole_file import write_whole
+    from bayesirt.ranking.run_folder import load_run
+    from bayesirt.report.export import ranking_as_json, ranking_as_latex, ranking_as_markdown
+
+    loaded = load_run(run)
+    text = {
+        Format.markdown: lambda: ranking_as_markdown(loaded),
+        Format.latex: lambda: ranking_as_latex(loaded),
+        Format.json: lambda: json.dumps(ranking_as_json(loaded), indent=2) + "\n",
+    }[how]()
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        write_whole(out, text.encode())
+
+
+def _warned(ranking: "Ranking") -> dict[str, Any]:
+    """Return what must be read before anything else, where there is any, for JSON."""
+    return {"warnings": list(ranking.warnings)} if ranking.warnings else {}
+
+
+def _rows(table: "pd.DataFrame") -> list[dict[str, Any]]:
+    """Return rows for JSON, which knows neither NaN nor numbers beyond all bounds."""
+    values = table.astype(object).mask(
+        table.isna() | table.isin([float("inf"), -float("inf")]), None
+    )
+    return values.to_dict("records")

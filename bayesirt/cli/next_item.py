@@ -1,0 +1,77 @@
+"""The `next-item` command: adaptive testing on the items of a run, or on those of a bank."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesirt.cli.options import (
+    AsJson,
+    NewAnswers,
+    NextBy,
+    NextByOption,
+    NumberOfItems,
+    OneSubject,
+    Seed,
+    StopWidth,
+    prepare_jax,
+)
+from bayesirt.cli.reading_input import read_new_answers, with_answer_options
+
+if TYPE_CHECKING:
+    from bayesirt.data.readers.reading import Reading
+    from bayesirt.inference.ability_belief import Answers
+
+
+@with_answer_options
+def next_item(
+    calibrated: Annotated[Path, typer.Argument(help="A folder that rank wrote, or an item bank.")],
+    answers: NewAnswers = None,
+    subject: OneSubject = None,
+    n: NumberOfItems = 5,
+    criterion: NextByOption = NextBy.information,
+    stop_width: StopWidth = None,
+    *,
+    reading: "Reading",
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a new subject's answers tell so far, and which items to put next."""
+    prepare_jax(1)
+    import jax
+
+    from bayesirt.bank.adaptive import check_stop_width, suggest_items
+    from bayesirt.bank.folder import is_bank, read_bank
+    from bayesirt.bank.next_anchors import suggest_anchors
+    from bayesirt.ranking.run_folder import load_run
+    from bayesirt.report import terminal, terminal_bank
+
+    check_stop_width(stop_width)
+    if is_bank(calibrated):
+        bank = read_bank(calibrated)
+        given = _read(answers, bank.items.names, reading, talk=not as_json)
+        anchors = suggest_anchors(bank, given, key=jax.random.key(seed), subject=subject)
+        if as_json:
+            _say(terminal_bank.next_anchors_as_json(anchors, n, stop_width))
+        else:
+            terminal_bank.print_next_anchors(anchors, n, stop_width)
+        return
+    posterior = load_run(calibrated).posterior
+    given = _read(answers, posterior.items, reading, talk=not as_json)
+    items = suggest_items(posterior, given, subject=subject, criterion=criterion.value)
+    if as_json:
+        _say(terminal.next_items_as_json(items, posterior.verdict, n, stop_width))
+    else:
+        terminal.print_next_items(items, posterior.verdict, n, stop_width)
+
+
+def _read(
+    answers: Path | None, items: Sequence[str], reading: "Reading", *, talk: bool
+) -> "dict[str, Answers] | None":
+    return None if answers is None else read_new_answers(answers, items, reading, talk=talk)
+
+
+def _say(told: dict[str, Any]) -> None:
+    typer.echo(json.dumps(told, indent=2))

@@ -1,0 +1,78 @@
+"""The `profile` command."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from bayesirt.cli.options import (
+    AsJson,
+    Chains,
+    CheckpointFolder,
+    Draws,
+    Out,
+    Overwrite,
+    ProfileEngine,
+    ProfileEngineOption,
+    QMatrixFile,
+    Quiet,
+    Results,
+    Seed,
+    Structure,
+    StructureOption,
+    Warmup,
+    prepare_jax,
+)
+from bayesirt.cli.reading_input import announce, read_and_tell, say, with_options_of_answers
+
+if TYPE_CHECKING:
+    from bayesirt.data.readers.reading import Reading
+
+
+@with_options_of_answers
+def profile(
+    q_matrix: QMatrixFile,
+    results: Results = None,
+    out: Out = Path("profiles"),
+    overwrite: Overwrite = False,
+    *,
+    reading: "Reading",
+    seed: Seed = 0,
+    chains: Chains = 4,
+    warmup: Warmup = 500,
+    draws: Draws = 1000,
+    structure: StructureOption = Structure.auto,
+    engine: ProfileEngineOption = ProfileEngine.auto,
+    checkpoint: CheckpointFolder = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say what each subject has of each ability, and predict items that nobody has answered."""
+    prepare_jax(chains)
+    from bayesirt.data.readers import read_q_matrix
+    from bayesirt.errors import ResponseError
+    from bayesirt.profiles.profile_folder import save_profiles
+    from bayesirt.profiles.profile_run import ProfileSettings, profile_responses
+    from bayesirt.ranking.run_folder import check_output, write_folder
+    from bayesirt.report import render_profile_report, terminal
+
+    check_output(out, overwrite=overwrite)
+    if results is None:
+        raise ResponseError("name one results file beside the Q-matrix")
+    q = read_q_matrix(q_matrix)
+    talk = not (quiet or as_json)
+    responses = read_and_tell(results, reading, talk=talk)
+    settings = ProfileSettings(seed, chains, warmup, draws, structure.value, engine.value)
+    run = profile_responses(
+        responses, q, settings, source=results, reading=reading.given, progress=talk,
+        announce=announce if talk else None, checkpoint=checkpoint,
+    )  # fmt: skip
+    if talk:
+        say("writing the report")
+    report = render_profile_report(run)
+    write_folder(out, lambda folder: save_profiles(run, folder, report), overwrite=overwrite)
+    if as_json:
+        typer.echo(json.dumps(terminal.profiles_as_json(run), indent=2))
+    elif not quiet:
+        terminal.print_profiles(run, out)

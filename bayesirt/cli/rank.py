@@ -1,0 +1,267 @@
+"""The `rank` command."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from bayesirt.cli.options import (
+    Anchors,
+    AsJson,
+    Budget,
+    Chains,
+    CheckpointFolder,
+    Draws,
+    Engine,
+    EngineOption,
+    Example,
+    FitCheckOption,
+    Guessing,
+    Model,
+    ModelOption,
+    Out,
+    Overwrite,
+    PerComponent,
+    Point,
+    PointOption,
+    PopulationOption,
+    PriorKind,
+    PriorsOption,
+    Quiet,
+    RankWarmup,
+    Results,
+    Seed,
+    Slopes,
+    SlopesIfAny,
+    TargetAccept,
+    Update,
+    WrongLengthsOption,
+    prepare_jax,
+)
+from bayesirt.cli.reading_input import (
+    announce,
+    input_path,
+    read_and_tell,
+    say,
+    with_reading_options,
+)
+
+if TYPE_CHECKING:
+    from bayesirt.data.readers.reading import Reading
+    from bayesirt.data.responses import Responses
+    from bayesirt.ranking.run import Run, Settings
+
+WARMUP, WARMUP_OF_UPDATE = 1000, 250
+
+
+@with_reading_options
+def rank(
+    results: Results = None,
+    example: Example = False,
+    out: Out = Path("run"),
+    overwrite: Overwrite = False,
+    update: Update = False,
+    per_component: PerComponent = False,
+    *,
+    reading: "Reading",
+    seed: Seed = 0,
+    chains: Chains = 4,
+    warmup: RankWarmup = None,
+    draws: Draws = 1000,
+    target_accept: TargetAccept = 0.95,
+    budget: Budget = 120,
+    model: ModelOption = Model.two_pl,
+    wrong_lengths: WrongLengthsOption = False,
+    anchor: Anchors = [],  # noqa: B006
+    priors: PriorsOption = PriorKind.hierarchical,
+    slopes: SlopesIfAny = None,
+    guessing: Guessing = None,
+    engine: EngineOption = Engine.auto,
+    point: PointOption = Point.auto,
+    checkpoint: CheckpointFolder = None,
+    check_fit: FitCheckOption = True,
+    population: PopulationOption = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Rank the subjects of results, and write tables, draws and a report."""
+    prepare_jax(chains)
+    from bayesirt.models import Priors
+    from bayesirt.ranking.run import Settings
+
+    settings = Settings(
+        seed, chains, warmup or WARMUP, draws, target_accept, budget,
+        Priors(priors.value, (slopes or Slopes.positive).value, guessing),
+        point.value, engine.value, model.value, wrong_lengths, _scale(anchor),
+        population=population, other_slopes=slopes is None,
+    )  # fmt: skip
+    earlier = _earlier_run(out, settings, overwrite, update, per_component)
+    settings = (
+        settings if earlier is None else replace(settings, priors=earlier.record.settings.priors)
+    )
+    path, talk = input_path(results, example), not (quiet or as_json)
+    responses = read_and_tell(path, reading, talk=talk)
+    told = _told(path, reading, checkpoint, talk)
+    if earlier is None:
+        runs = (_rank_groups if per_component else _rank_all)(responses, settings, told)
+    else:
+        own = settings if warmup else replace(settings, warmup=WARMUP_OF_UPDATE)
+        runs = {"": _updated(earlier, responses, own, told)}
+    if earlier is None or runs[""] is not earlier:
+        runs = _finished(runs, check_fit, talk)
+        _write(runs, out, overwrite or update)
+    if as_json or not quiet:
+        (_print_json if as_json else _print)(runs, out)
+
+
+def _told(path: Path, reading: "Reading", checkpoint: Path | None, talk: bool) -> dict[str, Any]:
+    """Return what `rank_responses` is told of input and output."""
+    if talk:
+        say("a point estimate first")
+    return {
+        "source": path,
+        "reading": reading.given,
+        "progress": talk,
+        "announce": announce if talk else None,
+        "checkpoint": checkpoint,
+    }
+
+
+def _scale(anchors: list[str]) -> tuple[tuple[str, float], ...]:
+    """Take anchors apart: NAME=130, where a name may hold an equals sign itself."""
+    from bayesirt.errors import ResponseError
+    from bayesirt.names import one_line
+
+    scale: dict[str, float] = {}
+    for anchor in anchors:
+        name, _, value = anchor.rpartition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            number = float("nan")
+        if not name or number != number or name in scale:
+            raise ResponseError(
+                f"--anchor {one_line(anchor)!r} must name a subject once, with its value: NAME=130"
+            )
+        scale[name] = number
+    return tuple(scale.items())
+
+
+def _earlier_run(
+    out: Path, settings: "Settings", overwrite: bool, update: bool, per_component: bool
+) -> "Run | None":
+    """Make sure that a run can be written, and return the one that it goes on from, if any."""
+    from bayesirt.errors import ResponseError
+    from bayesirt.ranking.run_folder import check_output, holds_run, load_run
+    from bayesirt.ranking.run_update import refuse_other_model
+
+    if update and per_component:
+        raise ResponseError("--update goes on from one ranking; leave out --per-component")
+    if settings.scale and per_component:
+        raise ResponseError("--anchor belongs to one ranking; leave out --per-component")
+    check_output(out, overwrite=overwrite or update)
+    if not (update and holds_run(out)):
+        return None
+    earlier = load_run(out)
+    refuse_other_model(earlier, settings)
+    return earlier
+
+
+def _updated(
+    earlier: "Run", responses: "Responses", settings: "Settings", told: dict[str, Any]
+) -> "Run":
+    """Say what has changed, and rank again from where the earlier run was, if anything has."""
+    from bayesirt.ranking.new_responses import changes_since
+    from bayesirt.ranking.record import sha256_of
+    from bayesirt.ranking.run_update import still_stands, update_run
+
+    changes = changes_since(earlier.posterior, responses)
+    if told["progress"]:
+        typer.echo(changes.to_text(), err=True)
+    if still_stands(earlier, responses, settings, changes, sha256_of(told["source"])):
+        return earlier
+    return update_run(earlier, responses, settings, changes, **told)
+
+
+def _rank_all(
+    responses: "Responses", settings: "Settings", told: dict[str, Any]
+) -> dict[str, "Run"]:
+    from bayesirt.ranking.run import rank_responses
+
+    return {"": rank_responses(responses, settings, **told)}
+
+
+def _rank_groups(
+    responses: "Responses", settings: "Settings", told: dict[str, Any]
+) -> dict[str, "Run"]:
+    """Rank each group of subjects and items that have responses in common by itself."""
+    from bayesirt.errors import ResponseError
+    from bayesirt.ranking.run import rank_responses
+
+    found = responses.components()
+    groups = {
+        f"group_{k}": _without_useless_clusters(responses.select(*members))
+        for k, members in enumerate(found, 1)
+        if min(map(len, members)) >= 2
+    }
+    left_out = len(found) - len(groups)
+    if not groups:
+        raise ResponseError("no group has two subjects and two items; nothing can be ranked")
+    if left_out and told["progress"]:
+        typer.echo(f"{left_out} groups are too small to rank and are left out", err=True)
+    checkpoint = told["checkpoint"]
+    runs = {
+        name: rank_responses(
+            group, settings, **told | {"checkpoint": checkpoint and checkpoint / name}
+        )
+        for name, group in groups.items()
+    }
+    if checkpoint and checkpoint.is_dir() and not any(checkpoint.iterdir()):
+        checkpoint.rmdir()  # that of the groups is gone, each by itself
+    return runs
+
+
+def _without_useless_clusters(group: "Responses") -> "Responses":
+    """Return a group of which clusters may say nothing, though they do of all subjects."""
+    useful = group.clusters is not None and group.clusters.tell_apart
+    return group if useful else replace(group, clusters=None)
+
+
+def _finished(runs: dict[str, "Run"], check_fit: bool, talk: bool) -> dict[str, "Run"]:
+    """Check the runs' fit before their reports are written, unless somebody is in a hurry."""
+    if check_fit and all(run.posterior.complete for run in runs.values()):
+        if talk:
+            say("checking the fit")
+        runs = {name: run.with_fit(progress=talk) for name, run in runs.items()}
+    if talk:
+        say("writing the report")
+    return runs
+
+
+def _write(runs: dict[str, "Run"], out: Path, overwrite: bool) -> None:
+    from bayesirt.ranking.run_folder import save_run, write_folder
+    from bayesirt.report import render_report
+
+    def fill(folder: Path) -> None:
+        for name, run in runs.items():
+            (folder / name).mkdir(exist_ok=True)
+            save_run(run, folder / name, render_report(run))
+
+    write_folder(out, fill, overwrite=overwrite)
+
+
+def _print(runs: dict[str, "Run"], out: Path) -> None:
+    from bayesirt.report.terminal import print_run
+
+    for name, run in runs.items():
+        print_run(run, out / name)
+
+
+def _print_json(runs: dict[str, "Run"], _out: Path) -> None:
+    """Print one ranking, or one of each group."""
+    from bayesirt.report.export import ranking_as_json
+
+    objects = {name: ranking_as_json(run) for name, run in runs.items()}
+    typer.echo(json.dumps(objects.get("", objects), indent=2))

@@ -1,0 +1,144 @@
+"""What commands that read results share."""
+
+import inspect
+import sys
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from bayesirt.cli.options import READING, Duplicates, ItemsIn
+
+if TYPE_CHECKING:
+    from bayesirt.data.readers.found_logs import FoundLogs
+    from bayesirt.data.readers.reading import Reading
+    from bayesirt.data.responses import Responses
+    from bayesirt.inference.ability_belief import Answers
+
+OF_ANSWERS = ("duplicates", "threshold", "metric", "filter", "skip_damaged")
+"""Options for answers of new subjects, whose columns have their common names."""
+WITHOUT_SUBJECTS = tuple(name for name in READING if name not in ("cluster", "cost"))
+"""Options for commands that have no use for clusters or costs of subjects."""
+READING_OPTIONS = "reading"
+"""Name of the argument in whose place `with_reading_options` puts the options."""
+
+
+def with_reading_options(
+    command: Callable[..., None], options: Collection[str] = READING
+) -> Callable[..., None]:
+    """Let a command take options that say how results are to be read.
+
+    Parameters
+    ----------
+    command : callable
+        With an argument called `READING_OPTIONS`, which is given a
+        `bayesirt.data.readers.reading.Reading`.
+    options : collection of str
+        Which of `READING`.
+
+    Returns
+    -------
+    callable
+        With the options in its place.
+    """
+    ordered: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        if parameter.name != READING_OPTIONS:
+            ordered.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
+            continue
+        ordered += [
+            inspect.Parameter(name, parameter.KEYWORD_ONLY, default=default, annotation=kind)
+            for name, (kind, default) in READING.items()
+            if name in options
+        ]
+
+    def run(**given: Any) -> None:
+        from bayesirt.data.readers.reading import Reading
+
+        told = {name: _plain(given.pop(name)) for name in options}
+        command(**given, **{READING_OPTIONS: Reading(**told)})
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {p.name: p.annotation for p in ordered}
+    run.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
+    return run
+
+
+def _plain(value: Any) -> Any:
+    """Return what an option was given, as the library takes it."""
+    if isinstance(value, ItemsIn | Duplicates):
+        return value.value
+    return tuple(value) if isinstance(value, list) else value
+
+
+def input_path(results: Path | None, example: bool) -> Path:
+    """Return the results that were named, or the embedded example."""
+    from bayesirt.errors import ResponseError
+
+    if example == (results is not None):
+        raise ResponseError("name one results file, or pass --example")
+    if results is not None:
+        return results
+    from bayesirt.data.example import example_path
+
+    return example_path()
+
+
+def with_answer_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take the options that say how answers of new subjects are to be read."""
+    return with_reading_options(command, OF_ANSWERS)
+
+
+def with_options_of_answers(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take all options of reading but clusters and costs, which it cannot use."""
+    return with_reading_options(command, WITHOUT_SUBJECTS)
+
+
+def read_found(
+    path: Path, reading: "Reading", *, talk: bool = True
+) -> tuple["Responses", "FoundLogs | None"]:
+    """Read results as the options say, and return what was found where these are logs."""
+    from bayesirt.data.readers.recognise import read_results
+    from bayesirt.progress import progress_bar
+
+    if not talk:
+        return read_results(path, reading)
+    with progress_bar("reading") as show:
+        return read_results(
+            path,
+            reading,
+            progress=show,
+            announce=lambda text: typer.echo(f"reading: {text}", err=True),
+        )
+
+
+def read_and_tell(path: Path, reading: "Reading", *, talk: bool = True) -> "Responses":
+    """Read results as the options say, and say on stderr what was found where these are logs."""
+    responses, found = read_found(path, reading, talk=talk)
+    if found is not None and talk:
+        typer.echo(found.to_text(), err=True)
+    return responses
+
+
+def read_new_answers(
+    path: Path, items: Sequence[str], reading: "Reading", *, talk: bool = True
+) -> dict[str, "Answers"]:
+    """Read answers of new subjects, and say on stderr what was found where these are logs."""
+    from bayesirt.bank.new_answers import read_found_answers
+
+    answers, found = read_found_answers(path, items, reading)
+    if found is not None and talk:
+        typer.echo(found.to_text(), err=True)
+    return answers
+
+
+def announce(text: str) -> None:
+    """Say on stderr how long sampling will take."""
+    typer.echo(f"sampling: {text}", err=True)
+
+
+def say(text: str) -> None:
+    """Say on a terminal's stderr what is being done, where it can take seconds."""
+    if sys.stderr.isatty():
+        typer.echo(f"{text} ...", err=True)

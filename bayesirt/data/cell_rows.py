@@ -1,0 +1,219 @@
+"""Cells as they come, one a row and in any order, put into a layout."""
+
+from typing import NoReturn
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesirt.data.cells import (
+    CellList,
+    Cells,
+    DenseCells,
+    SparseCells,
+    better_sparse,
+    smallest_int,
+    store_cells,
+)
+from bayesirt.data.score_values import Where
+from bayesirt.errors import ResponseError
+
+DUPLICATE_RULES = ("error", "trials", "first", "last")
+_AT_ONCE = 1 << 20
+"""Rows, so that positions in 64 bits never take room for all of them."""
+_COUNT_BITS, _LARGEST_COUNT = 7, np.int8(127)
+"""Of a count that 8 bits with a sign hold."""
+
+
+def fold_rows(
+    shape: tuple[int, int],
+    rows: CellList,
+    rule: str,
+    where: Where,
+    *,
+    latency: NDArray[np.float64] | None = None,
+) -> tuple[Cells, NDArray[np.float64] | None]:
+    """Put rows into the layout that takes less room, each subject and item once.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Numbers of subjects and items.
+    rows : CellList
+        In any order, all with trials > 0.
+    rule : {"error", "trials", "first", "last"}
+        What rows with the same subject and item are.
+    where : callable
+        Says in words where row k stands.
+    latency : float array, shape (row,), optional
+
+    Returns
+    -------
+    DenseCells or SparseCells
+    float array, shape (cell,), or None
+        The latency of each cell; the mean of repeated trials.
+
+    Raises
+    ------
+    ResponseError
+        If the rule is unknown, or is "error" and a pair stands twice.
+    """
+    check_duplicate_rule(rule)
+    if latency is None:
+        placed = place_rows(shape, rows, sparse=better_sparse(shape, len(rows.trials)))
+        if placed is not None:
+            return placed, None
+    table = as_table(rows)
+    folded = fold_duplicates(table if latency is None else table.assign(x=latency), rule, where)
+    cells = store_cells(shape, *(folded[c].to_numpy() for c in ("subject", "item", "y", "n")))
+    return cells, None if latency is None else folded["x"].to_numpy()
+
+
+def as_table(rows: CellList) -> pd.DataFrame:
+    """Return rows as `fold_duplicates` takes them, with counts that do not overflow."""
+    table = pd.DataFrame({"subject": rows.subject, "item": rows.item})
+    return table.assign(y=rows.successes.astype(np.int64), n=rows.trials.astype(np.int64))
+
+
+def place_rows(
+    shape: tuple[int, int], rows: CellList, *, sparse: bool
+) -> DenseCells | SparseCells | None:
+    """Put rows into a layout, or return None if a subject and item stand twice.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Numbers of subjects and items.
+    rows : CellList
+        In any order, all with trials > 0.
+    sparse : bool
+
+    Returns
+    -------
+    DenseCells, SparseCells or None
+    """
+    return _ordered(shape, rows) if sparse else _scattered(shape, rows)
+
+
+def _scattered(shape: tuple[int, int], rows: CellList) -> DenseCells | None:
+    most = int(rows.trials.max(initial=1))
+    # Of single answers, 1 is a wrong one and 2 a right one: to scatter them twice would cost most.
+    flat = [np.zeros(shape[0] * shape[1], smallest_int(most)) for _ in range(min(most, 2))]
+    for start in range(0, len(rows.trials), _AT_ONCE):
+        subject, item, successes, trials = (x[start : start + _AT_ONCE] for x in rows)
+        cell = subject.astype(np.int64) * shape[1] + item
+        for values, found in zip(
+            flat, (successes, trials) if most > 1 else (successes + 1,), strict=True
+        ):
+            values[cell] = found
+    if most == 1:
+        flat = [flat[0] >> 1, np.minimum(flat[0], 1, out=flat[0])]
+    dense = DenseCells(*(values.reshape(shape) for values in flat))
+    return dense if dense.n_observed == len(rows.trials) else None
+
+
+def _ordered(shape: tuple[int, int], rows: CellList) -> SparseCells | None:
+    kind = smallest_int(int(rows.trials.max(initial=1)))
+    kinds: tuple[type[np.signedinteger], ...] = (np.int32, np.int32, kind, kind)
+    pair = rows.subject.astype(np.int64) * shape[1] + rows.item
+    if not (pair[1:] > pair[:-1]).all():
+        if kind is np.int8 and shape[0] * shape[1] < 1 << (63 - 2 * _COUNT_BITS):
+            pair, rows = _sorted_together(shape[1], pair, rows)
+        else:
+            order = np.argsort(pair)
+            pair, rows = pair[order], CellList(*(x[order] for x in rows))
+        if (pair[1:] == pair[:-1]).any():
+            return None
+    cells = (x.astype(k, copy=False) for x, k in zip(rows, kinds, strict=True))
+    return SparseCells(*shape, CellList(*cells))
+
+
+def _sorted_together(
+    n_items: int, pair: NDArray[np.int64], rows: CellList
+) -> tuple[NDArray[np.int64], CellList]:
+    """Return pairs in order, and their rows, by sorting them with small counts in lowest bits.
+
+    That is quicker than to find the places of pairs and to bring rows there.
+    """
+    pair <<= 2 * _COUNT_BITS
+    pair |= rows.successes.astype(np.int64) << _COUNT_BITS
+    pair |= rows.trials
+    pair.sort()
+    successes, trials = (
+        (pair >> bits).astype(np.int8) & _LARGEST_COUNT for bits in (_COUNT_BITS, 0)
+    )
+    pair >>= 2 * _COUNT_BITS
+    subject = pair // n_items
+    return pair, CellList(subject, pair - subject * n_items, successes, trials)
+
+
+def check_duplicate_rule(rule: str) -> None:
+    """Refuse a rule that there is not.
+
+    Raises
+    ------
+    ResponseError
+        With the rules that there are.
+    """
+    if rule not in DUPLICATE_RULES:
+        raise ResponseError(
+            f"`duplicates` must be one of {', '.join(DUPLICATE_RULES)}, got {rule!r}"
+        )
+
+
+def repeats(cells: pd.DataFrame) -> NDArray[np.bool_]:
+    """Return whether each row repeats the subject and item of a row before it."""
+    return cells.duplicated(["subject", "item"]).to_numpy()
+
+
+def refuse_repeats(count: int, place: str) -> NoReturn:
+    """Refuse rows that repeat a subject and item.
+
+    Parameters
+    ----------
+    count : int
+    place : str
+        Says where the first of them stands.
+
+    Raises
+    ------
+    ResponseError
+    """
+    raise ResponseError(
+        f"{count} rows repeat a subject and item, the first {place}; pass --duplicates trials if "
+        f"they are repeated trials, or first or last to keep one"
+    )
+
+
+def fold_duplicates(cells: pd.DataFrame, rule: str, where: Where) -> pd.DataFrame:
+    """Return each subject and item once, ordered by subject, then by item.
+
+    Parameters
+    ----------
+    cells : DataFrame
+        Columns subject, item, y, n and perhaps x; its index says where a row stands.
+    rule : {"error", "trials", "first", "last"}
+    where : callable
+        Says in words where row k stands.
+
+    Returns
+    -------
+    DataFrame
+
+    Raises
+    ------
+    ResponseError
+        If the rule is unknown, or is "error" and a pair stands twice.
+    """
+    check_duplicate_rule(rule)
+    pair = ["subject", "item"]
+    again = repeats(cells)
+    if again.any():
+        if rule == "error":
+            refuse_repeats(int(again.sum()), where(int(cells.index[int(np.argmax(again))])))
+        if rule == "trials":
+            means = {"x": "mean"} if "x" in cells else {}
+            cells = cells.groupby(pair, as_index=False).agg({"y": "sum", "n": "sum", **means})
+        else:
+            cells = cells.drop_duplicates(pair, keep="first" if rule == "first" else "last")
+    return cells.sort_values(pair, kind="stable", ignore_index=True)

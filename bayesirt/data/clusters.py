@@ -1,0 +1,155 @@
+"""Clusters of subjects: several runs or prompts of one LLM, which can do much the same."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesirt.data.table_columns import first_varying, name_rows
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Which cluster each subject belongs to.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the clusters, in order of appearance.
+    codes : tuple of int
+        Position of each subject's cluster.
+
+    Examples
+    --------
+    >>> Clusters.of(["a", "b", "a"])
+    Clusters(names=('a', 'b'), codes=(0, 1, 0))
+    """
+
+    names: tuple[str, ...]
+    codes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, cluster_of_each: Sequence[str]) -> "Clusters":
+        """Take the name of each subject's cluster.
+
+        Parameters
+        ----------
+        cluster_of_each : sequence of str
+
+        Returns
+        -------
+        Clusters
+        """
+        names = tuple(dict.fromkeys(cluster_of_each))
+        positions = {name: k for k, name in enumerate(names)}
+        return cls(names, tuple(positions[name] for name in cluster_of_each))
+
+    @property
+    def of_each(self) -> list[str]:
+        """The name of each subject's cluster."""
+        return [self.names[code] for code in self.codes]
+
+    @property
+    def sizes(self) -> NDArray[np.intp]:
+        """Number of subjects in each cluster."""
+        return np.bincount(self.codes, minlength=len(self.names))
+
+    @property
+    def tell_apart(self) -> bool:
+        """Whether they say anything: several clusters, of which one has several subjects."""
+        return 1 < len(self.names) < len(self.codes)
+
+    def select(self, subjects: NDArray[np.intp]) -> "Clusters":
+        """Return the clusters of some subjects.
+
+        Parameters
+        ----------
+        subjects : int array
+            Their positions.
+
+        Returns
+        -------
+        Clusters
+        """
+        of_each = self.of_each
+        return Clusters.of([of_each[k] for k in subjects])
+
+
+def clusters_of_rows(
+    values: pd.Series, subject: NDArray[np.integer], subjects: Sequence[str]
+) -> Clusters:
+    """Return each subject's cluster from a column with one row a response.
+
+    Parameters
+    ----------
+    values : Series, shape (row,)
+        Names of clusters; the column's own name is for messages.
+    subject : int array, shape (row,)
+        Position of each row's subject, each of which has a row.
+    subjects : sequence of str
+
+    Returns
+    -------
+    Clusters
+
+    Raises
+    ------
+    ResponseError
+        If a row has no cluster, or the rows of a subject have several.
+    """
+    names = pd.Series(name_rows(values, "cluster"), dtype=object)
+    varying = first_varying(names, subject)
+    if varying is not None:
+        raise ResponseError(
+            f"`{one_line(str(values.name))}` differs between the rows of subject "
+            f"{one_line(subjects[varying])!r}; a subject belongs to one cluster"
+        )
+    first = np.unique(subject, return_index=True)[1]
+    return Clusters.of(list(names.iloc[first]))
+
+
+def check_clusters(clusters: Clusters, n_subjects: int) -> None:
+    """Refuse clusters that do not belong to the subjects, or have no name.
+
+    Parameters
+    ----------
+    clusters : Clusters
+    n_subjects : int
+
+    Raises
+    ------
+    ResponseError
+    """
+    if len(clusters.codes) != n_subjects:
+        raise ResponseError(
+            f"there are {n_subjects} subjects, but {len(clusters.codes)} have a cluster; name one "
+            f"for each"
+        )
+    for name in clusters.names:
+        if not (isinstance(name, str) and name.strip()):
+            raise ResponseError(f"a cluster is called {one_line(str(name))!r}; give it a name")
+
+
+def refuse_useless(clusters: Clusters) -> None:
+    """Refuse clusters that say nothing: all subjects in one, or each in one of its own.
+
+    Parameters
+    ----------
+    clusters : Clusters
+
+    Raises
+    ------
+    ResponseError
+    """
+    if clusters.tell_apart:
+        return
+    one = len(clusters.names) == 1
+    where = f"all subjects are in the cluster {one_line(clusters.names[0])!r}"
+    raise ResponseError(
+        f"{where if one else 'each subject is in a cluster of its own'}; name a column that "
+        f"{'tells some of them apart' if one else 'some of them share'}, or leave out the clusters"
+    )

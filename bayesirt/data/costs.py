@@ -1,0 +1,78 @@
+"""What answers of each subject cost: shown beside scores, and no part of any model."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesirt.data.table_columns import parse_amounts
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+
+
+def costs_of_rows(
+    values: pd.Series, subject: NDArray[np.integer], subjects: Sequence[str]
+) -> NDArray[np.float64]:
+    """Return the mean cost of each subject's rows.
+
+    Parameters
+    ----------
+    values : Series, shape (row,)
+        Costs, in any unit; the column's own name is for messages. An empty cell is not known.
+    subject : int array, shape (row,)
+        Position of each row's subject.
+    subjects : sequence of str
+
+    Returns
+    -------
+    float array, shape (subject,)
+        NaN for a subject without any.
+
+    Raises
+    ------
+    ResponseError
+        At the first value that is no number, infinite or negative.
+
+    Examples
+    --------
+    >>> costs_of_rows(pd.Series([0.2, 0.4, None]), np.array([0, 0, 1]), ["x", "y"])
+    array([0.3, nan])
+    """
+
+    def where(row: int) -> str:
+        return f"at subject {one_line(subjects[subject[row]])!r}"
+
+    title = one_line(str(values.name))
+    costs = parse_amounts(values.reset_index(drop=True), title, where, "cost of an answer")
+    there = ~np.isnan(costs)
+    subject, costs = subject[there], costs[there]
+    known, first = np.unique(subject, return_index=True)
+    start = np.full(len(subjects), np.nan)
+    start[known] = costs[first]
+    # From the first one on, so that the mean of equal costs is that cost to the last bit.
+    more = np.bincount(subject, costs - start[subject], len(subjects))
+    n = np.bincount(subject, minlength=len(subjects))
+    return start + more / np.maximum(n, 1)
+
+
+def check_costs(costs: NDArray[np.float64], n_subjects: int) -> None:
+    """Refuse costs that do not belong to the subjects, are negative or beyond all bounds.
+
+    Parameters
+    ----------
+    costs : float array, shape (subject,)
+    n_subjects : int
+
+    Raises
+    ------
+    ResponseError
+    """
+    if costs.shape != (n_subjects,):
+        raise ResponseError(
+            f"there are {n_subjects} subjects, but costs have the shape {costs.shape}; give one "
+            f"for each, NaN where it is not known"
+        )
+    known = costs[~np.isnan(costs)]
+    if not (np.isfinite(known) & (known >= 0)).all():
+        raise ResponseError("a cost must be a finite number that is not negative, or NaN")

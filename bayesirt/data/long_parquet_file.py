@@ -1,0 +1,349 @@
+"""The long Parquet file of this package: written whole, and read as it was.
+
+One row an observed cell: subject, item, successes, trials; latency, cluster and cost where there
+are any; and what describes the item. Names are dictionaries that hold all of them in their order.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from bayesirt.data.cell_rows import fold_rows
+from bayesirt.data.cells import CellList
+from bayesirt.data.clusters import clusters_of_rows
+from bayesirt.data.costs import costs_of_rows
+from bayesirt.data.parquet_bounds import check_dictionaries, check_text, check_unpacked
+from bayesirt.data.responses import Responses
+from bayesirt.data.score_values import count_successes
+from bayesirt.data.table_columns import parse_latency, refuse_nameless
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+
+SCHEMA_VERSION = 1
+_KEY = b"bayesirt"
+_COUNTS = ("subject", "item", "successes", "trials")
+OWN_ROLES = dict(zip(("subject", "item", "score", "trials"), _COUNTS, strict=True))
+"""Which column is which."""
+_LATENCY, _CLUSTER, _COST = "latency", "cluster", "cost"
+_LARGEST_DICTIONARY = 1 << 30
+"""Bytes; a larger one would be written as plain text, and lose its order."""
+
+
+def write_long_parquet(responses: Responses, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write responses to a long Parquet file.
+
+    Parameters
+    ----------
+    responses : Responses
+        Without a Q-matrix, which has no place in a long file.
+    path : str or Path
+        Ends in ``.parquet``. A file appears there only when it is whole.
+    overwrite : bool
+        Replace a file that is there.
+
+    Raises
+    ------
+    ResponseError
+        If the file is there already, or cannot be written.
+
+    Examples
+    --------
+    >>> responses = Responses.from_arrays([[1, 0], [1, 1], [0, 1]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_long_parquet(responses, Path(folder, "r.parquet"))
+    ...     read_long_parquet(Path(folder, "r.parquet"))
+    <Responses: 3 subjects x 2 items, 6 responses (100% observed), 67% right>
+    """
+    path = Path(path)
+    check_place(path, overwrite=overwrite)
+    if responses.q_matrix is not None:
+        raise ResponseError("a long file has no place for a Q-matrix; write that by itself")
+    metadata = _metadata_columns(responses)
+    schema = _schema(responses, metadata)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".bayesirt-", dir=path.absolute().parent) as beside:
+            new = Path(beside, "new.parquet")
+            options = {"compression": "zstd", "dictionary_pagesize_limit": _LARGEST_DICTIONARY}
+            with pyarrow.parquet.ParquetWriter(new, schema, **options) as file:
+                for table in _tables(responses, metadata, schema):
+                    file.write_table(table)
+            os.replace(new, path)
+    except OSError as error:
+        reason = one_line(error.strerror or str(error), 200)
+        raise ResponseError(f"{one_line(str(path), 200)} cannot be written: {reason}") from None
+
+
+def check_place(path: Path, *, overwrite: bool) -> None:
+    """Refuse a place where no file can be written, before there is anything to write.
+
+    Parameters
+    ----------
+    path : Path
+    overwrite : bool
+        Whether a file may be there.
+
+    Raises
+    ------
+    ResponseError
+    """
+    shown = one_line(str(path), 200)
+    if path.suffix.lower() != ".parquet":
+        raise ResponseError(f"{shown} does not end in .parquet; name a file that does")
+    if os.path.isdir(path):
+        raise ResponseError(f"{shown} is a folder; name a file")
+    if os.path.lexists(path) and not overwrite:
+        raise ResponseError(f"{shown} is there already; pass --overwrite to replace it")
+    if not os.path.isdir(path.absolute().parent):
+        raise ResponseError(f"{shown} lies in no folder that exists; make the folder first")
+
+
+def schema_version(schema: pa.Schema) -> int | None:
+    """Return the version of this package's schema that a file has, or None.
+
+    Parameters
+    ----------
+    schema : Schema
+
+    Returns
+    -------
+    int or None
+
+    Examples
+    --------
+    >>> schema_version(pa.schema([]).with_metadata({"bayesirt": "1"}))
+    1
+    """
+    version = (schema.metadata or {}).get(_KEY, b"")
+    return int(version) if version.isdigit() and len(version) < 10 else None
+
+
+def check_written(schema: pa.Schema, name: str) -> None:
+    """Refuse a file that this package cannot read as it was written.
+
+    Parameters
+    ----------
+    schema : Schema
+        With a `schema_version`.
+    name : str
+        Of the file.
+
+    Raises
+    ------
+    ResponseError
+        For a newer version of the schema, a column that is missing, and names that are no text.
+
+    Examples
+    --------
+    >>> names = pa.dictionary(pa.int32(), pa.string())
+    >>> counts = {"successes": pa.int32(), "trials": pa.int32()}
+    >>> check_written(pa.schema({"subject": names, "item": names} | counts), "r.parquet")
+    """
+    version = schema_version(schema) or 0
+    if version > SCHEMA_VERSION:
+        raise ResponseError(
+            f"{name} was written by a newer bayesirt (its schema is {version}, this one reads up "
+            f"to {SCHEMA_VERSION}); update bayesirt"
+        )
+    if not {*_COUNTS} <= {*schema.names}:
+        raise ResponseError(f"{name} lacks one of {', '.join(_COUNTS)}; convert the results again")
+    for side in ("subject", "item"):
+        kind = schema.field(side).type
+        if not (pa.types.is_dictionary(kind) and kind.value_type == pa.string()):
+            raise ResponseError(f"{name} does not hold the names of {side}s; convert it again")
+
+
+def describing_columns(schema: pa.Schema) -> list[str]:
+    """Return the columns that describe items in a file that this package wrote.
+
+    Parameters
+    ----------
+    schema : Schema
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> describing_columns(pa.schema({"subject": pa.string(), "topic": pa.string()}))
+    ['topic']
+    """
+    return [name for name in schema.names if name not in (*_COUNTS, _LATENCY, _CLUSTER, _COST)]
+
+
+def read_long_parquet(path: Path, *, duplicates: str = "error") -> Responses:
+    """Read what `write_long_parquet` wrote.
+
+    Parameters
+    ----------
+    path : Path
+        With a `schema_version`.
+    duplicates : {"error", "trials", "first", "last"}
+        What rows with the same subject and item are, if somebody has added any.
+
+    Returns
+    -------
+    Responses
+        Subjects, items and what describes them in the order in which they were written.
+
+    Raises
+    ------
+    ResponseError
+        For a newer version of the schema, and for contents that are no responses.
+    ArrowException, OSError, ValueError
+        If the file is damaged.
+    """
+    name = one_line(path.name, 80)
+    table = _read_table(path, name)
+    check_written(table.schema, name)
+    timed = _LATENCY in table.column_names
+    counts = table.select([*_COUNTS, *([_LATENCY] if timed else [])]).unify_dictionaries()
+    (subject, subjects), (item, items) = (
+        _read_names(counts[side], side, name) for side in ("subject", "item")
+    )
+
+    def where(row: int) -> str:
+        return (
+            f"at subject {one_line(subjects[subject[row]])!r}, item {one_line(items[item[row]])!r}"
+        )
+
+    successes, trials = (counts[column].to_pandas() for column in ("successes", "trials"))
+    y, n = count_successes(successes, trials, "successes", None, where)
+    x = parse_latency(counts[_LATENCY].to_pandas(), _LATENCY, where) if timed else None
+    kept = np.flatnonzero(n)
+    cells, latency = fold_rows(
+        (len(subjects), len(items)),
+        CellList(*(column[kept] for column in (subject, item, y, n))),
+        duplicates,
+        lambda row: where(int(kept[row])),
+        latency=None if x is None else x[kept],
+    )
+    described = describing_columns(table.schema)
+    metadata = _read_metadata(table.select(described), item, items, path)
+    clusters, costs = None, None
+    if _CLUSTER in table.column_names:
+        clusters = clusters_of_rows(table[_CLUSTER].to_pandas(), subject, subjects)
+    if _COST in table.column_names:
+        costs = costs_of_rows(table[_COST].to_pandas(), subject, subjects)
+    return Responses(
+        tuple(subjects), tuple(items), cells, latency, metadata, clusters=clusters, costs=costs
+    )
+
+
+def _read_table(path: Path, name: str) -> pa.Table:
+    """Return all columns, of which text that describes items is a dictionary as it was written."""
+    with pyarrow.parquet.ParquetFile(path) as file:
+        schema = file.schema_arrow
+    text = [f.name for f in schema if pa.types.is_string(f.type) and f.name not in _COUNTS]
+    kept = {*text, *(f.name for f in schema if pa.types.is_dictionary(f.type))}
+    check_unpacked(path, name, decoded=lambda column: column not in kept)
+    with pyarrow.parquet.ParquetFile(path, read_dictionary=text) as file:
+        table = file.read()
+    check_dictionaries(table)
+    return table
+
+
+def _metadata_columns(responses: Responses) -> dict[str, pa.Array]:
+    """Return what describes items, a value an item; text as a dictionary."""
+    columns = {}
+    for name, values in responses.item_metadata.items():
+        shown = one_line(str(name))
+        if not isinstance(name, str):
+            raise ResponseError(f"the item metadata {shown} are not called by text; rename them")
+        try:
+            column = pa.array(values.tolist(), from_pandas=True)
+        except (pa.ArrowException, ValueError, TypeError, OverflowError):
+            raise ResponseError(
+                f"the item metadata `{shown}` are values of several kinds; make them text"
+            ) from None
+        columns[name] = column.dictionary_encode() if pa.types.is_string(column.type) else column
+    return columns
+
+
+def _schema(responses: Responses, metadata: dict[str, pa.Array]) -> pa.Schema:
+    names = pa.dictionary(pa.int32(), pa.string())
+    kinds = (names, names, pa.int32(), pa.int32())
+    fields = list(zip(_COUNTS, kinds, strict=True))
+    if responses.latency is not None:
+        fields.append((_LATENCY, pa.float64()))
+    if responses.clusters is not None:
+        fields.append((_CLUSTER, names))
+    if responses.costs is not None:
+        fields.append((_COST, pa.float64()))
+    fields += [(name, column.type) for name, column in metadata.items()]
+    return pa.schema(fields, metadata={_KEY: str(SCHEMA_VERSION)})
+
+
+def _tables(
+    responses: Responses, metadata: dict[str, pa.Array], schema: pa.Schema
+) -> Iterator[pa.Table]:
+    subjects, items = (pa.array(n, pa.string()) for n in (responses.subjects, responses.items))
+    clusters = responses.clusters
+    done = 0
+    for part in responses.cells.parts():
+        position = pa.array(part.item)
+        columns = [
+            pa.DictionaryArray.from_arrays(pa.array(part.subject, pa.int32()), subjects),
+            pa.DictionaryArray.from_arrays(position.cast(pa.int32()), items),
+            pa.array(part.successes, pa.int32()),
+            pa.array(part.trials, pa.int32()),
+        ]
+        if responses.latency is not None:
+            latency = responses.latency[done : done + len(part.item)]
+            columns.append(pa.array(latency, pa.float64(), from_pandas=True))
+        if clusters is not None:
+            codes = pa.array(np.array(clusters.codes, np.int32)[part.subject])
+            columns.append(pa.DictionaryArray.from_arrays(codes, pa.array(clusters.names)))
+        if responses.costs is not None:
+            costs = responses.costs[part.subject]
+            columns.append(pa.array(costs, pa.float64(), from_pandas=True))
+        columns += [column.take(position) for column in metadata.values()]
+        done += len(part.item)
+        yield pa.table(columns, schema=schema)
+
+
+def _read_names(
+    column: pa.ChunkedArray, side: str, file: str
+) -> tuple[NDArray[np.int32], list[str]]:
+    """Return the position of each row's name, and all names in their order."""
+    if column.null_count:
+        refuse_nameless(side, int(np.argmax(column.is_null().to_numpy())))
+    if not column.num_chunks:
+        raise ResponseError(f"{file} has no rows; convert the results again")
+    positions = column.combine_chunks().indices.to_numpy(zero_copy_only=False)
+    return positions.astype(np.int32, copy=False), column.chunk(0).dictionary.to_pylist()
+
+
+def _read_metadata(
+    columns: pa.Table, item: NDArray[np.int32], items: Sequence[str], path: Path
+) -> pd.DataFrame:
+    """Return one row an item of columns of one row a cell, which must not differ within an item."""
+    first = np.zeros(len(items), np.intp)
+    first[item[::-1]] = np.arange(len(item))[::-1]  # of several rows, the last one set stays
+    table = columns.unify_dictionaries()
+    values = {}
+    for name in columns.column_names:
+        column = table[name].combine_chunks()
+        if pa.types.is_dictionary(column.type):
+            of_rows = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+            varies = of_rows != of_rows[first[item]]
+            if varies.any():
+                shown = one_line(items[item[int(np.argmax(varies))]])
+                raise ResponseError(
+                    f"`{one_line(name)}` differs between the rows of item {shown!r}; convert the "
+                    f"results again"
+                )
+        taken = column.take(pa.array(first))
+        if pa.types.is_dictionary(taken.type):
+            check_text(taken, path, one_line(path.name, 80))
+            taken = taken.dictionary_decode()
+        nested = pa.types.is_nested(taken.type)
+        values[name] = taken.to_pylist() if nested else taken.to_pandas()
+    return pd.DataFrame(values).set_axis(pd.Index(items, dtype=object), axis=0)

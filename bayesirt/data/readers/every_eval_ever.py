@@ -1,0 +1,147 @@
+"""Instance rows of Every Eval Ever: ``<id>_samples.jsonl``."""
+
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bayesirt.data.readers.choices import Choices
+from bayesirt.data.readers.harness import Answer, Harness, LogRows, choose_scores
+from bayesirt.data.readers.json_files import read_beside, read_json_lines
+from bayesirt.data.readers.json_values import as_number, length_of, name_at, object_at, text_at
+from bayesirt.data.readers.lm_eval import LM_EVAL
+
+NAME = "Every Eval Ever"
+_LM_EVAL = frozenset({"lm_eval", "lm-eval", "lm-evaluation-harness"})
+_ENDING = "_samples.jsonl"
+
+
+class _Group(NamedTuple):
+    """Rows that belong together: one subject, one benchmark, one filter."""
+
+    subject: str
+    benchmark: str
+    filter: str
+
+
+class _Samples(NamedTuple):
+    """Answers by item and by how often it stood before, and how often each metric scored it."""
+
+    answers: dict[tuple[str, int], Answer]
+    scored: Counter[tuple[str, str]]
+
+
+def _recognises(path: Path, head: bytes) -> bool:
+    """Return whether a file holds instance rows, from its ending and its first bytes."""
+    return path.suffix == ".jsonl" and b'"evaluation_id"' in head and b'"sample_id"' in head
+
+
+def read(path: Path, choices: Choices) -> list[LogRows]:
+    """Read instance rows.
+
+    Parameters
+    ----------
+    path : Path
+    choices : Choices
+        The metric is the ``evaluation_result_id``, without the filter where that is a part of it.
+
+    Returns
+    -------
+    list of LogRows
+
+    Raises
+    ------
+    ResponseError
+        For a file that is damaged, and for a choice that is open.
+
+    Notes
+    -----
+    There is one row for each sample and metric. Rows with an error were not answered and are left
+    out. Rows converted from lm-evaluation-harness are its answers: the same answers in its own log
+    count once.
+    """
+    from_lm_eval = _library(path) in _LM_EVAL
+    groups: dict[_Group, _Samples] = {}
+    errors: Counter[_Group] = Counter()
+    for number, row in read_json_lines(path):
+        place = f"in line {number}"
+        group = _group(row, place)
+        samples = groups.setdefault(group, _Samples({}, Counter()))
+        if row.get("error"):
+            errors[group] += 1
+        else:
+            _collect(samples, row, group.filter, place, from_lm_eval)
+    found = []
+    for subject, benchmark in dict.fromkeys((g.subject, g.benchmark) for g in groups):
+        filters = [g.filter for g in groups if g[:2] == (subject, benchmark)]
+        group = _Group(subject, benchmark, choices.pick("filter", benchmark, filters))
+        found.append(
+            choose_scores(
+                LM_EVAL.name if from_lm_eval else NAME,
+                subject,
+                benchmark,
+                list(groups[group].answers.values()),
+                choices,
+                filtered=group.filter,
+                left_out={"an error, no answer": errors[group]} if errors[group] else {},
+            )
+        )
+    return found
+
+
+def _aside(path: Path) -> str | None:
+    """Say of a file of totals whether its instance rows stand beside it."""
+    beside = path.with_name(path.stem + _ENDING)
+    return "" if path.suffix == ".json" and beside.is_file() else None
+
+
+def _library(path: Path) -> str:
+    """Return which harness made the answers, as the file of totals says."""
+    totals = path.with_name(path.name.removesuffix(_ENDING) + ".json")
+    if not (path.name.endswith(_ENDING) and totals.is_file()):
+        return ""
+    library = read_beside(totals).get("eval_library")
+    return str(library.get("name", "")) if isinstance(library, dict) else ""
+
+
+def _group(row: dict[str, Any], place: str) -> _Group:
+    metadata = row.get("metadata")
+    through = metadata.get("filter") if isinstance(metadata, dict) else None
+    through = through if isinstance(through, str) else ""
+    benchmark = text_at(row, "evaluation_name", place).removesuffix(f"/{through}")
+    return _Group(text_at(row, "model_id", place), benchmark, through)
+
+
+def _collect(
+    samples: _Samples, row: dict[str, Any], through: str, place: str, from_lm_eval: bool
+) -> None:
+    """Put a row's score beside those of the same sample by other metrics."""
+    item = name_at(row, "sample_id", place)
+    metric = str(row.get("evaluation_result_id") or "score").removesuffix(f":{through}")
+    evaluation = object_at(row, "evaluation", place)
+    score = as_number(evaluation.get("score"))
+    if score is None or math.isnan(score):
+        score = as_number(evaluation.get("is_correct"))
+    key = item, samples.scored[item, metric]
+    samples.scored[item, metric] += 1
+    answer = samples.answers.get(key) or Answer(
+        item, {}, latency=_tokens(row), content=_content(row, from_lm_eval)
+    )
+    scores = {**answer.scores} if score is None else {**answer.scores, metric: score}
+    samples.answers[key] = answer._replace(scores=scores)
+
+
+def _tokens(row: dict[str, Any]) -> float:
+    usage = row.get("token_usage")
+    return length_of(usage.get("output_tokens") if isinstance(usage, dict) else None)
+
+
+def _content(row: dict[str, Any], from_lm_eval: bool) -> str:
+    """Return the item's hash: where the answer is that of another harness, as that hashes it."""
+    if not from_lm_eval:
+        return str(row.get("sample_hash") or "")
+    metadata = row.get("metadata")
+    return str(metadata.get("doc_hash") or "") if isinstance(metadata, dict) else ""
+
+
+EVERY_EVAL_EVER = Harness(NAME, _recognises, read, _aside)

@@ -1,0 +1,113 @@
+"""Members of an ``.eval`` archive: a ZIP whose members are compressed by Zstandard.
+
+Python's `zipfile` finds members, but cannot unpack this method before version 3.14.
+"""
+
+import io
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+from bayesirt.data.readers.json_files import parse_json, unreadable
+from bayesirt.data.readers.unpacking import most_unpacked
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+
+MOST_OF_A_MEMBER = 1 << 29
+"""Bytes that one member may unpack to."""
+MOST_IN_ALL = 1 << 30
+"""Bytes that all members that are read may unpack to."""
+_ZSTANDARD = 93
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
+_LARGEST_WINDOW = 1 << 27
+_BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    zstandard.ZstdError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    struct.error,
+)
+"""What a damaged, encrypted or foreign archive raises."""
+
+
+def read_members(path: Path, wanted: Callable[[list[str]], Iterable[str]]) -> dict[str, Any]:
+    """Read members that hold JSON.
+
+    Parameters
+    ----------
+    path : Path
+    wanted : callable
+        From the names of all members to those to be read.
+
+    Returns
+    -------
+    dict of str to object
+        In the order of `wanted`.
+
+    Raises
+    ------
+    ResponseError
+        If the archive or a member is damaged, or unpacks to more than `MOST_OF_A_MEMBER` or, with
+        those before it, `MOST_IN_ALL` or what `most_unpacked` allows.
+    """
+    found: dict[str, Any] = {}
+    try:
+        left = min(MOST_IN_ALL, most_unpacked(path.stat().st_size))
+        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+            members = [archive.getinfo(name) for name in wanted(archive.namelist())]
+            if sum(member.file_size for member in members) > left:
+                raise _too_large("it", left)
+            for member in members:
+                data = _unpack(archive, file, member, min(left, MOST_OF_A_MEMBER))
+                left -= len(data)
+                found[member.filename] = parse_json(data, one_line(member.filename))
+    except ResponseError:
+        raise
+    except OSError as error:
+        raise unreadable(error) from None
+    except _BROKEN as error:
+        reason = one_line(str(error), 80)
+        raise ResponseError(
+            f"it is no whole .eval archive ({reason}); copy it again, or leave it out"
+        ) from None
+    return found
+
+
+def _unpack(
+    archive: zipfile.ZipFile, file: io.BufferedReader, member: zipfile.ZipInfo, most: int
+) -> bytes:
+    name = one_line(member.filename)
+    if member.file_size > most:
+        raise _too_large(name, most)
+    if member.compress_type != _ZSTANDARD:
+        with archive.open(member) as opened:
+            data = opened.read(most + 1)
+    else:
+        file.seek(member.header_offset)
+        signature, *skipped = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
+        if signature != b"PK\3\4":
+            raise zipfile.BadZipFile(f"{name} does not begin where the directory says")
+        file.seek(sum(skipped), io.SEEK_CUR)
+        packed = file.read(member.compress_size)
+        unpacker = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW)
+        with unpacker.stream_reader(packed, read_across_frames=True) as stream:
+            data = stream.read(most + 1)
+        if len(data) <= most and zlib.crc32(data) != member.CRC:
+            raise zipfile.BadZipFile(f"{name} is damaged")
+    if len(data) > most:
+        raise _too_large(name, most)
+    return data
+
+
+def _too_large(name: str, most: int) -> ResponseError:
+    return ResponseError(
+        f"{name} unpacks to more than the {most >> 20:,} MiB that are allowed; leave it out"
+    )

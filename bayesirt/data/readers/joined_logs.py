@@ -1,0 +1,201 @@
+"""Answers of many logs, joined: what each file says of a subject and an item, told once."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NoReturn
+
+import numpy as np
+import pandas as pd
+
+from bayesirt.data.cell_rows import check_duplicate_rule
+from bayesirt.data.readers.harness import ANSWER_COLUMNS, LogRows
+from bayesirt.data.score_values import count_successes
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+
+Logs = Sequence[tuple[str, LogRows]]
+"""The name of each file, as it is shown, and rows from it."""
+_PAIR = ["subject", "item"]
+
+
+def join_logs(logs: Logs, *, duplicates: str, threshold: float | None) -> tuple[pd.DataFrame, int]:
+    """Return the runs of all logs.
+
+    Parameters
+    ----------
+    logs : sequence of (str, LogRows)
+        Of each benchmark, with one metric and one filter; see `check_alike`.
+    duplicates : {"error", "trials", "first", "last"}
+        What the runs of a subject on an item are, in the order of the files.
+    threshold : float or None
+        Scores at or above it count as right.
+
+    Returns
+    -------
+    DataFrame
+        One row a run: subject, item (called ``benchmark/item``), successes, trials, latency (NaN
+        where nobody counted) and benchmark. Where `duplicates` is "error", each subject and item
+        once.
+    int
+        How many runs say what another one says too, and count once.
+
+    Raises
+    ------
+    ResponseError
+        Where a score is neither 0 nor 1 and there is no threshold, runs contradict each other, or
+        two logs mean different texts by one item.
+
+    Notes
+    -----
+    A run is what one file says of a subject and item; where a file says it again, as one that was
+    appended to does, that is another run. Trials of a run, such as epochs, are its own: they add
+    up. Runs with the same successes, trials and length are one that was copied.
+    """
+    check_duplicate_rule(duplicates)
+    files = list(dict.fromkeys(name for name, _ in logs))
+    answers = _stack(logs, files)
+    if answers.empty:
+        raise ResponseError("the logs hold no answer with a score; add logs of finished runs")
+    _check_content(answers, files)
+    parts = [_count(part, threshold) for _, part in answers.groupby("benchmark", sort=False)]
+    answers = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+    answers["run"] = answers.groupby([*_PAIR, "trial", "file"], sort=False).cumcount()
+    keys = [*_PAIR, "file", "run"]
+    runs = answers.groupby(keys, sort=False, as_index=False).agg(
+        {"successes": "sum", "trials": "sum", "latency": "mean", "benchmark": "first"}
+    )
+    return _fold_copies(runs, files) if duplicates == "error" else (runs, 0)
+
+
+def check_alike(logs: Logs) -> None:
+    """Refuse logs that score a benchmark by different metrics or filters.
+
+    Parameters
+    ----------
+    logs : sequence of (str, LogRows)
+
+    Raises
+    ------
+    ResponseError
+    """
+    first: dict[str, tuple[str, LogRows]] = {}
+    for name, rows in logs:
+        if not rows.metric:
+            continue
+        other, before = first.setdefault(rows.benchmark, (name, rows))
+        for option, one, two in (
+            ("metric", before.metric, rows.metric),
+            ("filter", before.filter, rows.filter),
+        ):
+            if one != two:
+                raise ResponseError(
+                    f"{one_line(rows.benchmark)} is scored by the {option} {one_line(one)!r} in "
+                    f"{other} and by {one_line(two)!r} in {name}; choose with --{option}, or leave "
+                    f"one out"
+                )
+
+
+def tell_harnesses_apart(logs: Logs) -> tuple[list[tuple[str, LogRows]], list[str]]:
+    """Rename benchmarks that several harnesses have: their items need not be the same.
+
+    Parameters
+    ----------
+    logs : sequence of (str, LogRows)
+
+    Returns
+    -------
+    list of (str, LogRows)
+        Where two harnesses have a benchmark, it is called ``benchmark (harness)``.
+    list of str
+        The benchmarks that were renamed.
+    """
+    of: dict[str, set[str]] = {}
+    for _, rows in logs:
+        of.setdefault(rows.benchmark, set()).add(rows.harness)
+    shared = [benchmark for benchmark, harnesses in of.items() if len(harnesses) > 1]
+    told = [
+        (name, replace(rows, benchmark=f"{rows.benchmark} ({rows.harness})"))
+        if rows.benchmark in shared
+        else (name, rows)
+        for name, rows in logs
+    ]
+    return told, shared
+
+
+def _stack(logs: Logs, files: Sequence[str]) -> pd.DataFrame:
+    tables, place = [], {name: k for k, name in enumerate(files)}
+    for name, rows in logs:
+        if not rows.answers.empty:
+            table = rows.answers.assign(
+                subject=rows.subject,
+                benchmark=rows.benchmark,
+                metric=rows.metric,
+                file=place[name],
+            )
+            tables.append(table.assign(item=rows.benchmark + "/" + table["item"]))
+    if not tables:
+        return pd.DataFrame(columns=["subject", "benchmark", *ANSWER_COLUMNS])
+    return pd.concat(tables, ignore_index=True)
+
+
+def _check_content(answers: pd.DataFrame, files: Sequence[str]) -> None:
+    hashed = answers[answers["content"] != ""]
+    first = hashed.groupby("item")["content"].transform("first")
+    differs = (hashed["content"] != first).to_numpy()
+    if differs.any():
+        row = hashed.iloc[int(np.argmax(differs))]
+        other = hashed[hashed["item"] == row["item"]].iloc[0]
+        raise ResponseError(
+            f"{one_line(row['item'])} is one text in {files[other['file']]} and another in "
+            f"{files[row['file']]}, by their hashes; leave out the logs of one version of the "
+            f"benchmark"
+        )
+
+
+def _count(answers: pd.DataFrame, threshold: float | None) -> pd.DataFrame:
+    """Return the answers to one benchmark as successes of one trial each."""
+    where = _place(answers)
+    metric = one_line(str(answers["metric"].iloc[0]))
+    right, trials = count_successes(answers["score"], None, metric, threshold, where)
+    return answers.assign(successes=right.astype(np.int64), trials=trials.astype(np.int64))
+
+
+def _place(answers: pd.DataFrame) -> Callable[[int], str]:
+    def where(row: int) -> str:
+        subject, item = answers[_PAIR].iloc[row]
+        benchmark = one_line(answers["benchmark"].iloc[row])
+        return (
+            f"at subject {one_line(subject)!r}, item {one_line(item)!r} of benchmark {benchmark!r}"
+        )
+
+    return where
+
+
+def _fold_copies(runs: pd.DataFrame, files: Sequence[str]) -> tuple[pd.DataFrame, int]:
+    """Return each subject and item once, where its runs say the same, with the length they tell."""
+    again = runs.duplicated(_PAIR).to_numpy()
+    if not again.any():
+        return runs, 0
+    groups = runs.groupby(_PAIR, sort=False)
+    for column in ("successes", "trials", "latency"):
+        differs = groups[column].transform("nunique").to_numpy() > 1
+        if differs.any():
+            _refuse_contradiction(runs[differs], column, files)
+    length = groups["latency"].transform("first")
+    return runs.assign(latency=length)[~again], int(again.sum())
+
+
+def _refuse_contradiction(runs: pd.DataFrame, column: str, files: Sequence[str]) -> NoReturn:
+    """Refuse runs of the same subjects and items that differ in a column."""
+    pairs = len(runs.drop_duplicates(_PAIR))
+    first = runs.iloc[0]
+    same = runs[(runs[_PAIR] == first[_PAIR]).all(axis=1)].dropna(subset=column)
+    said = []
+    for _, run in same.drop_duplicates(column).head(2).iterrows():
+        length = "" if np.isnan(run["latency"]) else f", length {run['latency']:g}"
+        said.append(f"{run['successes']} of {run['trials']}{length} in {files[run['file']]}")
+    raise ResponseError(
+        f"runs contradict each other (pairs of subject and item: {pairs:,}), first at subject "
+        f"{one_line(first['subject'])!r}, item {one_line(first['item'])!r}: {' and '.join(said)}; "
+        f"pass --duplicates first, last or trials, or leave a log out"
+    )

@@ -1,0 +1,111 @@
+"""Sample logs of lm-evaluation-harness (``--log_samples``)."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from bayesirt.data.readers.choices import Choices
+from bayesirt.data.readers.harness import Answer, Harness, LogRows, choose_scores
+from bayesirt.data.readers.json_files import read_beside, read_json_lines
+from bayesirt.data.readers.json_values import name_at, numbers_in
+from bayesirt.errors import ResponseError
+
+NAME = "lm-eval"
+_DATE = r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?"
+_SAMPLES = re.compile(rf"samples_(.+)_({_DATE})\.jsonl")
+_RESULTS = re.compile(rf"results_({_DATE})\.json")
+_NO_SCORES = frozenset(
+    {
+        "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics",
+        "doc_hash", "prompt_hash", "target_hash",
+    }
+)  # fmt: skip
+
+
+def _recognises(path: Path, head: bytes) -> bool:
+    """Return whether a file is a sample log, from its name and its first bytes."""
+    named = _SAMPLES.fullmatch(path.name) is not None
+    return named and (b'"doc_id"' in head or not head.strip())
+
+
+def read(path: Path, choices: Choices) -> list[LogRows]:
+    """Read a sample log.
+
+    Parameters
+    ----------
+    path : Path
+        ``samples_<task>_<date>.jsonl``; the model's name stands in ``results_<date>.json`` beside
+        it, else the folder's name is taken.
+    choices : Choices
+
+    Returns
+    -------
+    list of LogRows
+
+    Raises
+    ------
+    ResponseError
+        For a file that is damaged, and for a choice that is open.
+
+    Notes
+    -----
+    There is one row for each document and filter: the rows of one filter are read. Of ``repeats``,
+    the harness scores what the filter leaves, by default the first answer alone: that is one
+    answer, not several trials.
+    """
+    match = _SAMPLES.fullmatch(path.name)
+    if match is None:
+        raise ResponseError("its name is not samples_<task>_<date>.jsonl; give it its name back")
+    task, date = match.groups()
+    subject, notes = _model(path, date)
+    by_filter: dict[str, list[Answer]] = {}
+    for number, row in read_json_lines(path):
+        place = f"in line {number}"
+        through = name_at(row, "filter", place) if "filter" in row else "none"
+        item, content = name_at(row, "doc_id", place), str(row.get("doc_hash", ""))
+        by_filter.setdefault(through, []).append(Answer(item, _scores(row), content=content))
+    chosen = choices.pick("filter", task, list(by_filter))
+    return [
+        choose_scores(NAME, subject, task, by_filter[chosen], choices, filtered=chosen, notes=notes)
+    ]
+
+
+def _aside(path: Path) -> str | None:
+    """Say of a file of totals whether a sample log stands beside it."""
+    match = _RESULTS.fullmatch(path.name)
+    if match is None:
+        return None
+    if any(_dated(other, match[1]) for other in path.parent.glob("samples_*.jsonl")):
+        return ""
+    return "totals without answers; run lm-eval with --log_samples"
+
+
+def _dated(path: Path, date: str) -> bool:
+    match = _SAMPLES.fullmatch(path.name)
+    return match is not None and match[2] == date
+
+
+def _scores(row: dict[str, Any]) -> dict[str, float]:
+    """Return the scores of a row, whose metrics older versions do not list."""
+    named = row.get("metrics")
+    if not isinstance(named, list):
+        named = [key for key in row if key not in _NO_SCORES]
+    return numbers_in({name: row.get(name) for name in named if isinstance(name, str)})
+
+
+def _model(path: Path, date: str) -> tuple[str, tuple[str, ...]]:
+    """Return the model's name, and a note where the folder had to tell it."""
+    folder = path.absolute().parent
+    results = sorted(folder.glob("*_*.json"))
+    beside = [p for p in results if p.name.endswith(f"_{date}.json")]
+    told = (
+        read_beside(other).get("model_name")
+        for other in beside or [p for p in results if _RESULTS.fullmatch(p.name)]
+    )
+    names = {name for name in told if isinstance(name, str) and name.strip()}
+    if len(names) == 1:
+        return names.pop(), ()
+    return folder.name.replace("__", "/", 1), ("no results file names the model: its folder does",)
+
+
+LM_EVAL = Harness(NAME, _recognises, read, _aside)

@@ -1,0 +1,376 @@
+"""Folders of logs, mixed as they come: found, read and joined."""
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import pandas as pd
+
+from bayesirt.data.readers.choices import ChoiceError, Choices, OpenChoiceError, refuse_open
+from bayesirt.data.readers.evalplus import EVALPLUS
+from bayesirt.data.readers.every_eval_ever import EVERY_EVAL_EVER
+from bayesirt.data.readers.found_logs import FoundLogs, LeftOut
+from bayesirt.data.readers.harness import Harness, LogRows, NoAnswersError
+from bayesirt.data.readers.helm import HELM
+from bayesirt.data.readers.inspect_log import INSPECT
+from bayesirt.data.readers.joined_logs import check_alike, join_logs, tell_harnesses_apart
+from bayesirt.data.readers.json_files import head_of, unreadable
+from bayesirt.data.readers.lighteval import LIGHTEVAL
+from bayesirt.data.readers.lm_eval import LM_EVAL
+from bayesirt.data.readers.opencompass import OPENCOMPASS
+from bayesirt.data.readers.reading import Reading
+from bayesirt.data.readers.swebench import SWEBENCH
+from bayesirt.data.responses import Responses
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+
+HARNESSES = (
+    INSPECT, HELM, LIGHTEVAL, LM_EVAL, EVERY_EVAL_EVER, EVALPLUS, SWEBENCH, OPENCOMPASS,
+)  # fmt: skip
+"""In the order in which they are asked whether a file is theirs."""
+LOG_ENDINGS = frozenset({".eval", ".json", ".jsonl", ".parquet"})
+_TABLE_ENDINGS = frozenset({".csv", ".tsv", ".parquet", ".jsonl", ".gz"})
+_LINK = "a link that leads out of the folder, to another folder or to nothing"
+
+
+def read_log_folder(
+    path: str | Path,
+    *,
+    metric: Sequence[str] = (),
+    answer_filter: Sequence[str] = (),
+    duplicates: str = "error",
+    threshold: float | None = None,
+    skip_damaged: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Responses, FoundLogs]:
+    """Read all logs of known harnesses in a folder and below, or a single one.
+
+    Parameters
+    ----------
+    path : str or Path
+    metric, answer_filter : sequence of str
+        What scores a benchmark where there is a choice: a name, or ``benchmark=name``.
+    duplicates : {"error", "trials", "first", "last"}
+        What several runs of a subject on an item are, in the order of the files' paths. Under
+        "error", those that say the same count once.
+    threshold : float, optional
+        Scores at or above it count as right.
+    skip_damaged : bool
+        Leave out files that cannot be read, instead of refusing the folder.
+    progress : callable, optional
+        Told how many files are read, and how many there are.
+
+    Returns
+    -------
+    Responses
+        Items are called ``benchmark/item``, and ``benchmark`` is among their metadata.
+    FoundLogs
+        What was read, what was left out, and why.
+
+    Raises
+    ------
+    ResponseError
+        One sentence, for whatever keeps the logs from being read.
+
+    Notes
+    -----
+    Folders are walked in alphabetical order; hidden ones are passed over, and links are not
+    followed out of the folder. Benchmarks that two harnesses call by one name stay apart.
+
+    Examples
+    --------
+    >>> import json, tempfile
+    >>> reports = {"a.run.json": {"resolved_ids": ["i", "j"]},
+    ...            "b.run.json": {"resolved_ids": ["i"], "unresolved_ids": ["j"]}}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name, report in reports.items():
+    ...         _ = Path(folder, name).write_text(json.dumps(report))
+    ...     responses, found = read_log_folder(folder)
+    >>> responses
+    <Responses: 2 subjects x 2 items, 4 responses (100% observed), 75% right>
+    >>> print(found.to_text())
+    Found in logs:
+      swe-bench (SWE-bench, metric resolved): 2 subjects x 2 items, 4 answers in 2 files
+    """
+    reading = Reading(
+        metric=tuple(metric),
+        filter=tuple(answer_filter),
+        duplicates=duplicates,
+        threshold=threshold,
+        skip_damaged=skip_damaged,
+    )
+    return read_logs(path, reading, progress)
+
+
+def read_logs(
+    path: str | Path, reading: Reading, progress: Callable[[int, int], None] | None = None
+) -> tuple[Responses, FoundLogs]:
+    """Read logs as `read_log_folder` does, from what a reader was told.
+
+    Parameters
+    ----------
+    path : str or Path
+    reading : Reading
+    progress : callable, optional
+        Told how many files are read, and how many there are.
+
+    Returns
+    -------
+    Responses
+    FoundLogs
+
+    Raises
+    ------
+    ResponseError
+        One sentence, for whatever keeps the logs from being read.
+    """
+    runs, found = read_log_runs(path, reading, progress)
+    subjects = runs["subject"].unique()
+    if len(subjects) == 1:
+        raise ResponseError(
+            f"a ranking needs at least 2 subjects, got 1 ({one_line(subjects[0])!r}); name a "
+            f"folder with the logs of several"
+        )
+    responses = Responses.from_long(
+        runs,
+        score="successes",
+        trials="trials",
+        latency="latency" if runs["latency"].notna().any() else None,
+        item_metadata=["benchmark"],
+        duplicates=reading.duplicates,
+    )
+    return responses, found
+
+
+def read_log_runs(
+    path: str | Path, reading: Reading, progress: Callable[[int, int], None] | None = None
+) -> tuple[pd.DataFrame, FoundLogs]:
+    """Read logs as `read_logs` does, of however few subjects and items.
+
+    Parameters
+    ----------
+    path : str or Path
+    reading : Reading
+    progress : callable, optional
+        Told how many files are read, and how many there are.
+
+    Returns
+    -------
+    DataFrame
+        As `join_logs` returns it.
+    FoundLogs
+
+    Raises
+    ------
+    ResponseError
+        One sentence, for whatever keeps the logs from being read.
+    """
+    if not os.path.exists(path):
+        raise ResponseError(f"{one_line(str(path), 200)} does not exist; check the path")
+    path, choices = Path(path), Choices(reading.metric, reading.filter)
+    found, left_out = _find(path, reading.skip_damaged)
+    logs: list[tuple[str, LogRows]] = []
+    still_open: list[OpenChoiceError] = []
+    for k, (file, harness) in enumerate(found):
+        shown = _shown(file, path)
+        try:
+            logs += [(shown, rows) for rows in harness.read(file, choices)]
+        except OpenChoiceError as error:
+            still_open.append(error)
+        except NoAnswersError as error:
+            if file == path:
+                raise ResponseError(f"{shown}: {error}") from None
+            left_out.append(LeftOut(shown, "file", 1, str(error)))
+        except ResponseError as error:
+            if isinstance(error, ChoiceError) or not reading.skip_damaged:
+                raise ResponseError(f"{shown}: {error}") from None
+            left_out.append(LeftOut(shown, "file", 1, f"damaged: {error}"))
+        if progress is not None:
+            progress(k + 1, len(found))
+    refuse_open(still_open)
+    if not logs:
+        raise _nothing(path, left_out)
+    choices.check_used({rows.benchmark: (rows.metric, rows.filter) for _, rows in logs})
+    return _join(logs, left_out, reading.duplicates, reading.threshold)
+
+
+def find_harness(path: Path) -> Harness | None:
+    """Return the harness that wrote a file, or None.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    Harness or None
+
+    Raises
+    ------
+    ResponseError
+        If the file cannot be read.
+    """
+    if path.suffix.lower() not in LOG_ENDINGS:
+        return None
+    head = head_of(path)
+    return next((harness for harness in HARNESSES if harness.recognises(path, head)), None)
+
+
+def refuse_no_log(path: Path) -> NoReturn:
+    """Refuse a JSON file that is no log, though it may belong to one.
+
+    Parameters
+    ----------
+    path : Path
+
+    Raises
+    ------
+    ResponseError
+    """
+    shown = one_line(str(path), 200)
+    for harness in HARNESSES:
+        said = harness.aside(path)
+        if said:
+            raise ResponseError(f"{shown}: {said}")
+        if said is not None:
+            raise ResponseError(
+                f"{shown} holds no answers, but belongs to the logs of its run; name one of them, "
+                f"or their folder"
+            )
+    raise ResponseError(f"{shown} is no log of {known_harnesses()}; name such a log or a table")
+
+
+def known_harnesses() -> str:
+    """Return the names of the harnesses for a sentence.
+
+    Examples
+    --------
+    >>> known_harnesses()
+    'inspect, HELM, lighteval, lm-eval, Every Eval Ever, EvalPlus, SWE-bench or OpenCompass'
+    """
+    *names, last = (harness.name for harness in HARNESSES)
+    return f"{', '.join(names)} or {last}"
+
+
+def _join(
+    logs: list[tuple[str, LogRows]],
+    left_out: list[LeftOut],
+    duplicates: str,
+    threshold: float | None,
+) -> tuple[pd.DataFrame, FoundLogs]:
+    logs, renamed = tell_harnesses_apart(logs)
+    check_alike(logs)
+    runs, copies = join_logs(logs, duplicates=duplicates, threshold=threshold)
+    notes = list(dict.fromkeys(note for _, rows in logs for note in rows.notes))
+    if copies:
+        notes.append(f"repeated answers that agree with the first, not counted again: {copies:,}")
+    if renamed:
+        names = ", ".join(one_line(name) for name in renamed[:5])
+        notes.append(f"several harnesses have {names}: their items are kept apart")
+    left_out += [
+        LeftOut(rows.benchmark, "answer", count, why)
+        for _, rows in logs
+        for why, count in rows.left_out.items()
+    ]
+    return runs, FoundLogs(_summary(logs), tuple(left_out), tuple(notes))
+
+
+def _summary(logs: list[tuple[str, LogRows]]) -> pd.DataFrame:
+    table = []
+    for benchmark in dict.fromkeys(rows.benchmark for _, rows in logs):
+        of = [(name, rows) for name, rows in logs if rows.benchmark == benchmark]
+        scored = [rows for _, rows in of if rows.metric] or [of[0][1]]
+        table.append(
+            {
+                "benchmark": benchmark,
+                "harness": scored[0].harness,
+                "metric": scored[0].metric,
+                "filter": scored[0].filter,
+                "subjects": len({rows.subject for rows in scored}),
+                "items": len({item for rows in scored for item in rows.answers["item"]}),
+                "answers": sum(len(rows.answers) for rows in scored),
+                "files": len({name for name, _ in of}),
+            }
+        )
+    return pd.DataFrame(table)
+
+
+def _nothing(path: Path, left_out: list[LeftOut]) -> ResponseError:
+    shown = one_line(str(path), 200)
+    reasons = list(dict.fromkeys(entry.why for entry in left_out))
+    because = f" ({'; '.join(reasons[:3])})" if reasons else ""
+    return ResponseError(
+        f"{shown} holds no answers in logs of {known_harnesses()}{because}; name another folder, "
+        f"or a table"
+    )
+
+
+def _find(path: Path, skip_damaged: bool) -> tuple[list[tuple[Path, Harness]], list[LeftOut]]:
+    """Return the logs in a folder, and the files that are none."""
+    found, left_out = [], []
+    for file, problem in _walk(path):
+        shown = _shown(file, path)
+        try:
+            if isinstance(problem, OSError):
+                raise unreadable(problem)
+            harness = None if problem else find_harness(file)
+        except ResponseError as error:
+            if not skip_damaged:
+                raise ResponseError(f"{shown}: {error}") from None
+            problem, harness = f"damaged: {error}", None
+        if harness is not None:
+            found.append((file, harness))
+            continue
+        why = problem or _why_not(file)
+        if why:
+            left_out.append(LeftOut(shown, "file", 1, str(why)))
+    return found, left_out
+
+
+def _walk(path: Path) -> Iterator[tuple[Path, str | OSError]]:
+    """Yield files in order, with why one must not be opened; and folders that cannot be listed."""
+    if not path.is_dir():
+        yield path, ""
+        return
+    root = path.resolve()
+    errors: list[OSError] = []
+    for folder, folders, files in os.walk(path, onerror=errors.append):
+        while errors:
+            error = errors.pop()
+            yield Path(error.filename), error
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        linked = [name for name in folders if os.path.islink(Path(folder, name))]
+        for name in sorted([*files, *linked]):
+            yield Path(folder, name), _problem(Path(folder, name), root)
+    for error in errors:
+        yield Path(error.filename), error
+
+
+def _problem(file: Path, root: Path) -> str | OSError:
+    """Return why a file must not be opened, or nothing."""
+    try:
+        inside = Path(os.path.realpath(file)).is_relative_to(root)
+        mode = file.stat().st_mode
+    except OSError as error:
+        return _LINK if file.is_symlink() else error
+    if stat.S_ISDIR(mode) or not inside:
+        return _LINK
+    return "" if stat.S_ISREG(mode) else "no regular file"
+
+
+def _why_not(file: Path) -> str:
+    """Return why a file is left out; nothing if it is read together with a log."""
+    for harness in HARNESSES:
+        said = harness.aside(file)
+        if said is not None:
+            return said
+    if _TABLE_ENDINGS.intersection(file.suffixes):
+        return "a table; read it by itself"
+    return "no log of a known harness"
+
+
+def _shown(file: Path, root: Path) -> str:
+    shown = str(file.relative_to(root)) if file != root else file.name
+    return one_line(shown, 120)

@@ -1,0 +1,276 @@
+"""Long Parquet files, read some rows at a time: all into memory, or onto disk."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from bayesirt.data.cell_rows import fold_rows
+from bayesirt.data.cell_store import BLOCK_ROWS, store_rows
+from bayesirt.data.cells import CellList, Cells, smallest_int
+from bayesirt.data.parquet_bounds import check_dictionaries, check_text
+from bayesirt.data.readers.numbered import ItemValues, NumberedNames
+from bayesirt.data.readers.tables import PARQUET_ERRORS, refuse_parquet
+from bayesirt.data.responses import Responses
+from bayesirt.data.score_values import are_fractions, count_successes, parse_numbers
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+
+_AT_ONCE = 1 << 20
+"""Rows."""
+_BUFFER = 1 << 20
+"""Bytes of a column that are read at a time, so that large row groups take no more room."""
+
+
+class _Found:
+    """What is known of a file besides its cells: names, and what describes items."""
+
+    def __init__(self, described: Iterable[str], *, as_written: bool) -> None:
+        self.subjects = NumberedNames("subject", whole=as_written)
+        self.items = NumberedNames("item", whole=as_written)
+        self.described = {name: ItemValues() for name in described}
+
+    @property
+    def names(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Positions of subjects and of items."""
+        return self.subjects.known, self.items.known
+
+    def place(self, subject: int, item: int) -> str:
+        """Return where a subject and item stand, in words."""
+        shown = (one_line(list(k)[n]) for k, n in zip(self.names, (subject, item), strict=True))
+        return "at subject {!r}, item {!r}".format(*shown)
+
+    def place_of_row(
+        self, subject: NDArray[np.integer], item: NDArray[np.integer], row: int
+    ) -> str:
+        """Return where a row stands, in words."""
+        return self.place(int(subject[row]), int(item[row]))
+
+    def describe(self, rows: pa.RecordBatch, item: NDArray[np.integer]) -> None:
+        """Note what some rows tell of their items."""
+        for name, values in self.described.items():
+            try:
+                values.add(rows.column(name), item, len(self.items.known))
+            except PARQUET_ERRORS:  # what PyArrow says would be of Python, not of the file
+                raise ResponseError(
+                    f"`{one_line(name)}` holds values that cannot be read, such as dates that no "
+                    f"calendar has; make it text, or leave the column out"
+                ) from None
+
+
+@dataclass(frozen=True)
+class LongParquet:
+    """A long file whose names are plain, so that they can be numbered as rows are read.
+
+    Attributes
+    ----------
+    path : Path
+    roles : dict
+        The columns called subject, item, score and perhaps trials.
+    threshold : float or None
+        Scores at or above it count as right.
+    n_rows : int
+    describing : tuple of str
+        Columns that may describe items, of which each `can_be_numbered`.
+    as_written : bool
+        Whether this package wrote it: names keep the order of their dictionaries, and each column
+        that describes items must do so. Else those that vary within an item are left out.
+    progress : callable, optional
+        Told how many rows are read, and how many there are; then the same of blocks on disk.
+    """
+
+    path: Path
+    roles: Mapping[str, str]
+    threshold: float | None
+    n_rows: int
+    describing: tuple[str, ...] = ()
+    as_written: bool = False
+    progress: Callable[[int, int], None] | None = None
+
+    def in_memory(self, duplicates: str) -> Responses:
+        """Read all rows.
+
+        Parameters
+        ----------
+        duplicates : {"error", "trials", "first", "last"}
+
+        Returns
+        -------
+        Responses
+
+        Raises
+        ------
+        ResponseError
+            At the first row that cannot be read.
+        """
+        found = _Found(self.describing, as_written=self.as_written)
+        rows = self._joined(found)
+        where = partial(found.place_of_row, rows.subject, rows.item)
+        shape = len(found.subjects.known), len(found.items.known)
+        return self._responses(found, fold_rows(shape, rows, duplicates, where)[0])
+
+    def on_disk(self, duplicates: str, *, block_rows: int = BLOCK_ROWS) -> Responses:
+        """Sort all rows into a temporary folder, with some of them in memory at a time.
+
+        Parameters
+        ----------
+        duplicates : {"error", "trials", "first", "last"}
+        block_rows : int
+            About how many rows memory holds at a time.
+
+        Returns
+        -------
+        Responses
+            With `StoredCells`.
+
+        Raises
+        ------
+        ResponseError
+            At the first row that cannot be read, and where the disk has no room.
+        """
+        found = _Found(self.describing, as_written=self.as_written)
+        cells = store_rows(
+            lambda: self._rows(found),
+            self.n_rows,
+            found.names,
+            duplicates=duplicates,
+            where=found.place,
+            block_rows=block_rows,
+            progress=self.progress,
+        )
+        return self._responses(found, cells)
+
+    def _joined(self, found: _Found) -> CellList:
+        """Return all rows with trials, without a copy of them in the making."""
+        kinds = np.int32, np.int32, np.int8, np.int8
+        columns: list[NDArray[np.integer]] = [np.empty(self.n_rows, kind) for kind in kinds]
+        n = 0
+        for rows in self._rows(found):
+            end = n + len(rows.item)
+            for k, part in enumerate(rows):
+                columns[k] = columns[k].astype(
+                    np.promote_types(columns[k].dtype, part.dtype), copy=False
+                )
+                columns[k][n:end] = part
+            n = end
+        return CellList(*(column[:n] for column in columns))
+
+    def _rows(self, found: _Found) -> Iterator[CellList]:
+        """Return the rows with trials, some at a time, and note what they tell besides."""
+        title = one_line(self.roles["score"])
+        fractions = self._fractions(title)
+        n_before = 0
+        for batch in self._batches(*self.roles.values(), *self.describing):
+            columns = {role: batch.column(name) for role, name in self.roles.items()}
+            subject = found.subjects.positions(columns["subject"], n_before)
+            item = found.items.positions(columns["item"], n_before)
+            successes, trials = count_successes(
+                _values(columns["score"], title),
+                _values(columns["trials"], "trials") if "trials" in columns else None,
+                title,
+                self.threshold,
+                partial(found.place_of_row, subject, item),
+                fractions=fractions,
+            )
+            found.describe(batch, item)
+            kind = smallest_int(int(trials.max(initial=1)))
+            rows = CellList(
+                subject, item, *(x.astype(kind, copy=False) for x in (successes, trials))
+            )
+            yield rows if trials.all() else CellList(*(column[trials > 0] for column in rows))
+            n_before += len(subject)
+
+    def _responses(self, found: _Found, cells: Cells) -> Responses:
+        subjects, items = map(tuple, found.names)
+        return Responses(subjects, items, cells, item_metadata=self._metadata(found, items))
+
+    def _metadata(self, found: _Found, items: Sequence[str]) -> pd.DataFrame:
+        """Return one row an item of the columns that describe it."""
+        schema = pa.parquet.read_schema(self.path)
+        shown, columns = one_line(self.path.name, 80), {}
+        for name, values in found.described.items():
+            if values.varying is not None and self.as_written:
+                raise ResponseError(
+                    f"`{one_line(name)}` differs between the rows of item "
+                    f"{one_line(items[values.varying])!r}; convert the results again"
+                )
+            if values.varying is None:
+                of_items = values.of_items(_value_type(schema.field(name).type))
+                if _is_text(of_items.type.value_type):
+                    check_text(of_items, self.path, shown)
+                columns[name] = of_items.dictionary_decode().to_pandas()
+        return pd.DataFrame(columns).set_axis(pd.Index(items, dtype=object), axis=0)
+
+    def _fractions(self, title: str) -> bool | None:
+        """Return whether the scores of the whole file are fractions, or None if that fails."""
+        if "trials" not in self.roles or self.threshold is not None:
+            return None
+        names = self.roles["score"], self.roles["trials"]
+
+        def numbers(batch: pa.RecordBatch, name: str) -> NDArray[np.float64]:
+            return parse_numbers(_values(batch.column(name), name), name, str)
+
+        parts = (
+            (numbers(batch, names[0]), numbers(batch, names[1])) for batch in self._batches(*names)
+        )
+        try:
+            return are_fractions(parts, title)
+        except ResponseError:  # told once more, with its place, when rows are read
+            return None
+
+    def _batches(self, *columns: str) -> Iterator[pa.RecordBatch]:
+        done = 0
+        for batch in self._decoded(*columns):
+            yield batch
+            done += batch.num_rows
+            if self.progress is not None:
+                self.progress(done, self.n_rows)
+
+    def _decoded(self, *columns: str) -> Iterator[pa.RecordBatch]:
+        try:
+            schema = pa.parquet.read_schema(self.path)
+            # Text is kept as a dictionary: a long one may be named by every row.
+            own = *self.roles.values(), *self.describing
+            text = [c for c in own if not pa.types.is_nested(schema.field(c).type)]
+            # Pages that are fetched beforehand would stay in memory until the whole file is read.
+            options = {"read_dictionary": text, "buffer_size": _BUFFER, "pre_buffer": False}
+            with pa.parquet.ParquetFile(self.path, **options) as file:
+                missing = self.n_rows
+                for batch in file.iter_batches(_AT_ONCE, columns=list(dict.fromkeys(columns))):
+                    check_dictionaries(batch)
+                    missing -= batch.num_rows
+                    if missing < 0:
+                        raise ValueError("it has more rows than it tells")
+                    yield batch
+            if missing:
+                raise ValueError(f"{missing} of its rows are missing")
+        except PARQUET_ERRORS as error:
+            refuse_parquet(one_line(self.path.name, 80), error)
+
+
+def is_plain(kind: pa.DataType) -> bool:
+    """Return whether names of this type can be numbered as rows are read."""
+    kind = _value_type(kind)
+    return _is_text(kind) or pa.types.is_integer(kind)
+
+
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def _values(column: pa.Array, title: str) -> pd.Series:
+    try:
+        return column.to_pandas()
+    except PARQUET_ERRORS as error:
+        reason = one_line(str(error), 80)
+        raise ResponseError(f"`{title}` must hold numbers ({reason}); export it again") from None

@@ -1,0 +1,164 @@
+"""Which cluster each subject belongs to and what it costs: from a file beside the results."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+
+from bayesirt.data.clusters import Clusters, clusters_of_rows
+from bayesirt.data.costs import costs_of_rows
+from bayesirt.data.parquet_bounds import check_dictionaries
+from bayesirt.data.readers.tables import PARQUET_ERRORS, read_table, refuse_parquet
+from bayesirt.data.responses import Responses
+from bayesirt.data.table_columns import encode_names, list_columns
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+
+CLUSTER, _COST = "cluster", "cost"
+
+
+def with_clusters_of_file(responses: Responses, path: Path) -> Responses:
+    """Add the clusters that a file names, one row a subject.
+
+    Parameters
+    ----------
+    responses : Responses
+    path : Path
+        A table with the columns ``subject`` and ``cluster``; it may name more subjects.
+
+    Returns
+    -------
+    Responses
+
+    Raises
+    ------
+    ResponseError
+        If it cannot be read, lacks a subject, or names several clusters of one.
+    """
+    rows = _facts(path, CLUSTER)
+    return _added(responses, rows["subject"], rows[CLUSTER], one_line(path.name, 80))
+
+
+def with_costs_of_file(responses: Responses, path: Path) -> Responses:
+    """Add what answers of each subject cost, from a file with a row or several for each.
+
+    Parameters
+    ----------
+    responses : Responses
+    path : Path
+        A table with the columns ``subject`` and ``cost``; it may name more subjects, and leave
+        some out.
+
+    Returns
+    -------
+    Responses
+
+    Raises
+    ------
+    ResponseError
+        If it cannot be read, names no subject of the results, or has a value that is no cost.
+    """
+    rows = _facts(path, _COST)
+    codes, named = encode_names(rows["subject"], "subject")
+    of_named = costs_of_rows(rows[_COST], codes, named)
+    places = pd.Index(named, dtype=object).get_indexer(pd.Index(responses.subjects, dtype=object))
+    if (places < 0).all():
+        raise ResponseError(
+            f"{one_line(path.name, 80)} names no subject of the results, such as "
+            f"{one_line(responses.subjects[0])!r}; write names as they are there"
+        )
+    return replace(responses, costs=np.where(places < 0, np.nan, of_named[places]))
+
+
+def with_clusters_of_parquet(
+    responses: Responses, path: Path, subject: str, cluster: str
+) -> Responses:
+    """Add the clusters that a column of a long Parquet file names, read some rows at a time.
+
+    Parameters
+    ----------
+    responses : Responses
+        Of this file.
+    path : Path
+    subject, cluster : str
+        Its columns.
+
+    Returns
+    -------
+    Responses
+
+    Raises
+    ------
+    ResponseError
+        If there is no such column, a row has no cluster, or a subject has several.
+    """
+    try:
+        pairs = pd.concat(list(_pairs(path, subject, cluster)))
+    except PARQUET_ERRORS as error:
+        refuse_parquet(one_line(path.name, 80), error)
+    pairs = pairs.drop_duplicates(ignore_index=True)
+    named = pairs[CLUSTER].rename(cluster)
+    return _added(responses, pairs["subject"], named, one_line(path.name, 80))
+
+
+def refuse_column(role: str, given: str) -> ResponseError:
+    """Return the error of a name that is neither a file nor a column where one could be.
+
+    Parameters
+    ----------
+    role : {"cluster", "cost"}
+    given : str
+        What it was said to be.
+
+    Returns
+    -------
+    ResponseError
+    """
+    return ResponseError(
+        f"--{role} {one_line(given, 80)!r} is no file, and these results are no long table with "
+        f"such a column; name a CSV file with the columns subject and {role}"
+    )
+
+
+def _facts(path: Path, column: str) -> pd.DataFrame:
+    """Return a table with a column for subjects, and one for what it tells of them."""
+    rows = read_table(path)
+    for name in ("subject", column):
+        if name not in rows.columns:
+            raise ResponseError(
+                f"{one_line(path.name, 80)} must have the columns `subject` and `{column}`, not "
+                f"{list_columns(rows)}"
+            )
+    return rows
+
+
+def _pairs(path: Path, subject: str, cluster: str) -> Iterator[pd.DataFrame]:
+    """Return the distinct pairs of subject and cluster, some rows after another."""
+    schema = pa.parquet.read_schema(path)
+    if cluster not in schema.names:
+        there = list_columns(pd.DataFrame(columns=schema.names))
+        raise ResponseError(f"no column `{one_line(cluster)}`; the columns are {there}")
+    if pa.types.is_nested(schema.field(cluster).type):
+        raise ResponseError(
+            f"`{one_line(cluster)}` holds lists, not names of clusters; name another"
+        )
+    columns = list(dict.fromkeys((subject, cluster)))
+    with pa.parquet.ParquetFile(path, read_dictionary=columns, pre_buffer=False) as file:
+        for batch in file.iter_batches(1 << 20, columns=columns):
+            check_dictionaries(batch)
+            rows = pa.table({"subject": batch.column(subject), CLUSTER: batch.column(cluster)})
+            yield rows.group_by(["subject", CLUSTER]).aggregate([]).to_pandas().astype(object)
+
+
+def _added(responses: Responses, subject: pd.Series, cluster: pd.Series, name: str) -> Responses:
+    codes, subjects = encode_names(subject, "subject")
+    found = clusters_of_rows(cluster, codes, subjects)
+    of_subject = dict(zip(subjects, found.of_each, strict=True))
+    missing = next((s for s in responses.subjects if s not in of_subject), None)
+    if missing is not None:
+        raise ResponseError(f"{name} names no cluster of subject {one_line(missing)!r}; add a row")
+    return replace(responses, clusters=Clusters.of([of_subject[s] for s in responses.subjects]))

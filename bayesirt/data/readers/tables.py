@@ -1,0 +1,333 @@
+"""Files of rows and columns, read without guessing: names stay the text that they are."""
+
+import codecs
+import csv
+import gzip
+import io
+import json
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from bayesirt.data.parquet_bounds import check_dictionaries, check_unpacked
+from bayesirt.data.readers.unpacking import TIMES, most_unpacked
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+
+_DELIMITERS = (",", "\t", ";")
+_HEADER_LOOK = 65_536
+_LARGEST_ROW = 1 << 26
+_LINES_BETWEEN = 1 << 15
+"""News of progress."""
+_MOST_EMPTY = 1 << 24
+"""Cells of a table of which more than 99 in 100 are empty."""
+_PARQUET_SAYS = "Could not open Parquet input source '<Buffer>': "
+Progress = Callable[[int, int], None]
+PARQUET_ERRORS = (pa.ArrowException, OSError, OverflowError, ValueError)
+"""What PyArrow raises on files that are none, or broken."""
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)?")
+
+
+def read_table(path: Path, *, progress: Progress | None = None) -> pd.DataFrame:
+    """Read a CSV, TSV, JSON Lines or Parquet file, each perhaps compressed as ``.gz``.
+
+    Parameters
+    ----------
+    path : Path
+        The ending tells the format.
+    progress : callable, optional
+        Told how many bytes of a CSV, or lines of JSON, are read, and how many there are.
+
+    Returns
+    -------
+    DataFrame
+        CSV and TSV cells are text; JSON and Parquet values keep their types.
+
+    Raises
+    ------
+    ResponseError
+        If the file is missing, empty, of an unknown kind, not UTF-8, or no table.
+    """
+    endings = [e.lower() for e in path.suffixes]
+    if endings and endings[-1] == ".gz":
+        endings = endings[:-1]
+    parse = _PARSERS.get(endings[-1] if endings else "")
+    name = one_line(path.name, 80)
+    _check_path(path)
+    if parse is None:
+        raise ResponseError(
+            f"{name} ends in none of {', '.join(_PARSERS)} (each perhaps with .gz); convert or "
+            f"rename it"
+        )
+    frame = parse(_content(path, name), name, progress)
+    if frame.empty:
+        raise ResponseError(f"{name} has a header but no rows; add the results")
+    return frame
+
+
+def read_text(path: Path) -> str:
+    """Read a text file.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ResponseError
+        If the file is missing, empty or not UTF-8.
+    """
+    _check_path(path)
+    name = one_line(path.name, 80)
+    return _text(_content(path, name), name)
+
+
+def _check_path(path: Path) -> None:
+    shown = one_line(str(path), 200)
+    if os.path.isdir(path):
+        raise ResponseError(f"{shown} is a folder; name the results file in it")
+    if not os.path.exists(path):
+        raise ResponseError(f"{shown} does not exist; check the path")
+    if not os.path.isfile(path):
+        raise ResponseError(f"{shown} is no regular file; save the results to one")
+
+
+def _content(path: Path, name: str) -> bytes:
+    try:
+        data = path.read_bytes()
+        if path.suffix.lower() == ".gz":
+            data = _unpacked(data, name)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ResponseError(f"{name} is no whole gzip file ({error}); make it again") from None
+    except OSError as error:
+        raise ResponseError(f"{name} cannot be read: {error.strerror}; check the file") from None
+    if not data.removeprefix(codecs.BOM_UTF8).strip():
+        raise ResponseError(f"{name} is empty; export the results again")
+    return data
+
+
+def _unpacked(data: bytes, name: str) -> bytes:
+    most = most_unpacked(len(data))
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise ResponseError(f"{name} unpacks to more than {TIMES} times its size; unpack it first")
+    return content
+
+
+def _text(data: bytes, name: str) -> str:
+    if b"\0" in data[:4096]:
+        raise ResponseError(f"{name} is not text; export it as UTF-8 CSV, JSON Lines or Parquet")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ResponseError(f"{name} is not UTF-8 (line {line}); save it as UTF-8") from None
+
+
+def _parse_csv(data: bytes, name: str, progress: Progress | None) -> pd.DataFrame:
+    text = _text(data, name)
+    delimiter = _delimiter(text[:_HEADER_LOOK].lstrip("\r\n"), name)
+    header = _header(text, delimiter, name)
+    del text  # as large as the file
+    _check_header(header, name)
+    try:
+        rows = pyarrow.csv.open_csv(
+            pa.BufferReader(data),
+            read_options=pyarrow.csv.ReadOptions(block_size=_LARGEST_ROW, use_threads=False),
+            parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=False
+            ),
+        )
+        table = pa.Table.from_batches(_told(rows, len(data), progress), rows.schema)
+    except pa.ArrowException as error:
+        reason = one_line(str(error).removeprefix("CSV parse error: "), 120)
+        raise ResponseError(
+            f"{name} is not a table: {reason}; give each row as many cells as the header"
+        ) from None
+    if table.column_names != header:
+        raise ResponseError(f"{name} has a header that cannot be read; quote its names as CSV does")
+    return table.to_pandas()
+
+
+def _told(
+    blocks: Iterable[pa.RecordBatch], size: int, progress: Progress | None
+) -> Iterator[pa.RecordBatch]:
+    """Return the rows of one block of bytes after another, and tell of each."""
+    for number, block in enumerate(blocks, 1):
+        yield block
+        if progress is not None:
+            progress(min(number * _LARGEST_ROW, size), size)
+
+
+def _delimiter(start: str, name: str) -> str:
+    first = _first_line(re.sub(r'"[^"]*"?', "", start))
+    delimiter = max(_DELIMITERS, key=first.count)
+    if delimiter not in first:
+        shown = one_line(_first_line(start), 60)
+        raise ResponseError(
+            f"{name} is not a table: its first line {shown!r} has only one column; separate "
+            f"columns by commas"
+        )
+    return delimiter
+
+
+def _first_line(text: str) -> str:
+    return re.split(r"[\r\n]", text, maxsplit=1)[0]
+
+
+def _header(text: str, delimiter: str, name: str) -> list[str]:
+    lines = (line[0] for line in _LINE.finditer(text))
+    try:
+        return next(row for row in csv.reader(lines, delimiter=delimiter) if row)
+    except csv.Error as error:
+        raise ResponseError(f"{name} has a header that cannot be read: {error}") from None
+
+
+def _check_header(header: list[str], name: str) -> None:
+    seen: set[str] = set()
+    for column in header:
+        if column in seen:
+            raise ResponseError(
+                f"{name} has the column {one_line(column)!r} twice; rename or drop one of them"
+            )
+        seen.add(column)
+
+
+def _parse_json_lines(data: bytes, name: str, progress: Progress | None) -> pd.DataFrame:
+    lines = _text(data, name).split("\n")
+    rows = []
+    for number, line in enumerate(lines, 1):
+        if progress is not None and number % _LINES_BETWEEN == 0:
+            progress(number, len(lines))
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            raise ResponseError(
+                f"{name}, line {number}: not valid JSON; write one object a line"
+            ) from None
+        if not isinstance(row, dict):
+            raise ResponseError(
+                f"{name}, line {number}: not a JSON object; write one object with named values a "
+                f"line"
+            )
+        rows.append(row)
+    _check_filled(rows, name)
+    try:
+        return pd.DataFrame(rows, dtype=object)
+    except UnicodeEncodeError:
+        raise ResponseError(
+            f"{name} has a column whose name is not valid text; rename it"
+        ) from None
+
+
+def _check_filled(rows: list[dict[str, object]], name: str) -> None:
+    """Refuse rows that hardly have a name in common: their table would be nearly all empty."""
+    columns = {column for row in rows for column in row}
+    filled = sum(map(len, rows))
+    if len(rows) * len(columns) > max(_MOST_EMPTY, 100 * filled):
+        raise ResponseError(
+            f"{name} has {len(columns):,} names in {len(rows):,} rows, each row nearly none of "
+            f"them; write one response a row, with the same names in each"
+        )
+
+
+def _parse_parquet(data: bytes, name: str, _: Progress | None) -> pd.DataFrame:
+    try:
+        check_unpacked(io.BytesIO(data), name)
+        with pyarrow.parquet.ParquetFile(io.BytesIO(data)) as file:
+            table = file.read()
+        check_dictionaries(table)
+        _check_header(table.column_names, name)
+        index = _index_columns(table.schema)
+        index_first = sorted(table.column_names, key=lambda column: column not in index)
+        # Without metadata: what pandas noted in them is parsed even where it is not heeded.
+        return table.select(index_first).replace_schema_metadata(None).to_pandas()
+    except PARQUET_ERRORS as error:
+        refuse_parquet(name, error)
+
+
+def _index_columns(schema: pa.Schema) -> list[object]:
+    """Return which columns pandas had as its index, as far as the file tells."""
+    try:
+        described = schema.pandas_metadata
+    except (ValueError, RecursionError):
+        return []
+    columns = described.get("index_columns") if isinstance(described, dict) else None
+    return columns if isinstance(columns, list) else []
+
+
+def refuse_parquet(name: str, error: Exception) -> NoReturn:
+    """Refuse a file that is no whole Parquet file.
+
+    Parameters
+    ----------
+    name : str
+    error : Exception
+        One of `PARQUET_ERRORS`; a `ResponseError` says its own sentence.
+
+    Raises
+    ------
+    ResponseError
+    """
+    if isinstance(error, ResponseError):
+        raise error
+    reason = one_line(str(error).removeprefix(_PARQUET_SAYS).strip(" ."), 120)
+    raise ResponseError(f"{name} is not a Parquet file: {reason}; export it again") from None
+
+
+def parquet_schema(path: Path) -> tuple[pa.Schema, int] | None:
+    """Return the columns of a Parquet file, and its number of rows, without reading any.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    (Schema, int) or None
+        The index of pandas comes first. None for what `read_table` has to read, or to refuse.
+
+    Raises
+    ------
+    ResponseError
+        If its rows would unpack to far more than its size.
+    """
+    if path.suffix.lower() != ".parquet" or not os.path.isfile(path):
+        return None
+    try:
+        check_unpacked(path, one_line(path.name, 80), decoded=lambda _: False)
+        with pyarrow.parquet.ParquetFile(path) as file:
+            schema, n_rows = file.schema_arrow, file.metadata.num_rows
+    except ResponseError:
+        raise
+    except PARQUET_ERRORS:
+        return None
+    index = _index_columns(schema)
+    if n_rows == 0 or len(set(schema.names)) < len(schema.names):
+        return None
+    ordered = sorted(schema, key=lambda column: column.name not in index)
+    return pa.schema(ordered, metadata=schema.metadata), n_rows
+
+
+_PARSERS: dict[str, Callable[[bytes, str, Progress | None], pd.DataFrame]] = {
+    ".csv": _parse_csv,
+    ".tsv": _parse_csv,
+    ".jsonl": _parse_json_lines,
+    ".parquet": _parse_parquet,
+}

@@ -1,0 +1,397 @@
+"""Responses: who answered what, how often, and how often rightly.
+
+The only place where data is validated. Readers bring columns; everything to the right of this
+room relies on what is promised here: names are unique text, 0 <= successes <= trials, at least
+two subjects and two items, and each of them was observed at least once.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from bayesirt.data.cell_rows import fold_rows
+from bayesirt.data.cells import CellList, Cells, check_cells, connected_groups, select_cells
+from bayesirt.data.clusters import Clusters, check_clusters, clusters_of_rows
+from bayesirt.data.costs import check_costs, costs_of_rows
+from bayesirt.data.score_values import count_successes
+from bayesirt.data.table_columns import check_columns, describe_items, encode_names, parse_latency
+from bayesirt.data.wide_tables import as_matrix, cells_of_table, clean_cells
+from bayesirt.errors import ResponseError
+from bayesirt.names import check_names, given_names, one_line
+
+_OWN_COLUMNS = frozenset({"subject", "item", "successes", "trials", "latency", "cluster", "cost"})
+_left_empty = np.frompyfunc(lambda value: isinstance(value, str) and value in ("", "NA"), 1, 1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Responses:
+    """Answers of subjects (the evaluated systems) to items.
+
+    Built by `from_long`, `from_wide` or `from_arrays`, or read by `read_responses`.
+
+    Attributes
+    ----------
+    subjects, items : tuple of str
+        Unique names, kept as they were read.
+    cells : Cells
+        Successes and trials of the observed cells, dense or sparse.
+    latency : float array, shape (cell,), or None
+        Response length (tokens) or time of each observed cell, > 0; NaN where it is missing.
+    item_metadata : DataFrame
+        One row an item, indexed by name, such as its benchmark or topic; may have no columns.
+    q_matrix : DataFrame or None
+        0/1, indexed by item, one column an ability.
+    clusters : Clusters or None
+        Which subjects belong together, such as several runs or prompts of one LLM.
+    costs : float array, shape (subject,), or None
+        What an answer of each subject costs, its mean, in any unit; NaN where it is not known.
+
+    Examples
+    --------
+    >>> Responses.from_arrays([[1, 0], [1, 1], [0, 1]])
+    <Responses: 3 subjects x 2 items, 6 responses (100% observed), 67% right>
+    """
+
+    subjects: tuple[str, ...]
+    items: tuple[str, ...]
+    cells: Cells
+    latency: NDArray[np.float64] | None = None
+    item_metadata: pd.DataFrame = field(default_factory=pd.DataFrame)
+    q_matrix: pd.DataFrame | None = None
+    clusters: Clusters | None = None
+    costs: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        check_names(self.subjects, "subject")
+        check_names(self.items, "item")
+        check_cells(self.cells, self.subjects, self.items)
+        if self.clusters is not None:
+            check_clusters(self.clusters, self.n_subjects)
+        if self.costs is not None:
+            check_costs(self.costs, self.n_subjects)
+        taken = [c for c in self.item_metadata.columns if c in _OWN_COLUMNS]
+        if taken:
+            raise ResponseError(f"item metadata cannot be called {taken[0]!r}; rename the column")
+        if self.item_metadata.empty:
+            object.__setattr__(self, "item_metadata", pd.DataFrame(index=list(self.items)))
+        for label, table in (("item metadata", self.item_metadata), ("Q-matrix", self.q_matrix)):
+            if table is not None and list(table.index) != list(self.items):
+                raise ResponseError(f"the {label} must have one row for each item, in their order")
+        if self.q_matrix is not None and not self.q_matrix.isin([0, 1]).to_numpy().all():
+            raise ResponseError("the Q-matrix must hold only 0 and 1")
+
+    def __repr__(self) -> str:
+        successes, trials, _ = (int(total.sum()) for total in self.cells.totals(1))
+        return (
+            f"<Responses: {self.n_subjects} subjects x {self.n_items} items, "
+            f"{self.n_observed:,} responses ({self.coverage:.0%} observed), "
+            f"{successes / trials:.0%} right>"
+        )
+
+    @property
+    def n_subjects(self) -> int:
+        """Number of subjects."""
+        return len(self.subjects)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.items)
+
+    @property
+    def n_observed(self) -> int:
+        """Number of observed cells."""
+        return self.cells.n_observed
+
+    @property
+    def coverage(self) -> float:
+        """Share of the cells that were observed (C in Kang (2026))."""
+        return self.n_observed / (self.n_subjects * self.n_items)
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """Counts in one unrounded column, for people and for `bayesirt check`."""
+        from bayesirt.data.response_summary import summarise
+
+        return summarise(self)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        successes: ArrayLike,
+        trials: ArrayLike | None = None,
+        *,
+        subjects: Sequence[str] | None = None,
+        items: Sequence[str] | None = None,
+    ) -> "Responses":
+        """Take matrices.
+
+        Parameters
+        ----------
+        successes : array, shape (subject, item)
+            Whole numbers; without `trials` 0 or 1, and NaN where the item was not run.
+        trials : array, shape (subject, item), optional
+            Whole numbers, 0 where the item was not run.
+        subjects, items : sequence of str, optional
+            Names; ``subject 1`` and so on by default.
+
+        Returns
+        -------
+        Responses
+
+        Raises
+        ------
+        ResponseError
+            Where the shapes differ or a value is no count.
+        """
+        clean = clean_cells(successes, trials)
+        if clean is not None:
+            subjects = given_names(subjects, "subject", clean.shape[0])
+            items = given_names(items, "item", clean.shape[1])
+            return cls(tuple(subjects), tuple(items), clean)
+        matrix = as_matrix(successes, "successes")
+        subjects = given_names(subjects, "subject", matrix.shape[0])
+        items = given_names(items, "item", matrix.shape[1])
+        counts = None if trials is None else as_matrix(trials, "trials")
+        if counts is not None and counts.shape != matrix.shape:
+            raise ResponseError(f"`trials` has shape {counts.shape}, `successes` {matrix.shape}")
+        seen = ~np.isnan(matrix) if counts is None else counts != 0
+        subject, item = np.nonzero(seen)
+        values = {"score": pd.Series(matrix[seen])}
+        if counts is not None:
+            values["trials"] = pd.Series(counts[seen])
+        return cls._from_rows(subject, item, values, subjects, items, {"score": "successes"})
+
+    @classmethod
+    def from_wide(cls, frame: pd.DataFrame, *, threshold: float | None = None) -> "Responses":
+        """Take a table with subjects in rows (its index) and items in columns.
+
+        Parameters
+        ----------
+        frame : DataFrame, shape (subject, item)
+            0 and 1; an empty cell, ``NA`` or a null was not observed.
+        threshold : float, optional
+            Scores at or above it count as right.
+
+        Returns
+        -------
+        Responses
+
+        Raises
+        ------
+        ResponseError
+            At the first cell that is neither, and for names that stand twice.
+        """
+        subjects, items = [str(s) for s in frame.index], [str(i) for i in frame.columns]
+        check_names(subjects, "subject")
+        check_names(items, "item")
+        clean = cells_of_table(frame, threshold)
+        if clean is not None:
+            return cls(tuple(subjects), tuple(items), clean)
+        values = frame.to_numpy(object)
+        seen = ~(pd.isna(values) | _left_empty(values).astype(bool))
+        subject, item = np.nonzero(seen)
+        scores = {"score": pd.Series(values[seen], dtype=object)}
+        return cls._from_rows(subject, item, scores, subjects, items, threshold=threshold)
+
+    @classmethod
+    def from_long(
+        cls,
+        frame: pd.DataFrame,
+        *,
+        subject: str = "subject",
+        item: str = "item",
+        score: str = "score",
+        trials: str | None = None,
+        latency: str | None = None,
+        cluster: str | None = None,
+        cost: str | None = None,
+        item_metadata: Sequence[str] = (),
+        duplicates: str = "error",
+        threshold: float | None = None,
+    ) -> "Responses":
+        """Take a table with one row a response.
+
+        Parameters
+        ----------
+        frame : DataFrame
+        subject, item, score : str
+            Columns that hold the names and the score (0, 1, or successes out of `trials`).
+        trials : str, optional
+            Column of the numbers of trials; 0 means not observed.
+        latency : str, optional
+            Column of response lengths or times; missing and zero values are left out.
+        cluster : str, optional
+            Column of what several subjects share, such as the LLM that they are runs of.
+        cost : str, optional
+            Column of what an answer cost; kept as the mean of each subject.
+        item_metadata : sequence of str, optional
+            Columns that describe the item; each must be constant within an item.
+        duplicates : {"error", "trials", "first", "last"}
+            What rows with the same subject and item are: a mistake, repeated trials, or
+            corrections of which the first or the last counts.
+        threshold : float, optional
+            Scores at or above it count as right.
+
+        Returns
+        -------
+        Responses
+
+        Raises
+        ------
+        ResponseError
+            For unknown columns, bad values, and pairs that stand twice.
+        """
+        roles = {"score": score, "trials": trials, "latency": latency}
+        held = {role: column for role, column in roles.items() if column}
+        of_subjects = filter(None, (cluster, cost))
+        check_columns(frame, [subject, item, *held.values(), *item_metadata, *of_subjects])
+        subject_code, subjects = encode_names(frame[subject], "subject")
+        item_code, items = encode_names(frame[item], "item")
+        read = cls._from_rows(
+            subject_code,
+            item_code,
+            {role: frame[column].reset_index(drop=True) for role, column in held.items()},
+            subjects,
+            items,
+            held,
+            threshold=threshold,
+            duplicates=duplicates,
+            item_metadata=describe_items(frame, item_code, items, item_metadata),
+        )
+        clusters = clusters_of_rows(frame[cluster], subject_code, subjects) if cluster else None
+        costs = costs_of_rows(frame[cost], subject_code, subjects) if cost else None
+        return replace(read, clusters=clusters, costs=costs)
+
+    @classmethod
+    def _from_rows(
+        cls,
+        subject: NDArray[np.integer],
+        item: NDArray[np.integer],
+        values: Mapping[str, pd.Series],
+        subjects: Sequence[str],
+        items: Sequence[str],
+        called: Mapping[str, str] | None = None,
+        *,
+        threshold: float | None = None,
+        duplicates: str = "error",
+        item_metadata: pd.DataFrame | None = None,
+    ) -> "Responses":
+        """Check values, fold duplicates and store the cells.
+
+        `subject` and `item` are positions; `values` has a `score`, and perhaps `trials` and
+        `latency`; `called` says what these columns are called in the data.
+        """
+        subject, item = subject.astype(np.int32), item.astype(np.int32)
+
+        def where(row: int) -> str:
+            names = one_line(subjects[subject[row]]), one_line(items[item[row]])
+            return f"at subject {names[0]!r}, item {names[1]!r}"
+
+        title = {role: one_line(str((called or {}).get(role, role))) for role in values}
+        score, trials = values["score"], values.get("trials")
+        y, n = count_successes(score, trials, title["score"], threshold, where)
+        timed = "latency" in values
+        x = parse_latency(values["latency"], title["latency"], where) if timed else None
+        kept = np.flatnonzero(n) if not n.all() else slice(None)
+        cells, latency = fold_rows(
+            (len(subjects), len(items)),
+            CellList(*(column[kept] for column in (subject, item, y, n))),
+            duplicates,
+            lambda row: where(int(np.flatnonzero(n)[row])),
+            latency=None if x is None else x[kept],
+        )
+        return cls(
+            tuple(subjects),
+            tuple(items),
+            cells,
+            latency=latency,
+            item_metadata=pd.DataFrame() if item_metadata is None else item_metadata,
+        )
+
+    def to_long(self) -> pd.DataFrame:
+        """Return one row an observed cell, as `from_long` takes it.
+
+        Returns
+        -------
+        DataFrame
+            Columns subject, item, successes, trials, latency, cluster and cost where there are
+            any, and the item's metadata.
+        """
+        subject, item, successes, trials = self.cells.listed()
+        columns: dict[Hashable, object] = {
+            "subject": np.asarray(self.subjects, object)[subject],
+            "item": np.asarray(self.items, object)[item],
+            "successes": successes,
+            "trials": trials,
+        }
+        if self.latency is not None:
+            columns["latency"] = self.latency
+        if self.clusters is not None:
+            columns["cluster"] = np.asarray(self.clusters.of_each, object)[subject]
+        if self.costs is not None:
+            columns["cost"] = self.costs[subject]
+        for name, values in self.item_metadata.items():
+            columns[name] = values.to_numpy()[item]
+        return pd.DataFrame(columns)
+
+    def to_parquet(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write a long Parquet file, of which `read_responses` makes the same responses again.
+
+        Parameters
+        ----------
+        path : str or Path
+        overwrite : bool
+
+        Raises
+        ------
+        ResponseError
+            If it is there already, or cannot be written.
+        """
+        from bayesirt.data.long_parquet_file import write_long_parquet
+
+        write_long_parquet(self, path, overwrite=overwrite)
+
+    def components(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Return the groups of subjects and items that responses connect, largest first.
+
+        Abilities of different groups have no scale in common and cannot be compared.
+
+        Returns
+        -------
+        list of (subject positions, item positions)
+        """
+        return connected_groups(self.cells)
+
+    def select(self, subjects: NDArray[np.intp], items: NDArray[np.intp]) -> "Responses":
+        """Return the responses of some subjects to some items.
+
+        Parameters
+        ----------
+        subjects, items : int array
+            Positions to keep, in the new order.
+
+        Returns
+        -------
+        Responses
+
+        Raises
+        ------
+        ResponseError
+            If what is left is too small.
+        """
+        cells, kept = select_cells(self.cells, subjects, items)
+        return Responses(
+            tuple(self.subjects[i] for i in subjects),
+            tuple(self.items[j] for j in items),
+            cells,
+            latency=None if self.latency is None else self.latency[kept],
+            item_metadata=self.item_metadata.iloc[items],
+            q_matrix=None if self.q_matrix is None else self.q_matrix.iloc[items],
+            clusters=None if self.clusters is None else self.clusters.select(subjects),
+            costs=None if self.costs is None else self.costs[subjects],
+        )

@@ -1,0 +1,259 @@
+"""Columns of a long table, turned into positions, metadata, lengths and costs."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import NoReturn
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesirt.data.score_values import Where, parse_numbers
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+
+
+def check_columns(frame: pd.DataFrame, wanted: Iterable[Hashable]) -> None:
+    """Refuse a table that lacks a column that is wanted, or has it twice.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    wanted : iterable of column names
+
+    Raises
+    ------
+    ResponseError
+        With the columns that there are.
+    """
+    for column in wanted:
+        found = sum(column == other for other in frame.columns)
+        if not found:
+            raise ResponseError(
+                f"no column `{one_line(str(column))}`; the columns are {list_columns(frame)}"
+            )
+        if found > 1:
+            raise ResponseError(f"the column `{one_line(str(column))}` stands twice; drop one")
+
+
+def list_columns(frame: pd.DataFrame) -> str:
+    """Return the first columns of a table for a sentence."""
+    shown = ", ".join(one_line(str(c), 24) for c in frame.columns[:12])
+    return shown if len(frame.columns) <= 12 else f"{shown} and {len(frame.columns) - 12} more"
+
+
+def encode_names(names: pd.Series, kind: str) -> tuple[NDArray[np.int32], list[str]]:
+    """Return the position of each row's name among the unique names, in order of appearance.
+
+    Parameters
+    ----------
+    names : Series, shape (row,)
+        Values that are no text are named as Python writes them.
+    kind : str
+        What is named, for the message.
+
+    Returns
+    -------
+    int array, shape (row,)
+    list of str
+
+    Raises
+    ------
+    ResponseError
+        At the first row without a name.
+    """
+    known = _distinct(names)
+    if known is None:
+        codes, unique = pd.factorize(name_rows(names, kind))
+    else:
+        positions, distinct = known
+        renamed, unique = pd.factorize(name_rows(distinct, kind))
+        codes = renamed[positions]
+    return codes.astype(np.int32), [str(name) for name in unique]
+
+
+def _distinct(names: pd.Series) -> tuple[NDArray[np.intp], pd.Series] | None:
+    """Return each row's position among the values, if they are plain and there for every row."""
+    categories = isinstance(names.dtype, pd.CategoricalDtype)
+    if not (categories or isinstance(names.dtype, pd.StringDtype) or names.dtype.kind in "iu"):
+        return None
+    codes, distinct = pd.factorize(names)
+    values = pd.Series(distinct.categories[distinct.codes] if categories else distinct)
+    return None if (codes < 0).any() or (values == "").any() else (codes, values)
+
+
+def name_rows(names: pd.Series, kind: str) -> pd.Series | NDArray[np.object_]:
+    """Return the name of each row as text.
+
+    Parameters
+    ----------
+    names : Series, shape (row,)
+        Values that are no text are named as Python writes them.
+    kind : str
+        What is named, for the message.
+
+    Returns
+    -------
+    Series or array of str, shape (row,)
+
+    Raises
+    ------
+    ResponseError
+        At the first row without a name.
+    """
+    text = _as_text(names)
+    missing = names.isna().to_numpy() | np.asarray(text == "", bool)
+    if missing.any():
+        refuse_nameless(kind, int(np.argmax(missing)))
+    return text
+
+
+def refuse_nameless(kind: str, row: int) -> NoReturn:
+    """Refuse a row without a name.
+
+    Parameters
+    ----------
+    kind : str
+        What is named.
+    row : int
+        Its position.
+
+    Raises
+    ------
+    ResponseError
+    """
+    raise ResponseError(
+        f"the {kind}'s name is missing in data row {row + 1}; fill it in or leave the row out"
+    )
+
+
+def _as_text(values: pd.Series) -> pd.Series | NDArray[np.object_]:
+    if isinstance(values.dtype, pd.StringDtype):
+        return values.fillna("")
+    text = np.empty(len(values), object)
+    text[:] = [
+        str(v, "utf-8", "surrogateescape") if isinstance(v, bytes) else str(v) for v in values
+    ]
+    return text
+
+
+def first_varying(values: pd.Series, item: NDArray[np.integer]) -> int | None:
+    """Return the position of the first item whose rows differ in a column, or None.
+
+    Parameters
+    ----------
+    values : Series, shape (row,)
+    item : int array, shape (row,)
+        Position of each row's item.
+
+    Returns
+    -------
+    int or None
+    """
+    text = values if isinstance(values.dtype, pd.StringDtype) else _as_text(values)
+    code = np.where(values.isna().to_numpy(), -1, pd.factorize(text)[0])
+    first = np.unique(item, return_index=True)[1]
+    varies = code != code[first[item]]
+    return int(item[np.argmax(varies)]) if varies.any() else None
+
+
+def describe_items(
+    frame: pd.DataFrame,
+    item: NDArray[np.integer],
+    items: Sequence[str],
+    columns: Sequence[Hashable],
+) -> pd.DataFrame:
+    """Return one row an item of the columns that describe it.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    item : int array, shape (row,)
+        Position of each row's item.
+    items : sequence of str
+    columns : sequence of column names
+
+    Returns
+    -------
+    DataFrame
+
+    Raises
+    ------
+    ResponseError
+        If a column differs between the rows of an item.
+    """
+    for column in columns:
+        varying = first_varying(frame[column], item)
+        if varying is not None:
+            raise ResponseError(
+                f"`{one_line(str(column))}` differs between the rows of item "
+                f"{one_line(items[varying])!r}; leave the column out or make the item's name tell "
+                f"them apart"
+            )
+    if not columns:
+        return pd.DataFrame(index=pd.Index(items, dtype=object))
+    first = np.unique(item, return_index=True)[1]
+    return frame[list(columns)].iloc[first].set_axis(pd.Index(items, dtype=object), axis=0)
+
+
+def parse_latency(values: pd.Series, column: str, where: Where) -> NDArray[np.float64]:
+    """Return response lengths or times; NaN where they are missing or zero.
+
+    Parameters
+    ----------
+    values : Series, shape (row,)
+    column : str
+        The column's name, for the message.
+    where : callable
+        Says in words where row k stands.
+
+    Returns
+    -------
+    float array, shape (row,)
+
+    Raises
+    ------
+    ResponseError
+        At the first value that is no number, infinite or negative.
+    """
+    parsed = parse_amounts(values, column, where, "response length or time")
+    return np.where(parsed == 0, np.nan, parsed)
+
+
+def parse_amounts(values: pd.Series, column: str, where: Where, kind: str) -> NDArray[np.float64]:
+    """Return amounts that are not negative; NaN where they are missing.
+
+    Parameters
+    ----------
+    values : Series, shape (row,)
+    column : str
+        The column's name, for the message.
+    where : callable
+        Says in words where row k stands.
+    kind : str
+        What is measured, for the message.
+
+    Returns
+    -------
+    float array, shape (row,)
+
+    Raises
+    ------
+    ResponseError
+        At the first value that is no number, infinite or negative.
+    """
+    words = {"", "na", "nan", "none", "null"}
+    missing = values.isna().to_numpy()
+    if not pd.api.types.is_numeric_dtype(values.dtype):
+        missing = missing | [str(v).strip().lower() in words for v in values]
+    parsed = np.full(len(values), np.nan)
+    observed = np.flatnonzero(~missing)
+    parsed[observed] = parse_numbers(
+        values.iloc[observed], column, lambda k: where(int(observed[k])),
+        f"rename the column if it is no {kind}",
+    )  # fmt: skip
+    if (parsed < 0).any():
+        row = int(np.argmax(parsed < 0))
+        raise ResponseError(
+            f"`{column}` must not be negative, got {parsed[row]:g} {where(row)}; empty the cell"
+        )
+    return parsed

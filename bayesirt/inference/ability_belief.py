@@ -1,0 +1,254 @@
+"""What a few answers of one subject say of its ability, given calibrated items that are uncertain.
+
+Items come as posterior draws. Each pair of an item draw and an ability on a grid has a weight, so
+that every expectation over items and ability together is a sum.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
+from jax.scipy.stats import norm
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from bayesirt.likelihood.families import FAMILIES
+from bayesirt.likelihood.latencies import SpeedEvidence, wrong_share
+from bayesirt.posterior import Posterior
+
+N_DRAWS, N_NODES = 200, 41
+_FARTHEST = 6.0
+_REACH = 6.0
+"""Standard deviations that the grid goes to either side."""
+_REFINEMENTS = 2
+_LEAST_EFFECTIVE = 0.25
+"""Share of the item draws that must keep counting, however much answers tell them apart."""
+
+
+class LengthDraws(NamedTuple):
+    """Draws of what items do to the log length of answers.
+
+    Attributes
+    ----------
+    phi, omega, lam : float array, shape (draw, item)
+        Speed discrimination, intensity and residual variance.
+    rho : float array, shape (draw,)
+        Correlation of ability and speed.
+    delta : float array, shape (draw, item), or None
+        What a wrong answer adds; None where the model has no such thing.
+    """
+
+    phi: Float[Array, "draw item"]
+    omega: Float[Array, "draw item"]
+    lam: Float[Array, "draw item"]
+    rho: Float[Array, " draw"]
+    delta: Float[Array, "draw item"] | None = None
+
+
+class ItemDraws(NamedTuple):
+    """Draws of calibrated items.
+
+    Attributes
+    ----------
+    a, d : float array, shape (draw, item)
+        Discrimination and intercept.
+    lengths : LengthDraws or None
+        For LaRT.
+    further : tuple of float arrays, shape (draw, item)
+        What the share right depends on beside a θ + d.
+    """
+
+    a: Float[Array, "draw item"]
+    d: Float[Array, "draw item"]
+    lengths: LengthDraws | None = None
+    further: tuple[Float[Array, "draw item"], ...] = ()
+
+    @property
+    def parameters(self) -> tuple[Float[Array, "draw item"], ...]:
+        """What the share right depends on."""
+        return self.a, self.d, *self.further
+
+    @classmethod
+    def of(cls, posterior: Posterior, n_draws: int = N_DRAWS) -> "ItemDraws":
+        """Take draws out of a posterior, evenly spread over its chains.
+
+        Parameters
+        ----------
+        posterior : Posterior
+        n_draws : int
+            At most so many.
+
+        Returns
+        -------
+        ItemDraws
+        """
+        n_all = len(posterior.theta)
+        kept = np.linspace(0, n_all - 1, min(n_draws, n_all)).round().astype(int)
+
+        def drawn(names: Iterable[str]) -> list[Array]:
+            return [jnp.asarray(posterior.draws(name)[kept]) for name in names]
+
+        (a, d), further = drawn(("a", "d")), drawn(posterior.further)
+        lengths = drawn(name for name in LengthDraws._fields if name in posterior.dataset)
+        return cls(a, d, LengthDraws(*lengths) if lengths else None, tuple(further))
+
+
+class Answers(NamedTuple):
+    """Answers of one subject so far.
+
+    Attributes
+    ----------
+    item : int array, shape (answer,)
+        Position among the calibrated items.
+    successes, trials : int array, shape (answer,)
+        An answer with no trials says nothing.
+    log_latency : float array, shape (answer,)
+        Log length; NaN where none was seen.
+    """
+
+    item: Array | NDArray[np.integer]
+    successes: Array | NDArray[np.integer]
+    trials: Array | NDArray[np.integer]
+    log_latency: Array | NDArray[np.float64]
+
+    @classmethod
+    def none(cls) -> "Answers":
+        """Return no answers at all."""
+        whole = np.zeros(0, np.int32)
+        return cls(whole, whole, whole, np.zeros(0))
+
+    def padded(self) -> "Answers":
+        """Return the same answers and some without trials, so that few shapes are compiled."""
+        n = len(self.item)
+        more = (0, (1 << max(n - 1, 7).bit_length()) - n)
+        item, successes, trials = (np.pad(np.asarray(x, np.int32), more) for x in self[:3])
+        lengths = np.pad(np.asarray(self.log_latency), more, constant_values=np.nan)
+        return Answers(item, successes, trials, lengths)
+
+
+class Belief(NamedTuple):
+    """A distribution over item draws and abilities on a grid.
+
+    Attributes
+    ----------
+    nodes : float array, shape (node,)
+        Abilities, evenly spaced, in standard deviations of the population.
+    weight : float array, shape (draw, node)
+        Sums to 1.
+    evidence : SpeedEvidence of arrays, shape (draw,), or None
+        What the lengths say of speed under each draw; for LaRT.
+    """
+
+    nodes: Float[Array, " node"]
+    weight: Float[Array, "draw node"]
+    evidence: SpeedEvidence | None
+
+    @property
+    def mean(self) -> Float[Array, ""]:
+        """The expected ability."""
+        return self.weight.sum(0) @ self.nodes
+
+    @property
+    def variance(self) -> Float[Array, ""]:
+        """Variance of the ability, that of uncertain items included."""
+        return self.weight.sum(0) @ (self.nodes - self.mean) ** 2
+
+    @property
+    def effective_draws(self) -> Float[Array, ""]:
+        """Number of equally weighted item draws that would be worth as much."""
+        return 1 / (self.weight.sum(1) ** 2).sum()
+
+
+@partial(jax.jit, static_argnames=("link", "n_nodes"))
+def believe(items: ItemDraws, answers: Answers, *, link: str, n_nodes: int = N_NODES) -> Belief:
+    """Weigh item draws and abilities by what was answered.
+
+    Parameters
+    ----------
+    items : ItemDraws
+    answers : Answers
+    link : str
+        Name of the family in `bayesirt.likelihood.families.FAMILIES`.
+    n_nodes : int
+        Abilities of the grid, which is laid around where the answers put the ability.
+
+    Returns
+    -------
+    Belief
+
+    Notes
+    -----
+    The weight is p(answers | θ, items) N(θ; μ, σ²) p(lengths | items), where N is the population's
+    (0, 1), or for LaRT what the lengths make of it. So answers tell item draws apart, too,
+    as the posterior of all data together would have it. Many answers to badly calibrated items
+    would leave but a few draws; then the draws' weights are raised to the power below 1 that keeps
+    a quarter of them effective, a step towards plain averaging over the draws.
+
+    References
+    ----------
+    Mislevy, Wingersky & Sheehan 1994 for plain averaging; Carmona & Nicholls 2020 for the power.
+    """
+    evidence, log_before = _from_lengths(items, answers)
+    mean, variance = jnp.zeros((len(items.a), 1)), jnp.ones((len(items.a), 1))
+    if items.lengths is not None and evidence is not None:
+        mean, variance = (x[:, None] for x in evidence.ability(items.lengths.rho))
+
+    def weights_at(nodes: Array) -> Array:
+        def of_draw(draw: tuple[Array, ...]) -> Array:
+            a, d, *further = draw
+            terms = FAMILIES[link].given(further).terms
+            cells = terms(a * nodes[:, None] + d, answers.successes, answers.trials)
+            return cells.log_likelihood.sum(1)
+
+        answered = tuple(x[:, answers.item] for x in items.parameters)
+        log_prior = norm.logpdf(nodes, mean, jnp.sqrt(variance))
+        return _weights(jax.lax.map(of_draw, answered) + log_prior + log_before[:, None])
+
+    def refine(_: int, nodes: Array) -> Array:
+        rough = Belief(nodes, weights_at(nodes), evidence)
+        spread = jnp.maximum(jnp.sqrt(rough.variance), (nodes[1] - nodes[0]) / 2)
+        return rough.mean + spread * jnp.linspace(-_REACH, _REACH, n_nodes)
+
+    wide = jnp.linspace(-_FARTHEST, _FARTHEST, n_nodes)
+    nodes = jax.lax.fori_loop(0, _REFINEMENTS, refine, wide)
+    return Belief(nodes, weights_at(nodes), evidence)
+
+
+def _from_lengths(
+    items: ItemDraws, answers: Answers
+) -> tuple[SpeedEvidence | None, Float[Array, " draw"]]:
+    """Return what the lengths say of speed, and the log of their probability, under each draw."""
+    if items.lengths is None:
+        return None, jnp.zeros(len(items.a))
+    phi, omega, lam = (x[:, answers.item] for x in items.lengths[:3])
+    if items.lengths.delta is not None:
+        share = wrong_share(jnp.asarray(answers.successes), jnp.asarray(answers.trials))
+        omega = omega + items.lengths.delta[:, answers.item] * share
+    seen = jnp.isfinite(answers.log_latency) & (jnp.asarray(answers.trials) > 0)
+    x = jnp.where(seen, answers.log_latency, 0)
+    weight = jnp.where(seen, phi / lam, 0)
+    evidence = SpeedEvidence((weight * phi).sum(1), -(weight * (x - omega)).sum(1))
+    at_speed_zero = jnp.where(seen, norm.logpdf(x, omega, jnp.sqrt(lam)), 0).sum(1)
+    return evidence, at_speed_zero + evidence.log_marginal()
+
+
+def _weights(log_joint: Float[Array, "draw node"]) -> Float[Array, "draw node"]:
+    """Return weights that sum to 1, and keep enough of the draws."""
+    of_draws = logsumexp(log_joint, axis=1)
+    least = _LEAST_EFFECTIVE * len(of_draws)
+
+    def enough(power: Array) -> Array:
+        return 1 / (jax.nn.softmax(power * of_draws) ** 2).sum() >= least
+
+    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        middle = (ends[0] + ends[1]) / 2
+        good = enough(middle)
+        return jnp.where(good, middle, ends[0]), jnp.where(good, ends[1], middle)
+
+    one = jnp.ones((), log_joint.dtype)
+    power = jnp.where(enough(one), one, jax.lax.fori_loop(0, 30, halve, (0 * one, one))[0])
+    return jax.nn.softmax(log_joint, axis=1) * jax.nn.softmax(power * of_draws)[:, None]

@@ -1,0 +1,344 @@
+"""Log response lengths of the observed cells, and the sums over them that LaRT needs.
+
+Lengths are normal given speed, so a few sums say all that they know: no pass over the cells
+computes more than products.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Num
+from numpy.typing import NDArray
+
+from bayesirt.data.responses import Responses
+from bayesirt.errors import ResponseError
+from bayesirt.likelihood.cell_sums import DenseLayout, Layout
+
+_ALIKE = 1e-9
+"""Log lengths that differ by less are equal but for rounding."""
+
+
+class SpeedEvidence(NamedTuple):
+    """What the lengths say of each subject's speed: a normal density, up to a constant.
+
+    Attributes
+    ----------
+    precision : float array, shape (subject,)
+        P = Σ_j φ²/λ; 0 where no length was seen.
+    pull : float array, shape (subject,)
+        P τ̂ = -Σ_j φ (x - ω)/λ.
+    """
+
+    precision: Float[Array, " subject"]
+    pull: Float[Array, " subject"]
+
+    def ability(self, rho: Float[Array, ""]) -> tuple[Array, Array]:
+        """Return mean and variance of each ability, given the lengths alone.
+
+        Parameters
+        ----------
+        rho : float
+
+        Returns
+        -------
+        mean, variance : float array, shape (subject,)
+
+        Notes
+        -----
+        1/variance = 1 + ρ²/(1 - ρ² + 1/P), mean = variance ρ τ̂/(1 - ρ² + 1/P), written so that
+        they hold for P = 0 too (Xu et al., 2026, Lemma 1, corrected).
+        """
+        known = 1 + self.precision * (1 - rho**2)
+        variance = known / (known + rho**2 * self.precision)
+        return variance * rho * self.pull / known, variance
+
+    def speed(self, rho: Float[Array, ""], theta: Array) -> tuple[Array, Array]:
+        """Return mean and variance of each speed, given the lengths and the ability.
+
+        Parameters
+        ----------
+        rho : float
+        theta : float array, shape (..., subject)
+
+        Returns
+        -------
+        mean : float array, shape (..., subject)
+        variance : float array, shape (subject,)
+        """
+        known = 1 + self.precision * (1 - rho**2)
+        return (rho * theta + (1 - rho**2) * self.pull) / known, (1 - rho**2) / known
+
+    def log_marginal(self) -> Float[Array, " subject"]:
+        """Return log ∫ exp(pull τ - P τ²/2) N(τ; 0, 1) dτ."""
+        total = 1 + self.precision
+        return self.pull**2 / (2 * total) - jnp.log(total) / 2
+
+
+class LengthMoments(NamedTuple):
+    """Sums over the subjects whose length on an item was seen, x counted from the item's mean.
+
+    Attributes
+    ----------
+    n, x, xx : float array, shape (item,)
+        Their number, Σ x and Σ x².
+    tau, tau_tau, tau_x : float array, shape (item,)
+        Σ τ, Σ τ² and Σ τ x.
+    """
+
+    n: Float[Array, " item"]
+    x: Float[Array, " item"]
+    xx: Float[Array, " item"]
+    tau: Float[Array, " item"]
+    tau_tau: Float[Array, " item"]
+    tau_x: Float[Array, " item"]
+
+    def residual_squares(
+        self, phi: Float[Array, " item"], level: Float[Array, " item"]
+    ) -> Float[Array, " item"]:
+        """Return Σ (x - level + φ τ)² of each item.
+
+        Parameters
+        ----------
+        phi, level : float array, shape (item,)
+            `level` counts from the item's mean, as x does.
+
+        Returns
+        -------
+        float array, shape (item,)
+        """
+        about_level = self.xx - 2 * level * self.x + level**2 * self.n
+        return about_level + 2 * phi * (self.tau_x - level * self.tau) + phi**2 * self.tau_tau
+
+
+class WrongAnswers(NamedTuple):
+    """Where answers of a known length are wrong, and sums over them.
+
+    Attributes
+    ----------
+    share : float array, shape of the layout's cells
+        Share w of wrong trials; 0 where no length was seen.
+    w, ww, wx : float array, shape (item,)
+        Σ w, Σ w² and Σ w x.
+    """
+
+    share: Float[Array, "..."]
+    w: Float[Array, " item"]
+    ww: Float[Array, " item"]
+    wx: Float[Array, " item"]
+
+
+class Latencies(NamedTuple):
+    """Log lengths beside the responses, a missing one apart from a missing response.
+
+    Attributes
+    ----------
+    layout : Layout
+        Of the responses.
+    seen : float array, shape of the layout's cells
+        1 where the length was seen, else 0.
+    x : float array, shape of the layout's cells
+        Log length, counted from its item's mean; 0 where none was seen.
+    centre : float array, shape (item,)
+        The items' means of the log length; 0 where none was seen.
+    n, total, squares : float array, shape (item,)
+        Σ seen, Σ x and Σ x².
+    wrong : WrongAnswers or None
+        For wrong answers with lengths of their own.
+    """
+
+    layout: Layout
+    seen: Float[Array, "..."]
+    x: Float[Array, "..."]
+    centre: Float[Array, " item"]
+    n: Float[Array, " item"]
+    total: Float[Array, " item"]
+    squares: Float[Array, " item"]
+    wrong: WrongAnswers | None = None
+
+    def without_wrong(self, delta: Float[Array, " item"] | None) -> "Latencies":
+        """Return the lengths with what wrong answers add to them taken out.
+
+        Parameters
+        ----------
+        delta : float array, shape (item,), or None
+            What a wrong answer adds to the log length; None for lengths that know no wrong ones.
+
+        Returns
+        -------
+        Latencies
+            x - δ w and its sums, still counted from the items' means of x.
+        """
+        if self.wrong is None or delta is None:
+            return self
+        share, w, ww, wx = self.wrong
+        nothing = jnp.zeros(self.layout.shape[0], share.dtype)
+        of_cells = self.layout.predictor(nothing, delta, delta)
+        return self._replace(
+            x=self.x - share * of_cells,
+            total=self.total - delta * w,
+            squares=self.squares - 2 * delta * wx + delta**2 * ww,
+            wrong=None,
+        )
+
+    def speed_evidence(
+        self,
+        phi: Float[Array, " item"],
+        omega: Float[Array, " item"],
+        lam: Float[Array, " item"],
+    ) -> SpeedEvidence:
+        """Return what the lengths say of each speed.
+
+        Parameters
+        ----------
+        phi, omega, lam : float array, shape (item,)
+            Speed discrimination, intensity and residual variance.
+
+        Returns
+        -------
+        SpeedEvidence
+        """
+        weight = phi / lam
+        at_level = self.layout.over_items(self.seen, weight * (omega - self.centre))
+        return SpeedEvidence(
+            self.layout.over_items(self.seen, weight * phi),
+            at_level - self.layout.over_items(self.x, weight),
+        )
+
+    def log_likelihood(
+        self,
+        phi: Float[Array, " item"],
+        omega: Float[Array, " item"],
+        lam: Float[Array, " item"],
+        moments: LengthMoments,
+    ) -> Float[Array, " item"]:
+        """Return Σ_i log N(x; ω - φ τ, λ) of each item, at the speeds of the moments."""
+        squares = moments.residual_squares(phi, omega - self.centre)
+        return -(self.n * jnp.log(2 * jnp.pi * lam) + squares / lam) / 2
+
+    def moments(
+        self, tau: Float[Array, " subject"], tau_tau: Float[Array, " subject"]
+    ) -> LengthMoments:
+        """Return each item's sums at speeds, or at their expectations.
+
+        Parameters
+        ----------
+        tau, tau_tau : float array, shape (subject,)
+            τ and τ², or E τ and E τ².
+
+        Returns
+        -------
+        LengthMoments
+        """
+        over = self.layout.over_subjects
+        of_tau = over(self.seen, tau), over(self.seen, tau_tau), over(self.x, tau)
+        return LengthMoments(self.n, self.total, self.squares, *of_tau)
+
+
+def latencies_of(responses: Responses, layout: Layout, *, wrong_lengths: bool = False) -> Latencies:
+    """Put the log lengths on the device.
+
+    Parameters
+    ----------
+    responses : Responses
+    layout : Layout
+        Of the same responses.
+    wrong_lengths : bool
+        Note where answers are wrong, so that these can have lengths of their own.
+
+    Returns
+    -------
+    Latencies
+
+    Raises
+    ------
+    ResponseError
+        If there are none, or they do not differ.
+    """
+    if responses.latency is None or not np.isfinite(responses.latency).any():
+        raise ResponseError(
+            "LaRT needs the length or time of responses; name its column with --latency, or leave "
+            "out --model lart"
+        )
+    logs = np.log(responses.latency)
+    if isinstance(layout, DenseLayout):
+        listed = responses.cells.listed()
+        matrix = np.full(responses.cells.shape, np.nan)
+        matrix[listed.subject, listed.item] = logs
+        logs = matrix
+    found = centred_latencies(layout, jnp.asarray(logs, float), wrong_lengths=wrong_lengths)
+    if not jnp.abs(found.x).max() > _ALIKE:
+        raise ResponseError(
+            "the lengths of no item differ between subjects, so they say nothing of speed; leave "
+            "out --model lart"
+        )
+    return found
+
+
+def centred_latencies(
+    layout: Layout, log_latency: Float[Array, "..."], *, wrong_lengths: bool = False
+) -> Latencies:
+    """Return log lengths counted from their items' means, with their sums.
+
+    Parameters
+    ----------
+    layout : Layout
+    log_latency : float array, shape of the layout's cells
+        NaN where no length was seen.
+    wrong_lengths : bool
+        Note where answers are wrong.
+
+    Returns
+    -------
+    Latencies
+    """
+    seen = jnp.isfinite(log_latency)
+    known, values = seen.astype(log_latency.dtype), jnp.where(seen, log_latency, 0)
+    one = jnp.ones(layout.shape[0], known.dtype)
+    n = layout.over_subjects(known, one)
+    centre = layout.over_subjects(values, one) / jnp.maximum(n, 1)
+    x = jnp.where(seen, log_latency - layout.predictor(0 * one, 0 * centre, centre), 0)
+    total, squares = (layout.over_subjects(v, one) for v in (x, x**2))
+    wrong = None
+    if wrong_lengths:
+        share = known * wrong_share(layout.successes, layout.trials)
+        of_wrong = (layout.over_subjects(v, one) for v in (share, share**2, share * x))
+        wrong = WrongAnswers(share, *of_wrong)
+    return Latencies(layout, known, x, centre, n, total, squares, wrong)
+
+
+def wrong_share(successes: Num[Array, "..."], trials: Num[Array, "..."]) -> Float[Array, "..."]:
+    """Return the share of wrong trials of each cell; 0 where there were none.
+
+    Parameters
+    ----------
+    successes, trials : array, shape (...)
+    """
+    return (trials - successes) / jnp.maximum(trials, 1.0)
+
+
+def mean_lengths(responses: Responses) -> NDArray[np.float64]:
+    """Return the mean length of each subject's responses, right or wrong.
+
+    Parameters
+    ----------
+    responses : Responses
+        With lengths.
+
+    Returns
+    -------
+    float array, shape (subject,)
+        In the unit of the lengths, such as tokens; NaN for a subject without any.
+
+    Raises
+    ------
+    ValueError
+        If there are no lengths.
+    """
+    if responses.latency is None:
+        raise ValueError("the responses have no lengths")
+    there = ~np.isnan(responses.latency)
+    subject, n = responses.cells.listed().subject[there], responses.n_subjects
+    total = np.bincount(subject, responses.latency[there], n)
+    with np.errstate(invalid="ignore"):
+        return total / np.bincount(subject, minlength=n)

@@ -1,0 +1,1 @@
+"""Several abilities by a Q-matrix, and drafting a Q-matrix."""

@@ -1,0 +1,184 @@
+"""What an LLM, or people after it, said about which abilities items need."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesirt.data.q_matrix import QMatrix
+from bayesirt.data.readers.q_matrix import read_q_matrix
+from bayesirt.data.readers.tables import read_text
+from bayesirt.data.whole_file import write_whole
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+
+_SHOWN = 3
+
+
+class Failure(NamedTuple):
+    """An item about which a stage found nothing out.
+
+    Attributes
+    ----------
+    item : str
+    stage : {"pool", "taxonomy", "mapping"}
+        Where abilities were proposed, merged or named.
+    reason : str
+        What was wrong with the last answer.
+    """
+
+    item: str
+    stage: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Annotation:
+    """Which abilities items need, and about which items nothing was found out.
+
+    Attributes
+    ----------
+    needs : mapping of tuple of str
+        From an annotated item to the abilities that it needs.
+    abilities : mapping of str
+        From an ability's name to its definition; those that no item needs too.
+    failures : tuple of Failure
+        With reasons. An item that only stage ``pool`` failed on may be annotated all the same.
+    pool : mapping of int
+        From a proposed ability to the number of items it was proposed for; empty where the
+        abilities were given.
+    cut : tuple of str
+        Items whose text was too long and was shown in part.
+    n_asked, n_known : int
+        Questions that were asked, and questions whose answers the journal held already.
+    """
+
+    needs: Mapping[str, tuple[str, ...]]
+    abilities: Mapping[str, str]
+    failures: tuple[Failure, ...] = ()
+    pool: Mapping[str, int] = field(default_factory=dict)
+    cut: tuple[str, ...] = ()
+    n_asked: int = 0
+    n_known: int = 0
+
+    def __repr__(self) -> str:
+        return f"<Annotation: {self.to_text()}>"
+
+    @property
+    def q_matrix(self) -> QMatrix:
+        """The Q-matrix of the annotated items, without the abilities that none of them needs.
+
+        Raises
+        ------
+        ResponseError
+            If no item is annotated.
+        """
+        if not self.needs:
+            reason = f": {self.failures[0].reason}" if self.failures else ""
+            raise ResponseError(f"no item is annotated{reason}; see `failures`, and annotate again")
+        needed = {ability for row in self.needs.values() for ability in row}
+        abilities = tuple(name for name in self.abilities if name in needed)
+        rows = [[ability in row for ability in abilities] for row in self.needs.values()]
+        return QMatrix(tuple(self.needs), abilities, np.array(rows, bool))
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Why items are not annotated, by item."""
+        return {f.item: f.reason for f in self.failures if f.item not in self.needs}
+
+    def to_text(self) -> str:
+        """Return in words what was found out and what was not."""
+        n_items, counts = len(self.needs) + len(self.failed), [len(r) for r in self.needs.values()]
+        needed = {ability for row in self.needs.values() for ability in row}
+        each = f" ({min(counts)} to {max(counts)} an item)" if counts else ""
+        sentences = [
+            f"{len(self.needs):,} of {n_items:,} items annotated with {len(needed)} of "
+            f"{len(self.abilities)} abilities{each}; {self.n_asked:,} questions asked, "
+            f"{self.n_known:,} answers known before."
+        ]
+        if self.failed:
+            shown = [f"{_shown(item)} ({reason})" for item, reason in self.failed.items()]
+            sentences.append(f"Not annotated: {_some(shown)}.")
+        unproposed = [_shown(f.item) for f in self.failures if f.stage == "pool"]
+        if unproposed:
+            sentences.append(f"No abilities were proposed for {_some(unproposed)}.")
+        unneeded = [_shown(name) for name in self.abilities if name not in needed]
+        if self.needs and unneeded:
+            sentences.append(f"No item needs {_some(unneeded)}.")
+        if self.cut:
+            sentences.append(f"Shown in part, as too long: {_some([_shown(k) for k in self.cut])}.")
+        return " ".join(sentences)
+
+    def save(self, path: str | Path) -> None:
+        """Write a JSON file that `load` and `bayesirt.read_q_matrix` read.
+
+        Parameters
+        ----------
+        path : str or Path
+            Ending in ``.json``. Written beside its place and renamed, so it is whole or not there.
+
+        Raises
+        ------
+        ResponseError
+            If no item is annotated, or the file cannot be written.
+        """
+        path = Path(path)
+        if path.suffix.lower() != ".json":
+            raise ResponseError(f"{one_line(path.name)} must end in .json, as it holds JSON")
+        content = {
+            "abilities": self.q_matrix.abilities,
+            "items": {item: list(row) for item, row in self.needs.items()},
+            "definitions": dict(self.abilities),
+            "failures": [failure._asdict() for failure in self.failures],
+            "pool": dict(self.pool),
+            "cut": self.cut,
+        }
+        write_whole(path, json.dumps(content, indent=1).encode())
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Annotation":
+        """Read what `save` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Returns
+        -------
+        Annotation
+            With no questions counted.
+
+        Raises
+        ------
+        ResponseError
+            If the file is none that `save` wrote.
+        """
+        q = read_q_matrix(path)
+        content = json.loads(read_text(Path(path)))
+        needs = {
+            item: tuple(q.abilities[k] for k in np.flatnonzero(row))
+            for item, row in zip(q.items, q.needs, strict=True)
+        }
+        try:
+            definitions = {name: str(text) for name, text in content["definitions"].items()}
+            if not definitions.keys() >= set(q.abilities):
+                raise KeyError
+            failures = tuple(Failure(**failure) for failure in content["failures"])
+            return cls(needs, definitions, failures, dict(content["pool"]), tuple(content["cut"]))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise ResponseError(
+                f"{one_line(Path(path).name)} is a Q-matrix but no saved annotation; name a file "
+                f"that Annotation.save wrote"
+            ) from None
+
+
+def _shown(name: str) -> str:
+    return repr(one_line(name, 30))
+
+
+def _some(shown: list[str]) -> str:
+    more = len(shown) - _SHOWN
+    return f"{', '.join(shown[:_SHOWN])} and {more:,} more" if more > 0 else ", ".join(shown)

@@ -1,0 +1,150 @@
+"""Items asked about in batches: what is wrong is asked again, at last each item alone."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bayesirt.profiles.annotation.answers import BadAnswer, Lists
+from bayesirt.profiles.annotation.journal import Journal
+from bayesirt.profiles.annotation.prompts import Question
+from bayesirt.progress import progress_bar
+
+MakeQuestion = Callable[[Mapping[str, str]], Question]
+Parse = Callable[[str, Sequence[str]], tuple[Lists, dict[str, str]]]
+
+
+@dataclass(frozen=True)
+class Inquiry:
+    """One thing to be found out about every item.
+
+    Attributes
+    ----------
+    title : str
+        For the progress bar.
+    question : callable
+        From texts by id to what is asked about them.
+    parse : callable
+        From an answer and the ids to the lists of abilities and to what is wrong, both by id.
+    """
+
+    title: str
+    question: MakeQuestion
+    parse: Parse
+
+
+@dataclass
+class Findings:
+    """What was found out.
+
+    Attributes
+    ----------
+    lists : dict of tuple of str
+        Abilities by item, in the items' order.
+    faults : dict of str
+        Why the other items have none.
+    """
+
+    lists: Lists = field(default_factory=dict)
+    faults: dict[str, str] = field(default_factory=dict)
+
+
+def inquire(
+    inquiry: Inquiry, texts: Mapping[str, str], journal: Journal, *, batch_size: int, retries: int
+) -> Findings:
+    """Ask about all items, a batch at a time.
+
+    Parameters
+    ----------
+    inquiry : Inquiry
+    texts : mapping of str
+        From item to text.
+    journal : Journal
+    batch_size : int
+        Items a question.
+    retries : int
+        How often a batch's items without a usable answer are asked about again: together first,
+        and the last time each alone, so that one item does not spoil the others.
+
+    Returns
+    -------
+    Findings
+    """
+    items, found = list(texts), Findings()
+    with progress_bar(inquiry.title) as show:
+        for start in range(0, len(items), batch_size):
+            batch = items[start : start + batch_size]
+            lists, faults = _ask_batch(inquiry, {k: texts[k] for k in batch}, journal, retries)
+            found.lists |= {item: lists[item] for item in batch if item in lists}
+            found.faults |= faults
+            if show is not None:
+                show(start + len(batch), len(items))
+    return found
+
+
+def ask_again(journal: Journal, question: Question, attempt: int, reason: str) -> str:
+    """Return the answer to a question, with what was wrong before from the second attempt on.
+
+    Parameters
+    ----------
+    journal : Journal
+    question : Question
+    attempt : int
+        1 for the first one.
+    reason : str
+        What was wrong with the answer before.
+
+    Returns
+    -------
+    str
+    """
+    return journal.answer(question if attempt == 1 else question.again(attempt, reason))
+
+
+def _ask_batch(
+    inquiry: Inquiry, texts: Mapping[str, str], journal: Journal, retries: int
+) -> tuple[Lists, dict[str, str]]:
+    lists: Lists = {}
+    faults = dict.fromkeys(texts, "")
+    for attempt in range(1, retries + 2):
+        alone = 1 < attempt == retries + 1
+        for group in _groups(faults, alone=alone):
+            usable, faults_now = _ask_group(inquiry, texts, group, journal, attempt)
+            lists |= usable
+            faults = {k: v for k, v in faults.items() if k not in usable} | faults_now
+        if not faults:
+            break
+    return lists, faults
+
+
+def _groups(faults: Mapping[str, str], *, alone: bool) -> Iterator[dict[str, str]]:
+    """Return the items to ask about together, with what was wrong with them before."""
+    if alone:
+        yield from ({item: reason} for item, reason in faults.items())
+    else:
+        yield dict(faults)
+
+
+def _ask_group(
+    inquiry: Inquiry,
+    texts: Mapping[str, str],
+    group: Mapping[str, str],
+    journal: Journal,
+    attempt: int,
+) -> tuple[Lists, dict[str, str]]:
+    """Ask about some items under ids of our own: their names never reach the LLM."""
+    item_of = {str(k): item for k, item in enumerate(group, 1)}
+    question = inquiry.question({key: texts[item] for key, item in item_of.items()})
+    reasons = _by_reason({key: group[item] for key, item in item_of.items()})
+    answer = ask_again(journal, question, attempt, reasons)
+    try:
+        lists, faults = inquiry.parse(answer, list(item_of))
+    except BadAnswer as error:
+        return {}, dict.fromkeys(group, str(error))
+    named = {item_of[key]: value for key, value in lists.items()}
+    return named, {item_of[key]: reason for key, reason in faults.items()}
+
+
+def _by_reason(reasons: Mapping[str, str]) -> str:
+    ids: dict[str, list[str]] = {}
+    for key, reason in reasons.items():
+        ids.setdefault(reason, []).append(key)
+    return "\n".join(f"- item {', '.join(keys)}: {reason}" for reason, keys in ids.items())

@@ -1,0 +1,53 @@
+"""The lists of abilities that ship with the package."""
+
+import json
+from importlib.resources import files
+
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+
+DOMAINS = ("mathematics", "physics", "chemistry", "computer_science")
+
+
+def taxonomy(domain: str) -> dict[str, str]:
+    """Return the abilities of a domain, to be handed to `annotate`.
+
+    Parameters
+    ----------
+    domain : {"mathematics", "physics", "chemistry", "computer_science"}
+
+    Returns
+    -------
+    dict of str
+        From an ability's name to its definition, in the paper's order.
+
+    Raises
+    ------
+    ResponseError
+        For another domain.
+
+    Notes
+    -----
+    The names are the paper's. The definitions are this package's own, so they bind nobody who
+    compares with the paper.
+
+    References
+    ----------
+    Zhang et al. (2026), Appendices B (mathematics, 35 abilities) and C (physics 27, chemistry 58,
+    computer science 12).
+
+    Examples
+    --------
+    >>> len(taxonomy("mathematics"))
+    35
+    >>> taxonomy("mathematics")["Combinatorial Counting"]
+    'Counting choices and arrangements without listing them all.'
+    """
+    if domain not in DOMAINS:
+        raise ResponseError(
+            f"there is no taxonomy of {one_line(str(domain))!r}; name one of "
+            f"{', '.join(DOMAINS)}, or pass abilities of your own"
+        )
+    here = files("bayesirt.profiles.annotation").joinpath("taxonomies")
+    content: dict[str, str] = json.loads(here.joinpath(f"{domain}.json").read_text("utf-8"))
+    return content

@@ -1,0 +1,242 @@
+"""From items' texts to a Q-matrix: abilities proposed, merged into a list, and named per item."""
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from bayesirt.errors import ResponseError
+from bayesirt.names import check_names, one_line
+from bayesirt.profiles.annotation.annotation import Annotation, Failure
+from bayesirt.profiles.annotation.answers import BadAnswer, Lists, parse_abilities, parse_lists
+from bayesirt.profiles.annotation.batches import Findings, Inquiry, ask_again, inquire
+from bayesirt.profiles.annotation.journal import Ask, Journal
+from bayesirt.profiles.annotation.prompts import ask_for_mapping, ask_for_pool, ask_for_taxonomy
+
+_MOST_PROPOSED = 400
+_MOST_ABILITIES = 200
+_NO_TEXT = "it has no text"
+
+
+class _Manner(NamedTuple):
+    """How questions are asked."""
+
+    guidance: str
+    batch_size: int
+    retries: int
+
+
+def annotate(
+    items: Mapping[str, str],
+    abilities: Mapping[str, str] | None,
+    ask: Ask,
+    *,
+    journal: str | Path | None = None,
+    llm: str = "",
+    guidance: str = "",
+    batch_size: int = 10,
+    most_characters: int = 4000,
+    most_abilities: int = 40,
+    retries: int = 2,
+) -> Annotation:
+    """Ask an LLM which abilities each item needs.
+
+    Parameters
+    ----------
+    items : mapping of str
+        From an item's name to its text.
+    abilities : mapping of str or None
+        From an ability's name to its definition, which may be empty; `taxonomy` has some. None
+        lets the LLM propose abilities item by item (the pool) and merge them into a list (the
+        taxonomy) first.
+    ask : callable
+        Yours: from a system message and a user message to the LLM's answer; None counts as an
+        empty answer. What it raises ends the call.
+    journal : str or Path, optional
+        File of answers, written as they come. With the same file, another call asks nothing that
+        was answered, refused answers included; a higher `retries` then asks only what is still
+        open. To keep what is there, add new items at the end.
+    llm : str
+        Which LLM answers, and how; answers in the journal are used only under the same words.
+    guidance : str
+        Your words on the test: its domain, how fine abilities should be, what a spot check showed
+        to go wrong.
+    batch_size : int
+        Items a question.
+    most_characters : int
+        Of an item's text; from the middle of a longer one some are left out, and a note says so.
+    most_abilities : int
+        How many abilities the LLM may define, 200 at most.
+    retries : int
+        How often an answer that cannot be used is asked for again, with what was wrong. The last
+        time each item is asked about alone.
+
+    Returns
+    -------
+    Annotation
+        Items for which no answer could be used are in `Annotation.failures`, with reasons.
+
+    Raises
+    ------
+    ResponseError
+        For items, abilities or options that cannot be used, and a journal that is something else.
+
+    Notes
+    -----
+    Items' names never reach the LLM, and their texts only between lines with a mark that depends
+    on all of them. A text that gives orders may still mislead the LLM about the abilities that
+    this batch needs; it cannot name abilities that are not on the list, nor reach other batches.
+    Let people look at a share of the items: `spot_check`.
+
+    References
+    ----------
+    Zhang et al. (2026), Section 2.3 and Appendix A, for the three stages; the prompts are this
+    package's own.
+
+    Examples
+    --------
+    >>> def ask(system, user):
+    ...     return 'Sure! {"items": {"1": ["algebra"], "2": ["algebra", "counting"]}}'
+    >>> items = {"q1": "Solve 2x = 6.", "q2": "In how many ways is x + y = 6 in whole numbers?"}
+    >>> abilities = {"algebra": "Solving equations.", "counting": "Counting without listing."}
+    >>> annotate(items, abilities, ask).needs
+    {'q1': ('algebra',), 'q2': ('algebra', 'counting')}
+    """
+    _check_options(batch_size, most_characters, most_abilities, retries)
+    _check_texts(items, "item")
+    if abilities is not None:
+        _check_texts(abilities, "ability")
+        abilities = {name: _valid(definition) for name, definition in abilities.items()}
+    whole = {item: _valid(text) for item, text in items.items()}
+    texts = {k: _shortened(text, most_characters) for k, text in whole.items() if text.strip()}
+    asker = Journal(ask, None if journal is None else Path(journal), llm)
+    manner = _Manner(guidance, batch_size, retries)
+    failures = [Failure(item, "mapping", _NO_TEXT) for item in items if item not in texts]
+    pool: dict[str, int] = {}
+    if abilities is None:
+        abilities, pool, more = _abilities_of(texts, asker, manner, most_abilities)
+        failures += more
+    mapped = _map_items(texts, abilities, asker, manner) if abilities else Findings()
+    failures += [Failure(item, "mapping", reason) for item, reason in mapped.faults.items()]
+    cut = tuple(item for item in texts if len(whole[item]) > most_characters)
+    return Annotation(
+        mapped.lists, dict(abilities), tuple(failures), pool, cut, asker.n_asked, asker.n_known
+    )
+
+
+def _abilities_of(
+    texts: Mapping[str, str], journal: Journal, manner: _Manner, most: int
+) -> tuple[dict[str, str], dict[str, int], list[Failure]]:
+    """Return the abilities that the LLM finds in items, the pool they come from, and failures."""
+    question = partial(ask_for_pool, guidance=manner.guidance)
+    proposing = Inquiry("proposing abilities", question, parse_lists)
+    proposed = inquire(
+        proposing, texts, journal, batch_size=manner.batch_size, retries=manner.retries
+    )
+    failures = [Failure(item, "pool", reason) for item, reason in proposed.faults.items()]
+    pool = _counts(proposed.lists)
+    if not pool:
+        return {}, pool, failures
+    try:
+        return _merge(pool, journal, manner, most), pool, failures
+    except BadAnswer as error:
+        failures += [Failure(item, "taxonomy", str(error)) for item in texts]
+        return {}, pool, failures
+
+
+def _counts(lists: Lists) -> dict[str, int]:
+    """Return for how many items each ability was proposed; case and blanks do not matter."""
+    first: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    for row in lists.values():
+        spelled = {first.setdefault(" ".join(name.casefold().split()), name) for name in row}
+        for name in spelled:
+            counts[name] = counts.get(name, 0) + 1
+    return dict(sorted(counts.items(), key=lambda pair: pair[0].casefold()))
+
+
+def _merge(pool: Mapping[str, int], journal: Journal, manner: _Manner, most: int) -> dict[str, str]:
+    """Return a short list of abilities; a long pool is merged in parts, and these again."""
+    notes = {name: f"proposed for {count} items" for name, count in pool.items()}
+    while len(notes) > _MOST_PROPOSED:
+        merged: dict[str, str] = {}
+        names = list(notes)
+        for start in range(0, len(names), _MOST_PROPOSED):
+            part = {name: notes[name] for name in names[start : start + _MOST_PROPOSED]}
+            merged |= _merge_part(part, journal, manner, most)
+        notes = merged
+    return _merge_part(notes, journal, manner, most)
+
+
+def _merge_part(
+    notes: Mapping[str, str], journal: Journal, manner: _Manner, most: int
+) -> dict[str, str]:
+    question = ask_for_taxonomy(notes, most, manner.guidance)
+    reason = ""
+    for attempt in range(1, manner.retries + 2):
+        try:
+            return parse_abilities(ask_again(journal, question, attempt, reason), most)
+        except BadAnswer as error:
+            reason = str(error)
+    raise BadAnswer(reason)
+
+
+def _map_items(
+    texts: Mapping[str, str], abilities: Mapping[str, str], journal: Journal, manner: _Manner
+) -> Findings:
+    """Return the abilities of each item, in the order of the list."""
+    mapping = Inquiry(
+        "naming abilities",
+        partial(ask_for_mapping, abilities=abilities, guidance=manner.guidance),
+        partial(parse_lists, known=abilities.keys()),
+    )
+    found = inquire(mapping, texts, journal, batch_size=manner.batch_size, retries=manner.retries)
+    place = {name: k for k, name in enumerate(abilities)}
+    lists = {item: tuple(sorted(row, key=place.__getitem__)) for item, row in found.lists.items()}
+    return Findings(lists, found.faults)
+
+
+def _check_options(
+    batch_size: int, most_characters: int, most_abilities: int, retries: int
+) -> None:
+    for name, value, least in (
+        ("batch_size", batch_size, 1),
+        ("most_characters", most_characters, 100),
+        ("most_abilities", most_abilities, 1),
+        ("retries", retries, 0),
+    ):
+        if value < least:
+            raise ResponseError(f"`{name}` must be {least} at least, got {value}")
+    if most_abilities > _MOST_ABILITIES:
+        raise ResponseError(
+            f"`most_abilities` must be {_MOST_ABILITIES} at most, got {most_abilities}"
+        )
+
+
+def _check_texts(texts: Mapping[str, str], kind: str) -> None:
+    """Refuse what does not map names to texts."""
+    what = {"item": "text", "ability": "definition"}[kind]
+    if not (isinstance(texts, Mapping) and texts):
+        raise ResponseError(f"pass a mapping from each {kind}'s name to its {what}, one at least")
+    for name, text in texts.items():
+        if not (isinstance(name, str) and isinstance(text, str)):
+            raise ResponseError(
+                f"{kind} {one_line(str(name))!r} needs a name and a {what} that are text, got "
+                f"{type(name).__name__} and {type(text).__name__}"
+            )
+    check_names(list(texts), kind)
+
+
+def _shortened(text: str, most: int) -> str:
+    """Return a text without its middle where it is too long; questions often stand at the end."""
+    if len(text) <= most:
+        return text
+    head = most * 2 // 3
+    tail = most - head
+    note = f"\n[{len(text) - most:,} characters left out here]\n"
+    return text[:head] + note + text[-tail:]
+
+
+def _valid(text: str) -> str:
+    """Return a text with what is no Unicode replaced, so that it can be sent."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "")

@@ -1,0 +1,238 @@
+"""A profile run: the whole road from responses and a Q-matrix to ability profiles."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+import numpy as np
+
+from bayesirt.data.q_matrix import QMatrix
+from bayesirt.data.responses import Responses
+from bayesirt.estimators.choice import fit_point
+from bayesirt.inference.engines import EngineName, sample_posterior
+from bayesirt.inference.options import RunOptions
+from bayesirt.models import QMirt
+from bayesirt.models.q_mirt import Structure, default_structure
+from bayesirt.names import one_line
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.posterior import Posterior
+from bayesirt.profiles.ability_profiles import AbilityProfiles, profile_abilities
+from bayesirt.profiles.item_prediction import ItemPredictions, predict_items
+from bayesirt.progress import fits_shown
+from bayesirt.ranking.record import Record, facts_of, timed, versions
+from bayesirt.ranking.run import refuse_disconnected
+
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True)
+class ProfileSettings:
+    """What a user chooses.
+
+    Attributes
+    ----------
+    seed : int
+    chains, warmup, draws : int
+    structure : {"auto", "correlated", "general", "independent"}
+        How abilities go together; auto: by their number.
+    engine : {"auto", "blocked", "nuts", "laplace"}
+    """
+
+    seed: int = 0
+    chains: int = 4
+    warmup: int = 500
+    draws: int = 1000
+    structure: Structure | Literal["auto"] = "auto"
+    engine: EngineName = "auto"
+
+    def describe_model(self) -> str:
+        """Return the model and what it assumes in a few words."""
+        return f"Q-matrix 2PL: compensatory, positive slopes, {self.structure} abilities"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ProfileRun:
+    """Ability profiles with everything they rest on.
+
+    Attributes
+    ----------
+    q : QMatrix
+        As it was given.
+    point : PointEstimate
+    posterior : Posterior
+    profiles : AbilityProfiles
+    predictions : ItemPredictions or None
+        For the items that have a row but no responses.
+    notes : tuple of str
+        What was left out, and which abilities the Q-matrix cannot tell apart, a sentence each.
+    record : Record
+    """
+
+    q: QMatrix
+    point: PointEstimate
+    posterior: Posterior
+    profiles: AbilityProfiles
+    predictions: ItemPredictions | None
+    notes: tuple[str, ...]
+    record: Record[ProfileSettings]
+
+    def __repr__(self) -> str:
+        return f"<ProfileRun: {self.profiles!r} from {self.record.data.source}>"
+
+
+def profile_responses(
+    responses: Responses,
+    q: QMatrix,
+    settings: ProfileSettings | None = None,
+    *,
+    source: Path | None = None,
+    reading: Mapping[str, Any] | None = None,
+    progress: bool = False,
+    announce: Callable[[str], None] | None = None,
+    checkpoint: Path | None = None,
+) -> ProfileRun:
+    """Take the whole road from responses and a Q-matrix to ability profiles.
+
+    Parameters
+    ----------
+    responses : Responses
+    q : QMatrix
+        With a row for each item. Rows of items without responses are predicted; abilities that
+        only such items need are left out, with these items.
+    settings : ProfileSettings, optional
+    source : Path, optional
+        The file that the responses were read from.
+    reading : mapping, optional
+        The options that it was read with.
+    progress : bool
+        Show a progress bar, if stderr is a terminal.
+    announce : callable, optional
+        Told, before sampling, about how long it will take.
+    checkpoint : Path, optional
+        Folder in which unfinished chains are kept, and from which they go on.
+
+    Returns
+    -------
+    ProfileRun
+
+    Raises
+    ------
+    ResponseError
+        If subjects and items fall into groups without a response in common, an item has no row,
+        memory will not do, or the checkpoint is damaged or another run's.
+    """
+    refuse_disconnected(responses)
+    own, new = split_rows(q, responses.items)
+    settings = settings or ProfileSettings()
+    structure = settings.structure
+    if structure == "auto":
+        structure = default_structure(own.n_abilities)
+        settings = replace(settings, structure=structure)
+    model, key = QMirt.of(own, structure), jax.random.key(settings.seed)
+    seconds: dict[str, float] = {}
+    with timed(seconds, "point estimate"), fits_shown(progress):
+        point = fit_point(responses, model=model)
+    data = facts_of(responses, source, reading)
+    with timed(seconds, "posterior"):
+        posterior = sample_posterior(
+            responses,
+            key=key,
+            model=model,
+            engine=settings.engine,
+            init=point,
+            options=RunOptions(
+                num_chains=settings.chains,
+                num_warmup=settings.warmup,
+                num_samples=settings.draws,
+                progress=progress,
+                announce=announce,
+                checkpoint=checkpoint,
+            ),
+        ).with_attrs(seed=settings.seed, input_sha256=data.sha256)
+    with timed(seconds, "profiles"):
+        profiles = profile_abilities(posterior, own)
+        predictions = predicted(posterior, new, settings.seed)
+    diagnostics: dict[str, Any] = asdict(posterior.verdict) | {
+        "engine": posterior.tree.attrs["engine"],
+        "point_estimator": point.settings["estimator"],
+        "point_converged": point.converged,
+    }
+    record = Record(settings, data, versions(), seconds, diagnostics)
+    return ProfileRun(q, point, posterior, profiles, predictions, notes_on(q, own), record)
+
+
+def predicted(posterior: Posterior, new: QMatrix | None, seed: int) -> ItemPredictions | None:
+    """Return what the draws say of items without responses, if there are any.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    new : QMatrix, optional
+    seed : int
+        Of the run.
+
+    Returns
+    -------
+    ItemPredictions or None
+    """
+    key = jax.random.fold_in(jax.random.key(seed), 1)
+    return None if new is None else predict_items(posterior, new, key=key)
+
+
+def split_rows(q: QMatrix, items: Sequence[str]) -> tuple[QMatrix, QMatrix | None]:
+    """Return the rows of items with responses, and those of items that can be predicted.
+
+    Parameters
+    ----------
+    q : QMatrix
+    items : sequence of str
+        Those of the responses.
+
+    Returns
+    -------
+    own : QMatrix
+        Without abilities that only other items need.
+    new : QMatrix or None
+        Other items that need no ability but `own`'s; None where there are none.
+
+    Raises
+    ------
+    ResponseError
+        If an item of the responses has no row.
+    """
+    own = q.for_items(items, drop_unneeded=True)
+    known = np.isin(q.abilities, own.abilities)
+    new = ~np.isin(q.items, own.items) & ~q.needs[:, ~known].any(1)
+    if not new.any():
+        return own, None
+    return own, q.for_items([q.items[j] for j in np.flatnonzero(new)], drop_unneeded=True)
+
+
+def notes_on(q: QMatrix, own: QMatrix) -> tuple[str, ...]:
+    """Return what of a Q-matrix had to be left out, and what cannot be told apart.
+
+    Parameters
+    ----------
+    q, own : QMatrix
+        As it was given, and as `split_rows` returned it.
+
+    Returns
+    -------
+    tuple of str
+        A sentence each.
+    """
+    unknown = ~np.isin(q.abilities, own.abilities)
+    findings = replace(own, n_left_out=0).findings()
+    if not unknown.any():
+        return tuple(findings)
+    names = [repr(one_line(q.abilities[k], 30)) for k in np.flatnonzero(unknown)]
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    n_items = int(q.needs[:, unknown].any(1).sum())
+    items = "1 item" if n_items == 1 else f"{n_items:,} items"
+    left_out = (
+        f"no item with responses needs {', '.join(names[:_MOST_NAMED])}{more}: left out together "
+        f"with {items}"
+    )
+    return (left_out, *findings)

@@ -1,0 +1,1 @@
+"""Ranks, tiers, averages, clusters and separation; the run and its folder."""

@@ -1,0 +1,134 @@
+"""Clusters of subjects ranked by what a further subject of theirs may be expected to do."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from bayesirt.data.clusters import Clusters
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.ranking.chain_bounds import chains_of, supported_columns
+from bayesirt.ranking.subject_ranking import (
+    ability_columns,
+    best_first,
+    columns_of_chain,
+    rank_columns,
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClusterRanking:
+    """Which cluster is how good, such as an LLM of which several runs or prompts were ranked.
+
+    Attributes
+    ----------
+    summary : DataFrame
+        One row a cluster, best first: `cluster`, `n_subjects`, and the columns of
+        `Ranking.summary` from `ability` to `tier`, all of them about the ability around which the
+        cluster's subjects lie, among clusters. A cluster counts once, however many its subjects.
+    icc, icc_low, icc_high : float
+        Share of the variance of abilities that lies between clusters, with its 90% interval.
+    spread : float
+        Standard deviation of the abilities of one cluster's subjects: posterior mean.
+    sound : bool
+        As of `Ranking`.
+    """
+
+    summary: pd.DataFrame
+    icc: float
+    icc_low: float
+    icc_high: float
+    spread: float
+    sound: bool = True
+
+    def __repr__(self) -> str:
+        return f"<ClusterRanking of {len(self.summary)} clusters>"
+
+    def to_text(self) -> str:
+        """Return in words who is best, and how much clusters account for."""
+        first, n = self.summary.iloc[0], len(self.summary)
+        if not self.sound:
+            return f"Which of {n} clusters is best cannot be said yet: see the verdict."
+        return (
+            f"Of {n} clusters {one_line(str(first['cluster']), 60)} is best with "
+            f"probability {first['p_best']:.2f} (rank {first['rank_low']} to "
+            f"{first['rank_high']}). {self.icc:.0%} ({self.icc_low:.0%} to {self.icc_high:.0%}) of "
+            f"the variance of abilities lies between clusters; subjects of one cluster differ by "
+            f"{self.spread:.2f} (standard deviation)."
+        )
+
+
+def rank_clusters(posterior: Posterior) -> ClusterRanking:
+    """Rank the clusters that subjects came in.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a model that knows clusters.
+
+    Returns
+    -------
+    ClusterRanking
+
+    Raises
+    ------
+    ResponseError
+        If it knows none.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from dataclasses import replace
+    >>> from bayesirt import Responses, RunOptions, sample_posterior
+    >>> from bayesirt.data.clusters import Clusters
+    >>> runs = Clusters.of(["x", "x", "x", "y", "y", "y"])
+    >>> responses = replace(Responses.from_arrays(np.tri(6, 5)), clusters=runs)
+    >>> key = jax.random.key(0)
+    >>> options = RunOptions(num_warmup=50, num_samples=20)
+    >>> posterior = sample_posterior(responses, key=key, options=options)
+    >>> rank_clusters(posterior).summary["cluster"].to_list()
+    ['y', 'x']
+    """
+    clusters, posterior = known_clusters(posterior), posterior.reported
+    gamma, verdict = posterior.draws("gamma"), posterior.verdict
+    order, ranks = best_first(gamma)
+    gamma = gamma[:, order]
+    chains = chains_of(posterior["gamma"][..., order])[: 0 if verdict.sound else None]
+    summary = pd.DataFrame(
+        {
+            "cluster": np.asarray(clusters.names, object)[order],
+            "n_subjects": clusters.sizes[order],
+            **ability_columns(gamma),
+            **rank_columns(gamma, ranks),
+            **supported_columns(chains, columns_of_chain, explored=verdict.explored),
+        }
+    )
+    icc = posterior.draws("icc")
+    low, high = np.quantile(icc, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    spread = float(np.sqrt(1 - icc).mean())
+    return ClusterRanking(
+        summary, float(icc.mean()), float(low), float(high), spread, verdict.sound
+    )
+
+
+def known_clusters(posterior: Posterior) -> Clusters:
+    """Return the clusters that a posterior knows.
+
+    Parameters
+    ----------
+    posterior : Posterior
+
+    Returns
+    -------
+    Clusters
+
+    Raises
+    ------
+    ResponseError
+        If it knows none.
+    """
+    if posterior.clusters is None:
+        raise ResponseError("this posterior knows no clusters of subjects; rank with --cluster")
+    return posterior.clusters

@@ -1,0 +1,157 @@
+"""What it takes to tell clusters of subjects apart: more questions, or more subjects of each."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isinf, isnan
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+from bayesirt.posterior import Posterior
+from bayesirt.ranking.ability_differences import difference_columns, differences
+from bayesirt.ranking.cluster_ranking import ClusterRanking, known_clusters
+from bayesirt.ranking.separation import (
+    SURE,
+    Separation,
+    amount_needed,
+    rounded,
+    subject_information,
+)
+
+_MOST_SUBJECTS = 1e4
+
+
+@dataclass(frozen=True)
+class ClusterSeparation(Separation):
+    """Two clusters, and what it would take to tell them apart.
+
+    Attributes
+    ----------
+    first, second, p_above, difference, low, high
+        As of two subjects.
+    more_items : float
+        How many more items like these, answered by all subjects of both, would make it 95% that
+        the first is above; infinite too where subjects of a cluster differ too much for it.
+    more_subjects : float
+        How many more subjects of each, answering what the others did, would do so; infinite beyond
+        ten thousand.
+
+    Examples
+    --------
+    >>> ClusterSeparation("gpt-x", "llama-y", 0.83, 0.31, -0.2, 0.8, np.inf, 6).to_text()
+    'gpt-x is above llama-y with probability 83%; if they differ by as much as it seems (0.31), \
+about 6 more subjects of each, such as runs, would make it 95%; more questions alone would not.'
+    """
+
+    more_subjects: float
+
+    def to_text(self) -> str:
+        """Return who is above, how surely, and what would make it sure."""
+        if isnan(self.more_items):
+            return self.unsettled
+        if self.more_items == 0:
+            return f"{self.now}: that is sure."
+        if isinf(self.more_subjects):
+            return f"{self.now}; not even ten thousand more subjects of each would tell them apart."
+        subjects = f"{rounded(self.more_subjects):,} more subjects of each, such as runs,"
+        if isinf(self.more_items):
+            return (
+                f"{self.now}; {self.seems} {subjects} would make it {SURE:.0%}; more questions "
+                f"alone would not."
+            )
+        items = f"{rounded(self.more_items):,} more questions like these, put to all of theirs"
+        return f"{self.now}; {self.seems} {items}, or {subjects} would make it {SURE:.0%}."
+
+
+def separate_clusters(posterior: Posterior, one: str, other: str) -> ClusterSeparation:
+    """Say how surely one cluster is above another, and what would make it sure.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a model that knows clusters.
+    one, other : str
+        Names of two clusters.
+
+    Returns
+    -------
+    ClusterSeparation
+
+    Raises
+    ------
+    ResponseError
+        If it knows none, a cluster is unknown, or both are the same.
+
+    Notes
+    -----
+    With I_s = Σ n_sj I_j(θ_s) the information that answers hold on a subject and Ī_s the mean of
+    I_j(θ_s) over the items, what is known of γ_c is 1/κ + Σ 1/(1 - κ + 1/(I_s + k Ī_s)) over its
+    subjects after k more items each, and the sum grows as their number does. Variances of
+    differences shrink as those of such γ_1 - γ_2 do, with κ at its posterior mean.
+    """
+    names = known_clusters(posterior).names
+    for name in (one, other):
+        if name not in names:
+            raise ResponseError(
+                f"{one_line(name)!r} is not a cluster of this run; name one of clusters.csv"
+            )
+    if one == other:
+        raise ResponseError(f"{one_line(one)!r} is named twice; name two clusters")
+    return _Information(posterior).separation(names.index(one), names.index(other))
+
+
+def separate_neighbouring_clusters(posterior: Posterior, ranking: ClusterRanking) -> pd.DataFrame:
+    """Say of each cluster what would tell it from the next one of a ranking.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    ranking : ClusterRanking
+        Of it.
+
+    Returns
+    -------
+    DataFrame
+        One row a pair of neighbours, best first, with the attributes of `ClusterSeparation`.
+    """
+    names = known_clusters(posterior).names
+    order = [names.index(name) for name in ranking.summary["cluster"]]
+    known = _Information(posterior)
+    rows = [known.separation(*pair) for pair in pairwise(order)]
+    return pd.DataFrame(rows, columns=list(ClusterSeparation.__dataclass_fields__))
+
+
+class _Information:
+    """What is known of clusters, and what more items and subjects would add."""
+
+    def __init__(self, posterior: Posterior) -> None:
+        self.clusters = known_clusters(posterior)
+        self.posterior = posterior
+        self.icc = float(posterior.draws("icc").mean())
+        self.own, self.added = subject_information(posterior)
+
+    def separation(self, one: int, other: int) -> ClusterSeparation:
+        """Return two clusters, the one with the higher mean first."""
+        apart = differences(self.posterior, "gamma", one, other)
+        if apart.draws.mean() < 0:
+            one, other = other, one
+            apart = apart._replace(draws=-apart.draws)
+        pair = np.array([one, other])
+        now = self._variance(pair)
+        more = (
+            amount_needed(apart, lambda items: self._variance(pair, items=items) / now),
+            amount_needed(apart, lambda n: self._variance(pair, subjects=n) / now, _MOST_SUBJECTS),
+        )
+        names = self.clusters.names[one], self.clusters.names[other]
+        return ClusterSeparation(*names, *difference_columns(apart), *more)
+
+    def _variance(self, pair: NDArray[np.intp], *, items: float = 0, subjects: float = 0) -> float:
+        """Return that of γ_1 - γ_2 after so many more items, or subjects of each."""
+        told = self.own + items * self.added
+        of_subject = told / (1 + (1 - self.icc) * told)
+        n = self.clusters.sizes
+        known = np.bincount(self.clusters.codes, of_subject, len(n)) * (1 + subjects / n)
+        return float((1 / (1 / self.icc + known[pair])).sum())

@@ -1,0 +1,164 @@
+"""What the next item would bring: expected information, and the expected variance after it."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from bayesirt.inference.ability_belief import Belief, ItemDraws, LengthDraws
+from bayesirt.likelihood.families import FAMILIES
+from bayesirt.likelihood.latencies import SpeedEvidence
+
+
+def item_information(
+    theta: Float[Array, "..."],
+    a: Float[Array, "..."],
+    d: Float[Array, "..."],
+    *further: Float[Array, "..."],
+    link: str,
+) -> Float[Array, "..."]:
+    """Return the Fisher information of one answer about ability.
+
+    Parameters
+    ----------
+    theta, a, d, *further : float arrays that go together
+        Ability, discrimination, intercept, and what else the family depends on.
+    link : str
+        Name of the family in `bayesirt.likelihood.families.FAMILIES`.
+
+    Returns
+    -------
+    float array
+        In precisions of θ: a² p (1 - p) for the logit, a² φ²/(Φ (1 - Φ)) for the probit.
+
+    Notes
+    -----
+    A family's information is linear in the successes, so at successes = p it is the expected one.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> float(item_information(jnp.array(0.0), 2.0, 0.0, link="logit"))
+    1.0
+    """
+    family, eta = FAMILIES[link].given(further), a * theta + d
+    return a**2 * family.terms(eta, family.probability(eta), 1).information
+
+
+def length_information(lengths: LengthDraws, evidence: SpeedEvidence) -> Float[Array, "draw item"]:
+    """Return by how much one more length raises the precision of ability.
+
+    Parameters
+    ----------
+    lengths : LengthDraws
+    evidence : SpeedEvidence of arrays, shape (draw,)
+        Of the lengths so far.
+
+    Returns
+    -------
+    float array, shape (draw, item)
+        The length tells φ²/λ of τ, of which ρ lets ρ²/(1 - ρ² + 1/P) - with P the precision about
+        τ so far - through to θ (Xu et al., 2026, Lemma 1, corrected).
+    """
+    rho, before = lengths.rho[:, None], evidence.precision[:, None]
+    after = before + lengths.phi**2 / lengths.lam
+    now, then = (SpeedEvidence(p, jnp.zeros_like(p)).ability(rho)[1] for p in (before, after))
+    return 1 / then - 1 / now
+
+
+@partial(jax.jit, static_argnames="link")
+def expected_information(
+    items: ItemDraws, belief: Belief, *, link: str
+) -> tuple[Float[Array, " item"], Float[Array, " item"]]:
+    """Return the information of each item, averaged over item draws and abilities.
+
+    Parameters
+    ----------
+    items : ItemDraws
+        Without `lengths` if the next answer will come without one.
+    belief : Belief
+    link : str
+        Name of the family in `bayesirt.likelihood.families.FAMILIES`.
+
+    Returns
+    -------
+    of_answer, of_length : float array, shape (item,)
+        In precisions of θ.
+    """
+
+    def of_draw(draw: tuple[Array, tuple[Array, ...]]) -> Array:
+        weight, parameters = draw
+        return weight @ item_information(belief.nodes[:, None], *parameters, link=link)
+
+    of_answer = jax.lax.map(of_draw, (belief.weight, items.parameters)).sum(0)
+    if items.lengths is None or belief.evidence is None:
+        return of_answer, jnp.zeros_like(of_answer)
+    return of_answer, belief.weight.sum(1) @ length_information(items.lengths, belief.evidence)
+
+
+@partial(jax.jit, static_argnames="link")
+def expected_variance(
+    items: ItemDraws, belief: Belief, *, link: str
+) -> tuple[Float[Array, " item"], Float[Array, " item"]]:
+    """Return the variance of ability that is expected after each item, over what may happen.
+
+    Parameters
+    ----------
+    items : ItemDraws
+        Without `lengths` if the next answer will come without one.
+    belief : Belief
+    link : str
+        Name of the family in `bayesirt.likelihood.families.FAMILIES`.
+
+    Returns
+    -------
+    p_right, variance : float array, shape (item,)
+        Probability of a right answer, and Σ P(answer) var(θ | answer) over right and wrong.
+
+    Notes
+    -----
+    Exact over the answer. Given it, what a length x takes off is cov(θ, x)²/var x: the best
+    straight line's share, which is exact where θ is normal and items are known; otherwise the
+    variance falls a little more than is said here.
+    """
+    theta = belief.nodes - belief.mean
+    powers = jnp.stack([jnp.ones_like(theta), theta, theta**2])
+
+    def of_draw(draw: tuple[Array, tuple[Array, ...]]) -> Array:
+        weight, (a, d, *further) = draw
+        probability = FAMILIES[link].given(further).probability
+        return (powers * weight) @ probability(a * belief.nodes[:, None] + d)
+
+    right = jax.lax.map(of_draw, (belief.weight, items.parameters))
+    either = (belief.weight @ powers.T)[:, :, None]
+    moments = jnp.moveaxis(jnp.stack([right, either - right]), 2, 0)
+    share, first, second = moments.sum(2)
+    share = jnp.maximum(share, jnp.finfo(share.dtype).tiny)
+    left = second - first**2 / share
+    if items.lengths is not None and belief.evidence is not None:
+        left -= _explained_by_length(items.lengths, belief.evidence, belief, moments)
+    return right[:, 0].sum(0), left.sum(0)
+
+
+def _explained_by_length(
+    lengths: LengthDraws,
+    evidence: SpeedEvidence,
+    belief: Belief,
+    moments: Float[Array, "3 answer draw item"],
+) -> Float[Array, "answer item"]:
+    """Return P(answer) cov(θ, x)²/var x of each answer, over item draws and abilities."""
+    rho, zero = lengths.rho, jnp.zeros_like(lengths.rho)
+    at_mean, spread = evidence.speed(rho, zero + belief.mean)
+    slope = evidence.speed(rho, zero + belief.mean + 1)[0] - at_mean
+    level = lengths.omega - lengths.phi * at_mean[:, None]
+    level -= belief.weight.sum(1) @ level  # so that little is lost when squares are subtracted
+    slope = -lengths.phi * slope[:, None]
+    noise = lengths.lam + lengths.phi**2 * spread[:, None]
+    n, t, tt = moments
+    x, tx = level * n + slope * t, level * t + slope * tt
+    xx = level * x + slope * tx + noise * n
+    share = jnp.maximum(n.sum(1), jnp.finfo(n.dtype).tiny)
+    covariance = tx.sum(1) - t.sum(1) * x.sum(1) / share
+    variance = xx.sum(1) - x.sum(1) ** 2 / share
+    return covariance**2 / jnp.maximum(variance, jnp.finfo(n.dtype).tiny)

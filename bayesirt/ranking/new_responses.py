@@ -1,0 +1,176 @@
+"""What results hold that an earlier run of them had not seen."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesirt.data.responses import Responses
+from bayesirt.names import one_line
+from bayesirt.posterior import Posterior
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Changes:
+    """How results have changed since they were ranked.
+
+    Attributes
+    ----------
+    new_subjects, new_items, gone_subjects, gone_items : tuple of str
+    n_new : int
+        Pairs of a subject and an item that have an answer now and had none.
+    n_changed : int
+        Pairs whose answer is another now.
+    n_gone : int
+        Pairs that had an answer and have none now.
+
+    Examples
+    --------
+    >>> Changes(("gpt-x",), (), (), (), 120, 0, 2).to_text()
+    'Since the last run: 1 subject is new (gpt-x), 120 answers are new, 2 are gone.'
+    """
+
+    new_subjects: tuple[str, ...]
+    new_items: tuple[str, ...]
+    gone_subjects: tuple[str, ...]
+    gone_items: tuple[str, ...]
+    n_new: int
+    n_changed: int
+    n_gone: int
+
+    def __bool__(self) -> bool:
+        return any(asdict(self).values())
+
+    def to_text(self) -> str:
+        """Return what has changed in one sentence."""
+        if not self:
+            return "Since the last run nothing has changed."
+        named = (
+            (self.new_subjects, "subject", "new"),
+            (self.new_items, "item", "new"),
+            (self.gone_subjects, "subject", "gone"),
+            (self.gone_items, "item", "gone"),
+        )
+        said = [
+            f"{_count(len(names), kind)} {state} ({_some(names)})" for names, kind, state in named
+            if names
+        ]  # fmt: skip
+        counted = ((self.n_new, "new"), (self.n_changed, "different"), (self.n_gone, "gone"))
+        told = [(n, state) for n, state in counted if n]
+        said += [f"{_count(n, 'answer')} {state}" for n, state in told[:1]]
+        said += [f"{n:,} {'is' if n == 1 else 'are'} {state}" for n, state in told[1:]]
+        return f"Since the last run: {', '.join(said)}."
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what has changed, ready for JSON."""
+        return {**asdict(self), "text": self.to_text()}
+
+
+def changes_since(earlier: Posterior, responses: Responses) -> Changes:
+    """Compare results with those that an earlier run drew from.
+
+    Parameters
+    ----------
+    earlier : Posterior
+    responses : Responses
+
+    Returns
+    -------
+    Changes
+        Of answers; lengths are not compared.
+    """
+    subjects, items = earlier.subjects, earlier.items
+    rows, columns = _places(subjects, responses.subjects), _places(items, responses.items)
+    kept = np.ix_(rows >= 0, columns >= 0)
+    common = np.ix_(rows[rows >= 0], columns[columns >= 0])
+    was, now = (earlier.successes, earlier.trials), responses.cells.matrices()
+    before, after = was[1][kept] > 0, np.asarray(now[1])[common] > 0
+    both = before & after
+    differs = np.zeros_like(both)
+    for old, new in zip(was, now, strict=True):
+        differs |= old[kept] != np.asarray(new)[common]
+    n_both = int(both.sum())
+    return Changes(
+        tuple(_without(responses.subjects, subjects)),
+        tuple(_without(responses.items, items)),
+        tuple(_without(subjects, responses.subjects)),
+        tuple(_without(items, responses.items)),
+        responses.n_observed - n_both,
+        int((differs & both).sum()),
+        int(np.count_nonzero(was[1])) - n_both,
+    )
+
+
+def describe_moves(earlier: pd.DataFrame, ranking: pd.DataFrame) -> str:
+    """Say where new subjects stand, who of the others has changed places, and where zero went.
+
+    Parameters
+    ----------
+    earlier, ranking : DataFrame
+        `Ranking.summary` before and now.
+
+    Returns
+    -------
+    str
+        A few sentences; places among those ranked before are counted without the new.
+    """
+    is_new = ~ranking["subject"].isin(earlier["subject"])
+    entered = ranking[is_new]
+    said = []
+    if len(entered):
+        shown = ", ".join(
+            f"{one_line(str(row.subject), 40)} at rank {row.rank} ({row.rank_low} to "
+            f"{row.rank_high})"
+            for row in entered.head(_SHOWN).itertuples()
+        )
+        more = f" and {len(entered) - _SHOWN} more" if len(entered) > _SHOWN else ""
+        said.append(f"New: {shown}{more}.")
+    said += _moved_zero(earlier, ranking)
+    stayed = [str(name) for name in ranking["subject"][~is_new]]
+    place = {name: k for k, name in enumerate(n for n in earlier["subject"] if n in set(stayed))}
+    moves = np.array([place[name] - k for k, name in enumerate(stayed)])
+    if not moves.any():
+        return " ".join([*said, "The order of the others is as it was."])
+    farthest = int(np.argmax(np.abs(moves)))
+    way = "up" if moves[farthest] > 0 else "down"
+    said.append(
+        f"Of the others {np.count_nonzero(moves):,} of {len(moves):,} have another place, "
+        f"farthest {one_line(stayed[farthest], 40)} ({abs(moves[farthest])} {way})."
+    )
+    return " ".join(said)
+
+
+def _moved_zero(earlier: pd.DataFrame, ranking: pd.DataFrame) -> list[str]:
+    """Say how far the mean of the subjects, which is the zero of abilities, has moved."""
+    both = earlier.merge(ranking, on="subject", suffixes=("_before", ""))
+    if len(both) == len(earlier) == len(ranking) or not len(both):
+        return []
+    moved = (both["ability"] - both["ability_before"]).mean()
+    return [
+        f"Zero is the mean ability of the subjects ranked, which has changed with them: those who "
+        f"stayed moved by {moved:+.2f} on average."
+    ]
+
+
+def _places(names: Sequence[str], among: Sequence[str]) -> NDArray[np.intp]:
+    """Return where each name stands among others, -1 where it does not."""
+    return pd.Index(among, dtype=object).get_indexer(pd.Index(names, dtype=object))
+
+
+def _without(names: Sequence[str], others: Sequence[str]) -> list[str]:
+    known = set(others)
+    return [name for name in names if name not in known]
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun} is" if n == 1 else f"{n:,} {noun}s are"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return ", ".join(one_line(name, 40) for name in names[:_SHOWN]) + more

@@ -1,0 +1,215 @@
+"""What is noted of a run, so that it can be made again."""
+
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from bayesirt import __version__
+from bayesirt.data.responses import Responses
+from bayesirt.names import one_line
+
+
+class Chosen(Protocol):
+    """Settings of a run: a dataclass with those that every run has."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def seed(self) -> int:
+        """The same seed gives the same answer."""
+        ...
+
+    @property
+    def chains(self) -> int:
+        """Markov chains."""
+        ...
+
+    @property
+    def warmup(self) -> int:
+        """Draws of a chain to warm up."""
+        ...
+
+    @property
+    def draws(self) -> int:
+        """Draws of a chain to keep."""
+        ...
+
+    def describe_model(self) -> str:
+        """Return the model and what it assumes in a few words."""
+        ...
+
+
+SettingsT = TypeVar("SettingsT", bound=Chosen)
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What was read.
+
+    Attributes
+    ----------
+    source : str
+        The name of the file or folder.
+    sha256 : str
+        Of its contents; empty for data from memory.
+    subjects, items, responses : int
+    reading : dict
+        How it was read: the options that were given, by name.
+    """
+
+    source: str
+    sha256: str
+    subjects: int
+    items: int
+    responses: int
+    reading: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Record(Generic[SettingsT]):
+    """Everything needed to make a run again.
+
+    Attributes
+    ----------
+    settings : dataclass
+        What the user chose.
+    data : DataFacts
+    versions : dict
+    seconds : dict
+        Wall time of each step, compilation included.
+    diagnostics : dict
+    """
+
+    settings: SettingsT
+    data: DataFacts
+    versions: dict[str, str]
+    seconds: dict[str, float]
+    diagnostics: dict[str, Any]
+
+    def made_by(self) -> list[tuple[str, str]]:
+        """Return titles and values for people."""
+        s, d = self.settings, self.data
+        return [
+            ("Data", f"{d.source} (SHA-256 {d.sha256[:16] or 'none: from memory'})"),
+            *([("Read with", _listed(d.reading))] if d.reading else []),
+            ("Model", s.describe_model()),
+            ("Point estimate", self.diagnostics["point_estimator"]),
+            ("Sampling", self._sampling()),
+            ("Seed", str(s.seed)),
+            ("Versions", ", ".join(f"{k} {v}" for k, v in self.versions.items())),
+            ("Seconds", ", ".join(f"{k} {v:.1f}" for k, v in self.seconds.items())),
+        ]
+
+    def _sampling(self) -> str:
+        s, engine = self.settings, self.diagnostics["engine"]
+        if engine == "laplace":
+            return f"Laplace approximation, {s.chains * s.draws:,} independent draws"
+        name = {"nuts": "NUTS", "blocked": "Blocked Newton-Metropolis"}[engine]
+        return f"{name}, {s.chains} chains x {s.draws} draws after {s.warmup}"
+
+    def to_json(self) -> str:
+        """Return what `run.json` holds."""
+        return json.dumps(asdict(self), indent=2, allow_nan=True) + "\n"
+
+    @classmethod
+    def from_json(
+        cls, text: str, settings: Callable[[dict[str, Any]], SettingsT]
+    ) -> "Record[SettingsT]":
+        """Read what `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+        settings : callable
+            Makes settings of the dictionary that was stored of them.
+        """
+        stored = json.loads(text)
+        stored["settings"] = settings(stored["settings"])
+        stored["data"] = DataFacts(**stored["data"])
+        return cls(**stored)
+
+
+def _listed(reading: Mapping[str, Any]) -> str:
+    """Return options in words: ``metric acc, threshold 0.5``."""
+    said = []
+    for name, value in reading.items():
+        values = value if isinstance(value, list | tuple) else [value]
+        shown = " and ".join(one_line(str(v), 60) for v in values)
+        said.append(name.replace("_", " ") + ("" if value is True else f" {shown}"))
+    return ", ".join(said)
+
+
+def facts_of(
+    responses: Responses, source: Path | None, reading: Mapping[str, Any] | None = None
+) -> DataFacts:
+    """Return what was read, from which file, and how.
+
+    Parameters
+    ----------
+    responses : Responses
+    source : Path, optional
+        None for data from memory.
+    reading : mapping, optional
+        The options that were given to the reader.
+
+    Returns
+    -------
+    DataFacts
+    """
+    return DataFacts(
+        source.name if source else "memory",
+        sha256_of(source) if source else "",
+        responses.n_subjects,
+        responses.n_items,
+        responses.n_observed,
+        dict(reading or {}),
+    )
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, or of the names and contents of a folder's readable files.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    str
+        In hexadecimal digits.
+    """
+    if not path.is_dir():
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    whole = hashlib.sha256()
+    for file_path in sorted(path.rglob("*")):
+        if file_path.is_file() and not file_path.is_symlink() and os.access(file_path, os.R_OK):
+            line = f"{sha256_of(file_path)}  {file_path.relative_to(path)}\n"
+            whole.update(line.encode(errors="surrogateescape"))
+    return whole.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a run's numbers depend on."""
+    packages = ("jax", "numpyro", "arviz-base", "numpy")
+    return {
+        "bayesirt": __version__,
+        "python": platform.python_version(),
+        **{package: version(package) for package in packages},
+    }
+
+
+@contextmanager
+def timed(seconds: dict[str, float], step: str) -> Iterator[None]:
+    """Note how long a step took."""
+    began = time.perf_counter()
+    yield
+    seconds[step] = time.perf_counter() - began

@@ -1,0 +1,384 @@
+"""A run: the whole road from responses to a ranking."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jax
+import pandas as pd
+from jax import Array
+
+from bayesirt.checks.fit import FitCheck, check_fit
+from bayesirt.checks.item_table import item_table
+from bayesirt.checks.point_comparison import Comparison, compare_estimates
+from bayesirt.checks.predictive_gain import compare_models
+from bayesirt.checks.wrong_lengths import WrongLengths, compare_wrong_lengths
+from bayesirt.data.responses import Responses
+from bayesirt.errors import ResponseError
+from bayesirt.estimators.choice import PointMethod, fit_point
+from bayesirt.estimators.lart_em import fit_lart
+from bayesirt.inference.earlier_start import start_from
+from bayesirt.inference.engines import EngineName, plan_engine, sample_posterior
+from bayesirt.inference.options import RunOptions
+from bayesirt.inference.other_slopes import with_other_slopes
+from bayesirt.models import Priors, ResponseModel, TwoPL, model_named
+from bayesirt.names import counted, one_line
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.posterior import Posterior
+from bayesirt.progress import fits_shown
+from bayesirt.ranking.cluster_ranking import ClusterRanking, rank_clusters
+from bayesirt.ranking.length_gain import LengthGain, length_gain
+from bayesirt.ranking.linking import check_anchors
+from bayesirt.ranking.record import Record, facts_of, timed, versions
+from bayesirt.ranking.score_order import led_by_score
+from bayesirt.ranking.subject_ranking import Ranking, rank_subjects
+
+BUDGET = 120.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user chooses.
+
+    Attributes
+    ----------
+    seed : int
+    chains, warmup, draws : int
+    target_accept : float
+    budget : float
+        Seconds in which chains go on until abilities have converged.
+    priors : Priors
+    point : {"auto", "cbmm", "mml", "joint_map", "spectral"}
+        The point estimator that the sampler starts from.
+    engine : {"auto", "nuts", "blocked", "laplace"}
+    model : {"2pl", "3pl", "lart"}
+        The 3PL allows for guessing; LaRT takes lengths of responses too.
+    wrong_lengths : bool
+        Give LaRT's wrong answers lengths of their own, and compare with plain LaRT.
+    scale : tuple of (str, float)
+        Anchors of a scale of the user's own: subjects and their values.
+    population : bool
+        Tell the expected score over items like these too.
+    other_slopes : bool
+        Where positive slopes do not converge, take slopes of any sign if these do.
+    """
+
+    seed: int = 0
+    chains: int = 4
+    warmup: int = 1000
+    draws: int = 1000
+    target_accept: float = 0.95
+    budget: float = BUDGET
+    priors: Priors = field(default_factory=Priors)
+    point: PointMethod = "auto"
+    engine: EngineName = "auto"
+    model: str = "2pl"
+    wrong_lengths: bool = False
+    scale: tuple[tuple[str, float], ...] = ()
+    population: bool = False
+    other_slopes: bool = True
+
+    def __post_init__(self) -> None:
+        self.response_model.describe()
+
+    @property
+    def response_model(self) -> ResponseModel:
+        """The response model with its options."""
+        return model_named(self.model, self.priors, wrong_lengths=self.wrong_lengths)
+
+    @property
+    def run_options(self) -> RunOptions:
+        """How its posterior is drawn."""
+        return RunOptions(
+            num_chains=self.chains,
+            num_warmup=self.warmup,
+            num_samples=self.draws,
+            target_accept=self.target_accept,
+        )
+
+    def describe_model(self) -> str:
+        """Return the model and what it assumes in a few words."""
+        return self.response_model.describe()
+
+    @classmethod
+    def stored(cls, values: dict[str, Any]) -> "Settings":
+        """Take settings that were written down."""
+        scale = tuple((name, value) for name, value in values.get("scale", ()))
+        return cls(**values | {"priors": Priors(**values["priors"]), "scale": scale})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Run:
+    """A ranking with everything it rests on.
+
+    Attributes
+    ----------
+    point : PointEstimate
+    posterior : Posterior
+    ranking : Ranking
+    items : DataFrame
+    record : Record
+    gain : LengthGain or None
+        What lengths added, where the model has them.
+    wrong : WrongLengths or None
+        What lengths of wrong answers changed, where the model has them.
+    fit : FitCheck or None
+        Whether one ability explains the responses, where that was asked.
+    """
+
+    point: PointEstimate
+    posterior: Posterior
+    ranking: Ranking
+    items: pd.DataFrame
+    record: Record[Settings]
+    gain: LengthGain | None = None
+    wrong: WrongLengths | None = None
+    fit: FitCheck | None = None
+
+    def __repr__(self) -> str:
+        return f"<Run: {self.ranking!r} from {self.record.data.source}>"
+
+    @property
+    def comparison(self) -> Comparison:
+        """Point against posterior."""
+        return compare_estimates(self.point, self.posterior)
+
+    @cached_property
+    def clusters(self) -> ClusterRanking | None:
+        """The ranking of the clusters that subjects came in, if they did."""
+        return None if self.posterior.clusters is None else rank_clusters(self.posterior)
+
+    def fit_key(self, seed: int | None = None) -> Array:
+        """Return the key of a check of fit, the same in `rank` and afterwards."""
+        seed = self.record.settings.seed if seed is None else seed
+        return jax.random.fold_in(jax.random.key(seed), 3)
+
+    def with_fit(self, *, progress: bool = False) -> "Run":
+        """Return the run with a check of whether its model fits, and its words in the record.
+
+        Where one ability does not explain the responses, the ranking is led by accuracy.
+        """
+        seconds = dict(self.record.seconds)
+        fit = None
+        try:
+            with timed(seconds, "check of fit"):
+                fit = check_fit(self.posterior, key=self.fit_key(), progress=progress)
+            said = fit.to_text()
+        except ResponseError as error:
+            said = f"The fit was not checked: {error}."
+        except KeyboardInterrupt:  # draws may have taken hours, and are there
+            said = "The fit was not checked: that was interrupted; bayesirt fit-check does it."
+        diagnostics = {**self.record.diagnostics, "fit": said}
+        ranking = self.ranking
+        if fit is not None and fit.warning:
+            diagnostics["misfit"] = fit.warning
+            ranking = led_by_score(ranking, fit.warning)
+        record = replace(self.record, seconds=seconds, diagnostics=diagnostics)
+        return replace(self, fit=fit, ranking=ranking, record=record)
+
+
+def rank_responses(
+    responses: Responses,
+    settings: Settings | None = None,
+    *,
+    source: Path | None = None,
+    reading: Mapping[str, Any] | None = None,
+    start: Posterior | None = None,
+    progress: bool = False,
+    announce: Callable[[str], None] | None = None,
+    checkpoint: Path | None = None,
+) -> Run:
+    """Take the whole road from responses to a ranking.
+
+    Parameters
+    ----------
+    responses : Responses
+    settings : Settings, optional
+    source : Path, optional
+        The file that the responses were read from.
+    reading : mapping, optional
+        The options that it was read with.
+    start : Posterior, optional
+        Of the same model, of an earlier state of these responses: where chains start, but for
+        NUTS, which starts better from the point estimate.
+    progress : bool
+        Show a progress bar, if stderr is a terminal.
+    announce : callable, optional
+        Told, before sampling, about how long it will take.
+    checkpoint : Path, optional
+        Folder in which unfinished chains are kept, and from which they go on.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    ResponseError
+        If subjects and items fall into groups without a response in common, memory will not do,
+        the checkpoint is damaged or another run's, or the settings do not go together.
+    """
+    refuse_disconnected(responses)
+    settings = settings or Settings()
+    check_anchors(dict(settings.scale), responses.subjects)
+    key = jax.random.key(settings.seed)
+    told: dict[str, Any] = {"progress": progress, "announce": announce, "checkpoint": checkpoint}
+    options = replace(settings.run_options, budget=settings.budget, **told)
+    method, _ = plan_engine(
+        settings.engine, responses, model=settings.response_model, options=options
+    )
+    seconds: dict[str, float] = {}
+    with timed(seconds, "point estimate"), fits_shown(progress):
+        point = fit_point(responses, settings.point, model=settings.response_model, key=key)
+    # NUTS counts each item from what its own answers say, which a posterior's mean is not.
+    init = point if start is None or method == "nuts" else start_from(start, point)
+    data = facts_of(responses, source, reading)
+    asked: dict[str, Any] = {"key": key, "engine": settings.engine, "options": options}
+    stamp, name = {"seed": settings.seed, "input_sha256": data.sha256}, settings.model
+
+    def draw(model: ResponseModel, init: PointEstimate | None = None) -> Posterior:
+        return sample_posterior(responses, model=model, init=init, **asked).with_attrs(**stamp)
+
+    with timed(seconds, "posterior"):
+        posterior, of_slopes = draw(settings.response_model, init), ""
+        if settings.other_slopes:
+            posterior, priors, of_slopes = with_other_slopes(
+                posterior, settings.priors, lambda priors: draw(model_named(name, priors))
+            )
+            settings = replace(settings, priors=priors)
+    lengths = _without_lengths(responses, point, posterior, settings, seconds, progress=progress)
+    simpler = _beside_simpler(responses, point, posterior, settings, seconds, progress=progress)
+    with timed(seconds, "ranking"):
+        (ranking, note), items = ranked(posterior, settings), item_table(posterior)
+    diagnostics = _diagnostics(point, posterior, lengths[1]) | simpler
+    notes = {"scale": note, "slopes": of_slopes}
+    diagnostics |= {name: said for name, said in notes.items() if said}
+    record = Record(settings, data, versions(), seconds, diagnostics)
+    return Run(point, posterior, ranking, items, record, *lengths)
+
+
+def ranked(posterior: Posterior, settings: Settings) -> tuple[Ranking, str]:
+    """Rank subjects; where the draws allow no scale as it was asked for, without it."""
+    population = settings.population
+    try:
+        return rank_subjects(posterior, scale=dict(settings.scale), population=population), ""
+    except ResponseError as error:
+        without = rank_subjects(posterior, population=population)
+        return without, f"There is no scale: {error}."
+
+
+def _without_lengths(
+    responses: Responses,
+    point: PointEstimate,
+    posterior: Posterior,
+    settings: Settings,
+    seconds: dict[str, float],
+    *,
+    progress: bool,
+) -> tuple[LengthGain | None, WrongLengths | None]:
+    """Return what lengths added, and what those of wrong answers changed, where they are used."""
+    gain, wrong, key = None, None, jax.random.key(settings.seed)
+    if settings.response_model.lengths:
+        with timed(seconds, "without lengths"):
+            gain = _gain_of_lengths(responses, posterior, settings, key, progress=progress)
+    if settings.wrong_lengths:
+        with timed(seconds, "plain LaRT"):
+            wrong = _gain_of_wrong_lengths(
+                responses, point, posterior, settings, key, progress=progress
+            )
+    return gain, wrong
+
+
+def _diagnostics(
+    point: PointEstimate, posterior: Posterior, wrong: WrongLengths | None
+) -> dict[str, Any]:
+    found = asdict(posterior.verdict) | {
+        "engine": posterior.tree.attrs["engine"],
+        "point_estimator": point.settings["estimator"],
+        "point_converged": point.converged,
+    }
+    return found if wrong is None else found | {"wrong_lengths": asdict(wrong.prediction)}
+
+
+def _gain_of_lengths(
+    responses: Responses, posterior: Posterior, settings: Settings, key: Array, *, progress: bool
+) -> LengthGain:
+    """Draw from the same answers without their lengths, by a like engine, and compare."""
+    without = sample_posterior(
+        responses,
+        key=jax.random.fold_in(key, 1),
+        model=TwoPL(Priors(slopes="free"), link="probit"),
+        engine="laplace" if posterior.approximate else "blocked",
+        init=fit_lart(responses, lengths=False),
+        options=replace(settings.run_options, progress=progress, title="without lengths"),
+    )
+    return length_gain(posterior, without)
+
+
+def _gain_of_wrong_lengths(
+    responses: Responses,
+    point: PointEstimate,
+    posterior: Posterior,
+    settings: Settings,
+    key: Array,
+    *,
+    progress: bool,
+) -> WrongLengths:
+    """Draw from plain LaRT with the same engine, and compare."""
+    plain = _drawn_again(responses, point, settings, jax.random.fold_in(key, 2), progress=progress)
+    return compare_wrong_lengths(responses, posterior, plain, seed=settings.seed)
+
+
+def _beside_simpler(
+    responses: Responses,
+    point: PointEstimate,
+    posterior: Posterior,
+    settings: Settings,
+    seconds: dict[str, float],
+    *,
+    progress: bool,
+) -> dict[str, str]:
+    """Return whether the model predicts better than the simpler one, where there is one."""
+    model = settings.response_model
+    if model.simpler is None or not posterior.complete:
+        return {}
+    own = replace(settings, model=model.simpler, priors=replace(settings.priors, guessing=None))
+    simpler = own.response_model
+    with timed(seconds, simpler.title):
+        key = jax.random.fold_in(jax.random.key(settings.seed), 3)
+        other = _drawn_again(responses, point, own, key, progress=progress)
+        gain = compare_models(responses, posterior, other, seed=settings.seed)
+    return {"prediction": gain.between(model.title, simpler.title)}
+
+
+def _drawn_again(
+    responses: Responses, point: PointEstimate, settings: Settings, key: Array, *, progress: bool
+) -> Posterior:
+    """Draw from another model of the same responses, without its options."""
+    return sample_posterior(
+        responses,
+        key=key,
+        model=replace(settings, wrong_lengths=False).response_model,
+        engine=settings.engine,
+        init=point,
+        options=replace(settings.run_options, progress=progress),
+    )
+
+
+def refuse_disconnected(responses: Responses) -> None:
+    """Refuse responses whose subjects have no scale in common."""
+    groups = responses.components()
+    if len(groups) == 1:
+        return
+    listed = "; ".join(
+        f"{counted(len(subjects), 'subject')} x {counted(len(items), 'item')} with "
+        f"{one_line(responses.subjects[subjects[0]])!r}"
+        for subjects, items in groups[:4]
+    )
+    raise ResponseError(
+        f"subjects and items fall into {len(groups)} groups without any response in common, so "
+        f"abilities are not comparable: {listed}{'; ...' if len(groups) > 4 else ''}; pass "
+        f"--per-component to rank each by itself"
+    )

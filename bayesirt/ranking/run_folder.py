@@ -1,0 +1,312 @@
+"""The folder that keeps a run: written whole or not at all."""
+
+import csv
+import ctypes
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from bayesirt.checks.item_table import item_table
+from bayesirt.checks.predictive_gain import PredictionGain
+from bayesirt.checks.wrong_lengths import WrongLengths, wrong_factor
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line, spreadsheet_safe
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.posterior import Posterior
+from bayesirt.ranking.length_gain import LengthGain, correlation
+from bayesirt.ranking.record import Record
+from bayesirt.ranking.run import Run, Settings, ranked
+from bayesirt.ranking.score_order import led_by_score
+from bayesirt.ranking.subject_ranking import Ranking
+
+RECORD = "run.json"
+Q_MATRIX = "q_matrix.json"
+_LENGTHS, _CLUSTERS = "lengths.csv", "clusters.csv"
+_MOST_SQUARE, _NEIGHBOURS = 1000, 20
+_FILES = frozenset(
+    {
+        "ranking.csv",
+        "items.csv",
+        _LENGTHS,
+        _CLUSTERS,
+        "pairwise.csv",
+        "point.nc",
+        "posterior.nc",
+        "report.html",
+        RECORD,
+        Q_MATRIX,
+        "profiles.csv",
+        "abilities.csv",
+        "ability_pairs.csv",
+        "predictions.csv",
+        "predicted_scores.csv",
+    }
+)
+"""Of a ranking, or of ability profiles."""
+
+
+def check_output(folder: Path, *, overwrite: bool) -> None:
+    """Make sure, before any work, that a run can be written.
+
+    Parameters
+    ----------
+    folder : Path
+    overwrite : bool
+        Allow a folder that already holds a run.
+
+    Raises
+    ------
+    ResponseError
+        If it is taken by something else, or cannot be written.
+    """
+    shown = one_line(str(folder), 400)
+    try:
+        _check_folder(folder, shown, overwrite)
+    except OSError as error:
+        raise ResponseError(f"{shown} cannot be written: {error.strerror}") from error
+    parent = next(p for p in folder.absolute().parents if os.path.lexists(p))
+    if not parent.is_dir():
+        raise ResponseError(f"{shown} lies below a file; name another folder with --out")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise ResponseError(f"{shown} cannot be written: no permission in {parent}")
+
+
+def _check_folder(folder: Path, shown: str, overwrite: bool) -> None:
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise ResponseError(f"{shown} is a file; name a folder with --out")
+    if not folder.exists() or not any(folder.iterdir()):
+        return
+    groups = _groups(folder)
+    if not holds_run(folder):
+        raise ResponseError(f"{shown} holds files that are no run; name another folder with --out")
+    if not overwrite:
+        raise ResponseError(f"{shown} already holds a run; pass --overwrite to replace it")
+    foreign = [p for p in folder.iterdir() if p.name not in _FILES and p not in groups]
+    foreign += [p for group in groups for p in group.iterdir() if p.name not in _FILES]
+    if foreign:
+        name = one_line(foreign[0].name)
+        raise ResponseError(
+            f"{shown} holds {name!r} beside a run, and --overwrite would delete it; move it away "
+            f"or name another folder with --out"
+        )
+
+
+def _groups(folder: Path) -> list[Path]:
+    return sorted(record.parent for record in folder.glob(f"group_*/{RECORD}"))
+
+
+def write_folder(folder: Path, fill: Callable[[Path], None], *, overwrite: bool) -> None:
+    """Fill a folder beside its place, then put it there whole.
+
+    Parameters
+    ----------
+    folder : Path
+    fill : callable
+        Writes into the folder that it is given.
+    overwrite : bool
+        Replace a run that is there.
+
+    Raises
+    ------
+    ResponseError
+        If it cannot be written; what was there stays.
+    """
+    check_output(folder, overwrite=overwrite)
+    folder = folder.absolute()
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".bayesirt-", dir=folder.parent) as beside:
+            new, old = Path(beside, "new"), Path(beside, "old")
+            new.mkdir()
+            fill(new)
+            if folder.exists() and _exchange(new, folder):
+                return
+            if folder.exists():
+                folder.rename(old)
+            try:
+                new.rename(folder)
+            except OSError:
+                if old.exists():
+                    old.rename(folder)
+                raise
+    except OSError as error:
+        reason = one_line(error.strerror or str(error), 200)
+        raise ResponseError(f"{one_line(str(folder), 400)} cannot be written: {reason}") from error
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two folders take each other's place at once; return False where that cannot be done.
+
+    With one rename after the other, a process that is killed in between leaves nothing there.
+    """
+    if sys.platform != "linux":
+        return False
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    here, exchanging = -100, 2
+    paths = os.fsencode(one), os.fsencode(other)
+    return rename is not None and rename(here, paths[0], here, paths[1], exchanging) == 0
+
+
+def save_run(run: Run, folder: Path, report: str) -> None:
+    """Write a run's files into an empty folder.
+
+    Parameters
+    ----------
+    run : Run
+    folder : Path
+    report : str
+        The HTML document.
+    """
+    write_table(run.ranking.summary, folder / "ranking.csv")
+    write_table(run.items, folder / "items.csv")
+    write_table(pairs_table(run.ranking.pairwise), folder / "pairwise.csv")
+    run.point.save(folder / "point.nc")
+    run.posterior.save(folder / "posterior.nc")
+    if run.gain is not None:
+        write_table(run.gain.summary, folder / _LENGTHS)
+    if run.clusters is not None:
+        write_table(run.clusters.summary, folder / _CLUSTERS)
+    (folder / "report.html").write_text(report, "utf-8")
+    (folder / RECORD).write_text(run.record.to_json(), "utf-8")
+
+
+def pairs_table(pairwise: pd.DataFrame) -> pd.DataFrame:
+    """Return P(row above column) as a table to write: all pairs, or of many subjects neighbours.
+
+    Parameters
+    ----------
+    pairwise : DataFrame
+        A ranking's, best first.
+
+    Returns
+    -------
+    DataFrame
+        `subject`, and a column per subject. With more than 1,000 subjects a row per pair at most
+        20 places apart: `subject`, `other` (the lower of both) and `p_above`.
+    """
+    n = len(pairwise)
+    if n <= _MOST_SQUARE:
+        table = pairwise.reset_index(drop=True)
+        table.insert(0, "subject", list(pairwise.index), allow_duplicates=True)
+        return table
+    one, apart = (x.ravel() for x in np.indices((n, _NEIGHBOURS)))
+    inside = one + apart + 1 < n
+    one, other = one[inside], (one + apart + 1)[inside]
+    names, p_above = np.asarray(pairwise.index, object), pairwise.to_numpy()[one, other]
+    return pd.DataFrame({"subject": names[one], "other": names[other], "p_above": p_above})
+
+
+def holds_run(folder: Path) -> bool:
+    """Return whether a folder holds a run, of one ranking or of several groups.
+
+    Parameters
+    ----------
+    folder : Path
+
+    Returns
+    -------
+    bool
+    """
+    return os.path.isfile(folder / RECORD) or bool(_groups(folder))
+
+
+def load_run(folder: Path) -> Run:
+    """Read a run that `save_run` wrote.
+
+    Parameters
+    ----------
+    folder : Path
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    ResponseError
+        If the folder holds no run, or a damaged one.
+    """
+    shown = one_line(str(folder), 400)
+    if not os.path.isfile(folder / RECORD):
+        groups = _groups(folder)
+        hint = (
+            f"name one of its groups, such as {groups[0]}"
+            if groups
+            else f"make one with bayesirt rank --out {shown}"
+        )
+        raise ResponseError(f"{shown} holds no run; {hint}")
+    if (folder / Q_MATRIX).is_file():
+        raise ResponseError(
+            f"{shown} holds ability profiles, not a ranking; make one with bayesirt rank"
+        )
+    try:
+        record = Record.from_json((folder / RECORD).read_text("utf-8"), Settings.stored)
+        posterior = Posterior.load(folder / "posterior.nc")
+        point = PointEstimate.load(folder / "point.nc")
+        ranking, items = ranked(posterior, record.settings)[0], item_table(posterior)
+        gain = _load_gain(folder / _LENGTHS, posterior, ranking)
+        if misfit := record.diagnostics.get("misfit"):
+            ranking = led_by_score(ranking, misfit)
+        return Run(point, posterior, ranking, items, record, gain, _load_wrong(record, posterior))
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        reason = one_line(str(error), 120)
+        raise ResponseError(f"the run in {shown} is damaged ({reason}); make it again") from error
+
+
+def _load_gain(path: Path, posterior: Posterior, ranking: Ranking) -> LengthGain | None:
+    """Read what lengths added; subjects are in the ranking's order, and there their own names."""
+    if not posterior.has_speeds:
+        return None
+    table = pd.read_csv(path).assign(subject=list(ranking.summary["subject"]))
+    return LengthGain(table, correlation(posterior))
+
+
+def _load_wrong(record: Record[Settings], posterior: Posterior) -> WrongLengths | None:
+    """Read what lengths of wrong answers changed; how long these are, the draws say."""
+    if not posterior.has_wrong_lengths:
+        return None
+    gain = PredictionGain(**record.diagnostics["wrong_lengths"])
+    return WrongLengths(wrong_factor(posterior), gain)
+
+
+def write_table(table: pd.DataFrame, path: Path) -> None:
+    """Write a table that a spreadsheet can open.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Its index is not written.
+    path : Path
+    """
+    path.write_bytes(csv_of(table).encode())
+
+
+def csv_of(table: pd.DataFrame) -> str:
+    """Return a table as CSV that a spreadsheet can open: no cell is taken for a formula.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Its index is left out.
+
+    Returns
+    -------
+    str
+    """
+    columns = [
+        values.map(_safe_cell) if values.dtype.kind == "O" else values
+        for _, values in table.items()
+    ]
+    safe = pd.concat(columns, axis=1).set_axis([_safe_cell(c) for c in table.columns], axis=1)
+    unusual = any("\r" in str(name) for name in (*safe.columns, *safe.iloc[:, 0]))
+    quoting = csv.QUOTE_NONNUMERIC if unusual else csv.QUOTE_MINIMAL
+    return safe.to_csv(index=False, lineterminator="\n", quoting=quoting)
+
+
+def _safe_cell(value: object) -> object:
+    return spreadsheet_safe(value) if isinstance(value, str) else value

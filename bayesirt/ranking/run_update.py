@@ -1,0 +1,120 @@
+"""A run that goes on from an earlier one, of results that have grown since."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesirt.data.responses import Responses
+from bayesirt.errors import ResponseError
+from bayesirt.posterior import Posterior
+from bayesirt.ranking.new_responses import Changes, describe_moves
+from bayesirt.ranking.run import Run, Settings, rank_responses
+from bayesirt.ranking.score_order import by_ability
+
+
+def update_run(
+    earlier: Run, responses: Responses, settings: Settings, changes: Changes, **told: Any
+) -> Run:
+    """Rank results again that have changed, starting from an earlier run's posterior.
+
+    Parameters
+    ----------
+    earlier : Run
+        Of the same model, as `refuse_other_model` makes sure.
+    responses : Responses
+        All of them, old and new.
+    settings : Settings
+    changes : Changes
+        What `changes_since` found; kept in the record with the moves of subjects.
+    **told
+        What `rank_responses` may be told besides.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    ResponseError
+        As `rank_responses` does.
+    """
+    run = rank_responses(responses, settings, start=earlier.posterior, **told)
+    known = changes.as_json() | {
+        "moves": describe_moves(by_ability(earlier.ranking.summary), run.ranking.summary),
+        "earlier_sha256": earlier.record.data.sha256,
+    }
+    diagnostics = {**run.record.diagnostics, "changes": known}
+    return replace(run, record=replace(run.record, diagnostics=diagnostics))
+
+
+def refuse_other_model(earlier: Run, settings: Settings) -> None:
+    """Make sure that a run can go on from an earlier one.
+
+    Parameters
+    ----------
+    earlier : Run
+    settings : Settings
+
+    Raises
+    ------
+    ResponseError
+        If the earlier one is of another model, or with other priors.
+    """
+    before = earlier.record.settings
+    if before.other_slopes and settings.other_slopes:  # which were taken was not the user's choice
+        settings = replace(settings, priors=replace(settings.priors, slopes=before.priors.slopes))
+    was, now = (s.describe_model() for s in (before, settings))
+    if was != now:
+        raise ResponseError(
+            f"the run was made with {was}, so one with {now} cannot go on from it; leave out "
+            f"--update and pass --overwrite to start anew"
+        )
+
+
+def still_stands(
+    earlier: Run, responses: Responses, settings: Settings, changes: Changes, sha256: str
+) -> bool:
+    """Return whether an earlier run says all that a new one would.
+
+    Parameters
+    ----------
+    earlier : Run
+    responses : Responses
+        All of them, old and new.
+    settings : Settings
+        Of the new one, with a model like the earlier one's.
+    changes : Changes
+    sha256 : str
+        Of the results now. Lengths may have changed where answers have not, which only it tells.
+
+    Returns
+    -------
+    bool
+        False after an interrupted run.
+    """
+    takes_lengths = earlier.posterior.has_speeds
+    was = earlier.record.settings
+    if (was.scale, was.population) != (settings.scale, settings.population):
+        return False
+    if _clusters(earlier.posterior) != _clusters(responses):
+        return False
+    costs = earlier.posterior.mean_costs, responses.costs
+    if _costs(earlier.posterior.subjects, costs[0]) != _costs(responses.subjects, costs[1]):
+        return False
+    same = not changes and (not takes_lengths or sha256 == earlier.record.data.sha256)
+    return same and earlier.posterior.complete
+
+
+def _clusters(known: Posterior | Responses) -> dict[str, str]:
+    """Return the cluster of each subject, by name; empty where there are none."""
+    clusters = known.clusters
+    return {} if clusters is None else dict(zip(known.subjects, clusters.of_each, strict=True))
+
+
+def _costs(subjects: Sequence[str], costs: NDArray[np.float64] | None) -> dict[str, float]:
+    """Return what each subject costs, by name, where it is known."""
+    pairs = () if costs is None else zip(subjects, costs.tolist(), strict=True)
+    return {name: cost for name, cost in pairs if cost == cost}

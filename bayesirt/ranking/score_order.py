@@ -1,0 +1,48 @@
+"""A ranking in the order of accuracies, and of abilities again."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from bayesirt.ranking.subject_ranking import SCORE_RANK, Ranking
+
+
+def led_by_score(ranking: Ranking, warning: str) -> Ranking:
+    """Return a ranking in the order of accuracies, where one ability does not explain them.
+
+    Parameters
+    ----------
+    ranking : Ranking
+    warning : str
+        What says so.
+
+    Returns
+    -------
+    Ranking
+    """
+    table = ranking.summary
+    order = np.lexsort((-table["expected_score"], table[SCORE_RANK[0]]))
+    return replace(
+        ranking,
+        summary=table.iloc[order].reset_index(drop=True),
+        pairwise=ranking.pairwise.iloc[order, order],
+        rank_probabilities=ranking.rank_probabilities[order],
+        average=replace(ranking.average, one_ability=False),
+        warnings=(*ranking.warnings, warning),
+        by_score=True,
+    )
+
+
+def by_ability(summary: pd.DataFrame) -> pd.DataFrame:
+    """Return a ranking's rows in the order of abilities, whatever theirs is.
+
+    Parameters
+    ----------
+    summary : DataFrame
+
+    Returns
+    -------
+    DataFrame
+    """
+    return summary.sort_values(["rank", "ability"], ascending=[True, False], kind="stable")

@@ -1,0 +1,359 @@
+"""What it takes to tell subjects apart: how large a difference shows, and how many more items."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from math import ceil, inf, isinf, isnan, nan
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from bayesirt.errors import ResponseError
+from bayesirt.likelihood.families import FAMILIES
+from bayesirt.names import one_line
+from bayesirt.posterior import Posterior
+from bayesirt.ranking.ability_differences import Differences, difference_columns, differences
+from bayesirt.ranking.item_information import item_information
+from bayesirt.ranking.score_order import by_ability
+from bayesirt.ranking.subject_ranking import Ranking
+
+SURE = 0.95
+"""From this probability on, one subject is called surely above another."""
+_POWER = 0.8
+_MOST = 1e6
+_DRAWS = 200
+_MOST_CELLS = 200_000_000
+"""Over all draws that the information is averaged over."""
+
+
+@dataclass(frozen=True)
+class Separation:
+    """Two subjects, and what it would take to tell them apart.
+
+    Attributes
+    ----------
+    first, second : str
+        The first has the higher mean.
+    p_above : float
+        P(first above second).
+    difference, low, high : float
+        Of their abilities, with its 90% interval.
+    more_items : float
+        How many more items like these, answered by both, would make `SURE` that the first is
+        above, if the difference is as it is estimated; 0 if that is sure now, infinite beyond a
+        million; nan where draws are not sound. Probability and interval are then what every chain
+        supports.
+
+    Examples
+    --------
+    >>> Separation("gpt-x", "llama-y", 0.83, 0.31, -0.2, 0.82, 140).to_text()
+    'gpt-x is above llama-y with probability 83%; if they differ by as much as it seems (0.31), \
+about 140 more questions like these, put to both, would make it 95%.'
+    """
+
+    first: str
+    second: str
+    p_above: float
+    difference: float
+    low: float
+    high: float
+    more_items: float
+
+    def to_text(self) -> str:
+        """Return who is above, how surely, and what would make it sure."""
+        if isnan(self.more_items):
+            return self.unsettled
+        if self.more_items == 0:
+            return f"{self.now}: that is sure."
+        if isinf(self.more_items):
+            return (
+                f"{self.now}; not even a million more questions like these would tell them apart."
+            )
+        return (
+            f"{self.now}; {self.seems} {rounded(self.more_items):,} more questions like these, put "
+            f"to both, would make it {SURE:.0%}."
+        )
+
+    @property
+    def unsettled(self) -> str:
+        """That chains do not agree."""
+        names = one_line(self.first, 60), one_line(self.second, 60)
+        return (
+            f"Whether {names[0]} is above {names[1]} cannot be said yet: the draws are not sound "
+            f"(the probability that all chains support is {in_percent(self.p_above)})."
+        )
+
+    @property
+    def now(self) -> str:
+        """Who is above, and how surely."""
+        names = one_line(self.first, 60), one_line(self.second, 60)
+        return f"{names[0]} is above {names[1]} with probability {in_percent(self.p_above)}"
+
+    @property
+    def seems(self) -> str:
+        """What the forecast rests on."""
+        return f"if they differ by as much as it seems ({self.difference:.2f}), about"
+
+
+@dataclass(frozen=True)
+class Detectable:
+    """The least difference that such results show.
+
+    Attributes
+    ----------
+    ability : float
+        Two subjects that differ by so much are told apart (P above 95%) 4 times out of 5.
+    score : float
+        The same as a share of all items, in the middle of the ranking.
+    """
+
+    ability: float
+    score: float
+
+    def to_text(self) -> str:
+        """Return it in one sentence."""
+        return (
+            f"Mid-table differences of {self.ability:.2f} in ability, or {100 * self.score:.1f} "
+            f"points of expected score, are detected with {_POWER:.0%} power."
+        )
+
+
+def separate(posterior: Posterior, one: str, other: str) -> Separation:
+    """Say how surely one subject is above another, and how many more items would make it sure.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    one, other : str
+        Names of two subjects.
+
+    Returns
+    -------
+    Separation
+
+    Raises
+    ------
+    ResponseError
+        If a subject is unknown, or both are the same.
+
+    Notes
+    -----
+    With J_s = 1 + Σ n_sj I_j(θ_s) the information on a subject, its population's included, and
+    Ī_s the mean of I_j(θ_s) over the items, k more items leave the variance of the difference
+    V (1/(J_1 + k Ī_1) + 1/(J_2 + k Ī_2)) / (1/J_1 + 1/J_2), where V is its posterior variance now.
+    So the part of V that is not known of the items is taken to shrink with the rest, as it does
+    where the new items are calibrated with the old ones.
+    """
+    subjects = posterior.subjects
+    for name in (one, other):
+        if name not in subjects:
+            also = posterior.clusters is not None and name in posterior.clusters.names
+            hint = "pass --clusters to compare clusters" if also else _nearest(name, subjects)
+            raise ResponseError(f"{one_line(name)!r} is not a subject of this run; {hint}")
+    if one == other:
+        raise ResponseError(f"{one_line(one)!r} is named twice; name two subjects")
+    rows = np.array([subjects.index(one), subjects.index(other)])
+    pair = posterior.reported.theta[:, rows]
+    if pair[:, 0].mean() < pair[:, 1].mean():
+        rows, pair = rows[::-1], pair[:, ::-1]
+    own, added = (x[rows] for x in subject_information(posterior))
+    names = subjects[rows[0]], subjects[rows[1]]
+    return _separation(names, differences(posterior, "theta", *rows), own, added)
+
+
+def _nearest(name: str, names: Sequence[str]) -> str:
+    """Return a hint at names that were perhaps meant."""
+    close = get_close_matches(name, names, 1, 0.5)
+    return f"did you mean {one_line(close[0])!r}?" if close else "name one of its ranking"
+
+
+def separate_neighbours(posterior: Posterior, ranking: Ranking) -> pd.DataFrame:
+    """Say of each subject what would tell it from the next one of a ranking.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    ranking : Ranking
+        Of it.
+
+    Returns
+    -------
+    DataFrame
+        One row a pair of neighbours, best first, with the attributes of `Separation`.
+    """
+    subjects = posterior.subjects
+    place = {name: k for k, name in enumerate(subjects)}
+    order = np.array([place[name] for name in by_ability(ranking.summary)["subject"]])
+    (own, added), sound = subject_information(posterior), posterior.verdict.sound
+    theta = np.ascontiguousarray(np.moveaxis(posterior.reported["theta"], -1, 0))
+    rows = (
+        _separation(
+            (subjects[pair[0]], subjects[pair[1]]),
+            Differences(theta[pair[0]] - theta[pair[1]], sound),
+            own[pair],
+            added[pair],
+        )
+        for pair in np.stack([order[:-1], order[1:]], 1)
+    )
+    return pd.DataFrame(rows, columns=list(Separation.__dataclass_fields__))
+
+
+def least_detectable(posterior: Posterior) -> Detectable:
+    """Return the least difference that results like these show 4 times out of 5.
+
+    Parameters
+    ----------
+    posterior : Posterior
+
+    Returns
+    -------
+    Detectable
+
+    Notes
+    -----
+    (z.95 + z.80) times the standard deviation of the difference of two subjects' abilities, the
+    median over pairs of neighbours in the middle half; times the slope of the mean expected share
+    right at the median ability.
+    """
+    posterior = posterior.reported
+    theta = posterior.theta
+    order = np.argsort(-theta.mean(0), kind="stable")
+    n = len(order)
+    middle = order[n // 4 : max(n // 4 + 2, n - n // 4)]
+    spread = float(np.median(np.diff(theta[:, middle], axis=1).std(0)))
+    ability = float(norm.ppf(SURE) + norm.ppf(_POWER)) * spread
+    centre = float(np.median(theta.mean(0)))
+    share = _expected_share(posterior, np.array([centre - ability / 2, centre + ability / 2]))
+    return Detectable(ability, float(share[1] - share[0]))
+
+
+def _separation(
+    names: tuple[str, str],
+    apart: Differences,
+    own: NDArray[np.float64],
+    added: NDArray[np.float64],
+) -> Separation:
+    def remaining(more: float) -> float:
+        return float((1 / (1 + own + more * added)).sum() / (1 / (1 + own)).sum())
+
+    more = amount_needed(apart, remaining)
+    return Separation(*names, *difference_columns(apart), more)
+
+
+def amount_needed(
+    apart: Differences, remaining: Callable[[float], float], most: float = _MOST
+) -> float:
+    """Return how many more items, or whatever counts, bring mean / sd to the quantile of `SURE`.
+
+    Parameters
+    ----------
+    apart : Differences
+    remaining : callable
+        The share of its variance that so many more leave; it falls.
+    most : float
+        More are infinitely many.
+
+    Returns
+    -------
+    float
+        0 if it is sure now; nan where draws are not sound.
+    """
+    if not apart.sound:
+        return nan
+    draws = apart.draws
+    wanted = (float(draws.mean()) / float(norm.ppf(SURE))) ** 2 / float(draws.var())
+    if wanted >= 1:
+        return 0.0
+    if remaining(most) > wanted:
+        return inf
+    return float(ceil(brentq(lambda more: remaining(more) - wanted, 0, most, xtol=0.5)))
+
+
+def subject_information(
+    posterior: Posterior,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what answers tell of each subject, and what one more of the same kind would add.
+
+    Parameters
+    ----------
+    posterior : Posterior
+
+    Returns
+    -------
+    own, added : float arrays, shape (subject,)
+        Σ n_sj I_j(θ_s), and the mean of I_j(θ_s) over the items; both averaged over draws.
+    """
+    most = max(4, min(_DRAWS, _MOST_CELLS // posterior.trials.size))
+    names = ("theta", "a", "d", *posterior.further)
+    draws = tuple(jnp.asarray(posterior.draws(name, most)) for name in names)
+    own, added = _information_of(posterior.link, jnp.asarray(posterior.trials), draws)
+    return np.asarray(own, np.float64), np.asarray(added, np.float64)
+
+
+@partial(jax.jit, static_argnums=0)
+def _information_of(
+    link: str, trials: Float[Array, "subject item"], draws: tuple[Array, ...]
+) -> tuple[Float[Array, " subject"], Float[Array, " subject"]]:
+    def of_draw(draw: tuple[Array, ...]) -> tuple[Array, Array]:
+        theta, *parameters = draw
+        each = item_information(theta[:, None], *parameters, link=link)
+        return (trials * each).sum(1), each.mean(1)
+
+    own, added = jax.lax.map(of_draw, draws)
+    return own.mean(0), added.mean(0)
+
+
+def _expected_share(posterior: Posterior, at: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean expected share right over all items, at abilities."""
+    a, d, *further = (posterior.draws(name, _DRAWS) for name in ("a", "d", *posterior.further))
+    probability = FAMILIES[posterior.link].given(further).probability
+    return np.array([np.asarray(probability(jnp.asarray(x * a + d))).mean() for x in at])
+
+
+def in_percent(probability: float) -> str:
+    """Return a probability in whole percents, of which none is certainty.
+
+    Parameters
+    ----------
+    probability : float
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> in_percent(0.834), in_percent(0.9999), in_percent(0.0)
+    ('83%', 'over 99%', 'below 1%')
+    """
+    if probability >= 0.995:
+        return "over 99%"
+    return f"{probability:.0%}" if probability >= 0.005 else "below 1%"
+
+
+def rounded(number: float) -> int:
+    """Return a forecast with two digits.
+
+    Parameters
+    ----------
+    number : float
+        Finite.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> rounded(1677), rounded(86.0)
+    (1700, 86)
+    """
+    digits = max(0, len(str(int(number))) - 2)
+    return int(round(number, -digits))

@@ -1,0 +1,363 @@
+"""Ranks with their uncertainty, from joint draws of all abilities."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from markupsafe import escape
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from bayesirt.checks.extreme_scores import response_flags
+from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.ranking.chain_bounds import chains_of, supported, supported_columns
+from bayesirt.ranking.linking import line_through
+from bayesirt.ranking.pairwise import in_threads, probability_above, surely_above
+from bayesirt.ranking.score_draws import ScoreDraws, draw_scores, key_of, score_ranks
+from bayesirt.ranking.simple_averages import AverageCheck, check_average
+
+TOP = (3, 10)
+"""Of which best few the probability to be among them is told."""
+SCORE_RANK = ("score_rank", "score_rank_low", "score_rank_high")
+"""Columns with the rank by accuracy and its 90% interval."""
+_ROWS_AT_ONCE = 128
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranking:
+    """Who is how good, and how sure that is.
+
+    Attributes
+    ----------
+    summary : DataFrame
+        One row a subject, best first. `rank` is the place by posterior median ranks, the same
+        where medians are, and in its interval; ``_low`` and ``_high`` bound 90% intervals;
+        `rank_set_low` and `rank_set_high` hold for all subjects at once; subjects of one `tier`
+        cannot be told from its first. `expected_score` is the expected share right of all items,
+        and its interval holds the score that the subject would get: answers that it gave are kept,
+        missing ones drawn. `score_rank` is the rank by the expected score over items like these,
+        the ranking by accuracy with its own intervals. Clusters add `cluster`, an anchored scale
+        `scale`, answers with lengths their mean `length`, with costs their mean `cost`, LaRT
+        `speed`.
+    pairwise : DataFrame
+        P(row above column), in the order of the summary.
+    rank_probabilities : float array, shape (subject, rank)
+        P(subject has rank r), in the order of the summary; rows need not add up to 1 where draws
+        are not sound.
+    average : AverageCheck
+        Whether the simple average would have done.
+    warnings : tuple of str
+        Sentences that come before anything else: why draws are not sound, and that one ability
+        does not explain the answers.
+    sound : bool
+        False if the draws are not sound. Probabilities and intervals of ranks are then only what
+        every chain supports (`bayesirt.ranking.chain_bounds`).
+    by_score : bool
+        True if rows are in the order of accuracies, because one ability does not explain them.
+    """
+
+    summary: pd.DataFrame
+    pairwise: pd.DataFrame
+    rank_probabilities: NDArray[np.float64]
+    average: AverageCheck
+    warnings: tuple[str, ...] = ()
+    sound: bool = True
+    by_score: bool = False
+
+    def __repr__(self) -> str:
+        if self.warnings:
+            return f"<Ranking of {len(self.summary)} subjects. {self.warnings[0]}>"
+        return f"<Ranking of {len(self.summary)} subjects in {self.summary['tier'].max()} tiers>"
+
+    def to_text(self) -> str:
+        """Return the ranking as plain text, warnings first."""
+        columns = ["rank", "rank_low", "rank_high", "subject", "ability", "accuracy", "tier"]
+        if self.by_score:
+            columns = [*SCORE_RANK, "subject", "accuracy", "ability", "rank"]
+        table = self.summary[columns].to_string(index=False)
+        return "\n".join([*self.warnings, table])
+
+    def to_html(self) -> str:
+        """Return the ranking as an HTML table with every name escaped, warnings first."""
+        warnings = "".join(f"<p><strong>{escape(said)}</strong></p>" for said in self.warnings)
+        return warnings + str(self.summary.to_html(index=False, escape=True))
+
+
+def rank_subjects(
+    posterior: Posterior,
+    *,
+    scale: Mapping[str, float] | None = None,
+    population: bool = False,
+) -> Ranking:
+    """Rank subjects by their ability.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    scale : mapping of str to float, optional
+        Anchors: one subject or two, and the values that they have on a scale of your own.
+    population : bool
+        Add `population_score`, the expected score over items like these, with its interval.
+
+    Returns
+    -------
+    Ranking
+
+    Raises
+    ------
+    ResponseError
+        If anchors are unknown, more than two, or cannot be told apart.
+
+    Notes
+    -----
+    Missing answers are drawn with a key that depends on the responses alone: the same posterior
+    always has the same ranking.
+    """
+    posterior = posterior.reported
+    order, ranks = best_first(posterior.theta)
+    theta, verdict = posterior.theta[:, order], posterior.verdict
+    chains = chains_of(posterior["theta"][..., order])[: 0 if verdict.sound else None]
+    successes, trials = posterior.successes[order], posterior.trials[order]
+    accuracy = successes.sum(1) / trials.sum(1)
+    names = np.asarray(posterior.subjects, object)[order]
+    summary = pd.DataFrame(
+        {
+            "subject": names,
+            **_clusters(posterior, order),
+            "accuracy": accuracy,
+            "rank_by_accuracy": rankdata(-accuracy, method="min").astype(int),
+            **ability_columns(theta),
+            **_on_scale(posterior, order, scale),
+            **_speeds(posterior, order),
+            **rank_columns(theta, ranks),
+            **supported_columns(chains, columns_of_chain, explored=verdict.explored),
+            **_scores(posterior, order, population=population),
+            "n_items": np.count_nonzero(trials, 1),
+            "n_trials": trials.sum(1),
+            **_lengths_and_costs(posterior, order),
+            "flag": response_flags(successes, trials, 1),
+        }
+    )
+    if len(chains):
+        above = supported(map(probability_above, chains), of_pairs=True)
+        of_ranks = supported(_rank_probabilities(ranks_of_draws(chain)) for chain in chains)
+    else:
+        above, of_ranks = probability_above(theta, ranks), _rank_probabilities(ranks)
+    return Ranking(
+        summary,
+        pd.DataFrame(above, index=names, columns=names, copy=False),
+        of_ranks,
+        check_average(summary, posterior),
+        () if verdict.sound else (verdict.to_text(),),
+        verdict.sound,
+    )
+
+
+def best_first(theta: NDArray[np.floating]) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+    """Return the order by median rank, then by mean, and the ranks of draws in this order.
+
+    Parameters
+    ----------
+    theta : float array, shape (sample, subject)
+
+    Returns
+    -------
+    order : int array, shape (subject,)
+    ranks : int array, shape (sample, subject)
+    """
+    ranks = ranks_of_draws(theta)
+    middle = (len(ranks) - 1) // 2
+    median = np.partition(ranks, middle, axis=0)[middle]
+    order = np.lexsort((-theta.mean(0), median))
+    return order, ranks[:, order]
+
+
+def ability_columns(theta: NDArray[np.floating]) -> dict[str, NDArray[np.float64]]:
+    """Return the mean, sd and interval of each ability.
+
+    Parameters
+    ----------
+    theta : float array, shape (sample, subject)
+
+    Returns
+    -------
+    dict of float arrays, shape (subject,)
+    """
+    interval = _with_interval("ability", theta)
+    return {"ability": interval.pop("ability"), "ability_sd": theta.std(0, ddof=1), **interval}
+
+
+def rank_columns(
+    theta: NDArray[np.floating], ranks: NDArray[np.int32]
+) -> dict[str, NDArray[np.generic]]:
+    """Return each one's rank with its intervals, chances to be on top, and tier.
+
+    Parameters
+    ----------
+    theta : float array, shape (sample, subject)
+        On the scale that is reported, best first.
+    ranks : int array, shape (sample, subject)
+        As `ranks_of_draws` tells them.
+
+    Returns
+    -------
+    dict of arrays, shape (subject,)
+        As `Ranking.summary` describes them.
+    """
+    sure = surely_above(theta, LEVEL)
+    low, rank, high = np.quantile(
+        ranks, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0, method="inverted_cdf"
+    )
+    return {
+        "rank": np.clip(places(rank), low, high).astype(int),
+        "rank_low": low.astype(int),
+        "rank_high": high.astype(int),
+        "rank_set_low": 1 + sure.sum(0),
+        "rank_set_high": ranks.shape[1] - sure.sum(1),
+        "p_best": (ranks == 1).mean(0),
+        **{f"p_top{k}": (ranks <= k).mean(0) for k in TOP},
+        "tier": tiers(sure),
+    }
+
+
+def _scores(
+    posterior: Posterior, order: NDArray[np.intp], *, population: bool
+) -> dict[str, NDArray[np.generic]]:
+    """Return each subject's score with its interval, and its rank by the score."""
+    draws = ScoreDraws(*(x[:, order] for x in draw_scores(posterior, key=key_of(posterior))))
+    _, low, high = _with_interval("", draws.realised).values()
+    known = np.ptp(draws.expected, axis=0) == 0
+    mean = np.where(known, draws.expected[0], draws.expected.mean(0))
+    return {
+        "expected_score": mean,
+        "expected_score_low": np.minimum(low, mean),
+        "expected_score_high": np.maximum(high, mean),
+        **score_ranks(draws.population),
+        **(_with_interval("population_score", draws.population) if population else {}),
+    }
+
+
+def places(median: NDArray[np.generic]) -> NDArray[np.int64]:
+    """Return places by median ranks: subjects with the same median share the best of theirs.
+
+    Parameters
+    ----------
+    median : array, shape (subject,)
+
+    Returns
+    -------
+    int array, shape (subject,)
+
+    Examples
+    --------
+    >>> places(np.array([3, 4, 4, 6]))
+    array([1, 2, 2, 4])
+    """
+    return rankdata(median, method="min").astype(np.int64)
+
+
+def columns_of_chain(theta: NDArray[np.floating]) -> dict[str, NDArray[np.generic]]:
+    """Return `rank_columns` of one chain's draws."""
+    with np.errstate(invalid="ignore"):  # a stuck chain may never move
+        return rank_columns(theta, ranks_of_draws(theta))
+
+
+def _on_scale(
+    posterior: Posterior, order: NDArray[np.intp], scale: Mapping[str, float] | None
+) -> dict[str, NDArray[np.float64]]:
+    """Return each subject's value on an anchored scale with its interval, where there is one."""
+    if not scale:
+        return {}
+    line = line_through(posterior, scale)
+    return _with_interval("scale", line.intercept + line.slope * posterior.theta[:, order])
+
+
+def _with_interval(name: str, draws: NDArray[np.floating]) -> dict[str, NDArray[np.float64]]:
+    """Return means with their intervals."""
+    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    return {name: draws.mean(0), f"{name}_low": low, f"{name}_high": high}
+
+
+def _clusters(posterior: Posterior, order: NDArray[np.intp]) -> dict[str, NDArray[np.object_]]:
+    """Return the cluster of each subject, where they come in clusters."""
+    clusters = posterior.clusters
+    return {} if clusters is None else {"cluster": np.asarray(clusters.of_each, object)[order]}
+
+
+def _lengths_and_costs(
+    posterior: Posterior, order: NDArray[np.intp]
+) -> dict[str, NDArray[np.float64]]:
+    """Return the mean length and cost of each subject's answers, where they have any."""
+    means = {"length": posterior.mean_lengths, "cost": posterior.mean_costs}
+    return {name: mean[order] for name, mean in means.items() if mean is not None}
+
+
+def _speeds(posterior: Posterior, order: NDArray[np.intp]) -> dict[str, NDArray[np.float64]]:
+    """Return each subject's speed with its interval, where the model has speeds."""
+    if not posterior.has_speeds:
+        return {}
+    return _with_interval("speed", posterior.draws("tau")[:, order])
+
+
+def ranks_of_draws(theta: NDArray[np.floating]) -> NDArray[np.int32]:
+    """Return 1 + the number of subjects above, for each draw and subject.
+
+    Parameters
+    ----------
+    theta : float array, shape (sample, subject)
+
+    Returns
+    -------
+    int array, shape (sample, subject)
+
+    Examples
+    --------
+    >>> ranks_of_draws(np.array([[0.1, 2.0, -1.0]]))
+    array([[2, 1, 3]], dtype=int32)
+    """
+    ranks = np.empty(theta.shape, np.int32)
+    places = np.arange(1, theta.shape[1] + 1, dtype=np.int32)[None]
+
+    def of_rows(start: int) -> None:
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        np.put_along_axis(ranks[rows], np.argsort(-theta[rows], 1), places, 1)
+
+    in_threads(of_rows, range(0, len(theta), _ROWS_AT_ONCE))
+    return ranks
+
+
+def _rank_probabilities(ranks: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Return P(subject has rank r), with one large array rather than three."""
+    samples, n = ranks.shape
+    found = np.empty((n, n))
+    for row, own in zip(found, np.ascontiguousarray(ranks.T), strict=True):
+        np.divide(np.bincount(own - 1, minlength=n), samples, out=row)
+    return found
+
+
+def tiers(sure: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return tier numbers: a tier ends before the first subject that its first is surely above.
+
+    Parameters
+    ----------
+    sure : bool array, shape (subject, subject)
+        Row surely above column, best subject first.
+
+    Returns
+    -------
+    int array, shape (subject,)
+        From 1 on.
+
+    Examples
+    --------
+    >>> tiers(np.array([[0, 0, 1], [0, 0, 0], [0, 0, 0]], bool))
+    array([1, 1, 2])
+    """
+    tier = np.ones(len(sure), np.int64)
+    first = 0
+    for k in range(1, len(sure)):
+        new = sure[first, k]
+        tier[k] = tier[k - 1] + new
+        first = k if new else first
+    return tier

@@ -1,0 +1,204 @@
+"""The ranking for other documents: Markdown, LaTeX, and JSON of a stable schema."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+from bayesirt.names import brief, one_line
+from bayesirt.ranking.run import Run
+from bayesirt.ranking.subject_ranking import SCORE_RANK
+
+SCHEMA = 1
+"""Version of what `ranking_as_json` returns; higher where a key goes or changes its meaning."""
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>~&$-])")
+_LATEX = {letter: f"\\{letter}" for letter in "%&#_{}$"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
+_CAPTION = (
+    "Rank, ability and expected score with 90% intervals. Subjects of one tier are statistically "
+    "tied with its leader."
+)
+
+
+_SCORE_CAPTION = (
+    "Rank by accuracy, expected score, ability and rank by ability, with 90% intervals."
+)
+
+
+def ranking_as_markdown(run: Run) -> str:
+    """Return the ranking as a Markdown table with a sentence on how to read it.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    str
+        Nothing in a name is read as Markdown or HTML.
+    """
+    table = (_by_score if run.ranking.by_score else _for_people)(run, _in_markdown)
+    warnings = "".join(f"**{said}**\n\n" for said in map(_in_markdown, run.ranking.warnings))
+    lines = [list(table.columns), ["---"] * table.shape[1], *table.to_numpy().tolist()]
+    rows = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    verdict = f" {run.posterior.verdict.to_text()}" if run.ranking.sound else ""
+    return f"{warnings}{rows}\n\n{_caption(run)}{verdict}\n"
+
+
+def ranking_as_latex(run: Run) -> str:
+    """Return the ranking as a LaTeX table; it needs the package booktabs.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    str
+        Nothing in a name is read as LaTeX.
+    """
+    table = (_by_score if run.ranking.by_score else _for_people)(run, lambda name: name)
+    styled = table.style.hide(axis="index").format(escape="latex")
+    styled = styled.format_index(escape="latex", axis="columns")
+    caption = " ".join([*run.ranking.warnings, _caption(run)])
+    caption = "".join(_LATEX.get(letter, letter) for letter in caption)
+    return str(
+        styled.to_latex(
+            hrules=True, column_format="rl" + "r" * (table.shape[1] - 2), caption=caption
+        )
+    )
+
+
+def ranking_as_json(run: Run) -> dict[str, Any]:
+    """Return the verdict, the note on averages and the ranking, ready for JSON.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    dict
+        As README, "JSON", describes it; what a run does not have is left out, and a number that
+        is not known is None.
+    """
+    verdict, diagnostics = run.posterior.verdict, run.record.diagnostics
+    added = {
+        "misfit": diagnostics.get("misfit"),
+        "lengths": run.gain and run.gain.to_text(),
+        "wrong_lengths": run.wrong and run.wrong.to_text(),
+        "fit": diagnostics.get("fit"),
+        "prediction": diagnostics.get("prediction"),
+        "scale": diagnostics.get("scale"),
+        "slopes": diagnostics.get("slopes"),
+        "changes": diagnostics.get("changes"),
+    }
+    summary = run.ranking.summary.astype(object)
+    return {
+        "schema": SCHEMA,
+        "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
+        "average": run.ranking.average.to_text(),
+        **{key: value for key, value in added.items() if value},
+        **_clusters_as_json(run),
+        "ranking": summary.where(summary.notna(), None).to_dict("records"),
+    }
+
+
+def _caption(run: Run) -> str:
+    return _SCORE_CAPTION if run.ranking.by_score else _CAPTION
+
+
+def _clusters_as_json(run: Run) -> dict[str, Any]:
+    found = run.clusters
+    if found is None:
+        return {}
+    icc = {"icc": found.icc, "icc_low": found.icc_low, "icc_high": found.icc_high}
+    return {
+        "clusters": {**icc, "text": found.to_text(), "ranking": found.summary.to_dict("records")}
+    }
+
+
+def _for_people(run: Run, named: Callable[[str], str]) -> pd.DataFrame:
+    """Return the table that people read, as text."""
+    rows = run.ranking.summary
+    return pd.DataFrame(
+        {
+            "Rank": _ranks(rows, "rank"),
+            "Subject": [named(one_line(str(name), 80)) for name in rows["subject"]],
+            **_ability(rows),
+            "Expected score (%)": [_score(row) for row in rows.itertuples()],
+            **_like_these(rows),
+            "P(best)": [f"{p:.2f}" for p in rows["p_best"]],
+            "Tier": [str(tier) for tier in rows["tier"]],
+            **_prices(rows),
+        }
+    )
+
+
+def _by_score(run: Run, named: Callable[[str], str]) -> pd.DataFrame:
+    """Return the same of a ranking that accuracies lead."""
+    rows = run.ranking.summary
+    return pd.DataFrame(
+        {
+            "Rank": _ranks(rows, SCORE_RANK[0]),
+            "Subject": [named(one_line(str(name), 80)) for name in rows["subject"]],
+            "Accuracy (%)": [f"{100 * x:.1f}" for x in rows["accuracy"]],
+            "Expected score (%)": [_score(row) for row in rows.itertuples()],
+            **_like_these(rows),
+            **_ability(rows),
+            "By ability": _ranks(rows, "rank"),
+            **_prices(rows),
+        }
+    )
+
+
+def _ranks(rows: pd.DataFrame, name: str) -> list[str]:
+    columns = (rows[column] for column in (name, f"{name}_low", f"{name}_high"))
+    return [f"{rank} ({low} to {high})" for rank, low, high in zip(*columns, strict=True)]
+
+
+def _ability(rows: pd.DataFrame) -> dict[str, list[str]]:
+    """Return abilities, or values on an anchored scale, with their intervals."""
+    name, digits = ("scale", 0) if "scale" in rows else ("ability", 2)
+    columns = (rows[column] for column in (name, f"{name}_low", f"{name}_high"))
+    return {
+        name.capitalize(): [
+            f"{mid:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+            for mid, low, high in zip(*columns, strict=True)
+        ]
+    }
+
+
+def _prices(rows: pd.DataFrame) -> dict[str, list[str]]:
+    return {
+        price.capitalize(): [brief(x) for x in rows[price]]
+        for price in ("length", "cost")
+        if price in rows
+    }
+
+
+def _score(row: Any) -> str:
+    """Return a score with its interval, if anything of it was predicted."""
+    low, high = (100 * x for x in (row.expected_score_low, row.expected_score_high))
+    return f"{100 * row.expected_score:.1f} " + (
+        f"({low:.1f} to {high:.1f})" if low < high else "(observed)"
+    )
+
+
+def _like_these(rows: pd.DataFrame) -> dict[str, list[str]]:
+    """Return scores over items like these, where they were asked for."""
+    if "population_score" not in rows:
+        return {}
+    columns = (100 * rows[f"population_score{end}"] for end in ("", "_low", "_high"))
+    scores = [
+        f"{mid:.1f} ({low:.1f} to {high:.1f})" for mid, low, high in zip(*columns, strict=True)
+    ]
+    return {"Score over items like these (%)": scores}
+
+
+def _in_markdown(name: str) -> str:
+    return _MARKDOWN.sub(r"\\\1", name)

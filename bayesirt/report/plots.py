@@ -1,0 +1,212 @@
+"""Figures of a ranking and its items, readable in black and white.
+
+Names are drawn as they are: nothing in them is read as mathematics.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import PowerNorm
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from bayesirt.names import one_line
+from bayesirt.ranking.subject_ranking import Ranking
+
+_MOST_ROWS = 60
+_MOST_NAMED = 12
+_MOST_DRAWN = 2000
+"""Points, beyond which a picture of them takes less room than their places."""
+_NAME, _LETTER = 24, 4.5
+"""Letters of a point's name, and the width of one in points; it is half as wide as high."""
+INK, SOFT, ACCENT = "#1a1a1a", "#9a9a9a", "#0b5394"
+
+
+def plot_abilities(ranking: Ranking) -> Figure:
+    """Draw each subject's ability with its 90% interval, best on top, tiers apart.
+
+    Parameters
+    ----------
+    ranking : Ranking
+
+    Returns
+    -------
+    Figure
+        The first 60 subjects.
+    """
+    table = ranking.summary.head(_MOST_ROWS)
+    with figure_style():
+        fig, ax = draw_abilities(table, "subject", "o")
+        rows, flagged = np.arange(len(table)), table["flag"] != ""
+        ax.plot(table["ability"][flagged], rows[flagged], "o", color="white", mec=INK, ms=6)
+        if not ranking.by_score:
+            for border in np.flatnonzero(np.diff(table["tier"])) + 0.5:
+                ax.axhline(border, color=SOFT, lw=0.8, ls="--")
+    return fig
+
+
+def draw_abilities(table: pd.DataFrame, name: str, marker: str) -> tuple[Figure, Axes]:
+    """Draw abilities with their 90% intervals, one below the other.
+
+    Parameters
+    ----------
+    table : DataFrame
+        With `ability` and its bounds, in the order from above.
+    name : str
+        Its column of names.
+    marker : str
+        Of the abilities, as Matplotlib writes it.
+
+    Returns
+    -------
+    Figure
+    Axes
+        Row k stands at height k.
+    """
+    fig = Figure(figsize=(7.2, 0.9 + 0.2 * len(table)), layout="constrained")
+    ax = fig.subplots()
+    rows = np.arange(len(table))
+    ax.hlines(rows, table["ability_low"], table["ability_high"], color=ACCENT, lw=2)
+    ax.plot(table["ability"], rows, marker, color=INK, ms=4)
+    ax.set_yticks(rows, [one_line(x, 36) for x in table[name]])
+    ax.set_ylim(len(table) - 0.4, -0.6)
+    ax.set_xlabel("ability (0: mean of the subjects ranked)")
+    ax.grid(axis="x", color="#e4e4e4", lw=0.6)
+    return fig, ax
+
+
+def plot_rank_probabilities(ranking: Ranking) -> Figure:
+    """Draw P(subject has rank r) as a heat map, best subject on top.
+
+    Parameters
+    ----------
+    ranking : Ranking
+
+    Returns
+    -------
+    Figure
+        The first 60 subjects.
+    """
+    shown = ranking.rank_probabilities[:_MOST_ROWS, :_MOST_ROWS]
+    names = [one_line(s, 36) for s in ranking.summary["subject"].head(_MOST_ROWS)]
+    with figure_style():
+        fig = Figure(figsize=(7.2, 1.0 + 0.17 * len(names)), layout="constrained")
+        ax = fig.subplots()
+        ranks, rows = np.arange(shown.shape[1] + 1) + 0.5, np.arange(len(names) + 1)
+        image = ax.pcolormesh(ranks, rows, shown, cmap="Greys", norm=PowerNorm(0.5, 0, 1))
+        ax.set_yticks(np.arange(len(names)) + 0.5, names)
+        ax.invert_yaxis()
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.set_xlabel("rank")
+        fig.colorbar(image, ax=ax, label="probability", shrink=0.6)
+    return fig
+
+
+def plot_speeds(ranking: Ranking) -> Figure:
+    """Draw ability against speed with both 90% intervals, the farthest subjects named.
+
+    Parameters
+    ----------
+    ranking : Ranking
+        Of LaRT.
+
+    Returns
+    -------
+    Figure
+    """
+    table = ranking.summary
+    with figure_style():
+        fig = Figure(figsize=(7.2, 4.6), layout="constrained")
+        ax = fig.subplots()
+        ax.hlines(table["ability"], table["speed_low"], table["speed_high"], color=SOFT, lw=0.8)
+        ax.vlines(table["speed"], table["ability_low"], table["ability_high"], color=SOFT, lw=0.8)
+        ax.plot(table["speed"], table["ability"], "o", color=ACCENT, ms=4)
+        away = table[["speed", "ability"]] - table[["speed", "ability"]].mean()
+        farthest = (away**2).sum(axis=1).nlargest(_MOST_NAMED).index
+        name_points(ax, table.loc[farthest], "speed", "ability", "subject")
+        ax.set_xlabel("speed: further right are shorter answers than others give")
+        ax.set_ylabel("ability")
+        ax.grid(color="#e4e4e4", lw=0.6)
+    return fig
+
+
+def plot_items(items: pd.DataFrame) -> Figure:
+    """Draw the item map: difficulty against discrimination, the flagged items named.
+
+    Parameters
+    ----------
+    items : DataFrame
+        As `item_table` returns it.
+
+    Returns
+    -------
+    Figure
+    """
+    flagged = items[items["flag"] != ""]
+    plain = items[items["flag"] == ""]
+    with figure_style():
+        fig = Figure(figsize=(7.2, 4.6), layout="constrained")
+        ax = fig.subplots()
+        many = {"rasterized": len(items) > _MOST_DRAWN}
+        ax.plot(plain["b"], plain["a"], "o", color=ACCENT, alpha=0.45, ms=4, mec="none", **many)
+        ax.plot(flagged["b"], flagged["a"], "x", color=INK, ms=6, **many)
+        ax.set_yscale("log" if (items["a"] > 0).all() else "linear")
+        name_points(ax, flagged, "b", "a", "item")
+        ax.set_xlabel("difficulty b, on the scale of abilities")
+        ax.set_ylabel("discrimination a")
+        ax.grid(color="#e4e4e4", lw=0.6)
+    return fig
+
+
+def name_points(ax: Axes, points: pd.DataFrame, x: str, y: str, name: str) -> None:
+    """Name a dozen points at most, none of them where its name would lie on another's.
+
+    Parameters
+    ----------
+    ax : Axes
+        On which the points are drawn, with its scales.
+    points : DataFrame
+        The most important first.
+    x, y, name : str
+        Columns.
+    """
+    ax.autoscale_view()
+    places = ax.transData.transform(points[[x, y]].to_numpy(float))
+    letter = _LETTER * ax.figure.dpi / 72
+    widths = letter * points[name].astype(str).str.len().clip(upper=_NAME).to_numpy()
+    left = np.arange(len(points))
+    for _ in range(_MOST_NAMED):
+        if not len(left):
+            return
+        chosen = left[0]
+        row = points.iloc[chosen]
+        ax.annotate(
+            one_line(str(row[name]), _NAME),
+            (row[x], row[y]),
+            textcoords="offset points",
+            xytext=(5, 3),
+            fontsize=7,
+        )
+        right, up = (places[left] - places[chosen]).T
+        clear = (right > widths[chosen]) | (-right > widths[left]) | (np.abs(up) > 2 * letter)
+        left = left[clear]
+
+
+@contextmanager
+def figure_style() -> Iterator[None]:
+    """Draw calmly, show names as they are, and keep text as text."""
+    settings = {
+        "text.parse_math": False,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "bayesirt",
+        "font.family": "sans-serif",
+        "font.size": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+    }
+    with mpl.rc_context(settings):
+        yield

@@ -1,0 +1,284 @@
+"""Figures that explain a ranking: who is surely above whom, what moved, what the items can tell."""
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from bayesirt.checks.point_comparison import Comparison
+from bayesirt.likelihood.families import FAMILIES
+from bayesirt.names import one_line
+from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.ranking.cluster_ranking import ClusterRanking
+from bayesirt.ranking.item_information import item_information
+from bayesirt.ranking.subject_ranking import Ranking
+from bayesirt.report.plots import ACCENT, INK, SOFT, draw_abilities, figure_style, name_points
+
+_MOST_CLUSTERS = 60
+_MOST_PAIRED = 25
+_MOST_FLOWING = 40
+_MOST_NAMED_FLOWS = 12
+_GRID = np.linspace(-4, 4, 81)
+_DRAWS = 200
+_MOST_CURVES = 200_000
+"""Curves of items over all draws."""
+
+
+def plot_pairwise(ranking: Ranking) -> Figure:
+    """Draw P(row above column) for the best subjects, the best on top.
+
+    Parameters
+    ----------
+    ranking : Ranking
+
+    Returns
+    -------
+    Figure
+        The first 25 subjects. Pairs that are sure at 95% have no number; the others do.
+    """
+    shown = ranking.pairwise.iloc[:_MOST_PAIRED, :_MOST_PAIRED].to_numpy()
+    names = [one_line(str(s), 30) for s in ranking.summary["subject"].head(_MOST_PAIRED)]
+    n = len(names)
+    with figure_style():
+        fig = Figure(figsize=(7.2, 2.6 + 0.2 * n), layout="constrained")
+        ax = fig.subplots()
+        image = ax.imshow(shown, cmap="Greys", vmin=0, vmax=1, aspect="auto")
+        for i, j in zip(*np.nonzero((shown > 0.05) & (shown < 0.95)), strict=True):
+            if i != j:
+                ink = "white" if shown[i, j] > 0.5 else INK
+                number = f"{100 * shown[i, j]:.0f}"
+                ax.text(j, i, number, ha="center", va="center", fontsize=6, color=ink)
+        ax.set_yticks(range(n), names)
+        ax.set_xticks(range(n), names, rotation=90)
+        ax.spines[:].set_visible(False)
+        fig.colorbar(image, ax=ax, label="P(row above column)", shrink=0.6)
+    return fig
+
+
+def plot_clusters(clusters: ClusterRanking, ranking: Ranking) -> Figure:
+    """Draw each cluster's ability with its 90% interval, and those of its subjects as dots.
+
+    Parameters
+    ----------
+    clusters : ClusterRanking
+    ranking : Ranking
+        Of their subjects.
+
+    Returns
+    -------
+    Figure
+        The first 60 clusters, best on top.
+    """
+    table = clusters.summary.head(_MOST_CLUSTERS)
+    row_of = {cluster: row for row, cluster in enumerate(table["cluster"])}
+    shown = ranking.summary[ranking.summary["cluster"].isin(table["cluster"])]
+    with figure_style():
+        fig, ax = draw_abilities(table, "cluster", "D")
+        ax.plot(shown["ability"], shown["cluster"].map(row_of), "o", color=SOFT, mfc="none", ms=4)
+    return fig
+
+
+def plot_rank_flow(ranking: Ranking) -> Figure:
+    """Draw each subject's rank by accuracy on the left and by ability on the right.
+
+    Parameters
+    ----------
+    ranking : Ranking
+
+    Returns
+    -------
+    Figure
+        The first 40 subjects; the 12 that moved farthest, of at least two places, are
+        drawn strongly and named.
+    """
+    table = ranking.summary.head(_MOST_FLOWING)
+    left = table["rank_by_accuracy"].to_numpy(float)
+    right = table["rank"].to_numpy() if ranking.by_score else np.arange(1, len(table) + 1)
+    moved = np.abs(left - right)
+    strong = (moved >= 2) & (moved >= np.sort(moved)[-min(_MOST_NAMED_FLOWS, len(moved))])
+    with figure_style():
+        fig = Figure(figsize=(7.2, 1.0 + 0.15 * len(table)), layout="constrained")
+        ax = fig.subplots()
+        for k, name in enumerate(table["subject"]):
+            color, width = (ACCENT, 1.6) if strong[k] else (SOFT, 0.7)
+            ax.plot([0, 1], [left[k], right[k]], "-o", color=color, lw=width, ms=3)
+            if strong[k]:
+                ax.annotate(
+                    one_line(str(name), 36), (1, right[k]), xytext=(6, 0), va="center",
+                    textcoords="offset points", fontsize=7,
+                )  # fmt: skip
+        ax.set_xlim(-0.1, 1.7)
+        ax.set_ylim(max(left.max(), right.max()) + 1, 0)
+        ax.set_xticks([0, 1], ["by accuracy", "by ability"])
+        ax.set_ylabel("rank")
+    return fig
+
+
+def plot_information(posterior: Posterior) -> Figure:
+    """Draw how precisely the items measure at each ability, above the abilities that are there.
+
+    Parameters
+    ----------
+    posterior : Posterior
+
+    Returns
+    -------
+    Figure
+        The standard error of an ability that answers every item once, with its 90% band; and a
+        tick for each subject's mean ability.
+    """
+    posterior = posterior.reported
+    most = max(20, min(_DRAWS, _MOST_CURVES // len(posterior.items)))
+    names = ("a", "d", *posterior.further)
+    of_items = [jnp.asarray(posterior.draws(name, most)) for name in names]
+    theta = posterior.theta.mean(0)
+    told = np.array(
+        [
+            np.asarray(item_information(jnp.asarray(x), *of_items, link=posterior.link)).sum(1)
+            for x in _GRID
+        ]
+    )
+    errors = 1 / np.sqrt(np.maximum(told, 1e-6))
+    low, middle, high = np.quantile(errors, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=1)
+    with figure_style():
+        fig = Figure(figsize=(7.2, 3.4), layout="constrained")
+        ax = fig.subplots()
+        ax.fill_between(_GRID, low, high, color=ACCENT, alpha=0.2, lw=0)
+        ax.plot(_GRID, middle, color=ACCENT)
+        ax.plot(theta, np.zeros(len(theta)), "|", color=INK, ms=14, clip_on=False)
+        there = (theta.min() - 0.5 < _GRID) & (theta.max() + 0.5 > _GRID)
+        ax.set_ylim(0, min(1.5, 1.1 * high[there].max()))
+        ax.set_xlim(_GRID[0], _GRID[-1])
+        ax.set_xlabel("ability; each tick is a subject")
+        ax.set_ylabel("standard error")
+        ax.grid(color="#e4e4e4", lw=0.6)
+    return fig
+
+
+def plot_item_curves(
+    posterior: Posterior, items: Sequence[str], *, notes: Sequence[str] = ()
+) -> Figure:
+    """Draw the share right that is expected of each ability, with 90% bands, beside what was seen.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    items : sequence of str
+        A few names.
+    notes : sequence of str
+        What to say of each item below its name; nothing, if left out.
+
+    Returns
+    -------
+    Figure
+        A panel an item; dots are shares right of fifths of the subjects, ordered by ability.
+    """
+    posterior = posterior.reported
+    known = posterior.items
+    places = [known.index(name) for name in items]
+    names = ("a", "d", *posterior.further)
+    a, d, *further = (posterior.draws(name, _DRAWS)[:, places] for name in names)
+    columns = 2 if len(places) == 4 else min(3, len(places))
+    rows = -(-len(places) // columns)
+    with figure_style():
+        fig = Figure(figsize=(7.2, 0.4 + 2.1 * rows), layout="constrained")
+        grid = fig.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+        for k, ax in enumerate(grid.ravel()):
+            if k >= len(places):
+                ax.axis("off")
+                continue
+            eta = _GRID[:, None] * a[:, k] + d[:, k]
+            family = FAMILIES[posterior.link].given([values[:, k] for values in further])
+            curves = np.asarray(family.probability(jnp.asarray(eta)))
+            tails = [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2]
+            low, middle, high = np.quantile(curves, tails, axis=1)
+            ax.fill_between(_GRID, low, high, color=ACCENT, alpha=0.2, lw=0)
+            ax.plot(_GRID, middle, color=ACCENT)
+            ax.plot(*_fifths(posterior, places[k]), "o", color=INK, ms=4)
+            ax.tick_params(labelbottom=k + columns >= len(places))
+            said = [one_line(text, 34) for text in (items[k], *notes[k : k + 1])]
+            ax.set_title("\n".join(said), fontsize=8)
+            ax.set_ylim(-0.03, 1.03)
+        fig.supxlabel("ability", fontsize=9)
+        fig.supylabel("share right", fontsize=9)
+    return fig
+
+
+def plot_comparison(comparison: Comparison) -> Figure:
+    """Draw point estimates of ability against posterior means with their sds.
+
+    Parameters
+    ----------
+    comparison : Comparison
+
+    Returns
+    -------
+    Figure
+        On the line both say the same; subjects that disagree are named.
+    """
+    table = comparison.subjects
+    ends = np.array([table["estimate"].min(), table["estimate"].max()])
+    with figure_style():
+        fig = Figure(figsize=(5.4, 4.6), layout="constrained")
+        ax = fig.subplots()
+        ax.plot(ends, ends, color=SOFT, lw=0.8)
+        ax.errorbar(
+            table["estimate"], table["posterior_mean"], table["posterior_sd"], fmt="o",
+            color=ACCENT, ms=3, lw=0.7,
+        )  # fmt: skip
+        apart = table[table["disagrees"]].sort_values("shrinkage", key=abs, ascending=False)
+        name_points(ax, apart, "estimate", "posterior_mean", "subject")
+        ax.set_xlabel("point estimate of ability")
+        ax.set_ylabel("posterior mean, with one sd")
+        ax.grid(color="#e4e4e4", lw=0.6)
+    return fig
+
+
+def plot_price(ranking: Ranking, price: str) -> Figure:
+    """Draw the expected score against what answers take, the best for each price named.
+
+    Parameters
+    ----------
+    ranking : Ranking
+    price : {"length", "cost"}
+        The column of its summary.
+
+    Returns
+    -------
+    Figure
+        Of the subjects whose price is known and not 0. Those on the stepped line are the ones that
+        no other beats at a lower price.
+    """
+    table = ranking.summary[ranking.summary[price] > 0]
+    table = table.sort_values([price, "expected_score"], ascending=[True, False])
+    front = table[table["expected_score"].cummax() == table["expected_score"]]
+    with figure_style():
+        fig = Figure(figsize=(7.2, 4.2), layout="constrained")
+        ax = fig.subplots()
+        ax.vlines(
+            table[price], table["expected_score_low"], table["expected_score_high"], color=SOFT,
+            lw=0.8,
+        )  # fmt: skip
+        ax.plot(table[price], table["expected_score"], "o", color=ACCENT, ms=4)
+        ax.step(front[price], front["expected_score"], where="post", color=INK, lw=0.8)
+        ax.set_xscale("log")
+        name_points(ax, front[::-1], price, "expected_score", "subject")
+        ax.set_xlabel(f"mean {price} of an answer, in the unit of the data")
+        ax.set_ylabel("expected score")
+        ax.grid(color="#e4e4e4", lw=0.6)
+    return fig
+
+
+def _fifths(posterior: Posterior, item: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return mean ability and share right of fifths of the subjects that answered an item."""
+    asked = np.flatnonzero(posterior.trials[:, item])
+    theta = posterior.theta.mean(0)[asked]
+    groups = [g for g in np.array_split(asked[np.argsort(theta, kind="stable")], 5) if len(g)]
+    right, trials = posterior.successes[:, item], posterior.trials[:, item]
+    ability = posterior.theta.mean(0)
+    return (
+        np.array([ability[g].mean() for g in groups]),
+        np.array([right[g].sum() / trials[g].sum() for g in groups]),
+    )

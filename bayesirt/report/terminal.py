@@ -1,0 +1,400 @@
+"""What the command line prints. Names are shown as text, never as markup."""
+
+from collections.abc import Mapping, Sequence
+from math import isinf, isnan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.table import Table
+from rich.text import Text
+
+from bayesirt.bank.adaptive import Estimate, NextItems
+from bayesirt.checks.fit import FitCheck
+from bayesirt.checks.item_review import ItemReview
+from bayesirt.checks.point_comparison import Comparison
+from bayesirt.data.responses import Responses
+from bayesirt.names import brief, counted, one_line
+from bayesirt.profiles.profile_run import ProfileRun
+from bayesirt.ranking.run import Run
+from bayesirt.ranking.separation import Detectable, rounded
+from bayesirt.ranking.simple_averages import AverageRule
+from bayesirt.ranking.subject_ranking import SCORE_RANK
+from bayesirt.report.terminal_parts import (
+    ALARM,
+    CAUTION,
+    MOST_ROWS,
+    new_console,
+    new_table,
+    say_first,
+    say_more,
+)
+from bayesirt.verdict import Verdict
+
+_WIDE = 134
+_MOST_MISFITS = 10
+
+
+def print_run(run: Run, folder: Path) -> None:
+    """Print what makes the ranking void, it and its verdict, and where the report is."""
+    console = new_console()
+    ranking = run.ranking
+    say_first(console, ranking.warnings, sound=ranking.sound)
+    if ranking.sound:
+        console.print(Text(run.posterior.verdict.to_text()))
+    if not run.point.converged:
+        console.print(Text(f"The point estimate has not converged: {run.point.stop_reason}."))
+    summary = ranking.summary
+    shown, wide = summary.head(MOST_ROWS), console.width >= _WIDE
+    console.print((_score_table if ranking.by_score else _ranking_table)(shown, wide=wide))
+    say_more(console, summary)
+    console.print(Text(run.posterior.scale_in_words))
+    flagged = summary[summary["flag"] != ""]
+    if len(flagged):
+        first = flagged.iloc[0]
+        console.print(
+            Text(
+                f"* rests on the prior: {len(flagged)} of {len(summary)}, the first "
+                f"{one_line(first['subject'])} ({first['flag']})"
+            )
+        )
+    if ranking.sound:
+        console.print(Text(ranking.average.to_text()))
+    if run.clusters is not None:
+        console.print(_clusters_table(run.clusters.summary.head(MOST_ROWS)))
+        say_more(console, run.clusters.summary)
+        console.print(Text(run.clusters.to_text()))
+    for note in _notes(run):
+        console.print(Text(note))
+    console.print(Text(f"Report: {folder / 'report.html'}"), soft_wrap=True)
+
+
+def _notes(run: Run) -> list[str]:
+    """Return what else is known of a run, a paragraph each."""
+    diagnostics = run.record.diagnostics
+    names = ("slopes", "fit", "prediction", "scale")
+    notes = [diagnostics[name] for name in names if diagnostics.get(name)]
+    if changes := diagnostics.get("changes"):
+        notes.append(f"{changes['text']} {changes['moves']}")
+    return notes + [found.to_text() for found in (run.gain, run.wrong) if found is not None]
+
+
+def _ranking_table(rows: pd.DataFrame, *, wide: bool) -> Table:
+    prices = [price for price in ("length", "cost") if price in rows]
+    like_these = ("like these", "90%") if "population_score" in rows else ()
+    extra = ("expected", "90%", *like_these, "P(best)", *prices) if wide else ()
+    first = ("rank", "90%", "subject", "ability", "90%", "accuracy", "by acc.")
+    table = new_table(*first, *extra, "tier")
+    for row in rows.itertuples():
+        more = (
+            f"{row.expected_score:.1%}",
+            f"{100 * row.expected_score_low:.0f}-{row.expected_score_high:.0%}"
+            if row.expected_score_low < row.expected_score_high
+            else "observed",
+            *_like_these(row),
+            f"{row.p_best:.2f}",
+            *(brief(getattr(row, price)) for price in prices),
+        )
+        table.add_row(
+            str(row.rank),
+            f"{row.rank_low}-{row.rank_high}",
+            Text(one_line(str(row.subject), 40 if wide else 21) + (" *" if row.flag else "")),
+            f"{row.ability:+.2f}",
+            f"{row.ability_low:+.1f} {row.ability_high:+.1f}",
+            f"{row.accuracy:.1%}",
+            str(row.rank_by_accuracy),
+            *(more if wide else ()),
+            str(row.tier),
+        )
+    return table
+
+
+def _score_table(rows: pd.DataFrame, *, wide: bool) -> Table:
+    """Return the table of a ranking that accuracies lead."""
+    first = ("rank", "90%", "subject", "accuracy", "ability", "90%", "by ability")
+    table = new_table(*first, *(("90%",) if wide else ()))
+    for row in rows.itertuples():
+        rank, low, high = (getattr(row, name) for name in SCORE_RANK)
+        table.add_row(
+            str(rank),
+            f"{low}-{high}",
+            Text(one_line(str(row.subject), 40 if wide else 21) + (" *" if row.flag else "")),
+            f"{row.accuracy:.1%}",
+            f"{row.ability:+.2f}",
+            f"{row.ability_low:+.1f} {row.ability_high:+.1f}",
+            str(row.rank),
+            *((f"{row.rank_low}-{row.rank_high}",) if wide else ()),
+        )
+    return table
+
+
+def _like_these(row: Any) -> tuple[str, ...]:
+    """Return the score over items like these with its interval, where it was asked for."""
+    if not hasattr(row, "population_score"):
+        return ()
+    low, high = row.population_score_low, row.population_score_high
+    return f"{row.population_score:.1%}", f"{100 * low:.0f}-{high:.0%}"
+
+
+def _clusters_table(rows: pd.DataFrame) -> Table:
+    table = new_table("rank", "90%", "cluster", "subjects", "ability", "90%", "P(best)", "tier")
+    for row in rows.itertuples():
+        table.add_row(
+            str(row.rank),
+            f"{row.rank_low}-{row.rank_high}",
+            Text(one_line(str(row.cluster), 30)),
+            str(row.n_subjects),
+            f"{row.ability:+.2f}",
+            f"{row.ability_low:+.1f} {row.ability_high:+.1f}",
+            f"{row.p_best:.2f}",
+            str(row.tier),
+        )
+    return table
+
+
+def print_separation(
+    neighbours: pd.DataFrame,
+    detectable: Detectable | None,
+    warnings: Sequence[str],
+    *,
+    sound: bool,
+) -> None:
+    """Print what would tell neighbours of a ranking apart, and what shows at all."""
+    console = new_console()
+    say_first(console, warnings, sound=sound)
+    named = {"more_items": "extra questions", "more_subjects": "or extra subjects"}
+    more = {name: title for name, title in named.items() if name in neighbours}
+    table = new_table("above", "below", "P(above)", "difference", "90%", *more.values())
+    for row in neighbours.head(MOST_ROWS).itertuples():
+        counts = [getattr(row, name) for name in more]
+        table.add_row(
+            Text(one_line(str(row.first), 30)),
+            Text(one_line(str(row.second), 30)),
+            f"{row.p_above:.2f}",
+            f"{row.difference:.2f}",
+            f"{row.low:+.1f} {row.high:+.1f}",
+            *(_amount(n) for n in counts),
+        )
+    console.print(table)
+    say_more(console, neighbours)
+    if detectable is not None and sound:
+        console.print(Text(detectable.to_text()))
+
+
+def _amount(n: float) -> str:
+    """Return how many more it takes."""
+    if isnan(n):
+        return "?"
+    return "too many" if isinf(n) else f"{rounded(n):,}"
+
+
+def print_profiles(run: ProfileRun, folder: Path) -> None:
+    """Print the verdict, what the data tell of each ability and who is best, and predictions."""
+    console = new_console()
+    verdict, profiles = run.posterior.verdict, run.profiles
+    console.print(Text(verdict.to_text(), style="" if verdict.sound else ALARM))
+    if not run.point.converged:
+        console.print(Text(f"The point estimate has not converged: {run.point.stop_reason}."))
+    table = new_table("ability", "items", "reliability", "own", "standing", "best", "level", "rank")
+    for row in profiles.abilities.head(MOST_ROWS).itertuples():
+        best = profiles.ranking(str(row.ability)).iloc[0]
+        shown = (
+            Text(one_line(str(best["subject"]), 24)),
+            f"{best['level']:+.1f} ({best['low']:+.1f} {best['high']:+.1f})",
+            f"{best['rank_low']}-{best['rank_high']}",
+        )
+        table.add_row(
+            Text(one_line(str(row.ability), 30)),
+            f"{row.items:,}",
+            f"{row.reliability:.2f}",
+            f"{row.own:.2f}",
+            row.standing,
+            *(shown if row.ranked and verdict.sound else ()),
+        )
+    console.print(table)
+    say_more(console, profiles.abilities)
+    said = [profiles.to_text(), *(f"The Q-matrix: {note}." for note in run.notes)]
+    if run.predictions is not None:
+        said.append(run.predictions.to_text())
+    for text in said:
+        console.print(Text(text))
+    console.print(Text(f"Report: {folder / 'report.html'}"), soft_wrap=True)
+
+
+def profiles_as_json(run: ProfileRun) -> dict[str, Any]:
+    """Return the verdict, abilities, pairs, profiles and predicted scores, ready for JSON."""
+    verdict, profiles = run.posterior.verdict, run.profiles
+    summary = profiles.summary.astype(object)
+    predicted = None if run.predictions is None else run.predictions.scores.to_dict("records")
+    return {
+        "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
+        "text": profiles.to_text(),
+        "notes": list(run.notes),
+        "abilities": profiles.abilities.to_dict("records"),
+        "pairs": profiles.pairs.to_dict("records"),
+        "profiles": summary.where(summary.notna(), None).to_dict("records"),
+        "predicted_scores": predicted,
+    }
+
+
+def print_check(responses: Responses, rule: AverageRule | None) -> None:
+    """Print what the responses hold, whether they can be ranked, and the rule on averages."""
+    console = new_console()
+    table = new_table("", "value")
+    for name, value in responses.summary["value"].items():
+        shown = f"{value:.1%}" if isinstance(value, float) else f"{value:,}"
+        table.add_row(Text(str(name)), shown)
+    console.print(table)
+    groups = responses.components()
+    if len(groups) == 1:
+        console.print("Every subject is connected with every other: this can be ranked.")
+        if rule is not None:
+            console.print(Text(rule.to_text()))
+        return
+    console.print(
+        f"{len(groups)} groups have no response in common, so their abilities cannot be "
+        f"compared; rank each by itself with --per-component:"
+    )
+    for subjects, items in groups[:10]:
+        size = f"{counted(len(subjects), 'subject')} x {counted(len(items), 'item')}"
+        console.print(Text(f"  {size} with {one_line(responses.subjects[subjects[0]])}"))
+
+
+def check_as_json(responses: Responses, rule: AverageRule | None) -> dict[str, Any]:
+    """Return what the responses hold and the rule on averages, ready for JSON."""
+    facts: dict[str, Any] = responses.summary["value"].to_dict()
+    if rule is None:
+        return facts
+    gap = None if np.isnan(rule.difficulty_gap) else rule.difficulty_gap
+    expected = {"difficulty gap": gap, "expected ranking error": rule.expected_error}
+    return facts | expected | {"average": rule.to_text()}
+
+
+def print_comparison(comparison: Comparison, warnings: Sequence[str], *, sound: bool) -> None:
+    """Print the subjects, the items that disagree, and the conclusion."""
+    console = new_console()
+    say_first(console, warnings, sound=sound)
+    table = new_table(
+        "subject", "estimate", "posterior", "sd", "shrinkage", "rank", "posterior rank", "why"
+    )
+    ordered = comparison.subjects.sort_values("rank_posterior", kind="stable")
+    for row in ordered.head(MOST_ROWS).itertuples():
+        table.add_row(
+            Text(one_line(str(row.subject), 36)),
+            f"{row.estimate:+.2f}",
+            f"{row.posterior_mean:+.2f}",
+            f"{row.posterior_sd:.2f}",
+            f"{row.shrinkage:+.1f}{' !' if row.disagrees else ''}",
+            str(row.rank_point),
+            str(row.rank_posterior),
+            row.reason,
+        )
+    console.print(table)
+    say_more(console, ordered)
+    apart = comparison.items[comparison.items["disagrees"]]
+    if len(apart):
+        worst = apart[["a_shrinkage", "d_shrinkage"]].abs().max(axis=1).sort_values()[::-1].index
+        table = new_table("item", "a", "posterior a", "d", "posterior d", "why")
+        for row in apart.loc[worst].head(15).itertuples():
+            table.add_row(
+                Text(one_line(str(row.item), 36)),
+                f"{row.a_estimate:.2f}",
+                f"{row.a_posterior_mean:.2f}",
+                f"{row.d_estimate:+.2f}",
+                f"{row.d_posterior_mean:+.2f}",
+                row.reason,
+            )
+        console.print(table)
+        say_more(console, apart, 15)
+    console.print(Text(comparison.to_text()))
+
+
+def print_review(review: ItemReview) -> None:
+    """Print the items that are listed, why, and on what evidence; and the conclusion."""
+    console = new_console()
+    listed = review.listed
+    for row in listed.head(MOST_ROWS).itertuples():
+        console.print(Text(f"{one_line(str(row.item), 60)} ({row.reasons}): {row.evidence}"))
+    say_more(console, listed)
+    console.print(Text(review.to_text()))
+
+
+def print_fit(fit: FitCheck) -> None:
+    """Print the models that were compared, where items and subjects depart, and the conclusion."""
+    console = new_console()
+    table = new_table("model", "log score of an answer", "ahead", "error")
+    for row in fit.summary.itertuples():
+        ahead = ("", "") if np.isnan(row.ahead) else (f"{row.ahead:+.4f}", f"{row.se:.4f}")
+        table.add_row(Text(str(row.model)), f"{row.log_score:.4f}", *ahead)
+    console.print(table)
+    for kind, rows in (("item", fit.items), ("subject", fit.subjects)):
+        misfits = rows[rows["misfits"]].sort_values("p", kind="stable")
+        if len(misfits):
+            table = new_table(kind, "z", "p")
+            for row in misfits.head(_MOST_MISFITS).to_dict("records"):
+                table.add_row(
+                    Text(one_line(str(row[kind]), 40)), f"{row['z']:+.1f}", f"{row['p']:.2g}"
+                )
+            console.print(table)
+            say_more(console, misfits, _MOST_MISFITS)
+    console.print(Text(fit.to_text()))
+
+
+def print_next_items(
+    suggestions: Mapping[str, NextItems], verdict: Verdict, n: int, stop_width: float | None
+) -> None:
+    """Print what is known of each subject, its next items, and whether it is enough."""
+    console = new_console()
+    if not verdict.sound or verdict.unconverged:
+        style = CAUTION if verdict.sound else ALARM
+        console.print(Text(f"The run's items: {verdict.to_text()}", style=style))
+    for name, found in suggestions.items():
+        said = found.so_far.to_text(stop_width)
+        console.print(Text(f"{one_line(name)}: {said}"))
+        timed = bool((found.summary["of_length"] > 0).any())
+        more = ("by its length",) if timed else ()
+        table = new_table("item", "P(right)", "information", *more, "sd after")
+        for row in found.summary.head(n).itertuples():
+            table.add_row(
+                Text(one_line(str(row.item), 36)),
+                f"{row.p_right:.0%}",
+                f"{row.information:.3f}",
+                *([f"{row.of_length:.3f}"] if timed else []),
+                f"{row.sd:.3f}",
+            )
+        console.print(table)
+        console.print(Text(found.to_text(stop_width)))
+
+
+def next_items_as_json(
+    suggestions: Mapping[str, NextItems], verdict: Verdict, n: int, stop_width: float | None
+) -> dict[str, Any]:
+    """Return what is known of each subject and its next items, ready for JSON."""
+    subjects = []
+    for name, found in suggestions.items():
+        so_far = found.so_far
+        stop = (
+            None if stop_width is None else {"width": stop_width, "met": so_far.stops(stop_width)}
+        )
+        subjects.append(
+            {
+                "subject": name,
+                "answers": so_far.n_answers,
+                "lengths": so_far.n_lengths,
+                "ability": _estimate_as_json(so_far.ability),
+                "speed": so_far.speed and _estimate_as_json(so_far.speed),
+                "stop": stop,
+                "text": f"{so_far.to_text(stop_width)} {found.to_text(stop_width)}".strip(),
+                "next": found.summary.head(n).to_dict("records"),
+            }
+        )
+    return {
+        "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
+        "criterion": next(iter(suggestions.values())).criterion,
+        "subjects": subjects,
+    }
+
+
+def _estimate_as_json(estimate: Estimate) -> dict[str, float]:
+    return {**estimate._asdict(), "width": estimate.width}
