@@ -113,12 +113,12 @@ def without_fits(run: Run | None) -> Iterator[None]:
 
     with ExitStack() as stack:
         for name, quick in {
-            "run.rank_responses": rank,
-            "run_folder.load_run": load,
-            "update.update_run": rank,
-            "profile_run.profile_responses": profile,
+            "ranking.run.rank_responses": rank,
+            "ranking.run_folder.load_run": load,
+            "ranking.run_update.update_run": rank,
+            "profiles.profile_run.profile_responses": profile,
             "bank.review.review_bank": nothing,
-            "export.ranking_as_markdown": report,
+            "report.export.ranking_as_markdown": report,
             "report.render_report": report,
             "report.render_profile_report": report,
             "report.render_bank_report": report,
