@@ -15,11 +15,9 @@ _STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 def one_line(name: str, width: int = 48) -> str:
     r"""Return a name fit for one line of a table, a plot or an error message.
 
-    Control characters, line breaks and invisible direction marks become ``·``; a long name
-    keeps its beginning and its end.
+    Control characters, line breaks and invisible direction marks become ``·``; a long name keeps
+    its beginning and its end.
 
-    Examples
-    --------
     >>> one_line("two\nlines")
     'two·lines'
     >>> one_line("abcdefghij", width=7)
@@ -38,18 +36,6 @@ _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 def counted(n: int, noun: str) -> str:
     """Return how many there are of what: ``1 subject``, ``2,000 subjects``.
 
-    Parameters
-    ----------
-    n : int
-    noun : str
-        For one of them; its plural ends in an s.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
     >>> counted(1, "item"), counted(12_000, "item")
     ('1 item', '12,000 items')
     """
@@ -59,16 +45,6 @@ def counted(n: int, noun: str) -> str:
 def brief(amount: float) -> str:
     """Return an amount of any size with about three digits; nothing if it is not known.
 
-    Parameters
-    ----------
-    amount : float
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
     >>> brief(1234.5), brief(0.01234), brief(float("nan"))
     ('1,234', '0.0123', '')
     """
@@ -80,8 +56,6 @@ def brief(amount: float) -> str:
 def spreadsheet_safe(text: str) -> str:
     """Return text that no spreadsheet runs as a formula: a leading ``=`` gets a ``'`` before it.
 
-    Examples
-    --------
     >>> spreadsheet_safe("=1+1")
     "'=1+1"
     >>> spreadsheet_safe("gpt-x")
@@ -93,25 +67,6 @@ def spreadsheet_safe(text: str) -> str:
 def given_names(names: Sequence[str] | None, kind: str, n: int) -> list[str]:
     """Return names as text; without any, ``subject 1`` and so on.
 
-    Parameters
-    ----------
-    names : sequence of str, optional
-    kind : str
-        What is named.
-    n : int
-        How many there are.
-
-    Returns
-    -------
-    list of str
-
-    Raises
-    ------
-    ResponseError
-        If there are more or fewer names.
-
-    Examples
-    --------
     >>> given_names(None, "item", 2)
     ['item 1', 'item 2']
     """
@@ -123,19 +78,7 @@ def given_names(names: Sequence[str] | None, kind: str, n: int) -> list[str]:
 
 
 def check_names(names: Sequence[str], kind: str) -> None:
-    """Refuse names that are empty, no valid text, or stand twice.
-
-    Parameters
-    ----------
-    names : sequence of str
-    kind : str
-        What is named, for the message.
-
-    Raises
-    ------
-    ResponseError
-        With the first name that cannot stay.
-    """
+    """Refuse names that are empty, no valid text, or stand twice."""
     if "" in names:
         raise ResponseError(f"one {kind} has an empty name; give each {kind} a name")
     broken = next((n for n in names if "\0" in n or not _is_unicode(n)), None)

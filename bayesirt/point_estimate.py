@@ -15,18 +15,7 @@ from bayesirt.data.whole_file import make_sure_of_room
 
 
 def labelled(values: xr.DataArray) -> list[str]:
-    """Return the name of each value, row after row: ``gpt-x, algebra`` over two dims.
-
-    Parameters
-    ----------
-    values : DataArray
-        Each of its dims has names as its coordinate.
-
-    Returns
-    -------
-    list of str
-        One empty name for a single number.
-    """
+    """Return the name of each value, row after row: ``gpt-x, algebra`` over two dims."""
     names = ([str(name) for name in values[dim].values] for dim in values.dims)
     return [", ".join(both) for both in product(*names)]
 

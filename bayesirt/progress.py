@@ -20,15 +20,6 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
 
     The bar appears with the first news of progress, so that what is said before stays in order.
     Within one bar there is no other.
-
-    Parameters
-    ----------
-    title : str
-
-    Yields
-    ------
-    callable or None
-        To be told steps done and steps in all; None where stderr is no terminal.
     """
     if _bar_there.get() or not sys.stderr.isatty():
         yield None
@@ -67,13 +58,7 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
 
 @contextmanager
 def fits_shown(wanted: bool) -> Iterator[None]:
-    """Let point estimates that last show how far they are, on a terminal's stderr.
-
-    Parameters
-    ----------
-    wanted : bool
-        Without it they stay silent, as they do elsewhere.
-    """
+    """Let point estimates that last show how far they are, on a terminal's stderr."""
     before = _fits_shown.set(wanted)
     try:
         yield
@@ -85,17 +70,6 @@ def fits_shown(wanted: bool) -> Iterator[None]:
 def fit_bar(title: str) -> Iterator[Callable[[float, float], None]]:
     """Show how near a fit has come to its tolerance, where `fits_shown` wants it and it lasts.
 
-    Parameters
-    ----------
-    title : str
-
-    Yields
-    ------
-    callable
-        To be told by how much the loss changed in a step, and the change at which it is fitted.
-
-    Notes
-    -----
     A loss that converges linearly does the same part of the way, on a logarithmic scale, in each
     step: so the bar tells hundredths of the way from the first change to the last.
     """
@@ -114,18 +88,7 @@ def fit_bar(title: str) -> Iterator[Callable[[float, float], None]]:
 
 
 def least_seconds(call: Callable[[], object], tries: int = 5) -> float:
-    """Return the shortest time of a few calls after the first, which may compile.
-
-    Parameters
-    ----------
-    call : callable
-        That returns when its work is done.
-    tries : int
-
-    Returns
-    -------
-    float
-    """
+    """Return the shortest time of a few calls after the first, which may compile."""
     call()
     times = []
     for _ in range(tries):
@@ -136,16 +99,7 @@ def least_seconds(call: Callable[[], object], tries: int = 5) -> float:
 
 
 def rounds_of_chains(num_chains: int, num_devices: int) -> float:
-    """Return how many chains' time all chains take: side by side there is one a core.
-
-    Parameters
-    ----------
-    num_chains, num_devices : int
-
-    Returns
-    -------
-    float
-    """
+    """Return how many chains' time all chains take: side by side there is one a core."""
     side_by_side = num_devices >= num_chains
     return num_chains / (min(num_chains, os.cpu_count() or 1) if side_by_side else 1)
 
@@ -153,16 +107,6 @@ def rounds_of_chains(num_chains: int, num_devices: int) -> float:
 def in_words(seconds: float) -> str:
     """Return a length of time as people say it.
 
-    Parameters
-    ----------
-    seconds : float
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
     >>> in_words(75), in_words(600), in_words(9000)
     ('75 s', '10 min', '2.5 hours')
     """

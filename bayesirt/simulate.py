@@ -20,15 +20,9 @@ _MOST_PATTERNS = 1000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Simulation:
-    """Responses whose parameters are known.
+    """Responses whose parameters are known."""
 
-    Attributes
-    ----------
-    parameters : dict of float arrays
-        The model's sites and deterministics: theta, a, d, b and the hyperparameters.
-    responses : Responses
-    """
-
+    # The model's sites and deterministics: theta, a, d, b and the hyperparameters.
     parameters: dict[str, NDArray[np.floating]]
     responses: Responses
 
@@ -130,26 +124,7 @@ def _trials_of(trials: ArrayLike, shape: tuple[int, int]) -> Int[Array, "subject
 def observed_trials(
     trials: ArrayLike, shape: tuple[int, int], missing: float, key: Array
 ) -> Int[Array, "subject item"]:
-    """Take cells away at random, so that each subject and each item keeps one.
-
-    Parameters
-    ----------
-    trials : int, or int array, shape (subject, item)
-    shape : (int, int)
-        Numbers of subjects and items.
-    missing : float
-        Share of the cells, in [0, 1), that is taken away.
-    key : jax.random.key
-
-    Returns
-    -------
-    int array, shape (subject, item)
-
-    Raises
-    ------
-    ResponseError
-        For trials that are no counts, a share out of range, and where too few cells would stay.
-    """
+    """Take cells away at random, so that each subject and each item keeps one."""
     if not 0 <= missing < 1:
         raise ResponseError(f"`missing` must be a share from 0 up to but not 1, got {missing}")
     trials = _trials_of(trials, shape)

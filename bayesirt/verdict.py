@@ -135,24 +135,7 @@ def judge_chains(
     attrs: Mapping[str, Any] | None = None,
     draws: int = 0,
 ) -> Verdict:
-    """Judge draws of Markov chains.
-
-    Parameters
-    ----------
-    table : DataFrame
-        With columns r_hat, ess_bulk and ess_tail, indexed by (parameter, name).
-    statistics : Dataset
-        ``diverging`` and ``energy``, where the sampler has them.
-    complete : bool
-    attrs : mapping, optional
-        ``engine`` and ``model``, on which the advice depends.
-    draws : int
-        Of each chain, if known.
-
-    Returns
-    -------
-    Verdict
-    """
+    """Judge draws of Markov chains."""
     of_abilities = table.index.get_level_values(0).isin(_ABILITIES)
     abilities, others = table[of_abilities], table[~of_abilities]
     unmixed, missed = _failures(abilities), []
@@ -246,17 +229,7 @@ def _advice(attrs: Mapping[str, Any], draws: int, r_hat: float, ess: float) -> s
 
 
 def judge_approximation(attrs: Mapping[str, Any]) -> Verdict:
-    """Judge independent draws from an approximation by how it was made.
-
-    Parameters
-    ----------
-    attrs : mapping
-        ``converged``, ``few`` and ``information``, as `sample_laplace` leaves them.
-
-    Returns
-    -------
-    Verdict
-    """
+    """Judge independent draws from an approximation by how it was made."""
     complaints = []
     if not attrs["converged"]:
         complaints.append("the most probable values were not reached")

@@ -51,30 +51,20 @@ DIMS = {
 
 
 class LaRTParameters(NamedTuple):
-    """What LaRT draws before it sees data.
+    """What LaRT draws before it sees data."""
 
-    Attributes
-    ----------
-    theta, tau : float array, shape (subject,)
-        Ability and speed.
-    a, d : float array, shape (item,)
-        Discrimination and intercept.
-    phi, omega, lam : float array, shape (item,)
-        Speed discrimination, intensity and residual variance of the log length.
-    rho : float
-        Correlation of ability and speed.
-    delta : float array, shape (item,), or None
-        What a wrong answer adds to the log length; None where nothing is added.
-    """
-
+    # Ability and speed.
     theta: Float[Array, " subject"]
     tau: Float[Array, " subject"]
+    # Discrimination and intercept.
     a: Float[Array, " item"]
     d: Float[Array, " item"]
+    # Speed discrimination, intensity and residual variance of the log length.
     phi: Float[Array, " item"]
     omega: Float[Array, " item"]
     lam: Float[Array, " item"]
-    rho: Float[Array, ""]
+    rho: Float[Array, ""]  # Correlation of ability and speed.
+    # What a wrong answer adds to the log length; None where nothing is added.
     delta: Float[Array, " item"] | None = None
 
 

@@ -51,20 +51,11 @@ DIMS = {
 
 
 class MirtParameters(NamedTuple):
-    """What the model draws before it sees data.
-
-    Attributes
-    ----------
-    theta : float array, shape (subject, ability)
-    a : float array, shape (item, ability)
-        Slopes.
-    d : float array, shape (item,)
-        Intercepts.
-    """
+    """What the model draws before it sees data."""
 
     theta: Float[Array, "subject ability"]
-    a: Float[Array, "item ability"]
-    d: Float[Array, " item"]
+    a: Float[Array, "item ability"]  # Slopes.
+    d: Float[Array, " item"]  # Intercepts.
 
 
 def mirt_model(
@@ -88,16 +79,7 @@ def mirt_model(
 
 
 def mirt_parameters(n_subjects: int, n_items: int, n_abilities: int) -> MirtParameters:
-    """Draw subjects and items from their priors: the model without data.
-
-    Parameters
-    ----------
-    n_subjects, n_items, n_abilities : int
-
-    Returns
-    -------
-    MirtParameters
-    """
+    """Draw subjects and items from their priors: the model without data."""
     zero, identity = jnp.zeros(n_abilities), jnp.eye(n_abilities)
     with plate("subject", n_subjects):
         theta = sample("theta", MultivariateNormal(zero, identity))

@@ -59,20 +59,11 @@ DIMS = {
 
 
 class QMirtParameters(NamedTuple):
-    """What the model draws before it sees data.
-
-    Attributes
-    ----------
-    theta : float array, shape (subject, ability)
-    a : float array, shape (loading,)
-        Discriminations of the ones of Q, row by row.
-    d : float array, shape (item,)
-        Intercepts.
-    """
+    """What the model draws before it sees data."""
 
     theta: Float[Array, "subject ability"]
-    a: Float[Array, " loading"]
-    d: Float[Array, " item"]
+    a: Float[Array, " loading"]  # Discriminations of the ones of Q, row by row.
+    d: Float[Array, " item"]  # Intercepts.
 
 
 def q_mirt_model(
@@ -102,19 +93,7 @@ def q_mirt_model(
 def q_mirt_parameters(
     n_subjects: int, needs: NDArray[np.bool_], structure: Structure
 ) -> QMirtParameters:
-    """Draw subjects and items from their priors: the model without data.
-
-    Parameters
-    ----------
-    n_subjects : int
-    needs : bool array, shape (item, ability)
-        The Q-matrix.
-    structure : {"correlated", "general", "independent"}
-
-    Returns
-    -------
-    QMirtParameters
-    """
+    """Draw subjects and items from their priors: the model without data."""
     n_items, n_abilities = needs.shape
     root = _root_of_correlations(n_abilities, structure)
     with plate("subject", n_subjects):
@@ -134,18 +113,7 @@ def q_mirt_parameters(
 
 
 def default_structure(n_abilities: int) -> Structure:
-    """Return how abilities go together by default.
-
-    Parameters
-    ----------
-    n_abilities : int
-
-    Returns
-    -------
-    {"correlated", "general"}
-        "general" where there would be more correlations than most data can tell: with 35
-        abilities they are 595, and few leaderboards have more subjects than that.
-    """
+    """Return how abilities go together by default."""
     return "correlated" if n_abilities <= MOST_CORRELATED else "general"
 
 

@@ -32,17 +32,10 @@ MU_C_MEAN, MU_C_SD, SIGMA_C_SCALE = -1.4, 0.7, 0.5
 
 
 class ThreePLParameters(NamedTuple):
-    """What the 3PL draws before it sees data.
+    """What the 3PL draws before it sees data."""
 
-    Attributes
-    ----------
-    theta : float array, shape (subject,)
-        Ability, in standard deviations of the assumed population.
-    a, d, c : float array, shape (item,)
-        Discrimination, intercept, and share right by guessing.
-    """
-
-    theta: Float[Array, " subject"]
+    theta: Float[Array, " subject"]  # Ability, in standard deviations of the assumed population.
+    # Discrimination, intercept, and share right by guessing.
     a: Float[Array, " item"]
     d: Float[Array, " item"]
     c: Float[Array, " item"]

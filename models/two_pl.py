@@ -106,18 +106,7 @@ def two_pl_parameters(
 
 
 def hierarchical_items(n_items: int, priors: Priors) -> tuple[Array, Array]:
-    """Draw discriminations and intercepts of items that learn their own centre and spread.
-
-    Parameters
-    ----------
-    n_items : int
-    priors : Priors
-        Of the hierarchical kind.
-
-    Returns
-    -------
-    a, d : float array, shape (item,)
-    """
+    """Draw discriminations and intercepts of items that learn their own centre and spread."""
     if priors.slopes != "rasch":
         mu_a = sample("mu_a", Normal(0, 0.5))
         sigma_a = sample("sigma_a", HalfNormal(0.5))

@@ -54,45 +54,22 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class AbilitySoFar:
-    """What the answers so far say, uncertain items included.
+    """What the answers so far say, uncertain items included."""
 
-    Attributes
-    ----------
-    ability : Estimate
-        In standard deviations of the calibrating population.
-    speed : Estimate or None
-        For LaRT.
-    n_answers, n_lengths : int
-        Items answered, and those of them with a length that the model can use.
-    effective_draws : float
-        Item draws that the answers leave in play.
-    """
-
-    ability: Estimate
-    speed: Estimate | None
+    ability: Estimate  # In standard deviations of the calibrating population.
+    speed: Estimate | None  # For LaRT.
+    # Items answered, and those of them with a length that the model can use.
     n_answers: int
     n_lengths: int
-    effective_draws: float
+    effective_draws: float  # Item draws that the answers leave in play.
 
     def stops(self, width: float) -> bool:
-        """Return whether the interval of ability is shorter than `width`.
-
-        Raises
-        ------
-        ResponseError
-            If `width` is not positive.
-        """
+        """Return whether the interval of ability is shorter than `width`."""
         check_stop_width(width)
         return self.ability.width < width
 
     def to_text(self, stop_width: float | None = None) -> str:
-        """Return in plain words what is known, and whether it is enough.
-
-        Parameters
-        ----------
-        stop_width : float, optional
-            Of the interval of ability.
-        """
+        """Return in plain words what is known, and whether it is enough."""
         counted = f"{self.n_answers} answer{'' if self.n_answers == 1 else 's'}"
         after = f"after {counted}" if self.n_answers else "before any answer"
         sentences = [f"Ability {self.ability.to_text()} {after}."]
@@ -194,17 +171,7 @@ def ability_so_far(
 
 
 def check_stop_width(width: float | None) -> None:
-    """Refuse a width that no interval can be shorter than.
-
-    Parameters
-    ----------
-    width : float or None
-        None if there is no rule to stop.
-
-    Raises
-    ------
-    ResponseError
-    """
+    """Refuse a width that no interval can be shorter than."""
     if width is not None and not width > 0:
         raise ResponseError(f"the width to stop at must be above 0, got {width:g}")
 
@@ -218,27 +185,7 @@ def suggest_items(
 ) -> dict[str, NextItems]:
     """Suggest the next items of several subjects, each by itself.
 
-    Parameters
-    ----------
-    posterior : Posterior
-        Of the items, by the 2PL or LaRT.
-    answers : mapping of str to Answers, optional
-        By subject, as `bayesirt.bank.new_answers.read_answers` returns them; None for a subject
-        that has not begun.
-    subject : str, optional
-        Only this one.
-    criterion : {"information", "variance"}
-        As for `rank_next_items`.
-
-    Returns
-    -------
-    dict of str to NextItems
-        By subject.
-
-    Raises
-    ------
-    ResponseError
-        If there is no such subject, or one has answered all items.
+    By subject.
     """
     if answers is None:
         return {subject or NEW_SUBJECT: rank_next_items(posterior, criterion=criterion)}
@@ -255,19 +202,7 @@ def suggest_items(
 
 
 def check_subject(answers: Mapping[str, Answers], subject: str) -> None:
-    """Refuse a subject that gave no answers.
-
-    Parameters
-    ----------
-    answers : mapping of str to Answers
-        By subject.
-    subject : str
-
-    Raises
-    ------
-    ResponseError
-        With the subjects that there are.
-    """
+    """Refuse a subject that gave no answers."""
     if subject not in answers:
         known = ", ".join(repr(one_line(name, 30)) for name in list(answers)[:5])
         more = f" and {len(answers) - 5} more" if len(answers) > 5 else ""
@@ -376,19 +311,7 @@ def _estimate(nodes: NDArray[np.float64], density: NDArray[np.float64]) -> Estim
 
 
 def intervals(nodes: ArrayLike, density: ArrayLike) -> NDArray[np.float64]:
-    """Return 90% equal-tailed intervals of densities that are known on grids.
-
-    Parameters
-    ----------
-    nodes : float array, shape (subject, node)
-        Evenly spaced.
-    density : float array, shape (subject, node)
-        Up to a constant.
-
-    Returns
-    -------
-    float array, shape (subject, 2)
-    """
+    """Return 90% equal-tailed intervals of densities that are known on grids."""
     nodes, density = np.asarray(nodes), np.asarray(density)
     along = np.linspace(0, 1, nodes.shape[1])
     fine = np.linspace(0, 1, _FINE)

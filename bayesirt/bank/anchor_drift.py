@@ -32,45 +32,24 @@ def anchor_drift(
 ) -> pd.DataFrame:
     """Compare answers of recent subjects to each anchor with what is expected of them.
 
-    Parameters
-    ----------
-    groups : AnchorGroups
-        With a recent subject or more.
-    abilities : Abilities
-        Of the recent subjects, given all their answers, as by `group_abilities`.
-    drifting : sequence of str
-        Benchmarks that drift as wholes: for anchors of the others, abilities are as if these had
-        not been answered.
+    One row an anchor, the most alarming first: `item`, `benchmark`, `n_recent` (answers of recent
+    subjects), their shares right as `observed` and `expected`, `drift` (their difference) with its
+    90% interval (`low`, `high`), the predictive probabilities `p_better` of so many right answers
+    or more and `p_worse` of so few or fewer, `p` (the smaller one by Holm, over all anchors and
+    both directions) and `alarm` (p at most .05). NaN where no recent subject answered.
 
-    Returns
-    -------
-    DataFrame
-        One row an anchor, the most alarming first: `item`, `benchmark`, `n_recent` (answers of
-        recent subjects), their shares right as `observed` and `expected`, `drift` (their
-        difference) with its 90% interval (`low`, `high`), the predictive probabilities `p_better`
-        of so many right answers or more and `p_worse` of so few or fewer, `p` (the smaller one
-        by Holm, over all anchors and both directions) and `alarm` (p at most .05). NaN where no
-        recent subject answered.
-
-    Notes
-    -----
     Each answer y_ij is predicted from the subject's other answers. For the belief N(m, V), the
     cell's expected score s and information w there, and q = aᵀVa, these leave the linear predictor
     a·θ + d the mean a·m + d - q s / (1 - w q) and the variance q / (1 - w q). The number right is
     then a sum of independent binomials, given the item. What is not known of the item, with
     covariance C, is shared by all subjects: the tail is its mean over errors z δ, z ~ N(0, 1), for
     δ = C g / √(gᵀCg), where g = Σ_i w_i (m_i, 1) is about the gradient of the number right. Errors
-    in other directions do not move that number; they widen each predictor on its own.
-    An honest bank raises an alarm for any anchor in at most one review of twenty, as far as the
-    model holds and recent subjects are independent of each other: near-copies of one subject are
-    not.
+    in other directions do not move that number; they widen each predictor on its own. An honest
+    bank raises an alarm for any anchor in at most one review of twenty, as far as the model holds
+    and recent subjects are independent of each other: near-copies of one subject are not.
 
-    References
-    ----------
     Gelman et al. 2013, section 6.3; Holm 1979; Vehtari et al. 2016 (cavity distributions).
 
-    Examples
-    --------
     >>> from bayesirt.bank.groups import Group
     >>> from bayesirt.estimators.fixed_items import KnownItems
     >>> items = KnownItems(("x", "y"), np.eye(2, 1, -1), np.array([-9.0, 0]), np.zeros((2, 2, 2)))
@@ -96,18 +75,7 @@ def not_answered(groups: AnchorGroups) -> pd.DataFrame:
 
 
 def anchor_alarms(table: pd.DataFrame) -> list[Alarm]:
-    """Return an alarm for each anchor that drifts.
-
-    Parameters
-    ----------
-    table : DataFrame
-        By `anchor_drift`.
-
-    Returns
-    -------
-    list of Alarm
-        In the table's order.
-    """
+    """Return an alarm for each anchor that drifts."""
     return [_alarm(row) for _, row in table[table["alarm"]].iterrows()]
 
 

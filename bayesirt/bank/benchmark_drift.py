@@ -31,37 +31,24 @@ by."""
 def benchmark_drift(groups: AnchorGroups) -> pd.DataFrame:
     """Compare how far recent and reference subjects are off what their other answers predict.
 
-    Parameters
-    ----------
-    groups : AnchorGroups
+    One row a benchmark, indexed by it, in the bank's order: `n_compared` (recent subjects that
+    answered anchors of it and of others), `drift` (the mean error of the share right of its
+    anchors, of recent subjects less reference ones) with its 90% interval (`drift_low`,
+    `drift_high`), and `drift_p` (against a drift within `MARGIN`, in either direction, by Holm over
+    benchmarks and directions). NaN where there are fewer than 3 such subjects of a kind, as in any
+    bank of one benchmark.
 
-    Returns
-    -------
-    DataFrame
-        One row a benchmark, indexed by it, in the bank's order: `n_compared` (recent subjects that
-        answered anchors of it and of others), `drift` (the mean error of the share right of its
-        anchors, of recent subjects less reference ones) with its 90% interval (`drift_low`,
-        `drift_high`), and `drift_p` (against a drift within `MARGIN`, in either direction, by Holm
-        over benchmarks and directions). NaN where there are fewer than 3 such subjects of a kind,
-        as in any bank of one benchmark.
+    Where a whole benchmark leaked, its anchors agree with each other and none drifts for itself. So
+    each subject's number right of a benchmark is predicted from the other benchmarks alone, and its
+    standardised error compared between recent and reference subjects by Welch's t: what the model
+    misses of all subjects is in both. Means may differ by `MARGIN` standard deviations of the
+    reference subjects' errors before it counts, for groups do: subjects that are good at everything
+    are good at what only this benchmark asks for, which answers to others do not show. A leak makes
+    subjects seem too bad at all other benchmarks; so once one drifts, the rest are tested again as
+    if it had not been answered. Subjects are taken as independent.
 
-    Notes
-    -----
-    Where a whole benchmark leaked, its anchors agree with each other and none drifts for itself.
-    So each subject's number right of a benchmark is predicted from the other benchmarks alone, and
-    its standardised error compared between recent and reference subjects by Welch's t: what the
-    model misses of all subjects is in both. Means may differ by `MARGIN` standard deviations of
-    the reference subjects' errors before it counts, for groups do: subjects that are good at
-    everything are good at what only this benchmark asks for, which answers to others do not show.
-    A leak makes subjects seem too bad at all other benchmarks; so once one drifts, the rest are
-    tested again as if it had not been answered. Subjects are taken as independent.
-
-    References
-    ----------
     Welch 1947; Holm 1979.
 
-    Examples
-    --------
     >>> items = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
     >>> some = Group(("a", "b"), np.array([[1, 0], [1, 1]]), np.ones((2, 2), int))
     >>> alone = AnchorGroups(items, np.array(["maths"] * 2, object), some, some)
@@ -91,17 +78,6 @@ def benchmark_drift(groups: AnchorGroups) -> pd.DataFrame:
 def benchmark_alarms(table: pd.DataFrame) -> list[Alarm]:
     """Return an alarm for each benchmark that drifts.
 
-    Parameters
-    ----------
-    table : DataFrame
-        By `benchmark_drift`.
-
-    Returns
-    -------
-    list of Alarm
-
-    Examples
-    --------
     >>> row = {"n_compared": 9, "drift": 0.1, "drift_low": 0.06, "drift_high": 0.14}
     >>> table = pd.DataFrame([row | {"drift_p": 0.01}], ["maths"])
     >>> [alarm.benchmark for alarm in benchmark_alarms(table)]

@@ -48,21 +48,6 @@ def exact_tail(
 ) -> Float[Array, " item"]:
     """Return the probability of at least so many right answers to each item, by convolution.
 
-    Parameters
-    ----------
-    right : int array, shape (item,)
-    cells : Cells
-    most : int
-        No item has more trials.
-    most_a_cell : int
-        Nor has a cell.
-
-    Returns
-    -------
-    float array, shape (item,)
-
-    Examples
-    --------
     >>> cells = Cells(jnp.ones((4, 2), int), jnp.zeros((1, 4, 2)), jnp.ones(1))
     >>> tail = exact_tail(jnp.array([3, 4]), cells, most=4, most_a_cell=1)
     >>> bool(jnp.allclose(tail, jnp.array([0.3125, 0.0625])))
@@ -88,29 +73,14 @@ def exact_tail(
 def saddle_tail(right: Int[Array, " item"], cells: Cells) -> Float[Array, " item"]:
     """Return about the probability of at least so many right answers, for many subjects.
 
-    Parameters
-    ----------
-    right : int array, shape (item,)
-    cells : Cells
-
-    Returns
-    -------
-    float array, shape (item,)
-
-    Notes
-    -----
     S = Σ_i y_i with y_i | q ~ Binomial(n_i, sigmoid(η_qi)) has the cumulants' generating function
-    K(t) = Σ_i log Σ_q r_q exp(n_i (softplus(η_qi + t) - softplus(η_qi))). With K'(t) = s - 1/2,
-    w = sign(t) √(2 (t (s - 1/2) - K(t))) and u = 2 sinh(t / 2) √K''(t),
-    P(S ≥ s) ≈ 1 - Φ(w) - φ(w) (1/w - 1/u), whose relative error is small however far out s is, but
-    for few subjects with chances close to 0 and 1. P(S ≥ 0), P(S ≥ 1) and P(S ≥ Σ n) are exact.
+    K(t) = Σ_i log Σ_q r_q exp(n_i (softplus(η_qi + t) - softplus(η_qi))). With K'(t) = s - 1/2, w =
+    sign(t) √(2 (t (s - 1/2) - K(t))) and u = 2 sinh(t / 2) √K''(t), P(S ≥ s) ≈ 1 - Φ(w) - φ(w) (1/w
+    - 1/u), whose relative error is small however far out s is, but for few subjects with chances
+    close to 0 and 1. P(S ≥ 0), P(S ≥ 1) and P(S ≥ Σ n) are exact.
 
-    References
-    ----------
     Daniels 1987 (the second continuity correction); Lugannani & Rice 1980.
 
-    Examples
-    --------
     >>> cells = Cells(jnp.ones((4, 2), int), jnp.zeros((1, 4, 2)), jnp.ones(1))
     >>> bool(jnp.allclose(saddle_tail(jnp.array([3, 4]), cells), jnp.array([0.3125, 0.0625]), 0.01))
     True

@@ -22,17 +22,8 @@ FILES = ("items.parquet", "subjects.parquet", "answers.parquet", "scores.parquet
 def pack_step(step: BankStep) -> dict[str, bytes]:
     """Return the files of a step.
 
-    Parameters
-    ----------
-    step : BankStep
+    By name, of `FILES`; only those that the step needs.
 
-    Returns
-    -------
-    dict of str to bytes
-        By name, of `FILES`; only those that the step needs.
-
-    Examples
-    --------
     >>> import pandas as pd
     >>> row = {"subject": "s", "benchmark": "maths", "accuracy": 0.5, "low": 0.4, "high": 0.6}
     >>> list(pack_step(BankStep("score", scores=pd.DataFrame([row]))))
@@ -50,24 +41,6 @@ def pack_step(step: BankStep) -> dict[str, bytes]:
 def unpack_step(kind: Any, files: Mapping[str, bytes], details: Mapping[str, Any]) -> BankStep:
     """Return the step whose files `pack_step` made.
 
-    Parameters
-    ----------
-    kind : {"create", "add", "score"}
-    files : mapping of str to bytes
-    details : mapping of str to dict
-        ``figures``, ``settings``, ``source`` and ``versions``.
-
-    Returns
-    -------
-    BankStep
-
-    Raises
-    ------
-    ResponseError, ArrowException, ArithmeticError, KeyError, TypeError, ValueError
-        If files do not hold what they should.
-
-    Examples
-    --------
     >>> import pandas as pd
     >>> row = {"subject": "s", "benchmark": "maths", "accuracy": 0.5, "low": 0.4, "high": 0.6}
     >>> step = BankStep("score", scores=pd.DataFrame([row]))
@@ -95,13 +68,6 @@ def unpack_step(kind: Any, files: Mapping[str, bytes], details: Mapping[str, Any
 def write_file(path: Path, data: bytes) -> None:
     """Write a new file, and wait until the disk has it.
 
-    Parameters
-    ----------
-    path : Path
-    data : bytes
-
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_file(Path(folder, "x"), b"abc")
@@ -117,12 +83,6 @@ def write_file(path: Path, data: bytes) -> None:
 def sync_folder(folder: Path) -> None:
     """Wait until the disk has the names in a folder, where the system can tell.
 
-    Parameters
-    ----------
-    folder : Path
-
-    Examples
-    --------
     >>> sync_folder(Path())
     """
     with suppress(OSError):

@@ -44,25 +44,6 @@ _STEP_NAME = re.compile(r"\d{3,}-(create|add|score)(\.partial)?")
 def create_bank_folder(folder: Path, step: BankStep, n_abilities: int) -> ItemBank:
     """Write a new bank, whole or not at all.
 
-    Parameters
-    ----------
-    folder : Path
-        New or empty.
-    step : BankStep
-        Of kind ``create``.
-    n_abilities : int
-
-    Returns
-    -------
-    ItemBank
-
-    Raises
-    ------
-    ResponseError
-        If the folder holds anything, cannot be written, or the step makes no bank.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from bayesirt.bank.step import BankItems
     >>> from bayesirt.estimators.fixed_items import KnownItems
@@ -91,25 +72,6 @@ def create_bank_folder(folder: Path, step: BankStep, n_abilities: int) -> ItemBa
 def append_step(folder: Path, step: BankStep) -> ItemBank:
     """Add a step to a bank; if that fails, or is killed, the bank is as it was.
 
-    Parameters
-    ----------
-    folder : Path
-    step : BankStep
-        Of kind ``add`` or ``score``.
-
-    Returns
-    -------
-    ItemBank
-        With the step.
-
-    Raises
-    ------
-    ResponseError
-        If the folder holds no bank or a damaged one, the step does not fit to it, another process
-        writes to it, or it cannot be written.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> import pandas as pd
     >>> from bayesirt.bank.step import BankItems

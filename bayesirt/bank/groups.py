@@ -27,15 +27,10 @@ _ROUNDS, _LAST_STEPS = 20, 5
 
 
 class Group(NamedTuple):
-    """Subjects and their answers to the anchors of a bank.
-
-    Attributes
-    ----------
-    subjects : tuple of str
-    successes, trials : int array, shape (subject, anchor)
-    """
+    """Subjects and their answers to the anchors of a bank."""
 
     subjects: tuple[str, ...]
+    # shape (subject, anchor)
     successes: NDArray[np.int64]
     trials: NDArray[np.int64]
 
@@ -45,39 +40,17 @@ class Group(NamedTuple):
 
 
 class AnchorGroups(NamedTuple):
-    """The anchors of a bank and who answered them.
+    """The anchors of a bank and who answered them."""
 
-    Attributes
-    ----------
-    items : KnownItems
-        The anchors, in the bank's order.
-    benchmarks : object array, shape (anchor,)
-        The benchmark of each.
-    recent : Group
-        Subjects that were scored, without those that are reference subjects too.
-    reference : Group
-        Subjects that benchmarks were calibrated with.
-    """
-
-    items: KnownItems
-    benchmarks: NDArray[np.object_]
-    recent: Group
-    reference: Group
+    items: KnownItems  # The anchors, in the bank's order.
+    benchmarks: NDArray[np.object_]  # shape (anchor,). The benchmark of each.
+    recent: Group  # Subjects that were scored, without those that are reference subjects too.
+    reference: Group  # Subjects that benchmarks were calibrated with.
 
 
 def anchor_groups(bank: ItemBank) -> AnchorGroups:
     """Return who answered the anchors of a bank.
 
-    Parameters
-    ----------
-    bank : ItemBank
-
-    Returns
-    -------
-    AnchorGroups
-
-    Examples
-    --------
     >>> from bayesirt.bank.step import BankItems, BankStep
     >>> known = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
     >>> items = BankItems(known, ("maths", "maths"), np.array([1.0, np.nan]))
@@ -102,20 +75,6 @@ def group_of(
 ) -> Group:
     """Return answers as matrices.
 
-    Parameters
-    ----------
-    answers : DataFrame
-        Columns subject, item, successes, trials, one row an answer.
-    items : sequence of str
-    subjects : sequence of str, optional
-        By default those of the answers, in their order.
-
-    Returns
-    -------
-    Group
-
-    Examples
-    --------
     >>> row = {"subject": "s", "item": "y", "successes": 1, "trials": 1}
     >>> group_of(pd.DataFrame([row]), ["x", "y"]).trials.tolist()
     [[0, 1]]
@@ -132,27 +91,12 @@ def group_of(
 def group_abilities(group: Group, items: KnownItems) -> Abilities:
     """Return what answers to anchors say of abilities, in a population of the group's own.
 
-    Parameters
-    ----------
-    group : Group
-        Of one subject or more.
-    items : KnownItems
-        The anchors.
-
-    Returns
-    -------
-    Abilities
-
-    Notes
-    -----
     Subjects of a later year are abler than those that the scale was made with, and answers alone
     leave some of their abilities open; as if drawn from the old population, they would all be
     expected to do worse than they do. So mean and covariance of the population are estimated from
     the same answers (EM), pulled to 0 and the identity as by K + 2 more subjects. Items are taken
     as exact.
 
-    Examples
-    --------
     >>> items = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
     >>> group = Group(("a", "b"), np.array([[0, 0], [1, 1]]), np.ones((2, 2), int))
     >>> mean = group_abilities(group, items).mean

@@ -51,18 +51,6 @@ def bank_lock(folder: Path) -> Iterator[None]:
     A lock is taken over if its process ran on this host and runs no longer, or if it was empty for
     a minute: its process died before it wrote its name.
 
-    Parameters
-    ----------
-    folder : Path
-        Of the bank.
-
-    Raises
-    ------
-    ResponseError
-        If another process writes to it, or the lock cannot be written.
-
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, bank_lock(Path(folder)):
     ...     [file.name for file in Path(folder).iterdir()]

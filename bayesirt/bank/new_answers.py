@@ -137,24 +137,7 @@ def read_found_answers(
 ) -> tuple[dict[str, Answers], FoundLogs | None]:
     """Read the answers of new subjects, and say what was found where these are logs.
 
-    Parameters
-    ----------
-    path : Path
-    items : sequence of str
-        Names of the calibrated items.
-    reading : Reading
-
-    Returns
-    -------
-    dict of str to Answers
-        As `read_answers` returns them.
-    FoundLogs or None
-        None for a table.
-
-    Raises
-    ------
-    ResponseError
-        As `read_answers` does.
+    As `read_answers` returns them. None for a table.
     """
     if are_logs(path, reading):
         return _read_logs(path, items, reading)

@@ -26,23 +26,15 @@ _HALF_WIDTH = float(norm.ppf((1 + LEVEL) / 2))
 
 
 class ScoreSoFar(NamedTuple):
-    """What is known of a subject's score on the whole suite.
+    """What is known of a subject's score on the whole suite."""
 
-    Attributes
-    ----------
-    mean, sd : float
-        Mean over the benchmarks.
-    low, high : float
-        Ends of the 90% interval.
-    n_answers : int
-        To items of the bank, those included that it keeps.
-    """
-
+    # Mean over the benchmarks.
     mean: float
     sd: float
+    # Ends of the 90% interval.
     low: float
     high: float
-    n_answers: int
+    n_answers: int  # To items of the bank, those included that it keeps.
 
     def stops(self, width: float) -> bool:
         """Return whether the interval is shorter than `width`, a share of the suite."""
@@ -69,17 +61,11 @@ class ScoreSoFar(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NextAnchors:
-    """Items that a subject has not answered, those first that tell most of its score.
-
-    Attributes
-    ----------
-    so_far : ScoreSoFar
-    summary : DataFrame
-        One row an item: item; benchmark; anchor, whether it is one of its benchmark's; p_right,
-        the probability of a right answer; sd, of the suite score as expected after the item.
-    """
+    """Items that a subject has not answered, those first that tell most of its score."""
 
     so_far: ScoreSoFar
+    # One row an item: item; benchmark; anchor, whether it is one of its benchmark's; p_right, the
+    # probability of a right answer; sd, of the suite score as expected after the item.
     summary: pd.DataFrame
 
     def __repr__(self) -> str:

@@ -33,42 +33,19 @@ _TOLERANCE = 1e-5
 def measure_novelty(responses: Responses, known: KnownItems, *, key: Array) -> dict[str, float]:
     """Predict held-out answers with a new benchmark on the suite's abilities, and on its own.
 
-    Parameters
-    ----------
-    responses : Responses
-        Of reference subjects, to anchors and to the items of the new benchmark.
-    known : KnownItems
-        All items that are not the new benchmark's.
-    key : jax.random.key
-        Says which answers are held out.
+    `n_held_out`, answers; `shared_log_score`, their log predictive probability by fixed-parameter
+    calibration on the other answers; `own_ahead`, by how much they are predicted better where the
+    benchmark has one ability of its own, and the standard error of that over subjects,
+    `own_ahead_se`. Empty where too few subjects answered to hold any out.
 
-    Returns
-    -------
-    dict of str to float
-        `n_held_out`, answers; `shared_log_score`, their log predictive probability by
-        fixed-parameter calibration on the other answers; `own_ahead`, by how much they are
-        predicted better where the benchmark has one ability of its own, and the standard error of
-        that over subjects, `own_ahead_se`. Empty where too few subjects answered to hold any out.
-
-    Notes
-    -----
     Of the n answers to each item, new or known, by subjects that answered both, n/5 (rounded down)
     are held out once. Apart, new items are predicted by a one-dimensional `fit_mirt` to their kept
-    answers, and known items by the suite's abilities given kept answers to known items. Known
-    items count too: calibration may bend abilities that few anchors hold to whatever the new
-    benchmark asks for, and then predicts it well, but no longer them. All scores integrate over
-    what is not known of abilities and items, as in `choose_dimension`.
+    answers, and known items by the suite's abilities given kept answers to known items. Known items
+    count too: calibration may bend abilities that few anchors hold to whatever the new benchmark
+    asks for, and then predicts it well, but no longer them. All scores integrate over what is not
+    known of abilities and items, as in `choose_dimension`.
 
-    References
-    ----------
     Habba et al. (2026), section 6.
-
-    Examples
-    --------
-    >>> x = KnownItems(("x",), np.ones((1, 1)), np.zeros(1), np.zeros((1, 2, 2)))
-    >>> few = Responses.from_arrays([[1, 0, 1], [0, 1, 1]], items=["x", "y", "z"])
-    >>> measure_novelty(few, x, key=jax.random.key(0))
-    {}
     """
     table = responses.to_long()[list(ANSWER_COLUMNS)]
     is_known = table["item"].isin(known.names).to_numpy()
@@ -92,15 +69,8 @@ def measure_novelty(responses: Responses, known: KnownItems, *, key: Array) -> d
 def novelty(bank: ItemBank) -> pd.DataFrame:
     """Return what was measured of each benchmark when it was added.
 
-    Parameters
-    ----------
-    bank : ItemBank
-
-    Returns
-    -------
-    DataFrame
-        One row a benchmark, indexed by it: the figures of `measure_novelty`, NaN for the first
-        benchmarks and where none were measured.
+    One row a benchmark, indexed by it: the figures of `measure_novelty`, NaN for the first
+    benchmarks and where none were measured.
     """
     figures = {name: found for step in bank.steps for name, found in step.figures.items()}
     rows = [{x: figures.get(name, {}).get(x, np.nan) for x in _FIGURES} for name in
@@ -111,18 +81,6 @@ def novelty(bank: ItemBank) -> pd.DataFrame:
 def novelty_alarms(table: pd.DataFrame) -> list[Alarm]:
     """Return an alarm for each benchmark that does better with an ability of its own.
 
-    Parameters
-    ----------
-    table : DataFrame
-        By `novelty`.
-
-    Returns
-    -------
-    list of Alarm
-        Where `own_ahead` is above 1.645 standard errors, and above 1.
-
-    Examples
-    --------
     >>> row = {"n_held_out": 900, "own_ahead": 20.0, "own_ahead_se": 8.0}
     >>> [alarm.benchmark for alarm in novelty_alarms(pd.DataFrame([row], ["maths"]))]
     ['maths']

@@ -31,22 +31,7 @@ def with_anchors(
     how: AnchorRule,
     key: Array,
 ) -> BankItems:
-    """Choose the anchors of each benchmark.
-
-    Parameters
-    ----------
-    known : KnownItems
-    benchmarks : sequence of str
-        Each item's.
-    n_anchors : int
-        Of each benchmark; all items where it has fewer.
-    how, key
-        As for `choose_anchors`.
-
-    Returns
-    -------
-    BankItems
-    """
+    """Choose the anchors of each benchmark."""
     labels, weights = np.asarray(benchmarks, object), np.full(len(benchmarks), np.nan)
     for k, name in enumerate(dict.fromkeys(labels)):
         own = np.flatnonzero(labels == name)
@@ -58,37 +43,13 @@ def with_anchors(
 
 
 def most_abilities(benchmarks: Sequence[str], n_anchors: int) -> int:
-    """Return how many abilities the anchors of every benchmark can hold.
-
-    Parameters
-    ----------
-    benchmarks : sequence of str
-        Each item's.
-    n_anchors : int
-        Of each benchmark; all items where it has fewer.
-
-    Returns
-    -------
-    int
-    """
+    """Return how many abilities the anchors of every benchmark can hold."""
     return min(n_anchors, *Counter(benchmarks).values())
 
 
 def check_anchors(benchmarks: Sequence[str], n_anchors: int, n_abilities: int) -> None:
     """Refuse fewer anchors, or items of a benchmark, than abilities.
 
-    Parameters
-    ----------
-    benchmarks : sequence of str
-        Each item's.
-    n_anchors, n_abilities : int
-
-    Raises
-    ------
-    ResponseError
-
-    Examples
-    --------
     >>> check_anchors(["maths", "maths", "law"], 100, 2)
     Traceback (most recent call last):
     bayesirt.errors.ResponseError: benchmark 'law' has fewer items (1) than abilities (2); ...
@@ -107,20 +68,7 @@ def check_anchors(benchmarks: Sequence[str], n_anchors: int, n_abilities: int) -
 
 
 def placed(point: PointEstimate, responses: Responses, items: BankItems) -> ReferenceSubjects:
-    """Return reference subjects where an estimate puts them.
-
-    Parameters
-    ----------
-    point : PointEstimate
-        By `fit_mirt` or `calibrate_items`.
-    responses : Responses
-        Of the same subjects, to the items.
-    items : BankItems
-
-    Returns
-    -------
-    ReferenceSubjects
-    """
+    """Return reference subjects where an estimate puts them."""
     successes, trials = responses.cells.matrices()
     labels = np.asarray(items.benchmarks, object)
     accuracy = np.full((responses.n_subjects, len(items.benchmark_names)), np.nan)
@@ -141,23 +89,7 @@ def anchor_answers(responses: Responses, anchors: Collection[str]) -> pd.DataFra
 
 
 def with_kept_answers(bank: ItemBank, responses: Responses) -> Responses:
-    """Return responses with the answers to anchors that the bank holds of the same subjects.
-
-    Parameters
-    ----------
-    bank : ItemBank
-    responses : Responses
-
-    Returns
-    -------
-    Responses
-
-    Raises
-    ------
-    ResponseError
-        If no subject is shared and no item of the bank was answered, or an answer is not the one
-        that the bank holds.
-    """
+    """Return responses with the answers to anchors that the bank holds of the same subjects."""
     own, kept = responses.to_long()[list(ANSWER_COLUMNS)], bank.answer_table
     kept = kept[kept["subject"].isin(responses.subjects)]
     if kept.empty and not own["item"].isin(bank.items.names).any():
@@ -169,13 +101,7 @@ def with_kept_answers(bank: ItemBank, responses: Responses) -> Responses:
 
 
 def joined_answers(own: pd.DataFrame, kept: pd.DataFrame) -> Responses:
-    """Return two tables of answers as one; the same answer in both is one answer.
-
-    Raises
-    ------
-    ResponseError
-        If a subject answered an item otherwise in the other table.
-    """
+    """Return two tables of answers as one; the same answer in both is one answer."""
     table = pd.concat([own, kept]).drop_duplicates(ignore_index=True)
     return Responses.from_long(table, score="successes", trials="trials")
 
@@ -185,19 +111,7 @@ def excess_of(
 ) -> dict[str, dict[str, float]]:
     """Measure what anchors miss, as figures that a bank keeps.
 
-    Parameters
-    ----------
-    items : BankItems
-    responses : Responses
-        Of reference subjects, to all of them.
-    key : jax.random.key
-    progress : bool
-        Show a progress bar, if stderr is a terminal.
-
-    Returns
-    -------
-    dict of str to dict of str to float
-        By benchmark.
+    By benchmark.
     """
     anchors = {name: items.anchors(name) for name in items.benchmark_names}
     found = measure_excess(

@@ -14,23 +14,11 @@ LEAST_REFERENCE = 100
 def reference_subjects(bank: ItemBank) -> pd.DataFrame:
     """Count the subjects that each benchmark was calibrated with.
 
-    Parameters
-    ----------
-    bank : ItemBank
+    One row a benchmark, indexed by it: `n_reference`, subjects that answered its anchors when it
+    was calibrated and, where it was added, known anchors too. NaN where the bank keeps no answers.
 
-    Returns
-    -------
-    DataFrame
-        One row a benchmark, indexed by it: `n_reference`, subjects that answered its anchors when
-        it was calibrated and, where it was added, known anchors too. NaN where the bank keeps no
-        answers.
-
-    References
-    ----------
     Habba et al. (2026), section 4.2.
 
-    Examples
-    --------
     >>> from bayesirt.bank.step import BankItems, BankStep
     >>> from bayesirt.estimators.fixed_items import KnownItems
     >>> known = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
@@ -57,17 +45,6 @@ def reference_subjects(bank: ItemBank) -> pd.DataFrame:
 def reference_alarms(table: pd.DataFrame) -> list[Alarm]:
     """Return an alarm for each benchmark with fewer than 100 reference subjects.
 
-    Parameters
-    ----------
-    table : DataFrame
-        By `reference_subjects`.
-
-    Returns
-    -------
-    list of Alarm
-
-    Examples
-    --------
     >>> table = pd.DataFrame({"n_reference": [99.0, 100.0]}, ["maths", "law"])
     >>> [alarm.benchmark for alarm in reference_alarms(table)]
     ['maths']

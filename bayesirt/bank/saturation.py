@@ -27,35 +27,12 @@ _COLUMNS = ["n_best", "best_accuracy", "p_saturated", "easy_share"]
 def saturation(bank: ItemBank, abilities: Abilities, *, key: Array) -> pd.DataFrame:
     """Predict how much of each benchmark the best subjects get right.
 
-    Parameters
-    ----------
-    bank : ItemBank
-    abilities : Abilities
-        Of all subjects that the bank knows, by `group_abilities`.
-    key : jax.random.key
+    One row a benchmark, indexed by it: `n_best` (the best tenth of all subjects by expected suite
+    score, at least 5), `best_accuracy` (their mean share right of all items, expected),
+    `p_saturated` (the probability that it is .95 or more) and `easy_share` (of its items, that they
+    are expected to get right with .95 or more).
 
-    Returns
-    -------
-    DataFrame
-        One row a benchmark, indexed by it: `n_best` (the best tenth of all subjects by expected
-        suite score, at least 5), `best_accuracy` (their mean share right of all items, expected),
-        `p_saturated` (the probability that it is .95 or more) and `easy_share` (of its items, that
-        they are expected to get right with .95 or more).
-
-    Notes
-    -----
     Each draw has its own abilities, given answers to anchors, and its own items.
-
-    Examples
-    --------
-    >>> from bayesirt.bank.step import BankItems, BankStep
-    >>> from bayesirt.estimators.fixed_items import KnownItems
-    >>> known = KnownItems(("x", "y"), np.ones((2, 1)), np.array([9.0, 2]), np.zeros((2, 2, 2)))
-    >>> items = BankItems(known, ("easy", "hard"), np.ones(2))
-    >>> one = Abilities(jnp.zeros((1, 1)), jnp.full((1, 1, 1), 0.01))
-    >>> bank = ItemBank(1, (BankStep("create", items),))
-    >>> saturation(bank, one, key=jax.random.key(0))["p_saturated"].tolist()
-    [1.0, 0.0]
     """
     known, names = bank.items, list(bank.benchmark_names)
     belongs = np.array([names.index(name) for name in bank.benchmarks])
@@ -83,17 +60,6 @@ def no_subjects(bank: ItemBank) -> pd.DataFrame:
 def saturation_alarms(table: pd.DataFrame) -> list[Alarm]:
     """Return an alarm for each benchmark that is more probably saturated than not.
 
-    Parameters
-    ----------
-    table : DataFrame
-        By `saturation`.
-
-    Returns
-    -------
-    list of Alarm
-
-    Examples
-    --------
     >>> row = {"n_best": 5, "best_accuracy": 0.97, "p_saturated": 0.9, "easy_share": 0.8}
     >>> [alarm.benchmark for alarm in saturation_alarms(pd.DataFrame([row], ["maths"]))]
     ['maths']

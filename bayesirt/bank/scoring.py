@@ -142,22 +142,7 @@ def score_answers(
 def answers_table(answers: Mapping[str, Answers], items: Sequence[str]) -> pd.DataFrame:
     """Return answers of new subjects one row each, as `score_answers` takes them.
 
-    Parameters
-    ----------
-    answers : mapping of str to Answers
-        By subject, as `bayesirt.bank.new_answers.read_answers` returns them.
-    items : sequence of str
-        Of the bank.
-
-    Returns
-    -------
-    DataFrame
-        Columns subject, item, successes, trials.
-
-    Raises
-    ------
-    ResponseError
-        If a subject has no answers.
+    Columns subject, item, successes, trials.
     """
     names, tables = np.asarray(items, object), []
     for subject, own in answers.items():

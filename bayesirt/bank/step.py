@@ -22,28 +22,15 @@ _ROUNDING = 1e-9
 class BankItems:
     """Calibrated items of one or several benchmarks, with the anchors among them.
 
-    Attributes
-    ----------
-    known : KnownItems
-    benchmarks : tuple of str
-        Each item's benchmark.
-    weights : float array, shape (item,)
-        Share of its benchmark that an anchor stands for; NaN for items that are no anchors.
-
-    Raises
-    ------
-    ResponseError
-        If lengths differ, or the weights of a benchmark's anchors are not above 0 with sum 1.
-
-    Examples
-    --------
     >>> known = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
     >>> BankItems(known, ("maths", "maths"), np.array([1.0, np.nan])).anchors("maths")
     {'x': 1.0}
     """
 
     known: KnownItems
-    benchmarks: tuple[str, ...]
+    benchmarks: tuple[str, ...]  # Each item's benchmark.
+    # shape (item,). Share of its benchmark that an anchor stands for; NaN for items that are no
+    # anchors.
     weights: NDArray[np.float64]
 
     def __post_init__(self) -> None:
@@ -83,29 +70,15 @@ class BankItems:
 class ReferenceSubjects:
     """Subjects that items were calibrated with.
 
-    Attributes
-    ----------
-    names : tuple of str
-    theta : float array, shape (subject, ability)
-        On the bank's scale.
-    covariance : float array, shape (subject, ability, ability)
-    accuracy : float array, shape (subject, benchmark)
-        Share of each benchmark's items answered rightly; NaN where not all were answered.
-
-    Raises
-    ------
-    ResponseError
-        If names stand twice, shapes differ, or a number is none.
-
-    Examples
-    --------
     >>> ReferenceSubjects(("s",), np.zeros((1, 2)), np.ones((1, 2, 2)), np.ones((1, 3))).names
     ('s',)
     """
 
     names: tuple[str, ...]
-    theta: NDArray[np.float64]
-    covariance: NDArray[np.float64]
+    theta: NDArray[np.float64]  # shape (subject, ability). On the bank's scale.
+    covariance: NDArray[np.float64]  # shape (subject, ability, ability)
+    # shape (subject, benchmark). Share of each benchmark's items answered rightly; NaN where not
+    # all were answered.
     accuracy: NDArray[np.float64]
 
     def __post_init__(self) -> None:
@@ -131,45 +104,24 @@ class ReferenceSubjects:
 class BankStep:
     """What one step adds; tables are copied, and dictionaries kept as JSON keeps them.
 
-    Attributes
-    ----------
-    kind : {"create", "add", "score"}
-        The bank's first benchmarks, further ones, or scores of subjects.
-    items : BankItems or None
-        None in a step that scores.
-    subjects : ReferenceSubjects or None
-        None in a step that scores.
-    answers : DataFrame or None
-        Of reference or scored subjects to anchors: `ANSWER_COLUMNS`, as by `Responses.to_long`.
-    scores : DataFrame or None
-        Of a step that scores: `SCORE_COLUMNS` and any others, of numbers, text or booleans.
-    figures : dict of str to dict of str to float
-        What was measured of each benchmark, by name.
-    settings, source : dict
-        What was chosen, and where the answers came from.
-    versions : dict
-        Of the packages that the numbers depend on.
-
-    Raises
-    ------
-    ResponseError
-        If parts do not belong to such a step, or hold what cannot be kept.
-
-    Examples
-    --------
     >>> row = {"subject": "s", "benchmark": "maths", "accuracy": 0.5, "low": 0.4, "high": 0.6}
     >>> BankStep("score", scores=pd.DataFrame([row])).figures
     {}
     """
 
-    kind: StepKind
-    items: BankItems | None = None
-    subjects: ReferenceSubjects | None = None
+    kind: StepKind  # The bank's first benchmarks, further ones, or scores of subjects.
+    items: BankItems | None = None  # None in a step that scores.
+    subjects: ReferenceSubjects | None = None  # None in a step that scores.
+    # Of reference or scored subjects to anchors: `ANSWER_COLUMNS`, as by `Responses.to_long`.
     answers: pd.DataFrame | None = None
+    # Of a step that scores: `SCORE_COLUMNS` and any others, of numbers, text or booleans.
     scores: pd.DataFrame | None = None
+    # What was measured of each benchmark, by name.
     figures: dict[str, dict[str, float]] = field(default_factory=dict)
+    # What was chosen, and where the answers came from.
     settings: dict[str, Any] = field(default_factory=dict)
     source: dict[str, Any] = field(default_factory=dict)
+    # Of the packages that the numbers depend on.
     versions: dict[str, Any] = field(default_factory=versions)
 
     def __post_init__(self) -> None:

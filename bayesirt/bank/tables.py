@@ -26,22 +26,6 @@ _KEPT = (
 def clean_answers(answers: pd.DataFrame) -> pd.DataFrame:
     """Return answers as a bank keeps them.
 
-    Parameters
-    ----------
-    answers : DataFrame
-        With `ANSWER_COLUMNS`; others are left out, as are rows without trials.
-
-    Returns
-    -------
-    DataFrame
-
-    Raises
-    ------
-    ResponseError
-        At the first answer that is none, or stands twice.
-
-    Examples
-    --------
     >>> row = {"subject": "s", "item": 7, "successes": 1.0, "trials": 1, "run": "a"}
     >>> clean_answers(pd.DataFrame([row])).to_dict("records")
     [{'subject': 's', 'item': '7', 'successes': 1, 'trials': 1}]
@@ -67,22 +51,6 @@ def clean_answers(answers: pd.DataFrame) -> pd.DataFrame:
 def clean_scores(scores: pd.DataFrame) -> pd.DataFrame:
     """Return scores as a bank keeps them.
 
-    Parameters
-    ----------
-    scores : DataFrame
-        With `SCORE_COLUMNS` and any others but ``step``.
-
-    Returns
-    -------
-    DataFrame
-
-    Raises
-    ------
-    ResponseError
-        At the first score that is none or stands twice, and for columns that cannot be kept.
-
-    Examples
-    --------
     >>> row = {"subject": "s", "benchmark": 7, "accuracy": 1, "low": 0.5, "high": 1}
     >>> clean_scores(pd.DataFrame([row])).to_dict("records")
     [{'subject': 's', 'benchmark': '7', 'accuracy': 1.0, 'low': 0.5, 'high': 1.0}]
@@ -106,24 +74,6 @@ def clean_scores(scores: pd.DataFrame) -> pd.DataFrame:
 def to_arrow(frame: pd.DataFrame, what: str) -> pa.Table:
     """Return a table's columns as Parquet keeps them.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        Its index is left out.
-    what : str
-        What the table holds, for the message.
-
-    Returns
-    -------
-    pyarrow.Table
-
-    Raises
-    ------
-    ResponseError
-        For a column of other things than numbers, text and booleans.
-
-    Examples
-    --------
     >>> to_arrow(pd.DataFrame({"x": [1.5]}), "scores").column_names
     ['x']
     """

@@ -18,20 +18,13 @@ _MOST_DRAWS, _CELL_DRAWS = 100, 500_000_000
 
 
 class Agreement(NamedTuple):
-    """How alike answers to two items would be if they only had the ability in common.
+    """How alike answers to two items would be if they only had the ability in common."""
 
-    Attributes
-    ----------
-    log_all : float array, shape (pair,)
-        Log probability that all subjects that answered both give as many right answers to either.
-    share : float array, shape (pair,)
-        Of these subjects, how many are expected to.
-    observed : float array, shape (pair,)
-        How many did. Both are NaN where no subject answered both.
-    """
-
+    # shape (pair,). Log probability that all subjects that answered both give as many right answers
+    # to either.
     log_all: NDArray[np.float64]
-    share: NDArray[np.float64]
+    share: NDArray[np.float64]  # shape (pair,). Of these subjects, how many are expected to.
+    # shape (pair,). How many did. Both are NaN where no subject answered both.
     observed: NDArray[np.float64]
 
 
@@ -40,17 +33,6 @@ def identical_items(
 ) -> NDArray[np.intp]:
     """Return the first item with the same answers, missing ones at the same places.
 
-    Parameters
-    ----------
-    successes, trials : int array, shape (subject, item)
-
-    Returns
-    -------
-    int array, shape (item,)
-        An item's own position where no earlier one is the same.
-
-    Examples
-    --------
     >>> answers = np.array([[1, 0, 1], [0, 1, 0]])
     >>> identical_items(answers, np.ones_like(answers)).tolist()
     [0, 1, 0]
@@ -64,24 +46,9 @@ def identical_items(
 def agreement(posterior: Posterior, first: NDArray[np.intp], second: NDArray[np.intp]) -> Agreement:
     """Compare how alike pairs of items are answered with what their parameters say.
 
-    Parameters
-    ----------
-    posterior : Posterior
-        Of a model with one ability.
-    first, second : int array, shape (pair,)
-        Positions of items.
-
-    Returns
-    -------
-    Agreement
-
-    Notes
-    -----
     Given a draw, P(all alike) = Π_i Σ_y P(y_ij = y) P(y_ik = y) over subjects that answered both as
     often; it is averaged over draws (at most 100).
 
-    Examples
-    --------
     >>> from bayesirt import Responses
     >>> zeros = np.zeros((1, 2, 3))
     >>> samples = {"theta": zeros, "a": zeros, "d": zeros}

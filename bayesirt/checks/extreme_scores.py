@@ -13,19 +13,7 @@ HARDLY_DISCRIMINATES = 0.25
 def response_flags(
     successes: NDArray[np.integer], trials: NDArray[np.integer], axis: int
 ) -> list[str]:
-    """Say of each subject (axis 1) or item (axis 0) why its estimate rests on the prior.
-
-    Parameters
-    ----------
-    successes, trials : int array, shape (subject, item)
-    axis : {0, 1}
-        The axis that is summed over.
-
-    Returns
-    -------
-    list of str
-        Empty text where nothing is wrong; several reasons are joined by "; ".
-    """
+    """Say of each subject (axis 1) or item (axis 0) why its estimate rests on the prior."""
     right = successes.sum(axis, dtype=np.int64)
     total = trials.sum(axis, dtype=np.int64)
     observed = np.count_nonzero(trials, axis)

@@ -23,20 +23,7 @@ _MOST_DRAWS, _CELL_DRAWS = 200, 500_000_000
 
 
 def saturation_probability(posterior: Posterior) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return how probably each item is answered alike by nearly everybody.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        Of a model with one ability.
-
-    Returns
-    -------
-    p_saturated : float array, shape (item,)
-        P(expected share right, over all subjects, is ≥ .98 or ≤ .02), from at most 200 draws.
-    expected : float array, shape (item,)
-        Mean of that share.
-    """
+    """Return how probably each item is answered alike by nearly everybody."""
     most = min(_MOST_DRAWS, _CELL_DRAWS / posterior.trials.size)
     shares = np.asarray(_expected_shares(posterior.link, thinned(posterior, most)), np.float64)
     return (np.abs(shares - 0.5) >= SATURATED - 0.5).mean(0), shares.mean(0)
@@ -53,19 +40,9 @@ def _expected_shares(link: str, draws: Draw) -> Float[Array, "draw item"]:
 def duplicate_columns(posterior: Posterior, *, q: float) -> pd.DataFrame:
     """Find items with identical answers that chance does not explain.
 
-    Parameters
-    ----------
-    posterior : Posterior
-        Of a model with one ability.
-    q : float
-        Expected number of pairs listed by chance.
-
-    Returns
-    -------
-    DataFrame
-        One row an item: `duplicate_of` (the first item with the same answers, else ""), `p_chance`
-        (the probability that an item with this one's parameters and another with the other's would
-        agree in every cell) and `duplicated` (`p_chance` times the number of pairs is at most q).
+    One row an item: `duplicate_of` (the first item with the same answers, else ""), `p_chance` (the
+    probability that an item with this one's parameters and another with the other's would agree in
+    every cell) and `duplicated` (`p_chance` times the number of pairs is at most q).
     """
     n_items = len(posterior.items)
     first = identical_items(posterior.successes, posterior.trials)
@@ -82,18 +59,8 @@ def duplicate_columns(posterior: Posterior, *, q: float) -> pd.DataFrame:
 def near_duplicates(posterior: Posterior, dependence: LocalDependence | None) -> pd.DataFrame:
     """Find each item's partner whose answers go with it far beyond what ability explains.
 
-    Parameters
-    ----------
-    posterior : Posterior
-        Of a model with one ability.
-    dependence : LocalDependence, optional
-        Of the same posterior.
-
-    Returns
-    -------
-    DataFrame
-        One row an item: `near_duplicate_of` (else ""), `q3`, and the shares of subjects that answer
-        both alike, `agree` and `agree_expected`.
+    One row an item: `near_duplicate_of` (else ""), `q3`, and the shares of subjects that answer
+    both alike, `agree` and `agree_expected`.
     """
     n_items = len(posterior.items)
     table = pd.DataFrame(
@@ -121,18 +88,7 @@ def near_duplicates(posterior: Posterior, dependence: LocalDependence | None) ->
 
 
 def in_words(table: pd.DataFrame, a_min: float) -> list[str]:
-    """Return the evidence on each item, to be read without the table.
-
-    Parameters
-    ----------
-    table : DataFrame
-        With all columns of `bayesirt.checks.item_review.ItemReview`'s summary but this one.
-    a_min : float
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the evidence on each item, to be read without the table."""
     return [_of_item(row, a_min) for row in table.to_dict("records")]
 
 

@@ -18,31 +18,18 @@ _DIGITS = 9
 def rest_correlations(successes: NDArray[np.integer], trials: NDArray[np.integer]) -> pd.DataFrame:
     """Correlate answers to each item with the scores on the other items.
 
-    Parameters
-    ----------
-    successes, trials : int array, shape (subject, item)
+    One row an item: `n_subjects` that answered it; `rest_correlation` of their shares right with
+    their scores on the other items; `p_rest`, the probability of so low a correlation or lower if
+    answers had nothing to do with the other items; and the shares right of the `best_quarter` and
+    of the `weakest_quarter` by these scores, ties included. NaN where there is no spread, and
+    `p_rest` with fewer than 10 subjects.
 
-    Returns
-    -------
-    DataFrame
-        One row an item: `n_subjects` that answered it; `rest_correlation` of their shares right
-        with their scores on the other items; `p_rest`, the probability of so low a correlation or
-        lower if answers had nothing to do with the other items; and the shares right of the
-        `best_quarter` and of the `weakest_quarter` by these scores, ties included. NaN where
-        there is no spread, and `p_rest` with fewer than 10 subjects.
-
-    Notes
-    -----
     A subject's score leaves this item out, and is relative to the mean accuracies of the other
     items that it was asked, so that hard ones do not count against it. `p_rest` is that of a
     permutation test, by the mean, variance and skewness over all permutations. It needs no model.
 
-    References
-    ----------
     Lord & Novick 1968, section 15.3 (corrected item-total correlation); Wilson & Hilferty 1931.
 
-    Examples
-    --------
     >>> answers = np.tri(12, 6, -3, dtype=int)
     >>> answers[:, 2] = 1 - answers[:, 2]
     >>> table = rest_correlations(answers, np.ones_like(answers))

@@ -10,16 +10,9 @@ from bayesirt.posterior import LEVEL, Posterior
 def item_table(posterior: Posterior) -> pd.DataFrame:
     """Return one row an item, in the order of the data.
 
-    Parameters
-    ----------
-    posterior : Posterior
-
-    Returns
-    -------
-    DataFrame
-        Accuracy; posterior median and 90% interval of discrimination a, intercept d and
-        difficulty b, of c where the model has guessing, and for LaRT of phi, omega and lam, and of
-        delta if it has one; the number of subjects that were run; and what is remarkable about it.
+    Accuracy; posterior median and 90% interval of discrimination a, intercept d and difficulty b,
+    of c where the model has guessing, and for LaRT of phi, omega and lam, and of delta if it has
+    one; the number of subjects that were run; and what is remarkable about it.
     """
     posterior = posterior.reported
     successes, trials = posterior.successes, posterior.trials

@@ -166,22 +166,7 @@ def compare_models(
 def pointwise_elpd(
     cells: Cells, posterior: Posterior, most_draws: int
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return how well each cell is predicted from all others.
-
-    Parameters
-    ----------
-    cells : Cells
-    posterior : Posterior
-        Of responses with these cells.
-    most_draws : int
-
-    Returns
-    -------
-    elpd : float array, shape (cell,)
-        Log density of the cell given all other cells, up to a constant.
-    bad : bool array, shape (cell,)
-        Where it rests on too few of the draws.
-    """
+    """Return how well each cell is predicted from all others."""
     n_all = len(posterior.theta)
     kept = np.linspace(0, n_all - 1, min(most_draws, n_all)).round().astype(int)
     sites = [name for name in (*_SITES, *posterior.further) if name in posterior.dataset]
@@ -194,20 +179,7 @@ def pointwise_elpd(
 
 @partial(jax.jit, static_argnames="link")
 def log_densities(draws: dict[str, Array], cells: Cells, *, link: str) -> Float[Array, "draw cell"]:
-    """Return log p(y | θ, a, d, ...) + log p(x | y, τ, φ, ω, λ, δ), up to a constant of each cell.
-
-    Parameters
-    ----------
-    draws : dict of float arrays, shape (draw, subject) or (draw, item)
-        A model's sites; of LaRT's, those of lengths too.
-    cells : Cells
-    link : str
-        Name of the family in `bayesirt.likelihood.families.FAMILIES`.
-
-    Returns
-    -------
-    float array, shape (draw, cell)
-    """
+    """Return log p(y | θ, a, d, ...) + log p(x | y, τ, φ, ω, λ, δ), but for constants of cells."""
     of_item = {k: v[:, cells.item] for k, v in draws.items() if k not in ("theta", "tau")}
     eta = of_item["a"] * draws["theta"][:, cells.subject] + of_item["d"]
     family = FAMILIES[link].given([of_item[name] for name in FAMILIES[link].further])

@@ -93,13 +93,7 @@ def compare_wrong_lengths(
 
 
 def wrong_factor(posterior: Posterior) -> tuple[float, float, float]:
-    """Return (low, median, high) of how many times as long wrong answers are as right ones.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        Of LaRT with lengths of wrong answers.
-    """
+    """Return (low, median, high) of how many times as long wrong answers are as right ones."""
     tails = [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2]
     low, median, high = np.exp(np.quantile(posterior.draws("delta").mean(1), tails))
     return float(low), float(median), float(high)

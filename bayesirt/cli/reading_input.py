@@ -27,21 +27,7 @@ READING_OPTIONS = "reading"
 def with_reading_options(
     command: Callable[..., None], options: Collection[str] = READING
 ) -> Callable[..., None]:
-    """Let a command take options that say how results are to be read.
-
-    Parameters
-    ----------
-    command : callable
-        With an argument called `READING_OPTIONS`, which is given a
-        `bayesirt.data.readers.reading.Reading`.
-    options : collection of str
-        Which of `READING`.
-
-    Returns
-    -------
-    callable
-        With the options in its place.
-    """
+    """Let a command take options that say how results are to be read."""
     ordered: list[inspect.Parameter] = []
     for parameter in inspect.signature(command).parameters.values():
         if parameter.name != READING_OPTIONS:

@@ -33,31 +33,7 @@ def fold_rows(
     *,
     latency: NDArray[np.float64] | None = None,
 ) -> tuple[Cells, NDArray[np.float64] | None]:
-    """Put rows into the layout that takes less room, each subject and item once.
-
-    Parameters
-    ----------
-    shape : (int, int)
-        Numbers of subjects and items.
-    rows : CellList
-        In any order, all with trials > 0.
-    rule : {"error", "trials", "first", "last"}
-        What rows with the same subject and item are.
-    where : callable
-        Says in words where row k stands.
-    latency : float array, shape (row,), optional
-
-    Returns
-    -------
-    DenseCells or SparseCells
-    float array, shape (cell,), or None
-        The latency of each cell; the mean of repeated trials.
-
-    Raises
-    ------
-    ResponseError
-        If the rule is unknown, or is "error" and a pair stands twice.
-    """
+    """Put rows into the layout that takes less room, each subject and item once."""
     check_duplicate_rule(rule)
     if latency is None:
         placed = place_rows(shape, rows, sparse=better_sparse(shape, len(rows.trials)))
@@ -78,20 +54,7 @@ def as_table(rows: CellList) -> pd.DataFrame:
 def place_rows(
     shape: tuple[int, int], rows: CellList, *, sparse: bool
 ) -> DenseCells | SparseCells | None:
-    """Put rows into a layout, or return None if a subject and item stand twice.
-
-    Parameters
-    ----------
-    shape : (int, int)
-        Numbers of subjects and items.
-    rows : CellList
-        In any order, all with trials > 0.
-    sparse : bool
-
-    Returns
-    -------
-    DenseCells, SparseCells or None
-    """
+    """Put rows into a layout, or return None if a subject and item stand twice."""
     return _ordered(shape, rows) if sparse else _scattered(shape, rows)
 
 
@@ -148,13 +111,7 @@ def _sorted_together(
 
 
 def check_duplicate_rule(rule: str) -> None:
-    """Refuse a rule that there is not.
-
-    Raises
-    ------
-    ResponseError
-        With the rules that there are.
-    """
+    """Refuse a rule that there is not."""
     if rule not in DUPLICATE_RULES:
         raise ResponseError(
             f"`duplicates` must be one of {', '.join(DUPLICATE_RULES)}, got {rule!r}"
@@ -167,18 +124,7 @@ def repeats(cells: pd.DataFrame) -> NDArray[np.bool_]:
 
 
 def refuse_repeats(count: int, place: str) -> NoReturn:
-    """Refuse rows that repeat a subject and item.
-
-    Parameters
-    ----------
-    count : int
-    place : str
-        Says where the first of them stands.
-
-    Raises
-    ------
-    ResponseError
-    """
+    """Refuse rows that repeat a subject and item."""
     raise ResponseError(
         f"{count} rows repeat a subject and item, the first {place}; pass --duplicates trials if "
         f"they are repeated trials, or first or last to keep one"
@@ -186,25 +132,7 @@ def refuse_repeats(count: int, place: str) -> NoReturn:
 
 
 def fold_duplicates(cells: pd.DataFrame, rule: str, where: Where) -> pd.DataFrame:
-    """Return each subject and item once, ordered by subject, then by item.
-
-    Parameters
-    ----------
-    cells : DataFrame
-        Columns subject, item, y, n and perhaps x; its index says where a row stands.
-    rule : {"error", "trials", "first", "last"}
-    where : callable
-        Says in words where row k stands.
-
-    Returns
-    -------
-    DataFrame
-
-    Raises
-    ------
-    ResponseError
-        If the rule is unknown, or is "error" and a pair stands twice.
-    """
+    """Return each subject and item once, ordered by subject, then by item."""
     check_duplicate_rule(rule)
     pair = ["subject", "item"]
     again = repeats(cells)

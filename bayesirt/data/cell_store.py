@@ -49,35 +49,7 @@ def store_rows(
     block_rows: int = BLOCK_ROWS,
     progress: Callable[[int, int], None] | None = None,
 ) -> StoredCells:
-    """Keep rows on disk, in blocks of subjects.
-
-    Parameters
-    ----------
-    read : callable
-        Returns the rows, some at a time, all with trials > 0. It is called once more if rows
-        repeat a subject and item, to find the first of them.
-    n_rows : int
-        How many there will be, or more.
-    names : (collection of str, collection of str)
-        Of subjects and items. They may grow while rows are read.
-    duplicates : {"error", "trials", "first", "last"}
-        What rows with the same subject and item are.
-    where : callable
-        Says in words where (subject, item) stands.
-    block_rows : int
-        About how many rows memory holds at a time.
-    progress : callable, optional
-        Told how many blocks are made, and how many there will be.
-
-    Returns
-    -------
-    StoredCells
-
-    Raises
-    ------
-    ResponseError
-        If the disk has no room, the rule is unknown, or is "error" and a pair stands twice.
-    """
+    """Keep rows on disk, in blocks of subjects."""
     check_duplicate_rule(duplicates)
     _check_room(n_rows * _BYTES_A_ROW)
     with _new_folder() as folder:

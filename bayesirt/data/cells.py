@@ -26,30 +26,20 @@ _PART = 1 << 21
 
 
 class CellList(NamedTuple):
-    """Observed cells one after another, ordered by subject, then by item unless it is said.
+    """Observed cells one after another, ordered by subject, then by item unless it is said."""
 
-    Attributes
-    ----------
-    subject, item : int32 array, shape (cell,)
-        Positions.
-    successes, trials : int array, shape (cell,)
-    """
-
+    # shape (cell,). Positions.
     subject: NDArray[np.integer]
     item: NDArray[np.integer]
+    # shape (cell,)
     successes: NDArray[np.integer]
     trials: NDArray[np.integer]
 
 
 class Totals(NamedTuple):
-    """Sums over the observed cells of each subject, or of each item.
+    """Sums over the observed cells of each subject, or of each item."""
 
-    Attributes
-    ----------
-    successes, trials, observed : int array
-        `observed` counts cells, `trials` counts answers.
-    """
-
+    # `observed` counts cells, `trials` counts answers.
     successes: NDArray[np.int64]
     trials: NDArray[np.int64]
     observed: NDArray[np.int64]
@@ -87,13 +77,9 @@ class Cells(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class DenseCells:
-    """Successes and trials as matrices in the smallest integer type that holds them.
+    """Successes and trials as matrices in the smallest integer type that holds them."""
 
-    Attributes
-    ----------
-    successes, trials : int array, shape (subject, item)
-    """
-
+    # shape (subject, item)
     successes: NDArray[np.integer]
     trials: NDArray[np.integer]
 
@@ -192,20 +178,7 @@ def store_cells(
     successes: NDArray[np.integer],
     trials: NDArray[np.integer],
 ) -> Cells:
-    """Keep cells in the layout that takes less room: sparse where few of many were observed.
-
-    Parameters
-    ----------
-    shape : (int, int)
-        Numbers of subjects and items.
-    subject, item : int array, shape (cell,)
-        Positions, ordered by subject, then item, each pair once, all with trials > 0.
-    successes, trials : int array, shape (cell,)
-
-    Returns
-    -------
-    DenseCells or SparseCells
-    """
+    """Keep cells in the layout that takes less room: sparse where few of many were observed."""
     kind = smallest_int(int(trials.max(initial=1)))
     successes, trials = successes.astype(kind), trials.astype(kind)
     sparse = SparseCells(
@@ -217,20 +190,7 @@ def store_cells(
 def select_cells(
     cells: Cells, subjects: NDArray[np.intp], items: NDArray[np.intp]
 ) -> tuple[Cells, NDArray[np.intp]]:
-    """Return the cells of some subjects and items.
-
-    Parameters
-    ----------
-    cells : Cells
-    subjects, items : int array
-        Positions to keep, in the new order.
-
-    Returns
-    -------
-    Cells
-    int array, shape (cell,)
-        Where each observed cell stood among all of them.
-    """
+    """Return the cells of some subjects and items."""
     listed = cells.listed()
     new = []
     for kept, size, old in zip(
@@ -258,19 +218,7 @@ def smallest_int(largest: int) -> type[np.signedinteger]:
 
 
 def check_cells(cells: Cells, subjects: Sequence[str], items: Sequence[str]) -> None:
-    """Refuse cells that are too few to rank anything.
-
-    Parameters
-    ----------
-    cells : Cells
-    subjects, items : sequence of str
-        Their names.
-
-    Raises
-    ------
-    ResponseError
-        With fewer than two subjects or items, and for the first without an observed cell.
-    """
+    """Refuse cells that are too few to rank anything."""
     if cells.shape != (len(subjects), len(items)):
         raise ResponseError(
             f"{len(subjects)} subjects x {len(items)} items are named, the data are {cells.shape}"
@@ -292,16 +240,7 @@ def check_cells(cells: Cells, subjects: Sequence[str], items: Sequence[str]) -> 
 
 
 def connected_groups(cells: Cells) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Return the groups of subjects and items that observed cells connect, largest first.
-
-    Parameters
-    ----------
-    cells : Cells
-
-    Returns
-    -------
-    list of (subject positions, item positions)
-    """
+    """Return the groups of subjects and items that observed cells connect, largest first."""
     n_subjects, n_items = cells.shape
     size = n_subjects + n_items
     nodes = first = label = np.arange(size, dtype=np.int32)

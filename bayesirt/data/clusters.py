@@ -16,34 +16,16 @@ from bayesirt.names import one_line
 class Clusters:
     """Which cluster each subject belongs to.
 
-    Attributes
-    ----------
-    names : tuple of str
-        Of the clusters, in order of appearance.
-    codes : tuple of int
-        Position of each subject's cluster.
-
-    Examples
-    --------
     >>> Clusters.of(["a", "b", "a"])
     Clusters(names=('a', 'b'), codes=(0, 1, 0))
     """
 
-    names: tuple[str, ...]
-    codes: tuple[int, ...]
+    names: tuple[str, ...]  # Of the clusters, in order of appearance.
+    codes: tuple[int, ...]  # Position of each subject's cluster.
 
     @classmethod
     def of(cls, cluster_of_each: Sequence[str]) -> "Clusters":
-        """Take the name of each subject's cluster.
-
-        Parameters
-        ----------
-        cluster_of_each : sequence of str
-
-        Returns
-        -------
-        Clusters
-        """
+        """Take the name of each subject's cluster."""
         names = tuple(dict.fromkeys(cluster_of_each))
         positions = {name: k for k, name in enumerate(names)}
         return cls(names, tuple(positions[name] for name in cluster_of_each))
@@ -64,17 +46,7 @@ class Clusters:
         return 1 < len(self.names) < len(self.codes)
 
     def select(self, subjects: NDArray[np.intp]) -> "Clusters":
-        """Return the clusters of some subjects.
-
-        Parameters
-        ----------
-        subjects : int array
-            Their positions.
-
-        Returns
-        -------
-        Clusters
-        """
+        """Return the clusters of some subjects."""
         of_each = self.of_each
         return Clusters.of([of_each[k] for k in subjects])
 
@@ -82,25 +54,7 @@ class Clusters:
 def clusters_of_rows(
     values: pd.Series, subject: NDArray[np.integer], subjects: Sequence[str]
 ) -> Clusters:
-    """Return each subject's cluster from a column with one row a response.
-
-    Parameters
-    ----------
-    values : Series, shape (row,)
-        Names of clusters; the column's own name is for messages.
-    subject : int array, shape (row,)
-        Position of each row's subject, each of which has a row.
-    subjects : sequence of str
-
-    Returns
-    -------
-    Clusters
-
-    Raises
-    ------
-    ResponseError
-        If a row has no cluster, or the rows of a subject have several.
-    """
+    """Return each subject's cluster from a column with one row a response."""
     names = pd.Series(name_rows(values, "cluster"), dtype=object)
     varying = first_varying(names, subject)
     if varying is not None:
@@ -113,17 +67,7 @@ def clusters_of_rows(
 
 
 def check_clusters(clusters: Clusters, n_subjects: int) -> None:
-    """Refuse clusters that do not belong to the subjects, or have no name.
-
-    Parameters
-    ----------
-    clusters : Clusters
-    n_subjects : int
-
-    Raises
-    ------
-    ResponseError
-    """
+    """Refuse clusters that do not belong to the subjects, or have no name."""
     if len(clusters.codes) != n_subjects:
         raise ResponseError(
             f"there are {n_subjects} subjects, but {len(clusters.codes)} have a cluster; name one "
@@ -135,16 +79,7 @@ def check_clusters(clusters: Clusters, n_subjects: int) -> None:
 
 
 def refuse_useless(clusters: Clusters) -> None:
-    """Refuse clusters that say nothing: all subjects in one, or each in one of its own.
-
-    Parameters
-    ----------
-    clusters : Clusters
-
-    Raises
-    ------
-    ResponseError
-    """
+    """Refuse clusters that say nothing: all subjects in one, or each in one of its own."""
     if clusters.tell_apart:
         return
     one = len(clusters.names) == 1

@@ -16,26 +16,6 @@ def costs_of_rows(
 ) -> NDArray[np.float64]:
     """Return the mean cost of each subject's rows.
 
-    Parameters
-    ----------
-    values : Series, shape (row,)
-        Costs, in any unit; the column's own name is for messages. An empty cell is not known.
-    subject : int array, shape (row,)
-        Position of each row's subject.
-    subjects : sequence of str
-
-    Returns
-    -------
-    float array, shape (subject,)
-        NaN for a subject without any.
-
-    Raises
-    ------
-    ResponseError
-        At the first value that is no number, infinite or negative.
-
-    Examples
-    --------
     >>> costs_of_rows(pd.Series([0.2, 0.4, None]), np.array([0, 0, 1]), ["x", "y"])
     array([0.3, nan])
     """
@@ -57,17 +37,7 @@ def costs_of_rows(
 
 
 def check_costs(costs: NDArray[np.float64], n_subjects: int) -> None:
-    """Refuse costs that do not belong to the subjects, are negative or beyond all bounds.
-
-    Parameters
-    ----------
-    costs : float array, shape (subject,)
-    n_subjects : int
-
-    Raises
-    ------
-    ResponseError
-    """
+    """Refuse costs that do not belong to the subjects, are negative or beyond all bounds."""
     if costs.shape != (n_subjects,):
         raise ResponseError(
             f"there are {n_subjects} subjects, but costs have the shape {costs.shape}; give one "

@@ -22,8 +22,6 @@ def _left_to_container() -> float:
 def in_gigabytes(size: float) -> str:
     """Return a number of bytes in words.
 
-    Examples
-    --------
     >>> in_gigabytes(2_340_000_000)
     '2.3 GB'
     """

@@ -39,22 +39,6 @@ _LARGEST_DICTIONARY = 1 << 30
 def write_long_parquet(responses: Responses, path: str | Path, *, overwrite: bool = False) -> None:
     """Write responses to a long Parquet file.
 
-    Parameters
-    ----------
-    responses : Responses
-        Without a Q-matrix, which has no place in a long file.
-    path : str or Path
-        Ends in ``.parquet``. A file appears there only when it is whole.
-    overwrite : bool
-        Replace a file that is there.
-
-    Raises
-    ------
-    ResponseError
-        If the file is there already, or cannot be written.
-
-    Examples
-    --------
     >>> responses = Responses.from_arrays([[1, 0], [1, 1], [0, 1]])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_long_parquet(responses, Path(folder, "r.parquet"))
@@ -81,18 +65,7 @@ def write_long_parquet(responses: Responses, path: str | Path, *, overwrite: boo
 
 
 def check_place(path: Path, *, overwrite: bool) -> None:
-    """Refuse a place where no file can be written, before there is anything to write.
-
-    Parameters
-    ----------
-    path : Path
-    overwrite : bool
-        Whether a file may be there.
-
-    Raises
-    ------
-    ResponseError
-    """
+    """Refuse a place where no file can be written, before there is anything to write."""
     shown = one_line(str(path), 200)
     if path.suffix.lower() != ".parquet":
         raise ResponseError(f"{shown} does not end in .parquet; name a file that does")
@@ -107,16 +80,6 @@ def check_place(path: Path, *, overwrite: bool) -> None:
 def schema_version(schema: pa.Schema) -> int | None:
     """Return the version of this package's schema that a file has, or None.
 
-    Parameters
-    ----------
-    schema : Schema
-
-    Returns
-    -------
-    int or None
-
-    Examples
-    --------
     >>> schema_version(pa.schema([]).with_metadata({"bayesirt": "1"}))
     1
     """
@@ -127,20 +90,6 @@ def schema_version(schema: pa.Schema) -> int | None:
 def check_written(schema: pa.Schema, name: str) -> None:
     """Refuse a file that this package cannot read as it was written.
 
-    Parameters
-    ----------
-    schema : Schema
-        With a `schema_version`.
-    name : str
-        Of the file.
-
-    Raises
-    ------
-    ResponseError
-        For a newer version of the schema, a column that is missing, and names that are no text.
-
-    Examples
-    --------
     >>> names = pa.dictionary(pa.int32(), pa.string())
     >>> counts = {"successes": pa.int32(), "trials": pa.int32()}
     >>> check_written(pa.schema({"subject": names, "item": names} | counts), "r.parquet")
@@ -162,16 +111,6 @@ def check_written(schema: pa.Schema, name: str) -> None:
 def describing_columns(schema: pa.Schema) -> list[str]:
     """Return the columns that describe items in a file that this package wrote.
 
-    Parameters
-    ----------
-    schema : Schema
-
-    Returns
-    -------
-    list of str
-
-    Examples
-    --------
     >>> describing_columns(pa.schema({"subject": pa.string(), "topic": pa.string()}))
     ['topic']
     """
@@ -179,27 +118,7 @@ def describing_columns(schema: pa.Schema) -> list[str]:
 
 
 def read_long_parquet(path: Path, *, duplicates: str = "error") -> Responses:
-    """Read what `write_long_parquet` wrote.
-
-    Parameters
-    ----------
-    path : Path
-        With a `schema_version`.
-    duplicates : {"error", "trials", "first", "last"}
-        What rows with the same subject and item are, if somebody has added any.
-
-    Returns
-    -------
-    Responses
-        Subjects, items and what describes them in the order in which they were written.
-
-    Raises
-    ------
-    ResponseError
-        For a newer version of the schema, and for contents that are no responses.
-    ArrowException, OSError, ValueError
-        If the file is damaged.
-    """
+    """Read what `write_long_parquet` wrote."""
     name = one_line(path.name, 80)
     table = _read_table(path, name)
     check_written(table.schema, name)

@@ -29,27 +29,8 @@ def check_unpacked(
 ) -> None:
     """Refuse a Parquet file that unpacks to more than `ALWAYS` and more than `TIMES` its size.
 
-    Parameters
-    ----------
-    source : Path or BytesIO
-    name : str
-        Begins the sentence of an error.
-    decoded : callable, optional
-        Whether a column's text will stand in memory as often as the file names it, from its dotted
-        path; by default all does. Other text is not read, or kept as a dictionary.
-
-    Raises
-    ------
-    ResponseError
-    ArrowException, OSError, ValueError
-        If it is no Parquet file, or a damaged one.
-
-    Notes
-    -----
     Lists are counted as one value each: how long they are is not known before they are read.
 
-    Examples
-    --------
     >>> file = io.BytesIO()
     >>> pa.parquet.write_table(pa.table({"score": np.zeros(10**6, np.int8)}), file)
     >>> file.getbuffer().nbytes < 10_000
@@ -74,20 +55,6 @@ def check_unpacked(
 def check_text(values: pa.Array, source: Path | io.BytesIO, name: str = "it") -> None:
     """Refuse text that would be too long by the rule of `check_unpacked`, before it is decoded.
 
-    Parameters
-    ----------
-    values : DictionaryArray
-    source : Path or BytesIO
-        Where it was read from.
-    name : str
-        Begins the sentence of an error.
-
-    Raises
-    ------
-    ResponseError
-
-    Examples
-    --------
     >>> check_text(pa.array(["law", "law"]).dictionary_encode(), io.BytesIO())
     """
     if _length(values) > _most(source):
@@ -97,17 +64,6 @@ def check_text(values: pa.Array, source: Path | io.BytesIO, name: str = "it") ->
 def check_dictionaries(table: pa.Table | pa.RecordBatch) -> None:
     """Refuse columns that name entries which their dictionaries do not have.
 
-    Parameters
-    ----------
-    table : Table or RecordBatch
-        As it was read: a damaged file is read without a word.
-
-    Raises
-    ------
-    ArrowInvalid
-
-    Examples
-    --------
     >>> check_dictionaries(pa.table({"item": pa.array(["p", "p"]).dictionary_encode()}))
     """
     for column in table.columns:

@@ -8,17 +8,8 @@ from bayesirt.data.responses import Responses
 def summarise(responses: Responses) -> pd.DataFrame:
     """Count responses, and what else is known of them.
 
-    Parameters
-    ----------
-    responses : Responses
+    One unrounded column, `value`, and a row for each fact.
 
-    Returns
-    -------
-    DataFrame
-        One unrounded column, `value`, and a row for each fact.
-
-    Examples
-    --------
     >>> responses = Responses.from_arrays([[1, 0], [1, 1], [0, 1]])
     >>> summarise(responses).loc["responses", "value"]
     6

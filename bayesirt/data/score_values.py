@@ -28,31 +28,7 @@ def count_successes(
     *,
     fractions: bool | None = None,
 ) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-    """Return successes and trials, whatever the scores are.
-
-    Parameters
-    ----------
-    scores : Series, shape (cell,)
-    trials : Series, shape (cell,), or None
-        Numbers of trials; without them each score is a single answer.
-    column : str
-        The score column's name.
-    threshold : float or None
-        Scores of single answers at or above it count as right.
-    where : callable
-        Says in words where cell k stands.
-    fractions : bool, optional
-        Whether scores are fractions of `trials`; by default `are_fractions` of these cells.
-
-    Returns
-    -------
-    successes, trials : int array, shape (cell,)
-
-    Raises
-    ------
-    ResponseError
-        At the first value that is no score, and for a threshold that cuts nothing.
-    """
+    """Return successes and trials, whatever the scores are."""
     if threshold is not None and not np.isfinite(threshold):
         raise ResponseError(f"--threshold must be a finite number, got {threshold}")
     right = _clean_answers(scores) if trials is None and threshold is None else None
@@ -82,28 +58,7 @@ def _clean_answers(scores: pd.Series) -> NDArray[np.int8] | None:
 def parse_numbers(
     values: pd.Series, column: str, where: Where, hint: str | None = None
 ) -> NDArray[np.float64]:
-    """Return finite numbers, or say which cell is none.
-
-    Parameters
-    ----------
-    values : Series, shape (cell,)
-        Text, numbers or booleans; ``true`` and ``false`` count as 1 and 0.
-    column : str
-        The column's name, for the message.
-    where : callable
-        Says in words where cell k stands.
-    hint : str, optional
-        What to do about a cell that is none, where the column holds no scores.
-
-    Returns
-    -------
-    float array, shape (cell,)
-
-    Raises
-    ------
-    ResponseError
-        At the first value that is missing, not a number or not finite.
-    """
+    """Return finite numbers, or say which cell is none."""
     if values.dtype.kind in "biuf":
         numbers = values.to_numpy(np.float64, na_value=np.nan)
     else:
@@ -143,27 +98,7 @@ def _refuse_number(raw: object, column: str, place: str, hint: str | None) -> No
 def binary_counts(
     scores: NDArray[np.float64], column: str, threshold: float | None, where: Where
 ) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
-    """Return successes and trials of single answers, each 0 or 1 or cut at a threshold.
-
-    Parameters
-    ----------
-    scores : float array, shape (cell,)
-    column : str
-        The column's name, for the message.
-    threshold : float or None
-        Scores at or above it count as right.
-    where : callable
-        Says in words where cell k stands.
-
-    Returns
-    -------
-    successes, trials : int array, shape (cell,)
-
-    Raises
-    ------
-    ResponseError
-        At the first score that is neither 0 nor 1 where no threshold is given.
-    """
+    """Return successes and trials of single answers, each 0 or 1 or cut at a threshold."""
     if threshold is not None:
         scores = (scores >= threshold).astype(np.float64)
     bad = (scores != 0) & (scores != 1)
@@ -188,26 +123,6 @@ def repeated_counts(
 
     A column called `successes` or `n_correct` holds counts, one called `fraction` or `accuracy`
     fractions; any other holds fractions if one of its values is not whole, else counts.
-
-    Parameters
-    ----------
-    scores, trials : float array, shape (cell,)
-    column : str
-        The score column's name.
-    where : callable
-        Says in words where cell k stands.
-    fractions : bool, optional
-        Whether scores are fractions; by default `are_fractions` of these cells.
-
-    Returns
-    -------
-    successes, trials : int array, shape (cell,)
-
-    Raises
-    ------
-    ResponseError
-        Where trials are not whole or negative, successes exceed trials, a fraction of the trials
-        is not whole, or it cannot be told whether 0 and 1 are counts or fractions.
     """
     _refuse_first(
         (trials < 0) | (trials != np.round(trials)) | (trials > _MOST_TRIALS),
@@ -239,24 +154,7 @@ def repeated_counts(
 def are_fractions(
     parts: Iterable[tuple[NDArray[np.float64], NDArray[np.float64]]], column: str
 ) -> bool:
-    """Return whether the scores of all parts are fractions of their trials, rather than counts.
-
-    Parameters
-    ----------
-    parts : iterable of (float array, float array)
-        Scores and trials; not looked at where the column's name tells.
-    column : str
-        The score column's name.
-
-    Returns
-    -------
-    bool
-
-    Raises
-    ------
-    ResponseError
-        If it cannot be told.
-    """
+    """Return whether the scores of all parts are fractions of their trials, rather than counts."""
     name = column.lower()
     if name in _COUNT_NAMES or name in _FRACTION_NAMES:
         return name in _FRACTION_NAMES

@@ -19,33 +19,16 @@ class StoredCells:
     """Cells in a folder, which is removed with this object or when the process ends.
 
     Subject i stands in row ``i // n_blocks`` of block ``i % n_blocks``.
-
-    Attributes
-    ----------
-    folder : Path
-    shape : (int, int)
-        Numbers of subjects and items.
-    n_blocks : int
-    n_rows : int
-        Subjects of a block; the last blocks may have one less.
-    is_sparse : bool
-        Whether a block lists its cells, or is a matrix.
-    most_cells : int
-        Observed cells of the fullest block.
-    kind : type
-        Integer type that holds all successes and trials.
-    sums : (Totals, Totals)
-        Over subjects, then over items.
     """
 
     folder: Path
-    shape: tuple[int, int]
+    shape: tuple[int, int]  # Numbers of subjects and items.
     n_blocks: int
-    n_rows: int
-    is_sparse: bool
-    most_cells: int
-    kind: type[np.signedinteger]
-    sums: tuple[Totals, Totals]
+    n_rows: int  # Subjects of a block; the last blocks may have one less.
+    is_sparse: bool  # Whether a block lists its cells, or is a matrix.
+    most_cells: int  # Observed cells of the fullest block.
+    kind: type[np.signedinteger]  # Integer type that holds all successes and trials.
+    sums: tuple[Totals, Totals]  # Over subjects, then over items.
 
     def __post_init__(self) -> None:
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
@@ -60,16 +43,7 @@ class StoredCells:
         return self.sums[axis]
 
     def block(self, k: int) -> DenseCells | SparseCells:
-        """Return a block, with its own rows in place of subjects.
-
-        Parameters
-        ----------
-        k : int
-
-        Returns
-        -------
-        DenseCells or SparseCells, shape (n_rows, item)
-        """
+        """Return a block, with its own rows in place of subjects."""
         return load_block(self.folder, k, (self.n_rows, self.shape[1]), sparse=self.is_sparse)
 
     def parts(self) -> Iterator[CellList]:
@@ -106,20 +80,7 @@ def save_block(folder: Path, k: int, cells: DenseCells | SparseCells) -> None:
 def load_block(
     folder: Path, k: int, shape: tuple[int, int], *, sparse: bool
 ) -> DenseCells | SparseCells:
-    """Read a block.
-
-    Parameters
-    ----------
-    folder : Path
-    k : int
-    shape : (int, int)
-        Numbers of its rows and items.
-    sparse : bool
-
-    Returns
-    -------
-    DenseCells or SparseCells
-    """
+    """Read a block."""
     counts = np.load(_path(folder, k, "counts"))
     if not sparse:
         return DenseCells(*counts)

@@ -13,18 +13,7 @@ from bayesirt.names import one_line
 
 
 def check_columns(frame: pd.DataFrame, wanted: Iterable[Hashable]) -> None:
-    """Refuse a table that lacks a column that is wanted, or has it twice.
-
-    Parameters
-    ----------
-    frame : DataFrame
-    wanted : iterable of column names
-
-    Raises
-    ------
-    ResponseError
-        With the columns that there are.
-    """
+    """Refuse a table that lacks a column that is wanted, or has it twice."""
     for column in wanted:
         found = sum(column == other for other in frame.columns)
         if not found:
@@ -42,25 +31,7 @@ def list_columns(frame: pd.DataFrame) -> str:
 
 
 def encode_names(names: pd.Series, kind: str) -> tuple[NDArray[np.int32], list[str]]:
-    """Return the position of each row's name among the unique names, in order of appearance.
-
-    Parameters
-    ----------
-    names : Series, shape (row,)
-        Values that are no text are named as Python writes them.
-    kind : str
-        What is named, for the message.
-
-    Returns
-    -------
-    int array, shape (row,)
-    list of str
-
-    Raises
-    ------
-    ResponseError
-        At the first row without a name.
-    """
+    """Return the position of each row's name among the unique names, in order of appearance."""
     known = _distinct(names)
     if known is None:
         codes, unique = pd.factorize(name_rows(names, kind))
@@ -82,24 +53,7 @@ def _distinct(names: pd.Series) -> tuple[NDArray[np.intp], pd.Series] | None:
 
 
 def name_rows(names: pd.Series, kind: str) -> pd.Series | NDArray[np.object_]:
-    """Return the name of each row as text.
-
-    Parameters
-    ----------
-    names : Series, shape (row,)
-        Values that are no text are named as Python writes them.
-    kind : str
-        What is named, for the message.
-
-    Returns
-    -------
-    Series or array of str, shape (row,)
-
-    Raises
-    ------
-    ResponseError
-        At the first row without a name.
-    """
+    """Return the name of each row as text."""
     text = _as_text(names)
     missing = names.isna().to_numpy() | np.asarray(text == "", bool)
     if missing.any():
@@ -108,19 +62,7 @@ def name_rows(names: pd.Series, kind: str) -> pd.Series | NDArray[np.object_]:
 
 
 def refuse_nameless(kind: str, row: int) -> NoReturn:
-    """Refuse a row without a name.
-
-    Parameters
-    ----------
-    kind : str
-        What is named.
-    row : int
-        Its position.
-
-    Raises
-    ------
-    ResponseError
-    """
+    """Refuse a row without a name."""
     raise ResponseError(
         f"the {kind}'s name is missing in data row {row + 1}; fill it in or leave the row out"
     )
@@ -137,18 +79,7 @@ def _as_text(values: pd.Series) -> pd.Series | NDArray[np.object_]:
 
 
 def first_varying(values: pd.Series, item: NDArray[np.integer]) -> int | None:
-    """Return the position of the first item whose rows differ in a column, or None.
-
-    Parameters
-    ----------
-    values : Series, shape (row,)
-    item : int array, shape (row,)
-        Position of each row's item.
-
-    Returns
-    -------
-    int or None
-    """
+    """Return the position of the first item whose rows differ in a column, or None."""
     text = values if isinstance(values.dtype, pd.StringDtype) else _as_text(values)
     code = np.where(values.isna().to_numpy(), -1, pd.factorize(text)[0])
     first = np.unique(item, return_index=True)[1]
@@ -162,25 +93,7 @@ def describe_items(
     items: Sequence[str],
     columns: Sequence[Hashable],
 ) -> pd.DataFrame:
-    """Return one row an item of the columns that describe it.
-
-    Parameters
-    ----------
-    frame : DataFrame
-    item : int array, shape (row,)
-        Position of each row's item.
-    items : sequence of str
-    columns : sequence of column names
-
-    Returns
-    -------
-    DataFrame
-
-    Raises
-    ------
-    ResponseError
-        If a column differs between the rows of an item.
-    """
+    """Return one row an item of the columns that describe it."""
     for column in columns:
         varying = first_varying(frame[column], item)
         if varying is not None:
@@ -196,51 +109,13 @@ def describe_items(
 
 
 def parse_latency(values: pd.Series, column: str, where: Where) -> NDArray[np.float64]:
-    """Return response lengths or times; NaN where they are missing or zero.
-
-    Parameters
-    ----------
-    values : Series, shape (row,)
-    column : str
-        The column's name, for the message.
-    where : callable
-        Says in words where row k stands.
-
-    Returns
-    -------
-    float array, shape (row,)
-
-    Raises
-    ------
-    ResponseError
-        At the first value that is no number, infinite or negative.
-    """
+    """Return response lengths or times; NaN where they are missing or zero."""
     parsed = parse_amounts(values, column, where, "response length or time")
     return np.where(parsed == 0, np.nan, parsed)
 
 
 def parse_amounts(values: pd.Series, column: str, where: Where, kind: str) -> NDArray[np.float64]:
-    """Return amounts that are not negative; NaN where they are missing.
-
-    Parameters
-    ----------
-    values : Series, shape (row,)
-    column : str
-        The column's name, for the message.
-    where : callable
-        Says in words where row k stands.
-    kind : str
-        What is measured, for the message.
-
-    Returns
-    -------
-    float array, shape (row,)
-
-    Raises
-    ------
-    ResponseError
-        At the first value that is no number, infinite or negative.
-    """
+    """Return amounts that are not negative; NaN where they are missing."""
     words = {"", "na", "nan", "none", "null"}
     missing = values.isna().to_numpy()
     if not pd.api.types.is_numeric_dtype(values.dtype):

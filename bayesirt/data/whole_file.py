@@ -13,18 +13,7 @@ _MARGIN = 1 << 20
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file beside its place and rename it, so that it is whole or not there.
-
-    Parameters
-    ----------
-    path : Path
-    content : bytes
-
-    Raises
-    ------
-    ResponseError
-        If it cannot be written.
-    """
+    """Write a file beside its place and rename it, so that it is whole or not there."""
     partial = path.with_name(f".{path.name}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,19 +30,6 @@ def write_whole(path: Path, content: bytes) -> None:
 def make_sure_of_room(path: Path, n_bytes: int) -> None:
     """Make sure that there is room for a file before it is written by what cannot do without.
 
-    Parameters
-    ----------
-    path : Path
-    n_bytes : int
-        Of the arrays that it will hold.
-
-    Raises
-    ------
-    OSError
-        If the disk is full or the file may not grow so large.
-
-    Notes
-    -----
     HDF5 that finds no room when it closes a file leaves objects behind that end the process. Where
     the system cannot set room aside, nothing is made sure of.
     """

@@ -16,17 +16,7 @@ _MOST_TRIALS = np.iinfo(np.int32).max
 
 
 def clean_cells(successes: ArrayLike, trials: ArrayLike | None) -> Cells | None:
-    """Return the cells of matrices in which nothing is odd, else None.
-
-    Parameters
-    ----------
-    successes, trials : array_like, shape (subject, item)
-        Without trials, single answers; else counts.
-
-    Returns
-    -------
-    Cells or None
-    """
+    """Return the cells of matrices in which nothing is odd, else None."""
     try:
         answers, counts = np.asarray(successes), np.asarray(trials)
     except ValueError:  # rows of different lengths
@@ -35,23 +25,7 @@ def clean_cells(successes: ArrayLike, trials: ArrayLike | None) -> Cells | None:
 
 
 def as_matrix(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    """Return a matrix of numbers.
-
-    Parameters
-    ----------
-    values : array_like, shape (subject, item)
-    name : str
-        What to call it in an error.
-
-    Returns
-    -------
-    float array, shape (subject, item)
-
-    Raises
-    ------
-    ResponseError
-        If these are no numbers, or not in two dimensions.
-    """
+    """Return a matrix of numbers."""
     try:
         matrix = np.asarray(values, np.float64)
     except (TypeError, ValueError):
@@ -64,19 +38,7 @@ def as_matrix(values: ArrayLike, name: str) -> NDArray[np.float64]:
 
 
 def cells_of_answers(values: NDArray[Any], threshold: float | None = None) -> Cells | None:
-    """Count a matrix of single answers, or return None if a cell is no answer.
-
-    Parameters
-    ----------
-    values : array, shape (subject, item)
-        0, 1, and NaN where the item was not run.
-    threshold : float, optional
-        Finite values at or above it count as right, others as wrong.
-
-    Returns
-    -------
-    Cells or None
-    """
+    """Count a matrix of single answers, or return None if a cell is no answer."""
     if values.ndim != 2 or values.dtype.kind not in "biuf":
         return None
     seen = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(values.shape, bool)
@@ -88,17 +50,7 @@ def cells_of_answers(values: NDArray[Any], threshold: float | None = None) -> Ce
 
 
 def cells_of_counts(successes: NDArray[Any], trials: NDArray[Any]) -> Cells | None:
-    """Take matrices of counts, or return None if a cell is no count of that many trials.
-
-    Parameters
-    ----------
-    successes, trials : int array, shape (subject, item)
-        Zero trials where the item was not run.
-
-    Returns
-    -------
-    Cells or None
-    """
+    """Take matrices of counts, or return None if a cell is no count of that many trials."""
     kinds = successes.dtype.kind + trials.dtype.kind
     if trials.ndim != 2 or successes.shape != trials.shape or not set(kinds) <= set("biu"):
         return None
@@ -113,19 +65,7 @@ def cells_of_counts(successes: NDArray[Any], trials: NDArray[Any]) -> Cells | No
 
 
 def cells_of_table(frame: pd.DataFrame, threshold: float | None = None) -> Cells | None:
-    """Count a table of single answers of any type, or return None if a cell is no answer.
-
-    Parameters
-    ----------
-    frame : DataFrame, shape (subject, item)
-        0 and 1, as numbers or as text; a cell that is null, empty or ``NA`` was not observed.
-    threshold : float, optional
-        Scores at or above it count as right.
-
-    Returns
-    -------
-    Cells or None
-    """
+    """Count a table of single answers of any type, or return None if a cell is no answer."""
     if threshold is not None and not np.isfinite(threshold):
         return None
     if all(isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in frame.dtypes):

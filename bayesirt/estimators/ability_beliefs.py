@@ -27,12 +27,10 @@ def ability_steps(
 ) -> Abilities:
     """Take Newton steps on every subject's abilities, all subjects at once.
 
-    Notes
-    -----
     Covariances become (AᵀE[W]A + Ω⁻¹)⁻¹; with `half`, precisions go half of the way: where items
     are steep, W depends so much on the covariance that whole steps would swing to and fro. Items
-    that are not known, with covariances C, have E a aᵀ = â âᵀ + C_aa in place of â âᵀ, and
-    E s a = â E s - C_a (θ, 1) E w (Stein 1981).
+    that are not known, with covariances C, have E a aᵀ = â âᵀ + C_aa in place of â âᵀ, and E s a =
+    â E s - C_a (θ, 1) E w (Stein 1981).
     """
     n = items.a.shape[1]
     squared = pairs(items.a, 1.0)

@@ -19,52 +19,29 @@ _BLOCK_CELLS = 1 << 15
 
 
 class Abilities(NamedTuple):
-    """A normal distribution for each ability, before its answers are seen.
-
-    Attributes
-    ----------
-    mean, variance : float array, shape (subject,)
-    """
+    """A normal distribution for each ability, before its answers are seen."""
 
     mean: Float[Array, " subject"]
     variance: Float[Array, " subject"]
 
 
 class AbilityPosteriors(NamedTuple):
-    """What each subject's answers, given items, say of its ability.
+    """What each subject's answers, given items, say of its ability."""
 
-    Attributes
-    ----------
-    log_likelihood : float array, shape (subject,)
-        log ∫ p(answers | θ) p(θ) dθ.
-    mode, mean, variance : float array, shape (subject,)
-    scale : float array, shape (subject,)
-        1/√curvature at the mode: nodes lie at mode + scale x.
-    log_density : float array, shape (subject, node)
-        Log posterior density at the nodes, up to the same constant everywhere.
-    """
-
-    log_likelihood: Float[Array, " subject"]
+    log_likelihood: Float[Array, " subject"]  # log ∫ p(answers | θ) p(θ) dθ.
     mode: Float[Array, " subject"]
     mean: Float[Array, " subject"]
     variance: Float[Array, " subject"]
-    scale: Float[Array, " subject"]
+    scale: Float[Array, " subject"]  # 1/√curvature at the mode: nodes lie at mode + scale x.
+    # Log posterior density at the nodes, up to the same constant everywhere.
     log_density: Float[Array, "subject node"]
 
 
 class ExpectedItemSums(NamedTuple):
-    """Expectations over the abilities' posteriors of what the cells say of each item.
+    """Expectations over the abilities' posteriors of what the cells say of each item."""
 
-    Attributes
-    ----------
-    score : float array, shape (2, item)
-        Of (a, d): by Fisher's identity the marginal likelihood's own.
-    information : float array, shape (3, item)
-        aa, ad and dd, as if abilities were seen.
-    """
-
-    score: Float[Array, "2 item"]
-    information: Float[Array, "3 item"]
+    score: Float[Array, "2 item"]  # Of (a, d): by Fisher's identity the marginal likelihood's own.
+    information: Float[Array, "3 item"]  # aa, ad and dd, as if abilities were seen.
 
 
 def integrate_abilities(
@@ -79,8 +56,6 @@ def integrate_abilities(
 ) -> tuple[AbilityPosteriors, ExpectedItemSums]:
     """Integrate abilities out by adaptive Gauss-Hermite quadrature, one block of rows at a time.
 
-    References
-    ----------
     Liu & Pierce 1994.
     """
     function = partial(_integrate_rows, family, n_nodes, dtype)

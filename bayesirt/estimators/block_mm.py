@@ -14,22 +14,12 @@ _CURVATURE = 4.0
 
 
 class MMState(NamedTuple):
-    """Where the iteration stands.
-
-    Attributes
-    ----------
-    point : (theta, a, d)
-    score : float array, shape of the layout
-        s = y - n p at the point.
-    loss : float
-    passes : int
-        Over the data so far.
-    """
+    """Where the iteration stands."""
 
     point: tuple[Array, Array, Array]
-    score: Array
+    score: Array  # s = y - n p at the point.
     loss: Float[Array, ""]
-    passes: Array
+    passes: Array  # Over the data so far.
 
 
 def init_mm(
@@ -44,11 +34,9 @@ def init_mm(
 def mm_step(layout: Layout, family: Family, prior: WeakPrior, state: MMState) -> MMState:
     """Update a, then d, then θ, each by weighted least squares on the same working response.
 
-    Notes
-    -----
-    The working response is Ỹ = η + 4 s/n on observed cells with weights n, so every sum of n Ỹ is
-    a sum of n η, which is linear in the parameters, and of 4 s: Ỹ itself is never formed. A prior
-    of precision λ adds 4λ to the weights, as the surrogate's curvature is a quarter.
+    The working response is Ỹ = η + 4 s/n on observed cells with weights n, so every sum of n Ỹ is a
+    sum of n η, which is linear in the parameters, and of 4 s: Ỹ itself is never formed. A prior of
+    precision λ adds 4λ to the weights, as the surrogate's curvature is a quarter.
     """
     theta, a, d = state.point
     n, s = layout.trials, _CURVATURE * state.score

@@ -22,22 +22,12 @@ _Attempt = tuple[Array, CellSums, Array, Array]
 
 
 class NewtonState(NamedTuple):
-    """Where the iteration stands.
-
-    Attributes
-    ----------
-    point : (theta, a, d)
-    sums : CellSums
-        At the point.
-    loss : float
-    passes : int
-        Over the data so far.
-    """
+    """Where the iteration stands."""
 
     point: Point
-    sums: CellSums
+    sums: CellSums  # At the point.
     loss: Float[Array, ""]
-    passes: Array
+    passes: Array  # Over the data so far.
 
 
 def init_newton(
@@ -61,10 +51,8 @@ def newton_step(
 ) -> NewtonState:
     """Update all subjects at once, then all items at once, then slide along the flat directions.
 
-    Notes
-    -----
-    Given the items, subjects are independent of each other, and the other way round. So the step
-    of each is halved on its own until its own loss does not rise, but by rounding. The pass that
+    Given the items, subjects are independent of each other, and the other way round. So the step of
+    each is halved on its own until its own loss does not rise, but by rounding. The pass that
     checks one block also brings the sums that the other needs: two passes an iteration.
     """
     (theta, a, d), sums, _, passes = state

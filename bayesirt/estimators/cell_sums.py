@@ -13,24 +13,17 @@ from bayesirt.likelihood.families import Family
 
 
 class CellSums(NamedTuple):
-    """Loss, score and information of each subject and each item, at one point.
+    """Loss, score and information of each subject and each item, at one point."""
 
-    Attributes
-    ----------
-    subject_loss, theta_score, theta_information : float array, shape (subject,)
-        -Σ_j ℓ, Σ_j s a and Σ_j w a².
-    item_loss, a_score, d_score : float array, shape (item,)
-        -Σ_i ℓ, Σ_i s θ and Σ_i s.
-    aa, ad, dd : float array, shape (item,)
-        Information of (a_j, d_j): Σ_i w θ², Σ_i w θ and Σ_i w.
-    """
-
+    # -Σ_j ℓ, Σ_j s a and Σ_j w a².
     subject_loss: Float[Array, " subject"]
     theta_score: Float[Array, " subject"]
     theta_information: Float[Array, " subject"]
+    # -Σ_i ℓ, Σ_i s θ and Σ_i s.
     item_loss: Float[Array, " item"]
     a_score: Float[Array, " item"]
     d_score: Float[Array, " item"]
+    # Information of (a_j, d_j): Σ_i w θ², Σ_i w θ and Σ_i w.
     aa: Float[Array, " item"]
     ad: Float[Array, " item"]
     dd: Float[Array, " item"]
@@ -78,8 +71,6 @@ def _sums_of_rows(
 def same_predictor(sums: CellSums, shift: Float[Array, ""], scale: Float[Array, ""]) -> CellSums:
     """Return the sums after θ → scale θ + shift with a and d moved so that η stays.
 
-    Notes
-    -----
     ℓ, s and w of every cell stay what they are, so no pass is needed.
     """
     return sums._replace(

@@ -30,20 +30,12 @@ _ONE_ABILITY = (TwoPL,)
 
 @dataclass(frozen=True)
 class Estimator:
-    """A point estimator.
+    """A point estimator."""
 
-    Attributes
-    ----------
-    name : str
-        What people type.
-    models : tuple of types
-        That it fits; it starts the posterior of the 3PL from an estimate without guessing.
-    fit : callable
-        (responses, model, key) → PointEstimate.
-    """
-
-    name: str
+    name: str  # What people type.
+    # That it fits; it starts the posterior of the 3PL from an estimate without guessing.
     models: tuple[type[ResponseModel], ...]
+    # (responses, model, key) → PointEstimate.
     fit: Callable[[Responses, Any, Array | None], PointEstimate]
 
 

@@ -29,25 +29,13 @@ _NO_EVIDENCE = 1.0
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DimensionChoice:
-    """How well each number of abilities predicts, and the smallest that does as well as the best.
+    """How well each number of abilities predicts, and the smallest that is as good as the best."""
 
-    Attributes
-    ----------
-    n_abilities : int
-        The choice.
-    candidates : tuple of int
-        In rising order.
-    log_scores : float array, shape (candidate, subject)
-        Log predictive probability of each subject's held-out answers.
-    n_held_out : int
-        Cells that were held out, each once.
-    n_folds : int
-    """
-
-    n_abilities: int
-    candidates: tuple[int, ...]
+    n_abilities: int  # The choice.
+    candidates: tuple[int, ...]  # In rising order.
+    # shape (candidate, subject). Log predictive probability of each subject's held-out answers.
     log_scores: NDArray[np.float64]
-    n_held_out: int
+    n_held_out: int  # Cells that were held out, each once.
     n_folds: int
 
     def __repr__(self) -> str:

@@ -59,8 +59,6 @@ def item_equations(
 ) -> ItemEquations:
     """Return Newton's equations of every item, of the slopes in its slots where there are any.
 
-    Notes
-    -----
     E s θ = m E s - V a E w for a normal ability θ ~ N(m, V) (Stein 1981), so the score of a slope
     needs only expected scores and information.
     """
@@ -99,10 +97,8 @@ def item_step(
 ) -> Float[Array, "item parameter"]:
     """Take a Newton step on every item's parameters, none longer than 1.
 
-    Notes
-    -----
-    An item whose own loss would rise goes half as far, and so on, and at last nowhere: where
-    slopes are steep, few nodes say little about curvature.
+    An item whose own loss would rise goes half as far, and so on, and at last nowhere: where slopes
+    are steep, few nodes say little about curvature.
     """
     abilities, unknown = beliefs
     score = equations.score - prior.pull(x)

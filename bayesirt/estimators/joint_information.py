@@ -20,13 +20,7 @@ _PIECE_CELLS = 1 << 22
 
 
 class JointPoint(NamedTuple):
-    """Abilities and items, as paper 002 writes them: η = a (θ - b).
-
-    Attributes
-    ----------
-    theta : float array, shape (subject,)
-    log_a, b : float array, shape (item,)
-    """
+    """Abilities and items, as paper 002 writes them: η = a (θ - b)."""
 
     theta: Float[Array, " subject"]
     log_a: Float[Array, " item"]
@@ -39,65 +33,37 @@ class JointPoint(NamedTuple):
 
 
 class JointPrior(NamedTuple):
-    """Precisions of independent normal priors with mean 0.
+    """Precisions of independent normal priors with mean 0."""
 
-    Attributes
-    ----------
-    theta, log_a, b : float
-        1/variance.
-    """
-
+    # 1/variance.
     theta: float
     log_a: float
     b: float
 
 
 class JointInformation(NamedTuple):
-    """Own blocks and cross terms of -∂² of the log joint density in (θ, log a, b).
-
-    Attributes
-    ----------
-    of_theta : float array, shape (subject,)
-    of_items : float array, shape (3, item)
-        (log a, log a), (log a, b) and (b, b).
-    cross : float array, shape (2, ...)
-        Of each cell of the layout; times `weights` it is the derivative in θ and log a, θ and b.
-    weights : float array, shape (2, item)
-    """
+    """Own blocks and cross terms of -∂² of the log joint density in (θ, log a, b)."""
 
     of_theta: Float[Array, " subject"]
-    of_items: Float[Array, "3 item"]
+    of_items: Float[Array, "3 item"]  # (log a, log a), (log a, b) and (b, b).
+    # Of each cell of the layout; times `weights` it is the derivative in θ and log a, θ and b.
     cross: Float[Array, "2 ..."]
     weights: Float[Array, "2 item"]
 
 
 class Factored(NamedTuple):
-    """Factors that solve for both sides.
+    """Factors that solve for both sides."""
 
-    Attributes
-    ----------
-    kept : float array, shape (kept, kept)
-        Lower Cholesky factor of the Schur complement; NaN where it is not positive definite.
-    of_items : float array, shape (3, item)
-        l₁₁, l₂₁ and l₂₂ of each item's own block.
-    """
-
+    # Lower Cholesky factor of the Schur complement; NaN where it is not positive definite.
     kept: Float[Array, "kept kept"]
-    of_items: Float[Array, "3 item"]
+    of_items: Float[Array, "3 item"]  # l₁₁, l₂₁ and l₂₂ of each item's own block.
 
 
 class Variances(NamedTuple):
-    """The own blocks of the inverse.
-
-    Attributes
-    ----------
-    of_theta : float array, shape (subject,)
-    of_items : float array, shape (3, item)
-        Variance of log a, covariance of log a and b, variance of b.
-    """
+    """The own blocks of the inverse."""
 
     of_theta: Float[Array, " subject"]
-    of_items: Float[Array, "3 item"]
+    of_items: Float[Array, "3 item"]  # Variance of log a, covariance of log a and b, variance of b.
 
 
 def n_kept(n_subjects: int, n_items: int) -> int:
@@ -141,10 +107,8 @@ def joint_information(
 ) -> JointInformation:
     """Return the information at a point.
 
-    Notes
-    -----
-    With η = a (θ - b): ∂η/∂log a = ∂²η/∂(log a)² = η, ∂η/∂b = ∂²η/∂b∂log a = -a, and
-    ∂η/∂θ = ∂²η/∂θ∂log a = a.
+    With η = a (θ - b): ∂η/∂log a = ∂²η/∂(log a)² = η, ∂η/∂b = ∂²η/∂b∂log a = -a, and ∂η/∂θ =
+    ∂²η/∂θ∂log a = a.
     """
     eta = layout.predictor(*point.slopes())
     terms = family.terms(eta, layout.successes, layout.trials)
@@ -209,10 +173,8 @@ def solve(
 def variances(layout: Layout, information: JointInformation, factors: Factored) -> Variances:
     """Return the own blocks of the inverse of the information.
 
-    Notes
-    -----
-    Of an eliminated unit with own block L Lᵀ and cross terms C: L⁻ᵀ (I + FᵀF) L⁻¹ with
-    F = L_S⁻¹ C L⁻ᵀ, a sum of squares, so that no digit is lost.
+    Of an eliminated unit with own block L Lᵀ and cross terms C: L⁻ᵀ (I + FᵀF) L⁻¹ with F = L_S⁻¹ C
+    L⁻ᵀ, a sum of squares, so that no digit is lost.
     """
 
     def squares(_: None, start: Array) -> tuple[None, Array]:

@@ -35,16 +35,10 @@ _STEP = jax.jit(joint_step, static_argnums=1)
 
 
 class StandardErrors(NamedTuple):
-    """Of the parameters once abilities have mean 0 and standard deviation 1.
-
-    Attributes
-    ----------
-    theta : float array, shape (subject,)
-    a, d, both : float array, shape (item,)
-        Standard errors of a and of d, and the covariance of the two.
-    """
+    """Of the parameters once abilities have mean 0 and standard deviation 1."""
 
     theta: Float[Array, " subject"]
+    # Standard errors of a and of d, and the covariance of the two.
     a: Float[Array, " item"]
     d: Float[Array, " item"]
     both: Float[Array, " item"]
@@ -169,11 +163,9 @@ def _errors(
 ) -> StandardErrors:
     """Return standard errors by the delta method.
 
-    Notes
-    -----
-    With m and s the mean and standard deviation of θ: dθ* = (dθ - dm - θ* ds)/s,
-    d log a* = d log a + ds/s and dd* = d* d log a + a (dm - db). Of m and s only the covariances
-    with everything else are needed, which are two solutions of the system.
+    With m and s the mean and standard deviation of θ: dθ* = (dθ - dm - θ* ds)/s, d log a* = d log a
+    + ds/s and dd* = d* d log a + a (dm - db). Of m and s only the covariances with everything else
+    are needed, which are two solutions of the system.
     """
     theta, a, d = state.point.slopes()
     information = joint_information(layout, family, state.sums, prior, state.point, observed)

@@ -28,20 +28,11 @@ _NEAR = 1e-4
 
 
 class JointState(NamedTuple):
-    """Where the iteration stands.
-
-    Attributes
-    ----------
-    point : JointPoint
-    sums : CellSums
-        At the point.
-    loss : float
-        Negative log joint density, up to a constant.
-    """
+    """Where the iteration stands."""
 
     point: JointPoint
-    sums: CellSums
-    loss: Float[Array, ""]
+    sums: CellSums  # At the point.
+    loss: Float[Array, ""]  # Negative log joint density, up to a constant.
 
 
 def init_joint(layout: Layout, family: Family, prior: JointPrior, point: JointPoint) -> JointState:
@@ -54,8 +45,6 @@ def init_joint(layout: Layout, family: Family, prior: JointPrior, point: JointPo
 def joint_start(layout: Layout, family: Family, prior: JointPrior, point: JointPoint) -> JointState:
     """Return the state to which steps on items and abilities in turn bring a point.
 
-    Notes
-    -----
     Each side moves as if the other were known, which costs a pass over the data only, until both
     together lower the loss by at most 1e-4 of itself.
     """
@@ -89,8 +78,6 @@ def _block_step(layout: Layout, family: Family, prior: JointPrior, state: JointS
 def joint_step(layout: Layout, family: Family, prior: JointPrior, state: JointState) -> JointState:
     """Take a Newton step; where the loss would rise, half of it, and so on, and at last none.
 
-    Notes
-    -----
     Where the observed information is not positive definite, which happens far from the optimum
     only, the expected information takes its place.
     """

@@ -46,20 +46,11 @@ _COARSE_TOL = 1e-6
 
 
 class EMState(NamedTuple):
-    """Where the iteration stands.
+    """Where the iteration stands."""
 
-    Attributes
-    ----------
-    free : LaRTItems
-        With log λ and artanh ρ in place of λ and ρ.
-    mode : float array, shape (subject,)
-        Of the abilities' posteriors, to start the next search for it.
-    loss : float
-        Negative marginal log likelihood with the weak prior, at items that `free` improves on.
-    """
-
-    free: LaRTItems
-    mode: Float[Array, " subject"]
+    free: LaRTItems  # With log λ and artanh ρ in place of λ and ρ.
+    mode: Float[Array, " subject"]  # Of the abilities' posteriors, to start the next search for it.
+    # Negative marginal log likelihood with the weak prior, at items that `free` improves on.
     loss: Float[Array, ""]
 
 

@@ -28,25 +28,12 @@ def ability_intervals(
 ) -> pd.DataFrame:
     """Return normal intervals of the abilities, with items as if they were known.
 
-    Notes
-    -----
-    The precision is 1/(1 - ρ²) + I(θ) by the paper's equation 10 and 1/σ² + I(θ) at finite
-    length, where 1/σ² = 1 + ρ²/(1 - ρ² + 1/P), P = Σ φ²/λ over the lengths that were seen, and I
-    is the Fisher information of the answers at the estimate. Without lengths
-    ρ = 0 and both are 1 + I. The finite one is never the narrower.
+    The precision is 1/(1 - ρ²) + I(θ) by the paper's equation 10 and 1/σ² + I(θ) at finite length,
+    where 1/σ² = 1 + ρ²/(1 - ρ² + 1/P), P = Σ φ²/λ over the lengths that were seen, and I is the
+    Fisher information of the answers at the estimate. Without lengths ρ = 0 and both are 1 + I. The
+    finite one is never the narrower.
 
-    References
-    ----------
     Xu et al. (2026), Theorem 2 and equation 10.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bayesirt.estimators.lart_em import fit_lart
-    >>> responses = Responses.from_arrays(np.tri(6, 5))
-    >>> table = ability_intervals(fit_lart(responses, lengths=False), responses)
-    >>> bool((table["low"] < table["theta"]).all())
-    True
     """
     if kind not in KINDS:
         raise ValueError(f"`kind` must be one of {', '.join(KINDS)}, got {kind!r}")

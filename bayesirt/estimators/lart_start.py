@@ -20,11 +20,9 @@ def spectral_lart(
 ) -> tuple[LaRTItems, Float[Array, " subject"]]:
     """Estimate LaRT from the leading singular vectors, without iterations.
 
-    References
-    ----------
-    Xu et al. (2026), Algorithm 2, with the sign of φ turned, as equation 2 has it. Speeds are
-    the leading left singular vector of the centred log lengths, a missing one in place of its
-    item's mean; φ, ω and λ are then a regression over the lengths that were seen.
+    Xu et al. (2026), Algorithm 2, with the sign of φ turned, as equation 2 has it. Speeds are the
+    leading left singular vector of the centred log lengths, a missing one in place of its item's
+    mean; φ, ω and λ are then a regression over the lengths that were seen.
     """
     answers = fit_spectral(responses, slopes="free", link=link)
     theta, a, d = (jnp.asarray(answers[name]) for name in ("theta", "a", "d"))

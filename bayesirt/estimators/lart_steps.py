@@ -22,27 +22,14 @@ _NEWTON_STEPS = 3
 
 
 class LaRTData(NamedTuple):
-    """Answers, and perhaps their lengths.
-
-    Attributes
-    ----------
-    layout : Layout
-    latencies : Latencies or None
-    """
+    """Answers, and perhaps their lengths."""
 
     layout: Layout
     latencies: Latencies | None
 
 
 class LaRTItems(NamedTuple):
-    """LaRT's parameters that belong to no single subject.
-
-    Attributes
-    ----------
-    a, d : float array, shape (item,)
-    phi, omega, lam : float array, shape (item,)
-    rho : float
-    """
+    """LaRT's parameters that belong to no single subject."""
 
     a: Float[Array, " item"]
     d: Float[Array, " item"]
@@ -80,12 +67,7 @@ def oriented(items: LaRTItems, theta: Array) -> tuple[LaRTItems, Array]:
 
 
 class SubjectMoments(NamedTuple):
-    """Sums over subjects of expected traits, their squares and their product.
-
-    Attributes
-    ----------
-    n, theta, tau, theta_theta, theta_tau, tau_tau : float
-    """
+    """Sums over subjects of expected traits, their squares and their product."""
 
     n: Float[Array, ""]
     theta: Float[Array, ""]
@@ -145,15 +127,11 @@ def best_lengths(latencies: Latencies, moments: LengthMoments) -> tuple[Array, A
 def to_standard_population(items: LaRTItems, moments: SubjectMoments) -> LaRTItems:
     """Return items after the most likely population of traits is made the standard one.
 
-    Notes
-    -----
     Parameter expansion: EM alone creeps along location and scale of the traits, where each
     subject's posterior holds it back. Here means, standard deviations and correlation are free,
-    maximised by Newton's method from their closed forms without the weak prior, and then moved
-    into the items.
+    maximised by Newton's method from their closed forms without the weak prior, and then moved into
+    the items.
 
-    References
-    ----------
     Liu, Rubin & Wu 1998.
     """
 

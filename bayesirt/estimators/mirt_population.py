@@ -79,13 +79,11 @@ def moved_axes(
 def to_standard(parameters: Parameters, beliefs: Beliefs) -> Moved:
     """Move location, scales and angles of the abilities to where they are most likely.
 
-    Notes
-    -----
     Parameter expansion (Liu, Rubin & Wu 1998): EM alone creeps where each subject's posterior holds
-    it back. With θ = B θ' the penalised loss in S = B Bᵀ, slopes' population moving along, is
-    (tr S⁻¹M + (N + 1) log|S| + μ_aᵀ S μ_a) / 2, where M = Σ_i E θθᵀ + s² Λ. It is least where
-    M = (N + 1) S + S μ_a μ_aᵀ S, that is at S = (M - x² M μ_a μ_aᵀ M) / (N + 1) with
-    (N + 1) x + x² μ_aᵀ M μ_a = 1. B is the symmetric root.
+    it back. With θ = B θ' the penalised loss in S = B Bᵀ, slopes' population moving along, is (tr
+    S⁻¹M + (N + 1) log|S| + μ_aᵀ S μ_a) / 2, where M = Σ_i E θθᵀ + s² Λ. It is least where M = (N +
+    1) S + S μ_a μ_aᵀ S, that is at S = (M - x² M μ_a μ_aᵀ M) / (N + 1) with (N + 1) x + x² μ_aᵀ M
+    μ_a = 1. B is the symmetric root.
     """
     parameters, beliefs = located(parameters, beliefs)
     (_, population), abilities = parameters, beliefs.abilities

@@ -44,24 +44,12 @@ MOST_HELD = 16000
 
 
 class MMLState(NamedTuple):
-    """Where the iteration stands.
+    """Where the iteration stands."""
 
-    Attributes
-    ----------
-    grid : float array, shape (node,)
-        Abilities at which posteriors are evaluated.
-    items : float array, shape (2, item)
-        a and d.
-    found : Expectation
-        At `items`.
-    loss : float
-        Negative marginal log likelihood with the prior, at `items`.
-    """
-
-    grid: Float[Array, " node"]
-    items: Float[Array, "2 item"]
-    found: Expectation
-    loss: Float[Array, ""]
+    grid: Float[Array, " node"]  # Abilities at which posteriors are evaluated.
+    items: Float[Array, "2 item"]  # a and d.
+    found: Expectation  # At `items`.
+    loss: Float[Array, ""]  # Negative marginal log likelihood with the prior, at `items`.
 
 
 def fit_mml(
@@ -171,10 +159,8 @@ def leap(
 ) -> Float[Array, "2 item"]:
     """Extrapolate two steps.
 
-    Notes
-    -----
-    With r the first step and v the change from the first to the second, it goes to
-    x - 2 α r + α² v, α = -|r| / |v|.
+    With r the first step and v the change from the first to the second, it goes to x - 2 α r + α²
+    v, α = -|r| / |v|.
     """
     r = once - start
     v = twice - once - r
@@ -189,15 +175,11 @@ def em_step(
 ) -> Float[Array, "2 item"]:
     """Take one Newton step on the items' expected log likelihood, then move the population.
 
-    Notes
-    -----
-    Given the expected log likelihood, abilities from N(μ, σ²) with d + a μ and a σ in the prior
-    are best described by μ = (Σ_i E θ_i - q Σ a d) / (N + q Σ a²) and by the σ² that solves
-    p Σ a² σ⁴ + N σ² = Σ_i E (θ_i - μ)², where p and q are the precisions of a and d. Then
-    N(μ, σ²) becomes N(0, 1) again, by d ← d + a μ and a ← a σ.
+    Given the expected log likelihood, abilities from N(μ, σ²) with d + a μ and a σ in the prior are
+    best described by μ = (Σ_i E θ_i - q Σ a d) / (N + q Σ a²) and by the σ² that solves p Σ a² σ⁴ +
+    N σ² = Σ_i E (θ_i - μ)², where p and q are the precisions of a and d. Then N(μ, σ²) becomes N(0,
+    1) again, by d ← d + a μ and a ← a σ.
 
-    References
-    ----------
     Liu, Rubin & Wu 1998.
     """
     step = item_direction(items, found.score, found.information, prior)

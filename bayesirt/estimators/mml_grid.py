@@ -34,52 +34,29 @@ _STEPS_OF = 64
 
 
 class Trials(NamedTuple):
-    """Trials n_ij = rows_i columns_j, where all subjects had the same ones.
+    """Trials n_ij = rows_i columns_j, where all subjects had the same ones."""
 
-    Attributes
-    ----------
-    rows : int array, shape (subject,)
-        Ones.
-    columns : int array, shape (item,)
-    """
-
-    rows: Num[Array, " subject"]
+    rows: Num[Array, " subject"]  # Ones.
     columns: Num[Array, " item"]
 
 
 class Data(NamedTuple):
-    """Responses on the device.
-
-    Attributes
-    ----------
-    layout : Layout or RowBlocks
-    common : Trials or None
-        None where subjects had different trials.
-    """
+    """Responses on the device."""
 
     layout: Layout | RowBlocks
-    common: Trials | None
+    common: Trials | None  # None where subjects had different trials.
 
 
 class Expectation(NamedTuple):
-    """What the subjects' posteriors, given items, say.
+    """What the subjects' posteriors, given items, say."""
 
-    Attributes
-    ----------
-    log_likelihood : float array, shape (subject,)
-        log ∫ p(responses | θ) N(θ; 0, 1) dθ.
-    mean, sd : float array, shape (subject,)
-        Of θ.
-    score : float array, shape (2, item)
-        Expected derivative of the log likelihood in (a, d): the marginal one's, by Fisher.
-    information : float array, shape (3, item)
-        Expected information aa, ad and dd, as if abilities were seen.
-    """
-
-    log_likelihood: Float[Array, " subject"]
+    log_likelihood: Float[Array, " subject"]  # log ∫ p(responses | θ) N(θ; 0, 1) dθ.
+    # Of θ.
     mean: Float[Array, " subject"]
     sd: Float[Array, " subject"]
+    # Expected derivative of the log likelihood in (a, d): the marginal one's, by Fisher.
     score: Float[Array, "2 item"]
+    # Expected information aa, ad and dd, as if abilities were seen.
     information: Float[Array, "3 item"]
 
 
@@ -109,8 +86,6 @@ def expectation(
 ) -> Expectation:
     """Integrate abilities out.
 
-    References
-    ----------
     Bock & Aitkin 1981, on a grid that is as fine as the posteriors ask.
     """
     failure = LOGIT.terms(grid[:, None] * items[0] + items[1], jnp.zeros(()), jnp.ones(()))

@@ -34,14 +34,9 @@ Matrix = NDArray[np.float64]
 
 
 class ItemCovariance(NamedTuple):
-    """Of each item's estimate.
+    """Of each item's estimate."""
 
-    Attributes
-    ----------
-    of_a, of_d, of_both : float array, shape (item,)
-        Variances of a and d, and their covariance.
-    """
-
+    # shape (item,). Variances of a and d, and their covariance.
     of_a: Matrix
     of_d: Matrix
     of_both: Matrix
@@ -65,14 +60,10 @@ def observed_covariance(
 ) -> ItemCovariance:
     """Return the covariance from the observed information.
 
-    Notes
-    -----
-    With D the items' own blocks and C one column for each subject and polynomial, the matrix is
-    D - C Cᵀ. It is inverted on the smaller side: that of the items, or that of the columns by
+    With D the items' own blocks and C one column for each subject and polynomial, the matrix is D -
+    C Cᵀ. It is inverted on the smaller side: that of the items, or that of the columns by
     Woodbury's formula.
 
-    References
-    ----------
     Louis 1982.
     """
     own = _with_prior(information, prior)

@@ -38,25 +38,16 @@ UNSEEN_DIFFICULTY, UNSEEN_DISCRIMINATION = 0.5, 1.0
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NeuralDiagnosis:
-    """A trained network, with the abilities that it found.
+    """A trained network, with the abilities that it found."""
 
-    Attributes
-    ----------
-    parameters : Dataset
-        ``proficiency`` over subject and ability, ``difficulty`` over item and ability and
-        ``discrimination`` over item, all in [0, 1].
-    layers : tuple of Layer
-        Of the network, from the interaction of abilities and item to the answer.
-    trace : float array, shape (epoch,)
-        Mean cross-entropy per trial of each epoch, with units left out.
-    settings : mapping
-        The estimator's name and its options, JSON-ready.
-    """
-
+    # ``proficiency`` over subject and ability, ``difficulty`` over item and ability and
+    # ``discrimination`` over item, all in [0, 1].
     parameters: xr.Dataset
+    # Of the network, from the interaction of abilities and item to the answer.
     layers: tuple[Layer, ...]
+    # shape (epoch,). Mean cross-entropy per trial of each epoch, with units left out.
     trace: NDArray[np.float64]
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any]  # The estimator's name and its options, JSON-ready.
 
     def __repr__(self) -> str:
         return f"<NeuralDiagnosis: {self.to_text()}>"

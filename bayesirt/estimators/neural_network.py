@@ -9,29 +9,14 @@ from jaxtyping import Array, Float, Int
 
 
 class Layer(NamedTuple):
-    """One fully connected layer.
+    """One fully connected layer."""
 
-    Attributes
-    ----------
-    weights : float array, shape (input, output)
-        Of any sign; the network uses their absolute values.
-    bias : float array, shape (output,)
-    """
-
-    weights: Float[Array, "input output"]
+    weights: Float[Array, "input output"]  # Of any sign; the network uses their absolute values.
     bias: Float[Array, " output"]
 
 
 class NetworkParameters(NamedTuple):
-    """All that is learnt, in logits before the sigmoid where it is to lie in [0, 1].
-
-    Attributes
-    ----------
-    ability : float array, shape (subject, ability)
-    difficulty : float array, shape (item, ability)
-    discrimination : float array, shape (item,)
-    layers : tuple of Layer
-    """
+    """All that is learnt, in logits before the sigmoid where it is to lie in [0, 1]."""
 
     ability: Float[Array, "subject ability"]
     difficulty: Float[Array, "item ability"]
@@ -40,13 +25,7 @@ class NetworkParameters(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Observed cells, some filled up with cells without trials.
-
-    Attributes
-    ----------
-    subject, item : int array, shape (cell,)
-    successes, trials : float array, shape (cell,)
-    """
+    """Observed cells, some filled up with cells without trials."""
 
     subject: Int[Array, " cell"]
     item: Int[Array, " cell"]
@@ -59,11 +38,9 @@ def first_parameters(
 ) -> NetworkParameters:
     """Draw where training starts: weights by Glorot & Bengio's normal rule.
 
-    Notes
-    -----
     Biases put each unit in its middle where abilities equal difficulties. With biases of 0, as
-    published, units with a thousand inputs, none of them negative, start so far to one side that
-    32 bits cannot tell subjects apart and nothing is learnt.
+    published, units with a thousand inputs, none of them negative, start so far to one side that 32
+    bits cannot tell subjects apart and nothing is learnt.
     """
     draw = jax.nn.initializers.glorot_normal()
     keys = jax.random.split(key, 4 + len(hidden))
@@ -93,8 +70,6 @@ def interaction(
 ) -> Float[Array, "... ability"]:
     """Return x = q ⊙ (ability - difficulty) · discrimination.
 
-    References
-    ----------
     Zhang et al. (2026), equation (1).
     """
     return needs * (ability - difficulty) * discrimination[..., None]
@@ -108,13 +83,9 @@ def logit_right(
 ) -> Float[Array, "..."]:
     """Return the logit of the probability of a right answer, which never falls with x.
 
-    Notes
-    -----
     Sigmoid layers with weights |w|, as the published implementation of NeuralCD has them: a
     monotone function of x whatever w is, without a projection after each step.
 
-    References
-    ----------
     Wang et al. 2023 (NeuralCD); Zhang et al. (2026), section 2.4.
     """
     *inner, last = layers

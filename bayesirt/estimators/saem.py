@@ -55,39 +55,25 @@ class AnswerStatistics(NamedTuple):
     """Sufficient statistics of the answers' log likelihood, to second order at the items drawn for.
 
     It is that of latent answers z = η + s / w, normal about a θ + d with precision w.
-
-    Attributes
-    ----------
-    weight, theta, theta_theta : float array, shape (item,)
-        Σ w, Σ w θ and Σ w θ².
-    z, theta_z : float array, shape (item,)
-        Σ w z and Σ w θ z.
     """
 
+    # Σ w, Σ w θ and Σ w θ².
     weight: Float[Array, " item"]
     theta: Float[Array, " item"]
     theta_theta: Float[Array, " item"]
+    # Σ w z and Σ w θ z.
     z: Float[Array, " item"]
     theta_z: Float[Array, " item"]
 
 
 class SAEMState(NamedTuple):
-    """Where the iteration stands.
-
-    Attributes
-    ----------
-    items : LaRTItems
-    statistics : pytree
-        Averages so far: `AnswerStatistics`, `SubjectMoments` and, with lengths, `LengthMoments`.
-    mode : float array, shape (subject,)
-        Of the abilities' posteriors, to start the next search for it.
-    loss : float
-        Negative marginal log likelihood with the weak prior, at the items of the step before.
-    """
+    """Where the iteration stands."""
 
     items: LaRTItems
+    # Averages so far: `AnswerStatistics`, `SubjectMoments` and, with lengths, `LengthMoments`.
     statistics: Any
-    mode: Float[Array, " subject"]
+    mode: Float[Array, " subject"]  # Of the abilities' posteriors, to start the next search for it.
+    # Negative marginal log likelihood with the weak prior, at the items of the step before.
     loss: Float[Array, ""]
 
 
@@ -181,11 +167,9 @@ def fit_saem(
 def draw_abilities(key: Array, posteriors: AbilityPosteriors, n_nodes: int) -> Array:
     """Draw each ability from its posterior by inverting its distribution function.
 
-    Notes
-    -----
-    Away from its normal approximation the log density is a polynomial for all that matters. So
-    it is interpolated between the nodes, and summed up on a fine grid of five standard
-    deviations to each side.
+    Away from its normal approximation the log density is a polynomial for all that matters. So it
+    is interpolated between the nodes, and summed up on a fine grid of five standard deviations to
+    each side.
     """
     points, _ = gauss_hermite(n_nodes, posteriors.mean.dtype)
     grid, between = (jnp.asarray(x, points.dtype) for x in _grid_and_interpolation(n_nodes))

@@ -37,18 +37,11 @@ _SUMS = jax.jit(cell_sums, static_argnums=1)
 
 
 class Components(NamedTuple):
-    """Leading singular triples, largest first.
+    """Leading singular triples, largest first."""
 
-    Attributes
-    ----------
-    left : float array, shape (subject, component)
-    strength : float array, shape (component,)
-    right : float array, shape (component, item)
-    """
-
-    left: Floats
-    strength: Floats
-    right: Floats
+    left: Floats  # shape (subject, component)
+    strength: Floats  # shape (component,)
+    right: Floats  # shape (component, item)
 
 
 def fit_spectral(

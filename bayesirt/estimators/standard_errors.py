@@ -10,21 +10,13 @@ from bayesirt.estimators.weak_prior import WeakPrior
 
 
 class BlockErrors(NamedTuple):
-    """What each block's own information says.
+    """What each block's own information says."""
 
-    Attributes
-    ----------
-    theta : float array, shape (subject,)
-        Standard error of the ability, given the items.
-    a, d : float array, shape (item,)
-        Standard errors of an item's parameters, given the abilities.
-    theta_centre : float array, shape (item,)
-        -cov(a, d) / var a: the ability about which the item tells most.
-    """
-
-    theta: NDArray[np.float64]
+    theta: NDArray[np.float64]  # shape (subject,). Standard error of the ability, given the items.
+    # shape (item,). Standard errors of an item's parameters, given the abilities.
     a: NDArray[np.float64]
     d: NDArray[np.float64]
+    # shape (item,). -cov(a, d) / var a: the ability about which the item tells most.
     theta_centre: NDArray[np.float64]
 
 

@@ -38,22 +38,13 @@ _UNKNOWN = 1e2
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SubjectScores:
-    """Abilities of subjects on the scale of calibrated items.
-
-    Attributes
-    ----------
-    subjects : tuple of str
-    theta : float array, shape (subject, ability)
-    covariance : float array, shape (subject, ability, ability)
-        Given items.
-    at_bound : bool array, shape (subject,)
-        True where the likelihood has no maximum within `BOUND`, or no single one: θ is the best
-        there, or the one closest to 0, and its covariance says little.
-    """
+    """Abilities of subjects on the scale of calibrated items."""
 
     subjects: tuple[str, ...]
-    theta: NDArray[np.float64]
-    covariance: NDArray[np.float64]
+    theta: NDArray[np.float64]  # shape (subject, ability)
+    covariance: NDArray[np.float64]  # shape (subject, ability, ability). Given items.
+    # shape (subject,). True where the likelihood has no maximum within `BOUND`, or no single one: θ
+    # is the best there, or the one closest to 0, and its covariance says little.
     at_bound: NDArray[np.bool_]
 
     def __repr__(self) -> str:
@@ -86,18 +77,12 @@ def score_subjects(
 ) -> SubjectScores:
     """Estimate abilities of subjects from their answers to calibrated items.
 
-    Notes
-    -----
     Items are taken as exact. The likelihood has no maximum where, say, all answers are right. The
     best θ within the bound is then a penalised one, with the penalty λ θᵀθ / 2 that just keeps it
     there.
 
-    References
-    ----------
     Habba et al. (2026), equation 2.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> known = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
     >>> answers = Responses.from_arrays([[1, 1], [1, 0]], items=["x", "y"])

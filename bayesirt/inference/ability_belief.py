@@ -30,41 +30,25 @@ _LEAST_EFFECTIVE = 0.25
 
 
 class LengthDraws(NamedTuple):
-    """Draws of what items do to the log length of answers.
+    """Draws of what items do to the log length of answers."""
 
-    Attributes
-    ----------
-    phi, omega, lam : float array, shape (draw, item)
-        Speed discrimination, intensity and residual variance.
-    rho : float array, shape (draw,)
-        Correlation of ability and speed.
-    delta : float array, shape (draw, item), or None
-        What a wrong answer adds; None where the model has no such thing.
-    """
-
+    # Speed discrimination, intensity and residual variance.
     phi: Float[Array, "draw item"]
     omega: Float[Array, "draw item"]
     lam: Float[Array, "draw item"]
-    rho: Float[Array, " draw"]
+    rho: Float[Array, " draw"]  # Correlation of ability and speed.
+    # What a wrong answer adds; None where the model has no such thing.
     delta: Float[Array, "draw item"] | None = None
 
 
 class ItemDraws(NamedTuple):
-    """Draws of calibrated items.
+    """Draws of calibrated items."""
 
-    Attributes
-    ----------
-    a, d : float array, shape (draw, item)
-        Discrimination and intercept.
-    lengths : LengthDraws or None
-        For LaRT.
-    further : tuple of float arrays, shape (draw, item)
-        What the share right depends on beside a θ + d.
-    """
-
+    # Discrimination and intercept.
     a: Float[Array, "draw item"]
     d: Float[Array, "draw item"]
-    lengths: LengthDraws | None = None
+    lengths: LengthDraws | None = None  # For LaRT.
+    # What the share right depends on beside a θ + d.
     further: tuple[Float[Array, "draw item"], ...] = ()
 
     @property
@@ -74,18 +58,7 @@ class ItemDraws(NamedTuple):
 
     @classmethod
     def of(cls, posterior: Posterior, n_draws: int = N_DRAWS) -> "ItemDraws":
-        """Take draws out of a posterior, evenly spread over its chains.
-
-        Parameters
-        ----------
-        posterior : Posterior
-        n_draws : int
-            At most so many.
-
-        Returns
-        -------
-        ItemDraws
-        """
+        """Take draws out of a posterior, evenly spread over its chains."""
         n_all = len(posterior.theta)
         kept = np.linspace(0, n_all - 1, min(n_draws, n_all)).round().astype(int)
 
@@ -131,20 +104,12 @@ class Answers(NamedTuple):
 
 
 class Belief(NamedTuple):
-    """A distribution over item draws and abilities on a grid.
+    """A distribution over item draws and abilities on a grid."""
 
-    Attributes
-    ----------
-    nodes : float array, shape (node,)
-        Abilities, evenly spaced, in standard deviations of the population.
-    weight : float array, shape (draw, node)
-        Sums to 1.
-    evidence : SpeedEvidence of arrays, shape (draw,), or None
-        What the lengths say of speed under each draw; for LaRT.
-    """
-
+    # Abilities, evenly spaced, in standard deviations of the population.
     nodes: Float[Array, " node"]
-    weight: Float[Array, "draw node"]
+    weight: Float[Array, "draw node"]  # Sums to 1.
+    # shape (draw,). What the lengths say of speed under each draw; for LaRT.
     evidence: SpeedEvidence | None
 
     @property
@@ -167,29 +132,12 @@ class Belief(NamedTuple):
 def believe(items: ItemDraws, answers: Answers, *, link: str, n_nodes: int = N_NODES) -> Belief:
     """Weigh item draws and abilities by what was answered.
 
-    Parameters
-    ----------
-    items : ItemDraws
-    answers : Answers
-    link : str
-        Name of the family in `bayesirt.likelihood.families.FAMILIES`.
-    n_nodes : int
-        Abilities of the grid, which is laid around where the answers put the ability.
-
-    Returns
-    -------
-    Belief
-
-    Notes
-    -----
     The weight is p(answers | θ, items) N(θ; μ, σ²) p(lengths | items), where N is the population's
-    (0, 1), or for LaRT what the lengths make of it. So answers tell item draws apart, too,
-    as the posterior of all data together would have it. Many answers to badly calibrated items
-    would leave but a few draws; then the draws' weights are raised to the power below 1 that keeps
-    a quarter of them effective, a step towards plain averaging over the draws.
+    (0, 1), or for LaRT what the lengths make of it. So answers tell item draws apart, too, as the
+    posterior of all data together would have it. Many answers to badly calibrated items would leave
+    but a few draws; then the draws' weights are raised to the power below 1 that keeps a quarter of
+    them effective, a step towards plain averaging over the draws.
 
-    References
-    ----------
     Mislevy, Wingersky & Sheehan 1994 for plain averaging; Carmona & Nicholls 2020 for the power.
     """
     evidence, log_before = _from_lengths(items, answers)

@@ -22,45 +22,25 @@ Floats = NDArray[np.float64]
 
 
 class CrossPiece(NamedTuple):
-    """W of a few eliminated units.
+    """W of a few eliminated units."""
 
-    Attributes
-    ----------
-    start, live : int
-        Position of the first, and how many there are; others only fill the piece, with W = 0.
-    own_factor : float array, shape (unit, own, own)
-        L_j⁻¹.
-    whitened : float array, shape (kept, unit, own)
-        W_j.
-    """
-
+    # Position of the first, and how many there are; others only fill the piece, with W = 0.
     start: int
     live: int
-    own_factor: Float[Array, "unit own own"]
-    whitened: Float[Array, "kept unit own"]
+    own_factor: Float[Array, "unit own own"]  # L_j⁻¹.
+    whitened: Float[Array, "kept unit own"]  # W_j.
 
 
 @dataclass(frozen=True, eq=False)
 class Arrow:
-    """An arrow matrix.
+    """An arrow matrix."""
 
-    Attributes
-    ----------
-    kept_blocks : float array, shape (kept unit, block, block)
-    border : float array, shape (kept unit, block, mean)
-        Between kept units and means.
-    of_means : float array, shape (mean, mean)
-    own_factor : float array, shape (unit, own, own)
-        L_j⁻¹ of each eliminated unit; NaN where its block is not positive definite.
-    pieces : callable
-        Returns an iterator over W.
-    """
-
-    kept_blocks: Floats
-    border: Floats
-    of_means: Floats
+    kept_blocks: Floats  # shape (kept unit, block, block)
+    border: Floats  # shape (kept unit, block, mean). Between kept units and means.
+    of_means: Floats  # shape (mean, mean)
+    # L_j⁻¹ of each eliminated unit; NaN where its block is not positive definite.
     own_factor: Float[Array, "unit own own"]
-    pieces: Callable[[], Iterator[CrossPiece]]
+    pieces: Callable[[], Iterator[CrossPiece]]  # Returns an iterator over W.
 
     @property
     def n_kept(self) -> int:
@@ -124,8 +104,6 @@ def back_substitute(arrow: Arrow, kept: Floats, white: Array | Floats) -> Floats
 def variances(arrow: Arrow, inverse: Floats) -> tuple[Floats, Floats]:
     """Return the diagonal of the arrow matrix's inverse.
 
-    Notes
-    -----
     Of unit j: L_j⁻ᵀ (I + (R W_j)ᵀ R W_j) L_j⁻¹, a sum of squares, so that no digit is lost.
     """
     factor = jnp.asarray(inverse, arrow.own_factor.dtype)

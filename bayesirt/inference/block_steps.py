@@ -26,66 +26,35 @@ _LOGISTIC_TO_NORMAL = 0.5875
 
 
 class Conditional(NamedTuple):
-    """What the members of a block know about themselves at one place.
+    """What the members of a block know about themselves at one place."""
 
-    Attributes
-    ----------
-    value : float array, shape (member,)
-        Log density of each member given all else, up to a constant.
-    score : float array, shape (member, dim)
-        Its gradient, or what is used for it.
-    precision : float array, shape (member, dim, dim)
-        Positive definite, near the negative second derivative.
-    """
-
-    value: Float[Array, " member"]
-    score: Float[Array, "member dim"]
+    value: Float[Array, " member"]  # Log density of each member given all else, up to a constant.
+    score: Float[Array, "member dim"]  # Its gradient, or what is used for it.
+    # Positive definite, near the negative second derivative.
     precision: Float[Array, "member dim dim"]
 
 
 class NewtonProposal(NamedTuple):
-    """Where members may go.
-
-    Attributes
-    ----------
-    position : float array, shape (member, dim)
-    log_density : float array, shape (member,)
-        Of proposing this place from where the member is, up to a constant.
-    """
+    """Where members may go."""
 
     position: Float[Array, "member dim"]
+    # Of proposing this place from where the member is, up to a constant.
     log_density: Float[Array, " member"]
 
 
 class NewtonStep(NamedTuple, Generic[Notes]):
-    """Where members have gone.
-
-    Attributes
-    ----------
-    position : float array, shape (member, dim)
-    accepted : bool array, shape (member,)
-    notes : tuple of pytrees
-        What `evaluate` noted at the old position and at the proposed one.
-    """
+    """Where members have gone."""
 
     position: Float[Array, "member dim"]
-    accepted: Array
-    notes: tuple[Notes, Notes]
+    accepted: Array  # shape (member,)
+    notes: tuple[Notes, Notes]  # What `evaluate` noted at the old position and at the proposed one.
 
 
 class Chance(NamedTuple):
-    """The random numbers of one step.
+    """The random numbers of one step."""
 
-    Attributes
-    ----------
-    noise : float array, shape (member, dim)
-        Standard normal.
-    log_uniform : float array, shape (member,)
-        Logarithms of uniform numbers.
-    """
-
-    noise: Float[Array, "member dim"]
-    log_uniform: Float[Array, " member"]
+    noise: Float[Array, "member dim"]  # Standard normal.
+    log_uniform: Float[Array, " member"]  # Logarithms of uniform numbers.
 
 
 def chance_for(key: Array, position: Float[Array, "member dim"]) -> Chance:
@@ -105,12 +74,10 @@ def newton_move(
 ) -> NewtonStep[Notes]:
     """Make one Metropolis step of every member of a block, all at once.
 
-    Notes
-    -----
-    From x with score g and precision h it proposes x' ~ N(x + h⁻¹g, h⁻¹) and accepts with log
-    ratio ℓ(x') - ℓ(x) + log N(x; x' + h'⁻¹g', h'⁻¹) - log N(x'; x + h⁻¹g, h⁻¹). Any g and any
-    positive definite h leave ℓ exact; good ones are accepted more often. A proposal with a ratio
-    that is no number is refused.
+    From x with score g and precision h it proposes x' ~ N(x + h⁻¹g, h⁻¹) and accepts with log ratio
+    ℓ(x') - ℓ(x) + log N(x; x' + h'⁻¹g', h'⁻¹) - log N(x'; x + h⁻¹g, h⁻¹). Any g and any positive
+    definite h leave ℓ exact; good ones are accepted more often. A proposal with a ratio that is no
+    number is refused.
     """
     before, old_notes = evaluate(position) if current is None else current
     proposal = propose(chance.noise, position, before)
@@ -126,8 +93,6 @@ def newton_move(
 def shortened(conditional: Conditional, shares: Float[Array, " member"]) -> Conditional:
     """Return what makes `newton_move` propose only a share of Newton's step, with less noise.
 
-    Notes
-    -----
     Score g / (2 - ε) and precision h / (2ε - ε²) propose N(x + ε h⁻¹g, (2ε - ε²) h⁻¹), which keeps
     a normal density as it is. Where a density is far from normal, whole steps alone may hardly ever
     leave a place in its tail; short ones do.
@@ -185,10 +150,8 @@ def log_concave_move(
 ) -> tuple[Float[Array, "..."], Array]:
     """Make a Metropolis step along lines with strictly log-concave densities.
 
-    Notes
-    -----
-    The proposal does not depend on the present: a logistic distribution about the mode, whose
-    tails are heavier than the density's, so that no place is left too seldom.
+    The proposal does not depend on the present: a logistic distribution about the mode, whose tails
+    are heavier than the density's, so that no place is left too seldom.
     """
     noise_key, accept_key = jax.random.split(key)
 

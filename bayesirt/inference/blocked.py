@@ -19,42 +19,16 @@ Move = Callable[[Array, Position], tuple[Position, Statistics]]
 
 
 class BlockedState(NamedTuple):
-    """Where a chain stands.
+    """Where a chain stands."""
 
-    Attributes
-    ----------
-    position : dict of float arrays
-        The model's unconstrained sites.
-    statistics : dict of float scalars
-        What the moves of the last sweep report, such as the share that was accepted.
-    rng_key : jax.random.key
-    """
-
-    position: Position
+    position: Position  # The model's unconstrained sites.
+    # What the moves of the last sweep report, such as the share that was accepted.
     statistics: Statistics
     rng_key: Array
 
 
 class BlockedNewton(MCMCKernel):  # type: ignore[misc]
-    """A NumPyro kernel that applies moves one after another: a sweep.
-
-    Parameters
-    ----------
-    moves : sequence of callables
-        Each (key, position) → (position, statistics) and leaves the posterior as it is.
-
-    Examples
-    --------
-    >>> from numpyro.infer import MCMC
-    >>> def draw_anew(key, position):
-    ...     return {"x": jax.random.normal(key)}, {"acceptance_x": jnp.ones(())}
-    >>> mcmc = MCMC(
-    ...     BlockedNewton([draw_anew]), num_warmup=0, num_samples=8, progress_bar=False
-    ... )
-    >>> mcmc.run(jax.random.key(0), init_params={"x": jnp.zeros(())})
-    >>> mcmc.get_samples()["x"].shape
-    (8,)
-    """
+    """A NumPyro kernel that applies moves one after another: a sweep."""
 
     sample_field = "position"
 

@@ -15,41 +15,22 @@ _CELLS_A_PIECE = 2**21
 
 
 class Piece(NamedTuple):
-    """All cells of a few units, where a unit is a subject or an item.
+    """All cells of a few units, where a unit is a subject or an item."""
 
-    Attributes
-    ----------
-    successes, trials : int array, shape (subject, item)
-        Dense; units that only fill the last piece have no trials.
-    unit : int array, shape (unit,)
-        Positions; those that only fill repeat the last unit.
-    live : bool array, shape (unit,)
-        False for those that only fill.
-    """
-
+    # shape (subject, item). Dense; units that only fill the last piece have no trials.
     successes: NDArray[np.integer]
     trials: NDArray[np.integer]
-    unit: NDArray[np.intp]
-    live: NDArray[np.bool_]
+    unit: NDArray[np.intp]  # shape (unit,). Positions; those that only fill repeat the last unit.
+    live: NDArray[np.bool_]  # shape (unit,). False for those that only fill.
 
 
 @dataclass(frozen=True, eq=False)
 class CellPieces:
-    """Pieces of one shape, so that whatever works on them is compiled once.
+    """Pieces of one shape, so that whatever works on them is compiled once."""
 
-    Attributes
-    ----------
-    cells : Cells
-        Dense or sparse; sparse cells are made dense piece by piece.
-    axis : {0, 1}
-        0 cuts along subjects, 1 along items.
-    size : int
-        Units a piece.
-    """
-
-    cells: Cells
-    axis: Literal[0, 1]
-    size: int
+    cells: Cells  # Dense or sparse; sparse cells are made dense piece by piece.
+    axis: Literal[0, 1]  # 0 cuts along subjects, 1 along items.
+    size: int  # Units a piece.
 
     @property
     def n_units(self) -> int:

@@ -44,21 +44,11 @@ class Kernel(Hashable, Protocol):
 
 
 class Chains(NamedTuple):
-    """What chains brought.
+    """What chains brought."""
 
-    Attributes
-    ----------
-    samples : dict of arrays, shape (chain, draw, ...)
-        What the kernel collects.
-    complete : bool
-        False if they were interrupted: then the draws are fewer than were asked for.
-    thinning : int
-        Steps for each kept draw in the end.
-    """
-
-    samples: Samples
-    complete: bool
-    thinning: int
+    samples: Samples  # shape (chain, draw, ...). What the kernel collects.
+    complete: bool  # False if they were interrupted: then the draws are fewer than were asked for.
+    thinning: int  # Steps for each kept draw in the end.
 
 
 def run_chains(

@@ -18,39 +18,19 @@ Samples = dict[str, NDArray[Any]]
 
 
 class Progressed(NamedTuple):
-    """How far chains are.
+    """How far chains are."""
 
-    Attributes
-    ----------
-    chain : pytree of arrays, shape (chain, ...)
-        The kernel's state.
-    steps : int
-        Taken so far.
-    kept : list of dict of arrays, shape (chain, draw, ...)
-        The draws of each block.
-    """
-
-    chain: Any
-    steps: int
-    kept: list[Samples]
+    chain: Any  # shape (chain, ...). The kernel's state.
+    steps: int  # Taken so far.
+    kept: list[Samples]  # shape (chain, draw, ...). The draws of each block.
 
 
 class Checkpoint(NamedTuple):
-    """A folder with unfinished chains, and what they belong to.
+    """A folder with unfinished chains, and what they belong to."""
 
-    Attributes
-    ----------
-    folder : Path
-        Made when there is something to save.
-    fingerprint : str
-        Of data, settings and seed: chains go on only where it is the same.
-    writes : bool
-        Of several processes that see the folder, one writes to it.
-    """
-
-    folder: Path
-    fingerprint: str
-    writes: bool = True
+    folder: Path  # Made when there is something to save.
+    fingerprint: str  # Of data, settings and seed: chains go on only where it is the same.
+    writes: bool = True  # Of several processes that see the folder, one writes to it.
 
     def save(self, progressed: Progressed) -> None:
         """Write the newest block of draws, then the state that counts it.

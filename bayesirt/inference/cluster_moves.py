@@ -38,14 +38,9 @@ _LEAST_PRECISION = 0.5
 
 @dataclass(frozen=True)
 class Clustered(OneAbility):
-    """A model of one ability whose subjects come in clusters.
+    """A model of one ability whose subjects come in clusters."""
 
-    Attributes
-    ----------
-    clusters : tuple of int
-        Position of each subject's cluster, counted from 0 without a gap.
-    """
-
+    # Position of each subject's cluster, counted from 0 without a gap.
     clusters: tuple[int, ...] = ()
 
     @cached_property
@@ -187,8 +182,6 @@ def share_density(
 ) -> Callable[[Array], Array]:
     """Return the log density of logit κ given θ, whatever the clusters' abilities.
 
-    Notes
-    -----
     The θ of a cluster of n subjects are normal with variance 1 and covariance κ: their mean has
     variance κ + (1 - κ)/n, and their n - 1 contrasts within have variance 1 - κ.
     """

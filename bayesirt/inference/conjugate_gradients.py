@@ -14,24 +14,16 @@ _MOST_ITERATIONS = 2000
 
 
 class Sides(NamedTuple):
-    """Columns over both sides.
-
-    Attributes
-    ----------
-    kept : float array, shape (kept, column)
-    own : float array, shape (unit, own, column)
-        In the units' whitened coordinates, in which their blocks are the identity.
-    """
+    """Columns over both sides."""
 
     kept: Float[Array, "kept column"]
+    # In the units' whitened coordinates, in which their blocks are the identity.
     own: Float[Array, "unit own column"]
 
 
 def solve_iteratively(arrow: Arrow, side: Sides) -> Sides:
     """Solve the arrow system for many columns at once.
 
-    Notes
-    -----
     Preconditioned by the inverse blocks of both sides. A column stops to matter when its
     preconditioned residual is 1e-8 of its first (in float32 1e-5).
     """

@@ -31,22 +31,13 @@ Draws = tuple[Array, Iterator[tuple[slice, NDArray[np.floating]]]]
 
 @dataclass(frozen=True, eq=False)
 class DenseCurvature:
-    """An arrow matrix with the factor of its Schur complement.
-
-    Attributes
-    ----------
-    problem : JointProblem
-    arrow : Arrow
-    inverse : float array, shape (kept, kept)
-        L⁻¹ of the Schur complement.
-    observed : bool
-        False where the observed information was not positive definite and the expected one
-        stands in for it.
-    """
+    """An arrow matrix with the factor of its Schur complement."""
 
     problem: JointProblem
     arrow: Arrow
-    inverse: Floats
+    inverse: Floats  # shape (kept, kept). L⁻¹ of the Schur complement.
+    # False where the observed information was not positive definite and the expected one stands in
+    # for it.
     observed: bool
 
     def solve(self, gradient: Point) -> Point:
@@ -67,18 +58,10 @@ class DenseCurvature:
 
 @dataclass(frozen=True, eq=False)
 class IterativeCurvature:
-    """The expected information, solved by conjugate gradients and never held as a matrix.
-
-    Attributes
-    ----------
-    problem : JointProblem
-    spread : float array, shape (coordinate,)
-    point : Point
-    expansion : Expansion
-    """
+    """The expected information, solved by conjugate gradients and never held as a matrix."""
 
     problem: JointProblem
-    spread: Array
+    spread: Array  # shape (coordinate,)
     point: Point
     expansion: Expansion
 

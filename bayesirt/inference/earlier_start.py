@@ -16,23 +16,8 @@ _ALIKE = 1e-6
 def start_from(earlier: Posterior, point: PointEstimate) -> PointEstimate:
     """Put what an earlier posterior knew of subjects and items in the place of their estimates.
 
-    Notes
-    -----
-    The line θ → α + β θ that takes the known subjects' estimates to their posterior means takes
-    a to a / β and d to d - α a / β.
-
-    Examples
-    --------
-    >>> import jax
-    >>> from bayesirt import Responses, RunOptions, fit_point, sample_posterior
-    >>> key = jax.random.key(0)
-    >>> first = Responses.from_arrays(np.tri(6, 5), subjects=list("uvwxyz"), items=list("abcde"))
-    >>> options = RunOptions(num_warmup=50, num_samples=20)
-    >>> earlier = sample_posterior(first, key=key, options=options)
-    >>> more = Responses.from_arrays(np.tri(7, 6), subjects=list("uvwxyzs"), items=list("abcdef"))
-    >>> start = start_from(earlier, fit_point(more))
-    >>> bool(np.allclose(start["theta"][:6], earlier.theta.mean(0)))
-    True
+    The line θ → α + β θ that takes the known subjects' estimates to their posterior means takes a
+    to a / β and d to d - α a / β.
     """
     parameters = point.parameters.copy(deep=True)
     before = earlier.dataset.mean(("chain", "draw"))

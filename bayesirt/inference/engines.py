@@ -166,27 +166,7 @@ def plan_engine(
     model: str | ResponseModel = "2pl",
     options: RunOptions | None = None,
 ) -> tuple[Method, str]:
-    """Return the engine that `sample_posterior` would take; refuse what it could not do.
-
-    Parameters
-    ----------
-    engine : {"auto", "nuts", "blocked", "laplace"}
-    responses : Responses
-    model : ResponseModel, or {"2pl", "3pl", "lart"}
-    options : RunOptions, optional
-
-    Returns
-    -------
-    method : {"nuts", "blocked", "laplace"}
-    reason : str
-        Empty where the engine was asked for.
-
-    Raises
-    ------
-    ResponseError
-        If memory will not do, clusters say nothing, or the model, the engine, clusters and the
-        mesh do not go together.
-    """
+    """Return the engine that `sample_posterior` would take; refuse what it could not do."""
     options = options or RunOptions()
     model = model_named(model) if isinstance(model, str) else model
     several = model.loadings(responses.n_items).n_abilities > 1

@@ -11,16 +11,9 @@ from bayesirt.inference.block_steps import log_uniform
 
 
 class Trajectory(NamedTuple):
-    """Where a trajectory led.
+    """Where a trajectory led."""
 
-    Attributes
-    ----------
-    position : float array, shape (dim,)
-        Its end, or its start where that was refused.
-    accepted : bool
-    """
-
-    position: Float[Array, " dim"]
+    position: Float[Array, " dim"]  # Its end, or its start where that was refused.
     accepted: Bool[Array, ""]
 
 
@@ -34,8 +27,6 @@ def follow(
 ) -> Trajectory:
     """Follow one trajectory with unit masses: exact for the density.
 
-    References
-    ----------
     Duane et al. 1987; Neal 2011.
     """
     ascend = jax.value_and_grad(log_density)

@@ -30,20 +30,11 @@ from bayesirt.models import Priors
 
 @dataclass(frozen=True, eq=False)
 class JointProblem:
-    """Responses and priors, cut along the side that will be eliminated.
-
-    Attributes
-    ----------
-    pieces : CellPieces
-    coordinates : Coordinates
-    dtype : dtype
-        Of the passes that build and use the arrow matrix; sums and factorisations keep theirs.
-    family : Family
-    before : AbilityPrior
-    """
+    """Responses and priors, cut along the side that will be eliminated."""
 
     pieces: CellPieces
     coordinates: Coordinates
+    # Of the passes that build and use the arrow matrix; sums and factorisations keep theirs.
     dtype: Any
     family: Family = LOGIT
     before: AbilityPrior = STANDARD
@@ -201,8 +192,6 @@ def information_noise(
 ) -> tuple[Array, Array]:
     """Draw noise whose covariance is the expected information, without forming the matrix.
 
-    Notes
-    -----
     Σ_ij √w_ij ε_ij ∂η_ij and the like from each prior's term, with ε ~ N(0, 1) for each.
     """
     keys = jax.random.split(key, 4)

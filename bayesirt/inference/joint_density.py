@@ -27,30 +27,15 @@ _OF_SUBJECTS = ("subject_loss", "theta_score", "theta_information")
 
 
 class Point(NamedTuple):
-    """Values of all parameters, a step between two of them, or a gradient.
+    """Values of all parameters, a step between two of them, or a gradient."""
 
-    Attributes
-    ----------
-    theta : float array, shape (subject,)
-        Abilities.
-    items : float array, shape (item, coordinate)
-        Such as (log a, d).
-    means : float array, shape (mean,)
-        (μ_a, μ_d), or μ_d alone, or nothing where the priors are fixed.
-    """
-
-    theta: Float[Array, " subject"]
-    items: Float[Array, "item coordinate"]
-    means: Float[Array, " mean"]
+    theta: Float[Array, " subject"]  # Abilities.
+    items: Float[Array, "item coordinate"]  # Such as (log a, d).
+    means: Float[Array, " mean"]  # (μ_a, μ_d), or μ_d alone, or nothing where the priors are fixed.
 
 
 class AbilityPrior(NamedTuple):
-    """The normal priors of the abilities.
-
-    Attributes
-    ----------
-    mean, precision : float, or float array, shape (subject,)
-    """
+    """The normal priors of the abilities."""
 
     mean: float | Float[Array, " subject"]
     precision: float | Float[Array, " subject"]
@@ -61,47 +46,26 @@ STANDARD = AbilityPrior(0.0, 1.0)
 
 
 class Coordinates(NamedTuple):
-    """What describes an item.
+    """What describes an item."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The item parameters, in order; their means and spreads are ``mu_`` and ``sigma_`` of them.
-    to_items : callable
-        Coordinates, shape (..., coordinate) → (a, d), each of shape (...).
-    from_items : callable
-        (a, d) → coordinates, kept within reason.
-    scales : tuple of float
-        Where the priors are learned, prior standard deviations of the means, and of the
-        half-normal spreads; else the spreads themselves.
-    learned : bool
-    """
-
+    # The item parameters, in order; their means and spreads are ``mu_`` and ``sigma_`` of them.
     names: tuple[str, ...]
+    # Coordinates, shape (..., coordinate) → (a, d), each of shape (...).
     to_items: Callable[[Array], tuple[Array, Array]]
-    from_items: Callable[[Array, Array], Array]
+    from_items: Callable[[Array, Array], Array]  # (a, d) → coordinates, kept within reason.
+    # Where the priors are learned, prior standard deviations of the means, and of the half-normal
+    # spreads; else the spreads themselves.
     scales: tuple[float, ...]
     learned: bool
 
 
 class Expansion(NamedTuple):
-    """Second-order expansion of the log joint density, but for the cross terms of the cells.
+    """Second-order expansion of the log joint density, but for the cross terms of the cells."""
 
-    Attributes
-    ----------
-    gradient : Point
-        Uphill.
-    theta_curvature : float array, shape (subject,)
-    item_curvature : float array, shape (item, coordinate, coordinate)
-        Negative second derivatives.
-    jacobian : float array, shape (item, 2, coordinate)
-        ∂(a, d)/∂u.
-    """
-
-    gradient: Point
+    gradient: Point  # Uphill.
     theta_curvature: Float[Array, " subject"]
-    item_curvature: Float[Array, "item coordinate coordinate"]
-    jacobian: Float[Array, "item 2 coordinate"]
+    item_curvature: Float[Array, "item coordinate coordinate"]  # Negative second derivatives.
+    jacobian: Float[Array, "item 2 coordinate"]  # ∂(a, d)/∂u.
 
 
 def _positive(u: Array) -> tuple[Array, Array]:
@@ -228,8 +192,6 @@ def expand(
 ) -> Expansion:
     """Expand the log joint density around a point.
 
-    Notes
-    -----
     With η = a(u) θ + d(u), a piece of the information of u is Jᵀ A J - Σ_k g_k ∂²(a, d)_k/∂u²,
     where A is the information of (a, d), g its score and J = ∂(a, d)/∂u.
     """

@@ -33,29 +33,14 @@ _MOST_SCALES = 2.0
 
 
 class State(NamedTuple):
-    """Where the search stands.
-
-    Attributes
-    ----------
-    point : Point
-    spread : float array, shape (coordinate,)
-        σ of each item coordinate.
-    tilt : Point
-        Added to the gradient of the log density, see `bayesirt.inference.mean_tilt`.
-    sums : CellSums
-        At the point.
-    gap : Point
-        By how much the tilt was last found to be wrong.
-    share : float
-        Of that gap, how much was made good.
-    """
+    """Where the search stands."""
 
     point: Point
-    spread: Float[Array, " coordinate"]
-    tilt: Point
-    sums: CellSums
-    gap: Point
-    share: float
+    spread: Float[Array, " coordinate"]  # σ of each item coordinate.
+    tilt: Point  # Added to the gradient of the log density, see `bayesirt.inference.mean_tilt`.
+    sums: CellSums  # At the point.
+    gap: Point  # By how much the tilt was last found to be wrong.
+    share: float  # Of that gap, how much was made good.
 
     def loss(self, problem: JointProblem) -> float:
         """Return the negative log of the tilted joint density, given the spreads."""
@@ -71,31 +56,16 @@ class State(NamedTuple):
 
 
 class Mode(NamedTuple):
-    """The joint mode and how it was reached.
-
-    Attributes
-    ----------
-    point : Point
-    spread : float array, shape (coordinate,)
-        σ of each item coordinate, held fixed.
-    curvature : Curvature
-        At the mode.
-    steps : tuple of float
-        Root mean square of each Newton step, in posterior standard deviations.
-    converged : bool
-    stop_reason : str
-        In words.
-    lean : float
-        μ_b: what abilities are counted from.
-    """
+    """The joint mode and how it was reached."""
 
     point: Point
-    spread: Float[Array, " coordinate"]
-    curvature: Curvature
+    spread: Float[Array, " coordinate"]  # σ of each item coordinate, held fixed.
+    curvature: Curvature  # At the mode.
+    # Root mean square of each Newton step, in posterior standard deviations.
     steps: tuple[float, ...]
     converged: bool
-    stop_reason: str
-    lean: float
+    stop_reason: str  # In words.
+    lean: float  # μ_b: what abilities are counted from.
 
 
 def find_mode(
@@ -111,13 +81,11 @@ def find_mode(
 ) -> Mode:
     """Climb to the joint mode, then estimate the spreads from it, until both stand still.
 
-    Notes
-    -----
     Block-wise sweeps, which cost a pass over the data each, come near; Newton's steps through the
     whole curvature, which see the common shifts and stretches of abilities and items too, finish.
-    Spreads and tilt follow the point. A spread's estimate is the mode over log σ, by the EM step
-    σ² = Σ ((u - μ)² + var u) / (J - 1), but for the half-normal prior's pull; var u is the inverse
-    of the item's own expected information, which is never above σ².
+    Spreads and tilt follow the point. A spread's estimate is the mode over log σ, by the EM step σ²
+    = Σ ((u - μ)² + var u) / (J - 1), but for the half-normal prior's pull; var u is the inverse of
+    the item's own expected information, which is never above σ².
     """
     state = _sweeps(problem, _start(problem, init), centre)
     lean = 0.0

@@ -45,31 +45,21 @@ DENSE_UP_TO = 8000
 
 @dataclass(frozen=True)
 class Search:
-    """How the mode is sought.
+    """How the mode is sought."""
 
-    Attributes
-    ----------
-    centre : {"mean", "mode"}
-        Where the normal distribution is centred: at a second-order estimate of the posterior
-        mean, or at the joint mode itself, whose abilities lie too close to each other.
-    max_iterations : int
-        Newton steps at most.
-    tol : float
-        Stop when the last step, and what is to come if steps shrink on as they do, are at most
-        this many posterior standard deviations (root mean square).
-    dense_up_to : int
-        Above so many parameters on the smaller side no matrix is formed: draws solve for noise by
-        conjugate gradients, with the expected information. This takes far longer a draw.
-    dtype : dtype, optional
-        Of the passes over the cells that build the curvature and the draws; JAX's default float.
-        ``jnp.float32`` halves their time and room. Sums, gradients and factorisations keep their
-        own precision.
-    """
-
+    # Where the normal distribution is centred: at a second-order estimate of the posterior mean, or
+    # at the joint mode itself, whose abilities lie too close to each other.
     centre: Centre = "mean"
-    max_iterations: int = 300
+    max_iterations: int = 300  # Newton steps at most.
+    # Stop when the last step, and what is to come if steps shrink on as they do, are at most this
+    # many posterior standard deviations (root mean square).
     tol: float = 1e-2
+    # Above so many parameters on the smaller side no matrix is formed: draws solve for noise by
+    # conjugate gradients, with the expected information. This takes far longer a draw.
     dense_up_to: int = DENSE_UP_TO
+    # Of the passes over the cells that build the curvature and the draws; JAX's default float.
+    # ``jnp.float32`` halves their time and room. Sums, gradients and factorisations keep their own
+    # precision.
     dtype: Any = None
 
     @property
@@ -90,59 +80,13 @@ def sample_laplace(
 ) -> Posterior:
     """Draw from the joint Laplace approximation of the 2PL's posterior.
 
-    Parameters
-    ----------
-    responses : Responses
-    key : jax.random.key
-        The same key gives the same draws on the same machine.
-    model : TwoPL, optional
-        With a logistic or a normal response curve.
-    init : PointEstimate, optional
-        By default `fit_point`.
-    options : RunOptions, optional
-        As many draws as its chains together; they are independent of each other.
-    search : Search, optional
-
-    Returns
-    -------
-    Posterior
-        Its attributes say that it is approximate, which spreads were held fixed (``sigma_a`` and
-        so on; they are no sites), and whether the mode was reached.
-
-    Raises
-    ------
-    ResponseError
-        If the posterior has no positive definite curvature at the mode.
-
-    Warns
-    -----
-    ConvergenceWarning
-        If the mode was not reached.
-    ApproximationWarning
-        With fewer than 20 subjects or 20 items, or where the expected information had to stand in
-        for the observed one though it would have fitted in memory.
-
-    Notes
-    -----
-    With H the negative Hessian of the log joint density of (θ, items, means) at its mode, given
-    the spreads σ and the lean μ_b, draws are from N(mode, H⁻¹), by eliminating the larger side: see
+    With H the negative Hessian of the log joint density of (θ, items, means) at its mode, given the
+    spreads σ and the lean μ_b, draws are from N(mode, H⁻¹), by eliminating the larger side: see
     `bayesirt.inference.arrow_system`. Free slopes: a draw whose slopes sum below 0 is reflected
     with its abilities, which the likelihood does not see. What no response sees, and the items'
     population, is then drawn anew from the whole prior: see `bayesirt.inference.level_and_scale`.
 
-    References
-    ----------
     Tierney & Kadane 1986.
-
-    Examples
-    --------
-    >>> import jax, numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> answers = rng.normal(size=(30, 1)) > rng.logistic(size=(30, 25))
-    >>> responses = Responses.from_arrays(answers)
-    >>> options = RunOptions(num_samples=10)
-    >>> sample_laplace(responses, key=jax.random.key(0), options=options).theta.shape
-    (40, 30)
     """
     model, options, search = model or TwoPL(), options or RunOptions(), search or Search()
     priors, began = model.priors, time.perf_counter()

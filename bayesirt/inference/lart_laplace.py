@@ -71,69 +71,17 @@ def sample_lart_laplace(
 ) -> Posterior:
     """Draw from an approximation of LaRT's posterior: Laplace's for the answers, exact else.
 
-    Parameters
-    ----------
-    responses : Responses
-        With lengths.
-    key : jax.random.key
-        The same key gives the same draws on the same machine.
-    model : LaRT, optional
-        Without lengths of wrong answers.
-    init : PointEstimate, optional
-        By default `fit_lart`. The search starts there, and what lengths say of abilities is
-        taken from it.
-    options : RunOptions, optional
-        As many draws as its chains together; they are independent of each other.
-    search : Search, optional
-    rounds : int
-        How often the exact moves are repeated for each draw.
-
-    Returns
-    -------
-    Posterior
-        Its attributes say that it is approximate, which spreads of items were held fixed
-        (``sigma_a`` and ``sigma_d``; they are no sites), and whether the mode was reached.
-
-    Raises
-    ------
-    ResponseError
-        If there are no lengths, they do not differ, or the posterior has no positive definite
-        curvature at the mode.
-
-    Warns
-    -----
-    ConvergenceWarning
-        If the mode was not reached.
-    ApproximationWarning
-        As `bayesirt.inference.laplace.sample_laplace`.
-
-    Notes
-    -----
     θ_i | lengths ~ N(m_i, v_i) at the point estimate of (φ, ω, λ, ρ). Draws of (θ, a, d) are from
     the joint Laplace approximation under these priors. The moves that follow leave the whole
     posterior as it is: τ given θ and lengths, (φ, ω) and λ given τ, ρ given θ and τ, all μ and σ,
     and the lines along which neither answers nor lengths change, on which θ, a and d have their
     common level and scale. So only where abilities lie relative to each other, and items to them,
     is approximated, and each repetition brings the draws nearer to the posterior. How these
-    relative places depend on what is not known of (φ, ω, λ, ρ) is left out; beside what the
-    answers of a single subject leave open, that is little. Slopes' spread is held where it is most
+    relative places depend on what is not known of (φ, ω, λ, ρ) is left out; beside what the answers
+    of a single subject leave open, that is little. Slopes' spread is held where it is most
     probable: with 60 x 60 responses slopes are then 6% too wide, with 120 x 120 2%.
 
-    References
-    ----------
     Xu et al. (2026) for the model; Tierney & Kadane 1986.
-
-    Examples
-    --------
-    >>> import dataclasses, jax, numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> ability = rng.normal(size=(30, 1))
-    >>> lengths = np.exp(rng.normal(size=(30, 25)) - ability).ravel()
-    >>> responses = Responses.from_arrays(ability > rng.normal(size=(30, 25)))
-    >>> responses = dataclasses.replace(responses, latency=lengths)
-    >>> options = RunOptions(num_samples=10)
-    >>> sample_lart_laplace(responses, key=jax.random.key(0), options=options)["tau"].shape
-    (4, 10, 30)
     """
     model, options, search = model or LaRT(), options or RunOptions(), search or Search()
     way = WithLengths(model)

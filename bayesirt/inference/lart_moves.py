@@ -109,13 +109,9 @@ class WithLengths(TwoWay):
 
 
 class Lengths(NamedTuple):
-    """An item's parameters of length, constrained.
+    """An item's parameters of length, constrained."""
 
-    Attributes
-    ----------
-    phi, omega, lam : float array, shape (item,)
-    """
-
+    # shape (item,)
     phi: Array
     omega: Array
     lam: Array
@@ -148,10 +144,8 @@ def draw_lengths(
 ) -> tuple[Position, Statistics]:
     """Draw (φ, ω) of every item given speeds and λ: Gibbs steps; then move λ given the rest.
 
-    Notes
-    -----
-    Σφ > 0 is kept by refusing all φ and ω where it would not hold: their conditional is then
-    the normal one, cut.
+    Σφ > 0 is kept by refusing all φ and ω where it would not hold: their conditional is then the
+    normal one, cut.
     """
     normal_key, lam_key = jax.random.split(key)
     latencies = latencies.without_wrong(sites.get("delta"))
@@ -199,10 +193,8 @@ def move_wrong_spread(
 ) -> tuple[Position, Statistics]:
     """Move log σ_δ with all δ; parameters are those of `draw_wrong_lengths`.
 
-    Notes
-    -----
-    Where the lengths hardly tell one item's δ from another's, σ_δ may be next to nothing, and
-    would stay there long if it moved given δ alone.
+    Where the lengths hardly tell one item's δ from another's, σ_δ may be next to nothing, and would
+    stay there long if it moved given δ alone.
     """
     sums, values = _on_wrong(latencies, sites), way.terms(sites).values
     crossed = sums.zx - (sites["omega"] - latencies.centre) * sums.z
@@ -234,14 +226,9 @@ def move_correlation(way: WithLengths, key: Array, sites: Position) -> tuple[Pos
 
 
 class Regression(NamedTuple):
-    """Sums of a regression of lengths x on what is seen with them, z, for each item.
+    """Sums of a regression of lengths x on what is seen with them, z, for each item."""
 
-    Attributes
-    ----------
-    n, x, z, zz, zx : float array, shape (item,)
-        The number of lengths, Σ x, Σ z, Σ z² and Σ z x.
-    """
-
+    # shape (item,). The number of lengths, Σ x, Σ z, Σ z² and Σ z x.
     n: Array
     x: Array
     z: Array

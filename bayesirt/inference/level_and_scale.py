@@ -27,26 +27,19 @@ _LOG_CONCAVE = ("log_s", "log_spread_a", "log_spread_d")
 
 
 class Moments(NamedTuple):
-    """What priors see of the subjects and items of each draw.
-
-    Attributes
-    ----------
-    n_subjects, n_items : int
-    theta, theta_square : float array, shape (draw,)
-        Sums over subjects.
-    u, d, a : float array, shape (draw,)
-        Means over items of log slopes (of slopes where they are free), intercepts and slopes.
-    uu, dd, aa, ad : float array, shape (draw,)
-        Sums over items of squares and products, about the means.
-    """
+    """What priors see of the subjects and items of each draw."""
 
     n_subjects: int
     n_items: int
+    # shape (draw,). Sums over subjects.
     theta: Array
     theta_square: Array
+    # shape (draw,). Means over items of log slopes (of slopes where they are free), intercepts and
+    # slopes.
     u: Array
     d: Array
     a: Array
+    # shape (draw,). Sums over items of squares and products, about the means.
     uu: Array
     dd: Array
     aa: Array
@@ -103,10 +96,8 @@ def _hyper(numbers: Numbers, seen: Moments, *, free: bool) -> Numbers:
 def log_density(priors: Priors, seen: Moments, numbers: Numbers) -> Float[Array, " draw"]:
     """Return the log density of the seven numbers of each draw, up to a constant.
 
-    Notes
-    -----
-    With θ' = s θ + c, a' = a / s, d' = d - a' c and m = (μ_b - c) / s, d' - (μ_d - μ_b a') is
-    d - μ_d + m a: priors of items depend on s and c through those of μ_a and μ_b alone. The volume
+    With θ' = s θ + c, a' = a / s, d' = d - a' c and m = (μ_b - c) / s, d' - (μ_d - μ_b a') is d -
+    μ_d + m a: priors of items depend on s and c through those of μ_a and μ_b alone. The volume
     grows as sᴺ: one s from μ_b = c + s m is lost again to the shift, whose unit grows with θ'.
     """
     free = priors.slopes == "free"

@@ -20,17 +20,13 @@ from bayesirt.likelihood.families import Family
 def tilt_at(problem: JointProblem, point: Point, expansion: Expansion) -> Point:
     """Return the gradient that moves the mode to the posterior mean, to second order.
 
-    Notes
-    -----
     With H the negative Hessian, E x ≈ x̂ - ½ H⁻¹ ∇ log det H. Of log det H the diagonal blocks are
-    kept: the tilt is -½ ∇ (Σ_i tr V_i H_i + Σ_j tr V_j H_j), where V are the inverses of the
-    blocks at the point, held fixed. For items alone this is the Laplace approximation of their
-    marginal likelihood.
+    kept: the tilt is -½ ∇ (Σ_i tr V_i H_i + Σ_j tr V_j H_j), where V are the inverses of the blocks
+    at the point, held fixed. For items alone this is the Laplace approximation of their marginal
+    likelihood.
 
-    References
-    ----------
-    Tierney and Kadane (1986), Accurate approximations for posterior moments and marginal
-    densities; Kristensen et al. (2016), TMB, for the marginal likelihood.
+    Tierney and Kadane (1986), Accurate approximations for posterior moments and marginal densities;
+    Kristensen et al. (2016), TMB, for the marginal likelihood.
     """
     of_theta = (1 / expansion.theta_curvature).astype(problem.dtype)
     of_items = jnp.linalg.inv(expansion.item_curvature).astype(problem.dtype)

@@ -18,17 +18,11 @@ def aligned_draws(
 ) -> Draws:
     """Rotate each draw to where its slopes are closest to others.
 
-    Notes
-    -----
     The orthogonal R for which Σ_j |Rᵀa_j - target_j|² is least is U Vᵀ, where U S Vᵀ = Aᵀ target
     (Schönemann 1966); a, θ, μ_a and μ_b become Rᵀa and so on, and Λ becomes RᵀΛR.
 
-    References
-    ----------
     Schönemann 1966.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> target = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
     >>> quarter = np.array([[0.0, 1.0], [-1.0, 0.0]])

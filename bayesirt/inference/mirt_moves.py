@@ -83,8 +83,6 @@ class Exploratory(TwoWay):
     def start(self, point: PointEstimate, data: Any) -> Start:  # noqa: ARG002
         """Return where chains start and how far apart, in the model's unconstrained sites.
 
-        Notes
-        -----
         The site of Λ holds its Cholesky factor row by row, below the diagonal first and then the
         logarithms on it. Given J slopes the latter have a standard deviation of about 1 / √(2J),
         and an element of row k below the diagonal one of at most √(Λ_kk / J).
@@ -106,10 +104,8 @@ class Exploratory(TwoWay):
 def draw_slope_population(key: Array, sites: Position) -> tuple[Position, Statistics]:
     """Draw μ_a, then Λ: Gibbs steps.
 
-    Notes
-    -----
-    μ_a | a, Λ is normal with precision JΛ + I, and Λ | a, μ_a ~ Wishart(K + 2 + J, rate
-    s² I + Σ_j (a_j - μ_a)(a_j - μ_a)ᵀ).
+    μ_a | a, Λ is normal with precision JΛ + I, and Λ | a, μ_a ~ Wishart(K + 2 + J, rate s² I + Σ_j
+    (a_j - μ_a)(a_j - μ_a)ᵀ).
     """
     of_mean, of_precision = jax.random.split(key)
     a, mu = sites["a"], sites["mu_a"]
@@ -125,15 +121,11 @@ def draw_slope_population(key: Array, sites: Position) -> tuple[Position, Statis
 def draw_axes(key: Array, sites: Position) -> tuple[Position, Statistics]:
     """Draw the abilities' scales and angles anew, the slopes' population moved along.
 
-    Notes
-    -----
     Along θ → M θ of `axes_changed`, M lower triangular, all Jacobians and priors but that of μ_a
     make |M|^(N+K+2) exp(-tr M S Mᵀ / 2) for S = ΘᵀΘ + s²Λ + μ_b μ_bᵀ / 4. With S = L Lᵀ and in the
     measure that the group of such M leaves as it is, M L is the Cholesky factor of a Wishart matrix
     with N + K + 2 degrees of freedom (generalised Gibbs). The prior of μ_a accepts or refuses.
 
-    References
-    ----------
     Liu & Sabatti 2000.
     """
     draw_key, accept_key = jax.random.split(key)

@@ -41,25 +41,7 @@ _LEAST_OF_A_SUBJECT = 0.25
 def moves_of(
     way: TwoWay, data: Any, *, interweave: bool = True, dtype: DTypeLike = jnp.float32
 ) -> list[Move]:
-    """Return the moves of one sweep over a model's posterior.
-
-    Parameters
-    ----------
-    way : TwoWay
-    data : pytree
-        As the model's `TwoWay.data` gives it.
-    interweave : bool
-        Also move the hyperparameters with the items' standardised values held, which pays where
-        an item's responses say less about it than the other items do: with 25 subjects it gives
-        16 times the effective draws of σ_a. It costs one evaluation of the data more than three.
-    dtype : dtype
-        Of what is computed for each cell of a matrix.
-
-    Returns
-    -------
-    list of callables
-        Each (key, position) → (position, statistics).
-    """
+    """Return the moves of one sweep over a model's posterior."""
     before, after = way.own_moves(data, dtype)
     together = interweave and way.interweaves
     return [
@@ -156,8 +138,6 @@ def item_conditional(
 ) -> Conditional:
     """Return what each item knows about its own unconstrained sites, given hyperparameters.
 
-    Notes
-    -----
     The precision is JᵀIJ for the Jacobian J of the coefficients, and that of standardised values
     for the priors, which are normal in them.
     """

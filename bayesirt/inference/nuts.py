@@ -29,18 +29,10 @@ _WARMUP_COST = 1.5
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A posterior as a sampler sees it: a density on coordinates in which it is about standard.
+    """A posterior as a sampler sees it: a density on coordinates in which it is about standard."""
 
-    Attributes
-    ----------
-    data : pytree
-        As `TwoWay.data` gives it.
-    coordinates : pytree
-        With `size`, and `at`: flat coordinates and the model → sites and log Jacobian.
-    way : TwoWay
-    """
-
-    data: Any
+    data: Any  # As `TwoWay.data` gives it.
+    # With `size`, and `at`: flat coordinates and the model → sites and log Jacobian.
     coordinates: Any
     way: TwoWay = field(metadata={"static": True})
 
@@ -63,16 +55,9 @@ class Target:
 
 @dataclass(frozen=True)
 class NutsKernel:
-    """NumPyro's No-U-Turn sampler as a `bayesirt.inference.chains.Kernel`.
+    """NumPyro's No-U-Turn sampler as a `bayesirt.inference.chains.Kernel`."""
 
-    Attributes
-    ----------
-    num_warmup : int
-        Steps in which step size and metric adapt.
-    target_accept : float
-    """
-
-    num_warmup: int
+    num_warmup: int  # Steps in which step size and metric adapt.
     target_accept: float
 
     def init(self, key: Array, start: Array, data: Target) -> HMCState:
@@ -123,36 +108,6 @@ def sample_nuts(
     Chains start around the point estimate, overdispersed by its standard errors, in coordinates
     that its information scales. They run side by side where JAX has a device for each, else
     vectorised.
-
-    Parameters
-    ----------
-    responses : Responses
-    key : jax.random.key
-        The same key gives the same draws on the same machine.
-    model : ResponseModel, optional
-        By default the 2PL.
-    init : PointEstimate, optional
-        By default `fit_point`.
-    options : RunOptions, optional
-
-    Returns
-    -------
-    Posterior
-        After Ctrl-C with the draws so far; its attribute ``complete`` is then 0.
-
-    Raises
-    ------
-    ResponseError
-        If the checkpoint is damaged or belongs to another run, or the model misses what it needs
-        of the responses.
-
-    Examples
-    --------
-    >>> import jax, numpy as np
-    >>> responses = Responses.from_arrays(np.tri(6, 5))
-    >>> options = RunOptions(num_warmup=50, num_samples=20)
-    >>> sample_nuts(responses, key=jax.random.key(0), options=options).theta.shape
-    (80, 6)
     """
     model, options = model or TwoPL(), options or RunOptions()
     init = init or fit_point(responses, model=model)

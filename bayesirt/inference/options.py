@@ -83,19 +83,11 @@ class RunOptions:
 
 
 class Watch(NamedTuple):
-    """Who looks at chains while they run.
+    """Who looks at chains while they run."""
 
-    Attributes
-    ----------
-    progress : callable, optional
-        Told steps done and steps in all.
-    checkpoint : Checkpoint, optional
-    announce : callable, optional
-        A forecast takes all processes, and only some may have been given somebody to tell.
-    """
-
-    progress: Progress | None
+    progress: Progress | None  # Told steps done and steps in all.
     checkpoint: Checkpoint | None
+    # A forecast takes all processes, and only some may have been given somebody to tell.
     announce: Callable[[str], None] | None
 
 

@@ -21,30 +21,16 @@ from bayesirt.likelihood.loadings import Loadings
 
 
 class ItemSums(NamedTuple):
-    """What the responses say about each item, for the coefficients of its predictors.
-
-    Attributes
-    ----------
-    log_likelihood : float array, shape (item,)
-    score : float array, shape (item, dim)
-    information : float array, shape (item, dim, dim)
-        Of slopes and intercept Σ_i w (θ, 1)(θ, 1)ᵀ; 0 for slots that an item does not have.
-    """
+    """What the responses say about each item, for the coefficients of its predictors."""
 
     log_likelihood: Float[Array, " item"]
     score: Float[Array, "item dim"]
+    # Of slopes and intercept Σ_i w (θ, 1)(θ, 1)ᵀ; 0 for slots that an item does not have.
     information: Float[Array, "item dim dim"]
 
 
 class SubjectSums(NamedTuple):
-    """What the responses say about each subject's abilities.
-
-    Attributes
-    ----------
-    log_likelihood : float array, shape (subject,)
-    score : float array, shape (subject, ability)
-    information : float array, shape (subject, ability, ability)
-    """
+    """What the responses say about each subject's abilities."""
 
     log_likelihood: Float[Array, " subject"]
     score: Float[Array, "subject ability"]
@@ -52,57 +38,33 @@ class SubjectSums(NamedTuple):
 
 
 class Normals(NamedTuple):
-    """A normal prior of each subject's abilities, exp(pull · θ - θᵀ P θ / 2).
-
-    Attributes
-    ----------
-    pull : float array, shape (subject, ability)
-    precision : float array, shape (subject, ability, ability)
-    """
+    """A normal prior of each subject's abilities, exp(pull · θ - θᵀ P θ / 2)."""
 
     pull: Float[Array, "subject ability"]
     precision: Float[Array, "subject ability ability"]
 
 
 class SubjectStep(NamedTuple):
-    """Where subjects have gone, and what the responses then say about items.
-
-    Attributes
-    ----------
-    theta : float array, shape (subject, ability)
-    accepted : bool array, shape (subject,)
-    sums : ItemSums
-    """
+    """Where subjects have gone, and what the responses then say about items."""
 
     theta: Float[Array, "subject ability"]
-    accepted: Array
+    accepted: Array  # shape (subject,)
     sums: ItemSums
 
 
 class Passes(NamedTuple):
-    """Passes over responses, wherever their rows are.
-
-    Attributes
-    ----------
-    layout : Layout or RowShards
-    family : Family
-    loadings : Loadings
-    dtype : dtype
-        Of what is computed for each cell of a matrix; lists of cells are computed in that of the
-        parameters, which sums have too. 32 bits change the log ratio of a step by about 1e-6 and
-        are three times as fast as 64.
-    block_cells : int
-        About how many cells of a matrix are held as floating-point numbers at a time.
-    least_share : float
-        Least information of a cell in proposals of subjects, as a share of the most that it can
-        have.
-    """
+    """Passes over responses, wherever their rows are."""
 
     layout: ByRows
     family: Family
     loadings: Loadings
+    # Of what is computed for each cell of a matrix; lists of cells are computed in that of the
+    # parameters, which sums have too. 32 bits change the log ratio of a step by about 1e-6 and are
+    # three times as fast as 64.
     dtype: DTypeLike = jnp.float32
+    # About how many cells of a matrix are held as floating-point numbers at a time.
     block_cells: int = 1 << 16
+    # Least information of a cell in proposals of subjects, as a share of the most that it can have.
     least_share: float = 0.0
 
     def move_subjects(

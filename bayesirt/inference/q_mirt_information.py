@@ -38,20 +38,12 @@ _COLUMNS = 1 << 11
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class QMirtProblem:
-    """Answers, and what is assumed of them.
-
-    Attributes
-    ----------
-    layout : DenseLayout
-    slots : Slots
-    way : ByQMatrix
-    quadrature : Quadrature
-        Its dtype is also that of the missing information's products.
-    """
+    """Answers, and what is assumed of them."""
 
     layout: DenseLayout
     slots: Slots
     way: ByQMatrix = field(metadata={"static": True})
+    # Its dtype is also that of the missing information's products.
     quadrature: Quadrature = field(metadata={"static": True})
 
     @classmethod
@@ -110,56 +102,33 @@ class Cells(NamedTuple):
 
 
 class Marginal(NamedTuple):
-    """What answers say of the parameters, abilities integrated out.
-
-    Attributes
-    ----------
-    score : float array, shape (parameter,)
-    complete, missing : float arrays, shape (parameter, parameter)
-        Information that there would be if abilities were known, and what of it is lost because
-        they are not.
-    """
+    """What answers say of the parameters, abilities integrated out."""
 
     score: Float[Array, " parameter"]
+    # Information that there would be if abilities were known, and what of it is lost because they
+    # are not.
     complete: Float[Array, "parameter parameter"]
     missing: Float[Array, "parameter parameter"]
 
 
 class Directions(NamedTuple):
-    """How the score of each parameter goes with a subject's independent, standard parts.
+    """How the score of each parameter goes with a subject's independent, standard parts."""
 
-    Attributes
-    ----------
-    along : float array, shape (subject, parameter, ability)
-        Linearly.
-    across : float array, shape (subject, parameter, pair)
-        With squares and products, so scaled that covariances of scores are sums of products.
-    """
-
-    along: Float[Array, "subject parameter ability"]
+    along: Float[Array, "subject parameter ability"]  # Linearly.
+    # With squares and products, so scaled that covariances of scores are sums of products.
     across: Float[Array, "subject parameter pair"]
 
 
 class _Loadings(NamedTuple):
-    """What concerns single discriminations of some subjects' items, shape (subject, loading, ...).
+    """What concerns single slopes of some subjects' items, shape (subject, loading, ...)."""
 
-    Attributes
-    ----------
-    mean : float array
-        Of the ability.
-    own, predictor : float arrays, shape (subject, loading, ability)
-        How the ability, and the item's linear predictor, go with the standard parts.
-    shared : float array
-        Covariance of both.
-    cells : Cells
-        Of the item.
-    """
-
-    mean: Array
+    mean: Array  # Of the ability.
+    # shape (subject, loading, ability). How the ability, and the item's linear predictor, go with
+    # the standard parts.
     own: Array
     predictor: Array
-    shared: Array
-    cells: Cells
+    shared: Array  # Covariance of both.
+    cells: Cells  # Of the item.
 
 
 def flat_parameters(sites: Position) -> Float[Array, " parameter"]:
@@ -184,15 +153,11 @@ def free_sites(sites: Position) -> list[str]:
 def marginal_terms(problem: QMirtProblem, sites: Position, abilities: Abilities) -> Marginal:
     """Return what answers say of all that belongs to no single subject.
 
-    Notes
-    -----
     With f_i(θ) the score of subject i's answers and abilities, the score is Σ E f_i (Fisher's
     identity) and the missing information Σ Var f_i. Covariances of functions of normal abilities
-    are taken to second order, which is nearly all: with V = L Lᵀ,
-    (E∇f L)(E∇g L)ᵀ + ½ tr(Lᵀ E∇²f L Lᵀ E∇²g L).
+    are taken to second order, which is nearly all: with V = L Lᵀ, (E∇f L)(E∇g L)ᵀ + ½ tr(Lᵀ E∇²f L
+    Lᵀ E∇²g L).
 
-    References
-    ----------
     Louis 1982; Tierney & Kadane 1986.
     """
     cells, here = problem.cells(sites, abilities), flat_parameters(sites)

@@ -60,47 +60,12 @@ def sample_q_mirt_laplace(
 ) -> Posterior:
     """Draw from an approximation of the Q-matrix model's posterior.
 
-    Parameters
-    ----------
-    responses : Responses
-    key : jax.random.key
-        The same key gives the same draws on the same machine.
-    model : QMirt
-    init : PointEstimate, optional
-        By default `fit_q_mirt`. The search starts there.
-    options : RunOptions, optional
-        As many draws as its chains together; they are independent of each other.
-    max_iterations : int
-        Newton steps at most.
-    tol : float
-        Stop when a step is at most this many posterior standard deviations (root mean square).
-    rounds : int
-        How often abilities, and then populations, make exact steps for each draw.
+    What answers say of items and correlations, abilities integrated out, is put as a normal density
+    around its peak, with the observed information of `bayesirt.inference.q_mirt_information`; with
+    the model's own priors it is drawn from by `bayesirt.inference.q_mirt_surrogate`. Abilities are
+    then normal given all else, and make exact steps of their own; so do all populations, which look
+    at no answers. What remains approximate is what items, and correlations, learn from answers.
 
-    Returns
-    -------
-    Posterior
-        Its attributes say that it is approximate, and whether the peak was reached.
-
-    Warns
-    -----
-    ConvergenceWarning
-        If the most probable values were not reached.
-    ApproximationWarning
-        With fewer than 20 subjects or 20 items, or where the answers' information had to be mended
-        to be positive definite.
-
-    Notes
-    -----
-    What answers say of items and correlations, abilities integrated out, is put as a normal
-    density around its peak, with the observed information of
-    `bayesirt.inference.q_mirt_information`; with the model's own priors it is drawn from by
-    `bayesirt.inference.q_mirt_surrogate`. Abilities are then normal given all else, and make exact
-    steps of their own; so do all populations, which look at no answers. What remains approximate
-    is what items, and correlations, learn from answers.
-
-    References
-    ----------
     Tierney & Kadane 1986; Louis 1982.
     """
     options = options or RunOptions()

@@ -166,10 +166,6 @@ class IndependentParts:
     """Coordinates in which ``theta`` stands for z, where θ = L z and L Lᵀ = Ω.
 
     Correlations that the data leave open are then free to move.
-
-    Attributes
-    ----------
-    around : StartCoordinates
     """
 
     around: StartCoordinates
@@ -229,8 +225,6 @@ def correlation_site(sites: Position) -> str | None:
 def move_scales(way: ByQMatrix, key: Array, sites: Position) -> tuple[Position, Statistics]:
     """Move the spreads of all abilities, and μ_a with them, which η does not see.
 
-    Notes
-    -----
     With e = exp(t), the log density of abilities and of μ_b, which goes with them as one more
     subject would, is -eᵀMe/2 + (n + 1) Σt for M = Ω⁻¹ ∘ ΘᵀΘ + diag(μ_b² / 4), whose Hessian is
     -diag(e) M diag(e) - diag(e ∘ Me); the slopes' is quadratic.
@@ -297,8 +291,6 @@ def move_with_abilities(
 ) -> tuple[Position, Statistics]:
     """Move the correlations and carry the abilities along, their independent parts held.
 
-    Notes
-    -----
     With θ = L z and z held, only L's prior and the responses speak. Their information about what L
     is made of is that about the abilities, in the directions in which these go.
     """

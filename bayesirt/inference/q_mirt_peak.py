@@ -32,32 +32,18 @@ _LEAST_SHARE = 0.1
 
 
 class Peak(NamedTuple):
-    """The most probable items and correlations, given the spreads of items.
+    """The most probable items and correlations, given the spreads of items."""
 
-    Attributes
-    ----------
-    sites : dict of float arrays
-        Without ``theta``.
-    abilities : Abilities
-        Given these.
-    score : float array, shape (parameter,)
-        Of the answers alone: the prior's is the opposite.
-    learnt, known : float arrays, shape (parameter, parameter)
-        Information of the answers and of the prior.
-    observed : bool
-        False if the information was not positive definite. Then it was mended: in no direction is
-        more than nine tenths of it missing.
-    steps : tuple of float
-        Length of each Newton step, in posterior standard deviations (root mean square).
-    converged : bool
-    """
-
-    sites: Position
-    abilities: Abilities
-    score: Float[Array, " parameter"]
+    sites: Position  # Without ``theta``.
+    abilities: Abilities  # Given these.
+    score: Float[Array, " parameter"]  # Of the answers alone: the prior's is the opposite.
+    # Information of the answers and of the prior.
     learnt: Float[Array, "parameter parameter"]
     known: Float[Array, "parameter parameter"]
+    # False if the information was not positive definite. Then it was mended: in no direction is
+    # more than nine tenths of it missing.
     observed: bool
+    # Length of each Newton step, in posterior standard deviations (root mean square).
     steps: tuple[float, ...]
     converged: bool
 

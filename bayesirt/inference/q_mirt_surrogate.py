@@ -44,24 +44,14 @@ class _Scales(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Surrogate:
-    """The posterior of all that belongs to no single subject.
-
-    Attributes
-    ----------
-    problem : QMirtProblem
-    peak : Peak
-    score : float array, shape (parameter,)
-    information : float array, shape (parameter, parameter)
-        Of the answers at the peak, in the coordinates of `away`.
-    scales : _Scales
-        Of the coordinates in which trajectories run.
-    """
+    """The posterior of all that belongs to no single subject."""
 
     problem: QMirtProblem
     peak: Peak
     score: Float[Array, " parameter"]
+    # Of the answers at the peak, in the coordinates of `away`.
     information: Float[Array, "parameter parameter"]
-    scales: _Scales
+    scales: _Scales  # Of the coordinates in which trajectories run.
 
     @classmethod
     def around(cls, problem: QMirtProblem, peak: Peak) -> "Surrogate":
@@ -127,8 +117,6 @@ def draw_abilities(
 ) -> Float[Array, "draw subject ability"]:
     """Draw abilities given parameters so far away from the peak.
 
-    Notes
-    -----
     θ_i ~ N(m_i + V_i G_i away, V_i), G_i the mixed derivatives of the subject's log density.
     """
     sites, (mean, covariance) = peak.sites, peak.abilities

@@ -29,19 +29,11 @@ _ROUNDS = 4
 
 
 class Turning(NamedTuple):
-    """What a turn changes.
-
-    Attributes
-    ----------
-    correlation : float array, shape (ability, ability)
-    slopes : float array, shape (item, ability)
-        Discriminations, 0 where an ability is not needed.
-    change : float array, shape (ability, ability)
-        What the abilities have been multiplied by, from the left.
-    """
+    """What a turn changes."""
 
     correlation: Float[Array, "ability ability"]
-    slopes: Float[Array, "item ability"]
+    slopes: Float[Array, "item ability"]  # Discriminations, 0 where an ability is not needed.
+    # What the abilities have been multiplied by, from the left.
     change: Float[Array, "ability ability"]
 
 
@@ -58,8 +50,6 @@ def turned(
 ) -> tuple[Turning, Float[Array, ""]]:
     """Turn an ability by an angle away from another one, in the plane of the two.
 
-    Notes
-    -----
     Abilities are unit vectors whose cosines are the correlations. With φ the angle between the two,
     θ_k becomes α θ_k + β θ_l with α = sin(φ + angle) / sin φ. The subjects' density pays for its
     own Jacobian; μ_b goes with the abilities and pays for its own here. LKJ(1) is uniform in the K

@@ -34,19 +34,11 @@ Tree = TypeVar("Tree")
 )
 @dataclass(frozen=True, eq=False)
 class RowShards:
-    """Every device's share of the rows: as many on each.
+    """Every device's share of the rows: as many on each."""
 
-    Attributes
-    ----------
-    layouts : DenseLayout or SparseLayout
-        Each array with a leading axis, the device. Rows and cells that fill up have no trials.
-    mesh : Mesh
-        With one axis.
-    n_subjects : int
-    """
-
+    # Each array with a leading axis, the device. Rows and cells that fill up have no trials.
     layouts: DenseLayout | SparseLayout
-    mesh: Mesh
+    mesh: Mesh  # With one axis.
     n_subjects: int
 
     def by_rows(

@@ -17,29 +17,17 @@ from numpyro.distributions.transforms import Transform
 
 
 class SiteTerms(NamedTuple):
-    """What a model says at a place in its unconstrained sites.
+    """What a model says at a place in its unconstrained sites."""
 
-    Attributes
-    ----------
-    each : dict of float arrays
-        Log density of every element of each latent site, with the log Jacobian of the transform
-        that unconstrains it.
-    common : float
-        Sum of all factors, which belong to no single element.
-    values : dict of float arrays
-        The latent sites, constrained, and the deterministic ones.
-    centres, spreads : dict of float arrays
-        Of each latent site with a prior that is normal once it is unconstrained.
-    returned : Any
-        What the model returns.
-    """
-
+    # Log density of every element of each latent site, with the log Jacobian of the transform that
+    # unconstrains it.
     each: dict[str, Array]
-    common: Float[Array, ""]
-    values: dict[str, Array]
+    common: Float[Array, ""]  # Sum of all factors, which belong to no single element.
+    values: dict[str, Array]  # The latent sites, constrained, and the deterministic ones.
+    # Of each latent site with a prior that is normal once it is unconstrained.
     centres: dict[str, Array]
     spreads: dict[str, Array]
-    returned: Any
+    returned: Any  # What the model returns.
 
     def total(self) -> Float[Array, ""]:
         """Return the log density of all sites together."""
@@ -49,8 +37,6 @@ class SiteTerms(NamedTuple):
 def site_terms(model: Callable[[], Any], sites: Mapping[str, Array]) -> SiteTerms:
     """Evaluate a model at unconstrained values of all its latent sites.
 
-    Examples
-    --------
     >>> import numpyro, numpyro.distributions as dist
     >>> terms = site_terms(lambda: numpyro.sample("s", dist.HalfNormal(1)), {"s": jnp.zeros(())})
     >>> float(terms.returned)

@@ -26,20 +26,14 @@ class Centred(Protocol):
 class StartCoordinates:
     """Unconstrained sites, counted from a start in its widths.
 
-    An item's value is counted from where its own responses and its population together put it,
-    in units of what both leave open: that is round whether the population is tight or wide.
-
-    Attributes
-    ----------
-    centre, width : dict of float arrays
-        Of all sites that are not items'.
-    known : dict of Known
-        The items' estimates, unconstrained, and their errors.
+    An item's value is counted from where its own responses and its population together put it, in
+    units of what both leave open: that is round whether the population is tight or wide.
     """
 
+    # Of all sites that are not items'.
     centre: Position
     width: Position
-    known: dict[str, Known]
+    known: dict[str, Known]  # The items' estimates, unconstrained, and their errors.
 
     @classmethod
     def of(cls, start: tuple[Mapping[str, Any], Mapping[str, Any]]) -> "StartCoordinates":

@@ -28,12 +28,7 @@ _OF_SWEEP = "sweep "
 
 @dataclass(frozen=True)
 class Sweeps:
-    """Sweeps over a model as a `bayesirt.inference.chains.Kernel`.
-
-    Attributes
-    ----------
-    way : TwoWay
-    """
+    """Sweeps over a model as a `bayesirt.inference.chains.Kernel`."""
 
     way: TwoWay
 
@@ -60,47 +55,12 @@ def sample_blocked(
 ) -> Posterior:
     """Draw from a model's posterior with blocked Newton-Metropolis.
 
-    A sweep costs four evaluations of the data, whatever the number of parameters. Nothing is
-    tuned, so chains need only forget their start. They run side by side where JAX has a device
-    for each, else vectorised.
+    A sweep costs four evaluations of the data, whatever the number of parameters. Nothing is tuned,
+    so chains need only forget their start. They run side by side where JAX has a device for each,
+    else vectorised.
 
-    Parameters
-    ----------
-    responses : Responses
-        Where they have clusters, subjects' abilities lie about those of their clusters.
-    key : jax.random.key
-        The same key gives the same draws on the same machine.
-    model : ResponseModel, optional
-        By default the 2PL.
-    init : PointEstimate, optional
-        By default `fit_point`. Chains start around it, overdispersed by its standard errors.
-    options : RunOptions, optional
-
-    Returns
-    -------
-    Posterior
-        With the share that each block accepted, and the log density ``lp`` of the unconstrained
-        sites (up to a constant), among its sample statistics. After Ctrl-C with the draws so
-        far; its attribute ``complete`` is then 0.
-
-    Raises
-    ------
-    ResponseError
-        If the checkpoint is damaged or belongs to another run, or the model misses what it needs
-        of the responses.
-
-    Notes
-    -----
-    Gamerman 1997; Qi & Minka 2002. Cells are evaluated in 32 bits; parameters, sums over
-    blocks of rows and Metropolis ratios have JAX's default precision.
-
-    Examples
-    --------
-    >>> import jax, numpy as np
-    >>> responses = Responses.from_arrays(np.tri(6, 5))
-    >>> options = RunOptions(num_warmup=50, num_samples=20)
-    >>> sample_blocked(responses, key=jax.random.key(0), options=options).theta.shape
-    (80, 6)
+    Gamerman 1997; Qi & Minka 2002. Cells are evaluated in 32 bits; parameters, sums over blocks of
+    rows and Metropolis ratios have JAX's default precision.
     """
     model, options = model or TwoPL(), options or RunOptions()
     way = way_of(model, responses)

@@ -45,14 +45,9 @@ _FIXED = {"a": (0.0, np.log(0.5)), "b": (0.0, np.log(2.0))}
 
 
 class Known(NamedTuple):
-    """What its own responses say about one parameter of each item.
+    """What its own responses say about one parameter of each item."""
 
-    Attributes
-    ----------
-    value, se : float array, shape (item,)
-        Estimate and standard error.
-    """
-
+    # shape (item,). Estimate and standard error.
     value: NDArray[np.float64]
     se: NDArray[np.float64]
 
@@ -60,42 +55,27 @@ class Known(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class TwoPLCoordinates:
-    """A change of variables from round coordinates to the model's unconstrained sites.
-
-    Attributes
-    ----------
-    priors : Priors
-    by_spread : bool
-        Whether items are described at the abilities' present mean and spread, or at 0 and 1.
-    theta_se : float array, shape (subject,)
-        Standard errors of the abilities.
-    axes : float array, shape (2, subject)
-        Householder vectors of the rotation of abilities.
-    known : dict of Known
-        By site, of items described at mean 0 and spread 1 of the abilities: a (in logs where
-        slopes are positive), and the level d at `centre`, or the difficulty b.
-    centre : float array, shape (item,)
-        Where its level is taken, best known there: counted from the abilities' mean, in spreads
-        (Rasch: in units of θ).
-    mean_slope : float
-        Slope at which the population of levels has its centre in a coordinate of its own.
-    lean : dict of float array, shape (subject, item)
-        By site, how abilities follow the item's value; empty where items are many.
-    start : dict
-        The point estimate in these coordinates.
-    scale : dict
-        About one posterior standard deviation of each coordinate.
-    """
+    """A change of variables from round coordinates to the model's unconstrained sites."""
 
     priors: Priors = field(metadata={"static": True})
+    # Whether items are described at the abilities' present mean and spread, or at 0 and 1.
     by_spread: bool = field(metadata={"static": True})
-    theta_se: NDArray[np.float64]
+    theta_se: NDArray[np.float64]  # shape (subject,). Standard errors of the abilities.
+    # shape (2, subject). Householder vectors of the rotation of abilities.
     axes: NDArray[np.float64]
+    # By site, of items described at mean 0 and spread 1 of the abilities: a (in logs where slopes
+    # are positive), and the level d at `centre`, or the difficulty b.
     known: Mapping[str, Known]
+    # shape (item,). Where its level is taken, best known there: counted from the abilities' mean,
+    # in spreads (Rasch: in units of θ).
     centre: NDArray[np.float64]
+    # Slope at which the population of levels has its centre in a coordinate of its own.
     mean_slope: NDArray[np.float64]
+    # shape (subject, item). By site, how abilities follow the item's value; empty where items are
+    # many.
     lean: Mapping[str, NDArray[np.float64]]
-    start: Mapping[str, NDArray[np.float64]]
+    start: Mapping[str, NDArray[np.float64]]  # The point estimate in these coordinates.
+    # About one posterior standard deviation of each coordinate.
     scale: Mapping[str, NDArray[np.float64]]
 
     @property

@@ -40,10 +40,6 @@ class TwoWay(ABC):
     """A response model without data, at unconstrained sites.
 
     An item's own sites stand side by side in a row. Equal ones share what is traced and compiled.
-
-    Attributes
-    ----------
-    model : ResponseModel
     """
 
     model: ResponseModel
@@ -162,8 +158,6 @@ class TwoWay(ABC):
     def along(self, line: Line, sites: Position, t: Array) -> tuple[Position, Array]:
         """Return the place t along a line of the model, and the log Jacobian.
 
-        Notes
-        -----
         A normal line shifts sites, each by what others say: its Jacobian is 1. Another one moves
         each element by itself, at a rate that is the same for all elements of a site and all
         values: that of their means tells the Jacobian.

@@ -33,12 +33,7 @@ class ByRows(Protocol):
 
 
 class DenseLayout(NamedTuple):
-    """Successes and trials as matrices.
-
-    Attributes
-    ----------
-    successes, trials : int array, shape (subject, item)
-    """
+    """Successes and trials as matrices."""
 
     successes: Int[Array, "subject item"]
     trials: Int[Array, "subject item"]
@@ -80,21 +75,14 @@ class DenseLayout(NamedTuple):
 
 
 class SparseLayout(NamedTuple):
-    """Observed cells one after another, ordered by subject.
-
-    Attributes
-    ----------
-    successes, trials, subject, item : int array, shape (cell,)
-    any_subject : array, shape (subject,)
-    any_item : array, shape (item,)
-        Empty in content; their lengths are the numbers of subjects and items.
-    """
+    """Observed cells one after another, ordered by subject."""
 
     successes: Int[Array, " cell"]
     trials: Int[Array, " cell"]
     subject: Int[Array, " cell"]
     item: Int[Array, " cell"]
-    any_subject: Array
+    any_subject: Array  # shape (subject,)
+    # shape (item,). Empty in content; their lengths are the numbers of subjects and items.
     any_item: Array
 
     @property
@@ -148,18 +136,11 @@ def _each_times(values: Array, weights: Array) -> Array:
 
 
 class RowBlocks(NamedTuple):
-    """A large matrix as blocks of rows, each small enough for what is computed to stay in cache.
+    """A large matrix as blocks of rows, each small enough for what is computed to stay in cache."""
 
-    Attributes
-    ----------
-    blocks : DenseLayout
-        Shape (block, row, item); the last block is filled up with rows without trials.
-    any_subject : array, shape (subject,)
-        Empty in content; its length is the number of subjects.
-    """
-
+    # Shape (block, row, item); the last block is filled up with rows without trials.
     blocks: DenseLayout
-    any_subject: Array
+    any_subject: Array  # shape (subject,). Empty in content; its length is the number of subjects.
 
     def by_rows(
         self, function: Callable[..., tuple[Any, Any]], rows: Any, *others: Any
@@ -181,18 +162,7 @@ class RowBlocks(NamedTuple):
 
 
 def in_row_blocks(layout: Layout, block_cells: int = 1 << 18) -> Layout | RowBlocks:
-    """Cut a large matrix into blocks of rows; what is small or sparse stays as it is.
-
-    Parameters
-    ----------
-    layout : Layout
-    block_cells : int
-        About how many cells a block has.
-
-    Returns
-    -------
-    Layout or RowBlocks
-    """
+    """Cut a large matrix into blocks of rows; what is small or sparse stays as it is."""
     if isinstance(layout, SparseLayout) or layout.trials.size <= block_cells:
         return layout
     n_subjects, n_items = layout.trials.shape
@@ -204,20 +174,7 @@ def in_row_blocks(layout: Layout, block_cells: int = 1 << 18) -> Layout | RowBlo
 
 
 def in_blocks(values: Any, n_blocks: int, n_rows: int, *, xp: Any = jnp) -> Any:
-    """Return rows as blocks of equal length, the last filled up with zeros.
-
-    Parameters
-    ----------
-    values : array, shape (row, ...)
-    n_blocks, n_rows : int
-        Blocks, and rows of each.
-    xp : module
-        `jax.numpy` or `numpy`.
-
-    Returns
-    -------
-    array, shape (n_blocks, n_rows, ...)
-    """
+    """Return rows as blocks of equal length, the last filled up with zeros."""
     missing = n_blocks * n_rows - len(values)
     if missing:
         values = xp.pad(values, ((0, missing), *((0, 0),) * (values.ndim - 1)))
@@ -234,19 +191,7 @@ def layout_of(responses: Responses) -> Layout:
 
 
 def log_likelihood_of(layout: ByRows, family: Family = LOGIT) -> Callable[..., Float[Array, ""]]:
-    """Return the log likelihood as a function of (θ, a, d) whose gradient costs no second pass.
-
-    Parameters
-    ----------
-    layout : Layout, or rows shared out over devices
-    family : Family
-
-    Returns
-    -------
-    callable
-        (θ, a, d, *further) → Σ ℓ over the observed cells. Its reverse-mode gradient is the
-        family's score, summed over rows and columns in the pass that computes the value.
-    """
+    """Return the log likelihood as a function of (θ, a, d) whose gradient costs no second pass."""
     return partial(_log_likelihood, family, layout)
 
 

@@ -18,38 +18,19 @@ _LOG_ROOT_2_PI = 0.5 * np.log(2 * np.pi)
 
 
 class CellTerms(NamedTuple):
-    """What a family says about each cell at a linear predictor η.
+    """What a family says about each cell at a linear predictor η."""
 
-    Attributes
-    ----------
-    log_likelihood : float array
-        ℓ, up to terms without η.
-    score : float array
-        s = ∂ℓ/∂η.
-    information : float array
-        w = -∂²ℓ/∂η².
-    """
-
-    log_likelihood: Float[Array, "..."]
-    score: Float[Array, "..."]
-    information: Float[Array, "..."]
+    log_likelihood: Float[Array, "..."]  # ℓ, up to terms without η.
+    score: Float[Array, "..."]  # s = ∂ℓ/∂η.
+    information: Float[Array, "..."]  # w = -∂²ℓ/∂η².
 
 
 class PredictorTerms(NamedTuple):
-    """What a family says about each cell, for all of its predictors.
+    """What a family says about each cell, for all of its predictors."""
 
-    Attributes
-    ----------
-    log_likelihood : float array
-        ℓ, up to terms without predictors.
-    score : tuple of float arrays
-        ∂ℓ of each predictor, η first.
-    information : tuple of tuples of float arrays
-        -∂²ℓ of each pair of predictors, or what is expected of it.
-    """
-
-    log_likelihood: Float[Array, "..."]
-    score: tuple[Float[Array, "..."], ...]
+    log_likelihood: Float[Array, "..."]  # ℓ, up to terms without predictors.
+    score: tuple[Float[Array, "..."], ...]  # ∂ℓ of each predictor, η first.
+    # -∂²ℓ of each pair of predictors, or what is expected of it.
     information: tuple[tuple[Float[Array, "..."], ...], ...]
 
 
@@ -110,28 +91,8 @@ def logit_terms(
 ) -> CellTerms:
     r"""Return the terms of binomial responses with p = sigmoid(η).
 
-    Parameters
-    ----------
-    eta : float array, shape (...)
-        Linear predictor, in logits.
-    successes, trials : array, shape (...)
-        A cell with no trials contributes exactly zero.
-
-    Returns
-    -------
-    CellTerms
-
-    Notes
-    -----
-    ℓ = y η - n softplus(η), s = y - n p, w = n p (1 - p), all from one exponential of -\|η\|,
-    so that nothing overflows and no digit is lost in either tail.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> terms = logit_terms(jnp.array([0.0]), jnp.array([1]), jnp.array([2]))
-    >>> float(terms.score[0]), float(terms.information[0])
-    (0.0, 0.5)
+    ℓ = y η - n softplus(η), s = y - n p, w = n p (1 - p), all from one exponential of -\|η\|, so
+    that nothing overflows and no digit is lost in either tail.
     """
     decay = jnp.exp(-jnp.abs(eta))
     smaller = trials * (decay / (1 + decay))
@@ -153,30 +114,10 @@ def probit_terms(
 ) -> CellTerms:
     r"""Return the terms of binomial responses with p = Φ(η), the normal distribution function.
 
-    Parameters
-    ----------
-    eta : float array, shape (...)
-        Linear predictor, in normal deviates.
-    successes, trials : array, shape (...)
-        A cell with no trials contributes exactly zero.
-
-    Returns
-    -------
-    CellTerms
-
-    Notes
-    -----
-    With m(t) = φ(t)/Φ(t): s = y m(η) - (n - y) m(-η) and
-    w = y m(η) (m(η) + η) + (n - y) m(-η) (m(-η) - η). Both come from log Φ of -\|η\|, the answer
-    that is the less likely, whose tail is where digits would be lost. Both m(-t) (m(-t) - t) and
-    its twin lie between 0 and 1, and are kept there against rounding.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> terms = probit_terms(jnp.array([0.0]), jnp.array([1]), jnp.array([1]))
-    >>> round(float(terms.score[0]), 4), round(float(terms.information[0]), 4)
-    (0.7979, 0.6366)
+    With m(t) = φ(t)/Φ(t): s = y m(η) - (n - y) m(-η) and w = y m(η) (m(η) + η) + (n - y) m(-η)
+    (m(-η) - η). Both come from log Φ of -\|η\|, the answer that is the less likely, whose tail is
+    where digits would be lost. Both m(-t) (m(-t) - t) and its twin lie between 0 and 1, and are
+    kept there against rounding.
     """
     t = jnp.abs(eta)
     likely = jnp.where(eta >= 0, successes, trials - successes)
@@ -223,32 +164,10 @@ def guessing_predictor_terms(
 ) -> PredictorTerms:
     """Return the terms of binomial responses with p = c + (1 - c) s, s = sigmoid(η).
 
-    Parameters
-    ----------
-    eta : float array, shape (...)
-        Linear predictor, in logits.
-    successes, trials : array, shape (...)
-        A cell with no trials contributes exactly zero.
-    c : float array, shape (...)
-        Share right of those who know nothing, 0 < c < 1.
+    Of η and c, with the expected information: the observed one may be negative.
 
-    Returns
-    -------
-    PredictorTerms
-        Of η and c, with the expected information: the observed one may be negative.
-
-    Notes
-    -----
-    1 - p = (1 - c)(1 - s), so the scores are y (1 - c) s (1 - s) / p - (n - y) s and
-    y (1 - s) / p - (n - y) / (1 - c), and the information is n (1 - s) / p times
-    (1 - c) s², s and 1 / (1 - c).
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> terms = guessing_predictor_terms(jnp.array(0.0), jnp.array(1), jnp.array(1), jnp.array(0.5))
-    >>> round(float(jnp.exp(terms.log_likelihood)), 4)
-    0.75
+    1 - p = (1 - c)(1 - s), so the scores are y (1 - c) s (1 - s) / p - (n - y) s and y (1 - s) / p
+    - (n - y) / (1 - c), and the information is n (1 - s) / p times (1 - c) s², s and 1 / (1 - c).
     """
     s, fails = jax.nn.sigmoid(eta), jax.nn.sigmoid(-eta)
     p, wrong = c + (1 - c) * s, trials - successes

@@ -20,32 +20,14 @@ _ALIKE = 1e-9
 
 
 class SpeedEvidence(NamedTuple):
-    """What the lengths say of each subject's speed: a normal density, up to a constant.
+    """What the lengths say of each subject's speed: a normal density, up to a constant."""
 
-    Attributes
-    ----------
-    precision : float array, shape (subject,)
-        P = Σ_j φ²/λ; 0 where no length was seen.
-    pull : float array, shape (subject,)
-        P τ̂ = -Σ_j φ (x - ω)/λ.
-    """
-
-    precision: Float[Array, " subject"]
-    pull: Float[Array, " subject"]
+    precision: Float[Array, " subject"]  # P = Σ_j φ²/λ; 0 where no length was seen.
+    pull: Float[Array, " subject"]  # P τ̂ = -Σ_j φ (x - ω)/λ.
 
     def ability(self, rho: Float[Array, ""]) -> tuple[Array, Array]:
         """Return mean and variance of each ability, given the lengths alone.
 
-        Parameters
-        ----------
-        rho : float
-
-        Returns
-        -------
-        mean, variance : float array, shape (subject,)
-
-        Notes
-        -----
         1/variance = 1 + ρ²/(1 - ρ² + 1/P), mean = variance ρ τ̂/(1 - ρ² + 1/P), written so that
         they hold for P = 0 too (Xu et al., 2026, Lemma 1, corrected).
         """
@@ -54,18 +36,7 @@ class SpeedEvidence(NamedTuple):
         return variance * rho * self.pull / known, variance
 
     def speed(self, rho: Float[Array, ""], theta: Array) -> tuple[Array, Array]:
-        """Return mean and variance of each speed, given the lengths and the ability.
-
-        Parameters
-        ----------
-        rho : float
-        theta : float array, shape (..., subject)
-
-        Returns
-        -------
-        mean : float array, shape (..., subject)
-        variance : float array, shape (subject,)
-        """
+        """Return mean and variance of each speed, given the lengths and the ability."""
         known = 1 + self.precision * (1 - rho**2)
         return (rho * theta + (1 - rho**2) * self.pull) / known, (1 - rho**2) / known
 
@@ -76,19 +47,13 @@ class SpeedEvidence(NamedTuple):
 
 
 class LengthMoments(NamedTuple):
-    """Sums over the subjects whose length on an item was seen, x counted from the item's mean.
+    """Sums over the subjects whose length on an item was seen, x counted from the item's mean."""
 
-    Attributes
-    ----------
-    n, x, xx : float array, shape (item,)
-        Their number, Σ x and Σ x².
-    tau, tau_tau, tau_x : float array, shape (item,)
-        Σ τ, Σ τ² and Σ τ x.
-    """
-
+    # Their number, Σ x and Σ x².
     n: Float[Array, " item"]
     x: Float[Array, " item"]
     xx: Float[Array, " item"]
+    # Σ τ, Σ τ² and Σ τ x.
     tau: Float[Array, " item"]
     tau_tau: Float[Array, " item"]
     tau_x: Float[Array, " item"]
@@ -96,79 +61,36 @@ class LengthMoments(NamedTuple):
     def residual_squares(
         self, phi: Float[Array, " item"], level: Float[Array, " item"]
     ) -> Float[Array, " item"]:
-        """Return Σ (x - level + φ τ)² of each item.
-
-        Parameters
-        ----------
-        phi, level : float array, shape (item,)
-            `level` counts from the item's mean, as x does.
-
-        Returns
-        -------
-        float array, shape (item,)
-        """
+        """Return Σ (x - level + φ τ)² of each item."""
         about_level = self.xx - 2 * level * self.x + level**2 * self.n
         return about_level + 2 * phi * (self.tau_x - level * self.tau) + phi**2 * self.tau_tau
 
 
 class WrongAnswers(NamedTuple):
-    """Where answers of a known length are wrong, and sums over them.
+    """Where answers of a known length are wrong, and sums over them."""
 
-    Attributes
-    ----------
-    share : float array, shape of the layout's cells
-        Share w of wrong trials; 0 where no length was seen.
-    w, ww, wx : float array, shape (item,)
-        Σ w, Σ w² and Σ w x.
-    """
-
-    share: Float[Array, "..."]
+    share: Float[Array, "..."]  # Share w of wrong trials; 0 where no length was seen.
+    # Σ w, Σ w² and Σ w x.
     w: Float[Array, " item"]
     ww: Float[Array, " item"]
     wx: Float[Array, " item"]
 
 
 class Latencies(NamedTuple):
-    """Log lengths beside the responses, a missing one apart from a missing response.
+    """Log lengths beside the responses, a missing one apart from a missing response."""
 
-    Attributes
-    ----------
-    layout : Layout
-        Of the responses.
-    seen : float array, shape of the layout's cells
-        1 where the length was seen, else 0.
-    x : float array, shape of the layout's cells
-        Log length, counted from its item's mean; 0 where none was seen.
-    centre : float array, shape (item,)
-        The items' means of the log length; 0 where none was seen.
-    n, total, squares : float array, shape (item,)
-        Σ seen, Σ x and Σ x².
-    wrong : WrongAnswers or None
-        For wrong answers with lengths of their own.
-    """
-
-    layout: Layout
-    seen: Float[Array, "..."]
-    x: Float[Array, "..."]
-    centre: Float[Array, " item"]
+    layout: Layout  # Of the responses.
+    seen: Float[Array, "..."]  # 1 where the length was seen, else 0.
+    x: Float[Array, "..."]  # Log length, counted from its item's mean; 0 where none was seen.
+    centre: Float[Array, " item"]  # The items' means of the log length; 0 where none was seen.
+    # Σ seen, Σ x and Σ x².
     n: Float[Array, " item"]
     total: Float[Array, " item"]
     squares: Float[Array, " item"]
-    wrong: WrongAnswers | None = None
+    wrong: WrongAnswers | None = None  # For wrong answers with lengths of their own.
 
     def without_wrong(self, delta: Float[Array, " item"] | None) -> "Latencies":
-        """Return the lengths with what wrong answers add to them taken out.
-
-        Parameters
-        ----------
-        delta : float array, shape (item,), or None
-            What a wrong answer adds to the log length; None for lengths that know no wrong ones.
-
-        Returns
-        -------
-        Latencies
-            x - δ w and its sums, still counted from the items' means of x.
-        """
+        """Return the lengths with what wrong answers add to them taken out."""
         if self.wrong is None or delta is None:
             return self
         share, w, ww, wx = self.wrong
@@ -187,17 +109,7 @@ class Latencies(NamedTuple):
         omega: Float[Array, " item"],
         lam: Float[Array, " item"],
     ) -> SpeedEvidence:
-        """Return what the lengths say of each speed.
-
-        Parameters
-        ----------
-        phi, omega, lam : float array, shape (item,)
-            Speed discrimination, intensity and residual variance.
-
-        Returns
-        -------
-        SpeedEvidence
-        """
+        """Return what the lengths say of each speed."""
         weight = phi / lam
         at_level = self.layout.over_items(self.seen, weight * (omega - self.centre))
         return SpeedEvidence(
@@ -219,42 +131,14 @@ class Latencies(NamedTuple):
     def moments(
         self, tau: Float[Array, " subject"], tau_tau: Float[Array, " subject"]
     ) -> LengthMoments:
-        """Return each item's sums at speeds, or at their expectations.
-
-        Parameters
-        ----------
-        tau, tau_tau : float array, shape (subject,)
-            τ and τ², or E τ and E τ².
-
-        Returns
-        -------
-        LengthMoments
-        """
+        """Return each item's sums at speeds, or at their expectations."""
         over = self.layout.over_subjects
         of_tau = over(self.seen, tau), over(self.seen, tau_tau), over(self.x, tau)
         return LengthMoments(self.n, self.total, self.squares, *of_tau)
 
 
 def latencies_of(responses: Responses, layout: Layout, *, wrong_lengths: bool = False) -> Latencies:
-    """Put the log lengths on the device.
-
-    Parameters
-    ----------
-    responses : Responses
-    layout : Layout
-        Of the same responses.
-    wrong_lengths : bool
-        Note where answers are wrong, so that these can have lengths of their own.
-
-    Returns
-    -------
-    Latencies
-
-    Raises
-    ------
-    ResponseError
-        If there are none, or they do not differ.
-    """
+    """Put the log lengths on the device."""
     if responses.latency is None or not np.isfinite(responses.latency).any():
         raise ResponseError(
             "LaRT needs the length or time of responses; name its column with --latency, or leave "
@@ -278,20 +162,7 @@ def latencies_of(responses: Responses, layout: Layout, *, wrong_lengths: bool = 
 def centred_latencies(
     layout: Layout, log_latency: Float[Array, "..."], *, wrong_lengths: bool = False
 ) -> Latencies:
-    """Return log lengths counted from their items' means, with their sums.
-
-    Parameters
-    ----------
-    layout : Layout
-    log_latency : float array, shape of the layout's cells
-        NaN where no length was seen.
-    wrong_lengths : bool
-        Note where answers are wrong.
-
-    Returns
-    -------
-    Latencies
-    """
+    """Return log lengths counted from their items' means, with their sums."""
     seen = jnp.isfinite(log_latency)
     known, values = seen.astype(log_latency.dtype), jnp.where(seen, log_latency, 0)
     one = jnp.ones(layout.shape[0], known.dtype)
@@ -308,33 +179,12 @@ def centred_latencies(
 
 
 def wrong_share(successes: Num[Array, "..."], trials: Num[Array, "..."]) -> Float[Array, "..."]:
-    """Return the share of wrong trials of each cell; 0 where there were none.
-
-    Parameters
-    ----------
-    successes, trials : array, shape (...)
-    """
+    """Return the share of wrong trials of each cell; 0 where there were none."""
     return (trials - successes) / jnp.maximum(trials, 1.0)
 
 
 def mean_lengths(responses: Responses) -> NDArray[np.float64]:
-    """Return the mean length of each subject's responses, right or wrong.
-
-    Parameters
-    ----------
-    responses : Responses
-        With lengths.
-
-    Returns
-    -------
-    float array, shape (subject,)
-        In the unit of the lengths, such as tokens; NaN for a subject without any.
-
-    Raises
-    ------
-    ValueError
-        If there are no lengths.
-    """
+    """Return the mean length of each subject's responses, right or wrong."""
     if responses.latency is None:
         raise ValueError("the responses have no lengths")
     there = ~np.isnan(responses.latency)

@@ -29,18 +29,12 @@ _numbers = count()
 class StoredLayout:
     """Blocks of subjects that are read from disk whenever they are needed.
 
-    What is compiled knows the sizes of the data only, and is told their number when it runs. So
-    it keeps no data alive, and data of the same sizes share it.
-
-    Attributes
-    ----------
-    number : int array
-        Of the `StoredCells`, in this process.
-    shape, n_blocks, n_rows, is_sparse, most_cells, kind
-        Those of the `StoredCells`.
+    What is compiled knows the sizes of the data only, and is told their number when it runs. So it
+    keeps no data alive, and data of the same sizes share it.
     """
 
-    number: Int[Array, ""]
+    number: Int[Array, ""]  # Of the `StoredCells`, in this process.
+    # Those of the `StoredCells`.
     shape: tuple[int, int]
     n_blocks: int
     n_rows: int

@@ -24,24 +24,17 @@ _TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ItemPredictions:
-    """Chances of right answers to items without responses.
-
-    Attributes
-    ----------
-    subjects, items : tuple of str
-    probability, low, high : float array, shape (subject, item)
-        The predictive probability of a right answer, and the 90% interval of what the item's own
-        probability may turn out to be.
-    scores : DataFrame
-        One row a subject, best first: its expected `score` over these items and the 90% interval
-        (`low`, `high`) of the score that it will be seen to have on them, one trial each.
-    """
+    """Chances of right answers to items without responses."""
 
     subjects: tuple[str, ...]
     items: tuple[str, ...]
+    # shape (subject, item). The predictive probability of a right answer, and the 90% interval of
+    # what the item's own probability may turn out to be.
     probability: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+    # One row a subject, best first: its expected `score` over these items and the 90% interval
+    # (`low`, `high`) of the score that it will be seen to have on them, one trial each.
     scores: pd.DataFrame
 
     def __repr__(self) -> str:

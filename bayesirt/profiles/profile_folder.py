@@ -22,15 +22,7 @@ from bayesirt.ranking.run_folder import Q_MATRIX, RECORD, write_table
 
 
 def save_profiles(run: ProfileRun, folder: Path, report: str) -> None:
-    """Write a run's files into an empty folder.
-
-    Parameters
-    ----------
-    run : ProfileRun
-    folder : Path
-    report : str
-        The HTML document.
-    """
+    """Write a run's files into an empty folder."""
     profiles = run.profiles
     write_table(profiles.summary, folder / "profiles.csv")
     write_table(profiles.abilities, folder / "abilities.csv")
@@ -46,21 +38,7 @@ def save_profiles(run: ProfileRun, folder: Path, report: str) -> None:
 
 
 def load_profiles(folder: Path) -> ProfileRun:
-    """Read a run that `save_profiles` wrote.
-
-    Parameters
-    ----------
-    folder : Path
-
-    Returns
-    -------
-    ProfileRun
-
-    Raises
-    ------
-    ResponseError
-        If the folder holds no profiles, or damaged ones.
-    """
+    """Read a run that `save_profiles` wrote."""
     shown = one_line(str(folder), 400)
     if not os.path.isfile(folder / Q_MATRIX):
         raise ResponseError(f"{shown} holds no ability profiles; make them with bayesirt profile")

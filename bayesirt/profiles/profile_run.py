@@ -29,21 +29,13 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class ProfileSettings:
-    """What a user chooses.
-
-    Attributes
-    ----------
-    seed : int
-    chains, warmup, draws : int
-    structure : {"auto", "correlated", "general", "independent"}
-        How abilities go together; auto: by their number.
-    engine : {"auto", "blocked", "nuts", "laplace"}
-    """
+    """What a user chooses."""
 
     seed: int = 0
     chains: int = 4
     warmup: int = 500
     draws: int = 1000
+    # How abilities go together; auto: by their number.
     structure: Structure | Literal["auto"] = "auto"
     engine: EngineName = "auto"
 
@@ -164,44 +156,13 @@ def profile_responses(
 
 
 def predicted(posterior: Posterior, new: QMatrix | None, seed: int) -> ItemPredictions | None:
-    """Return what the draws say of items without responses, if there are any.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    new : QMatrix, optional
-    seed : int
-        Of the run.
-
-    Returns
-    -------
-    ItemPredictions or None
-    """
+    """Return what the draws say of items without responses, if there are any."""
     key = jax.random.fold_in(jax.random.key(seed), 1)
     return None if new is None else predict_items(posterior, new, key=key)
 
 
 def split_rows(q: QMatrix, items: Sequence[str]) -> tuple[QMatrix, QMatrix | None]:
-    """Return the rows of items with responses, and those of items that can be predicted.
-
-    Parameters
-    ----------
-    q : QMatrix
-    items : sequence of str
-        Those of the responses.
-
-    Returns
-    -------
-    own : QMatrix
-        Without abilities that only other items need.
-    new : QMatrix or None
-        Other items that need no ability but `own`'s; None where there are none.
-
-    Raises
-    ------
-    ResponseError
-        If an item of the responses has no row.
-    """
+    """Return the rows of items with responses, and those of items that can be predicted."""
     own = q.for_items(items, drop_unneeded=True)
     known = np.isin(q.abilities, own.abilities)
     new = ~np.isin(q.items, own.items) & ~q.needs[:, ~known].any(1)
@@ -211,18 +172,7 @@ def split_rows(q: QMatrix, items: Sequence[str]) -> tuple[QMatrix, QMatrix | Non
 
 
 def notes_on(q: QMatrix, own: QMatrix) -> tuple[str, ...]:
-    """Return what of a Q-matrix had to be left out, and what cannot be told apart.
-
-    Parameters
-    ----------
-    q, own : QMatrix
-        As it was given, and as `split_rows` returned it.
-
-    Returns
-    -------
-    tuple of str
-        A sentence each.
-    """
+    """Return what of a Q-matrix had to be left out, and what cannot be told apart."""
     unknown = ~np.isin(q.abilities, own.abilities)
     findings = replace(own, n_left_out=0).findings()
     if not unknown.any():

@@ -21,17 +21,10 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QSimulation:
-    """Responses to the items of a Q-matrix whose parameters are known.
+    """Responses to the items of a Q-matrix whose parameters are known."""
 
-    Attributes
-    ----------
-    parameters : Dataset
-        As `bayesirt.estimators.q_mirt.fit_q_mirt` names them: theta over subject and ability, a
-        over loading, d, beta, correlation and the spreads.
-    q : QMatrix
-    responses : Responses
-    """
-
+    # As `bayesirt.estimators.q_mirt.fit_q_mirt` names them: theta over subject and ability, a over
+    # loading, d, beta, correlation and the spreads.
     parameters: xr.Dataset
     q: QMatrix
     responses: Responses

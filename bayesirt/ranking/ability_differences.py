@@ -10,50 +10,20 @@ from bayesirt.ranking.chain_bounds import chains_of, supported
 
 
 class Differences(NamedTuple):
-    """Draws of a difference.
+    """Draws of a difference."""
 
-    Attributes
-    ----------
-    draws : float array, shape (chain, draw)
-    sound : bool
-        False if the draws of the posterior are not.
-    """
-
-    draws: NDArray[np.floating]
-    sound: bool
+    draws: NDArray[np.floating]  # shape (chain, draw)
+    sound: bool  # False if the draws of the posterior are not.
 
 
 def differences(posterior: Posterior, name: str, one: int, other: int) -> Differences:
-    """Return draws of the difference of two abilities, on the scale that is reported.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    name : {"theta", "gamma"}
-        Of subjects or of clusters.
-    one, other : int
-        Their places.
-
-    Returns
-    -------
-    Differences
-    """
+    """Return draws of the difference of two abilities, on the scale that is reported."""
     draws = posterior.reported[name]
     return Differences(draws[..., one] - draws[..., other], posterior.verdict.sound)
 
 
 def difference_columns(apart: Differences) -> tuple[float, float, float, float]:
-    """Return P(above 0) of a difference, its mean and its 90% interval.
-
-    Parameters
-    ----------
-    apart : Differences
-        Of draws that are not sound, probability and interval are what every chain supports.
-
-    Returns
-    -------
-    p_above, mean, low, high : float
-    """
+    """Return P(above 0) of a difference, its mean and its 90% interval."""
     chains = apart.draws.reshape(1, -1) if apart.sound else chains_of(apart.draws)
     above = (chains > 0).mean(1)
     p_above = above if apart.sound else supported(above[:, None], of_pairs=True)

@@ -14,16 +14,7 @@ Columns = Mapping[str, NDArray[np.generic]]
 
 
 def chains_of(draws: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Return the chains, or the halves of one that is alone.
-
-    Parameters
-    ----------
-    draws : float array, shape (chain, draw, ...)
-
-    Returns
-    -------
-    float array, shape (chain, draw, ...)
-    """
+    """Return the chains, or the halves of one that is alone."""
     if len(draws) > 1 or draws.shape[1] < 2:
         return draws
     half = draws.shape[1] // 2
@@ -35,21 +26,6 @@ def supported(
 ) -> NDArray[np.float64]:
     """Return the probabilities that every chain supports.
 
-    Parameters
-    ----------
-    each : iterable of float arrays
-        Of each chain, all of one shape.
-    of_pairs : bool
-        As sure that the one is below as that the other is above.
-
-    Returns
-    -------
-    float array
-        The value nearest to one half between the chains' lowest and highest; of m chains at most
-        (m + 1) / (m + 2), Laplace's rule of succession, and of pairs at least 1 / (m + 2).
-
-    Examples
-    --------
     >>> supported([np.array([1.0, 0.7, 0.1]), np.array([0.0, 0.6, 0.3])])
     array([0.5, 0.6, 0.3])
     >>> supported([np.ones(1), np.ones(1)])
@@ -70,18 +46,7 @@ def supported_columns(
 ) -> dict[str, NDArray[np.generic]]:
     """Return the columns of a ranking as far as every chain supports them.
 
-    Parameters
-    ----------
-    chains : sequence of float arrays, shape (draw, subject)
-    columns_of : callable
-        Makes `rank_columns` of one chain's draws.
-    explored : bool
-        False where chains may all have missed the same: then no rank is left out.
-
-    Returns
-    -------
-    dict of arrays, shape (subject,)
-        Without `rank`, of which the median over all draws stays; empty without chains.
+    Without `rank`, of which the median over all draws stays; empty without chains.
     """
     if not len(chains):
         return {}

@@ -114,21 +114,7 @@ def rank_clusters(posterior: Posterior) -> ClusterRanking:
 
 
 def known_clusters(posterior: Posterior) -> Clusters:
-    """Return the clusters that a posterior knows.
-
-    Parameters
-    ----------
-    posterior : Posterior
-
-    Returns
-    -------
-    Clusters
-
-    Raises
-    ------
-    ResponseError
-        If it knows none.
-    """
+    """Return the clusters that a posterior knows."""
     if posterior.clusters is None:
         raise ResponseError("this posterior knows no clusters of subjects; rank with --cluster")
     return posterior.clusters

@@ -26,26 +26,10 @@ _MOST_SUBJECTS = 1e4
 
 @dataclass(frozen=True)
 class ClusterSeparation(Separation):
-    """Two clusters, and what it would take to tell them apart.
+    """Two clusters, and what it would take to tell them apart."""
 
-    Attributes
-    ----------
-    first, second, p_above, difference, low, high
-        As of two subjects.
-    more_items : float
-        How many more items like these, answered by all subjects of both, would make it 95% that
-        the first is above; infinite too where subjects of a cluster differ too much for it.
-    more_subjects : float
-        How many more subjects of each, answering what the others did, would do so; infinite beyond
-        ten thousand.
-
-    Examples
-    --------
-    >>> ClusterSeparation("gpt-x", "llama-y", 0.83, 0.31, -0.2, 0.8, np.inf, 6).to_text()
-    'gpt-x is above llama-y with probability 83%; if they differ by as much as it seems (0.31), \
-about 6 more subjects of each, such as runs, would make it 95%; more questions alone would not.'
-    """
-
+    # How many more subjects of each, answering what the others did, would do so; infinite beyond
+    # ten thousand.
     more_subjects: float
 
     def to_text(self) -> str:
@@ -106,16 +90,7 @@ def separate_clusters(posterior: Posterior, one: str, other: str) -> ClusterSepa
 def separate_neighbouring_clusters(posterior: Posterior, ranking: ClusterRanking) -> pd.DataFrame:
     """Say of each cluster what would tell it from the next one of a ranking.
 
-    Parameters
-    ----------
-    posterior : Posterior
-    ranking : ClusterRanking
-        Of it.
-
-    Returns
-    -------
-    DataFrame
-        One row a pair of neighbours, best first, with the attributes of `ClusterSeparation`.
+    One row a pair of neighbours, best first, with the attributes of `ClusterSeparation`.
     """
     names = known_clusters(posterior).names
     order = [names.index(name) for name in ranking.summary["cluster"]]

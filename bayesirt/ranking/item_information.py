@@ -20,47 +20,14 @@ def item_information(
 ) -> Float[Array, "..."]:
     """Return the Fisher information of one answer about ability.
 
-    Parameters
-    ----------
-    theta, a, d, *further : float arrays that go together
-        Ability, discrimination, intercept, and what else the family depends on.
-    link : str
-        Name of the family in `bayesirt.likelihood.families.FAMILIES`.
-
-    Returns
-    -------
-    float array
-        In precisions of θ: a² p (1 - p) for the logit, a² φ²/(Φ (1 - Φ)) for the probit.
-
-    Notes
-    -----
     A family's information is linear in the successes, so at successes = p it is the expected one.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> float(item_information(jnp.array(0.0), 2.0, 0.0, link="logit"))
-    1.0
     """
     family, eta = FAMILIES[link].given(further), a * theta + d
     return a**2 * family.terms(eta, family.probability(eta), 1).information
 
 
 def length_information(lengths: LengthDraws, evidence: SpeedEvidence) -> Float[Array, "draw item"]:
-    """Return by how much one more length raises the precision of ability.
-
-    Parameters
-    ----------
-    lengths : LengthDraws
-    evidence : SpeedEvidence of arrays, shape (draw,)
-        Of the lengths so far.
-
-    Returns
-    -------
-    float array, shape (draw, item)
-        The length tells φ²/λ of τ, of which ρ lets ρ²/(1 - ρ² + 1/P) - with P the precision about
-        τ so far - through to θ (Xu et al., 2026, Lemma 1, corrected).
-    """
+    """Return by how much one more length raises the precision of ability."""
     rho, before = lengths.rho[:, None], evidence.precision[:, None]
     after = before + lengths.phi**2 / lengths.lam
     now, then = (SpeedEvidence(p, jnp.zeros_like(p)).ability(rho)[1] for p in (before, after))
@@ -71,21 +38,7 @@ def length_information(lengths: LengthDraws, evidence: SpeedEvidence) -> Float[A
 def expected_information(
     items: ItemDraws, belief: Belief, *, link: str
 ) -> tuple[Float[Array, " item"], Float[Array, " item"]]:
-    """Return the information of each item, averaged over item draws and abilities.
-
-    Parameters
-    ----------
-    items : ItemDraws
-        Without `lengths` if the next answer will come without one.
-    belief : Belief
-    link : str
-        Name of the family in `bayesirt.likelihood.families.FAMILIES`.
-
-    Returns
-    -------
-    of_answer, of_length : float array, shape (item,)
-        In precisions of θ.
-    """
+    """Return the information of each item, averaged over item draws and abilities."""
 
     def of_draw(draw: tuple[Array, tuple[Array, ...]]) -> Array:
         weight, parameters = draw
@@ -103,21 +56,6 @@ def expected_variance(
 ) -> tuple[Float[Array, " item"], Float[Array, " item"]]:
     """Return the variance of ability that is expected after each item, over what may happen.
 
-    Parameters
-    ----------
-    items : ItemDraws
-        Without `lengths` if the next answer will come without one.
-    belief : Belief
-    link : str
-        Name of the family in `bayesirt.likelihood.families.FAMILIES`.
-
-    Returns
-    -------
-    p_right, variance : float array, shape (item,)
-        Probability of a right answer, and Σ P(answer) var(θ | answer) over right and wrong.
-
-    Notes
-    -----
     Exact over the answer. Given it, what a length x takes off is cov(θ, x)²/var x: the best
     straight line's share, which is exact where θ is normal and items are known; otherwise the
     variance falls a little more than is said here.

@@ -67,19 +67,7 @@ def _direction(low: float, high: float) -> str:
 
 
 def length_gain(posterior: Posterior, without: Posterior) -> LengthGain:
-    """Compare the posterior of LaRT with that of the same answers without lengths.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        Of LaRT.
-    without : Posterior
-        Of the 2PL with the same link and free slopes, of the same subjects.
-
-    Returns
-    -------
-    LengthGain
-    """
+    """Compare the posterior of LaRT with that of the same answers without lengths."""
     columns: dict[str, object] = {"subject": posterior.subjects}
     for label, draws in (("", posterior.theta), ("_without", without.theta)):
         standard = (draws - draws.mean(1, keepdims=True)) / draws.std(1, keepdims=True)
@@ -92,13 +80,7 @@ def length_gain(posterior: Posterior, without: Posterior) -> LengthGain:
 
 
 def correlation(posterior: Posterior) -> tuple[float, float, float]:
-    """Return (low, median, high) of the correlation of ability and speed.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        Of LaRT.
-    """
+    """Return (low, median, high) of the correlation of ability and speed."""
     tails = [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2]
     low, median, high = (float(q) for q in np.quantile(posterior.draws("rho"), tails))
     return low, median, high

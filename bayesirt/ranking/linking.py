@@ -24,38 +24,7 @@ class Line(NamedTuple):
 
 
 def line_through(posterior: Posterior, anchors: Mapping[str, float]) -> Line:
-    """Return the line on which anchors' mean abilities have their values.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    anchors : mapping of str to float
-        One subject, whose value then shifts abilities, or two, which also give the unit.
-
-    Returns
-    -------
-    Line
-        One line for all draws, so intervals say of the scale what they say of abilities, and
-        those of the anchors are no narrower than others.
-
-    Raises
-    ------
-    ResponseError
-        If a subject is unknown, there are more than two, values are equal or not finite, or it is
-        not sure that the one with the higher value is the abler.
-
-    Examples
-    --------
-    >>> import jax, numpy as np
-    >>> from bayesirt import Responses, RunOptions, sample_posterior
-    >>> key = jax.random.key(0)
-    >>> responses = Responses.from_arrays(np.tri(40, 40), subjects=[f"m{i}" for i in range(40)])
-    >>> options = RunOptions(num_samples=50)
-    >>> posterior = sample_posterior(responses, key=key, engine="laplace", options=options)
-    >>> line = line_through(posterior, {"m5": 100, "m35": 150})
-    >>> round(line.intercept + line.slope * posterior.reported.theta[:, 35].mean())
-    150
-    """
+    """Return the line on which anchors' mean abilities have their values."""
     subjects = posterior.subjects
     check_anchors(anchors, subjects)
     (one, low), *others = sorted(anchors.items(), key=lambda anchor: anchor[1])
@@ -77,18 +46,7 @@ def line_through(posterior: Posterior, anchors: Mapping[str, float]) -> Line:
 
 
 def check_anchors(anchors: Mapping[str, float], subjects: Sequence[str]) -> None:
-    """Make sure that a line can go through anchors, as far as that can be known without draws.
-
-    Parameters
-    ----------
-    anchors : mapping of str to float
-    subjects : sequence of str
-
-    Raises
-    ------
-    ResponseError
-        If a subject is unknown, there are more than two, a value is not finite, or both have one.
-    """
+    """Make sure that a line can go through anchors, as far as that can be known without draws."""
     if len(anchors) > 2:
         raise ResponseError(f"a scale has one anchor or two, got {len(anchors)}; leave some out")
     for name, value in anchors.items():

@@ -72,18 +72,7 @@ class Changes:
 
 
 def changes_since(earlier: Posterior, responses: Responses) -> Changes:
-    """Compare results with those that an earlier run drew from.
-
-    Parameters
-    ----------
-    earlier : Posterior
-    responses : Responses
-
-    Returns
-    -------
-    Changes
-        Of answers; lengths are not compared.
-    """
+    """Compare results with those that an earlier run drew from."""
     subjects, items = earlier.subjects, earlier.items
     rows, columns = _places(subjects, responses.subjects), _places(items, responses.items)
     kept = np.ix_(rows >= 0, columns >= 0)
@@ -107,18 +96,7 @@ def changes_since(earlier: Posterior, responses: Responses) -> Changes:
 
 
 def describe_moves(earlier: pd.DataFrame, ranking: pd.DataFrame) -> str:
-    """Say where new subjects stand, who of the others has changed places, and where zero went.
-
-    Parameters
-    ----------
-    earlier, ranking : DataFrame
-        `Ranking.summary` before and now.
-
-    Returns
-    -------
-    str
-        A few sentences; places among those ranked before are counted without the new.
-    """
+    """Say where new subjects stand, who of the others has changed places, and where zero went."""
     is_new = ~ranking["subject"].isin(earlier["subject"])
     entered = ranking[is_new]
     said = []

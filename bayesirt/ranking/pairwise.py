@@ -26,20 +26,6 @@ def probability_above(
 ) -> NDArray[np.float64]:
     """Return P(subject i above subject j) for every pair.
 
-    Parameters
-    ----------
-    theta : float array, shape (sample, subject)
-    ranks : int array, shape (sample, subject), optional
-        Of the same draws, 1 for the highest. More than 1,000 subjects are compared by them, where
-        they are given; that is quickest where subjects come best first.
-
-    Returns
-    -------
-    float array, shape (subject, subject)
-        Row above column; the diagonal is ½.
-
-    Notes
-    -----
     Every draw of every pair counts at any size. Ranks only spare the comparisons of two subjects
     whose ranks never overlap: there the answer is 0 or 1.
     """
@@ -55,21 +41,8 @@ def probability_above(
 def surely_above(theta: NDArray[np.floating], level: float) -> NDArray[np.bool_]:
     """Return which subjects are above which others, all statements together at one level.
 
-    Parameters
-    ----------
-    theta : float array, shape (sample, subject)
-    level : float
-        Posterior probability that every statement made is true at once.
-
-    Returns
-    -------
-    bool array, shape (subject, subject)
-        Row surely above column.
-
-    Notes
-    -----
-    With δ_ij the difference of a pair, c is the `level` quantile over draws of
-    max |δ_ij - mean δ_ij| / sd δ_ij, and i is surely above j if mean δ_ij > c sd δ_ij.
+    With δ_ij the difference of a pair, c is the `level` quantile over draws of max |δ_ij - mean
+    δ_ij| / sd δ_ij, and i is surely above j if mean δ_ij > c sd δ_ij.
 
     With z_i the standardised draws, and κ the largest 2 cov_ij / (var_i + var_j), no pair is
     farther apart than √((z_i² + z_j²) / (1 - κ)). So the farthest pair of a draw is sought among
@@ -91,14 +64,7 @@ def surely_above(theta: NDArray[np.floating], level: float) -> NDArray[np.bool_]
 
 
 def in_threads(work: Callable[[Any], None], parts: Iterable[Any]) -> None:
-    """Do each part of a piece of work, several at a time where there are several cores.
-
-    Parameters
-    ----------
-    work : callable
-        Most of its time must be spent outside the interpreter's lock.
-    parts : iterable
-    """
+    """Do each part of a piece of work, several at a time where there are several cores."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for done in pool.map(work, parts):
             del done  # an error of a part is raised here

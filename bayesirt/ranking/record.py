@@ -52,24 +52,14 @@ SettingsT = TypeVar("SettingsT", bound=Chosen)
 
 @dataclass(frozen=True)
 class DataFacts:
-    """What was read.
+    """What was read."""
 
-    Attributes
-    ----------
-    source : str
-        The name of the file or folder.
-    sha256 : str
-        Of its contents; empty for data from memory.
-    subjects, items, responses : int
-    reading : dict
-        How it was read: the options that were given, by name.
-    """
-
-    source: str
-    sha256: str
+    source: str  # The name of the file or folder.
+    sha256: str  # Of its contents; empty for data from memory.
     subjects: int
     items: int
     responses: int
+    # How it was read: the options that were given, by name.
     reading: dict[str, Any] = field(default_factory=dict)
 
 
@@ -150,20 +140,7 @@ def _listed(reading: Mapping[str, Any]) -> str:
 def facts_of(
     responses: Responses, source: Path | None, reading: Mapping[str, Any] | None = None
 ) -> DataFacts:
-    """Return what was read, from which file, and how.
-
-    Parameters
-    ----------
-    responses : Responses
-    source : Path, optional
-        None for data from memory.
-    reading : mapping, optional
-        The options that were given to the reader.
-
-    Returns
-    -------
-    DataFacts
-    """
+    """Return what was read, from which file, and how."""
     return DataFacts(
         source.name if source else "memory",
         sha256_of(source) if source else "",
@@ -175,17 +152,7 @@ def facts_of(
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file, or of the names and contents of a folder's readable files.
-
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    str
-        In hexadecimal digits.
-    """
+    """Return the SHA-256 of a file, or of the names and contents of a folder's readable files."""
     if not path.is_dir():
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

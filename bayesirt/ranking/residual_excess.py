@@ -35,28 +35,13 @@ class _Sums(NamedTuple):
 def excess_factor(posterior: Posterior, rng: np.random.Generator) -> NDArray[np.float64]:
     """Return how many times the model's variance that of each subject's missing answers is.
 
-    Parameters
-    ----------
-    posterior : Posterior
-        Of a model with one ability.
-    rng : numpy.random.Generator
-        Chooses donors and patterns where there are many.
-
-    Returns
-    -------
-    float array, shape (subject,)
-        φ, at least 1; 1 where nothing is missing, or nobody answered what is.
-
-    Notes
-    -----
     Donors k answered (at least half of) the items M that a subject did not. Their right answers in
-    M beyond those that their other answers make expected are
-    r = Σ_M (y - p) + B G / I, with p at the ability θ̂ from all answers, B = Σ_M ∂p/∂θ,
-    G = Σ_M ∂ℓ/∂θ and I the information of the prior and of all answers but those in M: one Newton
-    step takes M's answers out of θ̂. The model's variance is V = Σ_M p(1-p) + B²/I. A trait that
-    the items of M share adds to r² as the square of their number m, to V as m: r²/V - 1 = c m by
-    weighted least squares over donors, where all patterns together count as 20 donors more, and
-    φ = 1 + c m.
+    M beyond those that their other answers make expected are r = Σ_M (y - p) + B G / I, with p at
+    the ability θ̂ from all answers, B = Σ_M ∂p/∂θ, G = Σ_M ∂ℓ/∂θ and I the information of the prior
+    and of all answers but those in M: one Newton step takes M's answers out of θ̂. The model's
+    variance is V = Σ_M p(1-p) + B²/I. A trait that the items of M share adds to r² as the square of
+    their number m, to V as m: r²/V - 1 = c m by weighted least squares over donors, where all
+    patterns together count as 20 donors more, and φ = 1 + c m.
     """
     missing = posterior.trials == 0
     factor = np.ones(len(missing))

@@ -51,19 +51,7 @@ _FILES = frozenset(
 
 
 def check_output(folder: Path, *, overwrite: bool) -> None:
-    """Make sure, before any work, that a run can be written.
-
-    Parameters
-    ----------
-    folder : Path
-    overwrite : bool
-        Allow a folder that already holds a run.
-
-    Raises
-    ------
-    ResponseError
-        If it is taken by something else, or cannot be written.
-    """
+    """Make sure, before any work, that a run can be written."""
     shown = one_line(str(folder), 400)
     try:
         _check_folder(folder, shown, overwrite)
@@ -101,21 +89,7 @@ def _groups(folder: Path) -> list[Path]:
 
 
 def write_folder(folder: Path, fill: Callable[[Path], None], *, overwrite: bool) -> None:
-    """Fill a folder beside its place, then put it there whole.
-
-    Parameters
-    ----------
-    folder : Path
-    fill : callable
-        Writes into the folder that it is given.
-    overwrite : bool
-        Replace a run that is there.
-
-    Raises
-    ------
-    ResponseError
-        If it cannot be written; what was there stays.
-    """
+    """Fill a folder beside its place, then put it there whole."""
     check_output(folder, overwrite=overwrite)
     folder = folder.absolute()
     try:
@@ -178,16 +152,8 @@ def save_run(run: Run, folder: Path, report: str) -> None:
 def pairs_table(pairwise: pd.DataFrame) -> pd.DataFrame:
     """Return P(row above column) as a table to write: all pairs, or of many subjects neighbours.
 
-    Parameters
-    ----------
-    pairwise : DataFrame
-        A ranking's, best first.
-
-    Returns
-    -------
-    DataFrame
-        `subject`, and a column per subject. With more than 1,000 subjects a row per pair at most
-        20 places apart: `subject`, `other` (the lower of both) and `p_above`.
+    `subject`, and a column per subject. With more than 1,000 subjects a row per pair at most 20
+    places apart: `subject`, `other` (the lower of both) and `p_above`.
     """
     n = len(pairwise)
     if n <= _MOST_SQUARE:
@@ -202,16 +168,7 @@ def pairs_table(pairwise: pd.DataFrame) -> pd.DataFrame:
 
 
 def holds_run(folder: Path) -> bool:
-    """Return whether a folder holds a run, of one ranking or of several groups.
-
-    Parameters
-    ----------
-    folder : Path
-
-    Returns
-    -------
-    bool
-    """
+    """Return whether a folder holds a run, of one ranking or of several groups."""
     return os.path.isfile(folder / RECORD) or bool(_groups(folder))
 
 
@@ -275,29 +232,12 @@ def _load_wrong(record: Record[Settings], posterior: Posterior) -> WrongLengths 
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Write a table that a spreadsheet can open.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Its index is not written.
-    path : Path
-    """
+    """Write a table that a spreadsheet can open."""
     path.write_bytes(csv_of(table).encode())
 
 
 def csv_of(table: pd.DataFrame) -> str:
-    """Return a table as CSV that a spreadsheet can open: no cell is taken for a formula.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Its index is left out.
-
-    Returns
-    -------
-    str
-    """
+    """Return a table as CSV that a spreadsheet can open: no cell is taken for a formula."""
     columns = [
         values.map(_safe_cell) if values.dtype.kind == "O" else values
         for _, values in table.items()

@@ -18,29 +18,7 @@ from bayesirt.ranking.score_order import by_ability
 def update_run(
     earlier: Run, responses: Responses, settings: Settings, changes: Changes, **told: Any
 ) -> Run:
-    """Rank results again that have changed, starting from an earlier run's posterior.
-
-    Parameters
-    ----------
-    earlier : Run
-        Of the same model, as `refuse_other_model` makes sure.
-    responses : Responses
-        All of them, old and new.
-    settings : Settings
-    changes : Changes
-        What `changes_since` found; kept in the record with the moves of subjects.
-    **told
-        What `rank_responses` may be told besides.
-
-    Returns
-    -------
-    Run
-
-    Raises
-    ------
-    ResponseError
-        As `rank_responses` does.
-    """
+    """Rank results again that have changed, starting from an earlier run's posterior."""
     run = rank_responses(responses, settings, start=earlier.posterior, **told)
     known = changes.as_json() | {
         "moves": describe_moves(by_ability(earlier.ranking.summary), run.ranking.summary),
@@ -51,18 +29,7 @@ def update_run(
 
 
 def refuse_other_model(earlier: Run, settings: Settings) -> None:
-    """Make sure that a run can go on from an earlier one.
-
-    Parameters
-    ----------
-    earlier : Run
-    settings : Settings
-
-    Raises
-    ------
-    ResponseError
-        If the earlier one is of another model, or with other priors.
-    """
+    """Make sure that a run can go on from an earlier one."""
     before = earlier.record.settings
     if before.other_slopes and settings.other_slopes:  # which were taken was not the user's choice
         settings = replace(settings, priors=replace(settings.priors, slopes=before.priors.slopes))
@@ -77,24 +44,7 @@ def refuse_other_model(earlier: Run, settings: Settings) -> None:
 def still_stands(
     earlier: Run, responses: Responses, settings: Settings, changes: Changes, sha256: str
 ) -> bool:
-    """Return whether an earlier run says all that a new one would.
-
-    Parameters
-    ----------
-    earlier : Run
-    responses : Responses
-        All of them, old and new.
-    settings : Settings
-        Of the new one, with a model like the earlier one's.
-    changes : Changes
-    sha256 : str
-        Of the results now. Lengths may have changed where answers have not, which only it tells.
-
-    Returns
-    -------
-    bool
-        False after an interrupted run.
-    """
+    """Return whether an earlier run says all that a new one would."""
     takes_lengths = earlier.posterior.has_speeds
     was = earlier.record.settings
     if (was.scale, was.population) != (settings.scale, settings.population):

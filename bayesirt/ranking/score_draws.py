@@ -51,21 +51,8 @@ class _Missing(NamedTuple):
 def draw_scores(posterior: Posterior, *, key: Array) -> ScoreDraws:
     """Draw each subject's score.
 
-    Parameters
-    ----------
-    posterior : Posterior
-        Of a model with one ability.
-    key : jax.random.key
-
-    Returns
-    -------
-    ScoreDraws
-        Thinned evenly to 1,000 draws, or to what 4 billion missing cells allow.
-
-    Notes
-    -----
-    The sum of independent answers with chances p is drawn at once, from its first three moments:
-    μ + σ z + κ (z² - 1) / (6 σ²), rounded, with κ = Σ p (1-p) (1-2p), which is within .02 of the
+    The sum of independent answers with chances p is drawn at once, from its first three moments: μ
+    + σ z + κ (z² - 1) / (6 σ²), rounded, with κ = Σ p (1-p) (1-2p), which is within .02 of the
     exact distribution in total variation from two answers on. An item counts as many trials as
     items have in the median. Noise of variance (φ - 1) V is added for what answers have in common
     beyond ability, V being the variance of the sum and φ what other subjects' answers to the same
@@ -75,8 +62,6 @@ def draw_scores(posterior: Posterior, *, key: Array) -> ScoreDraws:
     Bayesian bootstrap), the same weights for all subjects, whose differences are so paired. Chance
     in answers that were given is part of the variance between items.
 
-    References
-    ----------
     Cornish, E. A., & Fisher, R. A. (1938). Moments and cumulants in the specification of
     distributions. doi:10.2307/1400905
 
@@ -110,16 +95,7 @@ def draw_scores(posterior: Posterior, *, key: Array) -> ScoreDraws:
 
 
 def key_of(posterior: Posterior) -> Array:
-    """Return a key that depends on the responses alone, for numbers that never change.
-
-    Parameters
-    ----------
-    posterior : Posterior
-
-    Returns
-    -------
-    jax.random.key
-    """
+    """Return a key that depends on the responses alone, for numbers that never change."""
     margins = [x.sum(axis) for x in (posterior.successes, posterior.trials) for axis in (0, 1)]
     return jax.random.key(crc32(np.concatenate(margins).astype("<i8").tobytes()))
 
@@ -127,15 +103,8 @@ def key_of(posterior: Posterior) -> Array:
 def score_ranks(draws: NDArray[np.float64]) -> dict[str, NDArray[np.int64]]:
     """Return the place of each subject by its median rank by score, and its 90% interval.
 
-    Parameters
-    ----------
-    draws : float array, shape (sample, subject)
-
-    Returns
-    -------
-    dict of int arrays, shape (subject,)
-        `score_rank`, `score_rank_low` and `score_rank_high`; equal scores share the best rank,
-        and so do equal medians, of which the best is place 1 where its interval holds that.
+    `score_rank`, `score_rank_low` and `score_rank_high`; equal scores share the best rank, and so
+    do equal medians, of which the best is place 1 where its interval holds that.
     """
     ranks = np.empty(draws.shape, np.int32)
     for rank, draw in zip(ranks, np.round(draws, 6), strict=True):

@@ -9,18 +9,7 @@ from bayesirt.ranking.subject_ranking import SCORE_RANK, Ranking
 
 
 def led_by_score(ranking: Ranking, warning: str) -> Ranking:
-    """Return a ranking in the order of accuracies, where one ability does not explain them.
-
-    Parameters
-    ----------
-    ranking : Ranking
-    warning : str
-        What says so.
-
-    Returns
-    -------
-    Ranking
-    """
+    """Return a ranking in the order of accuracies, where one ability does not explain them."""
     table = ranking.summary
     order = np.lexsort((-table["expected_score"], table[SCORE_RANK[0]]))
     return replace(
@@ -35,14 +24,5 @@ def led_by_score(ranking: Ranking, warning: str) -> Ranking:
 
 
 def by_ability(summary: pd.DataFrame) -> pd.DataFrame:
-    """Return a ranking's rows in the order of abilities, whatever theirs is.
-
-    Parameters
-    ----------
-    summary : DataFrame
-
-    Returns
-    -------
-    DataFrame
-    """
+    """Return a ranking's rows in the order of abilities, whatever theirs is."""
     return summary.sort_values(["rank", "ability"], ascending=[True, False], kind="stable")

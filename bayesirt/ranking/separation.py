@@ -177,16 +177,7 @@ def _nearest(name: str, names: Sequence[str]) -> str:
 def separate_neighbours(posterior: Posterior, ranking: Ranking) -> pd.DataFrame:
     """Say of each subject what would tell it from the next one of a ranking.
 
-    Parameters
-    ----------
-    posterior : Posterior
-    ranking : Ranking
-        Of it.
-
-    Returns
-    -------
-    DataFrame
-        One row a pair of neighbours, best first, with the attributes of `Separation`.
+    One row a pair of neighbours, best first, with the attributes of `Separation`.
     """
     subjects = posterior.subjects
     place = {name: k for k, name in enumerate(subjects)}
@@ -208,16 +199,6 @@ def separate_neighbours(posterior: Posterior, ranking: Ranking) -> pd.DataFrame:
 def least_detectable(posterior: Posterior) -> Detectable:
     """Return the least difference that results like these show 4 times out of 5.
 
-    Parameters
-    ----------
-    posterior : Posterior
-
-    Returns
-    -------
-    Detectable
-
-    Notes
-    -----
     (z.95 + z.80) times the standard deviation of the difference of two subjects' abilities, the
     median over pairs of neighbours in the middle half; times the slope of the mean expected share
     right at the median ability.
@@ -250,21 +231,7 @@ def _separation(
 def amount_needed(
     apart: Differences, remaining: Callable[[float], float], most: float = _MOST
 ) -> float:
-    """Return how many more items, or whatever counts, bring mean / sd to the quantile of `SURE`.
-
-    Parameters
-    ----------
-    apart : Differences
-    remaining : callable
-        The share of its variance that so many more leave; it falls.
-    most : float
-        More are infinitely many.
-
-    Returns
-    -------
-    float
-        0 if it is sure now; nan where draws are not sound.
-    """
+    """Return how many more items, or whatever counts, bring mean / sd to the quantile of `SURE`."""
     if not apart.sound:
         return nan
     draws = apart.draws
@@ -279,17 +246,7 @@ def amount_needed(
 def subject_information(
     posterior: Posterior,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what answers tell of each subject, and what one more of the same kind would add.
-
-    Parameters
-    ----------
-    posterior : Posterior
-
-    Returns
-    -------
-    own, added : float arrays, shape (subject,)
-        Σ n_sj I_j(θ_s), and the mean of I_j(θ_s) over the items; both averaged over draws.
-    """
+    """Return what answers tell of each subject, and what one more of the same kind would add."""
     most = max(4, min(_DRAWS, _MOST_CELLS // posterior.trials.size))
     names = ("theta", "a", "d", *posterior.further)
     draws = tuple(jnp.asarray(posterior.draws(name, most)) for name in names)
@@ -320,16 +277,6 @@ def _expected_share(posterior: Posterior, at: NDArray[np.float64]) -> NDArray[np
 def in_percent(probability: float) -> str:
     """Return a probability in whole percents, of which none is certainty.
 
-    Parameters
-    ----------
-    probability : float
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
     >>> in_percent(0.834), in_percent(0.9999), in_percent(0.0)
     ('83%', 'over 99%', 'below 1%')
     """
@@ -341,17 +288,6 @@ def in_percent(probability: float) -> str:
 def rounded(number: float) -> int:
     """Return a forecast with two digits.
 
-    Parameters
-    ----------
-    number : float
-        Finite.
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
     >>> rounded(1677), rounded(86.0)
     (1700, 86)
     """

@@ -22,19 +22,12 @@ _MOST_RESPONSES, _MOST_SIDE = 1_000_000, 1000
 
 
 class ErrorLaw(NamedTuple):
-    """Expected ranking error 1 - ρ of the simple average, scale (S x D)^exponent.
+    """Expected ranking error 1 - ρ of the simple average, scale (S x D)^exponent."""
 
-    Attributes
-    ----------
-    scale, exponent : float
-        For D in standard deviations of the abilities.
-    residual_sd : float
-        Typical distance of a cell of the studied grid from the law.
-    """
-
+    # For D in standard deviations of the abilities.
     scale: float
     exponent: float
-    residual_sd: float
+    residual_sd: float  # Typical distance of a cell of the studied grid from the law.
 
 
 ERROR_LAWS = {
@@ -232,20 +225,8 @@ class AverageCheck(AverageRule):
 def average_rule(responses: Responses) -> AverageRule | None:
     """Apply the decision rule to a joint MAP estimate, before there is a posterior.
 
-    Parameters
-    ----------
-    responses : Responses
-
-    Returns
-    -------
-    AverageRule or None
-        None where subjects are not connected, so that difficulties have no scale in common. Of
-        data too large for a look beforehand the gap is left unknown.
-
-    Notes
-    -----
-    Joint MAP has a prior on difficulties. Without one the gap would be the difficulty of
-    whichever item tells least.
+    Joint MAP has a prior on difficulties. Without one the gap would be the difficulty of whichever
+    item tells least.
     """
     if len(responses.components()) > 1:
         return None
@@ -299,24 +280,8 @@ def check_average(summary: pd.DataFrame, posterior: Posterior) -> AverageCheck:
 def difficulty_gap(b: NDArray[np.floating], a: NDArray[np.floating]) -> float:
     """Return D, the range of the difficulties; an item that hardly tells subjects apart has none.
 
-    Parameters
-    ----------
-    b : float array, shape (item,)
-        Difficulties; nan or infinite where the discrimination is 0.
-    a : float array, shape (item,)
-        Discriminations: where they are nearly 0, difficulties are far out and say nothing.
-
-    Returns
-    -------
-    float
-        nan if no item has a difficulty.
-
-    References
-    ----------
     Kang 2026, equation (2), on fitted difficulties rather than raw rates.
 
-    Examples
-    --------
     >>> difficulty_gap(np.array([-1.0, 80.0, 0.5]), np.array([1.0, 0.01, 2.0]))
     1.5
     """

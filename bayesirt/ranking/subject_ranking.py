@@ -155,17 +155,7 @@ def rank_subjects(
 
 
 def best_first(theta: NDArray[np.floating]) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-    """Return the order by median rank, then by mean, and the ranks of draws in this order.
-
-    Parameters
-    ----------
-    theta : float array, shape (sample, subject)
-
-    Returns
-    -------
-    order : int array, shape (subject,)
-    ranks : int array, shape (sample, subject)
-    """
+    """Return the order by median rank, then by mean, and the ranks of draws in this order."""
     ranks = ranks_of_draws(theta)
     middle = (len(ranks) - 1) // 2
     median = np.partition(ranks, middle, axis=0)[middle]
@@ -174,16 +164,7 @@ def best_first(theta: NDArray[np.floating]) -> tuple[NDArray[np.intp], NDArray[n
 
 
 def ability_columns(theta: NDArray[np.floating]) -> dict[str, NDArray[np.float64]]:
-    """Return the mean, sd and interval of each ability.
-
-    Parameters
-    ----------
-    theta : float array, shape (sample, subject)
-
-    Returns
-    -------
-    dict of float arrays, shape (subject,)
-    """
+    """Return the mean, sd and interval of each ability."""
     interval = _with_interval("ability", theta)
     return {"ability": interval.pop("ability"), "ability_sd": theta.std(0, ddof=1), **interval}
 
@@ -193,17 +174,7 @@ def rank_columns(
 ) -> dict[str, NDArray[np.generic]]:
     """Return each one's rank with its intervals, chances to be on top, and tier.
 
-    Parameters
-    ----------
-    theta : float array, shape (sample, subject)
-        On the scale that is reported, best first.
-    ranks : int array, shape (sample, subject)
-        As `ranks_of_draws` tells them.
-
-    Returns
-    -------
-    dict of arrays, shape (subject,)
-        As `Ranking.summary` describes them.
+    As `Ranking.summary` describes them.
     """
     sure = surely_above(theta, LEVEL)
     low, rank, high = np.quantile(
@@ -241,16 +212,6 @@ def _scores(
 def places(median: NDArray[np.generic]) -> NDArray[np.int64]:
     """Return places by median ranks: subjects with the same median share the best of theirs.
 
-    Parameters
-    ----------
-    median : array, shape (subject,)
-
-    Returns
-    -------
-    int array, shape (subject,)
-
-    Examples
-    --------
     >>> places(np.array([3, 4, 4, 6]))
     array([1, 2, 2, 4])
     """
@@ -303,16 +264,6 @@ def _speeds(posterior: Posterior, order: NDArray[np.intp]) -> dict[str, NDArray[
 def ranks_of_draws(theta: NDArray[np.floating]) -> NDArray[np.int32]:
     """Return 1 + the number of subjects above, for each draw and subject.
 
-    Parameters
-    ----------
-    theta : float array, shape (sample, subject)
-
-    Returns
-    -------
-    int array, shape (sample, subject)
-
-    Examples
-    --------
     >>> ranks_of_draws(np.array([[0.1, 2.0, -1.0]]))
     array([[2, 1, 3]], dtype=int32)
     """
@@ -339,18 +290,6 @@ def _rank_probabilities(ranks: NDArray[np.int32]) -> NDArray[np.float64]:
 def tiers(sure: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return tier numbers: a tier ends before the first subject that its first is surely above.
 
-    Parameters
-    ----------
-    sure : bool array, shape (subject, subject)
-        Row surely above column, best subject first.
-
-    Returns
-    -------
-    int array, shape (subject,)
-        From 1 on.
-
-    Examples
-    --------
     >>> tiers(np.array([[0, 0, 1], [0, 0, 0], [0, 0, 0]], bool))
     array([1, 1, 2])
     """

@@ -35,22 +35,9 @@ _SLOPE_TICKS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 def plot_bank_items(bank: ItemBank) -> Figure:
     """Draw each benchmark's items by difficulty and discrimination, with anchors marked.
 
-    Parameters
-    ----------
-    bank : ItemBank
-
-    Returns
-    -------
-    Figure
-        A panel a benchmark, of the first 12.
-
-    Notes
-    -----
     Of several abilities these are the multidimensional discrimination |a| and difficulty -d / |a|,
     drawn at the edge beyond 6.
 
-    References
-    ----------
     Reckase & McKinley 1991.
     """
     items, labels = bank.items, np.asarray(bank.benchmarks, object)
@@ -73,24 +60,7 @@ def plot_bank_items(bank: ItemBank) -> Figure:
 
 
 def plot_score_history(bank: ItemBank) -> Figure:
-    """Draw the scores that were given, in their order, with 90% intervals.
-
-    Parameters
-    ----------
-    bank : ItemBank
-        That scored a subject.
-
-    Returns
-    -------
-    Figure
-        A panel a benchmark, of the first 12, with the last 40 subjects; a line shows the best
-        reference subject, and a band the middle half of them.
-
-    Raises
-    ------
-    ValueError
-        If nobody was scored.
-    """
+    """Draw the scores that were given, in their order, with 90% intervals."""
     history = last_scores(bank)
     if history.empty:
         raise ValueError("nobody was scored")
@@ -116,14 +86,7 @@ def plot_score_history(bank: ItemBank) -> Figure:
 def last_scores(bank: ItemBank) -> pd.DataFrame:
     """Return each subject's newest score on each benchmark.
 
-    Parameters
-    ----------
-    bank : ItemBank
-
-    Returns
-    -------
-    DataFrame
-        As `ItemBank.history`, in the order of the steps.
+    As `ItemBank.history`, in the order of the steps.
     """
     return bank.history.drop_duplicates(["subject", "benchmark"], keep="last")
 

@@ -30,17 +30,7 @@ _SCORE_CAPTION = (
 
 
 def ranking_as_markdown(run: Run) -> str:
-    """Return the ranking as a Markdown table with a sentence on how to read it.
-
-    Parameters
-    ----------
-    run : Run
-
-    Returns
-    -------
-    str
-        Nothing in a name is read as Markdown or HTML.
-    """
+    """Return the ranking as a Markdown table with a sentence on how to read it."""
     table = (_by_score if run.ranking.by_score else _for_people)(run, _in_markdown)
     warnings = "".join(f"**{said}**\n\n" for said in map(_in_markdown, run.ranking.warnings))
     lines = [list(table.columns), ["---"] * table.shape[1], *table.to_numpy().tolist()]
@@ -50,17 +40,7 @@ def ranking_as_markdown(run: Run) -> str:
 
 
 def ranking_as_latex(run: Run) -> str:
-    """Return the ranking as a LaTeX table; it needs the package booktabs.
-
-    Parameters
-    ----------
-    run : Run
-
-    Returns
-    -------
-    str
-        Nothing in a name is read as LaTeX.
-    """
+    """Return the ranking as a LaTeX table; it needs the package booktabs."""
     table = (_by_score if run.ranking.by_score else _for_people)(run, lambda name: name)
     styled = table.style.hide(axis="index").format(escape="latex")
     styled = styled.format_index(escape="latex", axis="columns")
@@ -76,15 +56,8 @@ def ranking_as_latex(run: Run) -> str:
 def ranking_as_json(run: Run) -> dict[str, Any]:
     """Return the verdict, the note on averages and the ranking, ready for JSON.
 
-    Parameters
-    ----------
-    run : Run
-
-    Returns
-    -------
-    dict
-        As README, "JSON", describes it; what a run does not have is left out, and a number that
-        is not known is None.
+    As README, "JSON", describes it; what a run does not have is left out, and a number that is not
+    known is None.
     """
     verdict, diagnostics = run.posterior.verdict, run.record.diagnostics
     added = {

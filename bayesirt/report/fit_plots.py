@@ -8,18 +8,7 @@ from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
 
 
 def plot_calibration(fit: FitCheck) -> Figure:
-    """Draw held-out answers: the share right against the chance that was predicted.
-
-    Parameters
-    ----------
-    fit : FitCheck
-
-    Returns
-    -------
-    Figure
-        The line rises as the answers do (PAVA); in the band lie 90% of such lines if the
-        predictions are right.
-    """
+    """Draw held-out answers: the share right against the chance that was predicted."""
     table = fit.calibration.summary
     with figure_style():
         fig = Figure(figsize=(7.2, 4.4), layout="constrained")
@@ -36,18 +25,7 @@ def plot_calibration(fit: FitCheck) -> Figure:
 
 
 def plot_totals(fit: FitCheck) -> Figure:
-    """Draw how many subjects, and how many items, have which share right.
-
-    Parameters
-    ----------
-    fit : FitCheck
-
-    Returns
-    -------
-    Figure
-        Dots are what was observed; bars hold 90% of what new subjects and the same items would
-        show if the model holds.
-    """
+    """Draw how many subjects, and how many items, have which share right."""
     table = fit.totals.summary
     with figure_style():
         fig = Figure(figsize=(7.2, 3.0), layout="constrained")

@@ -11,17 +11,7 @@ _MOST_NAMED = 3
 
 
 def in_short(run: Run) -> list[str]:
-    """Return who is best, who cannot be told from it, what shows at all, and what averages do.
-
-    Parameters
-    ----------
-    run : Run
-
-    Returns
-    -------
-    list of str
-        A sentence each, the most important first: what makes the ranking void, if anything does.
-    """
+    """Return who is best, who cannot be told from it, what shows at all, and what averages do."""
     ranking = run.ranking
     told = [*ranking.warnings]
     if ranking.by_score:

@@ -28,16 +28,9 @@ _CALLED = {
 def items_to_look_at(run: Run) -> dict[str, Any]:
     """Return what a report shows of the review of a run's items.
 
-    Parameters
-    ----------
-    run : Run
-
-    Returns
-    -------
-    dict
-        `text`, the review in words, and `note`, a sentence on items that need somebody to act, or
-        nothing; `rows` of a table and how many are `listed`; `curves`, a figure; `near`, whether
-        near-copies were sought, which a check of fit does.
+    `text`, the review in words, and `note`, a sentence on items that need somebody to act, or
+    nothing; `rows` of a table and how many are `listed`; `curves`, a figure; `near`, whether
+    near-copies were sought, which a check of fit does.
     """
     dependence = None if run.fit is None else run.fit.dependence
     review = review_items(run.posterior, dependence=dependence)
@@ -56,18 +49,8 @@ def items_to_look_at(run: Run) -> dict[str, Any]:
 def chosen_items(review: ItemReview, items: pd.DataFrame) -> dict[str, str]:
     """Return the items whose curves are worth a look, with the reason of each.
 
-    Parameters
-    ----------
-    review : ItemReview
-    items : DataFrame
-        As `item_table` returns it.
-
-    Returns
-    -------
-    dict of str
-        The two steepest and the two hardest that nothing is held against (three of each where
-        nothing is listed), and up to five that are listed, of each list the first before the second
-        of any.
+    The two steepest and the two hardest that nothing is held against (three of each where nothing
+    is listed), and up to five that are listed, of each list the first before the second of any.
     """
     table = review.summary
     flagged = items.loc[items["flag"] != "", "item"]

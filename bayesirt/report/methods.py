@@ -24,16 +24,7 @@ _ENGINES = {
 
 
 def methods_of(run: Run) -> list[tuple[str, str]]:
-    """Return what was done to make a ranking, with citations.
-
-    Parameters
-    ----------
-    run : Run
-
-    Returns
-    -------
-    list of (title, sentences)
-    """
+    """Return what was done to make a ranking, with citations."""
     diagnostics = run.record.diagnostics
     told = [
         ("Model", _model(run)),

@@ -21,20 +21,7 @@ _PAGE_WIDTH = 52.0
 
 
 def render_page(template: str, **values: Any) -> str:
-    """Return a template, filled in.
-
-    Parameters
-    ----------
-    template : str
-        Name of a file of this folder; it extends ``page.html.j2``.
-    **values
-        What the template names.
-
-    Returns
-    -------
-    str
-        A whole HTML document.
-    """
+    """Return a template, filled in."""
     environment = Environment(
         loader=FunctionLoader(_text),
         autoescape=True,
@@ -57,18 +44,7 @@ def _text(name: str) -> str:
 
 
 def svg(figure: Figure, title: str) -> Markup:
-    """Return a figure as inline SVG whose text is text, with a title for screen readers.
-
-    Parameters
-    ----------
-    figure : Figure
-    title : str
-
-    Returns
-    -------
-    Markup
-        As large on the page as the figure is wide, so that letters are the same in all of them.
-    """
+    """Return a figure as inline SVG whose text is text, with a title for screen readers."""
     buffer = io.StringIO()
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": title}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")

@@ -27,17 +27,7 @@ INK, SOFT, ACCENT = "#1a1a1a", "#9a9a9a", "#0b5394"
 
 
 def plot_abilities(ranking: Ranking) -> Figure:
-    """Draw each subject's ability with its 90% interval, best on top, tiers apart.
-
-    Parameters
-    ----------
-    ranking : Ranking
-
-    Returns
-    -------
-    Figure
-        The first 60 subjects.
-    """
+    """Draw each subject's ability with its 90% interval, best on top, tiers apart."""
     table = ranking.summary.head(_MOST_ROWS)
     with figure_style():
         fig, ax = draw_abilities(table, "subject", "o")
@@ -50,23 +40,7 @@ def plot_abilities(ranking: Ranking) -> Figure:
 
 
 def draw_abilities(table: pd.DataFrame, name: str, marker: str) -> tuple[Figure, Axes]:
-    """Draw abilities with their 90% intervals, one below the other.
-
-    Parameters
-    ----------
-    table : DataFrame
-        With `ability` and its bounds, in the order from above.
-    name : str
-        Its column of names.
-    marker : str
-        Of the abilities, as Matplotlib writes it.
-
-    Returns
-    -------
-    Figure
-    Axes
-        Row k stands at height k.
-    """
+    """Draw abilities with their 90% intervals, one below the other."""
     fig = Figure(figsize=(7.2, 0.9 + 0.2 * len(table)), layout="constrained")
     ax = fig.subplots()
     rows = np.arange(len(table))
@@ -80,17 +54,7 @@ def draw_abilities(table: pd.DataFrame, name: str, marker: str) -> tuple[Figure,
 
 
 def plot_rank_probabilities(ranking: Ranking) -> Figure:
-    """Draw P(subject has rank r) as a heat map, best subject on top.
-
-    Parameters
-    ----------
-    ranking : Ranking
-
-    Returns
-    -------
-    Figure
-        The first 60 subjects.
-    """
+    """Draw P(subject has rank r) as a heat map, best subject on top."""
     shown = ranking.rank_probabilities[:_MOST_ROWS, :_MOST_ROWS]
     names = [one_line(s, 36) for s in ranking.summary["subject"].head(_MOST_ROWS)]
     with figure_style():
@@ -107,17 +71,7 @@ def plot_rank_probabilities(ranking: Ranking) -> Figure:
 
 
 def plot_speeds(ranking: Ranking) -> Figure:
-    """Draw ability against speed with both 90% intervals, the farthest subjects named.
-
-    Parameters
-    ----------
-    ranking : Ranking
-        Of LaRT.
-
-    Returns
-    -------
-    Figure
-    """
+    """Draw ability against speed with both 90% intervals, the farthest subjects named."""
     table = ranking.summary
     with figure_style():
         fig = Figure(figsize=(7.2, 4.6), layout="constrained")
@@ -135,17 +89,7 @@ def plot_speeds(ranking: Ranking) -> Figure:
 
 
 def plot_items(items: pd.DataFrame) -> Figure:
-    """Draw the item map: difficulty against discrimination, the flagged items named.
-
-    Parameters
-    ----------
-    items : DataFrame
-        As `item_table` returns it.
-
-    Returns
-    -------
-    Figure
-    """
+    """Draw the item map: difficulty against discrimination, the flagged items named."""
     flagged = items[items["flag"] != ""]
     plain = items[items["flag"] == ""]
     with figure_style():
@@ -163,17 +107,7 @@ def plot_items(items: pd.DataFrame) -> Figure:
 
 
 def name_points(ax: Axes, points: pd.DataFrame, x: str, y: str, name: str) -> None:
-    """Name a dozen points at most, none of them where its name would lie on another's.
-
-    Parameters
-    ----------
-    ax : Axes
-        On which the points are drawn, with its scales.
-    points : DataFrame
-        The most important first.
-    x, y, name : str
-        Columns.
-    """
+    """Name a dozen points at most, none of them where its name would lie on another's."""
     ax.autoscale_view()
     places = ax.transData.transform(points[[x, y]].to_numpy(float))
     letter = _LETTER * ax.figure.dpi / 72

@@ -9,19 +9,7 @@ _FEW = 0.1
 
 
 def trust_in_point(run: Run, comparison: Comparison) -> str:
-    """Say whether the point estimate may be trusted, by what the posterior says.
-
-    Parameters
-    ----------
-    run : Run
-    comparison : Comparison
-        Of this run.
-
-    Returns
-    -------
-    str
-        A few sentences.
-    """
+    """Say whether the point estimate may be trusted, by what the posterior says."""
     if not run.point.converged:
         return f"Do not use the point estimate: it has not converged ({run.point.stop_reason})."
     if not run.posterior.verdict.sound:

@@ -45,17 +45,7 @@ from bayesirt.report.profile_marks import (
 
 
 def subjects_by_level(profiles: AbilityProfiles) -> list[str]:
-    """Return the subjects by their mean level, highest first.
-
-    Parameters
-    ----------
-    profiles : AbilityProfiles
-
-    Returns
-    -------
-    list of str
-        By the abilities that subjects are ranked by, or by all if there are none.
-    """
+    """Return the subjects by their mean level, highest first."""
     ranked = profiles.abilities["ranked"].to_numpy(bool)
     levels = profiles.levels()
     shown = levels.loc[:, ranked] if ranked.any() else levels
@@ -63,23 +53,7 @@ def subjects_by_level(profiles: AbilityProfiles) -> list[str]:
 
 
 def plot_profile(profiles: AbilityProfiles, subject: str) -> Figure:
-    """Draw what one subject has of each ability, with 90% intervals, most on top.
-
-    Parameters
-    ----------
-    profiles : AbilityProfiles
-    subject : str
-
-    Returns
-    -------
-    Figure
-        At most 60 abilities, those known best.
-
-    Raises
-    ------
-    KeyError
-        If there is no such subject.
-    """
+    """Draw what one subject has of each ability, with 90% intervals, most on top."""
     table = _drawn(profiles)
     rows = table[table["subject"] == subject].sort_values("level", ascending=False, kind="stable")
     if rows.empty:
@@ -88,41 +62,14 @@ def plot_profile(profiles: AbilityProfiles, subject: str) -> Figure:
 
 
 def plot_ability(profiles: AbilityProfiles, ability: str) -> Figure:
-    """Draw what each subject has of one ability, with 90% intervals, most on top.
-
-    Parameters
-    ----------
-    profiles : AbilityProfiles
-    ability : str
-
-    Returns
-    -------
-    Figure
-        The first 40 subjects.
-
-    Raises
-    ------
-    KeyError
-        If there is no such ability.
-    """
+    """Draw what each subject has of one ability, with 90% intervals, most on top."""
     rows = profiles.ranking(ability).head(MOST_SUBJECTS)
     standing = profiles.abilities.set_index("ability")["standing"][ability]
     return _one_panel(rows.assign(standing=standing), "subject", one_line(ability, 60))
 
 
 def plot_profiles(profiles: AbilityProfiles, subjects: Sequence[str]) -> Figure:
-    """Draw profiles side by side, the abilities in one order: those known best on top.
-
-    Parameters
-    ----------
-    profiles : AbilityProfiles
-    subjects : sequence of str
-
-    Returns
-    -------
-    Figure
-        A panel a subject, for the first dozen of them.
-    """
+    """Draw profiles side by side, the abilities in one order: those known best on top."""
     subjects = list(subjects)[:MOST_PANELS]
     table = _drawn(profiles).set_index("subject")
     n_abilities = len(table) // table.index.nunique()
@@ -153,18 +100,6 @@ def plot_profiles(profiles: AbilityProfiles, subjects: Sequence[str]) -> Figure:
 def plot_heat_map(profiles: AbilityProfiles) -> Figure:
     """Draw all levels at once: the surer, the larger a cell; the higher, the bluer.
 
-    Parameters
-    ----------
-    profiles : AbilityProfiles
-
-    Returns
-    -------
-    Figure
-        The first 40 subjects by mean level; abilities from the one known best to the one known
-        least, those that rest on the prior apart, at most 60.
-
-    Notes
-    -----
     The area of a cell is 1 - sd² of a whole one: the share of the population's variance that is
     known of this level.
     """
@@ -194,24 +129,7 @@ def plot_heat_map(profiles: AbilityProfiles) -> Figure:
 
 
 def plot_correlations(profiles: AbilityProfiles) -> Figure:
-    """Draw how abilities go together, similar ones side by side.
-
-    Parameters
-    ----------
-    profiles : AbilityProfiles
-        Of two abilities at least.
-
-    Returns
-    -------
-    Figure
-        At most 60 abilities, those known best. Numbers stand below the diagonal where they are
-        few; crosses above it are on pairs that are not told apart.
-
-    Raises
-    ------
-    ValueError
-        If there is only one ability.
-    """
+    """Draw how abilities go together, similar ones side by side."""
     if profiles.pairs.empty:
         raise ValueError("one ability has no correlations; draw profiles of two or more")
     correlation, apart = _pair_matrices(profiles)
@@ -237,18 +155,7 @@ def plot_correlations(profiles: AbilityProfiles) -> Figure:
 
 
 def plot_reliability(profiles: AbilityProfiles) -> Figure:
-    """Draw how much the data tell of each ability, and how much its own items do.
-
-    Parameters
-    ----------
-    profiles : AbilityProfiles
-
-    Returns
-    -------
-    Figure
-        Abilities from the one known best to the one known least, at most 60, each with the
-        number of items that need it.
-    """
+    """Draw how much the data tell of each ability, and how much its own items do."""
     table = by_reliability(profiles)
     rows = np.arange(len(table))
     with figure_style():

@@ -27,17 +27,7 @@ _MOST_CURVES = 200_000
 
 
 def plot_pairwise(ranking: Ranking) -> Figure:
-    """Draw P(row above column) for the best subjects, the best on top.
-
-    Parameters
-    ----------
-    ranking : Ranking
-
-    Returns
-    -------
-    Figure
-        The first 25 subjects. Pairs that are sure at 95% have no number; the others do.
-    """
+    """Draw P(row above column) for the best subjects, the best on top."""
     shown = ranking.pairwise.iloc[:_MOST_PAIRED, :_MOST_PAIRED].to_numpy()
     names = [one_line(str(s), 30) for s in ranking.summary["subject"].head(_MOST_PAIRED)]
     n = len(names)
@@ -58,19 +48,7 @@ def plot_pairwise(ranking: Ranking) -> Figure:
 
 
 def plot_clusters(clusters: ClusterRanking, ranking: Ranking) -> Figure:
-    """Draw each cluster's ability with its 90% interval, and those of its subjects as dots.
-
-    Parameters
-    ----------
-    clusters : ClusterRanking
-    ranking : Ranking
-        Of their subjects.
-
-    Returns
-    -------
-    Figure
-        The first 60 clusters, best on top.
-    """
+    """Draw each cluster's ability with its 90% interval, and those of its subjects as dots."""
     table = clusters.summary.head(_MOST_CLUSTERS)
     row_of = {cluster: row for row, cluster in enumerate(table["cluster"])}
     shown = ranking.summary[ranking.summary["cluster"].isin(table["cluster"])]
@@ -81,18 +59,7 @@ def plot_clusters(clusters: ClusterRanking, ranking: Ranking) -> Figure:
 
 
 def plot_rank_flow(ranking: Ranking) -> Figure:
-    """Draw each subject's rank by accuracy on the left and by ability on the right.
-
-    Parameters
-    ----------
-    ranking : Ranking
-
-    Returns
-    -------
-    Figure
-        The first 40 subjects; the 12 that moved farthest, of at least two places, are
-        drawn strongly and named.
-    """
+    """Draw each subject's rank by accuracy on the left and by ability on the right."""
     table = ranking.summary.head(_MOST_FLOWING)
     left = table["rank_by_accuracy"].to_numpy(float)
     right = table["rank"].to_numpy() if ranking.by_score else np.arange(1, len(table) + 1)
@@ -117,18 +84,7 @@ def plot_rank_flow(ranking: Ranking) -> Figure:
 
 
 def plot_information(posterior: Posterior) -> Figure:
-    """Draw how precisely the items measure at each ability, above the abilities that are there.
-
-    Parameters
-    ----------
-    posterior : Posterior
-
-    Returns
-    -------
-    Figure
-        The standard error of an ability that answers every item once, with its 90% band; and a
-        tick for each subject's mean ability.
-    """
+    """Draw how precisely the items measure at each ability, above the abilities that are there."""
     posterior = posterior.reported
     most = max(20, min(_DRAWS, _MOST_CURVES // len(posterior.items)))
     names = ("a", "d", *posterior.further)
@@ -160,21 +116,7 @@ def plot_information(posterior: Posterior) -> Figure:
 def plot_item_curves(
     posterior: Posterior, items: Sequence[str], *, notes: Sequence[str] = ()
 ) -> Figure:
-    """Draw the share right that is expected of each ability, with 90% bands, beside what was seen.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    items : sequence of str
-        A few names.
-    notes : sequence of str
-        What to say of each item below its name; nothing, if left out.
-
-    Returns
-    -------
-    Figure
-        A panel an item; dots are shares right of fifths of the subjects, ordered by ability.
-    """
+    """Draw the proportion correct expected of each ability, with 90% bands, beside what was seen."""
     posterior = posterior.reported
     known = posterior.items
     places = [known.index(name) for name in items]
@@ -207,17 +149,7 @@ def plot_item_curves(
 
 
 def plot_comparison(comparison: Comparison) -> Figure:
-    """Draw point estimates of ability against posterior means with their sds.
-
-    Parameters
-    ----------
-    comparison : Comparison
-
-    Returns
-    -------
-    Figure
-        On the line both say the same; subjects that disagree are named.
-    """
+    """Draw point estimates of ability against posterior means with their sds."""
     table = comparison.subjects
     ends = np.array([table["estimate"].min(), table["estimate"].max()])
     with figure_style():
@@ -237,20 +169,7 @@ def plot_comparison(comparison: Comparison) -> Figure:
 
 
 def plot_price(ranking: Ranking, price: str) -> Figure:
-    """Draw the expected score against what answers take, the best for each price named.
-
-    Parameters
-    ----------
-    ranking : Ranking
-    price : {"length", "cost"}
-        The column of its summary.
-
-    Returns
-    -------
-    Figure
-        Of the subjects whose price is known and not 0. Those on the stepped line are the ones that
-        no other beats at a lower price.
-    """
+    """Draw the expected score against what answers take, the best for each price named."""
     table = ranking.summary[ranking.summary[price] > 0]
     table = table.sort_values([price, "expected_score"], ascending=[True, False])
     front = table[table["expected_score"].cummax() == table["expected_score"]]

@@ -37,54 +37,28 @@ _LEAST_VARIANCE = 1e-12
 
 
 class Problem(NamedTuple):
-    """What was answered, and what is to be predicted.
+    """What was answered, and what is to be predicted."""
 
-    Attributes
-    ----------
-    items : Items
-        Of all benchmarks.
-    roots : float array, shape (item, ability + 1, ability + 1), or None
-        R with R Rᵀ the covariance of an item's (a, d); None where items are exact.
-    given : int array, shape (answered,)
-        Positions of the items with answers.
-    layout : DenseLayout
-        The answers, shape (subject, answered).
-    open_cells : bool array, shape (subject, item)
-        What is to be predicted.
-    belongs : float array, shape (item, benchmark)
-        1 where the item is of the benchmark.
-    population : Normal
-        Of abilities.
-    """
-
-    items: Items
+    items: Items  # Of all benchmarks.
+    # R with R Rᵀ the covariance of an item's (a, d); None where items are exact.
     roots: Float[Array, "item parameter parameter"] | None
-    given: Int[Array, " answered"]
-    layout: DenseLayout
-    open_cells: Bool[Array, "subject item"]
-    belongs: Float[Array, "item benchmark"]
-    population: Normal
+    given: Int[Array, " answered"]  # Positions of the items with answers.
+    layout: DenseLayout  # The answers, shape (subject, answered).
+    open_cells: Bool[Array, "subject item"]  # What is to be predicted.
+    belongs: Float[Array, "item benchmark"]  # 1 where the item is of the benchmark.
+    population: Normal  # Of abilities.
 
 
 class UnseenAnswers(NamedTuple):
-    """Draws of the numbers of right answers among those to be predicted.
+    """Draws of the numbers of right answers among those to be predicted."""
 
-    Attributes
-    ----------
-    expected : float array, shape (draw, subject, benchmark)
-        Given abilities and items of the draw.
-    chance : float array, shape (draw, subject, benchmark)
-        Variance of the number given abilities and items, for answering is chance too.
-    abilities : Abilities
-        Normal approximations to the posteriors, items taken as exact.
-    accepted : float
-        Share of the Metropolis steps that were accepted.
-    """
-
+    # shape (draw, subject, benchmark). Given abilities and items of the draw.
     expected: NDArray[np.float64]
+    # shape (draw, subject, benchmark). Variance of the number given abilities and items, for
+    # answering is chance too.
     chance: NDArray[np.float64]
-    abilities: Abilities
-    accepted: float
+    abilities: Abilities  # Normal approximations to the posteriors, items taken as exact.
+    accepted: float  # Share of the Metropolis steps that were accepted.
 
 
 def problem_of(
@@ -97,25 +71,7 @@ def problem_of(
     mean: NDArray[np.float64] | None = None,
     covariance: NDArray[np.float64] | None = None,
 ) -> Problem:
-    """Put answers and items on the device.
-
-    Parameters
-    ----------
-    items : KnownItems
-    belongs : int array, shape (item,)
-        Position of each item's benchmark.
-    successes, trials : int array, shape (subject, item)
-        Answers that are used.
-    open_cells : bool array, shape (subject, item)
-        What is to be predicted.
-    mean : float array, shape (ability,), optional
-    covariance : float array, shape (ability, ability), optional
-        Of the population; by default 0 and the identity.
-
-    Returns
-    -------
-    Problem
-    """
+    """Put answers and items on the device."""
     n, dtype = items.n_abilities, jnp.result_type(float)
     given = np.flatnonzero(trials.any(0))
     spread = np.eye(n) if covariance is None else np.asarray(covariance)
@@ -138,27 +94,13 @@ def draw_unseen(
 ) -> UnseenAnswers:
     """Draw abilities given answers, and items, then what both say of open cells.
 
-    Parameters
-    ----------
-    problem : Problem
-    key : jax.random.key
-    n_draws : int
-    progress : bool
-        Show a progress bar, if stderr is a terminal.
-
-    Returns
-    -------
-    UnseenAnswers
-
-    Notes
-    -----
     The likelihood of an answer is its mean over what is not known of the item's parameters, by
     three Gauss-Hermite nodes of the linear predictor. Abilities given items that are drawn first,
     without a look at the answers, would be too sure of themselves: errors of slopes add to what
-    slopes seem to tell. Abilities start at a draw from a normal approximation and take three
-    exact Newton-Metropolis steps. Items of open cells are drawn from what calibration left of
-    them, the same ones for all subjects of a draw: their errors are shared, and cancel where
-    subjects are compared. Errors of items that were answered count for each subject on its own.
+    slopes seem to tell. Abilities start at a draw from a normal approximation and take three exact
+    Newton-Metropolis steps. Items of open cells are drawn from what calibration left of them, the
+    same ones for all subjects of a draw: their errors are shared, and cancel where subjects are
+    compared. Errors of items that were answered count for each subject on its own.
     """
     start = _APPROXIMATE(problem)
     n_rounds = -(-n_draws // _AT_ONCE)
@@ -177,20 +119,7 @@ def draw_unseen(
 def expected_right(
     problem: Problem, theta: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what items as calibrated say of open cells, for given abilities.
-
-    Parameters
-    ----------
-    problem : Problem
-    theta : float array, shape (subject, ability)
-
-    Returns
-    -------
-    expected : float array, shape (subject, benchmark)
-        Number of right answers.
-    gradient : float array, shape (subject, benchmark, ability)
-        Its gradient by the abilities.
-    """
+    """Return what items as calibrated say of open cells, for given abilities."""
     found = _expected_right(problem, jnp.asarray(theta, problem.items.a.dtype))
     return np.asarray(found[0], float), np.asarray(found[1], float)
 

@@ -19,27 +19,16 @@ _N_DRAWS = 400
 
 @dataclass(frozen=True)
 class Excess:
-    """How far predictions of a benchmark were off beyond what the model expects.
+    """How far predictions of a benchmark were off beyond what the model expects."""
 
-    Attributes
-    ----------
-    variance : float
-        Of the error of the mean over the unseen items, beyond the model's; at least 0.
-    p_irt_error : float
-        Mean absolute error of the p-IRT accuracy of the benchmark.
-    response_variance : float
-        Variance of a subject's answers over the benchmark, mean over subjects.
-    shared : mapping of str to float
-        Covariance, beyond the model's, with the errors of other benchmarks.
-    n_subjects : int
-        That were measured.
-    """
-
+    # Of the error of the mean over the unseen items, beyond the model's; at least 0.
     variance: float
-    p_irt_error: float
+    p_irt_error: float  # Mean absolute error of the p-IRT accuracy of the benchmark.
+    # Variance of a subject's answers over the benchmark, mean over subjects.
     response_variance: float
+    # Covariance, beyond the model's, with the errors of other benchmarks.
     shared: Mapping[str, float] = field(default_factory=dict)
-    n_subjects: int = 0
+    n_subjects: int = 0  # That were measured.
 
     def anchor_share(self, n_anchors: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return λ, the weight of the anchor mean in gp-IRT, for so many answered anchors."""
@@ -64,52 +53,14 @@ def measure_excess(
 ) -> dict[str, Excess]:
     """Pretend that reference subjects answered anchors only, and see how far predictions are off.
 
-    Parameters
-    ----------
-    items : KnownItems
-    benchmarks : sequence of str, one an item
-    responses : Responses
-        Of reference subjects, to anchors and to (nearly) all other items.
-    anchors : mapping of str to mapping of str to float
-        Benchmark → names of its anchors → weights, as from `Anchors.named`.
-    key : jax.random.key
-    n_draws : int
-    how : {"mle", "map", "posterior"}
-        Abilities of p-IRT, as in `predict_suite`.
-    mean : float array, shape (ability,), optional
-    covariance : float array, shape (ability, ability), optional
-        Of the population of abilities, as in `predict_suite`.
-    progress : bool
-        Show a progress bar, if stderr is a terminal.
+    By benchmark.
 
-    Returns
-    -------
-    dict of str to Excess
-        By benchmark.
-
-    Raises
-    ------
-    ResponseError
-        If a subject answered no anchor, or as `predict_suite` does.
-
-    Notes
-    -----
     For subject i and benchmark b let e_ib be the mean of the answers beyond anchors less its
     posterior mean, and V_i its covariance under the model. The excess is the mean over subjects of
     e_ib e_ic - V_ibc, and at least 0 for b = c. Bias is not taken out: it counts as variance.
     Subjects that helped to calibrate these items are predicted better than new ones will be, for
-    items have learnt from their answers: the excess is then too small. Pass subjects that were
-    held out where there are some.
-
-    Examples
-    --------
-    >>> import jax
-    >>> known = KnownItems(tuple("abcdef"), np.ones((6, 1)), np.zeros(6), np.zeros((6, 2, 2)))
-    >>> full = Responses.from_arrays(np.tri(5, 6, 1, dtype=int), items=list("abcdef"))
-    >>> anchors = {"maths": {"a": 0.5, "d": 0.5}}
-    >>> found = measure_excess(known, ["maths"] * 6, full, anchors=anchors, key=jax.random.key(0))
-    >>> found["maths"].n_subjects
-    5
+    items have learnt from their answers: the excess is then too small. Pass subjects that were held
+    out where there are some.
     """
     table = suite_table(items, benchmarks, responses)
     is_anchor = table.weights_of(anchors) > 0
@@ -151,19 +102,7 @@ def measure_excess(
 def excess_covariance(
     excess: Mapping[str, Excess] | None, benchmarks: Sequence[str]
 ) -> NDArray[np.float64]:
-    """Return the covariance of errors beyond the model's.
-
-    Parameters
-    ----------
-    excess : mapping of str to Excess, or None
-    benchmarks : sequence of str
-
-    Returns
-    -------
-    float array, shape (benchmark, benchmark)
-        Positive semi-definite, with the variances that were measured: correlations go to those
-        closest that can be. 0 where nothing was measured.
-    """
+    """Return the covariance of errors beyond the model's."""
     excess = excess or {}
     n = len(benchmarks)
     covariance = np.zeros((n, n))

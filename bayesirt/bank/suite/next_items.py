@@ -20,19 +20,11 @@ _FIRST_STEPS, _MORE_STEPS = 25, 5
 
 
 class SuiteItems(NamedTuple):
-    """Calibrated items, and what each is worth.
-
-    Attributes
-    ----------
-    items : Items
-    covariance : float array, shape (item, ability + 1, ability + 1)
-        Of the errors of each item's (a, d).
-    shares : float array, shape (item,)
-        Of the suite score that an item makes up: 1 / (benchmarks x items of its own).
-    """
+    """Calibrated items, and what each is worth."""
 
     items: Items
-    covariance: Float[Array, "item parameter parameter"]
+    covariance: Float[Array, "item parameter parameter"]  # Of the errors of each item's (a, d).
+    # Of the suite score that an item makes up: 1 / (benchmarks x items of its own).
     shares: Float[Array, " item"]
 
     @classmethod
@@ -48,25 +40,13 @@ class SuiteItems(NamedTuple):
 
 
 class Prospects(NamedTuple):
-    """What is expected of each subject's score, and of each answer that it has not given.
+    """What is expected of each subject's score, and of each answer that it has not given."""
 
-    Attributes
-    ----------
-    abilities : Abilities
-        Given the answers so far.
-    score : float array, shape (subject,)
-        Expected, answers so far being kept.
-    variance : float array, shape (subject,)
-        Of the score, by abilities, items' errors and chance.
-    p_right : float array, shape (subject, item)
-    gain : float array, shape (subject, item)
-        What an answer is expected to take from the variance; below 0 where it is given already.
-    """
-
-    abilities: Abilities
-    score: Float[Array, " subject"]
-    variance: Float[Array, " subject"]
+    abilities: Abilities  # Given the answers so far.
+    score: Float[Array, " subject"]  # Expected, answers so far being kept.
+    variance: Float[Array, " subject"]  # Of the score, by abilities, items' errors and chance.
     p_right: Float[Array, "subject item"]
+    # What an answer is expected to take from the variance; below 0 where it is given already.
     gain: Float[Array, "subject item"]
 
 
@@ -79,45 +59,19 @@ def prospects(
 ) -> Prospects:
     """Return what every unseen answer is expected to tell of the score on the whole suite.
 
-    Parameters
-    ----------
-    suite : SuiteItems
-    answers : DenseLayout
-        To all items, shape (subject, item); no trials where there is no answer.
-    key : jax.random.key
-    n_draws : int
-        Abilities of each subject to average over.
+    With answers so far θ ~ N(m, V), normal as in `ability_steps`. For a draw θ_t let w_tj = p_j (1
+    - p_j), s_j = (m, 1) C_j (m, 1)ᵀ the variance that the item's own errors add to its linear
+    predictor, and g_t = Σ_j u_j w_tj a_j the gradient of the score over unseen items, where u_j is
+    an item's share. An answer tells w'_tj = w_tj / (1 + w_tj s_j) of the predictor, so it takes the
+    mean over t of
 
-    Returns
-    -------
-    Prospects
-
-    Notes
-    -----
-    With answers so far θ ~ N(m, V), normal as in `ability_steps`. For a draw θ_t let w_tj =
-    p_j (1 - p_j), s_j = (m, 1) C_j (m, 1)ᵀ the variance that the item's own errors add to its
-    linear predictor, and g_t = Σ_j u_j w_tj a_j the gradient of the score over unseen items, where
-    u_j is an item's share. An answer tells w'_tj = w_tj / (1 + w_tj s_j) of the predictor, so it
-    takes the mean over t of
-
-        w'_tj (g_tᵀ V a_j)² / (1 + w'_tj a_jᵀ V a_j) + u_j² w_tj
+    w'_tj (g_tᵀ V a_j)² / (1 + w'_tj a_jᵀ V a_j) + u_j² w_tj
 
     from the score's variance, which is the mean of g_tᵀ V g_t + Σ_j u_j² (w_tj + w_tj² s_j): the
     last term of the gain is the item's own chance, which an answer ends. Subjects come from N(0,
     I), the population of the scale.
 
-    References
-    ----------
     `bayesirt.estimators.anchors.choose_anchors`, rule "design".
-
-    Examples
-    --------
-    >>> a = np.array([[0.5], [0.5], [2.0], [0.5], [0.5]])
-    >>> known = KnownItems(tuple("vwxyz"), a, np.zeros(5), np.zeros((5, 2, 2)))
-    >>> suite = SuiteItems.of(known, np.full(5, "maths", object))
-    >>> none = DenseLayout(*(jnp.zeros((1, 5), int) for _ in range(2)))
-    >>> prospects(suite, none, key=jax.random.key(0)).gain.argmax().item()
-    2
     """
     first = _from_population(answers.shape[0], suite.items)
     abilities = _BELIEVE(suite.items, answers, first, _FIRST_STEPS)
@@ -132,22 +86,7 @@ def choose_adaptively(
     key: Array,
     n_draws: int = _N_DRAWS,
 ) -> Int[Array, "subject answer"]:
-    """Let each subject answer the item that tells most of its score, one after another.
-
-    Parameters
-    ----------
-    suite : SuiteItems
-    answers : DenseLayout
-        What subjects would answer, shape (subject, item); items without trials are not asked.
-    n_answers : int
-    key : jax.random.key
-    n_draws : int
-
-    Returns
-    -------
-    int array, shape (subject, answer)
-        Positions of the items, in the order in which they were asked.
-    """
+    """Let each subject answer the item that tells most of its score, one after another."""
     successes, trials = map(jnp.asarray, answers)
     asked = jnp.zeros(answers.shape, bool)
     abilities = _from_population(answers.shape[0], suite.items)

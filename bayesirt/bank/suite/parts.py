@@ -27,19 +27,12 @@ _QUARTER = 0.25
 
 
 class Seen(NamedTuple):
-    """What was answered.
+    """What was answered."""
 
-    Attributes
-    ----------
-    right : float array, shape (subject, benchmark)
-        Sum of the shares right of seen answers.
-    n_answered : float array, shape (subject, benchmark)
-    n_items : float array, shape (benchmark,)
-    """
-
+    # shape (subject, benchmark). Sum of the shares right of seen answers.
     right: NDArray[np.float64]
-    n_answered: NDArray[np.float64]
-    n_items: NDArray[np.float64]
+    n_answered: NDArray[np.float64]  # shape (subject, benchmark)
+    n_items: NDArray[np.float64]  # shape (benchmark,)
 
     @classmethod
     def of(cls, table: SuiteTable) -> "Seen":
@@ -59,21 +52,7 @@ class Seen(NamedTuple):
 def accuracy_draws(
     seen: Seen, unseen: UnseenAnswers, beyond: NDArray[np.float64], key: Array
 ) -> NDArray[np.float64]:
-    """Return draws of accuracies on whole benchmarks, with all chance that there is.
-
-    Parameters
-    ----------
-    seen : Seen
-    unseen : UnseenAnswers
-    beyond : float array, shape (benchmark, benchmark)
-        Covariance of errors that the model does not know of.
-    key : jax.random.key
-
-    Returns
-    -------
-    float array, shape (draw, subject, benchmark)
-        Within what seen answers leave possible.
-    """
+    """Return draws of accuracies on whole benchmarks, with all chance that there is."""
     normal = jax.random.normal(key, (2, *unseen.expected.shape), jnp.result_type(float))
     of_answers, of_model = np.asarray(normal, float)
     values, vectors = np.linalg.eigh(beyond)
@@ -102,22 +81,6 @@ def point_predictions(
 ) -> Columns:
     """Return p-IRT, anchor mean and gp-IRT of each subject and benchmark.
 
-    Parameters
-    ----------
-    table : SuiteTable
-    seen : Seen
-    weights : float array, shape (item,)
-        Of anchors; 0 for other items.
-    excess : mapping of str to Excess
-    expected : float array, shape (subject, benchmark)
-        Number of right answers among the unseen.
-
-    Returns
-    -------
-    dict of str to float array, shape (subject, benchmark)
-
-    Notes
-    -----
     The anchor mean is over the anchors that the subject answered.
     """
     answered = (table.trials > 0) * weights
@@ -139,18 +102,7 @@ def suite_columns(
 ) -> pd.DataFrame:
     """Return suite scores and ranks of subjects.
 
-    Parameters
-    ----------
-    draws : float array, shape (draw, subject)
-    score : float array, shape (subject,)
-        Posterior mean.
-    others : DataFrame with `score` and `sd`, float array of shape (draw, other), or None
-    key : jax.random.key
-
-    Returns
-    -------
-    DataFrame
-        One row a subject.
+    One row a subject.
     """
     low, high = interval(draws)
     table = pd.DataFrame({"score": score, "sd": draws.std(0, ddof=1), "low": low, "high": high})
@@ -173,20 +125,6 @@ def more_anchors(
 ) -> pd.arrays.IntegerArray:
     """Return how many more answers would halve the interval of each subject's suite score.
 
-    Parameters
-    ----------
-    seen : Seen
-    unseen : UnseenAnswers
-    problem : Problem
-    beyond : float array, shape (benchmark, benchmark)
-
-    Returns
-    -------
-    Int64 array, shape (subject,)
-        <NA> where no number of answers to some of the items would.
-
-    Notes
-    -----
     The formula stands in `predict_suite`.
     """
     n = len(seen.n_items)

@@ -106,69 +106,20 @@ def predict_suite(
 ) -> SuiteScores:
     """Predict what subjects would score on whole benchmarks, had they answered all items.
 
-    Parameters
-    ----------
-    items : KnownItems
-        Of all benchmarks.
-    benchmarks : sequence of str, one an item
-    answers : Responses
-        To some of the items, usually anchors; answers to other items are left out.
-    anchors : mapping of str to mapping of str to float
-        Benchmark → names of its anchors → weights, as from `Anchors.named`. A benchmark without
-        anchors is predicted from answers to others.
-    key : jax.random.key
-    excess : mapping of str to Excess, optional
-        By benchmark, as from `measure_excess`; without it intervals trust the model, and gp-IRT is
-        p-IRT.
-    others : DataFrame or float array, optional
-        Suite scores of earlier subjects to rank among: a table with columns `score` and `sd`, such
-        as an earlier `suite`, or draws of shape (draw, other).
-    n_draws : int
-    how : {"mle", "map", "posterior"}
-        Abilities of p-IRT: the paper's maximum likelihood, or another of `score_subjects`.
-    mean : float array, shape (ability,), optional
-    covariance : float array, shape (ability, ability), optional
-        Of the population of abilities; by default that of the scale, 0 and the identity.
-    progress : bool
-        Show a progress bar, if stderr is a terminal.
-
-    Returns
-    -------
-    SuiteScores
-
-    Raises
-    ------
-    ResponseError
-        If a subject answered no known item, an anchor is no item of its benchmark, benchmarks are
-        not one an item, or others are neither table nor draws.
-
-    Notes
-    -----
     Each draw has its own abilities given answers (whose likelihood is a mean over what is not known
-    of items, see `draw_unseen`), items, chance in unseen answers (a normal with their variance
-    Σ p (1 - p)) and excess error; seen answers are kept. The excess is that of mean errors over
-    unseen items: it counts by the share of the benchmark that is unseen. It was measured with all
-    anchors answered, and is too small for a benchmark without.
-    gp-IRT = λ (anchor mean) + (1 - λ) p-IRT with λ = e² / (v / (4n) + e²).
-    `more_anchors` is the least m with A s² n / (n + m) + C s + R = T / 4, where A, C and R are the
-    parts of the score's variance T that abilities, chance, and items with excess make up, n is the
-    number of answers, and s = 1 - m / (unseen answers): a new answer tells of abilities as much as
-    an average one did, and is itself no longer unseen. It is <NA> where R > T / 4. A is by the
-    delta method where items are not exact, and intervals are taken to be as wide as sd's.
-    With the same names and key, the order of subjects and items does not matter.
+    of items, see `draw_unseen`), items, chance in unseen answers (a normal with their variance Σ p
+    (1 - p)) and excess error; seen answers are kept. The excess is that of mean errors over unseen
+    items: it counts by the share of the benchmark that is unseen. It was measured with all anchors
+    answered, and is too small for a benchmark without. gp-IRT = λ (anchor mean) + (1 - λ) p-IRT
+    with λ = e² / (v / (4n) + e²). `more_anchors` is the least m with A s² n / (n + m) + C s + R = T
+    / 4, where A, C and R are the parts of the score's variance T that abilities, chance, and items
+    with excess make up, n is the number of answers, and s = 1 - m / (unseen answers): a new answer
+    tells of abilities as much as an average one did, and is itself no longer unseen. It is <NA>
+    where R > T / 4. A is by the delta method where items are not exact, and intervals are taken to
+    be as wide as sd's. With the same names and key, the order of subjects and items does not
+    matter.
 
-    References
-    ----------
     Habba et al. (2026), section 3; Polo et al. 2024 (gp-IRT).
-
-    Examples
-    --------
-    >>> known = KnownItems(tuple("abcdef"), np.ones((6, 1)), np.zeros(6), np.zeros((6, 2, 2)))
-    >>> answers = Responses.from_arrays([[1, 1], [1, 0]], items=["a", "d"])
-    >>> scores = predict_suite(known, ["maths"] * 3 + ["law"] * 3, answers, anchors={},
-    ...                        key=jax.random.key(0), how="map")
-    >>> scores.summary["n_answered"].tolist(), scores.suite["subject"].tolist()
-    ([1, 1, 1, 1], ['subject 1', 'subject 2'])
     """
     table = suite_table(items, benchmarks, answers)
     weights = table.weights_of(anchors)

@@ -17,24 +17,15 @@ from bayesirt.names import one_line
 class SuiteTable:
     """Answers to the items of a suite.
 
-    Subjects, items and benchmarks are in the order of their names, so that random numbers go to
-    the same ones in whatever order data come.
-
-    Attributes
-    ----------
-    responses : Responses
-        To known items only.
-    items : KnownItems
-    benchmarks : tuple of str
-    belongs : int array, shape (item,)
-        Position of each item's benchmark.
-    successes, trials : int array, shape (subject, item)
+    Subjects, items and benchmarks are in the order of their names, so that random numbers go to the
+    same ones in whatever order data come.
     """
 
-    responses: Responses
+    responses: Responses  # To known items only.
     items: KnownItems
     benchmarks: tuple[str, ...]
-    belongs: NDArray[np.intp]
+    belongs: NDArray[np.intp]  # shape (item,). Position of each item's benchmark.
+    # shape (subject, item)
     successes: NDArray[np.integer]
     trials: NDArray[np.integer]
 
@@ -48,13 +39,7 @@ class SuiteTable:
         return values @ np.eye(len(self.benchmarks))[self.belongs]
 
     def weights_of(self, anchors: Mapping[str, Mapping[str, float]]) -> NDArray[np.float64]:
-        """Return the weight of each item in the anchor mean of its benchmark, 0 for no anchor.
-
-        Raises
-        ------
-        ResponseError
-            If a benchmark is unknown, or an anchor is no item of its benchmark.
-        """
+        """Return the weight of each item in the anchor mean of its benchmark, 0 for no anchor."""
         place = {name: j for j, name in enumerate(self.items.names)}
         weights = np.zeros(len(place))
         for benchmark, own in anchors.items():
@@ -77,24 +62,6 @@ class SuiteTable:
 def suite_table(items: KnownItems, benchmarks: Sequence[str], answers: Responses) -> SuiteTable:
     """Put answers beside the items that they are answers to.
 
-    Parameters
-    ----------
-    items : KnownItems
-    benchmarks : sequence of str, one an item
-    answers : Responses
-        Answers to other items are left out.
-
-    Returns
-    -------
-    SuiteTable
-
-    Raises
-    ------
-    ResponseError
-        If benchmarks are not one an item, no known item was answered, or a subject answered none.
-
-    Examples
-    --------
     >>> known = KnownItems(("y", "x"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
     >>> answers = Responses.from_arrays([[1, 1, 0], [1, 0, 0]], items=["x", "y", "other"])
     >>> suite_table(known, ["maths", "maths"], answers).items.names

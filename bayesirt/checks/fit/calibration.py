@@ -17,27 +17,16 @@ _RESAMPLES = 1000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration:
-    """Predicted chances against shares that came true.
+    """Predicted chances against shares that came true."""
 
-    Attributes
-    ----------
-    summary : DataFrame
-        One row a bin of about equally many answers, by predicted chance: `predicted` (mean),
-        `observed` (share right), `calibrated` (the shares made to rise, by the
-        pool-adjacent-violators algorithm: PAVA), `low` and `high` (where 90% of such shares lie
-        if predictions are right) and `n` (answers).
-    error : float
-        Mean distance of calibrated from predicted chances, over answers.
-    expected_error : float
-        The same where predictions are right: of so many answers, chance alone.
-    p : float
-        Probability of so large an error or larger where predictions are right.
-    """
-
+    # One row a bin of about equally many answers, by predicted chance: `predicted` (mean),
+    # `observed` (share right), `calibrated` (the shares made to rise, by the pool-adjacent-
+    # violators algorithm: PAVA), `low` and `high` (where 90% of such shares lie if predictions are
+    # right) and `n` (answers).
     summary: pd.DataFrame
-    error: float
-    expected_error: float
-    p: float
+    error: float  # Mean distance of calibrated from predicted chances, over answers.
+    expected_error: float  # The same where predictions are right: of so many answers, chance alone.
+    p: float  # Probability of so large an error or larger where predictions are right.
 
     def __repr__(self) -> str:
         return f"<Calibration: {self.to_text()}>"
@@ -61,35 +50,12 @@ def check_calibration(
 ) -> Calibration:
     """Compare predicted chances with what came true.
 
-    Parameters
-    ----------
-    predicted : float array, shape (cell,)
-        Chance of a right answer, made without seeing it.
-    successes, trials : int array, shape (cell,)
-    key : jax.random.key
-        Of the answers that might have been.
-
-    Returns
-    -------
-    Calibration
-
-    Notes
-    -----
     Cells are first put into at most 100 bins by predicted chance. Bands are of PAVA on answers
     drawn with the predicted chances, all independent: where predictions depend on abilities and
-    items that are not known, errors of cells of one item go together, and bands are too narrow.
-    So `error` says more than `p` does.
+    items that are not known, errors of cells of one item go together, and bands are too narrow. So
+    `error` says more than `p` does.
 
-    References
-    ----------
     Dimitriadis, Gneiting & Jordan 2021; Ayer et al. 1955 (PAVA).
-
-    Examples
-    --------
-    >>> p = np.linspace(0.1, 0.9, 400)
-    >>> right = np.arange(400) % 10 + 0.5 < 10 * p
-    >>> check_calibration(p, right, np.ones(400, int), key=jax.random.key(0)).error < 0.05
-    True
     """
     bins = _bins(predicted, successes, trials)
     seed = jax.random.randint(key, (2,), 0, np.iinfo(np.int32).max)

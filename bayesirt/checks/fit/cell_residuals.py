@@ -16,20 +16,12 @@ _LARGE = 1 << 18
 
 
 class Draw(NamedTuple):
-    """A draw, or as many as there are rows.
-
-    Attributes
-    ----------
-    theta : float array, shape (..., subject)
-    a, d : float array, shape (..., item)
-    further : tuple of float arrays, shape (..., item)
-        What the share right depends on beside a θ + d.
-    """
+    """A draw, or as many as there are rows."""
 
     theta: Float[Array, "..."]
     a: Float[Array, "..."]
     d: Float[Array, "..."]
-    further: tuple[Float[Array, "..."], ...] = ()
+    further: tuple[Float[Array, "..."], ...] = ()  # What the share right depends on beside a θ + d.
 
     def of_items(self, function: Callable[[Array], Array]) -> "Draw":
         """Return the same abilities with what a function makes of each item's parameters."""
@@ -42,35 +34,19 @@ class Draw(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """The responses.
-
-    Attributes
-    ----------
-    successes, trials : int array, shape (subject, item)
-    """
+    """The responses."""
 
     successes: Int[Array, "subject item"]
     trials: Int[Array, "subject item"]
 
 
 class Residuals(NamedTuple):
-    """Residuals on the scale of the linear predictor, and what is expected of them.
+    """Residuals on the scale of the linear predictor, and what is expected of them."""
 
-    Attributes
-    ----------
-    score : float array, shape (subject, item)
-        s = ∂ℓ/∂η, whose expectation is 0.
-    weight : float array, shape (subject, item)
-        E s² = n p'² / (p (1 - p)), the expected information.
-    third : float array, shape (subject, item)
-        E s³.
-    right, wrong : float array, shape (subject, item)
-        s of one right and of one wrong answer.
-    """
-
-    score: Float[Array, "subject item"]
-    weight: Float[Array, "subject item"]
-    third: Float[Array, "subject item"]
+    score: Float[Array, "subject item"]  # s = ∂ℓ/∂η, whose expectation is 0.
+    weight: Float[Array, "subject item"]  # E s² = n p'² / (p (1 - p)), the expected information.
+    third: Float[Array, "subject item"]  # E s³.
+    # s of one right and of one wrong answer.
     right: Float[Array, "subject item"]
     wrong: Float[Array, "subject item"]
 
@@ -83,25 +59,9 @@ class Residuals(NamedTuple):
 def residuals(link: str, counts: Counts, draw: Draw) -> Residuals:
     """Return the residuals at one draw.
 
-    Parameters
-    ----------
-    link : str
-        A name in `FAMILIES`.
-    counts : Counts
-    draw : Draw
+    Of one trial s is s₁ with probability p and s₀ else, and p s₁ + (1 - p) s₀ = 0. So E s² = -s₁ s₀
+    and E s³ = -s₁ s₀ (s₁ + s₀); n trials have n times these cumulants.
 
-    Returns
-    -------
-    Residuals
-        0 where there were no trials.
-
-    Notes
-    -----
-    Of one trial s is s₁ with probability p and s₀ else, and p s₁ + (1 - p) s₀ = 0. So
-    E s² = -s₁ s₀ and E s³ = -s₁ s₀ (s₁ + s₀); n trials have n times these cumulants.
-
-    Examples
-    --------
     >>> counts = Counts(jnp.array([[1]]), jnp.array([[1]]))
     >>> found = residuals("logit", counts, Draw(jnp.zeros(1), jnp.ones(1), jnp.zeros(1)))
     >>> float(found.score[0, 0]), float(found.weight[0, 0])
@@ -122,19 +82,7 @@ def counts_of(posterior: Posterior) -> Counts:
 
 
 def thinned(posterior: Posterior, most: float) -> Draw:
-    """Return draws, evenly thinned.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    most : float
-        Draws to keep at most; one is kept in any case.
-
-    Returns
-    -------
-    Draw
-        In 32 bits where there are many cells.
-    """
+    """Return draws, evenly thinned."""
     every = max(1, int(-(-len(posterior.theta) // max(most, 1))))
     dtype: Any = np.float32 if posterior.trials.size > _LARGE else None
     theta, a, d, *further = (
@@ -145,12 +93,7 @@ def thinned(posterior: Posterior, most: float) -> Draw:
 
 
 def refuse_other_models(posterior: Posterior) -> None:
-    """Refuse posteriors with other than one ability.
-
-    Raises
-    ------
-    ResponseError
-    """
+    """Refuse posteriors with other than one ability."""
     if posterior.theta.ndim != 2 or posterior.draws("a").ndim != 2:
         raise ResponseError(
             "fit is checked of models with one ability; sample_posterior draws from one"

@@ -15,19 +15,13 @@ _TAIL = 1e-12
 
 
 class Direction(NamedTuple):
-    """Whether right answers to some items go with right answers to the others.
+    """Whether right answers to some items go with right answers to the others."""
 
-    Attributes
-    ----------
-    negative : float
-        Estimated share of items whose true item-rest correlation is negative; nan with fewer than
-        10 items or 10 subjects.
-    agreement : float
-        Spearman's correlation of ability with accuracy where at least 95% of all cells were
-        observed, so that the two should hardly differ; nan elsewhere.
-    """
-
+    # Estimated share of items whose true item-rest correlation is negative; nan with fewer than 10
+    # items or 10 subjects.
     negative: float
+    # Spearman's correlation of ability with accuracy where at least 95% of all cells were observed,
+    # so that the two should hardly differ; nan elsewhere.
     agreement: float
 
     @property
@@ -51,17 +45,6 @@ UNKNOWN = Direction(float("nan"), float("nan"))
 def check_direction(posterior: Posterior) -> Direction:
     """Compare items with the scores on the other items, and abilities with accuracies.
 
-    Parameters
-    ----------
-    posterior : Posterior
-        Of a model with one ability.
-
-    Returns
-    -------
-    Direction
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from bayesirt import Responses
     >>> answers = np.tri(20, 20, dtype=int)

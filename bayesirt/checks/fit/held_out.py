@@ -40,27 +40,19 @@ the second of little use."""
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HeldOut:
-    """Predictions of answers that were kept back.
+    """Predictions of answers that were kept back."""
 
-    Attributes
-    ----------
-    summary : DataFrame
-        One row a model: `model` ("items alone", which gives every subject the same chances,
-        "Rasch", "2PL", "2 abilities"), `log_score` (log predictive probability per answer),
-        `ahead` (of the 2PL, per answer), its standard error `se`, and `share` (what the model
-        predicts beyond items alone, as a share of what the 2PL does).
-    predicted : float array, shape (cell,)
-        Chance of a right answer by the 2PL, in each cell.
-    successes, trials : int array, shape (cell,)
-        The answers.
-    n_subjects, n_items : int
-        That were used.
-    """
-
+    # One row a model: `model` ("items alone", which gives every subject the same chances, "Rasch",
+    # "2PL", "2 abilities"), `log_score` (log predictive probability per answer), `ahead` (of the
+    # 2PL, per answer), its standard error `se`, and `share` (what the model predicts beyond items
+    # alone, as a share of what the 2PL does).
     summary: pd.DataFrame
+    # shape (cell,). Chance of a right answer by the 2PL, in each cell.
     predicted: NDArray[np.float64]
+    # shape (cell,). The answers.
     successes: NDArray[np.int64]
     trials: NDArray[np.int64]
+    # That were used.
     n_subjects: int
     n_items: int
 
@@ -144,49 +136,15 @@ class HeldOut:
 def predict_held_out(responses: Responses, *, key: Array, progress: bool = False) -> HeldOut:
     """Predict each answer from others, by a Rasch model, a 2PL and a model with two abilities.
 
-    Parameters
-    ----------
-    responses : Responses
-    key : jax.random.key
-        Says which cells are held out together, and which subjects and items of many are used.
-    progress : bool
-        Show a progress bar, if stderr is a terminal.
-
-    Returns
-    -------
-    HeldOut
-
-    Raises
-    ------
-    ResponseError
-        With fewer than three items.
-
-    Warns
-    -----
-    ConvergenceWarning
-        If a fit does not converge.
-
-    Notes
-    -----
     Each of three folds of the cells is predicted by point fits to the others, all by the same
     variational EM, integrated over what is left open of abilities and items, as in
-    `choose_dimension`: far cheaper than draws from three posteriors, and without importance
-    weights that may fail. Of more than half a million cells a random part of the subjects
-    and items is used. Standard errors treat subjects and items as random: with
-    δ_ij the differences less their mean, the variance of the sum is
-    Σ_i (Σ_j δ_ij)² + Σ_j (Σ_i δ_ij)² - Σ_ij δ_ij², and at least the larger of the first two.
+    `choose_dimension`: far cheaper than draws from three posteriors, and without importance weights
+    that may fail. Of more than half a million cells a random part of the subjects and items is
+    used. Standard errors treat subjects and items as random: with δ_ij the differences less their
+    mean, the variance of the sum is Σ_i (Σ_j δ_ij)² + Σ_j (Σ_i δ_ij)² - Σ_ij δ_ij², and at least
+    the larger of the first two.
 
-    References
-    ----------
     Hastie, Tibshirani & Friedman 2009, section 7.10; Cameron, Gelbach & Miller 2011 (errors).
-
-    Examples
-    --------
-    >>> import jax
-    >>> answers = Responses.from_arrays([[1, 0], [0, 1], [1, 1]])
-    >>> predict_held_out(answers, key=jax.random.key(0))
-    Traceback (most recent call last):
-    bayesirt.errors.ResponseError: a check of fit needs 3 items or more, got 2; add items
     """
     if responses.n_items < _LEAST_ITEMS:
         raise ResponseError(
@@ -239,18 +197,6 @@ def _table(scores: NDArray[np.float32], trials: NDArray[np.int64]) -> pd.DataFra
 def clustered_error(gain: NDArray[np.floating], trials: NDArray[np.integer]) -> float:
     """Return the standard error of a sum over cells whose subjects and items are random.
 
-    Parameters
-    ----------
-    gain : float array, shape (subject, item)
-        0 without trials.
-    trials : int array, shape (subject, item)
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
     >>> gain = np.array([[1.0, 1.0], [0.0, 0.0]])
     >>> clustered_error(gain, np.ones((2, 2), int))
     2.0

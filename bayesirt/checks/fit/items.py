@@ -24,39 +24,24 @@ _QUARTER = 0.25
 def item_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame:
     """Compare each item's answers at low, middle and high abilities with what is expected.
 
-    Parameters
-    ----------
-    posterior : Posterior
-    q : float
-        Bound on the expected share of false items among those that misfit.
+    One row an item, in the order of the data: `item`, `z` (mean over draws), posterior predictive
+    `p` (two-sided), `p_adjusted` for all items, `low_excess` and `high_excess` (observed less
+    expected share right among subjects of low and of high abilities: the ends that hold a quarter
+    of the information on the item each), `direction` and `misfits`. NaN where there is too little
+    to test. Directions are "both ends better" (weak subjects do better than they should, as where
+    they guess, or the ablest do), "both ends worse", and where slopes are fixed "flatter" and
+    "steeper" than the model has the item.
 
-    Returns
-    -------
-    DataFrame
-        One row an item, in the order of the data: `item`, `z` (mean over draws), posterior
-        predictive `p` (two-sided), `p_adjusted` for all items, `low_excess` and `high_excess`
-        (observed less expected share right among subjects of low and of high abilities: the ends
-        that hold a quarter of the information on the item each), `direction` and `misfits`. NaN
-        where there is too little to test. Directions are "both ends better" (weak subjects do
-        better than they should, as where they guess, or the ablest do), "both ends worse", and
-        where slopes are fixed "flatter" and "steeper" than the model has the item.
-
-    Notes
-    -----
-    At each draw z = Σ_i c_i s_ij / √(Σ_i c_i² w_ij), where c is made orthogonal, with weights w,
-    to the scores of the item's own slope and intercept: z hardly depends on which draw of them it
-    is. With u_i from -1 to 1 the share of the information on the item at and below the ability of
+    At each draw z = Σ_i c_i s_ij / √(Σ_i c_i² w_ij), where c is made orthogonal, with weights w, to
+    the scores of the item's own slope and intercept: z hardly depends on which draw of them it is.
+    With u_i from -1 to 1 the share of the information on the item at and below the ability of
     subject i, c starts as u², so that z > 0 where both ends are answered better than the middle.
     Where slopes are fixed, c starts as θ and is orthogonal to the intercept's score alone. Tails
     allow for skewness and are averaged over draws (at most 200), so that they are conservative
     where each ability rests on few items.
 
-    References
-    ----------
     Rubin 1984; Gelman, Meng & Stern 1996; Glas 1999 (scores orthogonal to the item's own).
 
-    Examples
-    --------
     >>> from bayesirt import Responses
     >>> draws = {"theta": np.zeros((1, 4, 40)), "a": np.ones((1, 4, 5)), "d": np.zeros((1, 4, 5))}
     >>> answers = Responses.from_arrays(np.indices((40, 5)).sum(0) % 2)

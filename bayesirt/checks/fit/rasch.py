@@ -48,14 +48,6 @@ def fit_rasch(
     """Fit logit P = θ_i + d_j with θ ~ N(0, σ²) and d ~ N(μ_d, σ_d) (Rasch 1960).
 
     Items have slopes of 1; stops as `bayesirt.estimators.mirt.fit_mirt` does.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> answers = jnp.asarray(np.tri(6, 4))
-    >>> layout = DenseLayout(answers, jnp.ones_like(answers))
-    >>> fit_rasch(layout, tolerance=1e-5, max_iterations=50)[0].a.shape
-    (4, 1)
     """
     em = partial(_EM, usual_quadrature(layout, None), layout)
     (items, _), (abilities, unknown) = start(layout, 1)

@@ -22,34 +22,19 @@ _MOST_SKEWNESS = 1.5
 def person_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame:
     """Compare each subject's answers to easy and hard items with what its ability says.
 
-    Parameters
-    ----------
-    posterior : Posterior
-    q : float
-        Bound on the expected share of false subjects among those that misfit.
+    One row a subject, in the order of the data: `subject`, `z` (mean over draws of the standardised
+    log likelihood; low where answers are odd), posterior predictive `p` of so odd answers or odder,
+    `p_adjusted` for all subjects, `easy_excess` and `hard_excess` (observed less expected share
+    right on items with chances above and below one half) and `misfits`. NaN where there is too
+    little to test.
 
-    Returns
-    -------
-    DataFrame
-        One row a subject, in the order of the data: `subject`, `z` (mean over draws of the
-        standardised log likelihood; low where answers are odd), posterior predictive `p` of so odd
-        answers or odder, `p_adjusted` for all subjects, `easy_excess` and `hard_excess` (observed
-        less expected share right on items with chances above and below one half) and `misfits`.
-        NaN where there is too little to test.
-
-    Notes
-    -----
     At each draw z = Σ_j c_j s_ij / √(Σ_j c_j² w_ij), where s is the score of each cell and c the
     log odds p / (1 - p) in units of s, made orthogonal to what moves with ability: z is then the
-    log likelihood, standardised, and hardly depends on the draw of θ. Tails allow for the
-    skewness, and are averaged over draws (at most 200).
+    log likelihood, standardised, and hardly depends on the draw of θ. Tails allow for the skewness,
+    and are averaged over draws (at most 200).
 
-    References
-    ----------
     Drasgow, Levine & Williams 1985; Snijders 2001 (estimated abilities); Glas & Meijer 2003.
 
-    Examples
-    --------
     >>> from bayesirt import Responses
     >>> draws = {"theta": np.zeros((1, 4, 40)), "a": np.ones((1, 4, 5)), "d": np.zeros((1, 4, 5))}
     >>> answers = Responses.from_arrays(np.indices((40, 5)).sum(0) % 2)

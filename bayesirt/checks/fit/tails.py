@@ -14,14 +14,9 @@ LEAST_SHARE = 0.3
 
 
 class Moments(NamedTuple):
-    """Sums over draws of what is about N(0, 1) at each draw if the model holds.
+    """Sums over draws of what is about N(0, 1) at each draw if the model holds."""
 
-    Attributes
-    ----------
-    z, square : float array
-        Sums of z and of z².
-    """
-
+    # Sums of z and of z².
     z: Float[Array, "..."]
     square: Float[Array, "..."]
 
@@ -42,28 +37,13 @@ class Moments(NamedTuple):
     def deviate(self, n_draws: int) -> Float[Array, "..."]:
         """Return the mean over draws, standardised.
 
-        Parameters
-        ----------
-        n_draws : int
-
-        Returns
-        -------
-        float array
-            NaN where hardly anything is left of the statistic.
-
-        Notes
-        -----
         A draw from the posterior and the true parameters are exchangeable given the data. So z,
-        which has variance 1 at either, splits it into its variance v over the posterior and that
-        of its mean: z̄ has the variance 1 - v, and v / S more from S draws. Tail probabilities
+        which has variance 1 at either, splits it into its variance v over the posterior and that of
+        its mean: z̄ has the variance 1 - v, and v / S more from S draws. Tail probabilities
         averaged over the posterior, without this, are too close to one half.
 
-        References
-        ----------
         Meng 1994; Robins, van der Vaart & Ventura 2000.
 
-        Examples
-        --------
         >>> z = jnp.array([1.0, 2.0] * 8)
         >>> round(float(Moments(z.sum(), (z**2).sum()).deviate(16)), 3)
         1.732
@@ -76,28 +56,11 @@ class Moments(NamedTuple):
 def to_normal(z: Float[Array, "..."], skewness: Float[Array, "..."]) -> Float[Array, "..."]:
     """Return the normal deviate that is about as far out as a standardised, skewed sum.
 
-    Parameters
-    ----------
-    z : float array
-        With mean 0 and standard deviation 1.
-    skewness : float array
-        Third cumulant of z.
-
-    Returns
-    -------
-    float array
-
-    Notes
-    -----
     (6 / γ) ((1 + γ z / 2)^⅓ - 1) + γ / 6, the cube root that makes a gamma distribution with
     skewness γ nearly normal; beyond the end of that distribution the deviate stays as it is there.
 
-    References
-    ----------
     Wilson & Hilferty 1931.
 
-    Examples
-    --------
     >>> round(float(to_normal(jnp.array(3.0), jnp.array(0.0))), 3)
     3.0
     >>> round(float(to_normal(jnp.array(3.0), jnp.array(0.5))), 3)
@@ -112,18 +75,6 @@ def to_normal(z: Float[Array, "..."], skewness: Float[Array, "..."]) -> Float[Ar
 def adjusted(p: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return p-values adjusted for the share of false ones (Benjamini & Hochberg 1995).
 
-    Parameters
-    ----------
-    p : float array, shape (test,)
-        NaN where nothing was tested.
-
-    Returns
-    -------
-    float array, shape (test,)
-        Of those that are at most q, at most a share q is expected to be false.
-
-    Examples
-    --------
     >>> adjusted(np.array([0.01, np.nan, 0.5])).tolist()
     [0.02, nan, 0.5]
     """

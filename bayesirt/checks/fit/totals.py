@@ -19,19 +19,13 @@ _LEAST_DRAWS, _MOST_DRAWS, _CELL_DRAWS = 40, 400, 500_000_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Totals:
-    """Observed and predicted histograms of shares right.
+    """Observed and predicted histograms of shares right."""
 
-    Attributes
-    ----------
-    summary : DataFrame
-        One row a bin of the subjects' shares right and one of the items': `of` ("subjects" or
-        "items"), `from` and `to` (share right), `observed` (how many), `expected`, and `low` and
-        `high`, between which 90% of predicted counts lie.
-    p_subjects, p_items : float
-        Posterior predictive probability of a histogram as far from the expected one, or farther.
-    """
-
+    # One row a bin of the subjects' shares right and one of the items': `of` ("subjects" or
+    # "items"), `from` and `to` (share right), `observed` (how many), `expected`, and `low` and
+    # `high`, between which 90% of predicted counts lie.
     summary: pd.DataFrame
+    # Posterior predictive probability of a histogram as far from the expected one, or farther.
     p_subjects: float
     p_items: float
 
@@ -50,37 +44,14 @@ class Totals:
 def check_totals(posterior: Posterior, *, key: Array) -> Totals:
     """Compare the histograms of subjects' and items' shares right with replications.
 
-    Parameters
-    ----------
-    posterior : Posterior
-        Of a model with one ability.
-    key : jax.random.key
-
-    Returns
-    -------
-    Totals
-
-    Notes
-    -----
     Each replication has a draw of the items. Subjects' shares are those of as many *new* subjects
     from the population N(0, 1), with the same cells observed: they show whether abilities are
-    distributed as the model assumes, as groups of subjects apart from others are not. Items'
-    shares are of the same items, answered by the same subjects anew. These items were fitted, so
-    that `p_items` is conservative: it is hardly ever below .1 where the model holds.
-    The distance is Σ_b (O_b - E_b)² / (E_b + ½) over bins.
+    distributed as the model assumes, as groups of subjects apart from others are not. Items' shares
+    are of the same items, answered by the same subjects anew. These items were fitted, so that
+    `p_items` is conservative: it is hardly ever below .1 where the model holds. The distance is Σ_b
+    (O_b - E_b)² / (E_b + ½) over bins.
 
-    References
-    ----------
     Gelman et al. 2013, chapter 6; Sinharay, Johnson & Stern 2006.
-
-    Examples
-    --------
-    >>> from bayesirt import Responses
-    >>> draws = {"theta": np.zeros((1, 4, 40)), "a": np.ones((1, 4, 5)), "d": np.zeros((1, 4, 5))}
-    >>> answers = Responses.from_arrays(np.indices((40, 5)).sum(0) % 2)
-    >>> posterior = Posterior.from_samples(draws, {}, answers, {})
-    >>> check_totals(posterior, key=jax.random.key(2)).summary["observed"].sum()
-    np.int64(45)
     """
     trials = posterior.trials
     most = np.clip(_CELL_DRAWS / (2 * trials.size), _LEAST_DRAWS, _MOST_DRAWS)

@@ -12,33 +12,12 @@ MOST_SUBJECTS, FEW_DRAWS = 2_000, 20
 
 
 def is_wide(posterior: Posterior) -> bool:
-    """Return whether a part of the table is checked in its place.
-
-    Parameters
-    ----------
-    posterior : Posterior
-
-    Returns
-    -------
-    bool
-    """
+    """Return whether a part of the table is checked in its place."""
     return posterior.trials.size > WIDE
 
 
 def few_subjects(posterior: Posterior, key: Array) -> Posterior:
-    """Return the posterior of at most 2,000 subjects, drawn at random.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        Of all subjects; what it says of those that are drawn rests on all answers.
-    key : jax.random.key
-
-    Returns
-    -------
-    Posterior
-        Some items may have no answers in it.
-    """
+    """Return the posterior of at most 2,000 subjects, drawn at random."""
     n = len(posterior.subjects)
     drawn = np.asarray(jax.random.permutation(key, n))[:MOST_SUBJECTS]
     return Posterior(posterior.tree.isel(subject=np.sort(drawn), missing_dims="ignore"))
@@ -47,16 +26,6 @@ def few_subjects(posterior: Posterior, key: Array) -> Posterior:
 def few_draws(posterior: Posterior) -> Posterior:
     """Return the posterior with about 20 draws, evenly from each chain.
 
-    Parameters
-    ----------
-    posterior : Posterior
-
-    Returns
-    -------
-    Posterior
-
-    Notes
-    -----
     Statistics of a check of fit hardly move over draws where answers are many; how much they do is
     estimated from the same draws, and `bayesirt.checks.fit.tails` allows for their number.
     """

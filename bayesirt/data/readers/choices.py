@@ -14,14 +14,7 @@ class ChoiceError(ResponseError):
 
 
 class OpenChoiceError(ChoiceError):
-    """A log offers several metrics or filters, and nobody has chosen.
-
-    Attributes
-    ----------
-    option : {"metric", "filter"}
-    benchmark : str
-    offered : tuple of str
-    """
+    """A log offers several metrics or filters, and nobody has chosen."""
 
     def __init__(self, option: str, benchmark: str, offered: Sequence[str]) -> None:
         self.option, self.benchmark, self.offered = option, benchmark, tuple(offered)
@@ -32,13 +25,6 @@ class OpenChoiceError(ChoiceError):
 class Choices:
     """What the user has chosen.
 
-    Attributes
-    ----------
-    metric, filter : tuple of str
-        Each a name, for all benchmarks that offer it, or ``benchmark=name`` for one of them.
-
-    Examples
-    --------
     >>> choices = Choices(metric=("exact_match", "hellaswag=acc_norm"))
     >>> choices.pick("metric", "hellaswag", ["acc", "acc_norm"])
     'acc_norm'
@@ -46,34 +32,14 @@ class Choices:
     'exact_match'
     """
 
+    # Each a name, for all benchmarks that offer it, or ``benchmark=name`` for one of them.
     metric: tuple[str, ...] = ()
     filter: tuple[str, ...] = ()
 
     def pick(
         self, option: str, benchmark: str, offered: Sequence[str], usual: Sequence[str] = ()
     ) -> str:
-        """Return the one that was chosen for a benchmark, or the only usual one.
-
-        Parameters
-        ----------
-        option : {"metric", "filter"}
-        benchmark : str
-        offered : sequence of str
-            All that could be chosen.
-        usual : sequence of str
-            Those among which a choice is needed if there are several; by default all.
-
-        Returns
-        -------
-        str
-
-        Raises
-        ------
-        ChoiceError
-            If the name chosen for this benchmark is not offered.
-        OpenChoiceError
-            If several are usual, or several of the names for all benchmarks are offered.
-        """
+        """Return the one that was chosen for a benchmark, or the only usual one."""
         told = self._told(option)
         own = [name for where, name in told if where == benchmark]
         if own:
@@ -90,17 +56,7 @@ class Choices:
         raise OpenChoiceError(option, benchmark, usual)
 
     def check_used(self, benchmarks: Mapping[str, tuple[str, str]]) -> None:
-        """Refuse a choice that no benchmark has heeded, such as one with a misspelt name.
-
-        Parameters
-        ----------
-        benchmarks : mapping of str to (str, str)
-            The metric and the filter of each benchmark that was read.
-
-        Raises
-        ------
-        ResponseError
-        """
+        """Refuse a choice that no benchmark has heeded, such as one with a misspelt name."""
         for place, option in enumerate(("metric", "filter")):
             used = {chosen[place] for chosen in benchmarks.values()}
             for where, name in self._told(option):
@@ -123,17 +79,7 @@ class Choices:
 
 
 def refuse_open(open_choices: Sequence[OpenChoiceError]) -> None:
-    """Refuse to go on where choices are open, with all of them in one sentence.
-
-    Parameters
-    ----------
-    open_choices : sequence of OpenChoiceError
-
-    Raises
-    ------
-    ResponseError
-        If there is any.
-    """
+    """Refuse to go on where choices are open, with all of them in one sentence."""
     if open_choices:
         raise ResponseError(_sentence({(c.option, c.benchmark): c.offered for c in open_choices}))
 

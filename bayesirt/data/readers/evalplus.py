@@ -34,28 +34,8 @@ def _recognises(path: Path, head: bytes) -> bool:
 def read(path: Path, choices: Choices) -> list[LogRows]:
     """Read results.
 
-    Parameters
-    ----------
-    path : Path
-        Called as the samples: ``<model>_<backend>_temp_<t>.eval_results.json``, or
-        ``eval_results.json`` in a folder that is.
-    choices : Choices
-        The metric is ``base``, the original tests, or ``plus``, those and the added ones.
-
-    Returns
-    -------
-    list of LogRows
-        One for each dataset that the tasks name.
-
-    Raises
-    ------
-    ResponseError
-        For a file that is damaged, and for a choice that is open.
-
-    Notes
-    -----
-    Several samples of a task are trials. ``--`` in the file's name is a slash again, as the
-    harness wrote it for one. A timeout is a failure.
+    Several samples of a task are trials. ``--`` in the file's name is a slash again, as the harness
+    wrote it for one. A timeout is a failure.
     """
     tasks = object_at(read_json(path), "eval")
     if not tasks:

@@ -39,23 +39,6 @@ def _recognises(path: Path, head: bytes) -> bool:
 def read(path: Path, choices: Choices) -> list[LogRows]:
     """Read instance rows.
 
-    Parameters
-    ----------
-    path : Path
-    choices : Choices
-        The metric is the ``evaluation_result_id``, without the filter where that is a part of it.
-
-    Returns
-    -------
-    list of LogRows
-
-    Raises
-    ------
-    ResponseError
-        For a file that is damaged, and for a choice that is open.
-
-    Notes
-    -----
     There is one row for each sample and metric. Rows with an error were not answered and are left
     out. Rows converted from lm-evaluation-harness are its answers: the same answers in its own log
     count once.

@@ -15,47 +15,27 @@ _COLUMNS = (
 
 
 class LeftOut(NamedTuple):
-    """Something that was not read.
+    """Something that was not read."""
 
-    Attributes
-    ----------
-    what : str
-        A file, a folder or a benchmark.
-    kind : {"file", "answer"}
-        What `number` counts.
-    number : int
-    why : str
-    """
-
-    what: str
-    kind: str
+    what: str  # A file, a folder or a benchmark.
+    kind: str  # What `number` counts.
     number: int
     why: str
 
 
 @dataclass(frozen=True)
 class FoundLogs:
-    """A report on logs that were read.
+    """A report on logs that were read."""
 
-    Attributes
-    ----------
-    summary : DataFrame
-        One row a benchmark: its harness, the metric and the filter that were used, and numbers of
-        subjects, items, answers (trials) and files.
-    left_out : tuple of LeftOut
-    notes : tuple of str
-        What else should be known, such as a run that was unfinished.
-    """
-
+    # One row a benchmark: its harness, the metric and the filter that were used, and numbers of
+    # subjects, items, answers (trials) and files.
     summary: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(_COLUMNS)))
     left_out: tuple[LeftOut, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # What else should be known, such as a run that was unfinished.
 
     def to_text(self) -> str:
         """Return the report in lines, names in one line each.
 
-        Examples
-        --------
         >>> row = ("arc", "lm-eval", "acc", "none", 2, 3, 6, 2)
         >>> found = FoundLogs(pd.DataFrame([row], columns=list(_COLUMNS)),
         ...                   (LeftOut("run.sh", "file", 1, "no log of a known harness"),))

@@ -19,75 +19,43 @@ class NoAnswersError(ResponseError):
 
 
 class Answer(NamedTuple):
-    """One answer with all that it was scored by.
+    """One answer with all that it was scored by."""
 
-    Attributes
-    ----------
-    item : str
-        Its name within the benchmark.
-    scores : mapping of str to float
-        By metric; NaN where it was not scored.
-    trial : int
-        Tells intended repeats of an item apart, such as epochs.
-    latency : float
-        Length in tokens; NaN where nobody counted.
-    content : str
-        Hash of the item's text, where there is one: an item that two logs give the same name must
-        have the same.
-    """
-
-    item: str
-    scores: Mapping[str, float]
-    trial: int = 0
-    latency: float = math.nan
+    item: str  # Its name within the benchmark.
+    scores: Mapping[str, float]  # By metric; NaN where it was not scored.
+    trial: int = 0  # Tells intended repeats of an item apart, such as epochs.
+    latency: float = math.nan  # Length in tokens; NaN where nobody counted.
+    # Hash of the item's text, where there is one: an item that two logs give the same name must
+    # have the same.
     content: str = ""
 
 
 @dataclass(frozen=True)
 class LogRows:
-    """One subject's answers to one benchmark, as one file tells them.
-
-    Attributes
-    ----------
-    harness, subject, benchmark : str
-    metric, filter : str
-        What was chosen; empty where there is nothing to choose from.
-    answers : DataFrame
-        One row an answer, with `ANSWER_COLUMNS`; `score` is a number that is there, or infinite.
-    left_out : dict of str to int
-        Numbers of answers, by why they were left out.
-    notes : tuple of str
-        What else a reader should know.
-    """
+    """One subject's answers to one benchmark, as one file tells them."""
 
     harness: str
     subject: str
     benchmark: str
+    # What was chosen; empty where there is nothing to choose from.
     metric: str
     filter: str
+    # One row an answer, with `ANSWER_COLUMNS`; `score` is a number that is there, or infinite.
     answers: pd.DataFrame
+    # Numbers of answers, by why they were left out.
     left_out: Mapping[str, int] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # What else a reader should know.
 
 
 class Harness(NamedTuple):
-    """How the logs of one harness are found and read.
-
-    Attributes
-    ----------
-    name : str
-    recognises : callable
-        Whether a file is a log, from its path and its first bytes.
-    read : callable
-        From a log to its rows.
-    aside : callable
-        What is to be said of a file that belongs to the harness but is no log: nothing if it is
-        read together with one (""), or why it is left out; None if it does not belong to it.
-    """
+    """How the logs of one harness are found and read."""
 
     name: str
+    # Whether a file is a log, from its path and its first bytes.
     recognises: Callable[[Path, bytes], bool]
-    read: Callable[[Path, Choices], list[LogRows]]
+    read: Callable[[Path, Choices], list[LogRows]]  # From a log to its rows.
+    # What is to be said of a file that belongs to the harness but is no log: nothing if it is read
+    # together with one (""), or why it is left out; None if it does not belong to it.
     aside: Callable[[Path], str | None]
 
 
@@ -110,32 +78,6 @@ def choose_scores(
 
     Without a choice, the metric is the only one whose scores all lie between 0 and 1.
 
-    Parameters
-    ----------
-    harness, subject, benchmark : str
-    answers : sequence of Answer
-    choices : Choices
-    filtered : str
-        The filter that the answers have gone through.
-    left_out : mapping of str to int, optional
-        Numbers of answers that were left out before.
-    notes : tuple of str
-
-    Returns
-    -------
-    LogRows
-
-    Raises
-    ------
-    NoAnswersError
-        If there is no answer with a score, and none was left out.
-    OpenChoiceError
-        If several metrics could be meant.
-    ResponseError
-        If a name is not valid text.
-
-    Examples
-    --------
     >>> answers = [Answer("1", {"acc": 1.0, "nll": 3.2}), Answer("2", {"acc": math.nan})]
     >>> rows = choose_scores("lm-eval", "gpt-x", "arc", answers, Choices())
     >>> rows.metric, rows.answers["score"].tolist(), rows.left_out

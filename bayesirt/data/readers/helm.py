@@ -30,27 +30,9 @@ def _recognises(path: Path, _head: bytes) -> bool:
 def read(path: Path, choices: Choices) -> list[LogRows]:
     """Read a run.
 
-    Parameters
-    ----------
-    path : Path
-        ``per_instance_stats.json``, with ``run_spec.json`` beside it.
-    choices : Choices
-        The metric is the name of a statistic.
-
-    Returns
-    -------
-    list of LogRows
-
-    Raises
-    ------
-    ResponseError
-        For a file that is missing or damaged, and for a choice that is open.
-
-    Notes
-    -----
     The benchmark is the run's name without the model. Only instances as they were written count:
-    perturbed copies are left out. Repeats with other examples in the prompt
-    (``train_trial_index``) are trials.
+    perturbed copies are left out. Repeats with other examples in the prompt (``train_trial_index``)
+    are trials.
     """
     spec_path = path.absolute().with_name(_SPEC)
     if not spec_path.is_file():

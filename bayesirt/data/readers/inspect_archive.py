@@ -41,22 +41,7 @@ _BROKEN = (
 def read_members(path: Path, wanted: Callable[[list[str]], Iterable[str]]) -> dict[str, Any]:
     """Read members that hold JSON.
 
-    Parameters
-    ----------
-    path : Path
-    wanted : callable
-        From the names of all members to those to be read.
-
-    Returns
-    -------
-    dict of str to object
-        In the order of `wanted`.
-
-    Raises
-    ------
-    ResponseError
-        If the archive or a member is damaged, or unpacks to more than `MOST_OF_A_MEMBER` or, with
-        those before it, `MOST_IN_ALL` or what `most_unpacked` allows.
+    In the order of `wanted`.
     """
     found: dict[str, Any] = {}
     try:

@@ -32,27 +32,10 @@ def _recognises(path: Path, head: bytes) -> bool:
 def read(path: Path, choices: Choices) -> list[LogRows]:
     """Read a log.
 
-    Parameters
-    ----------
-    path : Path
-    choices : Choices
-        The metric is a scorer, or ``scorer/key`` where a scorer gives several values.
-
-    Returns
-    -------
-    list of LogRows
-
-    Raises
-    ------
-    ResponseError
-        For a file that is damaged, and for a choice that is open.
-
-    Notes
-    -----
     Values count as inspect_ai counts them: C is 1, P is .5, I and N (no answer) are 0; yes, true,
-    no, false and numbers are what they say. Epochs are trials. Samples that ended in an error,
-    were not finished, or were invalidated were not answered and are left out. The length is that
-    of the model's output tokens; reasoning tokens are among them, and are added if they are more.
+    no, false and numbers are what they say. Epochs are trials. Samples that ended in an error, were
+    not finished, or were invalidated were not answered and are left out. The length is that of the
+    model's output tokens; reasoning tokens are among them, and are added if they are more.
     """
     header, samples = _load(path)
     about = object_at(header, "eval")

@@ -21,32 +21,10 @@ _PAIR = ["subject", "item"]
 def join_logs(logs: Logs, *, duplicates: str, threshold: float | None) -> tuple[pd.DataFrame, int]:
     """Return the runs of all logs.
 
-    Parameters
-    ----------
-    logs : sequence of (str, LogRows)
-        Of each benchmark, with one metric and one filter; see `check_alike`.
-    duplicates : {"error", "trials", "first", "last"}
-        What the runs of a subject on an item are, in the order of the files.
-    threshold : float or None
-        Scores at or above it count as right.
+    One row a run: subject, item (called ``benchmark/item``), successes, trials, latency (NaN where
+    nobody counted) and benchmark. Where `duplicates` is "error", each subject and item once. How
+    many runs say what another one says too, and count once.
 
-    Returns
-    -------
-    DataFrame
-        One row a run: subject, item (called ``benchmark/item``), successes, trials, latency (NaN
-        where nobody counted) and benchmark. Where `duplicates` is "error", each subject and item
-        once.
-    int
-        How many runs say what another one says too, and count once.
-
-    Raises
-    ------
-    ResponseError
-        Where a score is neither 0 nor 1 and there is no threshold, runs contradict each other, or
-        two logs mean different texts by one item.
-
-    Notes
-    -----
     A run is what one file says of a subject and item; where a file says it again, as one that was
     appended to does, that is another run. Trials of a run, such as epochs, are its own: they add
     up. Runs with the same successes, trials and length are one that was copied.
@@ -68,16 +46,7 @@ def join_logs(logs: Logs, *, duplicates: str, threshold: float | None) -> tuple[
 
 
 def check_alike(logs: Logs) -> None:
-    """Refuse logs that score a benchmark by different metrics or filters.
-
-    Parameters
-    ----------
-    logs : sequence of (str, LogRows)
-
-    Raises
-    ------
-    ResponseError
-    """
+    """Refuse logs that score a benchmark by different metrics or filters."""
     first: dict[str, tuple[str, LogRows]] = {}
     for name, rows in logs:
         if not rows.metric:
@@ -96,19 +65,7 @@ def check_alike(logs: Logs) -> None:
 
 
 def tell_harnesses_apart(logs: Logs) -> tuple[list[tuple[str, LogRows]], list[str]]:
-    """Rename benchmarks that several harnesses have: their items need not be the same.
-
-    Parameters
-    ----------
-    logs : sequence of (str, LogRows)
-
-    Returns
-    -------
-    list of (str, LogRows)
-        Where two harnesses have a benchmark, it is called ``benchmark (harness)``.
-    list of str
-        The benchmarks that were renamed.
-    """
+    """Rename benchmarks that several harnesses have: their items need not be the same."""
     of: dict[str, set[str]] = {}
     for _, rows in logs:
         of.setdefault(rows.benchmark, set()).add(rows.harness)

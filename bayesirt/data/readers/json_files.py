@@ -20,21 +20,7 @@ _HEAD = 1 << 16
 
 
 def head_of(path: Path) -> bytes:
-    """Return the first 64 KiB of a file.
-
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    ResponseError
-        If it cannot be read.
-    """
+    """Return the first 64 KiB of a file."""
     try:
         with _opened(path) as file:
             return file.read(_HEAD)
@@ -43,21 +29,7 @@ def head_of(path: Path) -> bytes:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON file that holds an object.
-
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    dict
-
-    Raises
-    ------
-    ResponseError
-        If it cannot be read, is too large, broken, or holds something else.
-    """
+    """Read a JSON file that holds an object."""
     content = parse_json(read_whole(path))
     if not isinstance(content, dict):
         raise ResponseError("it holds no JSON object; make the log again, or leave the file out")
@@ -65,21 +37,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_beside(path: Path) -> dict[str, Any]:
-    """Read a JSON file that belongs to a log, and is named where it is broken.
-
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    dict
-
-    Raises
-    ------
-    ResponseError
-        As `read_json`.
-    """
+    """Read a JSON file that belongs to a log, and is named where it is broken."""
     try:
         return read_json(path)
     except ResponseError as error:
@@ -87,21 +45,7 @@ def read_beside(path: Path) -> dict[str, Any]:
 
 
 def read_whole(path: Path) -> bytes:
-    """Read a file of at most `MOST_BYTES`.
-
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    ResponseError
-        If it cannot be read, or is larger.
-    """
+    """Read a file of at most `MOST_BYTES`."""
     try:
         with _opened(path) as file:
             data = file.read(MOST_BYTES + 1)
@@ -115,22 +59,7 @@ def read_whole(path: Path) -> bytes:
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Read a file of one JSON object a line, a line at a time.
-
-    Parameters
-    ----------
-    path : Path
-
-    Yields
-    ------
-    (int, dict)
-        The line's number from 1, and what it holds; blank lines are passed over.
-
-    Raises
-    ------
-    ResponseError
-        At the first line that is none, and for a file without any.
-    """
+    """Read a file of one JSON object a line, a line at a time."""
     some = False
     try:
         with _opened(path) as file:
@@ -158,23 +87,6 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def parse_json(data: bytes, what: str = "it") -> Any:
     """Parse JSON in UTF-8.
 
-    Parameters
-    ----------
-    data : bytes
-    what : str
-        Begins the sentence of an error.
-
-    Returns
-    -------
-    object
-
-    Raises
-    ------
-    ResponseError
-        If it is not UTF-8, no JSON, cut short, or nested too deep.
-
-    Examples
-    --------
     >>> parse_json(b'{"doc_id": 0}')
     {'doc_id': 0}
     """
@@ -204,16 +116,6 @@ def _opened(path: Path) -> BinaryIO:
 def unreadable(error: OSError) -> ResponseError:
     """Return the sentence on a file that the system does not let us read.
 
-    Parameters
-    ----------
-    error : OSError
-
-    Returns
-    -------
-    ResponseError
-
-    Examples
-    --------
     >>> print(unreadable(PermissionError(13, "Permission denied")))
     it cannot be read (Permission denied); check the file and its permissions
     """

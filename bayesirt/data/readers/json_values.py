@@ -10,24 +10,6 @@ from bayesirt.errors import ResponseError
 def text_at(record: Mapping[str, Any], key: str, place: str = "") -> str:
     """Return the text at a key.
 
-    Parameters
-    ----------
-    record : mapping
-    key : str
-    place : str
-        Where the record stands, such as "in line 3".
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    ResponseError
-        If it is missing, empty or no text.
-
-    Examples
-    --------
     >>> text_at({"model": "gpt-x"}, "model")
     'gpt-x'
     """
@@ -40,23 +22,6 @@ def text_at(record: Mapping[str, Any], key: str, place: str = "") -> str:
 def object_at(record: Mapping[str, Any], key: str, place: str = "") -> dict[str, Any]:
     """Return the object at a key.
 
-    Parameters
-    ----------
-    record : mapping
-    key, place : str
-        As in `text_at`.
-
-    Returns
-    -------
-    dict
-
-    Raises
-    ------
-    ResponseError
-        If it is missing or no object.
-
-    Examples
-    --------
     >>> object_at({"eval": {"task": "gsm8k"}}, "eval")
     {'task': 'gsm8k'}
     """
@@ -69,23 +34,6 @@ def object_at(record: Mapping[str, Any], key: str, place: str = "") -> dict[str,
 def name_at(record: Mapping[str, Any], key: str, place: str = "") -> str:
     """Return the name at a key, be it text or a whole number.
 
-    Parameters
-    ----------
-    record : mapping
-    key, place : str
-        As in `text_at`.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    ResponseError
-        If it is missing, empty or neither.
-
-    Examples
-    --------
     >>> name_at({"doc_id": 7}, "doc_id")
     '7'
     """
@@ -105,16 +53,6 @@ def _absent(key: str, kind: str, place: str) -> ResponseError:
 def numbers_in(record: Mapping[str, Any]) -> dict[str, float]:
     """Return the values of a record that are numbers or booleans; null is NaN.
 
-    Parameters
-    ----------
-    record : mapping
-
-    Returns
-    -------
-    dict of str to float
-
-    Examples
-    --------
     >>> numbers_in({"acc": True, "f1": 0.5, "answer": "B", "bleu": None})
     {'acc': 1.0, 'f1': 0.5, 'bleu': nan}
     """
@@ -125,17 +63,6 @@ def numbers_in(record: Mapping[str, Any]) -> dict[str, float]:
 def as_number(value: object) -> float | None:
     """Return a number or boolean as a float, NaN for null, and None for anything else.
 
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    float or None
-        Infinite for what no float holds.
-
-    Examples
-    --------
     >>> as_number(True), as_number(10**400), as_number("0.5")
     (1.0, inf, None)
     """
@@ -152,16 +79,6 @@ def as_number(value: object) -> float | None:
 def length_of(value: object) -> float:
     """Return a number of tokens; NaN where it is none, not finite, or not above 0.
 
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
     >>> length_of(57), length_of(0), length_of("many")
     (57.0, nan, nan)
     """

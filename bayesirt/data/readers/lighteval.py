@@ -37,23 +37,6 @@ def _recognises(path: Path, _head: bytes) -> bool:
 def read(path: Path, choices: Choices) -> list[LogRows]:
     """Read the details of one task.
 
-    Parameters
-    ----------
-    path : Path
-        The folders between ``details`` and the date name the model.
-    choices : Choices
-
-    Returns
-    -------
-    list of LogRows
-
-    Raises
-    ------
-    ResponseError
-        For a file that is damaged, and for a choice that is open.
-
-    Notes
-    -----
     The benchmark is the task with its number of examples, as in ``gsm8k|0``. Items are called by
     the document's ``id``, or by their position where there is none. The length is the number of
     output tokens, the mean of several samples.

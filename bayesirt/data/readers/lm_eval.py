@@ -31,24 +31,6 @@ def _recognises(path: Path, head: bytes) -> bool:
 def read(path: Path, choices: Choices) -> list[LogRows]:
     """Read a sample log.
 
-    Parameters
-    ----------
-    path : Path
-        ``samples_<task>_<date>.jsonl``; the model's name stands in ``results_<date>.json`` beside
-        it, else the folder's name is taken.
-    choices : Choices
-
-    Returns
-    -------
-    list of LogRows
-
-    Raises
-    ------
-    ResponseError
-        For a file that is damaged, and for a choice that is open.
-
-    Notes
-    -----
     There is one row for each document and filter: the rows of one filter are read. Of ``repeats``,
     the harness scores what the filter leaves, by default the first answer alone: that is one
     answer, not several trials.

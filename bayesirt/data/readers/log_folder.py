@@ -107,25 +107,7 @@ def read_log_folder(
 def read_logs(
     path: str | Path, reading: Reading, progress: Callable[[int, int], None] | None = None
 ) -> tuple[Responses, FoundLogs]:
-    """Read logs as `read_log_folder` does, from what a reader was told.
-
-    Parameters
-    ----------
-    path : str or Path
-    reading : Reading
-    progress : callable, optional
-        Told how many files are read, and how many there are.
-
-    Returns
-    -------
-    Responses
-    FoundLogs
-
-    Raises
-    ------
-    ResponseError
-        One sentence, for whatever keeps the logs from being read.
-    """
+    """Read logs as `read_log_folder` does, from what a reader was told."""
     runs, found = read_log_runs(path, reading, progress)
     subjects = runs["subject"].unique()
     if len(subjects) == 1:
@@ -149,23 +131,7 @@ def read_log_runs(
 ) -> tuple[pd.DataFrame, FoundLogs]:
     """Read logs as `read_logs` does, of however few subjects and items.
 
-    Parameters
-    ----------
-    path : str or Path
-    reading : Reading
-    progress : callable, optional
-        Told how many files are read, and how many there are.
-
-    Returns
-    -------
-    DataFrame
-        As `join_logs` returns it.
-    FoundLogs
-
-    Raises
-    ------
-    ResponseError
-        One sentence, for whatever keeps the logs from being read.
+    As `join_logs` returns it.
     """
     if not os.path.exists(path):
         raise ResponseError(f"{one_line(str(path), 200)} does not exist; check the path")
@@ -197,21 +163,7 @@ def read_log_runs(
 
 
 def find_harness(path: Path) -> Harness | None:
-    """Return the harness that wrote a file, or None.
-
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    Harness or None
-
-    Raises
-    ------
-    ResponseError
-        If the file cannot be read.
-    """
+    """Return the harness that wrote a file, or None."""
     if path.suffix.lower() not in LOG_ENDINGS:
         return None
     head = head_of(path)
@@ -219,16 +171,7 @@ def find_harness(path: Path) -> Harness | None:
 
 
 def refuse_no_log(path: Path) -> NoReturn:
-    """Refuse a JSON file that is no log, though it may belong to one.
-
-    Parameters
-    ----------
-    path : Path
-
-    Raises
-    ------
-    ResponseError
-    """
+    """Refuse a JSON file that is no log, though it may belong to one."""
     shown = one_line(str(path), 200)
     for harness in HARNESSES:
         said = harness.aside(path)
@@ -245,8 +188,6 @@ def refuse_no_log(path: Path) -> NoReturn:
 def known_harnesses() -> str:
     """Return the names of the harnesses for a sentence.
 
-    Examples
-    --------
     >>> known_harnesses()
     'inspect, HELM, lighteval, lm-eval, Every Eval Ever, EvalPlus, SWE-bench or OpenCompass'
     """

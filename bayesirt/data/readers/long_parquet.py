@@ -66,49 +66,22 @@ class _Found:
 
 @dataclass(frozen=True)
 class LongParquet:
-    """A long file whose names are plain, so that they can be numbered as rows are read.
-
-    Attributes
-    ----------
-    path : Path
-    roles : dict
-        The columns called subject, item, score and perhaps trials.
-    threshold : float or None
-        Scores at or above it count as right.
-    n_rows : int
-    describing : tuple of str
-        Columns that may describe items, of which each `can_be_numbered`.
-    as_written : bool
-        Whether this package wrote it: names keep the order of their dictionaries, and each column
-        that describes items must do so. Else those that vary within an item are left out.
-    progress : callable, optional
-        Told how many rows are read, and how many there are; then the same of blocks on disk.
-    """
+    """A long file whose names are plain, so that they can be numbered as rows are read."""
 
     path: Path
-    roles: Mapping[str, str]
-    threshold: float | None
+    roles: Mapping[str, str]  # The columns called subject, item, score and perhaps trials.
+    threshold: float | None  # Scores at or above it count as right.
     n_rows: int
+    # Columns that may describe items, of which each `can_be_numbered`.
     describing: tuple[str, ...] = ()
+    # Whether this package wrote it: names keep the order of their dictionaries, and each column
+    # that describes items must do so. Else those that vary within an item are left out.
     as_written: bool = False
+    # Told how many rows are read, and how many there are; then the same of blocks on disk.
     progress: Callable[[int, int], None] | None = None
 
     def in_memory(self, duplicates: str) -> Responses:
-        """Read all rows.
-
-        Parameters
-        ----------
-        duplicates : {"error", "trials", "first", "last"}
-
-        Returns
-        -------
-        Responses
-
-        Raises
-        ------
-        ResponseError
-            At the first row that cannot be read.
-        """
+        """Read all rows."""
         found = _Found(self.describing, as_written=self.as_written)
         rows = self._joined(found)
         where = partial(found.place_of_row, rows.subject, rows.item)
@@ -116,24 +89,7 @@ class LongParquet:
         return self._responses(found, fold_rows(shape, rows, duplicates, where)[0])
 
     def on_disk(self, duplicates: str, *, block_rows: int = BLOCK_ROWS) -> Responses:
-        """Sort all rows into a temporary folder, with some of them in memory at a time.
-
-        Parameters
-        ----------
-        duplicates : {"error", "trials", "first", "last"}
-        block_rows : int
-            About how many rows memory holds at a time.
-
-        Returns
-        -------
-        Responses
-            With `StoredCells`.
-
-        Raises
-        ------
-        ResponseError
-            At the first row that cannot be read, and where the disk has no room.
-        """
+        """Sort all rows into a temporary folder, with some of them in memory at a time."""
         found = _Found(self.describing, as_written=self.as_written)
         cells = store_rows(
             lambda: self._rows(found),

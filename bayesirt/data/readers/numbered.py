@@ -15,20 +15,6 @@ _UNSEEN = -1
 class NumberedValues:
     """Values numbered in order of appearance, whatever dictionary each part of the file has.
 
-    Parameters
-    ----------
-    value_of : callable
-        What is numbered, of a value as Python has it.
-    whole : bool
-        Number all that a dictionary holds, in its order, rather than what rows name.
-
-    Attributes
-    ----------
-    known : dict
-        The number of each value.
-
-    Examples
-    --------
     >>> numbered = NumberedValues(str)
     >>> numbered.numbers(pa.array([7, 5, 7])), numbered.numbers(pa.array([3, 5]))
     (array([0, 1, 0], dtype=int32), array([2, 1], dtype=int32))
@@ -41,17 +27,7 @@ class NumberedValues:
         self._number = np.empty(0, np.int32)
 
     def numbers(self, column: pa.Array) -> NDArray[np.int32]:
-        """Return the number of each row's value; new values are added to the known ones.
-
-        Parameters
-        ----------
-        column : Array
-            Of any type that Arrow can keep as a dictionary.
-
-        Returns
-        -------
-        int32 array, shape (row,)
-        """
+        """Return the number of each row's value; new values are added to the known ones."""
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
         codes = column.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
@@ -86,8 +62,6 @@ def _by_appearance(codes: NDArray[np.integer], n_codes: int) -> NDArray[np.intp]
 def can_be_numbered(kind: pa.DataType) -> bool:
     """Return whether the values of a column of this type can be numbered, as lists cannot.
 
-    Examples
-    --------
     >>> can_be_numbered(pa.float64()), can_be_numbered(pa.list_(pa.string()))
     (True, False)
     """
@@ -99,38 +73,14 @@ def can_be_numbered(kind: pa.DataType) -> bool:
 
 
 class NumberedNames(NumberedValues):
-    """Names numbered in order of appearance; values that are no text as Python writes them.
-
-    Parameters
-    ----------
-    kind : str
-        What is named, for the message.
-    whole : bool
-        Number all that a dictionary holds, in its order, rather than what rows name.
-    """
+    """Names numbered in order of appearance; values that are no text as Python writes them."""
 
     def __init__(self, kind: str, *, whole: bool = False) -> None:
         super().__init__(lambda value: "" if value is None else str(value), whole=whole)
         self._kind = kind
 
     def positions(self, column: pa.Array, n_before: int) -> NDArray[np.int32]:
-        """Return the position of each row's name.
-
-        Parameters
-        ----------
-        column : Array
-        n_before : int
-            Rows before the first of these.
-
-        Returns
-        -------
-        int32 array, shape (row,)
-
-        Raises
-        ------
-        ResponseError
-            At the first row without a name.
-        """
+        """Return the position of each row's name."""
         numbers = self.numbers(column)
         nameless = numbers == self.known[""] if "" in self.known else np.zeros(1, bool)
         if nameless.any():
@@ -145,13 +95,6 @@ class NumberedNames(NumberedValues):
 class ItemValues:
     """A column that describes items: one value an item, of a column with one value a row.
 
-    Attributes
-    ----------
-    varying : int or None
-        Position of an item whose rows differ.
-
-    Examples
-    --------
     >>> topics = ItemValues()
     >>> topics.add(pa.array(["law", "art", "law"]), np.array([0, 1, 0]), 2)
     >>> topics.of_items(pa.string()).to_pylist(), topics.varying
@@ -165,16 +108,7 @@ class ItemValues:
         self.varying: int | None = None
 
     def add(self, column: pa.Array, item: NDArray[np.integer], n_items: int) -> None:
-        """Take the values of some rows.
-
-        Parameters
-        ----------
-        column : Array
-        item : int array, shape (row,)
-            Position of each row's item.
-        n_items : int
-            How many items there are so far.
-        """
+        """Take the values of some rows."""
         if self.varying is not None:
             return
         numbers = self._values.numbers(column)
@@ -190,17 +124,7 @@ class ItemValues:
             self.varying = int(item[np.argmax(differs)])
 
     def of_items(self, kind: pa.DataType) -> pa.DictionaryArray:
-        """Return the value of each item.
-
-        Parameters
-        ----------
-        kind : DataType
-            Of the values.
-
-        Returns
-        -------
-        DictionaryArray, shape (item,)
-        """
+        """Return the value of each item."""
         values = pa.array(list(self._values.known), kind)
         return pa.DictionaryArray.from_arrays(
             pa.array(self._of_item, mask=self._of_item == _UNSEEN), values

@@ -26,27 +26,6 @@ def _recognises(path: Path, head: bytes) -> bool:
 def read(path: Path, choices: Choices) -> list[LogRows]:
     """Read results of one model on one dataset.
 
-    Parameters
-    ----------
-    path : Path
-        Its folder is called as the model is; ``predictions/<model>/<dataset>.json`` tells the
-        lengths of answers, where they were counted.
-    choices : Choices
-        The metric is a key of the details.
-
-    Returns
-    -------
-    list of LogRows
-
-    Raises
-    ------
-    NoAnswersError
-        If the details were not dumped.
-    ResponseError
-        For a file that is damaged, and for a choice that is open.
-
-    Notes
-    -----
     An item is called by its position in the dataset. A list of values is one of trials.
     """
     details = read_json(path).get("details")

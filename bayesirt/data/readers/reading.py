@@ -11,22 +11,7 @@ _ROLES = ("subject", "item", "score", "trials", "latency")
 
 @dataclass(frozen=True)
 class Reading:
-    """How results are to be read: what `read_responses` may be told.
-
-    Attributes
-    ----------
-    subject, item, score, trials, latency : str or None
-    items_in : {"rows", "columns"} or None
-    duplicates : {"error", "trials", "first", "last"}
-    threshold : float or None
-    metric, filter : tuple of str
-    skip_damaged : bool
-    out_of_core : bool or None
-    cluster : str or None
-        A column of a long table, or a file that names each subject's cluster.
-    cost : str or None
-        A column of a long table, or a file that names what each subject's answers cost.
-    """
+    """How results are to be read: what `read_responses` may be told."""
 
     subject: str | None = None
     item: str | None = None
@@ -40,7 +25,9 @@ class Reading:
     filter: tuple[str, ...] = ()
     skip_damaged: bool = False
     out_of_core: bool | None = None
+    # A column of a long table, or a file that names each subject's cluster.
     cluster: str | None = None
+    # A column of a long table, or a file that names what each subject's answers cost.
     cost: str | None = None
 
     @property

@@ -160,28 +160,7 @@ def read_results(
     progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> tuple[Responses, FoundLogs | None]:
-    """Read results, and say what was found where these are logs.
-
-    Parameters
-    ----------
-    path : str or Path
-    reading : Reading
-    progress : callable, optional
-        Told how many logs are read and how many there are, or the same of a table's parts.
-    announce : callable, optional
-        Told in one sentence what is left out of a table.
-
-    Returns
-    -------
-    Responses
-    FoundLogs or None
-        None for a table.
-
-    Raises
-    ------
-    ResponseError
-        One sentence, for whatever keeps the file from being read.
-    """
+    """Read results, and say what was found where these are logs."""
     path = Path(path)
     if reading.items_in not in (None, "rows", "columns"):
         raise ResponseError(f"--items-in must be rows or columns, got {reading.items_in!r}")
@@ -211,22 +190,7 @@ def several(names: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def are_logs(path: Path, reading: Reading) -> bool:
-    """Return whether a path holds logs; an option that only tables know makes a file one.
-
-    Parameters
-    ----------
-    path : Path
-    reading : Reading
-
-    Returns
-    -------
-    bool
-
-    Raises
-    ------
-    ResponseError
-        If options belong to the other kind, or a file is neither a log nor a table.
-    """
+    """Return whether a path holds logs; an option that only tables know makes a file one."""
     shown = one_line(str(path), 200)
     if os.path.isdir(path):
         if reading.of_table:

@@ -22,46 +22,13 @@ CLUSTER, _COST = "cluster", "cost"
 
 
 def with_clusters_of_file(responses: Responses, path: Path) -> Responses:
-    """Add the clusters that a file names, one row a subject.
-
-    Parameters
-    ----------
-    responses : Responses
-    path : Path
-        A table with the columns ``subject`` and ``cluster``; it may name more subjects.
-
-    Returns
-    -------
-    Responses
-
-    Raises
-    ------
-    ResponseError
-        If it cannot be read, lacks a subject, or names several clusters of one.
-    """
+    """Add the clusters that a file names, one row a subject."""
     rows = _facts(path, CLUSTER)
     return _added(responses, rows["subject"], rows[CLUSTER], one_line(path.name, 80))
 
 
 def with_costs_of_file(responses: Responses, path: Path) -> Responses:
-    """Add what answers of each subject cost, from a file with a row or several for each.
-
-    Parameters
-    ----------
-    responses : Responses
-    path : Path
-        A table with the columns ``subject`` and ``cost``; it may name more subjects, and leave
-        some out.
-
-    Returns
-    -------
-    Responses
-
-    Raises
-    ------
-    ResponseError
-        If it cannot be read, names no subject of the results, or has a value that is no cost.
-    """
+    """Add what answers of each subject cost, from a file with a row or several for each."""
     rows = _facts(path, _COST)
     codes, named = encode_names(rows["subject"], "subject")
     of_named = costs_of_rows(rows[_COST], codes, named)
@@ -77,25 +44,7 @@ def with_costs_of_file(responses: Responses, path: Path) -> Responses:
 def with_clusters_of_parquet(
     responses: Responses, path: Path, subject: str, cluster: str
 ) -> Responses:
-    """Add the clusters that a column of a long Parquet file names, read some rows at a time.
-
-    Parameters
-    ----------
-    responses : Responses
-        Of this file.
-    path : Path
-    subject, cluster : str
-        Its columns.
-
-    Returns
-    -------
-    Responses
-
-    Raises
-    ------
-    ResponseError
-        If there is no such column, a row has no cluster, or a subject has several.
-    """
+    """Add the clusters that a column of a long Parquet file names, read some rows at a time."""
     try:
         pairs = pd.concat(list(_pairs(path, subject, cluster)))
     except PARQUET_ERRORS as error:
@@ -106,18 +55,7 @@ def with_clusters_of_parquet(
 
 
 def refuse_column(role: str, given: str) -> ResponseError:
-    """Return the error of a name that is neither a file nor a column where one could be.
-
-    Parameters
-    ----------
-    role : {"cluster", "cost"}
-    given : str
-        What it was said to be.
-
-    Returns
-    -------
-    ResponseError
-    """
+    """Return the error of a name that is neither a file nor a column where one could be."""
     return ResponseError(
         f"--{role} {one_line(given, 80)!r} is no file, and these results are no long table with "
         f"such a column; name a CSV file with the columns subject and {role}"

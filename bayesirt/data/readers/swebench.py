@@ -41,25 +41,6 @@ def _recognises(path: Path, head: bytes) -> bool:
 def read(path: Path, choices: Choices) -> list[LogRows]:
     """Read a report.
 
-    Parameters
-    ----------
-    path : Path
-    choices : Choices
-        There is one metric, ``resolved``.
-
-    Returns
-    -------
-    list of LogRows
-
-    Raises
-    ------
-    NoAnswersError
-        For a submission of whose instances nothing else is known than that it resolved them.
-    ResponseError
-        For a file that is damaged.
-
-    Notes
-    -----
     A resolved instance is 1, an unresolved one 0, and so is one with an empty patch: that is an
     answer. An error, a failure of the infrastructure and an instance that was not run are no
     answers: they are left out, not 0. A submission names only what it resolved, what it has no

@@ -39,22 +39,7 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)?")
 def read_table(path: Path, *, progress: Progress | None = None) -> pd.DataFrame:
     """Read a CSV, TSV, JSON Lines or Parquet file, each perhaps compressed as ``.gz``.
 
-    Parameters
-    ----------
-    path : Path
-        The ending tells the format.
-    progress : callable, optional
-        Told how many bytes of a CSV, or lines of JSON, are read, and how many there are.
-
-    Returns
-    -------
-    DataFrame
-        CSV and TSV cells are text; JSON and Parquet values keep their types.
-
-    Raises
-    ------
-    ResponseError
-        If the file is missing, empty, of an unknown kind, not UTF-8, or no table.
+    CSV and TSV cells are text; JSON and Parquet values keep their types.
     """
     endings = [e.lower() for e in path.suffixes]
     if endings and endings[-1] == ".gz":
@@ -74,21 +59,7 @@ def read_table(path: Path, *, progress: Progress | None = None) -> pd.DataFrame:
 
 
 def read_text(path: Path) -> str:
-    """Read a text file.
-
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    ResponseError
-        If the file is missing, empty or not UTF-8.
-    """
+    """Read a text file."""
     _check_path(path)
     name = one_line(path.name, 80)
     return _text(_content(path, name), name)
@@ -273,18 +244,7 @@ def _index_columns(schema: pa.Schema) -> list[object]:
 
 
 def refuse_parquet(name: str, error: Exception) -> NoReturn:
-    """Refuse a file that is no whole Parquet file.
-
-    Parameters
-    ----------
-    name : str
-    error : Exception
-        One of `PARQUET_ERRORS`; a `ResponseError` says its own sentence.
-
-    Raises
-    ------
-    ResponseError
-    """
+    """Refuse a file that is no whole Parquet file."""
     if isinstance(error, ResponseError):
         raise error
     reason = one_line(str(error).removeprefix(_PARQUET_SAYS).strip(" ."), 120)
@@ -292,22 +252,7 @@ def refuse_parquet(name: str, error: Exception) -> NoReturn:
 
 
 def parquet_schema(path: Path) -> tuple[pa.Schema, int] | None:
-    """Return the columns of a Parquet file, and its number of rows, without reading any.
-
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    (Schema, int) or None
-        The index of pandas comes first. None for what `read_table` has to read, or to refuse.
-
-    Raises
-    ------
-    ResponseError
-        If its rows would unpack to far more than its size.
-    """
+    """Return the columns of a Parquet file, and its number of rows, without reading any."""
     if path.suffix.lower() != ".parquet" or not os.path.isfile(path):
         return None
     try:

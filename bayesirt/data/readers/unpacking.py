@@ -8,17 +8,6 @@ TIMES = 100
 def most_unpacked(packed: int) -> int:
     """Return how many bytes a file may unpack to.
 
-    Parameters
-    ----------
-    packed : int
-        Its own bytes.
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
     >>> most_unpacked(1000) - most_unpacked(0)
     100000
     """

@@ -36,25 +36,6 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_Object)
 def value_of(answer: str, key: str) -> Mapping[str, Any]:
     """Return the object under a key of the one JSON object in an answer.
 
-    Parameters
-    ----------
-    answer : str
-        With or without prose around the JSON object.
-    key : str
-        The one key that the object has.
-
-    Returns
-    -------
-    mapping
-
-    Raises
-    ------
-    BadAnswer
-        If there is no such object, more than one, one that is cut off, with other keys or with a
-        key that stands twice.
-
-    Examples
-    --------
     >>> value_of('Here it is: {"items": {"1": ["logic"]}}. Anything else?', "items")
     {'1': ['logic']}
     """
@@ -86,30 +67,8 @@ def parse_lists(
 ) -> tuple[Lists, dict[str, str]]:
     """Return the abilities of each item that an answer lists.
 
-    Parameters
-    ----------
-    answer : str
-        Such as ``{"items": {"1": ["algebra"], "2": ["algebra", "logic"]}}``.
-    ids : sequence of str
-        Of the items that were asked about.
-    known : collection of str, optional
-        The only abilities that may be named; otherwise any short name may.
+    Of the items whose lists are right. What is wrong with the other items.
 
-    Returns
-    -------
-    lists : dict of tuple of str
-        Of the items whose lists are right.
-    faults : dict of str
-        What is wrong with the other items.
-
-    Raises
-    ------
-    BadAnswer
-        If nothing of the answer can be trusted: beside what `value_of` refuses, an id that was
-        not given, as then lists may stand under wrong ids.
-
-    Examples
-    --------
     >>> parse_lists('{"items": {"1": ["logic"], "2": []}}', ["1", "2"])
     ({'1': ('logic',)}, {'2': 'its list is empty'})
     """
@@ -130,24 +89,8 @@ def parse_lists(
 def parse_abilities(answer: str, most: int) -> dict[str, str]:
     """Return the abilities that an answer defines.
 
-    Parameters
-    ----------
-    answer : str
-        Such as ``{"abilities": {"logic": "Telling what follows from what."}}``.
-    most : int
-        How many there may be.
+    From name to definition.
 
-    Returns
-    -------
-    dict of str
-        From name to definition.
-
-    Raises
-    ------
-    BadAnswer
-
-    Examples
-    --------
     >>> parse_abilities('{"abilities": {"logic": "Telling what follows."}}', 5)
     {'logic': 'Telling what follows.'}
     """

@@ -14,60 +14,26 @@ Parse = Callable[[str, Sequence[str]], tuple[Lists, dict[str, str]]]
 
 @dataclass(frozen=True)
 class Inquiry:
-    """One thing to be found out about every item.
+    """One thing to be found out about every item."""
 
-    Attributes
-    ----------
-    title : str
-        For the progress bar.
-    question : callable
-        From texts by id to what is asked about them.
-    parse : callable
-        From an answer and the ids to the lists of abilities and to what is wrong, both by id.
-    """
-
-    title: str
-    question: MakeQuestion
+    title: str  # For the progress bar.
+    question: MakeQuestion  # From texts by id to what is asked about them.
+    # From an answer and the ids to the lists of abilities and to what is wrong, both by id.
     parse: Parse
 
 
 @dataclass
 class Findings:
-    """What was found out.
+    """What was found out."""
 
-    Attributes
-    ----------
-    lists : dict of tuple of str
-        Abilities by item, in the items' order.
-    faults : dict of str
-        Why the other items have none.
-    """
-
-    lists: Lists = field(default_factory=dict)
-    faults: dict[str, str] = field(default_factory=dict)
+    lists: Lists = field(default_factory=dict)  # Abilities by item, in the items' order.
+    faults: dict[str, str] = field(default_factory=dict)  # Why the other items have none.
 
 
 def inquire(
     inquiry: Inquiry, texts: Mapping[str, str], journal: Journal, *, batch_size: int, retries: int
 ) -> Findings:
-    """Ask about all items, a batch at a time.
-
-    Parameters
-    ----------
-    inquiry : Inquiry
-    texts : mapping of str
-        From item to text.
-    journal : Journal
-    batch_size : int
-        Items a question.
-    retries : int
-        How often a batch's items without a usable answer are asked about again: together first,
-        and the last time each alone, so that one item does not spoil the others.
-
-    Returns
-    -------
-    Findings
-    """
+    """Ask about all items, a batch at a time."""
     items, found = list(texts), Findings()
     with progress_bar(inquiry.title) as show:
         for start in range(0, len(items), batch_size):
@@ -81,21 +47,7 @@ def inquire(
 
 
 def ask_again(journal: Journal, question: Question, attempt: int, reason: str) -> str:
-    """Return the answer to a question, with what was wrong before from the second attempt on.
-
-    Parameters
-    ----------
-    journal : Journal
-    question : Question
-    attempt : int
-        1 for the first one.
-    reason : str
-        What was wrong with the answer before.
-
-    Returns
-    -------
-    str
-    """
+    """Return the answer to a question, with what was wrong before from the second attempt on."""
     return journal.answer(question if attempt == 1 else question.again(attempt, reason))
 
 

@@ -16,29 +16,7 @@ _HEADER = b'{"bayesirt": "answers of an LLM", "version": 1}'
 
 
 class Journal:
-    """Asks each question once, and remembers the answers in a file where one is named.
-
-    Parameters
-    ----------
-    ask : callable
-        From system and user message to an answer; None counts as an empty one.
-    path : Path, optional
-        The file, gone on with if it is there. A last line that was never finished is dropped.
-    llm : str
-        Who answers: what another one answered is not used.
-
-    Attributes
-    ----------
-    n_asked : int
-        Questions asked.
-    n_known : int
-        Questions whose answers were there already.
-
-    Raises
-    ------
-    ResponseError
-        If the file is something else, is damaged, or cannot be written.
-    """
+    """Asks each question once, and remembers the answers in a file where one is named."""
 
     def __init__(self, ask: Ask, path: Path | None = None, llm: str = "") -> None:
         self._ask, self._path, self._llm = ask, path, llm
@@ -51,23 +29,7 @@ class Journal:
                 raise _unwritable(path, error) from error
 
     def answer(self, question: Question) -> str:
-        """Return the answer to a question, known or asked for now.
-
-        Parameters
-        ----------
-        question : Question
-
-        Returns
-        -------
-        str
-
-        Raises
-        ------
-        ResponseError
-            If the file cannot be written.
-        TypeError
-            If what was answered is no text.
-        """
+        """Return the answer to a question, known or asked for now."""
         key = self._key(question)
         if key in self._answers:
             self.n_known += 1

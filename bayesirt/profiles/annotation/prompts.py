@@ -56,30 +56,14 @@ The list, one ability a line, its name in quotation marks:
 
 
 class Question(NamedTuple):
-    """What is asked at once.
+    """What is asked at once."""
 
-    Attributes
-    ----------
-    system, user : str
-        The two messages.
-    """
-
+    # The two messages.
     system: str
     user: str
 
     def again(self, attempt: int, reason: str) -> "Question":
-        """Return the question with what was wrong about the answer before.
-
-        Parameters
-        ----------
-        attempt : int
-            2 for the first repetition.
-        reason : str
-
-        Returns
-        -------
-        Question
-        """
+        """Return the question with what was wrong about the answer before."""
         said = (
             f"This is attempt {attempt}. The answer before could not be used:\n{reason}\n"
             f"Answer anew and in full, in the form asked for."
@@ -88,59 +72,19 @@ class Question(NamedTuple):
 
 
 def ask_for_pool(texts: Mapping[str, str], guidance: str) -> Question:
-    """Return the question which abilities items need, in the LLM's own names.
-
-    Parameters
-    ----------
-    texts : mapping of str
-        From id to text.
-    guidance : str
-        Words of the people who run the test.
-
-    Returns
-    -------
-    Question
-    """
+    """Return the question which abilities items need, in the LLM's own names."""
     return _about_items(_POOL, texts, guidance)
 
 
 def ask_for_mapping(
     texts: Mapping[str, str], abilities: Mapping[str, str], guidance: str
 ) -> Question:
-    """Return the question which abilities of a list items need.
-
-    Parameters
-    ----------
-    texts : mapping of str
-        From id to text.
-    abilities : mapping of str
-        From name to definition.
-    guidance : str
-        Words of the people who run the test.
-
-    Returns
-    -------
-    Question
-    """
+    """Return the question which abilities of a list items need."""
     return _about_items(_MAPPING.format(abilities=_lines(abilities)), texts, guidance)
 
 
 def ask_for_taxonomy(proposed: Mapping[str, str], most: int, guidance: str) -> Question:
-    """Return the question how to merge abilities into a short list.
-
-    Parameters
-    ----------
-    proposed : mapping of str
-        From name to a note on it.
-    most : int
-        How many abilities may be left.
-    guidance : str
-        Words of the people who run the test.
-
-    Returns
-    -------
-    Question
-    """
+    """Return the question how to merge abilities into a short list."""
     lines = _lines(proposed)
     mark = _mark([lines])
     user = f"The mark is {mark}.\n\n{mark} begin\n{lines}\n{mark} end"

@@ -84,16 +84,6 @@ def spot_check(
 def join_names(names: Sequence[str]) -> str:
     """Return names as one cell, such as ``algebra; logic``; quoted as in CSV where they must be.
 
-    Parameters
-    ----------
-    names : sequence of str
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
     >>> join_names(["algebra", "sets; logic"])
     'algebra; "sets; logic"'
     """
@@ -103,21 +93,6 @@ def join_names(names: Sequence[str]) -> str:
 def split_names(cell: str) -> list[str]:
     r"""Return the names in a cell, which stand between semicolons or line breaks.
 
-    Parameters
-    ----------
-    cell : str
-
-    Returns
-    -------
-    list of str
-
-    Raises
-    ------
-    csv.Error
-        If quotation marks are not closed.
-
-    Examples
-    --------
     >>> split_names('algebra; "sets; logic"\ncounting;')
     ['algebra', 'sets; logic', 'counting']
     """
@@ -129,16 +104,6 @@ def split_names(cell: str) -> list[str]:
 def escaped(cell: str) -> str:
     """Return a cell that no spreadsheet takes for a formula, and `unescaped` turns back.
 
-    Parameters
-    ----------
-    cell : str
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
     >>> escaped("=1+1"), escaped("'tis"), escaped("x")
     ("'=1+1", "''tis", 'x')
     """
@@ -146,16 +111,7 @@ def escaped(cell: str) -> str:
 
 
 def unescaped(cell: str) -> str:
-    """Return the cell that was escaped.
-
-    Parameters
-    ----------
-    cell : str
-
-    Returns
-    -------
-    str
-    """
+    """Return the cell that was escaped."""
     return cell.removeprefix("'")
 
 
