@@ -116,7 +116,7 @@ def plot_information(posterior: Posterior) -> Figure:
 def plot_item_curves(
     posterior: Posterior, items: Sequence[str], *, notes: Sequence[str] = ()
 ) -> Figure:
-    """Draw the proportion correct expected of each ability, with 90% bands, beside what was seen."""
+    """Draw the proportion correct expected at each ability, with bands, beside what was seen."""
     posterior = posterior.reported
     known = posterior.items
     places = [known.index(name) for name in items]
