@@ -8,6 +8,7 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
+from bayesirt.data.connections import refuse_disconnected
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.choice import fit_point
@@ -22,7 +23,6 @@ from bayesirt.profiles.ability_profiles import AbilityProfiles, profile_abilitie
 from bayesirt.profiles.item_prediction import ItemPredictions, predict_items
 from bayesirt.progress import fits_shown
 from bayesirt.ranking.record import Record, facts_of, timed, versions
-from bayesirt.ranking.run import refuse_disconnected
 
 _MOST_NAMED = 5
 

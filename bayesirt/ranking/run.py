@@ -15,6 +15,7 @@ from bayesirt.checks.item_table import item_table
 from bayesirt.checks.point_comparison import Comparison, compare_estimates
 from bayesirt.checks.predictive_gain import compare_models
 from bayesirt.checks.wrong_lengths import WrongLengths, compare_wrong_lengths
+from bayesirt.data.connections import refuse_disconnected
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import PointMethod, fit_point
@@ -24,7 +25,6 @@ from bayesirt.inference.engines import EngineName, plan_engine, sample_posterior
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.other_slopes import with_other_slopes
 from bayesirt.models import Priors, ResponseModel, TwoPL, model_named
-from bayesirt.names import counted, one_line
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.progress import fits_shown
@@ -235,19 +235,10 @@ def rank_responses(
     # NUTS counts each item from what its own answers say, which a posterior's mean is not.
     init = point if start is None or method == "nuts" else start_from(start, point)
     data = facts_of(responses, source, reading)
-    asked: dict[str, Any] = {"key": key, "engine": settings.engine, "options": options}
-    stamp, name = {"seed": settings.seed, "input_sha256": data.sha256}, settings.model
-
-    def draw(model: ResponseModel, init: PointEstimate | None = None) -> Posterior:
-        return sample_posterior(responses, model=model, init=init, **asked).with_attrs(**stamp)
-
     with timed(seconds, "posterior"):
-        posterior, of_slopes = draw(settings.response_model, init), ""
-        if settings.other_slopes:
-            posterior, priors, of_slopes = with_other_slopes(
-                posterior, settings.priors, lambda priors: draw(model_named(name, priors))
-            )
-            settings = replace(settings, priors=priors)
+        posterior, settings, of_slopes = _drawn(
+            responses, init, settings, options, {"input_sha256": data.sha256}
+        )
     lengths = _without_lengths(responses, point, posterior, settings, seconds, progress=progress)
     simpler = _beside_simpler(responses, point, posterior, settings, seconds, progress=progress)
     with timed(seconds, "ranking"):
@@ -257,6 +248,32 @@ def rank_responses(
     diagnostics |= {name: said for name, said in notes.items() if said}
     record = Record(settings, data, versions(), seconds, diagnostics)
     return Run(point, posterior, ranking, items, record, *lengths)
+
+
+def _drawn(
+    responses: Responses,
+    init: PointEstimate,
+    settings: Settings,
+    options: RunOptions,
+    stamp: Mapping[str, str],
+) -> tuple[Posterior, Settings, str]:
+    """Draw from the posterior; return it with the settings that held, and why others did not."""
+
+    def draw(priors: Priors, init: PointEstimate | None = None) -> Posterior:
+        return sample_posterior(
+            responses,
+            key=jax.random.key(settings.seed),
+            model=replace(settings, priors=priors).response_model,
+            engine=settings.engine,
+            init=init,
+            options=options,
+        ).with_attrs(seed=settings.seed, **stamp)
+
+    posterior = draw(settings.priors, init)
+    if not settings.other_slopes:
+        return posterior, settings, ""
+    posterior, priors, said = with_other_slopes(posterior, settings.priors, draw)
+    return posterior, replace(settings, priors=priors), said
 
 
 def ranked(posterior: Posterior, settings: Settings) -> tuple[Ranking, str]:
@@ -364,21 +381,4 @@ def _drawn_again(
         engine=settings.engine,
         init=point,
         options=replace(settings.run_options, progress=progress),
-    )
-
-
-def refuse_disconnected(responses: Responses) -> None:
-    """Refuse responses whose subjects have no scale in common."""
-    groups = responses.components()
-    if len(groups) == 1:
-        return
-    listed = "; ".join(
-        f"{counted(len(subjects), 'subject')} x {counted(len(items), 'item')} with "
-        f"{one_line(responses.subjects[subjects[0]])!r}"
-        for subjects, items in groups[:4]
-    )
-    raise ResponseError(
-        f"subjects and items fall into {len(groups)} groups without any response in common, so "
-        f"abilities are not comparable: {listed}{'; ...' if len(groups) > 4 else ''}; pass "
-        f"--per-component to rank each by itself"
     )
