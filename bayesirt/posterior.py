@@ -131,7 +131,7 @@ class Posterior:
 
     @property
     def further(self) -> tuple[str, ...]:
-        """The items' parameters that, beside a θ + d, the share right depends on."""
+        """The items' parameters that, beside a θ + d, the proportion correct depends on."""
         return FAMILIES[self.link].further
 
     @property

@@ -21,8 +21,8 @@ class Priors:
         ``"free"`` lets single items have a negative discrimination, a ~ N(μ_a, σ_a), with Σa > 0;
         ``"rasch"`` fixes a = 1. Both need the hierarchical kind.
     guessing : float, optional
-        Share right of those who know nothing, the same for every item of the 3PL; by default it is
-        learned for each.
+        Proportion correct of those who know nothing, the same for every item of the 3PL; by default
+        it is learned for each.
 
     Raises
     ------

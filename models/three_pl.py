@@ -3,12 +3,12 @@
     successes_ij ~ Binomial(trials_ij, c_j + (1 - c_j) sigmoid(a_j θ_i + d_j))
     logit c_j ~ N(μ_c, σ_c),  μ_c ~ N(-1.4, .7),  σ_c ~ HalfNormal(.5)
 
-and all else as in the 2PL. c_j is the share right of those who know nothing: people who guess
-among four options have .25, and so have LLMs, unless an option is more tempting than the truth.
-μ_c lies between .06 and .43 with a probability of 90%, since little else tells: items say what
-their c is only by the answers of subjects to whom they are too hard. Where the number of options
-is known, c may be fixed. The ability of a subject in whose answers all is guessed has no floor to
-stand on; its interval is wide for that reason.
+and all else as in the 2PL. c_j is the proportion correct of those who know nothing: people who
+guess among four options have .25, and so have LLMs, unless an option is more tempting than the
+truth. μ_c lies between .06 and .43 with a probability of 90%, since little else tells: items say
+what their c is only by the answers of subjects to whom they are too hard. Where the number of
+options is known, c may be fixed. The ability of a subject in whose answers all is guessed has no
+floor to stand on; its interval is wide for that reason.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class ThreePLParameters(NamedTuple):
     """What the 3PL draws before it sees data."""
 
     theta: Float[Array, " subject"]  # Ability, in standard deviations of the assumed population.
-    # Discrimination, intercept, and share right by guessing.
+    # Discrimination, intercept, and proportion correct by guessing.
     a: Float[Array, " item"]
     d: Float[Array, " item"]
     c: Float[Array, " item"]

@@ -1,4 +1,4 @@
-"""Adaptive testing: the ability so far, and the items to put next."""
+"""Adaptive testing: the ability so far, and the items to ask next."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

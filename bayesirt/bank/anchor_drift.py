@@ -33,10 +33,10 @@ def anchor_drift(
     """Compare answers of recent subjects to each anchor with what is expected of them.
 
     One row an anchor, the most alarming first: `item`, `benchmark`, `n_recent` (answers of recent
-    subjects), their shares right as `observed` and `expected`, `drift` (their difference) with its
-    90% interval (`low`, `high`), the predictive probabilities `p_better` of so many right answers
-    or more and `p_worse` of so few or fewer, `p` (the smaller one by Holm, over all anchors and
-    both directions) and `alarm` (p at most .05). NaN where no recent subject answered.
+    subjects), their proportions correct as `observed` and `expected`, `drift` (their difference)
+    with its 90% interval (`low`, `high`), the predictive probabilities `p_better` of so many right
+    answers or more and `p_worse` of so few or fewer, `p` (the smaller one by Holm, over all anchors
+    and both directions) and `alarm` (p at most .05). NaN where no recent subject answered.
 
     Each answer y_ij is predicted from the subject's other answers. For the belief N(m, V), the
     cell's expected score s and information w there, and q = aᵀVa, these leave the linear predictor

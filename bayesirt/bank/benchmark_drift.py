@@ -32,7 +32,7 @@ def benchmark_drift(groups: AnchorGroups) -> pd.DataFrame:
     """Compare how far recent and reference subjects are off what their other answers predict.
 
     One row a benchmark, indexed by it, in the bank's order: `n_compared` (recent subjects that
-    answered anchors of it and of others), `drift` (the mean error of the share right of its
+    answered anchors of it and of others), `drift` (the mean error of the proportion correct of its
     anchors, of recent subjects less reference ones) with its 90% interval (`drift_low`,
     `drift_high`), and `drift_p` (against a drift within `MARGIN`, in either direction, by Holm over
     benchmarks and directions). NaN where there are fewer than 3 such subjects of a kind, as in any

@@ -115,7 +115,7 @@ def _parse_items(table: pa.Table) -> BankItems:
     d, weights = _numbers(table, "d"), _numbers(table, "weight")
     known = KnownItems(_texts(table, "item"), a.reshape(n, -1), d, covariance)
     if table["anchor"].to_pylist() != (~np.isnan(weights)).tolist():
-        raise ValueError("items that are no anchors have weights, or anchors have none")
+        raise ValueError("items that are not anchors have weights, or anchors have none")
     return BankItems(known, _texts(table, "benchmark"), weights)
 
 

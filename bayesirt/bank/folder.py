@@ -183,10 +183,10 @@ def _read_steps(folder: Path, document: dict[str, Any]) -> ItemBank:
 def _read_step(folder: Path, entry: dict[str, Any]) -> BankStep:
     name, files = entry["name"], {}
     if not _STEP_NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no name of a step")
+        raise ValueError(f"{name!r} is not a name of a step")
     for file, expected in entry["files"].items():
         if file not in FILES:
-            raise ValueError(f"{file!r} is no file of a step")
+            raise ValueError(f"{file!r} is not a file of a step")
         path = f"{_STEPS}/{name}/{file}"
         files[file] = _read_file(folder, path)
         if _sha256(files[file]) != expected:

@@ -29,7 +29,7 @@ class ItemBank:
     ------
     ResponseError
         If steps contradict each other: other numbers of abilities, items or benchmarks that stand
-        in two steps, unknown benchmarks, answers to items that are no anchors, or different
+        in two steps, unknown benchmarks, answers to items that are not anchors, or different
         answers of a subject to the same item.
 
     Examples
@@ -229,7 +229,8 @@ def _check_step(
     for item in answered:
         if item not in anchors:
             raise ResponseError(
-                f"step {name} holds answers to item {one_line(item)!r}, which is no anchor of the "
+                f"step {name} holds answers to item {one_line(item)!r}, which is not an anchor of "
+                f"the "
                 f"bank; leave out answers to other items"
             )
 

@@ -15,7 +15,7 @@ from bayesirt.estimators.normal_beliefs import Abilities, Items
 from bayesirt.names import one_line
 
 SATURATED = 0.95
-"""Share right from which a benchmark, or an item, hardly tells the best subjects apart."""
+"""Proportion correct from which a benchmark, or an item, hardly tells the best subjects apart."""
 
 LEAST_BEST = 5
 """Subjects that count as the best, where a tenth are fewer."""
@@ -28,7 +28,7 @@ def saturation(bank: ItemBank, abilities: Abilities, *, key: Array) -> pd.DataFr
     """Predict how much of each benchmark the best subjects get right.
 
     One row a benchmark, indexed by it: `n_best` (the best tenth of all subjects by expected suite
-    score, at least 5), `best_accuracy` (their mean share right of all items, expected),
+    score, at least 5), `best_accuracy` (their mean proportion correct of all items, expected),
     `p_saturated` (the probability that it is .95 or more) and `easy_share` (of its items, that they
     are expected to get right with .95 or more).
 

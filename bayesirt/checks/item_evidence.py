@@ -15,7 +15,7 @@ from bayesirt.names import one_line
 from bayesirt.posterior import Posterior
 
 SATURATED = 0.98
-"""Expected share right from which (or below 1 less this) an item tells hardly anybody apart."""
+"""Expected proportion correct from which, or below 1 less which, an item is saturated."""
 NEARLY_THE_SAME = 0.5
 """Residual correlation from which two dependent items are called nearly the same."""
 
@@ -97,8 +97,10 @@ def _of_item(row: dict[str, object], a_min: float) -> str:
     parts = [f"asked of {row['n_subjects']:,} subjects, right for {row['accuracy']:.0%}"]
     if known:
         parts = [
-            f"asked of {row['n_subjects']:,} subjects: right for {row['best_quarter']:.0%} of the "
-            f"best quarter by the other items, {row['weakest_quarter']:.0%} of the weakest"
+            f"asked of {row['n_subjects']:,} subjects: {row['best_quarter']:.0%} of the top "
+            f"quarter "
+            f"(ranked on the other items) got it right, {row['weakest_quarter']:.0%} of the bottom "
+            f"quarter"
         ]
     if row["flipped"]:
         parts.append(f"better subjects do worse on it with probability {row['p_negative']:.3f}")

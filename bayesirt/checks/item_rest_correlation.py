@@ -18,11 +18,11 @@ _DIGITS = 9
 def rest_correlations(successes: NDArray[np.integer], trials: NDArray[np.integer]) -> pd.DataFrame:
     """Correlate answers to each item with the scores on the other items.
 
-    One row an item: `n_subjects` that answered it; `rest_correlation` of their shares right with
-    their scores on the other items; `p_rest`, the probability of so low a correlation or lower if
-    answers had nothing to do with the other items; and the shares right of the `best_quarter` and
-    of the `weakest_quarter` by these scores, ties included. NaN where there is no spread, and
-    `p_rest` with fewer than 10 subjects.
+    One row an item: `n_subjects` that answered it; `rest_correlation` of their proportions correct
+    with their scores on the other items; `p_rest`, the probability of so low a correlation or lower
+    if answers had nothing to do with the other items; and the proportions correct of the
+    `best_quarter` and of the `weakest_quarter` by these scores, ties included. NaN where there is
+    no spread, and `p_rest` with fewer than 10 subjects.
 
     A subject's score leaves this item out, and is relative to the mean accuracies of the other
     items that it was asked, so that hard ones do not count against it. `p_rest` is that of a
@@ -95,7 +95,7 @@ def _ends(
     trials: NDArray[np.integer],
     n: NDArray[np.int64],
 ) -> list[NDArray[np.float64]]:
-    """Return shares right of the best and of the weakest quarter."""
+    """Return proportions correct of the best and of the weakest quarter."""
     ordered = np.sort(np.where(trials > 0, rest, np.inf), axis=0)
     last = np.maximum(n - 1, 0)
     low, high = (

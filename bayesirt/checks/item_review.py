@@ -37,7 +37,7 @@ class ItemReview:
         median), `p_nil` = P(|a| < a_min), `p_negative` = P(a < 0), `redundant`, `flipped`;
         `n_subjects` that answered it, `rest_correlation` with the score on the other items,
         `p_rest` (the probability of one so low by chance), `best_quarter` and `weakest_quarter`
-        (their shares right), `miskeyed`; `expected` (share right, over all subjects),
+        (their proportions correct), `miskeyed`; `expected` (proportion correct, over all subjects),
         `p_saturated`, `saturated`; `duplicate_of`, `p_chance` (that two items agree in every
         cell), `duplicated`; `near_duplicate_of`, `q3`, `agree`, `agree_expected`,
         `near_duplicate`; `reasons` (names of the lists that it is in) and `evidence`, in words.
@@ -115,8 +115,8 @@ class ItemReview:
             if names
         ]
         return " ".join(found) or (
-            f"None of {n} items is surely mis-keyed, a copy, saturated or of a discrimination "
-            f"below {self.a_min:g}."
+            f"None of {n} items is clearly mis-keyed, duplicated, saturated or uninformative "
+            f"(discrimination below {self.a_min:g})."
         )
 
     def _without_signs(self) -> str:

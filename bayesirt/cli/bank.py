@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bayesirt.data.readers.reading import Reading
 
 bank = typer.Typer(
-    help="Keep calibrated benchmarks as an item bank, and add to it.", no_args_is_help=True
+    help="Keep calibrated benchmarks in an item bank, and add to it.", no_args_is_help=True
 )
 
 
@@ -40,35 +40,39 @@ From = Annotated[
     Path, typer.Option("--from", help="Results of the reference subjects: a long file, or logs.")
 ]
 NewBenchmark = Annotated[
-    Path, typer.Argument(help="Results on the new benchmark, by subjects that the bank knows.")
+    Path, typer.Argument(help="Results on the new benchmark, from subjects in the bank.")
 ]
 AnswersFile = Annotated[Path, typer.Argument(help="Answers of new subjects to anchors.")]
-BenchmarkColumn = Annotated[
-    str, typer.Option(help="Column that says which benchmark an item belongs to.")
-]
+BenchmarkColumn = Annotated[str, typer.Option(help="Column with the benchmark of each item.")]
 Name = Annotated[
     str | None,
-    typer.Option(help="Of the benchmark; by default the file's name.", show_default=False),
+    typer.Option(help="Name of the benchmark; by default the file name.", show_default=False),
 ]
 Page = Annotated[
     Path | None,
     typer.Option(
-        help="HTML page to write, with the items, the anchors and all scores that were given.",
+        help="HTML page to write, with items, anchors and all scores so far.",
         show_default=False,
     ),
 ]
-NumberOfAnchors = Annotated[int, typer.Option(min=1, help="Of each benchmark.")]
+NumberOfAnchors = Annotated[int, typer.Option(min=1, help="Anchors per benchmark.")]
 ChosenBy = Annotated[
     AnchorsBy,
     typer.Option(
         "--anchors-by",
-        help="Items alike in clusters, as in Habba et al. (2026); design: least expected variance "
-        "of the score; or most information, steepest slopes, at random.",
+        help="How to choose anchors: clusters of similar items (Habba et al., 2026); design, for "
+        "the "
+        "least expected variance of the score; most information; steepest slopes; or at random.",
     ),
 ]
 NumberOfAbilities = Annotated[
     int | None,
-    typer.Option(min=1, max=60, help="By default chosen by held-out answers.", show_default=False),
+    typer.Option(
+        min=1,
+        max=60,
+        help="Number of abilities; by default chosen on held-out answers.",
+        show_default=False,
+    ),
 ]
 
 
@@ -131,7 +135,7 @@ def add(
     seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Add a benchmark; items and scores that are there never move."""
+    """Add a benchmark; existing items and scores never change."""
     prepare_jax(1)
     import jax
 
@@ -164,7 +168,7 @@ def review(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Look for leaked or changed anchors, and for benchmarks that no longer do their work."""
+    """Look for leaked or changed anchors, and for benchmarks that have stopped being useful."""
     prepare_jax(1)
     import jax
 
@@ -202,7 +206,7 @@ def score_subjects(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Predict what new subjects would score on all benchmarks, from answers to anchors."""
+    """Predict scores of new subjects on every benchmark from their answers to anchors."""
     prepare_jax(1)
     import jax
 

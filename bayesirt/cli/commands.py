@@ -69,7 +69,7 @@ def check(
     reading: "Reading",
     as_json: AsJson = False,
 ) -> None:
-    """Say what results hold, whether they can be ranked, and whether averages would do."""
+    """Summarise results: whether they can be ranked, and whether averages would do."""
     prepare_jax(1)
     from bayesirt.ranking.simple_averages import average_rule
     from bayesirt.report import terminal

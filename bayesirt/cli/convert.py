@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from bayesirt.data.readers.reading import Reading
 
 Source = Annotated[
-    Path, typer.Argument(help="What `rank` reads: a table, a harness's log, or a folder of logs.")
+    Path, typer.Argument(help="Results: a table, a harness log, or a folder of logs.")
 ]
 Target = Annotated[Path, typer.Argument(help="The Parquet file to write.")]
-Replace = Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")]
+Replace = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
 
 
 @with_reading_options
@@ -28,7 +28,7 @@ def convert(
     overwrite: Replace = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write results to one long Parquet file, which is read fastest."""
+    """Convert results to one long Parquet file, the fastest format to read."""
     from bayesirt.data.long_parquet_file import check_place
     from bayesirt.names import one_line
 

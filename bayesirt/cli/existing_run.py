@@ -29,7 +29,7 @@ def compare(
     run: RunFolder,
     as_json: AsJson = False,
 ) -> None:
-    """Show the point estimate of a run beside its posterior, and where the two disagree."""
+    """Compare the point estimate of a run with its posterior."""
     from bayesirt.ranking.run_folder import load_run
     from bayesirt.report import terminal
 
@@ -46,19 +46,20 @@ def compare(
 def review(
     run: RunFolder,
     a_min: Annotated[
-        float, typer.Option(min=0.01, help="Discrimination below which an item is nil.")
+        float,
+        typer.Option(min=0.01, help="Discrimination below which an item counts as uninformative."),
     ] = 0.25,
     q: Annotated[
         float,
-        typer.Option(min=0.001, max=0.999, help="Bound on the share of wrong ones."),
+        typer.Option(min=0.001, max=0.999, help="Largest expected share of false alarms."),
     ] = 0.1,
     out: Annotated[
         Path | None,
-        typer.Option(help="CSV of the listed items, for their authors.", show_default=False),
+        typer.Option(help="CSV file to write the listed items to.", show_default=False),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List items that could be dropped, look mis-keyed or are copies, with the evidence."""
+    """List items that look mis-keyed, duplicated or uninformative, with the evidence."""
     prepare_jax(1)
     from bayesirt.checks.fit import local_dependence
     from bayesirt.checks.item_review import review_items
@@ -80,11 +81,16 @@ def fit_check(
     run: RunFolder,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, max=2**32 - 1, help="By default the run's own.", show_default=False),
+        typer.Option(
+            min=0,
+            max=2**32 - 1,
+            help="Random seed; by default that of the run.",
+            show_default=False,
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say whether one ability explains a run's responses, and where it does not."""
+    """Check whether one ability explains the responses of a run, and where it does not."""
     prepare_jax(1)
     from bayesirt.checks.fit import check_fit
     from bayesirt.ranking.run_folder import load_run
@@ -104,10 +110,10 @@ def separate(
     run: RunFolder,
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Two of them; left out, neighbours of the ranking."),
+        typer.Argument(help="Two subjects; by default all neighbours in the ranking."),
     ] = None,
     clusters: Annotated[
-        bool, typer.Option("--clusters", help="Clusters of subjects, not subjects.")
+        bool, typer.Option("--clusters", help="Compare clusters instead of subjects.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -150,12 +156,13 @@ def separate(
 
 def export(
     run: RunFolder,
-    how: Annotated[Format, typer.Option("--format", help="Of the ranking.")] = Format.markdown,
+    how: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.markdown,
     out: Annotated[
-        Path | None, typer.Option(help="File to write; by default stdout.", show_default=False)
+        Path | None,
+        typer.Option(help="File to write; by default standard output.", show_default=False),
     ] = None,
 ) -> None:
-    """Write the ranking for other documents."""
+    """Export the ranking as Markdown, LaTeX or JSON."""
     prepare_jax(1)
     from bayesirt.data.whole_file import write_whole
     from bayesirt.ranking.run_folder import load_run

@@ -38,7 +38,7 @@ def next_item(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a new subject's answers tell so far, and which items to put next."""
+    """Estimate a new subject's ability so far, and suggest which questions to ask next."""
     prepare_jax(1)
     import jax
 

@@ -16,7 +16,7 @@ class ItemsIn(StrEnum):
 
 
 class Duplicates(StrEnum):
-    """What rows with the same subject and item are."""
+    """How to treat repeated rows of a subject and item."""
 
     error = "error"
     trials = "trials"
@@ -96,52 +96,60 @@ class Slopes(StrEnum):
 Results = Annotated[
     Path | None,
     typer.Argument(
-        help="CSV, TSV, JSON Lines or Parquet, long or wide, maybe .gz; or a harness's log, or a "
+        help="Results: CSV, TSV, JSON Lines or Parquet, long or wide, optionally .gz; a harness "
+        "log; or a "
         "folder of logs."
     ),
 ]
 Example = Annotated[bool, typer.Option("--example", help="Use the embedded example.")]
-Column = Annotated[str | None, typer.Option(help="Column of a long file.", show_default=False)]
+Column = Annotated[
+    str | None,
+    typer.Option(help="Name of this column in a long file, if not found.", show_default=False),
+]
 ClusterOption = Annotated[
     str | None,
     typer.Option(
-        help="Column of a long file that several subjects share, such as the LLM that they are "
-        "runs of; or a file with the columns subject and cluster.",
+        help="Column of a long file that groups subjects, such as the LLM they are runs of; or a "
+        "file with the columns subject and cluster.",
         show_default=False,
     ),
 ]
 CostOption = Annotated[
     str | None,
     typer.Option(
-        help="Column of a long file with what an answer cost; or a file with the columns subject "
-        "and cost.",
+        help="Column of a long file with the cost of each answer; or a file with the columns "
+        "subject and cost.",
         show_default=False,
     ),
 ]
 Orientation = Annotated[
-    ItemsIn | None, typer.Option(help="Orientation of a wide file.", show_default=False)
+    ItemsIn | None,
+    typer.Option(
+        help="Whether a wide file has its items in rows or in columns.", show_default=False
+    ),
 ]
-Repeated = Annotated[Duplicates, typer.Option(help="What rows with the same subject and item are.")]
+Repeated = Annotated[
+    Duplicates, typer.Option(help="How to treat repeated rows of a subject and item.")
+]
 Threshold = Annotated[
-    float | None, typer.Option(help="Scores from here on count as right.", show_default=False)
+    float | None, typer.Option(help="Count scores at or above this as correct.", show_default=False)
 ]
 Metric = Annotated[
     list[str],
     typer.Option(
-        help="What scores a log: metric, scorer or statistic; NAME, or BENCHMARK=NAME. May be "
-        "repeated.",
+        help="Metric, scorer or statistic to read from logs: NAME, or BENCHMARK=NAME. Repeatable.",
         show_default=False,
     ),
 ]
 Filter = Annotated[
     list[str],
     typer.Option(
-        help="Filter of lm-eval's logs: NAME, or BENCHMARK=NAME. May be repeated.",
+        help="Filter to read from lm-eval logs: NAME, or BENCHMARK=NAME. Repeatable.",
         show_default=False,
     ),
 ]
 SkipDamaged = Annotated[
-    bool, typer.Option("--skip-damaged", help="Leave out logs that cannot be read, and say so.")
+    bool, typer.Option("--skip-damaged", help="Skip logs that cannot be read, and list them.")
 ]
 READING: dict[str, tuple[Any, Any]] = {
     "subject": (Column, None),
@@ -159,40 +167,44 @@ READING: dict[str, tuple[Any, Any]] = {
     "skip_damaged": (SkipDamaged, False),
 }
 """Every option that says how results are to be read, with its default."""
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Out = Annotated[Path, typer.Option(help="Folder for the run.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the run in that folder.")]
+Out = Annotated[Path, typer.Option(help="Output folder.")]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the run in the output folder.")
+]
 Update = Annotated[
     bool,
     typer.Option(
         "--update",
-        help="Go on from the run in that folder if it holds one: say what is new, start from its "
-        "draws, replace it.",
+        help="Continue from the run in the output folder, if there is one: list what is new, start "
+        "from its draws, and replace it.",
     ),
 ]
 PerComponent = Annotated[
-    bool, typer.Option("--per-component", help="Rank unconnected groups each by itself.")
+    bool, typer.Option("--per-component", help="Rank unconnected groups separately.")
 ]
 Seed = Annotated[
-    int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same answer.")
+    int,
+    typer.Option(min=0, max=2**32 - 1, help="Random seed; the same seed gives the same result."),
 ]
-Chains = Annotated[int, typer.Option(min=2, max=64, help="Markov chains.")]
-Warmup = Annotated[int, typer.Option(min=10, help="Draws of a chain to warm up.")]
+Chains = Annotated[int, typer.Option(min=2, max=64, help="Number of Markov chains.")]
+Warmup = Annotated[int, typer.Option(min=10, help="Warm-up draws per chain.")]
 RankWarmup = Annotated[
     int | None,
     typer.Option(
         min=10,
-        help="Draws of a chain to warm up: 1000, or 250 for a run that is updated.",
+        help="Warm-up draws per chain: 1000, or 250 with --update.",
         show_default=False,
     ),
 ]
-Draws = Annotated[int, typer.Option(min=10, help="Draws of a chain to keep.")]
+Draws = Annotated[int, typer.Option(min=10, help="Draws per chain to keep.")]
 Anchors = Annotated[
     list[str],
     typer.Option(
         "--anchor",
-        help="NAME=130: that subject's value on a scale of your own; a second one gives the unit.",
+        help="NAME=130: the value of a subject on a scale of your own; a second anchor sets the "
+        "unit.",
         show_default=False,
     ),
 ]
@@ -204,20 +216,21 @@ FitCheckOption = Annotated[
     bool,
     typer.Option(
         "--check-fit/--no-check-fit",
-        help="Check whether one ability explains the results, against Rasch and two abilities.",
+        help="Check whether one ability explains the results, compared with Rasch and with two.",
     ),
 ]
 TargetAccept = Annotated[
-    float, typer.Option(min=0.5, max=0.999, help="Higher means smaller steps.")
+    float,
+    typer.Option(
+        min=0.5, max=0.999, help="Target acceptance rate of NUTS; higher means smaller steps."
+    ),
 ]
 Budget = Annotated[
     float,
-    typer.Option(
-        min=0, help="Seconds in which chains may go on after these draws, until they converge."
-    ),
+    typer.Option(min=0, help="Extra seconds that chains may run until they converge."),
 ]
 PriorsOption = Annotated[
-    PriorKind, typer.Option(help="Items learn their spread, or have a fixed one.")
+    PriorKind, typer.Option(help="Priors of items: with a learned centre and spread, or fixed.")
 ]
 SlopesOption = Annotated[
     Slopes, typer.Option(help="Discriminations: positive, of any sign, or all 1.")
@@ -225,66 +238,71 @@ SlopesOption = Annotated[
 SlopesIfAny = Annotated[
     Slopes | None,
     typer.Option(
-        help="Discriminations: positive, of any sign, or all 1. By default positive; of any sign "
-        "where positive ones do not converge."
+        help="Discriminations: positive, of any sign, or all 1. Default: positive, or of any sign "
+        "if those do not converge."
     ),
 ]
 EngineOption = Annotated[
-    Engine, typer.Option(help="nuts, blocked: exact; laplace: approximate; auto: by size.")
+    Engine,
+    typer.Option(help="nuts and blocked are exact, laplace is approximate, auto chooses by size."),
 ]
 PointOption = Annotated[
     Point,
     typer.Option(
-        help="Point estimator to start from; auto: mml for few items, else cbmm, and em for lart."
+        help="Point estimator to start from; auto: mml for few items, otherwise cbmm; em for lart."
     ),
 ]
 NewAnswers = Annotated[
     Path | None,
-    typer.Argument(help="Results of one new subject or several; left out, there are none yet."),
+    typer.Argument(help="Answers of one or more new subjects; omit to start from none."),
 ]
 OneSubject = Annotated[
-    str | None, typer.Option(help="Only this subject of the answers.", show_default=False)
+    str | None, typer.Option(help="Use only this subject's answers.", show_default=False)
 ]
-NumberOfItems = Annotated[int, typer.Option("-n", min=1, help="Items to suggest.")]
+NumberOfItems = Annotated[int, typer.Option("-n", min=1, help="Number of items to suggest.")]
 NextByOption = Annotated[
-    NextBy, typer.Option(help="Of a run: most expected information, or least expected variance.")
+    NextBy, typer.Option(help="For a run: most expected information, or least expected variance.")
 ]
 StopWidth = Annotated[
     float | None,
     typer.Option(
-        help="Stop when the 90% interval is shorter: of ability, or for a bank of the suite score, "
-        "such as 0.05.",
+        help="Stop when the 90% interval is narrower than this: of the ability, or for a bank of "
+        "the "
+        "suite score, such as 0.05.",
         show_default=False,
     ),
 ]
 ModelOption = Annotated[
     Model,
-    typer.Option(help="2pl: answers alone; 3pl: with guessing; lart: answers and their lengths."),
+    typer.Option(help="2pl: answers only; 3pl: with guessing; lart: answers and their lengths."),
 ]
 Guessing = Annotated[
     float | None,
     typer.Option(
-        help="With 3pl: share right by guessing, such as 0.25; left out, each item learns its own.",
+        help="With 3pl: probability of guessing right, such as 0.25; by default learned for each "
+        "item.",
         show_default=False,
     ),
 ]
 WrongLengthsOption = Annotated[
     bool,
-    typer.Option("--wrong-lengths", help="With lart: wrong answers have lengths of their own."),
+    typer.Option(
+        "--wrong-lengths", help="With lart: model the lengths of wrong answers separately."
+    ),
 ]
 QMatrixFile = Annotated[
     Path,
     typer.Option(
         "--q-matrix",
-        help="Which abilities each item needs: item x ability of 0 and 1, or a list, or JSON.",
+        help="Which abilities each item needs: a 0/1 table of items x abilities, a list, or JSON.",
         show_default=False,
     ),
 ]
 StructureOption = Annotated[
     Structure,
     typer.Option(
-        help="Abilities: each pair correlated, one general ability behind all, or independent; "
-        "auto: by their number."
+        help="How abilities relate: correlated, through one general ability, or independent; auto "
+        "chooses by their number."
     ),
 ]
 ProfileEngineOption = Annotated[
@@ -293,7 +311,7 @@ ProfileEngineOption = Annotated[
 CheckpointFolder = Annotated[
     Path | None,
     typer.Option(
-        help="Folder to save unfinished chains in; the same command goes on from there.",
+        help="Folder for unfinished chains; the same command resumes from there.",
         show_default=False,
     ),
 ]

@@ -48,7 +48,7 @@ def profile(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say what each subject has of each ability, and predict items that nobody has answered."""
+    """Show each subject's profile of abilities, and predict unanswered items."""
     prepare_jax(chains)
     from bayesirt.data.readers import read_q_matrix
     from bayesirt.errors import ResponseError

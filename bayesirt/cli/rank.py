@@ -86,7 +86,7 @@ def rank(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Rank the subjects of results, and write tables, draws and a report."""
+    """Rank subjects by ability, and write tables, draws and a report."""
     prepare_jax(chains)
     from bayesirt.models import Priors
     from bayesirt.ranking.run import Settings

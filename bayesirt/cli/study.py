@@ -42,15 +42,15 @@ if TYPE_CHECKING:
         | SparseStudy
     )
 
-studies = typer.Typer(help="Study how far the answers can be trusted.", no_args_is_help=True)
+studies = typer.Typer(
+    help="Run a simulation study of how far results can be trusted.", no_args_is_help=True
+)
 
-Dask = Annotated[
-    str | None, typer.Option(help="Address of a Dask scheduler whose workers do the work.")
-]
+Dask = Annotated[str | None, typer.Option(help="Address of a Dask scheduler to run on.")]
 Folder = Annotated[
-    Path, typer.Option(help="Folder; one that holds a part of this study is gone on with.")
+    Path, typer.Option(help="Output folder. A partial study found there is resumed.")
 ]
-Processes = Annotated[int, typer.Option(min=1, max=64, help="Tasks side by side.")]
+Processes = Annotated[int, typer.Option(min=1, max=64, help="Number of parallel processes.")]
 
 
 class StudiedEngine(StrEnum):
@@ -69,12 +69,12 @@ def _study_options() -> None:
 @studies.command()
 def calibration(
     engine: Annotated[
-        list[StudiedEngine] | None, typer.Option(help="May be given several times; by default all.")
+        list[StudiedEngine] | None, typer.Option(help="Engine to study; repeatable. Default: all.")
     ] = None,
     size: Annotated[
-        list[str] | None, typer.Option(help="Subjects x items, such as 20x15; may be repeated.")
+        list[str] | None, typer.Option(help="Subjects x items, such as 20x15; repeatable.")
     ] = None,
-    replications: Annotated[int, typer.Option(min=2, help="Of each size.")] = 200,
+    replications: Annotated[int, typer.Option(min=2, help="Replications per size.")] = 200,
     out: Folder = Path("calibration"),
     seed: Seed = 0,
     priors: PriorsOption = PriorKind.hierarchical,
@@ -122,7 +122,7 @@ def cbmm(
     responses: Annotated[
         Path | None,
         typer.Option(
-            help="Results file for stability, ranks and levels; without it one is simulated.",
+            help="Results file for stability, ranks and levels; by default simulated.",
             show_default=False,
         ),
     ] = None,
@@ -150,7 +150,7 @@ def lart(
     responses: Annotated[
         Path | None,
         typer.Option(
-            help="Long results file with tokens or times; without it all is simulated.",
+            help="Long results file with tokens or times; by default simulated.",
             show_default=False,
         ),
     ] = None,
@@ -158,14 +158,14 @@ def lart(
     suffix: Annotated[
         list[str] | None,
         typer.Option(
-            help="Ending of names that says only how a subject was asked, such as _one_shot; may "
-            "be repeated. Subjects alike but for it are kept together."
+            help="Suffix of names that only says how a subject was prompted, such as _one_shot; "
+            "repeatable. Subjects that differ only in it are kept together."
         ),
     ] = None,
     criterion: Annotated[
         Path | None,
         typer.Option(
-            help="CSV (subject, value) of ability measured from outside.", show_default=False
+            help="CSV (subject, value) of an external measure of ability.", show_default=False
         ),
     ] = None,
     quick: Annotated[
@@ -198,20 +198,20 @@ def abilities(
     responses: Annotated[
         Path | None,
         typer.Option(
-            help="Results file to study; without it suites and a matrix are simulated.",
+            help="Results file to study; by default suites and a matrix are simulated.",
             show_default=False,
         ),
     ] = None,
     q_matrix: Annotated[
         Path | None,
         typer.Option(
-            "--q-matrix", help="Which abilities each item of them needs.", show_default=False
+            "--q-matrix", help="Which abilities each of its items needs.", show_default=False
         ),
     ] = None,
     groups: Annotated[
         Path | None,
         typer.Option(
-            help="CSV (item, benchmark), to go from one benchmark to another.", show_default=False
+            help="CSV (item, benchmark), to predict one benchmark from another.", show_default=False
         ),
     ] = None,
     quick: Annotated[
@@ -263,23 +263,23 @@ def fpc(
     responses: Annotated[
         Path | None,
         typer.Option(
-            help="Results file, all subjects to all items; without it a suite is simulated.",
+            help="Complete results file; by default a suite is simulated.",
             show_default=False,
         ),
     ] = None,
     groups: Annotated[
         Path | None,
-        typer.Option(help="CSV (item, benchmark) of its items.", show_default=False),
+        typer.Option(help="CSV (item, benchmark): the benchmark of each item.", show_default=False),
     ] = None,
     families: Annotated[
         Path | None,
         typer.Option(
-            help="CSV (subject, family), to predict families that did not calibrate.",
+            help="CSV (subject, family), to predict families left out of the calibration.",
             show_default=False,
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A short chain and few steps of it: three minutes.")
+        bool, typer.Option("--quick", help="A short chain with few steps: three minutes.")
     ] = False,
     out: Folder = Path("fpc"),
     seed: Seed = 0,

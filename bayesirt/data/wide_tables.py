@@ -83,7 +83,7 @@ def cells_of_table(frame: pd.DataFrame, threshold: float | None = None) -> Cells
 
 
 def _scores(values: NDArray[np.object_]) -> NDArray[np.float64] | None:
-    """Return scores as numbers, NaN where there is none, or None if one is no number."""
+    """Return scores as numbers, NaN where there is none, or None if one is not a number."""
     try:
         codes, distinct = pd.factorize(values.ravel())
     except TypeError:  # a value such as a list, which cannot be looked up

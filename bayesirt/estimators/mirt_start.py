@@ -30,8 +30,8 @@ _SPARE_VECTORS, _SUBSPACE_STEPS = 8, 12
 def start(layout: DenseLayout, n_abilities: int) -> tuple[Parameters, Beliefs]:
     """Return items and abilities from the singular vectors of standardised residuals.
 
-    Residuals are of each item's share right. A correlation h of an item with an ability becomes a
-    slope of 1.7 h / √(1 - Σ h²), as in a factor analysis of normal propensities.
+    Residuals are of each item's proportion correct. A correlation h of an item with an ability
+    becomes a slope of 1.7 h / √(1 - Σ h²), as in a factor analysis of normal propensities.
     """
     dtype = jnp.result_type(float)
     successes, trials = (np.asarray(x) for x in layout)

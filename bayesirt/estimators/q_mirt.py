@@ -159,7 +159,7 @@ def _nodes_to_try(n_nodes: int | None, *, large: bool) -> tuple[int, ...]:
 
 
 def start(layout: DenseLayout, slots: Slots, structure: Structure) -> tuple[Parameters, Beliefs]:
-    """Return items from the shares right, and abilities of which nothing is known.
+    """Return items from the proportions correct, and abilities of which nothing is known.
 
     Slopes are smaller where an item needs many abilities, so that all items discriminate alike.
     """

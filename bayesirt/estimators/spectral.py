@@ -80,7 +80,7 @@ def fit_spectral(
 
     Notes
     -----
-    The shares right, missing cells zero, keep the singular values that noise does not reach,
+    The proportions correct, missing cells zero, keep the singular values that noise does not reach,
     1.01 √max(N, J), and at least two; noise in [0, 1] stays below that whatever the coverage.
     What is left is divided by the coverage, clipped and put through the link's inverse: columns'
     means are d, and the leading singular pair of the rest is θ and a. A cell's coverage is its

@@ -12,7 +12,7 @@ _ALIKE = 1e-3
 
 
 def logit_start(responses: Responses) -> Point:
-    """Return (θ, a, d) from the logits of the shares right: standardised θ, a = 1."""
+    """Return (θ, a, d) from the logits of the proportions correct: standardised θ, a = 1."""
     rows, columns = (responses.cells.totals(axis) for axis in (1, 0))
     row_logits, column_logits = (
         jnp.log((t.successes + 0.5) / (t.trials - t.successes + 0.5)) for t in (rows, columns)

@@ -48,12 +48,12 @@ class ItemDraws(NamedTuple):
     a: Float[Array, "draw item"]
     d: Float[Array, "draw item"]
     lengths: LengthDraws | None = None  # For LaRT.
-    # What the share right depends on beside a θ + d.
+    # What the proportion correct depends on beside a θ + d.
     further: tuple[Float[Array, "draw item"], ...] = ()
 
     @property
     def parameters(self) -> tuple[Float[Array, "draw item"], ...]:
-        """What the share right depends on."""
+        """What the proportion correct depends on."""
         return self.a, self.d, *self.further
 
     @classmethod

@@ -45,7 +45,7 @@ class Family(NamedTuple):
     bound : callable
         trials → w̄, with w ≤ w̄ for every η.
     probability : callable
-        (η, *further) → p, the share right that is expected.
+        (η, *further) → p, the proportion correct that is expected.
     further : tuple of str
         The items' parameters that are predictors beside η.
     all_terms : callable, optional

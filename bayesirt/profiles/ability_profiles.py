@@ -110,8 +110,9 @@ class AbilityProfiles:
         if len(self.pairs) and not apart.all():
             least = self.pairs.loc[self.pairs["reliability"].idxmin()]
             said.append(
-                f"{int((~apart).sum())} of {len(self.pairs)} pairs of abilities are not told apart "
-                f"in single subjects, least of all {one_line(least['ability'])!r} and "
+                f"{int((~apart).sum())} of {len(self.pairs)} pairs of abilities are not "
+                f"distinguishable "
+                f"within a subject, least of all {one_line(least['ability'])!r} and "
                 f"{one_line(least['other'])!r} (correlation {least['correlation']:.2f}): what "
                 f"differs between them in one profile is mostly noise."
             )

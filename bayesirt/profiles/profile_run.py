@@ -1,4 +1,4 @@
-"""A profile run: the whole road from responses and a Q-matrix to ability profiles."""
+"""A profile run: from responses and a Q-matrix to profiles of abilities."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -85,7 +85,7 @@ def profile_responses(
     announce: Callable[[str], None] | None = None,
     checkpoint: Path | None = None,
 ) -> ProfileRun:
-    """Take the whole road from responses and a Q-matrix to ability profiles.
+    """Fit the Q-matrix model and profile the subjects.
 
     Parameters
     ----------

@@ -92,7 +92,7 @@ def simulate_q_mirt(
     Raises
     ------
     ResponseError
-        If the options are out of range, Ω is no correlation matrix, or so many cells are missing
+        If the options are out of range, Ω is not a correlation matrix, or so many cells are missing
         that some subject or item would keep none.
 
     Examples
@@ -152,7 +152,8 @@ def _correlation_matrix(correlation: ArrayLike, n: int) -> NDArray[np.float64]:
     usable = usable and np.allclose(np.diag(omega), 1)
     if not (usable and np.linalg.eigvalsh(omega)[0] > -_ROUNDING):
         raise ResponseError(
-            f"`correlation` is no correlation matrix of {n} abilities; pass a symmetric, positive "
+            f"`correlation` is not a correlation matrix of {n} abilities; pass a symmetric, "
+            f"positive "
             f"definite matrix with ones on its diagonal, or one number for all pairs"
         )
     return omega

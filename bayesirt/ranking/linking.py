@@ -52,7 +52,7 @@ def check_anchors(anchors: Mapping[str, float], subjects: Sequence[str]) -> None
     for name, value in anchors.items():
         if name not in subjects:
             raise ResponseError(
-                f"the anchor {one_line(name)!r} is no subject; name one of the ranking"
+                f"the anchor {one_line(name)!r} is not a subject; name one of the ranking"
             )
         if not isfinite(value):
             raise ResponseError(f"the anchor {one_line(name)!r} needs a number, got {value}")

@@ -1,4 +1,4 @@
-"""A run: the whole road from responses to a ranking."""
+"""A run: from responses to a ranking."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -190,7 +190,7 @@ def rank_responses(
     announce: Callable[[str], None] | None = None,
     checkpoint: Path | None = None,
 ) -> Run:
-    """Take the whole road from responses to a ranking.
+    """Fit the model and rank the subjects.
 
     Parameters
     ----------

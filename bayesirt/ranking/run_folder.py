@@ -71,7 +71,9 @@ def _check_folder(folder: Path, shown: str, overwrite: bool) -> None:
         return
     groups = _groups(folder)
     if not holds_run(folder):
-        raise ResponseError(f"{shown} holds files that are no run; name another folder with --out")
+        raise ResponseError(
+            f"{shown} holds files that are not a run; name another folder with --out"
+        )
     if not overwrite:
         raise ResponseError(f"{shown} already holds a run; pass --overwrite to replace it")
     foreign = [p for p in folder.iterdir() if p.name not in _FILES and p not in groups]

@@ -27,11 +27,11 @@ class ScoreDraws(NamedTuple):
     Attributes
     ----------
     expected : float array, shape (sample, subject)
-        Share right of all items, missing answers by their probability.
+        Proportion correct of all items, missing answers by their probability.
     realised : float array, shape (sample, subject)
-        Share right of all items, missing answers drawn: what the subject would get.
+        Proportion correct of all items, missing answers drawn: what the subject would get.
     population : float array, shape (sample, subject)
-        Expected share right of items like these.
+        Expected proportion correct of items like these.
     """
 
     expected: NDArray[np.float64]
@@ -117,7 +117,7 @@ def score_ranks(draws: NDArray[np.float64]) -> dict[str, NDArray[np.int64]]:
 
 
 def _product(weights: NDArray[np.floating], share: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return each draw's weighted share right of the items that were answered."""
+    """Return each draw's weighted proportion correct of the items that were answered."""
     kind = np.float32 if share.size > _LARGE else np.float64
     return (weights.astype(kind) @ share.T.astype(kind)).astype(np.float64)
 

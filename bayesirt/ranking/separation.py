@@ -268,7 +268,7 @@ def _information_of(
 
 
 def _expected_share(posterior: Posterior, at: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean expected share right over all items, at abilities."""
+    """Return the mean expected proportion correct over all items, at abilities."""
     a, d, *further = (posterior.draws(name, _DRAWS) for name in ("a", "d", *posterior.further))
     probability = FAMILIES[posterior.link].given(further).probability
     return np.array([np.asarray(probability(jnp.asarray(x * a + d))).mean() for x in at])

@@ -34,11 +34,11 @@ class Ranking:
         One row a subject, best first. `rank` is the place by posterior median ranks, the same
         where medians are, and in its interval; ``_low`` and ``_high`` bound 90% intervals;
         `rank_set_low` and `rank_set_high` hold for all subjects at once; subjects of one `tier`
-        cannot be told from its first. `expected_score` is the expected share right of all items,
-        and its interval holds the score that the subject would get: answers that it gave are kept,
-        missing ones drawn. `score_rank` is the rank by the expected score over items like these,
-        the ranking by accuracy with its own intervals. Clusters add `cluster`, an anchored scale
-        `scale`, answers with lengths their mean `length`, with costs their mean `cost`, LaRT
+        cannot be told from its first. `expected_score` is the expected proportion correct of all
+        items, and its interval holds the score that the subject would get: answers that it gave are
+        kept, missing ones drawn. `score_rank` is the rank by the expected score over items like
+        these, the ranking by accuracy with its own intervals. Clusters add `cluster`, an anchored
+        scale `scale`, answers with lengths their mean `length`, with costs their mean `cost`, LaRT
         `speed`.
     pairwise : DataFrame
         P(row above column), in the order of the summary.

@@ -8,7 +8,7 @@ from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
 
 
 def plot_calibration(fit: FitCheck) -> Figure:
-    """Draw held-out answers: the share right against the chance that was predicted."""
+    """Draw held-out answers: the proportion correct against the chance that was predicted."""
     table = fit.calibration.summary
     with figure_style():
         fig = Figure(figsize=(7.2, 4.4), layout="constrained")
@@ -20,12 +20,12 @@ def plot_calibration(fit: FitCheck) -> Figure:
         ax.plot(table["predicted"], table["calibrated"], color=ACCENT)
         ax.plot(table["predicted"], table["observed"], "o", color=INK, ms=3)
         ax.set_xlabel("predicted chance of a right answer")
-        ax.set_ylabel("share right")
+        ax.set_ylabel("proportion correct")
     return fig
 
 
 def plot_totals(fit: FitCheck) -> Figure:
-    """Draw how many subjects, and how many items, have which share right."""
+    """Draw how many subjects, and how many items, have which proportion correct."""
     table = fit.totals.summary
     with figure_style():
         fig = Figure(figsize=(7.2, 3.0), layout="constrained")
@@ -37,7 +37,7 @@ def plot_totals(fit: FitCheck) -> Figure:
                 color=ACCENT, alpha=0.25, lw=0,
             )  # fmt: skip
             ax.plot(middle, own["observed"], "o", color=INK, ms=4)
-            ax.set_xlabel(f"share right of {of}")
+            ax.set_xlabel(f"proportion correct of {of}")
             ax.set_ylabel("how many")
             ax.set_ylim(0, 1.05 * max(np.max(own["high"]), np.max(own["observed"])))
     return fig

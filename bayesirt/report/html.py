@@ -89,7 +89,9 @@ def _fit(run: Run) -> dict[str, Any] | None:
         "models": run.fit.summary.to_dict("records"),
         "misfits": rows,
         "pairs": run.fit.pairs[run.fit.pairs["dependent"]].head(_MOST_PAIRS).to_dict("records"),
-        "calibration": svg(plot_calibration(run.fit), "Share right against predicted chance"),
+        "calibration": svg(
+            plot_calibration(run.fit), "Proportion correct against predicted chance"
+        ),
         "totals": svg(plot_totals(run.fit), "Shares right of subjects and items"),
     }
 

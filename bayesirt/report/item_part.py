@@ -41,7 +41,7 @@ def items_to_look_at(run: Run) -> dict[str, Any]:
         "note": _note(review),
         "rows": [_row(row) for row in review.listed.head(MOST_LISTED).to_dict("records")],
         "listed": len(review.listed),
-        "curves": svg(figure, "Share right by ability, of a few items"),
+        "curves": svg(figure, "Proportion correct by ability, of a few items"),
         "near": dependence is not None,
     }
 

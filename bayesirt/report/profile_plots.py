@@ -149,7 +149,7 @@ def plot_correlations(profiles: AbilityProfiles) -> Figure:
         _mark_pairs(ax, correlation, apart, image)
         if not apart.all():
             cross = Line2D([], [], ls="", marker="x", mec=INK, ms=6)
-            fig.legend([cross], ["not told apart in single subjects"], **KEY)
+            fig.legend([cross], ["not distinguishable within a subject"], **KEY)
         fig.colorbar(image, ax=ax, label="correlation", shrink=0.7, aspect=25)
     return fig
 
@@ -261,7 +261,7 @@ def _similar_together(
 def _mark_pairs(
     ax: Axes, correlation: NDArray[np.float64], apart: NDArray[np.bool_], image: ScalarMappable
 ) -> None:
-    """Cross out pairs that are not told apart, and write numbers where there is room."""
+    """Cross out pairs that are not distinguishable, and write numbers where there is room."""
     few = len(apart) <= FEW
     ink = np.where(is_dark(image.to_rgba(correlation)), "white", INK)
     row, column = np.nonzero(np.triu(~apart, 1))

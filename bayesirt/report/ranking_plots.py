@@ -144,7 +144,7 @@ def plot_item_curves(
             ax.set_title("\n".join(said), fontsize=8)
             ax.set_ylim(-0.03, 1.03)
         fig.supxlabel("ability", fontsize=9)
-        fig.supylabel("share right", fontsize=9)
+        fig.supylabel("proportion correct", fontsize=9)
     return fig
 
 
@@ -191,7 +191,7 @@ def plot_price(ranking: Ranking, price: str) -> Figure:
 
 
 def _fifths(posterior: Posterior, item: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return mean ability and share right of fifths of the subjects that answered an item."""
+    """Return mean ability and proportion correct of fifths of an item's subjects."""
     asked = np.flatnonzero(posterior.trials[:, item])
     theta = posterior.theta.mean(0)[asked]
     groups = [g for g in np.array_split(asked[np.argsort(theta, kind="stable")], 5) if len(g)]

@@ -71,7 +71,7 @@ def predict_benchmark(
 
 
 def shares(responses: Responses) -> NDArray[np.float64]:
-    """Return the share right of each cell, shape (subject, item)."""
+    """Return the proportion correct of each cell, shape (subject, item)."""
     successes, trials = responses.cells.matrices()
     found: NDArray[np.float64] = successes / np.maximum(trials, 1)
     return found

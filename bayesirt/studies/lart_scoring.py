@@ -71,7 +71,7 @@ class Cells(NamedTuple):
         return Cells(*(matrix[:, items] for matrix in self))
 
     def accuracy(self, items: NDArray[np.intp]) -> Matrix:
-        """Return each subject's share right among some items, NaN where it answered none."""
+        """Return each subject's proportion correct among some items, NaN where it answered none."""
         successes, trials = self.successes[:, items].sum(1), self.trials[:, items].sum(1)
         return np.divide(successes, trials, out=np.full(len(trials), np.nan), where=trials > 0)
 

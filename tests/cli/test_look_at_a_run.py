@@ -81,7 +81,7 @@ def test_bad_requests_are_one_sentence(cli: Cli, run: Path, results: Path, tmp_p
         (("export", tmp_path), "holds no run"),
         (("export", run, "--out", tmp_path), "cannot be written"),
         (("rank", results, "--out", tmp_path / "x", "--anchor", "m0"), "NAME=130"),
-        (("rank", results, "--out", tmp_path / "x", "--anchor", "who=1"), "'who' is no subject"),
+        (("rank", results, "--out", tmp_path / "x", "--anchor", "who=1"), "'who' is not a subject"),
         (("rank", results, "--out", tmp_path / "x", "--anchor", "m0=nan"), "NAME=130"),
     ):
         assert said in sentence(cli(*words))

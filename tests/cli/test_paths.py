@@ -26,7 +26,7 @@ TAKEN = {
     "below a file": ("r.csv/x", "no folder that exists", "lies below a file"),
     "below a link to itself": ("round/x", "no folder that exists", "lies below a file"),
     "a name that is too long": (LONG, "File name too long", "File name too long"),
-    "a folder": ("folder", "is a folder; name a file", "files that are no run"),
+    "a folder": ("folder", "is a folder; name a file", "files that are not a run"),
     "a file": ("taken", "is there already", "is a file; name a folder"),
     "a pipe": ("pipe", "is there already", "is a file; name a folder"),
     "a link to itself": ("round", "is there already", "is a file; name a folder"),

@@ -117,7 +117,7 @@ def test_another_folder_is_not_overwritten(cli: Cli, tmp_path: Path):
     results, q = write_inputs(tmp_path)
     shown = cli("profile", results, "--q-matrix", q, "--out", tmp_path, "--overwrite")
     assert shown.code == 2
-    assert "holds files that are no run" in shown.err
+    assert "holds files that are not a run" in shown.err
 
 
 def test_a_folder_without_profiles_or_with_damaged_ones_is_refused(tmp_path: Path):

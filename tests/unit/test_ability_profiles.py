@@ -104,7 +104,7 @@ def test_pairs_are_told_apart_by_the_reliability_of_their_difference():
 def test_text_says_what_to_conclude():
     text = profile_abilities(posterior(), Q).to_text()
     assert text.startswith("2 of 3 abilities are measured. '<b>' rests on the prior: nobody is")
-    assert "2 of 3 pairs of abilities are not told apart" in text
+    assert "2 of 3 pairs of abilities are not distinguishable" in text
     sure = profile_abilities(posterior(noise=(0.1, 0.1, 0.1)), Q).to_text()
     assert "'<b>' rests on other abilities: read" in sure
     assert "told apart" not in sure

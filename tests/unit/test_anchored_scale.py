@@ -47,7 +47,7 @@ def test_without_anchors_there_is_no_scale(posterior: Posterior):
 @pytest.mark.parametrize(
     ("anchors", "sentence"),
     [
-        ({"nobody": 1}, "the anchor 'nobody' is no subject"),
+        ({"nobody": 1}, "the anchor 'nobody' is not a subject"),
         ({"low": 1, "mid": 2, "high": 3}, "one anchor or two, got 3"),
         ({"low": float("inf")}, "'low' needs a number"),
         ({"low": 1, "high": 1}, "both anchors have one value"),

@@ -109,7 +109,7 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     ),
     "names of numbers": (
         lambda root: data.swebench(root, "m.r.json", resolved_ids=[1]),  # type: ignore[list-item]
-        "`resolved_ids` is no list of names",
+        "`resolved_ids` is not a list of names",
     ),
     "report without answers": (
         lambda root: data.swebench(root, "m.r.json", resolved_ids=[]),

@@ -69,7 +69,7 @@ UNFIT = [
     ),
     (
         items_step("law", "add", answers=answers_to("law 2")),
-        "answers to item 'law 2', which is no anchor of the bank",
+        "answers to item 'law 2', which is not an anchor of the bank",
     ),
     (
         items_step("law", "add", answers=answers_to("maths 1", subjects=("llama",))),
@@ -170,7 +170,10 @@ def without(entry: dict, key: str) -> dict:
         (lambda d: d | {"abilities": 3}, "have 2 abilities, those of the bank 3"),
         (lambda d: d | {"steps": [without(d["steps"][0], "files")]}, "'files'"),
         (lambda d: d | {"steps": [d["steps"][0] | {"files": {}}]}, "must have `items`"),
-        (lambda d: d | {"steps": [d["steps"][0] | {"files": {"/etc/passwd": ""}}]}, "is no file"),
+        (
+            lambda d: d | {"steps": [d["steps"][0] | {"files": {"/etc/passwd": ""}}]},
+            "is not a file",
+        ),
         (lambda d: d | {"steps": [d["steps"][0] | {"name": "../bank"}]}, "no name of a step"),
         (lambda d: d | {"steps": [d["steps"][0] | {"kind": "add"}]}, "first step"),
         (lambda d: d | {"steps": [d["steps"][0] | {"figures": []}]}, "must be a dictionary"),
@@ -212,7 +215,11 @@ def forge(folder: Path, name: str, table: pd.DataFrame) -> None:
         ("subjects", lambda t: t.iloc[:0], "subjects.parquet has no rows"),
         ("subjects", lambda t: t.assign(theta=[[0.0] * 3] * 3), "reshape"),
         ("subjects", lambda t: t.assign(accuracy=[[0.0] * 2] * 3), "accuracies on 2 benchmarks"),
-        ("answers", lambda t: t.assign(item="maths 2").iloc[:1], "'maths 2', which is no anchor"),
+        (
+            "answers",
+            lambda t: t.assign(item="maths 2").iloc[:1],
+            "'maths 2', which is not an anchor",
+        ),
         ("answers", lambda t: t.assign(trials="x"), "`trials` must be a finite number"),
     ],
 )

@@ -163,7 +163,7 @@ def test_bad_files_are_refused(tmp_path: Path):
         with pytest.raises(ResponseError, match=words):
             read_responses(results, cluster=str(path))
     wide = ROWS.pivot(index="subject", columns="item", values="score").reset_index()
-    with pytest.raises(ResponseError, match="'llm' is no file"):
+    with pytest.raises(ResponseError, match="'llm' is not a file"):
         read_responses(write(tmp_path / "w.csv", wide), cluster="llm")
     with pytest.raises(ResponseError, match="no column `xxx"):
         read_responses(results, cluster="x" * 5000)

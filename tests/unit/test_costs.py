@@ -86,7 +86,7 @@ def test_a_file_without_costs_of_these_subjects_is_refused(tmp_path: Path):
     with pytest.raises(ResponseError, match="must have the columns `subject` and `cost`"):
         read_responses(results, cost=str(other))
     wide = write(tmp_path / "w.csv", pd.DataFrame({"model": ["a", "b"], "q1": [0, 1], "q2": 1}))
-    with pytest.raises(ResponseError, match="--cost 'usd' is no file"):
+    with pytest.raises(ResponseError, match="--cost 'usd' is not a file"):
         read_responses(wide, cost="usd")
 
 

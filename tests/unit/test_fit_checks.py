@@ -348,8 +348,7 @@ def fitted(ahead: float, se: float, share: float, **changes: object) -> FitCheck
     [
         (0.001, 1.01, "well", "One ability explains these answers well"),
         (0.004, 1.04, "nearly", "One ability explains nearly all of these answers"),
-        (0.01, 1.1, "no", "or each part by itself. Two predict held-out ones better by 0.0100 "
-         "(standard error 0.0010) per answer, 10% of what one tells"),
+        (0.01, 1.1, "no", "by 0.0100 (standard error 0.0010) per answer, 10% of"),
         (0.0, np.nan, "well", "These answers hardly tell subjects apart"),
     ],
 )  # fmt: skip

@@ -39,9 +39,9 @@ WHOLE_ANSWER = {
     "more keys": (json.dumps({**RIGHT, "note": "x"}), "once and no other, and has also 'note'"),
     "key twice": ('{"items": {}, "items": {"1": []}}', "once and no other, and has also 'items'"),
     "two answers": (json.dumps(RIGHT) * 2, '2 JSON objects with the key "items", not one'),
-    "items a list": ('{"items": [["algebra"]]}', 'under "items" is no JSON object'),
+    "items a list": ('{"items": [["algebra"]]}', 'under "items" is not a JSON object'),
     "id twice": ('{"items": {"1": ["algebra"], "1": ["logic"]}}', "the key '1' stands twice"),
-    "foreign id": (changed(_4=["logic"]), "'4' is no id of these items"),
+    "foreign id": (changed(_4=["logic"]), "'4' is not an id of these items"),
     "shifted ids": ('{"items": {"0": ["algebra"], "1": ["logic"]}}', "'0' is no id"),
     "name as id": ('{"items": {"q1": ["algebra"]}}', "'q1' is no id"),
     "too long": ("x" * 200_001, "longer than 200,000 characters"),
@@ -191,7 +191,7 @@ def test_items_without_proposals_are_mapped_all_the_same():
         ({" ": "x"}, "it is blank"),
         ({"a\nb": "x"}, "'a·b' holds line breaks"),
         ({"l" * 81: "x"}, "longer than 80 characters"),
-        (["logic"], 'under "abilities" is no JSON object'),
+        (["logic"], 'under "abilities" is not a JSON object'),
     ],
 )
 def test_a_bad_list_of_abilities_is_asked_again_and_then_reported(content, said):

@@ -151,7 +151,11 @@ def test_people_may_write_names_without_our_apostrophe(tmp_path):
 
 REFUSED = {
     "not filled in": (0, {3: ""}, "column 'ok or right abilities' of item .* is empty; write ok"),
-    "unknown ability": (0, {3: "logic; magic"}, "holds 'logic; magic', which is no list of known"),
+    "unknown ability": (
+        0,
+        {3: "logic; magic"},
+        "holds 'logic; magic', which is not a list of known",
+    ),
     "open quotes": (0, {3: '"logic'}, "no list of known abilities"),
     "only semicolons": (0, {3: ";"}, "no list of known abilities"),
     "wrong column": (0, {2: "poetry", 3: "ok"}, "are not those of the annotation; write corr"),

@@ -29,7 +29,7 @@ _QUARTER = 0.25
 class Seen(NamedTuple):
     """What was answered."""
 
-    # shape (subject, benchmark). Sum of the shares right of seen answers.
+    # shape (subject, benchmark). Sum of the proportions correct of seen answers.
     right: NDArray[np.float64]
     n_answered: NDArray[np.float64]  # shape (subject, benchmark)
     n_items: NDArray[np.float64]  # shape (benchmark,)

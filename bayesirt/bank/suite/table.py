@@ -31,7 +31,7 @@ class SuiteTable:
 
     @property
     def share(self) -> NDArray[np.float64]:
-        """Share right of each cell, 0 where there are no trials; shape (subject, item)."""
+        """Proportion correct of each cell, 0 where there are no trials; shape (subject, item)."""
         return self.successes / np.maximum(self.trials, 1)
 
     def per_benchmark(self, values: NDArray[Any]) -> NDArray[np.float64]:
@@ -52,7 +52,7 @@ class SuiteTable:
             for name, weight in own.items():
                 if name not in place or self.belongs[place[name]] != of:
                     raise ResponseError(
-                        f"the anchor {one_line(name)!r} is no known item of the benchmark "
+                        f"the anchor {one_line(name)!r} is not a known item of the benchmark "
                         f"{one_line(benchmark)!r}; choose anchors from its items"
                     )
                 weights[place[name]] = weight

@@ -20,7 +20,7 @@ class Calibration:
     """Predicted chances against shares that came true."""
 
     # One row a bin of about equally many answers, by predicted chance: `predicted` (mean),
-    # `observed` (share right), `calibrated` (the shares made to rise, by the pool-adjacent-
+    # `observed` (proportion correct), `calibrated` (the shares made to rise, by the pool-adjacent-
     # violators algorithm: PAVA), `low` and `high` (where 90% of such shares lie if predictions are
     # right) and `n` (answers).
     summary: pd.DataFrame

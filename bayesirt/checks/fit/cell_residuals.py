@@ -21,7 +21,9 @@ class Draw(NamedTuple):
     theta: Float[Array, "..."]
     a: Float[Array, "..."]
     d: Float[Array, "..."]
-    further: tuple[Float[Array, "..."], ...] = ()  # What the share right depends on beside a θ + d.
+    further: tuple[
+        Float[Array, "..."], ...
+    ] = ()  # What the proportion correct depends on beside a θ + d.
 
     def of_items(self, function: Callable[[Array], Array]) -> "Draw":
         """Return the same abilities with what a function makes of each item's parameters."""

@@ -118,13 +118,16 @@ class HeldOut:
         by = f"by {two['ahead']:.4f} (standard error {two['se']:.4f}) per answer"
         if self._tell_nobody_apart:
             return (
-                "Held-out ones are predicted no better with an ability of subjects than from each "
-                "item's share right alone."
+                "Abilities of subjects predict held-out answers no better than each item's "
+                "proportion "
+                "correct alone."
             )
         if self.one_ability == "well":
-            return f"A second one changes log predictions of held-out answers {by}."
-        more = "" if pd.isna(two["share"]) else f", {two['share'] - 1:.0%} of what one tells"
-        return f"Two predict held-out ones better {by}{more}."
+            return f"A second ability changes the held-out log score {by}."
+        more = (
+            "" if pd.isna(two["share"]) else f", {two['share'] - 1:.0%} of the first ability's gain"
+        )
+        return f"A second ability improves the held-out log score {by}{more}."
 
     def _of_slopes(self) -> str:
         rasch = self.summary.set_index("model").loc["Rasch"]
@@ -209,7 +212,7 @@ def clustered_error(gain: NDArray[np.floating], trials: NDArray[np.integer]) -> 
 
 
 def _alone(kept: DenseLayout, held: DenseLayout) -> NDArray[np.float64]:
-    """Return log scores of each item's share right, one right and one wrong answer added."""
+    """Return log scores of each item's proportion correct, one right and one wrong answer added."""
     y, n = (np.asarray(x).sum(0, dtype=np.int64) for x in kept)
     found: NDArray[np.float64] = binom.logpmf(*map(np.asarray, held), (y + 1) / (n + 2))
     return found

@@ -26,10 +26,10 @@ def item_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame:
 
     One row an item, in the order of the data: `item`, `z` (mean over draws), posterior predictive
     `p` (two-sided), `p_adjusted` for all items, `low_excess` and `high_excess` (observed less
-    expected share right among subjects of low and of high abilities: the ends that hold a quarter
-    of the information on the item each), `direction` and `misfits`. NaN where there is too little
-    to test. Directions are "both ends better" (weak subjects do better than they should, as where
-    they guess, or the ablest do), "both ends worse", and where slopes are fixed "flatter" and
+    expected proportion correct among subjects of low and of high abilities: the ends that hold a
+    quarter of the information on the item each), `direction` and `misfits`. NaN where there is too
+    little to test. Directions are "both ends better" (weak subjects do better than they should, as
+    where they guess, or the ablest do), "both ends worse", and where slopes are fixed "flatter" and
     "steeper" than the model has the item.
 
     At each draw z = Σ_i c_i s_ij / √(Σ_i c_i² w_ij), where c is made orthogonal, with weights w, to

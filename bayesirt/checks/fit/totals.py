@@ -1,4 +1,4 @@
-"""Distributions of subjects' and of items' shares right, observed and as the model has them."""
+"""Distributions of subjects' and items' proportions correct, observed and under the model."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -19,11 +19,11 @@ _LEAST_DRAWS, _MOST_DRAWS, _CELL_DRAWS = 40, 400, 500_000_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Totals:
-    """Observed and predicted histograms of shares right."""
+    """Observed and predicted histograms of proportions correct."""
 
-    # One row a bin of the subjects' shares right and one of the items': `of` ("subjects" or
-    # "items"), `from` and `to` (share right), `observed` (how many), `expected`, and `low` and
-    # `high`, between which 90% of predicted counts lie.
+    # One row a bin of the subjects' proportions correct and one of the items': `of` ("subjects" or
+    # "items"), `from` and `to` (proportion correct), `observed` (how many), `expected`, and `low`
+    # and `high`, between which 90% of predicted counts lie.
     summary: pd.DataFrame
     # Posterior predictive probability of a histogram as far from the expected one, or farther.
     p_subjects: float
@@ -34,15 +34,15 @@ class Totals:
 
     def to_text(self) -> str:
         """Return the conclusion in a sentence."""
-        spread = "are spread as" if self.p_subjects > 1 - LEVEL else "are not spread as"
+        spread = "look" if self.p_subjects > 1 - LEVEL else "do not look"
         return (
-            f"Subjects' scores {spread} those of one normal population of abilities would be "
+            f"Subjects' scores {spread} like those of one normal population of abilities "
             f"(p = {self.p_subjects:.2g})."
         )
 
 
 def check_totals(posterior: Posterior, *, key: Array) -> Totals:
-    """Compare the histograms of subjects' and items' shares right with replications.
+    """Compare the histograms of subjects' and items' proportions correct with replications.
 
     Each replication has a draw of the items. Subjects' shares are those of as many *new* subjects
     from the population N(0, 1), with the same cells observed: they show whether abilities are

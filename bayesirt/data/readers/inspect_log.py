@@ -81,7 +81,7 @@ def _load(path: Path) -> tuple[dict[str, Any], list[Any]]:
     if samples is None or samples == []:
         raise NoAnswersError("it holds no samples; run inspect with --log-samples, or leave it out")
     if not isinstance(samples, list):
-        raise ResponseError("`samples` is no list; make the log again, or leave it out")
+        raise ResponseError("`samples` is not a list; make the log again, or leave it out")
     return header, samples
 
 

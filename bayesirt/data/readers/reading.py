@@ -80,7 +80,7 @@ def _file(given: str | None) -> Path | None:
 
 
 def _column(given: str | None) -> str | None:
-    """Return what was given if it is no file, and so a column."""
+    """Return what was given if it is not a file, and so a column."""
     return None if _file(given) else given or None
 
 

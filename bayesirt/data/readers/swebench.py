@@ -99,7 +99,7 @@ def _of_submission(
 def _ids(report: Mapping[str, Any], key: str) -> list[str]:
     names = report.get(key, [])
     if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        raise ResponseError(f"`{key}` is no list of names; make the report again")
+        raise ResponseError(f"`{key}` is not a list of names; make the report again")
     return list(names)
 
 

@@ -56,7 +56,7 @@ def value_of(answer: str, key: str) -> Mapping[str, Any]:
         )
     value = meant[0][key]
     if not isinstance(value, _Object):
-        raise BadAnswer(f'what stands under "{key}" is no JSON object')
+        raise BadAnswer(f'what stands under "{key}" is not a JSON object')
     if value.twice:
         raise BadAnswer(f'under "{key}" the key {_shown(value.twice[0])} stands twice')
     return value
@@ -75,7 +75,7 @@ def parse_lists(
     items = value_of(answer, "items")
     foreign = [key for key in items if key not in ids]
     if foreign:
-        raise BadAnswer(f"{_shown(foreign[0])} is no id of these items")
+        raise BadAnswer(f"{_shown(foreign[0])} is not an id of these items")
     lists: Lists = {}
     faults = {key: "it is missing" for key in ids if key not in items}
     for key, value in items.items():
@@ -145,7 +145,7 @@ def _refuse_twice(names: Sequence[str]) -> None:
 
 def _check_name(name: str) -> None:
     if not name.strip() or name.strip() != name:
-        raise BadAnswer(f"{_shown(name)} is no name: it is blank, or has blanks around it")
+        raise BadAnswer(f"{_shown(name)} is not a name: it is blank, or has blanks around it")
     if len(name) > _LONGEST_NAME:
         raise BadAnswer(f"{_shown(name)} is longer than {_LONGEST_NAME} characters")
     if one_line(name, _LONGEST_NAME) != name:

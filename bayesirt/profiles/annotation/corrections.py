@@ -163,7 +163,7 @@ def _names_in(cell: str, abilities: Mapping[str, str], where: str) -> set[str]:
     names = next((names for names in found if None not in names), None)
     if names is None:
         raise ResponseError(
-            f"{where} holds {one_line(cell, 80)!r}, which is no list of known abilities; write "
+            f"{where} holds {one_line(cell, 80)!r}, which is not a list of known abilities; write "
             f"their names as they stand, with ; between them"
         )
     return {name for name in names if name is not None}
