@@ -121,6 +121,7 @@ def test_prior_is_that_of_the_numpyro_model():
             "mu_a": population.mu_a,
             "precision_a": population.precision_a,
             "mu_d": population.mu_d,
+            "mu_b": jnp.zeros(2),  # as the estimator holds it
             "sigma_d": jnp.exp(population.log_sigma_d),
         }
         known = jnp.broadcast_to(1e-14 * jnp.eye(3), (5, 3, 3))
@@ -135,7 +136,7 @@ def test_neither_likelihood_nor_prior_sees_rotations():
     rng = np.random.default_rng(1)
     y, n = DATA.responses.cells.matrices()
     population = random_population(rng, 2)
-    turn = np.linalg.qr(rng.normal(size=(2, 2)))[0]
+    turn, lean = np.linalg.qr(rng.normal(size=(2, 2)))[0], jnp.asarray(rng.normal(size=2))
 
     def density(turn):
         sites = {
@@ -145,6 +146,7 @@ def test_neither_likelihood_nor_prior_sees_rotations():
             "mu_a": population.mu_a @ turn,
             "precision_a": turn.T @ population.precision_a @ turn,
             "mu_d": population.mu_d,
+            "mu_b": lean @ turn,
             "sigma_d": jnp.exp(population.log_sigma_d),
         }
         return float(log_density(mirt_model, (n, 2, y), {}, sites)[0])

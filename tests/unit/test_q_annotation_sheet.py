@@ -156,8 +156,8 @@ REFUSED = {
         {3: "logic; magic"},
         "holds 'logic; magic', which is not a list of known",
     ),
-    "open quotes": (0, {3: '"logic'}, "no list of known abilities"),
-    "only semicolons": (0, {3: ";"}, "no list of known abilities"),
+    "open quotes": (0, {3: '"logic'}, "not a list of known abilities"),
+    "only semicolons": (0, {3: ";"}, "not a list of known abilities"),
     "wrong column": (0, {2: "poetry", 3: "ok"}, "are not those of the annotation; write corr"),
     "unknown item": (0, {0: "Q1", 3: "ok"}, "item 'Q1' that the annotation does not have"),
 }
