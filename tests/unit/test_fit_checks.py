@@ -377,7 +377,7 @@ def test_items_that_do_not_point_one_way_are_not_explained(negative, agreement, 
     assert words in check.warning
     assert "in the order of their accuracy" in check.warning
     assert fitted(0.0, 0.001, 1.0, direction=Direction(0.25, 0.8)).warning == ""
-    assert "10% of what one ability tells" in fitted(0.01, 0.001, 1.1).warning
+    assert "10% of the first ability's gain" in fitted(0.01, 0.001, 1.1).warning
 
 
 @pytest.mark.parametrize(("opposite", "is_one"), [(False, True), (True, False)])

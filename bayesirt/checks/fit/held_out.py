@@ -102,7 +102,7 @@ class HeldOut:
     def gain(self) -> str:
         """What two abilities gain, as a clause."""
         share = self._two["share"] - 1
-        more = "" if pd.isna(share) else f" by {share:.0%} of what one ability tells"
+        more = "" if pd.isna(share) else f" by {share:.0%} of the first ability's gain"
         return f"two abilities predict held-out answers better{more}"
 
     @property
