@@ -278,7 +278,7 @@ TAKEN = {
     "below a file": (["file.txt"], "file.txt/run", (), "lies below a file"),
     "an endless name": ([], "x" * 300, (), "cannot be written: File name too long"),
     "foreign files": (["run/thesis.tex"], "run", (), "holds files that are not a run"),
-    "foreign files, --overwrite": (["run/thesis.tex"], "run", ("--overwrite",), "that are not a run"),
+    "foreign files, --overwrite": (["run/thesis.tex"], "run", ("--overwrite",), "are not a run"),
     "a run": (["run/run.json"], "run", (), "already holds a run; pass --overwrite"),
     "runs of groups": (["run/group_1/run.json"], "run", (), "already holds a run"),
     "a run and a foreign file": (
