@@ -35,14 +35,14 @@ RESPONSES = simulate_q_mirt(7, Q, key=jax.random.key(3), correlation=0.6).respon
 POINT = fit_q_mirt(RESPONSES, Q)
 STRUCTURES = pytest.mark.parametrize("structure", ["correlated", "general", "independent"])
 
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(31)
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(61)
 GRID = np.array(list(itertools.product(NODES, NODES)))
 SHARES = np.array([np.prod(w) for w in itertools.product(WEIGHTS, WEIGHTS)])
 SHARES = SHARES / SHARES.sum()
 
 
 @cache
-def problem_and_place(structure: str, n_nodes: int = 31):
+def problem_and_place(structure: str, n_nodes: int = 61):
     """Return a problem and a place that is nothing special, with correlated uncertainty."""
     point = fit_q_mirt(RESPONSES, Q, structure=structure)
     problem = QMirtProblem.of(RESPONSES, QMirt.of(Q, structure))
