@@ -16,6 +16,7 @@ from scipy.special import expit
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.profiles.item_prediction import lean_of
 from bayesirt.ranking.subject_ranking import ranks_of_draws
 
 LEAST_RELIABILITY = 0.5
@@ -215,7 +216,7 @@ def _abilities(
     standing = np.where(
         reliability < LEAST_RELIABILITY, PRIOR, np.where(own < LEAST_OWN, BORROWED, MEASURED)
     )
-    lean = posterior.draws("mu_b") * np.exp(posterior.draws("mu_a"))[:, None]
+    lean = lean_of(posterior) * np.exp(posterior.draws("mu_a"))[:, None]
     easiness = posterior.draws("beta") - lean
     low, high = np.quantile(easiness, _TAILS, axis=0)
     return pd.DataFrame(

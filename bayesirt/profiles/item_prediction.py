@@ -122,8 +122,9 @@ def predict_items(
     """
     items, needs = _new_rows(posterior, q)
     thin = -(-len(posterior.draws("mu_a")) // max_draws)
-    names = ("theta", "mu_a", "sigma_a", "mu_d", "sigma_d", "beta", "mu_b")
+    names = ("theta", "mu_a", "sigma_a", "mu_d", "sigma_d", "beta")
     draws = {name: jnp.asarray(posterior.draws(name)[::thin]) for name in names}
+    draws["mu_b"] = jnp.asarray(lean_of(posterior)[::thin])
     found = _predict(draws, jnp.asarray(needs), key, neutral=new_items == "neutral")
     probability, low, high, scores = (np.asarray(x) for x in found)
     bounds = np.quantile(scores, _TAILS, axis=0)
@@ -136,6 +137,13 @@ def predict_items(
         }
     ).sort_values("score", ascending=False, kind="stable", ignore_index=True)
     return ItemPredictions(tuple(posterior.subjects), items, probability, low, high, table)
+
+
+def lean_of(posterior: Posterior) -> NDArray[np.floating]:
+    """Return draws of how intercepts lean on slopes; posteriors of version 0.1.0 have none."""
+    if "mu_b" in posterior.dataset:
+        return posterior.draws("mu_b")
+    return np.zeros_like(posterior.draws("beta"))
 
 
 def _new_rows(posterior: Posterior, q: QMatrix) -> tuple[tuple[str, ...], NDArray[np.bool_]]:

@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+import xarray as xr
 from scipy.special import expit
 from scipy.stats import norm
 
@@ -52,6 +53,17 @@ def test_known_items_have_the_models_probability():
     eta = np.stack([a * THETA[:, 0] - 0.2 + 0.8, a * THETA.sum(1) - 0.2 + 0.4], 1)
     np.testing.assert_allclose(found.probability, expit(eta), atol=1e-6)
     np.testing.assert_allclose(found.low, found.high, atol=1e-6)
+
+
+def test_draws_from_before_intercepts_leaned_on_slopes_are_read_as_upright():
+    now = posterior()
+    tree = now.tree.copy()
+    before = now.dataset.drop_vars("mu_b")
+    before["beta"] = before["beta"] - MU_B * np.exp(0.3)
+    tree["posterior"] = xr.DataTree(before)
+    rows = new([[1, 0], [1, 1]])
+    found = [predict_items(x, rows, key=KEY).probability for x in (now, Posterior(tree))]
+    np.testing.assert_allclose(*found, atol=1e-6)
 
 
 def test_neutral_items_are_all_alike():
