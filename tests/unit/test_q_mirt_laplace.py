@@ -45,7 +45,7 @@ def posterior() -> Posterior:
 @pytest.mark.slow
 def test_posterior_holds_the_models_sites_and_says_how_it_was_made(posterior, tmp_path):
     spreads = {f"{kind}_{name}" for kind in ("mu", "sigma") for name in "ad"} | {"sigma_beta"}
-    sites = {"theta", "a", "d", "beta", "correlation"} | spreads
+    sites = {"theta", "a", "d", "beta", "mu_b", "correlation"} | spreads
     assert set(map(str, posterior.dataset.data_vars)) == sites
     assert posterior["theta"].shape == (2, 50, 40, 3)
     assert posterior["a"].shape == (2, 50, NEEDS.sum())
