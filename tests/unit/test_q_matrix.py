@@ -192,7 +192,7 @@ def test_simulation_is_reproducible_and_follows_its_parameters():
 def test_simulation_refuses_what_is_no_correlation():
     q = QMatrix.from_arrays(np.eye(3, dtype=int))
     for wrong in (-0.9, np.ones((2, 2)), 2 * np.eye(3)):
-        with pytest.raises(ResponseError, match="no correlation matrix of 3 abilities"):
+        with pytest.raises(ResponseError, match="not a correlation matrix of 3 abilities"):
             simulate_q_mirt(5, q, key=jax.random.key(0), correlation=wrong)
     with pytest.raises(ResponseError, match="`sigma_d` must not be negative"):
         simulate_q_mirt(5, q, key=jax.random.key(0), sigma_d=-1.0)

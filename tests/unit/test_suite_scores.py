@@ -282,7 +282,7 @@ def test_measured_excess_counts_what_reference_subjects_show():
     ("change", "says"),
     [
         ({"anchors": {"sport": {}}}, "'sport', which no known"),
-        ({"anchors": {"law": {bank().names[0]: 1.0}}}, "no known item of the benchmark 'law'"),
+        ({"anchors": {"law": {bank().names[0]: 1.0}}}, "not a known item of the benchmark 'law'"),
         ({"others": pd.DataFrame({"mean": [0.5]})}, "columns `score` and `sd`"),
         ({"others": np.zeros(3)}, "shape \\(draw, other\\)"),
         ({"how": "best"}, "`how` must be"),
