@@ -244,7 +244,7 @@ class LaRT(ResponseModel):
         """Level and unit of abilities and of speeds."""
         return (
             Line("ability_level", ability_level, normal=True),
-            Line("speed_level", speed_level, normal=True),
+            Line("speed_level", speed_level, normal=True, trait="tau"),
             Line("ability_unit", ability_unit),
             Line("speed_unit", speed_unit),
         )

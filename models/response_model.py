@@ -35,12 +35,15 @@ class Line(NamedTuple):
         Whether it only shifts values, along which priors are normal.
     shape : tuple of int
         Of t: a model of several abilities has a plane of such lines, moved along at once.
+    trait : str
+        Subjects' site that t is added to, where the line is normal.
     """
 
     name: str
     move: Callable[[Values, Array], dict[str, Array]]
     normal: bool = False
     shape: tuple[int, ...] = ()
+    trait: str = "theta"
 
 
 @dataclass(frozen=True)

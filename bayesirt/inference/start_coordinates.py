@@ -1,6 +1,6 @@
 """Coordinates in which a posterior is about standard: its sites, counted from a start."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,13 +11,20 @@ from jaxtyping import Array, Float
 
 from bayesirt.inference.blocked import Position
 from bayesirt.inference.two_pl_coordinates import Known, around_expected
+from bayesirt.models import Line, ResponseModel
 
 
-class Centred(Protocol):
-    """A prior whose hierarchical sites ``x`` have a centre, and log ``sigma_x`` among the sites."""
+class Prior(Protocol):
+    """What coordinates ask of a response model at its unconstrained sites."""
+
+    model: ResponseModel
 
     def centre(self, sites: Position, name: str) -> Array:
         """Return where the values of a site have their prior's centre."""
+        ...
+
+    def along(self, line: Line, sites: Position, t: Array) -> tuple[Position, Array]:
+        """Return the place t along a line of the model, and the log Jacobian."""
         ...
 
 
@@ -49,7 +56,7 @@ class StartCoordinates:
         return ravel_pytree(self._start)[0].size
 
     def at(
-        self, flat: Float[Array, " coordinate"], prior: Centred
+        self, flat: Float[Array, " coordinate"], prior: Prior
     ) -> tuple[Position, Float[Array, ""]]:
         """Return the unconstrained sites, and the log Jacobian of the items'."""
         moved = ravel_pytree(self._start)[1](flat)
@@ -65,3 +72,43 @@ class StartCoordinates:
     @property
     def _start(self) -> Position:
         return self.centre | {name: jnp.zeros_like(x.value) for name, x in self.known.items()}
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class FromMeans:
+    """Coordinates in which items are described at the mean of the subjects, not at zero.
+
+    Neither answers nor the items' prior see a level that all subjects share. Where it rises, items
+    described at it stay where they are, and only the prior of subjects holds it: it moves in steps
+    that are as wide.
+    """
+
+    around: Any  # Other coordinates, whose items are taken to be described at the mean.
+    # By line, how much wider the prior leaves the mean of subjects than their own errors would.
+    stretch: Mapping[str, Float[Array, "..."]]
+
+    @classmethod
+    def of(cls, around: Any, lines: Iterable[Line], width: Mapping[str, Any]) -> "FromMeans":
+        """Take coordinates, a model's lines, and the subjects' errors in these coordinates."""
+        levels = [line for line in lines if line.normal]
+        return cls(around, {x.name: 1 / jnp.asarray(width[x.trait]).mean(0) for x in levels})
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return self.around.size
+
+    def at(self, flat: Float[Array, " coordinate"], prior: Prior) -> tuple[Position, Array]:
+        """Return the unconstrained sites, and the log Jacobian, to which this adds a constant."""
+        sites, log_jacobian = self.around.at(flat, prior)
+        levels, centred = [], sites
+        for line in (line for line in prior.model.lines if line.name in self.stretch):
+            level = centred[line.trait].mean(0)
+            centred, _ = prior.along(line, centred, -level)
+            levels.append((line, self.stretch[line.name] * level))
+        subjects = {x: u for x, u in centred.items() if "subject" in prior.model.dims.get(x, ())}
+        there = sites | subjects
+        for line, level in levels:
+            there, _ = prior.along(line, there, level)
+        return there, log_jacobian

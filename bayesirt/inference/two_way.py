@@ -24,7 +24,7 @@ from bayesirt.inference.checkpoint import Samples
 from bayesirt.inference.passes import Normals, Passes
 from bayesirt.inference.row_shards import place_rows
 from bayesirt.inference.site_terms import SiteTerms, site_terms, transforms_at
-from bayesirt.inference.start_coordinates import StartCoordinates
+from bayesirt.inference.start_coordinates import FromMeans, StartCoordinates
 from bayesirt.inference.starts import Start
 from bayesirt.likelihood.cell_sums import log_likelihood_of
 from bayesirt.likelihood.loadings import Loadings
@@ -216,7 +216,8 @@ class TwoWay(ABC):
 
     def coordinates(self, point: PointEstimate, responses: Responses, data: Any) -> Any:  # noqa: ARG002
         """Return coordinates around a point estimate in which the posterior is about standard."""
-        return StartCoordinates.of(self.start(point, data))
+        start = self.start(point, data)
+        return FromMeans.of(StartCoordinates.of(start), self.model.lines, start[1])
 
     def finished(self, samples: Samples, point: PointEstimate) -> tuple[Samples, dict[str, Any]]:  # noqa: ARG002
         """Return draws as they are kept, and the names along their dimensions."""

@@ -24,7 +24,7 @@ def test_potential_falls_as_the_models_density_rises():
     point = fit_mirt(DATA.responses, n_abilities=2)
     target = posterior_target(DATA.responses, point, Mirt(2))
     way, successes, trials = target.way, *map(jnp.asarray, DATA.responses.cells.matrices())
-    assert list(target.coordinates.known) == ["d"]
+    assert list(target.coordinates.around.known) == ["d"]
 
     @jax.jit
     def density(flat):
