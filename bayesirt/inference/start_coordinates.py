@@ -17,7 +17,10 @@ from bayesirt.models import Line, ResponseModel
 class Prior(Protocol):
     """What coordinates ask of a response model at its unconstrained sites."""
 
-    model: ResponseModel
+    @property
+    def model(self) -> ResponseModel:
+        """Return the model."""
+        ...
 
     def centre(self, sites: Position, name: str) -> Array:
         """Return where the values of a site have their prior's centre."""
