@@ -104,7 +104,7 @@ def score_ranks(draws: NDArray[np.float64]) -> dict[str, NDArray[np.int64]]:
     """Return the place of each subject by its median rank by score, and its 90% interval.
 
     `score_rank`, `score_rank_low` and `score_rank_high`; equal scores share the best rank, and so
-    do equal medians, of which the best is place 1 where its interval holds that.
+    do equal medians. Intervals are wide enough to hold the place.
     """
     ranks = np.empty(draws.shape, np.int32)
     for rank, draw in zip(ranks, np.round(draws, 6), strict=True):
@@ -112,8 +112,12 @@ def score_ranks(draws: NDArray[np.float64]) -> dict[str, NDArray[np.int64]]:
     tails = [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2]
     found = np.quantile(ranks, tails, axis=0, method="inverted_cdf").astype(int)
     low, median, high = found
-    place = np.clip(rankdata(median, method="min").astype(int), low, high)
-    return {"score_rank": place, "score_rank_low": low, "score_rank_high": high}
+    place = rankdata(median, method="min").astype(int)
+    return {
+        "score_rank": place,
+        "score_rank_low": np.minimum(low, place),
+        "score_rank_high": np.maximum(high, place),
+    }
 
 
 def _product(weights: NDArray[np.floating], share: NDArray[np.float64]) -> NDArray[np.float64]:

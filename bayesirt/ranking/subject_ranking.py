@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -32,7 +33,8 @@ class Ranking:
     ----------
     summary : DataFrame
         One row a subject, best first. `rank` is the place by posterior median ranks, the same
-        where medians are, and in its interval; ``_low`` and ``_high`` bound 90% intervals;
+        for subjects with the same answers, and in its interval; ``_low`` and ``_high`` bound 90%
+        intervals;
         `rank_set_low` and `rank_set_high` hold for all subjects at once; subjects of one `tier`
         cannot be told from its first. `expected_score` is the expected proportion correct of all
         items, and its interval holds the score that the subject would get: answers that it gave are
@@ -115,8 +117,9 @@ def rank_subjects(
     always has the same ranking.
     """
     posterior = posterior.reported
-    order, ranks = best_first(posterior.theta)
-    theta, verdict = posterior.theta[:, order], posterior.verdict
+    alike = equal_answers(posterior)
+    order, ranks = best_first(posterior.theta, alike)
+    theta, verdict, alike = posterior.theta[:, order], posterior.verdict, alike[order]
     chains = chains_of(posterior["theta"][..., order])[: 0 if verdict.sound else None]
     successes, trials = posterior.successes[order], posterior.trials[order]
     accuracy = successes.sum(1) / trials.sum(1)
@@ -130,8 +133,10 @@ def rank_subjects(
             **ability_columns(theta),
             **_on_scale(posterior, order, scale),
             **_speeds(posterior, order),
-            **rank_columns(theta, ranks),
-            **supported_columns(chains, columns_of_chain, explored=verdict.explored),
+            **rank_columns(theta, ranks, alike),
+            **supported_columns(
+                chains, partial(columns_of_chain, alike=alike), explored=verdict.explored
+            ),
             **_scores(posterior, order, population=population),
             "n_items": np.count_nonzero(trials, 1),
             "n_trials": trials.sum(1),
@@ -154,13 +159,39 @@ def rank_subjects(
     )
 
 
-def best_first(theta: NDArray[np.floating]) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-    """Return the order by median rank, then by mean, and the ranks of draws in this order."""
+def equal_answers(posterior: Posterior) -> NDArray[np.intp]:
+    """Return a number for each subject, the same for those of whom the model sees the same.
+
+    Their posteriors are equal, and differ between draws by chance alone.
+    """
+    if posterior.has_speeds or posterior.clusters is not None:
+        return np.arange(len(posterior.subjects))
+    answers = zip(posterior.successes, posterior.trials, strict=True)
+    numbers: dict[tuple[bytes, bytes], int] = {}
+    return np.array(
+        [numbers.setdefault((y.tobytes(), n.tobytes()), len(numbers)) for y, n in answers]
+    )
+
+
+def best_first(
+    theta: NDArray[np.floating], alike: NDArray[np.intp] | None = None
+) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+    """Return the order by median rank, then by mean, and the ranks of draws in this order.
+
+    Subjects that are `alike` have one median, the mean of theirs.
+    """
     ranks = ranks_of_draws(theta)
     middle = (len(ranks) - 1) // 2
     median = np.partition(ranks, middle, axis=0)[middle]
-    order = np.lexsort((-theta.mean(0), median))
+    order = np.lexsort((-theta.mean(0), _shared(median, alike)))
     return order, ranks[:, order]
+
+
+def _shared(values: NDArray[np.generic], alike: NDArray[np.intp] | None) -> NDArray[np.generic]:
+    """Return for each subject the mean value of those that are alike."""
+    if alike is None:
+        return values
+    return (np.bincount(alike, values) / np.maximum(np.bincount(alike), 1))[alike]
 
 
 def ability_columns(theta: NDArray[np.floating]) -> dict[str, NDArray[np.float64]]:
@@ -170,22 +201,24 @@ def ability_columns(theta: NDArray[np.floating]) -> dict[str, NDArray[np.float64
 
 
 def rank_columns(
-    theta: NDArray[np.floating], ranks: NDArray[np.int32]
+    theta: NDArray[np.floating], ranks: NDArray[np.int32], alike: NDArray[np.intp] | None = None
 ) -> dict[str, NDArray[np.generic]]:
     """Return each one's rank with its intervals, chances to be on top, and tier.
 
-    As `Ranking.summary` describes them.
+    As `Ranking.summary` describes them. Where many cannot be told apart, all have ranks in the
+    middle; their intervals are then wide enough to hold their place too.
     """
     sure = surely_above(theta, LEVEL)
     low, rank, high = np.quantile(
         ranks, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0, method="inverted_cdf"
     )
+    place = places(_shared(rank, alike))
     return {
-        "rank": np.clip(places(rank), low, high).astype(int),
-        "rank_low": low.astype(int),
-        "rank_high": high.astype(int),
-        "rank_set_low": 1 + sure.sum(0),
-        "rank_set_high": ranks.shape[1] - sure.sum(1),
+        "rank": place,
+        "rank_low": np.minimum(low, place).astype(int),
+        "rank_high": np.maximum(high, place).astype(int),
+        "rank_set_low": np.minimum(1 + sure.sum(0), place),
+        "rank_set_high": np.maximum(ranks.shape[1] - sure.sum(1), place),
         "p_best": (ranks == 1).mean(0),
         **{f"p_top{k}": (ranks <= k).mean(0) for k in TOP},
         "tier": tiers(sure),
@@ -218,10 +251,12 @@ def places(median: NDArray[np.generic]) -> NDArray[np.int64]:
     return rankdata(median, method="min").astype(np.int64)
 
 
-def columns_of_chain(theta: NDArray[np.floating]) -> dict[str, NDArray[np.generic]]:
+def columns_of_chain(
+    theta: NDArray[np.floating], alike: NDArray[np.intp] | None = None
+) -> dict[str, NDArray[np.generic]]:
     """Return `rank_columns` of one chain's draws."""
     with np.errstate(invalid="ignore"):  # a stuck chain may never move
-        return rank_columns(theta, ranks_of_draws(theta))
+        return rank_columns(theta, ranks_of_draws(theta), alike)
 
 
 def _on_scale(
