@@ -24,7 +24,7 @@ ROOMS = (
     ("profiles",),
     ("report",),
     ("studies",),
-    ("cli",),
+    ("cli", "pytest_plugin"),
 )
 """From the ground up: a room imports from its own floor and from those before it."""
 FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}

@@ -55,7 +55,9 @@ SCORE_NAMES = (
 TRIALS_NAMES = ("trials", "n_trials", "attempts")
 LATENCY_NAMES = ("tokens", "latency", "cot_tokens", "output_tokens", "time", "response_time")
 COST_NAMES = ("cost", "cost_usd", "total_cost", "usd")
-METADATA_NAMES = ("benchmark", "dataset", "suite", "task", "topic", "category", "level")
+METADATA_NAMES = (
+    "benchmark", "dataset", "suite", "task", "topic", "category", "level", "group",
+)  # fmt: skip
 _COMMON_NAMES = {
     "subject": SUBJECT_NAMES,
     "item": ITEM_NAMES,
@@ -241,6 +243,21 @@ def _read_table(
     return Responses.from_wide(wide, threshold=reading.threshold)
 
 
+def as_long(path: Path, reading: Reading) -> pd.DataFrame:
+    """Return a table of however few subjects, one row per response, with columns by their roles."""
+    frame = read_table(path)
+    roles = _find_columns(frame.columns, {**reading.named, "cost": reading.cost_column})
+    long = {"subject", "item"} <= roles.keys() or any(reading.named.values())
+    if reading.items_in is None and long:
+        _check_roles(frame, roles, path.name)
+        described = _steady_columns(frame, roles)
+        return frame[[*roles.values(), *described]].set_axis([*roles, *described], axis=1)
+    wide = _subjects_in_rows(frame, reading.items_in, path.name)
+    cells = wide.rename_axis("subject").reset_index().melt("subject", None, "item", "score")
+    empty = cells["score"].isna() | cells["score"].isin(["", "NA"])
+    return cells[~empty].reset_index(drop=True)
+
+
 def _streamed(
     path: Path,
     reading: Reading,
@@ -319,13 +336,7 @@ def _from_long(
     duplicates: str,
     threshold: float | None,
 ) -> Responses:
-    for role in ("subject", "item", "score"):
-        if role not in roles:
-            raise ResponseError(
-                f"{one_line(name)} has no column for the {role}; name it with --{role}, or pass "
-                f"--items-in if it is wide (the columns are {list_columns(frame)})"
-            )
-    check_columns(frame, roles.values())
+    _check_roles(frame, roles, name)
     return Responses.from_long(
         frame,
         **roles,
@@ -333,6 +344,16 @@ def _from_long(
         duplicates=duplicates,
         threshold=threshold,
     )
+
+
+def _check_roles(frame: pd.DataFrame, roles: dict[str, str], name: str) -> None:
+    for role in ("subject", "item", "score"):
+        if role not in roles:
+            raise ResponseError(
+                f"{one_line(name)} has no column for the {role}; name it with --{role}, or pass "
+                f"--items-in if it is wide (the columns are {list_columns(frame)})"
+            )
+    check_columns(frame, roles.values())
 
 
 def _steady_columns(frame: pd.DataFrame, roles: dict[str, str]) -> list[str]:

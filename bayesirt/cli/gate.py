@@ -1,0 +1,210 @@
+"""The `gate` command: whether the candidate regressed, or whether that is not known yet."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bayesirt.cli.options import AsJson, Quiet, Results, Seed, prepare_jax
+from bayesirt.cli.reading_input import read_and_tell, with_reading_options
+
+if TYPE_CHECKING:
+    from bayesirt.data.readers.reading import Reading
+    from bayesirt.data.responses import Responses
+    from bayesirt.posterior import Posterior
+    from bayesirt.ranking.gate_result import Gate
+
+PASSES, REGRESSION, UNDECIDED = 0, 1, 3
+"""Exit codes; bad input is 2, as in every command."""
+
+
+class IfUndecided(StrEnum):
+    """What an undecided verdict means to a script."""
+
+    report = "report"
+    passes = "pass"
+    fails = "fail"
+
+
+@with_reading_options
+def gate(
+    results: Results = None,
+    new_results: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Results of the candidate, if they are in a file or folder of their own."
+        ),
+    ] = None,
+    *,
+    reading: "Reading",
+    baseline: Annotated[
+        str | None, typer.Option(help="Model to compare with.", show_default=False)
+    ] = None,
+    candidate: Annotated[
+        list[str],
+        typer.Option(
+            help="Model to judge. Repeatable: claims are then right for all of them at once.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    margin: Annotated[
+        float, typer.Option(help="Largest drop that is acceptable: 0.02 is two points.")
+    ] = 0.0,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of a long file whose questions depend on each other, such as benchmark.",
+            show_default=False,
+        ),
+    ] = None,
+    history: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder that rank wrote for this suite: calibrated questions sharpen the "
+            "comparison.",
+            show_default=False,
+        ),
+    ] = None,
+    sequential: Annotated[
+        Path | None,
+        typer.Option(
+            help="State file for a verdict that stays right however often you look.",
+            show_default=False,
+        ),
+    ] = None,
+    cheaper: Annotated[
+        bool,
+        typer.Option("--cheaper", help="Pass only if the candidate also costs less."),
+    ] = False,
+    undecided: Annotated[
+        IfUndecided, typer.Option(help="Exit code of an undecided verdict: 3, 0 or 1.")
+    ] = IfUndecided.report,
+    seed: Seed = 0,
+    report: Annotated[
+        Path | None, typer.Option(help="HTML file to write.", show_default=False)
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(help="JUnit XML file to write.", show_default=False)
+    ] = None,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print Markdown, as for a pull request.")
+    ] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say whether a candidate scores worse than a baseline, or whether that is undecided.
+
+    Exit code 0: it passes. 1: it regressed. 3: undecided. 2: bad input.
+    """
+    prepare_jax(1)
+    from bayesirt.data.whole_file import write_whole
+    from bayesirt.errors import ResponseError
+    from bayesirt.ranking.gate import check_margin, gate_all
+
+    check_margin(margin)
+    if results is None:
+        raise ResponseError(
+            "name one results file, or two: those of the baseline and the candidate"
+        )
+    if sequential is not None and len(candidate) > 1:
+        raise ResponseError("--sequential follows one candidate; leave out the others")
+    talk = not (quiet or as_json or as_markdown)
+    responses, baseline, candidates = _read(
+        results, new_results, reading, baseline, candidate, talk
+    )
+    known = None if history is None else _history(history)
+    found = gate_all(
+        responses, baseline=baseline, candidates=candidates, margin=margin, group=group,
+        history=known, seed=seed,
+    )  # fmt: skip
+    if sequential is not None:
+        found = [_look(found[0], sequential)]
+    if report is not None:
+        from bayesirt.report.gate_html import render_gate_report
+
+        write_whole(report, render_gate_report(found).encode())
+    if junit is not None:
+        from bayesirt.report.gate_junit import gate_as_junit
+
+        write_whole(junit, gate_as_junit(found))
+    if as_json:
+        told = [one.as_dict() | {"text": one.to_text()} for one in found]
+        typer.echo(json.dumps(told[0] if len(told) == 1 else told, indent=2))
+    elif not quiet:
+        say = (one.to_markdown() if as_markdown else one.to_text() for one in found)
+        typer.echo("\n\n".join(text.rstrip("\n") for text in say))
+    raise typer.Exit(_exit_code(found, undecided, cheaper))
+
+
+def _read(
+    results: Path,
+    new_results: Path | None,
+    reading: "Reading",
+    baseline: str | None,
+    candidate: list[str],
+    talk: bool,
+) -> "tuple[Responses, str, list[str]]":
+    """Read one input or two, and find out who is compared with whom."""
+    from bayesirt.errors import ResponseError
+
+    if new_results is None:
+        if baseline is None or not candidate:
+            raise ResponseError("name the models to compare: --baseline A --candidate B")
+        return read_and_tell(results, reading, talk=talk), baseline, candidate
+    from bayesirt.data.readers.two_inputs import read_two
+
+    responses, (before, after), logs = read_two(results, new_results, reading)
+    if talk:
+        for found in logs:
+            typer.echo(found.to_text(), err=True)
+    if baseline is None:
+        baseline = _only(before, "--baseline")
+    return responses, baseline, candidate or [_only(after, "--candidate")]
+
+
+def _only(subjects: list[str], option: str) -> str:
+    from bayesirt.errors import ResponseError
+    from bayesirt.names import one_line
+
+    if len(subjects) > 1:
+        listed = ", ".join(repr(one_line(name, 40)) for name in subjects[:5])
+        raise ResponseError(f"there are {len(subjects)} models ({listed}); choose with {option}")
+    return subjects[0]
+
+
+def _history(folder: Path) -> "Posterior":
+    from bayesirt.bank.folder import is_bank
+    from bayesirt.errors import ResponseError
+    from bayesirt.ranking.run_folder import load_run
+
+    if is_bank(folder):
+        raise ResponseError(
+            "--history takes a folder that rank wrote, and this one is an item bank"
+        )
+    posterior = load_run(folder).posterior
+    if not posterior.verdict.sound:
+        raise ResponseError("the draws of the history are not sound; rank it again first")
+    return posterior
+
+
+def _look(found: "Gate", state: Path) -> "Gate":
+    """Bet on the answers that are new since the last look, and write down what that brought."""
+    from dataclasses import replace
+
+    from bayesirt.ranking.sequential_evidence import load_evidence, look_again
+
+    before = load_evidence(state, found.baseline, found.candidate, found.margin, found.sure)
+    evidence = look_again(before, found.pairs)
+    evidence.save(state)
+    return replace(found, evidence=evidence)
+
+
+def _exit_code(found: "list[Gate]", undecided: IfUndecided, cheaper: bool) -> int:
+    """Return the code of the worst verdict."""
+    if any(one.passes is False for one in found):
+        return REGRESSION
+    if any(one.passes is None for one in found):
+        return {"pass": PASSES, "fail": REGRESSION, "report": UNDECIDED}[undecided.value]
+    return REGRESSION if cheaper and not all(one.cheaper for one in found) else PASSES

@@ -1,0 +1,58 @@
+"""Two results, such as those of yesterday and of today, read as one: each may hold one subject."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from bayesirt.data.readers.found_logs import FoundLogs
+from bayesirt.data.readers.log_folder import read_log_runs
+from bayesirt.data.readers.reading import Reading
+from bayesirt.data.readers.recognise import are_logs, as_long
+from bayesirt.data.responses import Responses
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+
+_MEASURES = ("trials", "latency", "cost")
+
+
+def read_two(
+    old: Path, new: Path, reading: Reading
+) -> tuple[Responses, tuple[list[str], list[str]], list[FoundLogs]]:
+    """Read two inputs; return their responses, the subjects of each, and what logs held.
+
+    A subject that is in both is called ``name (old)`` and ``name (new)``.
+    """
+    frames, found = [], []
+    for path in (old, new):
+        if are_logs(path, reading):
+            runs, own = read_log_runs(path, reading)
+            found.append(own)
+            frames.append(runs.rename(columns={"successes": "score"}).drop(columns="file"))
+        else:
+            frames.append(as_long(path, reading))
+        frames[-1] = frames[-1].astype({"subject": str, "item": str})
+    one, two = frames
+    for frame, when, again in (
+        (one, "old", set(two["subject"])),
+        (two, "new", set(one["subject"])),
+    ):
+        shared = frame["subject"].isin(again)
+        frame["subject"] = frame["subject"].where(~shared, frame["subject"] + f" ({when})")
+    if not set(one["item"]) & set(two["item"]):
+        names = one_line(str(old), 80), one_line(str(new), 80)
+        raise ResponseError(f"{names[0]} and {names[1]} have no question in common")
+    if "trials" in one or "trials" in two:
+        one, two = (f if "trials" in f else f.assign(trials=1) for f in (one, two))
+    both = pd.concat([one, two], ignore_index=True, join="inner")
+    measured = {name: name for name in _MEASURES if name in both and both[name].notna().any()}
+    return (
+        Responses.from_long(
+            both,
+            **measured,
+            item_metadata=[c for c in both if c not in ("subject", "item", "score", *_MEASURES)],
+            duplicates=reading.duplicates,
+            threshold=None if found else reading.threshold,
+        ),
+        (list(one["subject"].unique()), list(two["subject"].unique())),
+        found,
+    )

@@ -1,0 +1,121 @@
+"""The difference of two scores through items that other subjects have calibrated before.
+
+Each subject's ability is estimated from its answers, with the items' draws; its score is what that
+ability is expected to get on the same questions. Questions that tell subjects apart sharply then
+count for more than those that everybody gets right.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from bayesirt.errors import ResponseError
+from bayesirt.inference.ability_belief import Answers, ItemDraws, believe
+from bayesirt.likelihood.families import FAMILIES
+from bayesirt.posterior import Posterior
+from bayesirt.ranking.paired_difference import Pairs
+
+_LEAST_KNOWN = 0.5
+"""Share of the questions that must have been calibrated, for them to speak for all."""
+
+
+@dataclass(frozen=True, eq=False)
+class CalibratedDifference:
+    """Candidate less baseline, as expected of their abilities.
+
+    Attributes
+    ----------
+    values, weights : float array, shape (value,)
+        The distribution of the difference, in order.
+    n_questions, n_subjects : int
+        Of the questions, how many were calibrated, and on how many subjects.
+    """
+
+    values: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    n_questions: int
+    n_subjects: int
+
+    @property
+    def mean(self) -> float:
+        """The expected difference."""
+        return float(self.values @ self.weights)
+
+    def quantile(self, level: float) -> float:
+        """Return the difference that is not exceeded with a probability."""
+        at = np.searchsorted(np.cumsum(self.weights), level)
+        return float(self.values[min(int(at), len(self.values) - 1)])
+
+    def below(self, value: float) -> float:
+        """Return the probability that the difference is below a value."""
+        return float(self.weights[self.values < value].sum())
+
+    def above(self, value: float) -> float:
+        """Return the probability that the difference is above a value."""
+        return float(self.weights[self.values > value].sum())
+
+    def as_dict(self, margin: float) -> dict[str, Any]:
+        """Return the numbers, JSON-ready."""
+        return {
+            "history_difference": self.mean,
+            "history_low": self.quantile(0.05),
+            "history_high": self.quantile(0.95),
+            "history_p_regression": self.below(-margin),
+            "history_p_no_regression": self.above(-margin),
+            "history_n_questions": self.n_questions,
+            "history_n_subjects": self.n_subjects,
+        }
+
+
+def calibrated_difference(posterior: Posterior, pairs: Pairs) -> CalibratedDifference:
+    """Return the difference through a posterior of the items."""
+    if posterior.has_speeds:
+        raise ResponseError("--history takes a run of the 2pl or the 3pl, and this one is of lart")
+    place = {name: k for k, name in enumerate(posterior.items)}
+    known = np.array([name in place for name in pairs.items])
+    if known.mean() < _LEAST_KNOWN:
+        raise ResponseError(
+            f"the history calibrated {int(known.sum())} of the {len(known)} questions; it must be "
+            f"of this suite"
+        )
+    chosen = pairs.select(known)
+    at = np.array([place[name] for name in chosen.items], np.int32)
+    items = ItemDraws.of(posterior)
+    beliefs = []
+    for share, trials in zip((chosen.baseline, chosen.candidate), chosen.trials, strict=True):
+        successes = np.rint(share * trials).astype(np.int32)
+        answers = Answers(at, successes, trials.astype(np.int32), np.full(len(at), np.nan))
+        beliefs.append(believe(items, answers.padded(), link=posterior.link))
+    scores = [_scores(items, jnp.asarray(at), b.nodes, link=posterior.link) for b in beliefs]
+    one, two = (np.asarray(b.weight, np.float64) for b in beliefs)
+    of_draw = one.sum(1) * two.sum(1)
+    weight = (one / one.sum(1, keepdims=True))[:, :, None] * (two / two.sum(1, keepdims=True))[
+        :, None
+    ]
+    weight *= (of_draw / of_draw.sum())[:, None, None]
+    low, high = (np.asarray(x, np.float64) for x in scores)
+    value = (high[:, None, :] - low[:, :, None]).ravel()
+    order = np.argsort(value)
+    return CalibratedDifference(
+        value[order], weight.ravel()[order], len(at), len(posterior.subjects)
+    )
+
+
+@partial(jax.jit, static_argnames="link")
+def _scores(
+    items: ItemDraws, at: Array, nodes: Float[Array, " node"], *, link: str
+) -> Float[Array, "draw node"]:
+    """Return the expected score on the questions, for each item draw and ability."""
+
+    def of_draw(draw: tuple[Array, ...]) -> Array:
+        a, d, *further = draw
+        family = FAMILIES[link].given(further)
+        return family.probability(a * nodes[:, None] + d).mean(1)
+
+    return jax.lax.map(of_draw, tuple(x[:, at] for x in items.parameters))

@@ -1,0 +1,192 @@
+"""Whether a candidate scores worse than a baseline, or whether that is not known yet."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesirt.data.responses import Responses
+from bayesirt.errors import ResponseError
+from bayesirt.names import counted, one_line
+from bayesirt.posterior import Posterior
+from bayesirt.ranking.calibrated_difference import calibrated_difference
+from bayesirt.ranking.gate_result import SURE, Gate
+from bayesirt.ranking.paired_difference import Pairs, needed, paired_difference
+
+_MOST_SHOWN = 5
+
+
+def gate(
+    responses: Responses,
+    *,
+    baseline: str,
+    candidate: str,
+    margin: float = 0.0,
+    group: str | None = None,
+    history: Posterior | None = None,
+    sure: float = SURE,
+    seed: int = 0,
+) -> Gate:
+    """Say whether a candidate scores worse than a baseline on the questions that both answered.
+
+    Parameters
+    ----------
+    responses : Responses
+        Runs of one question are its trials.
+    baseline, candidate : str
+        Two subjects.
+    margin : float
+        A drop of at most this share of the questions is no regression; 0.02 is two points.
+    group : str, optional
+        Column of the item metadata: questions with the same value depend on each other.
+    history : Posterior, optional
+        Of items that were calibrated on other subjects, by the 2PL or 3PL.
+    sure : float
+        Probability from which on a claim is made.
+    seed : int
+
+    Returns
+    -------
+    Gate
+
+    Raises
+    ------
+    ResponseError
+        If a subject is not there, both are the same, the margin is not a share, both answered
+        fewer than two questions in common, or the history knows none of them.
+
+    Notes
+    -----
+    A claim is judged by the Bayesian bootstrap over questions (Rubin, 1981) with one question more,
+    which contradicts it: with one run of each question and no margin this is the exact one-sided
+    McNemar test. Ends of intervals have half of such a question.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> answers = np.vstack([np.ones(40), np.r_[np.zeros(8), np.ones(32)]])
+    >>> responses = Responses.from_arrays(answers, subjects=["old", "new"])
+    >>> found = gate(responses, baseline="old", candidate="new")
+    >>> found.verdict, round(found.difference.mean, 3)
+    ('regression', -0.2)
+    """
+    check_margin(margin)
+    for name in (baseline, candidate):
+        check_name(name, responses.subjects)
+    if baseline == candidate:
+        raise ResponseError(f"baseline and candidate are both {one_line(baseline)!r}; name two")
+    pairs = _pairs(responses, baseline, candidate, group)
+    given = responses.costs
+    costs = None
+    if given is not None:
+        own = [float(given[responses.subjects.index(x)]) for x in (baseline, candidate)]
+        costs = None if np.isnan(own).any() else (own[0], own[1])
+    calibrated = None
+    if history is not None:
+        calibrated = calibrated_difference(history, pairs)
+    return Gate(
+        baseline,
+        candidate,
+        margin,
+        pairs,
+        paired_difference(pairs, seed=seed),
+        needed(pairs, margin, sure),
+        sure,
+        costs,
+        _parts(responses, pairs, group, seed),
+        calibrated,
+    )
+
+
+def gate_all(
+    responses: Responses, *, baseline: str, candidates: Sequence[str], **options: Any
+) -> list[Gate]:
+    """Hold several candidates against one baseline, right for all of them at once.
+
+    Each claim must be so sure that at most one in twenty such families holds a wrong one
+    (Bonferroni); `options` are those of `gate`.
+    """
+    if len(set(candidates)) < len(candidates):
+        twice = next(name for name in candidates if list(candidates).count(name) > 1)
+        raise ResponseError(f"candidate {one_line(twice)!r} is named twice; name it once")
+    sure = 1 - (1 - options.pop("sure", SURE)) / max(len(candidates), 1)
+    return [
+        gate(responses, baseline=baseline, candidate=name, sure=sure, **options)
+        for name in candidates
+    ]
+
+
+def check_margin(margin: float) -> None:
+    """Refuse a margin that is not a share of the questions."""
+    if 1 <= margin <= 100:
+        raise ResponseError(
+            f"the margin is a share of the questions; for {margin:g} points give {margin / 100:g}"
+        )
+    if not 0 <= margin < 1:
+        raise ResponseError(
+            f"the margin must be a share of the questions from 0 to below 1, got {margin:g}; 0.02 "
+            f"is two points"
+        )
+
+
+def check_name(name: str, subjects: Sequence[str]) -> None:
+    """Refuse a name that is not among the subjects, and offer the nearest."""
+    if name in subjects:
+        return
+    near = get_close_matches(name, subjects, 3, 0.5) or list(subjects)[:_MOST_SHOWN]
+    offered = ", ".join(repr(one_line(other, 40)) for other in near)
+    raise ResponseError(f"no model {one_line(name)!r} in these results; did you mean {offered}?")
+
+
+def _pairs(responses: Responses, baseline: str, candidate: str, group: str | None) -> Pairs:
+    rows = [responses.subjects.index(name) for name in (baseline, candidate)]
+    successes, trials = (m[rows].astype(np.int64) for m in responses.cells.matrices())
+    both = np.asarray((trials > 0).all(0))
+    n = int(both.sum())
+    if n < 2:
+        names = one_line(baseline, 40), one_line(candidate, 40)
+        raise ResponseError(
+            f"{names[0]!r} and {names[1]!r} have {counted(n, 'question')} in common; a comparison "
+            f"needs at least 2"
+        )
+    shares = successes[:, both] / trials[:, both]
+    items = [name for name, kept in zip(responses.items, both, strict=True) if kept]
+    groups = np.arange(n) if group is None else _codes(responses, group)[both]
+    return Pairs(items, shares[0], shares[1], trials[:, both], groups)
+
+
+def _codes(responses: Responses, column: str) -> NDArray[np.intp]:
+    """Return a number for the group of each item; one without a group is alone."""
+    known = list(responses.item_metadata.columns)
+    if column not in known:
+        listed = ", ".join(repr(one_line(str(name), 40)) for name in known[:_MOST_SHOWN])
+        raise ResponseError(
+            f"the questions have no column {one_line(column)!r} to group them by; "
+            + (f"they have {listed}" if known else "a long table with such a column has")
+        )
+    codes, _ = pd.factorize(responses.item_metadata[column])
+    alone = codes < 0
+    return np.where(alone, codes.max() + 1 + np.cumsum(alone), codes)
+
+
+def _parts(responses: Responses, pairs: Pairs, group: str | None, seed: int) -> pd.DataFrame:
+    """Return the difference on each benchmark, and on each group that is large enough to show."""
+    rows = []
+    table = responses.item_metadata.reindex(pairs.items)
+    for column in dict.fromkeys(["benchmark", group]):
+        if column is None or column not in table:
+            continue
+        for name, members in table.groupby(column, sort=False).indices.items():
+            if not 1 < len(members) < len(pairs.items):
+                continue
+            chosen = np.zeros(len(pairs.items), bool)
+            chosen[members] = True
+            part = pairs.select(chosen)
+            own = paired_difference(part, seed=seed)
+            means = float(part.baseline.mean()), float(part.candidate.mean())
+            rows.append((str(name), len(members), *means, own.mean, own.low, own.high))
+    columns = ["part", "n_questions", "baseline", "candidate", "difference", "low", "high"]
+    return pd.DataFrame(rows, columns=columns).sort_values("difference", ignore_index=True)

@@ -1,0 +1,299 @@
+"""What a gate found: verdict, numbers and words."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from bayesirt.names import counted, one_line
+from bayesirt.ranking.calibrated_difference import CalibratedDifference
+from bayesirt.ranking.gate_text import apart, chance, claim, interval, on_costs, on_flips
+from bayesirt.ranking.paired_difference import Difference, Needed, Pairs, flipped
+from bayesirt.ranking.sequential_evidence import Evidence
+
+GateVerdict = Literal["regression", "improvement", "equivalent", "no regression", "undecided"]
+
+SURE = 0.95
+_ALONE = 0.99
+"""How sure questions alone must be of a regression that a calibrated run beside them does not show.
+Both together then raise no more false alarms than one of them: their errors go together."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Gate:
+    """A candidate held against a baseline on the questions that both answered.
+
+    Attributes
+    ----------
+    baseline, candidate : str
+    margin : float
+        A drop of at most this share of the questions is no regression.
+    pairs : Pairs
+        The questions that both answered.
+    difference : Difference
+        Candidate less baseline.
+    needed : Needed
+        What would decide.
+    sure : float
+        Probability from which on a claim is made: 0.95, or more where several candidates are
+        judged together.
+    costs : (float, float) or None
+        Mean cost of an answer of the baseline and of the candidate, where both are known.
+    parts : DataFrame
+        One row per benchmark or group, the worst first: part, n_questions, baseline, candidate,
+        difference, low, high.
+    calibrated : CalibratedDifference or None
+        The same through items that were calibrated before.
+    evidence : Evidence or None
+        What all looks at these answers together say, if the verdict must stand looking often.
+    """
+
+    baseline: str
+    candidate: str
+    margin: float
+    pairs: Pairs
+    difference: Difference
+    needed: Needed
+    sure: float
+    costs: tuple[float, float] | None
+    parts: pd.DataFrame
+    calibrated: CalibratedDifference | None = None
+    evidence: Evidence | None = None
+
+    def __repr__(self) -> str:
+        return f"<Gate: {self.verdict}. {self.sentence}>"
+
+    @property
+    def p_worse(self) -> float:
+        """P(the candidate scores lower)."""
+        return self.difference.below(0.0)
+
+    @property
+    def p_better(self) -> float:
+        """P(the candidate scores higher)."""
+        return self.difference.above(0.0)
+
+    @property
+    def p_regression(self) -> float:
+        """P(the candidate scores lower by more than the margin)."""
+        return self.difference.below(-self.margin)
+
+    @property
+    def p_no_regression(self) -> float:
+        """P(the candidate does not score lower by more than the margin)."""
+        return self.difference.above(-self.margin)
+
+    @property
+    def verdict(self) -> GateVerdict:
+        """What the answers say: a claim is made where it is at least `sure`.
+
+        "equivalent" means that neither is better by more than the margin, and "no regression" that
+        the candidate is not worse by more than that. With a history, its claims count where the
+        questions point the same way; a regression that the questions show alone counts too.
+        """
+        drop, gain, no_drop, no_gain = self._claims()
+        if drop:
+            return "regression"
+        if gain:
+            return "improvement"
+        if no_drop:
+            return "equivalent" if no_gain else "no regression"
+        return "undecided"
+
+    def _claims(self) -> tuple[bool, ...]:
+        margin, here, there, sure = self.margin, self.difference, self.calibrated, self.sure
+        if self.evidence is not None:
+            return tuple(self.evidence.shows(name) for name in Evidence.CLAIMS)
+        if there is None:
+            return (
+                here.below(-margin) >= sure,
+                here.above(0.0) >= sure,
+                here.above(-margin) >= sure,
+                here.below(margin) >= sure,
+            )
+        alone = 1 - (1 - sure) * (1 - _ALONE) / (1 - SURE)
+        return (
+            here.below(-margin) >= alone or (there.below(-margin) >= sure and here.mean < -margin),
+            there.above(0.0) >= sure and here.mean > 0,
+            there.above(-margin) >= sure and here.mean > -margin,
+            there.below(margin) >= sure and here.mean < margin,
+        )
+
+    @property
+    def passes(self) -> bool | None:
+        """Whether the candidate passes; None if that is undecided."""
+        verdict = self.verdict
+        return None if verdict == "undecided" else verdict != "regression"
+
+    @property
+    def cheaper(self) -> bool | None:
+        """Whether the candidate passes and costs less; None if undecided or a cost is missing."""
+        if self.costs is None or self.passes is None:
+            return None
+        return self.passes and self.costs[1] < self.costs[0]
+
+    @property
+    def flipped(self) -> pd.DataFrame:
+        """Questions that were right and are wrong, or the other way round, in most runs."""
+        return flipped(self.pairs)
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """One row with every number."""
+        return pd.DataFrame([self.as_dict()])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return verdict and numbers, JSON-ready; what is not known is None."""
+        costs = self.costs or (None, None)
+        more = [x if np.isfinite(x) else None for x in (self.needed.questions, self.needed.runs)]
+        told: dict[str, Any] = {
+            "baseline": self.baseline,
+            "candidate": self.candidate,
+            "verdict": self.verdict,
+            "passes": self.passes,
+            "margin": self.margin,
+            "difference": self.difference.mean,
+            "difference_low": self.difference.low,
+            "difference_high": self.difference.high,
+            "score_baseline": float(self.pairs.baseline.mean()),
+            "score_candidate": float(self.pairs.candidate.mean()),
+            "p_worse": self.p_worse,
+            "p_better": self.p_better,
+            "p_regression": self.p_regression,
+            "p_no_regression": self.p_no_regression,
+            "sure": self.sure,
+            "n_questions": len(self.pairs.items),
+            "n_groups": self.pairs.n_groups,
+            "more_questions": more[0],
+            "more_runs": more[1],
+            "cost_baseline": costs[0],
+            "cost_candidate": costs[1],
+            "cheaper": self.cheaper,
+        }
+        if self.calibrated is not None:
+            told |= self.calibrated.as_dict(self.margin)
+        if self.evidence is not None:
+            told |= self.evidence.as_dict()
+        return told
+
+    @property
+    def sentence(self) -> str:
+        """The difference and what it shows, in a sentence."""
+        mean, low, high = self.difference.mean, self.difference.low, self.difference.high
+        names = one_line(self.candidate, 60), one_line(self.baseline, 60)
+        where = counted(len(self.pairs.items), "question")
+        if self.pairs.n_groups < len(self.pairs.items):
+            where += f" in {counted(self.pairs.n_groups, 'group')}"
+        found = (
+            f"{names[0]} scores {apart(mean)} {names[1]} ({interval(low, high)}) on {where} that "
+            f"both answered"
+        )
+        return f"{found}: {self._claimed()}."
+
+    def _claimed(self) -> str:
+        if self.evidence is not None:
+            return self._by_evidence(self.evidence)
+        here, verdict = self.difference, self.verdict
+        best = here if self.calibrated is None or self._by_questions_alone else self.calibrated
+        margin = self.margin
+        chances = best.below(-margin), best.below(0.0), best.above(0.0), best.above(-margin)
+        return claim(verdict, margin, chances, self.needed.to_text())
+
+    @property
+    def _by_questions_alone(self) -> bool:
+        return self.verdict == "regression" and self.p_regression >= self.sure
+
+    def _by_evidence(self, evidence: Evidence) -> str:
+        claims = {
+            "regression": "drop",
+            "improvement": "gain",
+            "equivalent": "no drop",
+            "no regression": "no drop",
+            "undecided": "drop",
+        }
+        enough = 1 / (1 - evidence.sure)
+        strength = evidence.strength(claims[self.verdict])
+        after = f"after {counted(evidence.looks, 'look')}"
+        if self.verdict == "undecided":
+            other = evidence.strength("no drop" if self.margin else "gain")
+            return (
+                f"undecided {after}, with evidence of {strength:,.1f} for a regression and of "
+                f"{other:,.1f} against one, where {enough:.0f} decides however often one looks"
+            )
+        return f"{self.verdict} {after} (evidence {strength:,.0f}, where {enough:.0f} decides)"
+
+    def to_text(self) -> str:
+        """Return the verdict in words, the most important first."""
+        lines = [self.sentence, self._on_history(), self._on_looks()]
+        table = self.flipped
+        lost, won = (table["item"][table["difference"] * sign < 0].to_list() for sign in (1, -1))
+        lines.append(on_flips(lost, won))
+        if len(self.parts):
+            worst = self.parts.iloc[0]
+            lines.append(
+                f"The worst part is {one_line(worst['part'], 40)}: {apart(worst['difference'])} "
+                f"the baseline ({interval(worst['low'], worst['high'])}) on "
+                f"{counted(worst['n_questions'], 'question')}."
+            )
+        if self.costs is not None:
+            lines.append(on_costs(self.candidate, self.costs, self.passes))
+        return "\n".join(line for line in lines if line)
+
+    def _on_history(self) -> str:
+        there = self.calibrated
+        if there is None:
+            return ""
+        drop = there.below(-self.margin)
+        ends = interval(there.quantile(0.05), there.quantile(0.95))
+        said = (
+            f"Through {counted(there.n_subjects, 'subject')} calibrated before, it is expected "
+            f"{apart(there.mean)} the baseline ({ends}), "
+            f"with {chance(drop)} for a drop{' beyond the margin' if self.margin else ''}"
+        )
+        if (there.mean + self.margin) * (self.difference.mean + self.margin) >= 0:
+            return f"{said}; the questions alone say {chance(self.p_regression)}."
+        return (
+            f"{said}. The questions alone point the other way ({chance(self.p_regression)}), which "
+            f"one ability does not explain: look at those that flipped."
+        )
+
+    def _on_looks(self) -> str:
+        if self.evidence is None or self.evidence.new:
+            return ""
+        return (
+            "There are no questions with new answers of both since the last look: each answer "
+            "counts once, so run the baseline again too."
+        )
+
+    def to_markdown(self) -> str:
+        """Return the verdict with its tables, as a comment on a pull request."""
+        head, *rest = self.to_text().splitlines()
+        lines = [f"### Gate: {self.verdict}", "", f"**{_escaped(head)}**", ""]
+        lines += [f"- {_escaped(line)}" for line in rest]
+        if len(self.parts):
+            lines += ["", "| part | questions | baseline | candidate | difference | 90% |"]
+            lines += ["|---|---:|---:|---:|---:|---|"]
+            lines += [
+                f"| {_escaped(one_line(row.part, 40))} | {row.n_questions} | {row.baseline:.1%} | "
+                f"{row.candidate:.1%} | {100 * row.difference:+.1f} | {100 * row.low:+.1f} to "
+                f"{100 * row.high:+.1f} |"
+                for row in self.parts.itertuples()
+            ]
+        table = self.flipped
+        if len(table):
+            lines += ["", f"<details><summary>{counted(len(table), 'question')} that flipped"]
+            lines += ["</summary>", "", "| question | baseline | candidate |", "|---|---:|---:|"]
+            lines += [
+                f"| {_escaped(one_line(row.item, 60))} | {row.baseline:.0%} | {row.candidate:.0%} |"
+                for row in table.itertuples()
+            ]
+            lines += ["", "</details>"]
+        return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    """Return text that Markdown shows as it is."""
+    for sign in "\\`*_|<>[]":
+        text = text.replace(sign, f"\\{sign}")
+    return text

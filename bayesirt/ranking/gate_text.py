@@ -1,0 +1,109 @@
+"""The sentences of a gate."""
+
+from bayesirt.names import brief, counted, one_line
+
+_LEAST = 0.0005
+"""Differences below half a tenth of a point are none."""
+
+
+def points(share: float) -> str:
+    """Return a share of the questions in points.
+
+    >>> points(0.021), points(0.02), points(0.01)
+    ('2.1 points', '2 points', '1 point')
+    """
+    number = f"{abs(100 * share):.1f}".removesuffix(".0")
+    return f"{number} point{'' if number == '1' else 's'}"
+
+
+def chance(p: float) -> str:
+    """Return a probability that is never called certain.
+
+    >>> chance(0.973), chance(0.9999)
+    ('97%', 'over 99%')
+    """
+    if p > 0.995:
+        return "over 99%"
+    return "under 1%" if p < 0.005 else f"{p:.0%}"
+
+
+def apart(mean: float) -> str:
+    """Return how far one score lies from another.
+
+    >>> apart(-0.021), apart(0.0)
+    ('2.1 points below', 'as high as')
+    """
+    if abs(mean) < _LEAST:
+        return "as high as"
+    return f"{points(mean)} {_side(mean)}"
+
+
+def interval(low: float, high: float) -> str:
+    """Return a 90% interval.
+
+    >>> interval(-0.038, -0.004), interval(-0.03, 0.012)
+    ('90%: 0.4 to 3.8 below', '90%: 3 below to 1.2 above')
+    """
+    ends = [points(x).split()[0] for x in (low, high)]
+    if low * high > 0:
+        near, far = sorted((low, high), key=abs)
+        numbers = [points(x).split()[0] for x in (near, far)]
+        return f"90%: {numbers[0]} to {numbers[1]} {_side(low)}"
+    return f"90%: {ends[0]} {_side(low)} to {ends[1]} {_side(high)}"
+
+
+def _side(difference: float) -> str:
+    return "below" if difference < 0 else "above"
+
+
+def claim(
+    verdict: str, margin: float, probabilities: tuple[float, float, float, float], what_decides: str
+) -> str:
+    """Return what is claimed, and how surely.
+
+    `probabilities` are of a drop beyond the margin, of a drop, of a rise, and of no drop beyond the
+    margin.
+    """
+    beyond, worse, better, safe = map(chance, probabilities)
+    of_margin = f" beyond your margin of {points(margin)}" if margin else ""
+    if verdict == "regression":
+        return f"a regression{of_margin} ({beyond} sure)"
+    if verdict == "improvement":
+        return f"an improvement ({better} sure)"
+    if verdict == "equivalent":
+        return f"both are equivalent within your margin of {points(margin)} ({safe} sure)"
+    if verdict == "no regression":
+        return f"no regression{of_margin} ({safe} sure)"
+    decide = f": {what_decides} would decide, if it is as it seems" if what_decides else ""
+    if not margin:
+        return f"whether that is a regression is undecided ({worse} for worse){decide}"
+    said = f"a drop is likely ({worse}), but" if probabilities[1] >= 0.9 else "undecided, as"
+    return f"{said} a drop{of_margin} has a probability of {beyond}{decide}"
+
+
+def on_flips(lost: list[str], won: list[str]) -> str:
+    """Return which questions turned, a few by name."""
+    if not lost and not won:
+        return ""
+    said = f"{counted(len(lost), 'question')} that most runs got right went wrong"
+    if lost:
+        said += f" ({_some(lost)})"
+    return f"{said}, and {len(won)} the other way{f' ({_some(won)})' if won else ''}."
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(one_line(name, 30) for name in names[:3])
+    return shown + (", ..." if len(names) > 3 else "")
+
+
+def on_costs(candidate: str, costs: tuple[float, float], passes: bool | None) -> str:
+    """Return which of the two costs less."""
+    before, now = costs
+    if before == now:
+        return f"Answers of both cost {brief(now)}."
+    share = f"{abs(now - before) / before:.0%} " if before > 0 else ""
+    said = (
+        f"Answers of {one_line(candidate, 40)} cost {share}{'less' if now < before else 'more'} "
+        f"({brief(now)} against {brief(before)})"
+    )
+    return said + (": as good, and cheaper." if passes and now < before else ".")

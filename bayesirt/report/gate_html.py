@@ -1,0 +1,77 @@
+"""The report of a gate."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from bayesirt.names import one_line
+from bayesirt.ranking.gate_result import Gate
+from bayesirt.report.page import render_page, svg
+from bayesirt.report.profile_marks import WIDTH
+
+_MOST_FLIPS = 200
+_MOST_PARTS = 30
+
+
+def render_gate_report(gates: Sequence[Gate]) -> str:
+    """Return the report of one candidate or of several.
+
+    Parameters
+    ----------
+    gates : sequence of Gate
+        Against one baseline.
+
+    Returns
+    -------
+    str
+        A whole HTML document.
+    """
+    return render_page("gate.html.j2", baseline=gates[0].baseline, gates=[*map(_part, gates)])
+
+
+def _part(found: Gate) -> dict[str, Any]:
+    first, *rest = found.to_text().splitlines()
+    flips = found.flipped
+    return {
+        "candidate": found.candidate,
+        "verdict": found.verdict,
+        "passes": found.passes,
+        "sentence": first,
+        "rest": rest,
+        "picture": svg(plot_difference(found), "Difference in points with its 90% interval"),
+        "flips": flips.head(_MOST_FLIPS).to_dict("records"),
+        "n_flips": len(flips),
+    }
+
+
+def plot_difference(found: Gate) -> Figure:
+    """Draw the difference, that of each part, and that through the history, with the margin."""
+    here, there = found.difference, found.calibrated
+    rows = [("these questions", here.mean, here.low, here.high)]
+    if there is not None:
+        rows.append(("history", there.mean, there.quantile(0.05), there.quantile(0.95)))
+    rows += [
+        (one_line(row.part, 30), row.difference, row.low, row.high)
+        for row in found.parts.head(_MOST_PARTS).itertuples()
+    ]
+    figure = Figure(figsize=(WIDTH, 1.0 + 0.3 * len(rows)), layout="constrained")
+    axes = figure.add_subplot()
+    for y, (_, mean, low, high) in enumerate(rows):
+        color = "C0" if y == 0 else "0.45"
+        axes.plot([100 * low, 100 * high], [y, y], color=color, lw=3 if y == 0 else 1.5)
+        axes.plot(100 * mean, y, "o", color=color)
+    axes.axvline(0, color="0.2", lw=1)
+    if found.margin:
+        axes.axvline(-100 * found.margin, color="C3", lw=1, ls="--")
+        axes.annotate(
+            "margin", (-100 * found.margin, -0.6), ha="center", va="bottom", color="C3", size=8
+        )
+    axes.set(
+        yticks=range(len(rows)),
+        yticklabels=[name for name, *_ in rows],
+        ylim=(len(rows) - 0.4, -0.7),
+        xlabel="candidate less baseline, in points",
+    )
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure

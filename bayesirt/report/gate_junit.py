@@ -1,0 +1,34 @@
+"""A gate as JUnit XML, which every CI system shows."""
+
+from collections.abc import Sequence
+from xml.etree import ElementTree
+
+from bayesirt.names import one_line
+from bayesirt.ranking.gate_result import Gate
+
+
+def gate_as_junit(gates: Sequence[Gate]) -> bytes:
+    """Return a test case for each candidate: failed by a regression, skipped where undecided."""
+    failed = sum(found.passes is False for found in gates)
+    skipped = sum(found.passes is None for found in gates)
+    counts = {"tests": len(gates), "failures": failed, "errors": 0, "skipped": skipped}
+    attributes = {"name": "bayesirt gate"} | {name: str(n) for name, n in counts.items()}
+    suite = ElementTree.Element("testsuite", attributes)
+    for found in gates:
+        names = one_line(found.candidate, 80), one_line(found.baseline, 80)
+        case = ElementTree.SubElement(
+            suite, "testcase", classname="bayesirt.gate", name=f"{names[0]} against {names[1]}"
+        )
+        said = _printable(found.to_text())
+        if found.passes is not True:
+            tag = "skipped" if found.passes is None else "failure"
+            ElementTree.SubElement(case, tag, message=said.splitlines()[0]).text = said
+        ElementTree.SubElement(case, "system-out").text = said
+    root = ElementTree.Element("testsuites")
+    root.append(suite)
+    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+
+
+def _printable(text: str) -> str:
+    """Return text without the signs that XML cannot hold."""
+    return "".join(c for c in text if c in "\n\t" or c >= " ")

@@ -1,0 +1,107 @@
+"""A gate keeps its promises: false alarms, also when looked at often, and intervals that hold."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom
+
+from bayesirt.ranking.paired_difference import Pairs, paired_difference
+from bayesirt.ranking.sequential_evidence import Evidence, look_again
+
+
+def pairs_of(baseline: np.ndarray, candidate: np.ndarray, runs: np.ndarray | int) -> Pairs:
+    n = len(baseline)
+    trials = np.broadcast_to(runs, (2, n)).astype(np.int64)
+    return Pairs(
+        [str(k) for k in range(n)],
+        baseline / trials[0],
+        candidate / trials[1],
+        trials,
+        np.arange(n),
+    )
+
+
+def rates(rng: np.random.Generator, n: int, drop: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return chances to be right on drawn questions, a little different for each of the two."""
+    logit = rng.normal(1, 1.6, n)
+    own = rng.normal(0, 0.5, (2, n)) - np.array([[0], [drop]])
+    one, two = 1 / (1 + np.exp(-(logit + own)))
+    return one, two
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("n", "runs"), [(40, 1), (100, 3)])
+def test_alarms_and_intervals(n: int, runs: int):
+    """600 comparisons: at most 5% alarms (4 standard errors), intervals hold 86 to 95%."""
+    rng = np.random.default_rng(7)
+    alarms = held = mcnemar = 0
+    for k in range(600):
+        before, after = (rng.binomial(runs, p) for p in rates(rng, n))
+        pairs = pairs_of(before, after, runs)
+        found = paired_difference(pairs, n_draws=2000, seed=k)
+        alarms += found.below(0) >= 0.95
+        held += found.low <= 0 <= found.high
+        lost, won = ((pairs.difference * s > 0).sum() for s in (-1, 1))
+        mcnemar += binom.sf(lost - 1, lost + won, 0.5) <= 0.05
+    print(f"{n} x {runs}: {alarms} alarms of 600 (McNemar {mcnemar}), held {held / 600:.3f}")
+    assert alarms / 600 < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 600)
+    assert 0.86 < held / 600 < 0.95
+    if runs == 1:
+        assert abs(alarms - mcnemar) <= 6  # the same test, but for draws
+
+
+@pytest.mark.statistical
+def test_looking_five_times_raises_no_more_alarms():
+    """300 comparisons of a model with itself; a t statistic at any of five looks alarms more."""
+    rng, shown, naive = np.random.default_rng(1), 0, 0
+    for _ in range(300):
+        right, found, evidence = np.zeros((2, 80)), False, Evidence("a", "b", 0.0, 0.95)
+        p = rates(rng, 80)[0]
+        for look in range(1, 6):
+            right += rng.binomial(1, p, (2, 80))
+            pairs = pairs_of(*right, look)
+            evidence = look_again(evidence, pairs)
+            x = pairs.difference
+            found |= bool(x.std() > 0 and x.mean() / x.std(ddof=1) * np.sqrt(80) < -1.66)
+        shown += evidence.shows("drop")
+        naive += found
+    print(f"alarms of 300: {shown}, by t at any look {naive}")
+    assert shown <= 15
+    assert naive > 24
+
+
+@pytest.mark.statistical
+def test_evidence_grows_where_the_candidate_is_worse():
+    rng, shown = np.random.default_rng(2), 0
+    for _ in range(100):
+        right, evidence = np.zeros((2, 200)), Evidence("a", "b", 0.0, 0.95)
+        p, q = rates(rng, 200, drop=0.8)
+        for look in range(1, 6):
+            right += np.stack([rng.binomial(1, p), rng.binomial(1, q)])
+            evidence = look_again(evidence, pairs_of(*right, look))
+        shown += evidence.shows("drop")
+    assert shown > 90
+
+
+@pytest.mark.statistical
+def test_runs_of_agents_split_at_random_are_alike(shared):
+    """Two of each agent's five runs of a task against two others: 83 agents, four splits each."""
+    table = pd.read_csv(shared / "data/beds/terminalbench_repeats.csv.gz")
+    wide = {
+        c: table.pivot(index="model", columns="item", values=c) for c in ("successes", "trials")
+    }
+    right, runs = (wide[c].fillna(0).to_numpy().astype(int) for c in ("successes", "trials"))
+    rng, alarms, held, n = np.random.default_rng(0), 0, 0, 0
+    for k in range(4):
+        for y, t in zip(right, runs, strict=True):
+            half, there = t // 2, t >= 2
+            one = rng.hypergeometric(y, t - y, half)
+            two = rng.hypergeometric(y - one, t - half - (y - one), half)
+            pairs = pairs_of(one[there], two[there], np.stack([half, half])[:, there])
+            found = paired_difference(pairs, n_draws=2000, seed=k)
+            alarms += found.below(0) >= 0.95
+            held += found.low <= 0 <= found.high
+            n += 1
+    print(f"{n} splits: alarms {alarms / n:.3f}, intervals hold {held / n:.3f}")
+    assert alarms / n < 0.05 + 2 * np.sqrt(0.05 * 0.95 / n)
+    assert 0.87 < held / n < 0.94

@@ -1,0 +1,264 @@
+"""A gate: what it claims, what it refuses, and how it is said."""
+
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom
+
+from bayesirt import Gate, ResponseError, Responses, gate
+from bayesirt.ranking.calibrated_difference import calibrated_difference
+from bayesirt.ranking.gate import gate_all
+from bayesirt.ranking.paired_difference import Pairs, needed, paired_difference
+from bayesirt.ranking.sequential_evidence import Evidence, load_evidence, look_again
+from bayesirt.report.gate_html import render_gate_report
+from bayesirt.report.gate_junit import gate_as_junit
+
+
+def pairs_of(baseline, candidate, trials=1, group=None) -> Pairs:
+    n = len(baseline)
+    names = [f"q{k}" for k in range(n)]
+    runs = np.broadcast_to(trials, (2, n)).astype(np.int64)
+    return Pairs(
+        names, np.asarray(baseline, float), np.asarray(candidate, float), runs,
+        np.arange(n) if group is None else np.asarray(group),
+    )  # fmt: skip
+
+
+def discordant(lost: int, won: int, same: int) -> Pairs:
+    before = np.r_[np.ones(lost), np.zeros(won), np.ones(same)]
+    return pairs_of(before, np.r_[np.zeros(lost), np.ones(won), np.ones(same)])
+
+
+def responses_of(pairs: Pairs, **more) -> Responses:
+    right = np.rint(np.stack([pairs.baseline, pairs.candidate]) * pairs.trials)
+    return Responses.from_arrays(
+        right, pairs.trials, subjects=["old", "new"], items=pairs.items, **more
+    )
+
+
+@pytest.mark.parametrize(("lost", "won"), [(16, 9), (4, 0), (3, 1), (0, 5), (40, 20)])
+def test_with_one_run_and_no_margin_it_is_the_exact_mcnemar_test(lost, won):
+    found = paired_difference(discordant(lost, won, 30), n_draws=200_000)
+    worse, better = (1 - binom.sf(k - 1, lost + won, 0.5) for k in (lost, won))
+    assert found.below(0) == pytest.approx(worse, abs=0.005)
+    assert found.above(0) == pytest.approx(better, abs=0.005)
+
+
+def test_questions_of_one_group_tell_as_much_as_one():
+    """Twenty copies of each of 12 questions are no more than the 12."""
+    few = discordant(7, 2, 3)
+    copies = pairs_of(
+        np.repeat(few.baseline, 20),
+        np.repeat(few.candidate, 20),
+        group=np.repeat(np.arange(12), 20),
+    )
+    one, many = paired_difference(few), paired_difference(copies)
+    assert many.below(0) == one.below(0)
+    assert (many.low, many.high) == pytest.approx((one.low, one.high))
+    assert paired_difference(pairs_of(copies.baseline, copies.candidate)).below(0) > 0.99
+
+
+def test_verdicts_follow_the_probabilities():
+    claims = {
+        "regression": (discordant(12, 1, 60), 0.0),
+        "improvement": (discordant(1, 12, 60), 0.0),
+        "equivalent": (discordant(3, 3, 400), 0.03),
+        "no regression": (discordant(4, 7, 90), 0.05),
+        "undecided": (discordant(5, 3, 60), 0.0),
+    }
+    for verdict, (pairs, margin) in claims.items():
+        found = gate(responses_of(pairs), baseline="old", candidate="new", margin=margin)
+        assert found.verdict == verdict
+        assert found.passes is {"regression": False, "undecided": None}.get(verdict, True)
+        assert verdict in found.to_text() or verdict == "undecided"
+        told = found.as_dict()
+        assert json.loads(json.dumps(told))["verdict"] == verdict
+        assert found.summary.loc[0, "n_questions"] == len(pairs.items)
+
+
+def test_margin_is_told_apart_from_zero():
+    """30 of 300 lost and 15 won: 5 points worse, surely below zero, not surely beyond 4 points."""
+    found = gate(
+        responses_of(discordant(30, 15, 255)), baseline="old", candidate="new", margin=0.04
+    )
+    assert found.p_worse > 0.95 > found.p_regression > 0.5
+    assert found.verdict == "undecided"
+    assert "5 points below" in found.sentence
+    assert "4 points" in found.sentence
+
+
+def test_what_would_decide_does():
+    """With as many more questions of the same kind the claim is as sure as was asked."""
+    pairs = discordant(12, 6, 42)
+    more = needed(pairs, 0.0, 0.95)
+    assert np.isnan(more.runs)
+    times = (60 + more.questions) / 60
+    counts = [round(times * n) for n in (12, 6, 42)]
+    assert paired_difference(discordant(*counts)).below(0) == pytest.approx(0.94, abs=0.025)
+
+
+def test_more_runs_decide_where_only_runs_differ():
+    """Two runs of 40 questions, all right at one rate for each subject: the variance is of runs."""
+    before = np.repeat([0, 0.5, 1], [10, 20, 10])
+    after = np.random.default_rng(1).permutation(np.repeat([0, 0.5, 1], [14, 19, 7]))
+    more = needed(pairs_of(before, after, trials=2), 0.0, 0.95)
+    gap, noise = before.mean() - after.mean(), 0.5 * 0.5 + 0.4 * 0.6
+    expected = noise / (40 * (gap / 1.645) ** 2) - 2
+    assert abs(more.runs - expected) < 2
+    assert "more runs of each" in more.to_text()
+    assert "more questions" in more.to_text()
+
+
+def test_flips_and_parts_are_named():
+    pairs = discordant(3, 1, 8)
+    topics = pd.DataFrame({"benchmark": ["x"] * 6 + ["y"] * 6}, index=pairs.items)
+    made = responses_of(pairs)
+    responses = Responses(made.subjects, made.items, made.cells, item_metadata=topics)
+    found = gate(responses, baseline="old", candidate="new", group="benchmark")
+    assert found.flipped["item"].to_list() == ["q0", "q1", "q2", "q3"]
+    assert found.parts["part"].to_list() == ["x", "y"]
+    assert found.parts["difference"].to_list() == pytest.approx([-2 / 6, 0])
+    assert found.pairs.n_groups == 2
+    text, markdown = found.to_text(), found.to_markdown()
+    assert "q0, q1, q2" in text
+    assert "in 2 groups" in text
+    assert "| x | 6 |" in markdown
+    assert "q3" in markdown
+
+
+@pytest.mark.parametrize(("prices", "said"), [((2.0, 1.0), "cheaper"), ((1.0, 2.0), "100% more")])
+def test_costs_are_compared(prices, said):
+    made = responses_of(discordant(3, 3, 400))
+    responses = Responses(made.subjects, made.items, made.cells, costs=np.array(prices))
+    found = gate(responses, baseline="old", candidate="new", margin=0.05)
+    assert said in found.to_text()
+    assert found.cheaper == (prices[1] < prices[0])
+
+
+def test_several_candidates_share_one_in_twenty():
+    worse = discordant(9, 2, 40)
+    right = np.stack([worse.baseline, worse.candidate, worse.candidate])
+    responses = Responses.from_arrays(right, subjects=["old", "new", "other"])
+    alone = gate(responses, baseline="old", candidate="new")
+    both = gate_all(responses, baseline="old", candidates=["new", "other"])
+    assert 0.95 <= alone.p_regression < 0.975
+    assert alone.verdict == "regression"
+    assert [found.verdict for found in both] == ["undecided"] * 2
+    assert both[0].sure == pytest.approx(0.975)
+
+
+def test_history_sharpens_and_must_be_of_this_suite(small_run):
+    posterior = small_run.posterior
+    n = len(posterior.items)
+    rng = np.random.default_rng(1)
+    right = (rng.uniform(size=(2, n)) < [[0.7], [0.5]]).astype(float)
+    names = list(posterior.items)
+    responses = Responses.from_arrays(right, subjects=["old", "new"], items=names)
+    found = gate(responses, baseline="old", candidate="new", history=posterior)
+    there = found.calibrated
+    assert there.n_questions == n
+    assert there.weights.sum() == pytest.approx(1)
+    assert (np.diff(there.values) >= 0).all()
+    assert there.quantile(0.05) < there.mean < there.quantile(0.95)
+    assert there.below(0) + there.above(0) == pytest.approx(1, abs=0.02)
+    assert "calibrated before" in found.to_text()
+    assert found.as_dict()["history_n_questions"] == n
+    with pytest.raises(ResponseError, match="of this suite"):
+        calibrated_difference(posterior, discordant(3, 1, 8))
+
+
+def test_evidence_counts_each_answer_once(tmp_path):
+    first = pairs_of([1, 1, 0, 1], [0, 1, 0, 0])
+    state = tmp_path / "state.json"
+    start = load_evidence(state, "old", "new", 0.0, 0.95)
+    once = look_again(start, first)
+    assert (once.looks, once.new) == (1, 4)
+    once.save(state)
+    again = look_again(load_evidence(state, "old", "new", 0.0, 0.95), first)
+    assert (again.looks, again.new) == (1, 0)
+    assert again.log_capital == once.log_capital
+    assert again.peak == once.peak
+    # A second run of the first two questions, of both: [1, 1] and [0, 0].
+    grown = pairs_of([1, 1, 0, 1], [0, 0.5, 0, 0], trials=[[2, 2, 1, 1]] * 2)
+    later = look_again(once, grown)
+    assert (later.looks, later.new) == (2, 2)
+    stakes = np.array([0.02, 0.05, 0.1, 0.2, 0.4])
+    lost = 4 * np.log1p(stakes)  # two at the first look, two at the second
+    np.testing.assert_allclose(later.log_capital["drop"], lost)
+    np.testing.assert_allclose(later.log_capital["gain"], 4 * np.log1p(-stakes))
+
+
+def test_new_runs_of_the_candidate_alone_are_not_bet_on():
+    once = look_again(Evidence("old", "new", 0.0, 0.95), pairs_of([1, 0], [0, 0]))
+    later = look_again(once, pairs_of([1, 0], [0, 0], trials=[[1, 1], [2, 2]]))
+    assert later.new == 0
+    assert later.log_capital == once.log_capital
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ("nonsense", "is not a state file"),
+        ("[]", "is not a state file"),
+        ('{"format": 1}', "is not a state file"),
+        (None, "belongs to another comparison"),
+    ],
+)
+def test_other_state_files_are_refused(tmp_path, content, named):
+    state = tmp_path / "state.json"
+    if content is None:
+        Evidence("old", "third", 0.0, 0.95).save(state)
+    else:
+        state.write_text(content)
+    with pytest.raises(ResponseError, match=named):
+        load_evidence(state, "old", "new", 0.0, 0.95)
+
+
+def test_answers_that_vanish_are_noticed():
+    once = look_again(Evidence("old", "new", 0.0, 0.95), pairs_of([1, 0, 1], [0, 0, 1]))
+    with pytest.raises(ResponseError, match="not in these results"):
+        look_again(once, pairs_of([1, 0], [0, 0]))
+
+
+SMALL = responses_of(discordant(3, 1, 8))
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"candidate": "old"}, "both 'old'"),
+        ({"candidate": "nwe"}, "did you mean 'new'"),
+        ({"margin": 2}, "0.02"),
+        ({"margin": -0.1}, "from 0 to below 1"),
+        ({"margin": float("nan")}, "from 0 to below 1"),
+        ({"group": "topic"}, "no column 'topic'"),
+    ],
+)
+def test_bad_input_is_refused_in_a_sentence(options, named):
+    with pytest.raises(ResponseError, match=named):
+        gate(SMALL, **{"baseline": "old", "candidate": "new"} | options)
+
+
+def test_too_few_questions_in_common_are_refused():
+    trials = np.array([[1, 1, 1, 0], [0, 0, 1, 1]])
+    responses = Responses.from_arrays(trials, trials, subjects=["old", "new"])
+    with pytest.raises(ResponseError, match="1 question in common"):
+        gate(responses, baseline="old", candidate="new")
+
+
+def test_reports_say_what_the_gate_says():
+    names = ["old", "<new> & co"]
+    right = np.stack([discordant(12, 1, 20).baseline, discordant(12, 1, 20).candidate])
+    found = gate(
+        Responses.from_arrays(right, subjects=names), baseline=names[0], candidate=names[1]
+    )
+    assert isinstance(found, Gate)
+    page = render_gate_report([found])
+    assert "regression" in page
+    assert "<new>" not in page
+    case = ElementTree.fromstring(gate_as_junit([found])).find("testsuite/testcase")
+    assert case.find("failure").get("message") == found.sentence
+    assert "<new>" not in found.to_markdown()
