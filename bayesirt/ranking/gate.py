@@ -1,6 +1,7 @@
 """Whether a candidate scores worse than a baseline, or whether that is not known yet."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -185,6 +186,8 @@ def _parts(responses: Responses, pairs: Pairs, group: str | None, seed: int) -> 
             chosen = np.zeros(len(pairs.items), bool)
             chosen[members] = True
             part = pairs.select(chosen)
+            if part.n_groups == 1:  # the part is a group: inside it, questions are what varies
+                part = replace(part, group=np.arange(len(members)))
             own = paired_difference(part, seed=seed)
             means = float(part.baseline.mean()), float(part.candidate.mean())
             rows.append((str(name), len(members), *means, own.mean, own.low, own.high))

@@ -98,7 +98,7 @@ class Difference:
 def paired_difference(pairs: Pairs, *, seed: int = 0, n_draws: int = N_DRAWS) -> Difference:
     """Return the difference of two subjects over questions that both answered."""
     total, size = pairs.totals()
-    contradiction = np.sqrt(np.mean(total[total != 0] ** 2)) if total.any() else 1.0
+    contradiction = _contradiction(total)
     kinds, counts = np.unique(np.stack([total, size]), axis=1, return_counts=True)
 
     def with_one_more(sum_of_it: float, share: float) -> Floats:
@@ -115,6 +115,11 @@ def paired_difference(pairs: Pairs, *, seed: int = 0, n_draws: int = N_DRAWS) ->
         lambda value: float((above < value).mean()),
         lambda value: float((below > value).mean()),
     )
+
+
+def _contradiction(total: Floats) -> float:
+    """Return how much the question more contradicts: as much as others differ."""
+    return float(np.sqrt(np.mean(total[total != 0] ** 2))) if total.any() else 1.0
 
 
 @dataclass(frozen=True)
@@ -137,28 +142,32 @@ class Needed:
         """Return it as a clause; empty if nothing would help."""
         ways = []
         if self.questions < inf:
-            ways.append(f"about {_rounded(self.questions):,} more questions")
+            n = _rounded(self.questions)
+            ways.append(f"about {n:,} more question{'' if n == 1 else 's'}")
         if self.runs < inf:
             ways.append(f"{self.runs:,.0f} more run{'' if self.runs == 1 else 's'} of each")
         return " or ".join(ways)
 
 
 def needed(pairs: Pairs, margin: float, sure: float) -> Needed:
-    """Return what would decide on which side of the margin the difference is."""
+    """Return what would decide on which side of the margin the difference is.
+
+    n questions do where n times the gap, less the question that contradicts, is z √(n variance).
+    """
     total, size = pairs.totals()
-    mean = total.sum() / size.sum()
-    gap, n = abs(mean + margin), size.sum()
-    away = total - mean * size
-    variance = float((away**2).sum() / n)  # of a question, with what its group shares
-    z = float(norm.ppf(sure))
-    if gap <= z * np.sqrt(variance / _MOST):
-        return Needed(inf, inf if _repeated(pairs) else nan)
-    questions = max(1.0, (z / gap) ** 2 * variance - n)
-    return Needed(questions if questions < _MOST else inf, _more_runs(pairs, variance, n, gap / z))
+    n, against = float(size.sum()), _contradiction(total)
+    mean = total.sum() / n
+    gap, z = abs(mean + margin), float(norm.ppf(sure))
+    variance = float(((total - mean * size) ** 2).sum()) / n  # of a question, with its group's
+    spread = z * np.sqrt(variance)
+    enough = ((spread + np.sqrt(spread**2 + 4 * gap * against)) / (2 * gap)) ** 2 if gap else inf
+    runs = _more_runs(pairs, variance, (max(n * gap - against, 0.0) / z) ** 2 / n)
+    questions = max(1.0, enough - n)
+    return Needed(questions if questions < _MOST else inf, runs)
 
 
-def _more_runs(pairs: Pairs, variance: float, n: float, error: float) -> float:
-    """Return how many more runs of each bring the standard error down, if any do."""
+def _more_runs(pairs: Pairs, variance: float, allowed: float) -> float:
+    """Return how many more runs of each bring the variance of a question down, if any do."""
     if not _repeated(pairs):
         return nan
     noise = 0.0
@@ -166,7 +175,7 @@ def _more_runs(pairs: Pairs, variance: float, n: float, error: float) -> float:
         again = trials > 1
         noise += float(np.mean((share * (1 - share) * trials / (trials - 1))[again]))
     runs = float(pairs.trials.mean())
-    left = n * error**2 - max(variance - noise / runs, 0.0)
+    left = allowed - max(variance - noise / runs, 0.0)
     if left <= noise / _MOST:
         return inf
     return max(1.0, float(ceil(noise / left - runs)))
