@@ -1,8 +1,9 @@
 """The difference of two scores through items that other subjects have calibrated before.
 
 Each subject's ability is estimated from its answers, with the items' draws; its score is what that
-ability is expected to get on the same questions. Questions that tell subjects apart sharply then
-count for more than those that everybody gets right.
+ability is expected to get on all questions that either of the two answered. Questions that tell
+subjects apart sharply then count for more than those that everybody gets right, and those that one
+of the two did not answer count too.
 """
 
 from dataclasses import dataclass
@@ -15,11 +16,11 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.inference.ability_belief import Answers, ItemDraws, believe
 from bayesirt.likelihood.families import FAMILIES
 from bayesirt.posterior import Posterior
-from bayesirt.ranking.paired_difference import Pairs
 
 _LEAST_KNOWN = 0.5
 """Share of the questions that must have been calibrated, for them to speak for all."""
@@ -73,32 +74,38 @@ class CalibratedDifference:
         }
 
 
-def calibrated_difference(posterior: Posterior, pairs: Pairs) -> CalibratedDifference:
-    """Return the difference through a posterior of the items."""
+def calibrated_difference(
+    posterior: Posterior, responses: Responses, baseline: str, candidate: str
+) -> CalibratedDifference:
+    """Return the difference through a posterior of the items, from all answers of both subjects.
+
+    Scores are those on every question that either of the two answered: a candidate that was run on
+    some of the baseline's questions is compared on all of them.
+    """
     if posterior.has_speeds:
         raise ResponseError("--history takes a run of the 2pl or the 3pl, and this one is of lart")
+    rows = [responses.subjects.index(name) for name in (baseline, candidate)]
+    successes, trials = (m[rows].astype(np.int32) for m in responses.cells.matrices())
+    answered = np.flatnonzero(trials.any(0))
     place = {name: k for k, name in enumerate(posterior.items)}
-    known = np.array([name in place for name in pairs.items])
-    if known.mean() < _LEAST_KNOWN:
+    known = np.array([k for k in answered if responses.items[k] in place], np.intp)
+    if len(known) < _LEAST_KNOWN * len(answered) or not trials[:, known].any(1).all():
         raise ResponseError(
-            f"the history calibrated {int(known.sum())} of the {len(known)} questions; it must be "
-            f"of this suite"
+            f"the history calibrated {len(known)} of the {len(answered)} questions; it must be of "
+            f"this suite"
         )
-    chosen = pairs.select(known)
-    at = np.array([place[name] for name in chosen.items], np.int32)
-    items = ItemDraws.of(posterior)
-    beliefs = []
-    for share, trials in zip((chosen.baseline, chosen.candidate), chosen.trials, strict=True):
-        successes = np.rint(share * trials).astype(np.int32)
-        answers = Answers(at, successes, trials.astype(np.int32), np.full(len(at), np.nan))
+    at = np.array([place[responses.items[k]] for k in known], np.int32)
+    items, beliefs = ItemDraws.of(posterior), []
+    for right, runs in zip(successes[:, known], trials[:, known], strict=True):
+        own = runs > 0
+        nothing = np.full(own.sum(), np.nan)
+        answers = Answers(at[own], right[own], runs[own], nothing)
         beliefs.append(believe(items, answers.padded(), link=posterior.link))
     scores = [_scores(items, jnp.asarray(at), b.nodes, link=posterior.link) for b in beliefs]
     one, two = (np.asarray(b.weight, np.float64) for b in beliefs)
     of_draw = one.sum(1) * two.sum(1)
-    weight = (one / one.sum(1, keepdims=True))[:, :, None] * (two / two.sum(1, keepdims=True))[
-        :, None
-    ]
-    weight *= (of_draw / of_draw.sum())[:, None, None]
+    given = one / one.sum(1, keepdims=True), two / two.sum(1, keepdims=True)
+    weight = given[0][:, :, None] * given[1][:, None] * (of_draw / of_draw.sum())[:, None, None]
     low, high = (np.asarray(x, np.float64) for x in scores)
     value = (high[:, None, :] - low[:, :, None]).ravel()
     order = np.argsort(value)

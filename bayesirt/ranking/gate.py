@@ -87,7 +87,7 @@ def gate(
         costs = None if np.isnan(own).any() else (own[0], own[1])
     calibrated = None
     if history is not None:
-        calibrated = calibrated_difference(history, pairs)
+        calibrated = calibrated_difference(history, responses, baseline, candidate)
     return Gate(
         baseline,
         candidate,

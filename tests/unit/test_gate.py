@@ -9,7 +9,6 @@ import pytest
 from scipy.stats import binom
 
 from bayesirt import Gate, ResponseError, Responses, gate
-from bayesirt.ranking.calibrated_difference import calibrated_difference
 from bayesirt.ranking.gate import gate_all
 from bayesirt.ranking.paired_difference import Pairs, needed, paired_difference
 from bayesirt.ranking.sequential_evidence import Evidence, load_evidence, look_again
@@ -168,7 +167,20 @@ def test_history_sharpens_and_must_be_of_this_suite(small_run):
     assert "calibrated before" in found.to_text()
     assert found.as_dict()["history_n_questions"] == n
     with pytest.raises(ResponseError, match="of this suite"):
-        calibrated_difference(posterior, discordant(3, 1, 8))
+        gate(SMALL, baseline="old", candidate="new", history=posterior)
+
+
+def test_history_uses_questions_that_one_of_them_answered(small_run):
+    """The candidate was run on 10 of 20 questions: its score is expected on all of them."""
+    posterior, rng = small_run.posterior, np.random.default_rng(2)
+    right = (rng.uniform(size=(2, 20)) < 0.6).astype(float)
+    trials = np.ones((2, 20))
+    trials[1, 10:] = 0
+    names = list(posterior.items)
+    some = Responses.from_arrays(right * trials, trials, subjects=["old", "new"], items=names)
+    found = gate(some, baseline="old", candidate="new", history=posterior)
+    assert len(found.pairs.items) == 10
+    assert found.calibrated.n_questions == 20
 
 
 def test_evidence_counts_each_answer_once(tmp_path):
