@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bayesirt.data.readers.reading import Reading
     from bayesirt.data.responses import Responses
     from bayesirt.posterior import Posterior
+    from bayesirt.ranking.gate import Through
     from bayesirt.ranking.gate_result import Gate
 
 PASSES, REGRESSION, UNDECIDED = 0, 1, 3
@@ -62,8 +63,8 @@ def gate(
     history: Annotated[
         Path | None,
         typer.Option(
-            help="A folder that rank wrote for this suite: calibrated questions sharpen the "
-            "comparison.",
+            help="A folder that rank wrote for this suite, or an item bank: calibrated questions "
+            "sharpen the comparison, most where the two answered different ones.",
             show_default=False,
         ),
     ] = None,
@@ -114,7 +115,7 @@ def gate(
     responses, baseline, candidates = _read(
         results, new_results, reading, baseline, candidate, talk
     )
-    known = None if history is None else _history(history)
+    known = None if history is None else _history(history, seed)
     found = gate_all(
         responses, baseline=baseline, candidates=candidates, margin=margin, group=group,
         history=known, seed=seed,
@@ -174,15 +175,16 @@ def _only(subjects: list[str], option: str) -> str:
     return subjects[0]
 
 
-def _history(folder: Path) -> "Posterior":
-    from bayesirt.bank.folder import is_bank
+def _history(folder: Path, seed: int) -> "Posterior | Through":
+    import jax
+
+    from bayesirt.bank.folder import is_bank, read_bank
+    from bayesirt.bank.gate_history import through_bank
     from bayesirt.errors import ResponseError
     from bayesirt.ranking.run_folder import load_run
 
     if is_bank(folder):
-        raise ResponseError(
-            "--history takes a folder that rank wrote, and this one is an item bank"
-        )
+        return through_bank(read_bank(folder), key=jax.random.key(seed))
     posterior = load_run(folder).posterior
     if not posterior.verdict.sound:
         raise ResponseError("the draws of the history are not sound; rank it again first")

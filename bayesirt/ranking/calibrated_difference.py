@@ -20,9 +20,10 @@ from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.inference.ability_belief import Answers, ItemDraws, believe
 from bayesirt.likelihood.families import FAMILIES
+from bayesirt.names import counted
 from bayesirt.posterior import Posterior
 
-_LEAST_KNOWN = 0.5
+LEAST_KNOWN = 0.5
 """Share of the questions that must have been calibrated, for them to speak for all."""
 
 
@@ -34,14 +35,16 @@ class CalibratedDifference:
     ----------
     values, weights : float array, shape (value,)
         The distribution of the difference, in order.
-    n_questions, n_subjects : int
-        Of the questions, how many were calibrated, and on how many subjects.
+    n_questions : int
+        Calibrated questions that the scores are over.
+    source : str
+        What they were calibrated on, in words.
     """
 
     values: NDArray[np.float64]
     weights: NDArray[np.float64]
     n_questions: int
-    n_subjects: int
+    source: str
 
     @property
     def mean(self) -> float:
@@ -70,7 +73,7 @@ class CalibratedDifference:
             "history_p_regression": self.below(-margin),
             "history_p_no_regression": self.above(-margin),
             "history_n_questions": self.n_questions,
-            "history_n_subjects": self.n_subjects,
+            "history_source": self.source,
         }
 
 
@@ -89,7 +92,7 @@ def calibrated_difference(
     answered = np.flatnonzero(trials.any(0))
     place = {name: k for k, name in enumerate(posterior.items)}
     known = np.array([k for k in answered if responses.items[k] in place], np.intp)
-    if len(known) < _LEAST_KNOWN * len(answered) or not trials[:, known].any(1).all():
+    if len(known) < LEAST_KNOWN * len(answered) or not trials[:, known].any(1).all():
         raise ResponseError(
             f"the history calibrated {len(known)} of the {len(answered)} questions; it must be of "
             f"this suite"
@@ -109,9 +112,8 @@ def calibrated_difference(
     low, high = (np.asarray(x, np.float64) for x in scores)
     value = (high[:, None, :] - low[:, :, None]).ravel()
     order = np.argsort(value)
-    return CalibratedDifference(
-        value[order], weight.ravel()[order], len(at), len(posterior.subjects)
-    )
+    source = counted(len(posterior.subjects), "subject")
+    return CalibratedDifference(value[order], weight.ravel()[order], len(at), source)
 
 
 @partial(jax.jit, static_argnames="link")

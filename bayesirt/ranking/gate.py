@@ -1,8 +1,9 @@
 """Whether a candidate scores worse than a baseline, or whether that is not known yet."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,11 @@ from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.names import counted, one_line
 from bayesirt.posterior import Posterior
-from bayesirt.ranking.calibrated_difference import calibrated_difference
+from bayesirt.ranking.calibrated_difference import CalibratedDifference, calibrated_difference
 from bayesirt.ranking.gate_result import SURE, Gate
 from bayesirt.ranking.paired_difference import Pairs, needed, paired_difference
+
+Through = Callable[[Responses, str, str], CalibratedDifference]
 
 _MOST_SHOWN = 5
 
@@ -27,7 +30,7 @@ def gate(
     candidate: str,
     margin: float = 0.0,
     group: str | None = None,
-    history: Posterior | None = None,
+    history: Posterior | Through | None = None,
     sure: float = SURE,
     seed: int = 0,
 ) -> Gate:
@@ -43,8 +46,8 @@ def gate(
         A drop of at most this share of the questions is no regression; 0.02 is two points.
     group : str, optional
         Column of the item metadata: questions with the same value depend on each other.
-    history : Posterior, optional
-        Of items that were calibrated on other subjects, by the 2PL or 3PL.
+    history : Posterior, or what `bayesirt.bank.gate_history.through_bank` returns, optional
+        Of items that were calibrated on other subjects: by the 2PL or 3PL, or an item bank.
     sure : float
         Probability from which on a claim is made.
     seed : int
@@ -87,7 +90,8 @@ def gate(
         costs = None if np.isnan(own).any() else (own[0], own[1])
     calibrated = None
     if history is not None:
-        calibrated = calibrated_difference(history, responses, baseline, candidate)
+        through = history if callable(history) else partial(calibrated_difference, history)
+        calibrated = through(responses, baseline, candidate)
     return Gate(
         baseline,
         candidate,

@@ -247,8 +247,8 @@ class Gate:
         drop = there.below(-self.margin)
         ends = interval(there.quantile(0.05), there.quantile(0.95))
         said = (
-            f"Through {counted(there.n_subjects, 'subject')} calibrated before, it is expected "
-            f"{apart(there.mean)} the baseline ({ends}), "
+            f"Through {counted(there.n_questions, 'question')} calibrated before ({there.source}) "
+            f"it is expected {apart(there.mean)} the baseline ({ends}), "
             f"with {chance(drop)} for a drop{' beyond the margin' if self.margin else ''}"
         )
         if (there.mean + self.margin) * (self.difference.mean + self.margin) >= 0:

@@ -8,6 +8,10 @@ import pandas as pd
 import pytest
 from cli.conftest import Cli
 
+from bayesirt.bank.folder import create_bank_folder
+from bayesirt.bank.step import BankItems, BankStep
+from bayesirt.estimators.fixed_items import KnownItems
+
 pytest_plugins = ["pytester"]
 
 
@@ -113,6 +117,25 @@ def test_bad_input_is_one_sentence(cli: Cli, table: Path, words, named):
     assert (shown.code, shown.out) == (2, "")
     assert named in shown.err
     assert len(shown.err.strip().splitlines()) == 1
+
+
+def test_a_bank_is_a_history(cli: Cli, table: Path, tmp_path: Path):
+    """It knows all 60 questions; the candidate is as much worse through it."""
+    known = KnownItems(
+        tuple(f"q{k}" for k in range(60)), np.ones((60, 1)), np.ones(60), np.zeros((60, 2, 2))
+    )
+    weights = np.where(np.arange(60) % 6 == 0, 1 / 10, np.nan)
+    bank = tmp_path / "bank"
+    create_bank_folder(bank, BankStep("create", BankItems(known, ("maths",) * 60, weights)), 1)
+    words = ("gate", table, "--baseline", "old", "--candidate", "worse", "--history", bank)
+    told = json.loads(cli(*words, "--json").out)
+    assert told["verdict"] == "regression"
+    assert told["history_n_questions"] == 60
+    assert told["history_difference"] == pytest.approx(-14 / 60, abs=0.02)
+    assert "1 benchmark of the bank" in cli(*words).out
+    frame = answers(ROWS)
+    frame.assign(item="z" + frame["item"]).to_csv(table, index=False)
+    assert "of this suite" in cli(*words).err
 
 
 def test_two_files_without_a_common_question_are_refused(cli: Cli, table: Path, tmp_path: Path):
