@@ -83,11 +83,7 @@ def gate(
     if baseline == candidate:
         raise ResponseError(f"baseline and candidate are both {one_line(baseline)!r}; name two")
     pairs = _pairs(responses, baseline, candidate, group)
-    given = responses.costs
-    costs = None
-    if given is not None:
-        own = [float(given[responses.subjects.index(x)]) for x in (baseline, candidate)]
-        costs = None if np.isnan(own).any() else (own[0], own[1])
+    rows = [responses.subjects.index(name) for name in (baseline, candidate)]
     calibrated = None
     if history is not None:
         through = history if callable(history) else partial(calibrated_difference, history)
@@ -100,7 +96,8 @@ def gate(
         paired_difference(pairs, seed=seed),
         needed(pairs, margin, sure),
         sure,
-        costs,
+        _both(responses.costs, rows),
+        _both(_mean_lengths(responses), rows),
         _parts(responses, pairs, group, seed),
         calibrated,
     )
@@ -161,6 +158,23 @@ def _pairs(responses: Responses, baseline: str, candidate: str, group: str | Non
     items = [name for name, kept in zip(responses.items, both, strict=True) if kept]
     groups = np.arange(n) if group is None else _codes(responses, group)[both]
     return Pairs(items, shares[0], shares[1], trials[:, both], groups)
+
+
+def _both(values: NDArray[np.float64] | None, rows: list[int]) -> tuple[float, float] | None:
+    """Return the values of the two subjects, if both are known."""
+    if values is None or np.isnan(values[rows]).any():
+        return None
+    return float(values[rows[0]]), float(values[rows[1]])
+
+
+def _mean_lengths(responses: Responses) -> NDArray[np.float64] | None:
+    """Return the mean length of each subject's answers."""
+    if responses.latency is None:
+        return None
+    subject, seen = responses.cells.listed().subject, np.isfinite(responses.latency)
+    n = np.bincount(subject[seen], minlength=responses.n_subjects)
+    total = np.bincount(subject[seen], responses.latency[seen], responses.n_subjects)
+    return np.where(n > 0, total / np.maximum(n, 1), np.nan)
 
 
 def _codes(responses: Responses, column: str) -> NDArray[np.intp]:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from bayesirt.names import counted, one_line
 from bayesirt.ranking.calibrated_difference import CalibratedDifference
-from bayesirt.ranking.gate_text import apart, chance, claim, interval, on_costs, on_flips
+from bayesirt.ranking.gate_text import apart, chance, claim, interval, on_amounts, on_flips
 from bayesirt.ranking.paired_difference import Difference, Needed, Pairs, flipped
 from bayesirt.ranking.sequential_evidence import Evidence
 
@@ -40,6 +40,8 @@ class Gate:
         judged together.
     costs : (float, float) or None
         Mean cost of an answer of the baseline and of the candidate, where both are known.
+    lengths : (float, float) or None
+        Mean length of an answer, likewise.
     parts : DataFrame
         One row per benchmark or group, the worst first: part, n_questions, baseline, candidate,
         difference, low, high.
@@ -57,6 +59,7 @@ class Gate:
     needed: Needed
     sure: float
     costs: tuple[float, float] | None
+    lengths: tuple[float, float] | None
     parts: pd.DataFrame
     calibrated: CalibratedDifference | None = None
     evidence: Evidence | None = None
@@ -145,7 +148,7 @@ class Gate:
 
     def as_dict(self) -> dict[str, Any]:
         """Return verdict and numbers, JSON-ready; what is not known is None."""
-        costs = self.costs or (None, None)
+        costs, lengths = self.costs or (None, None), self.lengths or (None, None)
         more = [x if np.isfinite(x) else None for x in (self.needed.questions, self.needed.runs)]
         told: dict[str, Any] = {
             "baseline": self.baseline,
@@ -167,6 +170,8 @@ class Gate:
             "n_groups": self.pairs.n_groups,
             "more_questions": more[0],
             "more_runs": more[1],
+            "length_baseline": lengths[0],
+            "length_candidate": lengths[1],
             "cost_baseline": costs[0],
             "cost_candidate": costs[1],
             "cheaper": self.cheaper,
@@ -236,8 +241,11 @@ class Gate:
                 f"the baseline ({interval(worst['low'], worst['high'])}) on "
                 f"{counted(worst['n_questions'], 'question')}."
             )
+        if self.lengths is not None:
+            lines.append(on_amounts(self.candidate, "are", "shorter", "longer", self.lengths) + ".")
         if self.costs is not None:
-            lines.append(on_costs(self.candidate, self.costs, self.passes))
+            good = ": as good, and cheaper." if self.cheaper else "."
+            lines.append(on_amounts(self.candidate, "cost", "less", "more", self.costs) + good)
         return "\n".join(line for line in lines if line)
 
     def _on_history(self) -> str:

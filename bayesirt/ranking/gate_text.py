@@ -96,14 +96,19 @@ def _some(names: list[str]) -> str:
     return shown + (", ..." if len(names) > 3 else "")
 
 
-def on_costs(candidate: str, costs: tuple[float, float], passes: bool | None) -> str:
-    """Return which of the two costs less."""
-    before, now = costs
+def on_amounts(
+    candidate: str, verb: str, less: str, more: str, amounts: tuple[float, float]
+) -> str:
+    """Return which of the two has more of something, without the full stop.
+
+    >>> on_amounts("gpt-y", "cost", "less", "more", (0.02, 0.015))
+    'Answers of gpt-y cost 25% less (0.015 against 0.02)'
+    """
+    before, now = amounts
     if before == now:
-        return f"Answers of both cost {brief(now)}."
+        return f"Answers of {one_line(candidate, 40)} {verb} the same ({brief(now)})"
     share = f"{abs(now - before) / before:.0%} " if before > 0 else ""
-    said = (
-        f"Answers of {one_line(candidate, 40)} cost {share}{'less' if now < before else 'more'} "
+    return (
+        f"Answers of {one_line(candidate, 40)} {verb} {share}{less if now < before else more} "
         f"({brief(now)} against {brief(before)})"
     )
-    return said + (": as good, and cheaper." if passes and now < before else ".")

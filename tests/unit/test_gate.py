@@ -138,6 +138,14 @@ def test_costs_are_compared(prices, said):
     assert found.cheaper == (prices[1] < prices[0])
 
 
+def test_lengths_are_compared():
+    frame = pd.DataFrame(
+        {"subject": ["old"] * 3 + ["new"] * 3, "item": ["x", "y", "z"] * 2, "score": [1, 0, 1] * 2}
+    ).assign(tokens=[10, 20, 30, 15, 30, 45])
+    found = gate(Responses.from_long(frame, latency="tokens"), baseline="old", candidate="new")
+    assert "50% longer (30 against 20)" in found.to_text()
+
+
 def test_several_candidates_share_one_in_twenty():
     worse = discordant(9, 2, 40)
     right = np.stack([worse.baseline, worse.candidate, worse.candidate])
