@@ -202,7 +202,10 @@ class Gate:
         here, verdict = self.difference, self.verdict
         best = here if self.calibrated is None or self._by_questions_alone else self.calibrated
         margin = self.margin
-        chances = best.below(-margin), best.below(0.0), best.above(0.0), best.above(-margin)
+        safe = best.above(-margin)
+        if verdict == "equivalent":
+            safe += best.below(margin) - 1
+        chances = best.below(-margin), best.below(0.0), best.above(0.0), safe
         return claim(verdict, margin, chances, self.needed.to_text())
 
     @property

@@ -61,8 +61,8 @@ def claim(
 ) -> str:
     """Return what is claimed, and how surely.
 
-    `probabilities` are of a drop beyond the margin, of a drop, of a rise, and of no drop beyond the
-    margin.
+    `probabilities` are of a drop beyond the margin, of a drop, of a rise, and of neither beyond the
+    margin, or only of no drop beyond it.
     """
     beyond, worse, better, safe = map(chance, probabilities)
     of_margin = f" beyond your margin of {points(margin)}" if margin else ""
