@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from quick_engine import draw_near
 
 from bayesirt import studies
 from bayesirt.cli import main
@@ -25,6 +26,13 @@ class Shown(NamedTuple):
 
 
 Cli = Callable[..., Shown]
+
+
+@pytest.fixture(autouse=True)
+def draws_at_hand(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `rank` draw without a sampler, which would be compiled, but in slow tests."""
+    if request.node.get_closest_marker("slow") is None:
+        monkeypatch.setattr("bayesirt.ranking.run.sample_posterior", draw_near)
 
 
 @pytest.fixture

@@ -234,6 +234,7 @@ def test_several_abilities_come_back():
     assert 0.75 < z.std() < 1.3
 
 
+@pytest.mark.slow
 def test_one_ability_agrees_with_marginal_likelihood():
     data = simulated(1500, 40, 1, seed=3)
     one, other = fit_mirt(data.responses), fit_mml(data.responses)
