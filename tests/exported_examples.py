@@ -1,4 +1,4 @@
-"""A pytest plugin for `make check`: of the examples in docstrings, only those of exported names run.
+"""A pytest plugin: of the examples in docstrings, only those of exported names run.
 
 Exported is what stands in the `__all__` of the package or of one of its rooms.
 """
@@ -13,7 +13,9 @@ PACKAGE = Path(__file__).parents[1] / "bayesirt"
 
 def exported() -> set[str]:
     """Return the full names, by where they are defined, of all that is exported."""
-    rooms = [".".join(f.relative_to(PACKAGE.parent).parts[:-1]) for f in PACKAGE.rglob("__init__.py")]
+    rooms = [
+        ".".join(f.relative_to(PACKAGE.parent).parts[:-1]) for f in PACKAGE.rglob("__init__.py")
+    ]
     found = set()
     for room in map(importlib.import_module, rooms):
         for name in getattr(room, "__all__", ()):

@@ -218,6 +218,7 @@ def test_result_is_complete(point, tmp_path):
     assert back.settings == point.settings
 
 
+@pytest.mark.slow
 def test_several_abilities_come_back():
     data = simulated(500, 80, 2, seed=1)
     point = fit_mirt(data.responses, n_abilities=2)
