@@ -83,8 +83,9 @@ def readable_density(responses: Responses, priors: Priors, spread: jnp.ndarray):
 
 def gradient_and_hessian(density, point: Point) -> tuple[np.ndarray, np.ndarray]:
     flat, unravel = ravel_pytree(point)
-    own = jax.jit(lambda x: density(unravel(x)))
-    return np.asarray(jax.grad(own)(flat)), -np.asarray(jax.hessian(own)(flat))
+    both = jax.jit(jax.value_and_grad(lambda x: density(unravel(x))))
+    hessian = jax.jit(jax.jacfwd(lambda x: both(x)[1]))
+    return np.asarray(both(flat)[1]), -np.asarray(hessian(flat))
 
 
 def expansion_at(problem: JointProblem, spread: jnp.ndarray, point: Point, *, observed=True):
@@ -219,7 +220,7 @@ def test_tilt_is_the_slope_of_the_log_determinant_of_the_blocks(priors, eliminat
         blocks = of_items[at, :, at, :] + jnp.diag(1 / spread**2)
         return jnp.log(jnp.diag(of_theta) + 1).sum() + jnp.linalg.slogdet(blocks)[1].sum()
 
-    slope = jax.grad(log_determinant)(point)
+    slope = jax.jit(jax.grad(log_determinant))(point)
     balanced = _with_successes(problem, expected)
     tilt = tilt_at(balanced, point, expansion_at(problem, spread, point, observed=False))
     for own, other in zip(tilt, slope, strict=True):

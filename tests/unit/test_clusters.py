@@ -41,12 +41,11 @@ def some_sites(n_clusters: int = 3) -> dict[str, jax.Array]:
 
 def test_prior_is_the_models():
     sites = some_sites()
-    terms = Clustered(TwoPL(), CODES).terms(sites)
+    terms = jax.jit(Clustered(TwoPL(), CODES).terms)(sites)
     arguments = {"clusters": np.array(CODES), "n_clusters": 3}
     values = {k: v for k, v in terms.values.items() if k != "b"}
-    density, _ = log_density(
-        two_pl_model, (np.zeros((6, 4), int), np.zeros((6, 4), int)), arguments, values
-    )
+    cells = np.zeros((6, 4), int)
+    density = jax.jit(lambda v: log_density(two_pl_model, (cells, cells), arguments, v)[0])(values)
     p = values["icc"]
     jacobians = jnp.log(p * (1 - p)) + sum(sites[k] for k in ("sigma_a", "sigma_d"))
     jacobians += sites["a"].sum()
@@ -57,16 +56,17 @@ def test_share_is_what_remains_when_clusters_are_integrated_out():
     theta = jnp.asarray(np.random.default_rng(0).normal(size=6))
     nodes = np.linspace(-8, 8, 401)
 
+    @jax.jit
     def integrated(icc):
         """Return log p(θ | κ), one cluster's ability after another on a grid."""
         grid = jnp.tile(jnp.asarray(nodes)[:, None], 3)
         each = jax.vmap(lambda g: jnp.stack([_of_cluster(theta, g, icc, c) for c in range(3)]))
-        return float(jax.scipy.special.logsumexp(each(grid), 0).sum())
+        return jax.scipy.special.logsumexp(each(grid), 0).sum()
 
-    density = share_density(np.array(CODES), 3, theta)
+    density = jax.jit(share_density(np.array(CODES), 3, theta))
     shares = np.array([0.2, 0.5, 0.9])
     found = [float(density(jnp.log(k / (1 - k)))) for k in shares]
-    expected = [integrated(jnp.asarray(k)) + np.log(k * (1 - k)) for k in shares]
+    expected = [float(integrated(jnp.asarray(k))) + np.log(k * (1 - k)) for k in shares]
     np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-9)
 
 
@@ -81,9 +81,10 @@ def _of_cluster(theta, gamma, icc, cluster):
 @pytest.mark.parametrize("name", ["level", "unit"])
 def test_group_moves_keep_eta_and_know_their_jacobian(name):
     way, sites = Clustered(TwoPL(), CODES), some_sites()
-    (move,) = (partial(way.along, line) for line in way.model.lines if line.name == name)
+    (move,) = (jax.jit(partial(way.along, line)) for line in way.model.lines if line.name == name)
     moved, log_jacobian = move(sites, jnp.array(0.4))
 
+    @jax.jit
     def eta(sites):
         theta, a, d = way.terms(sites).returned
         return theta[:, None] * a + d
@@ -91,9 +92,10 @@ def test_group_moves_keep_eta_and_know_their_jacobian(name):
     np.testing.assert_allclose(eta(moved), eta(sites), atol=1e-12)
     assert float(jnp.abs(moved["gamma"] - sites["gamma"]).min()) > 0.01
     flat, unravel = jax.flatten_util.ravel_pytree(sites)
-    matrix = jax.jacobian(
+    along = jax.jacobian(
         lambda x: jax.flatten_util.ravel_pytree(move(unravel(x), jnp.array(0.4))[0])[0]
-    )(flat)
+    )
+    matrix = jax.jit(along)(flat)
     assert float(log_jacobian) == pytest.approx(np.linalg.slogdet(matrix)[1], abs=1e-12)
 
 
