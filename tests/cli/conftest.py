@@ -57,16 +57,22 @@ class MadeStudy:
         return "said"
 
 
-@pytest.fixture
-def asked(
-    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> list[tuple[object, dict[str, object]]]:
-    """Let the module's STUDY end at once, and return what it is asked for."""
-    calls: list[tuple[object, dict[str, object]]] = []
+Asked = list[tuple[object, dict[str, object]]]
+
+
+def remembered(monkeypatch: pytest.MonkeyPatch, study: str) -> Asked:
+    """Let a study end at once, and return what it is asked for."""
+    calls: Asked = []
 
     def remember(design: object, **options: object) -> MadeStudy:
         calls.append((design, options))
         return MadeStudy()
 
-    monkeypatch.setattr(studies, request.module.STUDY, remember)
+    monkeypatch.setattr(studies, study, remember)
     return calls
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Asked:
+    """Return what the module's STUDY is asked for, which ends at once."""
+    return remembered(monkeypatch, request.module.STUDY)
