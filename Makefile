@@ -29,7 +29,8 @@ check: .venv/.check
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 0)" \
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -p no:cacheprovider --doctest-modules --doctest-glob=README.md bayesirt README.md
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -p no:cacheprovider -p exported_examples \
+	--doctest-modules --doctest-glob=README.md bayesirt README.md
 
 bench: .venv/.test
 	$(BIN)/python -m pytest -m bench -s tests/bench

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from quick_engine import draw_near
 
 from bayesirt import studies
 from bayesirt.cli import main
@@ -25,6 +26,13 @@ class Shown(NamedTuple):
 
 
 Cli = Callable[..., Shown]
+
+
+@pytest.fixture(autouse=True)
+def draws_at_hand(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `rank` draw without a sampler, which would be compiled, but in slow tests."""
+    if request.node.get_closest_marker("slow") is None:
+        monkeypatch.setattr("bayesirt.ranking.run.sample_posterior", draw_near)
 
 
 @pytest.fixture
@@ -49,16 +57,22 @@ class MadeStudy:
         return "said"
 
 
-@pytest.fixture
-def asked(
-    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> list[tuple[object, dict[str, object]]]:
-    """Let the module's STUDY end at once, and return what it is asked for."""
-    calls: list[tuple[object, dict[str, object]]] = []
+Asked = list[tuple[object, dict[str, object]]]
+
+
+def remembered(monkeypatch: pytest.MonkeyPatch, study: str) -> Asked:
+    """Let a study end at once, and return what it is asked for."""
+    calls: Asked = []
 
     def remember(design: object, **options: object) -> MadeStudy:
         calls.append((design, options))
         return MadeStudy()
 
-    monkeypatch.setattr(studies, request.module.STUDY, remember)
+    monkeypatch.setattr(studies, study, remember)
     return calls
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Asked:
+    """Return what the module's STUDY is asked for, which ends at once."""
+    return remembered(monkeypatch, request.module.STUDY)

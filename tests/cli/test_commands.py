@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from cli.conftest import Cli
+from quick_engine import draw_near
 
 import bayesirt
 from bayesirt.cli import main
@@ -66,6 +67,7 @@ def ranked(tmp_path_factory: pytest.TempPathFactory) -> Ranked:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAX_COMPILATION_CACHE_DIR", "as in conftest")
         patch.setattr(sys, "argv", ["bayesirt", *map(str, command)])
+        patch.setattr("bayesirt.ranking.run.sample_posterior", draw_near)
         with pytest.raises(SystemExit) as leaving:
             main()
     assert leaving.value.code == 0

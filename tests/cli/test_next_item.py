@@ -3,12 +3,9 @@
 import json
 from pathlib import Path
 
-import jax
-import numpy as np
 import pytest
 from cli.conftest import Cli
 
-from bayesirt import studies
 from bayesirt.bank.adaptive import rank_next_items
 from bayesirt.bank.new_answers import answers_of
 from bayesirt.ranking.run import Run
@@ -105,31 +102,3 @@ def test_a_folder_that_is_no_run_is_refused(cli: Cli, answers: Path):
     shown = cli("next-item", answers.parent, answers)
     assert (shown.code, shown.out) == (2, "")
     assert "holds no run; make one with bayesirt rank" in shown.err
-
-
-class MadeStudy:
-    def save(self, folder: Path) -> None:
-        folder.mkdir()
-
-    def to_text(self) -> str:
-        return "said"
-
-
-@pytest.mark.parametrize("quick", [True, False])
-def test_the_study_takes_its_options(cli: Cli, monkeypatch, tmp_path: Path, quick: bool):
-    asked = []
-    monkeypatch.setattr(
-        studies,
-        "cat_study",
-        lambda design, **options: asked.append((design, options)) or MadeStudy(),
-    )
-    out = tmp_path / "out"
-    words = ("--seed", 7, "--processes", 1, *(["--quick"] if quick else []))
-    shown = cli("study", "cat", "--out", out, *words)
-    assert (shown.code, shown.words) == (0, f"said Tables and figures: {out}")
-    ((design, options),) = asked
-    assert design == (studies.CAT_QUICK if quick else studies.CATDesign())
-    assert (options["n_processes"], options["folder"]) == (1, out)
-    np.testing.assert_array_equal(
-        jax.random.key_data(options["key"]), jax.random.key_data(jax.random.key(7))
-    )

@@ -32,18 +32,6 @@ def write_files(folder: Path, n_groups: int = 24) -> tuple[Path, Path, Path]:
     return results, matrix, groups
 
 
-def test_the_study_simulates_the_papers_design_by_default(cli: Cli, asked, tmp_path: Path):
-    out = tmp_path / "out"
-    shown = cli("study", "abilities", "--out", out)
-    assert (shown.code, shown.err) == (0, "")
-    assert shown.words == f"said Tables and figures: {out}"
-    ((design, options),) = asked
-    assert design == studies.AbilitiesDesign()
-    assert design.size == (41, 748, 35)
-    assert (options["n_processes"], options["folder"]) == (2, out)
-    assert [options[name] for name in ("responses", "q", "groups")] == [None, None, None]
-
-
 def test_the_study_takes_its_options(cli: Cli, asked, tmp_path: Path):
     results, matrix, groups = write_files(tmp_path)
     words = ("--quick", "--seed", 7, "--processes", 1, "--responses", results, "-q")

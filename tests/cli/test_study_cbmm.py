@@ -26,16 +26,6 @@ def write_results(path: Path) -> Path:
     return path
 
 
-def test_the_study_has_the_papers_design_by_default(cli: Cli, asked, tmp_path: Path):
-    out = tmp_path / "out"
-    shown = cli("study", "cbmm", "--out", out)
-    assert (shown.code, shown.err) == (0, "")
-    assert shown.words == f"said Tables and figures: {out}"
-    ((design, options),) = asked
-    assert design == studies.CBMMDesign()
-    assert (options["n_processes"], options["folder"], options["responses"]) == (2, out, None)
-
-
 def test_the_study_takes_its_options(cli: Cli, asked, tmp_path: Path):
     results = write_results(tmp_path / "r.csv")
     words = ("--quick", "--seed", 7, "--processes", 1, "--responses", results, "-q")

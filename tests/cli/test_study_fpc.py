@@ -28,17 +28,6 @@ def write_files(folder: Path, n_groups: int = 36) -> tuple[Path, Path, Path]:
     return results, groups, families
 
 
-def test_the_study_simulates_a_long_chain_by_default(cli: Cli, asked, tmp_path: Path):
-    out = tmp_path / "out"
-    shown = cli("study", "fpc", "--out", out)
-    assert (shown.code, shown.err) == (0, "")
-    assert shown.words == f"said Tables and figures: {out}"
-    ((design, options),) = asked
-    assert design is None
-    assert (options["n_processes"], options["folder"]) == (2, out)
-    assert [options[name] for name in ("responses", "groups", "families")] == [None, None, None]
-
-
 def test_the_study_takes_its_options(cli: Cli, asked, tmp_path: Path):
     results, groups, families = write_files(tmp_path)
     words = ("--quick", "--seed", 7, "--processes", 1, "--responses", results, "-q")

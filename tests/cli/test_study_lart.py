@@ -22,17 +22,6 @@ def write_results(path: Path, column: str = "tokens") -> Path:
     return path
 
 
-def test_the_study_has_the_papers_design_by_default(cli: Cli, asked, tmp_path: Path):
-    out = tmp_path / "out"
-    shown = cli("study", "lart", "--out", out)
-    assert (shown.code, shown.err) == (0, "")
-    assert shown.words == f"said Tables and figures: {out}"
-    ((design, options),) = asked
-    assert design == studies.LaRTDesign()
-    assert (options["n_processes"], options["folder"], options["responses"]) == (2, out, None)
-    assert (options["criterion"], list(options["suffixes"])) == (None, [])
-
-
 def test_the_study_takes_its_options(cli: Cli, asked, tmp_path: Path):
     results = write_results(tmp_path / "r.csv", "how_long")
     criterion = tmp_path / "c.csv"

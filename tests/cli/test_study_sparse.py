@@ -19,17 +19,6 @@ ADVICE = "Rank by ability, and report the simple average beside it."
 STUDY = "sparse_study"
 
 
-def test_the_study_has_the_papers_design_by_default(cli: Cli, asked, tmp_path: Path):
-    out = tmp_path / "out"
-    shown = cli("study", "sparse", "--out", out)
-    assert (shown.code, shown.err) == (0, "")
-    assert shown.words == f"said Tables and figures: {out}"
-    ((design, options),) = asked
-    assert design == studies.SparseDesign()
-    assert (options["n_processes"], options["folder"]) == (2, out)
-    assert (jax.random.key_data(options["key"]) == jax.random.key_data(jax.random.key(0))).all()
-
-
 def test_the_study_takes_its_options(cli: Cli, asked, tmp_path: Path):
     words = ("--quick", "--seed", 7, "--processes", 1, "--priors", "fixed", "-q")
     assert cli("study", "sparse", "--out", tmp_path / "out", *words) == (0, "", "")

@@ -13,7 +13,7 @@ from quick_commands import write_inputs
 from bayesirt.ranking.run_folder import load_run
 
 FAST = ("--engine", "laplace", "--draws", "20", "--chains", "2", "--no-check-fit")
-MORE = "".join(f"new,q{j},{j % 3 == 0:d},law\n" for j in range(40)) + "m0,r,1,law\nm1,r,0,law\n"
+MORE = "".join(f"new,q{j},{j % 3 == 0:d},law\n" for j in range(20)) + "m0,r,1,law\nm1,r,0,law\n"
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_grown_results_go_on_from_the_run_before(cli: Cli, results: Path, tmp_pa
     grown = cli(*command)
     assert grown.code == 0
     told = (
-        "Since the last run: 1 subject is new (new), 1 item is new (r), 42 answers are new, 1 is "
+        "Since the last run: 1 subject is new (new), 1 item is new (r), 22 answers are new, 1 is "
         "different."
     )
     assert told in grown.err
@@ -54,8 +54,8 @@ def test_grown_results_go_on_from_the_run_before(cli: Cli, results: Path, tmp_pa
     assert "New: new at rank " in grown.words
     run = load_run(out)
     assert run.record.settings.warmup == 250
-    assert run.record.diagnostics["changes"]["n_new"] == 42
-    assert (run.record.data.subjects, run.record.data.items) == (31, 41)
+    assert run.record.diagnostics["changes"]["n_new"] == 22
+    assert (run.record.data.subjects, run.record.data.items) == (31, 21)
     shown = json.loads(cli(*command, "--json").out)
     assert shown["changes"]["new_subjects"] == ["new"]
     assert told in (out / "report.html").read_text("utf-8")

@@ -28,7 +28,6 @@ def means_and_errors(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     [
         pytest.param(BINARY, Priors(), id="binary"),
         pytest.param(COUNTS, Priors(kind="fixed"), id="counts fixed", marks=pytest.mark.slow),
-        pytest.param(COUNTS, Priors(), id="counts", marks=pytest.mark.slow),
         pytest.param(COUNTS, Priors(slopes="rasch"), id="counts rasch", marks=pytest.mark.slow),
         pytest.param(COUNTS, Priors(slopes="free"), id="counts free", marks=pytest.mark.slow),
         pytest.param(LEVEL, Priors(), id="equal scores", marks=pytest.mark.slow),

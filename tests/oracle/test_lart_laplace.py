@@ -102,7 +102,7 @@ def curvature_of(problem: JointProblem, *, dense_up_to: int = 8000):
 @each_side
 def test_curvature_is_that_of_the_readable_model_with_speeds_integrated_out(link, eliminate):
     problem, density = tiny_problem(link, eliminate), readable_density(link)
-    gradient = ravel_pytree(jax.grad(density)(POINT))[0]
+    gradient = ravel_pytree(jax.jit(jax.grad(density))(POINT))[0]
     own = expansion_of(problem).gradient
     np.testing.assert_allclose(ravel_pytree(own)[0], gradient, rtol=0, atol=1e-10)
     covariance = np.linalg.inv(hessian_of(density))

@@ -101,12 +101,12 @@ def test_numpyro_density_less_the_priors_is_the_summed_likelihood(priors, sparse
     assert 0.3 < responses.coverage < 0.9
     layout = layouts(responses, sparse)
     successes, trials = responses.cells.matrices()
-    log_likelihood = log_likelihood_of(layout)
+    log_likelihood = jax.jit(log_likelihood_of(layout))
+    cells = trials.astype(int), successes.astype(int)
+    density = jax.jit(lambda v: log_density(two_pl_model, cells, {"priors": priors}, v)[0])
     for seed in range(5):
         sites = random_sites(priors, 7, 6, seed)
-        joint, _ = log_density(
-            two_pl_model, (trials.astype(int), successes.astype(int)), {"priors": priors}, sites
-        )
+        joint = density(sites)
         a, d = items_of(sites, 6)
         terms = LOGIT.terms(
             layout.predictor(*map(jnp.asarray, (sites["theta"], a, d))),
@@ -158,9 +158,10 @@ def test_score_and_information_are_the_derivatives_in_both_tails(
 
     away = eta[eta != 0]  # |η| has no derivative at 0
     first, second = jax.grad(log_likelihood), jax.grad(jax.grad(log_likelihood))
+    score, curvature = (jax.jit(jax.vmap(f))(away) for f in (first, second))
     kept = logit_terms(away, jnp.asarray(successes, dtype), jnp.asarray(trials, dtype))
-    np.testing.assert_allclose(jax.vmap(first)(away), kept.score, tolerance, tolerance)
-    np.testing.assert_allclose(-jax.vmap(second)(away), kept.information, tolerance, tolerance)
+    np.testing.assert_allclose(score, kept.score, tolerance, tolerance)
+    np.testing.assert_allclose(-curvature, kept.information, tolerance, tolerance)
     assert bool((terms.information <= logit_bound(jnp.asarray(trials, dtype))).all())
     assert float(terms.information.max()) == float(logit_bound(jnp.asarray(trials, dtype)))
 
@@ -181,12 +182,14 @@ def test_hand_written_gradient_equals_automatic_differentiation(sparse):
         return (layout.successes * eta - layout.trials * jnp.logaddexp(0, eta)).sum()
 
     rng = np.random.default_rng(0)
+    by_hand, by_itself = (
+        jax.jit(jax.value_and_grad(lambda *p, f=f: 2.5 * f(*p), argnums=(0, 1, 2)))
+        for f in (log_likelihood, plain)
+    )
     for size in (0.5, 3.0, 20.0):
         point = tuple(jnp.asarray(size * rng.normal(size=n)) for n in (7, 6, 6))
-        value, gradient = jax.value_and_grad(
-            lambda *p: 2.5 * log_likelihood(*p), argnums=(0, 1, 2)
-        )(*point)
-        expected, by_jax = jax.value_and_grad(lambda *p: 2.5 * plain(*p), argnums=(0, 1, 2))(*point)
+        value, gradient = by_hand(*point)
+        expected, by_jax = by_itself(*point)
         assert float(value) == pytest.approx(float(expected), rel=1e-12)
         for own, other in zip(gradient, by_jax, strict=True):
             np.testing.assert_allclose(own, other, rtol=1e-11, atol=1e-11)
@@ -214,7 +217,7 @@ def test_log_jacobian_of_the_coordinates_is_the_determinant(priors, few, monkeyp
 
     points = jnp.asarray(np.random.default_rng(0).normal(size=(8, size)))
     determinants = jnp.linalg.slogdet(jax.jit(jax.vmap(jax.jacobian(sites)))(points))[1]
-    log_jacobians = jax.vmap(lambda x: coordinates.to_sites(unravel(x))[1])(points)
+    log_jacobians = jax.jit(jax.vmap(lambda x: coordinates.to_sites(unravel(x))[1]))(points)
     constant = np.log(coordinates.theta_se).sum()  # which a density may lack
     np.testing.assert_allclose(log_jacobians, determinants - constant, rtol=0, atol=1e-10)
     varies = priors.slopes != "rasch" and (few == 0 or priors.kind == "hierarchical")
@@ -254,7 +257,7 @@ def test_coordinates_start_at_the_point_estimate(priors):
     point = fit_cbmm(responses)
     coordinates = two_pl_coordinates(point, priors, responses)
     target = posterior_target(responses, point, TwoPL(priors))
-    draw = {k: np.asarray(v) for k, v in target.to_draw(jnp.zeros(target.size)).items()}
+    draw = {k: np.asarray(v) for k, v in jax.jit(target.to_draw)(jnp.zeros(target.size)).items()}
     scale = point["a"].mean() if priors.slopes == "rasch" else 1.0
     np.testing.assert_allclose(draw["theta"], scale * point["theta"], rtol=0, atol=1e-10)
     eta = point["theta"][:, None] * point["a"] + point["d"]
@@ -263,7 +266,7 @@ def test_coordinates_start_at_the_point_estimate(priors):
     near = 0.4 if priors.slopes == "rasch" else 0.25
     assert np.sqrt(np.mean((own - eta) ** 2)) < near * eta.std()
     assert (np.abs(draw["d"] - point["d"]) < 3 * point["d_se"]).all()
-    gradient = jax.grad(target.potential)(jnp.zeros(target.size))
+    gradient = jax.jit(jax.grad(target.potential))(jnp.zeros(target.size))
     assert np.isfinite(gradient).all()
     assert all((np.asarray(v) > 0).all() for v in coordinates.scale.values())
 
@@ -286,6 +289,7 @@ def test_abilities_follow_few_items_as_their_posterior_modes_do(priors):
     values = {k: (point.parameters[k].dims, v) for k, v in sure.items()}
     point = dataclasses.replace(point, parameters=point.parameters.assign(values))
     coordinates = two_pl_coordinates(point, priors, responses)
+    to_sites = jax.jit(coordinates.to_sites)
     away = np.stack([np.ones(60), theta - np.average(theta, weights=precision)])
     away = np.linalg.qr((away * np.sqrt(precision)).T)[0]
 
@@ -297,7 +301,7 @@ def test_abilities_follow_few_items_as_their_posterior_modes_do(priors):
         z = {k: np.array(v) for k, v in coordinates.start.items()}
         if name:
             z[name][item] += 1
-        sites, _ = coordinates.to_sites({k: jnp.asarray(v) for k, v in z.items()})
+        sites, _ = to_sites({k: jnp.asarray(v) for k, v in z.items()})
         a, d = items_of({k: np.asarray(transform(k, v, priors)) for k, v in sites.items()}, 5)
         return shape(np.asarray(sites["theta"])), shape(modes(responses, a, d)[0])
 

@@ -155,7 +155,7 @@ def eta_of(priors: Priors, sites: dict[str, jax.Array]) -> jax.Array:
 @each_prior
 def test_group_moves_keep_eta_and_know_their_jacobian(priors):
     sites, way = some_sites(priors), OneAbility(TwoPL(priors))
-    moves = {line.name: partial(way.along, line) for line in way.model.lines}
+    moves = {line.name: jax.jit(partial(way.along, line)) for line in way.model.lines}
     assert list(moves) == (["level"] if priors.slopes == "rasch" else ["level", "unit"])
     flat, unravel = ravel_pytree(sites)
     for name, move in moves.items():
@@ -164,7 +164,7 @@ def test_group_moves_keep_eta_and_know_their_jacobian(priors):
         assert float(jnp.abs(moved["theta"] - sites["theta"]).min()) > 0.01, name
         matrix = jax.jacobian(lambda x, m=move: ravel_pytree(m(unravel(x), jnp.array(0.4))[0])[0])
         assert float(log_jacobian) == pytest.approx(
-            np.linalg.slogdet(matrix(flat))[1], rel=1e-12, abs=1e-12
+            np.linalg.slogdet(jax.jit(matrix)(flat))[1], rel=1e-12, abs=1e-12
         )
         back, inverse = move(moved, jnp.array(-0.4))
         np.testing.assert_allclose(ravel_pytree(back)[0], flat, atol=1e-12)
@@ -189,7 +189,7 @@ def test_carrying_items_knows_its_jacobian_and_keeps_their_standard_values(prior
         after = carried(way, sites | unravel(x), hyper)[0]
         return ravel_pytree({k: after[k] for k in names})[0]
 
-    matrix = jax.jacobian(moved_items)(flat)
+    matrix = jax.jit(jax.jacobian(moved_items))(flat)
     assert float(log_jacobian) == pytest.approx(np.linalg.slogdet(matrix)[1], rel=1e-12)
 
 
@@ -206,7 +206,8 @@ def test_what_is_drawn_as_a_normal_is_one(priors):
         return way.terms(sites | {"mu_d": sites["mu_d"] + t}).total()
 
     for line in [along_shift] if priors.kind == "fixed" else [along_shift, along_mean]:
-        curvature = [float(jax.grad(jax.grad(line))(t)) for t in (-2.0, 0.0, 3.0)]
+        second = jax.jit(jax.grad(jax.grad(line)))
+        curvature = [float(second(t)) for t in (-2.0, 0.0, 3.0)]
         np.testing.assert_allclose(curvature, curvature[0], rtol=1e-10)
         assert curvature[0] < 0
 

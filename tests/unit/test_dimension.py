@@ -23,6 +23,7 @@ def clusters(n_subjects: int = 200, n_items: int = 40) -> Simulated:
     return Simulated(Responses.from_arrays(y), data.theta, a, data.d)
 
 
+@pytest.mark.slow
 def test_one_ability_is_found():
     data = simulated(200, 40, 1, seed=2)
     choice = choose_dimension(data.responses, candidates=(2, 1), key=KEY)
@@ -46,6 +47,7 @@ def test_two_abilities_are_found():
     assert "2 abilities" in choice.to_text()
 
 
+@pytest.mark.slow
 def test_the_smallest_within_a_standard_error_is_chosen():
     data = clusters()
     choice = choose_dimension(data.responses, candidates=(2, 3), key=KEY, folds=2)

@@ -452,6 +452,7 @@ def test_a_run_that_was_saved_is_checked_as_it_was_before(
         np.testing.assert_array_equal(posterior.trials, before.trials)
 
 
+@pytest.mark.slow
 def test_a_wide_table_is_checked_in_part(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(wide, "WIDE", N * J - 1)
     monkeypatch.setattr(wide, "MOST_SUBJECTS", 40)

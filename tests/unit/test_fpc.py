@@ -77,6 +77,7 @@ def test_what_is_not_known_of_known_items_is_carried_over(point):
     np.testing.assert_allclose(added, 25 * (errors[1] ** 2 - errors[0] ** 2), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_delta_method_is_what_moving_a_known_item_does():
     """Against a second calibration, with one known item's d moved."""
     data = simulated(300, 12, 1, seed=9, trials=5)

@@ -123,6 +123,7 @@ def test_the_oldest_eights_of_benchmarks_link_a_new_one():
         assert found.items == (*(f"{name} 1" for name in names[:linked]), *items[38:])
 
 
+@pytest.mark.slow
 def test_a_chain_is_the_bank_in_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     matrix = made_matrix()
     told = []

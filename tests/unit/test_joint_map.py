@@ -121,8 +121,7 @@ def test_other_priors_reach_the_same_optimum_as_a_plain_optimiser():
     np.testing.assert_allclose(own, expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("piece_cells", [1 << 22, 100])
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(("piece_cells", "sparse"), [(1 << 22, True), (100, False)])
 @each_shape
 def test_system_equals_the_dense_hessian_far_from_the_optimum(
     shape, sparse, piece_cells, monkeypatch
@@ -199,6 +198,7 @@ def test_steps_go_down_where_the_observed_information_is_indefinite(shape):
     assert np.abs(np.concatenate(joint_gradient(state.sums, PAPER, state.point))).max() < 1e-6
 
 
+@pytest.mark.slow
 def test_block_without_a_cell_in_common_says_nothing():
     (y, n), (other_y, other_n) = counts(30, 20), counts(8, 7, seed=5)
     both = np.zeros((2, 38, 27), int)

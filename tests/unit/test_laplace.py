@@ -28,7 +28,6 @@ from bayesirt.inference.laplace import ApproximationWarning, Search, draw_sites,
 from bayesirt.models import TwoPL
 
 PRIORS = [Priors(), Priors(slopes="free"), Priors(slopes="rasch"), Priors(kind="fixed")]
-each_prior = pytest.mark.parametrize("priors", PRIORS, ids=Priors.describe)
 KEY = jax.random.key(0)
 TALL = simulate(24, 20)[0]
 POINT = fit_cbmm(TALL)
@@ -66,8 +65,7 @@ MODE = found(REFERENCE)
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("size", [1, 4, 20, None])
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(("size", "sparse"), [(1, True), (4, False), (7, True), (None, False)])
 def test_pieces_hold_every_cell_once(axis, size, sparse):
     cells = (as_sparse(TALL) if sparse else TALL).cells
     pieces = list(cut_cells(cells, axis, size))
@@ -83,8 +81,7 @@ def test_pieces_hold_every_cell_once(axis, size, sparse):
         assert (unit < cells.shape[axis]).all()
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("piece_size", [7, 9])
+@pytest.mark.parametrize(("piece_size", "sparse"), [(7, False), (9, True)])
 def test_size_of_the_pieces_and_layout_of_the_responses_do_not_matter(piece_size, sparse):
     cells = (as_sparse(TALL) if sparse else TALL).cells
     problem = joint_problem(cells, Priors(), eliminate="items", piece_size=piece_size)
@@ -145,8 +142,10 @@ def test_float32_throughout_agrees_with_float64():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:laplace")
-@each_prior
-@pytest.mark.parametrize("y", EXTREMES.values(), ids=EXTREMES)
+@pytest.mark.parametrize(
+    ("priors", "y"),
+    [(PRIORS[0], y) for y in EXTREMES.values()] + [(p, EXTREMES["separated"]) for p in PRIORS[1:]],
+)
 def test_extremes_have_finite_draws(priors, y):
     responses = Responses.from_arrays(y)
     posterior = sample_laplace(
@@ -171,7 +170,11 @@ def test_draws_lie_around_the_mode_with_the_curvatures_spread():
     np.testing.assert_array_equal(sites["b"], -sites["d"] / sites["a"])
 
 
-@each_prior
+@pytest.mark.parametrize(
+    "priors",
+    [PRIORS[0], PRIORS[3], *(pytest.param(p, marks=pytest.mark.slow) for p in PRIORS[1:3])],
+    ids=Priors.describe,
+)
 def test_posterior_holds_the_models_sites_and_says_how_it_was_made(priors, tmp_path):
     told: list[str] = []
     posterior = sample_laplace(
@@ -201,6 +204,7 @@ def test_posterior_holds_the_models_sites_and_says_how_it_was_made(priors, tmp_p
     assert len(item_table(again)) == 20
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:laplace")
 def test_slopes_of_every_draw_point_the_same_way():
     y = np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0], [1, 0, 0]])

@@ -214,6 +214,7 @@ def test_lengths_narrow_abilities():
     assert without.settings["lengths"] == "left out"
 
 
+@pytest.mark.slow
 def test_saem_agrees_with_em():
     found = fit_saem(RESPONSES, key=jax.random.key(0), iterations=800, burn_in=100, decay=0.8)
     assert found.converged

@@ -65,7 +65,7 @@ def test_bound_written_anew_is_at_its_top():
         return weights @ values / np.sqrt(2 * np.pi) + own + hyper
 
     at = abilities.mean, *items, population.mu_a, population.mu_d
-    gradients = jax.grad(bound, argnums=range(5))(*at)
+    gradients = jax.jit(jax.grad(bound, argnums=range(5)))(*at)
     for gradient in gradients:
         assert np.abs(np.asarray(gradient)).max() < 1e-6
 
@@ -91,10 +91,10 @@ def test_exact_marginal_likelihood_hardly_rises_from_the_estimate(point):
     def target(a, d):
         return exact_log_likelihood(a, d) + log_prior(centre, precision, a, d)
 
-    gradients = jax.grad(target, argnums=(0, 1))(a, d)
+    gradients = jax.jit(jax.grad(target, argnums=(0, 1)))(a, d)
     for gradient, name in zip(gradients, ("a_se", "d_se"), strict=True):
         assert np.abs(np.asarray(gradient) * point[name]).max() < 0.4
-    exact = float(exact_log_likelihood(a, d))
+    exact = float(jax.jit(exact_log_likelihood)(a, d))
     assert point.log_likelihood < exact
     assert point.log_likelihood == pytest.approx(exact, abs=0.2 * 60)
 
@@ -109,6 +109,8 @@ def random_population(rng: np.random.Generator, k: int) -> ItemPopulation:
 def test_prior_is_that_of_the_numpyro_model():
     rng = np.random.default_rng(0)
     trials = np.zeros((3, 5), int)
+    density = jax.jit(lambda sites: log_density(mirt_model, (trials, 2, trials), {}, sites)[0])
+    loss = jax.jit(population_loss)
 
     def both(seed):
         draws = np.random.default_rng(seed)
@@ -125,8 +127,7 @@ def test_prior_is_that_of_the_numpyro_model():
             "sigma_d": jnp.exp(population.log_sigma_d),
         }
         known = jnp.broadcast_to(1e-14 * jnp.eye(3), (5, 3, 3))
-        density = log_density(mirt_model, (trials, 2, trials), {}, sites)[0]
-        return float(density), float(population_loss(items, known, population))
+        return density(sites), loss(items, known, population)
 
     values = np.array([both(seed) for seed in rng.integers(1000, size=4)])
     np.testing.assert_allclose(np.diff(values[:, 0]), -np.diff(values[:, 1]), rtol=1e-9)
@@ -136,6 +137,7 @@ def test_neither_likelihood_nor_prior_sees_rotations():
     rng = np.random.default_rng(1)
     y, n = DATA.responses.cells.matrices()
     population = random_population(rng, 2)
+    compiled = jax.jit(lambda sites: log_density(mirt_model, (n, 2, y), {}, sites)[0])
     turn, lean = np.linalg.qr(rng.normal(size=(2, 2)))[0], jnp.asarray(rng.normal(size=2))
 
     def density(turn):
@@ -149,7 +151,7 @@ def test_neither_likelihood_nor_prior_sees_rotations():
             "mu_b": lean @ turn,
             "sigma_d": jnp.exp(population.log_sigma_d),
         }
-        return float(log_density(mirt_model, (n, 2, y), {}, sites)[0])
+        return float(compiled(sites))
 
     assert density(turn) == pytest.approx(density(np.eye(2)), rel=1e-10)
 
@@ -172,14 +174,15 @@ def test_location_and_scale_are_the_best():
         own = evidence(beliefs.abilities, standard, jnp.zeros(20)).sum()
         return population_loss(items, beliefs.unknown, population) - own
 
+    @jax.jit
     def gradients(moved):
         at = jnp.eye(2), jnp.zeros(2), moved[0].population.mu_d
         return jax.grad(loss, argnums=(0, 1, 2))(*at, moved)
 
-    _, shift, mu_d = gradients(located(*first))
+    _, shift, mu_d = gradients(jax.jit(located)(*first))
     np.testing.assert_allclose(shift, 0, atol=1e-8)
     assert float(mu_d) == pytest.approx(0, abs=1e-8)
-    scale = gradients(to_standard(*first))[0]
+    scale = gradients(jax.jit(to_standard)(*first))[0]
     np.testing.assert_allclose(scale, 0, atol=1e-8)
 
 
@@ -218,6 +221,7 @@ def test_result_is_complete(point, tmp_path):
     assert back.settings == point.settings
 
 
+@pytest.mark.slow
 def test_several_abilities_come_back():
     data = simulated(500, 80, 2, seed=1)
     point = fit_mirt(data.responses, n_abilities=2)
@@ -234,6 +238,7 @@ def test_several_abilities_come_back():
     assert 0.75 < z.std() < 1.3
 
 
+@pytest.mark.slow
 def test_one_ability_agrees_with_marginal_likelihood():
     data = simulated(1500, 40, 1, seed=3)
     one, other = fit_mirt(data.responses), fit_mml(data.responses)

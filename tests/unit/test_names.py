@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from quick_engine import draw_near
 
 from bayesirt.cli import main
 from bayesirt.data.readers import read_responses
@@ -93,6 +94,7 @@ def ranked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
         patch.setenv("JAX_COMPILATION_CACHE_DIR", "as in conftest")
         patch.setattr(sys, "argv", ["bayesirt", *map(str, command), *fast])
         patch.setattr(sys, "stdout", io.StringIO())
+        patch.setattr("bayesirt.ranking.run.sample_posterior", draw_near)
         with pytest.raises(SystemExit) as leaving:
             main()
         assert leaving.value.code == 0

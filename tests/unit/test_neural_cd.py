@@ -90,6 +90,7 @@ def test_fit_follows_the_responses_order_of_items():
     assert one.parameters.identical(other.parameters)
 
 
+@pytest.mark.slow
 def test_abilities_order_subjects_like_the_truth():
     q = QMatrix.from_arrays(np.tile(np.eye(2, dtype=int), (12, 1)))
     known = simulate_q_mirt(60, q, key=jax.random.key(3), correlation=0.0, trials=4)

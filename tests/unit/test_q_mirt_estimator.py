@@ -206,9 +206,9 @@ def test_real_data_fit_better_with_abilities_than_with_one(shared):
     assert several["correlation"][np.triu_indices(3, 1)].min() > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "replication", "n_nodes"),
-    [pytest.param("coverage 0", 341, 5, marks=pytest.mark.slow), ("stress", 55, 15)],
+    ("name", "replication", "n_nodes"), [("coverage 0", 341, 5), ("stress", 55, 15)]
 )
 def test_steep_items_do_not_run_away(name, replication, n_nodes):
     """Suites whose steepest items have slopes of 20 and more: the loss falls and then stands."""

@@ -39,7 +39,9 @@ def test_score_of_log_slopes_is_the_gradient():
 
     derivative = SlotItems(slots.slopes(own.log_a), jnp.ones(6)).both
     found = item_equations(LAYOUT, slots.items(own), BELIEFS, QUADRATURE, slots).per(derivative)
-    np.testing.assert_allclose(found.score, jax.grad(expected)(own.both), rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(
+        found.score, jax.jit(jax.grad(expected))(own.both), rtol=1e-8, atol=1e-8
+    )
     empty = ~np.asarray(slots.taken)
     assert (np.asarray(found.score)[:, :2][empty] == 0).all()
     assert (np.asarray(found.information)[:, :2][empty] == 0).all()
