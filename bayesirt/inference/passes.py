@@ -103,13 +103,13 @@ class Passes(NamedTuple):
         """
 
         def sums(layout: Layout, theta: Array) -> tuple[tuple[()], tuple[Array, Array]]:
-            weights = jnp.column_stack([theta, jnp.ones_like(theta)])
+            dtype = self._dtype_of(layout, theta)
+            weights = jnp.column_stack([theta, jnp.ones_like(theta)]).astype(dtype)
             cells = layout.successes, layout.trials
-            right, asked = (layout.over_subjects(x.astype(theta.dtype), weights) for x in cells)
+            right, asked = (layout.over_subjects(x.astype(dtype), weights) for x in cells)
             return (), (right, asked - right)
 
-        dtype = self._dtype_of(self.layout, theta)
-        answers = self.layout.by_rows(sums, theta.astype(dtype))[1]
+        answers = self.layout.by_rows(sums, theta)[1]
         ends = theta.mean() + theta.std() * jnp.array([1.0, -1.0])
         right, wrong = (
             x.astype(theta.dtype) + jnp.stack([end, jnp.ones_like(end)])
