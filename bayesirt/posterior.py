@@ -329,14 +329,16 @@ class Posterior:
 
 
 def standardised(draws: Mapping[str, NDArray[np.floating]]) -> dict[str, NDArray[np.floating]]:
-    """Return abilities standardised draw by draw, and what goes along: a, d and gamma."""
+    """Return abilities standardised draw by draw, and what is there of a, d and gamma."""
     theta = draws["theta"]
     mean, sd = theta.mean(-1, keepdims=True), np.ones_like(theta[..., :1])
     if theta.shape[-1] >= FEW_TO_STANDARDISE:
         sd = theta.std(-1, keepdims=True)
         sd = np.where(sd > 0, sd, 1)
     moved = {name: (draws[name] - mean) / sd for name in ("theta", "gamma") if name in draws}
-    return moved | {"a": draws["a"] * sd, "d": draws["d"] + draws["a"] * mean}
+    if "a" in draws:
+        moved |= {"a": draws["a"] * sd, "d": draws["d"] + draws["a"] * mean}
+    return moved
 
 
 def _at_least_two_chains(values: NDArray[np.float64]) -> NDArray[np.float64]:
