@@ -1,6 +1,6 @@
 """`Posterior`: draws from a model's posterior, in an ArviZ DataTree."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
@@ -229,16 +229,10 @@ class Posterior:
         """
         if self["theta"].ndim != 3 or "scale_reported" in self.tree.attrs:
             return self
-        theta, a, d = (self[name] for name in ("theta", "a", "d"))
-        mean, sd = theta.mean(-1, keepdims=True), np.ones_like(theta[..., :1])
-        if theta.shape[-1] >= FEW_TO_STANDARDISE:
-            sd = theta.std(-1, keepdims=True)
-            sd = np.where(sd > 0, sd, 1)
-        a, d = a * sd, d + a * mean
+        names = [x for x in ("theta", "a", "d", "gamma") if x in self.dataset]
+        moved = standardised({name: self[name] for name in names})
         with np.errstate(divide="ignore", invalid="ignore"):
-            moved = {"theta": (theta - mean) / sd, "a": a, "d": d, "b": -d / a}
-        if "gamma" in self.dataset:
-            moved["gamma"] = (self["gamma"] - mean) / sd
+            moved["b"] = -moved["d"] / moved["a"]
         dataset = self.dataset.assign(
             {
                 name: (self.dataset[name].dims, x)
@@ -248,7 +242,8 @@ class Posterior:
         )
         tree = self.tree.copy()
         tree["posterior"] = xr.DataTree(dataset)
-        return Posterior(tree).with_attrs(scale_reported=int(theta.shape[-1] >= FEW_TO_STANDARDISE))
+        unit = int(moved["theta"].shape[-1] >= FEW_TO_STANDARDISE)
+        return Posterior(tree).with_attrs(scale_reported=unit)
 
     @property
     def scale_in_words(self) -> str:
@@ -263,10 +258,21 @@ class Posterior:
     @cached_property
     def summary(self) -> pd.DataFrame:
         """Mean, sd, 90% interval, R-hat and ESS of every quantity, by (parameter, name)."""
-        tables = [self._summary_of(str(name)) for name in self.dataset.data_vars]
-        return pd.concat([t for t in tables if t is not None])
+        return self._summary_of(map(str, self.dataset.data_vars))
 
-    def _summary_of(self, name: str) -> pd.DataFrame | None:
+    def _summary_of(self, names: Iterable[str]) -> pd.DataFrame:
+        known = self._summaries
+        for name in (names := [*names]):
+            if name not in known:
+                known[name] = self._summary_of_site(name)
+        return pd.concat([known[name] for name in names if known[name] is not None])
+
+    @cached_property
+    def _summaries(self) -> dict[str, pd.DataFrame | None]:
+        """The parts of the summary that were asked for."""
+        return {}
+
+    def _summary_of_site(self, name: str) -> pd.DataFrame | None:
         values = self[name]
         labels = labelled(self.dataset[name][0, 0])
         values = values.reshape(*values.shape[:2], -1)
@@ -295,9 +301,9 @@ class Posterior:
         """Whether the draws can be trusted, of abilities on the scale that is reported."""
         if self.approximate:
             return judge_approximation({str(k): v for k, v in self.tree.attrs.items()})
-        table = self.reported.summary.drop(index="b", level="parameter", errors="ignore")
+        names = (str(name) for name in self.dataset.data_vars if name != "b")
         return judge_chains(
-            table,
+            self.reported._summary_of(names),
             self.tree["sample_stats"].to_dataset(),
             complete=self.complete,
             attrs={str(k): v for k, v in self.tree.attrs.items()},
@@ -320,6 +326,19 @@ class Posterior:
         """Read what `save` wrote."""
         with xr.open_datatree(path, engine="h5netcdf") as tree:
             return cls(tree.load())
+
+
+def standardised(draws: Mapping[str, NDArray[np.floating]]) -> dict[str, NDArray[np.floating]]:
+    """Return abilities standardised draw by draw, and what is there of a, d and gamma."""
+    theta = draws["theta"]
+    mean, sd = theta.mean(-1, keepdims=True), np.ones_like(theta[..., :1])
+    if theta.shape[-1] >= FEW_TO_STANDARDISE:
+        sd = theta.std(-1, keepdims=True)
+        sd = np.where(sd > 0, sd, 1)
+    moved = {name: (draws[name] - mean) / sd for name in ("theta", "gamma") if name in draws}
+    if "a" in draws:
+        moved |= {"a": draws["a"] * sd, "d": draws["d"] + draws["a"] * mean}
+    return moved
 
 
 def _at_least_two_chains(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -194,7 +194,7 @@ RankWarmup = Annotated[
     int | None,
     typer.Option(
         min=10,
-        help="Warm-up draws per chain: 1000, or 250 with --update.",
+        help="Warm-up draws per chain: 250, or 1000 with --engine nuts.",
         show_default=False,
     ),
 ]

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from bayesirt.data.responses import Responses
     from bayesirt.ranking.run import Run, Settings
 
-WARMUP, WARMUP_OF_UPDATE = 1000, 250
+WARMUP_OF_UPDATE = 250
 
 
 @with_reading_options
@@ -92,7 +92,7 @@ def rank(
     from bayesirt.ranking.run import Settings
 
     settings = Settings(
-        seed, chains, warmup or WARMUP, draws, target_accept, budget,
+        seed, chains, warmup or 0, draws, target_accept, budget,
         Priors(priors.value, (slopes or Slopes.positive).value, guessing),
         point.value, engine.value, model.value, wrong_lengths, _scale(anchor),
         population=population, other_slopes=slopes is None,

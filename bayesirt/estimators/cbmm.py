@@ -29,6 +29,7 @@ from bayesirt.estimators.starts import Point, logit_start, to_standard
 from bayesirt.estimators.weak_prior import FLAT, WeakPrior
 from bayesirt.likelihood.cell_sums import ByRows, Layout, RowBlocks, in_row_blocks, layout_of
 from bayesirt.likelihood.families import LOGIT
+from bayesirt.likelihood.host_arrays import host
 from bayesirt.likelihood.stored_layout import StoredLayout, stored_layout_of
 from bayesirt.point_estimate import PointEstimate
 
@@ -61,6 +62,8 @@ _STEPS = {
         1e-9,
     ),
 }
+
+_SUMS: Any = jax.jit(cell_sums, static_argnums=1)
 
 _COARSE_TOL = 1e-7
 """Large matrices are first fitted with cells in 32 bits, which are four times as fast as 64."""
@@ -133,9 +136,9 @@ def fit_cbmm(
     first = theta, a / temperature, d / temperature
     data = layout, LOGIT, prior
     point, run, passes = _descend(chosen, data, first, _phases(layout, tol), max_iterations)
-    shift, scale = map(float, to_standard(point[0]))
+    shift, scale = map(float, to_standard(np.asarray(point[0]), np))
     point = _standardised(point, shift, scale)
-    sums = jax.jit(cell_sums, static_argnums=(1,))(layout, LOGIT, *point)
+    sums = _SUMS(layout, LOGIT, *point)
     settings = {
         "estimator": "cbmm",
         "theta_scale": "sample",
@@ -147,7 +150,7 @@ def fit_cbmm(
         **{f"prior_{k}": v for k, v in asdict(prior).items()},
     }
     parameters = _parameters(responses, point, sums, prior, scale, temperature)
-    log_likelihood = -float(sums.subject_loss.sum())
+    log_likelihood = -float(np.asarray(sums.subject_loss).sum())
     return PointEstimate(parameters, log_likelihood, *run[:3], run.trace, settings)
 
 
@@ -212,7 +215,7 @@ def _start(responses: Responses, start: str | Start, key: Array | None) -> Point
 
 
 def _standardised(point: Point, shift: float, scale: float) -> Point:
-    theta, a, d = point
+    theta, a, d = map(host, point)
     return (theta + shift) / scale, a * scale, d - a * shift
 
 

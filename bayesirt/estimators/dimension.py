@@ -20,6 +20,7 @@ from bayesirt.estimators.mirt_start import start
 from bayesirt.estimators.normal_beliefs import Beliefs, Items
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.families import LOGIT
+from bayesirt.likelihood.host_arrays import host
 from bayesirt.progress import progress_bar
 
 _NODES = 15
@@ -207,8 +208,8 @@ def held_out_folds(
     for number in range(folds):
         held = fold == number
         yield (
-            DenseLayout(*(jnp.asarray(np.where(held, 0, x)) for x in cells)),
-            DenseLayout(*(jnp.asarray(np.where(held, x, 0)) for x in cells)),
+            DenseLayout(*(host(np.where(held, 0, x)) for x in cells)),
+            DenseLayout(*(host(np.where(held, x, 0)) for x in cells)),
         )
 
 

@@ -25,6 +25,7 @@ from bayesirt.estimators.parameter_table import parameter_table
 from bayesirt.estimators.starts import logit_start, to_standard
 from bayesirt.likelihood.cell_sums import Layout, layout_of
 from bayesirt.likelihood.families import LOGIT, Family
+from bayesirt.likelihood.host_arrays import host
 from bayesirt.point_estimate import PointEstimate
 
 MOST_KEPT = 8000
@@ -114,7 +115,7 @@ def fit_joint_map(
         tol = max(1e-10, 4 * float(jnp.finfo(theta.dtype).eps))
     state, run = iterate(
         lambda s: _STEP(layout, LOGIT, prior, s),
-        _START(layout, LOGIT, prior, JointPoint(theta, jnp.log(a), -d / a)),
+        _START(layout, LOGIT, prior, JointPoint(theta, host(np.log(a)), -d / a)),
         lambda s: s.loss,
         tol=tol,
         max_iterations=max_iterations,

@@ -10,6 +10,7 @@ from bayesirt.estimators.ability_beliefs import best_location
 from bayesirt.estimators.item_newton import items_loss
 from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, Normal, standard_normal
 from bayesirt.estimators.symmetric_matrices import from_root, inverse, to_root
+from bayesirt.likelihood.host_arrays import host
 from bayesirt.models.mirt import MU_A_SD, MU_D_SD, SIGMA_D_SCALE, USUAL_SPREAD
 
 
@@ -55,7 +56,7 @@ def first_population(n_abilities: int, like: Array) -> ItemPopulation:
     zero = np.zeros((), like.dtype)
     spread = np.diag(np.full(n_abilities, np.log(2 * USUAL_SPREAD), like.dtype))
     start = np.zeros(n_abilities, like.dtype), spread, zero, zero
-    return ItemPopulation(*map(jnp.asarray, start))
+    return ItemPopulation(*map(host, start))
 
 
 def moved_axes(

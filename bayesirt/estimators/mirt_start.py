@@ -19,6 +19,7 @@ from bayesirt.estimators.normal_beliefs import (
 )
 from bayesirt.estimators.symmetric_matrices import inverse, to_root
 from bayesirt.likelihood.cell_sums import DenseLayout
+from bayesirt.likelihood.host_arrays import host
 from bayesirt.point_estimate import PointEstimate
 
 _LOGISTIC_TO_NORMAL = 1.7
@@ -48,9 +49,9 @@ def start(layout: DenseLayout, n_abilities: int) -> tuple[Parameters, Beliefs]:
     n_subjects = layout.shape[0]
     mean = np.clip(left * np.sqrt(n_subjects), -2, 2)
     half = np.broadcast_to(np.eye(n_abilities) / 2, (n_subjects, n_abilities, n_abilities))
-    items = Items(jnp.asarray(a, dtype), jnp.asarray(d, dtype))
+    items = Items(host(a, dtype), host(d, dtype))
     population = first_population(n_abilities, items.d)
-    abilities = Abilities(jnp.asarray(mean, dtype), jnp.asarray(half, dtype))
+    abilities = Abilities(host(mean, dtype), host(half, dtype))
     beliefs = Beliefs(abilities, first_unknown(items))
     return Parameters(items, population), beliefs
 

@@ -11,6 +11,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from bayesirt.estimators.symmetric_matrices import inverse
+from bayesirt.likelihood.host_arrays import host
 
 Unknown = Float[Array, "item parameter parameter"] | None
 """Covariance of each item's (a, d), where items are not taken as known."""
@@ -70,7 +71,7 @@ class Beliefs(NamedTuple):
 
 def standard_normal(n_abilities: int, dtype: DTypeLike) -> Normal:
     """Return N(0, I)."""
-    return Normal(jnp.zeros(n_abilities, dtype), jnp.eye(n_abilities, dtype=dtype))
+    return Normal(host(np.zeros(n_abilities), dtype), host(np.eye(n_abilities), dtype))
 
 
 def without_answers(population: Normal, n_subjects: int) -> Abilities:
@@ -83,4 +84,4 @@ def first_unknown(items: Items) -> Float[Array, "item parameter parameter"]:
     """Return covariances to start from."""
     size = items.a.shape[1] + 1
     own = np.eye(size, dtype=items.d.dtype) * _FIRST_VARIANCE
-    return jnp.asarray(np.broadcast_to(own, (len(items.d), size, size)))
+    return host(np.broadcast_to(own, (len(items.d), size, size)).copy())

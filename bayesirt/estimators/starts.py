@@ -1,9 +1,13 @@
 """Where estimators start."""
 
+from typing import Any
+
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from bayesirt.data.responses import Responses
+from bayesirt.likelihood.host_arrays import host
 
 Point = tuple[Float[Array, " subject"], Float[Array, " item"], Float[Array, " item"]]
 
@@ -12,18 +16,22 @@ _ALIKE = 1e-3
 
 
 def logit_start(responses: Responses) -> Point:
-    """Return (θ, a, d) from the logits of the proportions correct: standardised θ, a = 1."""
+    """Return (θ, a, d) from the logits of the proportions correct: standardised θ, a = 1.
+
+    In NumPy, where each operation would be a program of its own.
+    """
+    dtype = jnp.result_type(float)
     rows, columns = (responses.cells.totals(axis) for axis in (1, 0))
     row_logits, column_logits = (
-        jnp.log((t.successes + 0.5) / (t.trials - t.successes + 0.5)) for t in (rows, columns)
+        np.log((t.successes + 0.5) / (t.trials - t.successes + 0.5)) for t in (rows, columns)
     )
-    shift, scale = to_standard(row_logits)
-    return (row_logits + shift) / scale, jnp.ones(responses.n_items), column_logits
+    shift, scale = to_standard(row_logits, np)
+    start = (row_logits + shift) / scale, np.ones(responses.n_items), column_logits
+    theta, a, d = (host(x, dtype) for x in start)
+    return theta, a, d
 
 
-def to_standard(theta: Array) -> tuple[Array, Array]:
+def to_standard(theta: Any, xp: Any = jnp) -> tuple[Array, Array]:
     """Return the shift and the scale that standardise abilities; equal abilities keep scale 1."""
     spread = theta.std()
-    return -theta.mean(), jnp.where(
-        spread > _ALIKE * jnp.maximum(jnp.abs(theta).max(), 1), spread, 1
-    )
+    return -theta.mean(), xp.where(spread > _ALIKE * xp.maximum(xp.abs(theta).max(), 1), spread, 1)

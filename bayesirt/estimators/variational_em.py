@@ -22,6 +22,7 @@ from bayesirt.estimators.item_newton import ItemEquations, item_equations
 from bayesirt.estimators.normal_beliefs import Beliefs, Items, Normal
 from bayesirt.estimators.q_slots import Slots
 from bayesirt.likelihood.cell_sums import DenseLayout
+from bayesirt.likelihood.host_arrays import host
 
 _LEAST_TOLERANCE = 1e-6
 _FIRST_LEAP, _SHORTEST_LEAP, _GROWTH = 4.0, 1.5, 2.0
@@ -105,7 +106,7 @@ def climb(
     loss = em(parameters, beliefs)[2]
     return iterate(
         partial(_squarem_step, em, mend),
-        EMState(parameters, beliefs, loss, jnp.asarray(_FIRST_LEAP, loss.dtype)),
+        EMState(parameters, beliefs, loss, host(_FIRST_LEAP, loss.dtype)),
         lambda s: s.loss,
         tol=tolerance,
         max_iterations=max_iterations,
@@ -123,10 +124,12 @@ def _squarem_step(em: EMStep, mend: Mend | None, state: EMState) -> EMState:
     twice, beliefs, before, *_ = em(once, beliefs)
     far, length = _LEAP(mend, state.parameters, once, twice, state.longest)
     settled, there, at_leap, *_ = em(far, beliefs)
-    if at_leap <= before + _MOST_RISE:
-        longest = jnp.where(length < state.longest, 1.0, _GROWTH) * state.longest
-        return EMState(settled, there, at_leap, longest)
-    return EMState(twice, beliefs, before, jnp.maximum(length / 2, _SHORTEST_LEAP))
+    length = host(length)
+    if float(at_leap) <= float(before) + _MOST_RISE:
+        longest = state.longest * (1.0 if length < state.longest else _GROWTH)
+        return EMState(settled, there, at_leap, host(longest, length.dtype))
+    shorter = max(float(length) / 2, _SHORTEST_LEAP)
+    return EMState(twice, beliefs, before, host(shorter, length.dtype))
 
 
 def _leap(

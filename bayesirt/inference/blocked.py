@@ -5,6 +5,7 @@ This file knows no model: a model gives its moves, built from the steps of
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -85,6 +86,7 @@ class BlockedNewton(MCMCKernel):  # type: ignore[misc]
         return self.sweep if rng_key.ndim == 0 else jax.vmap(self.sweep)
 
 
+@partial(jax.jit, static_argnums=3)
 def start_chains(
     key: Array, centre: Mapping[str, ArrayLike], width: Mapping[str, ArrayLike], num_chains: int
 ) -> Position:

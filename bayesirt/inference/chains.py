@@ -14,13 +14,16 @@ from jax.sharding import Mesh
 from bayesirt.errors import ResponseError
 from bayesirt.inference.checkpoint import Checkpoint, Progressed, Samples
 from bayesirt.inference.row_shards import everywhere, put_everywhere, spans_processes
+from bayesirt.progress import least_seconds
 
 BLOCK = 50
 """Kept draws, or warm-up steps, between two looks at the clock and the disk."""
+_TRIED = 5
+"""Steps from which a forecast is made."""
 
 Progress = Callable[[int, int], None]
-Enough = Callable[[Samples], bool]
-"""Says of draws, shape (chain, draw, ...), whether chains may end."""
+Enough = Callable[[Samples, int], bool]
+"""Says of draws, shape (chain, draw, ...), and of steps for each, whether chains may end."""
 
 
 class Kernel(Hashable, Protocol):
@@ -61,18 +64,26 @@ def run_chains(
     num_samples: int,
     thinning: int = 1,
     enough: Enough | None = None,
+    forecast: Callable[[float], None] | None = None,
     progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
     mesh: Mesh | None = None,
 ) -> Chains:
-    """Run one chain from each start, side by side where JAX has a device for each."""
+    """Run one chain from each start, side by side where JAX has a device for each.
+
+    `forecast` is told the seconds that one step of all chains takes, before they run.
+    """
     n_chains = len(jax.tree.leaves(starts)[0])
     side_by_side = mesh is None and jax.local_device_count() >= n_chains > 1
     first, block = _compiled(kernel, side_by_side, mesh)
     keys, starts = put_everywhere((jax.random.split(key, n_chains), starts), mesh)
+    if side_by_side:
+        starts = jax.device_get(starts)  # which no program has to take apart
     state = Progressed(first(keys, starts, data), 0, [])
     if checkpoint is not None:
         state = _loaded(checkpoint, state, mesh)
+
+    _tell_speed(forecast, partial(block, state.chain, data, 1, _TRIED))
 
     def total_after(rounds: int) -> int:
         again = (num_samples // 2) * (2 ** (rounds + 1) - 2)
@@ -84,7 +95,7 @@ def run_chains(
     try:
         while True:
             if state.steps >= total:
-                if enough is None or enough(_joined(state.kept, num_samples)):
+                if enough is None or enough(_joined(state.kept, num_samples), thinning * 2**rounds):
                     break
                 rounds += 1
                 total = total_after(rounds)
@@ -104,6 +115,11 @@ def run_chains(
             raise
         complete = False
     return Chains(_joined(state.kept, num_samples), complete, thinning * 2**rounds)
+
+
+def _tell_speed(forecast: Callable[[float], None] | None, some: Callable[[], Any]) -> None:
+    if forecast is not None:
+        forecast(least_seconds(lambda: jax.block_until_ready(some()), tries=2) / _TRIED)
 
 
 def _joined(kept: list[Samples], num_samples: int) -> Samples:

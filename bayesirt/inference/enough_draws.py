@@ -1,49 +1,60 @@
-"""When chains of sweeps may end: when abilities have converged, or the time is up."""
+"""When chains of sweeps may end: when enough has converged, or the time is up."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from arviz_stats.base import array_stats
+from numpy.typing import NDArray
 
+from bayesirt.inference.chains import Enough
 from bayesirt.inference.checkpoint import Samples
-from bayesirt.posterior import FEW_TO_STANDARDISE
+from bayesirt.posterior import standardised
 
 R_HAT, ESS = 1.01, 400.0
 """What a quantity that has converged keeps to (Vehtari et al., 2021, doi:10.1214/20-BA1221)."""
 
-_REPORTED = ("theta", "tau", "gamma", "icc")
+_ABILITIES = ("theta", "tau", "gamma", "icc")
 
 
-def within(budget: float) -> Callable[[Samples], bool]:
-    """Return what ends chains once abilities have converged, or going on would take too long."""
+def within(budget: float, usual: int, constrain: Callable[[Samples], Samples]) -> Enough:
+    """Return what ends chains: early if all has converged, else when abilities have.
+
+    Up to the usual number of sweeps for each draw, chains go on for the sake of any parameter, and
+    beyond for that of abilities, as long as going on would not take too long.
+    """
     began = time.monotonic()
 
-    def enough(samples: Samples) -> bool:
+    def enough(samples: Samples, thinning: int) -> bool:
         so_far = time.monotonic() - began
-        chains, draws = samples["theta"].shape[:2]
-        return chains * draws < 2 * ESS or 2 * so_far > budget or converged(samples)
+        n_chains, n_draws = samples["theta"].shape[:2]
+        few = n_chains * n_draws < 2 * ESS
+        if thinning < usual:
+            return not few and converged(constrain(samples))
+        return few or 2 * so_far > budget or converged(constrain(samples), _ABILITIES)
 
     return enough
 
 
-def converged(samples: Samples) -> bool:
-    """Return whether abilities have converged on the scale that is reported."""
-    theta = np.asarray(samples["theta"], np.float64)
-    mean, sd = theta.mean(-1, keepdims=True), 1.0
-    if theta.shape[-1] >= FEW_TO_STANDARDISE:
-        sd = theta.std(-1, keepdims=True)
-    for name in _REPORTED:
-        if name not in samples:
-            continue
-        draws = np.asarray(samples[name], np.float64).reshape(*theta.shape[:2], -1)
-        if name in ("theta", "gamma"):
-            draws = (draws - mean) / sd
-        draws = draws[..., np.ptp(draws, axis=(0, 1)) > 0]
-        axes = {"chain_axis": 0, "draw_axis": 1}
-        if len(draws) > 1 and not (array_stats.rhat(draws, **axes) < R_HAT).all():
-            return False
-        for how in ({"method": "bulk"}, {"method": "tail", "prob": (0.05, 0.95)}):
-            if not (array_stats.ess(draws, **how, **axes) > ESS).all():
-                return False
-    return True
+def converged(
+    draws: Mapping[str, NDArray[np.floating]], names: tuple[str, ...] | None = None
+) -> bool:
+    """Return whether what was drawn has converged on the scale that is reported; `b` aside."""
+    draws = {name: np.asarray(x, np.float64) for name, x in draws.items() if name != "b"}
+    draws |= standardised(draws)
+    first = [name for name in _ABILITIES if name in draws]
+    return all(
+        _has_converged(draws[name].reshape(*draws["theta"].shape[:2], -1))
+        for name in dict.fromkeys([*first, *(draws if names is None else ())])
+    )
+
+
+def _has_converged(draws: NDArray[np.floating]) -> bool:
+    """Return whether all of a site has, the quickest test first."""
+    draws = draws[..., np.ptp(draws, axis=(0, 1)) > 0]
+    axes = {"chain_axis": 0, "draw_axis": 1}
+    if not (array_stats.ess(draws, method="bulk", **axes) > ESS).all():
+        return False
+    if len(draws) > 1 and not (array_stats.rhat(draws, **axes) < R_HAT).all():
+        return False
+    return bool((array_stats.ess(draws, method="tail", prob=(0.05, 0.95), **axes) > ESS).all())

@@ -109,28 +109,47 @@ def move_items(
     """Move every item; all of them or none where a factor ties them together.
 
     Steps of single items are reversible for the density without the common factors, so they
-    are a proposal for the density with them, and only the factors' ratio is left to check.
+    are a proposal for the density with them, and only the factors' ratio is left to check. With
+    pivots, a step is one in log slope and in the intercept at the pivot.
     """
     step_key, common_key = jax.random.split(key)
+    items, pivots = way.packed(sites), way.pivots(passes, sites)
 
-    def conditional(items: Array, sums: ItemSums) -> Conditional:
-        whole = item_conditional(way, sites, items, sums)
+    def conditional(place: Array, sums: ItemSums) -> Conditional:
+        whole = item_conditional(way, sites, _from_pivots(place, pivots), sums)
+        if pivots is not None:
+            axes = jnp.eye(place.shape[1], dtype=place.dtype)
+            turn = _slopes_along_axes(axes, partial(_from_pivots, pivots=pivots), place)
+            whole = Conditional(
+                whole.value, _chained(turn, whole.score), _sandwich(turn, whole.precision)
+            )
         return whole if shares is None else shortened(whole, shares)
 
-    def evaluate(items: Array) -> tuple[Conditional, ItemSums]:
-        found = passes.item_sums(way.theta(sites), way.coefficients(sites, items))
-        return conditional(items, found), found
+    def evaluate(place: Array) -> tuple[Conditional, ItemSums]:
+        coefficients = way.coefficients(sites, _from_pivots(place, pivots))
+        found = passes.item_sums(way.theta(sites), coefficients)
+        return conditional(place, found), found
 
-    items = way.packed(sites)
+    place = _to_pivots(items, pivots)
     step = newton_move(
-        way.chance(step_key, items), items, evaluate, current=(conditional(items, sums), sums)
+        way.chance(step_key, items), place, evaluate, current=(conditional(place, sums), sums)
     )
-    moved = sites | way.unpacked(sites, step.position)
+    to = choose(step.accepted, _from_pivots(step.position, pivots), items)
+    moved = sites | way.unpacked(sites, to)
     ratio = way.terms(moved).common - way.terms(sites).common
     accepted = step.accepted & (log_uniform(common_key, ratio) < ratio)
     sums = jax.tree.map(partial(choose, accepted), step.notes[1], step.notes[0])
-    moved = sites | way.unpacked(sites, choose(accepted, step.position, items))
+    moved = sites | way.unpacked(sites, choose(accepted, to, items))
     return moved, sums, accepted.mean(dtype=items.dtype)
+
+
+def _to_pivots(items: Array, pivots: Array | None) -> Array:
+    """Return items with their intercepts, next to log slopes, taken at pivots: the volume stays."""
+    return items if pivots is None else items.at[:, 1].add(jnp.exp(items[:, 0]) * pivots)
+
+
+def _from_pivots(place: Array, pivots: Array | None) -> Array:
+    return place if pivots is None else place.at[:, 1].add(-jnp.exp(place[:, 0]) * pivots)
 
 
 def item_conditional(

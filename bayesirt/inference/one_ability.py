@@ -3,8 +3,11 @@
 from typing import Any
 
 import numpy as np
+from jaxtyping import Array, Float
 
 from bayesirt.data.responses import Responses
+from bayesirt.inference.blocked import Position
+from bayesirt.inference.passes import Passes
 from bayesirt.inference.starts import (
     LEAST_SE,
     LEAST_SLOPE,
@@ -50,6 +53,12 @@ class OneAbility(TwoWay):
             place_population(start, "a", slope, slope * np.minimum(log_a_se, SURE_SIGN))
         place_leaning(start, "d", d, d_se, ("mu_b", slope))
         return start
+
+    def pivots(self, passes: Passes, sites: Position) -> Float[Array, " item"] | None:
+        """Return about each item's threshold: log slope and a m + d hardly depend on each other."""
+        priors = self.model.priors
+        bent = priors.kind == "hierarchical" and priors.slopes == "positive"
+        return passes.thresholds(sites["theta"]) if bent else None
 
     def coordinates(
         self,

@@ -32,12 +32,14 @@ class RunOptions:
         Warm-up and kept draws of each chain. Laplace has as many draws, and no warm-up.
     thinning : int
         Sweeps of blocked chains for each kept draw: a sweep costs a tenth of a NUTS draw, and
-        draws of the least known items follow each other.
+        draws of the least known items follow each other. With a budget as many only where not
+        everything has converged with fewer.
     target_accept : float
         Of NUTS. Higher means smaller steps.
     budget : float
-        Seconds in which blocked chains may go on after the draws that were asked for, with twice
-        the sweeps for each draw, and again, until abilities have converged.
+        If positive, blocked chains start with one sweep for each draw, and go on with twice as
+        many, and again: until all has converged, and after `thinning` sweeps for each draw
+        until abilities have, for about so many seconds.
     progress : bool
         Show a progress bar, if stderr is a terminal.
     announce : callable, optional

@@ -95,6 +95,30 @@ class Passes(NamedTuple):
         """Return the sums over items: one evaluation of every cell."""
         return self._by_rows(self._of_subjects, theta, coefficients)[0]
 
+    def thresholds(self, theta: Float[Array, " subject"]) -> Float[Array, " item"]:
+        """Return about where on the scale of abilities each item tells subjects apart.
+
+        The mean ability of its wrong answers and that of its right ones, the rarer counting more;
+        a wrong answer one standard deviation below the mean and a right one above are added.
+        """
+
+        def sums(layout: Layout, theta: Array) -> tuple[tuple[()], tuple[Array, Array]]:
+            dtype = self._dtype_of(layout, theta)
+            weights = jnp.column_stack([theta, jnp.ones_like(theta)]).astype(dtype)
+            cells = layout.successes, layout.trials
+            right, asked = (layout.over_subjects(x.astype(dtype), weights) for x in cells)
+            return (), (right, asked - right)
+
+        answers = self.layout.by_rows(sums, theta)[1]
+        ends = theta.mean() + theta.std() * jnp.array([1.0, -1.0])
+        right, wrong = (
+            x.astype(theta.dtype) + jnp.stack([end, jnp.ones_like(end)])
+            for x, end in zip(answers, ends, strict=True)
+        )
+        total = right[:, 1] + wrong[:, 1]
+        means = right[:, 0] / right[:, 1], wrong[:, 0] / wrong[:, 1]
+        return (wrong[:, 1] * means[0] + right[:, 1] * means[1]) / total
+
     def _by_rows(
         self,
         function: Callable[..., tuple[Any, Any]],

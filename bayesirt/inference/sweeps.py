@@ -1,7 +1,8 @@
 """Exact draws by blocked Newton-Metropolis: chains of sweeps over any response model."""
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,13 @@ from jaxtyping import Array
 
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.choice import fit_point
-from bayesirt.inference.blocked import BlockedNewton, BlockedState, Position, start_chains
+from bayesirt.inference.blocked import (
+    BlockedNewton,
+    BlockedState,
+    Position,
+    Statistics,
+    start_chains,
+)
 from bayesirt.inference.chains import run_chains
 from bayesirt.inference.checkpoint import Samples
 from bayesirt.inference.enough_draws import within
@@ -21,7 +28,7 @@ from bayesirt.inference.ways import way_of
 from bayesirt.models import ResponseModel, TwoPL
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
-from bayesirt.progress import in_words, least_seconds, rounds_of_chains
+from bayesirt.progress import in_words
 
 _OF_SWEEP = "sweep "
 
@@ -34,15 +41,24 @@ class Sweeps:
 
     def init(self, key: Array, start: Position, data: Any) -> BlockedState:
         """Return the state at a start."""
-        return BlockedNewton(moves_of(self.way, data)).init(key, 0, start, (), {})
+        return self._kernel(data).init(key, 0, start, (), {})
 
     def advance(self, state: BlockedState, data: Any) -> BlockedState:
         """Return the state after one sweep."""
-        return BlockedNewton(moves_of(self.way, data)).sample(state, (), {})
+        return self._kernel(data).sample(state, (), {})
 
     def collect(self, state: BlockedState) -> dict[str, Array]:
         """Return the sites, and the statistics under names that no site has."""
         return state.position | {f"{_OF_SWEEP}{k}": x for k, x in state.statistics.items()}
+
+    def _kernel(self, data: Any) -> BlockedNewton:
+        return BlockedNewton([partial(_sweep, self.way, data)])
+
+
+@partial(jax.jit, static_argnums=0)
+def _sweep(way: TwoWay, data: Any, key: Array, sites: Position) -> tuple[Position, Statistics]:
+    """Trace a sweep once, however many programs hold one."""
+    return BlockedNewton(moves_of(way, data)).sweep(key, sites)
 
 
 def sample_blocked(
@@ -71,10 +87,11 @@ def sample_blocked(
         position = jax.tree.map(lambda x: x[None], position)
     kernel = Sweeps(way)
     several = options.together or model.loadings(1).n_abilities > 1
-    enough = None if several or options.budget <= 0 else within(options.budget)
+    usual, enough = options.thinning, None
+    if not several and options.budget > 0:
+        enough = within(options.budget, usual, lambda draws: _draws_and_statistics(way, draws)[0])
+        options = replace(options, thinning=1)
     with watched(responses, model, "blocked", init, key, options) as seen:
-        if seen.announce is not None:
-            seen.announce(_forecast(kernel, data, run_key, position, options))
         began = time.perf_counter()
         chains = run_chains(
             kernel,
@@ -85,6 +102,7 @@ def sample_blocked(
             num_samples=options.num_samples,
             thinning=options.thinning,
             enough=enough,
+            forecast=seen.announce and partial(_forecast, seen.announce, options, usual),
             progress=seen.progress,
             checkpoint=seen.checkpoint,
             mesh=options.mesh,
@@ -103,6 +121,7 @@ def sample_blocked(
     return way.posterior(samples, statistics, responses, init, attributes)
 
 
+@partial(jax.jit, static_argnums=0)
 def to_draws(way: TwoWay, sites: Position) -> tuple[dict[str, Array], Array]:
     """Return the model's sites and deterministics, and the log prior of the unconstrained sites."""
 
@@ -116,16 +135,18 @@ def to_draws(way: TwoWay, sites: Position) -> tuple[dict[str, Array], Array]:
 def _draws_and_statistics(way: TwoWay, collected: Samples) -> tuple[Samples, Samples]:
     sites = {k: x for k, x in collected.items() if not k.startswith(_OF_SWEEP)}
     statistics = {k.removeprefix(_OF_SWEEP): x for k, x in collected.items() if k not in sites}
-    samples, log_density = jax.device_get(jax.jit(partial(to_draws, way))(sites))
+    samples, log_density = jax.device_get(to_draws(way, sites))
     for name in [k for k in statistics if k.endswith("log_likelihood")]:
         log_density = log_density + statistics.pop(name)
     return samples, statistics | {"lp": log_density}
 
 
-def _forecast(kernel: Sweeps, data: Any, key: Array, starts: Position, options: RunOptions) -> str:
-    advance = jax.jit(kernel.advance)
-    state = kernel.init(key, jax.tree.map(lambda x: x[0], starts), data)
-    seconds = least_seconds(lambda: jax.block_until_ready(advance(state, data)))
-    rounds = rounds_of_chains(options.num_chains, jax.local_device_count())
-    sweeps = (options.num_warmup + options.num_samples * options.thinning) * rounds
-    return f"about {in_words(seconds * sweeps)}"
+def _forecast(
+    announce: Callable[[str], None], options: RunOptions, usual: int, seconds: float
+) -> None:
+    """Announce how long the fewest sweeps take, and the usual ones where they are more."""
+    least, most = (
+        in_words(seconds * (options.num_warmup + options.num_samples * thinning))
+        for thinning in (options.thinning, usual)
+    )
+    announce(f"about {least}" if least == most else f"about {least}, up to {most} or more")

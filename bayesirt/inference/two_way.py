@@ -127,6 +127,10 @@ class TwoWay(ABC):
             ]
         )
 
+    def pivots(self, passes: Passes, sites: Position) -> Float[Array, " item"] | None:  # noqa: ARG002
+        """Return the ability at which each item's intercept is taken while it moves, if any."""
+        return None
+
     def chance(self, key: Array, items: Float[Array, "item dim"]) -> Chance:
         """Draw the random numbers of one step of all items."""
         return chance_for(key, items)

@@ -97,7 +97,7 @@ def _farthest_of_draws(
         for k in few:
             left = left[_open_after(k, centred, left, sd, own, least, found)]
     if len(left):
-        precision = jnp.asarray(1 / sd, jnp.float32)
+        precision = (1 / sd).astype(np.float32)
         farthest = np.asarray(_farthest(_blocks(centred[left]), precision))
         found[left] = farthest.reshape(-1)[: len(left)]
     return found
@@ -182,14 +182,14 @@ def _wins_of_square(
     return jax.lax.scan(add, nothing, (one, other))[0]
 
 
-def _blocks(theta: NDArray[np.floating]) -> Float[Array, "block subject draw"]:
+def _blocks(theta: NDArray[np.floating]) -> NDArray[np.float32]:
     """Split draws into blocks that stay in cache, the last filled up with zeros."""
     samples, n = theta.shape
     width = min(_BLOCK, samples)
     count = -(-samples // width)
     padded = np.zeros((count * width, n), np.float32)
     padded[:samples] = theta
-    return jnp.asarray(padded.reshape(count, width, n).transpose(0, 2, 1).copy())
+    return padded.reshape(count, width, n).transpose(0, 2, 1).copy()
 
 
 @jax.jit

@@ -4,12 +4,12 @@ from functools import partial
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from bayesirt.checks.fit.cell_residuals import Counts, Draw, residuals
+from bayesirt.likelihood.host_arrays import host
 from bayesirt.posterior import Posterior
 
 _MOST_DONORS = 1000
@@ -73,13 +73,13 @@ def _excess_per_answer(
 ) -> tuple[NDArray[np.float64], float]:
     """Return c of each pattern, and of all of them together."""
     theta, a, d, *further = (
-        jnp.asarray(posterior.draws(name).mean(0, dtype=np.float64), jnp.float32)
+        posterior.draws(name).mean(0, dtype=np.float64).astype(np.float32)
         for name in ("theta", "a", "d", *posterior.further)
     )
     successes, trials = posterior.successes[donors], posterior.trials[donors]
     draw = Draw(theta[donors], a, d, tuple(further))
-    counts = Counts(jnp.asarray(successes), jnp.asarray(trials))
-    sums = _sums(posterior.link, counts, draw, jnp.asarray(masks, jnp.float32))
+    counts = Counts(host(successes), host(trials))
+    sums = _sums(posterior.link, counts, draw, masks.astype(np.float32))
     sums = jax.tree.map(lambda x: np.asarray(x, np.float64), sums)
     rest = np.maximum(sums.whole[:, None] - sums.information, 1)
     variance = np.maximum(sums.variance + sums.slope**2 / rest, 1e-6)

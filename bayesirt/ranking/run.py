@@ -45,7 +45,9 @@ class Settings:
     Attributes
     ----------
     seed : int
-    chains, warmup, draws : int
+    chains, draws : int
+    warmup : int
+        Of each chain; 0 stands for 250, and for 1000 of NUTS, which is tuned in it.
     target_accept : float
     budget : float
         Seconds in which chains go on until abilities have converged.
@@ -67,7 +69,7 @@ class Settings:
 
     seed: int = 0
     chains: int = 4
-    warmup: int = 1000
+    warmup: int = 0
     draws: int = 1000
     target_accept: float = 0.95
     budget: float = BUDGET
@@ -82,6 +84,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         self.response_model.describe()
+        if not self.warmup:
+            object.__setattr__(self, "warmup", 1000 if self.engine == "nuts" else 250)
 
     @property
     def response_model(self) -> ResponseModel:

@@ -138,9 +138,7 @@ def _sums_over_missing(
     names = ("a", "d", *posterior.further)
     of_items = (posterior.draws(name)[::thin][:, columns] for name in names)
     draws = (posterior.theta[::thin][:, rows], weights[:, columns], *of_items)
-    found = _power_sums(
-        posterior.link, jnp.asarray(missing), tuple(jnp.asarray(x.astype(kind)) for x in draws)
-    )
+    found = _power_sums(posterior.link, missing, tuple(x.astype(kind or x.dtype) for x in draws))
     first, weighted, second, third = (np.asarray(x, np.float64) for x in found)
     variance = np.maximum(first - second, 0)
     return _Missing(first, variance, first - 3 * second + 2 * third, weighted)

@@ -1,9 +1,12 @@
 """Figures that explain a ranking: who is surely above whom, what moved, what the items can tell."""
 
 from collections.abc import Sequence
+from functools import partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -88,14 +91,9 @@ def plot_information(posterior: Posterior) -> Figure:
     posterior = posterior.reported
     most = max(20, min(_DRAWS, _MOST_CURVES // len(posterior.items)))
     names = ("a", "d", *posterior.further)
-    of_items = [jnp.asarray(posterior.draws(name, most)) for name in names]
+    of_items = [posterior.draws(name, most) for name in names]
     theta = posterior.theta.mean(0)
-    told = np.array(
-        [
-            np.asarray(item_information(jnp.asarray(x), *of_items, link=posterior.link)).sum(1)
-            for x in _GRID
-        ]
-    )
+    told = np.asarray(_information(posterior.link, _GRID, *of_items))
     errors = 1 / np.sqrt(np.maximum(told, 1e-6))
     low, middle, high = np.quantile(errors, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=1)
     with figure_style():
@@ -111,6 +109,12 @@ def plot_information(posterior: Posterior) -> Figure:
         ax.set_ylabel("standard error")
         ax.grid(color="#e4e4e4", lw=0.6)
     return fig
+
+
+@partial(jax.jit, static_argnums=0)
+def _information(link: str, grid: Array, *of_items: Array) -> Float[Array, "ability draw"]:
+    """Return what all items tell at each ability of a grid, draw by draw."""
+    return jax.lax.map(lambda x: item_information(x, *of_items, link=link).sum(1), grid)
 
 
 def plot_item_curves(

@@ -71,7 +71,7 @@ def third_time():
     """Say enough when asked for the third time, and that draws are as many each time."""
     asked = []
 
-    def enough(samples):
+    def enough(samples, _):
         asked.append(samples["count"])
         return len(asked) == 3
 
@@ -95,11 +95,11 @@ def test_chains_go_on_with_twice_the_steps_until_draws_are_enough(draws, tmp_pat
     with pytest.raises(KilledError):
         run(
             num_samples=draws,
-            enough=lambda _: False,
+            enough=lambda *_: False,
             checkpoint=checkpoint,
             progress=stop_after(WARMUP + draws + 90, KilledError),
         )
-    resumed = run(num_samples=draws, enough=lambda _: True, checkpoint=checkpoint)
+    resumed = run(num_samples=draws, enough=lambda *_: True, checkpoint=checkpoint)
     assert resumed.thinning == 2
     np.testing.assert_array_equal(
         resumed.samples["count"][0][-2:], WARMUP + draws + 2 * (draws // 2) - np.array([2, 0])

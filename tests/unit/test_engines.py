@@ -82,9 +82,13 @@ def test_budget_ends_chains_when_abilities_have_converged():
     assert converged({"theta": theta + level})
     apart = theta + np.where(np.arange(4) == 0, 1, 0)[:, None, None] * (np.arange(30) == 0)
     assert not converged({"theta": apart})
-    assert not within(60.0)({"theta": apart})
-    assert within(1e-9)({"theta": apart})
-    assert within(60.0)({"theta": apart[:, :20]})  # too few to converge: no more were asked for
+    assert not within(60.0, 4, dict)({"theta": apart}, 4)
+    assert within(1e-9, 4, dict)({"theta": apart}, 4)
+    assert within(60.0, 4, dict)({"theta": apart[:, :20]}, 4)  # too few to converge
+    slope = {"theta": theta, "mu_a": level[..., 0]}
+    assert within(1e-9, 4, dict)(slope, 4)
+    assert not within(1e-9, 4, dict)(slope, 2)
+    assert within(1e-9, 4, dict)({"theta": theta}, 1)
 
 
 def test_run_by_an_approximation_says_so(small):

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Int
 
 from bayesirt.errors import ResponseError
 from bayesirt.likelihood.families import FAMILIES, Family
+from bayesirt.likelihood.host_arrays import host
 from bayesirt.posterior import Posterior
 
 _LARGE = 1 << 18
@@ -80,7 +81,7 @@ def residuals(link: str, counts: Counts, draw: Draw) -> Residuals:
 
 def counts_of(posterior: Posterior) -> Counts:
     """Return the responses that the draws are given."""
-    return Counts(jnp.asarray(posterior.successes), jnp.asarray(posterior.trials))
+    return Counts(host(posterior.successes), host(posterior.trials))
 
 
 def thinned(posterior: Posterior, most: float) -> Draw:
@@ -88,7 +89,7 @@ def thinned(posterior: Posterior, most: float) -> Draw:
     every = max(1, int(-(-len(posterior.theta) // max(most, 1))))
     dtype: Any = np.float32 if posterior.trials.size > _LARGE else None
     theta, a, d, *further = (
-        jnp.asarray(posterior.draws(name)[every // 2 :: every], dtype)
+        host(posterior.draws(name)[every // 2 :: every], dtype)
         for name in ("theta", "a", "d", *posterior.further)
     )
     return Draw(theta, a, d, tuple(further))

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from jaxtyping import Array
@@ -22,6 +21,7 @@ from bayesirt.estimators.mirt import optimum
 from bayesirt.estimators.mirt_start import start
 from bayesirt.estimators.normal_beliefs import Beliefs, Items
 from bayesirt.likelihood.cell_sums import DenseLayout
+from bayesirt.likelihood.host_arrays import host
 from bayesirt.progress import progress_bar
 
 MODELS = ("items alone", "Rasch", "2PL", "2 abilities")
@@ -155,10 +155,10 @@ def predict_held_out(responses: Responses, *, key: Array, progress: bool = False
         )
     part_key, fold_key = jax.random.split(key)
     responses = _part(responses, part_key)
-    whole = DenseLayout(*map(jnp.asarray, responses.cells.matrices()))
+    whole = DenseLayout(*map(host, responses.cells.matrices()))
     scores = np.zeros((len(MODELS), *whole.shape), np.float32)
     predicted = np.zeros(whole.shape)
-    one = DenseLayout(*(jnp.ones(whole.shape, jnp.int8) for _ in whole))
+    one = DenseLayout(*(host(np.ones(whole.shape), np.int8) for _ in whole))
     folds = list(held_out_folds(responses, whole, _FOLDS, fold_key))
     done, steps = 0, _FOLDS * len(_FITS)
     with progress_bar("Held-out fits") as show:

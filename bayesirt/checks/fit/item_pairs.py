@@ -22,6 +22,7 @@ from bayesirt.checks.fit.cell_residuals import (
 )
 from bayesirt.checks.fit.tails import LEAST_SHARE, Moments, to_normal
 from bayesirt.likelihood.families import FAMILIES
+from bayesirt.likelihood.host_arrays import host
 from bayesirt.names import one_line
 from bayesirt.posterior import Posterior
 
@@ -185,7 +186,7 @@ def _correlations(
     items, place = np.unique([one, other], return_inverse=True)
     if not len(items):
         return np.zeros(0)
-    counts = Counts(*(jnp.asarray(x[:, items]) for x in (posterior.successes, posterior.trials)))
+    counts = Counts(*(host(x[:, items]) for x in (posterior.successes, posterior.trials)))
     own = draws.of_items(lambda values: values[:, items])
     excess = np.asarray(_mean_excess(posterior.link, counts, own), np.float64)
     sides = (np.where(both, excess[:, k], 0) for k in place.reshape(2, -1))
@@ -237,8 +238,8 @@ class _Search(NamedTuple):
             return found
         fill = -n_items % size
         wide = [(0, 0), (0, fill)]
-        counts = Counts(*(jnp.pad(x, wide) for x in self.counts))
-        draws = self.draws.of_items(lambda values: jnp.pad(values, wide))
+        counts = Counts(*(host(np.pad(x, wide)) for x in self.counts))
+        draws = self.draws.of_items(lambda values: host(np.pad(values, wide)))
         of_subjects = _abilities(self.link, counts, draws)
         for k in starts:
             for m in starts[k // size :]:

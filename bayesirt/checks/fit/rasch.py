@@ -14,6 +14,7 @@ from bayesirt.estimators.mirt_start import start
 from bayesirt.estimators.normal_beliefs import Beliefs, Items, Normal
 from bayesirt.estimators.variational_em import climb, expectation
 from bayesirt.likelihood.cell_sums import DenseLayout
+from bayesirt.likelihood.host_arrays import host
 from bayesirt.models.mirt import MU_D_SD, SIGMA_D_SCALE
 
 _SURE = 1e10
@@ -51,8 +52,8 @@ def fit_rasch(
     """
     em = partial(_EM, usual_quadrature(layout, None), layout)
     (items, _), (abilities, unknown) = start(layout, 1)
-    zero = jnp.zeros((), items.d.dtype)
-    unknown = unknown.at[:, 0, 0].set(1 / _SURE)
+    zero = host(0.0, items.d.dtype)
+    unknown[:, 0, 0] = 1 / _SURE
     first = _Parameters(items.d, zero, items.d.mean(), zero)
     state, _ = climb(
         em,

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -53,6 +54,7 @@ class Moments(NamedTuple):
         return jnp.where(left >= LEAST_SHARE, z, jnp.nan)
 
 
+@jax.jit
 def to_normal(z: Float[Array, "..."], skewness: Float[Array, "..."]) -> Float[Array, "..."]:
     """Return the normal deviate that is about as far out as a standardised, skewed sum.
 
