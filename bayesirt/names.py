@@ -78,7 +78,7 @@ def given_names(names: Sequence[str] | None, kind: str, n: int) -> list[str]:
 
 
 def check_names(names: Sequence[str], kind: str) -> None:
-    """Refuse names that are empty, no valid text, or stand twice."""
+    """Refuse names that are empty, not valid text, or duplicated."""
     if "" in names:
         raise ResponseError(f"one {kind} has an empty name; give each {kind} a name")
     broken = next((n for n in names if "\0" in n or not _is_unicode(n)), None)

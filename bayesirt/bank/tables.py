@@ -39,7 +39,7 @@ def clean_answers(answers: pd.DataFrame) -> pd.DataFrame:
     again = table.duplicated(["subject", "item"]).to_numpy()
     if again.any():
         raise ResponseError(
-            f"an answer {where(int(np.argmax(again)))} stands twice; drop one or add up their "
+            f"an answer {where(int(np.argmax(again)))} is duplicated; drop one or add up their "
             f"trials"
         )
     table = table[table["trials"] > 0].reset_index(drop=True)
@@ -67,7 +67,7 @@ def clean_scores(scores: pd.DataFrame) -> pd.DataFrame:
         table[name] = parse_numbers(table[name], name, where, "score the subject again")
     again = table.duplicated(["subject", "benchmark"]).to_numpy()
     if again.any():
-        raise ResponseError(f"a score {where(int(np.argmax(again)))} stands twice; drop one")
+        raise ResponseError(f"a score {where(int(np.argmax(again)))} is duplicated; drop one")
     return to_arrow(table, "scores").to_pandas()
 
 

@@ -54,7 +54,7 @@ def as_table(rows: CellList) -> pd.DataFrame:
 def place_rows(
     shape: tuple[int, int], rows: CellList, *, sparse: bool
 ) -> DenseCells | SparseCells | None:
-    """Put rows into a layout, or return None if a subject and item stand twice."""
+    """Put rows into a layout, or return None if a subject and item are duplicated."""
     return _ordered(shape, rows) if sparse else _scattered(shape, rows)
 
 

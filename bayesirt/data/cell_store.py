@@ -208,7 +208,7 @@ class _Blocks:
 def _first_repeat(
     parts: Iterable[CellList], pairs: Sequence[tuple[int, int]], n_items: int
 ) -> tuple[int, int]:
-    """Return that of some subjects and items which is the first to stand twice."""
+    """Return that of some subjects and items which is the first to be duplicated."""
     sought = np.array([subject * n_items + item for subject, item in pairs])
     seen: set[int] = set()
     for rows in parts:

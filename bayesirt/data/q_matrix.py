@@ -38,7 +38,7 @@ class QMatrix:
     Raises
     ------
     ResponseError
-        For names that stand twice, an item without abilities and an ability without items.
+        For names that are duplicated, an item without abilities and an ability without items.
 
     Examples
     --------

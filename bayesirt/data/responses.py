@@ -146,7 +146,7 @@ class Responses:
         Raises
         ------
         ResponseError
-            Where the shapes differ or a value is no count.
+            Where the shapes differ or a value is not a count.
         """
         clean = clean_cells(successes, trials)
         if clean is not None:
@@ -184,7 +184,7 @@ class Responses:
         Raises
         ------
         ResponseError
-            At the first cell that is neither, and for names that stand twice.
+            At the first cell that is neither, and for names that are duplicated.
         """
         subjects, items = [str(s) for s in frame.index], [str(i) for i in frame.columns]
         check_names(subjects, "subject")
@@ -244,7 +244,7 @@ class Responses:
         Raises
         ------
         ResponseError
-            For unknown columns, bad values, and pairs that stand twice.
+            For unknown columns, bad values, and pairs that are duplicated.
         """
         roles = {"score": score, "trials": trials, "latency": latency}
         held = {role: column for role, column in roles.items() if column}

@@ -21,7 +21,7 @@ def check_columns(frame: pd.DataFrame, wanted: Iterable[Hashable]) -> None:
                 f"no column `{one_line(str(column))}`; the columns are {list_columns(frame)}"
             )
         if found > 1:
-            raise ResponseError(f"the column `{one_line(str(column))}` stands twice; drop one")
+            raise ResponseError(f"the column `{one_line(str(column))}` is duplicated; drop one")
 
 
 def list_columns(frame: pd.DataFrame) -> str:

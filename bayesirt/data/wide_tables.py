@@ -50,7 +50,7 @@ def cells_of_answers(values: NDArray[Any], threshold: float | None = None) -> Ce
 
 
 def cells_of_counts(successes: NDArray[Any], trials: NDArray[Any]) -> Cells | None:
-    """Take matrices of counts, or return None if a cell is no count of that many trials."""
+    """Take matrices of counts, or return None if a cell is not a count of that many trials."""
     kinds = successes.dtype.kind + trials.dtype.kind
     if trials.ndim != 2 or successes.shape != trials.shape or not set(kinds) <= set("biu"):
         return None

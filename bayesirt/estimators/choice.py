@@ -99,5 +99,5 @@ def fit_point(
     if method not in own:
         *names, last = own
         listed = f"{', '.join(names)} and {last}" if names else last
-        raise ResponseError(f"{method} is no estimator of {model.name}; take auto, {listed}")
+        raise ResponseError(f"{method} is not an estimator of {model.name}; take auto, {listed}")
     return own[method].fit(responses, model, key)

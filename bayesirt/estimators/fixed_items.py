@@ -27,7 +27,7 @@ class KnownItems:
     Raises
     ------
     ResponseError
-        If names stand twice, shapes differ, or a number is not finite.
+        If names are duplicated, shapes differ, or a number is not finite.
 
     Examples
     --------

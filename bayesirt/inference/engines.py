@@ -212,7 +212,9 @@ def _with_clusters(
             f"out"
         )
     if engine != "auto" and not ENGINES[engine].clusters:
-        raise ResponseError(f"{engine} knows no clusters of subjects; ask for blocked, or for auto")
+        raise ResponseError(
+            f"{engine} does not support clusters of subjects; ask for blocked, or for auto"
+        )
     reason = f"exact, and it knows {len(responses.clusters.names)} clusters of subjects"
     return "blocked", reason if engine == "auto" else ""
 

@@ -116,5 +116,5 @@ def rank_clusters(posterior: Posterior) -> ClusterRanking:
 def known_clusters(posterior: Posterior) -> Clusters:
     """Return the clusters that a posterior knows."""
     if posterior.clusters is None:
-        raise ResponseError("this posterior knows no clusters of subjects; rank with --cluster")
+        raise ResponseError("this posterior has no clusters of subjects; rank with --cluster")
     return posterior.clusters

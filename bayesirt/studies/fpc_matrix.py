@@ -94,7 +94,7 @@ def read_families(path: Path) -> dict[str, str]:
     if not {"subject", "family"} <= set(table.columns):
         raise ResponseError(f"{name} must have the columns subject and family")
     for problem, rows in (
-        ("stands twice; keep one row", table["subject"].duplicated()),
+        ("is duplicated; keep one row", table["subject"].duplicated()),
         ("has no family; name it", table["family"].isna() | (table["family"].astype(str) == "")),
     ):
         if rows.any():

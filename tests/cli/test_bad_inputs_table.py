@@ -130,12 +130,12 @@ ROW = data.lm_eval_row(0, 1)
 
 # Of each: how it is written, and words of the sentence.
 PLACES: dict[str, tuple[Write, str]] = {
-    "a pipe as a table": (pipe("r.csv"), "is no regular file; save the results to one"),
-    "a pipe as Parquet": (pipe("r.parquet"), "is no regular file"),
-    "a pipe as an archive": (pipe("r.eval"), "is no regular file"),
-    "a pipe as JSON": (pipe("r.json"), "is no regular file"),
-    "a socket": (bound_socket, "is no regular file"),
-    "a device": (link("r.csv", "/dev/zero"), "is no regular file"),
+    "a pipe as a table": (pipe("r.csv"), "is not a regular file; save the results to one"),
+    "a pipe as Parquet": (pipe("r.parquet"), "is not a regular file"),
+    "a pipe as an archive": (pipe("r.eval"), "is not a regular file"),
+    "a pipe as JSON": (pipe("r.json"), "is not a regular file"),
+    "a socket": (bound_socket, "is not a regular file"),
+    "a device": (link("r.csv", "/dev/zero"), "is not a regular file"),
     "a link to nothing": (link("r.csv", "nowhere.csv"), "does not exist; check the path"),
     "a link to itself": (link("r.csv", "r.csv"), "does not exist"),
     "a path below a file": (lambda root: file("r.csv", GOOD)(root) / "x.csv", "does not exist"),
@@ -147,7 +147,7 @@ PLACES: dict[str, tuple[Write, str]] = {
         lambda root: (root / "r.csv").mkdir() or root / "r.csv",
         NOTHING,
     ),
-    "nothing at all, as a device": (link("r.csv", "/dev/null"), "is no regular file"),
+    "nothing at all, as a device": (link("r.csv", "/dev/null"), "is not a regular file"),
     "a name of 10,000 characters": (lambda root: root / f"{LONG}.csv", "does not exist"),
     "a path of 10,000 folders": (lambda root: root / ("d/" * 10_000) / "r.csv", "does not exist"),
     "a name that is not UTF-8": (file(os.fsdecode(b"r\xff.csv"), ""), "r·.csv is empty"),
@@ -202,7 +202,7 @@ FOLDERS: dict[str, tuple[Write, str]] = {
     ),
     "a folder with a damaged archive": (
         folder(answers("a", 1, 0), answers("b", 0, 1), file("x.eval", b"PK")),
-        "x.eval: it is no whole .eval archive",
+        "x.eval: it is not a whole .eval archive",
     ),
     "damaged totals beside a log": (
         folder(answers("m", 1, 0), beside(f"results{DATED}", "{")),
@@ -210,7 +210,7 @@ FOLDERS: dict[str, tuple[Write, str]] = {
     ),
     "a pipe beside a log": (
         folder(answers("m", 1, 0), lambda root: pipe(f"x{DATED}")(root / "m")),
-        "beside it, it is no regular file",
+        "beside it, it is not a regular file",
     ),
     "a log in a folder that is not UTF-8": (
         folder(answers(os.fsdecode(b"\xff"), 1, 0), answers("b", 0, 1)),

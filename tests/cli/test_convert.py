@@ -97,8 +97,8 @@ def test_check_says_what_was_found_in_logs(cli: Cli, logs: Path):
 def test_a_damaged_log_is_skipped_if_told(cli: Cli, logs: Path):
     (logs / "x.eval").write_bytes(b"PK")
     chosen = ("check", logs, "--metric", "acc")
-    assert "x.eval: it is no whole .eval archive" in sentence(cli(*chosen))
-    assert "damaged: it is no whole .eval archive" in cli(*chosen, "--skip-damaged").out
+    assert "x.eval: it is not a whole .eval archive" in sentence(cli(*chosen))
+    assert "damaged: it is not a whole .eval archive" in cli(*chosen, "--skip-damaged").out
 
 
 @pytest.mark.slow

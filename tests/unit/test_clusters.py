@@ -180,7 +180,7 @@ def test_clusters_that_cannot_be_used_are_refused():
     responses = Responses.from_long(ROWS, cluster="llm")
     plan = partial(plan_engine, options=RunOptions(num_chains=2, num_samples=10))
     assert plan("auto", responses)[0] == "blocked"
-    with pytest.raises(ResponseError, match="nuts knows no clusters"):
+    with pytest.raises(ResponseError, match="nuts does not support clusters"):
         plan("nuts", responses)
     with pytest.raises(ResponseError, match="belong to the 2pl and the 3pl, not to lart"):
         plan("auto", responses, model="lart")
@@ -254,5 +254,5 @@ def test_runs_of_one_llm_are_drawn_to_each_other():
         return theta.mean(0).reshape(10, 3).std(1).mean()
 
     assert within(together.theta) < 0.8 * within(alone.theta)
-    with pytest.raises(ResponseError, match="knows no clusters"):
+    with pytest.raises(ResponseError, match="has no clusters"):
         rank_clusters(alone)

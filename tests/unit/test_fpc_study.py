@@ -276,7 +276,7 @@ def test_what_cannot_be_studied_is_refused(tmp_path: Path):
     ("text", "said"),
     [
         ("subject,kin\na,x\n", "must have the columns subject and family"),
-        ("subject,family\na,x\na,y\n", "'a' stands twice"),
+        ("subject,family\na,x\na,y\n", "'a' is duplicated"),
         ("subject,family\na,x\nb,\n", "'b' has no family"),
     ],
 )

@@ -196,7 +196,7 @@ def test_steps_that_cannot_be_are_refused(make, sentence: str):
         (answers_to("maths 1").drop(columns="trials"), "no column `trials`"),
         (answers_to("maths 1").iloc[:0], "`answers` holds no answer"),
         (answers_to("maths 1").assign(trials=0, successes=0), "`answers` holds no answer"),
-        (answers_to("maths 1", "maths 1"), "subject 'gpt', item 'maths 1' stands twice"),
+        (answers_to("maths 1", "maths 1"), "subject 'gpt', item 'maths 1' is duplicated"),
         (answers_to("maths 1").assign(successes=9), "`successes` is above `trials`: 9 of 1 at"),
         (answers_to("maths 1").assign(successes=0.5), "`successes` must be successes or a frac"),
         (answers_to("maths 1").assign(successes=np.nan), "`successes` is missing"),
@@ -215,7 +215,7 @@ def test_answers_that_are_none_are_refused(answers: pd.DataFrame, sentence: str)
     [
         (scores_of("maths").drop(columns="low"), "no column `low`"),
         (scores_of("maths").iloc[:0], "`scores` holds no score"),
-        (scores_of("maths", "maths"), "subject 'new', benchmark 'maths' stands twice"),
+        (scores_of("maths", "maths"), "subject 'new', benchmark 'maths' is duplicated"),
         (scores_of("maths").assign(step=1), "cannot have a column `step`"),
         (scores_of("maths").assign(low=np.inf), "`low` must be a finite number"),
         (scores_of("maths").assign(high=np.nan), "`high` is missing"),

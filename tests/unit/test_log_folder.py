@@ -118,11 +118,11 @@ def test_pipes_and_folders_called_like_logs_are_not_opened(tmp_path: Path):
 def test_a_damaged_log_is_refused_or_skipped_and_said(tmp_path: Path):
     two_models(tmp_path)
     (tmp_path / "a__x" / "more.eval").write_bytes(b"PK")
-    assert refused(tmp_path).startswith("a__x/more.eval: it is no whole .eval archive")
+    assert refused(tmp_path).startswith("a__x/more.eval: it is not a whole .eval archive")
     responses, found = read_log_folder(tmp_path, skip_damaged=True)
     assert responses.n_observed == 4
     assert found.left_out[0].what == "a__x/more.eval"
-    assert found.left_out[0].why.startswith("damaged: it is no whole .eval archive")
+    assert found.left_out[0].why.startswith("damaged: it is not a whole .eval archive")
 
 
 @pytest.mark.parametrize("locked", ["locked", "locked/x.json"])
@@ -328,7 +328,7 @@ def test_options_of_tables_and_of_logs_are_not_mixed_up(tmp_path: Path):
     with pytest.raises(ResponseError, match=r"--metric belongs to logs of harnesses, and .* table"):
         read_responses(table, metric="acc")
     (tmp_path / "r.json").write_text("{}")
-    with pytest.raises(ResponseError, match=r"r.json is no log of inspect, HELM.* or a table"):
+    with pytest.raises(ResponseError, match=r"r.json is not a log of inspect, HELM.* or a table"):
         read_responses(tmp_path / "r.json")
 
 

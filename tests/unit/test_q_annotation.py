@@ -40,7 +40,7 @@ WHOLE_ANSWER = {
     "key twice": ('{"items": {}, "items": {"1": []}}', "once and no other, and has also 'items'"),
     "two answers": (json.dumps(RIGHT) * 2, '2 JSON objects with the key "items", not one'),
     "items a list": ('{"items": [["algebra"]]}', 'under "items" is not a JSON object'),
-    "id twice": ('{"items": {"1": ["algebra"], "1": ["logic"]}}', "the key '1' stands twice"),
+    "id twice": ('{"items": {"1": ["algebra"], "1": ["logic"]}}', "the key '1' is duplicated"),
     "foreign id": (changed(_4=["logic"]), "'4' is not an id of these items"),
     "shifted ids": ('{"items": {"0": ["algebra"], "1": ["logic"]}}', "'0' is not an id"),
     "name as id": ('{"items": {"q1": ["algebra"]}}', "'q1' is not an id"),

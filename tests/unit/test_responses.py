@@ -348,7 +348,7 @@ def test_latency_is_a_length(value: object, said: str):
         ("subject item mark", {}, "^no column `score`; the columns are subject, item, mark$"),
         ("subject item score", {"latency": "t"}, "no column `t`"),
         ("subject item score", {"item_metadata": ["topic"]}, "no column `topic`"),
-        ("subject score score", {"item": "subject"}, "the column `score` stands twice"),
+        ("subject score score", {"item": "subject"}, "the column `score` is duplicated"),
         ("model item score", {"subject": "model", "item_metadata": ["score"]}, "`score` differs"),
     ],
 )

@@ -54,8 +54,8 @@ class Harness(NamedTuple):
     # Whether a file is a log, from its path and its first bytes.
     recognises: Callable[[Path, bytes], bool]
     read: Callable[[Path, Choices], list[LogRows]]  # From a log to its rows.
-    # What is to be said of a file that belongs to the harness but is no log: nothing if it is read
-    # together with one (""), or why it is left out; None if it does not belong to it.
+    # What is to be said of a file that belongs to the harness but is not a log: nothing if it is
+    # read together with one (""), or why it is left out; None if it does not belong to it.
     aside: Callable[[Path], str | None]
 
 

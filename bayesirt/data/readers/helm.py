@@ -45,7 +45,7 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
     answers, left_out = [], Counter[str]()
     for number, instance in enumerate(instances, 1):
         if not isinstance(instance, dict):
-            raise ResponseError(f"instance {number} is no object; copy the run again")
+            raise ResponseError(f"instance {number} is not an object; copy the run again")
         if instance.get("perturbation"):
             left_out["a perturbed copy"] += 1
         else:
@@ -72,7 +72,9 @@ def _answer(instance: dict[str, Any], place: str) -> Answer:
     lengths = (length_of(means.get(key)) for key in _LENGTHS)
     trial = instance.get("train_trial_index", 0)
     if not isinstance(trial, int):
-        raise ResponseError(f"`train_trial_index` is no whole number {place}; copy the run again")
+        raise ResponseError(
+            f"`train_trial_index` is not a whole number {place}; copy the run again"
+        )
     return Answer(
         name_at(instance, "instance_id", place),
         {name: mean for name, mean in means.items() if not _BOOKKEEPING.fullmatch(name)},

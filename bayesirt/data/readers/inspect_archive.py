@@ -61,7 +61,7 @@ def read_members(path: Path, wanted: Callable[[list[str]], Iterable[str]]) -> di
     except _BROKEN as error:
         reason = one_line(str(error), 80)
         raise ResponseError(
-            f"it is no whole .eval archive ({reason}); copy it again, or leave it out"
+            f"it is not a whole .eval archive ({reason}); copy it again, or leave it out"
         ) from None
     return found
 

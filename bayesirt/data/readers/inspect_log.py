@@ -44,7 +44,7 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
     for number, sample in enumerate(samples, 1):
         place = f"in sample {number}"
         if not isinstance(sample, dict):
-            raise ResponseError(f"sample {number} is no object; make the log again")
+            raise ResponseError(f"sample {number} is not an object; make the log again")
         why = _unanswered(sample)
         if why:
             left_out[why] += 1
@@ -89,7 +89,7 @@ def _wanted(members: list[str]) -> list[str]:
     """Return the members to read: an unfinished log has only a journal."""
     header = [name for name in ("header.json", "_journal/start.json") if name in members][:1]
     if not header:
-        raise ResponseError("it has neither header nor journal, so it is no log; leave it out")
+        raise ResponseError("it has neither header nor journal, so it is not a log; leave it out")
     if "summaries.json" in members:
         return [*header, "summaries.json"]
     numbered = {int(m[1]): m[0] for name in members if (m := _JOURNAL.fullmatch(name))}
@@ -134,7 +134,7 @@ def _as_score(value: object) -> float | None:
 def _epoch(sample: Mapping[str, Any], place: str) -> int:
     epoch = sample.get("epoch", 1)
     if not isinstance(epoch, int):
-        raise ResponseError(f"`epoch` is no whole number {place}; make the log again")
+        raise ResponseError(f"`epoch` is not a whole number {place}; make the log again")
     return epoch
 
 

@@ -109,7 +109,7 @@ def parse_json(data: bytes, what: str = "it") -> Any:
 def _opened(path: Path) -> BinaryIO:
     """Open a file, but none that may never end, such as a pipe."""
     if not stat.S_ISREG(path.stat().st_mode):
-        raise ResponseError("it is no regular file; save it as one, or leave it out")
+        raise ResponseError("it is not a regular file; save it as one, or leave it out")
     return path.open("rb")
 
 

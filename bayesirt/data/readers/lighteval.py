@@ -59,7 +59,7 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
         if isinstance(error, ResponseError):
             raise
         reason = one_line(str(error), 120)
-        raise ResponseError(f"it is no whole Parquet file ({reason}); copy it again") from None
+        raise ResponseError(f"it is not a whole Parquet file ({reason}); copy it again") from None
     return [choose_scores(NAME, _subject(path), match[1], answers, choices)]
 
 

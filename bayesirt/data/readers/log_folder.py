@@ -171,7 +171,7 @@ def find_harness(path: Path) -> Harness | None:
 
 
 def refuse_no_log(path: Path) -> NoReturn:
-    """Refuse a JSON file that is no log, though it may belong to one."""
+    """Refuse a JSON file that is not a log, though it may belong to one."""
     shown = one_line(str(path), 200)
     for harness in HARNESSES:
         said = harness.aside(path)
@@ -182,7 +182,7 @@ def refuse_no_log(path: Path) -> NoReturn:
                 f"{shown} holds no answers, but belongs to the logs of its run; name one of them, "
                 f"or their folder"
             )
-    raise ResponseError(f"{shown} is no log of {known_harnesses()}; name such a log or a table")
+    raise ResponseError(f"{shown} is not a log of {known_harnesses()}; name such a log or a table")
 
 
 def known_harnesses() -> str:

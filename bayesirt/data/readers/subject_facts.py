@@ -57,8 +57,8 @@ def with_clusters_of_parquet(
 def refuse_column(role: str, given: str) -> ResponseError:
     """Return the error of a name that is neither a file nor a column where one could be."""
     return ResponseError(
-        f"--{role} {one_line(given, 80)!r} is not a file, and these results are no long table with "
-        f"such a column; name a CSV file with the columns subject and {role}"
+        f"--{role} {one_line(given, 80)!r} is not a file, and these results are not a long table "
+        f"with such a column; name a CSV file with the columns subject and {role}"
     )
 
 

@@ -72,7 +72,7 @@ def _check_path(path: Path) -> None:
     if not os.path.exists(path):
         raise ResponseError(f"{shown} does not exist; check the path")
     if not os.path.isfile(path):
-        raise ResponseError(f"{shown} is no regular file; save the results to one")
+        raise ResponseError(f"{shown} is not a regular file; save the results to one")
 
 
 def _content(path: Path, name: str) -> bytes:
@@ -81,7 +81,7 @@ def _content(path: Path, name: str) -> bytes:
         if path.suffix.lower() == ".gz":
             data = _unpacked(data, name)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ResponseError(f"{name} is no whole gzip file ({error}); make it again") from None
+        raise ResponseError(f"{name} is not a whole gzip file ({error}); make it again") from None
     except OSError as error:
         raise ResponseError(f"{name} cannot be read: {error.strerror}; check the file") from None
     if not data.removeprefix(codecs.BOM_UTF8).strip():
@@ -244,7 +244,7 @@ def _index_columns(schema: pa.Schema) -> list[object]:
 
 
 def refuse_parquet(name: str, error: Exception) -> NoReturn:
-    """Refuse a file that is no whole Parquet file."""
+    """Refuse a file that is not a whole Parquet file."""
     if isinstance(error, ResponseError):
         raise error
     reason = one_line(str(error).removeprefix(_PARQUET_SAYS).strip(" ."), 120)

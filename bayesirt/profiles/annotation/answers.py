@@ -58,7 +58,7 @@ def value_of(answer: str, key: str) -> Mapping[str, Any]:
     if not isinstance(value, _Object):
         raise BadAnswer(f'what stands under "{key}" is not a JSON object')
     if value.twice:
-        raise BadAnswer(f'under "{key}" the key {_shown(value.twice[0])} stands twice')
+        raise BadAnswer(f'under "{key}" the key {_shown(value.twice[0])} is duplicated')
     return value
 
 
