@@ -318,7 +318,7 @@ TABLES: dict[str, tuple[Write, str]] = {
     "gzip in gzip": (file("r.csv.gz", gzip.compress(gzip.compress(GOOD.encode()))), "is not text"),
     "gzip with more behind it": (
         file("r.csv.gz", gzip.compress(GOOD.encode()) + b"more"),
-        "no whole gzip file",
+        "not a whole gzip file",
     ),
     "a header of a million columns": (
         file("r.csv", "name," * (1 << 20) + "\n"),

@@ -34,7 +34,7 @@ def test_grown_results_go_on_from_the_run_before(cli: Cli, results: Path, tmp_pa
     first = cli(*command)
     assert first.code == 0
     assert "Since the last run" not in first.out + first.err
-    assert load_run(out).record.settings.warmup == 1000
+    assert load_run(out).record.settings.warmup == 250
     made = contents(out)
 
     again = cli(*command)

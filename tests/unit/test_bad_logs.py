@@ -66,19 +66,19 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     "no doc_id": (lm_eval_lines(data.lm_eval_row(0, 1) | {"doc_id": None}), "`doc_id` is missing"),
     "doc_id of a list": (lm_eval_lines(data.lm_eval_row(0, 1) | {"doc_id": [1]}), "in line 1"),
     "no scores": (lm_eval_lines(data.lm_eval_row(0, 1, metrics=[])), "no answer with a score"),
-    "no archive": (plain("x.eval", b"PK" + bytes(99)), "no whole .eval archive"),
-    "empty archive": (plain("x.eval", b""), "no whole .eval archive"),
+    "no archive": (plain("x.eval", b"PK" + bytes(99)), "not a whole .eval archive"),
+    "empty archive": (plain("x.eval", b""), "not a whole .eval archive"),
     "archive of something else": (
         lambda root: data.write_zip(root / "x.eval", {"a.txt": b"a"}),
         "neither header nor journal",
     ),
     "spoilt member": (
         lambda root: data.write_zip(root / "x.eval", SUMMARIES, spoilt=lambda b: b[:-3] + b"abc"),
-        "no whole .eval archive",
+        "not a whole .eval archive",
     ),
     "unknown method": (
         lambda root: data.write_zip(root / "x.eval", SUMMARIES, method=77),
-        "no whole .eval archive",
+        "not a whole .eval archive",
     ),
     "samples of text": (eval_of("all fine"), "its members are not those of a log"),
     "sample of text": (eval_of(["fine"]), "sample 1 is not an object"),
@@ -115,7 +115,7 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
         lambda root: data.swebench(root, "m.r.json", resolved_ids=[]),
         "no answer with a score",
     ),
-    "junk as Parquet": (plain(f"details_x_{STAMP}.parquet", b"PAR1xx"), "no whole Parquet file"),
+    "junk as Parquet": (plain(f"details_x_{STAMP}.parquet", b"PAR1xx"), "not a whole Parquet file"),
     "details without scores": (
         lambda root: data.lighteval(root, "m", [{"doc": {"id": "1"}}]),
         "no column `metric`",
