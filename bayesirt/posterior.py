@@ -243,7 +243,8 @@ class Posterior:
         tree = self.tree.copy()
         tree["posterior"] = xr.DataTree(dataset)
         unit = int(moved["theta"].shape[-1] >= FEW_TO_STANDARDISE)
-        return Posterior(tree).with_attrs(scale_reported=unit)
+        reported = Posterior(tree).with_attrs(scale_reported=unit)
+        return reported.judged(self.verdict) if "verdict" in self.__dict__ else reported
 
     @property
     def scale_in_words(self) -> str:
@@ -295,6 +296,12 @@ class Posterior:
             },
             index=pd.MultiIndex.from_product([[name], labels], names=["parameter", "name"]),
         )
+
+    def judged(self, verdict: Verdict) -> "Posterior":
+        """Return the same draws with a verdict that was found before, which takes long to find."""
+        known = Posterior(self.tree)
+        known.__dict__["verdict"] = verdict
+        return known
 
     @cached_property
     def verdict(self) -> Verdict:

@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from bayesirt.ranking.record import Record
 from bayesirt.ranking.run import Run, Settings, ranked
 from bayesirt.ranking.score_order import led_by_score
 from bayesirt.ranking.subject_ranking import Ranking
+from bayesirt.verdict import Verdict
 
 RECORD = "run.json"
 Q_MATRIX = "q_matrix.json"
@@ -205,7 +207,7 @@ def load_run(folder: Path) -> Run:
         )
     try:
         record = Record.from_json((folder / RECORD).read_text("utf-8"), Settings.stored)
-        posterior = Posterior.load(folder / "posterior.nc")
+        posterior = _judged(Posterior.load(folder / "posterior.nc"), record)
         point = PointEstimate.load(folder / "point.nc")
         ranking, items = ranked(posterior, record.settings)[0], item_table(posterior)
         gain = _load_gain(folder / _LENGTHS, posterior, ranking)
@@ -215,6 +217,15 @@ def load_run(folder: Path) -> Run:
     except (OSError, KeyError, TypeError, ValueError) as error:
         reason = one_line(str(error), 120)
         raise ResponseError(f"the run in {shown} is damaged ({reason}); make it again") from error
+
+
+def _judged(posterior: Posterior, record: Record[Settings]) -> Posterior:
+    """Return draws with the verdict that the record holds, if it is whole."""
+    names = {field.name for field in fields(Verdict)}
+    if not names <= record.diagnostics.keys():
+        return posterior
+    known = {name: record.diagnostics[name] for name in names}
+    return posterior.judged(Verdict(**known | {"complaints": tuple(known["complaints"])}))
 
 
 def _load_gain(path: Path, posterior: Posterior, ranking: Ranking) -> LengthGain | None:

@@ -12,7 +12,7 @@ from bayesirt.data.responses import Responses
 from bayesirt.posterior import Posterior
 from bayesirt.ranking import pairwise
 from bayesirt.ranking.pairwise import probability_above, surely_above
-from bayesirt.ranking.run_folder import pairs_table
+from bayesirt.ranking.run_folder import load_run, pairs_table, save_run
 from bayesirt.ranking.score_draws import draw_scores, key_of
 from bayesirt.ranking.subject_ranking import rank_subjects, ranks_of_draws, tiers
 
@@ -233,6 +233,14 @@ def test_two_that_are_not_surely_apart_are_one_tier():
     assert 0.9 < table["p_best"].iloc[0] < 0.95
     assert table["tier"].tolist() == [1, 1]
     assert table["rank_high"].iloc[0] == table["rank_set_high"].iloc[0] == 2
+
+
+def test_a_loaded_run_keeps_its_verdict(small_run, tmp_path):
+    save_run(small_run, tmp_path, "")
+    loaded = load_run(tmp_path).posterior
+    kept = loaded.__dict__["verdict"]
+    assert repr(kept) == repr(Posterior(loaded.tree).verdict)
+    assert loaded.reported.verdict is kept
 
 
 def test_ranking_does_not_see_location_and_scale_of_a_draw():
