@@ -75,6 +75,14 @@ def gate(
             show_default=False,
         ),
     ] = None,
+    together: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="How many metrics or suites are judged together, each by its own call: claims are "
+            "then right for all of them at once.",
+        ),
+    ] = 1,
     cheaper: Annotated[
         bool,
         typer.Option("--cheaper", help="Pass only if the candidate also costs less."),
@@ -103,6 +111,7 @@ def gate(
     from bayesirt.data.whole_file import write_whole
     from bayesirt.errors import ResponseError
     from bayesirt.ranking.gate import check_margin, gate_all
+    from bayesirt.ranking.gate_result import SURE
 
     check_margin(margin)
     if results is None:
@@ -118,7 +127,7 @@ def gate(
     known = None if history is None else _history(history, seed)
     found = gate_all(
         responses, baseline=baseline, candidates=candidates, margin=margin, group=group,
-        history=known, seed=seed,
+        history=known, sure=1 - (1 - SURE) / together, seed=seed,
     )  # fmt: skip
     if sequential is not None:
         found = [_look(found[0], sequential)]

@@ -88,6 +88,11 @@ def test_files_are_written_and_groups_respected(cli: Cli, table: Path, tmp_path:
     assert 'tests="2"' in junit.read_text()
 
 
+def test_metrics_judged_together_share_one_in_twenty(cli: Cli, table: Path):
+    words = ("gate", table, "--baseline", "old", "--candidate", "worse", "--json")
+    assert json.loads(cli(*words, "--together", 5).out)["sure"] == pytest.approx(0.99)
+
+
 def test_state_goes_from_look_to_look(cli: Cli, table: Path, tmp_path: Path):
     state = tmp_path / "state.json"
     words = ("gate", table, "--baseline", "old", "--candidate", "worse", "--sequential", state)
