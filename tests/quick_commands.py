@@ -55,20 +55,20 @@ INPUTS = {
 }  # fmt: skip
 
 
-def write_inputs(folder: Path) -> Path:
+def write_inputs(folder: Path, n_items: int = 20) -> Path:
     """Write what commands read.
 
-    Results of 30 subjects on 20 items and more of them, the items' abilities, a small bank, and
-    answers to its anchors.
+    Results of 30 subjects and more of them, the items' abilities, a small bank, and answers to its
+    anchors.
     """
     rng = np.random.default_rng(0)
-    right = rng.logistic(size=(30, 20)) < np.linspace(-2, 2, 30)[:, None]
+    right = rng.logistic(size=(30, n_items)) < np.linspace(-2, 2, 30)[:, None]
     rows = [f"m{i},q{j},{right[i, j]:d},law\n" for i, j in np.ndindex(right.shape)]
     folder.mkdir()
     results = "model,item,score,benchmark\n" + "".join(rows)
     (folder / "r.csv").write_text(results)
     (folder / "grown.csv").write_text(results + "new,q0,1,law\n")
-    (folder / "q.csv").write_text("item,x\n" + "".join(f"q{j},1\n" for j in range(20)))
+    (folder / "q.csv").write_text("item,x\n" + "".join(f"q{j},1\n" for j in range(n_items)))
     create_bank_folder(folder / "bank", items_step("maths"), 2)
     (folder / "a.csv").write_text("model,item,score\nnew,maths 1,1\nnew,maths 3,0\n")
     return folder

@@ -21,7 +21,7 @@ FAST = ("--engine", "laplace", "--draws", "20", "--chains", "2")
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return results in which one item is a copy and one has the wrong key."""
-    path = write_inputs(tmp_path_factory.mktemp("fit") / "inputs") / "r.csv"
+    path = write_inputs(tmp_path_factory.mktemp("fit") / "inputs", 40) / "r.csv"
     rows = pd.read_csv(path)
     total = rows.groupby("model")["score"].mean()
     with_total = rows.assign(total=rows["model"].map(total)).groupby("item")
