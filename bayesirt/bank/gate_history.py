@@ -3,46 +3,71 @@
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Array
+from numpy.typing import NDArray
 
 from bayesirt.bank.item_bank import ItemBank
-from bayesirt.bank.parts import kept_excess
-from bayesirt.bank.suite.scores import predict_suite
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
+from bayesirt.estimators.fixed_items import KnownItems
+from bayesirt.estimators.subject_scores import score_subjects
+from bayesirt.likelihood.families import LOGIT
 from bayesirt.names import counted
 from bayesirt.ranking.calibrated_difference import LEAST_KNOWN, CalibratedDifference
 
+_N_DRAWS = 2000
+_CELLS_AT_ONCE = 1 << 21
+
 
 def through_bank(
-    bank: ItemBank, *, key: Array, n_draws: int = 4000
+    bank: ItemBank, *, seed: int = 0
 ) -> Callable[[Responses, str, str], CalibratedDifference]:
-    """Return what `bayesirt.gate` takes as ``history``: predicted scores on benchmarks."""
+    """Return what `bayesirt.gate` takes as ``history``.
+
+    Scores are those that abilities are expected to get on the questions that either of the two
+    answered, if they answered once more. Errors of the items are drawn, the same for both.
+    """
 
     def difference(responses: Responses, baseline: str, candidate: str) -> CalibratedDifference:
         rows = np.array([responses.subjects.index(name) for name in (baseline, candidate)])
         _, trials = responses.cells.matrices()
-        answered = trials[rows].any(0)
+        answered = np.asarray(trials[rows].any(0))
         known = answered & np.isin(np.array(responses.items, object), bank.items.names)
         if known.sum() < LEAST_KNOWN * answered.sum() or not trials[rows][:, known].any(1).all():
             raise ResponseError(
                 f"the bank holds {known.sum()} of the {answered.sum()} questions; it must be of "
                 f"this suite"
             )
-        scores = predict_suite(
-            bank.items,
-            bank.benchmarks,
-            responses.select(rows, np.flatnonzero(known)),
-            anchors={name: bank.anchors(name) for name in bank.benchmark_names},
-            key=key,
-            excess=kept_excess(bank),
-            n_draws=n_draws,
-        )
-        at = [scores.subjects.index(name) for name in (baseline, candidate)]
-        one, two = (scores.draws[:, k].mean(1) for k in at)
-        values = np.sort(two - one).astype(np.float64)
-        weights = np.full(len(values), 1 / len(values))
+        chosen = responses.select(rows, np.flatnonzero(known))
+        found, rng = score_subjects(chosen, bank.items), np.random.default_rng(seed)
+        at = [found.subjects.index(name) for name in (baseline, candidate)]
+        roots = np.linalg.cholesky(found.covariance[at])
+        noise = rng.normal(size=(_N_DRAWS, 2, found.theta.shape[1]))
+        theta = found.theta[at] + np.einsum("pkl,spl->spk", roots, noise)
+        values = np.sort(_expected(bank.items, set(chosen.items), theta, rng))
         source = counted(len(bank.benchmark_names), "benchmark") + " of the bank"
-        return CalibratedDifference(values, weights, len(bank.benchmarks), source)
+        weights = np.full(len(values), 1 / len(values))
+        return CalibratedDifference(values, weights, int(known.sum()), source)
 
     return difference
+
+
+def _expected(
+    items: KnownItems,
+    names: set[str],
+    theta: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
+    """Return the second one's expected score less the first one's, for draws of both abilities."""
+    own = np.array([name in names for name in items.names])
+    a, d = items.a[own], items.d[own]
+    values, vectors = np.linalg.eigh(items.covariance[own])
+    roots = vectors * np.sqrt(np.maximum(values, 0))[:, None]
+    found = []
+    for part in np.array_split(theta, -(-len(theta) * len(d) // _CELLS_AT_ONCE)):
+        noise = rng.normal(size=(len(part), *roots.shape[:2]))
+        errors = np.einsum("jkl,sjl->sjk", roots, noise)
+        eta = np.einsum("spk,sjk->spj", part, a + errors[..., :-1])
+        eta += (d + errors[..., -1])[:, None]
+        scores = np.asarray(LOGIT.probability(eta)).mean(-1)
+        found.append(scores[:, 1] - scores[:, 0])
+    return np.concatenate(found)

@@ -185,15 +185,13 @@ def _only(subjects: list[str], option: str) -> str:
 
 
 def _history(folder: Path, seed: int) -> "Posterior | Through":
-    import jax
-
     from bayesirt.bank.folder import is_bank, read_bank
     from bayesirt.bank.gate_history import through_bank
     from bayesirt.errors import ResponseError
     from bayesirt.ranking.run_folder import load_run
 
     if is_bank(folder):
-        return through_bank(read_bank(folder), key=jax.random.key(seed))
+        return through_bank(read_bank(folder), seed=seed)
     posterior = load_run(folder).posterior
     if not posterior.verdict.sound:
         raise ResponseError("the draws of the history are not sound; rank it again first")

@@ -5,6 +5,11 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
+from bayesirt.bank.gate_history import through_bank
+from bayesirt.bank.item_bank import ItemBank
+from bayesirt.bank.step import BankItems, BankStep
+from bayesirt.data.responses import Responses
+from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.ranking.paired_difference import Pairs, paired_difference
 from bayesirt.ranking.sequential_evidence import Evidence, look_again
 
@@ -105,3 +110,29 @@ def test_runs_of_agents_split_at_random_are_alike(shared):
     print(f"{n} splits: alarms {alarms / n:.3f}, intervals hold {held / n:.3f}")
     assert alarms / n < 0.05 + 2 * np.sqrt(0.05 * 0.95 / n)
     assert 0.87 < held / n < 0.94
+
+
+@pytest.mark.statistical
+def test_intervals_through_a_bank_hold():
+    """150 equals and 150 unequals on 60 known items: intervals of the expected difference hold."""
+    rng = np.random.default_rng(3)
+    a, d = np.exp(0.4 * rng.normal(size=(60, 1))), rng.normal(0.5, 1.2, 60)
+    names = tuple(f"q{k}" for k in range(60))
+    known = KnownItems(names, a, d, np.tile(0.01 * np.eye(2), (60, 1, 1)))
+    weights = np.where(np.arange(60) % 6 == 0, 0.1, np.nan)
+    items = BankItems(known, ("maths",) * 60, weights)
+    through = through_bank(ItemBank(1, (BankStep("create", items),)))
+    held = alarms = 0
+    for k in range(300):
+        theta = rng.normal() - np.array([0.0, 0.4 * (k % 2)])
+        p = 1 / (1 + np.exp(-(theta[:, None] * a[:, 0] + d)))
+        right = rng.binomial(2, p)
+        answers = Responses.from_arrays(
+            right, np.full((2, 60), 2), subjects=["a", "b"], items=names
+        )
+        found = through(answers, "a", "b")
+        held += found.quantile(0.05) <= (p[1] - p[0]).mean() <= found.quantile(0.95)
+        alarms += k % 2 == 0 and found.below(0.0) >= 0.95
+    print(f"held {held / 300:.3f}, alarms {alarms / 150:.3f}")
+    assert 0.85 < held / 300 < 0.95
+    assert alarms / 150 < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 150)
