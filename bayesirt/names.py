@@ -3,12 +3,14 @@
 The data keep every name as it was read. Only the ways out are made safe here.
 """
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
 from bayesirt.errors import ResponseError
 
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>~&$-])")
 _STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 
 
@@ -62,6 +64,15 @@ def spreadsheet_safe(text: str) -> str:
     'gpt-x'
     """
     return f"'{text}" if text.startswith(_STARTS_A_FORMULA) else text
+
+
+def markdown_safe(text: str) -> str:
+    r"""Return text that Markdown shows as it is.
+
+    >>> print(markdown_safe("a_b"))
+    a\_b
+    """
+    return _MARKDOWN.sub(r"\\\1", text)
 
 
 def given_names(names: Sequence[str] | None, kind: str, n: int) -> list[str]:

@@ -7,12 +7,11 @@ from numpy.typing import NDArray
 
 from bayesirt.bank.item_bank import ItemBank
 from bayesirt.data.responses import Responses
-from bayesirt.errors import ResponseError
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.subject_scores import score_subjects
 from bayesirt.likelihood.families import LOGIT
 from bayesirt.names import counted
-from bayesirt.ranking.calibrated_difference import LEAST_KNOWN, CalibratedDifference
+from bayesirt.ranking.calibrated_difference import CalibratedDifference, known_questions
 
 _N_DRAWS = 2000
 _CELLS_AT_ONCE = 1 << 21
@@ -28,16 +27,7 @@ def through_bank(
     """
 
     def difference(responses: Responses, baseline: str, candidate: str) -> CalibratedDifference:
-        rows = np.array([responses.subjects.index(name) for name in (baseline, candidate)])
-        _, trials = responses.cells.matrices()
-        answered = np.asarray(trials[rows].any(0))
-        known = answered & np.isin(np.array(responses.items, object), bank.items.names)
-        if known.sum() < LEAST_KNOWN * answered.sum() or not trials[rows][:, known].any(1).all():
-            raise ResponseError(
-                f"the bank holds {known.sum()} of the {answered.sum()} questions; it must be of "
-                f"this suite"
-            )
-        chosen = responses.select(rows, np.flatnonzero(known))
+        chosen = known_questions(responses, set(bank.items.names), baseline, candidate)
         found, rng = score_subjects(chosen, bank.items), np.random.default_rng(seed)
         at = [found.subjects.index(name) for name in (baseline, candidate)]
         roots = np.linalg.cholesky(found.covariance[at])
@@ -46,7 +36,7 @@ def through_bank(
         values = np.sort(_expected(bank.items, set(chosen.items), theta, rng))
         source = counted(len(bank.benchmark_names), "benchmark") + " of the bank"
         weights = np.full(len(values), 1 / len(values))
-        return CalibratedDifference(values, weights, int(known.sum()), source)
+        return CalibratedDifference(values, weights, chosen.n_items, source)
 
     return difference
 

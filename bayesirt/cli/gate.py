@@ -29,77 +29,81 @@ class IfUndecided(StrEnum):
     fails = "fail"
 
 
+NewResults = Annotated[
+    Path | None,
+    typer.Argument(help="Results of the candidate, if they are in a file or folder of their own."),
+]
+Baseline = Annotated[str | None, typer.Option(help="Model to compare with.", show_default=False)]
+Candidates = Annotated[
+    list[str],
+    typer.Option(
+        help="Model to judge. Repeatable: claims are then right for all of them at once.",
+        show_default=False,
+    ),
+]
+Margin = Annotated[float, typer.Option(help="Largest drop that is acceptable: 0.02 is two points.")]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of a long file whose questions depend on each other, such as benchmark.",
+        show_default=False,
+    ),
+]
+History = Annotated[
+    Path | None,
+    typer.Option(
+        help="A folder that rank wrote for this suite, or an item bank: calibrated questions "
+        "sharpen the comparison, most where the two answered different ones.",
+        show_default=False,
+    ),
+]
+State = Annotated[
+    Path | None,
+    typer.Option(
+        help="State file for a verdict that stays right however often you look.",
+        show_default=False,
+    ),
+]
+Together = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        help="How many metrics or suites are judged together, each by its own call: claims are "
+        "then right for all of them at once.",
+    ),
+]
+Cheaper = Annotated[
+    bool, typer.Option("--cheaper", help="Pass only if the candidate also costs less.")
+]
+Undecided = Annotated[
+    IfUndecided, typer.Option(help="Exit code of an undecided verdict: 3, 0 or 1.")
+]
+Page = Annotated[Path | None, typer.Option(help="HTML file to write.", show_default=False)]
+JUnit = Annotated[Path | None, typer.Option(help="JUnit XML file to write.", show_default=False)]
+AsMarkdown = Annotated[
+    bool, typer.Option("--markdown", help="Print Markdown, as for a pull request.")
+]
+
+
 @with_reading_options
 def gate(
     results: Results = None,
-    new_results: Annotated[
-        Path | None,
-        typer.Argument(
-            help="Results of the candidate, if they are in a file or folder of their own."
-        ),
-    ] = None,
+    new_results: NewResults = None,
     *,
     reading: "Reading",
-    baseline: Annotated[
-        str | None, typer.Option(help="Model to compare with.", show_default=False)
-    ] = None,
-    candidate: Annotated[
-        list[str],
-        typer.Option(
-            help="Model to judge. Repeatable: claims are then right for all of them at once.",
-            show_default=False,
-        ),
-    ] = [],  # noqa: B006
-    margin: Annotated[
-        float, typer.Option(help="Largest drop that is acceptable: 0.02 is two points.")
-    ] = 0.0,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of a long file whose questions depend on each other, such as benchmark.",
-            show_default=False,
-        ),
-    ] = None,
-    history: Annotated[
-        Path | None,
-        typer.Option(
-            help="A folder that rank wrote for this suite, or an item bank: calibrated questions "
-            "sharpen the comparison, most where the two answered different ones.",
-            show_default=False,
-        ),
-    ] = None,
-    sequential: Annotated[
-        Path | None,
-        typer.Option(
-            help="State file for a verdict that stays right however often you look.",
-            show_default=False,
-        ),
-    ] = None,
-    together: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            help="How many metrics or suites are judged together, each by its own call: claims are "
-            "then right for all of them at once.",
-        ),
-    ] = 1,
-    cheaper: Annotated[
-        bool,
-        typer.Option("--cheaper", help="Pass only if the candidate also costs less."),
-    ] = False,
-    undecided: Annotated[
-        IfUndecided, typer.Option(help="Exit code of an undecided verdict: 3, 0 or 1.")
-    ] = IfUndecided.report,
+    baseline: Baseline = None,
+    candidate: Candidates = [],  # noqa: B006
+    margin: Margin = 0.0,
+    group: Group = None,
+    history: History = None,
+    sequential: State = None,
+    together: Together = 1,
+    cheaper: Cheaper = False,
+    undecided: Undecided = IfUndecided.report,
     seed: Seed = 0,
-    report: Annotated[
-        Path | None, typer.Option(help="HTML file to write.", show_default=False)
-    ] = None,
-    junit: Annotated[
-        Path | None, typer.Option(help="JUnit XML file to write.", show_default=False)
-    ] = None,
-    as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print Markdown, as for a pull request.")
-    ] = False,
+    report: Page = None,
+    junit: JUnit = None,
+    as_markdown: AsMarkdown = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -108,48 +112,52 @@ def gate(
     Exit code 0: it passes. 1: it regressed. 3: undecided. 2: bad input.
     """
     prepare_jax(1)
-    from bayesirt.data.whole_file import write_whole
     from bayesirt.errors import ResponseError
     from bayesirt.ranking.gate import check_margin, gate_all
     from bayesirt.ranking.gate_result import SURE
 
     check_margin(margin)
-    if results is None:
-        raise ResponseError(
-            "name one results file, or two: those of the baseline and the candidate"
-        )
     if sequential is not None and len(candidate) > 1:
         raise ResponseError("--sequential follows one candidate; leave out the others")
     talk = not (quiet or as_json or as_markdown)
     responses, baseline, candidates = _read(
         results, new_results, reading, baseline, candidate, talk
     )
-    known = None if history is None else _history(history, seed)
     found = gate_all(
         responses, baseline=baseline, candidates=candidates, margin=margin, group=group,
-        history=known, sure=1 - (1 - SURE) / together, seed=seed,
+        history=None if history is None else _history(history, seed),
+        sure=1 - (1 - SURE) / together, seed=seed,
     )  # fmt: skip
     if sequential is not None:
         found = [_look(found[0], sequential)]
-    if report is not None:
-        from bayesirt.report.gate_html import render_gate_report
-
-        write_whole(report, render_gate_report(found).encode())
-    if junit is not None:
-        from bayesirt.report.gate_junit import gate_as_junit
-
-        write_whole(junit, gate_as_junit(found))
+    if report is not None or junit is not None:
+        _write(found, report, junit)
     if as_json:
-        told = [one.as_dict() | {"text": one.to_text()} for one in found]
-        typer.echo(json.dumps(told[0] if len(told) == 1 else told, indent=2))
+        _print_json(found)
     elif not quiet:
         say = (one.to_markdown() if as_markdown else one.to_text() for one in found)
         typer.echo("\n\n".join(text.rstrip("\n") for text in say))
     raise typer.Exit(_exit_code(found, undecided, cheaper))
 
 
+def _write(found: "list[Gate]", report: Path | None, junit: Path | None) -> None:
+    from bayesirt.data.whole_file import write_whole
+    from bayesirt.report.gate_html import render_gate_report
+    from bayesirt.report.gate_junit import gate_as_junit
+
+    if report is not None:
+        write_whole(report, render_gate_report(found).encode())
+    if junit is not None:
+        write_whole(junit, gate_as_junit(found))
+
+
+def _print_json(found: "list[Gate]") -> None:
+    told = [one.as_dict() | {"text": one.to_text()} for one in found]
+    typer.echo(json.dumps(told[0] if len(told) == 1 else told, indent=2))
+
+
 def _read(
-    results: Path,
+    results: Path | None,
     new_results: Path | None,
     reading: "Reading",
     baseline: str | None,
@@ -159,6 +167,10 @@ def _read(
     """Read one input or two, and find out who is compared with whom."""
     from bayesirt.errors import ResponseError
 
+    if results is None:
+        raise ResponseError(
+            "name one results file, or two: those of the baseline and the candidate"
+        )
     if new_results is None:
         if baseline is None or not candidate:
             raise ResponseError("name the models to compare: --baseline A --candidate B")

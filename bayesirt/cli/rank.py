@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from bayesirt.data.responses import Responses
     from bayesirt.ranking.run import Run, Settings
 
-WARMUP_OF_UPDATE = 250
-
 
 @with_reading_options
 def rank(
@@ -98,22 +96,20 @@ def rank(
         population=population, other_slopes=slopes is None,
     )  # fmt: skip
     earlier = _earlier_run(out, settings, overwrite, update, per_component)
-    settings = (
-        settings if earlier is None else replace(settings, priors=earlier.record.settings.priors)
-    )
     path, talk = input_path(results, example), not (quiet or as_json)
     responses = read_and_tell(path, reading, talk=talk)
     told = _told(path, reading, checkpoint, talk)
-    if earlier is None:
-        runs = (_rank_groups if per_component else _rank_all)(responses, settings, told)
+    if earlier is not None:
+        runs = {"": _updated(earlier, responses, settings, told)}
     else:
-        own = settings if warmup else replace(settings, warmup=WARMUP_OF_UPDATE)
-        runs = {"": _updated(earlier, responses, own, told)}
+        runs = (_rank_groups if per_component else _rank_all)(responses, settings, told)
     if earlier is None or runs[""] is not earlier:
         runs = _finished(runs, check_fit, talk)
         _write(runs, out, overwrite or update)
-    if as_json or not quiet:
-        (_print_json if as_json else _print)(runs, out)
+    if as_json:
+        _print_json(runs)
+    elif not quiet:
+        _print(runs, out)
 
 
 def _told(path: Path, reading: "Reading", checkpoint: Path | None, talk: bool) -> dict[str, Any]:
@@ -177,6 +173,7 @@ def _updated(
     from bayesirt.ranking.record import sha256_of
     from bayesirt.ranking.run_update import still_stands, update_run
 
+    settings = replace(settings, priors=earlier.record.settings.priors)
     changes = changes_since(earlier.posterior, responses)
     if told["progress"]:
         typer.echo(changes.to_text(), err=True)
@@ -259,7 +256,7 @@ def _print(runs: dict[str, "Run"], out: Path) -> None:
         print_run(run, out / name)
 
 
-def _print_json(runs: dict[str, "Run"], _out: Path) -> None:
+def _print_json(runs: dict[str, "Run"]) -> None:
     """Print one ranking, or one of each group."""
     from bayesirt.report.export import ranking_as_json
 

@@ -73,16 +73,9 @@ def run_chains(
 
     `forecast` is told the seconds that one step of all chains takes, before they run.
     """
-    n_chains = len(jax.tree.leaves(starts)[0])
-    side_by_side = mesh is None and jax.local_device_count() >= n_chains > 1
-    first, block = _compiled(kernel, side_by_side, mesh)
-    keys, starts = put_everywhere((jax.random.split(key, n_chains), starts), mesh)
-    if side_by_side:
-        starts = jax.device_get(starts)  # which no program has to take apart
-    state = Progressed(first(keys, starts, data), 0, [])
+    state, block = _begun(kernel, data, starts, key, mesh)
     if checkpoint is not None:
         state = _loaded(checkpoint, state, mesh)
-
     _tell_speed(forecast, partial(block, state.chain, data, 1, _TRIED))
 
     def total_after(rounds: int) -> int:
@@ -104,9 +97,8 @@ def run_chains(
             left = (num_warmup if warming else total) - state.steps
             size = min(BLOCK, left // stride)
             chain, collected = block(state.chain, data, size, stride)
-            kept = {k: np.array(x)[:, :size] for k, x in jax.device_get(collected).items()}
-            steps = state.steps + size * stride
-            state = Progressed(chain, steps, state.kept if warming else [*state.kept, kept])
+            kept = [] if warming else [_first_of(collected, size)]
+            state = Progressed(chain, state.steps + size * stride, [*state.kept, *kept])
             if checkpoint is not None:
                 checkpoint.save(state)
             tell(state.steps, total)
@@ -115,6 +107,23 @@ def run_chains(
             raise
         complete = False
     return Chains(_joined(state.kept, num_samples), complete, thinning * 2**rounds)
+
+
+def _begun(
+    kernel: Kernel, data: Any, starts: Any, key: Array, mesh: Mesh | None
+) -> tuple[Progressed, Callable[..., Any]]:
+    """Return chains at their starts, and what goes on with them by a block."""
+    n_chains = len(jax.tree.leaves(starts)[0])
+    side_by_side = mesh is None and jax.local_device_count() >= n_chains > 1
+    first, block = _compiled(kernel, side_by_side, mesh)
+    keys, starts = put_everywhere((jax.random.split(key, n_chains), starts), mesh)
+    if side_by_side:
+        starts = jax.device_get(starts)  # which no program has to take apart
+    return Progressed(first(keys, starts, data), 0, []), block
+
+
+def _first_of(collected: dict[str, Array], size: int) -> Samples:
+    return {k: np.array(x)[:, :size] for k, x in jax.device_get(collected).items()}
 
 
 def _tell_speed(forecast: Callable[[float], None] | None, some: Callable[[], Any]) -> None:

@@ -6,6 +6,7 @@ subjects apart sharply then count for more than those that everybody gets right,
 of the two did not answer count too.
 """
 
+from collections.abc import Container
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,7 +24,7 @@ from bayesirt.likelihood.families import FAMILIES
 from bayesirt.names import counted
 from bayesirt.posterior import Posterior
 
-LEAST_KNOWN = 0.5
+_LEAST_KNOWN = 0.5
 """Share of the questions that must have been calibrated, for them to speak for all."""
 
 
@@ -77,6 +78,22 @@ class CalibratedDifference:
         }
 
 
+def known_questions(
+    responses: Responses, calibrated: Container[str], baseline: str, candidate: str
+) -> Responses:
+    """Return the answers of both to calibrated questions that either of them answered."""
+    rows = np.array([responses.subjects.index(name) for name in (baseline, candidate)])
+    trials = responses.cells.matrices()[1][rows]
+    answered = np.flatnonzero(trials.any(0))
+    known = np.array([k for k in answered if responses.items[k] in calibrated], np.intp)
+    if len(known) < _LEAST_KNOWN * len(answered) or not trials[:, known].any(1).all():
+        raise ResponseError(
+            f"the history calibrated {len(known)} of the {len(answered)} questions; it must be of "
+            f"this suite"
+        )
+    return responses.select(rows, known)
+
+
 def calibrated_difference(
     posterior: Posterior, responses: Responses, baseline: str, candidate: str
 ) -> CalibratedDifference:
@@ -87,19 +104,11 @@ def calibrated_difference(
     """
     if posterior.has_speeds:
         raise ResponseError("--history takes a run of the 2pl or the 3pl, and this one is of lart")
-    rows = [responses.subjects.index(name) for name in (baseline, candidate)]
-    successes, trials = (m[rows].astype(np.int32) for m in responses.cells.matrices())
-    answered = np.flatnonzero(trials.any(0))
     place = {name: k for k, name in enumerate(posterior.items)}
-    known = np.array([k for k in answered if responses.items[k] in place], np.intp)
-    if len(known) < LEAST_KNOWN * len(answered) or not trials[:, known].any(1).all():
-        raise ResponseError(
-            f"the history calibrated {len(known)} of the {len(answered)} questions; it must be of "
-            f"this suite"
-        )
-    at = np.array([place[responses.items[k]] for k in known], np.int32)
+    known = known_questions(responses, place, baseline, candidate)
+    at = np.array([place[name] for name in known.items], np.int32)
     items, beliefs = ItemDraws.of(posterior), []
-    for right, runs in zip(successes[:, known], trials[:, known], strict=True):
+    for right, runs in zip(*known.cells.matrices(), strict=True):
         own = runs > 0
         nothing = np.full(own.sum(), np.nan)
         answers = Answers(at[own], right[own], runs[own], nothing)

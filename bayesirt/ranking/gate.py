@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
+from bayesirt.likelihood.latencies import mean_lengths
 from bayesirt.names import counted, one_line
 from bayesirt.posterior import Posterior
 from bayesirt.ranking.calibrated_difference import CalibratedDifference, calibrated_difference
@@ -84,6 +85,7 @@ def gate(
         raise ResponseError(f"baseline and candidate are both {one_line(baseline)!r}; name two")
     pairs = _pairs(responses, baseline, candidate, group)
     rows = [responses.subjects.index(name) for name in (baseline, candidate)]
+    lengths = None if responses.latency is None else mean_lengths(responses)
     calibrated = None
     if history is not None:
         through = history if callable(history) else partial(calibrated_difference, history)
@@ -97,7 +99,7 @@ def gate(
         needed(pairs, margin, sure),
         sure,
         _both(responses.costs, rows),
-        _both(_mean_lengths(responses), rows),
+        _both(lengths, rows),
         _parts(responses, pairs, group, seed),
         calibrated,
     )
@@ -165,16 +167,6 @@ def _both(values: NDArray[np.float64] | None, rows: list[int]) -> tuple[float, f
     if values is None or np.isnan(values[rows]).any():
         return None
     return float(values[rows[0]]), float(values[rows[1]])
-
-
-def _mean_lengths(responses: Responses) -> NDArray[np.float64] | None:
-    """Return the mean length of each subject's answers."""
-    if responses.latency is None:
-        return None
-    subject, seen = responses.cells.listed().subject, np.isfinite(responses.latency)
-    n = np.bincount(subject[seen], minlength=responses.n_subjects)
-    total = np.bincount(subject[seen], responses.latency[seen], responses.n_subjects)
-    return np.where(n > 0, total / np.maximum(n, 1), np.nan)
 
 
 def _codes(responses: Responses, column: str) -> NDArray[np.intp]:

@@ -6,10 +6,11 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from bayesirt.names import counted, one_line
+from bayesirt.names import counted, markdown_safe, one_line
 from bayesirt.ranking.calibrated_difference import CalibratedDifference
-from bayesirt.ranking.gate_text import apart, chance, claim, interval, on_amounts, on_flips
+from bayesirt.ranking.gate_text import apart, claim, interval, on_amounts, on_flips
 from bayesirt.ranking.paired_difference import Difference, Needed, Pairs, flipped
+from bayesirt.ranking.separation import in_percent
 from bayesirt.ranking.sequential_evidence import Evidence
 
 GateVerdict = Literal["regression", "improvement", "equivalent", "no regression", "undecided"]
@@ -260,13 +261,13 @@ class Gate:
         said = (
             f"Through {counted(there.n_questions, 'question')} calibrated before ({there.source}) "
             f"it is expected {apart(there.mean)} the baseline ({ends}), "
-            f"with {chance(drop)} for a drop{' beyond the margin' if self.margin else ''}"
+            f"with {in_percent(drop)} for a drop{' beyond the margin' if self.margin else ''}"
         )
         if (there.mean + self.margin) * (self.difference.mean + self.margin) >= 0:
-            return f"{said}; the questions alone say {chance(self.p_regression)}."
+            return f"{said}; the questions alone say {in_percent(self.p_regression)}."
         return (
-            f"{said}. The questions alone point the other way ({chance(self.p_regression)}), which "
-            f"one ability does not explain: look at those that flipped."
+            f"{said}. The questions alone point the other way ({in_percent(self.p_regression)}), "
+            f"which one ability does not explain: look at those that flipped."
         )
 
     def _on_looks(self) -> str:
@@ -280,15 +281,15 @@ class Gate:
     def to_markdown(self) -> str:
         """Return the verdict with its tables, as a comment on a pull request."""
         head, *rest = self.to_text().splitlines()
-        lines = [f"### Gate: {self.verdict}", "", f"**{_escaped(head)}**", ""]
-        lines += [f"- {_escaped(line)}" for line in rest]
+        lines = [f"### Gate: {self.verdict}", "", f"**{markdown_safe(head)}**", ""]
+        lines += [f"- {markdown_safe(line)}" for line in rest]
         if len(self.parts):
             lines += ["", "| part | questions | baseline | candidate | difference | 90% |"]
             lines += ["|---|---:|---:|---:|---:|---|"]
             lines += [
-                f"| {_escaped(one_line(row.part, 40))} | {row.n_questions} | {row.baseline:.1%} | "
-                f"{row.candidate:.1%} | {100 * row.difference:+.1f} | {100 * row.low:+.1f} to "
-                f"{100 * row.high:+.1f} |"
+                f"| {markdown_safe(one_line(row.part, 40))} | {row.n_questions} | "
+                f"{row.baseline:.1%} | {row.candidate:.1%} | {100 * row.difference:+.1f} | "
+                f"{100 * row.low:+.1f} to {100 * row.high:+.1f} |"
                 for row in self.parts.itertuples()
             ]
         table = self.flipped
@@ -296,15 +297,9 @@ class Gate:
             lines += ["", f"<details><summary>{counted(len(table), 'question')} that flipped"]
             lines += ["</summary>", "", "| question | baseline | candidate |", "|---|---:|---:|"]
             lines += [
-                f"| {_escaped(one_line(row.item, 60))} | {row.baseline:.0%} | {row.candidate:.0%} |"
+                f"| {markdown_safe(one_line(row.item, 60))} | {row.baseline:.0%} | "
+                f"{row.candidate:.0%} |"
                 for row in table.itertuples()
             ]
             lines += ["", "</details>"]
         return "\n".join(lines) + "\n"
-
-
-def _escaped(text: str) -> str:
-    """Return text that Markdown shows as it is."""
-    for sign in "\\`*_|<>[]":
-        text = text.replace(sign, f"\\{sign}")
-    return text

@@ -1,6 +1,7 @@
 """The sentences of a gate."""
 
 from bayesirt.names import brief, counted, one_line
+from bayesirt.ranking.separation import in_percent
 
 _LEAST = 0.0005
 """Differences below half a tenth of a point are none."""
@@ -14,17 +15,6 @@ def points(share: float) -> str:
     """
     number = f"{abs(100 * share):.1f}".removesuffix(".0")
     return f"{number} point{'' if number == '1' else 's'}"
-
-
-def chance(p: float) -> str:
-    """Return a probability that is never called certain.
-
-    >>> chance(0.973), chance(0.9999)
-    ('97%', 'over 99%')
-    """
-    if p > 0.995:
-        return "over 99%"
-    return "under 1%" if p < 0.005 else f"{p:.0%}"
 
 
 def apart(mean: float) -> str:
@@ -64,7 +54,7 @@ def claim(
     `probabilities` are of a drop beyond the margin, of a drop, of a rise, and of neither beyond the
     margin, or only of no drop beyond it.
     """
-    beyond, worse, better, safe = map(chance, probabilities)
+    beyond, worse, better, safe = map(in_percent, probabilities)
     of_margin = f" beyond your margin of {points(margin)}" if margin else ""
     if verdict == "regression":
         return f"a regression{of_margin} ({beyond} sure)"

@@ -16,6 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from bayesirt.ranking.separation import rounded
+
 N_DRAWS = 20_000
 _MOST = 1e5
 """More questions, or runs, than anybody would ask for."""
@@ -142,7 +144,7 @@ class Needed:
         """Return it as a clause; empty if nothing would help."""
         ways = []
         if self.questions < inf:
-            n = _rounded(self.questions)
+            n = rounded(self.questions)
             ways.append(f"about {n:,} more question{'' if n == 1 else 's'}")
         if self.runs < inf:
             ways.append(f"{self.runs:,.0f} more run{'' if self.runs == 1 else 's'} of each")
@@ -183,16 +185,6 @@ def _more_runs(pairs: Pairs, variance: float, allowed: float) -> float:
 
 def _repeated(pairs: Pairs) -> bool:
     return bool((pairs.trials > 1).any(1).all())
-
-
-def _rounded(number: float) -> int:
-    """Return a number with two digits.
-
-    >>> _rounded(183.4), _rounded(7.2)
-    (190, 8)
-    """
-    unit = 10 ** max(0, int(np.floor(np.log10(number))) - 1)
-    return ceil(number / unit) * unit
 
 
 def flipped(pairs: Pairs) -> pd.DataFrame:

@@ -1,18 +1,16 @@
 """The ranking for other documents: Markdown, LaTeX, and JSON of a stable schema."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 
-from bayesirt.names import brief, one_line
+from bayesirt.names import brief, markdown_safe, one_line
 from bayesirt.ranking.run import Run
 from bayesirt.ranking.subject_ranking import SCORE_RANK
 
 SCHEMA = 1
 """Version of what `ranking_as_json` returns; higher where a key goes or changes its meaning."""
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>~&$-])")
 _LATEX = {letter: f"\\{letter}" for letter in "%&#_{}$"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -31,8 +29,8 @@ _SCORE_CAPTION = (
 
 def ranking_as_markdown(run: Run) -> str:
     """Return the ranking as a Markdown table with a sentence on how to read it."""
-    table = (_by_score if run.ranking.by_score else _for_people)(run, _in_markdown)
-    warnings = "".join(f"**{said}**\n\n" for said in map(_in_markdown, run.ranking.warnings))
+    table = (_by_score if run.ranking.by_score else _for_people)(run, markdown_safe)
+    warnings = "".join(f"**{said}**\n\n" for said in map(markdown_safe, run.ranking.warnings))
     lines = [list(table.columns), ["---"] * table.shape[1], *table.to_numpy().tolist()]
     rows = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
     verdict = f" {run.posterior.verdict.to_text()}" if run.ranking.sound else ""
@@ -171,7 +169,3 @@ def _like_these(rows: pd.DataFrame) -> dict[str, list[str]]:
         f"{mid:.1f} ({low:.1f} to {high:.1f})" for mid, low, high in zip(*columns, strict=True)
     ]
     return {"Score over items like these (%)": scores}
-
-
-def _in_markdown(name: str) -> str:
-    return _MARKDOWN.sub(r"\\\1", name)

@@ -1,5 +1,6 @@
 """The engine of all studies: tasks whose rows are logged as they come, and what a study leaves."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -77,7 +78,7 @@ def _part_of(row: Row, parts: Mapping[str, Part]) -> str:
     return next(name for name, part in parts.items() if row.keys() >= set(part.place))
 
 
-class SavedStudy:
+class SavedStudy(ABC):
     """What every study can do with its tables, sentences and figures."""
 
     def to_text(self) -> str:
@@ -99,11 +100,11 @@ class SavedStudy:
         for name, figure in self._figures().items():
             figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
 
-    def _sentences(self) -> Sequence[str]:
-        raise NotImplementedError
+    @abstractmethod
+    def _sentences(self) -> Sequence[str]: ...
 
-    def _tables(self) -> Mapping[str, pd.DataFrame]:
-        raise NotImplementedError
+    @abstractmethod
+    def _tables(self) -> Mapping[str, pd.DataFrame]: ...
 
-    def _figures(self) -> Mapping[str, Figure]:
-        raise NotImplementedError
+    @abstractmethod
+    def _figures(self) -> Mapping[str, Figure]: ...
