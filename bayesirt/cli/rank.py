@@ -99,17 +99,12 @@ def rank(
     path, talk = input_path(results, example), not (quiet or as_json)
     responses = read_and_tell(path, reading, talk=talk)
     told = _told(path, reading, checkpoint, talk)
-    if earlier is not None:
-        runs = {"": _updated(earlier, responses, settings, told)}
-    else:
-        runs = (_rank_groups if per_component else _rank_all)(responses, settings, told)
+    runs = _runs(earlier, responses, settings, told, per_component)
     if earlier is None or runs[""] is not earlier:
         runs = _finished(runs, check_fit, talk)
         _write(runs, out, overwrite or update)
-    if as_json:
-        _print_json(runs)
-    elif not quiet:
-        _print(runs, out)
+    if as_json or not quiet:
+        _print(runs, out, as_json)
 
 
 def _told(path: Path, reading: "Reading", checkpoint: Path | None, talk: bool) -> dict[str, Any]:
@@ -182,11 +177,20 @@ def _updated(
     return update_run(earlier, responses, settings, changes, **told)
 
 
-def _rank_all(
-    responses: "Responses", settings: "Settings", told: dict[str, Any]
+def _runs(
+    earlier: "Run | None",
+    responses: "Responses",
+    settings: "Settings",
+    told: dict[str, Any],
+    per_component: bool,
 ) -> dict[str, "Run"]:
+    """Rank all subjects, from where the earlier run was if there is one, or each group."""
     from bayesirt.ranking.run import rank_responses
 
+    if earlier is not None:
+        return {"": _updated(earlier, responses, settings, told)}
+    if per_component:
+        return _rank_groups(responses, settings, told)
     return {"": rank_responses(responses, settings, **told)}
 
 
@@ -249,16 +253,14 @@ def _write(runs: dict[str, "Run"], out: Path, overwrite: bool) -> None:
     write_folder(out, fill, overwrite=overwrite)
 
 
-def _print(runs: dict[str, "Run"], out: Path) -> None:
-    from bayesirt.report.terminal import print_run
-
-    for name, run in runs.items():
-        print_run(run, out / name)
-
-
-def _print_json(runs: dict[str, "Run"]) -> None:
+def _print(runs: dict[str, "Run"], out: Path, as_json: bool) -> None:
     """Print one ranking, or one of each group."""
     from bayesirt.report.export import ranking_as_json
+    from bayesirt.report.terminal import print_run
 
-    objects = {name: ranking_as_json(run) for name, run in runs.items()}
-    typer.echo(json.dumps(objects.get("", objects), indent=2))
+    if as_json:
+        objects = {name: ranking_as_json(run) for name, run in runs.items()}
+        typer.echo(json.dumps(objects.get("", objects), indent=2))
+        return
+    for name, run in runs.items():
+        print_run(run, out / name)

@@ -187,18 +187,16 @@ def two_pl_coordinates(
     by_spread = len(theta) >= FEW_SUBJECTS
     mean, spread = (float(m) for m in _weighted_moments(theta, theta_se)) if by_spread else (0, 1)
     unit = 1.0 if priors.slopes == "rasch" else spread
-    log_slope = Known(np.log(slope * spread), relative_se)
+    of_slope = Known(slope * spread, slope * spread * relative_se)
+    if priors.slopes != "free":
+        of_slope = Known(np.log(slope * spread), relative_se)
     if priors.kind == "fixed":
         difficulty = np.clip((-d / slope - mean) / spread, -4, 4)
-        known = {
-            "a": log_slope,
-            "b": Known(difficulty, np.clip(level_se / slope / spread, 1e-3, 2)),
-        }
+        known = {"b": Known(difficulty, np.clip(level_se / slope / spread, 1e-3, 2))}
     else:
-        level = Known(d + slope * centre, level_se)
-        free = Known(slope * spread, slope * spread * relative_se)
-        of_slope = free if priors.slopes == "free" else log_slope
-        known = {"d": level} if priors.slopes == "rasch" else {"a": of_slope, "d": level}
+        known = {"d": Known(d + slope * centre, level_se)}
+    if priors.slopes != "rasch":
+        known = {"a": of_slope} | known
     intercept, lean_start, lean_scale = d + slope * mean, {}, {}
     if "a" in known and "d" in known:
         intercept, *found = without_lean(slope * spread, intercept)
@@ -208,33 +206,33 @@ def two_pl_coordinates(
     start, scale = _empirical_bayes(known | {"d": told} if "d" in known else known, priors)
     start, scale = start | lean_start, scale | lean_scale
     lean: dict[str, NDArray[np.float64]] = {}
+    axes = np.zeros((2, len(theta)))
+    start["theta"], scale["theta"] = np.zeros(len(theta)), np.ones(len(theta))
     if by_spread:
-        axes, along = _axes_of_moments(theta, theta_se, mean)
+        axes, scale["theta"][:2] = _axes_of_moments(theta, theta_se, mean)
         start["theta"] = np.asarray(_reflect(axes[1], _reflect(axes[0], theta / theta_se)))
-        scale["theta"] = np.concatenate([along, np.ones(len(theta) - 2)])
     else:  # chains start all over the population, so that none keeps to one order of subjects
-        axes, theta_se = np.zeros((2, len(theta))), np.ones(len(theta))
-        start["theta"], scale["theta"] = np.zeros(len(theta)), np.ones(len(theta))
+        theta_se = np.ones(len(theta))
     if by_spread and responses.n_items <= FEW_ITEMS:
         lean = _lean(responses, (theta, slope, d), centre, spread, known, priors)
         lean = {k: _without_moments(v, theta, theta_se, mean, spread) for k, v in lean.items()}
-    for name, (mu, sigma) in learned.items():
-        centre_here = {f"mu_{name}": np.array(mu), f"sigma_{name}": np.array(np.log(sigma))}
-        start |= centre_here | {name: np.zeros(len(slope))}
-        scale |= {f"mu_{name}": np.array(sigma), f"sigma_{name}": np.array(0.5)}
-        scale[name] = np.ones(len(slope))
+    for part, more in zip((start, scale), _of_further(learned, len(slope)), strict=True):
+        part |= more
+    centre_slope = (centre - mean) / unit, (slope * spread).mean()
     return TwoPLCoordinates(
-        priors,
-        by_spread,
-        theta_se,
-        axes,
-        known,
-        (centre - mean) / unit,
-        (slope * spread).mean(),
-        lean,
-        start,
-        scale,
+        priors, by_spread, theta_se, axes, known, *centre_slope, lean, start, scale
     )
+
+
+def _of_further(learned: Mapping[str, tuple[float, float]], n_items: int) -> tuple[Arrays, Arrays]:
+    """Return start and scale of what items have beside slope and level, by its usual (μ, σ)."""
+    start: Arrays = {}
+    scale: Arrays = {}
+    for name, (mu, sigma) in learned.items():
+        start |= {f"mu_{name}": np.array(mu), f"sigma_{name}": np.array(np.log(sigma))}
+        scale |= {f"mu_{name}": np.array(sigma), f"sigma_{name}": np.array(0.5)}
+        start[name], scale[name] = np.zeros(n_items), np.ones(n_items)
+    return start, scale
 
 
 def around_expected(
