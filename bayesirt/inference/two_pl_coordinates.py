@@ -171,19 +171,7 @@ def two_pl_coordinates(
     learned: Mapping[str, tuple[float, float]] = _NONE,
 ) -> TwoPLCoordinates:
     """Return the coordinates around a point estimate."""
-    theta, theta_se = point["theta"], np.clip(point["theta_se"], 1e-3, 1)
-    if theta.std() < _ALIKE * theta_se.mean():  # equal abilities have no spread to go by
-        theta = np.linspace(1, -1, len(theta))
-    slope = np.maximum(np.nan_to_num(point["a"], nan=1.0), _LEAST_SLOPE)
-    a_se = np.nan_to_num(point["a_se"], nan=1.0)
-    relative_se = np.clip(a_se / slope, 1e-3, _MOST_SPREAD)
-    d, centre = point["d"], point["theta_centre"]
-    level_variance = np.nan_to_num(point["d_se"], nan=1.0) ** 2 - (centre * a_se) ** 2
-    level_se = np.sqrt(np.clip(level_variance, 1e-6, (2 * _MOST_SPREAD) ** 2))
-    if priors.slopes == "rasch":
-        average = slope.mean()
-        theta, theta_se, centre = theta * average, theta_se * average, centre * average
-        slope = np.ones(len(slope))
+    theta, theta_se, slope, relative_se, d, level_se, centre = _estimates(point, priors)
     by_spread = len(theta) >= FEW_SUBJECTS
     mean, spread = (float(m) for m in _weighted_moments(theta, theta_se)) if by_spread else (0, 1)
     unit = 1.0 if priors.slopes == "rasch" else spread
@@ -222,6 +210,37 @@ def two_pl_coordinates(
     return TwoPLCoordinates(
         priors, by_spread, theta_se, axes, known, *centre_slope, lean, start, scale
     )
+
+
+class _Estimates(NamedTuple):
+    """A point estimate with errors within bounds; of Rasch items in units of θ."""
+
+    # shape (subject,)
+    theta: NDArray[np.float64]
+    theta_se: NDArray[np.float64]
+    # shape (item,). A level is that of an item at its centre, where it is best known.
+    slope: NDArray[np.float64]
+    relative_se: NDArray[np.float64]
+    d: NDArray[np.float64]
+    level_se: NDArray[np.float64]
+    centre: NDArray[np.float64]
+
+
+def _estimates(point: PointEstimate, priors: Priors) -> _Estimates:
+    theta, theta_se = point["theta"], np.clip(point["theta_se"], 1e-3, 1)
+    if theta.std() < _ALIKE * theta_se.mean():  # equal abilities have no spread to go by
+        theta = np.linspace(1, -1, len(theta))
+    slope = np.maximum(np.nan_to_num(point["a"], nan=1.0), _LEAST_SLOPE)
+    a_se = np.nan_to_num(point["a_se"], nan=1.0)
+    relative_se = np.clip(a_se / slope, 1e-3, _MOST_SPREAD)
+    d, centre = point["d"], point["theta_centre"]
+    level_variance = np.nan_to_num(point["d_se"], nan=1.0) ** 2 - (centre * a_se) ** 2
+    level_se = np.sqrt(np.clip(level_variance, 1e-6, (2 * _MOST_SPREAD) ** 2))
+    if priors.slopes == "rasch":
+        average = slope.mean()
+        theta, theta_se, centre = theta * average, theta_se * average, centre * average
+        slope = np.ones(len(slope))
+    return _Estimates(theta, theta_se, slope, relative_se, d, level_se, centre)
 
 
 def _of_further(learned: Mapping[str, tuple[float, float]], n_items: int) -> tuple[Arrays, Arrays]:
