@@ -238,8 +238,7 @@ class Gate:
         table = self.flipped
         lost, won = (table["item"][table["difference"] * sign < 0].to_list() for sign in (1, -1))
         lines.append(on_flips(lost, won))
-        if len(self.parts):
-            worst = self.parts.iloc[0]
+        if len(self.parts) and (worst := self.parts.iloc[0])["difference"] < 0:
             lines.append(
                 f"The worst part is {one_line(worst['part'], 40)}: {apart(worst['difference'])} "
                 f"the baseline ({interval(worst['low'], worst['high'])}) on "

@@ -66,7 +66,10 @@ def claim(
         return f"no regression{of_margin} ({safe} sure)"
     decide = f": {what_decides} would decide, if it is as it seems" if what_decides else ""
     if not margin:
-        return f"whether that is a regression is undecided ({worse} for worse){decide}"
+        what, how = ("a regression", f"{worse} for worse")
+        if probabilities[2] > probabilities[1]:
+            what, how = ("an improvement", f"{better} for better")
+        return f"whether that is {what} is undecided ({how}){decide}"
     said = f"a drop is likely ({worse}), but" if probabilities[1] >= 0.9 else "undecided, as"
     return f"{said} a drop{of_margin} has a probability of {beyond}{decide}"
 

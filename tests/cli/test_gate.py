@@ -75,6 +75,21 @@ def test_two_files_of_one_model_each_are_old_and_new(cli: Cli, tmp_path: Path, w
     assert (shown.code, told["n_questions"]) == (1, 60)
 
 
+def test_two_folders_of_logs_are_old_and_new(cli: Cli, tmp_path: Path):
+    names = [f"i{k}" for k in range(12)]
+    for when, lost in (("old", 1), ("new", 9)):
+        (tmp_path / when).mkdir()
+        report = {"resolved_ids": names[lost:], "unresolved_ids": names[:lost]}
+        (tmp_path / when / "agent.run.json").write_text(json.dumps(report))
+    told = json.loads(cli("gate", tmp_path / "old", tmp_path / "new", "--json").out)
+    assert (told["baseline"], told["candidate"]) == ("agent (old)", "agent (new)")
+    assert told["difference"] == pytest.approx(-8 / 12)
+    assert told["verdict"] == "regression"
+    answers({"agent": GOOD}).to_csv(tmp_path / "t.csv", index=False)
+    shown = cli("gate", tmp_path / "old", tmp_path / "t.csv", "--threshold", 0.5)
+    assert "bayesirt convert" in shown.err
+
+
 def test_files_are_written_and_groups_respected(cli: Cli, table: Path, tmp_path: Path):
     page, junit = tmp_path / "gate.html", tmp_path / "gate.xml"
     shown = cli(

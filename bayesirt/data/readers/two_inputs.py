@@ -13,6 +13,7 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
 _MEASURES = ("trials", "latency", "cost")
+_OF_LOGS = ["subject", "item", "score", "trials", "latency", "benchmark"]
 
 
 def read_two(
@@ -27,10 +28,15 @@ def read_two(
         if are_logs(path, reading):
             runs, own = read_log_runs(path, reading)
             found.append(own)
-            frames.append(runs.rename(columns={"successes": "score"}).drop(columns="file"))
+            frames.append(runs.rename(columns={"successes": "score"})[_OF_LOGS])
         else:
             frames.append(as_long(path, reading))
         frames[-1] = frames[-1].astype({"subject": str, "item": str})
+    if len(found) == 1 and reading.threshold is not None:
+        raise ResponseError(
+            "one of the inputs is a log and the other a table, which --threshold would have to "
+            "treat alike; write both as tables with bayesirt convert"
+        )
     one, two = frames
     for frame, when, again in (
         (one, "old", set(two["subject"])),
