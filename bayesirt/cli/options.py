@@ -238,8 +238,8 @@ SlopesOption = Annotated[
 SlopesIfAny = Annotated[
     Slopes | None,
     typer.Option(
-        help="Discriminations: positive, of any sign, or all 1. Default: positive, or of any sign "
-        "if those do not converge."
+        help="Discriminations: positive, of any sign, or all 1. Default: positive, or all 1 if "
+        "those do not converge."
     ),
 ]
 EngineOption = Annotated[

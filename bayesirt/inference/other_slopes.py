@@ -1,4 +1,4 @@
-"""Slopes of any sign, where positive ones leave chains that do not converge.
+"""Equal slopes, where slopes that differ leave chains that do not converge.
 
 Items that do not rise with ability pull log a towards -∞. Where there are many, the spread σ_a that
 they ask for also lets single items rise so steeply that abilities cannot pass them.
@@ -19,20 +19,22 @@ WIDE = 1.5
 def with_other_slopes(
     posterior: Posterior, priors: Priors, draw: Callable[[Priors], Posterior]
 ) -> tuple[Posterior, Priors, str]:
-    """Draw again with slopes of any sign where positive ones are why chains do not converge.
+    """Draw again with equal slopes where positive ones are why chains do not converge.
 
     Returns the new draws and their priors if they are sound, else those that were given; and what
     was done, if anything.
     """
     if not _slopes_wander(posterior):
         return posterior, priors, ""
-    freed = replace(priors, slopes="free")
-    other = draw(freed)
-    why = "Many items do not rise with ability, and positive slopes did not converge"
+    equal = replace(priors, slopes="rasch")
+    other = draw(equal)
+    why = "Many items do not rise with ability, and the items' slopes did not converge"
     if other.verdict.sound:
-        return other, freed, f"{why}: slopes of any sign are used (--slopes free)."
-    failed = f"{why}; nor did slopes of any sign. One ability may not explain these answers."
-    return posterior, priors, failed
+        return other, equal, (
+            f"{why}: every item counts the same here (--slopes rasch). To see which items fall "
+            f"with ability, try --slopes free."
+        )
+    return posterior, priors, f"{why}; nor did abilities where every item counts the same."
 
 
 def _slopes_wander(posterior: Posterior) -> bool:

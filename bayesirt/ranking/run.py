@@ -64,7 +64,7 @@ class Settings:
     population : bool
         Tell the expected score over items like these too.
     other_slopes : bool
-        Where positive slopes do not converge, take slopes of any sign if these do.
+        Where slopes do not converge, let every item count the same.
     """
 
     seed: int = 0

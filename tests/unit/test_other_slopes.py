@@ -1,4 +1,4 @@
-"""Slopes of any sign are drawn where positive ones wander, and taken where they are sound."""
+"""Equal slopes are drawn where positive ones wander, and taken where they are sound."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from bayesirt import Posterior, Priors, Responses
 from bayesirt.inference.other_slopes import WIDE, with_other_slopes
 
 N, J = 12, 5
-FREE = Priors(slopes="free")
+EQUAL = Priors(slopes="rasch")
 
 
 def drawn(*, apart: float, sigma_a: float, priors: Priors) -> Posterior:
@@ -27,24 +27,24 @@ def drawn(*, apart: float, sigma_a: float, priors: Priors) -> Posterior:
 
 
 WANDERING = drawn(apart=5, sigma_a=2 * WIDE, priors=Priors())
-SOUND = drawn(apart=0, sigma_a=0.5, priors=FREE)
+SOUND = drawn(apart=0, sigma_a=0.5, priors=EQUAL)
 
 
-def test_sound_slopes_of_any_sign_take_the_place_of_wandering_ones():
+def test_sound_equal_slopes_take_the_place_of_wandering_ones():
     asked = []
     found, priors, said = with_other_slopes(
         WANDERING, Priors(), lambda priors: asked.append(priors) or SOUND
     )
     assert found is SOUND
-    assert asked == [priors] == [FREE]
-    assert "--slopes free" in said
+    assert asked == [priors] == [EQUAL]
+    assert "--slopes rasch" in said
 
 
 def test_the_first_draws_stay_where_the_others_are_no_better():
     found, priors, said = with_other_slopes(WANDERING, Priors(), lambda _: WANDERING)
     assert found is WANDERING
     assert priors == Priors()
-    assert "--slopes free" not in said
+    assert "--slopes rasch" not in said
     assert said
 
 
@@ -53,9 +53,9 @@ def test_the_first_draws_stay_where_the_others_are_no_better():
     [
         drawn(apart=0, sigma_a=2 * WIDE, priors=Priors()),
         drawn(apart=5, sigma_a=0.5, priors=Priors()),
-        drawn(apart=5, sigma_a=2 * WIDE, priors=FREE),
+        drawn(apart=5, sigma_a=2 * WIDE, priors=Priors(slopes="free")),
     ],
-    ids=["sound", "narrow", "free already"],
+    ids=["sound", "narrow", "free"],
 )
 def test_nothing_is_drawn_again_for_another_reason(given: Posterior):
     def refuse(priors: Priors) -> Posterior:
