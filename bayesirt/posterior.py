@@ -1,7 +1,8 @@
 """`Posterior`: draws from a model's posterior, in an ArviZ DataTree."""
 
+import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import compress
 from pathlib import Path
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 from bayesirt import __version__
 from bayesirt.data.clusters import Clusters
 from bayesirt.data.responses import Responses
+from bayesirt.data.scales import Scale, stored_scale
 from bayesirt.data.whole_file import make_sure_of_room
-from bayesirt.likelihood.families import FAMILIES
+from bayesirt.likelihood.families import family_named
 from bayesirt.likelihood.latencies import mean_lengths
 from bayesirt.point_estimate import labelled
 from bayesirt.verdict import Verdict, judge_approximation, judge_chains
@@ -104,6 +106,8 @@ class Posterior:
             dims={**(dims or _DIMS), **_KNOWN_DIMS},
         )
         tree.attrs = {"bayesirt_version": __version__, **attrs}
+        if responses.scale is not None:
+            tree.attrs["answers"] = json.dumps(asdict(responses.scale))
         return cls(tree)
 
     def __repr__(self) -> str:
@@ -126,13 +130,18 @@ class Posterior:
 
     @property
     def link(self) -> str:
-        """The response family, which takes a θ + d to the proportion correct."""
+        """The response family, which takes a θ + d to the expected share of the full score."""
         return str(self.tree.attrs.get("link", "logit"))
+
+    @property
+    def answers(self) -> Scale | None:
+        """What answers are, if not right and wrong."""
+        return stored_scale(str(self.tree.attrs.get("answers", "")))
 
     @property
     def further(self) -> tuple[str, ...]:
         """The items' parameters that, beside a θ + d, the proportion correct depends on."""
-        return FAMILIES[self.link].further
+        return family_named(self.link).further
 
     @property
     def has_speeds(self) -> bool:

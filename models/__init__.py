@@ -3,7 +3,11 @@
 if __name__ != "bayesirt.models":
     raise ImportError("import bayesirt.models: the folder models/ is a part of the package")
 
+from bayesirt.data.responses import Responses
+from bayesirt.data.scales import Kind
 from bayesirt.errors import ResponseError
+from bayesirt.models.continuous import Continuous, continuous_model
+from bayesirt.models.graded import Graded, graded_model
 from bayesirt.models.lart import LaRT, lart_model, lart_parameters
 from bayesirt.models.mirt import Mirt, mirt_model
 from bayesirt.models.priors import Priors
@@ -13,10 +17,13 @@ from bayesirt.models.three_pl import ThreePL, three_pl_model, three_pl_parameter
 from bayesirt.models.two_pl import TwoPL, two_pl_model, two_pl_parameters
 
 MODELS: dict[str, type[ResponseModel]] = {
-    model.name: model for model in (TwoPL, ThreePL, LaRT, Mirt, QMirt)
+    model.name: model for model in (TwoPL, ThreePL, Graded, Continuous, LaRT, Mirt, QMirt)
 }
 """Every model, by the name that people type."""
+AUTO = "auto"
 
+_USUAL: dict[Kind, str] = {"binary": "2pl", "graded": "graded", "continuous": "continuous"}
+"""The model of each kind of answers that is taken where none is named."""
 RANKED = tuple(name for name in MODELS if name not in (Mirt.name, QMirt.name))
 """Those of one ability, which need nothing said about abilities."""
 
@@ -26,19 +33,44 @@ def model_named(
 ) -> ResponseModel:
     """Return a model of one ability by its name, with the options that people type.
 
+    ``"auto"`` is the 2PL, whose options are those of the model that `model_for` takes.
+
     Raises
     ------
     ResponseError
         If there is none, or an option is not the model's.
     """
+    if name == AUTO:
+        name = TwoPL.name
     if name not in RANKED:
         raise ResponseError(f"there is no model {name!r} of one ability; take {', '.join(RANKED)}")
     return MODELS[name].chosen(priors or Priors(), wrong_lengths=wrong_lengths)
 
 
+def usual_model(responses: Responses) -> str:
+    """Return the name of the model that is taken where none is named."""
+    return _USUAL["binary" if responses.scale is None else responses.scale.kind]
+
+
+def model_for(responses: Responses, model: str | ResponseModel = AUTO) -> ResponseModel:
+    """Return a model, or the usual one of such answers, as it suits responses.
+
+    Raises
+    ------
+    ResponseError
+        If there is none of that name, or it is for other answers.
+    """
+    if isinstance(model, str):
+        model = model_named(usual_model(responses) if model == AUTO else model)
+    return model.suited_to(responses)
+
+
 __all__ = [
+    "AUTO",
     "MODELS",
     "RANKED",
+    "Continuous",
+    "Graded",
     "LaRT",
     "Line",
     "Method",
@@ -48,13 +80,17 @@ __all__ = [
     "ResponseModel",
     "ThreePL",
     "TwoPL",
+    "continuous_model",
+    "graded_model",
     "lart_model",
     "lart_parameters",
     "mirt_model",
+    "model_for",
     "model_named",
     "q_mirt_model",
     "three_pl_model",
     "three_pl_parameters",
     "two_pl_model",
     "two_pl_parameters",
+    "usual_model",
 ]

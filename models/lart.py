@@ -34,7 +34,8 @@ from jaxtyping import Array, Float, Int
 from numpyro import plate, sample
 from numpyro.distributions import Binomial, HalfNormal, LogNormal, Normal, Uniform
 
-from bayesirt.likelihood.families import FAMILIES, Family
+from bayesirt.likelihood.families import family_named
+from bayesirt.likelihood.family import Family
 from bayesirt.likelihood.latencies import wrong_share
 from bayesirt.models.priors import Priors
 from bayesirt.models.response_model import Line, Method, ResponseModel, Values
@@ -218,7 +219,7 @@ class LaRT(ResponseModel):
     @property
     def family(self) -> Family:
         """Binomial answers."""
-        return FAMILIES[self.link]
+        return family_named(self.link)
 
     @property
     def priors(self) -> Priors:

@@ -14,8 +14,11 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from jaxtyping import Array
 
+from bayesirt.data.responses import Responses
+from bayesirt.data.scales import Kind, refuse_other_answers
 from bayesirt.errors import ResponseError
-from bayesirt.likelihood.families import LOGIT, Family
+from bayesirt.likelihood.families import LOGIT
+from bayesirt.likelihood.family import Family
 from bayesirt.likelihood.loadings import Loadings
 from bayesirt.models.priors import Priors
 
@@ -60,6 +63,10 @@ class ResponseModel(ABC):
         Whether responses must have lengths.
     clustered : bool
         Whether subjects may come in clusters.
+    takes : {"binary", "graded", "continuous"}
+        The answers that it is for.
+    known_spreads : bool
+        Whether how far items differ in what they have beside slope and intercept is not learned.
     simpler : str, optional
         Name of the model that it must predict better than to be of use.
     dims : mapping
@@ -70,6 +77,8 @@ class ResponseModel(ABC):
     title: ClassVar[str]
     lengths: ClassVar[bool] = False
     clustered: ClassVar[bool] = False
+    takes: ClassVar[Kind] = "binary"
+    known_spreads: ClassVar[bool] = False
     simpler: ClassVar[str | None] = None
     dims: ClassVar[Mapping[str, list[str]]]
 
@@ -97,6 +106,17 @@ class ResponseModel(ABC):
                 f"wrong answers have lengths of their own in lart, not in {cls.name}, which takes "
                 f"answers alone; pass --model lart, or leave out --wrong-lengths"
             )
+
+    def suited_to(self, responses: Responses) -> "ResponseModel":
+        """Return the model as it suits responses.
+
+        Raises
+        ------
+        ResponseError
+            If it is for answers of another kind.
+        """
+        refuse_other_answers(responses.scale, self.name, self.takes)
+        return self
 
     @property
     def engines(self) -> tuple[Method, ...]:

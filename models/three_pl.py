@@ -23,7 +23,8 @@ from numpyro.distributions import Binomial, HalfNormal, Normal, TransformedDistr
 from numpyro.distributions.transforms import SigmoidTransform
 
 from bayesirt.errors import ResponseError
-from bayesirt.likelihood.families import GUESSING, Family
+from bayesirt.likelihood.families import GUESSING
+from bayesirt.likelihood.family import Family
 from bayesirt.models.priors import Priors
 from bayesirt.models.response_model import Method
 from bayesirt.models.two_pl import DIMS, TwoPL, two_pl_parameters

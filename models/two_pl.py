@@ -26,7 +26,8 @@ from jaxtyping import Array, Float, Int
 from numpyro import deterministic, plate, sample
 from numpyro.distributions import Binomial, HalfNormal, LogNormal, Normal, Uniform
 
-from bayesirt.likelihood.families import FAMILIES, Family
+from bayesirt.likelihood.families import family_named
+from bayesirt.likelihood.family import Family
 from bayesirt.models.priors import Priors
 from bayesirt.models.response_model import Line, Method, ResponseModel, Values
 
@@ -189,7 +190,7 @@ class TwoPL(ResponseModel):
     @property
     def family(self) -> Family:
         """Binomial answers."""
-        return FAMILIES[self.link]
+        return family_named(self.link)
 
     @property
     def engines(self) -> tuple[Method, ...]:

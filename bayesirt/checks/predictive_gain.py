@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
-from bayesirt.likelihood.families import FAMILIES
+from bayesirt.likelihood.families import family_named
 from bayesirt.likelihood.latencies import wrong_share
 from bayesirt.posterior import Posterior
 
@@ -182,7 +182,7 @@ def log_densities(draws: dict[str, Array], cells: Cells, *, link: str) -> Float[
     """Return log p(y | θ, a, d, ...) + log p(x | y, τ, φ, ω, λ, δ), but for constants of cells."""
     of_item = {k: v[:, cells.item] for k, v in draws.items() if k not in ("theta", "tau")}
     eta = of_item["a"] * draws["theta"][:, cells.subject] + of_item["d"]
-    family = FAMILIES[link].given([of_item[name] for name in FAMILIES[link].further])
+    family = family_named(link).given([of_item[name] for name in family_named(link).further])
     answers = family.terms(eta, cells.successes, cells.trials).log_likelihood
     if "tau" not in draws:
         return answers

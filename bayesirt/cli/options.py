@@ -46,9 +46,20 @@ class Point(StrEnum):
 class Model(StrEnum):
     """What is assumed of the responses."""
 
+    auto = "auto"
     two_pl = "2pl"
     three_pl = "3pl"
+    graded = "graded"
+    continuous = "continuous"
     lart = "lart"
+
+
+class ScoreKind(StrEnum):
+    """What scores are."""
+
+    binary = "binary"
+    graded = "graded"
+    continuous = "continuous"
 
 
 class Engine(StrEnum):
@@ -134,6 +145,21 @@ Repeated = Annotated[
 Threshold = Annotated[
     float | None, typer.Option(help="Count scores at or above this as correct.", show_default=False)
 ]
+KindOption = Annotated[
+    ScoreKind | None,
+    typer.Option(help="What scores are; by default found.", show_default=False),
+]
+Order = Annotated[
+    list[str],
+    typer.Option(
+        help="Grades, the lowest first: poor,fair,good.",
+        show_default=False,
+    ),
+]
+FullScore = Annotated[
+    float | None,
+    typer.Option("--scale", help="Full score, such as 100.", show_default=False),
+]
 Metric = Annotated[
     list[str],
     typer.Option(
@@ -162,6 +188,9 @@ READING: dict[str, tuple[Any, Any]] = {
     "cost": (CostOption, None),
     "duplicates": (Repeated, Duplicates.error),
     "threshold": (Threshold, None),
+    "kind": (KindOption, None),
+    "order": (Order, []),
+    "full": (FullScore, None),
     "metric": (Metric, []),
     "filter": (Filter, []),
     "skip_damaged": (SkipDamaged, False),
@@ -274,7 +303,10 @@ StopWidth = Annotated[
 ]
 ModelOption = Annotated[
     Model,
-    typer.Option(help="2pl: answers only; 3pl: with guessing; lart: answers and their lengths."),
+    typer.Option(
+        help="2pl: right and wrong answers; 3pl: with guessing; graded: grades; continuous: scores "
+        "from 0 to 1; lart: answers and their lengths; auto: by the kind of answers."
+    ),
 ]
 Guessing = Annotated[
     float | None,

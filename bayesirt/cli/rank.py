@@ -70,7 +70,7 @@ def rank(
     draws: Draws = 1000,
     target_accept: TargetAccept = 0.95,
     budget: Budget = 120,
-    model: ModelOption = Model.two_pl,
+    model: ModelOption = Model.auto,
     wrong_lengths: WrongLengthsOption = False,
     anchor: Anchors = [],  # noqa: B006
     priors: PriorsOption = PriorKind.hierarchical,
@@ -168,7 +168,8 @@ def _updated(
     from bayesirt.ranking.record import sha256_of
     from bayesirt.ranking.run_update import still_stands, update_run
 
-    settings = replace(settings, priors=earlier.record.settings.priors)
+    was = earlier.record.settings
+    settings = replace(settings, priors=was.priors, model=was.model)
     changes = changes_since(earlier.posterior, responses)
     if told["progress"]:
         typer.echo(changes.to_text(), err=True)

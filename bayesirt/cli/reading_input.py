@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bayesirt.cli.options import READING, Duplicates, ItemsIn
+from bayesirt.cli.options import READING, Duplicates, ItemsIn, ScoreKind
 
 if TYPE_CHECKING:
     from bayesirt.data.readers.found_logs import FoundLogs
@@ -53,7 +53,7 @@ def with_reading_options(
 
 def _plain(value: Any) -> Any:
     """Return what an option was given, as the library takes it."""
-    if isinstance(value, ItemsIn | Duplicates):
+    if isinstance(value, ItemsIn | Duplicates | ScoreKind):
         return value.value
     return tuple(value) if isinstance(value, list) else value
 

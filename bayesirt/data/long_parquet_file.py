@@ -4,9 +4,11 @@ One row an observed cell: subject, item, successes, trials; latency, cluster and
 are any; and what describes the item. Names are dictionaries that hold all of them in their order.
 """
 
+import json
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -21,13 +23,14 @@ from bayesirt.data.clusters import clusters_of_rows
 from bayesirt.data.costs import costs_of_rows
 from bayesirt.data.parquet_bounds import check_dictionaries, check_text, check_unpacked
 from bayesirt.data.responses import Responses
+from bayesirt.data.scales import Scale, stored_scale
 from bayesirt.data.score_values import count_successes
 from bayesirt.data.table_columns import parse_latency, refuse_nameless
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
 SCHEMA_VERSION = 1
-_KEY = b"bayesirt"
+_KEY, _SCALE = b"bayesirt", b"bayesirt_scale"
 _COUNTS = ("subject", "item", "successes", "trials")
 OWN_ROLES = dict(zip(("subject", "item", "score", "trials"), _COUNTS, strict=True))
 """Which column is which."""
@@ -85,6 +88,12 @@ def schema_version(schema: pa.Schema) -> int | None:
     """
     version = (schema.metadata or {}).get(_KEY, b"")
     return int(version) if version.isdigit() and len(version) < 10 else None
+
+
+def written_scale(schema: pa.Schema) -> Scale | None:
+    """Return what answers are in a file that this package wrote, if not right and wrong."""
+    noted = (schema.metadata or {}).get(_SCALE)
+    return None if noted is None else stored_scale(noted.decode())
 
 
 def check_written(schema: pa.Schema, name: str) -> None:
@@ -152,8 +161,9 @@ def read_long_parquet(path: Path, *, duplicates: str = "error") -> Responses:
     if _COST in table.column_names:
         costs = costs_of_rows(table[_COST].to_pandas(), subject, subjects)
     return Responses(
-        tuple(subjects), tuple(items), cells, latency, metadata, clusters=clusters, costs=costs
-    )
+        tuple(subjects), tuple(items), cells, latency, metadata,
+        clusters=clusters, costs=costs, scale=written_scale(table.schema),
+    )  # fmt: skip
 
 
 def _read_table(path: Path, name: str) -> pa.Table:
@@ -197,7 +207,10 @@ def _schema(responses: Responses, metadata: dict[str, pa.Array]) -> pa.Schema:
     if responses.costs is not None:
         fields.append((_COST, pa.float64()))
     fields += [(name, column.type) for name, column in metadata.items()]
-    return pa.schema(fields, metadata={_KEY: str(SCHEMA_VERSION)})
+    noted = {_KEY: str(SCHEMA_VERSION)}
+    if responses.scale is not None:
+        noted[_SCALE] = json.dumps(asdict(responses.scale))
+    return pa.schema(fields, metadata=noted)
 
 
 def _tables(

@@ -1,8 +1,10 @@
 """Responses in numbers: how many, how many of all, and how many right."""
 
+import numpy as np
 import pandas as pd
 
 from bayesirt.data.responses import Responses
+from bayesirt.data.scales import score_name
 
 
 def summarise(responses: Responses) -> pd.DataFrame:
@@ -16,16 +18,17 @@ def summarise(responses: Responses) -> pd.DataFrame:
     """
     successes, trials, observed = responses.cells.totals(1)
     per_item = responses.cells.totals(0).observed
-    accuracy = successes / trials
+    mean, accuracy = score_name(responses.scale), successes / trials
     facts = {
         "subjects": responses.n_subjects,
         "items": responses.n_items,
         "responses": responses.n_observed,
-        "trials": int(trials.sum()),
+        **({} if responses.scale else {"trials": int(trials.sum())}),
         "coverage": responses.coverage,
-        "accuracy": float(successes.sum() / trials.sum()),
-        "lowest accuracy of a subject": float(accuracy.min()),
-        "highest accuracy of a subject": float(accuracy.max()),
+        mean: float(successes.sum() / trials.sum()),
+        f"lowest {mean} of a subject": float(accuracy.min()),
+        f"highest {mean} of a subject": float(accuracy.max()),
+        **_of_scale(responses),
         "fewest items of a subject": int(observed.min()),
         "fewest subjects of an item": int(per_item.min()),
         "connected groups": len(responses.components()),
@@ -35,3 +38,18 @@ def summarise(responses: Responses) -> pd.DataFrame:
     if responses.costs is not None:
         facts["subjects whose cost is known"] = int((responses.costs >= 0).sum())
     return pd.Series(facts, dtype=object).to_frame("value")
+
+
+def _of_scale(responses: Responses) -> dict[str, float | int]:
+    """Return how often each grade was given, or what share of scores is at either end."""
+    scale = responses.scale
+    if scale is None:
+        return {}
+    parts = responses.cells.listed().successes
+    if scale.kind == "graded":
+        counts = np.bincount(parts, minlength=scale.steps + 1)
+        return {f"grade {name}": int(n) for name, n in zip(scale.labels, counts, strict=True)}
+    return {
+        "scores of 0": float(np.mean(parts == 0)),
+        f"scores of {scale.full:g}": float(np.mean(parts == scale.steps)),
+    }

@@ -17,7 +17,8 @@ from bayesirt.data.cell_rows import fold_rows
 from bayesirt.data.cells import CellList, Cells, check_cells, connected_groups, select_cells
 from bayesirt.data.clusters import Clusters, check_clusters, clusters_of_rows
 from bayesirt.data.costs import check_costs, costs_of_rows
-from bayesirt.data.score_values import count_successes
+from bayesirt.data.scales import Scale
+from bayesirt.data.score_values import read_scores
 from bayesirt.data.table_columns import check_columns, describe_items, encode_names, parse_latency
 from bayesirt.data.wide_tables import as_matrix, cells_of_table, clean_cells
 from bayesirt.errors import ResponseError
@@ -49,6 +50,9 @@ class Responses:
         Which subjects belong together, such as several runs or prompts of one LLM.
     costs : float array, shape (subject,), or None
         What an answer of each subject costs, its mean, in any unit; NaN where it is not known.
+    scale : Scale or None
+        What answers are where they are not right or wrong: successes are then steps above the
+        lowest grade, or ten-thousandths of the full score.
 
     Examples
     --------
@@ -64,6 +68,7 @@ class Responses:
     q_matrix: pd.DataFrame | None = None
     clusters: Clusters | None = None
     costs: NDArray[np.float64] | None = None
+    scale: Scale | None = None
 
     def __post_init__(self) -> None:
         check_names(self.subjects, "subject")
@@ -86,10 +91,11 @@ class Responses:
 
     def __repr__(self) -> str:
         successes, trials, _ = (int(total.sum()) for total in self.cells.totals(1))
+        said = "right" if self.scale is None else f"of the full score, {self.scale.kind}"
         return (
             f"<Responses: {self.n_subjects} subjects x {self.n_items} items, "
             f"{self.n_observed:,} responses ({self.coverage:.0%} observed), "
-            f"{successes / trials:.0%} right>"
+            f"{successes / trials:.0%} {said}>"
         )
 
     @property
@@ -167,15 +173,20 @@ class Responses:
         return cls._from_rows(subject, item, values, subjects, items, {"score": "successes"})
 
     @classmethod
-    def from_wide(cls, frame: pd.DataFrame, *, threshold: float | None = None) -> "Responses":
+    def from_wide(
+        cls, frame: pd.DataFrame, *, threshold: float | None = None, scale: Scale | None = None
+    ) -> "Responses":
         """Take a table with subjects in rows (its index) and items in columns.
 
         Parameters
         ----------
         frame : DataFrame, shape (subject, item)
-            0 and 1; an empty cell, ``NA`` or a null was not observed.
+            0 and 1, grades, or scores from 0 to 1; an empty cell, ``NA`` or a null was not
+            observed.
         threshold : float, optional
             Scores at or above it count as right.
+        scale : Scale, optional
+            What scores are; by default found.
 
         Returns
         -------
@@ -189,14 +200,16 @@ class Responses:
         subjects, items = [str(s) for s in frame.index], [str(i) for i in frame.columns]
         check_names(subjects, "subject")
         check_names(items, "item")
-        clean = cells_of_table(frame, threshold)
+        clean = cells_of_table(frame, threshold) if scale is None else None
         if clean is not None:
             return cls(tuple(subjects), tuple(items), clean)
         values = frame.to_numpy(object)
         seen = ~(pd.isna(values) | _left_empty(values).astype(bool))
         subject, item = np.nonzero(seen)
         scores = {"score": pd.Series(values[seen], dtype=object)}
-        return cls._from_rows(subject, item, scores, subjects, items, threshold=threshold)
+        return cls._from_rows(
+            subject, item, scores, subjects, items, threshold=threshold, scale=scale
+        )
 
     @classmethod
     def from_long(
@@ -213,6 +226,7 @@ class Responses:
         item_metadata: Sequence[str] = (),
         duplicates: str = "error",
         threshold: float | None = None,
+        scale: Scale | None = None,
     ) -> "Responses":
         """Take a table with one row a response.
 
@@ -220,7 +234,8 @@ class Responses:
         ----------
         frame : DataFrame
         subject, item, score : str
-            Columns that hold the names and the score (0, 1, or successes out of `trials`).
+            Columns that hold the names and the score (0 or 1, a grade, a score from 0 to 1, or
+            successes out of `trials`).
         trials : str, optional
             Column of the numbers of trials; 0 means not observed.
         latency : str, optional
@@ -236,6 +251,8 @@ class Responses:
             corrections of which the first or the last counts.
         threshold : float, optional
             Scores at or above it count as right.
+        scale : Scale, optional
+            What scores are; by default found.
 
         Returns
         -------
@@ -260,6 +277,7 @@ class Responses:
             items,
             held,
             threshold=threshold,
+            scale=scale,
             duplicates=duplicates,
             item_metadata=describe_items(frame, item_code, items, item_metadata),
         )
@@ -278,6 +296,7 @@ class Responses:
         called: Mapping[str, str] | None = None,
         *,
         threshold: float | None = None,
+        scale: Scale | None = None,
         duplicates: str = "error",
         item_metadata: pd.DataFrame | None = None,
     ) -> "Responses":
@@ -294,7 +313,9 @@ class Responses:
 
         title = {role: one_line(str((called or {}).get(role, role))) for role in values}
         score, trials = values["score"], values.get("trials")
-        y, n = count_successes(score, trials, title["score"], threshold, where)
+        y, n, scale = read_scores(score, trials, title["score"], threshold, where, scale)
+        if scale is not None and duplicates == "trials":
+            duplicates = "error"  # a grade is not a number of trials
         timed = "latency" in values
         x = parse_latency(values["latency"], title["latency"], where) if timed else None
         kept = np.flatnonzero(n) if not n.all() else slice(None)
@@ -311,6 +332,7 @@ class Responses:
             cells,
             latency=latency,
             item_metadata=pd.DataFrame() if item_metadata is None else item_metadata,
+            scale=scale,
         )
 
     def to_long(self) -> pd.DataFrame:
@@ -394,4 +416,5 @@ class Responses:
             q_matrix=None if self.q_matrix is None else self.q_matrix.iloc[items],
             clusters=None if self.clusters is None else self.clusters.select(subjects),
             costs=None if self.costs is None else self.costs[subjects],
+            scale=self.scale,
         )

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bayesirt.data.scales import Scale, scored
 from bayesirt.errors import ResponseError
 
 Where = Callable[[int], str]
@@ -17,6 +18,40 @@ _FRACTION_NAMES = frozenset({"fraction", "pass_rate", "accuracy", "acc"})
 _BOOLEANS = {"true": 1.0, "false": 0.0}
 _WHOLE = 1e-6
 _MOST_TRIALS = 2**31 - 1
+
+
+def read_scores(
+    scores: pd.Series,
+    trials: pd.Series | None,
+    column: str,
+    threshold: float | None,
+    where: Where,
+    scale: Scale | None = None,
+) -> tuple[NDArray[np.integer], NDArray[np.integer], Scale | None]:
+    """Return successes and trials, and what they are where they are not right or wrong."""
+    if scale is not None and (threshold is not None or trials is not None):
+        other = "--threshold" if trials is None else "a column of `trials`"
+        raise ResponseError(
+            f"{other} makes answers right or wrong; leave it out, or --kind, --order and --scale"
+        )
+    clean = _clean_answers(scores) if scale is None else None
+    if trials is None and threshold is None and clean is None:
+        numbers = _numbers_if_all(scores, column, where)
+        found = scored(scores, numbers, scale, column)
+        if found is not None:
+            y, own = found
+            return y, np.full(len(y), own.steps, np.int64), own
+    return *count_successes(scores, trials, column, threshold, where), None
+
+
+def _numbers_if_all(scores: pd.Series, column: str, where: Where) -> NDArray[np.float64] | None:
+    """Return scores as numbers where all of them are, and refuse one that is missing."""
+    numbers = _as_numbers(scores.to_numpy(object))
+    bad = ~np.isfinite(numbers)
+    for row in np.flatnonzero(bad):
+        if _is_missing(scores.iloc[row]):
+            _refuse_number(scores.iloc[row], column, where(int(row)), None)
+    return None if bad.any() else numbers
 
 
 def count_successes(
@@ -87,12 +122,20 @@ def _as_numbers(raw: NDArray[np.object_]) -> NDArray[np.float64]:
 
 
 def _refuse_number(raw: object, column: str, place: str, hint: str | None) -> NoReturn:
-    text = "" if raw is None or raw is pd.NA else str(raw).strip()
-    if text.lower() in {"", "nan", "na", "none", "null"}:
+    text = _text_of(raw)
+    if _is_missing(raw):
         hint = hint or "leave it out if the item was not run, or score it 0 if it failed"
         raise ResponseError(f"`{column}` is missing ({text!r}) {place}; {hint}")
     hint = hint or "score right answers 1 and wrong ones 0"
     raise ResponseError(f"`{column}` must be a finite number, got {text[:40]!r} {place}; {hint}")
+
+
+def _text_of(raw: object) -> str:
+    return "" if raw is None or raw is pd.NA else str(raw).strip()
+
+
+def _is_missing(raw: object) -> bool:
+    return _text_of(raw).lower() in {"", "nan", "na", "none", "null"}
 
 
 def binary_counts(
@@ -106,7 +149,8 @@ def binary_counts(
         row = int(np.argmax(bad))
         raise ResponseError(
             f"`{column}` must be 0 or 1, or successes with a column of `trials`, got "
-            f"{scores[row]:g} {where(row)}; pass --threshold to binarise"
+            f"{scores[row]:g} {where(row)}; pass --threshold to binarise, or --kind graded or "
+            f"continuous"
         )
     return scores.astype(np.int8), np.ones(len(scores), np.int8)
 

@@ -10,7 +10,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from bayesirt.likelihood.cell_sums import ByRows, Layout, in_row_blocks
-from bayesirt.likelihood.families import Family
+from bayesirt.likelihood.family import Family
 
 _MODE_STEPS = 2
 _FARTHEST = 2.0

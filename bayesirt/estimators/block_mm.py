@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 from bayesirt.estimators.weak_prior import WeakPrior
 from bayesirt.likelihood.cell_sums import Layout
-from bayesirt.likelihood.families import Family
+from bayesirt.likelihood.family import Family
 
 _CURVATURE = 4.0
 """n / w̄ of the logit: one over the bound on the information of a single trial."""

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from bayesirt.estimators.cell_sums import CellSums, cell_sums, same_predictor
 from bayesirt.estimators.weak_prior import WeakPrior
 from bayesirt.likelihood.cell_sums import ByRows
-from bayesirt.likelihood.families import Family
+from bayesirt.likelihood.family import Family
 
 _MOST_HALVINGS = 12
 _ROUNDING = 64.0

@@ -15,7 +15,8 @@ from jaxtyping import Array, Float
 from bayesirt.estimators.normal_beliefs import Abilities, Items, Unknown
 from bayesirt.estimators.symmetric_matrices import packed, pairs, twice_off_diagonal
 from bayesirt.likelihood.cell_sums import DenseLayout
-from bayesirt.likelihood.families import LOGIT, CellTerms
+from bayesirt.likelihood.families import LOGIT
+from bayesirt.likelihood.family import CellTerms
 
 _FEW_NODES, _NODES = 3, 5
 _LARGE = 1 << 18

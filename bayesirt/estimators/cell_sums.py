@@ -9,7 +9,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from bayesirt.likelihood.cell_sums import ByRows, Layout
-from bayesirt.likelihood.families import Family
+from bayesirt.likelihood.family import Family
 
 
 class CellSums(NamedTuple):

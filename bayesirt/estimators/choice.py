@@ -1,11 +1,14 @@
 """Which point estimators there are, and which one suits the data and the model."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
 from jax import Array
 
+from bayesirt.data.cell_rows import fold_rows
+from bayesirt.data.cells import CellList
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.cbmm import fit_cbmm
@@ -16,7 +19,7 @@ from bayesirt.estimators.mml import fit_mml
 from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.estimators.saem import fit_saem
 from bayesirt.estimators.spectral import fit_spectral
-from bayesirt.models import LaRT, Mirt, QMirt, ResponseModel, TwoPL, model_named
+from bayesirt.models import AUTO, LaRT, Mirt, QMirt, ResponseModel, TwoPL, model_for
 from bayesirt.point_estimate import PointEstimate
 
 PointMethod = Literal["auto", "cbmm", "mml", "joint_map", "spectral", "em", "saem"]
@@ -25,6 +28,7 @@ FEW_ITEMS = 30
 """Up to so many items, one item's share of what is known of an ability matters: a joint estimate's
 slopes are then far too steep."""
 
+_STEPS = 3
 _ONE_ABILITY = (TwoPL,)
 
 
@@ -33,7 +37,8 @@ class Estimator:
     """A point estimator."""
 
     name: str  # What people type.
-    # That it fits; it starts the posterior of the 3PL from an estimate without guessing.
+    # That it fits; it starts the posterior of the 3PL from an estimate without guessing,
+    # and those of grades and scores from one of their shares of the full score.
     models: tuple[type[ResponseModel], ...]
     # (responses, model, key) → PointEstimate.
     fit: Callable[[Responses, Any, Array | None], PointEstimate]
@@ -63,7 +68,7 @@ def fit_point(
     responses: Responses,
     method: PointMethod = "auto",
     *,
-    model: str | ResponseModel = "2pl",
+    model: str | ResponseModel = AUTO,
     key: Array | None = None,
 ) -> PointEstimate:
     """Fit a point estimate.
@@ -75,7 +80,7 @@ def fit_point(
         ``"auto"`` takes EM for LaRT and for several abilities; for one ability MML up to
         `FEW_ITEMS` items, where a joint estimate's slopes are far too steep, and cBMM beyond,
         where the two agree and cBMM is faster.
-    model : ResponseModel, or {"2pl", "3pl", "lart"}
+    model : ResponseModel, or {"auto", "2pl", "3pl", "graded", "continuous", "lart"}
     key : jax.random.key, optional
         Needed by ``"saem"``.
 
@@ -91,7 +96,7 @@ def fit_point(
     ValueError
         If SAEM has no key.
     """
-    model = model_named(model) if isinstance(model, str) else model
+    model = model_for(responses, model)
     own = {row.name: row for row in ESTIMATORS if isinstance(model, row.models)}
     if method == "auto":
         of_one: PointMethod = "mml" if responses.n_items <= FEW_ITEMS else "cbmm"
@@ -100,4 +105,19 @@ def fit_point(
         *names, last = own
         listed = f"{', '.join(names)} and {last}" if names else last
         raise ResponseError(f"{method} is not an estimator of {model.name}; take auto, {listed}")
-    return own[method].fit(responses, model, key)
+    return own[method].fit(_coarse(responses), model, key)
+
+
+def _coarse(responses: Responses) -> Responses:
+    """Return continuous scores in a few steps: a score tells about as much as so many answers."""
+    if responses.scale is None or responses.scale.kind != "continuous":
+        return responses
+    subject, item, parts, trials = responses.cells.listed()
+    steps = np.rint(_STEPS * (parts / trials)).astype(np.int8)
+    cells = fold_rows(
+        responses.cells.shape,
+        CellList(subject, item, steps, np.full(len(steps), _STEPS, np.int8)),
+        "error",
+        str,
+    )[0]
+    return replace(responses, cells=cells, scale=None)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from bayesirt.estimators.cell_sums import CellSums
 from bayesirt.likelihood.cell_sums import Layout, SparseLayout
-from bayesirt.likelihood.families import Family
+from bayesirt.likelihood.family import Family
 
 _PIECE_CELLS = 1 << 22
 """Cross terms are made dense for so many cells at a time."""

@@ -24,7 +24,8 @@ from bayesirt.estimators.joint_newton import JointState, joint_start, joint_step
 from bayesirt.estimators.parameter_table import parameter_table
 from bayesirt.estimators.starts import logit_start, to_standard
 from bayesirt.likelihood.cell_sums import Layout, layout_of
-from bayesirt.likelihood.families import LOGIT, Family
+from bayesirt.likelihood.families import LOGIT
+from bayesirt.likelihood.family import Family
 from bayesirt.likelihood.host_arrays import host
 from bayesirt.point_estimate import PointEstimate
 

@@ -19,7 +19,7 @@ from bayesirt.estimators.joint_information import (
     solve_items,
 )
 from bayesirt.likelihood.cell_sums import Layout
-from bayesirt.likelihood.families import Family
+from bayesirt.likelihood.family import Family
 
 _MOST_HALVINGS = 20
 _ROUNDING = 8.0

@@ -34,7 +34,8 @@ from bayesirt.estimators.lart_steps import (
     oriented,
     to_standard_population,
 )
-from bayesirt.likelihood.families import FAMILIES, Family
+from bayesirt.likelihood.families import family_named
+from bayesirt.likelihood.family import Family
 from bayesirt.models.lart import Link
 from bayesirt.point_estimate import PointEstimate
 
@@ -107,7 +108,7 @@ def fit_lart(
     >>> fit_lart(Responses.from_arrays(answers), lengths=False)["theta"].argmax()
     np.int64(4)
     """
-    family = FAMILIES[link]
+    family = family_named(link)
     data = lart_data(responses, lengths)
     start, theta = spectral_lart(responses, data, link)
     free, wide = to_free(start), start.a.dtype

@@ -11,7 +11,7 @@ from scipy.stats import norm
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.likelihood.cell_sums import Layout, layout_of
-from bayesirt.likelihood.families import FAMILIES
+from bayesirt.likelihood.families import family_named
 from bayesirt.likelihood.latencies import latencies_of
 from bayesirt.point_estimate import PointEstimate
 
@@ -52,7 +52,7 @@ def ability_intervals(
 
 def fisher_information(layout: Layout, point: PointEstimate) -> Float[Array, " subject"]:
     """Return the expected information of the observed answers about each ability."""
-    family = FAMILIES[str(point.settings["link"])]
+    family = family_named(str(point.settings["link"))]
     theta, a, d = (jnp.asarray(point[name]) for name in ("theta", "a", "d"))
     eta = layout.predictor(theta, a, d)
     # A cell's information is linear in its successes: at their expectation it is its own.

@@ -40,7 +40,8 @@ from bayesirt.estimators.lart_steps import (
     to_standard_population,
 )
 from bayesirt.likelihood.cell_sums import Layout
-from bayesirt.likelihood.families import FAMILIES, Family
+from bayesirt.likelihood.families import family_named
+from bayesirt.likelihood.family import Family
 from bayesirt.likelihood.latencies import LengthMoments
 from bayesirt.models.lart import Link
 from bayesirt.point_estimate import PointEstimate
@@ -141,7 +142,7 @@ def fit_saem(
         raise ValueError(f"{iterations} iterations do not outlast a burn-in of {burn_in}")
     if not 0.5 < decay <= 1:
         raise ValueError(f"`decay` must be above 1/2 and at most 1, got {decay}")
-    family, data = FAMILIES[link], lart_data(responses, lengths)
+    family, data = family_named(link), lart_data(responses, lengths)
     start_key, run_key = jax.random.split(key)
     items, theta = spectral_lart(responses, data, link)
     if start == "random":

@@ -19,7 +19,7 @@ from bayesirt.estimators.parameter_table import parameter_table
 from bayesirt.estimators.standard_errors import block_errors
 from bayesirt.estimators.weak_prior import WeakPrior
 from bayesirt.likelihood.cell_sums import layout_of
-from bayesirt.likelihood.families import FAMILIES
+from bayesirt.likelihood.families import family_named
 from bayesirt.point_estimate import PointEstimate
 
 MOST_CELLS = 1 << 28
@@ -105,7 +105,7 @@ def fit_spectral(
     theta, a, d = _leading_factor(eta)
     if slopes == "positive":
         a = np.maximum(a, 0)
-    sums = _SUMS(layout_of(responses), FAMILIES[link], *map(jnp.asarray, (theta, a, d)))
+    sums = _SUMS(layout_of(responses), family_named(link), *map(jnp.asarray, (theta, a, d)))
     loss = float(sums.subject_loss.sum())
     settings = {
         "estimator": "spectral",

@@ -18,7 +18,8 @@ from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal, without_answers
 from bayesirt.estimators.symmetric_matrices import inverse, pairs, unpacked
 from bayesirt.likelihood.cell_sums import DenseLayout
-from bayesirt.likelihood.families import LOGIT, CellTerms
+from bayesirt.likelihood.families import LOGIT
+from bayesirt.likelihood.family import CellTerms
 
 How = Literal["posterior", "map", "mle"]
 

@@ -16,7 +16,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from bayesirt.likelihood.families import FAMILIES
+from bayesirt.likelihood.families import family_named
 from bayesirt.likelihood.latencies import SpeedEvidence, wrong_share
 from bayesirt.posterior import Posterior
 
@@ -148,7 +148,7 @@ def believe(items: ItemDraws, answers: Answers, *, link: str, n_nodes: int = N_N
     def weights_at(nodes: Array) -> Array:
         def of_draw(draw: tuple[Array, ...]) -> Array:
             a, d, *further = draw
-            terms = FAMILIES[link].given(further).terms
+            terms = family_named(link).given(further).terms
             cells = terms(a * nodes[:, None] + d, answers.successes, answers.trials)
             return cells.log_likelihood.sum(1)
 

@@ -19,7 +19,7 @@ from bayesirt.inference.nuts import sample_nuts
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.q_mirt_laplace import sample_q_mirt_laplace
 from bayesirt.inference.sweeps import sample_blocked
-from bayesirt.models import LaRT, Method, Mirt, QMirt, ResponseModel, TwoPL, model_named
+from bayesirt.models import AUTO, LaRT, Method, Mirt, QMirt, ResponseModel, TwoPL, model_for
 from bayesirt.models.q_mirt import Structure
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
@@ -81,7 +81,7 @@ def sample_posterior(
     responses: Responses,
     *,
     key: Array,
-    model: str | ResponseModel = "2pl",
+    model: str | ResponseModel = AUTO,
     engine: EngineName = "auto",
     init: PointEstimate | None = None,
     options: RunOptions | None = None,
@@ -94,7 +94,7 @@ def sample_posterior(
         With clusters, if subjects' abilities are to lie about those of their clusters.
     key : jax.random.key
         The same key gives the same draws on the same machine.
-    model : ResponseModel, or {"2pl", "3pl", "lart"}
+    model : ResponseModel, or {"auto", "2pl", "3pl", "graded", "continuous", "lart"}
         Such as ``TwoPL(Priors(slopes="free"))``.
     engine : {"auto", "nuts", "blocked", "laplace"}
         ``"nuts"`` and ``"blocked"`` are exact; ``"laplace"`` approximates. ``"auto"`` is
@@ -125,7 +125,7 @@ def sample_posterior(
     (80, 6)
     """
     options = options or RunOptions()
-    model = model_named(model) if isinstance(model, str) else model
+    model = model_for(responses, model)
     method, reason = plan_engine(engine, responses, model=model, options=options)
     if reason and options.announce is not None and options.speaks:
         options.announce(f"engine {method}, {reason}")
@@ -163,12 +163,12 @@ def plan_engine(
     engine: EngineName,
     responses: Responses,
     *,
-    model: str | ResponseModel = "2pl",
+    model: str | ResponseModel = AUTO,
     options: RunOptions | None = None,
 ) -> tuple[Method, str]:
     """Return the engine that `sample_posterior` would take; refuse what it could not do."""
     options = options or RunOptions()
-    model = model_named(model) if isinstance(model, str) else model
+    model = model_for(responses, model)
     several = model.loadings(responses.n_items).n_abilities > 1
     method, reason = "blocked" if engine == "auto" else engine, ""
     if engine == "auto":

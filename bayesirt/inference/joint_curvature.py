@@ -24,7 +24,8 @@ from bayesirt.inference.joint_density import (
     own_values,
     sums_at,
 )
-from bayesirt.likelihood.families import LOGIT, Family
+from bayesirt.likelihood.families import LOGIT
+from bayesirt.likelihood.family import Family
 from bayesirt.models import Priors
 
 

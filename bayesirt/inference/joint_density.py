@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from bayesirt.estimators.cell_sums import CellSums, cell_sums
 from bayesirt.inference.cell_pieces import CellPieces, Piece
 from bayesirt.likelihood.cell_sums import DenseLayout
-from bayesirt.likelihood.families import Family
+from bayesirt.likelihood.family import Family
 from bayesirt.models import Priors
 
 _LEAST_SLOPE = 0.05

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from bayesirt.inference.joint_curvature import JointProblem
 from bayesirt.inference.joint_density import Coordinates, Expansion, Point, item_derivatives
-from bayesirt.likelihood.families import Family
+from bayesirt.likelihood.family import Family
 
 
 def tilt_at(problem: JointProblem, point: Point, expansion: Expansion) -> Point:

@@ -166,6 +166,7 @@ def item_conditional(
     standard = along(partial(way.standard_items, sites), items)
     of_prior = jnp.einsum("kxj,lxj->jkl", standard, standard)
     least = jnp.finfo(items.dtype).eps * jnp.eye(items.shape[1], dtype=items.dtype)
+    jacobian = jacobian[..., : sums.score.shape[-1]]  # of what is not held while items move
     value = sums.log_likelihood + way.of_items(sites, items)
     return Conditional(
         value,
@@ -210,7 +211,7 @@ def move_with_items(
         return way.terms(moved).total() + log_jacobian
 
     def conditional(hyper: Array, sums: ItemSums) -> Conditional:
-        jacobian = _slopes_along_axes(axes, coefficients, hyper)
+        jacobian = _slopes_along_axes(axes, coefficients, hyper)[..., : sums.score.shape[-1]]
         slope, curvature = _derivatives_along_axes(axes, log_prior, hyper)
         score = _chained(jacobian, sums.score).sum(0) + slope
         learnt = _sandwich(jacobian, sums.information).sum(0)

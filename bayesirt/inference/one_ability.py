@@ -39,6 +39,8 @@ class OneAbility(TwoWay):
         start: Start = ({"theta": unit * point["theta"]}, {"theta": unit * theta_se})
         for name, (mu, sigma) in self.model.usual.items():
             place_population(start, name, *(np.full(len(slope), x) for x in (mu, sigma)))
+            if self.model.known_spreads:
+                del start[0][f"sigma_{name}"], start[1][f"sigma_{name}"]
         if priors.kind == "fixed":
             b_se = np.clip(d_se / slope, LEAST_SE, MOST_SE)
             start[0].update(a=np.log(slope), b=np.clip(-d / slope, -4, 4))

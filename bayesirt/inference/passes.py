@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from bayesirt.inference.block_steps import Chance, Conditional, newton_move, shortened
 from bayesirt.likelihood.cell_sums import ByRows, Layout, SparseLayout, in_row_blocks
-from bayesirt.likelihood.families import Family, PredictorTerms
+from bayesirt.likelihood.family import Family, PredictorTerms
 from bayesirt.likelihood.loadings import Loadings
 
 
@@ -80,20 +80,20 @@ class Passes(NamedTuple):
         `shares` are those of Newton's step, as `shortened` takes them; by default 1.
         """
         rows = theta, chance, priors, shares
-        (theta, accepted), sums = self._by_rows(self._moved, rows, coefficients)
+        (theta, accepted), sums = self.by_rows(self._moved, rows, coefficients)
         return SubjectStep(theta, accepted, sums)
 
     def item_sums(
         self, theta: Float[Array, "subject ability"], coefficients: Float[Array, "item dim"]
     ) -> ItemSums:
         """Return the sums over subjects: one evaluation of every cell."""
-        return self._by_rows(self._summed, theta, coefficients)[1]
+        return self.by_rows(self._summed, theta, coefficients)[1]
 
     def subject_sums(
         self, theta: Float[Array, "subject ability"], coefficients: Float[Array, "item dim"]
     ) -> SubjectSums:
         """Return the sums over items: one evaluation of every cell."""
-        return self._by_rows(self._of_subjects, theta, coefficients)[0]
+        return self.by_rows(self._of_subjects, theta, coefficients)[0]
 
     def thresholds(self, theta: Float[Array, " subject"]) -> Float[Array, " item"]:
         """Return about where on the scale of abilities each item tells subjects apart.
@@ -103,7 +103,7 @@ class Passes(NamedTuple):
         """
 
         def sums(layout: Layout, theta: Array) -> tuple[tuple[()], tuple[Array, Array]]:
-            dtype = self._dtype_of(layout, theta)
+            dtype = self.dtype_of(layout, theta)
             weights = jnp.column_stack([theta, jnp.ones_like(theta)]).astype(dtype)
             cells = layout.successes, layout.trials
             right, asked = (layout.over_subjects(x.astype(dtype), weights) for x in cells)
@@ -119,12 +119,14 @@ class Passes(NamedTuple):
         means = right[:, 0] / right[:, 1], wrong[:, 0] / wrong[:, 1]
         return (wrong[:, 1] * means[0] + right[:, 1] * means[1]) / total
 
-    def _by_rows(
+    def by_rows(
         self,
         function: Callable[..., tuple[Any, Any]],
         rows: Any,
         coefficients: Float[Array, "item dim"],
     ) -> tuple[Any, Any]:
+        """Return `function` (layout, rows, slopes, others) → (rows, sums), block after block."""
+
         def in_blocks(layout: Layout, rows: Any, *others: Any) -> tuple[Any, Any]:
             return in_row_blocks(layout, self.block_cells).by_rows(function, rows, *others)
 
@@ -170,7 +172,7 @@ class Passes(NamedTuple):
     def _terms(
         self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]
     ) -> PredictorTerms:
-        dtype = self._dtype_of(layout, theta)
+        dtype = self.dtype_of(layout, theta)
         d, *further = (x.astype(dtype) for x in others)
         eta = layout.predictor(theta.astype(dtype), slopes.astype(dtype), d)
         return self.family.every(
@@ -214,5 +216,6 @@ class Passes(NamedTuple):
     def _in_slots(self, values: Float[Array, "item ability_and_one"]) -> Array:
         return jnp.column_stack([self.loadings.own(values[:, :-1]), values[:, -1]])
 
-    def _dtype_of(self, layout: Layout, theta: Array) -> DTypeLike:
+    def dtype_of(self, layout: Layout, theta: Array) -> DTypeLike:
+        """Return in what a layout's cells are computed."""
         return theta.dtype if isinstance(layout, SparseLayout) else self.dtype

@@ -14,7 +14,8 @@ from jaxtyping import Array, Float, Int
 
 from bayesirt.data.cells import SparseCells
 from bayesirt.data.responses import Responses
-from bayesirt.likelihood.families import LOGIT, Family
+from bayesirt.likelihood.families import LOGIT
+from bayesirt.likelihood.family import Family
 
 _FEW_COLUMNS = 3
 """Up to so many, products with vectors are faster than one with a matrix."""

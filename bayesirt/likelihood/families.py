@@ -5,85 +5,17 @@ Written for speed and stable in both tails; the same models are written for read
 `bayesirt.models`, and oracle tests hold the two together.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import log_ndtr, ndtr
 from jaxtyping import Array, Float, Num
 
+from bayesirt.likelihood.family import CellTerms, Family, PredictorTerms
+from bayesirt.likelihood.graded import GRADED, graded_family
+from bayesirt.likelihood.ordered_beta import ORDERED_BETA
+
 _LOG_ROOT_2_PI = 0.5 * np.log(2 * np.pi)
-
-
-class CellTerms(NamedTuple):
-    """What a family says about each cell at a linear predictor η."""
-
-    log_likelihood: Float[Array, "..."]  # ℓ, up to terms without η.
-    score: Float[Array, "..."]  # s = ∂ℓ/∂η.
-    information: Float[Array, "..."]  # w = -∂²ℓ/∂η².
-
-
-class PredictorTerms(NamedTuple):
-    """What a family says about each cell, for all of its predictors."""
-
-    log_likelihood: Float[Array, "..."]  # ℓ, up to terms without predictors.
-    score: tuple[Float[Array, "..."], ...]  # ∂ℓ of each predictor, η first.
-    # -∂²ℓ of each pair of predictors, or what is expected of it.
-    information: tuple[tuple[Float[Array, "..."], ...], ...]
-
-
-class Family(NamedTuple):
-    """A response family.
-
-    Attributes
-    ----------
-    name : str
-    terms : callable
-        (η, successes, trials, *further) → `CellTerms`.
-    bound : callable
-        trials → w̄, with w ≤ w̄ for every η.
-    probability : callable
-        (η, *further) → p, the proportion correct that is expected.
-    further : tuple of str
-        The items' parameters that are predictors beside η.
-    all_terms : callable, optional
-        (η, successes, trials, *further) → `PredictorTerms`, where there are further predictors.
-    """
-
-    name: str
-    terms: Callable[..., CellTerms]
-    bound: Callable[..., Float[Array, "..."]]
-    probability: Callable[..., Float[Array, "..."]]
-    further: tuple[str, ...] = ()
-    all_terms: Callable[..., PredictorTerms] | None = None
-
-    def every(
-        self,
-        eta: Float[Array, "..."],
-        successes: Num[Array, "..."],
-        trials: Num[Array, "..."],
-        *further: Float[Array, "..."],
-    ) -> PredictorTerms:
-        """Return the terms of all predictors."""
-        if self.all_terms is not None:
-            return self.all_terms(eta, successes, trials, *further)
-        value, score, information = self.terms(eta, successes, trials)
-        return PredictorTerms(value, (score,), ((information,),))
-
-    def given(self, further: Sequence[Any]) -> "Family":
-        """Return the family of η alone, with the further predictors given."""
-        if not self.further:
-            return self
-
-        def terms(eta: Array, successes: Array, trials: Array) -> CellTerms:
-            return self.terms(eta, successes, trials, *further)
-
-        def probability(eta: Array) -> Array:
-            return self.probability(eta, *further)
-
-        return Family(self.name, terms, self.bound, probability)
 
 
 def logit_terms(
@@ -193,4 +125,11 @@ GUESSING = Family(
 LOGIT = Family("logit", logit_terms, logit_bound, jax.nn.sigmoid)
 PROBIT = Family("probit", probit_terms, probit_bound, ndtr)
 FAMILIES = {family.name: family for family in (LOGIT, PROBIT, GUESSING)}
-"""By name, as a posterior's attributes keep it."""
+"""Those of right and wrong answers, by name."""
+
+
+def family_named(name: str) -> Family:
+    """Return a family by its name, as a posterior's attributes keep it."""
+    if name.startswith(GRADED):
+        return graded_family(int(name.removeprefix(GRADED)))
+    return ORDERED_BETA if name == ORDERED_BETA.name else FAMILIES[name]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.inference.ability_belief import Answers, ItemDraws, believe
-from bayesirt.likelihood.families import FAMILIES
+from bayesirt.likelihood.families import family_named
 from bayesirt.names import counted
 from bayesirt.posterior import Posterior
 
@@ -133,7 +133,7 @@ def _scores(
 
     def of_draw(draw: tuple[Array, ...]) -> Array:
         a, d, *further = draw
-        family = FAMILIES[link].given(further)
+        family = family_named(link).given(further)
         return family.probability(a * nodes[:, None] + d).mean(1)
 
     return jax.lax.map(of_draw, tuple(x[:, at] for x in items.parameters))

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from bayesirt.inference.ability_belief import Belief, ItemDraws, LengthDraws
-from bayesirt.likelihood.families import FAMILIES
+from bayesirt.likelihood.families import family_named
 from bayesirt.likelihood.latencies import SpeedEvidence
 
 
@@ -18,12 +18,8 @@ def item_information(
     *further: Float[Array, "..."],
     link: str,
 ) -> Float[Array, "..."]:
-    """Return the Fisher information of one answer about ability.
-
-    A family's information is linear in the successes, so at successes = p it is the expected one.
-    """
-    family, eta = FAMILIES[link].given(further), a * theta + d
-    return a**2 * family.terms(eta, family.probability(eta), 1).information
+    """Return the Fisher information of one answer about ability."""
+    return a**2 * family_named(link).given(further).expected_information(a * theta + d)
 
 
 def length_information(lengths: LengthDraws, evidence: SpeedEvidence) -> Float[Array, "draw item"]:
@@ -65,7 +61,7 @@ def expected_variance(
 
     def of_draw(draw: tuple[Array, tuple[Array, ...]]) -> Array:
         weight, (a, d, *further) = draw
-        probability = FAMILIES[link].given(further).probability
+        probability = family_named(link).given(further).probability
         return (powers * weight) @ probability(a * belief.nodes[:, None] + d)
 
     right = jax.lax.map(of_draw, (belief.weight, items.parameters))

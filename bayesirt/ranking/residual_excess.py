@@ -95,14 +95,13 @@ def _excess_per_answer(
 @partial(jax.jit, static_argnums=0)
 def _sums(link: str, counts: Counts, draw: Draw, masks: Float[Array, "pattern item"]) -> _Sums:
     own = residuals(link, counts, draw)
-    step = own.right - own.wrong
     information = own.weight * draw.a**2
     return _Sums(
         excess=own.excess @ masks.T,
         score=(own.score * draw.a) @ masks.T,
         information=information @ masks.T,
-        slope=(own.weight / step * draw.a) @ masks.T,
-        variance=(own.weight / step**2) @ masks.T,
+        slope=(own.slope * draw.a) @ masks.T,
+        variance=own.variance @ masks.T,
         answers=counts.trials.astype(masks.dtype) @ masks.T,
         whole=1 + information.sum(1),
     )

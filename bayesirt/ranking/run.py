@@ -24,7 +24,7 @@ from bayesirt.inference.earlier_start import start_from
 from bayesirt.inference.engines import EngineName, plan_engine, sample_posterior
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.other_slopes import with_other_slopes
-from bayesirt.models import Priors, ResponseModel, TwoPL, model_named
+from bayesirt.models import AUTO, Priors, ResponseModel, TwoPL, model_named, usual_model
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.progress import fits_shown
@@ -55,8 +55,9 @@ class Settings:
     point : {"auto", "cbmm", "mml", "joint_map", "spectral"}
         The point estimator that the sampler starts from.
     engine : {"auto", "nuts", "blocked", "laplace"}
-    model : {"2pl", "3pl", "lart"}
-        The 3PL allows for guessing; LaRT takes lengths of responses too.
+    model : {"auto", "2pl", "3pl", "graded", "continuous", "lart"}
+        The 3PL allows for guessing; LaRT takes lengths of responses too; ``"auto"`` is the 2PL for
+        right and wrong answers, and else what the answers are.
     wrong_lengths : bool
         Give LaRT's wrong answers lengths of their own, and compare with plain LaRT.
     scale : tuple of (str, float)
@@ -76,7 +77,7 @@ class Settings:
     priors: Priors = field(default_factory=Priors)
     point: PointMethod = "auto"
     engine: EngineName = "auto"
-    model: str = "2pl"
+    model: str = AUTO
     wrong_lengths: bool = False
     scale: tuple[tuple[str, float], ...] = ()
     population: bool = False
@@ -225,7 +226,7 @@ def rank_responses(
         the checkpoint is damaged or another run's, or the settings do not go together.
     """
     refuse_disconnected(responses)
-    settings = settings or Settings()
+    settings = _settled(settings or Settings(), responses)
     check_anchors(dict(settings.scale), responses.subjects)
     key = jax.random.key(settings.seed)
     told: dict[str, Any] = {"progress": progress, "announce": announce, "checkpoint": checkpoint}
@@ -252,6 +253,14 @@ def rank_responses(
     diagnostics |= {name: said for name, said in notes.items() if said}
     record = Record(settings, data, versions(), seconds, diagnostics)
     return Run(point, posterior, ranking, items, record, *lengths)
+
+
+def _settled(settings: Settings, responses: Responses) -> Settings:
+    """Return settings with the model that suits the answers."""
+    if settings.model == AUTO:
+        settings = replace(settings, model=usual_model(responses))
+    settings.response_model.suited_to(responses)
+    return settings
 
 
 def _drawn(

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
+from bayesirt.models import AUTO
 from bayesirt.posterior import Posterior
 from bayesirt.ranking.new_responses import Changes, describe_moves
 from bayesirt.ranking.run import Run, Settings, rank_responses
@@ -33,6 +34,8 @@ def refuse_other_model(earlier: Run, settings: Settings) -> None:
     before = earlier.record.settings
     if before.other_slopes and settings.other_slopes:  # which were taken was not the user's choice
         settings = replace(settings, priors=replace(settings.priors, slopes=before.priors.slopes))
+    if settings.model == AUTO:
+        settings = replace(settings, model=before.model)
     was, now = (s.describe_model() for s in (before, settings))
     if was != now:
         raise ResponseError(

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from bayesirt.likelihood.families import FAMILIES
+from bayesirt.likelihood.families import family_named
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.ranking.residual_excess import excess_factor, typical_trials
 
@@ -138,25 +138,27 @@ def _sums_over_missing(
     names = ("a", "d", *posterior.further)
     of_items = (posterior.draws(name)[::thin][:, columns] for name in names)
     draws = (posterior.theta[::thin][:, rows], weights[:, columns], *of_items)
-    found = _power_sums(posterior.link, missing, tuple(x.astype(kind or x.dtype) for x in draws))
-    first, weighted, second, third = (np.asarray(x, np.float64) for x in found)
-    variance = np.maximum(first - second, 0)
-    return _Missing(first, variance, first - 3 * second + 2 * third, weighted)
+    found = _cumulants(posterior.link, missing, tuple(x.astype(kind or x.dtype) for x in draws))
+    first, weighted, variance, third = (np.asarray(x, np.float64) for x in found)
+    return _Missing(first, np.maximum(variance, 0), third, weighted)
 
 
 @partial(jax.jit, static_argnums=0)
-def _power_sums(
+def _cumulants(
     link: str,
     missing: Bool[Array, "subject item"],
     draws: tuple[Array, ...],
 ) -> tuple[Float[Array, "sample subject"], ...]:
-    """Return Σ p, Σ w p, Σ p² and Σ p³ over missing cells; draws are of θ, w, a, d and more."""
+    """Return sums over missing cells: of means, weighted, and of the second and third cumulant.
+
+    Draws are of θ, w, a, d and more.
+    """
 
     def of_draw(draw: tuple[Array, ...]) -> tuple[Array, ...]:
         theta, weights, a, d, *further = draw
-        p = FAMILIES[link].given(further).probability(theta[:, None] * a + d)
-        p = jnp.where(missing, p, 0)
-        return p.sum(1), p @ weights, (p * p).sum(1), (p * p * p).sum(1)
+        shares = family_named(link).given(further).shares(theta[:, None] * a + d)
+        mean, variance, third = (jnp.where(missing, x, 0) for x in shares)
+        return mean.sum(1), mean @ weights, variance.sum(1), third.sum(1)
 
     return jax.lax.map(of_draw, draws)
 

@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from bayesirt.errors import ResponseError
-from bayesirt.likelihood.families import FAMILIES
+from bayesirt.likelihood.families import family_named
 from bayesirt.names import one_line
 from bayesirt.posterior import Posterior
 from bayesirt.ranking.ability_differences import Differences, difference_columns, differences
@@ -270,7 +270,7 @@ def _information_of(
 def _expected_share(posterior: Posterior, at: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the mean expected proportion correct over all items, at abilities."""
     a, d, *further = (posterior.draws(name, _DRAWS) for name in ("a", "d", *posterior.further))
-    probability = FAMILIES[posterior.link].given(further).probability
+    probability = family_named(posterior.link).given(further).probability
     return np.array([np.asarray(probability(jnp.asarray(x * a + d))).mean() for x in at])
 
 

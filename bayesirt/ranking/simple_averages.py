@@ -11,6 +11,7 @@ from scipy.stats import rankdata
 from bayesirt.checks.extreme_scores import HARDLY_DISCRIMINATES
 from bayesirt.data.cells import median_trials
 from bayesirt.data.responses import Responses
+from bayesirt.data.scales import score_name
 from bayesirt.estimators.joint_map import fit_joint_map
 from bayesirt.names import one_line
 from bayesirt.posterior import Posterior
@@ -225,10 +226,11 @@ class AverageCheck(AverageRule):
 def average_rule(responses: Responses) -> AverageRule | None:
     """Apply the decision rule to a joint MAP estimate, before there is a posterior.
 
-    Joint MAP has a prior on difficulties. Without one the gap would be the difficulty of whichever
+    None where groups have nothing in common, and of answers that are not right or wrong, for which
+    there is no rule. Joint MAP has a prior on difficulties. Without one the gap would be the difficulty of whichever
     item tells least.
     """
-    if len(responses.components()) > 1:
+    if len(responses.components()) > 1 or responses.scale is not None:
         return None
     sides = responses.n_subjects, responses.n_items
     small = responses.n_observed <= _MOST_RESPONSES and min(sides) <= _MOST_SIDE
@@ -260,7 +262,8 @@ def check_average(summary: pd.DataFrame, posterior: Posterior) -> AverageCheck:
     if distance.max() > 0:
         row = summary.loc[distance.idxmax()]
         words = (
-            f"Most of all {one_line(row['subject'])}: {row['rank_by_accuracy']} by accuracy, "
+            f"Most of all {one_line(row['subject'])}: {row['rank_by_accuracy']} by "
+            f"{score_name(posterior.answers)}, "
             f"{row['rank']} ({row['rank_low']} to {row['rank_high']}) by ability."
         )
     trials = posterior.trials
@@ -270,7 +273,7 @@ def check_average(summary: pd.DataFrame, posterior: Posterior) -> AverageCheck:
         difficulty_gap(*(np.median(posterior.draws(name), axis=0) for name in ("b", "a"))),
         n_subjects,
         n_items,
-        float(np.median(trials[trials > 0])),
+        1.0 if posterior.answers else float(np.median(trials[trials > 0])),
         int((distance > 0).sum()),
         words,
         sound=posterior.verdict.sound,

@@ -10,6 +10,7 @@ from markupsafe import escape
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from bayesirt.data.scales import Scale, score_name, shown_score
 from bayesirt.checks.extreme_scores import response_flags
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.ranking.chain_bounds import chains_of, supported, supported_columns
@@ -57,6 +58,9 @@ class Ranking:
         every chain supports (`bayesirt.ranking.chain_bounds`).
     by_score : bool
         True if rows are in the order of accuracies, because one ability does not explain them.
+    answers : Scale or None
+        What answers are, if not right and wrong: accuracy and scores are then shares of the full
+        score.
     """
 
     summary: pd.DataFrame
@@ -66,6 +70,16 @@ class Ranking:
     warnings: tuple[str, ...] = ()
     sound: bool = True
     by_score: bool = False
+    answers: Scale | None = None
+
+    @property
+    def score(self) -> str:
+        """What the mean of a subject's answers is called."""
+        return score_name(self.answers)
+
+    def shown(self, share: float) -> str:
+        """Return a share of the full score as people read it."""
+        return shown_score(self.answers, share)
 
     def __repr__(self) -> str:
         if self.warnings:
@@ -139,7 +153,7 @@ def rank_subjects(
             ),
             **_scores(posterior, order, population=population),
             "n_items": np.count_nonzero(trials, 1),
-            "n_trials": trials.sum(1),
+            "n_trials": (trials if posterior.answers is None else trials > 0).sum(1),
             **_lengths_and_costs(posterior, order),
             "flag": response_flags(successes, trials, 1),
         }
@@ -156,6 +170,7 @@ def rank_subjects(
         check_average(summary, posterior),
         () if verdict.sound else (verdict.to_text(),),
         verdict.sound,
+        answers=posterior.answers,
     )
 
 

@@ -43,6 +43,7 @@ def render_report(run: Run) -> str:
     return render_page(
         "report.html.j2",
         run=run,
+        ranking=ranking,
         verdict=posterior.verdict,
         warnings=ranking.warnings,
         doubt="" if ranking.sound else _DOUBT,
@@ -61,7 +62,7 @@ def render_report(run: Run) -> str:
         if ranking.sound
         else "",
         pairwise=svg(plot_pairwise(ranking), "Probability that row is above column"),
-        flow=svg(plot_rank_flow(ranking), "Ranks by accuracy and by ability"),
+        flow=svg(plot_rank_flow(ranking), f"Ranks by {ranking.score} and by ability"),
         prices=_prices(run),
         speeds=svg(plot_speeds(ranking), "Ability against speed") if run.gain else "",
         item_map=svg(plot_items(items), "Item difficulty against discrimination"),
@@ -121,7 +122,9 @@ def _columns(run: Run) -> list[tuple[str, str]]:
     """Return the heads of the ranking's table, and the class of their cells."""
     table, by_score = run.ranking.summary, run.ranking.by_score
     of_ability = [*([("Scale", "")] if "scale" in table else []), ("Ability", "")]
-    of_accuracy = [("Accuracy", "")] if by_score else [("Accuracy", ""), ("Rank by accuracy", "")]
+    name = run.ranking.score
+    by_mean = [] if by_score else [(f"Rank by {name}", "")]
+    of_accuracy = [(name.capitalize(), ""), *by_mean]
     first, last = (of_accuracy, of_ability) if by_score else (of_ability, of_accuracy)
     chances = [("Rank by ability", "")] if by_score else [(x, "") for x in _CHANCES]
     return [

@@ -1,5 +1,7 @@
 """How a ranking was made: each method in a sentence, with who it is by."""
 
+from bayesirt.models import Continuous, Graded
+from bayesirt.posterior import Posterior
 from bayesirt.ranking.run import Run
 
 _POINTS = {
@@ -63,16 +65,26 @@ _FIT = (
 
 
 _CURVES = {
-    "logit": "two-parameter logistic model",
-    "probit": "two-parameter probit model",
-    "guessing": "three-parameter logistic model, which allows for guessing",
+    "2PL": "An item's chance of a right answer rises with the subject's ability by the "
+    "two-parameter logistic model (Birnbaum, 1968)",
+    "3PL": "An item's chance of a right answer rises with the subject's ability by the "
+    "three-parameter logistic model, which allows for guessing (Birnbaum, 1968)",
+    Graded.title: "The chance of each grade or a better one rises with the subject's ability by "
+    "the graded response model (Samejima, 1969)",
+    Continuous.title: "The score on an item rises with the subject's ability by an ordered beta "
+    "regression, with chances of exactly nothing and of the full score (Kubinec, 2023)",
 }
+
+
+def _curve(posterior: Posterior) -> str:
+    if posterior.link == "probit":
+        return _CURVES["2PL"].replace("logistic", "probit")
+    return _CURVES.get(str(posterior.tree.attrs["model"]), _CURVES["2PL"])
 
 
 def _model(run: Run) -> str:
     said = [
-        f"An item's chance of a right answer rises with the subject's ability by the "
-        f"{_CURVES[run.posterior.link]} (Birnbaum, 1968); abilities, difficulties and "
+        f"{_curve(run.posterior)}; abilities, difficulties and "
         f"discriminations are estimated together, so a subject that met only easy items gains "
         f"nothing by it. {run.posterior.scale_in_words}"
     ]

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from bayesirt.checks.point_comparison import Comparison
-from bayesirt.likelihood.families import FAMILIES
+from bayesirt.likelihood.families import family_named
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.ranking.cluster_ranking import ClusterRanking
@@ -81,7 +81,7 @@ def plot_rank_flow(ranking: Ranking) -> Figure:
                 )  # fmt: skip
         ax.set_xlim(-0.1, 1.7)
         ax.set_ylim(max(left.max(), right.max()) + 1, 0)
-        ax.set_xticks([0, 1], ["by accuracy", "by ability"])
+        ax.set_xticks([0, 1], [f"by {ranking.score}", "by ability"])
         ax.set_ylabel("rank")
     return fig
 
@@ -136,7 +136,7 @@ def plot_item_curves(
                 ax.axis("off")
                 continue
             eta = _GRID[:, None] * a[:, k] + d[:, k]
-            family = FAMILIES[posterior.link].given([values[:, k] for values in further])
+            family = family_named(posterior.link).given([values[:, k] for values in further])
             curves = np.asarray(family.probability(jnp.asarray(eta)))
             tails = [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2]
             low, middle, high = np.quantile(curves, tails, axis=1)
@@ -148,7 +148,9 @@ def plot_item_curves(
             ax.set_title("\n".join(said), fontsize=8)
             ax.set_ylim(-0.03, 1.03)
         fig.supxlabel("ability", fontsize=9)
-        fig.supylabel("proportion correct", fontsize=9)
+        fig.supylabel(
+            "share of the full score" if posterior.answers else "proportion correct", fontsize=9
+        )
     return fig
 
 

@@ -20,7 +20,7 @@ from bayesirt.profiles.profile_run import ProfileRun
 from bayesirt.ranking.run import Run
 from bayesirt.ranking.separation import Detectable, rounded
 from bayesirt.ranking.simple_averages import AverageRule
-from bayesirt.ranking.subject_ranking import SCORE_RANK
+from bayesirt.ranking.subject_ranking import SCORE_RANK, Ranking
 from bayesirt.report.terminal_parts import (
     ALARM,
     CAUTION,
@@ -47,7 +47,8 @@ def print_run(run: Run, folder: Path) -> None:
         console.print(Text(f"The point estimate has not converged: {run.point.stop_reason}."))
     summary = ranking.summary
     shown, wide = summary.head(MOST_ROWS), console.width >= _WIDE
-    console.print((_score_table if ranking.by_score else _ranking_table)(shown, wide=wide))
+    table = _score_table if ranking.by_score else _ranking_table
+    console.print(table(ranking, shown, wide=wide))
     say_more(console, summary)
     console.print(Text(run.posterior.scale_in_words))
     flagged = summary[summary["flag"] != ""]
@@ -80,19 +81,19 @@ def _notes(run: Run) -> list[str]:
     return notes + [found.to_text() for found in (run.gain, run.wrong) if found is not None]
 
 
-def _ranking_table(rows: pd.DataFrame, *, wide: bool) -> Table:
+def _ranking_table(ranking: Ranking, rows: pd.DataFrame, *, wide: bool) -> Table:
     prices = [price for price in ("length", "cost") if price in rows]
     like_these = ("like these", "90%") if "population_score" in rows else ()
     extra = ("expected", "90%", *like_these, "P(best)", *prices) if wide else ()
-    first = ("rank", "90%", "subject", "ability", "90%", "accuracy", "by acc.")
+    first = ("rank", "90%", "subject", "ability", "90%", ranking.score, "by acc." if ranking.answers is None else "by it")
     table = new_table(*first, *extra, "tier")
     for row in rows.itertuples():
         more = (
-            f"{row.expected_score:.1%}",
-            f"{100 * row.expected_score_low:.0f}-{row.expected_score_high:.0%}"
+            ranking.shown(row.expected_score),
+            _interval(ranking, row.expected_score_low, row.expected_score_high)
             if row.expected_score_low < row.expected_score_high
             else "observed",
-            *_like_these(row),
+            *_like_these(ranking, row),
             f"{row.p_best:.2f}",
             *(brief(getattr(row, price)) for price in prices),
         )
@@ -102,7 +103,7 @@ def _ranking_table(rows: pd.DataFrame, *, wide: bool) -> Table:
             Text(one_line(str(row.subject), 40 if wide else 21) + (" *" if row.flag else "")),
             f"{row.ability:+.2f}",
             f"{row.ability_low:+.1f} {row.ability_high:+.1f}",
-            f"{row.accuracy:.1%}",
+            ranking.shown(row.accuracy),
             str(row.rank_by_accuracy),
             *(more if wide else ()),
             str(row.tier),
@@ -110,9 +111,9 @@ def _ranking_table(rows: pd.DataFrame, *, wide: bool) -> Table:
     return table
 
 
-def _score_table(rows: pd.DataFrame, *, wide: bool) -> Table:
+def _score_table(ranking: Ranking, rows: pd.DataFrame, *, wide: bool) -> Table:
     """Return the table of a ranking that accuracies lead."""
-    first = ("rank", "90%", "subject", "accuracy", "ability", "90%", "by ability")
+    first = ("rank", "90%", "subject", ranking.score, "ability", "90%", "by ability")
     table = new_table(*first, *(("90%",) if wide else ()))
     for row in rows.itertuples():
         rank, low, high = (getattr(row, name) for name in SCORE_RANK)
@@ -120,7 +121,7 @@ def _score_table(rows: pd.DataFrame, *, wide: bool) -> Table:
             str(rank),
             f"{low}-{high}",
             Text(one_line(str(row.subject), 40 if wide else 21) + (" *" if row.flag else "")),
-            f"{row.accuracy:.1%}",
+            ranking.shown(row.accuracy),
             f"{row.ability:+.2f}",
             f"{row.ability_low:+.1f} {row.ability_high:+.1f}",
             str(row.rank),
@@ -129,12 +130,18 @@ def _score_table(rows: pd.DataFrame, *, wide: bool) -> Table:
     return table
 
 
-def _like_these(row: Any) -> tuple[str, ...]:
+def _interval(ranking: Ranking, low: float, high: float) -> str:
+    if ranking.answers is None:
+        return f"{100 * low:.0f}-{high:.0%}"
+    return f"{ranking.shown(low)}-{ranking.shown(high)}"
+
+
+def _like_these(ranking: Ranking, row: Any) -> tuple[str, ...]:
     """Return the score over items like these with its interval, where it was asked for."""
     if not hasattr(row, "population_score"):
         return ()
     low, high = row.population_score_low, row.population_score_high
-    return f"{row.population_score:.1%}", f"{100 * low:.0f}-{high:.0%}"
+    return ranking.shown(row.population_score), _interval(ranking, low, high)
 
 
 def _clusters_table(rows: pd.DataFrame) -> Table:

@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
 from bayesirt.errors import ResponseError
-from bayesirt.likelihood.families import FAMILIES, Family
+from bayesirt.likelihood.families import family_named
+from bayesirt.likelihood.family import Family, Law
 from bayesirt.likelihood.host_arrays import host
 from bayesirt.posterior import Posterior
 
@@ -33,7 +35,7 @@ class Draw(NamedTuple):
 
     def answers(self, link: str) -> Family:
         """Return the family of η = a θ + d at this draw."""
-        return FAMILIES[link].given(self.further)
+        return family_named(link).given(self.further)
 
 
 class Counts(NamedTuple):
@@ -49,21 +51,17 @@ class Residuals(NamedTuple):
     score: Float[Array, "subject item"]  # s = ∂ℓ/∂η, whose expectation is 0.
     weight: Float[Array, "subject item"]  # E s² = n p'² / (p (1 - p)), the expected information.
     third: Float[Array, "subject item"]  # E s³.
-    # s of one right and of one wrong answer.
-    right: Float[Array, "subject item"]
-    wrong: Float[Array, "subject item"]
-
-    @property
-    def excess(self) -> Float[Array, "subject item"]:
-        """Right answers beyond the expected number, y - n p."""
-        return self.score / (self.right - self.wrong)
+    excess: Float[Array, "subject item"]  # Successes beyond the expected number, y - E y.
+    slope: Float[Array, "subject item"]  # ∂E y/∂η.
+    variance: Float[Array, "subject item"]  # Of y.
+    odds: Float[Array, "subject item"]  # Logit of the expected share of the full score.
 
 
 def residuals(link: str, counts: Counts, draw: Draw) -> Residuals:
     """Return the residuals at one draw.
 
-    Of one trial s is s₁ with probability p and s₀ else, and p s₁ + (1 - p) s₀ = 0. So E s² = -s₁ s₀
-    and E s³ = -s₁ s₀ (s₁ + s₀); n trials have n times these cumulants.
+    Of one binomial trial s is s₁ with probability p and s₀ else, and p s₁ + (1 - p) s₀ = 0. So
+    E s² = -s₁ s₀ and E s³ = -s₁ s₀ (s₁ + s₀); n trials have n times these cumulants.
 
     >>> counts = Counts(jnp.array([[1]]), jnp.array([[1]]))
     >>> found = residuals("logit", counts, Draw(jnp.zeros(1), jnp.ones(1), jnp.zeros(1)))
@@ -71,12 +69,39 @@ def residuals(link: str, counts: Counts, draw: Draw) -> Residuals:
     (0.5, 0.25)
     """
     eta = draw.theta[:, None] * draw.a + draw.d
-    one, nothing = jnp.ones((), eta.dtype), jnp.zeros((), eta.dtype)
-    right, wrong = (draw.answers(link).terms(eta, y, one).score for y in (one, nothing))
+    family = draw.answers(link)
     y, n = (x.astype(eta.dtype) for x in counts)
+    if family.law is not None:
+        return _of_one_answer(family, family.law, eta, y, n)
+    one, nothing = jnp.ones((), eta.dtype), jnp.zeros((), eta.dtype)
+    right, wrong = (family.terms(eta, y, one).score for y in (one, nothing))
     weight = -n * right * wrong
-    score = y * right + (n - y) * wrong
-    return Residuals(score, weight, weight * (right + wrong), right, wrong)
+    score, step = y * right + (n - y) * wrong, right - wrong
+    tiny = jnp.finfo(eta.dtype).tiny
+    odds = jnp.log(jnp.maximum(-wrong, tiny)) - jnp.log(jnp.maximum(right, tiny))
+    return Residuals(
+        score, weight, weight * (right + wrong), score / step, weight / step, weight / step**2, odds
+    )
+
+
+def _of_one_answer(family: Family, law: Law, eta: Array, y: Array, n: Array) -> Residuals:
+    """Return the residuals of answers that are not binomial; cov(y, s) is how E y rises with η."""
+    shares, (second, third) = law.shares(eta), law.score_moments(eta)
+    seen, mean = n > 0, shares.mean
+
+    def where_seen(values: Array) -> Array:
+        return jnp.where(seen, values, 0)
+
+    slope = jax.jvp(lambda x: law.shares(x).mean, (eta,), (jnp.ones_like(eta),))[1]
+    return Residuals(
+        where_seen(family.terms(eta, y, n).score),
+        where_seen(second),
+        where_seen(third),
+        where_seen(y - n * mean),
+        n * slope,
+        n * shares.variance,
+        jnp.log(mean) - jnp.log1p(-mean),
+    )
 
 
 def counts_of(posterior: Posterior) -> Counts:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import jax
+import numpy as np
 import pandas as pd
 from jaxtyping import Array
 
@@ -16,6 +17,7 @@ from bayesirt.checks.fit.subjects import person_fit
 from bayesirt.checks.fit.totals import Totals, check_totals
 from bayesirt.checks.fit.wide import few_draws, few_subjects, is_wide
 from bayesirt.data.responses import Responses
+from bayesirt.data.scales import score_name
 from bayesirt.posterior import LEVEL, Posterior
 
 
@@ -36,6 +38,8 @@ class FitCheck:
         Of the 2PL's held-out predictions.
     direction : Direction
         Whether the items point one way.
+    score : str
+        What the mean of a subject's answers is called.
     part : str
         What part of a wide table was checked, in words; empty if all of it was.
     """
@@ -48,6 +52,7 @@ class FitCheck:
     calibration: Calibration
     direction: Direction = UNKNOWN
     part: str = ""
+    score: str = "accuracy"
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -78,7 +83,7 @@ class FitCheck:
         reasons += filter(None, [self.direction.to_text()])
         return (
             f"One ability does not explain these answers: {', and '.join(reasons)}. Subjects are "
-            f"therefore in the order of their accuracy. Fit several abilities (bayesirt profile "
+            f"therefore in the order of their {self.score}. Fit several abilities (bayesirt profile "
             f"--q-matrix), rank each benchmark or part by itself, or review the items (bayesirt "
             f"review)."
         )
@@ -111,6 +116,25 @@ class FitCheck:
         if not parts:
             return ""
         return f"{' and '.join(parts)}."
+
+
+def _right_and_wrong(posterior: Posterior) -> Responses:
+    """Return the answers, of another kind cut where an item's are halved most evenly."""
+    successes, trials = posterior.successes, posterior.trials
+    if posterior.answers is not None:
+        score = np.where(trials > 0, successes, np.nan)
+        middle = np.nanmedian(score, axis=0)
+        above, from_it = (x.astype(float) for x in (score > middle, score >= middle))
+        seen = trials > 0
+        even = [np.abs(x.sum(0) / seen.sum(0) - 0.5) for x in (above * seen, from_it * seen)]
+        successes = np.where(even[0] <= even[1], above, from_it) * seen
+        trials = seen
+    return Responses.from_arrays(
+        successes.astype(int),
+        trials.astype(int),
+        subjects=posterior.subjects,
+        items=posterior.items,
+    )
 
 
 def check_fit(
@@ -167,9 +191,7 @@ def check_fit(
     bayesirt.errors.ResponseError: a check of fit needs 3 items or more, got 2; add items
     """
     refuse_other_models(posterior)
-    responses = Responses.from_arrays(
-        posterior.successes, posterior.trials, subjects=posterior.subjects, items=posterior.items
-    )
+    responses = _right_and_wrong(posterior)
     of_totals, of_folds, of_bands = jax.random.split(key, 3)
     held_out = predict_held_out(responses, key=of_folds, progress=progress)
     answers = held_out.predicted, held_out.successes, held_out.trials
@@ -192,4 +214,5 @@ def check_fit(
         check_calibration(*answers, key=of_bands),
         check_direction(posterior),
         part,
+        score_name(posterior.answers),
     )

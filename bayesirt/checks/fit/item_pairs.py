@@ -21,7 +21,7 @@ from bayesirt.checks.fit.cell_residuals import (
     thinned,
 )
 from bayesirt.checks.fit.tails import LEAST_SHARE, Moments, to_normal
-from bayesirt.likelihood.families import FAMILIES
+from bayesirt.likelihood.families import family_named
 from bayesirt.likelihood.host_arrays import host
 from bayesirt.names import one_line
 from bayesirt.posterior import Posterior
@@ -233,7 +233,7 @@ class _Search(NamedTuple):
             np.zeros(_FINE * _FARTHEST + 1, np.int64),
             0.0,
         )
-        bound = FAMILIES[self.link].bound(self.counts.trials.max(1).astype(float))
+        bound = family_named(self.link).bound(self.counts.trials.max(1).astype(float))
         if n_items < _LEAST_ITEMS or (bound**2).sum() < _LEAST_INFORMATION:
             return found
         fill = -n_items % size

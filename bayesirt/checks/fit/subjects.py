@@ -88,9 +88,9 @@ def _over_draws(link: str, counts: Counts, draws: Draw) -> _Found:
 
 def _at_draw(link: str, counts: Counts, draw: Draw) -> _Found:
     cells = residuals(link, counts, draw)
-    tiny = jnp.finfo(cells.score.dtype).tiny
-    odds = jnp.log(jnp.maximum(-cells.wrong, tiny)) - jnp.log(jnp.maximum(cells.right, tiny))
-    c = odds / (cells.right - cells.wrong)
+    # In units of s: of one trial, variance over slope is one over the step from wrong to right.
+    odds = cells.odds
+    c = odds * jnp.where(cells.slope > 0, cells.variance / cells.slope, 0)
     weighted = cells.weight * draw.a
     c -= draw.a * ((weighted * c).sum(1) / (weighted @ draw.a))[:, None]
     variance = (c**2 * cells.weight).sum(1)

@@ -101,10 +101,11 @@ def _replications(
     """Return right answers of new subjects, and to the items by the same subjects."""
 
     def answers(theta: Array, draw: Draw, key: Array) -> Array:
-        p = draw.answers(link).probability(theta[:, None] * draw.a + draw.d)
+        family, eta = draw.answers(link), theta[:, None] * draw.a + draw.d
         if binary:
+            p = family.probability(eta)
             return (jax.random.uniform(key, p.shape, p.dtype) < p) & (trials > 0)
-        return jax.random.binomial(key, trials.astype(p.dtype), p, dtype=p.dtype)
+        return family.draw(key, eta, trials)
 
     def at(both: tuple[Draw, Array]) -> tuple[Array, Array]:
         draw, key = both

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from bayesirt.data.scales import Scale
 from bayesirt.names import counted, one_line
 
 _SHOWN = 30
@@ -32,6 +33,7 @@ class FoundLogs:
     summary: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(_COLUMNS)))
     left_out: tuple[LeftOut, ...] = ()
     notes: tuple[str, ...] = ()  # What else should be known, such as a run that was unfinished.
+    scale: Scale | None = None  # What scores are, if not right and wrong.
 
     def to_text(self) -> str:
         """Return the report in lines, names in one line each.

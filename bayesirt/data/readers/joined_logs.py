@@ -9,6 +9,7 @@ import pandas as pd
 
 from bayesirt.data.cell_rows import check_duplicate_rule
 from bayesirt.data.readers.harness import ANSWER_COLUMNS, LogRows
+from bayesirt.data.scales import PARTS, Scale, in_parts
 from bayesirt.data.score_values import count_successes
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
@@ -18,8 +19,10 @@ Logs = Sequence[tuple[str, LogRows]]
 _PAIR = ["subject", "item"]
 
 
-def join_logs(logs: Logs, *, duplicates: str, threshold: float | None) -> tuple[pd.DataFrame, int]:
-    """Return the runs of all logs.
+def join_logs(
+    logs: Logs, *, duplicates: str, threshold: float | None
+) -> tuple[pd.DataFrame, int, Scale | None]:
+    """Return the runs of all logs, how many were copies, and what scores are if not 0 or 1.
 
     One row a run: subject, item (called ``benchmark/item``), successes, trials, latency (NaN where
     nobody counted) and benchmark. Where `duplicates` is "error", each subject and item once. How
@@ -27,7 +30,7 @@ def join_logs(logs: Logs, *, duplicates: str, threshold: float | None) -> tuple[
 
     A run is what one file says of a subject and item; where a file says it again, as one that was
     appended to does, that is another run. Trials of a run, such as epochs, are its own: they add
-    up. Runs with the same successes, trials and length are one that was copied.
+    up; of scores between 0 and 1 the mean is taken. Runs with the same successes, trials and length are one that was copied.
     """
     check_duplicate_rule(duplicates)
     files = list(dict.fromkeys(name for name, _ in logs))
@@ -35,14 +38,26 @@ def join_logs(logs: Logs, *, duplicates: str, threshold: float | None) -> tuple[
     if answers.empty:
         raise ResponseError("the logs hold no answer with a score; add logs of finished runs")
     _check_content(answers, files)
-    parts = [_count(part, threshold) for _, part in answers.groupby("benchmark", sort=False)]
+    scale = Scale("continuous") if threshold is None and _has_shares(answers["score"]) else None
+    parts = [_count(part, threshold, scale) for _, part in answers.groupby("benchmark", sort=False)]
     answers = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
     answers["run"] = answers.groupby([*_PAIR, "trial", "file"], sort=False).cumcount()
     keys = [*_PAIR, "file", "run"]
     runs = answers.groupby(keys, sort=False, as_index=False).agg(
         {"successes": "sum", "trials": "sum", "latency": "mean", "benchmark": "first"}
     )
-    return _fold_copies(runs, files) if duplicates == "error" else (runs, 0)
+    if scale is not None:
+        share = runs["successes"] / runs["trials"]
+        runs = runs.assign(successes=in_parts(share.to_numpy()), trials=PARTS)
+    copies = 0
+    if duplicates == "error":
+        runs, copies = _fold_copies(runs, files)
+    return runs, copies, scale
+
+
+def _has_shares(scores: pd.Series) -> bool:
+    """Return whether scores lie between 0 and 1, and some are neither."""
+    return bool(scores.between(0, 1).all() and not scores.isin([0, 1]).all())
 
 
 def check_alike(logs: Logs) -> None:
@@ -109,8 +124,10 @@ def _check_content(answers: pd.DataFrame, files: Sequence[str]) -> None:
         )
 
 
-def _count(answers: pd.DataFrame, threshold: float | None) -> pd.DataFrame:
-    """Return the answers to one benchmark as successes of one trial each."""
+def _count(answers: pd.DataFrame, threshold: float | None, scale: Scale | None) -> pd.DataFrame:
+    """Return the answers to one benchmark as successes of one trial each, or of a score's parts."""
+    if scale is not None:
+        return answers.assign(successes=in_parts(answers["score"].to_numpy(float)), trials=PARTS)
     where = _place(answers)
     metric = one_line(str(answers["metric"].iloc[0]))
     right, trials = count_successes(answers["score"], None, metric, threshold, where)

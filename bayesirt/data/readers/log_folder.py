@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -123,7 +124,7 @@ def read_logs(
         item_metadata=["benchmark"],
         duplicates=reading.duplicates,
     )
-    return responses, found
+    return replace(responses, scale=found.scale), found
 
 
 def read_log_runs(
@@ -203,7 +204,7 @@ def _join(
 ) -> tuple[pd.DataFrame, FoundLogs]:
     logs, renamed = tell_harnesses_apart(logs)
     check_alike(logs)
-    runs, copies = join_logs(logs, duplicates=duplicates, threshold=threshold)
+    runs, copies, scale = join_logs(logs, duplicates=duplicates, threshold=threshold)
     notes = list(dict.fromkeys(note for _, rows in logs for note in rows.notes))
     if copies:
         notes.append(f"repeated answers that agree with the first, not counted again: {copies:,}")
@@ -215,7 +216,7 @@ def _join(
         for _, rows in logs
         for why, count in rows.left_out.items()
     ]
-    return runs, FoundLogs(_summary(logs), tuple(left_out), tuple(notes))
+    return runs, FoundLogs(_summary(logs), tuple(left_out), tuple(notes), scale)
 
 
 def _summary(logs: list[tuple[str, LogRows]]) -> pd.DataFrame:

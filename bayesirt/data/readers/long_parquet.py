@@ -216,6 +216,18 @@ def is_plain(kind: pa.DataType) -> bool:
     return _is_text(kind) or pa.types.is_integer(kind)
 
 
+def starts_binary(path: Path, score: str) -> bool:
+    """Return whether the first scores of a file are 0 and 1, or nothing that could be anything."""
+    with pa.parquet.ParquetFile(path) as file:
+        first = next(file.iter_batches(_AT_ONCE, columns=[score]), None)
+    if first is None:
+        return True
+    try:
+        return bool(first.column(0).to_pandas().dropna().isin([0, 1, True, False, "0", "1"]).all())
+    except (*PARQUET_ERRORS, TypeError):
+        return True
+
+
 def _value_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from bayesirt.data.scales import Scale, scale_given
+
 _ROLES = ("subject", "item", "score", "trials", "latency")
 
 
@@ -21,6 +23,10 @@ class Reading:
     items_in: str | None = None
     duplicates: str = "error"
     threshold: float | None = None
+    # What scores are, where that is not to be found: a kind, grades in their order, a full score.
+    kind: str | None = None
+    order: tuple[str, ...] = ()
+    full: float | None = None
     metric: tuple[str, ...] = ()
     filter: tuple[str, ...] = ()
     skip_damaged: bool = False
@@ -34,6 +40,11 @@ class Reading:
     def named(self) -> dict[str, str | None]:
         """Columns by their role, None for those that are to be found."""
         return {role: getattr(self, role) for role in _ROLES}
+
+    @property
+    def scale(self) -> Scale | None:
+        """What scores are said to be, if anything is said."""
+        return scale_given(self.kind, self.order, self.full)
 
     @property
     def given(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -15,10 +16,11 @@ from bayesirt.data.long_parquet_file import (
     describing_columns,
     read_long_parquet,
     schema_version,
+    written_scale,
 )
 from bayesirt.data.readers.found_logs import FoundLogs
 from bayesirt.data.readers.log_folder import find_harness, read_logs, refuse_no_log
-from bayesirt.data.readers.long_parquet import LongParquet, is_plain
+from bayesirt.data.readers.long_parquet import LongParquet, is_plain, starts_binary
 from bayesirt.data.readers.numbered import can_be_numbered
 from bayesirt.data.readers.reading import Reading
 from bayesirt.data.readers.subject_facts import (
@@ -89,6 +91,9 @@ def read_responses(
     items_in: str | None = None,
     duplicates: str = "error",
     threshold: float | None = None,
+    kind: str | None = None,
+    order: Sequence[str] = (),
+    full: float | None = None,
     metric: str | Sequence[str] = (),
     answer_filter: str | Sequence[str] = (),
     skip_damaged: bool = False,
@@ -112,6 +117,13 @@ def read_responses(
         What rows with the same subject and item are, or several runs in logs.
     threshold : float, optional
         Scores at or above it count as right.
+    kind : {"binary", "graded", "continuous"}, optional
+        What scores are: 0 and 1, a few ordered grades, or numbers from 0 to `full`. By default
+        found.
+    order : sequence of str, optional
+        Grades that are words, the lowest first.
+    full : float, optional
+        The full score, such as 100; by default 1.
     metric, answer_filter : str or sequence of str, optional
         What scores a benchmark of logs where there is a choice: a name for all benchmarks that
         offer it, or ``benchmark=name``.
@@ -145,7 +157,8 @@ def read_responses(
         If responses are left on disk without something that the file holds.
     """
     reading = Reading(
-        subject, item, score, trials, latency, items_in, duplicates, threshold, several(metric),
+        subject, item, score, trials, latency, items_in, duplicates, threshold,
+        kind, tuple(order), full, several(metric),
         several(answer_filter), skip_damaged, out_of_core, cluster, cost,
     )  # fmt: skip
     left_out: list[str] = []
@@ -223,7 +236,7 @@ def _read_table(
     progress: Progress | None,
     announce: Callable[[str], None] | None,
 ) -> Responses:
-    named, items_in, duplicates = reading.named, reading.items_in, reading.duplicates
+    named, items_in = reading.named, reading.items_in
     if items_in is None:
         streamed = _streamed(path, reading, progress, announce)
         if streamed is not None:
@@ -238,9 +251,9 @@ def _read_table(
     if items_in is None and (any(named.values()) or {"subject", "item"} <= roles.keys()):
         if reading.cluster_column:
             roles["cluster"] = reading.cluster_column
-        return _from_long(frame, roles, path.name, duplicates, reading.threshold)
+        return _from_long(frame, roles, path.name, reading)
     wide = _subjects_in_rows(frame, items_in, path.name)
-    return Responses.from_wide(wide, threshold=reading.threshold)
+    return Responses.from_wide(wide, threshold=reading.threshold, scale=reading.scale)
 
 
 def as_long(path: Path, reading: Reading) -> pd.DataFrame:
@@ -283,6 +296,9 @@ def _streamed(
         )
     if as_written:
         check_written(schema, one_line(path.name, 80))
+    elif not out_of_core and "trials" not in roles and threshold is None:
+        if reading.scale is not None or not starts_binary(path, roles["score"]):
+            return None
     measured = [roles.pop(role) for role in _OF_ANSWERS if role in roles]
     described = describing_columns(schema) if as_written else _describing(schema.names, roles)
     describing = tuple(name for name in described if can_be_numbered(schema.field(name).type))
@@ -296,6 +312,7 @@ def _streamed(
     cluster = reading.cluster_column or cluster
 
     def clustered(responses: Responses) -> Responses:
+        responses = replace(responses, scale=written_scale(schema))
         if cluster is None:
             return responses
         return with_clusters_of_parquet(responses, path, roles["subject"], cluster)
@@ -330,19 +347,16 @@ def _find_columns(columns: Iterable[str], named: dict[str, str | None]) -> dict[
 
 
 def _from_long(
-    frame: pd.DataFrame,
-    roles: dict[str, str],
-    name: str,
-    duplicates: str,
-    threshold: float | None,
+    frame: pd.DataFrame, roles: dict[str, str], name: str, reading: Reading
 ) -> Responses:
     _check_roles(frame, roles, name)
     return Responses.from_long(
         frame,
         **roles,
         item_metadata=_steady_columns(frame, roles),
-        duplicates=duplicates,
-        threshold=threshold,
+        duplicates=reading.duplicates,
+        threshold=reading.threshold,
+        scale=reading.scale,
     )
 
 

@@ -1,0 +1,306 @@
+"""What answers are: right or wrong, one of a few ordered grades, or a score between two ends.
+
+Whatever they are, a cell holds successes out of trials: right answers, steps of a scale above the
+lowest grade, or ten-thousandths of the full score.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+
+Kind = Literal["binary", "graded", "continuous"]
+KINDS: tuple[Kind, ...] = ("binary", "graded", "continuous")
+
+PARTS = 10_000
+"""Of a continuous score: a part is less than anybody tells apart."""
+MOST_GRADES = 21
+_CALLED = {"binary": "answer", "graded": "grade", "continuous": "score"}
+_FEW = 0.1
+"""Up to such a share, values that do not go with the others are mistakes."""
+_LIKERT = (
+    ("strongly disagree", "disagree", "neutral", "agree", "strongly agree"),
+    ("strongly disagree", "disagree", "neither agree nor disagree", "agree", "strongly agree"),
+    ("very poor", "poor", "fair", "good", "very good"),
+    ("poor", "fair", "good", "very good", "excellent"),
+    ("never", "rarely", "sometimes", "often", "always"),
+)
+"""Labels whose order everybody knows."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What scores are, where they are not right or wrong.
+
+    Attributes
+    ----------
+    kind : {"binary", "graded", "continuous"}
+    labels : tuple of str
+        Grades, the lowest first. Where they are to be found, none.
+    full : float
+        The full score of a continuous scale, which begins at 0.
+
+    Raises
+    ------
+    ResponseError
+        For labels that are too few, too many or not unique, or a full score that is not positive.
+
+    Examples
+    --------
+    >>> Scale("graded", ("poor", "fair", "good")).steps
+    2
+    """
+
+    kind: Kind
+    labels: tuple[str, ...] = ()
+    full: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ResponseError(f"answers are {', '.join(KINDS)}, not {self.kind!r}")
+        if not 0 < self.full < np.inf:
+            raise ResponseError(f"--scale must be a positive full score, got {self.full:g}")
+        if self.labels and not 3 <= len(self.labels) <= MOST_GRADES:
+            raise ResponseError(
+                f"a scale has 3 to {MOST_GRADES} grades, got {len(self.labels)}; with two, score "
+                f"answers 0 and 1"
+            )
+        if len({label.casefold() for label in self.labels}) < len(self.labels):
+            raise ResponseError("--order must name each grade once, the lowest first")
+
+    @property
+    def steps(self) -> int:
+        """Trials of a cell."""
+        return PARTS if self.kind == "continuous" else max(1, len(self.labels) - 1)
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Numbers that the lowest and the highest score stand for, unless grades are words."""
+        if self.kind == "continuous":
+            return 0.0, self.full
+        try:
+            return float(self.labels[0]), float(self.labels[-1])
+        except ValueError:
+            return None
+
+
+def score_name(scale: Scale | None) -> str:
+    """Return what the mean of a subject's answers is called.
+
+    >>> score_name(None), score_name(Scale("continuous"))
+    ('accuracy', 'mean score')
+    """
+    return "accuracy" if scale is None else f"mean {_CALLED[scale.kind]}"
+
+
+def shown_score(scale: Scale | None, share: float) -> str:
+    """Return a share of the full score as people read it: a percentage, a grade, a score.
+
+    >>> shown_score(None, 0.5), shown_score(Scale("graded", ("1", "2", "3")), 0.75)
+    ('50.0%', '2.50')
+    """
+    ends = None if scale is None else scale.ends
+    if ends is None or ends == (0, 1):
+        return f"{share:.1%}"
+    return f"{ends[0] + share * (ends[1] - ends[0]):.{1 if ends[1] > MOST_GRADES else 2}f}"
+
+
+def scale_given(kind: str | None, order: Sequence[str], full: float | None) -> Scale | None:
+    """Return what scores are said to be, if anything is said."""
+    labels = tuple(label.strip() for text in order for label in text.split(","))
+    if labels and kind not in (None, "graded"):
+        raise ResponseError(f"--order belongs to graded answers; leave out --kind {kind}")
+    if full is not None and kind not in (None, "continuous"):
+        raise ResponseError(f"--scale belongs to continuous scores; leave out --kind {kind}")
+    if labels and full is not None:
+        raise ResponseError("--order names grades, --scale a full score; leave out either")
+    found = kind or ("graded" if labels else "continuous" if full is not None else None)
+    return None if found is None else Scale(found, labels, full or 1.0)  # type: ignore[arg-type]
+
+
+def stored_scale(text: str) -> Scale | None:
+    """Return a scale that was written down as JSON; of nothing, none."""
+    if not text:
+        return None
+    try:
+        values = json.loads(text)
+        return Scale(values["kind"], tuple(map(str, values["labels"])), float(values["full"]))
+    except (KeyError, TypeError, ValueError):
+        raise ResponseError("what answers are was not written down well; convert again") from None
+
+
+def refuse_other_answers(scale: Scale | None, model: str, takes: Kind) -> None:
+    """Refuse a model of answers of another kind."""
+    kind = "binary" if scale is None else scale.kind
+    if kind == takes:
+        return
+    if kind == "binary":
+        raise ResponseError(f"{model} is for {takes} answers, and these are right or wrong")
+    instead = "with --threshold N they are right or wrong"
+    raise ResponseError(
+        f"{model} is for {'right and wrong' if takes == 'binary' else takes} answers, and these "
+        f"are {kind}; leave the model out, or {instead}"
+    )
+
+
+def scored(
+    scores: pd.Series, numbers: NDArray[np.float64] | None, told: Scale | None, column: str
+) -> tuple[NDArray[np.int64], Scale] | None:
+    """Return successes of each score, and what they are, where they are not right or wrong.
+
+    Parameters
+    ----------
+    scores : Series
+        None missing.
+    numbers : float array, optional
+        The same as numbers, where all are finite numbers.
+    told : Scale, optional
+        What they are said to be.
+    column : str
+        Their name, for errors.
+
+    Returns
+    -------
+    (int array, Scale), or None
+        None where they are to be read as right and wrong.
+    """
+    if told is not None and told.kind == "binary":
+        return None
+    if told is not None and told.kind == "continuous":
+        return _continuous(_as_shares(scores, numbers, column), told, column)
+    if numbers is None or (told is not None and told.labels):
+        return _labelled(scores.astype(str).str.strip(), told, column)
+    if told is not None or _look_graded(numbers):
+        return _graded(numbers, column)
+    return _continuous(numbers, Scale("continuous"), column) if _look_continuous(numbers) else None
+
+
+def _look_graded(numbers: NDArray[np.float64]) -> bool:
+    """Return whether scores are whole numbers on a short scale, but for a few mistakes."""
+    whole = numbers == np.round(numbers)
+    beyond = (numbers != 0) & (numbers != 1)
+    if whole.mean() < 1 - _FEW or beyond.mean() <= _FEW:
+        return False
+    grades = np.unique(numbers[whole])
+    return len(grades) >= 3 and grades[0] >= 0 and np.ptp(grades) < MOST_GRADES
+
+
+def _look_continuous(numbers: NDArray[np.float64]) -> bool:
+    between = (numbers > 0) & (numbers < 1)
+    within = (numbers >= 0) & (numbers <= 1)
+    return bool(within.all() and between.mean() > _FEW)
+
+
+def _graded(numbers: NDArray[np.float64], column: str) -> tuple[NDArray[np.int64], Scale]:
+    whole = numbers == np.round(numbers)
+    lowest, highest = (int(x) for x in (numbers[whole].min(), numbers[whole].max()))
+    if not whole.all():
+        odd = numbers[~whole][0]
+        raise ResponseError(
+            f"`{column}` holds grades from {lowest} to {highest}, but also {odd:g}; correct it, "
+            f"or pass --kind continuous --scale {highest}"
+        )
+    if highest - lowest < 2:
+        raise ResponseError(
+            f"`{column}` holds only {'one grade' if highest == lowest else 'two grades'}, and a "
+            f"scale has three or more; check the column, or score answers 0 and 1"
+        )
+    if highest - lowest >= MOST_GRADES:
+        raise ResponseError(
+            f"`{column}` holds whole numbers from {lowest} to {highest}, too many for grades; "
+            f"pass --scale {highest} for scores from 0 to {highest}"
+        )
+    labels = tuple(str(grade) for grade in range(lowest, highest + 1))
+    return (numbers - lowest).astype(np.int64), Scale("graded", labels)
+
+
+def _labelled(
+    labels: pd.Series, told: Scale | None, column: str
+) -> tuple[NDArray[np.int64], Scale] | None:
+    """Return the places of labels in their order."""
+    codes, seen = pd.factorize(labels.str.casefold())
+    order = told.labels if told is not None and told.labels else _known_order(set(seen))
+    if order is None:
+        if told is None:
+            return None
+        named = ", ".join(sorted(map(one_line, set(labels)))[:5])
+        raise ResponseError(
+            f"`{column}` holds the labels {named}, whose order is not known; pass --order with "
+            f"all of them, the lowest first and separated by commas"
+        )
+    places = {label.casefold(): k for k, label in enumerate(order)}
+    places |= {f"{label.casefold()}.0": k for k, label in enumerate(order)}  # 3 that became 3.0
+    unknown = [label for label in seen if label not in places]
+    if unknown:
+        raise ResponseError(
+            f"`{column}` holds {one_line(str(unknown[0]))!r}, which is not one of "
+            f"{', '.join(order)}; correct it, or name it in --order"
+        )
+    if len(seen) == 1:
+        raise ResponseError(
+            f"`{column}` holds only {one_line(str(seen[0]))!r}; without other grades there is "
+            f"nothing to rank"
+        )
+    at = np.array([places[label] for label in seen], np.int64)
+    return at[codes], Scale("graded", tuple(order))
+
+
+def _known_order(seen: set[str]) -> tuple[str, ...] | None:
+    return next((known for known in _LIKERT if seen <= set(known)), None)
+
+
+def _as_shares(
+    scores: pd.Series, numbers: NDArray[np.float64] | None, column: str
+) -> NDArray[np.float64]:
+    """Return scores as numbers; those with a percent sign are hundredths."""
+    if numbers is not None:
+        return numbers
+    text = scores.astype(str).str.strip()
+    if text.str.endswith("%").all():
+        found = pd.to_numeric(text.str.removesuffix("%"), errors="coerce").to_numpy(float) / 100
+    else:
+        found = pd.to_numeric(text, errors="coerce").to_numpy(float)
+    bad = ~np.isfinite(found)
+    if bad.any():
+        odd = one_line(str(text.iloc[int(np.argmax(bad))]))
+        raise ResponseError(f"`{column}` must be a number, got {odd!r}; correct it")
+    return found
+
+
+def _continuous(
+    numbers: NDArray[np.float64], scale: Scale, column: str
+) -> tuple[NDArray[np.int64], Scale]:
+    shares = numbers / scale.full
+    bad = (shares < 0) | (shares > 1)
+    if bad.any():
+        odd, full = numbers[bad][0], np.max(numbers)
+        hint = f"; pass --scale {100 if full > 10 else full:g} if that is the full score"
+        raise ResponseError(
+            f"`{column}` must lie between 0 and {scale.full:g}, got {odd:g}"
+            f"{hint if odd > 0 else '; shift the scores'}"
+        )
+    inside = (shares > 0) & (shares < 1)
+    if not inside.any():
+        raise ResponseError(
+            f"`{column}` holds nothing between 0 and {scale.full:g}: these answers are right or "
+            f"wrong; leave out --kind continuous"
+        )
+    return in_parts(shares), replace(scale, labels=())
+
+
+def in_parts(shares: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return scores from 0 to 1 in ten-thousandths; none between the ends becomes an end.
+
+    >>> in_parts(np.array([0, 0.00001, 0.5, 1])).tolist()
+    [0, 1, 5000, 10000]
+    """
+    parts = np.round(PARTS * shares).astype(np.int64)
+    inside = (shares > 0) & (shares < 1)
+    return np.where(inside, np.clip(parts, 1, PARTS - 1), parts)

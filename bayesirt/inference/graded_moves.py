@@ -1,0 +1,278 @@
+"""The graded model's own moves: each threshold of each item by itself.
+
+Given ability, slope and the other thresholds, a threshold sees only the answers of the two grades
+that it parts, and the gaps to its neighbours. So all odd ones move at once, and then all even ones,
+each accepted or refused on its own; slope and all thresholds together move as items of the 2PL do.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float
+
+from bayesirt.inference.block_steps import (
+    Conditional,
+    chance_for,
+    derivatives,
+    newton_move,
+    shortened,
+)
+from bayesirt.inference.blocked import Move, Position, Statistics
+from bayesirt.inference.one_ability import OneAbility
+from bayesirt.inference.passes import Passes
+from bayesirt.inference.starts import Start, place_population
+from bayesirt.likelihood.cell_sums import Layout
+from bayesirt.likelihood.graded import middle_of, offsets
+from bayesirt.point_estimate import PointEstimate
+
+_LEAST_PRECISION = 0.25
+_LEAST_GAP, _NARROW = 0.05, 0.2
+"""Of gaps where chains start: the least, and how far apart chains are in its logarithm."""
+_SHORT = 0.3
+"""Share of Newton's step that half of all thresholds take, by chance: out of a tail in which nobody
+has the grade beyond, whole steps go too far."""
+
+
+class ByThresholds(OneAbility):
+    """The graded model: items move by slope and intercept, gaps by thresholds."""
+
+    def item_sites(self, sites: Position) -> list[str]:
+        """Return the names of what moves as items of the 2PL do, the gaps held."""
+        return [name for name in ("a", "d") if name in sites]
+
+    def passes(self, data: Any, sites: Position, dtype: DTypeLike) -> Passes:
+        """Return passes that look at η alone."""
+        passes = super().passes(data, sites, dtype)
+        return passes._replace(family=passes.family._replace(all_terms=None))
+
+    def own_moves(self, data: Any, dtype: DTypeLike) -> tuple[list[Move], list[Move]]:
+        """Return the moves of thresholds, after those of blocks."""
+        return [], [partial(move_thresholds, self, data, dtype)]
+
+    def start(self, point: PointEstimate, data: Any) -> Start:
+        """Return where chains start: gaps by how many got each grade."""
+        start = super().start(point, data)
+        gaps = np.log(np.asarray(_usual_gaps(_counts(self.layout(data), self.n_thresholds))))
+        for name, own in zip(self.gaps, gaps.T, strict=True):
+            place_population(start, name, own, np.full_like(own, _NARROW))
+        return start
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """Names of the gaps."""
+        return self.model.family.further
+
+    @property
+    def n_thresholds(self) -> int:
+        """How many there are."""
+        return len(self.gaps) + 1
+
+    def thresholds(self, sites: Position) -> Float[Array, "item threshold"]:
+        """Return where each item's thresholds lie on the scale of η, the lowest grade's first."""
+        own = offsets(*(jnp.exp(sites[name]) for name in self.gaps))
+        return jnp.stack([sites["d"] + x for x in own], 1)
+
+    def with_thresholds(
+        self, sites: Position, thresholds: Float[Array, "item threshold"]
+    ) -> Position:
+        """Return other thresholds in their place."""
+        gaps = jnp.log(thresholds[:, :-1] - thresholds[:, 1:])
+        middle = middle_of(self.n_thresholds) - 1
+        return sites | {"d": thresholds[:, middle]} | dict(zip(self.gaps, gaps.T, strict=True))
+
+
+class OfScores(OneAbility):
+    """The continuous model: items in a tail need short steps to get out of it."""
+
+    short_step = _SHORT
+
+    def start(self, point: PointEstimate, data: Any) -> Start:
+        """Return where chains start: gaps by how many scores are 0, 1 or neither."""
+
+        def outcomes(layout: Layout) -> Array:
+            some, whole = layout.successes > 0, layout.successes >= layout.trials
+            return some.astype(jnp.int8) + whole
+
+        start = super().start(point, data)
+        gap = np.asarray(_usual_gaps(_counts(self.layout(data), 2, outcomes)))[:, 0]
+        start[0]["gap"], start[1]["gap"] = np.log(gap), np.full_like(gap, _NARROW)
+        return start
+
+
+def _usual_gaps(counts: Float[Array, "item grade"]) -> Float[Array, "item gap"]:
+    """Return about how far apart thresholds are if all subjects are alike."""
+    reached = jnp.cumsum(counts[:, ::-1], 1)[:, ::-1]
+    share = (reached[:, 1:] + 0.5) / (reached[:, :1] + 1)
+    logits = jnp.log(share) - jnp.log1p(-share)
+    return jnp.maximum(logits[:, :-1] - logits[:, 1:], _LEAST_GAP)
+
+
+class ThresholdSums(NamedTuple):
+    """What the answers of the two grades that a threshold parts say about it."""
+
+    log_likelihood: Float[Array, "item threshold"]
+    score: Float[Array, "item threshold"]
+    information: Float[Array, "item threshold"]
+
+
+class Between(NamedTuple):
+    """Some thresholds of all items, no two of them neighbours, between their neighbours.
+
+    One between two others moves in the log ratio of its distances to them, one at an end in its log
+    distance to the next.
+    """
+
+    # shape (item, threshold). NaN where there is none.
+    above: Array
+    below: Array
+
+    def coordinate(self, thresholds: Array) -> Array:
+        """Return where thresholds are, without bounds."""
+        up, down = jnp.log(self.above - thresholds), jnp.log(thresholds - self.below)
+        return self._by_place(down, up - down, up)
+
+    def thresholds(self, z: Array) -> Array:
+        """Return the thresholds at a coordinate."""
+        inside = self.below + (self.above - self.below) * jax.nn.sigmoid(-z)
+        return self._by_place(self.below + jnp.exp(z), inside, self.above - jnp.exp(z))
+
+    def log_volume(self, z: Array) -> Array:
+        """Return the log derivative of thresholds."""
+        inside = jnp.log(self.above - self.below) + jax.nn.log_sigmoid(z) + jax.nn.log_sigmoid(-z)
+        return self._by_place(z, inside, z)
+
+    def _by_place(self, first: Array, inside: Array, last: Array) -> Array:
+        at_end = jnp.where(jnp.isnan(self.above), first, last)
+        return jnp.where(jnp.isnan(self.above) | jnp.isnan(self.below), at_end, inside)
+
+
+def move_thresholds(
+    way: ByThresholds, data: Any, dtype: DTypeLike, key: Array, sites: Position
+) -> tuple[Position, Statistics]:
+    """Move every other threshold of every item, and then the rest."""
+    n, accepted = way.n_thresholds, []
+    counts = _counts(way.layout(data), n).astype(sites["d"].dtype)
+    for start, own_key in enumerate(jax.random.split(key)):
+        sites, some = _move_some(way, data, dtype, counts, range(start, n, 2), own_key, sites)
+        accepted.append(some.mean(dtype=sites["d"].dtype))
+    return sites, {"acceptance_thresholds": (accepted[0] + accepted[1]) / 2}
+
+
+def _move_some(
+    way: ByThresholds,
+    data: Any,
+    dtype: DTypeLike,
+    counts: Float[Array, "item grade"],
+    which: range,
+    key: Array,
+    sites: Position,
+) -> tuple[Position, Array]:
+    """Move some thresholds of all items, no two of them neighbours."""
+    passes, here = way.passes(data, sites, dtype), way.thresholds(sites)
+    bounds, at = jnp.pad(here, ((0, 0), (1, 1)), constant_values=jnp.nan), jnp.array(which)
+    between = Between(bounds[:, at], bounds[:, at + 2])
+    log_prior = _log_prior(way, sites, between, counts, which)
+
+    def unseen(z: Array) -> Array:
+        return log_prior(between.thresholds(z)) + between.log_volume(z)
+
+    def evaluate(flat: Array) -> tuple[Conditional, None]:
+        z = flat.reshape(-1, len(which))
+        there = between.thresholds(z)
+        sums = threshold_sums(passes, sites["theta"], jnp.exp(sites["a"]), there, which)
+        rate = jax.jvp(between.thresholds, (z,), (jnp.ones_like(z),))[1]
+        slope, curvature = derivatives(unseen, z)
+        score = sums.score * rate + slope
+        precision = sums.information * rate**2 + jnp.maximum(-curvature, _LEAST_PRECISION)
+        value = sums.log_likelihood + unseen(z)
+        whole = Conditional(value.ravel(), score.reshape(-1, 1), precision.reshape(-1, 1, 1))
+        return shortened(whole, shares), None
+
+    step_key, share_key = jax.random.split(key)
+    z = between.coordinate(here[:, at]).reshape(-1, 1)
+    shares = jnp.where(jax.random.bernoulli(share_key, 0.5, (len(z),)), 1.0, _SHORT)
+    step = newton_move(chance_for(step_key, z), z, evaluate)
+    moved = between.thresholds(step.position.reshape(-1, len(which)))
+    accepted = step.accepted.reshape(moved.shape)
+    return way.with_thresholds(
+        sites, here.at[:, at].set(jnp.where(accepted, moved, here[:, at]))
+    ), accepted
+
+
+def _log_prior(
+    way: ByThresholds,
+    sites: Position,
+    between: Between,
+    counts: Float[Array, "item grade"],
+    which: range,
+) -> Callable[[Array], Array]:
+    """Return what else a threshold's log density depends on: gaps, their grades, the intercept."""
+    terms, names, middle = way.terms(sites), way.gaps, middle_of(way.n_thresholds) - 1
+
+    def of_gap(gap: Array, k: int) -> Array:
+        mu, sigma = terms.centres[names[k]], terms.spreads[names[k]]
+        own = -jnp.log(gap) - ((jnp.log(gap) - mu) / sigma) ** 2 / 2
+        return own + counts[:, k + 1] * jnp.log(-jnp.expm1(-gap))
+
+    def log_density(thresholds: Array) -> Array:
+        found = []
+        for place, k in enumerate(which):
+            own = jnp.zeros_like(thresholds[:, 0])
+            if k > 0:
+                own += of_gap(between.above[:, place] - thresholds[:, place], k - 1)
+            if k < len(names):
+                own += of_gap(thresholds[:, place] - between.below[:, place], k)
+            if k == middle:
+                away = thresholds[:, place] - terms.centres["d"]
+                own -= (away / terms.spreads["d"]) ** 2 / 2
+            found.append(own)
+        return jnp.stack(found, 1)
+
+    return log_density
+
+
+def threshold_sums(
+    passes: Passes,
+    theta: Float[Array, " subject"],
+    a: Float[Array, " item"],
+    thresholds: Float[Array, "item threshold"],
+    which: range,
+) -> ThresholdSums:
+    """Return what answers say of some thresholds: of each the grades below and at it."""
+
+    def summed(layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]) -> Any:
+        dtype = passes.dtype_of(layout, theta)
+        one, found = jnp.ones(len(theta), dtype), []
+        nothing = jnp.zeros_like(others[0], dtype)
+        eta = layout.predictor(theta.astype(dtype), slopes.astype(dtype), nothing)
+        seen = layout.trials > 0
+        for k, threshold in zip(which, others, strict=True):
+            u = eta + layout.of_items(threshold.astype(dtype))
+            s, at = jax.nn.sigmoid(u), layout.successes == k + 1
+            parted = seen & (at | (layout.successes == k))
+            each = jax.nn.log_sigmoid(jnp.where(at, u, -u)), at - s, s * (1 - s)
+            found.append([layout.over_subjects(jnp.where(parted, x, 0), one) for x in each])
+        return (), tuple(jnp.stack(x, 1) for x in zip(*found, strict=True))
+
+    coefficients = jnp.column_stack([a, thresholds])
+    sums = passes.by_rows(summed, theta[:, None], coefficients)[1]
+    return ThresholdSums(*(x.astype(theta.dtype) for x in sums))
+
+
+def _counts(
+    data: Layout, n: int, grade: Callable[[Layout], Array] = lambda layout: layout.successes
+) -> Float[Array, "item grade"]:
+    """Return how many subjects got each grade of each item."""
+
+    def counted(layout: Layout, rows: Array) -> tuple[tuple[()], Array]:
+        one, grades = jnp.ones(len(rows), jnp.float32), grade(layout)
+        seen = layout.trials > 0
+        found = [layout.over_subjects((seen & (grades == k)) * one[0], one) for k in range(n + 1)]
+        return (), jnp.stack(found, 1)
+
+    return data.by_rows(counted, jnp.zeros(data.shape[0]))[1]

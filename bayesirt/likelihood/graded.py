@@ -1,0 +1,166 @@
+"""Graded answers: one of a few ordered grades, as successes y = 0, ..., n (Samejima 1969).
+
+    P(y ≥ m) = sigmoid(η + o_m),  m = 1, ..., n,  o_{m-1} - o_m = gap_m > 0
+
+The thresholds' offsets o are held by the gaps between them. That of the middle one is 0, so that η
+is the logit of getting into the upper half of the scale.
+"""
+
+from functools import cache
+from itertools import accumulate
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Num
+
+from bayesirt.likelihood.family import CellTerms, Family, Law, PredictorTerms, Shares
+
+GRADED = "graded "
+
+
+def gap_names(n: int) -> tuple[str, ...]:
+    """Return the names of the gaps before the second threshold and each later one."""
+    return tuple(f"gap_{m}" for m in range(2, n + 1))
+
+
+def middle_of(n: int) -> int:
+    """Return the threshold whose offset is 0, from 1 on."""
+    return (n + 1) // 2
+
+
+def offsets(*gaps: Float[Array, "..."]) -> list[Float[Array, "..."]]:
+    """Return o_1, ..., o_n of n - 1 gaps.
+
+    >>> [float(o) for o in offsets(jnp.array(1.0), jnp.array(2.0))]
+    [1.0, 0.0, -2.0]
+    """
+    middle = middle_of(len(gaps) + 1) - 1
+    below = accumulate(reversed(gaps[:middle]))
+    above = accumulate(gaps[middle:])
+    here = jnp.zeros_like(gaps[0]) if gaps else jnp.zeros(())
+    return [*reversed([*below]), here, *(-gap for gap in above)]
+
+
+def graded_bound(trials: Num[Array, "..."]) -> Float[Array, "..."]:
+    """Return 1/2, above which the information of two thresholds never rises."""
+    return (trials > 0) / 2
+
+
+def graded_probability(
+    eta: Float[Array, "..."], *gaps: Float[Array, "..."]
+) -> Float[Array, "..."]:
+    """Return the expected grade as a share of the highest."""
+    o = offsets(*gaps)
+    return sum(jax.nn.sigmoid(eta + x) for x in o) / len(o)
+
+
+def grade_probabilities(
+    eta: Float[Array, "..."], *gaps: Float[Array, "..."]
+) -> list[Float[Array, "..."]]:
+    """Return the probability of each grade, the lowest first."""
+    o = offsets(*gaps)
+    reached = [jnp.ones_like(eta), *(jax.nn.sigmoid(eta + x) for x in o)]
+    missed = [*(jax.nn.sigmoid(-eta - x) for x in o), jnp.ones_like(eta)]
+    between = [1.0, *(-jnp.expm1(-gap) for gap in gaps), 1.0]
+    return [r * m * b for r, m, b in zip(reached, missed, between, strict=True)]
+
+
+def graded_shares(eta: Float[Array, "..."], *gaps: Float[Array, "..."]) -> Shares:
+    """Return the cumulants of a grade, by step of the scale."""
+    p, n = grade_probabilities(eta, *gaps), len(gaps) + 1
+    mean = sum(y * x for y, x in enumerate(p))
+    variance, third = (sum((y - mean) ** k * x for y, x in enumerate(p)) for k in (2, 3))
+    return Shares(mean / n, variance / n, third / n)
+
+
+def graded_score_moments(
+    eta: Float[Array, "..."], *gaps: Float[Array, "..."]
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    """Return E s² and E s³: s of grade y is sigmoid(-u) - sigmoid(v)."""
+    p, o = grade_probabilities(eta, *gaps), offsets(*gaps)
+    up = [0.0, *(jax.nn.sigmoid(-eta - x) for x in o)]
+    down = [*(jax.nn.sigmoid(eta + x) for x in o), 0.0]
+    second, third = (
+        sum(x * (a - b) ** k for x, a, b in zip(p, up, down, strict=True)) for k in (2, 3)
+    )
+    return second, third
+
+
+def drawn_grade(
+    key: Array, eta: Float[Array, "..."], *gaps: Float[Array, "..."]
+) -> Float[Array, "..."]:
+    """Draw a grade: how many thresholds one uniform number passes."""
+    uniform = jax.random.uniform(key, eta.shape, eta.dtype)
+    return sum((uniform < jax.nn.sigmoid(eta + x)).astype(eta.dtype) for x in offsets(*gaps))
+
+
+_LAW = Law(graded_shares, graded_score_moments, drawn_grade)
+
+
+def graded_terms(
+    eta: Float[Array, "..."],
+    successes: Num[Array, "..."],
+    trials: Num[Array, "..."],
+    *gaps: Float[Array, "..."],
+) -> CellTerms:
+    """Return the terms of η of `graded_predictor_terms`."""
+    value, score, information = graded_predictor_terms(eta, successes, trials, *gaps)
+    return CellTerms(value, score[0], information[0][0])
+
+
+def graded_predictor_terms(
+    eta: Float[Array, "..."],
+    successes: Num[Array, "..."],
+    trials: Num[Array, "..."],
+    *gaps: Float[Array, "..."],
+) -> PredictorTerms:
+    """Return the terms of one grade, of η and all gaps.
+
+    P(y) = sigmoid(u) sigmoid(-v) (1 - exp(-gap)) with u = η + o_y, v = η + o_{y+1} and the gap
+    between them; at the ends of the scale only one threshold is there. ℓ is concave.
+    """
+    seen, y = trials > 0, successes
+    o = offsets(*gaps)
+    at, above = o[0], o[0]
+    for m, offset in enumerate(o[1:], 1):
+        at = jnp.where(y > m, offset, at)
+        above = jnp.where(y >= m, offset, above)
+    u, v = eta + at, eta + above
+    reached, missed = seen & (y > 0), seen & (y <= len(gaps))
+    not_u, is_v = jax.nn.sigmoid(-u), jax.nn.sigmoid(v)
+    up, down = jnp.where(reached, not_u, 0), jnp.where(missed, is_v, 0)
+    of_up, of_down = up * (1 - not_u), down * (1 - is_v)
+    value = jnp.where(reached, -jax.nn.softplus(-u), 0) - jnp.where(missed, jax.nn.softplus(v), 0)
+    moves_up, moves_down = [jnp.ones(())], [jnp.ones(())]  # ∂u and ∂v by each predictor.
+    scores, own = [up - down], [jnp.zeros(())]
+    middle = middle_of(len(o))
+    for m, gap in enumerate(gaps, 1):
+        grows, between = jnp.expm1(gap), seen & (y == m)
+        value += jnp.where(between, jnp.log(-jnp.expm1(-gap)), 0)
+        beyond = -1 if m >= middle else 1
+        moves_up.append(beyond * ((y > m) == (m >= middle)))
+        moves_down.append(beyond * ((y >= m) == (m >= middle)))
+        scores.append(up * moves_up[-1] - down * moves_down[-1] + jnp.where(between, 1 / grows, 0))
+        own.append(jnp.where(between, (1 + grows) / grows**2, 0))
+    size = len(o)
+    information = [[jnp.zeros_like(eta)] * size for _ in range(size)]
+    for k in range(size):
+        by_up, by_down = of_up * moves_up[k], of_down * moves_down[k]
+        for m in range(k, size):
+            both = by_up * moves_up[m] + by_down * moves_down[m]
+            information[k][m] = information[m][k] = both + own[k] if k == m else both
+    return PredictorTerms(value, tuple(scores), tuple(map(tuple, information)))
+
+
+@cache
+def graded_family(n: int) -> Family:
+    """Return the family of grades 0, ..., n; its further predictors are the gaps."""
+    return Family(
+        f"{GRADED}{n}",
+        graded_terms,
+        graded_bound,
+        graded_probability,
+        gap_names(n),
+        graded_predictor_terms,
+        _LAW,
+    )

@@ -1,0 +1,151 @@
+"""A model of scores in [0, 1], some of them exactly 0 or 1 (ordered beta; Kubinec 2023).
+
+    η_ij = a_j θ_i + d_j
+    P(y_ij > 0) = sigmoid(η_ij + gap_j / 2),  P(y_ij = 1) = sigmoid(η_ij - gap_j / 2)
+    y_ij | 0 < y_ij < 1 ~ Beta(μ_ij φ_j, (1 - μ_ij) φ_j),  μ_ij = sigmoid(η_ij)
+    log gap_j ~ N(μ_gap, 1),  μ_gap ~ N(1, 1);  log φ_j ~ N(μ_φ, .5),  μ_φ ~ N(1.5, 1)
+
+and all else as in the 2PL. The gap says how much of an item's scores lies between the ends, φ how
+close these come to what is expected: the variance inside is μ (1 - μ) / (1 + φ). How far items differ in both
+is not learned: an item that was only ever 0 or 1, or inside always the same, would draw it to
+infinity. Scores are kept in
+ten-thousandths, so that one between the ends is never taken for an end.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import jax.numpy as jnp
+import numpyro
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int
+from numpyro import plate, sample
+from numpyro.distributions import LogNormal, Normal
+
+from bayesirt.data.scales import Kind
+from bayesirt.errors import ResponseError
+from bayesirt.likelihood.family import Family
+from bayesirt.likelihood.ordered_beta import ORDERED_BETA
+from bayesirt.models.priors import Priors
+from bayesirt.models.response_model import Method
+from bayesirt.models.two_pl import DIMS, TwoPL, two_pl_parameters
+
+USUAL = {"gap": (1.0, 1.0), "phi": (1.5, 0.5)}
+"""Of the logarithm of each, where its mean lies beforehand, and how far items differ."""
+MU_SD = 1.0
+
+
+class ContinuousParameters(NamedTuple):
+    """What the continuous model draws before it sees data."""
+
+    theta: Float[Array, " subject"]  # Ability, in standard deviations of the assumed population.
+    # Discrimination, intercept, distance of the ends' thresholds, and precision between the ends.
+    a: Float[Array, " item"]
+    d: Float[Array, " item"]
+    gap: Float[Array, " item"]
+    phi: Float[Array, " item"]
+
+
+def continuous_model(
+    trials: Int[Array, "subject item"],
+    successes: Int[Array, "subject item"],
+    *,
+    priors: Priors | None = None,
+) -> None:
+    """Define the continuous model.
+
+    Parameters
+    ----------
+    trials : int array, shape (subject, item)
+        10,000, or 0 where the item was not run.
+    successes : int array, shape (subject, item)
+        Scores, in ten-thousandths.
+    priors : Priors, optional
+    """
+    theta, a, d, gap, phi = continuous_parameters(*trials.shape, priors or Priors())
+    eta = theta[:, None] * a + d
+    inside = (successes > 0) & (successes < trials)
+    some, whole = (1 / (1 + jnp.exp(-(eta + x))) for x in (gap / 2, -gap / 2))
+    y = jnp.where(inside, successes / jnp.maximum(1.0 * trials, 1), 0.5)
+    mu = 1 / (1 + jnp.exp(-eta))
+    between = numpyro.distributions.Beta(mu * phi, (1 - mu) * phi).log_prob(y)
+    said = jnp.where(inside, jnp.log(some - whole) + between, jnp.log1p(-some))
+    said = jnp.where(successes >= trials, jnp.log(whole), said)
+    numpyro.factor("scores", jnp.where(trials > 0, said, 0))
+
+
+def continuous_parameters(
+    n_subjects: int,
+    n_items: int,
+    priors: Priors,
+    *,
+    clusters: Int[ArrayLike, " subject"] | None = None,
+    n_clusters: int = 0,
+) -> ContinuousParameters:
+    """Draw subjects and items from their priors: the continuous model without data.
+
+    Parameters
+    ----------
+    n_subjects, n_items : int
+    priors : Priors
+    clusters, n_clusters
+        As in `two_pl_parameters`.
+
+    Returns
+    -------
+    ContinuousParameters
+    """
+    theta, a, d = two_pl_parameters(
+        n_subjects, n_items, priors, clusters=clusters, n_clusters=n_clusters
+    )
+    drawn = []
+    for name, (usual, sigma) in USUAL.items():
+        mu = sample(f"mu_{name}", Normal(usual, MU_SD))
+        with plate("item", n_items):
+            drawn.append(sample(name, LogNormal(mu, sigma)))
+    return ContinuousParameters(theta, a, d, *drawn)
+
+
+@dataclass(frozen=True)
+class Continuous(TwoPL):
+    """The continuous model as the package takes it: what it has beside the 2PL.
+
+    Raises
+    ------
+    ResponseError
+        For a normal response curve, or fixed priors.
+    """
+
+    name: ClassVar[str] = "continuous"
+    title: ClassVar[str] = "continuous response model"
+    clustered: ClassVar[bool] = False
+    takes: ClassVar[Kind] = "continuous"
+    known_spreads: ClassVar[bool] = True
+    dims: ClassVar[Mapping[str, list[str]]] = DIMS | {name: ["item"] for name in USUAL}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.link != "logit":
+            raise ResponseError("continuous has logistic curves; leave link out")
+        if self.priors.kind == "fixed":
+            raise ResponseError("continuous has hierarchical priors; leave out --priors fixed")
+
+    @property
+    def family(self) -> Family:
+        """Scores with mass at both ends."""
+        return ORDERED_BETA
+
+    @property
+    def engines(self) -> tuple[Method, ...]:
+        """Engines that draw from its posterior."""
+        return "blocked", "nuts"
+
+    def parameters(self, n_subjects: int, n_items: int, **clusters: Any) -> ContinuousParameters:
+        """Draw from the prior."""
+        return continuous_parameters(n_subjects, n_items, self.priors, **clusters)
+
+    @property
+    def usual(self) -> Mapping[str, tuple[float, float]]:
+        """Of the logarithms of gap and φ."""
+        return USUAL

@@ -1,0 +1,164 @@
+"""The graded response model (Samejima 1969), for answers that get one of a few ordered grades.
+
+    P(grade_ij ≥ m) = sigmoid(a_j θ_i + d_j + o_jm),  m = 1, ..., n
+    o_j,m-1 - o_jm = gap_jm,  log gap_jm ~ N(μ_gap,m, σ_gap,m)
+    μ_gap,m ~ N(log(4 / n), 1),  σ_gap,m ~ HalfNormal(.5)
+
+and all else as in the 2PL, which it is with two grades. The offset of the middle threshold is 0, so
+that b_j = -d_j / a_j is the ability that gets into the upper half of the scale half of the time. Each step of the scale has a width that most
+items share: what a judge calls a 7 differs little from question to question. A grade that nobody
+gets has a narrow gap.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int
+from numpyro import plate, sample
+from numpyro.distributions import HalfNormal, LogNormal, Normal, OrderedLogistic
+
+from bayesirt.data.responses import Responses
+from bayesirt.data.scales import Kind
+from bayesirt.errors import ResponseError
+from bayesirt.likelihood.family import Family
+from bayesirt.likelihood.graded import gap_names, graded_family, offsets
+from bayesirt.models.priors import Priors
+from bayesirt.models.response_model import Method
+from bayesirt.models.two_pl import DIMS, TwoPL, two_pl_parameters
+
+ALL_GAPS, MU_GAP_SD, SIGMA_GAP_SCALE = 4.0, 1.0, 0.5
+
+
+class GradedParameters(NamedTuple):
+    """What the graded model draws before it sees data."""
+
+    theta: Float[Array, " subject"]  # Ability, in standard deviations of the assumed population.
+    # Discrimination and intercept.
+    a: Float[Array, " item"]
+    d: Float[Array, " item"]
+    gaps: tuple[Float[Array, " item"], ...]  # Between each threshold and the next.
+
+
+def graded_model(
+    trials: Int[Array, "subject item"],
+    successes: Int[Array, "subject item"] | None = None,
+    *,
+    n: int,
+    priors: Priors | None = None,
+) -> None:
+    """Define the graded model; without grades it draws them, for prior and posterior prediction.
+
+    Parameters
+    ----------
+    trials : int array, shape (subject, item)
+        0 where the item was not run.
+    successes : int array, shape (subject, item), optional
+        Grades 0, ..., n.
+    n : int
+        The highest grade.
+    priors : Priors, optional
+    """
+    theta, a, d, gaps = graded_parameters(*trials.shape, n, priors or Priors())
+    eta = theta[:, None] * a + d
+    thresholds = -jnp.stack(offsets(*gaps), -1)
+    grades = OrderedLogistic(eta, jnp.broadcast_to(thresholds, (*eta.shape, n))).mask(trials > 0)
+    sample("successes", grades, obs=successes)
+
+
+def graded_parameters(
+    n_subjects: int,
+    n_items: int,
+    n: int,
+    priors: Priors,
+    *,
+    clusters: Int[ArrayLike, " subject"] | None = None,
+    n_clusters: int = 0,
+) -> GradedParameters:
+    """Draw subjects and items from their priors: the graded model without data.
+
+    Parameters
+    ----------
+    n_subjects, n_items : int
+    n : int
+        The highest grade.
+    priors : Priors
+    clusters, n_clusters
+        As in `two_pl_parameters`.
+
+    Returns
+    -------
+    GradedParameters
+    """
+    theta, a, d = two_pl_parameters(
+        n_subjects, n_items, priors, clusters=clusters, n_clusters=n_clusters
+    )
+    gaps = []
+    for name in gap_names(n):
+        mu = sample(f"mu_{name}", Normal(jnp.log(ALL_GAPS / n), MU_GAP_SD))
+        sigma = sample(f"sigma_{name}", HalfNormal(SIGMA_GAP_SCALE))
+        with plate("item", n_items):
+            gaps.append(sample(name, LogNormal(mu, sigma)))
+    return GradedParameters(theta, a, d, tuple(gaps))
+
+
+@dataclass(frozen=True)
+class Graded(TwoPL):
+    """The graded model as the package takes it: what it has beside the 2PL.
+
+    Attributes
+    ----------
+    n : int
+        The highest grade; the lowest is 0. By default that of the responses.
+
+    Raises
+    ------
+    ResponseError
+        For a normal response curve, or fixed priors.
+    """
+
+    n: int = 0
+
+    name: ClassVar[str] = "graded"
+    title: ClassVar[str] = "graded response model"
+    clustered: ClassVar[bool] = False
+    takes: ClassVar[Kind] = "graded"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.link != "logit":
+            raise ResponseError("graded has logistic response curves; leave link out")
+        if self.priors.kind == "fixed":
+            raise ResponseError("graded has hierarchical priors; leave out --priors fixed")
+
+    def suited_to(self, responses: Responses) -> "Graded":
+        """Return the model with the grades that responses have."""
+        super().suited_to(responses)
+        return replace(self, n=1 if responses.scale is None else responses.scale.steps)
+
+    @property
+    def dims(self) -> Mapping[str, list[str]]:  # type: ignore[override]
+        """Dimensions of each parameter."""
+        return DIMS | {name: ["item"] for name in gap_names(self.n)}
+
+    @property
+    def family(self) -> Family:
+        """Graded answers."""
+        return graded_family(self.n)
+
+    @property
+    def engines(self) -> tuple[Method, ...]:
+        """Engines that draw from its posterior."""
+        return "blocked", "nuts"
+
+    def parameters(self, n_subjects: int, n_items: int, **clusters: Any) -> GradedParameters:
+        """Draw from the prior."""
+        return graded_parameters(n_subjects, n_items, self.n, self.priors, **clusters)
+
+    @property
+    def usual(self) -> Mapping[str, tuple[float, float]]:
+        """Of the logarithm of each gap."""
+        usual = float(jnp.log(ALL_GAPS / self.n)), SIGMA_GAP_SCALE
+        return dict.fromkeys(gap_names(self.n), usual)
