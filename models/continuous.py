@@ -9,7 +9,8 @@ and all else as in the 2PL. The gap says how much of an item's scores lies betwe
 close these come to what is expected: the variance inside is μ (1 - μ) / (1 + φ). How far items differ in both
 is not learned: an item that was only ever 0 or 1, or inside always the same, would draw it to
 infinity. Scores are kept in
-ten-thousandths, so that one between the ends is never taken for an end.
+ten-thousandths, so that one between the ends is never taken for an end; the parts next to the ends
+have the probability of all scores that are nearer to them than to the next.
 """
 
 from collections.abc import Mapping
@@ -18,12 +19,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 import numpyro
+from jax.scipy.special import betaln
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 from numpyro import plate, sample
-from numpyro.distributions import LogNormal, Normal
+from numpyro.distributions import Beta, LogNormal, Normal
 
-from bayesirt.data.scales import Kind
+from bayesirt.data.scales import PARTS, Kind
 from bayesirt.errors import ResponseError
 from bayesirt.likelihood.family import Family
 from bayesirt.likelihood.ordered_beta import ORDERED_BETA
@@ -69,7 +71,11 @@ def continuous_model(
     some, whole = (1 / (1 + jnp.exp(-(eta + x))) for x in (gap / 2, -gap / 2))
     y = jnp.where(inside, successes / jnp.maximum(1.0 * trials, 1), 0.5)
     mu = 1 / (1 + jnp.exp(-eta))
-    between = numpyro.distributions.Beta(mu * phi, (1 - mu) * phi).log_prob(y)
+    beta = Beta(mu * phi, (1 - mu) * phi)
+    alpha = jnp.where(successes == 1, mu, 1 - mu) * phi
+    edge = alpha * jnp.log(1.5 / PARTS) - jnp.log(alpha) - betaln(mu * phi, (1 - mu) * phi)
+    at_edge = (successes == 1) | (successes == trials - 1)
+    between = jnp.where(at_edge, edge + jnp.log(PARTS), beta.log_prob(y))
     said = jnp.where(inside, jnp.log(some - whole) + between, jnp.log1p(-some))
     said = jnp.where(successes >= trials, jnp.log(whole), said)
     numpyro.factor("scores", jnp.where(trials > 0, said, 0))

@@ -3,12 +3,15 @@
     P(y > 0) = sigmoid(η + gap / 2),  P(y = 1) = sigmoid(η - gap / 2),
     y | 0 < y < 1 ~ Beta(μ φ, (1 - μ) φ),  μ = sigmoid(η)
 
-Three ordered outcomes, nothing, something and everything, and a beta distribution of something.
+Three ordered outcomes, nothing, something and everything, and a beta distribution of something. The
+first part and the last but one stand for all scores that are nearer to an end than to the next.
 """
+
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import betaln
+import numpy as np
 from jaxtyping import Array, Float, Num
 
 from bayesirt.data.scales import PARTS
@@ -19,6 +22,8 @@ from bayesirt.likelihood.graded import (
     graded_score_moments,
 )
 
+_LOG_EDGE = np.log(1.5 / PARTS)
+_HALF_LOG_2_PI = 0.5 * np.log(2 * np.pi)
 _MOST_INFORMATION = 4.0
 """About φ where it is usual, times what a logistic curve tells at its middle."""
 
@@ -56,7 +61,9 @@ def ordered_beta_score_moments(
     """Return E s², and E s³ of what is beside the beta distribution, whose s is about symmetric."""
     _, inside, _ = grade_probabilities(eta + gap / 2, gap)
     second, third = graded_score_moments(eta + gap / 2, gap)
-    return second + inside * _beta_information(eta, phi)[0], third
+    mu, rest = jax.nn.sigmoid(eta), jax.nn.sigmoid(-eta)
+    of_beta = _information(mu, rest, phi, *(_log_gamma(x) for x in (mu * phi, rest * phi, phi)))
+    return second + inside * of_beta[0], third
 
 
 def drawn_score(
@@ -96,15 +103,23 @@ def ordered_beta_predictor_terms(
     outcome = jnp.where(successes >= trials, 2, jnp.where(inside, 1, 0))
     ends = graded_predictor_terms(eta + gap / 2, outcome, trials, gap)
     share = successes.astype(eta.dtype) / jnp.maximum(trials, 1).astype(eta.dtype)
-    y = jnp.clip(share, 0.5 / PARTS, 1 - 0.5 / PARTS)
-    mu = jax.nn.sigmoid(eta)
-    alpha, beta, slope = mu * phi, (1 - mu) * phi, mu * (1 - mu)
-    log_y, log_rest = jnp.log(y), jnp.log1p(-y)
-    away, rest_away = log_y - _digamma(alpha), log_rest - _digamma(beta)
-    value = (alpha - 1) * log_y + (beta - 1) * log_rest - betaln(alpha, beta)
-    of_eta = phi * slope * (away - rest_away)
-    of_phi = mu * away + (1 - mu) * rest_away + _digamma(phi)
-    w_eta, w_both, w_phi = (jnp.where(inside, w, 0) for w in _beta_information(eta, phi))
+    y, first, last = jnp.where(inside, share, 0.5), successes == 1, successes == trials - 1
+    mu, rest = jax.nn.sigmoid(eta), jax.nn.sigmoid(-eta)
+    of_alpha, of_beta, of_both = (_log_gamma(x) for x in (mu * phi, rest * phi, phi))
+    # Mass of the first part, ε^α / (α B(α, β)): as if log y were log ε - 1 / α, and 1 - y were 1.
+    log_y = jnp.where(first, _LOG_EDGE - 1 / (mu * phi), jnp.where(last, 0, jnp.log(y)))
+    log_rest = jnp.where(last, _LOG_EDGE - 1 / (rest * phi), jnp.where(first, 0, jnp.log1p(-y)))
+    away, rest_away = log_y - of_alpha.slope, log_rest - of_beta.slope
+    value = jnp.where(
+        first | last,
+        _edge(jnp.where(first, mu, rest) * phi),
+        (mu * phi - 1) * log_y + (rest * phi - 1) * log_rest,
+    )
+    value += of_both.value - of_alpha.value - of_beta.value
+    of_eta = phi * mu * rest * (away - rest_away)
+    of_phi = mu * away + rest * rest_away + of_both.slope
+    information = _information(mu, rest, phi, of_alpha, of_beta, of_both)
+    w_eta, w_both, w_phi = (jnp.where(inside, w, 0) for w in information)
     nothing = jnp.zeros_like(eta)
     (w, mixed), (_, of_gap) = ends.information
     of_gap, mixed = of_gap + mixed + w / 4, mixed + w / 2  # as η + gap / 2 moves with the gap
@@ -119,32 +134,51 @@ def ordered_beta_predictor_terms(
     )
 
 
-def _beta_information(
-    eta: Float[Array, "..."], phi: Float[Array, "..."]
+def _edge(alpha: Float[Array, "..."]) -> Float[Array, "..."]:
+    """Return the log mass of the part at an end, but for B(α, β), by the width of the others."""
+    return alpha * _LOG_EDGE - jnp.log(alpha) + np.log(PARTS)
+
+
+class _LogGamma(NamedTuple):
+    """The logarithm of the gamma function with its first two derivatives."""
+
+    value: Float[Array, "..."]
+    slope: Float[Array, "..."]
+    curvature: Float[Array, "..."]
+
+
+def _log_gamma(x: Float[Array, "..."]) -> _LogGamma:
+    """Return all three from two logarithms, to within 1e-9 or so, where JAX evaluates three series.
+
+    Γ(x + 5) = x (x + 1) (x + 2) (x + 3) (x + 4) Γ(x), and Stirling's series at x + 5.
+    """
+    product = x * (24 + x * (50 + x * (35 + x * (10 + x))))
+    first = (24 + x * (100 + x * (105 + x * (40 + 5 * x)))) / product
+    second = (100 + x * (210 + x * (120 + 20 * x))) / product
+    y, log = 1 / (x + 5), jnp.log(x + 5)
+    z = y**2
+    value = (x + 4.5) * log - x - 5 + _HALF_LOG_2_PI
+    value += y * (1 / 12 - z * (1 / 360 - z * (1 / 1260 - z / 1680)))
+    slope = log - y / 2 - z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z / 240)))
+    curvature = y + z / 2 + y * z * (1 / 6 - z * (1 / 30 - z * (1 / 42 - z / 30)))
+    return _LogGamma(value - jnp.log(product), slope - first, curvature + first**2 - second)
+
+
+def _information(
+    mu: Float[Array, "..."],
+    rest: Float[Array, "..."],
+    phi: Float[Array, "..."],
+    of_alpha: _LogGamma,
+    of_beta: _LogGamma,
+    of_both: _LogGamma,
 ) -> tuple[Float[Array, "..."], ...]:
     """Return the expected information of a beta distribution: of η, of both, of φ."""
-    mu, rest = jax.nn.sigmoid(eta), jax.nn.sigmoid(-eta)
-    of_alpha, of_beta = _trigamma(mu * phi), _trigamma(rest * phi)
-    slope = mu * rest
+    one, other, slope = of_alpha.curvature, of_beta.curvature, mu * rest
     return (
-        (phi * slope) ** 2 * (of_alpha + of_beta),
-        phi * slope * (mu * of_alpha - rest * of_beta),
-        mu**2 * of_alpha + rest**2 * of_beta - _trigamma(phi),
+        (phi * slope) ** 2 * (one + other),
+        phi * slope * (mu * one - rest * other),
+        mu**2 * one + rest**2 * other - of_both.curvature,
     )
-
-
-def _digamma(x: Float[Array, "..."]) -> Float[Array, "..."]:
-    """Return the digamma function to within 1e-9, several times faster than JAX does."""
-    y = 1 / (x + 5)
-    z = y**2
-    tail = jnp.log(x + 5) - y / 2 - z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z / 240)))
-    return tail - sum(1 / (x + k) for k in range(5))
-
-
-def _trigamma(x: Float[Array, "..."]) -> Float[Array, "..."]:
-    """Return the trigamma function to within 1e-4."""
-    y = 1 / (x + 2)
-    return 1 / x**2 + 1 / (x + 1) ** 2 + y + y**2 / 2 + y**3 / 6 - y**5 / 30
 
 
 ORDERED_BETA = Family(

@@ -107,7 +107,10 @@ def some_of(kind: str) -> Responses:
     scale = Scale(kind, ("0", "1", "2", "3") if kind == "graded" else ())
     rng, trials = np.random.default_rng(3), np.minimum(some().cells.matrices()[1], 1).astype(int)
     score = np.clip(rng.normal(0.5, 0.4, trials.shape), 0, 1)
-    own = np.rint(scale.steps * score).astype(int) * trials
+    own = np.rint(scale.steps * score).astype(int)
+    if kind == "continuous":
+        own[1, :2] = 1, scale.steps - 1  # next to the ends
+    own = own * trials
     return replace(Responses.from_arrays(own, scale.steps * trials), scale=scale)
 
 

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from geweke import PAIRS, SWEEPS, TRIALS, prior_sites, quantities
 
 from bayesirt import Priors
 from bayesirt.inference.blocked import BlockedNewton
@@ -22,67 +23,7 @@ from bayesirt.models import ThreePL, TwoPL
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
-TRIALS = np.array([[1, 3, 0], [2, 1, 1], [0, 5, 1], [8, 1, 2]], np.int8)
-PAIRS, SWEEPS = 20_000, 10
-"""A bias of .05 standard deviations of what ten sweeps change is found five times in six."""
 CLUSTERS = (0, 1, 0, 0)
-
-HYPER = ("mu_a", "sigma_a", "mu_d", "sigma_d", "mu_b", "mu_c", "sigma_c")
-
-
-def prior_sites(
-    model: TwoPL, clusters: tuple[int, ...], rng: np.random.Generator
-) -> dict[str, np.ndarray]:
-    """Return unconstrained draws from the prior, written without the model."""
-    n, (n_subjects, n_items), priors = 4 * PAIRS, TRIALS.shape, model.priors
-    sites = {"theta": rng.normal(size=(n, n_subjects))}
-    if clusters:
-        icc = rng.uniform(size=(n, 1))
-        gamma = np.sqrt(icc) * rng.normal(size=(n, max(clusters) + 1))
-        theta = gamma[:, list(clusters)] + np.sqrt(1 - icc) * sites["theta"]
-        sites = {"theta": theta, "gamma": gamma, "icc": np.log(icc / (1 - icc))[:, 0]}
-    z_a, z_d = rng.normal(size=(2, n, n_items))
-    if isinstance(model, ThreePL) and priors.guessing is None:
-        mu_c, sigma_c = -1.4 + 0.7 * rng.normal(size=n), 0.5 * np.abs(rng.normal(size=n))
-        c = mu_c[:, None] + sigma_c[:, None] * rng.normal(size=(n, n_items))
-        sites |= {"mu_c": mu_c, "sigma_c": np.log(sigma_c), "c": c}
-    if priors.kind == "fixed":
-        sites |= {"a": 0.5 * z_a, "b": 2 * z_d}
-        return {k: v[:PAIRS] for k, v in sites.items()}
-    sites |= {"mu_d": 2 * rng.normal(size=n), "sigma_d": np.log(2 * np.abs(rng.normal(size=n)))}
-    sites["d"] = sites["mu_d"][:, None] + np.exp(sites["sigma_d"])[:, None] * z_d
-    kept = np.arange(n)
-    if priors.slopes != "rasch":
-        sites |= {
-            "mu_a": 0.5 * rng.normal(size=n),
-            "sigma_a": np.log(0.5 * np.abs(rng.normal(size=n))),
-        }
-        sites["a"] = sites["mu_a"][:, None] + np.exp(sites["sigma_a"])[:, None] * z_a
-        slope = np.exp(sites["a"])
-        if priors.slopes == "free":
-            slope, kept = sites["a"], np.flatnonzero(sites["a"].sum(1) > 0)
-        sites["mu_b"] = 2 * rng.normal(size=n)
-        sites["d"] = sites["d"] - sites["mu_b"][:, None] * slope
-    return {k: v[kept[:PAIRS]] for k, v in sites.items()}
-
-
-def quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
-    """Return first moments, bounded second moments and products, shape (pair, quantity)."""
-    theta, item = sites["theta"], sites["b" if "b" in sites else "d"]
-    scalars = [sites[k][:, None] for k in HYPER if k in sites]
-    columns = [theta, theta**2, theta[:, :1] * theta[:, 1:], np.tanh(item), np.tanh(item / 3) ** 2]
-    columns += [theta[:, :3] * np.tanh(item), *scalars, *(np.tanh(s) ** 2 for s in scalars)]
-    if "icc" in sites:
-        icc, gamma = 1 / (1 + np.exp(-sites["icc"][:, None])), sites["gamma"]
-        columns += [icc, icc**2, gamma, gamma**2, icc * gamma**2, gamma * theta[:, :2]]
-        columns += [gamma[:, :1] * gamma[:, 1:], icc * (theta[:, :1] - theta[:, 2:3]) ** 2]
-    if "c" in sites:
-        c = 1 / (1 + np.exp(-sites["c"]))
-        columns += [c, c**2, c * np.tanh(item)]
-    if "a" in sites:
-        a = np.tanh(sites["a"])
-        columns += [a, a**2, theta[:, :3] * a, theta[:, :3] ** 2 * a, a * np.tanh(item)]
-    return np.concatenate(columns, 1)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,81 @@
+"""Getting it right (Geweke 2004) for grades and scores, as `test_blocked_geweke` does it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from geweke import PAIRS, SWEEPS, prior_sites, quantities
+
+from bayesirt.inference.blocked import BlockedNewton
+from bayesirt.inference.moves import moves_of
+from bayesirt.inference.ways import way_of
+from bayesirt.likelihood.cell_sums import DenseLayout
+from bayesirt.models import Continuous, Graded, ResponseModel, TwoPL
+
+pytestmark = [pytest.mark.slow, pytest.mark.statistical]
+
+SEEN = np.array([[1, 1, 0], [1, 1, 1], [0, 1, 1], [1, 1, 1]], np.int16)
+
+
+def sites_of(model: ResponseModel, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Return unconstrained draws from the prior, written without the model."""
+    sites, n_items = prior_sites(TwoPL(), (), rng), SEEN.shape[1]
+    if isinstance(model, Graded):
+        usual = {name: (np.log(4 / model.n), 0.5) for name in model.family.further}
+        spreads = {x: s * np.abs(rng.normal(size=PAIRS)) for x, (_, s) in usual.items()}
+    else:
+        usual = {"gap": (1.0, 1.0), "phi": (1.5, 0.5)}
+        spreads = {x: np.full(PAIRS, s) for x, (_, s) in usual.items()}
+    for name, (centre, _) in usual.items():
+        mu, sigma = centre + rng.normal(size=PAIRS), spreads[name]
+        sites |= {f"mu_{name}": mu}
+        sites[name] = mu[:, None] + sigma[:, None] * rng.normal(size=(PAIRS, n_items))
+        if isinstance(model, Graded):
+            sites[f"sigma_{name}"] = np.log(sigma)
+    return sites
+
+
+def more_quantities(model: ResponseModel, sites: dict[str, np.ndarray]) -> np.ndarray:
+    """Return moments of what these models have beside the 2PL's."""
+    columns = [quantities(sites)]
+    for name in model.family.further:
+        own = np.tanh(sites[name])
+        columns += [own, own**2, own * np.tanh(sites["d"]), own * np.tanh(sites["a"])]
+        hyper = [sites[k][:, None] for k in (f"mu_{name}", f"sigma_{name}") if k in sites]
+        columns += [*hyper, *(np.tanh(x) ** 2 for x in hyper)]
+    return np.concatenate(columns, 1)
+
+
+@pytest.mark.parametrize("model", [Graded(n=2), Graded(n=4), Continuous()], ids=str)
+def test_parameters_stay_draws_from_the_prior(model):
+    """At most 120 quantities at 6 standard errors: a right sampler fails once in 4 million."""
+    before, way = sites_of(model, np.random.default_rng(7)), way_of(model)
+    steps = model.n if isinstance(model, Graded) else 10_000
+    trials = jnp.asarray(steps * SEEN)
+
+    def one_pair(key, sites):
+        data_key, run_key = jax.random.split(key)
+        values = way.terms(sites).values
+        eta = values["theta"][:, None] * values["a"] + values["d"]
+        family = model.family.given([values[name] for name in model.family.further])
+        layout = DenseLayout(family.draw(data_key, eta, trials).astype(jnp.int16), trials)
+        kernel = BlockedNewton(moves_of(way, layout))
+
+        def sweep(sites, key):
+            return kernel.sweep(key, sites)
+
+        return jax.lax.scan(sweep, sites, jax.random.split(run_key, SWEEPS))
+
+    keys = jax.random.split(jax.random.key(11), PAIRS)
+    after, statistics = jax.device_get(
+        jax.jit(jax.vmap(one_pair))(keys, jax.tree.map(jnp.asarray, before))
+    )
+    accepted = {k: float(v.mean()) for k, v in statistics.items() if k.startswith("acceptance")}
+    assert all(0.2 < share < 1 for share in accepted.values()), accepted
+    for name, values in after.items():
+        assert np.mean(values != before[name]) > 0.98, f"{name} hardly moved"
+    change = more_quantities(model, after) - more_quantities(model, before)
+    assert change.shape[1] <= 120
+    z = change.mean(0) / (change.std(0) / np.sqrt(PAIRS))
+    print(model.describe(), accepted, f"largest z {np.abs(z).max():.2f} of {len(z)}")
+    assert np.abs(z).max() < 6
