@@ -133,6 +133,7 @@ class Responses:
         *,
         subjects: Sequence[str] | None = None,
         items: Sequence[str] | None = None,
+        scale: Scale | None = None,
     ) -> "Responses":
         """Take matrices.
 
@@ -144,6 +145,9 @@ class Responses:
             Whole numbers, 0 where the item was not run.
         subjects, items : sequence of str, optional
             Names; ``subject 1`` and so on by default.
+        scale : Scale, optional
+            What scores are, where they are not right or wrong: ``Scale("graded")`` or
+            ``Scale("continuous")``; they are then no whole numbers of successes.
 
         Returns
         -------
@@ -154,7 +158,7 @@ class Responses:
         ResponseError
             Where the shapes differ or a value is not a count.
         """
-        clean = clean_cells(successes, trials)
+        clean = clean_cells(successes, trials) if scale is None else None
         if clean is not None:
             subjects = given_names(subjects, "subject", clean.shape[0])
             items = given_names(items, "item", clean.shape[1])
@@ -170,7 +174,9 @@ class Responses:
         values = {"score": pd.Series(matrix[seen])}
         if counts is not None:
             values["trials"] = pd.Series(counts[seen])
-        return cls._from_rows(subject, item, values, subjects, items, {"score": "successes"})
+        called = {"score": "successes"}
+        scale = scale or Scale("binary")
+        return cls._from_rows(subject, item, values, subjects, items, called, scale=scale)
 
     @classmethod
     def from_wide(

@@ -7,7 +7,7 @@ lowest grade, or ten-thousandths of the full score.
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,8 +23,9 @@ PARTS = 10_000
 """Of a continuous score: a part is less than anybody tells apart."""
 MOST_GRADES = 21
 _CALLED = {"binary": "answer", "graded": "grade", "continuous": "score"}
-_FEW = 0.1
-"""Up to such a share, values that do not go with the others are mistakes."""
+_FEW, _SEVERAL = 0.1, 3
+"""Up to such a share, or of so few, values that do not go with the others are mistakes."""
+_LONG = 40
 _LIKERT = (
     ("strongly disagree", "disagree", "neutral", "agree", "strongly agree"),
     ("strongly disagree", "disagree", "neither agree nor disagree", "agree", "strongly agree"),
@@ -150,52 +151,47 @@ def refuse_other_answers(scale: Scale | None, model: str, takes: Kind) -> None:
     )
 
 
-def scored(
-    scores: pd.Series, numbers: NDArray[np.float64] | None, told: Scale | None, column: str
-) -> tuple[NDArray[np.int64], Scale] | None:
+class Column(NamedTuple):
+    """A column of scores, none missing, as its distinct values and where they are."""
+
+    name: str
+    codes: NDArray[np.intp]
+    distinct: NDArray[np.object_]
+    numbers: NDArray[np.float64] | None  # The whole column, where all of it are numbers.
+
+
+def scored(column: Column, told: Scale | None) -> tuple[NDArray[np.int64], Scale] | None:
     """Return successes of each score, and what they are, where they are not right or wrong.
 
-    Parameters
-    ----------
-    scores : Series
-        None missing.
-    numbers : float array, optional
-        The same as numbers, where all are finite numbers.
-    told : Scale, optional
-        What they are said to be.
-    column : str
-        Their name, for errors.
-
-    Returns
-    -------
-    (int array, Scale), or None
-        None where they are to be read as right and wrong.
+    `told` is what they are said to be, if anything.
     """
-    if told is not None and told.kind == "binary":
-        return None
+    numbers = column.numbers
     if told is not None and told.kind == "continuous":
-        return _continuous(_as_shares(scores, numbers, column), told, column)
+        return _continuous(_as_shares(column) if numbers is None else numbers, told, column.name)
     if numbers is None or (told is not None and told.labels):
-        return _labelled(scores.astype(str).str.strip(), told, column)
+        return _labelled(column, told)
     if told is not None or _look_graded(numbers):
-        return _graded(numbers, column)
-    return _continuous(numbers, Scale("continuous"), column) if _look_continuous(numbers) else None
+        return _graded(numbers, column.name)
+    if look_continuous(numbers):
+        return _continuous(numbers, Scale("continuous"), column.name)
+    return None
 
 
 def _look_graded(numbers: NDArray[np.float64]) -> bool:
     """Return whether scores are whole numbers on a short scale, but for a few mistakes."""
     whole = numbers == np.round(numbers)
     beyond = (numbers != 0) & (numbers != 1)
-    if whole.mean() < 1 - _FEW or beyond.mean() <= _FEW:
+    if whole.mean() < 1 - _FEW or beyond.mean() <= _FEW or beyond.sum() < _SEVERAL:
         return False
     grades = np.unique(numbers[whole])
-    return len(grades) >= 3 and grades[0] >= 0 and np.ptp(grades) < MOST_GRADES
+    return len(grades) >= 3 and grades[0] >= 0 and bool(np.ptp(grades) < MOST_GRADES)
 
 
-def _look_continuous(numbers: NDArray[np.float64]) -> bool:
+def look_continuous(numbers: NDArray[np.float64]) -> bool:
+    """Return whether scores lie between 0 and 1, and not just a few are neither."""
     between = (numbers > 0) & (numbers < 1)
     within = (numbers >= 0) & (numbers <= 1)
-    return bool(within.all() and between.mean() > _FEW)
+    return bool(within.all() and between.mean() > _FEW and between.sum() >= _SEVERAL)
 
 
 def _graded(numbers: NDArray[np.float64], column: str) -> tuple[NDArray[np.int64], Scale]:
@@ -222,56 +218,56 @@ def _graded(numbers: NDArray[np.float64], column: str) -> tuple[NDArray[np.int64
 
 
 def _labelled(
-    labels: pd.Series, told: Scale | None, column: str
+    column: Column, told: Scale | None
 ) -> tuple[NDArray[np.int64], Scale] | None:
     """Return the places of labels in their order."""
-    codes, seen = pd.factorize(labels.str.casefold())
-    order = told.labels if told is not None and told.labels else _known_order(set(seen))
+    if told is None and len(column.distinct) > MOST_GRADES:
+        return None
+    texts = [str(value).strip() for value in column.distinct]
+    seen = [text.casefold().removesuffix(".0") for text in texts]
+    order = told.labels if told is not None and told.labels else _known_order({*seen})
     if order is None:
-        if told is None:
+        if told is None and not all(any(map(str.isalpha, text)) for text in texts):
             return None
-        named = ", ".join(sorted(map(one_line, set(labels)))[:5])
+        named = ", ".join(one_line(text, 20) for text in texts[:5])
         raise ResponseError(
-            f"`{column}` holds the labels {named}, whose order is not known; pass --order with "
-            f"all of them, the lowest first and separated by commas"
+            f"`{column.name}` holds the labels {named}, whose order is not known; pass --order "
+            f"with all of them, the lowest first and separated by commas"
         )
     places = {label.casefold(): k for k, label in enumerate(order)}
-    places |= {f"{label.casefold()}.0": k for k, label in enumerate(order)}  # 3 that became 3.0
-    unknown = [label for label in seen if label not in places]
+    unknown = [text for text, label in zip(texts, seen, strict=True) if label not in places]
     if unknown:
         raise ResponseError(
-            f"`{column}` holds {one_line(str(unknown[0]))!r}, which is not one of "
+            f"`{column.name}` holds {one_line(unknown[0], 40)!r}, which is not one of "
             f"{', '.join(order)}; correct it, or name it in --order"
         )
-    if len(seen) == 1:
-        raise ResponseError(
-            f"`{column}` holds only {one_line(str(seen[0]))!r}; without other grades there is "
-            f"nothing to rank"
-        )
     at = np.array([places[label] for label in seen], np.int64)
-    return at[codes], Scale("graded", tuple(order))
+    if len({*at}) == 1:
+        raise ResponseError(
+            f"`{column.name}` holds only {one_line(texts[0], 40)!r}; without other grades there "
+            f"is nothing to rank"
+        )
+    return at[column.codes], Scale("graded", tuple(order))
 
 
 def _known_order(seen: set[str]) -> tuple[str, ...] | None:
-    return next((known for known in _LIKERT if seen <= set(known)), None)
+    return next((known for known in _LIKERT if seen <= {*known}), None)
 
 
-def _as_shares(
-    scores: pd.Series, numbers: NDArray[np.float64] | None, column: str
-) -> NDArray[np.float64]:
-    """Return scores as numbers; those with a percent sign are hundredths."""
-    if numbers is not None:
-        return numbers
-    text = scores.astype(str).str.strip()
-    if text.str.endswith("%").all():
-        found = pd.to_numeric(text.str.removesuffix("%"), errors="coerce").to_numpy(float) / 100
-    else:
-        found = pd.to_numeric(text, errors="coerce").to_numpy(float)
+def _as_shares(column: Column) -> NDArray[np.float64]:
+    """Return scores as numbers where they are percentages."""
+    texts = [str(value).strip() for value in column.distinct]
+    found = np.full(len(texts), np.nan)
+    for k, text in enumerate(texts):
+        if text.endswith("%") and len(text) < _LONG:
+            found[k] = pd.to_numeric(text.removesuffix("%"), errors="coerce") / 100
     bad = ~np.isfinite(found)
     if bad.any():
-        odd = one_line(str(text.iloc[int(np.argmax(bad))]))
-        raise ResponseError(f"`{column}` must be a number, got {odd!r}; correct it")
-    return found
+        odd = one_line(texts[int(np.argmax(bad))], 40)
+        raise ResponseError(
+            f"`{column.name}` must hold numbers, or percentages throughout, got {odd!r}; correct it"
+        )
+    return found[column.codes]
 
 
 def _continuous(

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayesirt.data.scales import Scale, scored
+from bayesirt.data.scales import Column, Scale, scored
 from bayesirt.errors import ResponseError
 
 Where = Callable[[int], str]
@@ -29,29 +29,35 @@ def read_scores(
     scale: Scale | None = None,
 ) -> tuple[NDArray[np.integer], NDArray[np.integer], Scale | None]:
     """Return successes and trials, and what they are where they are not right or wrong."""
-    if scale is not None and (threshold is not None or trials is not None):
+    if scale is not None and scale.kind != "binary" and not (threshold is trials is None):
         other = "--threshold" if trials is None else "a column of `trials`"
         raise ResponseError(
             f"{other} makes answers right or wrong; leave it out, or --kind, --order and --scale"
         )
-    clean = _clean_answers(scores) if scale is None else None
-    if trials is None and threshold is None and clean is None:
-        numbers = _numbers_if_all(scores, column, where)
-        found = scored(scores, numbers, scale, column)
+    binary = scale is not None and scale.kind == "binary"
+    if trials is None and threshold is None and not binary:
+        clean = scale is None and _clean_answers(scores) is not None
+        held = None if clean else _column(scores, column, where)
+        found = None if held is None else scored(held, scale)
         if found is not None:
-            y, own = found
-            return y, np.full(len(y), own.steps, np.int64), own
+            return found[0], np.full(len(scores), found[1].steps, np.int64), found[1]
     return *count_successes(scores, trials, column, threshold, where), None
 
 
-def _numbers_if_all(scores: pd.Series, column: str, where: Where) -> NDArray[np.float64] | None:
-    """Return scores as numbers where all of them are, and refuse one that is missing."""
-    numbers = _as_numbers(scores.to_numpy(object))
-    bad = ~np.isfinite(numbers)
-    for row in np.flatnonzero(bad):
-        if _is_missing(scores.iloc[row]):
-            _refuse_number(scores.iloc[row], column, where(int(row)), None)
-    return None if bad.any() else numbers
+def _column(scores: pd.Series, name: str, where: Where) -> Column | None:
+    """Return a column's distinct values, and refuse one that is missing; of lists, nothing."""
+    try:
+        codes, distinct = pd.factorize(scores)
+    except TypeError:  # a value such as a list, which cannot be looked up
+        return None
+    values = np.asarray(distinct, object)
+    missing = np.append([_is_missing(value) for value in values], True)[codes]
+    if missing.any():
+        row = int(np.argmax(missing))
+        _refuse_number(scores.iloc[row], name, where(row), None)
+    of_distinct = _as_numbers(values)
+    numbers = of_distinct[codes] if np.isfinite(of_distinct).all() else None
+    return Column(name, codes, values, numbers) if len(values) else None
 
 
 def count_successes(

@@ -52,7 +52,7 @@ def ability_intervals(
 
 def fisher_information(layout: Layout, point: PointEstimate) -> Float[Array, " subject"]:
     """Return the expected information of the observed answers about each ability."""
-    family = family_named(str(point.settings["link"))]
+    family = family_named(str(point.settings["link"]))
     theta, a, d = (jnp.asarray(point[name]) for name in ("theta", "a", "d"))
     eta = layout.predictor(theta, a, d)
     # A cell's information is linear in its successes: at their expectation it is its own.

@@ -27,7 +27,7 @@ from bayesirt.inference.one_ability import OneAbility
 from bayesirt.inference.passes import Passes
 from bayesirt.inference.starts import Start, place_population
 from bayesirt.likelihood.cell_sums import Layout
-from bayesirt.likelihood.graded import middle_of, offsets
+from bayesirt.likelihood.graded import logistic, middle_of, offsets
 from bayesirt.point_estimate import PointEstimate
 
 _LEAST_PRECISION = 0.25
@@ -252,10 +252,10 @@ def threshold_sums(
         eta = layout.predictor(theta.astype(dtype), slopes.astype(dtype), nothing)
         seen = layout.trials > 0
         for k, threshold in zip(which, others, strict=True):
-            u = eta + layout.of_items(threshold.astype(dtype))
-            s, at = jax.nn.sigmoid(u), layout.successes == k + 1
+            u, at = eta + layout.of_items(threshold.astype(dtype)), layout.successes == k + 1
             parted = seen & (at | (layout.successes == k))
-            each = jax.nn.log_sigmoid(jnp.where(at, u, -u)), at - s, s * (1 - s)
+            own = logistic(jnp.where(at, u, -u))
+            each = own.log_share, jnp.where(at, own.rest, -own.rest), own.share * own.rest
             found.append([layout.over_subjects(jnp.where(parted, x, 0), one) for x in each])
         return (), tuple(jnp.stack(x, 1) for x in zip(*found, strict=True))
 

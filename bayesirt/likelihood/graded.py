@@ -8,6 +8,7 @@ is the logit of getting into the upper half of the scale.
 
 from functools import cache
 from itertools import accumulate
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +22,23 @@ GRADED = "graded "
 def gap_names(n: int) -> tuple[str, ...]:
     """Return the names of the gaps before the second threshold and each later one."""
     return tuple(f"gap_{m}" for m in range(2, n + 1))
+
+
+class Logistic(NamedTuple):
+    """The logistic function at a place."""
+
+    log_share: Float[Array, "..."]  # log sigmoid(u)
+    share: Float[Array, "..."]  # sigmoid(u)
+    rest: Float[Array, "..."]  # sigmoid(-u)
+
+
+def logistic(u: Float[Array, "..."]) -> Logistic:
+    """Return all three from one exponential."""
+    decay = jnp.exp(-jnp.abs(u))
+    larger = 1 / (1 + decay)
+    smaller, up = decay * larger, u >= 0
+    log_share = jnp.minimum(u, 0) - jnp.log1p(decay)
+    return Logistic(log_share, jnp.where(up, larger, smaller), jnp.where(up, smaller, larger))
 
 
 def middle_of(n: int) -> int:
@@ -125,12 +143,11 @@ def graded_predictor_terms(
     for m, offset in enumerate(o[1:], 1):
         at = jnp.where(y > m, offset, at)
         above = jnp.where(y >= m, offset, above)
-    u, v = eta + at, eta + above
+    u, v = logistic(eta + at), logistic(-eta - above)
     reached, missed = seen & (y > 0), seen & (y <= len(gaps))
-    not_u, is_v = jax.nn.sigmoid(-u), jax.nn.sigmoid(v)
-    up, down = jnp.where(reached, not_u, 0), jnp.where(missed, is_v, 0)
-    of_up, of_down = up * (1 - not_u), down * (1 - is_v)
-    value = jnp.where(reached, -jax.nn.softplus(-u), 0) - jnp.where(missed, jax.nn.softplus(v), 0)
+    up, down = jnp.where(reached, u.rest, 0), jnp.where(missed, v.rest, 0)
+    of_up, of_down = up * u.share, down * v.share
+    value = jnp.where(reached, u.log_share, 0) + jnp.where(missed, v.log_share, 0)
     moves_up, moves_down = [jnp.ones(())], [jnp.ones(())]  # ∂u and ∂v by each predictor.
     scores, own = [up - down], [jnp.zeros(())]
     middle = middle_of(len(o))

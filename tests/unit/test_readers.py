@@ -19,6 +19,7 @@ from bayesirt.data.readers.recognise import (
     TRIALS_NAMES,
 )
 from bayesirt.data.responses import Responses
+from bayesirt.data.scales import Scale
 from bayesirt.errors import ResponseError
 
 Write = Callable[..., Path]
@@ -272,8 +273,8 @@ def test_the_example_is_read(example_csv: Path):
 
 def test_livebench_is_read(shared: Path):
     path = shared / "formats" / "tables" / "livebench_13012025.parquet"
-    with pytest.raises(ResponseError, match="pass --threshold to binarise"):
-        read_responses(path)
+    scores = read_responses(path, duplicates="last")
+    assert scores.scale == Scale("continuous")
     with pytest.raises(ResponseError, match=r"^590 rows repeat a subject and item"):
         read_responses(path, threshold=0.5)
     responses = read_responses(path, threshold=0.5, duplicates="last")

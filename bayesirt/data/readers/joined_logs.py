@@ -9,7 +9,7 @@ import pandas as pd
 
 from bayesirt.data.cell_rows import check_duplicate_rule
 from bayesirt.data.readers.harness import ANSWER_COLUMNS, LogRows
-from bayesirt.data.scales import PARTS, Scale, in_parts
+from bayesirt.data.scales import PARTS, Scale, in_parts, look_continuous
 from bayesirt.data.score_values import count_successes
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
@@ -38,7 +38,9 @@ def join_logs(
     if answers.empty:
         raise ResponseError("the logs hold no answer with a score; add logs of finished runs")
     _check_content(answers, files)
-    scale = Scale("continuous") if threshold is None and _has_shares(answers["score"]) else None
+    scores = answers["score"].to_numpy(float)
+    shares = threshold is None and look_continuous(scores)
+    scale = Scale("continuous") if shares else None
     parts = [_count(part, threshold, scale) for _, part in answers.groupby("benchmark", sort=False)]
     answers = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
     answers["run"] = answers.groupby([*_PAIR, "trial", "file"], sort=False).cumcount()
@@ -53,11 +55,6 @@ def join_logs(
     if duplicates == "error":
         runs, copies = _fold_copies(runs, files)
     return runs, copies, scale
-
-
-def _has_shares(scores: pd.Series) -> bool:
-    """Return whether scores lie between 0 and 1, and some are neither."""
-    return bool(scores.between(0, 1).all() and not scores.isin([0, 1]).all())
 
 
 def check_alike(logs: Logs) -> None:

@@ -23,6 +23,8 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
 _AT_ONCE = 1 << 20
+_LONG = 40
+"""Characters; no grade is as long."""
 """Rows."""
 _BUFFER = 1 << 20
 """Bytes of a column that are read at a time, so that large row groups take no more room."""
@@ -79,6 +81,20 @@ class LongParquet:
     as_written: bool = False
     # Told how many rows are read, and how many there are; then the same of blocks on disk.
     progress: Callable[[int, int], None] | None = None
+
+    def starts_binary(self) -> bool:
+        """Return whether its first scores are 0 and 1, so that rows are numbered as they are."""
+        first = next(self._decoded(self.roles["score"]), None)
+        if first is None:
+            return True
+        scores = _values(first.column(0), one_line(self.roles["score"])).dropna()
+        try:
+            values = [*scores.unique()]
+        except TypeError:  # lists
+            return True
+        if any(isinstance(value, str) and len(value) > _LONG for value in values):
+            return True  # and refused row by row
+        return {*values} <= {0, 1, "0", "1", "0.0", "1.0"}
 
     def in_memory(self, duplicates: str) -> Responses:
         """Read all rows."""
@@ -214,18 +230,6 @@ def is_plain(kind: pa.DataType) -> bool:
     """Return whether names of this type can be numbered as rows are read."""
     kind = _value_type(kind)
     return _is_text(kind) or pa.types.is_integer(kind)
-
-
-def starts_binary(path: Path, score: str) -> bool:
-    """Return whether the first scores of a file are 0 and 1, or nothing that could be anything."""
-    with pa.parquet.ParquetFile(path) as file:
-        first = next(file.iter_batches(_AT_ONCE, columns=[score]), None)
-    if first is None:
-        return True
-    try:
-        return bool(first.column(0).to_pandas().dropna().isin([0, 1, True, False, "0", "1"]).all())
-    except (*PARQUET_ERRORS, TypeError):
-        return True
 
 
 def _value_type(kind: pa.DataType) -> pa.DataType:

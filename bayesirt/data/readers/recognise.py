@@ -20,7 +20,7 @@ from bayesirt.data.long_parquet_file import (
 )
 from bayesirt.data.readers.found_logs import FoundLogs
 from bayesirt.data.readers.log_folder import find_harness, read_logs, refuse_no_log
-from bayesirt.data.readers.long_parquet import LongParquet, is_plain, starts_binary
+from bayesirt.data.readers.long_parquet import LongParquet, is_plain
 from bayesirt.data.readers.numbered import can_be_numbered
 from bayesirt.data.readers.reading import Reading
 from bayesirt.data.readers.subject_facts import (
@@ -296,9 +296,6 @@ def _streamed(
         )
     if as_written:
         check_written(schema, one_line(path.name, 80))
-    elif not out_of_core and "trials" not in roles and threshold is None:
-        if reading.scale is not None or not starts_binary(path, roles["score"]):
-            return None
     measured = [roles.pop(role) for role in _OF_ANSWERS if role in roles]
     described = describing_columns(schema) if as_written else _describing(schema.names, roles)
     describing = tuple(name for name in described if can_be_numbered(schema.field(name).type))
@@ -308,6 +305,9 @@ def _streamed(
         whole = as_written and threshold is None and not named_else
         return _as_it_was_written(path, reading.duplicates) if whole else None
     file = LongParquet(path, roles, threshold, n_rows, describing, as_written, progress)
+    single = not as_written and not out_of_core and "trials" not in roles and threshold is None
+    if single and (reading.scale is not None or not file.starts_binary()):
+        return None
     cluster = CLUSTER if as_written and CLUSTER in schema.names else None
     cluster = reading.cluster_column or cluster
 
