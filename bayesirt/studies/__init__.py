@@ -1,7 +1,11 @@
 """Studies of how far the package's own answers can be trusted."""
 
-from bayesirt.studies.abilities import AbilitiesStudy, abilities_study
-from bayesirt.studies.abilities_design import ABILITIES_QUICK, AbilitiesDesign
+from bayesirt.studies.abilities import (
+    ABILITIES_QUICK,
+    AbilitiesDesign,
+    AbilitiesStudy,
+    abilities_study,
+)
 from bayesirt.studies.calibration import CalibrationStudy, calibration_study
 from bayesirt.studies.cat import CAT_QUICK, CATDesign, CATStudy, cat_study
 from bayesirt.studies.cbmm import CBMM_QUICK, CBMMDesign, CBMMStudy, cbmm_study

@@ -19,8 +19,7 @@ from bayesirt.estimators.neural_cd import NeuralDiagnosis, fit_neural_cd
 from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.models.q_mirt import default_structure
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.studies.abilities_matrix import AbilityMatrix
-from bayesirt.studies.abilities_measures import Counts, Matrix
+from bayesirt.studies.abilities_matrix import AbilityMatrix, Counts, Matrix
 from bayesirt.studies.lart_splits import with_answers
 
 PREDICTORS = {

@@ -175,13 +175,15 @@ def calibration_study(
     parts = {"runs": Part(_PLACE, row_columns(design.priors))}
     rows = do_tasks(
         tasks,
-        _left_of,
         parts,
         settings,
-        folder=folder,
-        n_processes=n_processes,
-        scheduler=scheduler,
-        progress=progress,
+        {
+            "folder": folder,
+            "n_processes": n_processes,
+            "scheduler": scheduler,
+            "progress": progress,
+        },
+        left=_left_of,
     )
     return CalibrationStudy(_in_order(rows["runs"], list(engines), sizes, n_replications), design)
 

@@ -4,10 +4,10 @@ Banks are drawn and calibrated by the answers of a population, as a run of `rank
 subjects, whose ability is known, take tests whose items are chosen in several ways.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from pathlib import Path
+from typing import Unpack
 
 import pandas as pd
 from jaxtyping import Array
@@ -18,9 +18,8 @@ from bayesirt.studies.cat_claims import NOTES, cat_claims
 from bayesirt.studies.cat_figures import plot_tests
 from bayesirt.studies.cat_tables import length_table, stop_table
 from bayesirt.studies.cat_tasks import BankTask, Sizes, measure_columns
-from bayesirt.studies.cat_tests import METHODS
-from bayesirt.studies.claims import claim_table, in_words
-from bayesirt.studies.engine import Part, SavedStudy, do_tasks, unless_done
+from bayesirt.studies.claims import Claim
+from bayesirt.studies.engine import Part, Running, SavedStudy, do_tasks
 from bayesirt.studies.tasks import PortableKey
 
 
@@ -74,16 +73,14 @@ class CATStudy(SavedStudy):
         """Answers until the interval is short enough; see `stop_table`."""
         return stop_table(self.replications, self.design.stops)
 
-    @cached_property
-    def claims(self) -> pd.DataFrame:
-        """What the study finds, one row a figure; see `bayesirt.studies.claims`."""
-        return claim_table(cat_claims(self.summary, self.stops))
+    def _claims(self) -> Iterator[Claim]:
+        return cat_claims(self.summary, self.stops)
 
-    def _sentences(self) -> list[str]:
-        return in_words(self.claims, NOTES)
+    def _notes(self) -> tuple[str, ...]:
+        return NOTES
 
     def _tables(self) -> dict[str, pd.DataFrame]:
-        return {"answers": self.summary, "stops": self.stops, "claims": self.claims}
+        return {"answers": self.summary, "stops": self.stops}
 
     def _figures(self) -> dict[str, Figure]:
         return {"tests": plot_tests(self.summary)}
@@ -93,10 +90,7 @@ def cat_study(
     design: CATDesign | None = None,
     *,
     key: Array,
-    folder: Path | None = None,
-    n_processes: int = 1,
-    scheduler: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    **running: Unpack[Running],
 ) -> CATStudy:
     """Let simulated subjects take adaptive and other tests, and compare with the truth.
 
@@ -105,15 +99,8 @@ def cat_study(
     design : CATDesign, optional
     key : jax.random.key
         The same key gives the same study on the same machine, however many processes run it.
-    folder : Path, optional
-        Where each bank's rows are written as it ends. A folder with a part of the same study is
-        gone on with.
-    n_processes : int
-        Above 1, banks run side by side.
-    scheduler : str, optional
-        Address of a Dask scheduler, whose workers then run the banks.
-    progress : callable, optional
-        Told (banks done, all), after each bank.
+    **running
+        Folder, processes and progress; see `bayesirt.studies.engine.Running`.
 
     Returns
     -------
@@ -128,22 +115,12 @@ def cat_study(
     portable = PortableKey.of(key)
     place = ("condition", "replication", "method", "answers")
     parts = {"tests": Part(place, measure_columns(design.stops)[1:])}
-    last = (METHODS[-1], design.sizes.answers)
     tasks = [
         BankTask(number, model, replication, design.sizes, design.stops, portable)
         for replication in range(design.replications)
         for number, model in enumerate(BANKS)
     ]
-    rows = do_tasks(
-        tasks,
-        unless_done(lambda task: [("tests", (task.number, task.replication, *last))]),
-        parts,
-        {**asdict(design), "key": portable},
-        folder=folder,
-        n_processes=n_processes,
-        scheduler=scheduler,
-        progress=progress,
-    )
+    rows = do_tasks(tasks, parts, {**asdict(design), "key": portable}, running)
     table = rows["tests"]
     order = [*place[:2], "answers"]
     models = table["condition"].map(dict(enumerate(BANKS)))

@@ -1,17 +1,14 @@
 """The work of the adaptive-testing study: one bank, and all methods on the same new subjects."""
 
 from dataclasses import dataclass
-from typing import Any
 
-import jax
 import numpy as np
 
 from bayesirt.inference.ability_belief import ItemDraws
 from bayesirt.studies.cat_banks import BankModel, Subjects, calibrate, draw_items, draw_subjects
 from bayesirt.studies.cat_tests import METHODS, Track, take_tests
+from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.tasks import PortableKey
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -36,15 +33,18 @@ class BankTask:
     stops: tuple[float, ...]  # Widths of the 90% interval to stop at.
     key: PortableKey  # The study's.
 
+    @property
+    def places(self) -> Places:
+        """Part and place of its last row."""
+        return [("tests", (self.number, self.replication, METHODS[-1], self.sizes.answers))]
+
     def run(self) -> list[Row]:
         """Return a row for each method and number of answers."""
-        seeds = [*self.key.words, self.number, self.replication]
-        rng, sizes = np.random.default_rng(seeds), self.sizes
+        rng, sizes = self.key.rng(self.number, self.replication), self.sizes
         truth = draw_items(self.model, sizes.items, rng)
         calibrating = draw_subjects(self.model, truth, sizes.calibrating, rng)
         new = draw_subjects(self.model, truth, sizes.subjects, rng)
-        key = jax.random.fold_in(self.key.key(), self.number)
-        key = jax.random.fold_in(key, self.replication)
+        key = self.key.folded(self.number, self.replication)
         posterior = calibrate(self.model, calibrating, key=key)
         items = ItemDraws.of(posterior, sizes.item_draws)
         place = {"condition": self.number, "replication": self.replication}

@@ -4,16 +4,12 @@ Simulated designs, stability over random starts, ranking against accuracy, diffi
 human level, and redundant items with and without control of false ones.
 """
 
-import hashlib
 import zlib
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import jax
-import numpy as np
 import pandas as pd
 from jaxtyping import Array
 from matplotlib.figure import Figure
@@ -39,7 +35,8 @@ from bayesirt.studies.cbmm_tables import (
 )
 from bayesirt.studies.cbmm_tasks import STABILITY_COLUMNS, StartTask, SuiteTask
 from bayesirt.studies.cbmm_text import study_in_words
-from bayesirt.studies.engine import Part, SavedStudy, do_tasks, unless_done
+from bayesirt.studies.engine import Part, Running, SavedStudy, do_tasks
+from bayesirt.studies.labels import fingerprint
 from bayesirt.studies.study_rows import with_conditions
 from bayesirt.studies.tasks import PortableKey
 
@@ -223,10 +220,7 @@ def cbmm_study(
     *,
     key: Array,
     responses: Responses | None = None,
-    folder: Path | None = None,
-    n_processes: int = 1,
-    scheduler: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    **running: Unpack[Running],
 ) -> CBMMStudy:
     """Do Qu et al. (2026) again: recovery, stability, agreement with accuracy, redundancy.
 
@@ -238,15 +232,8 @@ def cbmm_study(
         processes run it.
     responses : Responses, optional
         The matrix for stability, ranking and level; by default one is simulated.
-    folder : Path, optional
-        Where each fit is written as it ends. A folder with a part of the same study is gone on
-        with.
-    n_processes : int
-        Above 1, suites run side by side; this blurs their times.
-    scheduler : str, optional
-        Address of a Dask scheduler, whose workers then run the suites.
-    progress : callable, optional
-        Told (suites and starts done, all), after each.
+    **running
+        Folder, processes and progress; see `bayesirt.studies.engine.Running`.
 
     Returns
     -------
@@ -267,32 +254,18 @@ def cbmm_study(
     if responses is None:
         seed = [*portable.words, zlib.crc32(b"matrix")]
         responses = simulated_matrix(seed, design.matrix_size)
-    settings = {**asdict(design), "key": portable, "responses": _fingerprint(responses)}
+    settings = {**asdict(design), "key": portable, "responses": fingerprint(responses)}
     tasks: list[SuiteTask | StartTask] = [
         *_suite_tasks(design, portable),
         *_start_tasks(design, portable, responses),
     ]
-    rows = do_tasks(
-        tasks,
-        unless_done(_places),
-        _PARTS,
-        settings,
-        folder=folder,
-        n_processes=n_processes,
-        scheduler=scheduler,
-        progress=progress,
-    )
+    rows = do_tasks(tasks, _PARTS, settings, running)
     look = look_at(responses, key=jax.random.fold_in(key, len(tasks)), simulated=simulated)
     ordered = rows[_STARTS].sort_values(list(_START_PLACE), ignore_index=True)
     columns = {name: name for name in ("factor", "value", "n_subjects", "n_items")}
     methods = [*POINT_METHODS, *POSTERIORS]
     fits = with_conditions(rows["suites"], design.conditions, columns, methods)
     return CBMMStudy(fits, ordered, look, design)
-
-
-def _places(task: SuiteTask | StartTask) -> list[tuple[str, tuple[Any, ...]]]:
-    part = "suites" if isinstance(task, SuiteTask) else _STARTS
-    return [(part, place) for place in task.places]
 
 
 def _suite_tasks(design: CBMMDesign, key: PortableKey) -> list[SuiteTask]:
@@ -309,11 +282,3 @@ def _suite_tasks(design: CBMMDesign, key: PortableKey) -> list[SuiteTask]:
 
 def _start_tasks(design: CBMMDesign, key: PortableKey, responses: Responses) -> list[StartTask]:
     return [StartTask(k, responses, design.variances, key) for k in range(design.starts)]
-
-
-def _fingerprint(responses: Responses) -> str:
-    """Return a hash of who answered what."""
-    digest = hashlib.sha256(repr((responses.subjects, responses.items)).encode())
-    for values in responses.cells.listed():
-        digest.update(np.ascontiguousarray(values, np.int64).tobytes())
-    return digest.hexdigest()

@@ -4,7 +4,7 @@ import warnings
 import zlib
 from dataclasses import dataclass
 from itertools import combinations, combinations_with_replacement, product
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import numpy as np
@@ -18,10 +18,10 @@ from bayesirt.point_estimate import PointEstimate
 from bayesirt.studies.cbmm_conditions import Condition, draw_suite
 from bayesirt.studies.cbmm_measures import measure_fit, measure_review
 from bayesirt.studies.cbmm_methods import fit_timed, random_start, sample_review
+from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.rank_correlation import spearman
 from bayesirt.studies.tasks import PortableKey
 
-Row = dict[str, Any]
 Step = Literal["mm", "newton"]
 
 STEPS: tuple[Step, ...] = ("mm", "newton")
@@ -44,10 +44,10 @@ class SuiteTask:
     key: PortableKey  # The study's.
 
     @property
-    def places(self) -> list[tuple[int, int, str]]:
-        """Condition, replication and method of each row."""
+    def places(self) -> Places:
+        """Part and place of each row."""
         names = (*self.methods, *self.posteriors)
-        return [(self.number, self.replication, name) for name in names]
+        return [("suites", (self.number, self.replication, name)) for name in names]
 
     def run(self) -> list[Row]:
         """Return a row for each method; keys depend on what is run, not on when or where."""
@@ -82,10 +82,11 @@ class StartTask:
     key: PortableKey  # The study's.
 
     @property
-    def places(self) -> list[tuple[str, int, float, float]]:
-        """Method, replication and variances of each row."""
+    def places(self) -> Places:
+        """Part and place of each row."""
         pairs = combinations_with_replacement(self.variances, 2)
-        return [(step, self.replication, *pair) for step, pair in product(STEPS, pairs)]
+        ways = product(STEPS, pairs)
+        return [("stability", (step, self.replication, *pair)) for step, pair in ways]
 
     def run(self) -> list[Row]:
         """Return a row for each step and pair of variances.

@@ -4,11 +4,10 @@ Benchmarks join a suite one after another by fixed-parameter calibration; at eac
 that were held out are predicted from their answers to anchors.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,7 @@ from matplotlib.figure import Figure
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.studies.engine import Part, SavedStudy, do_tasks, unless_done
+from bayesirt.studies.engine import Part, Running, SavedStudy, do_tasks
 from bayesirt.studies.fpc_design import FPC_SIMULATED, FPCDesign, conditions_of
 from bayesirt.studies.fpc_figures import plot_along, plot_coverage, plot_references, plot_rules
 from bayesirt.studies.fpc_matrix import FPCMatrix, given_matrix, simulated_matrix
@@ -32,7 +31,7 @@ from bayesirt.studies.fpc_tables import (
 )
 from bayesirt.studies.fpc_tasks import COLUMNS, METHODS, tasks_of
 from bayesirt.studies.fpc_text import study_in_words
-from bayesirt.studies.lart_splits import fingerprint
+from bayesirt.studies.labels import fingerprint
 from bayesirt.studies.study_rows import with_conditions
 from bayesirt.studies.tasks import PortableKey
 
@@ -145,10 +144,7 @@ def fpc_study(
     responses: Responses | None = None,
     groups: Mapping[str, str] | None = None,
     families: Mapping[str, str] | None = None,
-    folder: Path | None = None,
-    n_processes: int = 1,
-    scheduler: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    **running: Unpack[Running],
 ) -> FPCStudy:
     """Do Habba et al. (2026) again: let a suite grow, and predict held-out subjects from anchors.
 
@@ -165,15 +161,8 @@ def fpc_study(
         The benchmark of each of their items.
     families : mapping, optional
         The family of each of their subjects, to hold whole families out.
-    folder : Path, optional
-        Where each chain's rows are written as it ends. A folder with a part of the same study is
-        gone on with.
-    n_processes : int
-        Above 1, chains run side by side.
-    scheduler : str, optional
-        Address of a Dask scheduler, whose workers then run the chains.
-    progress : callable, optional
-        Told (chains done, all), after each.
+    **running
+        Folder, processes and progress; see `bayesirt.studies.engine.Running`.
 
     Returns
     -------
@@ -199,13 +188,9 @@ def fpc_study(
     conditions = conditions_of(design, matrix)
     logged = do_tasks(
         tasks_of(design, matrix, conditions, portable),
-        unless_done(lambda task: [("chains", task.last)]),
         {"chains": Part(_PLACE, COLUMNS[len(_PLACE) :])},
         settings,
-        folder=folder,
-        n_processes=n_processes,
-        scheduler=scheduler,
-        progress=progress,
+        running,
     )
     columns = {"anchors": "n_anchors", "rule": "how", "n_reference": "n_reference",
                "split": "split"}  # fmt: skip

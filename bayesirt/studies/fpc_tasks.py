@@ -3,21 +3,19 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
 
 from bayesirt.bank.parts import check_anchors
 from bayesirt.data.responses import Responses
+from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.fpc_chain import ChainStep, first_benchmarks, run_chain
 from bayesirt.studies.fpc_design import USUAL_RULE, Condition, FPCDesign
 from bayesirt.studies.fpc_matrix import FPCMatrix, chain_order, divided
 from bayesirt.studies.fpc_measures import MEASURES, measure_predictions, measure_random
 from bayesirt.studies.fpc_prediction import shares
 from bayesirt.studies.tasks import PortableKey
-
-Row = dict[str, Any]
 
 METHODS = {
     "fixed": "FPC",
@@ -82,9 +80,9 @@ class ChainTask:
         return [int(step) for step in spread.round()]
 
     @property
-    def last(self) -> tuple[int, int, int, str]:
-        """The place of its last row."""
-        return (self.number, self.chain, self.measured[-1], _LAST)
+    def places(self) -> Places:
+        """Part and place of its last row."""
+        return [("chains", (self.number, self.chain, self.measured[-1], _LAST))]
 
     def run(self) -> list[Row]:
         """Return a row for each measured step and method."""
@@ -102,7 +100,7 @@ class ChainTask:
             n_anchors=condition.n_anchors,
             how=condition.how,
             n_abilities=self.n_abilities,
-            key=jax.random.fold_in(self.key.key(), self.chain),
+            key=self.key.folded(self.chain),
             measured=self.measured,
             concurrent=self.chain < condition.concurrent,
         )
@@ -134,7 +132,7 @@ class ChainTask:
         yield place | {"method": _LAST, **measures, **asked}
 
     def _rng(self, *numbers: int) -> np.random.Generator:
-        return np.random.default_rng([*self.key.words, self.chain, *numbers])
+        return self.key.rng(self.chain, *numbers)
 
 
 def tasks_of(

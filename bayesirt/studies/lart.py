@@ -5,11 +5,10 @@ lengths ρ, prediction, validity, what few items or subjects do, and a criterion
 """
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,8 @@ from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.studies.engine import Part, SavedStudy, do_tasks, unless_done
+from bayesirt.studies.engine import Part, Running, SavedStudy, do_tasks
+from bayesirt.studies.labels import fingerprint
 from bayesirt.studies.lart_criterion import criterion_table, with_criterion
 from bayesirt.studies.lart_design import LaRTDesign, suite_tasks
 from bayesirt.studies.lart_figures import plot_coverage, plot_recovery, plot_saem
@@ -35,7 +35,7 @@ from bayesirt.studies.lart_matrix_tables import mean_table, prediction_table
 from bayesirt.studies.lart_matrix_text import matrix_in_words
 from bayesirt.studies.lart_measures import FIT_COLUMNS
 from bayesirt.studies.lart_prediction import PREDICTION_COLUMNS, PredictionTask, applied_splits
-from bayesirt.studies.lart_splits import N_FOLDS, base_subjects, fingerprint
+from bayesirt.studies.lart_splits import N_FOLDS, base_subjects
 from bayesirt.studies.lart_subjects_needed import SUBJECT_COLUMNS, SubjectTask
 from bayesirt.studies.lart_tables import (
     PLACE,
@@ -172,10 +172,7 @@ def lart_study(
     responses: Responses | None = None,
     suffixes: Sequence[str] = (),
     criterion: Mapping[str, float] | None = None,
-    folder: Path | None = None,
-    n_processes: int = 1,
-    scheduler: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    **running: Unpack[Running],
 ) -> LaRTStudy:
     """Do Xu et al. (2026) again: simulation, SAEM, intervals; what lengths are worth on a matrix.
 
@@ -192,15 +189,8 @@ def lart_study(
         alike but for it are one base subject, which is not divided.
     criterion : mapping, optional
         A measure of ability from outside, by subject.
-    folder : Path, optional
-        Where each result is written as it comes. A folder with a part of the same study is gone
-        on with.
-    n_processes : int
-        Above 1, work is done side by side; this blurs times.
-    scheduler : str, optional
-        Address of a Dask scheduler, whose workers then do it.
-    progress : callable, optional
-        Told (tasks done, all), after each.
+    **running
+        Folder, processes and progress; see `bayesirt.studies.engine.Running`.
 
     Returns
     -------
@@ -225,16 +215,7 @@ def lart_study(
         groups = base_subjects(responses.subjects, suffixes)
         settings |= {"responses": fingerprint(responses), "suffixes": list(suffixes)}
         tasks += _matrix_tasks(design, portable, responses, groups)
-    rows = do_tasks(
-        tasks,
-        unless_done(lambda task: [(task.part, place) for place in task.places]),
-        _PARTS,
-        settings,
-        folder=folder,
-        n_processes=n_processes,
-        scheduler=scheduler,
-        progress=progress,
-    )
+    rows = do_tasks(tasks, _PARTS, settings, running)
     suites = with_conditions(
         rows["suites"],
         design.conditions,

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayesirt.data.readers.tables import read_table
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
+from bayesirt.studies.labels import read_pairs
 from bayesirt.studies.lart_matrix import RESAMPLES, TAILS
 from bayesirt.studies.lart_scoring import Matrix
 from bayesirt.studies.rank_correlation import spearman
@@ -19,16 +19,8 @@ _LEAST_SUBJECTS = 5
 
 
 def read_criterion(path: Path) -> dict[str, float]:
-    """Read a measure from outside of each subject.
-
-    By subject; an empty value is left out.
-    """
-    table, name = read_table(path), one_line(path.name)
-    if not {"subject", "value"} <= set(table.columns):
-        raise ResponseError(f"{name} must have the columns subject and value")
-    twice = table["subject"][table["subject"].duplicated()]
-    if len(twice):
-        raise ResponseError(f"{name} has {one_line(str(twice.iloc[0]))!r} twice; keep one row")
+    """Read a measure from outside of each subject; an empty value is left out."""
+    table, name = read_pairs(path, "subject", "value"), one_line(path.name)
     numbers = pd.to_numeric(table["value"], errors="coerce")
     given = table["value"].notna() & (table["value"].astype(str).str.strip() != "")
     bad = table[given & ~np.isfinite(numbers)]

@@ -6,6 +6,7 @@ import numpy as np
 
 from bayesirt.data.responses import Responses
 from bayesirt.likelihood.latencies import SpeedEvidence
+from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.lart_scoring import (
     Cells,
     Items,
@@ -15,7 +16,7 @@ from bayesirt.studies.lart_scoring import (
     score_abilities,
     speed_evidence,
 )
-from bayesirt.studies.lart_tasks import EM_METHODS, Row, fit_model
+from bayesirt.studies.lart_tasks import EM_METHODS, fit_model
 from bayesirt.studies.rank_correlation import spearman
 
 ITEM_COLUMNS = ("distance", "rho", "rho_accuracy")
@@ -39,9 +40,9 @@ class ItemTask:
         return [min(_FIRST_ITEMS, j), *(n for n in _SHOWN if n < j)]
 
     @property
-    def places(self) -> list[tuple[int, str]]:
-        """Number of items and method of each row."""
-        return [(n, name) for n in self.counts for name in EM_METHODS]
+    def places(self) -> Places:
+        """Part and place of each row."""
+        return [(self.part, (n, name)) for n in self.counts for name in EM_METHODS]
 
     def run(self) -> list[Row]:
         """Return a row for each number of items and method."""

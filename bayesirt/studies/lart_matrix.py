@@ -18,8 +18,9 @@ from bayesirt.models import LaRT
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import LEVEL
 from bayesirt.ranking.length_gain import correlation
+from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.lart_scoring import GRID, Cells, Items, Matrix, speed_evidence
-from bayesirt.studies.lart_tasks import EM_METHODS, Row, fit_model, timed
+from bayesirt.studies.lart_tasks import EM_METHODS, fit_model, timed
 from bayesirt.studies.tasks import PortableKey
 
 TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
@@ -55,9 +56,9 @@ class DrawTask:
     part = "rho"
 
     @property
-    def places(self) -> list[tuple[str]]:
-        """The method of its row."""
-        return [("posterior",)]
+    def places(self) -> Places:
+        """Part and place of each row."""
+        return [(self.part, ("posterior",))]
 
     def run(self) -> list[Row]:
         """Return the row."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
+from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.lart_scoring import Cells, Items, Matrix, score_abilities
 from bayesirt.studies.lart_splits import (
     N_FOLDS,
@@ -16,7 +17,7 @@ from bayesirt.studies.lart_splits import (
     subject_folds,
     with_answers,
 )
-from bayesirt.studies.lart_tasks import EM_METHODS, Row, fit_model
+from bayesirt.studies.lart_tasks import EM_METHODS, fit_model
 from bayesirt.studies.tasks import PortableKey
 
 PREDICTIONS = {
@@ -40,10 +41,14 @@ class PredictionTask:
     part = "prediction"
 
     @property
-    def places(self) -> list[tuple[int, int, int, str]]:
-        """Repetition, split, subject and method of each row."""
+    def places(self) -> Places:
+        """Part and place of each row."""
         subjects = range(self.responses.n_subjects)
-        return [(self.repetition, self.split, i, name) for i in subjects for name in PREDICTIONS]
+        return [
+            (self.part, (self.repetition, self.split, i, name))
+            for i in subjects
+            for name in PREDICTIONS
+        ]
 
     def run(self) -> list[Row]:
         """Return a row for each subject and method."""

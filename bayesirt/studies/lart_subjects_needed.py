@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
+from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.lart_scoring import Items, Matrix, item_information
 from bayesirt.studies.lart_splits import first_subjects, with_answers
-from bayesirt.studies.lart_tasks import EM_METHODS, Row, fit_model
+from bayesirt.studies.lart_tasks import EM_METHODS, fit_model
 from bayesirt.studies.tasks import PortableKey
 
 SUBJECT_COLUMNS = ("distance_a", "distance_d", "typical_a", "typical_d")
@@ -36,9 +37,9 @@ class SubjectTask:
         return [max(2, round(share * self.responses.n_subjects)) for share in SHARES]
 
     @property
-    def places(self) -> list[tuple[int, int, str]]:
-        """Repetition, number of subjects and method of each row."""
-        return [(self.repetition, n, name) for n in self.sizes for name in EM_METHODS]
+    def places(self) -> Places:
+        """Part and place of each row."""
+        return [(self.part, (self.repetition, n, name)) for n in self.sizes for name in EM_METHODS]
 
     def run(self) -> list[Row]:
         """Return a row for each number of subjects and method."""

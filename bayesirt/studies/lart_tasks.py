@@ -20,11 +20,10 @@ from bayesirt.inference.options import RunOptions
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import LaRT
 from bayesirt.point_estimate import PointEstimate
+from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.lart_conditions import Condition, Suite, draw_suite
 from bayesirt.studies.lart_measures import measure_point, measure_posterior
 from bayesirt.studies.tasks import PortableKey
-
-Row = dict[str, Any]
 
 EM_METHODS = {"lart": "LaRT", "irt": "probit IRT"}
 SAEM_METHODS = {
@@ -55,9 +54,9 @@ class SuiteTask:
     part = "suites"
 
     @property
-    def places(self) -> list[tuple[int, int, str]]:
-        """Condition, replication and method of each row."""
-        return [(self.number, k, self.method) for k in self.replications]
+    def places(self) -> Places:
+        """Part and place of each row."""
+        return [(self.part, (self.number, k, self.method)) for k in self.replications]
 
     def run(self) -> list[Row]:
         """Return a row for each replication; suites depend on the place, not on the method."""

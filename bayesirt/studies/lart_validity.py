@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesirt.data.responses import Responses
+from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.lart_scoring import Cells, Matrix
 from bayesirt.studies.lart_splits import N_FOLDS, item_folds, with_answers
-from bayesirt.studies.lart_tasks import EM_METHODS, Row, fit_model
+from bayesirt.studies.lart_tasks import EM_METHODS, fit_model
 from bayesirt.studies.rank_correlation import spearman
 from bayesirt.studies.tasks import PortableKey
 
@@ -26,9 +27,9 @@ class ValidityTask:
     part = "validity"
 
     @property
-    def places(self) -> list[tuple[int, str]]:
-        """Repetition and method of each row."""
-        return [(self.repetition, name) for name in EM_METHODS]
+    def places(self) -> Places:
+        """Part and place of each row."""
+        return [(self.part, (self.repetition, name)) for name in EM_METHODS]
 
     def run(self) -> list[Row]:
         """Return a row for each method."""

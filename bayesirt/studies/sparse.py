@@ -4,19 +4,19 @@ Four domains and a grid of sparsities and difficulty gaps, as in the paper; and,
 the posterior says of both rankings without knowing the truth.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import islice
-from pathlib import Path
+from typing import Unpack
 
 import pandas as pd
 from jaxtyping import Array
 from matplotlib.figure import Figure
 
 from bayesirt.models import Priors
-from bayesirt.studies.claims import claim_table, in_words
-from bayesirt.studies.engine import Part, SavedStudy, do_tasks, unless_done
+from bayesirt.studies.claims import Claim
+from bayesirt.studies.engine import Part, Running, SavedStudy, do_tasks
 from bayesirt.studies.sparse_claims import NOTES, sparse_claims
 from bayesirt.studies.sparse_conditions import Condition, domain_conditions, grid_conditions
 from bayesirt.studies.sparse_draws import BATCH
@@ -29,7 +29,7 @@ from bayesirt.studies.sparse_tables import (
     surface_table,
     warning_table,
 )
-from bayesirt.studies.sparse_tasks import Batch, Place
+from bayesirt.studies.sparse_tasks import Batch, Drawn
 from bayesirt.studies.study_rows import with_conditions
 from bayesirt.studies.tasks import PortableKey
 
@@ -114,18 +114,15 @@ class SparseStudy(SavedStudy):
         """Whether the posterior's intervals hold, and warn; see `warning_table`."""
         return warning_table(self.replications)
 
-    @cached_property
-    def claims(self) -> pd.DataFrame:
-        """What the study finds, one row a figure; see `bayesirt.studies.claims`."""
-        tables = (self.replications, self.summary, self.surface, self.warning)
-        return claim_table(sparse_claims(*tables))
+    def _claims(self) -> Iterator[Claim]:
+        return sparse_claims(self.replications, self.summary, self.surface, self.warning)
 
-    def _sentences(self) -> list[str]:
-        return in_words(self.claims, NOTES)
+    def _notes(self) -> tuple[str, ...]:
+        return NOTES
 
     def _tables(self) -> dict[str, pd.DataFrame]:
         tables = {"domains": self.summary, "grid": self.grid, "surface": self.surface}
-        return tables | {"laws": self.laws, "warning": self.warning, "claims": self.claims}
+        return tables | {"laws": self.laws, "warning": self.warning}
 
     def _figures(self) -> dict[str, Figure]:
         figures = {
@@ -141,10 +138,7 @@ def sparse_study(
     design: SparseDesign | None = None,
     *,
     key: Array,
-    folder: Path | None = None,
-    n_processes: int = 1,
-    scheduler: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    **running: Unpack[Running],
 ) -> SparseStudy:
     """Simulate sparse suites, rank them by averages, IRT and posterior, and compare with the truth.
 
@@ -153,15 +147,8 @@ def sparse_study(
     design : SparseDesign, optional
     key : jax.random.key
         The same key gives the same study on the same machine, however many processes run it.
-    folder : Path, optional
-        Where each batch of suites is written as it ends. A folder with a part of the same study
-        is gone on with.
-    n_processes : int
-        Above 1, batches run side by side.
-    scheduler : str, optional
-        Address of a Dask scheduler, whose workers then run the batches.
-    progress : callable, optional
-        Told (suites done, all), after each batch.
+    **running
+        Folder, processes and progress; see `bayesirt.studies.engine.Running`.
 
     Returns
     -------
@@ -180,14 +167,10 @@ def sparse_study(
     portable = PortableKey.of(key)
     rows = do_tasks(
         _batches(design, portable),
-        unless_done(lambda batch: [("suites", (p.number, p.seed)) for p in batch.places]),
         {"suites": Part(_PLACE, (*POINT_COLUMNS, *DRAWS_COLUMNS))},
         {**asdict(design), "key": portable},
-        size=lambda batch: len(batch.places),
-        folder=folder,
-        n_processes=n_processes,
-        scheduler=scheduler,
-        progress=progress,
+        running,
+        count_rows=True,
     )
     of_condition = {"name": "name", "S": "sparsity", "D": "gap"}
     suites = with_conditions(rows["suites"], design.conditions, of_condition, replication="seed")
@@ -196,13 +179,13 @@ def sparse_study(
 
 def _batches(design: SparseDesign, key: PortableKey) -> list[Batch]:
     """Return all suites in batches, those with a posterior first."""
-    drawn: list[Place] = []
-    others: list[Place] = []
+    drawn: list[Drawn] = []
+    others: list[Drawn] = []
     for number, condition in enumerate(design.conditions):
         n = design.domain_seeds if condition.is_domain else design.grid_seeds
         n_drawn = n if condition.is_domain and design.drawn_seeds else design.drawn_seeds
         for seed in range(n):
-            (drawn if seed < n_drawn else others).append(Place(number, condition, seed))
+            (drawn if seed < n_drawn else others).append(Drawn(number, condition, seed))
     parts = [(part, True) for part in _in_parts(drawn)]
     parts += [(part, False) for part in _in_parts(others)]
     return [
@@ -211,7 +194,7 @@ def _batches(design: SparseDesign, key: PortableKey) -> list[Batch]:
     ]
 
 
-def _in_parts(places: list[Place]) -> Iterator[tuple[Place, ...]]:
+def _in_parts(places: list[Drawn]) -> Iterator[tuple[Drawn, ...]]:
     rest = iter(places)
     while part := tuple(islice(rest, BATCH)):
         yield part

@@ -58,6 +58,21 @@ class PortableKey(NamedTuple):
         """Return the key."""
         return jax.random.wrap_key_data(jnp.asarray(self.words, jnp.uint32), impl=self.impl)
 
+    def folded(self, *what: int | str) -> Array:
+        """Return the key of a piece of work, by what it is, not by when or where it is done."""
+        key = self.key()
+        for number in map(_as_number, what):
+            key = jax.random.fold_in(key, number)
+        return key
+
+    def rng(self, *what: int | str) -> np.random.Generator:
+        """Return NumPy's generator for a piece of work."""
+        return np.random.default_rng([*self.words, *map(_as_number, what)])
+
+
+def _as_number(what: int | str) -> int:
+    return zlib.crc32(what.encode()) if isinstance(what, str) else what
+
 
 @dataclass(frozen=True)
 class Task:
@@ -69,15 +84,21 @@ class Task:
     design: Design
     key: PortableKey  # The study's.
 
+    @property
+    def places(self) -> list[tuple[str, tuple[Any, ...]]]:
+        """Part and place of each row."""
+        return [("runs", (name, *self.size, self.replication)) for name in self.engines]
+
     def run(self) -> list[Row]:
         """Return a row for each engine; keys depend on what is run, not on when or where."""
-        key, design = self.key.key(), self.design
-        for number in (*self.size, self.replication):
-            key = jax.random.fold_in(key, number)
+        design, place = self.design, (*self.size, self.replication)
         simulation = simulate_responses(
-            *self.size, key=key, priors=design.priors, trials=design.trials, missing=design.missing
+            *self.size,
+            key=self.key.folded(*place),
+            priors=design.priors,
+            trials=design.trials,
+            missing=design.missing,
         )
-        place = (*self.size, self.replication)
         return [
             {
                 "engine": name,
@@ -85,7 +106,7 @@ class Task:
                 **replicate(
                     simulation,
                     engine,
-                    key=jax.random.fold_in(key, zlib.crc32(name.encode())),
+                    key=self.key.folded(*place, name),
                     priors=design.priors,
                     kept=design.kept,
                 ),

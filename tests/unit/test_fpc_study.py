@@ -29,12 +29,12 @@ from bayesirt.studies.fpc_matrix import (
     chain_order,
     divided,
     given_matrix,
-    read_families,
     simulated_matrix,
 )
 from bayesirt.studies.fpc_measures import measure_predictions, measure_random
 from bayesirt.studies.fpc_prediction import predict_benchmark, shares
 from bayesirt.studies.fpc_tasks import METHODS, ChainTask, tasks_of
+from bayesirt.studies.labels import read_families
 from bayesirt.studies.study_rows import read_printed
 from bayesirt.studies.tasks import PortableKey
 
@@ -253,10 +253,10 @@ def test_what_cannot_be_studied_is_refused(tmp_path: Path):
     one = dict.fromkeys(families, "all")
     for given, said in (
         ((holes, groups), "3 of the answers are missing"),
-        ((responses, short), "for the item 'subset 04, 11' and 1 more; add a row"),
+        ((responses, short), "for item 'subset 04, 11' and 1 more items; add a row"),
         ((responses, dict.fromkeys(groups, "x")), "3 benchmarks at least, got 1"),
         ((few, groups), "a quarter of 12 subjects is too few"),
-        ((responses, groups, dict(list(families.items())[1:])), "for the subject 'subject 1'"),
+        ((responses, groups, dict(list(families.items())[1:])), "for subject 'subject 1'"),
         ((responses, groups, one), "1 families cannot be divided"),
     ):
         with pytest.raises(ResponseError, match=said):
@@ -276,8 +276,8 @@ def test_what_cannot_be_studied_is_refused(tmp_path: Path):
     ("text", "said"),
     [
         ("subject,kin\na,x\n", "must have the columns subject and family"),
-        ("subject,family\na,x\na,y\n", "'a' is duplicated"),
-        ("subject,family\na,x\nb,\n", "'b' has no family"),
+        ("subject,family\na,x\na,y\n", "'a' twice"),
+        ("subject,family\na,x\nb,\n", "no family for subject 'b'"),
     ],
 )
 def test_families_are_read(tmp_path: Path, text: str, said: str):
@@ -311,7 +311,7 @@ def test_long_chains_are_measured_at_some_steps():
     design = replace(FPC_SIMULATED, simulated=SMALL)
     task = ChainTask(0, condition, 3, suite, design, key)
     assert task.measured == [1, 9, 17, 25, 32, 40, 48, 56]
-    assert task.last == (0, 3, 56, "random")
+    assert task.places == [("chains", (0, 3, 56, "random"))]
 
 
 def test_a_study_of_made_chains(at_once, tmp_path: Path):

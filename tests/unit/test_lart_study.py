@@ -492,7 +492,7 @@ def test_each_subject_is_predicted_once_by_items_of_others(monkeypatch):
     task = PredictionTask(0, 1, responses, groups, key)
     rows = task.run()
     places = [(r["repetition"], r["split"], r["subject"], r["method"]) for r in rows]
-    assert sorted(places) == sorted(task.places)
+    assert sorted(("prediction", place) for place in places) == sorted(task.places)
     assert len(trained) == 10
     for names in trained:
         assert len(names) == 16

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bayesirt.studies.abilities_prediction import task_key
 from scipy.stats import spearmanr
 
 from bayesirt import PointEstimate, ResponseError, Responses, fit_mml
@@ -13,7 +14,6 @@ from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.profiles.simulation import simulate_q_mirt
 from bayesirt.studies.abilities_coverage import draw_suite, study_q_matrix
-from bayesirt.studies.abilities_prediction import task_key
 from bayesirt.studies.tasks import PortableKey
 
 Q = QMatrix.from_arrays(np.tile([[1, 0], [0, 1], [1, 1]], (6, 1)))
