@@ -191,7 +191,7 @@ def _on_unseen_items(table: pd.DataFrame) -> Iterator[Claim]:
     splits = printed("within", "mean sd of AUC over splits", "MMLU-MATH")
     yield Claim("NeuralCD, standard deviation of a subject's AUC over splits", np.nan, paper=splits)
     text = f"NeuralCD, what of a subject's AUC {_PAPERS_SPLITS} splits leave to chance"
-    yield Claim(text, np.nan, paper=splits / np.sqrt(_PAPERS_SPLITS))
+    yield Claim(text, np.nan, paper=round(splits / np.sqrt(_PAPERS_SPLITS), 4))
 
 
 def _on_profiles(table: pd.DataFrame, prediction: pd.DataFrame) -> Iterator[Claim]:

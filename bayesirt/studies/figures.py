@@ -3,7 +3,7 @@
 Every figure is readable in black and white.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -64,7 +64,7 @@ def name_rows(ax: Axes, names: Sequence[str], **style: Any) -> None:
 def draw_boxes(
     ax: Axes,
     values: Sequence[NDArray[np.float64]],
-    places: Sequence[float],
+    places: Iterable[float],
     width: float,
     fill: str = "white",
     median: str = INK,

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 from bayesirt.studies.labels import read_pairs
-from bayesirt.studies.lart_matrix import RESAMPLES, TAILS
+from bayesirt.studies.lart_matrix import RESAMPLES
 from bayesirt.studies.lart_scoring import Matrix
+from bayesirt.studies.lart_suites import TAILS
 from bayesirt.studies.rank_correlation import spearman
 
 ABILITIES = {"accuracy": "accuracy", "irt": "theta_irt", "lart": "theta_lart"}
@@ -49,9 +50,8 @@ def with_criterion(subjects: pd.DataFrame, criterion: Mapping[str, float]) -> pd
 def criterion_table(known: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     """Return how well abilities go with the criterion, with and without lengths.
 
-    One row a coefficient (Pearson, Spearman) and ability (accuracy, IRT, LaRT, and LaRT less IRT):
-    value and its 90% interval, percentiles over base subjects drawn again with replacement, the
-    same ones for every ability.
+    Intervals are 90% percentiles over base subjects drawn again with replacement, the same ones
+    for every ability.
     """
     samples = [np.arange(len(known)), *_resampled(known["group"].to_numpy(), rng)]
     columns = {name: known[column].to_numpy() for name, column in ABILITIES.items()}

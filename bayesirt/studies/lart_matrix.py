@@ -6,24 +6,21 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from jax.random import fold_in
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.lart_intervals import KINDS, ability_intervals
-from bayesirt.inference.options import RunOptions
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import LaRT
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.posterior import LEVEL
 from bayesirt.ranking.length_gain import correlation
 from bayesirt.studies.engine import Places, Row
+from bayesirt.studies.fits import timed, two_chains
 from bayesirt.studies.lart_scoring import GRID, Cells, Items, Matrix, speed_evidence
-from bayesirt.studies.lart_tasks import EM_METHODS, fit_model, timed
+from bayesirt.studies.lart_suites import EM_METHODS, TAILS, fit_model
 from bayesirt.studies.tasks import PortableKey
 
-TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 RESAMPLES = 2000
 RHO_COLUMNS = ("rho", "low", "high", "seconds")
 
@@ -65,11 +62,9 @@ class DrawTask:
         start = time.perf_counter()
         posterior = sample_blocked(
             self.responses,
-            key=fold_in(self.key.key(), _DRAW_SEED),
+            key=self.key.folded(_DRAW_SEED),
             model=LaRT(),
-            options=RunOptions(
-                num_chains=2, num_warmup=self.draws // 2, num_samples=self.draws, thinning=1
-            ),
+            options=two_chains(self.draws, thinning=1),
         )
         low, median, high = correlation(posterior)
         seconds = time.perf_counter() - start
@@ -112,10 +107,7 @@ def _mean_width(point: PointEstimate, responses: Responses, kind: str) -> float:
 def rho_table(
     point: PointEstimate, responses: Responses, groups: NDArray[np.intp], rng: np.random.Generator
 ) -> pd.DataFrame:
-    """Return ρ with intervals from resampled rows, and resampled base subjects.
-
-    interval, rho, low, high. Items are held at their estimates.
-    """
+    """Return ρ with intervals from rows and from base subjects drawn again; items are held."""
     curves = rho_curves(Items.of(point), Cells.of(responses))
     ways = [("rows", np.arange(len(groups)))]
     if len(np.unique(groups)) < len(groups):
