@@ -77,7 +77,7 @@ def in_words(claims: pd.DataFrame, notes: Iterable[str] = ()) -> list[str]:
 
 def _line(claim: str, here: float, error: float, paper: float, verdict: str) -> str:
     found = "none" if np.isnan(here) else _number(here)
-    found += "" if np.isnan(error) else f" ± {error:.2g}"
+    found += "" if np.isnan(error) else f" ± {error:.3g}"
     found += "" if np.isnan(paper) else f" (paper {paper:g})"
     return f"{claim}: {found}" + (f"; {verdict}" if verdict else "")
 

@@ -2,8 +2,12 @@
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
+
+import jax
 
 from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.inference.options import RunOptions
@@ -29,3 +33,39 @@ def timed(fit: Fitter) -> tuple[PointEstimate, float]:
 def two_chains(draws: int, **options: Any) -> RunOptions:
     """Return two chains, each with half as many sweeps of warm-up as it draws."""
     return RunOptions(num_chains=2, num_warmup=draws // 2, num_samples=draws, **options)
+
+
+_COMPILING = frozenset(
+    f"/jax/core/compile/{what}_duration" for what in ("jaxpr_to_mlir_module", "backend_compile")
+)
+_clocks: list["CompileClock"] = []
+_listening: list[bool] = []
+
+
+@dataclass(eq=False)
+class CompileClock:
+    """How long work took in this process, and how much of that was compiling."""
+
+    seconds: float = 0.0
+    compiling: float = 0.0
+
+
+@contextmanager
+def compile_clock() -> Iterator[CompileClock]:
+    """Time the work within a `with` block."""
+    if not _listening:
+        jax.monitoring.register_event_duration_secs_listener(_hear)
+        _listening.append(True)
+    clock, start = CompileClock(), time.perf_counter()
+    _clocks.append(clock)
+    try:
+        yield clock
+    finally:
+        clock.seconds = time.perf_counter() - start
+        _clocks.remove(clock)
+
+
+def _hear(event: str, duration_secs: float, **_: str | int) -> None:
+    if event in _COMPILING:
+        for clock in _clocks:
+            clock.compiling += duration_secs

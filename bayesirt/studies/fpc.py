@@ -4,20 +4,20 @@ Benchmarks join a suite one after another by fixed-parameter calibration; at eac
 that were held out are predicted from their answers to anchors.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Unpack
 
-import numpy as np
 import pandas as pd
 from jaxtyping import Array
 from matplotlib.figure import Figure
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
+from bayesirt.studies.claims import Claim
 from bayesirt.studies.engine import Part, Running, SavedStudy, do_tasks
-from bayesirt.studies.fpc_design import FPC_SIMULATED, FPCDesign, conditions_of
+from bayesirt.studies.fpc_claims import NOTES, fpc_claims
 from bayesirt.studies.fpc_figures import plot_along, plot_coverage, plot_references, plot_rules
 from bayesirt.studies.fpc_matrix import FPCMatrix, given_matrix, simulated_matrix
 from bayesirt.studies.fpc_tables import (
@@ -29,8 +29,14 @@ from bayesirt.studies.fpc_tables import (
     usual_rows,
     varied_table,
 )
-from bayesirt.studies.fpc_tasks import COLUMNS, METHODS, tasks_of
-from bayesirt.studies.fpc_text import study_in_words
+from bayesirt.studies.fpc_tasks import (
+    COLUMNS,
+    FPC_SIMULATED,
+    METHODS,
+    FPCDesign,
+    conditions_of,
+    tasks_of,
+)
 from bayesirt.studies.labels import fingerprint
 from bayesirt.studies.study_rows import with_conditions
 from bayesirt.studies.tasks import PortableKey
@@ -108,11 +114,14 @@ class FPCStudy(SavedStudy):
     def _usual(self) -> pd.DataFrame:
         return usual_rows(self.replications)
 
-    def _sentences(self) -> list[str]:
-        return list(study_in_words(self))
+    def _claims(self) -> Iterator[Claim]:
+        return fpc_claims(self)
+
+    def _notes(self) -> tuple[str, ...]:
+        return NOTES
 
     def _tables(self) -> dict[str, pd.DataFrame]:
-        tables = {
+        return {
             "methods": self.summary,
             "benchmarks": self.benchmarks,
             "along_the_chain": self.along,
@@ -122,7 +131,6 @@ class FPCStudy(SavedStudy):
             "paper": self.paper,
             **self.varied,
         }
-        return tables
 
     def _figures(self) -> dict[str, Figure]:
         splits = pd.concat([self.summary.assign(split="random"), self.varied["splits"]])
@@ -130,10 +138,9 @@ class FPCStudy(SavedStudy):
             "along_the_chain": plot_along(self.along, self.trends),
             "coverage": plot_coverage(splits.drop_duplicates(["anchors", "split", "method"])),
         }
-        if len(self.varied["rules"]):
-            figures["rules"] = plot_rules(self.varied["rules"])
-        if len(self.varied["references"]):
-            figures["references"] = plot_references(self.varied["references"])
+        for name, plot in (("rules", plot_rules), ("references", plot_references)):
+            if len(self.varied[name]):
+                figures[name] = plot(self.varied[name])
         return figures
 
 
@@ -214,8 +221,7 @@ def _studied(
             if given is not None:
                 raise ResponseError(f"{option} needs the responses, too; give --responses")
         design = design or FPC_SIMULATED
-        rng = np.random.default_rng([*key.words, _MATRIX_SEED])
-        return simulated_matrix(design.simulated, rng), design
+        return simulated_matrix(design.simulated, key.rng(_MATRIX_SEED)), design
     if groups is None:
         raise ResponseError("a chain needs the benchmark of each item; give --groups")
     return given_matrix(responses, groups, families), design or FPCDesign()
