@@ -4,7 +4,7 @@ Simulated designs, stability over random starts, ranking against accuracy, diffi
 human level, and redundant items with and without control of false ones.
 """
 
-import zlib
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Unpack
@@ -15,26 +15,33 @@ from jaxtyping import Array
 from matplotlib.figure import Figure
 
 from bayesirt.data.responses import Responses
-from bayesirt.studies.cbmm_claims import claim_table
+from bayesirt.studies.cbmm_claims import cbmm_claims, cbmm_notes
 from bayesirt.studies.cbmm_conditions import Condition, conditions_of
-from bayesirt.studies.cbmm_figures import plot_recovery, plot_redundancy, plot_stability
+from bayesirt.studies.cbmm_figures import (
+    plot_flow,
+    plot_heterogeneity,
+    plot_levels,
+    plot_recovery,
+    plot_redundancy,
+    plot_stability,
+)
 from bayesirt.studies.cbmm_matrix import (
     SIMULATED_SIZE,
     MatrixLook,
     look_at,
     simulated_matrix,
 )
-from bayesirt.studies.cbmm_matrix_figures import plot_flow, plot_heterogeneity, plot_levels
 from bayesirt.studies.cbmm_measures import FIT_COLUMNS, NIL_COLUMNS, REVIEW_COLUMNS
 from bayesirt.studies.cbmm_methods import POINT_METHODS, POSTERIORS, methods_for
 from bayesirt.studies.cbmm_tables import (
     heterogeneity_table,
+    paper_table,
     recovery_table,
     redundancy_table,
     stability_table,
 )
 from bayesirt.studies.cbmm_tasks import STABILITY_COLUMNS, StartTask, SuiteTask
-from bayesirt.studies.cbmm_text import study_in_words
+from bayesirt.studies.claims import Claim
 from bayesirt.studies.engine import Part, Running, SavedStudy, do_tasks
 from bayesirt.studies.labels import fingerprint
 from bayesirt.studies.study_rows import with_conditions
@@ -177,18 +184,20 @@ class CBMMStudy(SavedStudy):
         return heterogeneity_table(self.summary, self.matrix.agreement)
 
     @cached_property
-    def claims(self) -> pd.DataFrame:
-        """What the paper prints in its text, beside ours; see `claim_table`."""
-        return claim_table(self.summary, self.redundancy)
+    def paper(self) -> pd.DataFrame:
+        """What the paper prints in its text, beside ours; see `paper_table`."""
+        return paper_table(self.summary, self.redundancy)
 
-    def _sentences(self) -> list[str]:
-        tables = (self.summary, self.claims, self.redundancy, self.stability, self.heterogeneity)
-        return study_in_words(*tables, self.matrix)
+    def _claims(self) -> Iterator[Claim]:
+        return cbmm_claims(self)
+
+    def _notes(self) -> Iterator[str]:
+        return cbmm_notes(self.matrix)
 
     def _tables(self) -> dict[str, pd.DataFrame]:
         tables = {
             "recovery": self.summary,
-            "claims": self.claims,
+            "paper": self.paper,
             "redundancy": self.redundancy,
             "stability": self.stability,
             "heterogeneity": self.heterogeneity,
@@ -252,8 +261,7 @@ def cbmm_study(
     portable = PortableKey.of(key)
     simulated = responses is None
     if responses is None:
-        seed = [*portable.words, zlib.crc32(b"matrix")]
-        responses = simulated_matrix(seed, design.matrix_size)
+        responses = simulated_matrix(portable.rng("matrix"), design.matrix_size)
     settings = {**asdict(design), "key": portable, "responses": fingerprint(responses)}
     tasks: list[SuiteTask | StartTask] = [
         *_suite_tasks(design, portable),

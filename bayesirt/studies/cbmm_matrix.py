@@ -43,9 +43,9 @@ class MatrixLook:
     items: pd.DataFrame  # One row a method and item: level, share wrong, -d and b.
 
 
-def simulated_matrix(words: list[int], size: tuple[int, int]) -> Responses:
+def simulated_matrix(rng: np.random.Generator, size: tuple[int, int]) -> Responses:
     """Draw a matrix from the paper's design."""
-    return draw_suite(Condition("base", 0.0, *size), np.random.default_rng(words)).responses
+    return draw_suite(Condition("base", 0.0, *size), rng).responses
 
 
 def look_at(responses: Responses, *, key: Array, simulated: bool = False) -> MatrixLook:
@@ -76,10 +76,7 @@ def levels_of(responses: Responses) -> NDArray[np.float64] | None:
 
 
 def level_table(items: pd.DataFrame) -> pd.DataFrame:
-    """Return what each method says of each level's items.
-
-    Items, mean share wrong, and the quartiles of -d and of b.
-    """
+    """Return by method and level the share wrong and the quartiles of -d and b."""
     rows = []
     for place, own in items.groupby(["method", "level"], sort=False) if len(items) else ():
         row = {"method": place[0], "level": place[1], "items": len(own)}
@@ -93,10 +90,9 @@ def level_table(items: pd.DataFrame) -> pd.DataFrame:
 
 
 def level_correlations(items: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """Return Spearman's ρ of measures of difficulty with the level, and its interval.
+    """Return Spearman's ρ of measures of difficulty with the level; without a b where a = 0.
 
-    Intervals are percentiles over items drawn again with replacement; items without a b (a = 0) are
-    left out of its ρ.
+    Intervals are percentiles over items drawn again with replacement.
     """
     rows = []
     for method, own in items.groupby("method", sort=False) if len(items) else ():

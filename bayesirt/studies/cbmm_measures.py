@@ -27,13 +27,7 @@ REVIEW_COLUMNS = tuple(f"{what}_{q:g}" for q in BOUNDS for what in ("listed", "l
 
 
 def measure_fit(suite: Suite, fit: Fit) -> Row:
-    """Compare an estimate with the truth, both with abilities of mean 0 and sd 1.
-
-    By `FIT_COLUMNS` and `NIL_COLUMNS`: time, convergence, log likelihood, Spearman's ρ of θ and of
-    a with the truth, RMSE of d, relative error of η, Hellinger distance; the coefficient of
-    variation of a, ρ of θ and accuracy for all and for the top 20%, ρ of accuracy and the true θ;
-    and how many items have a = 0 or a < 0.25, and how many of these rightly.
-    """
+    """Compare an estimate with the truth, both with abilities of mean 0 and sd 1."""
     theta, a, d = on_sample_scale(suite.theta, suite.a, suite.d)
     true, found = theta[:, None] * a + d, fit.theta[:, None] * fit.a + fit.d
     accuracy = accuracy_of(suite.responses)
@@ -64,10 +58,7 @@ def measure_fit(suite: Suite, fit: Fit) -> Row:
 
 
 def measure_review(suite: Suite, posterior: Posterior) -> Row:
-    """Count what `review_items` lists as redundant under each bound, and how much of it rightly.
-
-    By `REVIEW_COLUMNS`, with "items" and "nil".
-    """
+    """Count what `review_items` lists as redundant under each bound, and how much rightly."""
     nil = dict(zip(suite.responses.items, suite.a == 0, strict=True))
     row: Row = {"items": len(nil), "nil": float(sum(nil.values()))}
     for q in BOUNDS:
@@ -100,10 +91,7 @@ def accuracy_of(responses: Responses) -> NDArray[np.float64]:
 
 
 def agreement(theta: NDArray[np.float64], accuracy: NDArray[np.float64]) -> tuple[float, float]:
-    """Return Spearman's ρ of ability and accuracy, of all and of the top 20% by accuracy.
-
-    Qu et al. (2026), 4.4 and Figure 4.
-    """
+    """Return ρ of ability and accuracy, of all and of the top 20% by accuracy (4.4, Figure 4)."""
     n_top = max(2, round(TOP_SHARE * len(accuracy)))
     top = np.argsort(-accuracy, kind="stable")[:n_top]
     return float(spearman(accuracy, theta)), float(spearman(accuracy[top], theta[top]))

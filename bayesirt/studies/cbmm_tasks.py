@@ -1,24 +1,19 @@
 """The work of the cBMM study: one suite by all methods, or one pair of starts by both steps."""
 
-import warnings
-import zlib
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations, combinations_with_replacement, product
 from typing import Literal
-
-import jax
-import numpy as np
-from jaxtyping import Array
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators import fit_cbmm
-from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.studies.cbmm_conditions import Condition, draw_suite
 from bayesirt.studies.cbmm_measures import measure_fit, measure_review
 from bayesirt.studies.cbmm_methods import fit_timed, random_start, sample_review
 from bayesirt.studies.engine import Places, Row
+from bayesirt.studies.fits import quietly
 from bayesirt.studies.rank_correlation import spearman
 from bayesirt.studies.tasks import PortableKey
 
@@ -39,8 +34,8 @@ class SuiteTask:
     number: int  # Of the condition.
     condition: Condition
     replication: int
-    methods: tuple[str, ...]  # Of `POINT_METHODS` and of `POSTERIORS`.
-    posteriors: tuple[str, ...]  # Of `POINT_METHODS` and of `POSTERIORS`.
+    methods: tuple[str, ...]  # Of `POINT_METHODS`.
+    posteriors: tuple[str, ...]  # Of `POSTERIORS`.
     key: PortableKey  # The study's.
 
     @property
@@ -52,19 +47,17 @@ class SuiteTask:
     def run(self) -> list[Row]:
         """Return a row for each method; keys depend on what is run, not on when or where."""
         place = (self.number, self.replication)
-        suite = draw_suite(self.condition, np.random.default_rng([*self.key.words, *place]))
-        key = _folded(self.key.key(), *place)
+        suite = draw_suite(self.condition, self.key.rng(*place))
         head = dict(zip(("condition", "replication"), place, strict=True))
         rows: list[Row] = []
         for name in self.methods:
-            fit = fit_timed(
-                name, suite.responses, key=_named(key, name), temperature=suite.temperature
-            )
+            key = self.key.folded(*place, name)
+            fit = fit_timed(name, suite.responses, key=key, temperature=suite.temperature)
             rows.append({**head, "method": name, **measure_fit(suite, fit)})
         for name in self.posteriors:
             row: Row = {**head, "method": name}
             try:
-                posterior = sample_review(name, suite.responses, key=_named(key, name))
+                posterior = sample_review(name, suite.responses, key=self.key.folded(*place, name))
                 row |= measure_review(suite, posterior)
             except ResponseError:
                 row |= {"items": self.condition.n_items}  # no curvature that Laplace could use
@@ -94,22 +87,20 @@ class StartTask:
         Between two variances the fits of one start each are compared; within a variance those of
         two starts.
         """
-        key = _folded(self.key.key(), zlib.crc32(b"starts"), self.replication)
         rows: list[Row] = []
         for step in STEPS:
-            fits = [self._fit(step, v, _folded(key, k)) for k, v in enumerate(self.variances)]
+            fits = [self._fit(step, v, k) for k, v in enumerate(self.variances)]
             for (one, first), (two, second) in combinations(enumerate(fits), 2):
                 rows.append(self._row(step, one, two, first, second))
             for k, variance in enumerate(self.variances):
-                again = self._fit(step, variance, _folded(key, len(self.variances) + k))
+                again = self._fit(step, variance, len(self.variances) + k)
                 rows.append(self._row(step, k, k, fits[k], again))
         return rows
 
-    def _fit(self, step: Step, variance: float, key: Array) -> PointEstimate:
+    def _fit(self, step: Step, variance: float, number: int) -> PointEstimate:
+        key = self.key.folded("starts", self.replication, number)
         start = random_start(self.responses, variance, key)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return fit_cbmm(self.responses, step=step, start=start)
+        return quietly(partial(fit_cbmm, self.responses, step=step, start=start))
 
     def _row(
         self, step: Step, one: int, two: int, first: PointEstimate, second: PointEstimate
@@ -123,13 +114,3 @@ class StartTask:
             "iterations": (first.iterations + second.iterations) / 2,
             "converged": float(first.converged and second.converged),
         }
-
-
-def _folded(key: Array, *numbers: int) -> Array:
-    for number in numbers:
-        key = jax.random.fold_in(key, number)
-    return key
-
-
-def _named(key: Array, name: str) -> Array:
-    return jax.random.fold_in(key, zlib.crc32(name.encode()))

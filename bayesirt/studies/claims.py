@@ -46,6 +46,12 @@ def spanning(claim: str, row: Any, value: str = "value", paper: float = np.nan) 
     return Claim(claim, float(row[value]), paper=paper, verdict=_bounds(row["low"], row["high"]))
 
 
+def ranging(claim: str, values: "pd.Series[float]") -> Claim:
+    """Return the least of some figures and, as its verdict, the largest."""
+    low, high = float(values.min()), float(values.max())
+    return Claim(claim, low, verdict="" if np.isclose(low, high) else f"to {high:.4g}")
+
+
 def difference(claim: str, here: float, low: float, high: float) -> Claim:
     """Return a difference, the bounds of its interval, and whether that holds 0."""
     return Claim(claim, here, verdict=f"{_bounds(low, high)}: {sign_of(low, high)}")
