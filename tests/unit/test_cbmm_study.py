@@ -390,8 +390,8 @@ def test_the_study_says_what_its_tables_say(study: CBMMStudy, tmp_path: Path):
     study.save(tmp_path)
     assert {p.name for p in tmp_path.iterdir()} == {
         "recovery.csv", "claims.csv", "paper.csv", "redundancy.csv", "stability.csv",
-        "heterogeneity.csv", "agreement.csv", "ranks.csv", "verdict.txt", "size.svg", "robustness.svg",
-        "redundancy.svg", "stability.svg", "heterogeneity.svg", "flow.svg",
+        "heterogeneity.csv", "agreement.csv", "ranks.csv", "verdict.txt", "size.svg",
+        "robustness.svg", "redundancy.svg", "stability.svg", "heterogeneity.svg", "flow.svg",
     }  # fmt: skip
     text = study.to_text()
     assert (tmp_path / "verdict.txt").read_text("utf-8") == text + "\n"
