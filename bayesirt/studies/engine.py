@@ -117,7 +117,7 @@ class SavedStudy(ABC):
 
     def to_text(self) -> str:
         """Return the verdict in words."""
-        return "\n".join(self._sentences())
+        return "\n".join(in_words(self.claims, self._notes()))
 
     def save(self, folder: Path) -> None:
         """Write the tables as CSV, the verdict as text and the figures as SVG.
@@ -128,21 +128,17 @@ class SavedStudy(ABC):
             Made where it is missing; may be the one that the study ran in.
         """
         folder.mkdir(parents=True, exist_ok=True)
-        claims = {"claims": self.claims} if len(self.claims) else {}
-        for name, table in (claims | dict(self._tables())).items():
+        for name, table in {**self._tables(), "claims": self.claims}.items():
             table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
         (folder / "verdict.txt").write_text(self.to_text() + "\n", "utf-8")
         for name, figure in self._figures().items():
             figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
 
-    def _sentences(self) -> Sequence[str]:
-        return in_words(self.claims, self._notes())
+    @abstractmethod
+    def _claims(self) -> Iterable[Claim]: ...
 
-    def _claims(self) -> Iterable[Claim]:
-        return ()
-
-    def _notes(self) -> Iterable[str]:
-        return ()
+    @abstractmethod
+    def _notes(self) -> Iterable[str]: ...
 
     @abstractmethod
     def _tables(self) -> Mapping[str, pd.DataFrame]: ...

@@ -63,11 +63,10 @@ def names_for(names: Mapping[str, str], priors: Priors) -> list[str]:
 def replicate(
     simulation: Simulation, engine: Engine, *, key: Array, priors: Priors, kept: int
 ) -> Row:
-    """Run one engine on one simulation.
+    """Run one engine on one simulation, and return the columns of `row_columns`.
 
-    Of each quantity the rank, the ties that were broken at random and the bulk ESS; of each group
-    its members and, by level, those below, in and above their intervals; seconds, the engine's
-    first warning, and why it failed; both are empty where all went well.
+    Of each quantity the rank, ties and bulk ESS, of each group counts by level; `failed` and
+    `warned`, an engine's first warning, are empty where all went well.
     """
     engine_key, tie_key = jax.random.split(key)
     began = time.perf_counter()
