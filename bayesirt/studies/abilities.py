@@ -67,36 +67,17 @@ Size = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class AbilitiesDesign:
-    """What is simulated, and how often items are divided; by default as in Zhang et al. (2026).
+    """What is simulated, and how often items are divided; by default as in Zhang et al. (2026)."""
 
-    Attributes
-    ----------
-    coverage_sizes : tuple of (int, int, int)
-        Subjects, items and abilities of the suites whose intervals are counted.
-    replications : int
-        Suites of each size.
-    draws : int
-        Of each of two chains, for each suite.
-    size : (int, int, int)
-        Of the matrix that is simulated where none is given.
-    splits : int
-        Into 90% of the items and 10%.
-    halves : int
-        Splits into two halves.
-    posterior_draws : int
-        Of each of two chains on the first split, beside the point estimate; 0 for none.
-    trained : int
-        Responses that NeuralCD is shown, over all epochs: by default those of 20 epochs of the
-        paper's 41 x 748.
-    """
-
+    # Subjects, items and abilities of the suites whose intervals are counted.
     coverage_sizes: tuple[Size, ...] = ((200, 40, 3), (200, 120, 12))
-    replications: int = 20
-    draws: int = 500
-    size: Size = (41, 748, 35)
-    splits: int = 10
-    halves: int = 5
-    posterior_draws: int = 300
+    replications: int = 20  # Suites of each size.
+    draws: int = 500  # Of each of two chains, for each suite.
+    size: Size = (41, 748, 35)  # Of the matrix that is simulated where none is given.
+    splits: int = 10  # Into 90% of the items and 10%.
+    halves: int = 5  # Splits into two halves.
+    posterior_draws: int = 300  # Of each of two chains on the first split; 0 for none.
+    # Responses that NeuralCD is shown: those of 20 epochs of the paper's 41 x 748.
     trained: int = 600_000
 
 
@@ -114,24 +95,12 @@ ABILITIES_QUICK = AbilitiesDesign(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AbilitiesStudy(SavedStudy):
-    """What came of every suite and every division of the matrix, and what it says.
+    """What came of every suite and every division of the matrix, and what it says."""
 
-    Attributes
-    ----------
-    replications : DataFrame
-        One row a simulated suite: its size and the columns of
-        `bayesirt.studies.abilities_coverage`; empty where a matrix was given.
-    matrix : AbilityMatrix
-        That all else is about.
-    design : AbilitiesDesign
-    parts : mapping of DataFrames
-        The rows of the parts criterion, consistency, prediction, across and agreement.
-    """
-
-    replications: pd.DataFrame
-    matrix: AbilityMatrix
+    replications: pd.DataFrame  # One row a simulated suite; empty where a matrix was given.
+    matrix: AbilityMatrix  # That all else is about.
     design: AbilitiesDesign
-    parts: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    parts: Mapping[str, pd.DataFrame] = field(default_factory=dict)  # The other rows of `_PARTS`.
 
     def __repr__(self) -> str:
         responses = self.matrix.responses
@@ -207,42 +176,14 @@ def abilities_study(
     design: AbilitiesDesign | None = None,
     *,
     key: Array,
-    responses: Responses | None = None,
-    q: QMatrix | None = None,
-    groups: Mapping[str, str] | None = None,
+    responses: Responses | None = None,  # Studied instead of a simulated matrix and suites.
+    q: QMatrix | None = None,  # With a row for each of their items.
+    groups: Mapping[str, str] | None = None,  # The benchmark of each of their items.
     **running: Unpack[Running],
 ) -> AbilitiesStudy:
     """Do Zhang et al. (2026) again: criterion, consistency, unseen items, and honest baselines.
 
-    Parameters
-    ----------
-    design : AbilitiesDesign, optional
-    key : jax.random.key
-        The same key gives the same study, but for its times, on the same machine, however many
-        processes run it.
-    responses : Responses, optional
-        To be studied instead of a simulated matrix and suites.
-    q : QMatrix, optional
-        With a row for each of their items.
-    groups : mapping, optional
-        The benchmark of each of their items, to go from one to another.
-    **running
-        Folder, processes and progress; see `bayesirt.studies.engine.Running`.
-
-    Returns
-    -------
-    AbilitiesStudy
-
-    Raises
-    ------
-    ResponseError
-        If responses come without a Q-matrix or it without them, an item has no row or no
-        benchmark, there are too few of them, the folder holds something else, or the scheduler
-        cannot be reached.
-
-    References
-    ----------
-    Zhang et al. (2026), sections 3.2 to 3.4, Figures 5 to 7, Tables 3 to 5.
+    The same key gives the same study, but for its times, on the same machine, however it is run.
     """
     design, portable = design or AbilitiesDesign(), PortableKey.of(key)
     matrix = _matrix(design, key, responses, q, groups)

@@ -25,20 +25,11 @@ from bayesirt.studies.tasks import PortableKey
 
 @dataclass(frozen=True)
 class CATDesign:
-    """What the study simulates.
+    """What the study simulates."""
 
-    Attributes
-    ----------
-    replications : int
-        Banks of each model.
-    sizes : Sizes
-    stops : tuple of float
-        Widths of the 90% interval to stop at.
-    """
-
-    replications: int = 4
+    replications: int = 4  # Banks of each model.
     sizes: Sizes = field(default_factory=Sizes)
-    stops: tuple[float, ...] = (1.5, 1.2, 1.0)
+    stops: tuple[float, ...] = (1.5, 1.2, 1.0)  # Widths of the 90% interval to stop at.
 
 
 CAT_QUICK = CATDesign(1, Sizes(200, 60, 80, 16, 20))
@@ -47,16 +38,9 @@ CAT_QUICK = CATDesign(1, Sizes(200, 60, 80, 16, 20))
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CATStudy(SavedStudy):
-    """What came of every test, and what it says.
+    """What came of every test, and what it says."""
 
-    Attributes
-    ----------
-    replications : DataFrame
-        One row a bank, a method and a number of answers; see `measure_track`.
-    design : CATDesign
-    """
-
-    replications: pd.DataFrame
+    replications: pd.DataFrame  # One row a bank, a method and a number of answers.
     design: CATDesign
 
     def __repr__(self) -> str:
@@ -94,22 +78,7 @@ def cat_study(
 ) -> CATStudy:
     """Let simulated subjects take adaptive and other tests, and compare with the truth.
 
-    Parameters
-    ----------
-    design : CATDesign, optional
-    key : jax.random.key
-        The same key gives the same study on the same machine, however many processes run it.
-    **running
-        Folder, processes and progress; see `bayesirt.studies.engine.Running`.
-
-    Returns
-    -------
-    CATStudy
-
-    Raises
-    ------
-    ResponseError
-        If the folder holds something else, or the scheduler cannot be reached.
+    The same key gives the same study on the same machine, however it is run.
     """
     design = design or CATDesign()
     portable = PortableKey.of(key)

@@ -64,11 +64,9 @@ def measure_columns(stops: tuple[float, ...]) -> list[str]:
 
 
 def measure_track(track: Track, subjects: Subjects, stops: tuple[float, ...]) -> list[Row]:
-    """Compare what is said of abilities with the truth.
+    """Compare what is said of abilities with the truth, after each number of answers.
 
-    For each number of answers: mean and standard deviation over subjects of the squared error, mean
-    width and coverage of the interval; and for each width the share of subjects that have stopped
-    by then, and of all subjects the share that stopped while the interval held the truth.
+    Of all subjects `held` is the share that stopped while the interval held the truth.
     """
     wide = track.high - track.low
     error = (track.mean - subjects.theta) ** 2

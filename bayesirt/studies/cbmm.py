@@ -58,53 +58,23 @@ _PARTS = {
 
 @dataclass(frozen=True)
 class CBMMDesign:
-    """What the study simulates; by default what Qu et al. (2026) do (A.6 and A.7).
+    """What the study simulates; by default what Qu et al. (2026) do (A.6 and A.7)."""
 
-    Attributes
-    ----------
-    replications : int
-        Suites of each condition.
-    mml_replications, drawn_replications : int
-        Of these, how many MML is fitted to, and, of those with redundant items, how many the
-        posterior is drawn for.
-    size : (int, int)
-        N and J of the base.
-    sizes : tuple of int
-        Of N at the base's J, and of J at the base's N.
-    temperatures : tuple of float
-        log10 σ.
-    rates : tuple of float
-        Missing shares, completely at random and at random. The paper states only the range.
-    gated : tuple of float
-        Shares of items that lose their wrong answers. The paper states none.
-    sparsities : tuple of float
-        Shares of items with a = 0.
-    spreads : tuple of float
-        Coefficients of variation of a log-normal a. Not in the paper.
-    posteriors : tuple of str
-        Of `POSTERIORS`.
-    starts : int
-        Random starts of each variance.
-    variances : tuple of float
-        Of log a and d in the random starts.
-    matrix_size : (int, int)
-        Of the simulated matrix that stands in where no responses are given.
-    """
-
-    replications: int = 50
-    mml_replications: int = 5
-    drawn_replications: int = 20
-    size: tuple[int, int] = (1000, 1000)
-    sizes: tuple[int, ...] = (200, 500, 1000, 2000, 5000)
-    temperatures: tuple[float, ...] = (-0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75)
-    rates: tuple[float, ...] = (0.2, 0.4, 0.6, 0.8)
+    replications: int = 50  # Suites of each condition.
+    mml_replications: int = 5  # Of these, to how many MML is fitted.
+    drawn_replications: int = 20  # Of those with redundant items, how many posteriors are drawn.
+    size: tuple[int, int] = (1000, 1000)  # N and J of the base.
+    sizes: tuple[int, ...] = (200, 500, 1000, 2000, 5000)  # N at the base's J, J at its N.
+    temperatures: tuple[float, ...] = (-0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75)  # log10 σ.
+    rates: tuple[float, ...] = (0.2, 0.4, 0.6, 0.8)  # Missing shares; the paper states the range.
+    # Shares of items that lose their wrong answers. The paper states none.
     gated: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4)
-    sparsities: tuple[float, ...] = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
-    spreads: tuple[float, ...] = (0.4, 0.8, 1.2, 1.6)
+    sparsities: tuple[float, ...] = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)  # Shares of items with a = 0.
+    spreads: tuple[float, ...] = (0.4, 0.8, 1.2, 1.6)  # CVs of a log-normal a. Not in the paper.
     posteriors: tuple[str, ...] = POSTERIORS
-    starts: int = 50
-    variances: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 5.0)
-    matrix_size: tuple[int, int] = SIMULATED_SIZE
+    starts: int = 50  # Random starts of each variance.
+    variances: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 5.0)  # Of log a and d in these.
+    matrix_size: tuple[int, int] = SIMULATED_SIZE  # Of the matrix, where none is given.
 
     @property
     def conditions(self) -> list[Condition]:
@@ -139,23 +109,11 @@ CBMM_QUICK = CBMMDesign(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CBMMStudy(SavedStudy):
-    """What came of every suite, start and matrix, and what it says.
+    """What came of every suite, start and matrix, and what it says."""
 
-    Attributes
-    ----------
-    replications : DataFrame
-        One row a suite and method: factor, value and size of the design, and the columns of
-        `bayesirt.studies.cbmm_measures`.
-    starts : DataFrame
-        One row a step, replication and pair of start variances: Spearman's ρ of the two fits.
-    matrix : MatrixLook
-        Of the given responses, or of a simulated matrix.
-    design : CBMMDesign
-    """
-
-    replications: pd.DataFrame
-    starts: pd.DataFrame
-    matrix: MatrixLook
+    replications: pd.DataFrame  # One row a suite and method.
+    starts: pd.DataFrame  # One row a step, replication and pair of start variances.
+    matrix: MatrixLook  # Of the given responses, or of a simulated matrix.
     design: CBMMDesign
 
     def __repr__(self) -> str:
@@ -228,34 +186,12 @@ def cbmm_study(
     design: CBMMDesign | None = None,
     *,
     key: Array,
-    responses: Responses | None = None,
+    responses: Responses | None = None,  # For stability, ranking and level; else simulated.
     **running: Unpack[Running],
 ) -> CBMMStudy:
     """Do Qu et al. (2026) again: recovery, stability, agreement with accuracy, redundancy.
 
-    Parameters
-    ----------
-    design : CBMMDesign, optional
-    key : jax.random.key
-        The same key gives the same study, but for its times, on the same machine, however many
-        processes run it.
-    responses : Responses, optional
-        The matrix for stability, ranking and level; by default one is simulated.
-    **running
-        Folder, processes and progress; see `bayesirt.studies.engine.Running`.
-
-    Returns
-    -------
-    CBMMStudy
-
-    Raises
-    ------
-    ResponseError
-        If the folder holds something else, or the scheduler cannot be reached.
-
-    References
-    ----------
-    Qu et al. (2026), section 4, A.6 and A.7.
+    The same key gives the same study, but for its times, on the same machine, however it is run.
     """
     design = design or CBMMDesign()
     portable = PortableKey.of(key)

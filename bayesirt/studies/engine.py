@@ -39,24 +39,12 @@ class Part(NamedTuple):
 
 
 class Running(TypedDict, total=False):
-    """How a study is run; none of this changes what comes of it.
+    """How a study is run; none of this changes what comes of it, but for times."""
 
-    Attributes
-    ----------
-    folder : Path, optional
-        Where rows are written as they come. A folder with a part of the same study is gone on with.
-    n_processes : int
-        Above 1, tasks run side by side, which blurs times.
-    scheduler : str, optional
-        Address of a Dask scheduler, whose workers then run the tasks.
-    progress : callable, optional
-        Told (done, all) after each task.
-    """
-
-    folder: Path | None
-    n_processes: int
-    scheduler: str | None
-    progress: Callable[[int, int], None] | None
+    folder: Path | None  # Where rows are written as they come; a part found there is gone on with.
+    n_processes: int  # Above 1, tasks run side by side, which blurs times.
+    scheduler: str | None  # Address of a Dask scheduler, whose workers then run the tasks.
+    progress: Callable[[int, int], None] | None  # Told (done, all) after each task.
 
 
 def unless_done(task: Any, done: Done) -> Any:

@@ -47,19 +47,10 @@ _MATRIX_SEED = 43
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FPCStudy(SavedStudy):
-    """What came of every chain, and what it says.
+    """What came of every chain, and what it says."""
 
-    Attributes
-    ----------
-    replications : DataFrame
-        One row a chain, step and method under a condition (`anchors`, `rule`, `n_reference`, 0
-        for all, and `split`): errors, intervals and costs; see
-        `bayesirt.studies.fpc_measures.measure_predictions` and
-        `bayesirt.studies.fpc_chain.Calibration`.
-    matrix : FPCMatrix
-    design : FPCDesign
-    """
-
+    # One row a chain, step and method under a condition (`anchors`, `rule`, `n_reference`, 0 for
+    # all, and `split`).
     replications: pd.DataFrame
     matrix: FPCMatrix
     design: FPCDesign
@@ -145,46 +136,17 @@ class FPCStudy(SavedStudy):
 
 
 def fpc_study(
-    design: FPCDesign | None = None,
+    design: FPCDesign | None = None,  # By default `FPC_SIMULATED` where no responses are given.
     *,
     key: Array,
-    responses: Responses | None = None,
-    groups: Mapping[str, str] | None = None,
-    families: Mapping[str, str] | None = None,
+    responses: Responses | None = None,  # All subjects' answers to all items.
+    groups: Mapping[str, str] | None = None,  # The benchmark of each of their items.
+    families: Mapping[str, str] | None = None,  # Of their subjects, to hold whole families out.
     **running: Unpack[Running],
 ) -> FPCStudy:
     """Do Habba et al. (2026) again: let a suite grow, and predict held-out subjects from anchors.
 
-    Parameters
-    ----------
-    design : FPCDesign, optional
-        By default `FPCDesign()` for given responses and `FPC_SIMULATED` without them.
-    key : jax.random.key
-        The same key gives the same study, but for its times, on the same machine, however many
-        processes run it.
-    responses : Responses, optional
-        To be studied instead of a simulated suite: all subjects' answers to all items.
-    groups : mapping, optional
-        The benchmark of each of their items.
-    families : mapping, optional
-        The family of each of their subjects, to hold whole families out.
-    **running
-        Folder, processes and progress; see `bayesirt.studies.engine.Running`.
-
-    Returns
-    -------
-    FPCStudy
-
-    Raises
-    ------
-    ResponseError
-        If responses come without groups, or groups or families without them; answers are missing,
-        or there are too few; anchors or a benchmark's items are fewer than abilities; the folder
-        holds something else; or the scheduler cannot be reached.
-
-    References
-    ----------
-    Habba et al. (2026), section 4.
+    The same key gives the same study, but for its times, on the same machine, however it is run.
     """
     portable = PortableKey.of(key)
     matrix, design = _studied(design, portable, responses, groups, families)

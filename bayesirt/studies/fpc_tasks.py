@@ -65,41 +65,19 @@ _MOST_MAPS = 30_000
 
 @dataclass(frozen=True)
 class FPCDesign:
-    """What is varied, one thing at a time.
+    """What is varied, one thing at a time."""
 
-    Attributes
-    ----------
-    anchors : tuple of int
-        Anchors of each benchmark.
-    usual : int
-        Their number where something else is varied.
-    rule_anchors : tuple of int
-        Their numbers at which the rules that choose them are compared.
-    references : tuple of int
-        Numbers of reference subjects; all of them anyway.
-    n_abilities : int
-        Of a given suite; a simulated one is fitted with as many as it has.
-    orders : int
-        Chains that end with the same benchmark of a given suite.
-    chains : int
-        Of a simulated suite.
-    few : int
-        Of these, chains on which all but the number of anchors is varied, and concurrent
-        calibration is done; of a given suite, one for each benchmark.
-    measured : int
-        Most steps of a chain at which test subjects are predicted.
-    simulated : SimulatedSuite
-    """
-
-    anchors: tuple[int, ...] = (10, 25, 50, 100)
-    usual: int = 100
-    rule_anchors: tuple[int, ...] = (25, 100)
-    references: tuple[int, ...] = (25, 100, 400)
-    n_abilities: int = 5
-    orders: int = 2
-    chains: int = 3
+    anchors: tuple[int, ...] = (10, 25, 50, 100)  # Of each benchmark.
+    usual: int = 100  # Their number where something else is varied.
+    rule_anchors: tuple[int, ...] = (25, 100)  # Those at which the rules are compared.
+    references: tuple[int, ...] = (25, 100, 400)  # Reference subjects; all of them anyway.
+    n_abilities: int = 5  # Of a given suite; a simulated one is fitted with as many as it has.
+    orders: int = 2  # Chains that end with the same benchmark of a given suite.
+    chains: int = 3  # Of a simulated suite.
+    # Of these, chains on which all but the number of anchors is varied, and concurrent calibration
+    # is done; of a given suite, one for each benchmark.
     few: int = 2
-    measured: int = 8
+    measured: int = 8  # Most steps of a chain at which test subjects are predicted.
     simulated: SimulatedSuite = field(default_factory=SimulatedSuite)
 
 

@@ -81,44 +81,21 @@ BATCH = 20
 
 @dataclass(frozen=True)
 class LaRTDesign:
-    """What the study simulates and repeats; by default what Xu et al. (2026) do (section 5, D).
+    """What is simulated and repeated; by default as in Xu et al. (2026) (section 5, D)."""
 
-    Attributes
-    ----------
-    replications, saem_replications, drawn_replications : int
-        Suites of each condition; to how many of them SAEM is fitted, too (of the short tests to
-        none), and for how many the posterior is drawn.
-    sizes : tuple of int
-        N.
-    n_items : int
-        J.
-    rho : float
-    short : tuple of (int, int, float)
-        N, J and ρ of tests so short, and so much tied to speed, that speeds are far from known.
-        Not in the paper.
-    iterations : int
-        Of SAEM. The paper runs until it converges, and does not say what that means.
-    drawn_sizes : tuple of int
-        N of the conditions, short tests among them, for which the posterior is drawn.
-    draws, matrix_draws : int
-        Of the posterior, by each of two chains after half as many of warm-up: of suites, and of
-        a given matrix.
-    repetitions : int
-        Of the divisions of a given matrix into folds and sets.
-    """
-
-    replications: int = 200
-    saem_replications: int = 200
-    drawn_replications: int = 20
-    sizes: tuple[int, ...] = (100, 200, 500)
+    replications: int = 200  # Suites of each condition.
+    saem_replications: int = 200  # To how many of them SAEM is fitted; of short tests to none.
+    drawn_replications: int = 20  # For how many of them the posterior is drawn.
+    sizes: tuple[int, ...] = (100, 200, 500)  # N.
     n_items: int = 50
     rho: float = -0.8
+    # N, J and ρ of tests so short, and so much tied to speed, that speeds are far from known.
     short: tuple[tuple[int, int, float], ...] = ((200, 10, -0.95),)
-    iterations: int = 200
-    drawn_sizes: tuple[int, ...] = (100, 200, 500)
-    draws: int = 500
-    matrix_draws: int = 500
-    repetitions: int = 5
+    iterations: int = 200  # Of SAEM; the paper runs until it converges, whatever that means.
+    drawn_sizes: tuple[int, ...] = (100, 200, 500)  # N for which the posterior is drawn.
+    draws: int = 500  # Of the posterior of suites, by each of two chains.
+    matrix_draws: int = 500  # Of that of a given matrix.
+    repetitions: int = 5  # Of the divisions of a given matrix into folds and sets.
 
     @property
     def conditions(self) -> list[Condition]:
@@ -151,33 +128,17 @@ LART_QUICK = LaRTDesign(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LaRTStudy(SavedStudy):
-    """What came of every suite and of the matrix, and what it says.
+    """What came of every suite and of the matrix, and what it says."""
 
-    Attributes
-    ----------
-    replications : DataFrame
-        One row a suite and method: size and ρ of the condition, and the columns of
-        `bayesirt.studies.lart_measures`.
-    design : LaRTDesign
-    matrix : MatrixLook or None
-        Of the given responses.
-    prediction, validity, subject_efficiency, item_efficiency : DataFrame
-        Of the given responses, over all repetitions; empty without.
-    criterion : DataFrame
-        Correlations with the measure from outside; empty without.
-    outside : DataFrame
-        The subjects that have one.
-    """
-
-    replications: pd.DataFrame
+    replications: pd.DataFrame  # One row a suite and method.
     design: LaRTDesign
-    matrix: MatrixLook | None = None
+    matrix: MatrixLook | None = None  # Of the given responses; what follows is empty without.
     prediction: pd.DataFrame = field(default_factory=pd.DataFrame)
     validity: pd.DataFrame = field(default_factory=pd.DataFrame)
     subject_efficiency: pd.DataFrame = field(default_factory=pd.DataFrame)
     item_efficiency: pd.DataFrame = field(default_factory=pd.DataFrame)
     criterion: pd.DataFrame = field(default_factory=pd.DataFrame)
-    outside: pd.DataFrame = field(default_factory=pd.DataFrame)
+    outside: pd.DataFrame = field(default_factory=pd.DataFrame)  # Subjects that have a criterion.
 
     def __repr__(self) -> str:
         matrix = (
@@ -257,42 +218,14 @@ def lart_study(
     design: LaRTDesign | None = None,
     *,
     key: Array,
-    responses: Responses | None = None,
-    suffixes: Sequence[str] = (),
-    criterion: Mapping[str, float] | None = None,
+    responses: Responses | None = None,  # With lengths.
+    suffixes: Sequence[str] = (),  # Rows alike but for such an ending are one base subject.
+    criterion: Mapping[str, float] | None = None,  # A measure from outside, by subject.
     **running: Unpack[Running],
 ) -> LaRTStudy:
     """Do Xu et al. (2026) again: simulation, SAEM, intervals; what lengths are worth on a matrix.
 
-    Parameters
-    ----------
-    design : LaRTDesign, optional
-    key : jax.random.key
-        The same key gives the same study, but for its times, on the same machine, however many
-        processes run it.
-    responses : Responses, optional
-        With lengths: the matrix for ρ, prediction, validity and efficiency.
-    suffixes : sequence of str, optional
-        Endings of subjects' names that say only how they were asked, such as ``_one_shot``: rows
-        alike but for it are one base subject, which is not divided.
-    criterion : mapping, optional
-        A measure of ability from outside, by subject.
-    **running
-        Folder, processes and progress; see `bayesirt.studies.engine.Running`.
-
-    Returns
-    -------
-    LaRTStudy
-
-    Raises
-    ------
-    ResponseError
-        If the responses have no lengths or too few items, a criterion comes without responses or
-        tells nothing, the folder holds something else, or the scheduler cannot be reached.
-
-    References
-    ----------
-    Xu et al. (2026), sections 5 and 6.3, Tables 1 and 2, Appendix D.
+    The same key gives the same study, but for its times, on the same machine, however it is run.
     """
     design, portable = design or LaRTDesign(), PortableKey.of(key)
     _check_matrix(responses, criterion)

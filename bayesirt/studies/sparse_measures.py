@@ -45,11 +45,7 @@ def simple_average(responses: Responses) -> NDArray[np.float64]:
 
 
 def measure_point(suite: Suite, point: PointEstimate) -> Row:
-    """Compare the simple average and the point estimate with the truth.
-
-    By `POINT_COLUMNS`: ρ of both rankings and of the difficulties with the truth, the gap in
-    standard deviations of the abilities, and the ranks of a domain's Fake and True subject.
-    """
+    """Compare the simple average and the point estimate with the truth, by `POINT_COLUMNS`."""
     average, theta = simple_average(suite.responses), point["theta"]
     row = {
         "coverage": suite.responses.coverage,
@@ -69,13 +65,8 @@ def measure_point(suite: Suite, point: PointEstimate) -> Row:
 def measure_draws(suite: Suite, chains: NDArray[np.floating]) -> Row:
     """Compare draws of the abilities with the truth and with the simple average.
 
-    By `DRAWS_COLUMNS`: ρ of the posterior mean with the truth; the 90% intervals that the draws,
-    without the truth, give to this ρ and to that of the simple average; how many true ranks and
-    true abilities their 90% intervals cover (abilities standardised in each draw, as no rank
-    depends on their level and spread); the mean width of an interval of rank; the subjects that the
-    average misplaces, those of them whose interval excludes all ranks that the average gives, and
-    the subjects excluded though the average places them rightly; and the effective draws of the
-    ability that has fewest.
+    By `DRAWS_COLUMNS`. Abilities are standardised in each draw, as no rank depends on their level
+    and spread. An interval exposes a subject if it excludes all ranks that the average gives it.
     """
     theta = chains.reshape(-1, chains.shape[-1])
     average, mean = simple_average(suite.responses), theta.mean(0)
