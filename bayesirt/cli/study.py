@@ -181,7 +181,7 @@ def lart(
     prepare_jax(1)
     from bayesirt.data.readers import read_responses
     from bayesirt.studies import LART_QUICK, LaRTDesign, lart_study
-    from bayesirt.studies.lart_criterion import read_criterion
+    from bayesirt.studies.lart_matrix import read_criterion
 
     study = partial(
         lart_study,

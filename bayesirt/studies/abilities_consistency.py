@@ -13,7 +13,7 @@ from bayesirt.studies.abilities_matrix import AbilityMatrix, Matrix
 from bayesirt.studies.abilities_predictors import Division, Fits, divide, fit_all, predictions
 from bayesirt.studies.abilities_unseen import measure, predictors_of, split_items
 from bayesirt.studies.engine import Places, Row
-from bayesirt.studies.rank_correlation import spearman
+from bayesirt.studies.measures import spearman
 from bayesirt.studies.tasks import PortableKey
 
 ESTIMATES = {

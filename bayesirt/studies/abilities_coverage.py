@@ -14,10 +14,11 @@ from bayesirt.data.q_matrix import QMatrix
 from bayesirt.data.responses import Responses
 from bayesirt.inference.engines import sample_q_mirt
 from bayesirt.models.q_mirt import default_structure, q_mirt_model
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.posterior import Posterior
 from bayesirt.studies.abilities_unseen import R_HAT_BOUND
 from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.fits import two_chains
+from bayesirt.studies.measures import TAILS, n_covered
 from bayesirt.studies.tasks import PortableKey
 
 QUANTITIES = {
@@ -31,7 +32,6 @@ COVERAGE_COLUMNS = (
 BATCH = 10
 """Replications that one process does with what it has compiled."""
 
-_TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 _ABILITIES_AN_ITEM, _MOST_ABILITIES, _MOST_SHARE = 2.4, 4, 0.5
 
 
@@ -68,10 +68,7 @@ class CoverageTask:
             suite = draw_suite(n_subjects, q, key=of_suite)
             start = time.perf_counter()
             posterior = sample_q_mirt(
-                suite.responses,
-                q,
-                key=of_draws,
-                options=two_chains(self.draws),
+                suite.responses, q, key=of_draws, options=two_chains(self.draws)
             )
             measured = measure_posterior(suite, posterior)
             measured["seconds"] = time.perf_counter() - start
@@ -110,8 +107,8 @@ def measure_posterior(suite: Suite, posterior: Posterior) -> dict[str, float]:
         if name == "correlation":
             above = np.triu_indices(true.shape[-1], 1)
             draws, true = draws[:, *above], true[above]
-        low, high = np.quantile(draws, _TAILS, axis=0)
-        measured[f"{name}_covered"] = float(((low <= true) & (true <= high)).sum())
+        low, high = np.quantile(draws, TAILS, axis=0)
+        measured[f"{name}_covered"] = n_covered(true, low, high)
         measured[f"{name}_n"] = float(true.size)
         measured[f"{name}_width"] = float((high - low).mean())
     mean, true = posterior.draws("theta").mean(0), suite.truth["theta"]

@@ -25,6 +25,7 @@ from bayesirt.studies.abilities_predictors import (
 )
 from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.fits import two_chains
+from bayesirt.studies.measures import log_losses
 from bayesirt.studies.tasks import PortableKey
 
 TEST_SHARE = 0.1
@@ -131,10 +132,7 @@ def subject_aucs(scores: Matrix, successes: Counts, trials: Counts) -> Matrix:
 
 def log_score(p: Matrix, successes: Counts, trials: Counts) -> float:
     """Return the mean negative log probability of an answer, pooled over subjects and items."""
-    tiny = np.finfo(float).tiny
-    right = successes * np.log(np.maximum(p, tiny))
-    wrong = (trials - successes) * np.log(np.maximum(1 - p, np.finfo(float).eps))
-    return float(-(right + wrong).sum() / trials.sum())
+    return float(log_losses(p, successes, trials - successes).sum() / trials.sum())
 
 
 def predictors_of(matrix: AbilityMatrix) -> list[str]:

@@ -17,12 +17,7 @@ from matplotlib.figure import Figure
 from bayesirt.models import Priors
 from bayesirt.studies.calibration_claims import calibration_claims, calibration_notes
 from bayesirt.studies.calibration_figures import plot_coverage, plot_rank_ecdf
-from bayesirt.studies.calibration_tables import (
-    CELL,
-    coverage_table,
-    rank_table,
-    trust_table,
-)
+from bayesirt.studies.calibration_tables import CELL, coverage_table, rank_table, trust_table
 from bayesirt.studies.claims import Claim
 from bayesirt.studies.engine import Done, Part, SavedStudy, do_tasks
 from bayesirt.studies.replication import Engine, row_columns

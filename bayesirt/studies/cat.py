@@ -71,10 +71,7 @@ class CATStudy(SavedStudy):
 
 
 def cat_study(
-    design: CATDesign | None = None,
-    *,
-    key: Array,
-    **running: Unpack[Running],
+    design: CATDesign | None = None, *, key: Array, **running: Unpack[Running]
 ) -> CATStudy:
     """Let simulated subjects take adaptive and other tests, and compare with the truth.
 

@@ -25,12 +25,7 @@ from bayesirt.studies.cbmm_figures import (
     plot_redundancy,
     plot_stability,
 )
-from bayesirt.studies.cbmm_matrix import (
-    SIMULATED_SIZE,
-    MatrixLook,
-    look_at,
-    simulated_matrix,
-)
+from bayesirt.studies.cbmm_matrix import SIMULATED_SIZE, MatrixLook, look_at, simulated_matrix
 from bayesirt.studies.cbmm_measures import FIT_COLUMNS, NIL_COLUMNS, REVIEW_COLUMNS
 from bayesirt.studies.cbmm_methods import POINT_METHODS, POSTERIORS, methods_for
 from bayesirt.studies.cbmm_tables import (

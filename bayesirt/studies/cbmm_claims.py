@@ -12,7 +12,7 @@ from bayesirt.studies.cbmm_conditions import FACTORS
 from bayesirt.studies.cbmm_matrix import MatrixLook
 from bayesirt.studies.cbmm_methods import POINT_METHODS, POSTERIORS
 from bayesirt.studies.claims import Claim, figures_of, ranging, spanning
-from bayesirt.studies.rank_correlation import spearman
+from bayesirt.studies.measures import spearman
 
 if TYPE_CHECKING:
     from bayesirt.studies.cbmm import CBMMStudy
@@ -113,7 +113,7 @@ def _on_factor(own: pd.DataFrame, factor: str) -> Iterator[Claim]:
         return
     at = np.abs(np.log(errors["mm"] / errors["newton"])).idxmax()
     rows = own[own["value"] == at].set_index("method")
-    title = f"{factor}, at {at:g}, where MM and Newton are farthest apart"
+    title = f"{_upper(factor)} at {at:g}, where MM and Newton are farthest apart"
     for name, row in rows.iterrows():
         yield from figures_of(f"{title}, {name}", row, _RECOVERED)
     mm, newton = rows["eta_error"]["mm"], rows["eta_error"]["newton"]
@@ -128,14 +128,17 @@ def _on_factor(own: pd.DataFrame, factor: str) -> Iterator[Claim]:
     yield Claim(f"{title}, error of eta by MM over Newton's", mm / newton, verdict=verdict)
 
 
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def _on_time(recovery: pd.DataFrame, paper: pd.DataFrame) -> Iterator[Claim]:
     base = recovery[(recovery["factor"] == "base") & (recovery["method"] != "mm")]
     for row in base.itertuples():
         yield Claim(f"Base, time over that of MM, {row.method}", row.time_ratio)
     for row in paper[paper["here"].notna()].itertuples():
         printed = row.printed_low if row.printed_low == row.printed_high else np.nan
-        text = f"{row.quantity[:1].upper()}{row.quantity[1:]}"
-        yield Claim(text, row.here, paper=printed, verdict=row.here_is)
+        yield Claim(_upper(row.quantity), row.here, paper=printed, verdict=row.here_is)
 
 
 def _on_redundancy(redundancy: pd.DataFrame) -> Iterator[Claim]:

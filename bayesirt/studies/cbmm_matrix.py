@@ -11,18 +11,16 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from bayesirt.data.responses import Responses
-from bayesirt.posterior import LEVEL
 from bayesirt.studies.cbmm_conditions import Condition, draw_suite
 from bayesirt.studies.cbmm_measures import TOP_SHARE, accuracy_of, agreement, variation
 from bayesirt.studies.cbmm_methods import Fit, fit_timed
 from bayesirt.studies.cbmm_tasks import STEPS
-from bayesirt.studies.rank_correlation import spearman
+from bayesirt.studies.measures import TAILS, spearman
 
 SIMULATED_SIZE = (140, 500)
 """Of the paper's MATH-500."""
 
 _RESAMPLES = 1000
-_TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,7 @@ def level_correlations(items: pd.DataFrame, rng: np.random.Generator) -> pd.Data
             drawn = pairs[rng.integers(0, len(pairs), (_RESAMPLES, len(pairs)))]
             spread = [float(spearman(sample[:, 0], sample[:, 1])) for sample in drawn]
             told = [x for x in spread if np.isfinite(x)]
-            low, high = np.quantile(told, _TAILS) if told else (np.nan, np.nan)
+            low, high = np.quantile(told, TAILS) if told else (np.nan, np.nan)
             rho = float(spearman(pairs[:, 0], pairs[:, 1]))
             rows.append((method, name, len(pairs), rho, float(low), float(high)))
     return pd.DataFrame(rows, columns=["method", "measure", "items", "rho", "low", "high"])

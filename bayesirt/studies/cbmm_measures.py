@@ -10,7 +10,7 @@ from bayesirt.data.responses import Responses
 from bayesirt.posterior import Posterior
 from bayesirt.studies.cbmm_conditions import Suite
 from bayesirt.studies.cbmm_methods import Fit, on_sample_scale
-from bayesirt.studies.rank_correlation import spearman
+from bayesirt.studies.measures import spearman
 
 Row = dict[str, float]
 

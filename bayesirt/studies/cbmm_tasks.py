@@ -14,7 +14,7 @@ from bayesirt.studies.cbmm_measures import measure_fit, measure_review
 from bayesirt.studies.cbmm_methods import fit_timed, random_start, sample_review
 from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.fits import quietly
-from bayesirt.studies.rank_correlation import spearman
+from bayesirt.studies.measures import spearman
 from bayesirt.studies.tasks import PortableKey
 
 Step = Literal["mm", "newton"]

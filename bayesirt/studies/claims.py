@@ -49,7 +49,7 @@ def spanning(claim: str, row: Any, value: str = "value", paper: float = np.nan) 
 def ranging(claim: str, values: "pd.Series[float]") -> Claim:
     """Return the least of some figures and, as its verdict, the largest."""
     low, high = float(values.min()), float(values.max())
-    return Claim(claim, low, verdict="" if np.isclose(low, high) else f"to {high:.4g}")
+    return Claim(claim, low, verdict="" if np.isclose(low, high) else f"up to {high:.4g}")
 
 
 def difference(claim: str, here: float, low: float, high: float) -> Claim:

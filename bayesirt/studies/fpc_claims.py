@@ -39,6 +39,7 @@ NOTES = (
     "compared digit by digit.",
 )
 _AIM, _AIM_ANCHORS = 2.5, 100
+_FEW_ANCHORS = 25
 _INTERVALS = {
     "width": f"width of {LEVEL:.0%} intervals",
     "coverage": f"share of accuracies that {LEVEL:.0%} intervals hold",
@@ -83,6 +84,10 @@ def _on_baselines(paired: pd.DataFrame) -> Iterator[Claim]:
         text = f"{title}, MAE over {row['predictions']} predictions"
         yield against_zero(text, row["difference"], row["difference_se"])
         yield Claim(f"{title}, share of predictions at or below it", row["lower"])
+    few = paired[paired["anchors"] <= _FEW_ANCHORS]
+    for method, own in few.groupby("method", sort=False):
+        text = f"Of {len(own)} numbers of anchors up to {_FEW_ANCHORS}, those with which FPC's MAE"
+        yield Claim(f"{text} is above that of {METHODS[method]}", (own["difference"] > 0).sum())
 
 
 def _on_aim(benchmarks: pd.DataFrame) -> Iterator[Claim]:

@@ -54,9 +54,7 @@ class Parts(NamedTuple):
 
 
 def given_matrix(
-    responses: Responses,
-    groups: Mapping[str, str],
-    families: Mapping[str, str] | None = None,
+    responses: Responses, groups: Mapping[str, str], families: Mapping[str, str] | None = None
 ) -> FPCMatrix:
     """Return the suite of given responses."""
     missing = responses.n_subjects * responses.n_items - responses.n_observed

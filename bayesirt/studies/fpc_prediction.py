@@ -15,7 +15,7 @@ from bayesirt.bank.suite.scores import predict_suite
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.posterior import LEVEL
-from bayesirt.studies.rank_correlation import spearman
+from bayesirt.studies.measures import spearman
 
 MEASURES = ("mae", "bias", "spearman", "coverage", "width")
 ESTIMATES = ("accuracy", "p_irt", "gp_irt", "anchor_mean")
@@ -36,12 +36,7 @@ _PREDICTED = ["accuracy", "low", "high", "p_irt", "gp_irt", "anchor_mean"]
 
 
 def predict_benchmark(
-    earlier: KnownItems,
-    own: BankItems,
-    reference: Responses,
-    test: Responses,
-    *,
-    key: Array,
+    earlier: KnownItems, own: BankItems, reference: Responses, test: Responses, *, key: Array
 ) -> pd.DataFrame:
     """Predict test subjects on a benchmark from their answers to its anchors and earlier ones.
 

@@ -21,12 +21,7 @@ from bayesirt.studies.fpc_matrix import (
     chain_order,
     divided,
 )
-from bayesirt.studies.fpc_prediction import (
-    MEASURES,
-    measure_predictions,
-    measure_random,
-    shares,
-)
+from bayesirt.studies.fpc_prediction import MEASURES, measure_predictions, measure_random, shares
 from bayesirt.studies.tasks import PortableKey
 
 USUAL_RULE: AnchorRule = "clusters"

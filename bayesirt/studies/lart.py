@@ -22,7 +22,6 @@ from bayesirt.studies.claims import Claim
 from bayesirt.studies.engine import Part, Placed, Running, SavedStudy, do_tasks
 from bayesirt.studies.labels import fingerprint
 from bayesirt.studies.lart_claims import MATRIX_NOTES, NOTES, matrix_claims, simulation_claims
-from bayesirt.studies.lart_criterion import criterion_table, with_criterion
 from bayesirt.studies.lart_figures import (
     plot_abilities_and_speeds,
     plot_coverage,
@@ -32,7 +31,14 @@ from bayesirt.studies.lart_figures import (
     plot_recovery,
     plot_saem,
 )
-from bayesirt.studies.lart_matrix import RHO_COLUMNS, DrawTask, MatrixLook, look_at
+from bayesirt.studies.lart_matrix import (
+    RHO_COLUMNS,
+    DrawTask,
+    MatrixLook,
+    criterion_table,
+    look_at,
+    with_criterion,
+)
 from bayesirt.studies.lart_matrix_tasks import (
     ITEM_COLUMNS,
     PREDICTION_COLUMNS,

@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from bayesirt.studies.claims import (
-    Claim,
-    against_zero,
-    at_least,
-    difference,
-    figures_of,
-    spanning,
-)
+from bayesirt.studies.claims import Claim, against_zero, at_least, difference, figures_of, spanning
 from bayesirt.studies.lart_matrix import MatrixLook
 from bayesirt.studies.lart_matrix_tasks import PREDICTIONS
 from bayesirt.studies.lart_suites import ANSWERS, DRAWN, EM_METHODS, LENGTHS, SAEM_METHODS
@@ -131,7 +124,7 @@ def _on_saem(saem: pd.DataFrame) -> Iterator[Claim]:
     for place, own in groups_of(saem, PLACE):
         table = own.set_index("method")
         for name, row in table.iterrows():
-            title = f"{_condition(place)}, {row['replications']} suites, {labels[str(name)]}"
+            title = f"{_condition(place)}, {row['replications']:.0f} suites, {labels[str(name)]}"
             yield from figures_of(title, row, words if name == "lart" else words | gaps)
         spectral, burn_in, em = (table.loc[n] for n in ("saem spectral", "saem burn-in", "lart"))
         errors = [f"rmse_{name}" for name in ANSWERS]
@@ -151,7 +144,9 @@ def _on_coverage(coverage: pd.DataFrame) -> Iterator[Claim]:
         for key, label in INTERVAL_LABELS.items():
             if key in found.index:
                 row, text = found.loc[key], f"{title}, {label}"
-                yield at_least(f"{text}, coverage", row["coverage"], row["coverage_se"], _LEVEL)
+                claim = at_least(f"{text}, coverage", row["coverage"], row["coverage_se"], _LEVEL)
+                spread = f"{claim.verdict}, by two standard errors of {2 * row['coverage_se']:.1%}"
+                yield claim._replace(verdict=spread)
                 yield Claim(f"{text}, width", row["width"])
         width = found["width"]
         finite, irt = width["lart", "finite"], width["irt", "asymptotic"]

@@ -30,7 +30,7 @@ from bayesirt.studies.lart_splits import (
     with_answers,
 )
 from bayesirt.studies.lart_suites import EM_METHODS, fit_model
-from bayesirt.studies.rank_correlation import spearman
+from bayesirt.studies.measures import log_losses, spearman
 from bayesirt.studies.tasks import PortableKey
 
 PREDICTIONS = {
@@ -117,9 +117,7 @@ def predict_left_out(
         predicted[:, fold] = scores.predictive(items)[:, fold]
     wrong = cells.trials - cells.successes
     errors = cells.successes * (1 - plugged) + wrong * plugged
-    tiny = np.finfo(float).tiny
-    logs = -cells.successes * np.log(np.maximum(predicted, tiny))
-    logs -= wrong * np.log(np.maximum(1 - predicted, np.finfo(float).eps))
+    logs = log_losses(predicted, cells.successes, wrong)
     n = np.where(cells.trials.sum(1) > 0, cells.trials.sum(1), np.nan)
     return errors.sum(1) / n, logs.sum(1) / n
 

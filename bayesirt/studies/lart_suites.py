@@ -18,9 +18,10 @@ from bayesirt.estimators.saem import fit_saem
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import LaRT
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.posterior import Posterior
 from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.fits import quietly, timed, two_chains
+from bayesirt.studies.measures import TAILS, n_covered
 from bayesirt.studies.tasks import PortableKey
 
 ANSWERS = ("theta", "a", "d")
@@ -38,7 +39,6 @@ SAEM_METHODS = {
 }
 DRAWN = "lart posterior"
 
-TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 _SAEM_OPTIONS: dict[str, dict[str, Any]] = {
     "saem spectral": {},
     "saem burn-in": {"start": "random", "burn_in": 20},
@@ -136,11 +136,7 @@ def fit_model(name: str, responses: Responses) -> PointEstimate:
 
 def measure_point(suite: Suite, point: PointEstimate, seconds: float) -> Row:
     """Compare an estimate with the truth, by `FIT_COLUMNS`; of ρ the absolute error."""
-    row = {
-        "seconds": seconds,
-        "converged": float(point.converged),
-        "loss": float(point.trace[-1]),
-    }
+    row = {"seconds": seconds, "converged": float(point.converged), "loss": float(point.trace[-1])}
     for name in (*ANSWERS, *LENGTHS):
         if name in point.parameters:
             row[f"rmse_{name}"] = rmse(suite.truth[name], point[name])
@@ -169,5 +165,5 @@ def rmse(true: NDArray[np.float64], found: NDArray[np.float64]) -> float:
 
 def _of_interval(theta: NDArray[np.float64], interval: pd.DataFrame, kind: str) -> Row:
     low, high = interval["low"].to_numpy(), interval["high"].to_numpy()
-    covered = (low <= theta) & (theta <= high)
-    return {f"cover_{kind}": float(covered.mean()), f"width_{kind}": float((high - low).mean())}
+    covered = n_covered(theta, low, high) / len(theta)
+    return {f"cover_{kind}": covered, f"width_{kind}": float((high - low).mean())}

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayesirt.studies.lart_matrix import RESAMPLES
 from bayesirt.studies.lart_matrix_tasks import PREDICTION_COLUMNS, PREDICTIONS
 from bayesirt.studies.lart_splits import SPLITS
 from bayesirt.studies.lart_suites import (
@@ -14,8 +13,8 @@ from bayesirt.studies.lart_suites import (
     INTERVALS,
     LENGTHS,
     SAEM_METHODS,
-    TAILS,
 )
+from bayesirt.studies.measures import TAILS, resampled_sums
 from bayesirt.studies.study_rows import groups_of
 
 PLACE = ["n_subjects", "n_items", "rho"]
@@ -123,10 +122,9 @@ def resampled_mean(
     values: NDArray[np.float64], labels: NDArray[np.intp], rng: np.random.Generator
 ) -> tuple[float, float]:
     """Return the bounds of the mean's 90% interval, from groups drawn again with replacement."""
-    codes = np.unique(labels, return_inverse=True)[1]
-    sums, sizes = np.bincount(codes, values), np.bincount(codes)
-    counts = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), RESAMPLES)
-    low, high = np.quantile((counts @ sums) / (counts @ sizes), TAILS)
+    both = np.stack([values, np.ones(len(values))], axis=1)
+    sums, sizes = resampled_sums(both, labels, rng).T
+    low, high = np.quantile(sums / sizes, TAILS)
     return float(low), float(high)
 
 

@@ -172,10 +172,7 @@ class SparseStudy(SavedStudy):
 
 
 def sparse_study(
-    design: SparseDesign | None = None,
-    *,
-    key: Array,
-    **running: Unpack[Running],
+    design: SparseDesign | None = None, *, key: Array, **running: Unpack[Running]
 ) -> SparseStudy:
     """Simulate sparse suites, rank them by averages, IRT and posterior, and compare with the truth.
 

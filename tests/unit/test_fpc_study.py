@@ -391,6 +391,8 @@ def test_the_claims_say_what_the_tables_say(at_once):
     poor = made_study(at_once, fixed=2.7, random=2.0, anchor_mean=4.0).claims.set_index("claim")
     behind = poor[poor.index.str.match("10 anchors, FPC less .* predictions$")]["verdict"]
     assert behind.tolist().count("above 0") == 3
+    above = poor[poor.index.str.match("Of 1 numbers of anchors up to 25, those")]["here"]
+    assert sorted(above) == [0, 1, 1, 1]
     aims = poor[poor.index.str.contains("of 120 items")]["verdict"]
     assert aims.tolist() == ["misses the aim of 2.5 points"] * 4
     study = made_study(at_once)

@@ -22,8 +22,13 @@ from bayesirt.studies import lart, lart_matrix_tasks, lart_suites
 from bayesirt.studies.claims import claim_table
 from bayesirt.studies.lart import LART_QUICK, LaRTDesign, LaRTStudy, lart_study
 from bayesirt.studies.lart_claims import simulation_claims
-from bayesirt.studies.lart_criterion import criterion_table, read_criterion, with_criterion
-from bayesirt.studies.lart_matrix import resampled_rho, rho_curves
+from bayesirt.studies.lart_matrix import (
+    criterion_table,
+    read_criterion,
+    resampled_rho,
+    rho_curves,
+    with_criterion,
+)
 from bayesirt.studies.lart_matrix_tasks import (
     ItemTask,
     PredictionTask,
