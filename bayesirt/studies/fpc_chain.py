@@ -36,8 +36,8 @@ class Calibration(NamedTuple):
     # the benchmark's anchors, and under concurrent calibration those to all earlier ones again.
     asked_subject: int
     asked_reference: int  # Answers that each reference subject is asked for, likewise.
-    seconds: float  # Of the calibration, and what of them JAX spent on compiling.
-    compiling: float  # Of the calibration, and what of them JAX spent on compiling.
+    seconds: float  # Of the calibration.
+    compiling: float  # What of them JAX spent on compiling.
     converged: bool
 
 
