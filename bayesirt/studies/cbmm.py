@@ -26,7 +26,6 @@ from bayesirt.studies.cbmm_figures import (
     plot_stability,
 )
 from bayesirt.studies.cbmm_matrix import SIMULATED_SIZE, MatrixLook, look_at, simulated_matrix
-from bayesirt.studies.cbmm_measures import FIT_COLUMNS, NIL_COLUMNS, REVIEW_COLUMNS
 from bayesirt.studies.cbmm_methods import POINT_METHODS, POSTERIORS, methods_for
 from bayesirt.studies.cbmm_tables import (
     heterogeneity_table,
@@ -35,7 +34,14 @@ from bayesirt.studies.cbmm_tables import (
     redundancy_table,
     stability_table,
 )
-from bayesirt.studies.cbmm_tasks import STABILITY_COLUMNS, StartTask, SuiteTask
+from bayesirt.studies.cbmm_tasks import (
+    FIT_COLUMNS,
+    NIL_COLUMNS,
+    REVIEW_COLUMNS,
+    STABILITY_COLUMNS,
+    StartTask,
+    SuiteTask,
+)
 from bayesirt.studies.claims import Claim
 from bayesirt.studies.engine import Part, Running, SavedStudy, do_tasks
 from bayesirt.studies.labels import fingerprint

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from bayesirt.data.responses import Responses
-from bayesirt.studies.sparse_masks import draw_mask, even_weights
+from bayesirt.studies.sparse_conditions import draw_mask, even_weights
 
 FACTORS = {
     "base": "the base",

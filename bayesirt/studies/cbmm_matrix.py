@@ -12,9 +12,8 @@ from scipy.stats import rankdata
 
 from bayesirt.data.responses import Responses
 from bayesirt.studies.cbmm_conditions import Condition, draw_suite
-from bayesirt.studies.cbmm_measures import TOP_SHARE, accuracy_of, agreement, variation
 from bayesirt.studies.cbmm_methods import Fit, fit_timed
-from bayesirt.studies.cbmm_tasks import STEPS
+from bayesirt.studies.cbmm_tasks import STEPS, TOP_SHARE, accuracy_of, agreement, variation
 from bayesirt.studies.measures import TAILS, spearman
 
 SIMULATED_SIZE = (140, 500)

@@ -23,14 +23,6 @@ from bayesirt.studies.cbmm_conditions import (
     observed,
 )
 from bayesirt.studies.cbmm_matrix import level_correlations, level_table, levels_of
-from bayesirt.studies.cbmm_measures import (
-    accuracy_of,
-    agreement,
-    hellinger,
-    measure_fit,
-    relative_error,
-    variation,
-)
 from bayesirt.studies.cbmm_methods import Fit, fit_timed, methods_for, on_sample_scale, random_start
 from bayesirt.studies.cbmm_tables import (
     paper_table,
@@ -38,7 +30,15 @@ from bayesirt.studies.cbmm_tables import (
     redundancy_table,
     stability_table,
 )
-from bayesirt.studies.cbmm_tasks import StartTask
+from bayesirt.studies.cbmm_tasks import (
+    StartTask,
+    accuracy_of,
+    agreement,
+    hellinger,
+    measure_fit,
+    relative_error,
+    variation,
+)
 from bayesirt.studies.study_rows import read_printed
 from bayesirt.studies.tasks import PortableKey
 
