@@ -131,6 +131,8 @@ def _on_matrix(matrix: AbilityMatrix) -> Iterator[Claim]:
 
 
 def _on_criterion(criterion: pd.DataFrame) -> Iterator[Claim]:
+    if criterion.empty:
+        yield Claim(f"Criterion, abilities needed by more than {MORE_THAN} items", 0)
     for row in criterion.to_dict("records"):
         of = row["criterion"] if row["criterion"].startswith("true") else (
             f"accuracy on {row['criterion']}")  # fmt: skip
@@ -155,6 +157,8 @@ def _of_abilities(row: Any) -> str:
 
 
 def _on_consistency(consistency: pd.DataFrame) -> Iterator[Claim]:
+    if consistency.empty:
+        yield Claim(f"Consistency, abilities with more than {MORE_THAN} items on both sides", 0)
     words = {"median_rho": "median rho", "share_moderate": "share above .5"}
     papers = {
         "median_rho": printed("consistency", "median rho", "benchmark pairs"),

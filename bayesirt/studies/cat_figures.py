@@ -32,7 +32,6 @@ def plot_tests(lengths: pd.DataFrame) -> Figure:
         own = lengths[lengths["model"] == model]
         for ax, (measure, title) in zip(row, _MEASURES.items(), strict=True):
             draw_lines(ax, own, "answers", measure, _LINES, METHOD_NAMES)
-            ax.grid(visible=False)
             ax.set_title(f"{BANKS[model]}: {title}", fontsize=8, loc="left")
         band = 2 * (LEVEL * (1 - LEVEL) / own["subjects"].iloc[0]) ** 0.5
         row[-1].axhspan(LEVEL - band, LEVEL + band, color="#e4e4e4")

@@ -101,6 +101,8 @@ def _on_recovery(recovery: pd.DataFrame) -> Iterator[Claim]:
             yield from figures_of(f"{row[size]} {factor}, Newton", row, _RECOVERED)
     for factor in ("temperature", "mcar", "mar", "mnar", "sparsity", "spread"):
         yield from _on_factor(recovery[recovery["factor"] == factor], FACTORS[factor])
+    text = "Share of designs and methods whose every estimate converged"
+    yield Claim(text, (recovery["converged"] == 1).mean())
     for row in recovery[recovery["converged"] < 1].itertuples():
         text = f"{row.method} at {FACTORS[row.factor]} {row.value:g}, share not converged"
         yield Claim(text, 1 - row.converged)

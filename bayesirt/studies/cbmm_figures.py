@@ -73,6 +73,7 @@ def plot_recovery(recovery: pd.DataFrame, factors: Sequence[str], size: tuple[in
         rows = rows.sort_values("value")
         for ax, measure in zip(axes[:, column], MEASURES, strict=True):
             draw_lines(ax, rows, "value", measure, _STYLES, POINT_METHODS)
+            ax.grid(**GRID)
             ax.tick_params(labelsize=7)
         if factor in ("items", "subjects"):
             log_plain(axes[-1, column], rows["value"])

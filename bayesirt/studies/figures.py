@@ -4,7 +4,7 @@ Every figure is readable in black and white.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -42,7 +42,6 @@ def draw_lines(
     *,
     by: str = "method",
     se: str | None = None,
-    axis: Literal["both", "x", "y"] = "both",
 ) -> None:
     """Draw a line for each style's rows, with bars of two standard errors where they are named."""
     for name, style in styles.items():
@@ -51,7 +50,6 @@ def draw_lines(
             bars = {} if se is None else {"yerr": 2 * own[se].fillna(0), "elinewidth": 0.8}
             label = labels[name] if labels else None
             ax.errorbar(own[x], own[y], **{"ms": 4, "lw": 1.2, "label": label, **bars, **style})
-    ax.grid(axis=axis, **GRID)
 
 
 def name_rows(ax: Axes, names: Sequence[str], **style: Any) -> None:

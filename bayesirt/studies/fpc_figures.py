@@ -54,7 +54,8 @@ def plot_along(along: pd.DataFrame, trends: pd.DataFrame) -> Figure:
     shifted = along.assign(step=along["step"] + shift)
     for ax, anchors in zip(axes.flat, numbers, strict=False):
         own = shifted[shifted["anchors"] == anchors]
-        draw_lines(ax, own, "step", "mae", _LINES, METHODS, se="mae_se", axis="y")
+        draw_lines(ax, own, "step", "mae", _LINES, METHODS, se="mae_se")
+        ax.grid(axis="y", **GRID)
         row = slopes.loc[anchors]
         change, error = (row["steps"] * row[name] for name in ("slope", "slope_se"))
         caption = f"{anchors} anchors: FPC {change:+.2f} ± {error:.2f} from first to last"
@@ -97,10 +98,11 @@ def plot_references(references: pd.DataFrame) -> Figure:
     own = ordered[ordered["method"] == "fixed"]
     fig, axes = new_figure(5.4, 3.2)
     ax, x = axes[0, 0], "n_calibrating"
-    draw_lines(ax, ordered, x, "mae", _LINES, METHODS, se="mae_se", axis="y")
+    draw_lines(ax, ordered, x, "mae", _LINES, METHODS, se="mae_se")
     first, last = (f"{row['mae']:.2f} with {row[x]:.0f}" for _, row in own.iloc[[0, -1]].iterrows())
     ax.set_title(f"{own['anchors'].iloc[0]} anchors: FPC is off by {first} and {last}", **_CAPTION)
     log_plain(ax, own[x])
+    ax.grid(axis="y", **GRID)
     ax.set_ylim(0, None)
     ax.set(xlabel="reference subjects", ylabel="MAE, points of accuracy")
     ax.legend(frameon=False, fontsize=8)
@@ -114,9 +116,9 @@ def plot_coverage(splits: pd.DataFrame) -> Figure:
     faint = {name: style | {"color": SOFT} for name, style in _SPLITS.items()}
     fig, axes = new_figure(7.8, 3.4, 1, 2)
     left, right = axes[0]
-    draw_lines(left, fixed, "anchors", "coverage", _SPLITS, _SPLIT_LABELS, by="split", axis="y")
-    draw_lines(right, fixed, "anchors", "mae", _SPLITS, by="split", axis="y")
-    draw_lines(right, random, "anchors", "mae", faint, by="split", axis="y")
+    draw_lines(left, fixed, "anchors", "coverage", _SPLITS, _SPLIT_LABELS, by="split")
+    draw_lines(right, fixed, "anchors", "mae", _SPLITS, by="split")
+    draw_lines(right, random, "anchors", "mae", faint, by="split")
     left.axhline(LEVEL, color=SOFT, lw=1)
     lowest = fixed["coverage"].min()
     left.set_title(f"{LEVEL:.0%} intervals hold {lowest:.0%} at the least", **_CAPTION)
@@ -125,6 +127,7 @@ def plot_coverage(splits: pd.DataFrame) -> Figure:
     right.set_ylim(0, None)
     for ax in (left, right):
         log_plain(ax, fixed["anchors"])
+        ax.grid(axis="y", **GRID)
     left.set_ylabel("share of the intervals")
     right.set_ylabel("points of accuracy")
     fig.supxlabel("anchors of each benchmark", fontsize=9)

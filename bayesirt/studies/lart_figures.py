@@ -167,6 +167,7 @@ def plot_efficiency(items: pd.DataFrame, subjects: pd.DataFrame) -> Figure:
     fig, axes = new_figure(9.6, 3.2, 1, 4)
     for ax, (table, x, y, title) in zip(axes[0], panels, strict=True):
         draw_lines(ax, table, x, y, _LINES, EM_METHODS)
+        ax.grid(**GRID)
         if x == "n_items":
             log_plain(ax, [n for n in _ITEM_TICKS if n <= table[x].max()])
         ax.set_ylim(0, None)
