@@ -20,8 +20,8 @@ from bayesirt.studies.calibration_figures import plot_coverage, plot_rank_ecdf
 from bayesirt.studies.calibration_tables import CELL, coverage_table, rank_table, trust_table
 from bayesirt.studies.claims import Claim
 from bayesirt.studies.engine import Done, Part, SavedStudy, do_tasks
-from bayesirt.studies.replication import Engine, row_columns
-from bayesirt.studies.tasks import Design, PortableKey, Task
+from bayesirt.studies.replication import Design, Engine, Task, row_columns
+from bayesirt.studies.tasks import PortableKey
 
 _PLACE = [*CELL, "replication"]
 

@@ -15,8 +15,7 @@ from bayesirt.studies.calibration_claims import trusted_from
 from bayesirt.studies.calibration_tables import CALIBRATED, SLACK, trust_table
 from bayesirt.studies.figures import GRID, legend_above, new_figure
 from bayesirt.studies.rank_ecdf import counts_below, simultaneous_envelope
-from bayesirt.studies.replication import GROUPS, LEVELS, QUANTITIES
-from bayesirt.studies.tasks import Design
+from bayesirt.studies.replication import GROUPS, LEVELS, QUANTITIES, Design
 
 _MARKS = ("o", "s", "^", "D", "v", "P")
 _LINES = ("-", "--", ":", "-.")

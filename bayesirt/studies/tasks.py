@@ -1,11 +1,10 @@
-"""The work of studies, in one process or in several; of the calibration study, what it is."""
+"""The work of studies, in one process or in several, and keys for it."""
 
 import concurrent.futures
 import multiprocessing
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import jax
@@ -14,9 +13,6 @@ import numpy as np
 from jaxtyping import Array
 
 from bayesirt.errors import ResponseError
-from bayesirt.models import Priors
-from bayesirt.simulate import simulate_responses
-from bayesirt.studies.replication import Engine, Row, replicate
 
 _INHERITED = (
     "jax_enable_x64",
@@ -28,19 +24,6 @@ Result = TypeVar("Result")
 
 _PATIENCE = 10
 """Seconds to wait for a Dask scheduler."""
-
-
-@dataclass(frozen=True)
-class Design:
-    """What a study simulates and how it judges."""
-
-    priors: Priors  # Of the simulation; engines must assume the same.
-    trials: int  # Of each cell.
-    missing: float  # Share of the cells that is taken away at random.
-    kept: int  # Draws that a rank counts.
-    # Probability with which a study of right engines finds any rank miscalibrated; the same for
-    # coverage.
-    false_alarm: float
 
 
 class PortableKey(NamedTuple):
@@ -72,47 +55,6 @@ class PortableKey(NamedTuple):
 
 def _as_number(what: int | str) -> int:
     return zlib.crc32(what.encode()) if isinstance(what, str) else what
-
-
-@dataclass(frozen=True)
-class Task:
-    """One simulation, and the engines to run on it."""
-
-    engines: Mapping[str, Engine]
-    size: tuple[int, int]  # Subjects and items.
-    replication: int
-    design: Design
-    key: PortableKey  # The study's.
-
-    @property
-    def places(self) -> list[tuple[str, tuple[Any, ...]]]:
-        """Part and place of each row."""
-        return [("runs", (name, *self.size, self.replication)) for name in self.engines]
-
-    def run(self) -> list[Row]:
-        """Return a row for each engine; keys depend on what is run, not on when or where."""
-        design, place = self.design, (*self.size, self.replication)
-        simulation = simulate_responses(
-            *self.size,
-            key=self.key.folded(*place),
-            priors=design.priors,
-            trials=design.trials,
-            missing=design.missing,
-        )
-        return [
-            {
-                "engine": name,
-                **dict(zip(("n_subjects", "n_items", "replication"), place, strict=True)),
-                **replicate(
-                    simulation,
-                    engine,
-                    key=self.key.folded(*place, name),
-                    priors=design.priors,
-                    kept=design.kept,
-                ),
-            }
-            for name, engine in self.engines.items()
-        ]
 
 
 class Work(Protocol[Result]):

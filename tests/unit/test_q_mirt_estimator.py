@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bayesirt.studies.abilities_prediction import task_key
 from scipy.stats import spearmanr
 
 from bayesirt import PointEstimate, ResponseError, Responses, fit_mml
@@ -214,7 +213,7 @@ def test_steep_items_do_not_run_away(name, replication, n_nodes):
     """Suites whose steepest items have slopes of 20 and more: the loss falls and then stands."""
     key = PortableKey.of(jax.random.key(0))
     q = study_q_matrix(40, 3, np.random.default_rng([0, 0, 0]))
-    of_suite, _ = jax.random.split(task_key(key, name, replication))
+    of_suite, _ = jax.random.split(key.folded(name, replication))
     suite = draw_suite(200, q, key=of_suite)
     point = fit_q_mirt(suite.responses, q)
     assert point.converged
