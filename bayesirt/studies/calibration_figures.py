@@ -20,6 +20,7 @@ from bayesirt.studies.replication import GROUPS, LEVELS, QUANTITIES, Design
 _MARKS = ("o", "s", "^", "D", "v", "P")
 _LINES = ("-", "--", ":", "-.")
 _PALE = "#dcdcdc"
+_LEAST_P = 1e-9
 _CAPTION = {"fontsize": 8, "x": 0.01, "ha": "left"}
 
 
@@ -143,12 +144,16 @@ def _rank_caption(rows: pd.DataFrame, size: tuple[int, int]) -> str:
     for engine, own in rows.groupby("engine", sort=False):
         wrong = own[own["verdict"] != CALIBRATED]
         listed = [
-            f"{QUANTITIES[row.quantity]} {row.verdict} (p {row.p_value:.1g})"
+            f"{QUANTITIES[row.quantity]} {row.verdict} ({_p_in_words(row.p_value)})"
             for row in wrong.itertuples()
         ]
         counted = f"ranks {CALIBRATED} in {len(own) - len(wrong)} of {len(own)} quantities"
         said.append(f"{one_line(str(engine), 24)}: {'; '.join([counted, *listed])}.")
     return "\n".join(textwrap.fill(text, 110) for text in (how, *said))
+
+
+def _p_in_words(p_value: float) -> str:
+    return f"p {p_value:.1g}" if p_value >= _LEAST_P else f"p < {_LEAST_P:.0g}"
 
 
 def _coverage_caption(coverage: pd.DataFrame) -> str:
