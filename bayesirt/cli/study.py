@@ -181,7 +181,7 @@ def lart(
     prepare_jax(1)
     from bayesirt.data.readers import read_responses
     from bayesirt.studies import LART_QUICK, LaRTDesign, lart_study
-    from bayesirt.studies.lart_criterion import read_criterion
+    from bayesirt.studies.lart_matrix import read_criterion
 
     study = partial(
         lart_study,
@@ -227,7 +227,7 @@ def abilities(
     prepare_jax(1)
     from bayesirt.data.readers import read_q_matrix, read_responses
     from bayesirt.studies import ABILITIES_QUICK, AbilitiesDesign, abilities_study
-    from bayesirt.studies.abilities_matrix import read_groups
+    from bayesirt.studies.labels import read_groups
 
     study = partial(
         abilities_study,
@@ -291,8 +291,7 @@ def fpc(
     prepare_jax(1)
     from bayesirt.data.readers import read_responses
     from bayesirt.studies import FPC_QUICK, fpc_study
-    from bayesirt.studies.abilities_matrix import read_groups
-    from bayesirt.studies.fpc_matrix import read_families
+    from bayesirt.studies.labels import read_families, read_groups
 
     study = partial(
         fpc_study,

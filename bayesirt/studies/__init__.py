@@ -1,14 +1,17 @@
 """Studies of how far the package's own answers can be trusted."""
 
-from bayesirt.studies.abilities import AbilitiesStudy, abilities_study
-from bayesirt.studies.abilities_design import ABILITIES_QUICK, AbilitiesDesign
+from bayesirt.studies.abilities import (
+    ABILITIES_QUICK,
+    AbilitiesDesign,
+    AbilitiesStudy,
+    abilities_study,
+)
 from bayesirt.studies.calibration import CalibrationStudy, calibration_study
 from bayesirt.studies.cat import CAT_QUICK, CATDesign, CATStudy, cat_study
 from bayesirt.studies.cbmm import CBMM_QUICK, CBMMDesign, CBMMStudy, cbmm_study
 from bayesirt.studies.fpc import FPCStudy, fpc_study
-from bayesirt.studies.fpc_design import FPC_QUICK, FPCDesign
-from bayesirt.studies.lart import LaRTStudy, lart_study
-from bayesirt.studies.lart_design import LART_QUICK, LaRTDesign
+from bayesirt.studies.fpc_tasks import FPC_QUICK, FPCDesign
+from bayesirt.studies.lart import LART_QUICK, LaRTDesign, LaRTStudy, lart_study
 from bayesirt.studies.sparse import QUICK, SparseDesign, SparseStudy, sparse_study
 
 __all__ = [

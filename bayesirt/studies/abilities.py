@@ -4,11 +4,11 @@ Whether intervals hold, what abilities have to do with accuracy and with themsel
 and how much of what they predict of unseen items is about subjects at all.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from itertools import combinations
+from typing import Any, Unpack
 
 import jax
 import numpy as np
@@ -19,23 +19,18 @@ from matplotlib.figure import Figure
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.studies.abilities_consistency import CONSISTENCY_COLUMNS, CRITERION_COLUMNS, ESTIMATES
-from bayesirt.studies.abilities_coverage import COVERAGE_COLUMNS
-from bayesirt.studies.abilities_design import (
-    AbilitiesDesign,
-    Task,
-    coverage_tasks,
-    matrix_tasks,
+from bayesirt.studies.abilities_claims import ability_claims, ability_notes
+from bayesirt.studies.abilities_consistency import (
+    CONSISTENCY_COLUMNS,
+    CRITERION_COLUMNS,
+    ESTIMATES,
+    CriterionTask,
+    HalvesTask,
+    PairTask,
 )
+from bayesirt.studies.abilities_coverage import BATCH, COVERAGE_COLUMNS, CoverageTask
 from bayesirt.studies.abilities_figures import plot_consistency, plot_intervals, plot_prediction
 from bayesirt.studies.abilities_matrix import AbilityMatrix, given_matrix, simulated_matrix
-from bayesirt.studies.abilities_prediction import AGREEMENT_COLUMNS, PREDICTION_COLUMNS
-from bayesirt.studies.abilities_prediction_text import (
-    NOTES,
-    on_across,
-    on_agreement,
-    on_prediction,
-)
 from bayesirt.studies.abilities_predictors import PREDICTORS
 from bayesirt.studies.abilities_tables import (
     ability_table,
@@ -45,15 +40,16 @@ from bayesirt.studies.abilities_tables import (
     criterion_table,
     prediction_table,
 )
-from bayesirt.studies.abilities_text import (
-    on_consistency,
-    on_coverage,
-    on_criterion,
-    on_findings,
-    on_matrix,
+from bayesirt.studies.abilities_unseen import (
+    AGREEMENT_COLUMNS,
+    MOST_DRAWN,
+    PREDICTION_COLUMNS,
+    AgreementTask,
+    SplitTask,
 )
-from bayesirt.studies.engine import Part, SavedStudy, do_tasks, unless_done
-from bayesirt.studies.lart_splits import fingerprint
+from bayesirt.studies.claims import Claim
+from bayesirt.studies.engine import Part, Placed, Running, SavedStudy, do_tasks
+from bayesirt.studies.labels import fingerprint
 from bayesirt.studies.tasks import PortableKey
 
 _PARTS = {
@@ -66,28 +62,45 @@ _PARTS = {
 }
 _FIRST = "coverage"
 _MATRIX_SEED = 41
+Size = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class AbilitiesDesign:
+    """What is simulated, and how often items are divided; by default as in Zhang et al. (2026)."""
+
+    # Subjects, items and abilities of the suites whose intervals are counted.
+    coverage_sizes: tuple[Size, ...] = ((200, 40, 3), (200, 120, 12))
+    replications: int = 20  # Suites of each size.
+    draws: int = 500  # Of each of two chains, for each suite.
+    size: Size = (41, 748, 35)  # Of the matrix that is simulated where none is given.
+    splits: int = 10  # Into 90% of the items and 10%.
+    halves: int = 5  # Splits into two halves.
+    posterior_draws: int = 300  # Of each of two chains on the first split; 0 for none.
+    # Responses that NeuralCD is shown: those of 20 epochs of the paper's 41 x 748.
+    trained: int = 600_000
+
+
+ABILITIES_QUICK = AbilitiesDesign(
+    replications=3,
+    draws=150,
+    size=(41, 200, 12),
+    splits=3,
+    halves=1,
+    posterior_draws=100,
+    trained=300_000,
+)
+"""A smaller matrix, fewer suites and fewer splits."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AbilitiesStudy(SavedStudy):
-    """What came of every suite and every division of the matrix, and what it says.
+    """What came of every suite and every division of the matrix, and what it says."""
 
-    Attributes
-    ----------
-    replications : DataFrame
-        One row a simulated suite: its size and the columns of
-        `bayesirt.studies.abilities_coverage`; empty where a matrix was given.
-    matrix : AbilityMatrix
-        That all else is about.
-    design : AbilitiesDesign
-    parts : mapping of DataFrames
-        The rows of the parts criterion, consistency, prediction, across and agreement.
-    """
-
-    replications: pd.DataFrame
-    matrix: AbilityMatrix
+    replications: pd.DataFrame  # One row a simulated suite; empty where a matrix was given.
+    matrix: AbilityMatrix  # That all else is about.
     design: AbilitiesDesign
-    parts: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    parts: Mapping[str, pd.DataFrame] = field(default_factory=dict)  # The other rows of `_PARTS`.
 
     def __repr__(self) -> str:
         responses = self.matrix.responses
@@ -129,18 +142,11 @@ class AbilitiesStudy(SavedStudy):
         """How well other benchmarks are predicted; see `across_table`."""
         return across_table(self.parts["across"], self.matrix)
 
-    def _sentences(self) -> list[str]:
-        return [
-            *on_coverage(self.coverage),
-            on_matrix(self.matrix),
-            *on_findings(self.matrix),
-            *on_criterion(self.criterion),
-            *on_consistency(self.consistency),
-            *on_prediction(self.summary, self.parts["prediction"]),
-            *on_agreement(self.parts["agreement"], self.matrix),
-            *on_across(self.across),
-            *(f"Note: {note}" for note in NOTES),
-        ]
+    def _claims(self) -> Iterator[Claim]:
+        return ability_claims(self)
+
+    def _notes(self) -> Iterator[str]:
+        return ability_notes(self)
 
     def _tables(self) -> dict[str, pd.DataFrame]:
         tables = {
@@ -149,16 +155,15 @@ class AbilitiesStudy(SavedStudy):
             "consistencies": self.consistency,
             "abilities": self.abilities,
         }
-        if len(self.replications):
-            tables["intervals"] = self.coverage
-        if len(self.across):
-            tables["across_benchmarks"] = self.across
-        if len(self.parts["agreement"]):
-            tables["full_posterior"] = self.parts["agreement"]
-        return tables
+        others = {
+            "intervals": self.coverage,
+            "across_benchmarks": self.across,
+            "full_posterior": self.parts["agreement"],
+        }
+        return tables | {name: table for name, table in others.items() if len(table)}
 
     def _figures(self) -> dict[str, Figure]:
-        figures: dict[str, Figure] = {
+        figures = {
             "unseen_items": plot_prediction(self.summary),
             "consistencies": plot_consistency(self.abilities),
         }
@@ -171,74 +176,54 @@ def abilities_study(
     design: AbilitiesDesign | None = None,
     *,
     key: Array,
-    responses: Responses | None = None,
-    q: QMatrix | None = None,
-    groups: Mapping[str, str] | None = None,
-    folder: Path | None = None,
-    n_processes: int = 1,
-    scheduler: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    responses: Responses | None = None,  # Studied instead of a simulated matrix and suites.
+    q: QMatrix | None = None,  # With a row for each of their items.
+    groups: Mapping[str, str] | None = None,  # The benchmark of each of their items.
+    **running: Unpack[Running],
 ) -> AbilitiesStudy:
     """Do Zhang et al. (2026) again: criterion, consistency, unseen items, and honest baselines.
 
-    Parameters
-    ----------
-    design : AbilitiesDesign, optional
-    key : jax.random.key
-        The same key gives the same study, but for its times, on the same machine, however many
-        processes run it.
-    responses : Responses, optional
-        To be studied instead of a simulated matrix and suites.
-    q : QMatrix, optional
-        With a row for each of their items.
-    groups : mapping, optional
-        The benchmark of each of their items, to go from one to another.
-    folder : Path, optional
-        Where each result is written as it comes. A folder with a part of the same study is gone
-        on with.
-    n_processes : int
-        Above 1, work is done side by side.
-    scheduler : str, optional
-        Address of a Dask scheduler, whose workers then do it.
-    progress : callable, optional
-        Told (tasks done, all), after each.
-
-    Returns
-    -------
-    AbilitiesStudy
-
-    Raises
-    ------
-    ResponseError
-        If responses come without a Q-matrix or it without them, an item has no row or no
-        benchmark, there are too few of them, the folder holds something else, or the scheduler
-        cannot be reached.
-
-    References
-    ----------
-    Zhang et al. (2026), sections 3.2 to 3.4, Figures 5 to 7, Tables 3 to 5.
+    The same key gives the same study, but for its times, on the same machine, however it is run.
     """
     design, portable = design or AbilitiesDesign(), PortableKey.of(key)
     matrix = _matrix(design, key, responses, q, groups)
     settings: dict[str, Any] = {**asdict(design), "key": portable}
-    tasks: list[Task] = []
+    tasks: list[Placed] = []
     if responses is None:
         tasks += coverage_tasks(design, portable)
     else:
         settings |= {"responses": fingerprint(matrix.responses), "q": matrix.q.as_lists()}
         settings["groups"] = [matrix.groups, matrix.group.tolist()]
     tasks += matrix_tasks(design, matrix, portable)
-    rows = do_tasks(
-        tasks,
-        unless_done(lambda task: task.places),
-        _PARTS,
-        settings,
-        folder=folder,
-        n_processes=n_processes,
-        scheduler=scheduler,
-        progress=progress,
-    )
+    rows = do_tasks(tasks, _PARTS, settings, running)
     return AbilitiesStudy(_with_sizes(rows[_FIRST], design), matrix, design, _parts(rows))
+
+
+def coverage_tasks(design: AbilitiesDesign, key: PortableKey) -> list[CoverageTask]:
+    """Return the suites in batches, the largest first."""
+    batches = [
+        tuple(range(first, min(first + BATCH, design.replications)))
+        for first in range(0, design.replications, BATCH)
+    ]
+    sizes = sorted(enumerate(design.coverage_sizes), key=lambda pair: -pair[1][1] * pair[1][2])
+    return [
+        CoverageTask(number, size, batch, design.draws, key)
+        for number, size in sizes
+        for batch in batches
+    ]
+
+
+def matrix_tasks(design: AbilitiesDesign, matrix: AbilityMatrix, key: PortableKey) -> list[Placed]:
+    """Return what is done with one matrix."""
+    tasks: list[Placed] = []
+    if design.posterior_draws and matrix.responses.n_observed <= MOST_DRAWN:
+        tasks.append(AgreementTask(0, matrix, design.posterior_draws, key))
+    tasks.append(CriterionTask(matrix, design.trained, key))
+    tasks += [HalvesTask(k, matrix, design.trained, key) for k in range(design.halves)]
+    pairs = combinations(range(len(matrix.groups)), 2)
+    tasks += [PairTask(one, other, matrix, design.trained, key) for one, other in pairs]
+    tasks += [SplitTask(k, matrix, design.trained, key) for k in range(design.splits)]
+    return tasks
 
 
 def _matrix(

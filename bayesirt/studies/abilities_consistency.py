@@ -3,23 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
-from bayesirt.studies.abilities_matrix import AbilityMatrix
-from bayesirt.studies.abilities_measures import Matrix
-from bayesirt.studies.abilities_prediction import (
-    Row,
-    measure,
-    predictors_of,
-    split_items,
-    task_key,
-)
+from bayesirt.studies.abilities_matrix import AbilityMatrix, Matrix
 from bayesirt.studies.abilities_predictors import Division, Fits, divide, fit_all, predictions
-from bayesirt.studies.rank_correlation import spearman
+from bayesirt.studies.abilities_unseen import measure, predictors_of, split_items
+from bayesirt.studies.engine import Places, Row
+from bayesirt.studies.measures import spearman
 from bayesirt.studies.tasks import PortableKey
 
 ESTIMATES = {
@@ -38,6 +32,9 @@ MORE_THAN = 10
 
 HALVES = -1
 """In place of a benchmark: random halves of the items."""
+
+STRENGTHS = {"strong": 0.7, "moderate": 0.5, "weak": 0.3}
+"""Correlations above which Zhang et al. (2026) (section 3.2) calls them so."""
 
 _FEWEST = 5
 
@@ -64,8 +61,8 @@ class CriterionTask:
     key: PortableKey  # The study's.
 
     @property
-    def places(self) -> list[tuple[str, tuple[Any, ...]]]:
-        """The part and place of each row."""
+    def places(self) -> Places:
+        """Part and place of each row."""
         of_rows = product(range(self.matrix.q.n_abilities), ESTIMATES)
         return [("criterion", place) for place in of_rows]
 
@@ -73,7 +70,7 @@ class CriterionTask:
         """Return a row for each ability and estimate."""
         everything = np.arange(self.matrix.q.n_items)
         division = divide(self.matrix, everything, everything)
-        fits = fit_all(division, key=task_key(self.key, "criterion", 0), trained=self.trained)
+        fits = fit_all(division, key=self.key.folded("criterion", 0), trained=self.trained)
         found = profile_of(self.matrix, division, fits)
         truth = None if self.matrix.truth is None else self.matrix.truth["theta"].to_numpy()
         rows: list[Row] = []
@@ -97,8 +94,8 @@ class HalvesTask:
     key: PortableKey  # The study's.
 
     @property
-    def places(self) -> list[tuple[str, tuple[Any, ...]]]:
-        """The part and place of each row."""
+    def places(self) -> Places:
+        """Part and place of each row."""
         return consistency_places(self.matrix, HALVES, HALVES, self.repetition)
 
     def run(self) -> list[Row]:
@@ -107,7 +104,7 @@ class HalvesTask:
         profiles = []
         for side, half in enumerate(halves):
             division = divide(self.matrix, half, half)
-            key = task_key(self.key, "halves", 2 * self.repetition + side)
+            key = self.key.folded("halves", 2 * self.repetition + side)
             fits = fit_all(division, key=key, trained=self.trained)
             profiles.append(profile_of(self.matrix, division, fits))
         return consistency_rows(profiles[0], profiles[1], HALVES, HALVES, self.repetition)
@@ -124,8 +121,8 @@ class PairTask:
     key: PortableKey  # The study's.
 
     @property
-    def places(self) -> list[tuple[str, tuple[Any, ...]]]:
-        """The part and place of each row."""
+    def places(self) -> Places:
+        """Part and place of each row."""
         pairs = ((self.one, self.other), (self.other, self.one))
         ways = product(pairs, predictors_of(self.matrix))
         return [
@@ -140,7 +137,7 @@ class PairTask:
         for source, target in ((self.one, self.other), (self.other, self.one)):
             train, test = (np.flatnonzero(self.matrix.group == g) for g in (source, target))
             division = divide(self.matrix, train, test)
-            fits = fit_all(division, key=task_key(self.key, "group", source), trained=self.trained)
+            fits = fit_all(division, key=self.key.folded("group", source), trained=self.trained)
             profiles.append(profile_of(self.matrix, division, fits))
             measured = measure(predictions(division, fits, self.matrix), division)
             head = {"part": "across", "source": source, "target": target}
@@ -183,9 +180,7 @@ def rank_correlation(one: Matrix, other: Matrix) -> float:
     return float(spearman(one[both], other[both])) if both.sum() >= _FEWEST else float("nan")
 
 
-def consistency_places(
-    matrix: AbilityMatrix, one: int, other: int, repetition: int
-) -> list[tuple[str, tuple[Any, ...]]]:
+def consistency_places(matrix: AbilityMatrix, one: int, other: int, repetition: int) -> Places:
     """Return the part and place of each row of `consistency_rows`."""
     of_rows = product(range(matrix.q.n_abilities), ESTIMATES)
     return [("consistency", (one, other, repetition, k, name)) for k, name in of_rows]
@@ -196,9 +191,8 @@ def consistency_rows(
 ) -> list[Row]:
     """Compare abilities from two sets of items that share none.
 
-    One row an ability and estimate, by `CONSISTENCY_COLUMNS`: items on both sides; ρ of the ability
-    with itself; its mean ρ with the other abilities of the other side that have more than
-    `MORE_THAN` items there; and its mean ρ with the accuracy on its items of the other side.
+    One row an ability and estimate: its ρ with itself, its mean ρ with the other abilities of the
+    other side that have more than `MORE_THAN` items there, and with the accuracy on its own there.
     """
     rows: list[Row] = []
     for k, name in product(range(len(first.n_items)), ESTIMATES):

@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -13,10 +13,12 @@ from numpyro.handlers import seed, trace
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.data.responses import Responses
 from bayesirt.inference.engines import sample_q_mirt
-from bayesirt.inference.options import RunOptions
 from bayesirt.models.q_mirt import default_structure, q_mirt_model
-from bayesirt.posterior import LEVEL, Posterior
-from bayesirt.studies.abilities_prediction import R_HAT_BOUND, Row, task_key
+from bayesirt.posterior import Posterior
+from bayesirt.studies.abilities_unseen import R_HAT_BOUND
+from bayesirt.studies.engine import Places, Row
+from bayesirt.studies.fits import two_chains
+from bayesirt.studies.measures import TAILS, n_covered
 from bayesirt.studies.tasks import PortableKey
 
 QUANTITIES = {
@@ -30,8 +32,6 @@ COVERAGE_COLUMNS = (
 BATCH = 10
 """Replications that one process does with what it has compiled."""
 
-_CHAINS = 2
-_TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 _ABILITIES_AN_ITEM, _MOST_ABILITIES, _MOST_SHARE = 2.4, 4, 0.5
 
 
@@ -53,28 +53,22 @@ class CoverageTask:
     key: PortableKey  # The study's.
 
     @property
-    def places(self) -> list[tuple[str, tuple[Any, ...]]]:
-        """The part and place of each row."""
+    def places(self) -> Places:
+        """Part and place of each row."""
         return [("coverage", (self.number, k)) for k in self.replications]
 
     def run(self) -> list[Row]:
         """Return a row for each replication."""
         n_subjects, n_items, n_abilities = self.size
-        rng = np.random.default_rng([*self.key.words, self.number])
-        q = study_q_matrix(n_items, n_abilities, rng)
+        q = study_q_matrix(n_items, n_abilities, self.key.rng(self.number))
         rows: list[Row] = []
         for replication in self.replications:
-            key = task_key(self.key, f"coverage {self.number}", replication)
+            key = self.key.folded(f"coverage {self.number}", replication)
             of_suite, of_draws = jax.random.split(key)
             suite = draw_suite(n_subjects, q, key=of_suite)
             start = time.perf_counter()
             posterior = sample_q_mirt(
-                suite.responses,
-                q,
-                key=of_draws,
-                options=RunOptions(
-                    num_chains=_CHAINS, num_warmup=self.draws // 2, num_samples=self.draws
-                ),
+                suite.responses, q, key=of_draws, options=two_chains(self.draws)
             )
             measured = measure_posterior(suite, posterior)
             measured["seconds"] = time.perf_counter() - start
@@ -106,20 +100,15 @@ def draw_suite(n_subjects: int, q: QMatrix, *, key: Array) -> Suite:
 
 
 def measure_posterior(suite: Suite, posterior: Posterior) -> dict[str, float]:
-    """Compare a posterior with the truth.
-
-    By `COVERAGE_COLUMNS`, but for the seconds: how many true values the 90% intervals cover, of how
-    many, and their mean width; the mean over abilities of the correlation of posterior means with
-    the truth; the share of R-hats above 1.01 and the highest; and the fewest effective draws.
-    """
+    """Compare a posterior with the truth, by `COVERAGE_COLUMNS` but for the seconds."""
     measured = {}
     for name in QUANTITIES:
         draws, true = posterior.draws(name), suite.truth[name]
         if name == "correlation":
             above = np.triu_indices(true.shape[-1], 1)
             draws, true = draws[:, *above], true[above]
-        low, high = np.quantile(draws, _TAILS, axis=0)
-        measured[f"{name}_covered"] = float(((low <= true) & (true <= high)).sum())
+        low, high = np.quantile(draws, TAILS, axis=0)
+        measured[f"{name}_covered"] = n_covered(true, low, high)
         measured[f"{name}_n"] = float(true.size)
         measured[f"{name}_width"] = float((high - low).mean())
     mean, true = posterior.draws("theta").mean(0), suite.truth["theta"]

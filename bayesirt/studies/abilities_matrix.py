@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -11,12 +10,15 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from bayesirt.data.q_matrix import QMatrix
-from bayesirt.data.readers.tables import read_table
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 from bayesirt.profiles.simulation import simulate_q_mirt
+from bayesirt.studies.labels import labels_for
 from bayesirt.studies.study_rows import read_printed
+
+Matrix = NDArray[np.float64]
+Counts = NDArray[np.integer]
 
 CORRELATION = 0.7
 """Of each pair of simulated abilities: abilities of language models go together."""
@@ -50,39 +52,14 @@ def given_matrix(
     kept = q.for_items(responses.items, drop_unneeded=True)
     if groups is None:
         return AbilityMatrix(responses, kept, (), np.full(responses.n_items, -1, np.intp))
-    missing = [name for name in responses.items if name not in groups]
-    if missing:
-        more = f" and {len(missing) - 1} more items" if len(missing) > 1 else ""
-        raise ResponseError(
-            f"the groups name no benchmark for item {one_line(missing[0])!r}{more}; add a row for "
-            f"each item of the responses"
-        )
-    names, group = np.unique([groups[name] for name in responses.items], return_inverse=True)
+    labels = labels_for(responses.items, groups, "item", "benchmark")
+    names, group = np.unique(labels, return_inverse=True)
     if len(names) < 2:
         raise ResponseError(
             f"all items are of the benchmark {one_line(str(names[0]))!r}; across benchmarks takes "
             f"two at least, so leave the groups out"
         )
     return AbilityMatrix(responses, kept, tuple(map(str, names)), group)
-
-
-def read_groups(path: Path) -> dict[str, str]:
-    """Read the benchmark of each item.
-
-    Benchmark by item.
-    """
-    table, name = read_table(path), one_line(path.name)
-    if not {"item", "benchmark"} <= set(table.columns):
-        raise ResponseError(f"{name} must have the columns item and benchmark")
-    twice = table["item"][table["item"].duplicated()]
-    if len(twice):
-        raise ResponseError(f"{name} has item {one_line(str(twice.iloc[0]))!r} twice; keep one row")
-    empty = table["benchmark"].isna() | (table["benchmark"].astype(str).str.strip() == "")
-    if empty.any():
-        item = one_line(str(table["item"][empty].iloc[0]))
-        raise ResponseError(f"{name} has no benchmark for item {item!r}; name it")
-    pairs = zip(table["item"], table["benchmark"], strict=True)
-    return {str(item): str(benchmark) for item, benchmark in pairs}
 
 
 def simulated_matrix(size: tuple[int, int, int], *, key: Array) -> AbilityMatrix:

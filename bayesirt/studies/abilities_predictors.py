@@ -19,8 +19,7 @@ from bayesirt.estimators.neural_cd import NeuralDiagnosis, fit_neural_cd
 from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.models.q_mirt import default_structure
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.studies.abilities_matrix import AbilityMatrix
-from bayesirt.studies.abilities_measures import Counts, Matrix
+from bayesirt.studies.abilities_matrix import AbilityMatrix, Counts, Matrix
 from bayesirt.studies.lart_splits import with_answers
 
 PREDICTORS = {
@@ -60,10 +59,8 @@ class Division:
     q: QMatrix  # Of their items, without the abilities that none of these needs.
     # shape (new item, ability), Of the items to predict, which all need an ability of `q`.
     needs: NDArray[np.bool_]
-    # Of the rows of `responses`, and of the items to predict, in the whole matrix.
-    subjects: NDArray[np.intp]
-    # Of the rows of `responses`, and of the items to predict, in the whole matrix.
-    items: NDArray[np.intp]
+    subjects: NDArray[np.intp]  # Places of the rows of `responses` in the whole matrix.
+    items: NDArray[np.intp]  # Places of the items to predict in the whole matrix.
     successes: Counts  # shape (subject, new item)
     trials: Counts  # shape (subject, new item)
 
@@ -72,8 +69,8 @@ class Division:
 class Fits:
     """What the training items say, by each model."""
 
-    q_mirt: PointEstimate  # With the Q-matrix, and with one ability that all items need.
-    plain: PointEstimate  # With the Q-matrix, and with one ability that all items need.
+    q_mirt: PointEstimate  # With the Q-matrix.
+    plain: PointEstimate  # With one ability that all items need.
     neural: NeuralDiagnosis
 
 

@@ -6,37 +6,33 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-from bayesirt.studies.abilities_consistency import ESTIMATES, HALVES, MORE_THAN
+from bayesirt.studies.abilities_consistency import ESTIMATES, HALVES, MORE_THAN, STRENGTHS
 from bayesirt.studies.abilities_coverage import QUANTITIES
 from bayesirt.studies.abilities_matrix import AbilityMatrix
-from bayesirt.studies.abilities_measures import STRENGTHS
 from bayesirt.studies.abilities_predictors import PREDICTORS
+from bayesirt.studies.study_rows import groups_of, ratio_se
 
 _MEASURED = ["auc", "auc_sd", "subjects", "above_items", "pooled_auc", "log_score", "new_items"]
 _HALVES_NAME = "halves of the items"
 
 
 def coverage_table(suites: pd.DataFrame) -> pd.DataFrame:
-    """Return whether 90% intervals cover 90%.
+    """Return by size and quantity how many true values 90% intervals cover.
 
-    One row a size and quantity: suites, true values, the share covered with its 95% bounds between
-    suites (`low`, `high`; Student's t, as values of a suite go together, by the standard error that
-    independent values would have where a few suites agree by chance), that error, the mean width of
-    an interval; and of the size the correlation of posterior means with true abilities, the share
-    of R-hats above 1.01, the highest, and the fewest effective draws.
+    Bounds `low` and `high` are Student's t between suites, as values of a suite go together, by the
+    error that independent values would have where a few suites agree by chance.
     """
     rows = []
-    for size, own in suites.groupby(["n_subjects", "n_items", "n_abilities"], sort=False):
+    for size, own in groups_of(suites, ("n_subjects", "n_items", "n_abilities")):
         for name in QUANTITIES:
             covered, n = own[f"{name}_covered"], own[f"{name}_n"]
             if not n.sum():
                 continue
             share = covered.sum() / n.sum()
             binomial = np.sqrt(share * (1 - share) / n.sum())
-            error = max(_ratio_se(covered, n), binomial) * t_bound(len(own))
+            error = max(ratio_se(covered, n), binomial) * t_bound(len(own))
             rows.append({
-                **dict(zip(("n_subjects", "n_items", "n_abilities"), size, strict=True)),
-                "quantity": name, "suites": len(own), "values": n.sum(), "coverage": share,
+                **size, "quantity": name, "suites": len(own), "values": n.sum(), "coverage": share,
                 "low": max(share - error, 0.0), "high": min(share + error, 1.0),
                 "binomial_se": binomial,
                 "width": own[f"{name}_width"].mean(), "rho_theta": own["rho_theta"].mean(),
@@ -49,10 +45,7 @@ def coverage_table(suites: pd.DataFrame) -> pd.DataFrame:
 def criterion_table(criterion: pd.DataFrame, consistency: pd.DataFrame) -> pd.DataFrame:
     """Count how strongly abilities go with accuracy on their items, as Zhang et al. (2026) do.
 
-    One row an estimate and criterion, over abilities with more than 10 items (in both halves for
-    items held out): abilities, how many are strong (ρ > .7), moderate (> .5), weak (> .3) and none
-    of these, and the median ρ. Criteria are the accuracy on ``the same items``, that on ``held-out
-    items``, and the ``true ability``.
+    Over abilities with more than 10 items, in both halves for items held out.
     """
     enough = criterion[criterion["items"] > MORE_THAN]
     halves = consistency[consistency["one"] == HALVES]
@@ -75,12 +68,7 @@ def criterion_table(criterion: pd.DataFrame, consistency: pd.DataFrame) -> pd.Da
 def ability_table(
     criterion: pd.DataFrame, consistency: pd.DataFrame, abilities: Sequence[str]
 ) -> pd.DataFrame:
-    """Return what was found of each ability.
-
-    One row an ability and estimate: items, ρ with the accuracy on the same items, on items held
-    out, with the truth, with itself from the other half of the items, and the mean with other
-    abilities from the other half.
-    """
+    """Return by ability and estimate its ρ with accuracies, the truth, itself and others."""
     halves = consistency[consistency["one"] == HALVES]
     columns = {"rho": "rho_halves", "rho_others": "rho_others", "held_out": "rho_held_out"}
     means = halves.groupby(["ability", "method"])[list(columns)].mean().rename(columns=columns)
@@ -92,12 +80,7 @@ def ability_table(
 
 
 def consistency_table(consistency: pd.DataFrame, groups: Sequence[str]) -> pd.DataFrame:
-    """Return how well abilities agree between items that share none.
-
-    One row a pair of sets of items and an estimate, over abilities with more than 10 items in both:
-    their number, the median ρ of an ability with itself, the share above .5, and the median ρ with
-    the other abilities.
-    """
+    """Return how well abilities agree between sets of items, where both have more than 10."""
     rows = []
     kept = consistency[_both_more(consistency) & consistency["rho"].notna()]
     for (one, other, name), own in kept.groupby(["one", "other", "method"], sort=False):
@@ -117,12 +100,7 @@ def consistency_table(consistency: pd.DataFrame, groups: Sequence[str]) -> pd.Da
 
 
 def prediction_table(prediction: pd.DataFrame) -> pd.DataFrame:
-    """Return how well each predictor does at unseen items, over splits.
-
-    One row a predictor: means over splits of the AUC within subjects, its standard deviation over
-    subjects, the difference from the predictor ``items``, the AUC of all answers together, and the
-    log score; and standard errors between splits (`_se`) of the first, the difference and the last.
-    """
+    """Return each predictor's means over splits, with standard errors between splits (`_se`)."""
     rows = []
     for name in PREDICTORS:
         own = prediction[prediction["method"] == name]
@@ -136,11 +114,7 @@ def prediction_table(prediction: pd.DataFrame) -> pd.DataFrame:
 
 
 def across_table(across: pd.DataFrame, matrix: AbilityMatrix) -> pd.DataFrame:
-    """Return how well each predictor does at the items of another benchmark.
-
-    One row a pair of benchmarks and predictor; NaN where none of the target's items needs an
-    ability that the source's items need.
-    """
+    """Return how well each predictor does at the items of another benchmark."""
     table = across.sort_values(["source", "target"], kind="stable", ignore_index=True)
     for side in ("source", "target"):
         table[side] = [matrix.groups[int(k)] for k in table[side]]
@@ -167,12 +141,3 @@ def _strengths(values: np.ndarray) -> dict[str, float]:
 
 def _both_more(rows: pd.DataFrame) -> pd.Series:
     return (rows["items_one"] > MORE_THAN) & (rows["items_other"] > MORE_THAN)
-
-
-def _ratio_se(part: pd.Series, whole: pd.Series) -> float:
-    """Return the standard error of Σ part / Σ whole between independent suites."""
-    n = len(part)
-    if n < 2:
-        return float("nan")
-    residual = (part - part.sum() / whole.sum() * whole).to_numpy()
-    return float(np.sqrt(n / (n - 1) * (residual**2).sum()) / whole.sum())

@@ -4,7 +4,7 @@ Simulation-based calibration of every engine on the same simulated data, and the
 intervals, by the size of the data.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,18 +15,13 @@ from jaxtyping import Array
 from matplotlib.figure import Figure
 
 from bayesirt.models import Priors
+from bayesirt.studies.calibration_claims import calibration_claims, calibration_notes
 from bayesirt.studies.calibration_figures import plot_coverage, plot_rank_ecdf
-from bayesirt.studies.calibration_tables import (
-    CALIBRATED,
-    CELL,
-    coverage_table,
-    rank_table,
-    trust_table,
-)
-from bayesirt.studies.calibration_text import trust_in_words, verdicts_in_words
+from bayesirt.studies.calibration_tables import CELL, coverage_table, rank_table, trust_table
+from bayesirt.studies.claims import Claim
 from bayesirt.studies.engine import Done, Part, SavedStudy, do_tasks
-from bayesirt.studies.replication import Engine, row_columns
-from bayesirt.studies.tasks import Design, PortableKey, Task
+from bayesirt.studies.replication import Design, Engine, Task, row_columns
+from bayesirt.studies.tasks import PortableKey
 
 _PLACE = [*CELL, "replication"]
 
@@ -65,13 +60,11 @@ class CalibrationStudy(SavedStudy):
         """From which size on 90% intervals may be trusted; see `trust_table`."""
         return trust_table(self.coverage)
 
-    def _sentences(self) -> list[str]:
-        note = (
-            f"'{CALIBRATED}' means that these replications show no departure; of studies of right "
-            f"engines, {self.design.false_alarm:.2g} show one by ranks and as many by coverage."
-        )
-        verdicts = verdicts_in_words(self.replications, self.summary, self.coverage)
-        return [*verdicts, *trust_in_words(self.trust), note]
+    def _claims(self) -> Iterator[Claim]:
+        return calibration_claims(self.replications, self.summary, self.coverage, self.trust)
+
+    def _notes(self) -> Iterator[str]:
+        return calibration_notes(self.design.false_alarm)
 
     def _tables(self) -> dict[str, pd.DataFrame]:
         return {"ranks": self.summary, "coverage": self.coverage, "trust": self.trust}
@@ -175,13 +168,15 @@ def calibration_study(
     parts = {"runs": Part(_PLACE, row_columns(design.priors))}
     rows = do_tasks(
         tasks,
-        _left_of,
         parts,
         settings,
-        folder=folder,
-        n_processes=n_processes,
-        scheduler=scheduler,
-        progress=progress,
+        {
+            "folder": folder,
+            "n_processes": n_processes,
+            "scheduler": scheduler,
+            "progress": progress,
+        },
+        left=_left_of,
     )
     return CalibrationStudy(_in_order(rows["runs"], list(engines), sizes, n_replications), design)
 

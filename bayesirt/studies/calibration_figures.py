@@ -1,4 +1,4 @@
-"""Figures of a calibration study, readable in black and white, that say what to conclude."""
+"""Figures of a calibration study that say what to conclude."""
 
 import textwrap
 
@@ -6,54 +6,50 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from bayesirt.names import one_line
+from bayesirt.posterior import LEVEL
 from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
-from bayesirt.studies.calibration_tables import CALIBRATED, trust_table
-from bayesirt.studies.calibration_text import ranks_in_words, trust_in_words
+from bayesirt.studies.calibration_claims import trusted_from
+from bayesirt.studies.calibration_tables import CALIBRATED, SLACK, trust_table
+from bayesirt.studies.figures import GRID, legend_above, new_figure
 from bayesirt.studies.rank_ecdf import counts_below, simultaneous_envelope
-from bayesirt.studies.replication import GROUPS, LEVELS, QUANTITIES
-from bayesirt.studies.tasks import Design
+from bayesirt.studies.replication import GROUPS, LEVELS, QUANTITIES, Design
 
 _MARKS = ("o", "s", "^", "D", "v", "P")
 _LINES = ("-", "--", ":", "-.")
 _PALE = "#dcdcdc"
+_LEAST_P = 1e-9
+_CAPTION = {"fontsize": 8, "x": 0.01, "ha": "left"}
 
 
+@figure_style()
 def plot_rank_ecdf(
     replications: pd.DataFrame, ranks: pd.DataFrame, size: tuple[int, int], design: Design
 ) -> Figure:
     """Draw how far the ECDF of the ranks strays from uniform, by quantity and engine."""
-    at_size = ranks[(ranks["n_subjects"] == size[0]) & (ranks["n_items"] == size[1])]
-    engines = list(at_size["engine"].unique())
-    quantities = list(at_size["quantity"].unique())
+    rows, sound = (_at_size(table, size) for table in (ranks, replications))
+    sound = sound[sound["failed"] == ""]
+    engines, quantities = (list(rows[name].unique()) for name in ("engine", "quantity"))
     probability = 1 - design.false_alarm / len(ranks)
-    with figure_style():
-        fig = Figure(
-            figsize=(1.4 + 2.6 * len(engines), 1.5 + 1.25 * len(quantities)), layout="constrained"
-        )
-        axes = fig.subplots(len(quantities), len(engines), sharex=True, sharey=True, squeeze=False)
-        for row in at_size.itertuples():
-            ax = axes[quantities.index(row.quantity), engines.index(row.engine)]
-            own = replications[
-                (replications["engine"] == row.engine)
-                & (replications["n_subjects"] == size[0])
-                & (replications["n_items"] == size[1])
-                & (replications["failed"] == "")
-            ]
-            found = own[f"rank_{row.quantity}"].to_numpy().astype(np.int64)
-            _draw_difference(ax, found, design.kept, probability)
-            _frame(ax, row.verdict)
-        for ax, engine in zip(axes[0], engines, strict=True):
-            ax.set_title(one_line(engine, 24), fontweight="bold")
-        for ax, quantity in zip(axes[:, 0], quantities, strict=True):
-            ax.set_ylabel(
-                textwrap.fill(QUANTITIES[quantity], 16), rotation=0, ha="right", va="center"
-            )
-        fig.supxlabel(_rank_caption(at_size, size), fontsize=8, x=0.01, ha="left")
+    n, m = len(quantities), len(engines)
+    fig, axes = new_figure(1.4 + 2.6 * m, 1.5 + 1.25 * n, n, m, sharex=True, sharey=True)
+    for row in rows.itertuples():
+        ax = axes[quantities.index(row.quantity), engines.index(row.engine)]
+        own = sound.loc[sound["engine"] == row.engine, f"rank_{row.quantity}"]
+        _draw_difference(ax, own.to_numpy().astype(np.int64), design.kept, probability)
+        _frame(ax, row.verdict)
+    for ax, engine in zip(axes[0], engines, strict=True):
+        ax.set_title(one_line(engine, 24), fontweight="bold")
+    for ax, quantity in zip(axes[:, 0], quantities, strict=True):
+        label = textwrap.fill(QUANTITIES[quantity], 16)
+        ax.set_ylabel(label, rotation=0, ha="right", va="center")
+    fig.supxlabel(_rank_caption(rows, size), **_CAPTION)
     return fig
 
 
+@figure_style()
 def plot_coverage(coverage: pd.DataFrame) -> Figure:
     """Draw the coverage of intervals against the size of the data."""
     engines = list(coverage["engine"].unique())
@@ -61,28 +57,30 @@ def plot_coverage(coverage: pd.DataFrame) -> Figure:
     by_cells = coverage.assign(cells=coverage["n_subjects"] * coverage["n_items"])
     sizes = by_cells.drop_duplicates(["n_subjects", "n_items"]).sort_values("cells")
     labels = [f"{row.n_subjects} x {row.n_items}" for row in sizes.itertuples()]
-    with figure_style():
-        fig = Figure(figsize=(1.2 + 2.2 * len(groups), 5.4), layout="constrained")
-        axes = fig.subplots(len(LEVELS), len(groups), sharex=True, sharey="row", squeeze=False)
-        for ax_row, level in zip(axes, LEVELS, strict=True):
-            for ax, group in zip(ax_row, groups, strict=True):
-                own = coverage[(coverage["level"] == level) & (coverage["group"] == group)]
-                ax.axhline(level, color=INK, lw=0.8)
-                for place, engine in enumerate(engines):
-                    _draw_engine(ax, own[own["engine"] == engine], labels, place, len(engines))
-                ax.set_xticks(range(len(labels)), labels)
-                ax.set_xlim(-0.5, len(labels) - 0.5)
-                ax.grid(axis="y", color="#e4e4e4", lw=0.6)
-            ax_row[0].set_ylabel(f"coverage of {level:.0%} intervals")
-        for ax, group in zip(axes[0], groups, strict=True):
-            ax.set_title(textwrap.fill(GROUPS[group], 18), fontsize=9)
-        handles, names = axes[0, 0].get_legend_handles_labels()
-        fig.legend(handles, names, loc="outside upper center", ncols=len(engines), frameon=False)
-        fig.supxlabel(_coverage_caption(coverage), fontsize=8, x=0.01, ha="left")
+    n, m = len(LEVELS), len(groups)
+    fig, axes = new_figure(1.2 + 2.2 * m, 5.4, n, m, sharex=True, sharey="row")
+    for ax_row, level in zip(axes, LEVELS, strict=True):
+        for ax, group in zip(ax_row, groups, strict=True):
+            own = coverage[(coverage["level"] == level) & (coverage["group"] == group)]
+            ax.axhline(level, color=INK, lw=0.8)
+            for place, engine in enumerate(engines):
+                _draw_engine(ax, own[own["engine"] == engine], labels, place, len(engines))
+            ax.set_xticks(range(len(labels)), labels)
+            ax.set_xlim(-0.5, len(labels) - 0.5)
+            ax.grid(axis="y", **GRID)
+        ax_row[0].set_ylabel(f"coverage of {level:.0%} intervals")
+    for ax, group in zip(axes[0], groups, strict=True):
+        ax.set_title(textwrap.fill(GROUPS[group], 18), fontsize=9)
+    legend_above(fig, axes[0, 0], len(engines), fontsize=9)
+    fig.supxlabel(_coverage_caption(coverage), **_CAPTION)
     return fig
 
 
-def _draw_difference(ax: Axes, ranks: np.ndarray, kept: int, probability: float) -> None:
+def _at_size(table: pd.DataFrame, size: tuple[int, int]) -> pd.DataFrame:
+    return table[(table["n_subjects"] == size[0]) & (table["n_items"] == size[1])]
+
+
+def _draw_difference(ax: Axes, ranks: NDArray[np.int64], kept: int, probability: float) -> None:
     n = len(ranks)
     envelope = simultaneous_envelope(n, kept, probability)
     z = np.concatenate([[0], envelope.points, [1]])
@@ -136,17 +134,26 @@ def _draw_engine(
 
 
 def _rank_caption(rows: pd.DataFrame, size: tuple[int, int]) -> str:
-    verdicts = [
-        f"{one_line(str(engine), 24)}: {ranks_in_words(own)}."
-        for engine, own in rows.groupby("engine", sort=False)
-    ]
     how = (
         f"{size[0]} x {size[1]}. Share of ranks below a fraction of the draws, minus that "
         f"fraction. Inside the grey band nothing is seen to be wrong. Where the line leaves it "
         f"above, draws are too high (biased high); below, too low; first above, then below, too "
         f"narrow; first below, then above, too wide."
     )
-    return "\n".join(textwrap.fill(text, 110) for text in (how, *verdicts))
+    said = []
+    for engine, own in rows.groupby("engine", sort=False):
+        wrong = own[own["verdict"] != CALIBRATED]
+        listed = [
+            f"{QUANTITIES[row.quantity]} {row.verdict} ({_p_in_words(row.p_value)})"
+            for row in wrong.itertuples()
+        ]
+        counted = f"ranks {CALIBRATED} in {len(own) - len(wrong)} of {len(own)} quantities"
+        said.append(f"{one_line(str(engine), 24)}: {'; '.join([counted, *listed])}.")
+    return "\n".join(textwrap.fill(text, 110) for text in (how, *said))
+
+
+def _p_in_words(p_value: float) -> str:
+    return f"p {p_value:.1g}" if p_value >= _LEAST_P else f"p < {_LEAST_P:.0g}"
 
 
 def _coverage_caption(coverage: pd.DataFrame) -> str:
@@ -154,5 +161,12 @@ def _coverage_caption(coverage: pd.DataFrame) -> str:
         "Marks on the line: intervals hold as often as they say; below: too narrow. Bars are 95% "
         "intervals over replications."
     )
-    trust = trust_in_words(trust_table(coverage))
-    return "\n".join(textwrap.fill(text, 130) for text in (how, *trust))
+    said = []
+    for engine, own in trust_table(coverage).groupby("engine", sort=False):
+        where = [
+            f"of {GROUPS[row.group]} {trusted_from(row.n_subjects, row.n_items)}"
+            for row in own.itertuples()
+        ]
+        sure = f"{LEVEL:.0%} intervals that surely cover {LEVEL - SLACK:.0%} or more"
+        said.append(f"{engine}: {sure}: {'; '.join(where)}.")
+    return "\n".join(textwrap.fill(text, 130) for text in (how, *said))

@@ -11,6 +11,7 @@ from scipy.stats import norm, t
 from bayesirt.posterior import LEVEL
 from bayesirt.studies.rank_ecdf import uniformity_p_value
 from bayesirt.studies.replication import GROUPS, LEVELS, QUANTITIES
+from bayesirt.studies.study_rows import groups_of
 
 CELL = ["engine", "n_subjects", "n_items"]
 CALIBRATED = "calibrated"
@@ -24,20 +25,19 @@ _SIDES = ("below", "in", "above")
 def rank_table(replications: pd.DataFrame, kept: int, false_alarm: float) -> pd.DataFrame:
     """Return whether ranks are uniform, by engine, size and quantity.
 
-    Columns engine, n_subjects, n_items, quantity; replications, failed (left out), dependent
-    (replications with a smaller ESS than draws were kept) and ties; p_value; shift and spread (z
-    scores: positive where the truth lies above the draws, and out in their tails); verdict.
+    `dependent` replications have a smaller ESS than draws were kept; `shift` and `spread` are z
+    scores, positive where the truth lies above the draws, and out in their tails.
     """
     names = [q for q in QUANTITIES if f"rank_{q}" in replications]
     rows = []
-    for cell, runs in replications.groupby(CELL, sort=False):
+    for cell, runs in groups_of(replications, CELL):
         sound = runs[runs["failed"] == ""]
         for name in names if len(sound) else []:
             ranks = sound[f"rank_{name}"].to_numpy().astype(np.int64)
             shift, spread = _moments(ranks, kept)
             rows.append(
                 {
-                    **dict(zip(CELL, cell, strict=True)),
+                    **cell,
                     "quantity": name,
                     "replications": len(ranks),
                     "failed": len(runs) - len(ranks),
@@ -61,17 +61,12 @@ def rank_table(replications: pd.DataFrame, kept: int, false_alarm: float) -> pd.
 def coverage_table(replications: pd.DataFrame, false_alarm: float) -> pd.DataFrame:
     """Return how often intervals cover the truth, by engine, size, group and level.
 
-    Columns engine, n_subjects, n_items, group, level; replications with members, and members over
-    all of them; coverage with its standard error and 95% interval (Student's t); below and above,
-    the shares of truths on either side, and skew, the z score of their difference (positive where
-    more lie above); verdict.
-
     Members of one replication share their data, so the standard error is that of a ratio of sums
-    over replications, Σ covered / Σ members; it is never below what independent members would have
-    at the interval's level, which matters where few are.
+    over replications; it is never below what independent members would have at the interval's
+    level, which matters where few are. `skew` is the z score of truths above less those below.
     """
     rows = []
-    for cell, runs in replications.groupby(CELL, sort=False):
+    for cell, runs in groups_of(replications, CELL):
         sound = runs[runs["failed"] == ""]
         for name in (g for g in GROUPS if f"members_{g}" in replications):
             members = sound[f"members_{name}"].to_numpy()
@@ -79,7 +74,7 @@ def coverage_table(replications: pd.DataFrame, false_alarm: float) -> pd.DataFra
                 continue
             for level in LEVELS:
                 counts = [sound[f"{side}{level:.0%}_{name}"].to_numpy() for side in _SIDES]
-                place = {**dict(zip(CELL, cell, strict=True)), "group": name, "level": level}
+                place = cell | {"group": name, "level": level}
                 rows.append(place | _shares(counts, members, level))
     table = pd.DataFrame(rows)
     if len(table):
@@ -92,9 +87,7 @@ def coverage_table(replications: pd.DataFrame, false_alarm: float) -> pd.DataFra
 def trust_table(coverage: pd.DataFrame) -> pd.DataFrame:
     """Return from which studied size on each engine's 90% intervals may be trusted.
 
-    Columns engine, group, n_subjects, n_items: the smallest size such that there, and at every
-    larger one, the 95% interval of the coverage lies above 85%; NaN where there is none. Sizes are
-    ordered by their numbers of cells.
+    There, and at every larger size, the 95% interval of the coverage lies above 85%.
     """
     if not len(coverage):
         return pd.DataFrame(columns=["engine", "group", "n_subjects", "n_items"])

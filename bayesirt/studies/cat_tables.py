@@ -14,9 +14,7 @@ _TYPICAL = 0.5
 def length_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return error, width and coverage by model, method and number of answers.
 
-    `rmse` of the posterior mean with its standard error `rmse_se` over subjects, mean `width` of
-    the 90% intervals, and their `coverage` with `coverage_se`. Subjects of one bank share its
-    calibration, which these errors leave out.
+    Standard errors are over subjects; that these share a calibration is left out.
     """
     rows = []
     for place, own in _groups(replications, "answers"):
@@ -40,10 +38,8 @@ def length_table(replications: pd.DataFrame) -> pd.DataFrame:
 def stop_table(replications: pd.DataFrame, stops: tuple[float, ...]) -> pd.DataFrame:
     """Return how many answers it takes until the interval is short enough.
 
-    By model, method and `stop_width`: `share` of the subjects that stopped within the test;
-    `answers`, the median number of answers over all subjects, NaN where fewer than half stopped;
-    `mean_answers`, the mean where those who never stopped count with the whole test; and
-    `coverage`, the share of the intervals that held the truth when a subject stopped.
+    `answers` is the median over all subjects, NaN where fewer than half stopped; `mean_answers`
+    counts those who never stopped with the whole test.
     """
     rows = []
     for place, own in _groups(replications):

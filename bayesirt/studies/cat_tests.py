@@ -69,11 +69,7 @@ def take_tests(
 
 
 def _priority(
-    method: str,
-    items: ItemDraws,
-    link: str,
-    shape: tuple[int, int],
-    rng: np.random.Generator,
+    method: str, items: ItemDraws, link: str, shape: tuple[int, int], rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Return what decides where answers do not: the higher, the earlier."""
     if method == "random":

@@ -4,42 +4,47 @@ Simulated designs, stability over random starts, ranking against accuracy, diffi
 human level, and redundant items with and without control of false ones.
 """
 
-import hashlib
-import zlib
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import jax
-import numpy as np
 import pandas as pd
 from jaxtyping import Array
 from matplotlib.figure import Figure
 
 from bayesirt.data.responses import Responses
-from bayesirt.studies.cbmm_claims import claim_table
+from bayesirt.studies.cbmm_claims import cbmm_claims, cbmm_notes
 from bayesirt.studies.cbmm_conditions import Condition, conditions_of
-from bayesirt.studies.cbmm_figures import plot_recovery, plot_redundancy, plot_stability
-from bayesirt.studies.cbmm_matrix import (
-    SIMULATED_SIZE,
-    MatrixLook,
-    look_at,
-    simulated_matrix,
+from bayesirt.studies.cbmm_figures import (
+    plot_flow,
+    plot_heterogeneity,
+    plot_levels,
+    plot_recovery,
+    plot_redundancy,
+    plot_stability,
 )
-from bayesirt.studies.cbmm_matrix_figures import plot_flow, plot_heterogeneity, plot_levels
-from bayesirt.studies.cbmm_measures import FIT_COLUMNS, NIL_COLUMNS, REVIEW_COLUMNS
+from bayesirt.studies.cbmm_matrix import SIMULATED_SIZE, MatrixLook, look_at, simulated_matrix
 from bayesirt.studies.cbmm_methods import POINT_METHODS, POSTERIORS, methods_for
 from bayesirt.studies.cbmm_tables import (
     heterogeneity_table,
+    paper_table,
     recovery_table,
     redundancy_table,
     stability_table,
 )
-from bayesirt.studies.cbmm_tasks import STABILITY_COLUMNS, StartTask, SuiteTask
-from bayesirt.studies.cbmm_text import study_in_words
-from bayesirt.studies.engine import Part, SavedStudy, do_tasks, unless_done
+from bayesirt.studies.cbmm_tasks import (
+    FIT_COLUMNS,
+    NIL_COLUMNS,
+    REVIEW_COLUMNS,
+    STABILITY_COLUMNS,
+    StartTask,
+    SuiteTask,
+)
+from bayesirt.studies.claims import Claim
+from bayesirt.studies.engine import Part, Running, SavedStudy, do_tasks
+from bayesirt.studies.labels import fingerprint
 from bayesirt.studies.study_rows import with_conditions
 from bayesirt.studies.tasks import PortableKey
 
@@ -54,53 +59,23 @@ _PARTS = {
 
 @dataclass(frozen=True)
 class CBMMDesign:
-    """What the study simulates; by default what Qu et al. (2026) do (A.6 and A.7).
+    """What the study simulates; by default what Qu et al. (2026) do (A.6 and A.7)."""
 
-    Attributes
-    ----------
-    replications : int
-        Suites of each condition.
-    mml_replications, drawn_replications : int
-        Of these, how many MML is fitted to, and, of those with redundant items, how many the
-        posterior is drawn for.
-    size : (int, int)
-        N and J of the base.
-    sizes : tuple of int
-        Of N at the base's J, and of J at the base's N.
-    temperatures : tuple of float
-        log10 σ.
-    rates : tuple of float
-        Missing shares, completely at random and at random. The paper states only the range.
-    gated : tuple of float
-        Shares of items that lose their wrong answers. The paper states none.
-    sparsities : tuple of float
-        Shares of items with a = 0.
-    spreads : tuple of float
-        Coefficients of variation of a log-normal a. Not in the paper.
-    posteriors : tuple of str
-        Of `POSTERIORS`.
-    starts : int
-        Random starts of each variance.
-    variances : tuple of float
-        Of log a and d in the random starts.
-    matrix_size : (int, int)
-        Of the simulated matrix that stands in where no responses are given.
-    """
-
-    replications: int = 50
-    mml_replications: int = 5
-    drawn_replications: int = 20
-    size: tuple[int, int] = (1000, 1000)
-    sizes: tuple[int, ...] = (200, 500, 1000, 2000, 5000)
-    temperatures: tuple[float, ...] = (-0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75)
-    rates: tuple[float, ...] = (0.2, 0.4, 0.6, 0.8)
+    replications: int = 50  # Suites of each condition.
+    mml_replications: int = 5  # Of these, to how many MML is fitted.
+    drawn_replications: int = 20  # Of those with redundant items, how many posteriors are drawn.
+    size: tuple[int, int] = (1000, 1000)  # N and J of the base.
+    sizes: tuple[int, ...] = (200, 500, 1000, 2000, 5000)  # N at the base's J, J at its N.
+    temperatures: tuple[float, ...] = (-0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75)  # log10 σ.
+    rates: tuple[float, ...] = (0.2, 0.4, 0.6, 0.8)  # Missing shares; the paper states the range.
+    # Shares of items that lose their wrong answers. The paper states none.
     gated: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4)
-    sparsities: tuple[float, ...] = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
-    spreads: tuple[float, ...] = (0.4, 0.8, 1.2, 1.6)
+    sparsities: tuple[float, ...] = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)  # Shares of items with a = 0.
+    spreads: tuple[float, ...] = (0.4, 0.8, 1.2, 1.6)  # CVs of a log-normal a. Not in the paper.
     posteriors: tuple[str, ...] = POSTERIORS
-    starts: int = 50
-    variances: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 5.0)
-    matrix_size: tuple[int, int] = SIMULATED_SIZE
+    starts: int = 50  # Random starts of each variance.
+    variances: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 5.0)  # Of log a and d in these.
+    matrix_size: tuple[int, int] = SIMULATED_SIZE  # Of the matrix, where none is given.
 
     @property
     def conditions(self) -> list[Condition]:
@@ -135,23 +110,11 @@ CBMM_QUICK = CBMMDesign(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CBMMStudy(SavedStudy):
-    """What came of every suite, start and matrix, and what it says.
+    """What came of every suite, start and matrix, and what it says."""
 
-    Attributes
-    ----------
-    replications : DataFrame
-        One row a suite and method: factor, value and size of the design, and the columns of
-        `bayesirt.studies.cbmm_measures`.
-    starts : DataFrame
-        One row a step, replication and pair of start variances: Spearman's ρ of the two fits.
-    matrix : MatrixLook
-        Of the given responses, or of a simulated matrix.
-    design : CBMMDesign
-    """
-
-    replications: pd.DataFrame
-    starts: pd.DataFrame
-    matrix: MatrixLook
+    replications: pd.DataFrame  # One row a suite and method.
+    starts: pd.DataFrame  # One row a step, replication and pair of start variances.
+    matrix: MatrixLook  # Of the given responses, or of a simulated matrix.
     design: CBMMDesign
 
     def __repr__(self) -> str:
@@ -180,18 +143,20 @@ class CBMMStudy(SavedStudy):
         return heterogeneity_table(self.summary, self.matrix.agreement)
 
     @cached_property
-    def claims(self) -> pd.DataFrame:
-        """What the paper prints in its text, beside ours; see `claim_table`."""
-        return claim_table(self.summary, self.redundancy)
+    def paper(self) -> pd.DataFrame:
+        """What the paper prints in its text, beside ours; see `paper_table`."""
+        return paper_table(self.summary, self.redundancy)
 
-    def _sentences(self) -> list[str]:
-        tables = (self.summary, self.claims, self.redundancy, self.stability, self.heterogeneity)
-        return study_in_words(*tables, self.matrix)
+    def _claims(self) -> Iterator[Claim]:
+        return cbmm_claims(self)
+
+    def _notes(self) -> Iterator[str]:
+        return cbmm_notes(self.matrix)
 
     def _tables(self) -> dict[str, pd.DataFrame]:
         tables = {
             "recovery": self.summary,
-            "claims": self.claims,
+            "paper": self.paper,
             "redundancy": self.redundancy,
             "stability": self.stability,
             "heterogeneity": self.heterogeneity,
@@ -222,77 +187,30 @@ def cbmm_study(
     design: CBMMDesign | None = None,
     *,
     key: Array,
-    responses: Responses | None = None,
-    folder: Path | None = None,
-    n_processes: int = 1,
-    scheduler: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    responses: Responses | None = None,  # For stability, ranking and level; else simulated.
+    **running: Unpack[Running],
 ) -> CBMMStudy:
     """Do Qu et al. (2026) again: recovery, stability, agreement with accuracy, redundancy.
 
-    Parameters
-    ----------
-    design : CBMMDesign, optional
-    key : jax.random.key
-        The same key gives the same study, but for its times, on the same machine, however many
-        processes run it.
-    responses : Responses, optional
-        The matrix for stability, ranking and level; by default one is simulated.
-    folder : Path, optional
-        Where each fit is written as it ends. A folder with a part of the same study is gone on
-        with.
-    n_processes : int
-        Above 1, suites run side by side; this blurs their times.
-    scheduler : str, optional
-        Address of a Dask scheduler, whose workers then run the suites.
-    progress : callable, optional
-        Told (suites and starts done, all), after each.
-
-    Returns
-    -------
-    CBMMStudy
-
-    Raises
-    ------
-    ResponseError
-        If the folder holds something else, or the scheduler cannot be reached.
-
-    References
-    ----------
-    Qu et al. (2026), section 4, A.6 and A.7.
+    The same key gives the same study, but for its times, on the same machine, however it is run.
     """
     design = design or CBMMDesign()
     portable = PortableKey.of(key)
     simulated = responses is None
     if responses is None:
-        seed = [*portable.words, zlib.crc32(b"matrix")]
-        responses = simulated_matrix(seed, design.matrix_size)
-    settings = {**asdict(design), "key": portable, "responses": _fingerprint(responses)}
+        responses = simulated_matrix(portable.rng("matrix"), design.matrix_size)
+    settings = {**asdict(design), "key": portable, "responses": fingerprint(responses)}
     tasks: list[SuiteTask | StartTask] = [
         *_suite_tasks(design, portable),
         *_start_tasks(design, portable, responses),
     ]
-    rows = do_tasks(
-        tasks,
-        unless_done(_places),
-        _PARTS,
-        settings,
-        folder=folder,
-        n_processes=n_processes,
-        scheduler=scheduler,
-        progress=progress,
-    )
+    rows = do_tasks(tasks, _PARTS, settings, running)
     look = look_at(responses, key=jax.random.fold_in(key, len(tasks)), simulated=simulated)
     ordered = rows[_STARTS].sort_values(list(_START_PLACE), ignore_index=True)
     columns = {name: name for name in ("factor", "value", "n_subjects", "n_items")}
     methods = [*POINT_METHODS, *POSTERIORS]
     fits = with_conditions(rows["suites"], design.conditions, columns, methods)
     return CBMMStudy(fits, ordered, look, design)
-
-
-def _places(task: SuiteTask | StartTask) -> list[tuple[str, tuple[Any, ...]]]:
-    part = "suites" if isinstance(task, SuiteTask) else _STARTS
-    return [(part, place) for place in task.places]
 
 
 def _suite_tasks(design: CBMMDesign, key: PortableKey) -> list[SuiteTask]:
@@ -309,11 +227,3 @@ def _suite_tasks(design: CBMMDesign, key: PortableKey) -> list[SuiteTask]:
 
 def _start_tasks(design: CBMMDesign, key: PortableKey, responses: Responses) -> list[StartTask]:
     return [StartTask(k, responses, design.variances, key) for k in range(design.starts)]
-
-
-def _fingerprint(responses: Responses) -> str:
-    """Return a hash of who answered what."""
-    digest = hashlib.sha256(repr((responses.subjects, responses.items)).encode())
-    for values in responses.cells.listed():
-        digest.update(np.ascontiguousarray(values, np.int64).tobytes())
-    return digest.hexdigest()

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import expit
 
 from bayesirt.data.responses import Responses
-from bayesirt.studies.cbmm_masks import draw_by_place, draw_completely_at_random, hide_failures
+from bayesirt.studies.sparse_conditions import draw_mask, even_weights
 
 FACTORS = {
     "base": "the base",
@@ -31,6 +32,11 @@ _D_SD = np.sqrt(0.5)
 """The paper writes N(0, 0.5), and variances elsewhere in this place."""
 
 _MOST_TRIES = 1000
+
+_MAR_SLOPE = 2.0
+"""β, how much likelier a cell is to be missing at the last row and column than at the first."""
+
+_FARTHEST = 50.0
 
 
 @dataclass(frozen=True)
@@ -61,28 +67,21 @@ class Suite(NamedTuple):
 
 
 def base_values(n_subjects: int, n_items: int) -> dict[str, float]:
-    """Return where each factor stands in the base.
-
-    By factor.
-    """
+    """Return where each factor stands in the base."""
     sizes = {"items": float(n_items), "subjects": float(n_subjects)}
     zeros = dict.fromkeys(("temperature", "mcar", "mar", "mnar", "sparsity"), 0.0)
     return sizes | zeros | {"spread": _BASE_SPREAD}
 
 
 def draw_suite(condition: Condition, rng: np.random.Generator) -> Suite:
-    """Draw parameters, responses and what is missing.
-
-    Qu et al. (2026), A.6, "Data generation process": θ ~ N(0, 1), a uniform from 0.5 to 1, d ~ N(0,
-    0.5), p = sigmoid(η/σ).
-    """
+    """Draw parameters, responses and what is missing, as Qu et al. (2026) do in A.6."""
     for _ in range(_MOST_TRIES):
         theta = rng.normal(size=condition.n_subjects)
         a = _draw_slopes(condition, rng)
         d = _D_SD * rng.normal(size=condition.n_items)
         p = expit((theta[:, None] * a + d) / condition.temperature)
         right = rng.uniform(size=p.shape) < p
-        seen = _observed(condition, right, rng)
+        seen = observed(condition, right, rng)
         if seen.any(0).all() and seen.any(1).all():
             responses = Responses.from_arrays((right & seen).astype(int), seen.astype(int))
             return Suite(theta, a, d, condition.temperature, responses)
@@ -114,14 +113,24 @@ def _draw_slopes(condition: Condition, rng: np.random.Generator) -> NDArray[np.f
     return a
 
 
-def _observed(
+def missing_by_place(n_subjects: int, n_items: int, rate: float) -> NDArray[np.float64]:
+    """Return the probability of each cell to be missing at random, by its place (A.6.3)."""
+    row, column = np.linspace(0, 1, n_subjects), np.linspace(0, 1, n_items)
+    place = _MAR_SLOPE * (row[:, None] + column) / 2
+    alpha = brentq(lambda x: expit(x + place).mean() - rate, -_FARTHEST, _FARTHEST, xtol=1e-13)
+    return expit(alpha + place)
+
+
+def observed(
     condition: Condition, right: NDArray[np.bool_], rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    n, j = right.shape
+    """Draw which cells are observed; under MNAR some items lose all wrong answers (A.6.3)."""
+    (n, j), value = right.shape, condition.value
     if condition.factor == "mcar":
-        return draw_completely_at_random(n, j, condition.value, rng)
+        return draw_mask(even_weights(n, j), round((1 - value) * n * j), rng)
     if condition.factor == "mar":
-        return draw_by_place(n, j, condition.value, rng)
+        return rng.uniform(size=(n, j)) >= missing_by_place(n, j, value)
     if condition.factor == "mnar":
-        return hide_failures(right, condition.value, rng)
+        gated = rng.uniform(size=j) < value
+        return np.logical_or(right, ~gated)
     return np.ones_like(right)

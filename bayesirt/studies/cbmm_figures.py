@@ -1,4 +1,4 @@
-"""Figures of the cBMM study's simulations, readable in black and white."""
+"""Figures of the cBMM study."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,12 +7,22 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
+from bayesirt.names import one_line
 from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
 from bayesirt.studies.cbmm_conditions import FACTORS, base_values
+from bayesirt.studies.cbmm_matrix import MatrixLook
 from bayesirt.studies.cbmm_methods import POINT_METHODS, POSTERIORS
 from bayesirt.studies.cbmm_tables import MEASURES
+from bayesirt.studies.figures import (
+    GRID,
+    draw_boxes,
+    draw_lines,
+    legend_above,
+    log_plain,
+    log_values,
+    new_figure,
+)
 
 _LABELS = {
     "rho_theta": "Spearman of θ",
@@ -28,133 +38,187 @@ _STYLES: dict[str, dict[str, Any]] = {
     "joint_map": {"color": SOFT, "marker": "^", "ls": "--"},
     "mml": {"color": INK, "marker": "x", "ls": ":"},
 }
+_MARKS = ((ACCENT, "o", ACCENT), (ACCENT, "o", "white"), (INK, "D", INK), (INK, "D", "white"))
 _ENGINES: dict[str, dict[str, Any]] = {
-    name: {"color": color, "marker": mark, "mfc": fill}
-    for name, (color, mark, fill) in zip(
-        POSTERIORS,
-        ((ACCENT, "o", ACCENT), (ACCENT, "o", "white"), (INK, "D", INK), (INK, "D", "white")),
-        strict=True,
-    )
+    name: {"color": color, "marker": mark, "mfc": fill, "ls": "-"}
+    for name, (color, mark, fill) in zip(POSTERIORS, _MARKS, strict=True)
+}
+_KINDS = {
+    "base": ("the base", "o", SOFT, 5),
+    "sparsity": ("some a = 0", "^", SOFT, 5),
+    "spread": ("wide spread of a", "s", SOFT, 5),
+    "matrix": ("the matrix", "*", ACCENT, 10),
 }
 _SHOWN_BOUND = 0.1
 _SAME = 1e-9
-_WIDE = 20.0
 _APART = 0.004
 """Shift of one rule's points from the next one's, so that neither hides the other."""
 
-_GRID: dict[str, Any] = {"color": "#e4e4e4", "lw": 0.6}
+_MOST_SHOWN = 30
+_FAR = 3
+"""Places from which on a change of rank is drawn dark."""
+
+_REACH = 4
+"""Interquartile ranges from the quartiles to the edge of a panel; what lies beyond is cut off."""
 
 
+@figure_style()
 def plot_recovery(recovery: pd.DataFrame, factors: Sequence[str], size: tuple[int, int]) -> Figure:
     """Draw each measure over each factor (Qu et al., 2026, Figures A.1 to A.7)."""
-    base = base_values(*size)
-    with figure_style():
-        fig = Figure(figsize=(1.4 + 1.9 * max(len(factors), 3), 9.6), layout="constrained")
-        axes = fig.subplots(len(MEASURES), len(factors), sharex="col", sharey="row", squeeze=False)
-        for column, factor in enumerate(factors):
-            rows = recovery[recovery["factor"].isin([factor, "base"])].copy()
-            rows.loc[rows["factor"] == "base", "value"] = base[factor]
-            for ax, measure in zip(axes[:, column], MEASURES, strict=True):
-                _draw_measure(ax, rows, measure)
-            if factor in ("items", "subjects"):
-                _log_sizes(axes[-1, column], sorted(rows["value"].unique()))
-            axes[-1, column].set_xlabel(FACTORS[factor], fontsize=8)
-        for ax, measure in zip(axes[:, 0], MEASURES, strict=True):
-            ax.set_ylabel(_LABELS[measure], fontsize=8)
-            if not measure.startswith("rho"):
-                _log_values(ax)
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        fig.legend(handles, labels, loc="outside upper center", ncols=min(4, 2 * len(factors)),
-                   frameon=False, fontsize=8)  # fmt: skip
+    base, n = base_values(*size), len(factors)
+    fig, axes = new_figure(1.4 + 1.9 * max(n, 3), 9.6, len(MEASURES), n, sharex="col", sharey="row")
+    for column, factor in enumerate(factors):
+        rows = recovery[recovery["factor"].isin([factor, "base"])].copy()
+        rows.loc[rows["factor"] == "base", "value"] = base[factor]
+        rows = rows.sort_values("value")
+        for ax, measure in zip(axes[:, column], MEASURES, strict=True):
+            draw_lines(ax, rows, "value", measure, _STYLES, POINT_METHODS)
+            ax.grid(**GRID)
+            ax.tick_params(labelsize=7)
+        if factor in ("items", "subjects"):
+            log_plain(axes[-1, column], rows["value"])
+            axes[-1, column].tick_params(axis="x", labelrotation=90)
+        axes[-1, column].set_xlabel(FACTORS[factor], fontsize=8)
+    for ax, measure in zip(axes[:, 0], MEASURES, strict=True):
+        ax.set_ylabel(_LABELS[measure], fontsize=8)
+        if not measure.startswith("rho"):
+            log_values(ax)
+    legend_above(fig, axes[0, 0], min(4, 2 * n))
     return fig
 
 
-def _draw_measure(ax: Axes, rows: pd.DataFrame, measure: str) -> None:
-    for name, style in _STYLES.items():
-        own = rows[rows["method"] == name].sort_values("value")
-        if len(own):
-            ax.plot(own["value"], own[measure], label=POINT_METHODS[name], ms=4, lw=1, **style)
-    ax.grid(**_GRID)
-    ax.tick_params(labelsize=7)
-
-
-def _log_values(ax: Axes) -> None:
-    """Make a shared y axis logarithmic, with enough ticks where it spans little."""
-    ax.set_yscale("log")
-    low, high = ax.get_ylim()
-    steps = (1.0,) if high > _WIDE * low else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
-    ax.yaxis.set_major_locator(LogLocator(subs=steps))
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(FuncFormatter(_plain))
-
-
-def _plain(value: float, _place: int | None) -> str:
-    return f"{value:g}"
-
-
-def _log_sizes(ax: Axes, sizes: Sequence[float]) -> None:
-    ax.set_xscale("log")
-    ax.set_xticks(sizes)
-    ax.xaxis.set_major_formatter(FuncFormatter(_plain))
-    ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.tick_params(axis="x", labelrotation=90)
-
-
+@figure_style()
 def plot_redundancy(redundancy: pd.DataFrame) -> Figure:
     """Draw false share and recall of redundant items over the sparsity of a.
 
-    Left: share of the declared items that do discriminate, with two standard errors, and the bound
-    q = 10% of the posterior's lists. Right: share of the redundant items that are found.
+    With two standard errors, and the bound q = 10% of the posterior's lists.
     """
-    with figure_style():
-        fig = Figure(figsize=(7.6, 3.9), layout="constrained")
-        left, right = fig.subplots(1, 2, sharex=True)
-        shown = redundancy[[_rule_style(row) is not None for _, row in redundancy.iterrows()]]
-        for place, (rule, own) in enumerate(shown.groupby("rule", sort=False)):
-            style, x = _rule_style(own.iloc[0]) or {}, own["sparsity"] + _APART * place
-            spread = 2 * own["false_share_se"].fillna(0)
-            left.errorbar(x, own["false_share"], capsize=2, ms=5, lw=1, label=rule, **style,
-                          yerr=[np.minimum(spread, own["false_share"]), spread])  # fmt: skip
-            right.plot(x, own["recall"], ms=5, lw=1, **style)
-        left.axhline(_SHOWN_BOUND, color=INK, ls="--", lw=1, label=f"bound q = {_SHOWN_BOUND:g}")
-        left.set_ylabel("false share of the declared items")
-        right.set_ylabel("share of the redundant items found")
-        left.set_ylim(-0.03, None)
-        right.set_ylim(-0.03, 1.03)
-        for ax in (left, right):
-            ax.set_xlabel("share of items with a = 0")
-            ax.grid(**_GRID)
-        fig.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=7)
+    fig, axes = new_figure(7.6, 3.9, 1, 2, sharex=True)
+    left, right = axes[0]
+    rules = redundancy.groupby("rule", sort=False) if len(redundancy) else ()
+    shown = [(rule, own) for rule, own in rules if _rule_style(own.iloc[0])]
+    for place, (rule, own) in enumerate(shown):
+        style, x = {"ms": 5, "lw": 1, **_rule_style(own.iloc[0])}, own["sparsity"] + _APART * place
+        spread = 2 * own["false_share_se"].fillna(0)
+        bars = [np.minimum(spread, own["false_share"]), spread]
+        left.errorbar(x, own["false_share"], yerr=bars, capsize=2, label=rule, **style)
+        right.plot(x, own["recall"], **style)
+    left.axhline(_SHOWN_BOUND, color=INK, ls="--", lw=1, label=f"bound q = {_SHOWN_BOUND:g}")
+    left.set_ylabel("false share of the declared items")
+    right.set_ylabel("share of the redundant items found")
+    left.set_ylim(-0.03, None)
+    right.set_ylim(-0.03, 1.03)
+    for ax in (left, right):
+        ax.set_xlabel("share of items with a = 0")
+        ax.grid(**GRID)
+    legend_above(fig, left, 3, fontsize=7)
     return fig
 
 
-def _rule_style(row: pd.Series) -> dict[str, Any] | None:
-    """Return how a rule is drawn; None for the rules that would only crowd the figure."""
+def _rule_style(row: pd.Series) -> dict[str, Any]:
+    """Return how a rule is drawn; nothing for rules that would only crowd the figure."""
     if row["method"] in _ENGINES:
-        return {"ls": "-", **_ENGINES[row["method"]]} if row["q"] == _SHOWN_BOUND else None
+        return _ENGINES[row["method"]] if row["q"] == _SHOWN_BOUND else {}
     if row["method"] == "mm":
         return {"color": SOFT, "ls": ":", "marker": "x" if "= 0" in row["rule"] else "+"}
-    return None
+    return {}
 
 
+@figure_style()
 def plot_stability(starts: pd.DataFrame) -> Figure:
     """Draw how far apart fits from random starts are (Qu et al., 2026, Tables A.1 to A.3)."""
-    with figure_style():
-        fig = Figure(figsize=(7.6, 3.2), layout="constrained")
-        axes = fig.subplots(1, 3, sharex=True, sharey=True)
-        for ax, (name, label) in zip(axes, (("theta", "θ"), ("a", "a"), ("d", "d")), strict=True):
-            for method, shift in (("mm", -0.15), ("newton", 0.15)):
-                own = starts[starts["method"] == method]
-                style = _STYLES[method] | {"ls": ""}
-                apart = np.maximum(1 - own[f"rho_{name}"], _SAME)
-                ax.plot(own["variance_two"] + shift, apart, ms=4, alpha=0.7, mew=0.6,
-                        label=POINT_METHODS[method], **style)  # fmt: skip
-            ax.set_yscale("log")
-            ax.set_title(label, fontsize=9)
-            ax.set_xticks(sorted(starts["variance_two"].unique()))
-            ax.grid(**_GRID)
-        axes[0].set_ylabel("1 - Spearman of two fits (floor 1e-9)")
-        axes[1].set_xlabel("variance of the start (the larger of the two)")
-        handles, labels = axes[0].get_legend_handles_labels()
-        fig.legend(handles, labels, loc="outside upper center", ncols=2, frameon=False, fontsize=8)
+    fig, axes = new_figure(7.6, 3.2, 1, 3, sharex=True, sharey=True)
+    for ax, (name, label) in zip(axes[0], (("theta", "θ"), ("a", "a"), ("d", "d")), strict=True):
+        for method, shift in (("mm", -0.15), ("newton", 0.15)):
+            own = starts[starts["method"] == method]
+            style = _STYLES[method] | {"ls": "", "ms": 4, "alpha": 0.7, "mew": 0.6}
+            apart = np.maximum(1 - own[f"rho_{name}"], _SAME)
+            ax.plot(own["variance_two"] + shift, apart, label=POINT_METHODS[method], **style)
+        ax.set_yscale("log")
+        ax.set_title(label, fontsize=9)
+        ax.set_xticks(sorted(starts["variance_two"].unique()))
+        ax.grid(**GRID)
+    axes[0, 0].set_ylabel("1 - Spearman of two fits (floor 1e-9)")
+    axes[0, 1].set_xlabel("variance of the start (the larger of the two)")
+    legend_above(fig, axes[0, 0], 2)
     return fig
+
+
+@figure_style()
+def plot_heterogeneity(heterogeneity: pd.DataFrame) -> Figure:
+    """Draw ρ of ability and accuracy against the spread of a (Qu et al., 2026, Figure 4)."""
+    rows = heterogeneity[heterogeneity["method"] == "newton"]
+    fig, axes = new_figure(8.4, 3.4, 1, 3)
+    left, middle, right = axes[0]
+    titles = {"rho_average_top": "top 20% by accuracy", "rho_average": "all"}
+    for ax, (column, title) in zip((left, middle), titles.items(), strict=True):
+        for kind, (label, mark, color, size) in _KINDS.items():
+            own, style = rows[rows["factor"] == kind], {"mec": INK, "mew": 0.6, "ms": size}
+            ax.plot(own["cv_a"], own[column], mark, color=color, label=label, **style)
+        ax.set_title(title, fontsize=9)
+    left.set_ylabel("Spearman of ability and accuracy")
+    known = rows[rows["rho_theta"].notna()].sort_values("cv_a")
+    for column, line, color, label in (
+        ("rho_theta", "s-", INK, "ability"),
+        ("average_rho_theta", "o--", SOFT, "accuracy"),
+    ):
+        right.plot(known["cv_a"], known[column], line, color=color, ms=4, lw=1, label=label)
+    right.set_title("with the true θ (simulated)", fontsize=9)
+    for ax in (middle, right):
+        ax.legend(frameon=False, fontsize=8)
+    for ax in axes[0]:
+        ax.grid(**GRID)
+    fig.supxlabel("coefficient of variation of the estimated a", fontsize=9)
+    return fig
+
+
+@figure_style()
+def plot_flow(look: MatrixLook) -> Figure:
+    """Draw how ranks change from accuracy to ability (Qu et al., 2026, Figure 5)."""
+    table = look.subjects[look.subjects["method"] == "newton"]
+    first = table[table[["rank_accuracy", "rank_theta"]].max(axis=1) <= _MOST_SHOWN]
+    left = first.sort_values(["accuracy", "theta"], ascending=False)["subject"].tolist()
+    right = first.sort_values("theta", ascending=False)["subject"].tolist()
+    fig, axes = new_figure(7.6, 0.9 + 0.21 * max(len(first), 3))
+    ax, style = axes[0, 0], {"va": "center", "fontsize": 7}
+    for row in first.itertuples():
+        y, z, name = left.index(row.subject), right.index(row.subject), one_line(row.subject, 34)
+        far = abs(row.rank_accuracy - row.rank_theta) >= _FAR
+        ax.plot([0, 1], [y, z], color=ACCENT if far else SOFT, lw=1.6 if far else 0.9)
+        text = f"{name}  {row.accuracy:.1%}  {row.rank_accuracy:.0f}"
+        ax.text(-0.02, y, text, ha="right", **style)
+        ax.text(1.02, z, f"{row.rank_theta:.0f}  {row.theta:.2f}  {name}", ha="left", **style)
+    ax.set_xlim(-1.0, 2.0)
+    ax.set_ylim(len(first) - 0.4, -1.6)
+    ax.text(0, -1.1, "by accuracy", ha="right", fontsize=9)
+    ax.text(1, -1.1, "by ability θ", ha="left", fontsize=9)
+    ax.axis("off")
+    return fig
+
+
+@figure_style()
+def plot_levels(look: MatrixLook) -> Figure:
+    """Draw the difficulty of items by human level (Qu et al., 2026, Figure 3)."""
+    items = look.items[look.items["method"] == "newton"]
+    rho = look.level_rho[look.level_rho["method"] == "newton"].set_index("measure")
+    titles = {"minus_d": "-d", "b": "b = -d/a", "wrong": "share wrong"}
+    fig, axes = new_figure(8.4, 3.4, 1, 3)
+    for ax, (measure, title) in zip(axes[0], titles.items(), strict=True):
+        _draw_levels(ax, items[items[measure].notna()], measure)
+        found = rho.loc[measure]
+        interval = f"{found['low']:.2f} to {found['high']:.2f}"
+        ax.set_title(f"{title}: rho {found['rho']:.2f} ({interval})", fontsize=9)
+    fig.supxlabel("human level", fontsize=9)
+    return fig
+
+
+def _draw_levels(ax: Axes, items: pd.DataFrame, measure: str) -> None:
+    groups = {f"{level:g}": own[measure].to_numpy() for level, own in items.groupby("level")}
+    places = range(1, len(groups) + 1)
+    draw_boxes(ax, list(groups.values()), places, 0.6, median=ACCENT)
+    ax.set_xticks(places, list(groups))
+    values = items[measure]
+    low, high = values.quantile([0.25, 0.75])
+    reach = _REACH * (high - low)
+    bottom, top = values.min() - 0.1 * reach, values.max() + 0.1 * reach
+    ax.set_ylim(max(low - reach, bottom), min(high + reach, top))

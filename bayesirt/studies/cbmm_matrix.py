@@ -11,18 +11,15 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from bayesirt.data.responses import Responses
-from bayesirt.posterior import LEVEL
 from bayesirt.studies.cbmm_conditions import Condition, draw_suite
-from bayesirt.studies.cbmm_measures import TOP_SHARE, accuracy_of, agreement, variation
 from bayesirt.studies.cbmm_methods import Fit, fit_timed
-from bayesirt.studies.cbmm_tasks import STEPS
-from bayesirt.studies.rank_correlation import spearman
+from bayesirt.studies.cbmm_tasks import STEPS, TOP_SHARE, accuracy_of, agreement, variation
+from bayesirt.studies.measures import TAILS, spearman
 
 SIMULATED_SIZE = (140, 500)
 """Of the paper's MATH-500."""
 
 _RESAMPLES = 1000
-_TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 
 
 @dataclass(frozen=True)
@@ -43,9 +40,9 @@ class MatrixLook:
     items: pd.DataFrame  # One row a method and item: level, share wrong, -d and b.
 
 
-def simulated_matrix(words: list[int], size: tuple[int, int]) -> Responses:
+def simulated_matrix(rng: np.random.Generator, size: tuple[int, int]) -> Responses:
     """Draw a matrix from the paper's design."""
-    return draw_suite(Condition("base", 0.0, *size), np.random.default_rng(words)).responses
+    return draw_suite(Condition("base", 0.0, *size), rng).responses
 
 
 def look_at(responses: Responses, *, key: Array, simulated: bool = False) -> MatrixLook:
@@ -76,10 +73,7 @@ def levels_of(responses: Responses) -> NDArray[np.float64] | None:
 
 
 def level_table(items: pd.DataFrame) -> pd.DataFrame:
-    """Return what each method says of each level's items.
-
-    Items, mean share wrong, and the quartiles of -d and of b.
-    """
+    """Return by method and level the share wrong and the quartiles of -d and b."""
     rows = []
     for place, own in items.groupby(["method", "level"], sort=False) if len(items) else ():
         row = {"method": place[0], "level": place[1], "items": len(own)}
@@ -93,10 +87,9 @@ def level_table(items: pd.DataFrame) -> pd.DataFrame:
 
 
 def level_correlations(items: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """Return Spearman's ρ of measures of difficulty with the level, and its interval.
+    """Return Spearman's ρ of measures of difficulty with the level; without a b where a = 0.
 
-    Intervals are percentiles over items drawn again with replacement; items without a b (a = 0) are
-    left out of its ρ.
+    Intervals are percentiles over items drawn again with replacement.
     """
     rows = []
     for method, own in items.groupby("method", sort=False) if len(items) else ():
@@ -105,7 +98,7 @@ def level_correlations(items: pd.DataFrame, rng: np.random.Generator) -> pd.Data
             drawn = pairs[rng.integers(0, len(pairs), (_RESAMPLES, len(pairs)))]
             spread = [float(spearman(sample[:, 0], sample[:, 1])) for sample in drawn]
             told = [x for x in spread if np.isfinite(x)]
-            low, high = np.quantile(told, _TAILS) if told else (np.nan, np.nan)
+            low, high = np.quantile(told, TAILS) if told else (np.nan, np.nan)
             rho = float(spearman(pairs[:, 0], pairs[:, 1]))
             rows.append((method, name, len(pairs), rho, float(low), float(high)))
     return pd.DataFrame(rows, columns=["method", "measure", "items", "rho", "low", "high"])

@@ -1,6 +1,5 @@
 """The estimators and posteriors that the cBMM study compares."""
 
-import time
 import warnings
 from collections.abc import Callable
 from functools import cache, partial
@@ -13,13 +12,13 @@ from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
 from bayesirt.estimators import fit_cbmm, fit_joint_map, fit_mml
-from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.inference.laplace import ApproximationWarning, sample_laplace
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import Priors, TwoPL
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
+from bayesirt.studies.fits import quietly, timed
 
 POINT_METHODS = {
     "mm": "cBMM, MM steps (the paper's)",
@@ -58,11 +57,7 @@ def fit_timed(name: str, responses: Responses, *, key: Array, temperature: float
     """Fit by one of `POINT_METHODS`; compile first, then measure the time."""
     fit = _fitters(key, temperature)[name]
     _compile(name, responses.cells.shape)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        began = time.perf_counter()
-        point = fit(responses)
-        seconds = time.perf_counter() - began
+    point, seconds = timed(partial(fit, responses))
     unit = 1.0 if name in ("mm", "newton") else temperature
     parts = (point["theta"], unit * point["a"], unit * point["d"])
     return Fit(*on_sample_scale(*parts), seconds, point)
@@ -72,9 +67,8 @@ def fit_timed(name: str, responses: Responses, *, key: Array, temperature: float
 def _compile(name: str, shape: tuple[int, int]) -> None:
     """Fit any responses of a shape once in this process, so that no later fit has to compile."""
     answers = np.random.default_rng(0).integers(0, 2, shape)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        _fitters(jax.random.key(0), 1.0)[name](Responses.from_arrays(answers), max_iterations=1)
+    fit = _fitters(jax.random.key(0), 1.0)[name]
+    quietly(partial(fit, Responses.from_arrays(answers), max_iterations=1))
 
 
 def _fitters(key: Array, temperature: float) -> dict[str, Callable[..., PointEstimate]]:
@@ -113,10 +107,7 @@ def sample_review(name: str, responses: Responses, *, key: Array) -> Posterior:
 def random_start(
     responses: Responses, variance: float, key: Array
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Draw a start: θ ~ N(0, 1), log a ~ N(0, variance), d ~ N(0, variance).
-
-    Qu et al. (2026), A.7.
-    """
+    """Draw a start: θ ~ N(0, 1), log a and d ~ N(0, variance) (Qu et al., 2026, A.7)."""
     keys, j, sd = jax.random.split(key, 3), responses.n_items, np.sqrt(variance)
     theta = np.asarray(jax.random.normal(keys[0], (responses.n_subjects,)))
     a, d = (np.asarray(sd * jax.random.normal(k, (j,))) for k in keys[1:])

@@ -1,13 +1,12 @@
-"""The tables of the cBMM study, from its replications."""
+"""The tables of the cBMM study."""
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from bayesirt.checks.extreme_scores import HARDLY_DISCRIMINATES
-from bayesirt.studies.cbmm_measures import BOUNDS
 from bayesirt.studies.cbmm_methods import POINT_METHODS, POSTERIORS
-from bayesirt.studies.cbmm_tasks import PARAMETERS
+from bayesirt.studies.cbmm_tasks import BOUNDS, PARAMETERS
 from bayesirt.studies.study_rows import read_printed
 
 MEASURES = ("rho_theta", "rho_a", "rmse_d", "eta_error", "hellinger", "seconds")
@@ -16,11 +15,10 @@ _KEPT = (*MEASURES, "cv_a", "rho_average", "rho_average_top", "average_rho_theta
 
 
 def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return how well each method recovers each design.
+    """Return the means of each measure by factor, value and method.
 
-    One row a factor, value and method: replications, share converged, mean and standard deviation
-    of each measure, median time, the mean ratio of times to those of MM, and for MM the share of
-    suites in which its log likelihood is below Newton's.
+    `time_ratio` is the mean ratio of times to those of MM, `behind` the share of suites in which
+    MM's log likelihood is below Newton's, which its prior holds back.
     """
     point = replications[replications["method"].isin(list(POINT_METHODS))]
     place = ["factor", "value", "n_subjects", "n_items"]
@@ -40,7 +38,7 @@ def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
 
 
 def _behind(point: pd.DataFrame, place: list[str]) -> NDArray[np.float64]:
-    """Return whether MM's log likelihood is below Newton's, which its prior holds back."""
+    """Return whether MM's log likelihood is below Newton's."""
     own = point.set_index([*place, "replication"])["log_likelihood"]
     newton = own[(point["method"] == "newton").to_numpy()]
     short = (own < newton.reindex(own.index)).to_numpy(float)
@@ -48,12 +46,9 @@ def _behind(point: pd.DataFrame, place: list[str]) -> NDArray[np.float64]:
 
 
 def redundancy_table(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return how well items with a = 0 are found, by each rule.
+    """Return how well items with a = 0 are found, by sparsity and rule.
 
-    One row a sparsity and rule: method, q (NaN where a rule has no bound), replications, items
-    declared redundant a suite, precision and recall of declaring them so, the mean false share with
-    its standard error (0 where none is declared), whether that is within q, and the paper's
-    precision and recall, which call a ≠ 0 the discovery.
+    The false share is 0 where none is declared; `paper_` columns call a ≠ 0 the discovery.
     """
     sparse = replications[replications["factor"] == "sparsity"]
     rows = []
@@ -107,9 +102,7 @@ def _shares(
 def stability_table(starts: pd.DataFrame) -> pd.DataFrame:
     """Return how alike the fits from random starts are, beside Tables A.1 to A.3.
 
-    One row a method, parameter and pair of variances: mean, standard deviation and lowest of
-    Spearman's ρ, fits' mean iterations; for MM the lowest and highest printed mean, and the largest
-    printed standard deviation, of six suites.
+    Printed are the lowest and highest mean and the largest standard deviation of six suites.
     """
     places = ["parameter", "variance_one", "variance_two"]
     printed = read_printed("cbmm_stability").groupby(places)
@@ -136,11 +129,7 @@ def stability_table(starts: pd.DataFrame) -> pd.DataFrame:
 
 
 def heterogeneity_table(recovery: pd.DataFrame, looked: pd.DataFrame) -> pd.DataFrame:
-    """Return ρ of ability and accuracy against the spread of a, of all complete designs.
-
-    One row a suite and method of cBMM: coefficient of variation of the estimated a, ρ for all and
-    for the top 20%, and, where abilities are known, ρ of θ and of the accuracy with the truth.
-    """
+    """Return ρ of ability and accuracy against the spread of a, of all complete designs."""
     shown = recovery["factor"].isin(["base", "sparsity", "spread"])
     cbmm = recovery["method"].isin(["mm", "newton"])
     columns = ["factor", "value", "method", "cv_a", "rho_average", "rho_average_top"]
@@ -152,3 +141,45 @@ def heterogeneity_table(recovery: pd.DataFrame, looked: pd.DataFrame) -> pd.Data
         "rho_average": wide["all"].to_numpy(), "rho_average_top": wide["top 20%"].to_numpy(),
     })  # fmt: skip
     return pd.concat([simulated, matrix], ignore_index=True)
+
+
+def paper_table(recovery: pd.DataFrame, redundancy: pd.DataFrame) -> pd.DataFrame:
+    """Return what the paper prints beside ours, NaN where nothing answers to it."""
+    table = read_printed("cbmm_printed")
+    here = {"growth": _growth(recovery, "mm"), "recall": _lowest_recall(redundancy)}
+    for claim, factors in (("speedup_simulated", None), ("speedup_mcar", ["mcar"])):
+        here[claim] = _largest_ratio(recovery, factors)
+    ours = [here.get(claim, (np.nan, "not run here")) for claim in table["claim"]]
+    table = table.assign(here=[x for x, _ in ours], here_is=[words for _, words in ours])
+    newton = _growth(recovery, "newton")
+    table.loc[len(table)] = {
+        "claim": "growth_newton", "quantity": "time's growth with items by Newton", "source": "",
+        "here": newton[0], "here_is": newton[1],
+    }  # fmt: skip
+    return table
+
+
+def _growth(recovery: pd.DataFrame, method: str) -> tuple[float, str]:
+    wide = recovery[recovery["factor"].isin(["items", "base"]) & (recovery["method"] == method)]
+    if wide["n_items"].nunique() < 2:
+        return np.nan, "not run here"
+    few, many = wide.loc[wide["n_items"].idxmin()], wide.loc[wide["n_items"].idxmax()]
+    span = f"from {few['n_items']:.0f} to {many['n_items']:.0f} items"
+    words = f"{span}, {few['n_subjects']:.0f} subjects"
+    return float(many["seconds"] / few["seconds"]), words
+
+
+def _lowest_recall(redundancy: pd.DataFrame) -> tuple[float, str]:
+    if not len(redundancy):
+        return np.nan, "not run here"
+    rows = redundancy[redundancy["rule"] == "mm: a = 0"]
+    return float(rows["paper_recall"].min()), "lowest over sparsities, MM"
+
+
+def _largest_ratio(recovery: pd.DataFrame, factors: list[str] | None) -> tuple[float, str]:
+    rows = recovery if factors is None else recovery[recovery["factor"].isin(factors)]
+    rows = rows[~rows["method"].isin(["mm", "newton"])]
+    if not len(rows):
+        return np.nan, "not run here"
+    most = rows.loc[rows["time_ratio"].idxmax()]
+    return float(most["time_ratio"]), f"{most['method']} over mm, errors of the items included"

@@ -1,7 +1,7 @@
 """Claims of a study: what a paper prints, what we get, and whether they differ."""
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -35,6 +35,39 @@ def at_least(claim: str, here: float, error: float, stated: float) -> Claim:
     return Claim(claim, here, error, verdict=verdict)
 
 
+def against_zero(claim: str, here: float, error: float) -> Claim:
+    """Return a difference, and whether it is more than two standard errors."""
+    reach = _ERRORS * error
+    return Claim(claim, here, error, verdict=sign_of(here - reach, here + reach))
+
+
+def spanning(claim: str, row: Any, value: str = "value", paper: float = np.nan) -> Claim:
+    """Return a row's figure and, as its verdict, the bounds `low` and `high` of its interval."""
+    return Claim(claim, float(row[value]), paper=paper, verdict=_bounds(row["low"], row["high"]))
+
+
+def ranging(claim: str, values: "pd.Series[float]") -> Claim:
+    """Return the least of some figures and, as its verdict, the largest."""
+    low, high = float(values.min()), float(values.max())
+    return Claim(claim, low, verdict="" if np.isclose(low, high) else f"up to {high:.4g}")
+
+
+def difference(claim: str, here: float, low: float, high: float) -> Claim:
+    """Return a difference, the bounds of its interval, and whether that holds 0."""
+    return Claim(claim, here, verdict=f"{_bounds(low, high)}: {sign_of(low, high)}")
+
+
+def figures_of(
+    title: str, row: Any, words: Mapping[str, str], papers: Mapping[str, float] | None = None
+) -> Iterator[Claim]:
+    """Yield a row's figures by column, with their standard errors where it has these (`_se`)."""
+    for column, text in words.items():
+        error = row.get(f"{column}_se", np.nan)
+        yield Claim(
+            f"{title}, {text}", float(row[column]), error, (papers or {}).get(column, np.nan)
+        )
+
+
 def claim_table(claims: Iterable[Claim]) -> pd.DataFrame:
     """Return one row a claim."""
     return pd.DataFrame(list(claims), columns=list(Claim._fields))
@@ -49,7 +82,22 @@ def in_words(claims: pd.DataFrame, notes: Iterable[str] = ()) -> list[str]:
 
 
 def _line(claim: str, here: float, error: float, paper: float, verdict: str) -> str:
-    found = "none" if np.isnan(here) else f"{here:.4g}"
-    found += "" if np.isnan(error) else f" ± {error:.2g}"
-    found += "" if np.isnan(paper) else f" (paper {paper:.4g})"
+    found = "none" if np.isnan(here) else _number(here)
+    found += "" if np.isnan(error) else f" ± {error:.3g}"
+    found += "" if np.isnan(paper) else f" (paper {paper:g})"
     return f"{claim}: {found}" + (f"; {verdict}" if verdict else "")
+
+
+def _number(value: float) -> str:
+    if value == round(value):
+        return f"{value:,.0f}"
+    return f"{value:,.1f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _bounds(low: float, high: float) -> str:
+    return f"{low:.4g} to {high:.4g}"
+
+
+def sign_of(low: float, high: float) -> str:
+    """Say whether an interval lies above 0, below it, or around it."""
+    return "above 0" if low > 0 else "below 0" if high < 0 else "not told from 0"

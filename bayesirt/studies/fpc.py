@@ -4,21 +4,20 @@ Benchmarks join a suite one after another by fixed-parameter calibration; at eac
 that were held out are predicted from their answers to anchors.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-import numpy as np
 import pandas as pd
 from jaxtyping import Array
 from matplotlib.figure import Figure
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.studies.engine import Part, SavedStudy, do_tasks, unless_done
-from bayesirt.studies.fpc_design import FPC_SIMULATED, FPCDesign, conditions_of
+from bayesirt.studies.claims import Claim
+from bayesirt.studies.engine import Part, Running, SavedStudy, do_tasks
+from bayesirt.studies.fpc_claims import NOTES, fpc_claims
 from bayesirt.studies.fpc_figures import plot_along, plot_coverage, plot_references, plot_rules
 from bayesirt.studies.fpc_matrix import FPCMatrix, given_matrix, simulated_matrix
 from bayesirt.studies.fpc_tables import (
@@ -30,9 +29,15 @@ from bayesirt.studies.fpc_tables import (
     usual_rows,
     varied_table,
 )
-from bayesirt.studies.fpc_tasks import COLUMNS, METHODS, tasks_of
-from bayesirt.studies.fpc_text import study_in_words
-from bayesirt.studies.lart_splits import fingerprint
+from bayesirt.studies.fpc_tasks import (
+    COLUMNS,
+    FPC_SIMULATED,
+    METHODS,
+    FPCDesign,
+    conditions_of,
+    tasks_of,
+)
+from bayesirt.studies.labels import fingerprint
 from bayesirt.studies.study_rows import with_conditions
 from bayesirt.studies.tasks import PortableKey
 
@@ -42,19 +47,10 @@ _MATRIX_SEED = 43
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FPCStudy(SavedStudy):
-    """What came of every chain, and what it says.
+    """What came of every chain, and what it says."""
 
-    Attributes
-    ----------
-    replications : DataFrame
-        One row a chain, step and method under a condition (`anchors`, `rule`, `n_reference`, 0
-        for all, and `split`): errors, intervals and costs; see
-        `bayesirt.studies.fpc_measures.measure_predictions` and
-        `bayesirt.studies.fpc_chain.Calibration`.
-    matrix : FPCMatrix
-    design : FPCDesign
-    """
-
+    # One row a chain, step and method under a condition (`anchors`, `rule`, `n_reference`, 0 for
+    # all, and `split`).
     replications: pd.DataFrame
     matrix: FPCMatrix
     design: FPCDesign
@@ -109,11 +105,14 @@ class FPCStudy(SavedStudy):
     def _usual(self) -> pd.DataFrame:
         return usual_rows(self.replications)
 
-    def _sentences(self) -> list[str]:
-        return list(study_in_words(self))
+    def _claims(self) -> Iterator[Claim]:
+        return fpc_claims(self)
+
+    def _notes(self) -> tuple[str, ...]:
+        return NOTES
 
     def _tables(self) -> dict[str, pd.DataFrame]:
-        tables = {
+        return {
             "methods": self.summary,
             "benchmarks": self.benchmarks,
             "along_the_chain": self.along,
@@ -123,7 +122,6 @@ class FPCStudy(SavedStudy):
             "paper": self.paper,
             **self.varied,
         }
-        return tables
 
     def _figures(self) -> dict[str, Figure]:
         splits = pd.concat([self.summary.assign(split="random"), self.varied["splits"]])
@@ -131,64 +129,24 @@ class FPCStudy(SavedStudy):
             "along_the_chain": plot_along(self.along, self.trends),
             "coverage": plot_coverage(splits.drop_duplicates(["anchors", "split", "method"])),
         }
-        if len(self.varied["rules"]):
-            figures["rules"] = plot_rules(self.varied["rules"])
-        if len(self.varied["references"]):
-            figures["references"] = plot_references(self.varied["references"])
+        for name, plot in (("rules", plot_rules), ("references", plot_references)):
+            if len(self.varied[name]):
+                figures[name] = plot(self.varied[name])
         return figures
 
 
 def fpc_study(
-    design: FPCDesign | None = None,
+    design: FPCDesign | None = None,  # By default `FPC_SIMULATED` where no responses are given.
     *,
     key: Array,
-    responses: Responses | None = None,
-    groups: Mapping[str, str] | None = None,
-    families: Mapping[str, str] | None = None,
-    folder: Path | None = None,
-    n_processes: int = 1,
-    scheduler: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    responses: Responses | None = None,  # All subjects' answers to all items.
+    groups: Mapping[str, str] | None = None,  # The benchmark of each of their items.
+    families: Mapping[str, str] | None = None,  # Of their subjects, to hold whole families out.
+    **running: Unpack[Running],
 ) -> FPCStudy:
     """Do Habba et al. (2026) again: let a suite grow, and predict held-out subjects from anchors.
 
-    Parameters
-    ----------
-    design : FPCDesign, optional
-        By default `FPCDesign()` for given responses and `FPC_SIMULATED` without them.
-    key : jax.random.key
-        The same key gives the same study, but for its times, on the same machine, however many
-        processes run it.
-    responses : Responses, optional
-        To be studied instead of a simulated suite: all subjects' answers to all items.
-    groups : mapping, optional
-        The benchmark of each of their items.
-    families : mapping, optional
-        The family of each of their subjects, to hold whole families out.
-    folder : Path, optional
-        Where each chain's rows are written as it ends. A folder with a part of the same study is
-        gone on with.
-    n_processes : int
-        Above 1, chains run side by side.
-    scheduler : str, optional
-        Address of a Dask scheduler, whose workers then run the chains.
-    progress : callable, optional
-        Told (chains done, all), after each.
-
-    Returns
-    -------
-    FPCStudy
-
-    Raises
-    ------
-    ResponseError
-        If responses come without groups, or groups or families without them; answers are missing,
-        or there are too few; anchors or a benchmark's items are fewer than abilities; the folder
-        holds something else; or the scheduler cannot be reached.
-
-    References
-    ----------
-    Habba et al. (2026), section 4.
+    The same key gives the same study, but for its times, on the same machine, however it is run.
     """
     portable = PortableKey.of(key)
     matrix, design = _studied(design, portable, responses, groups, families)
@@ -199,13 +157,9 @@ def fpc_study(
     conditions = conditions_of(design, matrix)
     logged = do_tasks(
         tasks_of(design, matrix, conditions, portable),
-        unless_done(lambda task: [("chains", task.last)]),
         {"chains": Part(_PLACE, COLUMNS[len(_PLACE) :])},
         settings,
-        folder=folder,
-        n_processes=n_processes,
-        scheduler=scheduler,
-        progress=progress,
+        running,
     )
     columns = {"anchors": "n_anchors", "rule": "how", "n_reference": "n_reference",
                "split": "split"}  # fmt: skip
@@ -229,8 +183,7 @@ def _studied(
             if given is not None:
                 raise ResponseError(f"{option} needs the responses, too; give --responses")
         design = design or FPC_SIMULATED
-        rng = np.random.default_rng([*key.words, _MATRIX_SEED])
-        return simulated_matrix(design.simulated, rng), design
+        return simulated_matrix(design.simulated, key.rng(_MATRIX_SEED)), design
     if groups is None:
         raise ResponseError("a chain needs the benchmark of each item; give --groups")
     return given_matrix(responses, groups, families), design or FPCDesign()

@@ -1,7 +1,6 @@
 """A chain of benchmarks that join a suite one after another (Habba et al., 2026)."""
 
-import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -18,12 +17,11 @@ from bayesirt.bank.step import BankItems, BankStep
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.anchors import AnchorRule
-from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.fpc import calibrate_items
 from bayesirt.estimators.mirt import fit_mirt
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.studies.fpc_clock import CompileClock
+from bayesirt.studies.fits import compile_clock, quietly
 from bayesirt.studies.fpc_prediction import predict_benchmark
 
 _ITEMS_AN_ABILITY = 10
@@ -38,8 +36,8 @@ class Calibration(NamedTuple):
     # the benchmark's anchors, and under concurrent calibration those to all earlier ones again.
     asked_subject: int
     asked_reference: int  # Answers that each reference subject is asked for, likewise.
-    seconds: float  # Of the calibration, and what of them JAX spent on compiling.
-    compiling: float  # Of the calibration, and what of them JAX spent on compiling.
+    seconds: float  # Of the calibration.
+    compiling: float  # What of them JAX spent on compiling.
     converged: bool
 
 
@@ -86,8 +84,8 @@ def run_chain(
         of_anchors, of_fixed, of_other = jax.random.split(jax.random.fold_in(key, step), 3)
         own = np.flatnonzero(of == name)
         earlier = _anchors_of(bank)
-        with CompileClock() as clock:
-            point = _quietly(partial(calibrate_items, chain.linked(bank, own), bank.items))
+        with compile_clock() as clock:
+            point = quietly(partial(calibrate_items, chain.linked(bank, own), bank.items))
             items = chain.chosen(point, own, name, key=of_anchors)
         bank = ItemBank(n_abilities, (*bank.steps, BankStep("add", items)))
         if measured is not None and step not in measured:
@@ -132,7 +130,7 @@ class _Chain:
     def begun(self, names: Sequence[str], *, key: Array) -> ItemBank:
         """Return a bank of the first benchmarks."""
         first = np.flatnonzero(np.isin(self.of, names))
-        point = _quietly(partial(fit_mirt, self.answers(first), n_abilities=self.n_abilities))
+        point = quietly(partial(fit_mirt, self.answers(first), n_abilities=self.n_abilities))
         known, rule = KnownItems.from_estimate(point), (self.of[first].tolist(), self.n_anchors)
         items = with_anchors(known, *rule, how=self.how, key=key)
         return ItemBank(self.n_abilities, (BankStep("create", items),))
@@ -160,9 +158,9 @@ class _Chain:
         of_anchors, of_prediction = jax.random.split(key)
         names = set(earlier.names)
         old = np.flatnonzero([item in names for item in self.reference.items])
-        with CompileClock() as clock:
+        with compile_clock() as clock:
             answers = self.answers(np.append(old, own))
-            point = _quietly(partial(fit_mirt, answers, n_abilities=self.n_abilities))
+            point = quietly(partial(fit_mirt, answers, n_abilities=self.n_abilities))
             items = self.chosen(point, own, name, key=of_anchors)
         found = KnownItems.from_estimate(point)
         again = found.select(np.flatnonzero([item in names for item in found.names]))
@@ -174,10 +172,3 @@ class _Chain:
 def _anchors_of(bank: ItemBank) -> KnownItems:
     anchors = set(bank.anchor_items)
     return bank.items.select(np.flatnonzero([item in anchors for item in bank.items.names]))
-
-
-def _quietly(fit: Callable[[], PointEstimate]) -> PointEstimate:
-    """Return an estimate, which tells itself whether it converged."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return fit()

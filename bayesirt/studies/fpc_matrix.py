@@ -2,18 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from bayesirt.data.readers.tables import read_table
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.names import one_line
 from bayesirt.studies.fpc_prediction import shares
+from bayesirt.studies.labels import labels_for
 
 Split = Literal["random", "abler", "families"]
 
@@ -56,9 +54,7 @@ class Parts(NamedTuple):
 
 
 def given_matrix(
-    responses: Responses,
-    groups: Mapping[str, str],
-    families: Mapping[str, str] | None = None,
+    responses: Responses, groups: Mapping[str, str], families: Mapping[str, str] | None = None
 ) -> FPCMatrix:
     """Return the suite of given responses."""
     missing = responses.n_subjects * responses.n_items - responses.n_observed
@@ -67,7 +63,7 @@ def given_matrix(
             f"predictions are compared with full evaluations, but {missing:,} of the answers are "
             f"missing; keep the subjects and items that have all"
         )
-    benchmarks = _labelled(responses.items, groups, "item", "benchmark")
+    benchmarks = labels_for(responses.items, groups, "item", "benchmark")
     if len(set(benchmarks)) < _FEWEST_BENCHMARKS:
         raise ResponseError(
             f"a chain takes {_FEWEST_BENCHMARKS} benchmarks at least, got {len(set(benchmarks))}"
@@ -79,29 +75,10 @@ def given_matrix(
         )
     if families is None:
         return FPCMatrix(responses, benchmarks)
-    named = _labelled(responses.subjects, families, "subject", "family")
+    named = labels_for(responses.subjects, families, "subject", "family")
     matrix = FPCMatrix(responses, benchmarks, named)
     divided(matrix, "families", np.random.default_rng(0))
     return matrix
-
-
-def read_families(path: Path) -> dict[str, str]:
-    """Read the family of each subject.
-
-    Family by subject.
-    """
-    table, name = read_table(path), one_line(path.name)
-    if not {"subject", "family"} <= set(table.columns):
-        raise ResponseError(f"{name} must have the columns subject and family")
-    for problem, rows in (
-        ("is duplicated; keep one row", table["subject"].duplicated()),
-        ("has no family; name it", table["family"].isna() | (table["family"].astype(str) == "")),
-    ):
-        if rows.any():
-            subject = one_line(str(table["subject"][rows].iloc[0]))
-            raise ResponseError(f"in {name} the subject {subject!r} {problem}")
-    pairs = zip(table["subject"], table["family"], strict=True)
-    return {str(subject): str(family) for subject, family in pairs}
 
 
 def simulated_matrix(suite: SimulatedSuite, rng: np.random.Generator) -> FPCMatrix:
@@ -166,16 +143,3 @@ def _suite_scores(matrix: FPCMatrix) -> NDArray[np.float64]:
     means = np.array([right[:, of == name].mean(1) for name in matrix.names])
     scores: NDArray[np.float64] = means.mean(0)
     return scores
-
-
-def _labelled(
-    names: tuple[str, ...], labels: Mapping[str, str], kind: str, label: str
-) -> tuple[str, ...]:
-    missing = [name for name in names if name not in labels]
-    if missing:
-        more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
-        raise ResponseError(
-            f"no {label} is named for the {kind} {one_line(missing[0])!r}{more}; add a row for "
-            f"each {kind} of the responses"
-        )
-    return tuple(labels[name] for name in names)

@@ -1,4 +1,4 @@
-"""What anchors say of test subjects' accuracy on a whole benchmark, beside the truth."""
+"""What anchors say of test subjects' accuracy on a whole benchmark, and how far off it is."""
 
 from collections.abc import Sequence
 
@@ -7,12 +7,24 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Array
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from bayesirt.bank.step import BankItems
 from bayesirt.bank.suite.excess import measure_excess
 from bayesirt.bank.suite.scores import predict_suite
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.fixed_items import KnownItems
+from bayesirt.posterior import LEVEL
+from bayesirt.studies.measures import spearman
+
+MEASURES = ("mae", "bias", "spearman", "coverage", "width")
+ESTIMATES = ("accuracy", "p_irt", "gp_irt", "anchor_mean")
+_POINTS = 100
+_ROUNDING = 1e-9
+_SAMPLES = 20
+
+Measures = dict[str, float]
+_NO_INTERVALS: Measures = {"coverage": float("nan"), "width": float("nan")}
 
 _MOST_MEASURED = 250
 """Reference subjects whose errors are looked at: enough for a mean square."""
@@ -24,18 +36,11 @@ _PREDICTED = ["accuracy", "low", "high", "p_irt", "gp_irt", "anchor_mean"]
 
 
 def predict_benchmark(
-    earlier: KnownItems,
-    own: BankItems,
-    reference: Responses,
-    test: Responses,
-    *,
-    key: Array,
+    earlier: KnownItems, own: BankItems, reference: Responses, test: Responses, *, key: Array
 ) -> pd.DataFrame:
     """Predict test subjects on a benchmark from their answers to its anchors and earlier ones.
 
-    One row a test subject: `truth`, its accuracy on the benchmark; and predicted `accuracy`, `low`,
-    `high`, `p_irt`, `gp_irt` and `anchor_mean`, as by `predict_suite`.
-
+    One row a test subject, as by `predict_suite`, with its accuracy on the benchmark as `truth`.
     Items without slope, half of them answered, fill up what is computed to a multiple of 128 items,
     so that benchmarks of different sizes share compiled code. They say nothing of abilities, and
     belong to the earlier benchmarks, whose scores nobody looks at.
@@ -77,6 +82,32 @@ def shares(responses: Responses) -> NDArray[np.float64]:
     return found
 
 
+def measure_predictions(predicted: pd.DataFrame) -> dict[str, Measures]:
+    """Compare each estimate with the truth; only the posterior mean has intervals."""
+    truth = predicted["truth"].to_numpy()
+    low, high = predicted["low"].to_numpy(), predicted["high"].to_numpy()
+    return {
+        name: _compared(predicted[name].to_numpy(), truth)
+        | (_intervals(low, high, truth) if name == "accuracy" else _NO_INTERVALS)
+        for name in ESTIMATES
+    }
+
+
+def measure_random(right: NDArray[np.float64], n_asked: int, rng: np.random.Generator) -> Measures:
+    """Ask all subjects the same few items, drawn at random 20 times, and take their mean.
+
+    Intervals are Wilson's (1927), with (J - n) / (J - 1) of the variance that n answers would have
+    if items could come twice. Habba et al. (2026), section 4.1.
+    """
+    truth, n_items = right.mean(1), right.shape[1]
+    found = []
+    for _ in range(_SAMPLES):
+        mean = right[:, rng.permutation(n_items)[:n_asked]].mean(1)
+        left = (n_items - n_asked) / max(n_items - 1, 1) / n_asked
+        found.append(_compared(mean, truth) | _intervals(*_wilson(mean, left), truth))
+    return {name: float(np.mean([one[name] for one in found])) for name in MEASURES}
+
+
 def _fillers(names: Sequence[str], n_answered: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return names of fillers, answered ones and others, that nothing else has."""
     new = "_" * (1 + max(map(len, names)))
@@ -108,3 +139,29 @@ def _answers(
     successes, trials = (np.hstack([x, ones]) for x in kept.cells.matrices())
     names = {"subjects": kept.subjects, "items": (*kept.items, *sure)}
     return Responses.from_arrays(successes, trials, **names)
+
+
+def _compared(values: NDArray[np.float64], truth: NDArray[np.float64]) -> Measures:
+    off = _POINTS * (values - truth)
+    return {
+        "mae": float(np.abs(off).mean()),
+        "bias": float(off.mean()),
+        "spearman": float(spearman(truth, values)),
+    }
+
+
+def _intervals(
+    low: NDArray[np.float64], high: NDArray[np.float64], truth: NDArray[np.float64]
+) -> Measures:
+    held = (low <= truth + _ROUNDING) & (truth <= high + _ROUNDING)
+    return {"coverage": float(held.mean()), "width": float(_POINTS * (high - low).mean())}
+
+
+def _wilson(
+    mean: NDArray[np.float64], variance: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return ends of intervals; the variance is that of a mean whose answers vary by 1."""
+    share = float(ndtri((1 + LEVEL) / 2)) ** 2 * variance
+    centre = (mean + share / 2) / (1 + share)
+    half = np.sqrt(share * (mean * (1 - mean) + share / 4)) / (1 + share)
+    return centre - half, centre + half

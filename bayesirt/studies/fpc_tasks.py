@@ -1,23 +1,30 @@
-"""The work of the FPC study: one chain under one condition."""
+"""What the FPC study varies, and its work: one chain under one condition."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import get_args
 
 import jax
 import numpy as np
 
 from bayesirt.bank.parts import check_anchors
 from bayesirt.data.responses import Responses
+from bayesirt.estimators.anchors import AnchorRule
+from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.fpc_chain import ChainStep, first_benchmarks, run_chain
-from bayesirt.studies.fpc_design import USUAL_RULE, Condition, FPCDesign
-from bayesirt.studies.fpc_matrix import FPCMatrix, chain_order, divided
-from bayesirt.studies.fpc_measures import MEASURES, measure_predictions, measure_random
-from bayesirt.studies.fpc_prediction import shares
+from bayesirt.studies.fpc_matrix import (
+    REFERENCE_SHARE,
+    FPCMatrix,
+    SimulatedSuite,
+    Split,
+    chain_order,
+    divided,
+)
+from bayesirt.studies.fpc_prediction import MEASURES, measure_predictions, measure_random, shares
 from bayesirt.studies.tasks import PortableKey
 
-Row = dict[str, Any]
+USUAL_RULE: AnchorRule = "clusters"
 
 METHODS = {
     "fixed": "FPC",
@@ -52,6 +59,73 @@ _MOST_MAPS = 30_000
 
 
 @dataclass(frozen=True)
+class FPCDesign:
+    """What is varied, one thing at a time."""
+
+    anchors: tuple[int, ...] = (10, 25, 50, 100)  # Of each benchmark.
+    usual: int = 100  # Their number where something else is varied.
+    rule_anchors: tuple[int, ...] = (25, 100)  # Those at which the rules are compared.
+    references: tuple[int, ...] = (25, 100, 400)  # Reference subjects; all of them anyway.
+    n_abilities: int = 5  # Of a given suite; a simulated one is fitted with as many as it has.
+    orders: int = 2  # Chains that end with the same benchmark of a given suite.
+    chains: int = 3  # Of a simulated suite.
+    # Of these, chains on which all but the number of anchors is varied, and concurrent calibration
+    # is done; of a given suite, one for each benchmark.
+    few: int = 2
+    measured: int = 8  # Most steps of a chain at which test subjects are predicted.
+    simulated: SimulatedSuite = field(default_factory=SimulatedSuite)
+
+
+FPC_SIMULATED = FPCDesign(anchors=(5, 10, 20), usual=10, rule_anchors=(10,), references=(25, 100))
+"""For benchmarks of 40 items."""
+
+FPC_QUICK = FPCDesign(
+    anchors=(5, 10),
+    usual=10,
+    rule_anchors=(10,),
+    references=(50,),
+    n_abilities=2,
+    orders=1,
+    chains=1,
+    few=1,
+    measured=2,
+    simulated=SimulatedSuite(8, 30, 240, 2),
+)
+"""A short chain, and few steps of it."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """How a chain is run."""
+
+    n_anchors: int
+    how: AnchorRule  # The rule that chooses anchors.
+    n_reference: int  # 0 for all.
+    split: Split
+    chains: int  # How many.
+    concurrent: int = 0  # On how many of them concurrent calibration is done, too.
+
+
+def conditions_of(design: FPCDesign, matrix: FPCMatrix) -> list[Condition]:
+    """Return what is varied, one thing at a time."""
+    n = len(matrix.names)
+    chains, few = (design.chains, design.few) if matrix.simulated else (design.orders * n, n)
+    most = round(REFERENCE_SHARE * matrix.responses.n_subjects)
+    splits: tuple[Split, ...] = ("abler", "families") if matrix.families else ("abler",)
+    rules = [how for how in get_args(AnchorRule) if how != USUAL_RULE]
+    return [
+        *(Condition(m, USUAL_RULE, 0, "random", chains, few) for m in design.anchors),
+        *(Condition(m, USUAL_RULE, 0, split, few) for split in splits for m in design.anchors),
+        *(
+            Condition(design.usual, USUAL_RULE, r, "random", few)
+            for r in design.references
+            if r < most
+        ),
+        *(Condition(m, how, 0, "random", few) for m in design.rule_anchors for how in rules),
+    ]
+
+
+@dataclass(frozen=True)
 class ChainTask:
     """One chain under one condition."""
 
@@ -82,9 +156,9 @@ class ChainTask:
         return [int(step) for step in spread.round()]
 
     @property
-    def last(self) -> tuple[int, int, int, str]:
-        """The place of its last row."""
-        return (self.number, self.chain, self.measured[-1], _LAST)
+    def places(self) -> Places:
+        """Part and place of its last row."""
+        return [("chains", (self.number, self.chain, self.measured[-1], _LAST))]
 
     def run(self) -> list[Row]:
         """Return a row for each measured step and method."""
@@ -102,7 +176,7 @@ class ChainTask:
             n_anchors=condition.n_anchors,
             how=condition.how,
             n_abilities=self.n_abilities,
-            key=jax.random.fold_in(self.key.key(), self.chain),
+            key=self.key.folded(self.chain),
             measured=self.measured,
             concurrent=self.chain < condition.concurrent,
         )
@@ -134,7 +208,7 @@ class ChainTask:
         yield place | {"method": _LAST, **measures, **asked}
 
     def _rng(self, *numbers: int) -> np.random.Generator:
-        return np.random.default_rng([*self.key.words, self.chain, *numbers])
+        return self.key.rng(self.chain, *numbers)
 
 
 def tasks_of(

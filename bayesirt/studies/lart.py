@@ -4,12 +4,11 @@ Simulated designs, SAEM from two starts, coverage of intervals; and for given re
 lengths ρ, prediction, validity, what few items or subjects do, and a criterion from outside.
 """
 
-import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from itertools import islice, product
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -19,38 +18,58 @@ from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.studies.engine import Part, SavedStudy, do_tasks, unless_done
-from bayesirt.studies.lart_criterion import criterion_table, with_criterion
-from bayesirt.studies.lart_design import LaRTDesign, suite_tasks
-from bayesirt.studies.lart_figures import plot_coverage, plot_recovery, plot_saem
-from bayesirt.studies.lart_items_needed import ITEM_COLUMNS, ItemTask
-from bayesirt.studies.lart_matrix import RHO_COLUMNS, DrawTask, MatrixLook, look_at
-from bayesirt.studies.lart_matrix_figures import (
+from bayesirt.studies.claims import Claim
+from bayesirt.studies.engine import Part, Placed, Running, SavedStudy, do_tasks
+from bayesirt.studies.labels import fingerprint
+from bayesirt.studies.lart_claims import MATRIX_NOTES, NOTES, matrix_claims, simulation_claims
+from bayesirt.studies.lart_figures import (
     plot_abilities_and_speeds,
+    plot_coverage,
     plot_criterion,
     plot_efficiency,
     plot_prediction,
+    plot_recovery,
+    plot_saem,
 )
-from bayesirt.studies.lart_matrix_tables import mean_table, prediction_table
-from bayesirt.studies.lart_matrix_text import matrix_in_words
-from bayesirt.studies.lart_measures import FIT_COLUMNS
-from bayesirt.studies.lart_prediction import PREDICTION_COLUMNS, PredictionTask, applied_splits
-from bayesirt.studies.lart_splits import N_FOLDS, base_subjects, fingerprint
-from bayesirt.studies.lart_subjects_needed import SUBJECT_COLUMNS, SubjectTask
+from bayesirt.studies.lart_matrix import (
+    RHO_COLUMNS,
+    DrawTask,
+    MatrixLook,
+    criterion_table,
+    look_at,
+    with_criterion,
+)
+from bayesirt.studies.lart_matrix_tasks import (
+    ITEM_COLUMNS,
+    PREDICTION_COLUMNS,
+    SUBJECT_COLUMNS,
+    VALIDITY_COLUMNS,
+    ItemTask,
+    PredictionTask,
+    SubjectTask,
+    ValidityTask,
+    applied_splits,
+)
+from bayesirt.studies.lart_splits import N_FOLDS, base_subjects
+from bayesirt.studies.lart_suites import (
+    DRAWN,
+    EM_METHODS,
+    FIT_COLUMNS,
+    SAEM_METHODS,
+    Condition,
+    SuiteTask,
+)
 from bayesirt.studies.lart_tables import (
     PLACE,
     coverage_table,
+    mean_table,
+    prediction_table,
     recovery_table,
     saem_table,
     time_table,
 )
-from bayesirt.studies.lart_tasks import DRAWN, EM_METHODS, SAEM_METHODS, SuiteTask
-from bayesirt.studies.lart_text import study_in_words
-from bayesirt.studies.lart_validity import VALIDITY_COLUMNS, ValidityTask
 from bayesirt.studies.study_rows import with_conditions
 from bayesirt.studies.tasks import PortableKey
-
-Task = SuiteTask | PredictionTask | ValidityTask | SubjectTask | ItemTask | DrawTask
 
 _PARTS = {
     "suites": Part(("condition", "replication", "method"), FIT_COLUMNS),
@@ -62,35 +81,70 @@ _PARTS = {
 }
 
 
+BATCH = 20
+"""Suites that are simulated one after another, so that little is compiled."""
+
+
+@dataclass(frozen=True)
+class LaRTDesign:
+    """What is simulated and repeated; by default as in Xu et al. (2026) (section 5, D)."""
+
+    replications: int = 200  # Suites of each condition.
+    saem_replications: int = 200  # To how many of them SAEM is fitted; of short tests to none.
+    drawn_replications: int = 20  # For how many of them the posterior is drawn.
+    sizes: tuple[int, ...] = (100, 200, 500)  # N.
+    n_items: int = 50
+    rho: float = -0.8
+    # N, J and ρ of tests so short, and so much tied to speed, that speeds are far from known.
+    short: tuple[tuple[int, int, float], ...] = ((200, 10, -0.95),)
+    iterations: int = 200  # Of SAEM; the paper runs until it converges, whatever that means.
+    drawn_sizes: tuple[int, ...] = (100, 200, 500)  # N for which the posterior is drawn.
+    draws: int = 500  # Of the posterior of suites, by each of two chains.
+    matrix_draws: int = 500  # Of that of a given matrix.
+    repetitions: int = 5  # Of the divisions of a given matrix into folds and sets.
+
+    @property
+    def conditions(self) -> list[Condition]:
+        """The paper's, and the short tests."""
+        papers = [Condition(n, self.n_items, self.rho) for n in self.sizes]
+        return papers + [Condition(*place) for place in self.short]
+
+    def replications_of(self, method: str, number: int) -> int:
+        """Return the number of suites of a condition that a method is run on."""
+        if method in EM_METHODS:
+            return self.replications
+        if method in SAEM_METHODS:
+            short = number >= len(self.sizes)
+            return 0 if short else min(self.replications, self.saem_replications)
+        drawn = self.conditions[number].n_subjects in self.drawn_sizes
+        return min(self.replications, self.drawn_replications) if drawn else 0
+
+
+LART_QUICK = LaRTDesign(
+    replications=20,
+    saem_replications=3,
+    drawn_replications=3,
+    drawn_sizes=(100,),
+    draws=300,
+    matrix_draws=0,
+    repetitions=1,
+)
+"""Fewer replications and repetitions, and no draws of a given matrix."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class LaRTStudy(SavedStudy):
-    """What came of every suite and of the matrix, and what it says.
+    """What came of every suite and of the matrix, and what it says."""
 
-    Attributes
-    ----------
-    replications : DataFrame
-        One row a suite and method: size and ρ of the condition, and the columns of
-        `bayesirt.studies.lart_measures`.
-    design : LaRTDesign
-    matrix : MatrixLook or None
-        Of the given responses.
-    prediction, validity, subject_efficiency, item_efficiency : DataFrame
-        Of the given responses, over all repetitions; empty without.
-    criterion : DataFrame
-        Correlations with the measure from outside; empty without.
-    outside : DataFrame
-        The subjects that have one.
-    """
-
-    replications: pd.DataFrame
+    replications: pd.DataFrame  # One row a suite and method.
     design: LaRTDesign
-    matrix: MatrixLook | None = None
+    matrix: MatrixLook | None = None  # Of the given responses; what follows is empty without.
     prediction: pd.DataFrame = field(default_factory=pd.DataFrame)
     validity: pd.DataFrame = field(default_factory=pd.DataFrame)
     subject_efficiency: pd.DataFrame = field(default_factory=pd.DataFrame)
     item_efficiency: pd.DataFrame = field(default_factory=pd.DataFrame)
     criterion: pd.DataFrame = field(default_factory=pd.DataFrame)
-    outside: pd.DataFrame = field(default_factory=pd.DataFrame)
+    outside: pd.DataFrame = field(default_factory=pd.DataFrame)  # Subjects that have a criterion.
 
     def __repr__(self) -> str:
         matrix = (
@@ -118,12 +172,13 @@ class LaRTStudy(SavedStudy):
         """Coverage and width of the abilities' intervals; see `coverage_table`."""
         return coverage_table(self.replications)
 
-    def _sentences(self) -> list[str]:
-        sentences = study_in_words(self.summary, self.seconds, self.saem, self.coverage)
+    def _claims(self) -> Iterator[Claim]:
+        yield from simulation_claims(self.summary, self.seconds, self.saem, self.coverage)
         if self.matrix is not None:
-            parts = (self.prediction, self.validity, self.subject_efficiency, self.item_efficiency)
-            sentences += matrix_in_words(self.matrix, *parts, self.criterion)
-        return sentences
+            yield from matrix_claims(self, self.matrix)
+
+    def _notes(self) -> tuple[str, ...]:
+        return NOTES if self.matrix is None else (*NOTES, *MATRIX_NOTES)
 
     def _tables(self) -> dict[str, pd.DataFrame]:
         tables = {
@@ -169,78 +224,27 @@ def lart_study(
     design: LaRTDesign | None = None,
     *,
     key: Array,
-    responses: Responses | None = None,
-    suffixes: Sequence[str] = (),
-    criterion: Mapping[str, float] | None = None,
-    folder: Path | None = None,
-    n_processes: int = 1,
-    scheduler: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    responses: Responses | None = None,  # With lengths.
+    suffixes: Sequence[str] = (),  # Rows alike but for such an ending are one base subject.
+    criterion: Mapping[str, float] | None = None,  # A measure from outside, by subject.
+    **running: Unpack[Running],
 ) -> LaRTStudy:
     """Do Xu et al. (2026) again: simulation, SAEM, intervals; what lengths are worth on a matrix.
 
-    Parameters
-    ----------
-    design : LaRTDesign, optional
-    key : jax.random.key
-        The same key gives the same study, but for its times, on the same machine, however many
-        processes run it.
-    responses : Responses, optional
-        With lengths: the matrix for ρ, prediction, validity and efficiency.
-    suffixes : sequence of str, optional
-        Endings of subjects' names that say only how they were asked, such as ``_one_shot``: rows
-        alike but for it are one base subject, which is not divided.
-    criterion : mapping, optional
-        A measure of ability from outside, by subject.
-    folder : Path, optional
-        Where each result is written as it comes. A folder with a part of the same study is gone
-        on with.
-    n_processes : int
-        Above 1, work is done side by side; this blurs times.
-    scheduler : str, optional
-        Address of a Dask scheduler, whose workers then do it.
-    progress : callable, optional
-        Told (tasks done, all), after each.
-
-    Returns
-    -------
-    LaRTStudy
-
-    Raises
-    ------
-    ResponseError
-        If the responses have no lengths or too few items, a criterion comes without responses or
-        tells nothing, the folder holds something else, or the scheduler cannot be reached.
-
-    References
-    ----------
-    Xu et al. (2026), sections 5 and 6.3, Tables 1 and 2, Appendix D.
+    The same key gives the same study, but for its times, on the same machine, however it is run.
     """
     design, portable = design or LaRTDesign(), PortableKey.of(key)
     _check_matrix(responses, criterion)
     groups = np.zeros(0, np.intp)
     settings: dict[str, Any] = {**asdict(design), "key": portable}
-    tasks: list[Task] = list(suite_tasks(design, portable))
+    tasks: list[Placed] = [*suite_tasks(design, portable)]
     if responses is not None:
         groups = base_subjects(responses.subjects, suffixes)
         settings |= {"responses": fingerprint(responses), "suffixes": list(suffixes)}
         tasks += _matrix_tasks(design, portable, responses, groups)
-    rows = do_tasks(
-        tasks,
-        unless_done(lambda task: [(task.part, place) for place in task.places]),
-        _PARTS,
-        settings,
-        folder=folder,
-        n_processes=n_processes,
-        scheduler=scheduler,
-        progress=progress,
-    )
-    suites = with_conditions(
-        rows["suites"],
-        design.conditions,
-        {name: name for name in PLACE},
-        [*EM_METHODS, *SAEM_METHODS, DRAWN],
-    )
+    rows = do_tasks(tasks, _PARTS, settings, running)
+    columns, methods = {name: name for name in PLACE}, [*EM_METHODS, *SAEM_METHODS, DRAWN]
+    suites = with_conditions(rows["suites"], design.conditions, columns, methods)
     if responses is None:
         return LaRTStudy(suites, design)
     return _with_matrix(suites, design, portable, responses, groups, criterion or {}, rows)
@@ -265,10 +269,22 @@ def _check_matrix(responses: Responses | None, criterion: Mapping[str, float] | 
         with_criterion(pd.DataFrame({"subject": responses.subjects}), criterion)
 
 
+def suite_tasks(design: LaRTDesign, key: PortableKey) -> list[SuiteTask]:
+    """Return all suites in batches, the long work first."""
+    tasks = []
+    methods = (DRAWN, *SAEM_METHODS, *EM_METHODS)
+    for method, (number, condition) in product(methods, reversed([*enumerate(design.conditions)])):
+        replications = iter(range(design.replications_of(method, number)))
+        while batch := tuple(islice(replications, BATCH)):
+            settings = (method, design.iterations, design.draws, key)
+            tasks.append(SuiteTask(number, condition, batch, *settings))
+    return tasks
+
+
 def _matrix_tasks(
     design: LaRTDesign, key: PortableKey, responses: Responses, groups: NDArray[np.intp]
-) -> list[Task]:
-    tasks: list[Task] = [ItemTask(responses)]
+) -> list[Placed]:
+    tasks: list[Placed] = [ItemTask(responses)]
     if design.matrix_draws:
         tasks.append(DrawTask(responses, design.matrix_draws, key))
     for k in range(design.repetitions):
@@ -287,10 +303,7 @@ def _with_matrix(
     criterion: Mapping[str, float],
     rows: Mapping[str, pd.DataFrame],
 ) -> LaRTStudy:
-    def rng(name: str) -> np.random.Generator:
-        return np.random.default_rng([*key.words, zlib.crc32(name.encode())])
-
-    look = look_at(responses, groups, rows["rho"], rng("rho"))
+    look = look_at(responses, groups, rows["rho"], key.rng("rho"))
     order = list(_PARTS["prediction"].place)
     predicted = rows["prediction"].sort_values(order, ignore_index=True)
     outside = with_criterion(look.subjects, criterion) if criterion else pd.DataFrame()
@@ -298,10 +311,10 @@ def _with_matrix(
         suites,
         design,
         look,
-        prediction_table(predicted, groups, rng("prediction")),
+        prediction_table(predicted, groups, key.rng("prediction")),
         mean_table(rows["validity"], ["method"]),
         mean_table(rows["subject_efficiency"], ["n_subjects", "method"]),
         mean_table(rows["item_efficiency"], ["n_items", "method"]),
-        criterion_table(outside, rng("criterion")) if criterion else pd.DataFrame(),
+        criterion_table(outside, key.rng("criterion")) if criterion else pd.DataFrame(),
         outside,
     )

@@ -1,135 +1,197 @@
-"""Figures of the LaRT study's simulations, readable in black and white."""
+"""Figures of the LaRT study."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator
 
 from bayesirt.posterior import LEVEL
 from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
-from bayesirt.studies.lart_measures import ANSWERS, LENGTHS
-from bayesirt.studies.lart_tables import PLACE
-from bayesirt.studies.lart_tasks import DRAWN, SAEM_METHODS
+from bayesirt.studies.figures import (
+    GRID,
+    POINT,
+    draw_boxes,
+    draw_lines,
+    legend_above,
+    log_plain,
+    log_values,
+    name_rows,
+    new_figure,
+    patches,
+)
+from bayesirt.studies.lart_claims import INTERVAL_LABELS, MEASURES, SYMBOLS
+from bayesirt.studies.lart_matrix import MatrixLook
+from bayesirt.studies.lart_matrix_tasks import PREDICTIONS
+from bayesirt.studies.lart_suites import ANSWERS, DRAWN, EM_METHODS, LENGTHS, SAEM_METHODS
+from bayesirt.studies.lart_tables import PLACE, saem_suites
+from bayesirt.studies.study_rows import groups_of
 
-SYMBOLS = {
-    "theta": "θ", "a": "a", "d": "d", "phi": "φ", "omega": "ω", "lam": "λ", "rho": "ρ",
-}  # fmt: skip
-INTERVAL_LABELS = {
-    ("irt", "asymptotic"): "IRT, closed form",
-    ("lart", "asymptotic"): "LaRT, equation 10",
-    ("lart", "finite"): "LaRT, finite length",
-    ("lart", "given_items"): "LaRT, posterior sd given items",
-    (DRAWN, "posterior"): "LaRT, full posterior",
-}
-
-_GRID: dict[str, Any] = {"color": "#e4e4e4", "lw": 0.6}
-_BOX_WIDTH = 0.3
 _FILLS = {"irt": "white", "lart": ACCENT}
 _SAEM_FILLS = dict(zip(("lart", *SAEM_METHODS), (INK, ACCENT, "white"), strict=True))
-_SAEM_LABELS = {"lart": "EM", **SAEM_METHODS}
+_LINES: dict[str, dict[str, Any]] = {
+    "irt": {"color": SOFT, "ls": "--", "marker": "o"},
+    "lart": {"color": ACCENT, "ls": "-", "marker": "s"},
+}
+_MARKS: dict[str, dict[str, Any]] = {
+    "irt": {"marker": "s", "color": SOFT},
+    "lart": {"marker": "o", "color": ACCENT},
+    DRAWN: {"marker": "D", "color": ACCENT},
+}
 _LEAST_GAP = 1e-3
+_ITEM_TICKS = (10, 20, 50, 100, 200, 400)
 
 
+@figure_style()
 def plot_recovery(replications: pd.DataFrame) -> Figure:
     """Draw the errors of LaRT and IRT by the number of subjects (Xu et al., 2026, Figures 1, 2)."""
-    rows = _papers(replications)
-    with figure_style():
-        fig = Figure(figsize=(8.6, 4.8), layout="constrained")
-        axes = fig.subplots(2, 4)
-        panels = [*axes[0, :3], *axes[1]]
-        for ax, name in zip(panels, (*ANSWERS, *LENGTHS), strict=True):
-            methods = ("irt", "lart") if name in ANSWERS else ("lart",)
-            _draw_boxes(ax, rows, f"rmse_{name}", {m: _FILLS[m] for m in methods})
-            kind = "absolute error" if name == "rho" else "RMSE"
-            ax.set_title(f"{kind} of {SYMBOLS[name]}", fontsize=9)
-            ax.set_ylim(0, None)
-        axes[0, 3].axis("off")
-        axes[0, 3].legend(handles=_patches({"probit IRT": "white", "LaRT": ACCENT}), loc="center",
-                          frameon=False)  # fmt: skip
-        fig.supxlabel("subjects", fontsize=9)
+    fig, axes = new_figure(8.6, 4.8, 2, 4)
+    for ax, name in zip([*axes[0, :3], *axes[1]], (*ANSWERS, *LENGTHS), strict=True):
+        fills = _FILLS if name in ANSWERS else {"lart": ACCENT}
+        _draw_by_size(ax, _papers(replications), f"rmse_{name}", fills)
+        ax.set_title(
+            f"{'absolute error' if name == 'rho' else 'RMSE'} of {SYMBOLS[name]}", fontsize=9
+        )
+        ax.set_ylim(0, None)
+    axes[0, 3].axis("off")
+    handles = patches({EM_METHODS[name]: fill for name, fill in _FILLS.items()})
+    axes[0, 3].legend(handles=handles, loc="center", frameon=False)
+    fig.supxlabel("subjects", fontsize=9)
     return fig
 
 
+@figure_style()
 def plot_saem(replications: pd.DataFrame) -> Figure:
     """Draw SAEM from two starts beside EM (Xu et al., 2026, Figure 10)."""
-    rows = _papers(replications)
-    keys = [*PLACE, "replication"]
-    saem = rows[rows["method"].isin(list(SAEM_METHODS))]
-    tried = pd.MultiIndex.from_frame(saem[keys])
-    rows = rows[pd.MultiIndex.from_frame(rows[keys]).isin(tried)]
-    em = rows[rows["method"] == "lart"].set_index(keys)["loss"]
-    apart = rows["loss"].to_numpy() - em.reindex(pd.MultiIndex.from_frame(rows[keys])).to_numpy()
-    rows = rows.assign(gap=np.maximum(apart, _LEAST_GAP))
-    with figure_style():
-        fig = Figure(figsize=(9.2, 3.4), layout="constrained")
-        axes = fig.subplots(1, 4)
-        for ax, name in zip(axes, ANSWERS, strict=False):
-            _draw_boxes(ax, rows, f"rmse_{name}", _SAEM_FILLS)
-            ax.set_title(f"RMSE of {SYMBOLS[name]}", fontsize=9)
-        own = {name: fill for name, fill in _SAEM_FILLS.items() if name != "lart"}
-        _draw_boxes(axes[3], rows, "gap", own)
-        axes[3].set_yscale("log")
-        axes[3].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes[3].yaxis.set_major_formatter(FuncFormatter(_plain))
-        axes[3].yaxis.set_minor_locator(NullLocator())
-        axes[3].set_title("log likelihood below EM's", fontsize=9)
-        _name_fills(fig, {_SAEM_LABELS[name]: fill for name, fill in _SAEM_FILLS.items()})
-        fig.supxlabel("subjects", fontsize=9)
+    rows = saem_suites(_papers(replications))
+    rows["gap"] = rows["gap"].clip(lower=_LEAST_GAP)
+    fig, axes = new_figure(9.2, 3.4, 1, 4)
+    for ax, name in zip(axes[0], ANSWERS, strict=False):
+        _draw_by_size(ax, rows, f"rmse_{name}", _SAEM_FILLS)
+        ax.set_title(f"RMSE of {SYMBOLS[name]}", fontsize=9)
+    last = axes[0, 3]
+    _draw_by_size(last, rows, "gap", {name: _SAEM_FILLS[name] for name in SAEM_METHODS})
+    log_values(last)
+    last.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    last.set_title("log likelihood below EM's", fontsize=9)
+    fills = {{"lart": "EM", **SAEM_METHODS}[name]: fill for name, fill in _SAEM_FILLS.items()}
+    fig.legend(handles=patches(fills), loc="outside upper center", ncols=len(fills),
+               frameon=False, fontsize=8)  # fmt: skip
+    fig.supxlabel("subjects", fontsize=9)
     return fig
 
 
+@figure_style()
 def plot_coverage(coverage: pd.DataFrame) -> Figure:
     """Draw coverage and width of the abilities' 90% intervals."""
-    conditions = list(coverage.groupby(PLACE, sort=False).groups)
-    with figure_style():
-        fig = Figure(figsize=(8.4, 0.9 + 1.15 * len(conditions)), layout="constrained")
-        left, right = fig.subplots(1, 2, sharey=True)
-        ticks: dict[float, str] = {}
-        y = 0.0
-        for place in conditions:
-            own = coverage[(coverage[PLACE] == list(place)).all(axis=1)]
-            left.text(0.0, y + 0.9, _condition_label(place), fontsize=8, weight="bold",
-                      transform=left.get_yaxis_transform())  # fmt: skip
-            y += 1.8
-            for _, row in own.sort_values("method", key=_in_order).iterrows():
-                _draw_interval(left, right, y, row, row["method"])
-                ticks[y] = INTERVAL_LABELS[row["method"], row["interval"]]
-                y += 1
-        left.set_yticks(list(ticks), list(ticks.values()), fontsize=8)
-        left.set_ylim(y - 0.3, 0.1)
-        left.axvline(LEVEL, color=INK, ls="--", lw=1)
-        left.set_xlabel("coverage of 90% intervals")
-        right.set_xlabel("mean width")
-        for ax in (left, right):
-            ax.grid(axis="x", **_GRID)
+    order = list(dict.fromkeys(method for method, _ in INTERVAL_LABELS))
+    conditions = list(groups_of(coverage, PLACE))
+    fig, axes = new_figure(8.4, 0.9 + 1.15 * len(conditions), 1, 2, sharey=True)
+    left, right = axes[0]
+    ticks: dict[float, str] = {}
+    y = 0.0
+    for place, own in conditions:
+        label = "{n_subjects:.0f} subjects, {n_items:.0f} items, ρ = {rho:g}".format(**place)
+        left.text(0.0, y + 0.9, label, fontsize=8, weight="bold",
+                  transform=left.get_yaxis_transform())  # fmt: skip
+        y += 1.8
+        for row in own.sort_values("method", key=lambda m: m.map(order.index)).itertuples():
+            style = {"ms": 5, "mec": INK, "mew": 0.6, "ls": "", **_MARKS[row.method]}
+            error = 2 * np.nan_to_num(row.coverage_se)
+            left.errorbar(row.coverage, y, xerr=error, elinewidth=1.2, capsize=2, **style)
+            right.plot(row.width, y, **style)
+            ticks[y] = INTERVAL_LABELS[row.method, row.interval]
+            y += 1
+    left.set_yticks(list(ticks), list(ticks.values()), fontsize=8)
+    left.set_ylim(y - 0.3, 0.1)
+    left.axvline(LEVEL, color=INK, ls="--", lw=1)
+    left.set_xlabel(f"coverage of {LEVEL:.0%} intervals")
+    right.set_xlabel("mean width")
+    for ax in (left, right):
+        ax.grid(axis="x", **GRID)
     return fig
 
 
-def _in_order(methods: pd.Series) -> pd.Series:
-    order = list(dict.fromkeys(method for method, _ in INTERVAL_LABELS))
-    return methods.map(order.index)
+@figure_style()
+def plot_abilities_and_speeds(look: MatrixLook) -> Figure:
+    """Draw speed against ability (Xu et al., 2026, Figure 3), and abilities by the two models."""
+    rows, rho = look.subjects, look.rho.iloc[0]
+    fig, axes = new_figure(8.0, 3.7, 1, 2)
+    left, right = axes[0]
+    left.plot(rows["theta_lart"], rows["tau"], "o", ms=4, **POINT)
+    left.set(xlabel="ability θ by LaRT", ylabel="speed τ (above: shorter answers)")
+    interval = f"{rho['low']:.2f} to {rho['high']:.2f}"
+    left.set_title(f"ρ = {rho['rho']:.2f} (90%: {interval})", fontsize=9)
+    right.axline((0, 0), slope=1, color=SOFT, lw=0.8, ls="--")
+    right.plot(rows["theta_irt"], rows["theta_lart"], "o", ms=4, **POINT)
+    right.set(xlabel="ability θ by probit IRT", ylabel="ability θ by LaRT")
+    for ax in (left, right):
+        ax.grid(**GRID)
+    return fig
 
 
-def _draw_interval(left: Axes, right: Axes, y: float, row: pd.Series, method: str) -> None:
-    mark = {"irt": "s", "lart": "o"}.get(method, "D")
-    color = SOFT if method == "irt" else ACCENT
-    spread = 0.0 if np.isnan(row["coverage_se"]) else 2 * row["coverage_se"]
-    left.errorbar(row["coverage"], y, xerr=spread, fmt=mark, ms=5, color=color, mec=INK, mew=0.6,
-                  lw=1.2, capsize=2)  # fmt: skip
-    right.plot(row["width"], y, mark, ms=5, color=color, mec=INK, mew=0.6)
+@figure_style()
+def plot_prediction(prediction: pd.DataFrame) -> Figure:
+    """Draw how much less LaRT is off than IRT, on items left out."""
+    rows = prediction[prediction["method"] != "irt"]
+    height = 1.4 + 0.45 * len(rows) / len(MEASURES)
+    fig, axes = new_figure(8.6, height, 1, 2, sharey=True)
+    for ax, (measure, label) in zip(axes[0], MEASURES.items(), strict=True):
+        own = rows[rows["measure"] == measure].reset_index(drop=True)
+        irt = prediction.query("method == 'irt' and measure == @measure")["value"].iloc[-1]
+        ax.hlines(own.index, own["low"], own["high"], color=INK, lw=1.4)
+        ax.plot(own["gain"], own.index, "s", color=ACCENT, mec=INK, ms=6)
+        ax.axvline(0, color=INK, lw=0.8, ls="--")
+        ax.set_title(f"{label} (less is better); IRT about {irt:.2f}", fontsize=9)
+        ax.set_xlabel("IRT less LaRT")
+        ax.tick_params(axis="x", labelsize=7)
+        ax.xaxis.set_major_locator(MaxNLocator(4))
+        ax.grid(axis="x", **GRID)
+    names = [f"{PREDICTIONS[row.method]}\n({row.split})" for row in own.itertuples()]
+    name_rows(axes[0, 0], names, fontsize=8)
+    return fig
 
 
-def _plain(value: float, _place: int | None) -> str:
-    return f"{value:g}"
+@figure_style()
+def plot_efficiency(items: pd.DataFrame, subjects: pd.DataFrame) -> Figure:
+    """Draw how few items and how few subjects will do (Xu et al., 2026, Figure 9 and Table 2)."""
+    panels = (
+        (items, "n_items", "distance", "θ: distance from all items"),
+        (items.assign(rho=1 - items["rho"]), "n_items", "rho", "θ: 1 - Spearman with all items"),
+        (subjects, "n_subjects", "distance_a", "a: distance from all subjects"),
+        (subjects, "n_subjects", "distance_d", "d: distance from all subjects"),
+    )
+    fig, axes = new_figure(9.6, 3.2, 1, 4)
+    for ax, (table, x, y, title) in zip(axes[0], panels, strict=True):
+        draw_lines(ax, table, x, y, _LINES, EM_METHODS)
+        ax.grid(**GRID)
+        if x == "n_items":
+            log_plain(ax, [n for n in _ITEM_TICKS if n <= table[x].max()])
+        ax.set_ylim(0, None)
+        ax.tick_params(labelsize=7)
+        ax.set_title(title, fontsize=8)
+        ax.set_xlabel(x.removeprefix("n_"), fontsize=8)
+    legend_above(fig, axes[0, 0], 2)
+    return fig
 
 
-def _condition_label(place: tuple[float, ...]) -> str:
-    n, j, rho = place
-    return f"{n:.0f} subjects, {j:.0f} items, ρ = {rho:g}"
+@figure_style()
+def plot_criterion(outside: pd.DataFrame, criterion: pd.DataFrame) -> Figure:
+    """Draw the criterion against abilities by both models."""
+    pearson = criterion[criterion["coefficient"] == "Pearson"].set_index("method")
+    fig, axes = new_figure(7.6, 3.6, 1, 2, sharey=True)
+    for ax, name in zip(axes[0], _FILLS, strict=True):
+        ax.plot(outside[f"theta_{name}"], outside["criterion"], "o", ms=3.5, **POINT)
+        row = pearson.loc[name]
+        found = f"r = {row['value']:.3f} ({row['low']:.3f} to {row['high']:.3f})"
+        ax.set_title(f"{EM_METHODS[name]}: {found}", fontsize=9)
+        ax.set_xlabel("ability θ")
+        ax.grid(**GRID)
+    axes[0, 0].set_ylabel("criterion")
+    return fig
 
 
 def _papers(replications: pd.DataFrame) -> pd.DataFrame:
@@ -137,30 +199,15 @@ def _papers(replications: pd.DataFrame) -> pd.DataFrame:
     return replications[replications["n_items"] == replications["n_items"].max()]
 
 
-def _draw_boxes(ax: Axes, rows: pd.DataFrame, column: str, fills: dict[str, str]) -> None:
+def _draw_by_size(ax: Axes, rows: pd.DataFrame, column: str, fills: Mapping[str, str]) -> None:
     """Draw a box for each number of subjects and method."""
     sizes = sorted(rows["n_subjects"].unique())
-    width = _BOX_WIDTH if len(fills) < 3 else 0.8 / len(fills)
+    width = 0.3 if len(fills) < 3 else 0.8 / len(fills)
     for place, (method, fill) in enumerate(fills.items()):
-        shift = (place - (len(fills) - 1) / 2) * (width + 0.02)
-        for k, n in enumerate(sizes):
-            values = rows.loc[(rows["method"] == method) & (rows["n_subjects"] == n), column]
-            line = {"color": INK, "lw": 0.8}
-            ax.boxplot(values.dropna(), positions=[k + shift], widths=width, patch_artist=True,
-                       boxprops={"facecolor": fill, "edgecolor": INK, "lw": 0.8},
-                       medianprops={"color": "white" if fill in (INK, ACCENT) else INK, "lw": 1.4},
-                       whiskerprops=line, capprops=line, manage_ticks=False,
-                       flierprops={"marker": ".", "ms": 3, "mec": SOFT})  # fmt: skip
+        own = rows[rows["method"] == method].groupby("n_subjects")[column]
+        values = [own.get_group(n).dropna().to_numpy() for n in sizes]
+        places = np.arange(len(sizes)) + (place - (len(fills) - 1) / 2) * (width + 0.02)
+        draw_boxes(ax, values, places, width, fill, INK if fill == "white" else "white")
     ax.set_xticks(range(len(sizes)), [f"{n:g}" for n in sizes])
     ax.set_xlim(-0.6, len(sizes) - 0.4)
     ax.tick_params(labelsize=7)
-    ax.grid(axis="y", **_GRID)
-
-
-def _name_fills(fig: Figure, fills: dict[str, str]) -> None:
-    fig.legend(handles=_patches(fills), loc="outside upper center", ncols=len(fills), frameon=False,
-               fontsize=8)  # fmt: skip
-
-
-def _patches(fills: dict[str, str]) -> list[Patch]:
-    return [Patch(facecolor=fill, edgecolor=INK, label=name) for name, fill in fills.items()]

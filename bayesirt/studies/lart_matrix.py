@@ -1,31 +1,36 @@
-"""What LaRT and plain IRT say of one matrix: abilities, their intervals, and ρ."""
+"""What LaRT and plain IRT say of one matrix: abilities, ρ, and a criterion from outside."""
 
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from jax.random import fold_in
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from bayesirt.data.responses import Responses
+from bayesirt.errors import ResponseError
 from bayesirt.estimators.lart_intervals import KINDS, ability_intervals
-from bayesirt.inference.options import RunOptions
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import LaRT
+from bayesirt.names import one_line
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.posterior import LEVEL
 from bayesirt.ranking.length_gain import correlation
+from bayesirt.studies.engine import Places, Row
+from bayesirt.studies.fits import timed, two_chains
+from bayesirt.studies.labels import read_pairs
 from bayesirt.studies.lart_scoring import GRID, Cells, Items, Matrix, speed_evidence
-from bayesirt.studies.lart_tasks import EM_METHODS, Row, fit_model, timed
+from bayesirt.studies.lart_suites import EM_METHODS, fit_model
+from bayesirt.studies.measures import RESAMPLES, TAILS, resampled_sums, spearman
 from bayesirt.studies.tasks import PortableKey
 
-TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
-RESAMPLES = 2000
 RHO_COLUMNS = ("rho", "low", "high", "seconds")
 
+ABILITIES = {"accuracy": "accuracy", "irt": "theta_irt", "lart": "theta_lart"}
+_LEAST_SUBJECTS = 5
 _RHO = np.tanh(np.linspace(-3, 3, 301))
 _DRAW_SEED = 7
 
@@ -55,20 +60,18 @@ class DrawTask:
     part = "rho"
 
     @property
-    def places(self) -> list[tuple[str]]:
-        """The method of its row."""
-        return [("posterior",)]
+    def places(self) -> Places:
+        """Part and place of each row."""
+        return [(self.part, ("posterior",))]
 
     def run(self) -> list[Row]:
         """Return the row."""
         start = time.perf_counter()
         posterior = sample_blocked(
             self.responses,
-            key=fold_in(self.key.key(), _DRAW_SEED),
+            key=self.key.folded(_DRAW_SEED),
             model=LaRT(),
-            options=RunOptions(
-                num_chains=2, num_warmup=self.draws // 2, num_samples=self.draws, thinning=1
-            ),
+            options=two_chains(self.draws, thinning=1),
         )
         low, median, high = correlation(posterior)
         seconds = time.perf_counter() - start
@@ -111,10 +114,7 @@ def _mean_width(point: PointEstimate, responses: Responses, kind: str) -> float:
 def rho_table(
     point: PointEstimate, responses: Responses, groups: NDArray[np.intp], rng: np.random.Generator
 ) -> pd.DataFrame:
-    """Return ρ with intervals from resampled rows, and resampled base subjects.
-
-    interval, rho, low, high. Items are held at their estimates.
-    """
+    """Return ρ with intervals from rows and from base subjects drawn again; items are held."""
     curves = rho_curves(Items.of(point), Cells.of(responses))
     ways = [("rows", np.arange(len(groups)))]
     if len(np.unique(groups)) < len(groups):
@@ -150,10 +150,67 @@ def resampled_rho(
     curves: Matrix, labels: NDArray[np.intp], rng: np.random.Generator
 ) -> tuple[float, float]:
     """Return the bounds of ρ's 90% interval, from groups drawn again with replacement."""
-    codes = np.unique(labels, return_inverse=True)[1]
-    sums = np.zeros((codes.max() + 1, curves.shape[1]))
-    np.add.at(sums, codes, curves)
-    counts = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), RESAMPLES)
-    best = _RHO[(counts @ sums).argmax(1)]
+    best = _RHO[resampled_sums(curves, labels, rng).argmax(1)]
     low, high = np.quantile(best, TAILS)
     return float(low), float(high)
+
+
+def read_criterion(path: Path) -> dict[str, float]:
+    """Read a measure from outside of each subject; an empty value is left out."""
+    table, name = read_pairs(path, "subject", "value"), one_line(path.name)
+    numbers = pd.to_numeric(table["value"], errors="coerce")
+    given = table["value"].notna() & (table["value"].astype(str).str.strip() != "")
+    bad = table[given & ~np.isfinite(numbers)]
+    if len(bad):
+        row = bad.iloc[0]
+        raise ResponseError(
+            f"{name} has {one_line(str(row['value']))!r} for {one_line(str(row['subject']))!r}; "
+            f"a value must be a number"
+        )
+    kept = pd.Series(numbers.to_numpy(float), table["subject"].astype(str))[given.to_numpy()]
+    return {str(subject): float(value) for subject, value in kept.items()}
+
+
+def with_criterion(subjects: pd.DataFrame, criterion: Mapping[str, float]) -> pd.DataFrame:
+    """Return the subjects that have a criterion, with its values."""
+    known = subjects[subjects["subject"].isin(list(criterion))]
+    known = known.assign(criterion=[criterion[name] for name in known["subject"]])
+    if len(known) < _LEAST_SUBJECTS or known["criterion"].nunique() < 2:
+        raise ResponseError(
+            f"the criterion tells nothing: {len(known)} of its subjects are in the responses, with "
+            f"{known['criterion'].nunique()} different values"
+        )
+    return known.reset_index(drop=True)
+
+
+def criterion_table(known: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """Return how well abilities go with the criterion, with and without lengths.
+
+    Intervals are 90% percentiles over base subjects drawn again with replacement, the same ones
+    for every ability.
+    """
+    samples = [np.arange(len(known)), *_resampled(known["group"].to_numpy(), rng)]
+    columns = {name: known[column].to_numpy() for name, column in ABILITIES.items()}
+    outside = known["criterion"].to_numpy()
+    rows = []
+    coefficients: dict[str, Callable[[Matrix, Matrix], float]] = {
+        "Pearson": lambda x, y: float(np.corrcoef(x, y)[0, 1]),
+        "Spearman": lambda x, y: float(spearman(x, y)),
+    }
+    for label, coefficient in coefficients.items():
+        found = {
+            name: np.array([coefficient(outside[own], values[own]) for own in samples])
+            for name, values in columns.items()
+        }
+        found["lart less irt"] = found["lart"] - found["irt"]
+        for name, values in found.items():
+            low, high = np.nanquantile(values[1:], TAILS)
+            rows.append((label, name, len(known), values[0], low, high))
+    return pd.DataFrame(rows, columns=["coefficient", "method", "subjects", "value", "low", "high"])
+
+
+def _resampled(groups: NDArray[np.intp], rng: np.random.Generator) -> list[NDArray[np.intp]]:
+    """Return positions of the members of groups drawn with replacement, many times."""
+    members = [np.flatnonzero(groups == label) for label in np.unique(groups)]
+    drawn = rng.integers(0, len(members), (RESAMPLES, len(members)))
+    return [np.concatenate([members[k] for k in row]) for row in drawn]

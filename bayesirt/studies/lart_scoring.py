@@ -24,11 +24,11 @@ Matrix = NDArray[np.float64]
 class Items(NamedTuple):
     """Items of LaRT, or of plain IRT, that are taken as known."""
 
-    a: Matrix  # shape (item,), Without lengths φ = 0, which leaves lengths without a word.
-    d: Matrix  # shape (item,), Without lengths φ = 0, which leaves lengths without a word.
-    phi: Matrix  # shape (item,), Without lengths φ = 0, which leaves lengths without a word.
-    omega: Matrix  # shape (item,), Without lengths φ = 0, which leaves lengths without a word.
-    lam: Matrix  # shape (item,), Without lengths φ = 0, which leaves lengths without a word.
+    a: Matrix  # shape (item,), as are the others.
+    d: Matrix
+    phi: Matrix  # Without lengths 0, which leaves lengths without a word.
+    omega: Matrix
+    lam: Matrix
     rho: float
 
     @classmethod
@@ -48,9 +48,9 @@ class Items(NamedTuple):
 class Cells(NamedTuple):
     """Answers and log lengths as matrices."""
 
-    successes: Matrix  # shape (subject, item), x is NaN where no length was seen.
-    trials: Matrix  # shape (subject, item), x is NaN where no length was seen.
-    x: Matrix  # shape (subject, item), x is NaN where no length was seen.
+    successes: Matrix  # shape (subject, item), as are the others.
+    trials: Matrix
+    x: Matrix  # NaN where no length was seen.
 
     @classmethod
     def of(cls, responses: Responses) -> "Cells":

@@ -1,6 +1,5 @@
 """How the LaRT study divides subjects and items: disjoint folds, and no base subject split."""
 
-import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -52,13 +51,3 @@ def with_answers(
     """Return those of the subjects and items that have a response among each other."""
     seen = responses.cells.matrices()[1][np.ix_(subjects, items)] > 0
     return subjects[seen.any(1)], items[seen.any(0)]
-
-
-def fingerprint(responses: Responses) -> str:
-    """Return a hash of who answered what, at which length."""
-    digest = hashlib.sha256(repr((responses.subjects, responses.items)).encode())
-    for values in responses.cells.listed():
-        digest.update(np.ascontiguousarray(values, np.int64).tobytes())
-    if responses.latency is not None:
-        digest.update(np.ascontiguousarray(responses.latency, np.float64).tobytes())
-    return digest.hexdigest()

@@ -1,10 +1,21 @@
-"""The tables of the LaRT study's simulations, from its replications."""
+"""The tables of the LaRT study."""
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from bayesirt.studies.lart_measures import ANSWERS, INTERVALS, LENGTHS
-from bayesirt.studies.lart_tasks import DRAWN, EM_METHODS, SAEM_METHODS
+from bayesirt.studies.lart_matrix_tasks import PREDICTION_COLUMNS, PREDICTIONS
+from bayesirt.studies.lart_splits import SPLITS
+from bayesirt.studies.lart_suites import (
+    ANSWERS,
+    DRAWN,
+    EM_METHODS,
+    INTERVALS,
+    LENGTHS,
+    SAEM_METHODS,
+)
+from bayesirt.studies.measures import TAILS, resampled_sums
+from bayesirt.studies.study_rows import groups_of
 
 PLACE = ["n_subjects", "n_items", "rho"]
 
@@ -12,35 +23,28 @@ _INTERVALS_OF = {"lart": INTERVALS[:3], "irt": INTERVALS[:1], DRAWN: INTERVALS[3
 
 
 def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return how far LaRT and IRT by EM are from the truth.
+    """Return by condition and parameter how far LaRT and IRT by EM are from the truth.
 
-    One row a condition and parameter: replications, mean and standard deviation of the root mean
-    squared error (of ρ the absolute error) of LaRT and of IRT, the share of the replications in
-    which LaRT's is the smaller, and the mean of IRT's less LaRT's with its standard error; NaN for
-    what IRT does not have.
+    `gain` is IRT's mean error less LaRT's; NaN for what IRT does not have.
     """
     rows = []
-    for place, own in replications.groupby(PLACE, sort=False):
+    for place, own in groups_of(replications, PLACE):
         of = {name: own[own["method"] == name].set_index("replication") for name in EM_METHODS}
         for parameter in (*ANSWERS, *LENGTHS):
             errors = {name: table[f"rmse_{parameter}"] for name, table in of.items()}
-            row = dict(zip(PLACE, place, strict=True))
-            row |= {"parameter": parameter, "replications": len(errors["lart"])}
+            row = place | {"parameter": parameter, "replications": len(errors["lart"])}
             for name, values in errors.items():
                 row |= {name: values.mean(), f"{name}_sd": values.std()}
             wins = (errors["lart"] < errors["irt"]).mean()
             row["lart_wins"] = wins if errors["irt"].notna().all() else np.nan
             gain = errors["irt"] - errors["lart"]
-            row |= {"gain": gain.mean(), "gain_se": gain.sem() if len(gain) > 1 else np.nan}
+            row |= {"gain": gain.mean(), "gain_se": gain.sem()}
             rows.append(row)
     return pd.DataFrame(rows)
 
 
 def time_table(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return how long each method takes, and how often it converges.
-
-    One row a condition and method: replications, median seconds, share converged.
-    """
+    """Return the median seconds of each method, and how often it converges."""
     groups = replications.groupby([*PLACE, "method"], sort=False)
     table = pd.DataFrame({
         "replications": groups.size(), "seconds": groups["seconds"].median(),
@@ -49,22 +53,22 @@ def time_table(replications: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
+def saem_suites(replications: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of EM and SAEM in SAEM's suites, with `gap`, how far below EM's they end."""
+    keys = [*PLACE, "replication"]
+    rows = replications[replications["method"].isin(["lart", *SAEM_METHODS])]
+    places = pd.MultiIndex.from_frame(rows[keys])
+    rows = rows[places.isin(places[rows["method"] != "lart"])]
+    em = rows[rows["method"] == "lart"].set_index(keys)["loss"]
+    return rows.assign(gap=rows["loss"].to_numpy() - em.reindex(rows.set_index(keys).index).array)
+
+
 def saem_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return how SAEM compares with EM in its suites (Xu et al., 2026, Appendix D).
 
-    One row a condition and method, EM among them: replications, mean error of each parameter, the
-    largest error of a, and by how much the log likelihood (with the weak prior of a few items
-    without a finite estimate) is below that of EM: median and largest.
+    Log likelihoods hold the weak prior of a few items without a finite estimate.
     """
-    names = ["lart", *SAEM_METHODS]
-    keys = [*PLACE, "replication"]
-    of_saem = replications[replications["method"].isin(list(SAEM_METHODS))]
-    tried = pd.MultiIndex.from_frame(of_saem[keys])
-    rows = replications[replications["method"].isin(names)]
-    rows = rows[pd.MultiIndex.from_frame(rows[keys]).isin(tried)]
-    em = rows[rows["method"] == "lart"].set_index(keys)["loss"]
-    gap = rows["loss"].to_numpy() - em.reindex(pd.MultiIndex.from_frame(rows[keys])).to_numpy()
-    groups = rows.assign(gap=gap).groupby([*PLACE, "method"], sort=False)
+    groups = saem_suites(replications).groupby([*PLACE, "method"], sort=False)
     table = pd.DataFrame({"replications": groups.size()})
     for name in (*ANSWERS, *LENGTHS):
         table[f"rmse_{name}"] = groups[f"rmse_{name}"].mean()
@@ -75,21 +79,58 @@ def saem_table(replications: pd.DataFrame) -> pd.DataFrame:
 
 
 def coverage_table(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return how often the 90% intervals of the abilities hold the truth, and how wide they are.
-
-    One row a condition, method and interval: replications, mean coverage with its standard error
-    over replications, and mean width. IRT's closed forms are one and the same.
-    """
+    """Return coverage and mean width of the abilities' 90% intervals; IRT's forms are the same."""
     rows = []
-    for place, own in replications.groupby(PLACE, sort=False):
+    for place, own in groups_of(replications, PLACE):
         for method, kinds in _INTERVALS_OF.items():
             part = own[own["method"] == method]
             for kind in kinds if len(part) else ():
                 cover = part[f"cover_{kind}"]
                 rows.append({
-                    **dict(zip(PLACE, place, strict=True)), "method": method, "interval": kind,
+                    **place, "method": method, "interval": kind,
                     "replications": len(part), "coverage": cover.mean(),
-                    "coverage_se": cover.sem() if len(part) > 1 else np.nan,
+                    "coverage_se": cover.sem(),
                     "width": part[f"width_{kind}"].mean(),
                 })  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def prediction_table(
+    rows: pd.DataFrame, groups: NDArray[np.intp], rng: np.random.Generator
+) -> pd.DataFrame:
+    """Return how far predictions of items left out are off, and by how much less than IRT's.
+
+    `gain` has a 90% interval from base subjects drawn again with replacement.
+    """
+    found = []
+    for split, own in rows.groupby("split"):
+        for measure in PREDICTION_COLUMNS:
+            wide = own.pivot_table(index="subject", columns="method", values=measure)
+            labels = groups[wide.index.to_numpy(int)]
+            for method in PREDICTIONS:
+                gain = (wide["irt"] - wide[method]).to_numpy()
+                low, high = resampled_mean(gain, labels, rng)
+                found.append({
+                    "split": SPLITS[int(split)], "method": method, "measure": measure,
+                    "subjects": len(wide), "repetitions": own["repetition"].nunique(),
+                    "value": wide[method].mean(), "gain": gain.mean(), "low": low, "high": high,
+                })  # fmt: skip
+    return pd.DataFrame(found)
+
+
+def resampled_mean(
+    values: NDArray[np.float64], labels: NDArray[np.intp], rng: np.random.Generator
+) -> tuple[float, float]:
+    """Return the bounds of the mean's 90% interval, from groups drawn again with replacement."""
+    both = np.stack([values, np.ones(len(values))], axis=1)
+    sums, sizes = resampled_sums(both, labels, rng).T
+    low, high = np.quantile(sums / sizes, TAILS)
+    return float(low), float(high)
+
+
+def mean_table(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Return means over repetitions of every other column, ordered."""
+    groups = rows.drop(columns="repetition", errors="ignore").groupby(by)
+    table = groups.mean()
+    table.insert(0, "repetitions", groups.size())
+    return table.reset_index()

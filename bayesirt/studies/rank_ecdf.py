@@ -18,10 +18,8 @@ class Envelope(NamedTuple):
     """Counts between which the whole ECDF of uniform ranks stays with a given probability."""
 
     points: NDArray[np.float64]  # shape (point,), z = k / (kept + 1) for k = 1, ..., kept.
-    # shape (point,), Least and greatest number of replications whose rank is below k.
-    lower: NDArray[np.int64]
-    # shape (point,), Least and greatest number of replications whose rank is below k.
-    upper: NDArray[np.int64]
+    lower: NDArray[np.int64]  # shape (point,), Least number of replications with a rank below k.
+    upper: NDArray[np.int64]  # shape (point,), Greatest number of them.
     probability: float  # With which uniform ranks stay inside; at least what was asked for.
 
 

@@ -8,6 +8,8 @@ cover them as often as they say, for every function of parameters and responses.
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
@@ -22,7 +24,8 @@ from bayesirt.likelihood.families import LOGIT
 from bayesirt.models import Priors
 from bayesirt.names import one_line
 from bayesirt.posterior import Posterior
-from bayesirt.simulate import Simulation
+from bayesirt.simulate import Simulation, simulate_responses
+from bayesirt.studies.tasks import PortableKey
 
 Engine = Callable[[Responses, Array], Posterior]
 Row = dict[str, float | str]
@@ -55,6 +58,60 @@ EXTREME_SHARE = 0.05
 """An item with at most this share of right or of wrong answers is extreme."""
 
 
+@dataclass(frozen=True)
+class Design:
+    """What a study simulates and how it judges."""
+
+    priors: Priors  # Of the simulation; engines must assume the same.
+    trials: int  # Of each cell.
+    missing: float  # Share of the cells that is taken away at random.
+    kept: int  # Draws that a rank counts.
+    # Probability with which a study of right engines finds any rank miscalibrated; the same for
+    # coverage.
+    false_alarm: float
+
+
+@dataclass(frozen=True)
+class Task:
+    """One simulation, and the engines to run on it."""
+
+    engines: Mapping[str, Engine]
+    size: tuple[int, int]  # Subjects and items.
+    replication: int
+    design: Design
+    key: PortableKey  # The study's.
+
+    @property
+    def places(self) -> list[tuple[str, tuple[Any, ...]]]:
+        """Part and place of each row."""
+        return [("runs", (name, *self.size, self.replication)) for name in self.engines]
+
+    def run(self) -> list[Row]:
+        """Return a row for each engine; keys depend on what is run, not on when or where."""
+        design, place = self.design, (*self.size, self.replication)
+        simulation = simulate_responses(
+            *self.size,
+            key=self.key.folded(*place),
+            priors=design.priors,
+            trials=design.trials,
+            missing=design.missing,
+        )
+        return [
+            {
+                "engine": name,
+                **dict(zip(("n_subjects", "n_items", "replication"), place, strict=True)),
+                **replicate(
+                    simulation,
+                    engine,
+                    key=self.key.folded(*place, name),
+                    priors=design.priors,
+                    kept=design.kept,
+                ),
+            }
+            for name, engine in self.engines.items()
+        ]
+
+
 def names_for(names: Mapping[str, str], priors: Priors) -> list[str]:
     """Return the quantities or groups that the priors leave open: Rasch has no discriminations."""
     return [name for name in names if priors.slopes != "rasch" or name not in ("a", "extreme_a")]
@@ -63,11 +120,10 @@ def names_for(names: Mapping[str, str], priors: Priors) -> list[str]:
 def replicate(
     simulation: Simulation, engine: Engine, *, key: Array, priors: Priors, kept: int
 ) -> Row:
-    """Run one engine on one simulation.
+    """Run one engine on one simulation, and return the columns of `row_columns`.
 
-    Of each quantity the rank, the ties that were broken at random and the bulk ESS; of each group
-    its members and, by level, those below, in and above their intervals; seconds, the engine's
-    first warning, and why it failed; both are empty where all went well.
+    Of each quantity the rank, ties and bulk ESS, of each group counts by level; `failed` and
+    `warned`, an engine's first warning, are empty where all went well.
     """
     engine_key, tie_key = jax.random.split(key)
     began = time.perf_counter()

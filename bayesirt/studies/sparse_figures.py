@@ -1,4 +1,4 @@
-"""Figures of the sparse study, readable in black and white."""
+"""Figures of the sparse study."""
 
 import numpy as np
 import pandas as pd
@@ -8,42 +8,39 @@ from matplotlib.figure import Figure
 
 from bayesirt.posterior import LEVEL
 from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
+from bayesirt.studies.figures import legend_above, name_rows, new_figure
 from bayesirt.studies.sparse_conditions import DOMAINS, MASKS
 from bayesirt.studies.sparse_tables import ERROR_NAMES
 
 _CONTOURS = (0.6, 0.8, 0.9, 0.95, 0.99)
 _GAINS = (0.01, 0.05, 0.1, 0.2, 0.4)
+_BARS = {"mec": INK, "ecolor": SOFT, "capsize": 2, "lw": 1}
 _MARKS = {"domains": "D", "biased": "o", "random": "s"}
 
 
+@figure_style()
 def plot_domains(domains: pd.DataFrame) -> Figure:
     """Draw ρ of the simple average and of IRT in each domain beside the paper's."""
-    with figure_style():
-        fig = Figure(figsize=(7.2, 3.2), layout="constrained")
-        ax = fig.subplots()
-        rows = np.arange(len(domains))
-        series = (
-            ("rho_average", "simple average, here", "o", INK, -0.24),
-            ("printed_rho_average", "simple average, paper", "o", "white", -0.08),
-            ("rho_irt", "IRT, here", "s", INK, 0.08),
-            ("printed_rho_irt", "IRT, paper", "s", "white", 0.24),
-        )
-        for column, label, mark, fill, shift in series:
-            ax.errorbar(
-                domains[column], rows + shift, xerr=domains[f"{column}_sd"], fmt=mark, ms=6,
-                mfc=fill, mec=INK, ecolor=SOFT, capsize=2, lw=1, label=label,
-            )  # fmt: skip
-        names = [
-            f"{DOMAINS[row.domain]}\nS x D = {row.S * row.D:.2f}" for row in domains.itertuples()
-        ]
-        ax.set_yticks(rows, names)
-        ax.invert_yaxis()
-        ax.set_xlabel("Spearman's rho with the true ranking, over seeds")
-        ax.grid(axis="x", color="#e4e4e4", lw=0.6)
-        fig.legend(loc="outside upper center", ncols=4, frameon=False, fontsize=8)
+    fig, axes = new_figure(7.2, 3.2)
+    ax, rows = axes[0, 0], np.arange(len(domains))
+    for column, label, mark, fill, shift in (
+        ("rho_average", "simple average, here", "o", INK, -0.24),
+        ("printed_rho_average", "simple average, paper", "o", "white", -0.08),
+        ("rho_irt", "IRT, here", "s", INK, 0.08),
+        ("printed_rho_irt", "IRT, paper", "s", "white", 0.24),
+    ):
+        ax.errorbar(
+            domains[column], rows + shift, xerr=domains[f"{column}_sd"], fmt=mark, ms=6,
+            mfc=fill, label=label, **_BARS,
+        )  # fmt: skip
+    names = zip(domains["domain"], domains["S"] * domains["D"], strict=True)
+    name_rows(ax, [f"{DOMAINS[name]}\nS x D = {product:.2f}" for name, product in names])
+    ax.set_xlabel("Spearman's rho with the true ranking, over seeds")
+    legend_above(fig, ax, 4)
     return fig
 
 
+@figure_style()
 def plot_failure_surface(grid: pd.DataFrame) -> Figure:
     """Draw ρ over sparsity and difficulty gap: the failure surface of Kang (2026), Figure 1."""
     biased, random = (grid[grid["mask"] == mask] for mask in MASKS)
@@ -54,37 +51,34 @@ def plot_failure_surface(grid: pd.DataFrame) -> Figure:
         (f"C  Average: {MASKS['random']}", random, "rho_average", _CONTOURS),
         ("D  What IRT gains over the average of A", gain, "gain", _GAINS),
     )
-    with figure_style():
-        fig = Figure(figsize=(8.0, 6.2), layout="constrained")
-        axes = fig.subplots(2, 2, sharex=True, sharey=True)
-        for ax, (title, table, column, levels) in zip(axes.flat, panels, strict=True):
-            _draw_surface(ax, table, column, levels)
-            ax.set_title(title, fontsize=8, loc="left")
-        fig.supxlabel("sparsity S", fontsize=9)
-        fig.supylabel("difficulty gap D", fontsize=9)
-        label = "1 - rho (A, B, C); gain in rho (D)"
-        fig.colorbar(axes[0, 0].collections[0], ax=axes, label=label, shrink=0.6)
+    fig, axes = new_figure(8.0, 6.2, 2, 2, sharex=True, sharey=True)
+    for ax, (title, table, column, levels) in zip(axes.flat, panels, strict=True):
+        _draw_surface(ax, table, column, levels)
+        ax.set_title(title, fontsize=8, loc="left")
+    fig.supxlabel("sparsity S", fontsize=9)
+    fig.supylabel("difficulty gap D", fontsize=9)
+    label = "1 - rho (A, B, C); gain in rho (D)"
+    fig.colorbar(axes[0, 0].collections[0], ax=axes, label=label, shrink=0.6)
     return fig
 
 
+@figure_style()
 def plot_warning(replications: pd.DataFrame, warning: pd.DataFrame) -> Figure:
     """Draw whether the posterior warns of the average's failure, and whether its ranks hold."""
     drawn = replications[replications["subjects"].notna()]
     design = drawn["name"].where(drawn["name"].isin(MASKS), "domains")
-    with figure_style():
-        fig = Figure(figsize=(7.6, 3.7), layout="constrained")
-        left, right = fig.subplots(1, 2)
-        for name, mark in _MARKS.items():
-            own = drawn[design == name]
-            expected = (own["average_low"] + own["average_high"]) / 2
-            left.plot(own["rho_average"], expected, mark, ms=3, mfc="none", mec=INK, mew=0.5,
-                      label=name)  # fmt: skip
-        lowest = min(0.0, float(drawn["rho_average"].min()))
-        left.plot([lowest, 1], [lowest, 1], color=ACCENT, lw=1)
-        left.set_xlabel("rho of the simple average with the truth")
-        left.set_ylabel(f"middle of its {LEVEL:.0%} interval by the posterior")
-        left.legend(frameon=False, fontsize=8)
-        _draw_coverage(right, warning)
+    middle = (drawn["average_low"] + drawn["average_high"]) / 2
+    fig, axes = new_figure(7.6, 3.7, 1, 2)
+    left, right = axes[0]
+    for name, mark in _MARKS.items():
+        own, style = design == name, {"ms": 3, "mfc": "none", "mec": INK, "mew": 0.5}
+        left.plot(drawn["rho_average"][own], middle[own], mark, label=name, **style)
+    lowest = min(0.0, float(drawn["rho_average"].min()))
+    left.plot([lowest, 1], [lowest, 1], color=ACCENT, lw=1)
+    left.set_xlabel("rho of the simple average with the truth")
+    left.set_ylabel(f"middle of its {LEVEL:.0%} interval by the posterior")
+    left.legend(frameon=False, fontsize=8)
+    _draw_coverage(right, warning)
     return fig
 
 

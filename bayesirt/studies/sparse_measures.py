@@ -8,10 +8,9 @@ from scipy.stats import rankdata
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.joint_map import fit_joint_map as fit_irt
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.posterior import LEVEL
 from bayesirt.ranking.simple_averages import difficulty_gap
 from bayesirt.ranking.subject_ranking import ranks_of_draws
-from bayesirt.studies.rank_correlation import spearman
+from bayesirt.studies.measures import TAILS, n_covered, spearman
 from bayesirt.studies.sparse_conditions import Suite
 
 Row = dict[str, float]
@@ -25,8 +24,6 @@ DRAWS_COLUMNS = (
     "subjects", "ranks_covered", "rank_width", "abilities_covered", "misplaced", "exposed",
     "false_alarms", "ess",
 )  # fmt: skip
-
-_TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 
 
 def fit(responses: Responses) -> PointEstimate:
@@ -45,11 +42,7 @@ def simple_average(responses: Responses) -> NDArray[np.float64]:
 
 
 def measure_point(suite: Suite, point: PointEstimate) -> Row:
-    """Compare the simple average and the point estimate with the truth.
-
-    By `POINT_COLUMNS`: ρ of both rankings and of the difficulties with the truth, the gap in
-    standard deviations of the abilities, and the ranks of a domain's Fake and True subject.
-    """
+    """Compare the simple average and the point estimate with the truth, by `POINT_COLUMNS`."""
     average, theta = simple_average(suite.responses), point["theta"]
     row = {
         "coverage": suite.responses.coverage,
@@ -69,23 +62,18 @@ def measure_point(suite: Suite, point: PointEstimate) -> Row:
 def measure_draws(suite: Suite, chains: NDArray[np.floating]) -> Row:
     """Compare draws of the abilities with the truth and with the simple average.
 
-    By `DRAWS_COLUMNS`: ρ of the posterior mean with the truth; the 90% intervals that the draws,
-    without the truth, give to this ρ and to that of the simple average; how many true ranks and
-    true abilities their 90% intervals cover (abilities standardised in each draw, as no rank
-    depends on their level and spread); the mean width of an interval of rank; the subjects that the
-    average misplaces, those of them whose interval excludes all ranks that the average gives, and
-    the subjects excluded though the average places them rightly; and the effective draws of the
-    ability that has fewest.
+    By `DRAWS_COLUMNS`. Abilities are standardised in each draw, as no rank depends on their level
+    and spread. An interval exposes a subject if it excludes all ranks that the average gives it.
     """
     theta = chains.reshape(-1, chains.shape[-1])
     average, mean = simple_average(suite.responses), theta.mean(0)
     ranks = ranks_of_draws(theta)
-    low, high = np.quantile(ranks, _TAILS, axis=0, method="inverted_cdf")
-    own = np.quantile(spearman(mean, theta), _TAILS)
-    of_average = np.quantile(spearman(average, theta), _TAILS)
+    low, high = np.quantile(ranks, TAILS, axis=0, method="inverted_cdf")
+    own = np.quantile(spearman(mean, theta), TAILS)
+    of_average = np.quantile(spearman(average, theta), TAILS)
     true = _ranks(suite.theta)
     abilities = _standardised(chains)
-    ability_low, ability_high = np.quantile(abilities, _TAILS, axis=(0, 1))
+    ability_low, ability_high = np.quantile(abilities, TAILS, axis=(0, 1))
     ability = _standardised(suite.theta)
     first, last = _ranks(average), rankdata(-average, method="max")
     misplaced = (true < first) | (true > last)
@@ -97,9 +85,9 @@ def measure_draws(suite: Suite, chains: NDArray[np.floating]) -> Row:
         "average_low": float(of_average[0]),
         "average_high": float(of_average[1]),
         "subjects": len(true),
-        "ranks_covered": float(((low <= true) & (true <= high)).sum()),
+        "ranks_covered": n_covered(true, low, high),
         "rank_width": float((high - low).mean()),
-        "abilities_covered": float(((ability_low <= ability) & (ability <= ability_high)).sum()),
+        "abilities_covered": n_covered(ability, ability_low, ability_high),
         "misplaced": float(misplaced.sum()),
         "exposed": float((misplaced & excluded).sum()),
         "false_alarms": float((excluded & ~misplaced).sum()),

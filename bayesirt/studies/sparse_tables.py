@@ -2,12 +2,8 @@
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from bayesirt.studies.sparse_conditions import (
-    GRID_ABILITY_SD,
-    MASKS,
-)
+from bayesirt.studies.sparse_conditions import GRID_ABILITY_SD, MASKS
 from bayesirt.studies.sparse_surface import (
     TERMS,
     PowerLaw,
@@ -15,7 +11,7 @@ from bayesirt.studies.sparse_surface import (
     fit_log_power_law,
     fit_power_law,
 )
-from bayesirt.studies.study_rows import read_printed
+from bayesirt.studies.study_rows import ratio_se, read_printed
 
 ERROR_BOUNDS = (0.05, 0.2)
 """Ranking errors of the simple average from which on it fails, and fails badly."""
@@ -27,12 +23,7 @@ _ROUNDING = 1e-9
 
 
 def domain_table(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return ρ of each domain beside what Kang (2026) prints (Table 1 and 5.1).
-
-    One row a domain: S, D, mean and standard deviation over seeds of ρ of the simple average and of
-    IRT, the 90% intervals that the posterior gives them on average, the mean ranks of the Fake and
-    the True subject, and under ``printed_`` the paper's figures.
-    """
+    """Return the means of each domain over seeds beside what Kang (2026) prints (Table 1, 5.1)."""
     printed = read_printed("sparse_domains").set_index("domain").iloc[:, 5:].add_prefix("printed_")
     rows = []
     for name, own in replications.groupby("name", sort=False):
@@ -55,12 +46,7 @@ _RANKS = [
 
 
 def grid_table(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return the means over seeds of each cell of the grid.
-
-    One row a mask, S and D: ρ of the simple average, of IRT and of the posterior mean, the 90%
-    intervals that the posterior gives them on average (NaN where nothing was drawn), the fitted gap
-    in units of the abilities, and the standard error of the first.
-    """
+    """Return the means over seeds of each cell of the grid; NaN where nothing was drawn."""
     on_grid = replications[replications["name"].isin(MASKS)]
     columns = ["rho_average", "rho_irt", "rho_posterior", *_INTERVALS, "gap_irt"]
     cells = on_grid.groupby(["name", "S", "D"], sort=False)
@@ -70,10 +56,7 @@ def grid_table(replications: pd.DataFrame) -> pd.DataFrame:
 
 
 def surface_table(grid: pd.DataFrame) -> pd.DataFrame:
-    """Return what summarises the failure surface, beside what Kang (2026) prints (Table 3, 5.3).
-
-    One row a mask and quantity: value, t where it is a coefficient, and the paper's.
-    """
+    """Return what summarises the failure surface, beside Kang (2026) (Table 3, 5.3)."""
     rows: list[tuple[str, str, float, float]] = []
     for mask, own in grid.groupby("mask", sort=False):
         s, d, error = (x.to_numpy() for x in (own["S"], own["D"], 1 - own["rho_average"]))
@@ -96,11 +79,7 @@ def surface_table(grid: pd.DataFrame) -> pd.DataFrame:
 
 
 def law_table(grid: pd.DataFrame) -> pd.DataFrame:
-    """Return the power laws for D in standard deviations of the abilities.
-
-    One row a mask: scale, exponent and residual_sd, as `bayesirt.ranking.simple_averages` holds
-    them.
-    """
+    """Return the power laws for D in standard deviations of the abilities, by mask."""
     rows = []
     for mask, own in grid.groupby("mask", sort=False):
         product = (own["S"] * own["D"] / GRID_ABILITY_SD).to_numpy()
@@ -112,36 +91,28 @@ def law_table(grid: pd.DataFrame) -> pd.DataFrame:
 def warning_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return whether the posterior's intervals hold, and warn, where the simple average fails.
 
-    One row a design (the domains, or a mask of the grid) and size of the average's error: suites,
-    and shares. Of the subjects, how many true ranks and abilities their 90% interval covers, how
-    many the average misplaces, how many of these the interval exposes, and how many it excludes
-    wrongly. Of the suites, how many ρ of the average, and of the posterior mean, the posterior's
-    90% interval covers.
+    Shares of subjects by design and size of the average's error: misplaced by it, exposed by an
+    interval, excluded wrongly; and of suites, whose ρ its 90% interval covers.
     """
     drawn = replications[replications["subjects"].notna()]
     design = drawn["name"].where(drawn["name"].isin(MASKS), "domains")
     size = np.digitize(1 - drawn["rho_average"], ERROR_BOUNDS)
     rows = []
     for place, own in drawn.groupby([design, size], sort=True):
-        n_subjects, n_misplaced = own["subjects"].sum(), own["misplaced"].sum()
-        right = n_subjects - n_misplaced
-        rows.append(
-            {
-                "design": place[0],
-                "average_error": ERROR_NAMES[place[1]],
-                "suites": len(own),
-                "rank_coverage": own["ranks_covered"].sum() / n_subjects,
-                "rank_coverage_se": _ratio_se(own["ranks_covered"], own["subjects"]),
-                "rank_width": own["rank_width"].mean(),
-                "ability_coverage": own["abilities_covered"].sum() / n_subjects,
-                "ability_coverage_se": _ratio_se(own["abilities_covered"], own["subjects"]),
-                "misplaced": n_misplaced / n_subjects,
-                "exposed": own["exposed"].sum() / n_misplaced if n_misplaced else np.nan,
-                "false_alarms": own["false_alarms"].sum() / right if right else np.nan,
-                "average_rho_coverage": _inside(own, "rho_average", "average").mean(),
-                "posterior_rho_coverage": _inside(own, "rho_posterior", "rho_posterior").mean(),
-            }
-        )
+        n, n_misplaced = own["subjects"].sum(), own["misplaced"].sum()
+        row = {"design": place[0], "average_error": ERROR_NAMES[place[1]], "suites": len(own)}
+        for name, part in (("rank", own["ranks_covered"]), ("ability", own["abilities_covered"])):
+            row[f"{name}_coverage"] = part.sum() / n
+            row[f"{name}_coverage_se"] = ratio_se(part, own["subjects"])
+            if name == "rank":
+                row["rank_width"] = own["rank_width"].mean()
+        rows.append(row | {
+            "misplaced": n_misplaced / n,
+            "exposed": _share(own["exposed"], n_misplaced),
+            "false_alarms": _share(own["false_alarms"], n - n_misplaced),
+            "average_rho_coverage": _inside(own, "rho_average", "average").mean(),
+            "posterior_rho_coverage": _inside(own, "rho_posterior", "rho_posterior").mean(),
+        })  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -151,16 +122,11 @@ def _of_law(name: str, law: PowerLaw) -> dict[str, float]:
     }  # fmt: skip
 
 
+def _share(part: "pd.Series[float]", whole: float) -> float:
+    return float(part.sum() / whole) if whole else np.nan
+
+
 def _inside(rows: pd.DataFrame, value: str, interval: str) -> pd.Series:
     """Return whether a value lies in its interval; ranks make ties, so bounds are rounded."""
     low, high = rows[f"{interval}_low"] - _ROUNDING, rows[f"{interval}_high"] + _ROUNDING
     return rows[value].between(low, high)
-
-
-def _ratio_se(part: pd.Series, whole: pd.Series) -> float:
-    """Return the standard error of Σ part / Σ whole between independent suites."""
-    n = len(part)
-    if n < 2:
-        return float("nan")
-    residual: NDArray[np.float64] = (part - part.sum() / whole.sum() * whole).to_numpy()
-    return float(np.sqrt(n / (n - 1) * (residual**2).sum()) / whole.sum())

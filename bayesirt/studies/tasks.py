@@ -1,11 +1,10 @@
-"""The work of studies, in one process or in several; of the calibration study, what it is."""
+"""The work of studies, in one process or in several, and keys for it."""
 
 import concurrent.futures
 import multiprocessing
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import jax
@@ -14,9 +13,6 @@ import numpy as np
 from jaxtyping import Array
 
 from bayesirt.errors import ResponseError
-from bayesirt.models import Priors
-from bayesirt.simulate import simulate_responses
-from bayesirt.studies.replication import Engine, Row, replicate
 
 _INHERITED = (
     "jax_enable_x64",
@@ -28,19 +24,6 @@ Result = TypeVar("Result")
 
 _PATIENCE = 10
 """Seconds to wait for a Dask scheduler."""
-
-
-@dataclass(frozen=True)
-class Design:
-    """What a study simulates and how it judges."""
-
-    priors: Priors  # Of the simulation; engines must assume the same.
-    trials: int  # Of each cell.
-    missing: float  # Share of the cells that is taken away at random.
-    kept: int  # Draws that a rank counts.
-    # Probability with which a study of right engines finds any rank miscalibrated; the same for
-    # coverage.
-    false_alarm: float
 
 
 class PortableKey(NamedTuple):
@@ -58,40 +41,20 @@ class PortableKey(NamedTuple):
         """Return the key."""
         return jax.random.wrap_key_data(jnp.asarray(self.words, jnp.uint32), impl=self.impl)
 
-
-@dataclass(frozen=True)
-class Task:
-    """One simulation, and the engines to run on it."""
-
-    engines: Mapping[str, Engine]
-    size: tuple[int, int]  # Subjects and items.
-    replication: int
-    design: Design
-    key: PortableKey  # The study's.
-
-    def run(self) -> list[Row]:
-        """Return a row for each engine; keys depend on what is run, not on when or where."""
-        key, design = self.key.key(), self.design
-        for number in (*self.size, self.replication):
+    def folded(self, *what: int | str) -> Array:
+        """Return the key of a piece of work, by what it is, not by when or where it is done."""
+        key = self.key()
+        for number in map(_as_number, what):
             key = jax.random.fold_in(key, number)
-        simulation = simulate_responses(
-            *self.size, key=key, priors=design.priors, trials=design.trials, missing=design.missing
-        )
-        place = (*self.size, self.replication)
-        return [
-            {
-                "engine": name,
-                **dict(zip(("n_subjects", "n_items", "replication"), place, strict=True)),
-                **replicate(
-                    simulation,
-                    engine,
-                    key=jax.random.fold_in(key, zlib.crc32(name.encode())),
-                    priors=design.priors,
-                    kept=design.kept,
-                ),
-            }
-            for name, engine in self.engines.items()
-        ]
+        return key
+
+    def rng(self, *what: int | str) -> np.random.Generator:
+        """Return NumPy's generator for a piece of work."""
+        return np.random.default_rng([*self.words, *map(_as_number, what)])
+
+
+def _as_number(what: int | str) -> int:
+    return zlib.crc32(what.encode()) if isinstance(what, str) else what
 
 
 class Work(Protocol[Result]):

@@ -76,8 +76,10 @@ def test_a_small_study_runs_from_files_to_figures(
     files = ("--responses", results, "--q-matrix", matrix, "--groups", groups)
     shown = cli("study", "abilities", *files, "--quick", "--processes", 1, "--out", out)
     assert shown.code == 0
-    assert "The given matrix: 20 subjects x 24 items that need 2 abilities" in shown.words
-    assert "From x to y (12 of 12 items), AUC: Q-mIRT 0." in shown.words
+    for fact in ("subjects: 20", "items: 24", "abilities: 2"):
+        assert f"Given matrix, {fact} " in shown.words
+    assert "From x to y, of 12 items those that need an ability of the former's: 12" in shown.words
+    assert "From x to y, AUC, Q-mIRT, population of items learnt: 0." in shown.words
     assert {"unseen_items.svg", "consistencies.svg", "across_benchmarks.csv"} <= {
         p.name for p in out.iterdir()
     }

@@ -58,8 +58,8 @@ def test_a_small_study_runs_from_file_to_figures(
     words = ("--quick", "--processes", 1, "--responses", results, "--out", out)
     shown = cli("study", "cbmm", *words)
     assert (shown.code, shown.err) == (0, "")
-    assert "Matrix: 30 x 20, given." in shown.words
-    assert "Spearman of difficulty and human level, newton, 20 items" in shown.words
+    assert "Matrix, given, subjects: 30 Matrix, given, items: 20" in shown.words
+    assert "Spearman of -d and human level, newton, 20 items" in shown.words
     assert shown.words.endswith(f"Tables and figures: {out}")
     rho = pd.read_csv(out / "level_rho.csv").set_index(["method", "measure"])["rho"]
     assert rho["newton", "minus_d"] > 0.7

@@ -71,8 +71,9 @@ def test_a_small_study_runs_from_files_to_figures(
     files = ("--responses", results, "--groups", groups, "--families", families)
     shown = cli("study", "fpc", *files, "--quick", "--processes", 1, "--out", out)
     assert (shown.code, shown.err) == (0, "")
-    assert "Given answers of 24 subjects to 36 items of 3 benchmarks" in shown.words
-    assert "Who is predicted, 4 anchors: MAE of subjects like the reference" in shown.words
+    for fact in ("subjects: 24", "items: 36", "benchmarks that join one by one: 3"):
+        assert f"Given answers, {fact}" in shown.words
+    assert "4 anchors, subjects like the reference, FPC, MAE: " in shown.words
     assert {"along_the_chain.svg", "coverage.svg", "splits.csv", "replications.csv"} <= {
         p.name for p in out.iterdir()
     }

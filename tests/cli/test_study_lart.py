@@ -59,7 +59,8 @@ def test_a_small_study_runs_from_file_to_figures(
     words = ("--quick", "--processes", 1, "--responses", results, "--out", out)
     shown = cli("study", "lart", *words)
     assert (shown.code, shown.err) == (0, "")
-    assert "Matrix: 20 x 10, 20 base subjects" in shown.words
+    for fact in ("subjects: 20", "items: 10", "base subjects: 20"):
+        assert f"Matrix, {fact}" in shown.words
     assert shown.words.endswith(f"Tables and figures: {out}")
     assert pd.read_csv(out / "matrix_rho.csv")["rho"].item() < 0
     assert (out / "efficiency.svg").stat().st_size > 1000

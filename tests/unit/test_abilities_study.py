@@ -20,8 +20,15 @@ from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
-from bayesirt.studies import abilities_consistency, abilities_prediction
-from bayesirt.studies.abilities import AbilitiesStudy, abilities_study
+from bayesirt.studies import abilities_consistency, abilities_unseen
+from bayesirt.studies.abilities import (
+    ABILITIES_QUICK,
+    AbilitiesDesign,
+    AbilitiesStudy,
+    abilities_study,
+    matrix_tasks,
+)
+from bayesirt.studies.abilities_claims import paired_gain, predictor_in_words
 from bayesirt.studies.abilities_consistency import (
     ESTIMATES,
     HALVES,
@@ -30,16 +37,11 @@ from bayesirt.studies.abilities_consistency import (
     consistency_rows,
 )
 from bayesirt.studies.abilities_coverage import draw_suite, measure_posterior, study_q_matrix
-from bayesirt.studies.abilities_design import ABILITIES_QUICK, AbilitiesDesign, matrix_tasks
 from bayesirt.studies.abilities_matrix import (
     given_matrix,
     papers_q_matrix,
-    read_groups,
     simulated_matrix,
 )
-from bayesirt.studies.abilities_measures import auc, log_score, subject_aucs
-from bayesirt.studies.abilities_prediction import measure, split_items
-from bayesirt.studies.abilities_prediction_text import paired_gain
 from bayesirt.studies.abilities_predictors import (
     PREDICTORS,
     Division,
@@ -57,6 +59,14 @@ from bayesirt.studies.abilities_tables import (
     coverage_table,
     criterion_table,
 )
+from bayesirt.studies.abilities_unseen import (
+    auc,
+    log_score,
+    measure,
+    split_items,
+    subject_aucs,
+)
+from bayesirt.studies.labels import read_groups
 from bayesirt.studies.study_rows import read_printed
 from bayesirt.studies.tasks import PortableKey
 
@@ -107,7 +117,7 @@ def by_shares(division: Division, *, key: object, trained: int) -> Fits:
 
 @pytest.fixture
 def quick_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (abilities_prediction, abilities_consistency):
+    for module in (abilities_unseen, abilities_consistency):
         monkeypatch.setattr(module, "fit_all", by_shares)
 
 
@@ -429,27 +439,41 @@ def test_the_study_says_what_its_tables_say(tmp_path: Path):
     study = tiny_study()
     study.save(tmp_path)
     assert {p.name for p in tmp_path.iterdir()} == {
-        "unseen_items.csv", "criteria.csv", "consistencies.csv", "abilities.csv", "verdict.txt",
-        "unseen_items.svg", "consistencies.svg",
+        "unseen_items.csv", "criteria.csv", "consistencies.csv", "abilities.csv", "claims.csv",
+        "verdict.txt", "unseen_items.svg", "consistencies.svg",
     }  # fmt: skip
     text = study.to_text()
     assert (tmp_path / "verdict.txt").read_text("utf-8") == text + "\n"
     rows = study.summary.set_index("method")
     assert rows.loc["accuracy", "auc"] == rows.loc["2pl", "auc"] == 0.5
+    said = study.claims.set_index("claim")
     for name in ("learnt", "own items", "true chances"):
-        row = rows.loc[name]
-        assert f"  {PREDICTORS[name]}: {row['auc']:.3f} ± {row['auc_sd']:.3f}; " in text
-        assert f"; {row['log_score']:.3f}" in text
+        row, title = rows.loc[name], "Unseen items, 3 random splits, 6 new ones each"
+        title = f"{title}, {predictor_in_words(name)}"
+        auc_said = said.loc[f"{title}, AUC within a subject"]
+        assert (auc_said["here"], auc_said["error"]) == (row["auc"], row["auc_se"])
+        spread = said.loc[f"{title}, its standard deviation over subjects", "here"]
+        assert spread == row["auc_sd"]
+        assert said.loc[f"{title}, log score of all answers", "here"] == row["log_score"]
     gain, bound = paired_gain(study.parts["prediction"], "learnt", "learnt, average")
     assert gain == pytest.approx(rows.loc["learnt", "auc"] - rows.loc["learnt, average", "auc"])
-    assert f"the subject's own profile adds {gain:.3f} ± {bound:.3f}" in text
+    both = [predictor_in_words(name) for name in ("learnt", "learnt, average")]
+    gain_said = said.loc[f"AUC of {both[0]} less that of {both[1]}"]
+    assert gain_said["here"] == gain
+    assert gain_said["verdict"].startswith(f"95% bounds ± {bound:.3f}: ")
     same = study.criterion.set_index(["criterion", "method"]).loc["the same items", "q-mirt"]
-    assert f"{same['strong']:.0f} are strong (rho > .7)" in text
-    assert "This criterion is circular" in text
+    title = f"Criterion, accuracy on the same items, by Q-mIRT, {same['abilities']:.0f} of"
+    assert said.loc[f"{title} the abilities, strong (rho > .7)", "here"] == same["strong"]
+    assert "circular" in text
     halves = study.consistency.set_index(["items", "method"]).loc["halves of the items"]
-    assert f"are {halves.loc['q-mirt', 'median_rho']:.2f} and" in text
-    assert "(paper 0.66 and 86%)" in text
-    assert "here, 0.85 to 0.86 in the paper" in text
+    consistent = said[said.index.str.match("Consistency, halves.*Q-mIRT, (median rho$|share)")]
+    assert (
+        consistent["here"].tolist()
+        == halves.loc["q-mirt"][["median_rho", "share_moderate"]].tolist()
+    )
+    assert consistent["paper"].tolist() == [0.66, 0.86]
+    papers = said[said.index.str.startswith("NeuralCD, AUC, the paper's")]["paper"]
+    assert papers.round(2).isin([0.85, 0.86]).all()
     read = pd.read_csv(tmp_path / "unseen_items.csv")
     pd.testing.assert_frame_equal(read, study.summary, check_dtype=False)
 
@@ -465,7 +489,9 @@ def test_benchmarks_are_predicted_from_each_other(tmp_path: Path):
     ways = study.across.groupby(["source", "target"])["new_items"].first()
     assert ways.to_dict() == {("x", "y"): 6, ("y", "x"): 6}
     row = study.across.query("source == 'x' and method == 'learnt'").iloc[0]
-    assert f"From x to y (6 of 6 items), AUC: Q-mIRT {row['auc']:.3f}" in study.to_text()
+    said = study.claims.set_index("claim")["here"]
+    assert said["From x to y, of 6 items those that need an ability of the former's"] == 6
+    assert said[f"From x to y, AUC, {PREDICTORS['learnt']}"] == row["auc"]
     assert set(study.summary["method"]).isdisjoint({"true abilities", "true chances"})
     study.save(tmp_path)
     assert (tmp_path / "across_benchmarks.csv").exists()
@@ -481,7 +507,9 @@ def test_benchmarks_that_share_no_ability_are_said_to():
     study = abilities_study(
         TINY, key=jax.random.key(0), responses=responses, q=q, groups=groups
     )  # fmt: skip
-    assert "nothing can be predicted from x to y, from y to x: no item" in study.to_text()
+    nothing = study.claims[study.claims["verdict"] == "nothing can be predicted"]
+    assert nothing["here"].tolist() == [0, 0]
+    assert nothing["claim"].str.startswith(("From x to y", "From y to x")).all()
     assert study.across["auc"].isna().all()
 
 
@@ -534,7 +562,7 @@ def test_large_matrices_get_no_full_posterior(monkeypatch: pytest.MonkeyPatch):
     matrix = made_matrix()
     kinds = [type(t).__name__ for t in matrix_tasks(ABILITIES_QUICK, matrix, KEY)]
     assert kinds.count("AgreementTask") == 1
-    monkeypatch.setattr("bayesirt.studies.abilities_design.MOST_DRAWN", 10)
+    monkeypatch.setattr("bayesirt.studies.abilities.MOST_DRAWN", 10)
     kinds = [type(t).__name__ for t in matrix_tasks(ABILITIES_QUICK, matrix, KEY)]
     assert "AgreementTask" not in kinds
 

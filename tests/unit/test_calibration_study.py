@@ -24,9 +24,10 @@ from bayesirt.posterior import Posterior
 from bayesirt.simulate import Simulation, simulate_responses
 from bayesirt.studies import calibration_study
 from bayesirt.studies.calibration import CalibrationStudy
+from bayesirt.studies.calibration_claims import calibration_claims
 from bayesirt.studies.calibration_figures import plot_coverage, plot_rank_ecdf
-from bayesirt.studies.calibration_tables import coverage_table, rank_table, trust_table
-from bayesirt.studies.calibration_text import trust_in_words
+from bayesirt.studies.calibration_tables import CELL, coverage_table, rank_table, trust_table
+from bayesirt.studies.claims import claim_table
 from bayesirt.studies.rank_ecdf import counts_below, simultaneous_envelope, uniformity_p_value
 from bayesirt.studies.replication import Engine, quantities_of, replicate, row_columns
 
@@ -115,10 +116,14 @@ def test_wrong_engines_are_caught_and_named(study: CalibrationStudy, engine: str
 
 @pytest.mark.slow
 def test_the_text_says_who_is_right_and_how_others_are_wrong(study: CalibrationStudy):
-    right, narrow, *_ = study.to_text().splitlines()
-    assert right.startswith("right, 3 x 2, 150 replications: ranks calibrated in all 7 quantities;")
-    assert "but ability of the first subject too narrow (p < 1e-09), " in narrow
-    assert "of abilities (too narrow)" in narrow
+    said = study.claims.set_index("claim")
+    assert said.loc["right, 3 x 2, replications", "here"] == 150
+    assert said.loc["right, 3 x 2, quantities of 7 whose ranks are calibrated", "here"] == 7
+    narrow = said.loc["narrow, 3 x 2, p of the ranks of the ability of the first subject"]
+    assert narrow["here"] < 1e-9
+    assert narrow["verdict"] == "too narrow"
+    title = "narrow, 3 x 2, coverage of 90% intervals of abilities"
+    assert said.loc[title, "verdict"] == "too narrow"
 
 
 @pytest.mark.parametrize(("n", "kept"), [(200, 99), (30, 99), (50, 9)])
@@ -264,7 +269,7 @@ def test_an_engine_may_fail_and_this_is_counted(tmp_path: Path):
     odd = around(simulation, np.array([0, 1, 2, 3, 4, 5, 6, 7, np.nan]))
     assert run(odd, simulation)["failed"] == "draws are not finite"
     study = calibration_study({"no": refuses}, [(3, 2)], 2, key=jax.random.key(0))
-    assert "failed in 2, first with: no curvature" in study.to_text()
+    assert "replications that failed: 2; first with: no curvature" in study.to_text()
     assert not len(study.summary)
     study.save(tmp_path)
     assert (tmp_path / "verdict.txt").exists()
@@ -278,7 +283,7 @@ def test_warnings_are_counted_and_the_first_is_kept():
 
     study = calibration_study({"warns": warns}, [(3, 2)], 2, key=jax.random.key(0))
     assert study.replications["warned"].tolist() == ["still long·steps"] * 2
-    assert "; warned in 2, first with: still long·steps." in study.to_text()
+    assert "replications that warned: 2; first with: still long·steps" in study.to_text()
 
 
 def test_a_broken_engine_ends_the_study():
@@ -338,9 +343,11 @@ def test_trust_begins_where_no_larger_size_fails():
         ["e", "theta", 10, 10]
     ]
     assert trust_table(tables[1])["n_subjects"].isna().all()
-    assert trust_in_words(trust) == [
-        "e: 90% intervals that surely cover 85% or more: of abilities from 10 x 10 on."
-    ]
+    claims = claim_table(
+        calibration_claims(pd.DataFrame(columns=CELL), *[pd.DataFrame()] * 2, trust)
+    )
+    assert "abilities surely cover 85% or more" in claims["claim"].item()
+    assert (claims["here"].item(), claims["verdict"].item()) == (100, "from 10 x 10 on")
 
 
 def made_ranks(ranks: np.ndarray) -> pd.DataFrame:
@@ -460,7 +467,7 @@ def test_rank_curves_are_drawn_with_their_envelope(study: CalibrationStudy):
     framed = [[ax.spines["left"].get_linewidth() == 2 for ax in row] for row in panels]
     wrong = (study.summary["verdict"] != "calibrated").to_numpy().reshape(4, 7).T
     np.testing.assert_array_equal(framed, wrong)
-    assert "right: ranks calibrated in all 7 quantities." in figure.get_supxlabel()
+    assert "right: ranks calibrated in 7 of 7 quantities." in figure.get_supxlabel()
 
 
 @pytest.mark.slow
@@ -494,6 +501,7 @@ def test_saved_tables_are_the_studys(study: CalibrationStudy, tmp_path: Path):
         "ranks.csv",
         "coverage.csv",
         "trust.csv",
+        "claims.csv",
         "verdict.txt",
         "coverage.svg",
         "ranks_3x2.svg",

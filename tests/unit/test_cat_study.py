@@ -17,11 +17,18 @@ from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.inference.ability_belief import ItemDraws
 from bayesirt.posterior import Posterior
-from bayesirt.studies import cat_tasks, cat_tests
-from bayesirt.studies.cat import CAT_QUICK, CATDesign, CATStudy, cat_study
+from bayesirt.studies import cat, cat_tests
+from bayesirt.studies.cat import (
+    CAT_QUICK,
+    CATDesign,
+    CATStudy,
+    Sizes,
+    cat_study,
+    measure_columns,
+    measure_track,
+)
 from bayesirt.studies.cat_banks import RHO, Subjects, calibrate, draw_items, draw_subjects
 from bayesirt.studies.cat_tables import length_table, stop_table
-from bayesirt.studies.cat_tasks import Sizes, measure_columns, measure_track
 from bayesirt.studies.cat_tests import METHODS, Track, take_tests
 
 TINY = CATDesign(1, Sizes(10, 12, 40, 6, 3), (2.0,))
@@ -54,8 +61,8 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert subjects.right.shape == (TINY.sizes.calibrating, n)
         return nearly_known(model, n)
 
-    monkeypatch.setattr(cat_tasks, "draw_items", draw)
-    monkeypatch.setattr(cat_tasks, "calibrate", know)
+    monkeypatch.setattr(cat, "draw_items", draw)
+    monkeypatch.setattr(cat, "calibrate", know)
 
 
 @pytest.mark.parametrize("model", ["2pl", "lart"])
@@ -202,8 +209,8 @@ def test_a_quick_study_calibrates_its_banks_and_finds_that_choosing_items_pays(
         truths.append(draw_items(*of))
         return truths[-1]
 
-    monkeypatch.setattr(cat_tasks, "calibrate", noted)
-    monkeypatch.setattr(cat_tasks, "draw_items", drawn)
+    monkeypatch.setattr(cat, "calibrate", noted)
+    monkeypatch.setattr(cat, "draw_items", drawn)
     design = replace(CAT_QUICK, sizes=replace(CAT_QUICK.sizes, calibrating=100))
     study = cat_study(design, key=jax.random.key(1), folder=tmp_path, n_processes=2)
     assert len(off) == 2 + 5

@@ -14,16 +14,24 @@ from bayesirt.errors import ResponseError
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.studies import cbmm_tasks
 from bayesirt.studies.cbmm import CBMM_QUICK, CBMMDesign, CBMMStudy, cbmm_study
-from bayesirt.studies.cbmm_claims import claim_table
-from bayesirt.studies.cbmm_conditions import Condition, Suite, base_values, draw_suite
-from bayesirt.studies.cbmm_masks import (
-    draw_by_place,
-    draw_completely_at_random,
-    hide_failures,
+from bayesirt.studies.cbmm_conditions import (
+    Condition,
+    Suite,
+    base_values,
+    draw_suite,
     missing_by_place,
+    observed,
 )
 from bayesirt.studies.cbmm_matrix import level_correlations, level_table, levels_of
-from bayesirt.studies.cbmm_measures import (
+from bayesirt.studies.cbmm_methods import Fit, fit_timed, methods_for, on_sample_scale, random_start
+from bayesirt.studies.cbmm_tables import (
+    paper_table,
+    recovery_table,
+    redundancy_table,
+    stability_table,
+)
+from bayesirt.studies.cbmm_tasks import (
+    StartTask,
     accuracy_of,
     agreement,
     hellinger,
@@ -31,13 +39,6 @@ from bayesirt.studies.cbmm_measures import (
     relative_error,
     variation,
 )
-from bayesirt.studies.cbmm_methods import Fit, fit_timed, methods_for, on_sample_scale, random_start
-from bayesirt.studies.cbmm_tables import (
-    recovery_table,
-    redundancy_table,
-    stability_table,
-)
-from bayesirt.studies.cbmm_tasks import StartTask
 from bayesirt.studies.study_rows import read_printed
 from bayesirt.studies.tasks import PortableKey
 
@@ -116,14 +117,16 @@ def test_cells_missing_at_random_follow_the_formula():
     np.testing.assert_allclose(logit(p) - logit(p[0, 0]), 2 * place, rtol=1e-10, atol=1e-10)
     assert p.mean() == pytest.approx(0.4, abs=1e-12)
     rng = np.random.default_rng(0)
-    missing = np.mean([~draw_by_place(3, 2, 0.4, rng) for _ in range(4000)], axis=0)
+    condition, right = Condition("mar", 0.4, 3, 2), np.zeros((3, 2), bool)
+    missing = np.mean([~observed(condition, right, rng) for _ in range(4000)], axis=0)
     np.testing.assert_allclose(missing, p, atol=0.04)  # 5 standard errors
     assert missing[2, 1] > missing[0, 0] + 0.2
 
 
 def test_cells_missing_completely_at_random_are_as_many_as_stated():
     rng = np.random.default_rng(0)
-    masks = np.array([draw_completely_at_random(8, 10, 0.4, rng) for _ in range(500)])
+    condition, right = Condition("mcar", 0.4, 8, 10), np.zeros((8, 10), bool)
+    masks = np.array([observed(condition, right, rng) for _ in range(500)])
     assert set(masks.sum((1, 2))) == {48}
     np.testing.assert_allclose(masks.mean(0), 0.6, atol=0.11)
 
@@ -131,7 +134,7 @@ def test_cells_missing_completely_at_random_are_as_many_as_stated():
 def test_gated_items_lose_their_wrong_answers_and_only_these():
     rng = np.random.default_rng(0)
     right = rng.uniform(size=(6, 4000)) < 0.5
-    seen = hide_failures(right, 0.3, rng)
+    seen = observed(Condition("mnar", 0.3, 6, 4000), right, rng)
     assert seen[right].all()
     some_wrong = ~right.all(0)
     hidden = (~seen).any(0)[some_wrong]
@@ -288,7 +291,7 @@ def test_starts_of_one_variance_are_two_starts(small: Responses):
     task = StartTask(0, small, (1.0, 4.0), PortableKey.of(jax.random.key(0)))
     rows = task.run()
     found = [(r["method"], r["replication"], r["variance_one"], r["variance_two"]) for r in rows]
-    assert sorted(found) == sorted(task.places)
+    assert sorted(("stability", place) for place in found) == sorted(task.places)
     same = {r["method"]: r["rho_d"] for r in rows if r["variance_one"] == r["variance_two"] == 4}
     assert same["mm"] < 1 - 1e-12
     assert same["newton"] > 0.999
@@ -356,7 +359,7 @@ def test_times_are_compared_suite_by_suite(study: CBMMStudy):
     assert table.loc[("base", "mm"), "time_ratio"] == 1
     assert table.loc[("base", "mm"), "behind"] == 0.5
     assert np.isnan(table.loc[("base", "mml"), "behind"])
-    claims = claim_table(recovery_table(rows), study.redundancy).set_index("claim")
+    claims = paper_table(recovery_table(rows), study.redundancy).set_index("claim")
     assert claims.loc["speedup_mcar", "here"] == pytest.approx(4)
     assert np.isnan(claims.loc["growth", "here"])
 
@@ -386,17 +389,21 @@ def test_a_study_cut_short_goes_on_where_it_was(study: CBMMStudy, folder: Path, 
 def test_the_study_says_what_its_tables_say(study: CBMMStudy, tmp_path: Path):
     study.save(tmp_path)
     assert {p.name for p in tmp_path.iterdir()} == {
-        "recovery.csv", "claims.csv", "redundancy.csv", "stability.csv", "heterogeneity.csv",
-        "agreement.csv", "ranks.csv", "verdict.txt", "size.svg", "robustness.svg",
-        "redundancy.svg", "stability.svg", "heterogeneity.svg", "flow.svg",
+        "recovery.csv", "claims.csv", "paper.csv", "redundancy.csv", "stability.csv",
+        "heterogeneity.csv", "agreement.csv", "ranks.csv", "verdict.txt", "size.svg",
+        "robustness.svg", "redundancy.svg", "stability.svg", "heterogeneity.svg", "flow.svg",
     }  # fmt: skip
     text = study.to_text()
     assert (tmp_path / "verdict.txt").read_text("utf-8") == text + "\n"
     base = study.summary.set_index(["factor", "method"]).loc["base", "newton"]
-    assert f"Newton steps (1 suites): Spearman of theta {base['rho_theta']:.3f}" in text
+    said = study.claims.set_index("claim")["here"]
+    title = "Base, 30 x 20, 1 suites, cBMM, Newton steps, Spearman of theta"
+    assert said[title] == base["rho_theta"]
     drop = study.redundancy.set_index("rule").loc["laplace positive, q = 0.1"]
-    assert f"largest false share {drop['false_share']:.1%}" in text
-    assert "Matrix: 30 x 20, drawn from the base, as no responses are given." in text
+    title = "Posterior, laplace positive slopes, at most 10% false, sparsity 0.2, false share"
+    assert said[title] == drop["false_share"]
+    title = "Matrix, drawn from the base, as none is given"
+    assert (said[f"{title}, subjects"], said[f"{title}, items"]) == (30, 20)
     assert "The items carry no numeric level" in text
     assert "Nothing is read off a plot." in text
     assert "random starts" in text.lower()

@@ -19,22 +19,33 @@ from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.studies import fpc_chain, fpc_prediction, fpc_tasks
+from bayesirt.studies.fits import compile_clock
 from bayesirt.studies.fpc import FPCStudy, fpc_study
 from bayesirt.studies.fpc_chain import Calibration, ChainStep, first_benchmarks, run_chain
-from bayesirt.studies.fpc_clock import CompileClock
-from bayesirt.studies.fpc_design import FPC_QUICK, FPC_SIMULATED, FPCDesign, conditions_of
 from bayesirt.studies.fpc_matrix import (
     FPCMatrix,
     SimulatedSuite,
     chain_order,
     divided,
     given_matrix,
-    read_families,
     simulated_matrix,
 )
-from bayesirt.studies.fpc_measures import measure_predictions, measure_random
-from bayesirt.studies.fpc_prediction import predict_benchmark, shares
-from bayesirt.studies.fpc_tasks import METHODS, ChainTask, tasks_of
+from bayesirt.studies.fpc_prediction import (
+    measure_predictions,
+    measure_random,
+    predict_benchmark,
+    shares,
+)
+from bayesirt.studies.fpc_tasks import (
+    FPC_QUICK,
+    FPC_SIMULATED,
+    METHODS,
+    ChainTask,
+    FPCDesign,
+    conditions_of,
+    tasks_of,
+)
+from bayesirt.studies.labels import read_families
 from bayesirt.studies.study_rows import read_printed
 from bayesirt.studies.tasks import PortableKey
 
@@ -88,10 +99,10 @@ def test_the_clock_tells_compiling_from_running():
         return (x @ x.T).sum()
 
     compiled, x = jax.jit(work), np.ones((7, 5))
-    with CompileClock() as whole:
-        with CompileClock() as first:
+    with compile_clock() as whole:
+        with compile_clock() as first:
             compiled(x).block_until_ready()
-        with CompileClock() as second:
+        with compile_clock() as second:
             compiled(x).block_until_ready()
     assert 0 < first.compiling < first.seconds
     assert second.compiling == 0
@@ -253,10 +264,10 @@ def test_what_cannot_be_studied_is_refused(tmp_path: Path):
     one = dict.fromkeys(families, "all")
     for given, said in (
         ((holes, groups), "3 of the answers are missing"),
-        ((responses, short), "for the item 'subset 04, 11' and 1 more; add a row"),
+        ((responses, short), "for item 'subset 04, 11' and 1 more items; add a row"),
         ((responses, dict.fromkeys(groups, "x")), "3 benchmarks at least, got 1"),
         ((few, groups), "a quarter of 12 subjects is too few"),
-        ((responses, groups, dict(list(families.items())[1:])), "for the subject 'subject 1'"),
+        ((responses, groups, dict(list(families.items())[1:])), "for subject 'subject 1'"),
         ((responses, groups, one), "1 families cannot be divided"),
     ):
         with pytest.raises(ResponseError, match=said):
@@ -276,8 +287,8 @@ def test_what_cannot_be_studied_is_refused(tmp_path: Path):
     ("text", "said"),
     [
         ("subject,kin\na,x\n", "must have the columns subject and family"),
-        ("subject,family\na,x\na,y\n", "'a' is duplicated"),
-        ("subject,family\na,x\nb,\n", "'b' has no family"),
+        ("subject,family\na,x\na,y\n", "'a' twice"),
+        ("subject,family\na,x\nb,\n", "no family for subject 'b'"),
     ],
 )
 def test_families_are_read(tmp_path: Path, text: str, said: str):
@@ -311,7 +322,7 @@ def test_long_chains_are_measured_at_some_steps():
     design = replace(FPC_SIMULATED, simulated=SMALL)
     task = ChainTask(0, condition, 3, suite, design, key)
     assert task.measured == [1, 9, 17, 25, 32, 40, 48, 56]
-    assert task.last == (0, 3, 56, "random")
+    assert task.places == [("chains", (0, 3, 56, "random"))]
 
 
 def test_a_study_of_made_chains(at_once, tmp_path: Path):
@@ -355,26 +366,41 @@ def made_study(at_once, **off: float) -> FPCStudy:
     return FPCStudy(rows, study.matrix, study.design)
 
 
-def test_the_verdict_says_what_the_tables_say(at_once):
-    fine = made_study(at_once, random=3.0).to_text()
-    assert "Given answers of 40 subjects to 48 items of 4 benchmarks" in fine
-    assert "10 anchors: MAE of FPC 1.00 ± 0.00" in fine
-    assert "FPC less concurrent calibration, on the same predictions: -1.00 ± 0.00 with 10" in fine
-    assert "at or below in 100% of 16 predictions; " in fine
-    assert fine.count("At or below it with 25 anchors and fewer.") == 4
-    assert "The aim of 2.5 points is met on all." in fine
-    assert "No error grows beyond two standard errors." in fine
-    assert "intervals hold 100.0%; random sampling 3.00)" in fine
-    assert "other families 1.00" in fine
-    assert "on its MMLU data and ours on this" in fine
-    assert "is about 2 to 3 points; ours on this, 1.00" in fine
-    poor = made_study(at_once, fixed=2.7, random=2.0, anchor_mean=4.0).to_text()
-    assert poor.count("Above it with 10 anchors.") == 3
-    assert "missed on subset 01, subset 02, subset 03, subset 04." in poor
+def test_the_claims_say_what_the_tables_say(at_once):
+    fine = made_study(at_once, random=3.0).claims.set_index("claim")
+    assert fine.loc["Given answers, subjects", "here"] == 40
+    assert fine.loc["Given answers, items", "here"] == 48
+    assert fine.loc["Given answers, benchmarks that join one by one", "here"] == 4
+    assert fine.loc["10 anchors, FPC, MAE"].tolist()[:2] == pytest.approx([1, 0])
+    title = "10 anchors, FPC less concurrent calibration, MAE over "
+    concurrent = fine[fine.index.str.startswith(title)].iloc[0]
+    assert concurrent.tolist()[:2] == pytest.approx([-1, 0])
+    assert "10 anchors, FPC less random sampling, MAE over 16 predictions" in fine.index
+    lower = fine[fine.index.str.endswith("share of predictions at or below it")]["here"]
+    assert lower.tolist() == [1.0] * 8
+    aims = fine[fine.index.str.contains("of 120 items")]["verdict"]
+    assert aims.tolist() == ["meets the aim of 2.5 points"] * 4
+    changes = fine[fine.index.str.contains("change of FPC's MAE")]["verdict"]
+    assert "above 0" not in changes.tolist()
+    held = fine.loc["10 anchors, other families, FPC, share of accuracies that 90% intervals hold"]
+    assert held["here"] == 1
+    assert fine.loc["10 anchors, other families, FPC, MAE", "here"] == pytest.approx(1)
+    assert fine.loc["10 anchors, abler ones, random sampling, MAE", "here"] == 3
+    assert fine.index.str.contains(r"Spearman \(paper: MMLU").any()
+    assert fine[fine.index.str.contains("paper: about")]["paper"].tolist() == [2, 3]
+    poor = made_study(at_once, fixed=2.7, random=2.0, anchor_mean=4.0).claims.set_index("claim")
+    behind = poor[poor.index.str.match("10 anchors, FPC less .* predictions$")]["verdict"]
+    assert behind.tolist().count("above 0") == 3
+    above = poor[poor.index.str.match("Of 1 numbers of anchors up to 25, those")]["here"]
+    assert sorted(above) == [0, 1, 1, 1]
+    aims = poor[poor.index.str.contains("of 120 items")]["verdict"]
+    assert aims.tolist() == ["misses the aim of 2.5 points"] * 4
     study = made_study(at_once)
     once = study.replications[study.replications["chain"] == 0]
-    few = FPCStudy(once, study.matrix, study.design).to_text()
-    assert "Too little was measured to say whether it grows." in few
+    few = FPCStudy(once, study.matrix, study.design).claims
+    changes = few[few["claim"].str.contains("change of FPC's MAE")]
+    assert changes["error"].isna().all()
+    assert set(changes["verdict"]) == {"not told from 0"}
 
 
 def test_printed_figures_are_known_methods():

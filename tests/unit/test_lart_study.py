@@ -18,23 +18,26 @@ from bayesirt.errors import ResponseError
 from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.estimators.lart_intervals import ability_intervals
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.studies import (
-    lart,
-    lart_items_needed,
-    lart_prediction,
-    lart_subjects_needed,
-    lart_tasks,
-    lart_validity,
+from bayesirt.studies import lart, lart_matrix_tasks, lart_suites
+from bayesirt.studies.claims import claim_table
+from bayesirt.studies.lart import LART_QUICK, LaRTDesign, LaRTStudy, lart_study
+from bayesirt.studies.lart_claims import simulation_claims
+from bayesirt.studies.lart_matrix import (
+    criterion_table,
+    read_criterion,
+    resampled_rho,
+    rho_curves,
+    with_criterion,
 )
-from bayesirt.studies.lart import LaRTStudy, lart_study
-from bayesirt.studies.lart_conditions import Condition, draw_suite
-from bayesirt.studies.lart_criterion import criterion_table, read_criterion, with_criterion
-from bayesirt.studies.lart_design import LART_QUICK, LaRTDesign
-from bayesirt.studies.lart_items_needed import ItemTask, adaptive_abilities
-from bayesirt.studies.lart_matrix import resampled_rho, rho_curves
-from bayesirt.studies.lart_matrix_tables import prediction_table, resampled_mean
-from bayesirt.studies.lart_measures import measure_point, rmse
-from bayesirt.studies.lart_prediction import PredictionTask, predict_left_out
+from bayesirt.studies.lart_matrix_tasks import (
+    ItemTask,
+    PredictionTask,
+    SubjectTask,
+    adaptive_abilities,
+    agreement_of_sets,
+    distances,
+    predict_left_out,
+)
 from bayesirt.studies.lart_scoring import Cells, Items, item_information, score_abilities
 from bayesirt.studies.lart_splits import (
     base_subjects,
@@ -43,14 +46,14 @@ from bayesirt.studies.lart_splits import (
     subject_folds,
     with_answers,
 )
-from bayesirt.studies.lart_subjects_needed import SubjectTask, distances
+from bayesirt.studies.lart_suites import Condition, draw_suite, measure_point, rmse
 from bayesirt.studies.lart_tables import (
     coverage_table,
+    prediction_table,
     recovery_table,
+    resampled_mean,
     saem_table,
 )
-from bayesirt.studies.lart_text import study_in_words
-from bayesirt.studies.lart_validity import agreement_of_sets
 from bayesirt.studies.study_rows import read_printed
 from bayesirt.studies.tasks import PortableKey
 
@@ -104,8 +107,7 @@ def quick_fit(name: str, responses: Responses) -> PointEstimate:
 @pytest.fixture(scope="module")
 def no_fits() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for module in (lart_prediction, lart_validity, lart_subjects_needed, lart_items_needed):
-            patch.setattr(module, "fit_model", quick_fit)
+        patch.setattr(lart_matrix_tasks, "fit_model", quick_fit)
         yield
 
 
@@ -200,7 +202,7 @@ def test_intervals_refuse_what_does_not_fit(fitted):
 
 def test_a_perfect_estimate_has_no_error_and_intervals_are_counted(fitted):
     responses, truth, point = fitted
-    row = measure_point(lart_tasks.Suite(truth, responses), point, 1.5)
+    row = measure_point(lart_suites.Suite(truth, responses), point, 1.5)
     assert row["rmse_theta"] == pytest.approx(
         np.sqrt(np.mean((point["theta"] - truth["theta"]) ** 2))
     )
@@ -208,7 +210,7 @@ def test_a_perfect_estimate_has_no_error_and_intervals_are_counted(fitted):
     z = np.abs(point["theta"] - truth["theta"]) / point["theta_se"]
     assert row["cover_given_items"] == pytest.approx((z <= 1.6448536269514722).mean())
     own = {name: point[name] for name in truth}
-    assert measure_point(lart_tasks.Suite(own, responses), point, 0)["rmse_lam"] == 0
+    assert measure_point(lart_suites.Suite(own, responses), point, 0)["rmse_lam"] == 0
     assert rmse(np.zeros(4), np.array([1.0, -1, 1, -1])) == 1
 
 
@@ -422,15 +424,25 @@ def test_what_is_said_of_the_simulation_follows_its_tables():
         "n_subjects": 100, "n_items": 50, "rho": -0.8, "method": ["lart"], "seconds": [0.1],
         "converged": [0.75],
     })  # fmt: skip
-    said = " ".join(study_in_words(recovery, seconds, saem_table(rows), coverage_table(rows)))
-    assert "θ 0.200 against 0.350 (LaRT better in 75%)" in said
-    assert "By two standard errors LaRT is not surely different on θ, a, d." in said
-    assert "EM did not converge in up to 25%" in said
-    assert "The two differ by at most 0.050; closer to the optimum ends the spectral start." in said
-    assert "here there are none" in said
+    tables = (recovery, seconds, saem_table(rows), coverage_table(rows))
+    said = claim_table(simulation_claims(*tables)).set_index("claim")
+    title = "Simulated, 100 x 50, rho -0.8, 4 suites, RMSE of θ"
+    found = [said.loc[f"{title}, {what}", "here"] for what in
+             ("LaRT", "probit IRT", "share where LaRT's is less", "IRT's less LaRT's")]  # fmt: skip
+    assert found == pytest.approx([0.2, 0.35, 0.75, 0.15])
+    gains = said[said.index.str.endswith("IRT's less LaRT's")]["verdict"]
+    assert set(gains) == {"not told from 0"}
+    assert said.loc["Median seconds of a fit, 100 x 50, rho -0.8, lart"].tolist()[-1] == (
+        "25% did not converge"
+    )
+    apart = said[said.index.str.contains("largest difference")].iloc[0]
+    assert apart["here"] == pytest.approx(0.05)
+    assert apart["verdict"] == "the spectral start ends closer to the optimum"
+    assert said[said.index.str.contains("after the burn-in")]["verdict"].item() == "no outliers"
     sure = recovery.assign(gain_se=[0.01] * 2 + [np.nan] * 5)
-    said = " ".join(study_in_words(sure, seconds, saem_table(rows), coverage_table(rows)))
-    assert "LaRT is better on θ, a; not surely different on d." in said
+    said = claim_table(simulation_claims(sure, *tables[1:])).set_index("claim")
+    gains = said[said.index.str.endswith("IRT's less LaRT's")]["verdict"]
+    assert gains.tolist() == ["above 0", "above 0", "not told from 0"]
 
 
 def test_printed_figures_are_the_papers_tables():
@@ -486,13 +498,13 @@ def test_each_subject_is_predicted_once_by_items_of_others(monkeypatch):
         trained.append(set(part.subjects))
         return quick_fit(name, part)
 
-    monkeypatch.setattr(lart_prediction, "fit_model", watch)
+    monkeypatch.setattr(lart_matrix_tasks, "fit_model", watch)
     groups = base_subjects(NAMES, SUFFIXES)
     key = PortableKey.of(jax.random.key(0))
     task = PredictionTask(0, 1, responses, groups, key)
     rows = task.run()
     places = [(r["repetition"], r["split"], r["subject"], r["method"]) for r in rows]
-    assert sorted(places) == sorted(task.places)
+    assert sorted(("prediction", place) for place in places) == sorted(task.places)
     assert len(trained) == 10
     for names in trained:
         assert len(names) == 16
@@ -515,9 +527,10 @@ def test_the_study_says_what_it_did(study: LaRTStudy):
     assert set(study.prediction["split"]) == {"by row", "by base subject"}
     text = study.to_text()
     assert "Simulated, 20 x 10, rho -0.8, 2 suites" in text
-    assert "Matrix: 20 x 10, 10 base subjects" in text
+    for fact in ("subjects: 20", "items: 10", "base subjects: 10"):
+        assert f"Matrix, {fact}\n" in text
     assert "Criterion, Pearson over 20 subjects" in text
-    assert "Dividing by base subject" in text
+    assert "log score of LaRT, by base subject less by row" in text
     assert repr(study) == "<LaRTStudy of 6 fits and a 20 x 10 matrix>"
 
 

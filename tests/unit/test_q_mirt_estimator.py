@@ -13,7 +13,6 @@ from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.profiles.simulation import simulate_q_mirt
 from bayesirt.studies.abilities_coverage import draw_suite, study_q_matrix
-from bayesirt.studies.abilities_prediction import task_key
 from bayesirt.studies.tasks import PortableKey
 
 Q = QMatrix.from_arrays(np.tile([[1, 0], [0, 1], [1, 1]], (6, 1)))
@@ -214,7 +213,7 @@ def test_steep_items_do_not_run_away(name, replication, n_nodes):
     """Suites whose steepest items have slopes of 20 and more: the loss falls and then stands."""
     key = PortableKey.of(jax.random.key(0))
     q = study_q_matrix(40, 3, np.random.default_rng([0, 0, 0]))
-    of_suite, _ = jax.random.split(task_key(key, name, replication))
+    of_suite, _ = jax.random.split(key.folded(name, replication))
     suite = draw_suite(200, q, key=of_suite)
     point = fit_q_mirt(suite.responses, q)
     assert point.converged

@@ -34,11 +34,13 @@ from bayesirt.studies.sparse_conditions import (
     Condition,
     Suite,
     domain_conditions,
+    draw_mask,
     draw_suite,
+    even_weights,
     grid_conditions,
+    matched_weights,
 )
 from bayesirt.studies.sparse_draws import draw_abilities
-from bayesirt.studies.sparse_masks import draw_mask, even_weights, matched_weights
 from bayesirt.studies.sparse_measures import (
     DRAWS_COLUMNS,
     POINT_COLUMNS,

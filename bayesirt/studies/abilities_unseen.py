@@ -1,23 +1,19 @@
 """Answers to unseen items: random splits of the items, and the full posterior on one of them."""
 
 import time
-import zlib
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Array
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.inference.engines import sample_q_mirt
-from bayesirt.inference.options import RunOptions
 from bayesirt.models.q_mirt import default_structure
 from bayesirt.profiles.item_prediction import predict_items
-from bayesirt.studies.abilities_matrix import AbilityMatrix
-from bayesirt.studies.abilities_measures import Matrix, auc, log_score, subject_aucs
+from bayesirt.studies.abilities_matrix import AbilityMatrix, Counts, Matrix
 from bayesirt.studies.abilities_predictors import (
     NO_CHANCES,
     PREDICTORS,
@@ -27,9 +23,10 @@ from bayesirt.studies.abilities_predictors import (
     learnt_chances,
     predictions,
 )
+from bayesirt.studies.engine import Places, Row
+from bayesirt.studies.fits import two_chains
+from bayesirt.studies.measures import log_losses
 from bayesirt.studies.tasks import PortableKey
-
-Row = dict[str, Any]
 
 TEST_SHARE = 0.1
 PREDICTION_COLUMNS = (
@@ -43,7 +40,6 @@ MOST_DRAWN = 200_000
 """Responses beyond which no full posterior is drawn."""
 
 R_HAT_BOUND = 1.01
-_CHAINS = 2
 
 
 @dataclass(frozen=True)
@@ -56,15 +52,14 @@ class SplitTask:
     key: PortableKey  # The study's.
 
     @property
-    def places(self) -> list[tuple[str, tuple[Any, ...]]]:
-        """The part and place of each row."""
+    def places(self) -> Places:
+        """Part and place of each row."""
         return [("prediction", (self.split, name)) for name in predictors_of(self.matrix)]
 
     def run(self) -> list[Row]:
         """Return a row for each predictor."""
         division = divide(self.matrix, *split_items(self.matrix.q.n_items, self.split, self.key))
-        key = task_key(self.key, "split", self.split)
-        fits = fit_all(division, key=key, trained=self.trained)
+        fits = fit_all(division, key=self.key.folded("split", self.split), trained=self.trained)
         measured = measure(predictions(division, fits, self.matrix), division)
         head = {"part": "prediction", "split": self.split}
         return [{**head, "method": name, **row} for name, row in measured.items()]
@@ -80,8 +75,8 @@ class AgreementTask:
     key: PortableKey  # The study's.
 
     @property
-    def places(self) -> list[tuple[str, tuple[Any, ...]]]:
-        """The part and place of its row."""
+    def places(self) -> Places:
+        """Part and place of its row."""
         return [("agreement", (self.split,))]
 
     def run(self) -> list[Row]:
@@ -90,16 +85,14 @@ class AgreementTask:
         structure = default_structure(division.q.n_abilities)
         point = fit_q_mirt(division.responses, division.q, structure=structure)
         start = time.perf_counter()
-        of_draws, of_items = jax.random.split(task_key(self.key, "agreement", self.split))
+        of_draws, of_items = jax.random.split(self.key.folded("agreement", self.split))
         posterior = sample_q_mirt(
             division.responses,
             division.q,
             key=of_draws,
             structure=structure,
             init=point,
-            options=RunOptions(
-                num_chains=_CHAINS, num_warmup=self.draws // 2, num_samples=self.draws
-            ),
+            options=two_chains(self.draws),
         )
         full = predict_items(posterior, _rows_to_predict(division), key=of_items).probability
         seconds = time.perf_counter() - start
@@ -121,34 +114,46 @@ class AgreementTask:
         ]
 
 
+def auc(scores: Matrix, successes: Counts, failures: Counts) -> float:
+    """Return the probability that a right answer has a higher score than a wrong one."""
+    n_right, n_wrong = int(successes.sum()), int(failures.sum())
+    if not (n_right and n_wrong):
+        return float("nan")
+    ranks = rankdata(np.r_[np.repeat(scores, successes), np.repeat(scores, failures)])
+    above = ranks[:n_right].sum() - n_right * (n_right + 1) / 2
+    return float(above / (n_right * n_wrong))
+
+
+def subject_aucs(scores: Matrix, successes: Counts, trials: Counts) -> Matrix:
+    """Return the AUC within each subject."""
+    rows = zip(scores, successes, trials - successes, strict=True)
+    return np.array([auc(*row) for row in rows])
+
+
+def log_score(p: Matrix, successes: Counts, trials: Counts) -> float:
+    """Return the mean negative log probability of an answer, pooled over subjects and items."""
+    return float(log_losses(p, successes, trials - successes).sum() / trials.sum())
+
+
 def predictors_of(matrix: AbilityMatrix) -> list[str]:
     """Return the predictors that a matrix has: the true ones only where it was simulated."""
     known = matrix.truth is not None
     return [name for name in PREDICTORS if known or not name.startswith("true")]
 
 
-def task_key(key: PortableKey, name: str, number: int) -> Array:
-    """Return the key of a piece of work, which depends on what it is, not on when it is done."""
-    return jax.random.fold_in(jax.random.fold_in(key.key(), zlib.crc32(name.encode())), number)
-
-
 def split_items(
     n_items: int, number: int, key: PortableKey, share: float = TEST_SHARE
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Divide the items at random."""
-    words = [*key.words, zlib.crc32(b"items"), number, round(1000 * share)]
-    order = np.random.default_rng(words).permutation(n_items)
+    order = key.rng("items", number, round(1000 * share)).permutation(n_items)
     n_test = max(1, round(share * n_items))
     return np.sort(order[n_test:]), np.sort(order[:n_test])
 
 
 def measure(found: dict[str, Matrix], division: Division) -> dict[str, dict[str, float]]:
-    """Return how well each predictor does.
+    """Return how well each predictor does, by predictor and `PREDICTION_COLUMNS`.
 
-    By predictor and `PREDICTION_COLUMNS`: mean and standard deviation over subjects of the AUC
-    within a subject, and how many have one; the mean difference from that of the predictor
-    ``items``; the AUC of all answers together; the mean negative log probability of an answer; and
-    the number of items. NaN without items to predict.
+    `auc`, `auc_sd` and `subjects` are of the AUC within a subject; NaN without items to predict.
     """
     successes, trials = division.successes, division.trials
     if not trials.sum():

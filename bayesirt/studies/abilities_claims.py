@@ -1,0 +1,243 @@
+"""Claims of the abilities study beside those of Zhang et al. (2026)."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from bayesirt.posterior import LEVEL
+from bayesirt.studies.abilities_consistency import ESTIMATES, MORE_THAN
+from bayesirt.studies.abilities_coverage import QUANTITIES
+from bayesirt.studies.abilities_matrix import CORRELATION, AbilityMatrix
+from bayesirt.studies.abilities_predictors import PREDICTORS
+from bayesirt.studies.abilities_tables import t_bound
+from bayesirt.studies.abilities_unseen import MOST_DRAWN
+from bayesirt.studies.claims import Claim, figures_of, sign_of, spanning
+from bayesirt.studies.study_rows import read_printed
+
+if TYPE_CHECKING:
+    from bayesirt.studies.abilities import AbilitiesStudy
+
+NOTES = (
+    "A simulated matrix has the paper's shares of items (Table 3, MMLU-MATH). From the rows of a "
+    "Q-matrix no method can be expected to reach more than the true abilities and the true "
+    "population of items.",
+    "The criterion of accuracy on the same items is circular: the same answers make the ability "
+    "and the accuracy. And it does not need the ability, as accuracy on all items shows.",
+    "The subject's accuracy and an IRT model that knows nothing of items give all new items the "
+    "same chance, so their AUC within a subject is .5 by construction. Beside random chances the "
+    "paper compares with nothing else, and to beat these it is enough to know which kinds of items "
+    "are hard for everybody, which is all that chances averaged over subjects tell.",
+    "The paper's standard deviation of the AUC over its 41 subjects is hardly more than its "
+    "splits leave to chance: the weakest and the ablest models are all predicted alike.",
+    "Chances of Q-mIRT integrate over abilities by their standard errors, as if independent of "
+    "each other, and over the population of items. NeuralCD has neither. The paper states no "
+    "number of epochs; here the network always sees about as many answers as 20 epochs of the "
+    "paper's matrix give.",
+    "Differences of AUC have 95% bounds between splits by Student's t, as if these were "
+    "independent; they share subjects and most of their training items.",
+    "The paper's abstract has .77 to .86 across benchmarks and its section 3.4 .77 to .81; its "
+    "Table 5 has .77 to .86. Its section 3.3 correlates subjects within an ability, as is done "
+    "here, its appendix D.4 abilities within a subject.",
+)
+_MOST_FINDINGS = 3
+_PAPERS_SPLITS = 10
+_STRENGTHS = {"strong": "strong (rho > .7)", "moderate": "moderate (> .5)", "weak": "weak (> .3)",
+              "none": "none of these"}  # fmt: skip
+_ACROSS = ("learnt", "learnt, average", "neural", "neural, average", "items", "own items")
+_COMPARED = (
+    ("learnt", "learnt, average"), ("neural", "neural, average"), ("learnt", "both"),
+    ("learnt", "items"), ("neural", "items"),
+)  # fmt: skip
+
+
+def ability_claims(study: "AbilitiesStudy") -> Iterator[Claim]:
+    """Yield what intervals hold, what abilities go with, and what unseen items say of them."""
+    yield from _on_coverage(study.coverage)
+    yield from _on_matrix(study.matrix)
+    yield from _on_criterion(study.criterion)
+    yield from _on_consistency(study.consistency)
+    yield from _on_unseen_items(study.summary)
+    yield from _on_profiles(study.summary, study.parts["prediction"])
+    yield from _on_agreement(study.parts["agreement"])
+    yield from _on_across(study.across)
+
+
+def ability_notes(study: "AbilitiesStudy") -> Iterator[str]:
+    """Yield what keeps abilities from being told apart, what was left out, and `NOTES`."""
+    findings = study.matrix.q.findings()
+    yield from (f"The Q-matrix: {finding}." for finding in findings[:_MOST_FINDINGS])
+    if len(findings) > _MOST_FINDINGS:
+        yield f"The Q-matrix: {len(findings) - _MOST_FINDINGS} more findings of this kind."
+    if study.matrix.responses.n_observed > MOST_DRAWN:
+        yield f"No full posterior is drawn of more than {MOST_DRAWN:,} responses."
+    yield from NOTES
+
+
+def printed(table: str, quantity: str, place: str) -> float:
+    """Return a figure that Zhang et al. (2026) print."""
+    rows = read_printed("abilities_printed").set_index(["table", "quantity", "place"])["value"]
+    return float(rows[table, quantity, place])
+
+
+def predictor_in_words(name: str) -> str:
+    """Return a predictor's name that needs no other."""
+    return PREDICTORS[name].replace("the same", PREDICTORS[name.split(",")[0]])
+
+
+def paired_gain(prediction: pd.DataFrame, one: str, other: str) -> tuple[float, float]:
+    """Return by how much one predictor's AUC is above another's, and its bound."""
+    by_split = prediction.pivot(index="split", columns="method", values="auc")
+    gains = (by_split[one] - by_split[other]).dropna()
+    n = len(gains)
+    return float(gains.mean()), float(gains.std() / np.sqrt(n)) * t_bound(n)
+
+
+def _on_coverage(coverage: pd.DataFrame) -> Iterator[Claim]:
+    words = {
+        "rho_theta": "correlation of posterior means of abilities with the truth",
+        "r_hat_above": "share of R-hats above 1.01",
+        "r_hat_highest": "highest R-hat",
+    }
+    last = ""
+    for row in coverage.to_dict("records"):
+        size = "{n_subjects:.0f} x {n_items:.0f} with {n_abilities:.0f} abilities".format(**row)
+        title = f"{row['suites']} suites of {size}, drawn from the model itself"
+        if title != last:
+            yield from figures_of(title, row, words)
+        last = title
+        text = f"{title}, coverage of {LEVEL:.0%} intervals of {QUANTITIES[row['quantity']]}"
+        claim = spanning(text, row, "coverage")
+        holds = "holds" if row["low"] <= LEVEL <= row["high"] else f"misses {LEVEL:.0%}"
+        yield claim._replace(verdict=f"{claim.verdict} between suites: {holds}")
+
+
+def _on_matrix(matrix: AbilityMatrix) -> Iterator[Claim]:
+    counts = matrix.q.needs.sum(0)
+    title = "Given matrix" if matrix.truth is None else "Simulated matrix"
+    yield Claim(f"{title}, subjects", matrix.responses.n_subjects)
+    yield Claim(f"{title}, items", matrix.responses.n_items)
+    yield Claim(f"{title}, abilities", matrix.q.n_abilities)
+    needed = int((counts > MORE_THAN).sum())
+    yield Claim(f"{title}, abilities needed by more than {MORE_THAN} items", needed)
+    yield Claim(f"{title}, largest share of items that need one", counts.max() / matrix.q.n_items)
+    if matrix.truth is not None:
+        yield Claim(f"{title}, correlation of each pair of abilities", CORRELATION)
+        adds = f"{title}, standard deviation in logits of what an ability adds to an intercept"
+        yield Claim(adds, float(matrix.truth["sigma_beta"]))
+        own = f"{title}, standard deviation in logits of what is the item's own"
+        yield Claim(own, float(matrix.truth["sigma_d"]))
+
+
+def _on_criterion(criterion: pd.DataFrame) -> Iterator[Claim]:
+    if criterion.empty:
+        yield Claim(f"Criterion, abilities needed by more than {MORE_THAN} items", 0)
+    for row in criterion.to_dict("records"):
+        of = row["criterion"] if row["criterion"].startswith("true") else (
+            f"accuracy on {row['criterion']}")  # fmt: skip
+        title = f"Criterion, {of}, by {ESTIMATES[row['method']]}, {_of_abilities(row)}"
+        yield Claim(f"{title}, median rho", row["median_rho"])
+        if row["criterion"] == "the same items":
+            every = row["method"] in ("q-mirt", "neural")
+            words = _STRENGTHS if every else {"strong": _STRENGTHS["strong"]}
+            yield from figures_of(title, row, words)
+    for place in ("chemistry", "physics", "computer science"):
+        n = printed("criterion", "abilities", place)
+        paper = printed("criterion", "moderate at least", place)
+        yield Claim(f"Of {n:.0f} abilities in {place}, moderate at least", np.nan, paper=paper)
+    strong = printed("criterion", "strong in two benchmarks at least", "mathematics")
+    n = printed("criterion", "abilities", "mathematics")
+    text = f"Of {n:.0f} abilities in mathematics, strong in two of three benchmarks"
+    yield Claim(text, np.nan, paper=strong)
+
+
+def _of_abilities(row: Any) -> str:
+    return f"{row['abilities']} of the abilities"
+
+
+def _on_consistency(consistency: pd.DataFrame) -> Iterator[Claim]:
+    if consistency.empty:
+        yield Claim(f"Consistency, abilities with more than {MORE_THAN} items on both sides", 0)
+    words = {"median_rho": "median rho", "share_moderate": "share above .5"}
+    papers = {
+        "median_rho": printed("consistency", "median rho", "benchmark pairs"),
+        "share_moderate": printed("consistency", "share above 0.5", "benchmark pairs"),
+    }
+    for row in consistency.to_dict("records"):
+        enough = f"{_of_abilities(row)}, needed by more than {MORE_THAN} items on both sides"
+        title = f"Consistency, {row['items']}, {enough}, {ESTIMATES[row['method']]}"
+        yield from figures_of(title, row, words, papers)
+        if row["method"] == "q-mirt" and np.isfinite(row["median_rho_others"]):
+            others = f"{title}, median rho with other abilities of the other side"
+            gap = row["median_rho"] - row["median_rho_others"]
+            part = "mostly" if gap < row["median_rho"] / 2 else "only partly"
+            shared = f"what is consistent is {part} what abilities have in common"
+            yield Claim(others, row["median_rho_others"])
+            yield Claim(f"{title}, more with itself than with these", gap, verdict=shared)
+
+
+def _on_unseen_items(table: pd.DataFrame) -> Iterator[Claim]:
+    words = {"auc": "AUC within a subject", "auc_sd": "its standard deviation over subjects",
+             "log_score": "log score of all answers"}  # fmt: skip
+    for row in table.to_dict("records"):
+        sizes = f"{row['splits']} random splits, {row['new_items']:.0f} new ones each"
+        title = f"Unseen items, {sizes}, {predictor_in_words(row['method'])}"
+        said = words if np.isfinite(row["log_score"]) else dict(list(words.items())[:2])
+        yield from figures_of(title, row, said)
+    neural = table.set_index("method").loc["neural"]
+    for place in ("MMLU-MATH", "MMLU-Pro-MATH", "MATH500"):
+        paper = printed("within", "mean AUC", place)
+        yield Claim(f"NeuralCD, AUC, the paper's on {place}", neural["auc"], paper=paper)
+    text = "NeuralCD, standard deviation of AUC over subjects, the paper's on MMLU-MATH (Table 4)"
+    paper = printed("within", "sd of AUC over subjects", "MMLU-MATH")
+    yield Claim(text, neural["auc_sd"], paper=paper)
+    splits = printed("within", "mean sd of AUC over splits", "MMLU-MATH")
+    yield Claim("NeuralCD, standard deviation of a subject's AUC over splits", np.nan, paper=splits)
+    text = f"NeuralCD, what of a subject's AUC {_PAPERS_SPLITS} splits leave to chance"
+    yield Claim(text, np.nan, paper=round(splits / np.sqrt(_PAPERS_SPLITS), 4))
+
+
+def _on_profiles(table: pd.DataFrame, prediction: pd.DataFrame) -> Iterator[Claim]:
+    auc = table.set_index("method")["auc"]
+    for name in ("learnt", "neural"):
+        above, average = (auc[x] - 0.5 for x in (name, f"{name}, average"))
+        if above > 0:
+            text = (
+                f"{PREDICTORS[name]}, share of its AUC above .5 that averaging over subjects leaves"
+            )
+            yield Claim(text, 1.0 if average >= above else max(average, 0.0) / above)
+    for one, other in _COMPARED:
+        gain, bound = paired_gain(prediction, one, other)
+        text = f"AUC of {predictor_in_words(one)} less that of {predictor_in_words(other)}"
+        verdict = f"95% bounds ± {bound:.3f}: {sign_of(gain - bound, gain + bound)}"
+        yield Claim(text, gain, verdict=verdict)
+
+
+def _on_agreement(agreement: pd.DataFrame) -> Iterator[Claim]:
+    words = {
+        "correlation": "correlation of its chances with those of the point estimate",
+        "mean_difference": "mean difference from these", "auc_posterior": "AUC",
+        "auc_point": "AUC of the point estimate", "log_score_posterior": "log score",
+        "log_score_point": "log score of the point estimate",
+        "r_hat_above": "share of R-hats above 1.01",
+    }  # fmt: skip
+    for _, row in agreement.iterrows():
+        yield from figures_of("Full posterior on one split (predict_items)", row, words)
+
+
+def _on_across(across: pd.DataFrame) -> Iterator[Claim]:
+    for (source, target), own in across.groupby(["source", "target"], sort=False):
+        rows = own.set_index("method")
+        n_new, n_items = (int(rows[name].iloc[0]) for name in ("new_items", "items"))
+        title = f"From {source} to {target}"
+        verdict = "" if n_new else "nothing can be predicted"
+        text = f"{title}, of {n_items} items those that need an ability of the former's"
+        yield Claim(text, n_new, verdict=verdict)
+        for name in _ACROSS if n_new else ():
+            yield Claim(f"{title}, AUC, {predictor_in_words(name)}", rows.loc[name, "auc"])
+    if across["new_items"].sum():
+        rows = read_printed("abilities_printed").query("table == 'across'")
+        means = rows.loc[rows["quantity"] == "mean AUC", "value"]
+        for what, paper in (("lowest", means.min()), ("highest", means.max())):
+            yield Claim(f"NeuralCD across benchmarks, {what} AUC", np.nan, paper=paper)

@@ -1,0 +1,112 @@
+"""What figures of studies share: panels, lines over a condition, dots with intervals, boxes.
+
+Every figure is readable in black and white.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+from numpy.typing import NDArray
+
+from bayesirt.report.plots import ACCENT, INK, SOFT
+
+Style = Mapping[str, Any]
+GRID: dict[str, Any] = {"color": "#e4e4e4", "lw": 0.6}
+POINT: dict[str, Any] = {"color": ACCENT, "mec": INK, "mew": 0.4}
+_WIDE = 20.0
+"""Times the lowest value from which powers of ten are ticks enough."""
+
+
+def new_figure(
+    width: float, height: float, rows: int = 1, columns: int = 1, **share: Any
+) -> tuple[Figure, NDArray[Any]]:
+    """Return a figure and its panels, shape (row, column)."""
+    fig = Figure(figsize=(width, height), layout="constrained")
+    return fig, fig.subplots(rows, columns, squeeze=False, **share)
+
+
+def draw_lines(
+    ax: Axes,
+    table: pd.DataFrame,
+    x: str,
+    y: str,
+    styles: Mapping[str, Style],
+    labels: Mapping[str, str] | None = None,
+    *,
+    by: str = "method",
+    se: str | None = None,
+) -> None:
+    """Draw a line for each style's rows, with bars of two standard errors where they are named."""
+    for name, style in styles.items():
+        own = table[table[by] == name]
+        if len(own):
+            bars = {} if se is None else {"yerr": 2 * own[se].fillna(0), "elinewidth": 0.8}
+            label = labels[name] if labels else None
+            ax.errorbar(own[x], own[y], **{"ms": 4, "lw": 1.2, "label": label, **bars, **style})
+
+
+def name_rows(ax: Axes, names: Sequence[str], **style: Any) -> None:
+    """Name the rows 0, 1, ... of a panel of dots, the first on top."""
+    ax.set_yticks(range(len(names)), list(names), **style)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.grid(axis="x", **GRID)
+
+
+def draw_boxes(
+    ax: Axes,
+    values: Sequence[NDArray[np.float64]],
+    places: Iterable[float],
+    width: float,
+    fill: str = "white",
+    median: str = INK,
+) -> None:
+    """Draw boxes of one fill."""
+    line = {"color": INK, "lw": 0.8}
+    ax.boxplot(
+        list(values), positions=list(places), widths=width, patch_artist=True, manage_ticks=False,
+        boxprops={"facecolor": fill, "edgecolor": INK, "lw": 0.8}, whiskerprops=line, capprops=line,
+        medianprops={"color": median, "lw": 1.4}, flierprops={"marker": ".", "ms": 3, "mec": SOFT},
+    )  # fmt: skip
+    ax.grid(axis="y", **GRID)
+
+
+def legend_above(fig: Figure, ax: Axes, n_columns: int, **style: Any) -> None:
+    """Put what a panel names above the figure."""
+    handles = ax.get_legend_handles_labels()
+    style = {"frameon": False, "fontsize": 8, **style}
+    fig.legend(*handles, loc="outside upper center", ncols=n_columns, **style)
+
+
+def patches(fills: Mapping[str, str]) -> list[Patch]:
+    """Return what a legend shows for boxes."""
+    return [Patch(facecolor=fill, edgecolor=INK, label=name) for name, fill in fills.items()]
+
+
+def log_plain(ax: Axes, ticks: Sequence[float] | None = None) -> None:
+    """Make the x axis logarithmic, with plain numbers, perhaps at these ticks only."""
+    ax.set_xscale("log")
+    if ticks is not None:
+        ax.set_xticks(sorted(set(ticks)))
+    _plain(ax.xaxis)
+
+
+def log_values(ax: Axes) -> None:
+    """Make the y axis logarithmic, with enough ticks where it spans little."""
+    ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    steps = (1.0,) if high > _WIDE * low else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
+    ax.yaxis.set_major_locator(LogLocator(subs=steps))
+    _plain(ax.yaxis)
+
+
+def _plain(axis: Axis) -> None:
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
+    axis.set_minor_formatter(NullFormatter())

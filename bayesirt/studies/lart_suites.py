@@ -1,0 +1,169 @@
+"""Simulated suites of the LaRT study by each method (Xu et al., 2026, section 5)."""
+
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Array
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from bayesirt.data.responses import Responses
+from bayesirt.estimators.lart_em import fit_lart
+from bayesirt.estimators.lart_intervals import KINDS, ability_intervals
+from bayesirt.estimators.saem import fit_saem
+from bayesirt.inference.sweeps import sample_blocked
+from bayesirt.models import LaRT
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.posterior import Posterior
+from bayesirt.studies.engine import Places, Row
+from bayesirt.studies.fits import quietly, timed, two_chains
+from bayesirt.studies.measures import TAILS, n_covered
+from bayesirt.studies.tasks import PortableKey
+
+ANSWERS = ("theta", "a", "d")
+LENGTHS = ("phi", "omega", "lam", "rho")
+INTERVALS = (*KINDS, "given_items", "posterior")
+FIT_COLUMNS = (
+    "seconds", "converged", "loss", *(f"rmse_{name}" for name in (*ANSWERS, *LENGTHS)),
+    *(f"{what}_{kind}" for kind in INTERVALS for what in ("cover", "width")),
+)  # fmt: skip
+
+EM_METHODS = {"lart": "LaRT", "irt": "probit IRT"}
+SAEM_METHODS = {
+    "saem spectral": "SAEM, spectral start, 1/t",
+    "saem burn-in": "SAEM, random start, burn-in of 20",
+}
+DRAWN = "lart posterior"
+
+_SAEM_OPTIONS: dict[str, dict[str, Any]] = {
+    "saem spectral": {},
+    "saem burn-in": {"start": "random", "burn_in": 20},
+}
+_D_SD = np.sqrt(0.5)
+"""The paper writes N(0, 0.5), and has variances in this place elsewhere."""
+_REACH = float(norm.ppf(TAILS[1]))
+"""Of an interval, in standard deviations."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One design."""
+
+    n_subjects: int
+    n_items: int
+    rho: float  # Correlation of ability and speed.
+
+    @property
+    def is_papers(self) -> bool:
+        """Whether the paper simulates this, in its section 5."""
+        return (self.n_items, self.rho) == (50, -0.8) and self.n_subjects in (100, 200, 500)
+
+
+class Suite(NamedTuple):
+    """Responses with lengths whose parameters are known."""
+
+    # theta and tau, shape (subject,); a, d, phi, omega and lam, shape (item,); rho.
+    truth: dict[str, NDArray[np.float64]]
+    responses: Responses
+
+
+def draw_suite(condition: Condition, rng: np.random.Generator) -> Suite:
+    """Draw parameters, answers and lengths as Xu et al. (2026) do in section 5."""
+    n, j, rho = condition.n_subjects, condition.n_items, condition.rho
+    theta, own = rng.normal(size=(2, n))
+    tau = rho * theta + np.sqrt(1 - rho**2) * own
+    a, d = rng.uniform(0.5, 1, j), _D_SD * rng.normal(size=j)
+    phi, omega, lam = rng.uniform(0.5, 1.5, j), rng.normal(size=j), rng.uniform(0.5, 2, j)
+    noise, residual = rng.normal(size=(2, n, j))
+    right = theta[:, None] * a + d + noise > 0
+    x = omega - tau[:, None] * phi + np.sqrt(lam) * residual
+    responses = replace(Responses.from_arrays(right.astype(int)), latency=np.exp(x).ravel())
+    truth = {"theta": theta, "tau": tau, "a": a, "d": d, "phi": phi, "omega": omega, "lam": lam}
+    return Suite({**truth, "rho": np.asarray(rho)}, responses)
+
+
+@dataclass(frozen=True)
+class SuiteTask:
+    """Some simulated suites of one condition by one method: what it compiles serves them all."""
+
+    number: int  # Of the condition.
+    condition: Condition
+    replications: tuple[int, ...]
+    method: str  # Of `EM_METHODS` or `SAEM_METHODS`, or `DRAWN`.
+    iterations: int  # Of SAEM.
+    draws: int  # Of the posterior, by each of two chains after half as many of warm-up.
+    key: PortableKey  # The study's.
+
+    part = "suites"
+
+    @property
+    def places(self) -> Places:
+        """Part and place of each row."""
+        return [(self.part, (self.number, k, self.method)) for k in self.replications]
+
+    def run(self) -> list[Row]:
+        """Return a row for each replication; suites depend on the place, not on the method."""
+        rows: list[Row] = []
+        for replication in self.replications:
+            place = (self.number, replication)
+            suite = draw_suite(self.condition, self.key.rng(*place))
+            key = self.key.folded(self.method, *place)
+            row: Row = {"part": self.part, "condition": self.number, "replication": replication}
+            rows.append({**row, "method": self.method, **self._measured(suite, key)})
+        return rows
+
+    def _measured(self, suite: Suite, key: Array) -> dict[str, float]:
+        if self.method == DRAWN:
+            start = time.perf_counter()
+            run = two_chains(self.draws, thinning=1)
+            posterior = sample_blocked(suite.responses, key=key, model=LaRT(), options=run)
+            return measure_posterior(suite, posterior, time.perf_counter() - start)
+        if self.method in SAEM_METHODS:
+            options = {"iterations": self.iterations, **_SAEM_OPTIONS[self.method]}
+            fit = partial(fit_saem, suite.responses, key=key, **options)
+            return measure_point(suite, *timed(fit))
+        return measure_point(suite, *timed(partial(fit_model, self.method, suite.responses)))
+
+
+def fit_model(name: str, responses: Responses) -> PointEstimate:
+    """Fit LaRT or the same IRT model without lengths, by EM."""
+    return quietly(partial(fit_lart, responses, lengths=name == "lart"))
+
+
+def measure_point(suite: Suite, point: PointEstimate, seconds: float) -> Row:
+    """Compare an estimate with the truth, by `FIT_COLUMNS`; of ρ the absolute error."""
+    row = {"seconds": seconds, "converged": float(point.converged), "loss": float(point.trace[-1])}
+    for name in (*ANSWERS, *LENGTHS):
+        if name in point.parameters:
+            row[f"rmse_{name}"] = rmse(suite.truth[name], point[name])
+    theta = suite.truth["theta"]
+    for kind in KINDS:
+        row |= _of_interval(theta, ability_intervals(point, suite.responses, kind=kind), kind)
+    reach = _REACH * point["theta_se"]
+    given = pd.DataFrame({"low": point["theta"] - reach, "high": point["theta"] + reach})
+    return row | _of_interval(theta, given, "given_items")
+
+
+def measure_posterior(suite: Suite, posterior: Posterior, seconds: float) -> Row:
+    """Compare a posterior's means and intervals with the truth, by `FIT_COLUMNS`."""
+    low, high = np.quantile(posterior.theta, TAILS, axis=0)
+    row = {"seconds": seconds}
+    for name in (*ANSWERS, *LENGTHS):
+        row[f"rmse_{name}"] = rmse(suite.truth[name], posterior.draws(name).mean(0))
+    interval = pd.DataFrame({"low": low, "high": high})
+    return row | _of_interval(suite.truth["theta"], interval, "posterior")
+
+
+def rmse(true: NDArray[np.float64], found: NDArray[np.float64]) -> float:
+    """Return √ mean (found - true)²."""
+    return float(np.sqrt(np.mean((found - true) ** 2)))
+
+
+def _of_interval(theta: NDArray[np.float64], interval: pd.DataFrame, kind: str) -> Row:
+    low, high = interval["low"].to_numpy(), interval["high"].to_numpy()
+    covered = n_covered(theta, low, high) / len(theta)
+    return {f"cover_{kind}": covered, f"width_{kind}": float((high - low).mean())}
