@@ -6,11 +6,11 @@
     log gap_j ~ N(μ_gap, 1),  μ_gap ~ N(1, 1);  log φ_j ~ N(μ_φ, .5),  μ_φ ~ N(1.5, 1)
 
 and all else as in the 2PL. The gap says how much of an item's scores lies between the ends, φ how
-close these come to what is expected: the variance inside is μ (1 - μ) / (1 + φ). How far items differ in both
-is not learned: an item that was only ever 0 or 1, or inside always the same, would draw it to
-infinity. Scores are kept in
-ten-thousandths, so that one between the ends is never taken for an end; the parts next to the ends
-have the probability of all scores that are nearer to them than to the next.
+close these come to what is expected: the variance inside is μ (1 - μ) / (1 + φ). How far items
+differ in both is not learned: an item that was only ever 0 or 1, or inside always the same, would
+draw it to infinity. Scores are kept in ten-thousandths, so that one between the ends is never taken
+for an end; the parts next to the ends have the probability of all scores that are nearer to them
+than to the next.
 """
 
 from collections.abc import Mapping
@@ -65,7 +65,8 @@ def continuous_model(
         Scores, in ten-thousandths.
     priors : Priors, optional
     """
-    theta, a, d, gap, phi = continuous_parameters(*trials.shape, priors or Priors())
+    n_subjects, n_items = trials.shape
+    theta, a, d, gap, phi = continuous_parameters(n_subjects, n_items, priors or Priors())
     eta = theta[:, None] * a + d
     inside = (successes > 0) & (successes < trials)
     some, whole = (1 / (1 + jnp.exp(-(eta + x))) for x in (gap / 2, -gap / 2))

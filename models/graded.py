@@ -5,9 +5,9 @@
     μ_gap,m ~ N(log(4 / n), 1),  σ_gap,m ~ HalfNormal(.5)
 
 and all else as in the 2PL, which it is with two grades. The offset of the middle threshold is 0, so
-that b_j = -d_j / a_j is the ability that gets into the upper half of the scale half of the time. Each step of the scale has a width that most
-items share: what a judge calls a 7 differs little from question to question. A grade that nobody
-gets has a narrow gap.
+that b_j = -d_j / a_j is the ability that gets into the upper half of the scale half of the time.
+Each step of the scale has a width that most items share: what a judge calls a 7 differs little from
+question to question. A grade that nobody gets has a narrow gap.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ class GradedParameters(NamedTuple):
     # Discrimination and intercept.
     a: Float[Array, " item"]
     d: Float[Array, " item"]
-    gaps: tuple[Float[Array, " item"], ...]  # Between each threshold and the next.
+    gaps: Float[Array, "item gap"]  # Between each threshold and the next.
 
 
 def graded_model(
@@ -61,9 +61,10 @@ def graded_model(
         The highest grade.
     priors : Priors, optional
     """
-    theta, a, d, gaps = graded_parameters(*trials.shape, n, priors or Priors())
+    n_subjects, n_items = trials.shape
+    theta, a, d, gaps = graded_parameters(n_subjects, n_items, n, priors or Priors())
     eta = theta[:, None] * a + d
-    thresholds = -jnp.stack(offsets(*gaps), -1)
+    thresholds = -jnp.stack(offsets(*gaps.T), -1)
     grades = OrderedLogistic(eta, jnp.broadcast_to(thresholds, (*eta.shape, n))).mask(trials > 0)
     sample("successes", grades, obs=successes)
 
@@ -101,7 +102,7 @@ def graded_parameters(
         sigma = sample(f"sigma_{name}", HalfNormal(SIGMA_GAP_SCALE))
         with plate("item", n_items):
             gaps.append(sample(name, LogNormal(mu, sigma)))
-    return GradedParameters(theta, a, d, tuple(gaps))
+    return GradedParameters(theta, a, d, jnp.stack(gaps, 1) if gaps else jnp.zeros((n_items, 0)))
 
 
 @dataclass(frozen=True)

@@ -140,15 +140,15 @@ def stored_scale(text: str) -> Scale | None:
 def refuse_other_answers(scale: Scale | None, model: str, takes: Kind) -> None:
     """Refuse a model of answers of another kind."""
     kind = "binary" if scale is None else scale.kind
-    if kind == takes:
-        return
-    if kind == "binary":
-        raise ResponseError(f"{model} is for {takes} answers, and these are right or wrong")
-    instead = "with --threshold N they are right or wrong"
-    raise ResponseError(
-        f"{model} is for {'right and wrong' if takes == 'binary' else takes} answers, and these "
-        f"are {kind}; leave the model out, or {instead}"
-    )
+    if kind != takes:
+        called = {"binary": "right and wrong"}
+        way_out = "leave it out" if "binary" in (kind, "") else "pass --threshold to make them so"
+        if takes != "binary" and kind != "binary":
+            way_out = f"pass --kind {takes}, or leave {model} out"
+        raise ResponseError(
+            f"{model} is for {called.get(takes, takes)} answers, and these are "
+            f"{called.get(kind, kind)}; {way_out}"
+        )
 
 
 class Column(NamedTuple):
@@ -217,9 +217,7 @@ def _graded(numbers: NDArray[np.float64], column: str) -> tuple[NDArray[np.int64
     return (numbers - lowest).astype(np.int64), Scale("graded", labels)
 
 
-def _labelled(
-    column: Column, told: Scale | None
-) -> tuple[NDArray[np.int64], Scale] | None:
+def _labelled(column: Column, told: Scale | None) -> tuple[NDArray[np.int64], Scale] | None:
     """Return the places of labels in their order."""
     if told is None and len(column.distinct) > MOST_GRADES:
         return None

@@ -30,9 +30,13 @@ def with_other_slopes(
     other = draw(equal)
     why = "Many items do not rise with ability, and the items' slopes did not converge"
     if other.verdict.sound:
-        return other, equal, (
-            f"{why}: every item counts the same here (--slopes rasch). To see which items fall "
-            f"with ability, try --slopes free."
+        return (
+            other,
+            equal,
+            (
+                f"{why}: every item counts the same here (--slopes rasch). To see which items fall "
+                f"with ability, try --slopes free."
+            ),
         )
     return posterior, priors, f"{why}; nor did abilities where every item counts the same."
 

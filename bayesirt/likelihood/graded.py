@@ -64,30 +64,29 @@ def graded_bound(trials: Num[Array, "..."]) -> Float[Array, "..."]:
     return (trials > 0) / 2
 
 
-def graded_probability(
-    eta: Float[Array, "..."], *gaps: Float[Array, "..."]
-) -> Float[Array, "..."]:
+def graded_probability(eta: Float[Array, "..."], *gaps: Float[Array, "..."]) -> Float[Array, "..."]:
     """Return the expected grade as a share of the highest."""
     o = offsets(*gaps)
-    return sum(jax.nn.sigmoid(eta + x) for x in o) / len(o)
+    return jnp.stack([jax.nn.sigmoid(eta + x) for x in o]).mean(0)
 
 
 def grade_probabilities(
     eta: Float[Array, "..."], *gaps: Float[Array, "..."]
 ) -> list[Float[Array, "..."]]:
     """Return the probability of each grade, the lowest first."""
-    o = offsets(*gaps)
-    reached = [jnp.ones_like(eta), *(jax.nn.sigmoid(eta + x) for x in o)]
-    missed = [*(jax.nn.sigmoid(-eta - x) for x in o), jnp.ones_like(eta)]
-    between = [1.0, *(-jnp.expm1(-gap) for gap in gaps), 1.0]
+    o, one = offsets(*gaps), jnp.ones_like(eta)
+    reached = [one, *(jax.nn.sigmoid(eta + x) for x in o)]
+    missed = [*(jax.nn.sigmoid(-eta - x) for x in o), one]
+    between = [one, *(-jnp.expm1(-gap) for gap in gaps), one]
     return [r * m * b for r, m, b in zip(reached, missed, between, strict=True)]
 
 
 def graded_shares(eta: Float[Array, "..."], *gaps: Float[Array, "..."]) -> Shares:
     """Return the cumulants of a grade, by step of the scale."""
-    p, n = grade_probabilities(eta, *gaps), len(gaps) + 1
-    mean = sum(y * x for y, x in enumerate(p))
-    variance, third = (sum((y - mean) ** k * x for y, x in enumerate(p)) for k in (2, 3))
+    n = len(gaps) + 1
+    mean = n * graded_probability(eta, *gaps)
+    p = grade_probabilities(eta, *gaps)
+    variance, third = (_expected(p, [(y - mean) ** k for y in range(n + 1)]) for k in (2, 3))
     return Shares(mean / n, variance / n, third / n)
 
 
@@ -95,13 +94,16 @@ def graded_score_moments(
     eta: Float[Array, "..."], *gaps: Float[Array, "..."]
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """Return E s² and E s³: s of grade y is sigmoid(-u) - sigmoid(v)."""
-    p, o = grade_probabilities(eta, *gaps), offsets(*gaps)
-    up = [0.0, *(jax.nn.sigmoid(-eta - x) for x in o)]
-    down = [*(jax.nn.sigmoid(eta + x) for x in o), 0.0]
-    second, third = (
-        sum(x * (a - b) ** k for x, a, b in zip(p, up, down, strict=True)) for k in (2, 3)
-    )
-    return second, third
+    p, o, nothing = grade_probabilities(eta, *gaps), offsets(*gaps), jnp.zeros_like(eta)
+    up = [nothing, *(jax.nn.sigmoid(-eta - x) for x in o)]
+    down = [*(jax.nn.sigmoid(eta + x) for x in o), nothing]
+    scores = [a - b for a, b in zip(up, down, strict=True)]
+    return _expected(p, [s**2 for s in scores]), _expected(p, [s**3 for s in scores])
+
+
+def _expected(p: list[Array], values: list[Array]) -> Array:
+    """Return the mean of what each grade has."""
+    return jnp.stack([x * value for x, value in zip(p, values, strict=True)]).sum(0)
 
 
 def drawn_grade(
@@ -109,7 +111,8 @@ def drawn_grade(
 ) -> Float[Array, "..."]:
     """Draw a grade: how many thresholds one uniform number passes."""
     uniform = jax.random.uniform(key, eta.shape, eta.dtype)
-    return sum((uniform < jax.nn.sigmoid(eta + x)).astype(eta.dtype) for x in offsets(*gaps))
+    passed = [uniform < jax.nn.sigmoid(eta + x) for x in offsets(*gaps)]
+    return jnp.stack(passed).sum(0).astype(eta.dtype)
 
 
 _LAW = Law(graded_shares, graded_score_moments, drawn_grade)

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
+from bayesirt.data.scales import refuse_other_answers
 from bayesirt.errors import ResponseError
 from bayesirt.likelihood.latencies import mean_lengths
 from bayesirt.names import counted, one_line
@@ -60,8 +61,9 @@ def gate(
     Raises
     ------
     ResponseError
-        If a subject is not there, both are the same, the margin is not a share, both answered
-        fewer than two questions in common, or the history knows none of them.
+        If answers are not right or wrong, a subject is not there, both are the same, the margin is
+        not a share, both answered fewer than two questions in common, or the history knows none
+        of them.
 
     Notes
     -----
@@ -79,6 +81,7 @@ def gate(
     ('regression', -0.2)
     """
     check_margin(margin)
+    refuse_other_answers(responses.scale, "gate", "binary")
     for name in (baseline, candidate):
         check_name(name, responses.subjects)
     if baseline == candidate:

@@ -227,8 +227,8 @@ def average_rule(responses: Responses) -> AverageRule | None:
     """Apply the decision rule to a joint MAP estimate, before there is a posterior.
 
     None where groups have nothing in common, and of answers that are not right or wrong, for which
-    there is no rule. Joint MAP has a prior on difficulties. Without one the gap would be the difficulty of whichever
-    item tells least.
+    there is no rule. Joint MAP has a prior on difficulties. Without one the gap would be the
+    difficulty of whichever item tells least.
     """
     if len(responses.components()) > 1 or responses.scale is not None:
         return None

@@ -10,8 +10,8 @@ from markupsafe import escape
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from bayesirt.data.scales import Scale, score_name, shown_score
 from bayesirt.checks.extreme_scores import response_flags
+from bayesirt.data.scales import Scale, score_name, shown_score
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.ranking.chain_bounds import chains_of, supported, supported_columns
 from bayesirt.ranking.linking import line_through

@@ -85,7 +85,15 @@ def _ranking_table(ranking: Ranking, rows: pd.DataFrame, *, wide: bool) -> Table
     prices = [price for price in ("length", "cost") if price in rows]
     like_these = ("like these", "90%") if "population_score" in rows else ()
     extra = ("expected", "90%", *like_these, "P(best)", *prices) if wide else ()
-    first = ("rank", "90%", "subject", "ability", "90%", ranking.score, "by acc." if ranking.answers is None else "by it")
+    first = (
+        "rank",
+        "90%",
+        "subject",
+        "ability",
+        "90%",
+        ranking.score,
+        "by acc." if ranking.answers is None else "by it",
+    )
     table = new_table(*first, *extra, "tier")
     for row in rows.itertuples():
         more = (

@@ -137,8 +137,9 @@ def _answers(
     kept = responses.select(subjects, found)
     ones = np.ones((len(subjects), len(sure)), np.int64)
     successes, trials = (np.hstack([x, ones]) for x in kept.cells.matrices())
-    names = {"subjects": kept.subjects, "items": (*kept.items, *sure)}
-    return Responses.from_arrays(successes, trials, **names)
+    return Responses.from_arrays(
+        successes, trials, subjects=kept.subjects, items=(*kept.items, *sure)
+    )
 
 
 def _compared(values: NDArray[np.float64], truth: NDArray[np.float64]) -> Measures:

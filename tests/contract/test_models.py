@@ -24,8 +24,8 @@ from bayesirt.inference.moves import carried
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.ways import way_of
 from bayesirt.models import (
-    MODELS,
     AUTO,
+    MODELS,
     RANKED,
     Continuous,
     Graded,
@@ -367,7 +367,10 @@ def test_guessing_may_be_fixed():
     [
         (lambda: Priors(guessing=25.0), "between 0 and 1, such as 0.25 with four options, got 25"),
         (lambda: Priors(guessing=float("nan")), "between 0 and 1"),
-        (lambda: model_named("4pl"), "there is no model '4pl' of one ability; take 2pl, 3pl, graded, continuous"),
+        (
+            lambda: model_named("4pl"),
+            "there is no model '4pl' of one ability; take 2pl, 3pl, graded, continuous",
+        ),
         (
             lambda: model_named("2pl", Priors(guessing=0.25)),
             "guessing is a part of the 3pl, not of 2pl",

@@ -83,9 +83,9 @@ class FitCheck:
         reasons += filter(None, [self.direction.to_text()])
         return (
             f"One ability does not explain these answers: {', and '.join(reasons)}. Subjects are "
-            f"therefore in the order of their {self.score}. Fit several abilities (bayesirt profile "
-            f"--q-matrix), rank each benchmark or part by itself, or review the items (bayesirt "
-            f"review)."
+            f"therefore in the order of their {self.score}. Fit several abilities (bayesirt "
+            f"profile --q-matrix), rank each benchmark or part by itself, or review the items "
+            f"(bayesirt review)."
         )
 
     def __repr__(self) -> str:
@@ -120,18 +120,18 @@ class FitCheck:
 
 def _right_and_wrong(posterior: Posterior) -> Responses:
     """Return the answers, of another kind cut where an item's are halved most evenly."""
-    successes, trials = posterior.successes, posterior.trials
+    successes, trials = (np.asarray(x) for x in (posterior.successes, posterior.trials))
     if posterior.answers is not None:
         score = np.where(trials > 0, successes, np.nan)
         middle = np.nanmedian(score, axis=0)
         above, from_it = (x.astype(float) for x in (score > middle, score >= middle))
         seen = trials > 0
         even = [np.abs(x.sum(0) / seen.sum(0) - 0.5) for x in (above * seen, from_it * seen)]
-        successes = np.where(even[0] <= even[1], above, from_it) * seen
-        trials = seen
+        successes = (np.where(even[0] <= even[1], above, from_it) * seen).astype(np.int8)
+        trials = seen.astype(np.int8)
     return Responses.from_arrays(
-        successes.astype(int),
-        trials.astype(int),
+        successes,
+        trials,
         subjects=posterior.subjects,
         items=posterior.items,
     )

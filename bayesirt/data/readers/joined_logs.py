@@ -30,7 +30,8 @@ def join_logs(
 
     A run is what one file says of a subject and item; where a file says it again, as one that was
     appended to does, that is another run. Trials of a run, such as epochs, are its own: they add
-    up; of scores between 0 and 1 the mean is taken. Runs with the same successes, trials and length are one that was copied.
+    up; of scores between 0 and 1 the mean is taken. Runs with the same successes, trials and
+    length are one that was copied.
     """
     check_duplicate_rule(duplicates)
     files = list(dict.fromkeys(name for name, _ in logs))

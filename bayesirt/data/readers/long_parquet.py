@@ -18,14 +18,15 @@ from bayesirt.data.parquet_bounds import check_dictionaries, check_text
 from bayesirt.data.readers.numbered import ItemValues, NumberedNames
 from bayesirt.data.readers.tables import PARQUET_ERRORS, refuse_parquet
 from bayesirt.data.responses import Responses
+from bayesirt.data.scales import Scale
 from bayesirt.data.score_values import are_fractions, count_successes, parse_numbers
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
 _AT_ONCE = 1 << 20
+"""Rows."""
 _LONG = 40
 """Characters; no grade is as long."""
-"""Rows."""
 _BUFFER = 1 << 20
 """Bytes of a column that are read at a time, so that large row groups take no more room."""
 
@@ -82,8 +83,15 @@ class LongParquet:
     # Told how many rows are read, and how many there are; then the same of blocks on disk.
     progress: Callable[[int, int], None] | None = None
 
-    def starts_binary(self) -> bool:
-        """Return whether its first scores are 0 and 1, so that rows are numbered as they are."""
+    def counts(self, scale: Scale | None) -> bool:
+        """Return whether its scores are counts, or begin as 0 and 1, so that rows can be numbered.
+
+        `scale` is what scores are said to be, if anything.
+        """
+        if self.as_written or "trials" in self.roles or self.threshold is not None:
+            return True
+        if scale is not None:
+            return scale.kind == "binary"
         first = next(self._decoded(self.roles["score"]), None)
         if first is None:
             return True

@@ -288,12 +288,8 @@ def _streamed(
         return None
     if out_of_core is None:
         out_of_core = n_rows * _BYTES_A_ROW > host_bytes_free()
-    given = next((role for role in _OF_ANSWERS if named[role]), None)
-    if out_of_core and given:
-        raise ResponseError(
-            f"lengths, times and costs cannot be left on disk; leave out --{given}, or read fewer "
-            f"rows"
-        )
+    if out_of_core:
+        _refuse_measured(named)
     if as_written:
         check_written(schema, one_line(path.name, 80))
     measured = [roles.pop(role) for role in _OF_ANSWERS if role in roles]
@@ -305,27 +301,34 @@ def _streamed(
         whole = as_written and threshold is None and not named_else
         return _as_it_was_written(path, reading.duplicates) if whole else None
     file = LongParquet(path, roles, threshold, n_rows, describing, as_written, progress)
-    single = not as_written and not out_of_core and "trials" not in roles and threshold is None
-    if single and (reading.scale is not None or not file.starts_binary()):
+    if not out_of_core and not file.counts(reading.scale):
         return None
-    cluster = CLUSTER if as_written and CLUSTER in schema.names else None
-    cluster = reading.cluster_column or cluster
+    cluster = reading.cluster_column or (as_written and CLUSTER in schema.names and CLUSTER)
 
-    def clustered(responses: Responses) -> Responses:
+    def whole_of(responses: Responses) -> Responses:
         responses = replace(responses, scale=written_scale(schema))
-        if cluster is None:
+        if not cluster:
             return responses
         return with_clusters_of_parquet(responses, path, roles["subject"], cluster)
 
     if not out_of_core:
-        return clustered(file.in_memory(reading.duplicates))
+        return whole_of(file.in_memory(reading.duplicates))
     if left_out and announce is not None:
         listed = ", ".join(f"`{one_line(name)}`" for name in left_out)
         announce(
             f"{n_rows:,} rows are left on disk without {listed}: lengths, times, costs and lists "
             f"have no place there"
         )
-    return clustered(file.on_disk(reading.duplicates))
+    return whole_of(file.on_disk(reading.duplicates))
+
+
+def _refuse_measured(named: dict[str, str | None]) -> None:
+    given = next((role for role in _OF_ANSWERS if named[role]), None)
+    if given:
+        raise ResponseError(
+            f"lengths, times and costs cannot be left on disk; leave out --{given}, or read fewer "
+            f"rows"
+        )
 
 
 def _as_it_was_written(path: Path, duplicates: str) -> Responses:

@@ -1,6 +1,7 @@
 """Two results, such as those of yesterday and of today, read as one: each may hold one subject."""
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -50,7 +51,9 @@ def read_two(
     if "trials" in one or "trials" in two:
         one, two = (f if "trials" in f else f.assign(trials=1) for f in (one, two))
     both = pd.concat([one, two], ignore_index=True, join="inner")
-    measured = {name: name for name in _MEASURES if name in both and both[name].notna().any()}
+    measured: dict[str, Any] = {
+        name: name for name in _MEASURES if name in both and both[name].notna().any()
+    }
     return (
         Responses.from_long(
             both,
