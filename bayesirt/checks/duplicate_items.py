@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from bayesirt.checks.fit.cell_residuals import Draw, thinned
+from bayesirt.likelihood.families import family_named
 from bayesirt.posterior import Posterior
 
 _MOST_DRAWS, _CELL_DRAWS = 100, 500_000_000
@@ -47,7 +48,7 @@ def agreement(posterior: Posterior, first: NDArray[np.intp], second: NDArray[np.
     """Compare how alike pairs of items are answered with what their parameters say.
 
     Given a draw, P(all alike) = Π_i Σ_y P(y_ij = y) P(y_ik = y) over subjects that answered both as
-    often; it is averaged over draws (at most 100).
+    often; it is averaged over draws (at most 100). Of continuous scores nothing is said.
 
     >>> from bayesirt import Responses
     >>> zeros = np.zeros((1, 2, 3))
@@ -59,6 +60,9 @@ def agreement(posterior: Posterior, first: NDArray[np.intp], second: NDArray[np.
     (0.125, [1.0])
     """
     y, n = posterior.successes, posterior.trials
+    if posterior.answers is not None and posterior.answers.kind == "continuous":
+        unknown = np.full(len(first), np.nan)  # scores are hardly ever equal but at their ends
+        return Agreement(np.zeros(len(first)), unknown, unknown)
     both = (n[:, first] > 0) & (n[:, first] == n[:, second])
     common = both.sum(0)
     alike = (both & (y[:, first] == y[:, second])).sum(0)
@@ -76,7 +80,11 @@ def _agreement(
     link: str, most: int, trials: Array, draws: Draw, places: tuple[Array, Array]
 ) -> tuple[Float[Array, " pair"], Float[Array, " pair"]]:
     """Return the log probability that all agree, and how many are expected to."""
-    ways = gammaln(trials + 1.0)
+    counted = family_named(link).binomial  # else a cell has one answer, which comes about one way
+
+    def ways(y: Array) -> Array:
+        wrong = jnp.maximum(trials - y, 0)
+        return counted * (gammaln(trials + 1.0) - gammaln(y + 1.0) - gammaln(wrong + 1.0))
 
     def of_draw(draw: Draw) -> tuple[Array, Array]:
         sides = [draw.of_items(itemgetter(at)) for at in places]
@@ -85,8 +93,7 @@ def _agreement(
 
         def add(y: Array, total: Array) -> Array:
             wrong = jnp.maximum(trials - y, 0)
-            log_p = 2 * (ways - gammaln(y + 1.0) - gammaln(wrong + 1.0))
-            log_p += sum(
+            log_p = 2 * ways(y) + sum(
                 own(eta, y, y + wrong).log_likelihood for own, eta in zip(terms, etas, strict=True)
             )
             return jnp.logaddexp(total, jnp.where(y <= trials, log_p, -jnp.inf))

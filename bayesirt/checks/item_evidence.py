@@ -87,20 +87,22 @@ def near_duplicates(posterior: Posterior, dependence: LocalDependence | None) ->
     return table
 
 
-def in_words(table: pd.DataFrame, a_min: float) -> list[str]:
+def in_words(table: pd.DataFrame, a_min: float, *, binary: bool = True) -> list[str]:
     """Return the evidence on each item, to be read without the table."""
-    return [_of_item(row, a_min) for row in table.to_dict("records")]
+    return [_of_item(row, a_min, binary) for row in table.to_dict("records")]
 
 
-def _of_item(row: dict[str, object], a_min: float) -> str:
+def _of_item(row: dict[str, object], a_min: float, binary: bool) -> str:
     known = row["best_quarter"] == row["best_quarter"]
-    parts = [f"asked of {row['n_subjects']:,} subjects, right for {row['accuracy']:.0%}"]
+    right, of, got = ("right for", "of", " got it right,")
+    if not binary:
+        right, of, got = "mean score", "of the full score in", ","
+    parts = [f"asked of {row['n_subjects']:,} subjects, {right} {row['accuracy']:.0%}"]
     if known:
         parts = [
-            f"asked of {row['n_subjects']:,} subjects: {row['best_quarter']:.0%} of the top "
-            f"quarter "
-            f"(ranked on the other items) got it right, {row['weakest_quarter']:.0%} of the bottom "
-            f"quarter"
+            f"asked of {row['n_subjects']:,} subjects: {row['best_quarter']:.0%} {of} the top "
+            f"quarter (ranked on the other items){got} {row['weakest_quarter']:.0%} {of} the "
+            f"bottom quarter"
         ]
     if row["flipped"]:
         parts.append(f"better subjects do worse on it with probability {row['p_negative']:.3f}")
@@ -112,14 +114,20 @@ def _of_item(row: dict[str, object], a_min: float) -> str:
     if row["redundant"]:
         parts.append(f"|a| below {a_min:g} with probability {row['p_nil']:.3f}")
     if row["saturated"]:
-        parts.append(f"{row['expected']:.1%} of subjects are expected to get it right")
+        parts.append(
+            f"{row['expected']:.1%} of subjects are expected to get it right"
+            if binary
+            else f"the expected score is {row['expected']:.1%} of the full one"
+        )
     if row["duplicated"]:
         other = one_line(str(row["duplicate_of"]))
         parts.append(f"every answer is the same as to {other} (by chance: {row['p_chance']:.1g})")
     elif row["near_duplicate_of"]:
         other = one_line(str(row["near_duplicate_of"]))
-        parts.append(
-            f"{row['agree']:.0%} of answers are the same as to {other}, "
-            f"{row['agree_expected']:.0%} expected"
-        )
+        parts.append(f"goes with {other} far beyond what ability explains (Q3 {row['q3']:.2f})")
+        if row["agree"] == row["agree"]:
+            parts[-1] = (
+                f"{row['agree']:.0%} of answers are the same as to {other}, "
+                f"{row['agree_expected']:.0%} expected"
+            )
     return "; ".join(parts)

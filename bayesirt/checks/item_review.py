@@ -219,7 +219,7 @@ def review_items(
     )
     table["near_duplicate"] = table["near_duplicate_of"] != ""
     table["reasons"] = _reasons(table)
-    table["evidence"] = in_words(table, a_min)
+    table["evidence"] = in_words(table, a_min, binary=posterior.answers is None)
     ordered = table.sort_values("p_nil", ascending=False, kind="stable").reset_index(drop=True)
     return ItemReview(ordered, a_min, q)
 

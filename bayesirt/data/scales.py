@@ -5,7 +5,7 @@ lowest grade, or ten-thousandths of the full score.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -123,7 +123,7 @@ def scale_given(kind: str | None, order: Sequence[str], full: float | None) -> S
     if labels and full is not None:
         raise ResponseError("--order names grades, --scale a full score; leave out either")
     found = kind or ("graded" if labels else "continuous" if full is not None else None)
-    return None if found is None else Scale(found, labels, full or 1.0)  # type: ignore[arg-type]
+    return None if found is None else Scale(found, labels, 1.0 if full is None else full)  # type: ignore[arg-type]
 
 
 def stored_scale(text: str) -> Scale | None:
@@ -158,6 +158,7 @@ class Column(NamedTuple):
     codes: NDArray[np.intp]
     distinct: NDArray[np.object_]
     numbers: NDArray[np.float64] | None  # The whole column, where all of it are numbers.
+    where: Callable[[int], str]  # Says in words where a row stands.
 
 
 def scored(column: Column, told: Scale | None) -> tuple[NDArray[np.int64], Scale] | None:
@@ -171,7 +172,7 @@ def scored(column: Column, told: Scale | None) -> tuple[NDArray[np.int64], Scale
     if numbers is None or (told is not None and told.labels):
         return _labelled(column, told)
     if told is not None or _look_graded(numbers):
-        return _graded(numbers, column.name)
+        return _graded(numbers, column)
     if look_continuous(numbers):
         return _continuous(numbers, Scale("continuous"), column.name)
     return None
@@ -194,23 +195,24 @@ def look_continuous(numbers: NDArray[np.float64]) -> bool:
     return bool(within.all() and between.mean() > _FEW and between.sum() >= _SEVERAL)
 
 
-def _graded(numbers: NDArray[np.float64], column: str) -> tuple[NDArray[np.int64], Scale]:
+def _graded(numbers: NDArray[np.float64], column: Column) -> tuple[NDArray[np.int64], Scale]:
     whole = numbers == np.round(numbers)
     lowest, highest = (int(x) for x in (numbers[whole].min(), numbers[whole].max()))
     if not whole.all():
-        odd = numbers[~whole][0]
+        row = int(np.argmin(whole))
         raise ResponseError(
-            f"`{column}` holds grades from {lowest} to {highest}, but also {odd:g}; correct it, "
-            f"or pass --kind continuous --scale {highest}"
+            f"`{column.name}` holds grades from {lowest} to {highest}, but also {numbers[row]:g} "
+            f"{column.where(row)}; correct it, or pass --kind continuous --scale {highest}"
         )
     if highest - lowest < 2:
+        held = "one grade" if highest == lowest else "two grades"
         raise ResponseError(
-            f"`{column}` holds only {'one grade' if highest == lowest else 'two grades'}, and a "
-            f"scale has three or more; check the column, or score answers 0 and 1"
+            f"`{column.name}` holds only {held}, and a scale has three or more; check the column, "
+            f"or score answers 0 and 1"
         )
     if highest - lowest >= MOST_GRADES:
         raise ResponseError(
-            f"`{column}` holds whole numbers from {lowest} to {highest}, too many for grades; "
+            f"`{column.name}` holds whole numbers from {lowest} to {highest}, too many for grades; "
             f"pass --scale {highest} for scores from 0 to {highest}"
         )
     labels = tuple(str(grade) for grade in range(lowest, highest + 1))
@@ -249,7 +251,11 @@ def _labelled(column: Column, told: Scale | None) -> tuple[NDArray[np.int64], Sc
 
 
 def _known_order(seen: set[str]) -> tuple[str, ...] | None:
-    return next((known for known in _LIKERT if seen <= {*known}), None)
+    known = next((known for known in _LIKERT if seen <= {*known}), None)
+    if known is None:
+        return None
+    places = [known.index(label) for label in seen]
+    return known[min(places) : max(places) + 1]
 
 
 def _as_shares(column: Column) -> NDArray[np.float64]:

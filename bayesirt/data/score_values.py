@@ -57,7 +57,7 @@ def _column(scores: pd.Series, name: str, where: Where) -> Column | None:
         _refuse_number(scores.iloc[row], name, where(row), None)
     of_distinct = _as_numbers(values)
     numbers = of_distinct[codes] if np.isfinite(of_distinct).all() else None
-    return Column(name, codes, values, numbers) if len(values) else None
+    return Column(name, codes, values, numbers, where) if len(values) else None
 
 
 def count_successes(
@@ -153,10 +153,11 @@ def binary_counts(
     bad = (scores != 0) & (scores != 1)
     if bad.any():
         row = int(np.argmax(bad))
+        scale = ", or --scale 100" if 1 < scores.max() <= 100 and scores.min() >= 0 else ""
         raise ResponseError(
             f"`{column}` must be 0 or 1, or successes with a column of `trials`, got "
             f"{scores[row]:g} {where(row)}; pass --threshold to binarise, or --kind graded or "
-            f"continuous"
+            f"continuous{scale}"
         )
     return scores.astype(np.int8), np.ones(len(scores), np.int8)
 

@@ -91,6 +91,11 @@ class Family(NamedTuple):
     all_terms: Callable[..., PredictorTerms] | None = None
     law: Law | None = None
 
+    @property
+    def binomial(self) -> bool:
+        """Whether the trials of a cell are independent of each other, given η."""
+        return self.law is None
+
     def shares(self, eta: Float[Array, "..."]) -> Shares:
         """Return what is expected of successes, once the further predictors are given."""
         if self.law is not None:

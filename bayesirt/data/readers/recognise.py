@@ -4,6 +4,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -297,29 +298,33 @@ def _streamed(
     describing = tuple(name for name in described if can_be_numbered(schema.field(name).type))
     left_out = [name for name in described if name not in describing] + measured
     if left_out and not out_of_core:
-        named_else = reading.cluster_column or reading.cost_column
-        whole = as_written and threshold is None and not named_else
-        return _as_it_was_written(path, reading.duplicates) if whole else None
+        return _as_it_was_written(path, reading) if as_written else None
     file = LongParquet(path, roles, threshold, n_rows, describing, as_written, progress)
     if not out_of_core and not file.counts(reading.scale):
         return None
-    cluster = reading.cluster_column or (as_written and CLUSTER in schema.names and CLUSTER)
-
-    def whole_of(responses: Responses) -> Responses:
-        responses = replace(responses, scale=written_scale(schema))
-        if not cluster:
-            return responses
-        return with_clusters_of_parquet(responses, path, roles["subject"], cluster)
-
+    own_cluster = CLUSTER if as_written and CLUSTER in schema.names else None
+    whole = partial(
+        _completed, path, schema, roles["subject"], reading.cluster_column or own_cluster
+    )
     if not out_of_core:
-        return whole_of(file.in_memory(reading.duplicates))
+        return whole(file.in_memory(reading.duplicates))
     if left_out and announce is not None:
         listed = ", ".join(f"`{one_line(name)}`" for name in left_out)
         announce(
             f"{n_rows:,} rows are left on disk without {listed}: lengths, times, costs and lists "
             f"have no place there"
         )
-    return whole_of(file.on_disk(reading.duplicates))
+    return whole(file.on_disk(reading.duplicates))
+
+
+def _completed(
+    path: Path, schema: pa.Schema, subject: str, cluster: str | None, responses: Responses
+) -> Responses:
+    """Return responses with what answers are, and with clusters."""
+    responses = replace(responses, scale=written_scale(schema))
+    if cluster is None:
+        return responses
+    return with_clusters_of_parquet(responses, path, subject, cluster)
 
 
 def _refuse_measured(named: dict[str, str | None]) -> None:
@@ -331,9 +336,11 @@ def _refuse_measured(named: dict[str, str | None]) -> None:
         )
 
 
-def _as_it_was_written(path: Path, duplicates: str) -> Responses:
+def _as_it_was_written(path: Path, reading: Reading) -> Responses | None:
+    if reading.threshold is not None or reading.cluster_column or reading.cost_column:
+        return None
     try:
-        return read_long_parquet(path, duplicates=duplicates)
+        return read_long_parquet(path, duplicates=reading.duplicates)
     except PARQUET_ERRORS as error:
         refuse_parquet(one_line(path.name, 80), error)
 
