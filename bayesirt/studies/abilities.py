@@ -176,14 +176,42 @@ def abilities_study(
     design: AbilitiesDesign | None = None,
     *,
     key: Array,
-    responses: Responses | None = None,  # Studied instead of a simulated matrix and suites.
-    q: QMatrix | None = None,  # With a row for each of their items.
-    groups: Mapping[str, str] | None = None,  # The benchmark of each of their items.
+    responses: Responses | None = None,
+    q: QMatrix | None = None,
+    groups: Mapping[str, str] | None = None,
     **running: Unpack[Running],
 ) -> AbilitiesStudy:
     """Do Zhang et al. (2026) again: criterion, consistency, unseen items, and honest baselines.
 
-    The same key gives the same study, but for its times, on the same machine, however it is run.
+    Parameters
+    ----------
+    design : AbilitiesDesign, optional
+    key : jax.random.key
+        The same key gives the same study, but for its times, on the same machine, however it
+        is run.
+    responses : Responses, optional
+        To be studied instead of a simulated matrix and suites.
+    q : QMatrix, optional
+        With a row for each of their items.
+    groups : mapping, optional
+        The benchmark of each of their items, to go from one to another.
+    **running
+        ``folder``, ``n_processes``, ``scheduler`` and ``progress``: see `Running`.
+
+    Returns
+    -------
+    AbilitiesStudy
+
+    Raises
+    ------
+    ResponseError
+        If responses come without a Q-matrix or it without them, an item has no row or no
+        benchmark, there are too few of them, the folder holds something else, or the scheduler
+        cannot be reached.
+
+    References
+    ----------
+    Zhang et al. (2026), sections 3.2 to 3.4, Figures 5 to 7, Tables 3 to 5.
     """
     design, portable = design or AbilitiesDesign(), PortableKey.of(key)
     matrix = _matrix(design, key, responses, q, groups)

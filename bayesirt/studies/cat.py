@@ -162,7 +162,22 @@ def cat_study(
 ) -> CATStudy:
     """Let simulated subjects take adaptive and other tests, and compare with the truth.
 
-    The same key gives the same study on the same machine, however it is run.
+    Parameters
+    ----------
+    design : CATDesign, optional
+    key : jax.random.key
+        The same key gives the same study on the same machine, however many processes run it.
+    **running
+        ``folder``, ``n_processes``, ``scheduler`` and ``progress``: see `Running`.
+
+    Returns
+    -------
+    CATStudy
+
+    Raises
+    ------
+    ResponseError
+        If the folder holds something else, or the scheduler cannot be reached.
     """
     design = design or CATDesign()
     portable = PortableKey.of(key)

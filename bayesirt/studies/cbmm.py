@@ -187,12 +187,34 @@ def cbmm_study(
     design: CBMMDesign | None = None,
     *,
     key: Array,
-    responses: Responses | None = None,  # For stability, ranking and level; else simulated.
+    responses: Responses | None = None,
     **running: Unpack[Running],
 ) -> CBMMStudy:
     """Do Qu et al. (2026) again: recovery, stability, agreement with accuracy, redundancy.
 
-    The same key gives the same study, but for its times, on the same machine, however it is run.
+    Parameters
+    ----------
+    design : CBMMDesign, optional
+    key : jax.random.key
+        The same key gives the same study, but for its times, on the same machine, however it
+        is run.
+    responses : Responses, optional
+        The matrix for stability, ranking and level; by default one is simulated.
+    **running
+        ``folder``, ``n_processes``, ``scheduler`` and ``progress``: see `Running`.
+
+    Returns
+    -------
+    CBMMStudy
+
+    Raises
+    ------
+    ResponseError
+        If the folder holds something else, or the scheduler cannot be reached.
+
+    References
+    ----------
+    Qu et al. (2026), section 4, A.6 and A.7.
     """
     design = design or CBMMDesign()
     portable = PortableKey.of(key)

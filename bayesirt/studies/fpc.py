@@ -136,17 +136,46 @@ class FPCStudy(SavedStudy):
 
 
 def fpc_study(
-    design: FPCDesign | None = None,  # By default `FPC_SIMULATED` where no responses are given.
+    design: FPCDesign | None = None,
     *,
     key: Array,
-    responses: Responses | None = None,  # All subjects' answers to all items.
-    groups: Mapping[str, str] | None = None,  # The benchmark of each of their items.
-    families: Mapping[str, str] | None = None,  # Of their subjects, to hold whole families out.
+    responses: Responses | None = None,
+    groups: Mapping[str, str] | None = None,
+    families: Mapping[str, str] | None = None,
     **running: Unpack[Running],
 ) -> FPCStudy:
     """Do Habba et al. (2026) again: let a suite grow, and predict held-out subjects from anchors.
 
-    The same key gives the same study, but for its times, on the same machine, however it is run.
+    Parameters
+    ----------
+    design : FPCDesign, optional
+        By default `FPCDesign()` for given responses and `FPC_SIMULATED` without them.
+    key : jax.random.key
+        The same key gives the same study, but for its times, on the same machine, however it
+        is run.
+    responses : Responses, optional
+        To be studied instead of a simulated suite: all subjects' answers to all items.
+    groups : mapping, optional
+        The benchmark of each of their items.
+    families : mapping, optional
+        The family of each of their subjects, to hold whole families out.
+    **running
+        ``folder``, ``n_processes``, ``scheduler`` and ``progress``: see `Running`.
+
+    Returns
+    -------
+    FPCStudy
+
+    Raises
+    ------
+    ResponseError
+        If responses come without groups, or groups or families without them; answers are missing,
+        or there are too few; anchors or a benchmark's items are fewer than abilities; the folder
+        holds something else; or the scheduler cannot be reached.
+
+    References
+    ----------
+    Habba et al. (2026), section 4.
     """
     portable = PortableKey.of(key)
     matrix, design = _studied(design, portable, responses, groups, families)

@@ -224,14 +224,42 @@ def lart_study(
     design: LaRTDesign | None = None,
     *,
     key: Array,
-    responses: Responses | None = None,  # With lengths.
-    suffixes: Sequence[str] = (),  # Rows alike but for such an ending are one base subject.
-    criterion: Mapping[str, float] | None = None,  # A measure from outside, by subject.
+    responses: Responses | None = None,
+    suffixes: Sequence[str] = (),
+    criterion: Mapping[str, float] | None = None,
     **running: Unpack[Running],
 ) -> LaRTStudy:
     """Do Xu et al. (2026) again: simulation, SAEM, intervals; what lengths are worth on a matrix.
 
-    The same key gives the same study, but for its times, on the same machine, however it is run.
+    Parameters
+    ----------
+    design : LaRTDesign, optional
+    key : jax.random.key
+        The same key gives the same study, but for its times, on the same machine, however it
+        is run.
+    responses : Responses, optional
+        With lengths: the matrix for ρ, prediction, validity and efficiency.
+    suffixes : sequence of str, optional
+        Endings of subjects' names that say only how they were asked, such as ``_one_shot``: rows
+        alike but for it are one base subject, which is not divided.
+    criterion : mapping, optional
+        A measure of ability from outside, by subject.
+    **running
+        ``folder``, ``n_processes``, ``scheduler`` and ``progress``: see `Running`.
+
+    Returns
+    -------
+    LaRTStudy
+
+    Raises
+    ------
+    ResponseError
+        If the responses have no lengths or too few items, a criterion comes without responses or
+        tells nothing, the folder holds something else, or the scheduler cannot be reached.
+
+    References
+    ----------
+    Xu et al. (2026), sections 5 and 6.3, Tables 1 and 2, Appendix D.
     """
     design, portable = design or LaRTDesign(), PortableKey.of(key)
     _check_matrix(responses, criterion)

@@ -176,7 +176,26 @@ def sparse_study(
 ) -> SparseStudy:
     """Simulate sparse suites, rank them by averages, IRT and posterior, and compare with the truth.
 
-    The same key gives the same study on the same machine, however it is run.
+    Parameters
+    ----------
+    design : SparseDesign, optional
+    key : jax.random.key
+        The same key gives the same study on the same machine, however many processes run it.
+    **running
+        ``folder``, ``n_processes``, ``scheduler`` and ``progress``: see `Running`.
+
+    Returns
+    -------
+    SparseStudy
+
+    Raises
+    ------
+    ResponseError
+        If the folder holds something else, or the scheduler cannot be reached.
+
+    References
+    ----------
+    Kang (2026), sections 4 and 5, Tables 1 to 3.
     """
     design = design or SparseDesign()
     portable = PortableKey.of(key)
