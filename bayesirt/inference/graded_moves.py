@@ -15,6 +15,7 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
+from bayesirt.data.responses import Responses
 from bayesirt.inference.block_steps import (
     Conditional,
     chance_for,
@@ -26,6 +27,7 @@ from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.one_ability import OneAbility
 from bayesirt.inference.passes import Passes
 from bayesirt.inference.starts import Start, place_population
+from bayesirt.inference.two_way import TwoWay
 from bayesirt.likelihood.cell_sums import Layout
 from bayesirt.likelihood.graded import logistic, middle_of, offsets
 from bayesirt.point_estimate import PointEstimate
@@ -57,7 +59,7 @@ class ByThresholds(OneAbility):
     def start(self, point: PointEstimate, data: Any) -> Start:
         """Return where chains start: gaps by how many got each grade."""
         start = super().start(point, data)
-        gaps = np.log(np.asarray(_usual_gaps(_counts(self.layout(data), self.n_thresholds))))
+        gaps = np.log(np.asarray(_usual_gaps(_counts(self.layout(data), self.n_thresholds)), float))
         for name, own in zip(self.gaps, gaps.T, strict=True):
             place_population(start, name, own, np.full_like(own, _NARROW))
         return start
@@ -99,9 +101,13 @@ class OfScores(OneAbility):
             return some.astype(jnp.int8) + whole
 
         start = super().start(point, data)
-        gap = np.asarray(_usual_gaps(_counts(self.layout(data), 2, outcomes)))[:, 0]
+        gap = np.asarray(_usual_gaps(_counts(self.layout(data), 2, outcomes)), float)[:, 0]
         start[0]["gap"], start[1]["gap"] = np.log(gap), np.full_like(gap, _NARROW)
         return start
+
+    def coordinates(self, point: PointEstimate, responses: Responses, data: Any) -> Any:
+        """Return coordinates of all models: those of the 2PL learn how far items differ."""
+        return TwoWay.coordinates(self, point, responses, data)
 
 
 def _usual_gaps(counts: Float[Array, "item grade"]) -> Float[Array, "item gap"]:
