@@ -47,11 +47,15 @@ class Law(NamedTuple):
         (η, *further) → (E s², E s³), with s = ∂ℓ/∂η.
     draw : callable
         (key, η, *further) → successes.
+    levels : callable
+        (η, *further) → least successes of each level above the lowest, with the probability of
+        reaching it.
     """
 
     shares: Callable[..., Shares]
     score_moments: Callable[..., tuple[Float[Array, "..."], Float[Array, "..."]]]
     draw: Callable[..., Float[Array, "..."]]
+    levels: Callable[..., list[tuple[int, Float[Array, "..."]]]]
 
     def given(self, further: Sequence[Any]) -> "Law":
         """Return the law of η alone, with the further predictors given."""
@@ -59,6 +63,7 @@ class Law(NamedTuple):
             lambda eta: self.shares(eta, *further),
             lambda eta: self.score_moments(eta, *further),
             lambda key, eta: self.draw(key, eta, *further),
+            lambda eta: self.levels(eta, *further),
         )
 
 

@@ -115,7 +115,14 @@ def drawn_grade(
     return jnp.stack(passed).sum(0).astype(eta.dtype)
 
 
-_LAW = Law(graded_shares, graded_score_moments, drawn_grade)
+def grade_levels(
+    eta: Float[Array, "..."], *gaps: Float[Array, "..."]
+) -> list[tuple[int, Float[Array, "..."]]]:
+    """Return each grade above the lowest, with the probability of it or a better one."""
+    return [(m, jax.nn.sigmoid(eta + x)) for m, x in enumerate(offsets(*gaps), 1)]
+
+
+_LAW = Law(graded_shares, graded_score_moments, drawn_grade, grade_levels)
 
 
 def graded_terms(

@@ -79,6 +79,14 @@ def drawn_score(
     return jnp.where(whole, PARTS, jnp.where(some, parts, 0))
 
 
+def score_levels(
+    eta: Float[Array, "..."], gap: Float[Array, "..."], phi: Float[Array, "..."]
+) -> list[tuple[int, Float[Array, "..."]]]:
+    """Return the probabilities of anything above 0, and of the full score."""
+    del phi
+    return [(1, jax.nn.sigmoid(eta + gap / 2)), (PARTS, jax.nn.sigmoid(eta - gap / 2))]
+
+
 def ordered_beta_terms(
     eta: Float[Array, "..."],
     successes: Num[Array, "..."],
@@ -188,5 +196,5 @@ ORDERED_BETA = Family(
     ordered_beta_probability,
     ("gap", "phi"),
     ordered_beta_predictor_terms,
-    Law(ordered_beta_shares, ordered_beta_score_moments, drawn_score),
+    Law(ordered_beta_shares, ordered_beta_score_moments, drawn_score, score_levels),
 )

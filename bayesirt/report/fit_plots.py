@@ -1,10 +1,20 @@
 """Figures of a check of fit: what was observed, and what the model would have."""
 
+from typing import NamedTuple
+
+import jax.numpy as jnp
 import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from scipy.stats import norm
 
 from bayesirt.checks.fit import FitCheck
+from bayesirt.likelihood.families import family_named
+from bayesirt.names import one_line
+from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
+
+_FIFTHS, _DRAWS = 5, 50
 
 
 def plot_calibration(fit: FitCheck) -> Figure:
@@ -41,3 +51,68 @@ def plot_totals(fit: FitCheck) -> Figure:
             ax.set_ylabel("how many")
             ax.set_ylim(0, 1.05 * max(np.max(own["high"]), np.max(own["observed"])))
     return fig
+
+
+def plot_levels(posterior: Posterior) -> Figure:
+    """Draw how often fifths of the subjects reach each grade, beside what is expected of them."""
+    posterior, answers = posterior.reported, posterior.answers
+    assert answers is not None
+    levels = _levels(posterior)
+    names = answers.labels[1:] or ("above 0", f"{answers.full:g}")
+    with figure_style():
+        fig = Figure(figsize=(7.2, 4.4), layout="constrained")
+        ax = fig.subplots()
+        for name, of_level in zip(names, levels, strict=True):
+            ax.fill_between(of_level.ability, of_level.low, of_level.high, color=ACCENT, alpha=0.2)
+            ax.plot(of_level.ability, of_level.expected, color=ACCENT, lw=0.8)
+            ax.plot(of_level.ability, of_level.observed, "o", color=INK, ms=3)
+            ax.annotate(
+                one_line(name, 20), (of_level.ability[0], of_level.expected[0]), xytext=(-6, 0),
+                textcoords="offset points", va="center", ha="right", fontsize=7,
+            )  # fmt: skip
+        ax.set_ylim(-0.03, 1.03)
+        ax.set_xlabel("ability, means of fifths of the subjects")
+        ax.set_ylabel("share of answers that reach it")
+    return fig
+
+
+class _Level(NamedTuple):
+    """What fifths of the subjects have of a level; shape (fifth,) each."""
+
+    ability: NDArray[np.float64]
+    observed: NDArray[np.float64]
+    expected: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+def _levels(posterior: Posterior) -> list[_Level]:
+    """Return each level, with what 90% of such shares would be if the model were right."""
+    order = np.argsort(posterior.theta.mean(0), kind="stable")
+    fifths = [g for g in np.array_split(order, _FIFTHS) if len(g)]
+    places = np.repeat(np.arange(len(fifths)), [len(g) for g in fifths])[np.argsort(order)]
+    seen, family = posterior.trials > 0, family_named(posterior.link)
+    names = ("theta", "a", "d", *posterior.further)
+    drawn = [posterior.draws(name, _DRAWS) for name in names]
+    size = np.bincount(places, seen.sum(1))
+    sums = []
+    for theta, a, d, *further in zip(*drawn, strict=True):
+        law = family.given(further).law
+        assert law is not None
+        found = law.levels(jnp.asarray(theta[:, None] * a + d))
+        p = [np.where(seen, x, 0) for _, x in found]
+        sums.append([[np.bincount(places, y.sum(1)) for y in (x, x * (1 - x))] for x in p])
+    mean, noise = np.moveaxis(np.array(sums) / size, 2, 0)  # shape (draw, level, fifth)
+    sd = np.sqrt(mean.var(0) + (noise / size).mean(0))
+    ability = np.array([posterior.theta.mean(0)[g].mean() for g in fifths])
+    reach = norm.ppf((1 + LEVEL) / 2)
+    return [
+        _Level(
+            ability,
+            np.bincount(places, (seen & (posterior.successes >= least)).sum(1)) / size,
+            mean[:, k].mean(0),
+            np.clip(mean[:, k].mean(0) - reach * sd[k], 0, 1),
+            np.clip(mean[:, k].mean(0) + reach * sd[k], 0, 1),
+        )
+        for k, (least, _) in enumerate(found)
+    ]

@@ -5,7 +5,7 @@ from typing import Any
 
 from bayesirt.ranking.run import Run
 from bayesirt.ranking.separation import rounded, separate_neighbours
-from bayesirt.report.fit_plots import plot_calibration, plot_totals
+from bayesirt.report.fit_plots import plot_calibration, plot_levels, plot_totals
 from bayesirt.report.in_short import in_short
 from bayesirt.report.item_part import MOST_LISTED, items_to_look_at
 from bayesirt.report.methods import methods_of
@@ -94,6 +94,8 @@ def _fit(run: Run) -> dict[str, Any] | None:
             plot_calibration(run.fit), "Proportion correct against predicted chance"
         ),
         "totals": svg(plot_totals(run.fit), "Shares right of subjects and items"),
+        "levels": run.posterior.answers
+        and svg(plot_levels(run.posterior), "Shares of answers that reach each grade, by ability"),
     }
 
 

@@ -13,6 +13,7 @@ from bayesirt.data.readers import read_responses
 from bayesirt.data.readers.choices import Choices, OpenChoiceError, refuse_open
 from bayesirt.data.readers.found_logs import FoundLogs, LeftOut
 from bayesirt.data.readers.log_folder import read_log_folder
+from bayesirt.data.scales import Scale
 from bayesirt.errors import ResponseError
 
 LATER = "2026-11-22T10-58-10.577750"
@@ -350,3 +351,15 @@ def test_a_long_report_is_cut():
     lines = FoundLogs(left_out=many).to_text().splitlines()
     assert len(lines) < 40
     assert lines[-1] == "  ... and 69 more"
+
+
+def test_metrics_between_0_and_1_are_scores(tmp_path: Path):
+    for model, scores in (("a", (0.25, 0.5, 1)), ("b", (0, 0.7, 0.3))):
+        rows = [data.lm_eval_row(k, score) for k, score in enumerate(scores)]
+        data.lm_eval(tmp_path, model, rows)
+    responses, _ = read_log_folder(tmp_path)
+    assert responses.scale == Scale("continuous")
+    parts = responses.to_long().set_index(["subject", "item"])["successes"]
+    assert parts["a", "arc/0"] == 2500
+    assert parts["b", "arc/1"] == 7000
+    assert read_log_folder(tmp_path, threshold=0.5)[0].scale is None

@@ -1,0 +1,36 @@
+"""From grades to a report, as a user would."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli.conftest import Cli
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:.*the loss still changes"),
+]
+
+
+def test_grades_are_ranked_and_reported(cli: Cli, tmp_path: Path):
+    rng = np.random.default_rng(0)
+    level = 3 + rng.normal(size=(12, 1)) + 0.7 * rng.normal(size=(12, 8))
+    grades = np.clip(np.rint(level), 1, 5).astype(int)
+    wide = pd.DataFrame(grades, columns=[f"q{j}" for j in range(8)])
+    wide.insert(0, "model", [f"m{i}" for i in range(12)])
+    wide.to_csv(tmp_path / "grades.csv", index=False)
+    shown = cli("rank", tmp_path / "grades.csv", "--out", tmp_path / "run", "--draws", 100)
+    assert shown.code == 0, shown.err
+    assert "mean grade" in shown.out
+    table = pd.read_csv(tmp_path / "run" / "ranking.csv").set_index("subject")
+    for i in range(12):
+        assert table.loc[f"m{i}", "accuracy"] == pytest.approx((grades[i].mean() - 1) / 4)
+    report = (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert "graded response model" in report
+    assert f"{grades.mean(1).max():.2f}" in report
+    refused = cli("next-item", tmp_path / "run")
+    assert refused.code == 2
+    assert "right and wrong answers, and these are graded" in refused.err
+    again = cli("rank", tmp_path / "grades.csv", "--out", tmp_path / "run", "--update")
+    assert again.code == 0, again.err

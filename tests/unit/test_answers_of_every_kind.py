@@ -1,0 +1,137 @@
+"""What rankings, checks and pictures make of grades and scores."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bayesirt import Continuous, Graded, Posterior, Responses, Scale, check_fit, rank_subjects
+from bayesirt.checks.fit.cell_residuals import Counts, Draw, residuals
+from bayesirt.data.scales import PARTS
+from bayesirt.errors import ResponseError
+from bayesirt.estimators.choice import fit_point
+from bayesirt.likelihood.families import family_named
+from bayesirt.models import ResponseModel, model_for
+from bayesirt.ranking.gate import gate
+from bayesirt.report.fit_plots import _levels
+
+N, J = 30, 12
+KINDS: dict[str, tuple[ResponseModel, Scale]] = {
+    "graded": (Graded(n=4), Scale("graded", ("1", "2", "3", "4", "5"))),
+    "continuous": (Continuous(), Scale("continuous")),
+}
+each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def true_draws(kind: str, n_draws: int = 40) -> tuple[Posterior, Responses]:
+    """Return a posterior that knows the truth, and answers that follow it, some missing."""
+    model, scale = KINDS[kind]
+    rng = np.random.default_rng(1)
+    truth = {"theta": rng.normal(size=N), "a": np.exp(0.3 * rng.normal(size=J))}
+    truth["d"] = rng.normal(size=J)
+    truth |= {name: np.exp(0.5 + 0.3 * rng.normal(size=J)) for name in model.family.further}
+    eta = truth["theta"][:, None] * truth["a"] + truth["d"]
+    trials = scale.steps * (rng.uniform(size=(N, J)) < 0.9)
+    family = model.family.given([truth[name] for name in model.family.further])
+    y = np.asarray(family.draw(jax.random.key(2), jnp.asarray(eta), jnp.asarray(trials)))
+    responses = replace(Responses.from_arrays(y, trials), scale=scale)
+    samples = {name: x + 0.01 * rng.normal(size=(2, n_draws, len(x))) for name, x in truth.items()}
+    samples["b"] = -samples["d"] / samples["a"]
+    attrs = {"link": model.family.name, "model": model.title, "engine": "blocked", "complete": 1}
+    dims = {**model.dims, "theta": ["subject"]}
+    return Posterior.from_samples(samples, {}, responses, attrs, dims=dims), responses
+
+
+@each_kind
+def test_draws_have_the_moments_that_the_law_says(kind):
+    model, scale = KINDS[kind]
+    family = model.family.given([1.2, 3.0, 0.7][: len(model.family.further)])
+    eta = jnp.full(40_000, 0.4)
+    y = family.draw(jax.random.key(0), eta, jnp.full(eta.shape, scale.steps)) / scale.steps
+    shares = family.shares(eta[0])
+    assert float(y.mean()) == pytest.approx(float(shares.mean), abs=6e-3)
+    assert float(family.probability(eta[0])) == pytest.approx(float(shares.mean), abs=1e-6)
+    assert float(y.var()) * scale.steps == pytest.approx(float(shares.variance), rel=0.04)
+    third = float(((y - y.mean()) ** 3).mean()) * scale.steps**2
+    assert third == pytest.approx(float(shares.third), rel=0.2)
+    score = family.terms(eta, y * scale.steps, jnp.full(eta.shape, scale.steps)).score
+    assert float(score.mean()) == pytest.approx(0, abs=0.03)
+    assert float((score**2).mean()) == pytest.approx(
+        float(family.expected_information(eta[0])), rel=0.04
+    )
+
+
+@each_kind
+def test_residuals_have_mean_zero_and_the_variance_they_say(kind):
+    _model, scale = KINDS[kind]
+    posterior, _ = true_draws(kind)
+    names = ("theta", "a", "d", *posterior.further)
+    theta, a, d, *further = (jnp.asarray(posterior.draws(name)[0]) for name in names)
+    draw = Draw(theta, a, d, tuple(further))
+    trials = jnp.full((N, J), scale.steps)
+    family = family_named(posterior.link).given(further)
+
+    @jax.jit
+    def one(key):
+        y = family.draw(key, theta[:, None] * a + d, trials)
+        return residuals(posterior.link, Counts(y, trials), draw)
+
+    found = jax.lax.map(one, jax.random.split(jax.random.key(0), 200))
+    assert abs(float(found.score.mean())) < 0.02
+    assert float((found.score**2).mean()) == pytest.approx(float(found.weight.mean()), rel=0.03)
+    assert abs(float(found.excess.mean())) < 0.01 * scale.steps
+
+
+@each_kind
+def test_a_ranking_speaks_of_means(kind):
+    posterior, responses = true_draws(kind)
+    ranking = rank_subjects(posterior)
+    y, n = responses.cells.matrices()
+    mean = dict(zip(responses.subjects, y.sum(1) / n.sum(1), strict=True))
+    table = ranking.summary.set_index("subject")
+    assert table["accuracy"].to_dict() == pytest.approx(mean)
+    assert ranking.score == {"graded": "mean grade", "continuous": "mean score"}[kind]
+    assert (table["expected_score_low"] <= table["expected_score_high"]).all()
+    assert table["expected_score"].between(0, 1).all()
+    assert (table["n_trials"] == (n > 0).sum(1)[[int(s.split()[1]) - 1 for s in table.index]]).all()
+
+
+@each_kind
+def test_levels_are_reached_as_often_as_expected(kind):
+    posterior, responses = true_draws(kind)
+    levels = _levels(posterior)
+    y, n = responses.cells.matrices()
+    steps = responses.scale.steps
+    least = range(1, steps + 1) if kind == "graded" else (1, PARTS)
+    assert len(levels) == len(least)
+    for x in levels:
+        assert (np.abs(x.observed - x.expected) < 1.5 * (x.high - x.low)).all()
+    for x, k in zip(levels, least, strict=True):
+        assert x.observed.mean() == pytest.approx((y >= k)[n > 0].mean(), abs=0.03)
+
+
+@pytest.mark.filterwarnings("ignore:mirt. the loss still changes")
+def test_a_check_of_fit_takes_grades():
+    posterior, _ = true_draws("graded")
+    fit = check_fit(posterior, key=jax.random.key(0))
+    assert fit.score == "mean grade"
+    assert fit.items["misfits"].mean() < 0.2
+    assert fit.subjects["misfits"].mean() < 0.2
+    assert fit.totals.p_subjects > 0.001
+
+
+@each_kind
+def test_the_usual_model_and_its_start_are_found(kind):
+    _, responses = true_draws(kind)
+    model, _scale = KINDS[kind]
+    assert model_for(responses) == model
+    assert np.isfinite(fit_point(responses)["theta"]).all()
+    other = "graded" if kind == "continuous" else "continuous"
+    with pytest.raises(ResponseError, match=f"{other} is for {other} answers, and these are"):
+        model_for(responses, other)
+    with pytest.raises(ResponseError, match=r"2pl is for right and wrong answers.*--threshold"):
+        model_for(responses, "2pl")
+    with pytest.raises(ResponseError, match="gate is for right and wrong answers"):
+        gate(responses, baseline="subject 1", candidate="subject 2")
