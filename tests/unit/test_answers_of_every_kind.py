@@ -15,6 +15,7 @@ from bayesirt.estimators.choice import fit_point
 from bayesirt.likelihood.families import family_named
 from bayesirt.models import ResponseModel, model_for
 from bayesirt.ranking.gate import gate
+from bayesirt.ranking.separation import subject_information
 from bayesirt.report.fit_plots import _levels
 
 N, J = 30, 12
@@ -96,6 +97,14 @@ def test_a_ranking_speaks_of_means(kind):
     assert (table["expected_score_low"] <= table["expected_score_high"]).all()
     assert table["expected_score"].between(0, 1).all()
     assert (table["n_trials"] == (n > 0).sum(1)[[int(s.split()[1]) - 1 for s in table.index]]).all()
+
+
+@each_kind
+def test_an_answer_tells_once_what_it_tells(kind):
+    posterior, responses = true_draws(kind)
+    own, added = subject_information(posterior)
+    n_answers = (responses.cells.matrices()[1] > 0).sum(1)
+    np.testing.assert_allclose(own, n_answers * added, rtol=0.5)
 
 
 @each_kind
