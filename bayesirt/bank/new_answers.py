@@ -13,15 +13,17 @@ from numpy.typing import NDArray
 
 from bayesirt.data.cell_rows import as_table, fold_duplicates
 from bayesirt.data.cells import CellList
-from bayesirt.data.readers.found_logs import FoundLogs, LeftOut
-from bayesirt.data.readers.log_folder import read_log_runs
-from bayesirt.data.readers.reading import Reading
-from bayesirt.data.readers.recognise import (
+from bayesirt.data.readers.column_roles import (
     ITEM_NAMES,
     LATENCY_NAMES,
     SCORE_NAMES,
     SUBJECT_NAMES,
     TRIALS_NAMES,
+)
+from bayesirt.data.readers.found_logs import FoundLogs, LeftOut
+from bayesirt.data.readers.log_folder import read_log_runs
+from bayesirt.data.readers.reading import Reading
+from bayesirt.data.readers.recognise import (
     are_logs,
     several,
 )

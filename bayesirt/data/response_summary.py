@@ -7,6 +7,18 @@ from bayesirt.data.responses import Responses
 from bayesirt.data.scales import score_name
 
 
+def in_short(responses: Responses) -> str:
+    """Return responses as they are shown at a prompt."""
+    successes, trials, _ = (int(total.sum()) for total in responses.cells.totals(1))
+    scale = responses.scale
+    said = "right" if scale is None else f"of the full score, {scale.kind}"
+    return (
+        f"<Responses: {responses.n_subjects} subjects x {responses.n_items} items, "
+        f"{responses.n_observed:,} responses ({responses.coverage:.0%} observed), "
+        f"{successes / trials:.0%} {said}>"
+    )
+
+
 def summarise(responses: Responses) -> pd.DataFrame:
     """Count responses, and what else is known of them.
 

@@ -5,7 +5,7 @@ room relies on what is promised here: names are unique text, 0 <= successes <= t
 two subjects and two items, and each of them was observed at least once.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,13 +19,16 @@ from bayesirt.data.clusters import Clusters, check_clusters, clusters_of_rows
 from bayesirt.data.costs import check_costs, costs_of_rows
 from bayesirt.data.scales import Scale
 from bayesirt.data.score_values import read_scores
-from bayesirt.data.table_columns import check_columns, describe_items, encode_names, parse_latency
-from bayesirt.data.wide_tables import as_matrix, cells_of_table, clean_cells
+from bayesirt.data.table_columns import (
+    check_columns,
+    check_tables_of_items,
+    describe_items,
+    encode_names,
+    parse_latency,
+)
+from bayesirt.data.wide_tables import as_matrix, cells_of_table, clean_cells, filled_cells
 from bayesirt.errors import ResponseError
 from bayesirt.names import check_names, given_names, one_line
-
-_OWN_COLUMNS = frozenset({"subject", "item", "successes", "trials", "latency", "cluster", "cost"})
-_left_empty = np.frompyfunc(lambda value: isinstance(value, str) and value in ("", "NA"), 1, 1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,8 +54,7 @@ class Responses:
     costs : float array, shape (subject,), or None
         What an answer of each subject costs, its mean, in any unit; NaN where it is not known.
     scale : Scale or None
-        What answers are where they are not right or wrong: successes are then steps above the
-        lowest grade, or ten-thousandths of the full score.
+        What answers are, if not right and wrong; see it for what successes then count.
 
     Examples
     --------
@@ -78,25 +80,14 @@ class Responses:
             check_clusters(self.clusters, self.n_subjects)
         if self.costs is not None:
             check_costs(self.costs, self.n_subjects)
-        taken = [c for c in self.item_metadata.columns if c in _OWN_COLUMNS]
-        if taken:
-            raise ResponseError(f"item metadata cannot be called {taken[0]!r}; rename the column")
         if self.item_metadata.empty:
             object.__setattr__(self, "item_metadata", pd.DataFrame(index=list(self.items)))
-        for label, table in (("item metadata", self.item_metadata), ("Q-matrix", self.q_matrix)):
-            if table is not None and list(table.index) != list(self.items):
-                raise ResponseError(f"the {label} must have one row for each item, in their order")
-        if self.q_matrix is not None and not self.q_matrix.isin([0, 1]).to_numpy().all():
-            raise ResponseError("the Q-matrix must hold only 0 and 1")
+        check_tables_of_items(self.items, self.item_metadata, self.q_matrix)
 
     def __repr__(self) -> str:
-        successes, trials, _ = (int(total.sum()) for total in self.cells.totals(1))
-        said = "right" if self.scale is None else f"of the full score, {self.scale.kind}"
-        return (
-            f"<Responses: {self.n_subjects} subjects x {self.n_items} items, "
-            f"{self.n_observed:,} responses ({self.coverage:.0%} observed), "
-            f"{successes / trials:.0%} {said}>"
-        )
+        from bayesirt.data.response_summary import in_short
+
+        return in_short(self)
 
     @property
     def n_subjects(self) -> int:
@@ -146,8 +137,7 @@ class Responses:
         subjects, items : sequence of str, optional
             Names; ``subject 1`` and so on by default.
         scale : Scale, optional
-            What scores are, where they are not right or wrong: ``Scale("graded")`` or
-            ``Scale("continuous")``; they are then no whole numbers of successes.
+            What scores are, if not right and wrong: grades, or numbers from 0 to 1.
 
         Returns
         -------
@@ -209,13 +199,8 @@ class Responses:
         clean = cells_of_table(frame, threshold) if scale is None else None
         if clean is not None:
             return cls(tuple(subjects), tuple(items), clean)
-        values = frame.to_numpy(object)
-        seen = ~(pd.isna(values) | _left_empty(values).astype(bool))
-        subject, item = np.nonzero(seen)
-        scores = {"score": pd.Series(values[seen], dtype=object)}
-        return cls._from_rows(
-            subject, item, scores, subjects, items, threshold=threshold, scale=scale
-        )
+        cells = filled_cells(frame)
+        return cls._from_rows(*cells, subjects, items, threshold=threshold, scale=scale)
 
     @classmethod
     def from_long(
@@ -350,22 +335,9 @@ class Responses:
             Columns subject, item, successes, trials, latency, cluster and cost where there are
             any, and the item's metadata.
         """
-        subject, item, successes, trials = self.cells.listed()
-        columns: dict[Hashable, object] = {
-            "subject": np.asarray(self.subjects, object)[subject],
-            "item": np.asarray(self.items, object)[item],
-            "successes": successes,
-            "trials": trials,
-        }
-        if self.latency is not None:
-            columns["latency"] = self.latency
-        if self.clusters is not None:
-            columns["cluster"] = np.asarray(self.clusters.of_each, object)[subject]
-        if self.costs is not None:
-            columns["cost"] = self.costs[subject]
-        for name, values in self.item_metadata.items():
-            columns[name] = values.to_numpy()[item]
-        return pd.DataFrame(columns)
+        from bayesirt.data.long_table import long_table
+
+        return long_table(self)
 
     def to_parquet(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write a long Parquet file, of which `read_responses` makes the same responses again.

@@ -40,6 +40,8 @@ _LIKERT = (
 class Scale:
     """What scores are, where they are not right or wrong.
 
+    A cell's successes are then steps above the lowest grade, or ten-thousandths of the full score.
+
     Attributes
     ----------
     kind : {"binary", "graded", "continuous"}
@@ -142,9 +144,11 @@ def refuse_other_answers(scale: Scale | None, model: str, takes: Kind) -> None:
     kind = "binary" if scale is None else scale.kind
     if kind != takes:
         called = {"binary": "right and wrong"}
-        way_out = "leave it out" if "binary" in (kind, "") else "pass --threshold to make them so"
-        if takes != "binary" and kind != "binary":
+        way_out = "leave it out"
+        if kind != "binary":
             way_out = f"pass --kind {takes}, or leave {model} out"
+        if takes == "binary":
+            way_out = "pass --threshold to make them so"
         raise ResponseError(
             f"{model} is for {called.get(takes, takes)} answers, and these are "
             f"{called.get(kind, kind)}; {way_out}"

@@ -11,6 +11,8 @@ from bayesirt.data.score_values import Where, parse_numbers
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
+_OWN_COLUMNS = frozenset({"subject", "item", "successes", "trials", "latency", "cluster", "cost"})
+
 
 def check_columns(frame: pd.DataFrame, wanted: Iterable[Hashable]) -> None:
     """Refuse a table that lacks a column that is wanted, or has it twice."""
@@ -132,3 +134,17 @@ def parse_amounts(values: pd.Series, column: str, where: Where, kind: str) -> ND
             f"`{column}` must not be negative, got {parsed[row]:g} {where(row)}; empty the cell"
         )
     return parsed
+
+
+def check_tables_of_items(
+    items: Sequence[str], metadata: pd.DataFrame, q_matrix: pd.DataFrame | None
+) -> None:
+    """Refuse tables that do not describe the items, each in a row of its own."""
+    taken = [c for c in metadata.columns if c in _OWN_COLUMNS]
+    if taken:
+        raise ResponseError(f"item metadata cannot be called {taken[0]!r}; rename the column")
+    for label, table in (("item metadata", metadata), ("Q-matrix", q_matrix)):
+        if table is not None and list(table.index) != list(items):
+            raise ResponseError(f"the {label} must have one row for each item, in their order")
+    if q_matrix is not None and not q_matrix.isin([0, 1]).to_numpy().all():
+        raise ResponseError("the Q-matrix must hold only 0 and 1")

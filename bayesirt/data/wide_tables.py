@@ -14,6 +14,8 @@ _AT_ONCE = 1 << 20
 """Cells of a table that are objects at the same time."""
 _MOST_TRIALS = np.iinfo(np.int32).max
 
+_left_empty = np.frompyfunc(lambda value: isinstance(value, str) and value in ("", "NA"), 1, 1)
+
 
 def clean_cells(successes: ArrayLike, trials: ArrayLike | None) -> Cells | None:
     """Return the cells of matrices in which nothing is odd, else None."""
@@ -101,3 +103,13 @@ def _scores(values: NDArray[np.object_]) -> NDArray[np.float64] | None:
 def _in_layout(cells: DenseCells) -> Cells:
     few = better_sparse(cells.shape, cells.n_observed)
     return store_cells(cells.shape, *cells.listed()) if few else cells
+
+
+def filled_cells(
+    frame: pd.DataFrame,
+) -> tuple[NDArray[np.intp], NDArray[np.intp], dict[str, pd.Series]]:
+    """Return the positions of the cells that are not empty, and their scores."""
+    values = frame.to_numpy(object)
+    seen = ~(pd.isna(values) | _left_empty(values).astype(bool))
+    subject, item = np.nonzero(seen)
+    return subject, item, {"score": pd.Series(values[seen], dtype=object)}

@@ -15,12 +15,11 @@ from bayesirt.checks.fit import FitCheck
 from bayesirt.checks.item_review import ItemReview
 from bayesirt.checks.point_comparison import Comparison
 from bayesirt.data.responses import Responses
-from bayesirt.names import brief, counted, one_line
+from bayesirt.names import counted, one_line
 from bayesirt.profiles.profile_run import ProfileRun
 from bayesirt.ranking.run import Run
 from bayesirt.ranking.separation import Detectable, rounded
 from bayesirt.ranking.simple_averages import AverageRule
-from bayesirt.ranking.subject_ranking import SCORE_RANK, Ranking
 from bayesirt.report.terminal_parts import (
     ALARM,
     CAUTION,
@@ -30,6 +29,7 @@ from bayesirt.report.terminal_parts import (
     say_first,
     say_more,
 )
+from bayesirt.report.terminal_ranking import ranking_table, score_table
 from bayesirt.verdict import Verdict
 
 _WIDE = 134
@@ -47,7 +47,7 @@ def print_run(run: Run, folder: Path) -> None:
         console.print(Text(f"The point estimate has not converged: {run.point.stop_reason}."))
     summary = ranking.summary
     shown, wide = summary.head(MOST_ROWS), console.width >= _WIDE
-    table = _score_table if ranking.by_score else _ranking_table
+    table = score_table if ranking.by_score else ranking_table
     console.print(table(ranking, shown, wide=wide))
     say_more(console, summary)
     console.print(Text(run.posterior.scale_in_words))
@@ -79,77 +79,6 @@ def _notes(run: Run) -> list[str]:
     if changes := diagnostics.get("changes"):
         notes.append(f"{changes['text']} {changes['moves']}")
     return notes + [found.to_text() for found in (run.gain, run.wrong) if found is not None]
-
-
-def _ranking_table(ranking: Ranking, rows: pd.DataFrame, *, wide: bool) -> Table:
-    prices = [price for price in ("length", "cost") if price in rows]
-    like_these = ("like these", "90%") if "population_score" in rows else ()
-    extra = ("expected", "90%", *like_these, "P(best)", *prices) if wide else ()
-    first = (
-        "rank",
-        "90%",
-        "subject",
-        "ability",
-        "90%",
-        ranking.score,
-        "by acc." if ranking.answers is None else "by it",
-    )
-    table = new_table(*first, *extra, "tier")
-    for row in rows.itertuples():
-        more = (
-            ranking.shown(row.expected_score),
-            _interval(ranking, row.expected_score_low, row.expected_score_high)
-            if row.expected_score_low < row.expected_score_high
-            else "observed",
-            *_like_these(ranking, row),
-            f"{row.p_best:.2f}",
-            *(brief(getattr(row, price)) for price in prices),
-        )
-        table.add_row(
-            str(row.rank),
-            f"{row.rank_low}-{row.rank_high}",
-            Text(one_line(str(row.subject), 40 if wide else 21) + (" *" if row.flag else "")),
-            f"{row.ability:+.2f}",
-            f"{row.ability_low:+.1f} {row.ability_high:+.1f}",
-            ranking.shown(row.accuracy),
-            str(row.rank_by_accuracy),
-            *(more if wide else ()),
-            str(row.tier),
-        )
-    return table
-
-
-def _score_table(ranking: Ranking, rows: pd.DataFrame, *, wide: bool) -> Table:
-    """Return the table of a ranking that accuracies lead."""
-    first = ("rank", "90%", "subject", ranking.score, "ability", "90%", "by ability")
-    table = new_table(*first, *(("90%",) if wide else ()))
-    for row in rows.itertuples():
-        rank, low, high = (getattr(row, name) for name in SCORE_RANK)
-        table.add_row(
-            str(rank),
-            f"{low}-{high}",
-            Text(one_line(str(row.subject), 40 if wide else 21) + (" *" if row.flag else "")),
-            ranking.shown(row.accuracy),
-            f"{row.ability:+.2f}",
-            f"{row.ability_low:+.1f} {row.ability_high:+.1f}",
-            str(row.rank),
-            *((f"{row.rank_low}-{row.rank_high}",) if wide else ()),
-        )
-    return table
-
-
-def _interval(ranking: Ranking, low: float, high: float) -> str:
-    if ranking.answers is None:
-        return f"{100 * low:.0f}-{high:.0%}"
-    return f"{ranking.shown(low)}-{ranking.shown(high)}"
-
-
-def _like_these(ranking: Ranking, row: Any) -> tuple[str, ...]:
-    """Return the score over items like these with its interval, where it was asked for."""
-    if not hasattr(row, "population_score"):
-        return ()
-    low, high = row.population_score_low, row.population_score_high
-    return ranking.shown(row.population_score), _interval(ranking, low, high)
 
 
 def _clusters_table(rows: pd.DataFrame) -> Table:

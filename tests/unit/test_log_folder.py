@@ -12,7 +12,8 @@ import pytest
 from bayesirt.data.readers import read_responses
 from bayesirt.data.readers.choices import Choices, OpenChoiceError, refuse_open
 from bayesirt.data.readers.found_logs import FoundLogs, LeftOut
-from bayesirt.data.readers.log_folder import read_log_folder
+from bayesirt.data.readers.log_folder import read_log_folder, read_log_runs
+from bayesirt.data.readers.reading import Reading
 from bayesirt.data.scales import Scale
 from bayesirt.errors import ResponseError
 
@@ -363,3 +364,7 @@ def test_metrics_between_0_and_1_are_scores(tmp_path: Path):
     assert parts["a", "arc/0"] == 2500
     assert parts["b", "arc/1"] == 7000
     assert read_log_folder(tmp_path, threshold=0.5)[0].scale is None
+    with pytest.raises(ResponseError, match="these are continuous; pass --threshold"):
+        read_log_runs(tmp_path, Reading())
+    with pytest.raises(ResponseError, match="--kind, --order and --scale belong to tables"):
+        read_log_runs(tmp_path, Reading(kind="graded"))

@@ -116,7 +116,7 @@ def test_the_reader_decides_by_the_memory_that_is_free(put: Put, monkeypatch: py
     assert not isinstance(read_responses(path).cells, StoredCells)
     with pytest.warns(LeftOutWarning):
         assert isinstance(read_responses(path, out_of_core=True).cells, StoredCells)
-    monkeypatch.setattr("bayesirt.data.readers.recognise.host_bytes_free", lambda: 1e4)
+    monkeypatch.setattr("bayesirt.data.readers.streamed.host_bytes_free", lambda: 1e4)
     said = r"^485 rows are left on disk without `tokens`: lengths, times, costs and lists"
     with pytest.warns(LeftOutWarning, match=said):
         stored = read_responses(path)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from bayesirt.data.readers import read_responses
-from bayesirt.data.readers.recognise import (
+from bayesirt.data.readers.column_roles import (
     ITEM_NAMES,
     LATENCY_NAMES,
     METADATA_NAMES,

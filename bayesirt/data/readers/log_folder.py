@@ -24,6 +24,7 @@ from bayesirt.data.readers.opencompass import OPENCOMPASS
 from bayesirt.data.readers.reading import Reading
 from bayesirt.data.readers.swebench import SWEBENCH
 from bayesirt.data.responses import Responses
+from bayesirt.data.scales import refuse_other_answers
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
@@ -109,7 +110,7 @@ def read_logs(
     path: str | Path, reading: Reading, progress: Callable[[int, int], None] | None = None
 ) -> tuple[Responses, FoundLogs]:
     """Read logs as `read_log_folder` does, from what a reader was told."""
-    runs, found = read_log_runs(path, reading, progress)
+    runs, found = _read_runs(path, reading, progress)
     subjects = runs["subject"].unique()
     if len(subjects) == 1:
         raise ResponseError(
@@ -127,13 +128,18 @@ def read_logs(
     return replace(responses, scale=found.scale), found
 
 
-def read_log_runs(
+def read_log_runs(path: str | Path, reading: Reading) -> tuple[pd.DataFrame, FoundLogs]:
+    """Read right and wrong answers as `read_logs` does, of however few subjects and items."""
+    runs, found = _read_runs(path, reading)
+    refuse_other_answers(found.scale, "what compares or scores single subjects", "binary")
+    return runs, found
+
+
+def _read_runs(
     path: str | Path, reading: Reading, progress: Callable[[int, int], None] | None = None
 ) -> tuple[pd.DataFrame, FoundLogs]:
-    """Read logs as `read_logs` does, of however few subjects and items.
-
-    As `join_logs` returns it.
-    """
+    """Return runs as `join_logs` does, and what was found."""
+    _refuse_scale(reading)
     if not os.path.exists(path):
         raise ResponseError(f"{one_line(str(path), 200)} does not exist; check the path")
     path, choices = Path(path), Choices(reading.metric, reading.filter)
@@ -161,6 +167,14 @@ def read_log_runs(
         raise _nothing(path, left_out)
     choices.check_used({rows.benchmark: (rows.metric, rows.filter) for _, rows in logs})
     return _join(logs, left_out, reading.duplicates, reading.threshold)
+
+
+def _refuse_scale(reading: Reading) -> None:
+    if reading.scale is not None:
+        raise ResponseError(
+            "--kind, --order and --scale belong to tables; what scores of logs are is found, and "
+            "--threshold makes them right or wrong"
+        )
 
 
 def find_harness(path: Path) -> Harness | None:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayesirt.data.q_matrix import QMatrix
-from bayesirt.data.readers.recognise import ITEM_NAMES
+from bayesirt.data.readers.column_roles import ITEM_NAMES
 from bayesirt.data.readers.tables import read_table, read_text
 from bayesirt.data.table_columns import check_columns, encode_names, list_columns, name_rows
 from bayesirt.errors import ResponseError

@@ -2,41 +2,24 @@
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
-import pyarrow as pa
 
-from bayesirt.data.free_memory import host_bytes_free
-from bayesirt.data.long_parquet_file import (
-    OWN_ROLES,
-    check_written,
-    describing_columns,
-    read_long_parquet,
-    schema_version,
-    written_scale,
-)
+from bayesirt.data.readers.column_roles import ITEM_NAMES, SUBJECT_NAMES, describing, find_columns
 from bayesirt.data.readers.found_logs import FoundLogs
 from bayesirt.data.readers.log_folder import find_harness, read_logs, refuse_no_log
-from bayesirt.data.readers.long_parquet import LongParquet, is_plain
-from bayesirt.data.readers.numbered import can_be_numbered
 from bayesirt.data.readers.reading import Reading
+from bayesirt.data.readers.streamed import read_streamed
 from bayesirt.data.readers.subject_facts import (
-    CLUSTER,
     refuse_column,
     with_clusters_of_file,
-    with_clusters_of_parquet,
     with_costs_of_file,
 )
 from bayesirt.data.readers.tables import (
-    PARQUET_ERRORS,
     Progress,
-    parquet_schema,
     read_table,
-    refuse_parquet,
 )
 from bayesirt.data.responses import Responses
 from bayesirt.data.table_columns import (
@@ -48,33 +31,6 @@ from bayesirt.data.table_columns import (
 )
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
-
-SUBJECT_NAMES = ("subject", "model", "system", "llm", "model_name", "model_id", "classifier")
-ITEM_NAMES = ("item", "question", "task_id", "doc_id", "item_id", "question_id", "instance_id")
-SCORE_NAMES = (
-    "score", "correct", "response", "acc", "accuracy", "is_correct", "successes", "n_correct",
-    "fraction", "pass_rate",
-)  # fmt: skip
-TRIALS_NAMES = ("trials", "n_trials", "attempts")
-LATENCY_NAMES = ("tokens", "latency", "cot_tokens", "output_tokens", "time", "response_time")
-COST_NAMES = ("cost", "cost_usd", "total_cost", "usd")
-METADATA_NAMES = (
-    "benchmark", "dataset", "suite", "task", "topic", "category", "level", "group",
-)  # fmt: skip
-_COMMON_NAMES = {
-    "subject": SUBJECT_NAMES,
-    "item": ITEM_NAMES,
-    "score": SCORE_NAMES,
-    "trials": TRIALS_NAMES,
-    "latency": LATENCY_NAMES,
-    "cost": COST_NAMES,
-}
-"""Columns of a long file, by their role."""
-_OF_ANSWERS = ("latency", "cost")
-"""What is measured of answers, and has no place on disk."""
-
-_BYTES_A_ROW = 60
-"""Of memory, to read a response and to fit a point estimate."""
 
 
 class LeftOutWarning(UserWarning):
@@ -239,7 +195,7 @@ def _read_table(
 ) -> Responses:
     named, items_in = reading.named, reading.items_in
     if items_in is None:
-        streamed = _streamed(path, reading, progress, announce)
+        streamed = read_streamed(path, reading, progress, announce)
         if streamed is not None:
             return streamed
     if reading.out_of_core:
@@ -248,7 +204,7 @@ def _read_table(
             f"names are text or whole numbers, or leave out out_of_core"
         )
     frame = read_table(path, progress=progress)
-    roles = _find_columns(frame.columns, {**named, "cost": reading.cost_column})
+    roles = find_columns(frame.columns, {**named, "cost": reading.cost_column})
     if items_in is None and (any(named.values()) or {"subject", "item"} <= roles.keys()):
         if reading.cluster_column:
             roles["cluster"] = reading.cluster_column
@@ -260,7 +216,7 @@ def _read_table(
 def as_long(path: Path, reading: Reading) -> pd.DataFrame:
     """Return a table of however few subjects, one row per response, with columns by their roles."""
     frame = read_table(path)
-    roles = _find_columns(frame.columns, {**reading.named, "cost": reading.cost_column})
+    roles = find_columns(frame.columns, {**reading.named, "cost": reading.cost_column})
     long = {"subject", "item"} <= roles.keys() or any(reading.named.values())
     if reading.items_in is None and long:
         _check_roles(frame, roles, path.name)
@@ -270,90 +226,6 @@ def as_long(path: Path, reading: Reading) -> pd.DataFrame:
     cells = wide.rename_axis("subject").reset_index().melt("subject", None, "item", "score")
     empty = cells["score"].isna() | cells["score"].isin(["", "NA"])
     return cells[~empty].reset_index(drop=True)
-
-
-def _streamed(
-    path: Path,
-    reading: Reading,
-    progress: Progress | None,
-    announce: Callable[[str], None] | None,
-) -> Responses | None:
-    """Read a long Parquet file some rows at a time, or return None if that cannot be done."""
-    schema, n_rows = parquet_schema(path) or (pa.schema([]), 0)
-    threshold, out_of_core = reading.threshold, reading.out_of_core
-    as_written = schema_version(schema) is not None and not any(reading.named.values())
-    named = {**reading.named, "cost": reading.cost_column, **(OWN_ROLES if as_written else {})}
-    roles = _find_columns(schema.names, named)
-    found = {"subject", "item", "score"} <= roles.keys() and set(roles.values()) <= {*schema.names}
-    if not found or not all(is_plain(schema.field(roles[k]).type) for k in ("subject", "item")):
-        return None
-    if out_of_core is None:
-        out_of_core = n_rows * _BYTES_A_ROW > host_bytes_free()
-    if out_of_core:
-        _refuse_measured(named)
-    if as_written:
-        check_written(schema, one_line(path.name, 80))
-    measured = [roles.pop(role) for role in _OF_ANSWERS if role in roles]
-    described = describing_columns(schema) if as_written else _describing(schema.names, roles)
-    describing = tuple(name for name in described if can_be_numbered(schema.field(name).type))
-    left_out = [name for name in described if name not in describing] + measured
-    if left_out and not out_of_core:
-        return _as_it_was_written(path, reading) if as_written else None
-    file = LongParquet(path, roles, threshold, n_rows, describing, as_written, progress)
-    if not out_of_core and not file.counts(reading.scale):
-        return None
-    own_cluster = CLUSTER if as_written and CLUSTER in schema.names else None
-    whole = partial(
-        _completed, path, schema, roles["subject"], reading.cluster_column or own_cluster
-    )
-    if not out_of_core:
-        return whole(file.in_memory(reading.duplicates))
-    if left_out and announce is not None:
-        listed = ", ".join(f"`{one_line(name)}`" for name in left_out)
-        announce(
-            f"{n_rows:,} rows are left on disk without {listed}: lengths, times, costs and lists "
-            f"have no place there"
-        )
-    return whole(file.on_disk(reading.duplicates))
-
-
-def _completed(
-    path: Path, schema: pa.Schema, subject: str, cluster: str | None, responses: Responses
-) -> Responses:
-    """Return responses with what answers are, and with clusters."""
-    responses = replace(responses, scale=written_scale(schema))
-    if cluster is None:
-        return responses
-    return with_clusters_of_parquet(responses, path, subject, cluster)
-
-
-def _refuse_measured(named: dict[str, str | None]) -> None:
-    given = next((role for role in _OF_ANSWERS if named[role]), None)
-    if given:
-        raise ResponseError(
-            f"lengths, times and costs cannot be left on disk; leave out --{given}, or read fewer "
-            f"rows"
-        )
-
-
-def _as_it_was_written(path: Path, reading: Reading) -> Responses | None:
-    if reading.threshold is not None or reading.cluster_column or reading.cost_column:
-        return None
-    try:
-        return read_long_parquet(path, duplicates=reading.duplicates)
-    except PARQUET_ERRORS as error:
-        refuse_parquet(one_line(path.name, 80), error)
-
-
-def _find_columns(columns: Iterable[str], named: dict[str, str | None]) -> dict[str, str]:
-    free = [c for c in columns if c not in named.values()]
-    by_lower = {c.strip().lower(): c for c in reversed(free)}
-    roles = {}
-    for role, common in _COMMON_NAMES.items():
-        chosen = named[role] or next((by_lower[n] for n in common if n in by_lower), None)
-        if chosen is not None:
-            roles[role] = chosen
-    return roles
 
 
 def _from_long(
@@ -381,16 +253,11 @@ def _check_roles(frame: pd.DataFrame, roles: dict[str, str], name: str) -> None:
 
 
 def _steady_columns(frame: pd.DataFrame, roles: dict[str, str]) -> list[str]:
-    described = _describing(frame.columns, roles)
+    described = describing(frame.columns, roles)
     if not described:
         return []
     item, _ = encode_names(frame[roles["item"]], "item")
     return [c for c in described if first_varying(frame[c], item) is None]
-
-
-def _describing(columns: Iterable[str], roles: dict[str, str]) -> list[str]:
-    taken = set(roles.values())
-    return [c for c in columns if c.strip().lower() in METADATA_NAMES and c not in taken]
 
 
 def _subjects_in_rows(frame: pd.DataFrame, items_in: str | None, name: str) -> pd.DataFrame:

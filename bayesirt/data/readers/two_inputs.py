@@ -61,6 +61,7 @@ def read_two(
             item_metadata=[c for c in both if c not in ("subject", "item", "score", *_MEASURES)],
             duplicates=reading.duplicates,
             threshold=None if found else reading.threshold,
+            scale=reading.scale,
         ),
         (list(one["subject"].unique()), list(two["subject"].unique())),
         found,

@@ -1,0 +1,111 @@
+"""Long Parquet files, read some rows at a time where that can be done."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from bayesirt.data.free_memory import host_bytes_free
+from bayesirt.data.long_parquet_file import (
+    OWN_ROLES,
+    check_written,
+    describing_columns,
+    read_long_parquet,
+    schema_version,
+    written_scale,
+)
+from bayesirt.data.readers.column_roles import describing, find_columns
+from bayesirt.data.readers.long_parquet import LongParquet, is_plain
+from bayesirt.data.readers.numbered import can_be_numbered
+from bayesirt.data.readers.reading import Reading
+from bayesirt.data.readers.subject_facts import CLUSTER, with_clusters_of_parquet
+from bayesirt.data.readers.tables import (
+    PARQUET_ERRORS,
+    Progress,
+    parquet_schema,
+    refuse_parquet,
+)
+from bayesirt.data.responses import Responses
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+
+_OF_ANSWERS = ("latency", "cost")
+"""What is measured of answers, and has no place on disk."""
+
+_BYTES_A_ROW = 60
+"""Of memory, to read a response and to fit a point estimate."""
+
+
+def read_streamed(
+    path: Path,
+    reading: Reading,
+    progress: Progress | None,
+    announce: Callable[[str], None] | None,
+) -> Responses | None:
+    """Read a long Parquet file some rows at a time, or return None if that cannot be done."""
+    schema, n_rows = parquet_schema(path) or (pa.schema([]), 0)
+    threshold, out_of_core = reading.threshold, reading.out_of_core
+    as_written = schema_version(schema) is not None and not any(reading.named.values())
+    named = {**reading.named, "cost": reading.cost_column, **(OWN_ROLES if as_written else {})}
+    roles = find_columns(schema.names, named)
+    found = {"subject", "item", "score"} <= roles.keys() and set(roles.values()) <= {*schema.names}
+    if not found or not all(is_plain(schema.field(roles[k]).type) for k in ("subject", "item")):
+        return None
+    if out_of_core is None:
+        out_of_core = n_rows * _BYTES_A_ROW > host_bytes_free()
+    if out_of_core:
+        _refuse_measured(named)
+    if as_written:
+        check_written(schema, one_line(path.name, 80))
+    measured = [roles.pop(role) for role in _OF_ANSWERS if role in roles]
+    described = describing_columns(schema) if as_written else describing(schema.names, roles)
+    numbered = tuple(name for name in described if can_be_numbered(schema.field(name).type))
+    left_out = [name for name in described if name not in numbered] + measured
+    if left_out and not out_of_core:
+        return _as_it_was_written(path, reading) if as_written else None
+    file = LongParquet(path, roles, threshold, n_rows, numbered, as_written, progress)
+    if not out_of_core and not file.counts(reading.scale):
+        return None
+    own_cluster = CLUSTER if as_written and CLUSTER in schema.names else None
+    whole = partial(
+        _completed, path, schema, roles["subject"], reading.cluster_column or own_cluster
+    )
+    if not out_of_core:
+        return whole(file.in_memory(reading.duplicates))
+    if left_out and announce is not None:
+        listed = ", ".join(f"`{one_line(name)}`" for name in left_out)
+        announce(
+            f"{n_rows:,} rows are left on disk without {listed}: lengths, times, costs and lists "
+            f"have no place there"
+        )
+    return whole(file.on_disk(reading.duplicates))
+
+
+def _completed(
+    path: Path, schema: pa.Schema, subject: str, cluster: str | None, responses: Responses
+) -> Responses:
+    """Return responses with what answers are, and with clusters."""
+    responses = replace(responses, scale=written_scale(schema))
+    if cluster is None:
+        return responses
+    return with_clusters_of_parquet(responses, path, subject, cluster)
+
+
+def _refuse_measured(named: dict[str, str | None]) -> None:
+    given = next((role for role in _OF_ANSWERS if named[role]), None)
+    if given:
+        raise ResponseError(
+            f"lengths, times and costs cannot be left on disk; leave out --{given}, or read fewer "
+            f"rows"
+        )
+
+
+def _as_it_was_written(path: Path, reading: Reading) -> Responses | None:
+    if reading.threshold is not None or reading.cluster_column or reading.cost_column:
+        return None
+    try:
+        return read_long_parquet(path, duplicates=reading.duplicates)
+    except PARQUET_ERRORS as error:
+        refuse_parquet(one_line(path.name, 80), error)
