@@ -1,5 +1,10 @@
 """Exact draws from the prior of models of one ability, and what a test of Geweke's compares."""
 
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from bayesirt.models import ThreePL, TwoPL
@@ -63,3 +68,25 @@ def quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
         a = np.tanh(sites["a"])
         columns += [a, a**2, theta[:, :3] * a, theta[:, :3] ** 2 * a, a * np.tanh(item)]
     return np.concatenate(columns, 1)
+
+
+def swept(
+    one_pair: Callable[..., Any], before: dict[str, np.ndarray], *, least_moved: float = 0.99
+) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    """Return the sites after their sweeps, all of which have moved, and shares accepted."""
+    keys = jax.random.split(jax.random.key(11), PAIRS)
+    after, statistics = jax.device_get(
+        jax.jit(jax.vmap(one_pair))(keys, jax.tree.map(jnp.asarray, before))
+    )
+    accepted = {k: float(v.mean()) for k, v in statistics.items() if k.startswith("acceptance")}
+    assert all(0.2 < share < 1 for share in accepted.values()), accepted
+    for name, values in after.items():
+        assert np.mean(values != before[name]) > least_moved, f"{name} hardly moved"
+    return after, accepted
+
+
+def assert_no_drift(change: np.ndarray, said: str) -> None:
+    """Hold the mean change of every quantity against its standard error."""
+    z = change.mean(0) / (change.std(0) / np.sqrt(PAIRS))
+    print(said, f"largest z {np.abs(z).max():.2f} of {len(z)}")
+    assert np.abs(z).max() < 6

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from geweke import PAIRS, SWEEPS, TRIALS, prior_sites, quantities
+from geweke import PAIRS, SWEEPS, TRIALS, assert_no_drift, prior_sites, quantities, swept
 
 from bayesirt import Priors
 from bayesirt.inference.blocked import BlockedNewton
@@ -62,16 +62,7 @@ def test_parameters_stay_draws_from_the_prior(model, clusters):
 
         return jax.lax.scan(sweep, sites, jax.random.split(run_key, SWEEPS))
 
-    keys = jax.random.split(jax.random.key(11), PAIRS)
-    after, statistics = jax.device_get(
-        jax.jit(jax.vmap(one_pair))(keys, jax.tree.map(jnp.asarray, before))
-    )
-    accepted = {k: float(v.mean()) for k, v in statistics.items() if k.startswith("acceptance")}
-    assert all(0.2 < share < 1 for share in accepted.values()), accepted
-    for name, values in after.items():
-        assert np.mean(values != before[name]) > 0.99, f"{name} hardly moved"
+    after, accepted = swept(one_pair, before)
     change = quantities(after) - quantities(before)
     assert change.shape[1] <= 68
-    z = change.mean(0) / (change.std(0) / np.sqrt(PAIRS))
-    print(model.describe(), accepted, f"largest z {np.abs(z).max():.2f} of {len(z)}")
-    assert np.abs(z).max() < 6
+    assert_no_drift(change, f"{model.describe()} {accepted}")

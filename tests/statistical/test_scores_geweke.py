@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from geweke import PAIRS, SWEEPS, prior_sites, quantities
+from geweke import PAIRS, SWEEPS, assert_no_drift, prior_sites, quantities, swept
 
 from bayesirt.inference.blocked import BlockedNewton
 from bayesirt.inference.moves import moves_of
@@ -66,16 +66,7 @@ def test_parameters_stay_draws_from_the_prior(model):
 
         return jax.lax.scan(sweep, sites, jax.random.split(run_key, SWEEPS))
 
-    keys = jax.random.split(jax.random.key(11), PAIRS)
-    after, statistics = jax.device_get(
-        jax.jit(jax.vmap(one_pair))(keys, jax.tree.map(jnp.asarray, before))
-    )
-    accepted = {k: float(v.mean()) for k, v in statistics.items() if k.startswith("acceptance")}
-    assert all(0.2 < share < 1 for share in accepted.values()), accepted
-    for name, values in after.items():
-        assert np.mean(values != before[name]) > 0.98, f"{name} hardly moved"
+    after, accepted = swept(one_pair, before, least_moved=0.98)
     change = more_quantities(model, after) - more_quantities(model, before)
     assert change.shape[1] <= 120
-    z = change.mean(0) / (change.std(0) / np.sqrt(PAIRS))
-    print(model.describe(), accepted, f"largest z {np.abs(z).max():.2f} of {len(z)}")
-    assert np.abs(z).max() < 6
+    assert_no_drift(change, f"{model.describe()} {accepted}")
