@@ -57,6 +57,7 @@ class Coordinates(NamedTuple):
     # spreads; else the spreads themselves.
     scales: tuple[float, ...]
     learned: bool
+    logarithmic: bool = False  # Whether the first is a log slope.
 
 
 class Expansion(NamedTuple):
@@ -110,7 +111,7 @@ def item_coordinates(priors: Priors) -> Coordinates:
         return Coordinates(("d",), _rasch, _from_rasch, (2.0,), True)
     if priors.slopes == "free":
         return Coordinates(("a", "d"), _free, _from_free, (0.5, 2.0), True)
-    return Coordinates(("a", "d"), _positive, _from_positive, (0.5, 2.0), True)
+    return Coordinates(("a", "d"), _positive, _from_positive, (0.5, 2.0), True, logarithmic=True)
 
 
 def sums_at(pieces: CellPieces, family: Family, coordinates: Coordinates, point: Point) -> CellSums:

@@ -17,6 +17,7 @@ from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.inference.curvature import Curvature, curvature_at
 from bayesirt.inference.joint_curvature import JointProblem
 from bayesirt.inference.joint_density import AbilityPrior, Expansion, Point, expand, loss_at
+from bayesirt.inference.learned_spreads import learned_spreads
 from bayesirt.inference.mean_tilt import tilt_at
 from bayesirt.point_estimate import PointEstimate
 
@@ -29,7 +30,6 @@ _LEAST_SHARE = 0.3
 _NEAR = 0.02
 _LEAN_SD, _LITTLE_LEAN = 2.0, 0.1
 _LEAST_SPREAD = 0.1
-_MOST_SCALES = 2.0
 
 
 class State(NamedTuple):
@@ -83,9 +83,7 @@ def find_mode(
 
     Block-wise sweeps, which cost a pass over the data each, come near; Newton's steps through the
     whole curvature, which see the common shifts and stretches of abilities and items too, finish.
-    Spreads and tilt follow the point. A spread's estimate is the mode over log σ, by the EM step σ²
-    = Σ ((u - μ)² + var u) / (J - 1), but for the half-normal prior's pull; var u is the inverse of
-    the item's own expected information, which is never above σ².
+    Spreads and tilt follow the point.
     """
     state = _sweeps(problem, _start(problem, init), centre)
     lean = 0.0
@@ -185,18 +183,10 @@ def _up_to_date(problem: JointProblem, state: State, centre: Centre) -> State:
     """Return the state with the spreads and the tilt that belong to its point."""
     here = state.expansion(problem, observed=False)
     if problem.coordinates.learned:
-        state = state._replace(spread=_learned_spread(problem, state.point, here))
+        spread = learned_spreads(problem.coordinates, state.spread, state.point, state.sums, here)
+        state = state._replace(spread=spread)
         here = state.expansion(problem, observed=False)
     return state if centre == "mode" else _tilted(problem, state, here)
-
-
-def _learned_spread(problem: JointProblem, point: Point, here: Expansion) -> Array:
-    scales = jnp.asarray(problem.coordinates.scales)
-    variance = jnp.einsum("jkk->k", jnp.linalg.inv(here.item_curvature))
-    squares = ((point.items - point.means) ** 2).sum(0) + variance
-    free = len(point.items) - 1
-    spread = jnp.sqrt(2 * squares / (free + jnp.sqrt(free**2 + 4 * squares / scales**2)))
-    return jnp.minimum(spread, _MOST_SCALES * scales)
 
 
 def _tilted(problem: JointProblem, state: State, here: Expansion) -> State:

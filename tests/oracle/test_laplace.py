@@ -7,6 +7,7 @@ import pytest
 from conftest import simulate
 from jax.flatten_util import ravel_pytree
 from numpyro.infer.util import log_density
+from scipy.stats import multivariate_normal
 
 from bayesirt import Priors, Responses, RunOptions, fit_cbmm, two_pl_model
 from bayesirt.inference.arrow_system import inverse_factor
@@ -175,6 +176,20 @@ def test_gradient_is_zero_at_the_mode_and_the_last_steps_shrink_quadratically(el
     assert (steps[near + 1] <= np.maximum(5 * steps[near] ** 2, 1e-12)).all()
 
 
+def squares_of_log_slopes(problem: JointProblem, mode: Mode):
+    """Yield E(log a - μ)² of each item: normal in (a, d) by its responses, in (log a, d) before."""
+    sums = problem.sums(mode.point)
+    prior = multivariate_normal(mode.point.means, np.diag(mode.spread**2))
+    for j, (u, d) in enumerate(np.asarray(mode.point.items)):
+        log_slopes, intercepts = np.linspace(u - 4, u + 4, 400), np.linspace(d - 12, d + 12, 600)
+        grid = np.stack(np.meshgrid(log_slopes, intercepts, indexing="ij"), -1)
+        by_a, by_d = np.exp(grid[..., 0]) - np.exp(u), grid[..., 1] - d
+        told = sums.a_score[j] * by_a + sums.d_score[j] * by_d - sums.ad[j] * by_a * by_d
+        told -= (sums.aa[j] * by_a**2 + sums.dd[j] * by_d**2) / 2
+        weight = np.exp(told + prior.logpdf(grid)).sum(1)
+        yield np.average((log_slopes - mode.point.means[0]) ** 2, weights=weight)
+
+
 @pytest.mark.parametrize(
     "priors",
     [PRIORS[0], PRIORS[3], *(pytest.param(p, marks=pytest.mark.slow) for p in PRIORS[1:3])],
@@ -192,6 +207,8 @@ def test_spreads_and_mode_stand_still_together(priors):
         covariance = np.linalg.inv(np.asarray(here.item_curvature))
         away = np.asarray(mode.point.items - mode.point.means)
         squares = (away**2).sum(0) + np.einsum("jkk->k", covariance)
+        if problem.coordinates.logarithmic:
+            squares[0] = sum(squares_of_log_slopes(problem, mode))
         scales, spread = np.array(problem.coordinates.scales), np.asarray(mode.spread)
         slope = squares / spread**2 - (5 - 1) - (spread / scales) ** 2
         np.testing.assert_allclose(slope, 0, atol=1e-3)

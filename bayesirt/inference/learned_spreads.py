@@ -1,0 +1,54 @@
+"""The items' spreads by an empirical-Bayes step: the mode over log σ, given what items may be.
+
+σ² = Σ E(u - μ)² / (J - 1), but for the pull of σ's half-normal prior. Of an intercept the item's
+own expected information is enough, whose inverse is never above σ². Of a log slope it is not:
+responses say a to within a normal error, not log a, whose density leans to the left. So its
+expectation is summed over nodes.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from bayesirt.estimators.cell_sums import CellSums
+from bayesirt.inference.joint_density import Coordinates, Expansion, Point
+
+_MOST_SCALES = 2.0
+_NODES = jnp.linspace(-6, 6, 61)
+
+
+def learned_spreads(
+    coordinates: Coordinates,
+    spread: Float[Array, " coordinate"],
+    point: Point,
+    sums: CellSums,
+    here: Expansion,
+) -> Float[Array, " coordinate"]:
+    """Return the spreads' estimates from the sums and the expected information at a point."""
+    scales = jnp.asarray(coordinates.scales)
+    variance = jnp.einsum("jkk->jk", jnp.linalg.inv(here.item_curvature))
+    squares = ((point.items - point.means) ** 2 + variance).sum(0)
+    if coordinates.logarithmic:
+        squares = squares.at[0].set(_of_log_slopes(spread, point, sums, variance[:, 0]))
+    free = len(point.items) - 1
+    found = jnp.sqrt(2 * squares / (free + jnp.sqrt(free**2 + 4 * squares / scales**2)))
+    return jnp.minimum(found, _MOST_SCALES * scales)
+
+
+@jax.jit
+def _of_log_slopes(
+    spread: Float[Array, "2"], point: Point, sums: CellSums, variance: Float[Array, " item"]
+) -> Array:
+    """Return Σ E(log a - μ)², each item's intercept where its slope puts it."""
+    (u, d), means, precision = point.items.T, point.means, spread**-2
+    a, of_d = jnp.exp(u), sums.dd + precision[1]
+    score = a * (sums.a_score - sums.ad * (sums.d_score + precision[1] * (means[1] - d)) / of_d)
+    information = a**2 * (sums.aa - sums.ad**2 / of_d)
+    step = jnp.sqrt(variance)[:, None] * _NODES
+    growth, away = jnp.expm1(step), u[:, None] + step - means[0]
+    log_density = (
+        score[:, None] * growth
+        - 0.5 * information[:, None] * growth**2
+        - 0.5 * precision[0] * away**2
+    )
+    return jnp.sum(jax.nn.softmax(log_density, axis=1) * away**2)
