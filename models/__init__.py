@@ -12,12 +12,13 @@ from bayesirt.models.lart import LaRT, lart_model, lart_parameters
 from bayesirt.models.mirt import Mirt, mirt_model
 from bayesirt.models.priors import Priors
 from bayesirt.models.q_mirt import QMirt, q_mirt_model
+from bayesirt.models.repeats import Repeats, repeats_model
 from bayesirt.models.response_model import Line, Method, ResponseModel
 from bayesirt.models.three_pl import ThreePL, three_pl_model, three_pl_parameters
 from bayesirt.models.two_pl import TwoPL, two_pl_model, two_pl_parameters
 
 MODELS: dict[str, type[ResponseModel]] = {
-    model.name: model for model in (TwoPL, ThreePL, Graded, Continuous, LaRT, Mirt, QMirt)
+    model.name: model for model in (TwoPL, ThreePL, Repeats, Graded, Continuous, LaRT, Mirt, QMirt)
 }
 """Every model, by the name that people type."""
 AUTO = "auto"
@@ -77,6 +78,7 @@ __all__ = [
     "Mirt",
     "Priors",
     "QMirt",
+    "Repeats",
     "ResponseModel",
     "ThreePL",
     "TwoPL",
@@ -88,6 +90,7 @@ __all__ = [
     "model_for",
     "model_named",
     "q_mirt_model",
+    "repeats_model",
     "three_pl_model",
     "three_pl_parameters",
     "two_pl_model",

@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesirt.models import ThreePL, TwoPL
+from bayesirt.models import Repeats, ThreePL, TwoPL
 
 TRIALS = np.array([[1, 3, 0], [2, 1, 1], [0, 5, 1], [8, 1, 2]], np.int8)
 PAIRS, SWEEPS = 20_000, 10
 """A bias of .05 standard deviations of what ten sweeps change is found five times in six."""
-HYPER = ("mu_a", "sigma_a", "mu_d", "sigma_d", "mu_b", "mu_c", "sigma_c")
+HYPER = ("mu_a", "sigma_a", "mu_d", "sigma_d", "mu_b", "mu_c", "sigma_c", "mu_phi", "sigma_phi")
 
 
 def prior_sites(
@@ -31,6 +31,10 @@ def prior_sites(
         mu_c, sigma_c = -1.4 + 0.7 * rng.normal(size=n), 0.5 * np.abs(rng.normal(size=n))
         c = mu_c[:, None] + sigma_c[:, None] * rng.normal(size=(n, n_items))
         sites |= {"mu_c": mu_c, "sigma_c": np.log(sigma_c), "c": c}
+    if isinstance(model, Repeats):
+        mu_phi, sigma_phi = 1 + rng.normal(size=n), 0.5 * np.abs(rng.normal(size=n))
+        phi = mu_phi[:, None] + sigma_phi[:, None] * rng.normal(size=(n, n_items))
+        sites |= {"mu_phi": mu_phi, "sigma_phi": np.log(sigma_phi), "phi": phi}
     if priors.kind == "fixed":
         sites |= {"a": 0.5 * z_a, "b": 2 * z_d}
         return {k: v[:PAIRS] for k, v in sites.items()}

@@ -80,7 +80,7 @@ def _agreement(
     link: str, most: int, trials: Array, draws: Draw, places: tuple[Array, Array]
 ) -> tuple[Float[Array, " pair"], Float[Array, " pair"]]:
     """Return the log probability that all agree, and how many are expected to."""
-    counted = family_named(link).binomial  # else a cell has one answer, which comes about one way
+    counted = family_named(link).counts  # else a cell has one answer, which comes about one way
 
     def ways(y: Array) -> Array:
         wrong = jnp.maximum(trials - y, 0)

@@ -49,9 +49,18 @@ class Model(StrEnum):
     auto = "auto"
     two_pl = "2pl"
     three_pl = "3pl"
+    repeats = "repeats"
     graded = "graded"
     continuous = "continuous"
     lart = "lart"
+
+
+class Repeats(StrEnum):
+    """Whether runs of a question go together."""
+
+    auto = "auto"
+    dependent = "dependent"
+    independent = "independent"
 
 
 class ScoreKind(StrEnum):
@@ -304,8 +313,16 @@ StopWidth = Annotated[
 ModelOption = Annotated[
     Model,
     typer.Option(
-        help="2pl: right and wrong answers; 3pl: with guessing; graded: grades; continuous: scores "
-        "from 0 to 1; lart: answers and their lengths; auto: by the kind of answers."
+        help="2pl: right and wrong answers; 3pl: with guessing; repeats: runs of a question that "
+        "go together; graded: grades; continuous: scores from 0 to 1; lart: answers and their "
+        "lengths; auto: by the kind of answers."
+    ),
+]
+RepeatsOption = Annotated[
+    Repeats,
+    typer.Option(
+        help="Of questions that were run several times: whether a subject's runs go together "
+        "(model repeats, with pass@k and pass^k) or not (2pl); auto: what they show."
     ),
 ]
 Guessing = Annotated[

@@ -31,6 +31,8 @@ from bayesirt.cli.options import (
     PriorsOption,
     Quiet,
     RankWarmup,
+    Repeats,
+    RepeatsOption,
     Results,
     Seed,
     Slopes,
@@ -76,6 +78,7 @@ def rank(
     priors: PriorsOption = PriorKind.hierarchical,
     slopes: SlopesIfAny = None,
     guessing: Guessing = None,
+    repeats: RepeatsOption = Repeats.auto,
     engine: EngineOption = Engine.auto,
     point: PointOption = Point.auto,
     checkpoint: CheckpointFolder = None,
@@ -92,7 +95,7 @@ def rank(
     settings = Settings(
         seed, chains, warmup or 0, draws, target_accept, budget,
         Priors(priors.value, (slopes or Slopes.positive).value, guessing),
-        point.value, engine.value, model.value, wrong_lengths, _scale(anchor),
+        point.value, engine.value, _model(model, repeats), wrong_lengths, _scale(anchor),
         population=population, other_slopes=slopes is None,
     )  # fmt: skip
     earlier = _earlier_run(out, settings, overwrite, update, per_component)
@@ -105,6 +108,18 @@ def rank(
         _write(runs, out, overwrite or update)
     if as_json or not quiet:
         _print(runs, out, as_json)
+
+
+def _model(model: Model, repeats: Repeats) -> str:
+    """Return the name of the model, which may be told by what is said of runs."""
+    from bayesirt.errors import ResponseError
+
+    said = {Repeats.dependent: Model.repeats, Repeats.independent: Model.two_pl}.get(repeats, model)
+    if model not in (Model.auto, said):
+        raise ResponseError(
+            f"--repeats {repeats} is --model {said}; leave out one of it and --model {model}"
+        )
+    return said.value
 
 
 def _told(path: Path, reading: "Reading", checkpoint: Path | None, talk: bool) -> dict[str, Any]:

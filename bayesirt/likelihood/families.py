@@ -11,6 +11,7 @@ import numpy as np
 from jax.scipy.special import log_ndtr, ndtr
 from jaxtyping import Array, Float, Num
 
+from bayesirt.likelihood.beta_binomial import BETA_BINOMIAL
 from bayesirt.likelihood.family import CellTerms, Family, PredictorTerms
 from bayesirt.likelihood.graded import GRADED, graded_family
 from bayesirt.likelihood.ordered_beta import ORDERED_BETA
@@ -124,7 +125,7 @@ GUESSING = Family(
 )
 LOGIT = Family("logit", logit_terms, logit_bound, jax.nn.sigmoid)
 PROBIT = Family("probit", probit_terms, probit_bound, ndtr)
-FAMILIES = {family.name: family for family in (LOGIT, PROBIT, GUESSING)}
+FAMILIES = {family.name: family for family in (LOGIT, PROBIT, GUESSING, BETA_BINOMIAL)}
 """Those of right and wrong answers, by name."""
 
 

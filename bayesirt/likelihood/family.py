@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Num
 
 
@@ -42,28 +43,37 @@ class Law(NamedTuple):
     Attributes
     ----------
     shares : callable
-        (η, *further) → `Shares`.
-    score_moments : callable
-        (η, *further) → (E s², E s³), with s = ∂ℓ/∂η.
+        (η, trials, *further) → `Shares`.
     draw : callable
-        (key, η, *further) → successes.
-    levels : callable
+        (key, η, trials, *further) → successes.
+    score_moments : callable, optional
+        (η, *further) → (E s², E s³) of an answer, with s = ∂ℓ/∂η. Where there is none, s is taken
+        to be linear in the successes.
+    levels : callable, optional
         (η, *further) → least successes of each level above the lowest, with the probability of
         reaching it.
+    counts : bool
+        Whether trials are runs. Else a cell has one answer, in as many steps as it has trials.
     """
 
     shares: Callable[..., Shares]
-    score_moments: Callable[..., tuple[Float[Array, "..."], Float[Array, "..."]]]
     draw: Callable[..., Float[Array, "..."]]
-    levels: Callable[..., list[tuple[int, Float[Array, "..."]]]]
+    score_moments: Callable[..., tuple[Float[Array, "..."], Float[Array, "..."]]] | None = None
+    levels: Callable[..., list[tuple[int, Float[Array, "..."]]]] | None = None
+    counts: bool = False
 
     def given(self, further: Sequence[Any]) -> "Law":
         """Return the law of η alone, with the further predictors given."""
+
+        def fixed(function: Callable[..., Any] | None) -> Any:
+            return None if function is None else lambda *known: function(*known, *further)
+
         return Law(
-            lambda eta: self.shares(eta, *further),
-            lambda eta: self.score_moments(eta, *further),
-            lambda key, eta: self.draw(key, eta, *further),
-            lambda eta: self.levels(eta, *further),
+            fixed(self.shares),
+            fixed(self.draw),
+            fixed(self.score_moments),
+            fixed(self.levels),
+            counts=self.counts,
         )
 
 
@@ -84,8 +94,7 @@ class Family(NamedTuple):
     all_terms : callable, optional
         (η, successes, trials, *further) → `PredictorTerms`, where there are further predictors.
     law : Law, optional
-        Where successes are not binomial: then a cell has one answer, and its trials are the units
-        that it is measured in.
+        Where successes are not binomial.
     """
 
     name: str
@@ -97,14 +106,14 @@ class Family(NamedTuple):
     law: Law | None = None
 
     @property
-    def binomial(self) -> bool:
-        """Whether the trials of a cell are independent of each other, given η."""
-        return self.law is None
+    def counts(self) -> bool:
+        """Whether trials are runs; else a cell has one answer, of as many steps as trials."""
+        return self.law is None or self.law.counts
 
-    def shares(self, eta: Float[Array, "..."]) -> Shares:
+    def shares(self, eta: Float[Array, "..."], trials: Num[ArrayLike, "..."] = 1) -> Shares:
         """Return what is expected of successes, once the further predictors are given."""
         if self.law is not None:
-            return self.law.shares(eta)
+            return self.law.shares(eta, trials)
         p = self.probability(eta)
         return Shares(p, p - p**2, p - 3 * p**2 + 2 * p**3)
 
@@ -113,18 +122,27 @@ class Family(NamedTuple):
     ) -> Float[Array, "..."]:
         """Draw successes, once the further predictors are given."""
         if self.law is not None:
-            return jnp.where(trials > 0, self.law.draw(key, eta), 0)
+            return self.law.draw(key, eta, trials)
         n, p = trials.astype(eta.dtype), self.probability(eta)
         return jax.random.binomial(key, n, p, dtype=eta.dtype)
 
-    def expected_information(self, eta: Float[Array, "..."]) -> Float[Array, "..."]:
-        """Return what one answer tells of η on average, once the further predictors are given.
+    def expected_information(
+        self, eta: Float[Array, "..."], trials: Num[ArrayLike, "..."] = 1
+    ) -> Float[Array, "..."]:
+        """Return what an answer tells of η on average, once the further predictors are given.
 
         Of binomial answers information is linear in the successes.
         """
-        if self.law is not None:
-            return self.law.score_moments(eta)[0]
-        return self.terms(eta, self.probability(eta), 1).information
+        if self.law is None:
+            return jnp.asarray(trials) * self.terms(eta, self.probability(eta), 1).information
+        if self.law.score_moments is not None:
+            return (jnp.asarray(trials) > 0) * self.law.score_moments(eta)[0]
+        of_mean = self.slope(eta)
+        return jnp.asarray(trials) * of_mean**2 / self.law.shares(eta, trials).variance
+
+    def slope(self, eta: Float[Array, "..."]) -> Float[Array, "..."]:
+        """Return how the expected share rises with η, once the further predictors are given."""
+        return jax.jvp(lambda x: self.shares(x).mean, (eta,), (jnp.ones_like(eta),))[1]
 
     def every(
         self,

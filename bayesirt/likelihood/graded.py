@@ -81,7 +81,11 @@ def grade_probabilities(
     return [r * m * b for r, m, b in zip(reached, missed, between, strict=True)]
 
 
-def graded_shares(eta: Float[Array, "..."], *gaps: Float[Array, "..."]) -> Shares:
+def graded_shares(
+    eta: Float[Array, "..."],
+    trials: Num[Array, "..."],  # noqa: ARG001
+    *gaps: Float[Array, "..."],
+) -> Shares:
     """Return the cumulants of a grade, by step of the scale."""
     n = len(gaps) + 1
     mean = n * graded_probability(eta, *gaps)
@@ -107,12 +111,12 @@ def _expected(p: list[Array], values: list[Array]) -> Array:
 
 
 def drawn_grade(
-    key: Array, eta: Float[Array, "..."], *gaps: Float[Array, "..."]
+    key: Array, eta: Float[Array, "..."], trials: Num[Array, "..."], *gaps: Float[Array, "..."]
 ) -> Float[Array, "..."]:
     """Draw a grade: how many thresholds one uniform number passes."""
     uniform = jax.random.uniform(key, eta.shape, eta.dtype)
     passed = [uniform < jax.nn.sigmoid(eta + x) for x in offsets(*gaps)]
-    return jnp.stack(passed).sum(0).astype(eta.dtype)
+    return jnp.where(trials > 0, jnp.stack(passed).sum(0), 0).astype(eta.dtype)
 
 
 def grade_levels(
@@ -122,7 +126,7 @@ def grade_levels(
     return [(m, jax.nn.sigmoid(eta + x)) for m, x in enumerate(offsets(*gaps), 1)]
 
 
-_LAW = Law(graded_shares, graded_score_moments, drawn_grade, grade_levels)
+_LAW = Law(graded_shares, drawn_grade, graded_score_moments, grade_levels)
 
 
 def graded_terms(

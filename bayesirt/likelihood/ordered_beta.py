@@ -7,8 +7,6 @@ Three ordered outcomes, nothing, something and everything, and a beta distributi
 first part and the last but one stand for all scores that are nearer to an end than to the next.
 """
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,9 +19,9 @@ from bayesirt.likelihood.graded import (
     graded_predictor_terms,
     graded_score_moments,
 )
+from bayesirt.likelihood.log_gamma import LogGamma, log_gamma
 
 _LOG_EDGE = np.log(1.5 / PARTS)
-_HALF_LOG_2_PI = 0.5 * np.log(2 * np.pi)
 _MOST_INFORMATION = 4.0
 """About φ where it is usual, times what a logistic curve tells at its middle."""
 
@@ -43,7 +41,10 @@ def ordered_beta_probability(
 
 
 def ordered_beta_shares(
-    eta: Float[Array, "..."], gap: Float[Array, "..."], phi: Float[Array, "..."]
+    eta: Float[Array, "..."],
+    trials: Num[Array, "..."],  # noqa: ARG001
+    gap: Float[Array, "..."],
+    phi: Float[Array, "..."],
 ) -> Shares:
     """Return the cumulants of a score, by ten-thousandth."""
     _, inside, whole = grade_probabilities(eta + gap / 2, gap)
@@ -62,12 +63,16 @@ def ordered_beta_score_moments(
     _, inside, _ = grade_probabilities(eta + gap / 2, gap)
     second, third = graded_score_moments(eta + gap / 2, gap)
     mu, rest = jax.nn.sigmoid(eta), jax.nn.sigmoid(-eta)
-    of_beta = _information(mu, rest, phi, *(_log_gamma(x) for x in (mu * phi, rest * phi, phi)))
+    of_beta = _information(mu, rest, phi, *(log_gamma(x) for x in (mu * phi, rest * phi, phi)))
     return second + inside * of_beta[0], third
 
 
 def drawn_score(
-    key: Array, eta: Float[Array, "..."], gap: Float[Array, "..."], phi: Float[Array, "..."]
+    key: Array,
+    eta: Float[Array, "..."],
+    trials: Num[Array, "..."],
+    gap: Float[Array, "..."],
+    phi: Float[Array, "..."],
 ) -> Float[Array, "..."]:
     """Draw a score, in ten-thousandths."""
     of_ends, of_inside = jax.random.split(key)
@@ -76,7 +81,7 @@ def drawn_score(
     inside = jax.random.beta(of_inside, phi * mu, phi * (1 - mu), eta.shape, eta.dtype)
     parts = jnp.clip(jnp.round(PARTS * inside), 1, PARTS - 1)
     whole, some = (uniform < jax.nn.sigmoid(eta + x) for x in (-gap / 2, gap / 2))
-    return jnp.where(whole, PARTS, jnp.where(some, parts, 0))
+    return jnp.where(trials > 0, jnp.where(whole, PARTS, jnp.where(some, parts, 0)), 0)
 
 
 def score_levels(
@@ -113,7 +118,7 @@ def ordered_beta_predictor_terms(
     share = successes.astype(eta.dtype) / jnp.maximum(trials, 1).astype(eta.dtype)
     y, first, last = jnp.where(inside, share, 0.5), successes == 1, successes == trials - 1
     mu, rest = jax.nn.sigmoid(eta), jax.nn.sigmoid(-eta)
-    of_alpha, of_beta, of_both = (_log_gamma(x) for x in (mu * phi, rest * phi, phi))
+    of_alpha, of_beta, of_both = (log_gamma(x) for x in (mu * phi, rest * phi, phi))
     # Mass of the first part, ε^α / (α B(α, β)): as if log y were log ε - 1 / α, and 1 - y were 1.
     log_y = jnp.where(first, _LOG_EDGE - 1 / (mu * phi), jnp.where(last, 0, jnp.log(y)))
     log_rest = jnp.where(last, _LOG_EDGE - 1 / (rest * phi), jnp.where(first, 0, jnp.log1p(-y)))
@@ -147,38 +152,13 @@ def _edge(alpha: Float[Array, "..."]) -> Float[Array, "..."]:
     return alpha * _LOG_EDGE - jnp.log(alpha) + np.log(PARTS)
 
 
-class _LogGamma(NamedTuple):
-    """The logarithm of the gamma function with its first two derivatives."""
-
-    value: Float[Array, "..."]
-    slope: Float[Array, "..."]
-    curvature: Float[Array, "..."]
-
-
-def _log_gamma(x: Float[Array, "..."]) -> _LogGamma:
-    """Return all three from two logarithms, to within 1e-9 or so, where JAX evaluates three series.
-
-    Γ(x + 5) = x (x + 1) (x + 2) (x + 3) (x + 4) Γ(x), and Stirling's series at x + 5.
-    """
-    product = x * (24 + x * (50 + x * (35 + x * (10 + x))))
-    first = (24 + x * (100 + x * (105 + x * (40 + 5 * x)))) / product
-    second = (100 + x * (210 + x * (120 + 20 * x))) / product
-    y, log = 1 / (x + 5), jnp.log(x + 5)
-    z = y**2
-    value = (x + 4.5) * log - x - 5 + _HALF_LOG_2_PI
-    value += y * (1 / 12 - z * (1 / 360 - z * (1 / 1260 - z / 1680)))
-    slope = log - y / 2 - z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z / 240)))
-    curvature = y + z / 2 + y * z * (1 / 6 - z * (1 / 30 - z * (1 / 42 - z / 30)))
-    return _LogGamma(value - jnp.log(product), slope - first, curvature + first**2 - second)
-
-
 def _information(
     mu: Float[Array, "..."],
     rest: Float[Array, "..."],
     phi: Float[Array, "..."],
-    of_alpha: _LogGamma,
-    of_beta: _LogGamma,
-    of_both: _LogGamma,
+    of_alpha: LogGamma,
+    of_beta: LogGamma,
+    of_both: LogGamma,
 ) -> tuple[Float[Array, "..."], ...]:
     """Return the expected information of a beta distribution: of η, of both, of φ."""
     one, other, slope = of_alpha.curvature, of_beta.curvature, mu * rest
@@ -196,5 +176,5 @@ ORDERED_BETA = Family(
     ordered_beta_probability,
     ("gap", "phi"),
     ordered_beta_predictor_terms,
-    Law(ordered_beta_shares, ordered_beta_score_moments, drawn_score, score_levels),
+    Law(ordered_beta_shares, drawn_score, ordered_beta_score_moments, score_levels),
 )

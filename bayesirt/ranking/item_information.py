@@ -4,7 +4,8 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Num
 
 from bayesirt.inference.ability_belief import Belief, ItemDraws, LengthDraws
 from bayesirt.likelihood.families import family_named
@@ -17,9 +18,10 @@ def item_information(
     d: Float[Array, "..."],
     *further: Float[Array, "..."],
     link: str,
+    trials: Num[ArrayLike, "..."] = 1,
 ) -> Float[Array, "..."]:
-    """Return the Fisher information of one answer about ability."""
-    return a**2 * family_named(link).given(further).expected_information(a * theta + d)
+    """Return the Fisher information of answers about ability."""
+    return a**2 * family_named(link).given(further).expected_information(a * theta + d, trials)
 
 
 def length_information(lengths: LengthDraws, evidence: SpeedEvidence) -> Float[Array, "draw item"]:

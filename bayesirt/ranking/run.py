@@ -14,6 +14,7 @@ from bayesirt.checks.fit import FitCheck, check_fit
 from bayesirt.checks.item_table import item_table
 from bayesirt.checks.point_comparison import Comparison, compare_estimates
 from bayesirt.checks.predictive_gain import compare_models
+from bayesirt.checks.run_correlation import run_correlation
 from bayesirt.checks.wrong_lengths import WrongLengths, compare_wrong_lengths
 from bayesirt.data.connections import refuse_disconnected
 from bayesirt.data.responses import Responses
@@ -24,7 +25,7 @@ from bayesirt.inference.earlier_start import start_from
 from bayesirt.inference.engines import EngineName, plan_engine, sample_posterior
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.other_slopes import with_other_slopes
-from bayesirt.models import AUTO, Priors, ResponseModel, TwoPL, model_named, usual_model
+from bayesirt.models import AUTO, Priors, Repeats, ResponseModel, TwoPL, model_named, usual_model
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.progress import fits_shown
@@ -32,10 +33,13 @@ from bayesirt.ranking.cluster_ranking import ClusterRanking, rank_clusters
 from bayesirt.ranking.length_gain import LengthGain, length_gain
 from bayesirt.ranking.linking import check_anchors
 from bayesirt.ranking.record import Record, facts_of, timed, versions
+from bayesirt.ranking.repeated_runs import RepeatedRuns, repeated_runs
 from bayesirt.ranking.score_order import led_by_score
 from bayesirt.ranking.subject_ranking import Ranking, rank_subjects
 
 BUDGET = 120.0
+_MOST_RUN_TWICE = 300_000
+"""Cells up to which dependent runs are allowed for without being asked."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +59,10 @@ class Settings:
     point : {"auto", "cbmm", "mml", "joint_map", "spectral"}
         The point estimator that the sampler starts from.
     engine : {"auto", "nuts", "blocked", "laplace"}
-    model : {"auto", "2pl", "3pl", "graded", "continuous", "lart"}
-        The 3PL allows for guessing; LaRT takes lengths of responses too; ``"auto"`` is the 2PL for
-        right and wrong answers, and else what the answers are.
+    model : {"auto", "2pl", "3pl", "repeats", "graded", "continuous", "lart"}
+        The 3PL allows for guessing, the model of repeats for runs of a question that go together;
+        LaRT takes lengths of responses too. ``"auto"`` is the 2PL for right and wrong answers, or
+        where runs go together the model of repeats, and else what the answers are.
     wrong_lengths : bool
         Give LaRT's wrong answers lengths of their own, and compare with plain LaRT.
     scale : tuple of (str, float)
@@ -155,6 +160,12 @@ class Run:
         """The ranking of the clusters that subjects came in, if they did."""
         return None if self.posterior.clusters is None else rank_clusters(self.posterior)
 
+    @cached_property
+    def repeats(self) -> RepeatedRuns | None:
+        """What several runs of each question give, where the model is that of repeats."""
+        dependent = isinstance(self.record.settings.response_model, Repeats)
+        return repeated_runs(self.posterior) if dependent else None
+
     def fit_key(self, seed: int | None = None) -> Array:
         """Return the key of a check of fit, the same in `rank` and afterwards."""
         seed = self.record.settings.seed if seed is None else seed
@@ -226,17 +237,19 @@ def rank_responses(
         the checkpoint is damaged or another run's, or the settings do not go together.
     """
     refuse_disconnected(responses)
-    settings = _settled(settings or Settings(), responses)
+    asked = settings or Settings()
+    settings = _settled(asked, responses)
     check_anchors(dict(settings.scale), responses.subjects)
     key = jax.random.key(settings.seed)
     told: dict[str, Any] = {"progress": progress, "announce": announce, "checkpoint": checkpoint}
     options = replace(settings.run_options, budget=settings.budget, **told)
-    method, _ = plan_engine(
-        settings.engine, responses, model=settings.response_model, options=options
-    )
     seconds: dict[str, float] = {}
     with timed(seconds, "point estimate"), fits_shown(progress):
         point = fit_point(responses, settings.point, model=settings.response_model, key=key)
+    settings, of_runs = _heeding_runs(settings, responses, point, free=asked.model == AUTO)
+    method, _ = plan_engine(
+        settings.engine, responses, model=settings.response_model, options=options
+    )
     # NUTS counts each item from what its own answers say, which a posterior's mean is not.
     init = point if start is None or method == "nuts" else start_from(start, point)
     data = facts_of(responses, source, reading)
@@ -245,11 +258,13 @@ def rank_responses(
             responses, init, settings, options, {"input_sha256": data.sha256}
         )
     lengths = _without_lengths(responses, point, posterior, settings, seconds, progress=progress)
-    simpler = _beside_simpler(responses, point, posterior, settings, seconds, progress=progress)
+    simpler = {}
+    if asked.model != AUTO:
+        simpler = _beside_simpler(responses, point, posterior, settings, seconds, progress=progress)
     with timed(seconds, "ranking"):
         (ranking, note), items = ranked(posterior, settings), item_table(posterior)
     diagnostics = _diagnostics(point, posterior, lengths[1]) | simpler
-    notes = {"scale": note, "slopes": of_slopes}
+    notes = {"scale": note, "slopes": of_slopes, "runs": of_runs}
     diagnostics |= {name: said for name, said in notes.items() if said}
     record = Record(settings, data, versions(), seconds, diagnostics)
     return Run(point, posterior, ranking, items, record, *lengths)
@@ -261,6 +276,33 @@ def _settled(settings: Settings, responses: Responses) -> Settings:
         settings = replace(settings, model=usual_model(responses))
     settings.response_model.suited_to(responses)
     return settings
+
+
+def _heeding_runs(
+    settings: Settings, responses: Responses, point: PointEstimate, *, free: bool
+) -> tuple[Settings, str]:
+    """Return settings with the model of repeats where runs go together, and what there is to say.
+
+    The user may have chosen another model, or an engine that does not draw from it, or the table
+    may be too large for one that does.
+    """
+    if settings.model != TwoPL.name:
+        return settings, ""
+    found = run_correlation(responses, point)
+    if not found.sure:
+        return settings, ""
+    said = found.to_text()
+    if (
+        free
+        and settings.engine in ("auto", *Repeats().engines)
+        and settings.priors == Priors(slopes=settings.priors.slopes)
+        and responses.n_observed <= _MOST_RUN_TWICE
+    ):
+        said = f"Several {said}, which is allowed for; --repeats independent ranks without that."
+        return replace(settings, model=Repeats.name), said
+    return settings, (
+        f"Several {said}: intervals are too narrow. --repeats dependent allows for it."
+    )
 
 
 def _drawn(

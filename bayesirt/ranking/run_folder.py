@@ -28,7 +28,7 @@ from bayesirt.verdict import Verdict
 
 RECORD = "run.json"
 Q_MATRIX = "q_matrix.json"
-_LENGTHS, _CLUSTERS = "lengths.csv", "clusters.csv"
+_LENGTHS, _CLUSTERS, _REPEATS = "lengths.csv", "clusters.csv", "repeats.csv"
 _MOST_SQUARE, _NEIGHBOURS = 1000, 20
 _FILES = frozenset(
     {
@@ -149,6 +149,8 @@ def save_run(run: Run, folder: Path, report: str) -> None:
         write_table(run.gain.summary, folder / _LENGTHS)
     if run.clusters is not None:
         write_table(run.clusters.summary, folder / _CLUSTERS)
+    if run.repeats is not None:
+        write_table(run.repeats.table, folder / _REPEATS)
     (folder / "report.html").write_text(report, "utf-8")
     (folder / RECORD).write_text(run.record.to_json(), "utf-8")
 

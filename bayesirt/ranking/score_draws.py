@@ -138,7 +138,8 @@ def _sums_over_missing(
     names = ("a", "d", *posterior.further)
     of_items = (posterior.draws(name)[::thin][:, columns] for name in names)
     draws = (posterior.theta[::thin][:, rows], weights[:, columns], *of_items)
-    found = _cumulants(posterior.link, missing, tuple(x.astype(kind or x.dtype) for x in draws))
+    draws = tuple(x.astype(kind or x.dtype) for x in draws)
+    found = _cumulants(posterior.link, typical_trials(posterior), missing, draws)
     first, weighted, variance, third = (np.asarray(x, np.float64) for x in found)
     return _Missing(first, np.maximum(variance, 0), third, weighted)
 
@@ -146,17 +147,18 @@ def _sums_over_missing(
 @partial(jax.jit, static_argnums=0)
 def _cumulants(
     link: str,
+    trials: int,
     missing: Bool[Array, "subject item"],
     draws: tuple[Array, ...],
 ) -> tuple[Float[Array, "sample subject"], ...]:
-    """Return sums over missing cells: of means, weighted, and of the second and third cumulant.
+    """Return sums over missing cells: of means, weighted, and of cumulants 2 and 3, by trial.
 
     Draws are of θ, w, a, d and more.
     """
 
     def of_draw(draw: tuple[Array, ...]) -> tuple[Array, ...]:
         theta, weights, a, d, *further = draw
-        shares = family_named(link).given(further).shares(theta[:, None] * a + d)
+        shares = family_named(link).given(further).shares(theta[:, None] * a + d, trials)
         mean, variance, third = (jnp.where(missing, x, 0) for x in shares)
         return mean.sum(1), mean @ weights, variance.sum(1), third.sum(1)
 

@@ -250,20 +250,18 @@ def subject_information(
     most = max(4, min(_DRAWS, _MOST_CELLS // posterior.trials.size))
     names = ("theta", "a", "d", *posterior.further)
     draws = tuple(jnp.asarray(posterior.draws(name, most)) for name in names)
-    several = family_named(posterior.link).binomial  # else a cell has one answer, of many steps
-    answers = posterior.trials if several else posterior.trials > 0
-    own, added = _information_of(posterior.link, jnp.asarray(answers), draws)
+    own, added = _information_of(posterior.link, jnp.asarray(posterior.trials), draws)
     return np.asarray(own, np.float64), np.asarray(added, np.float64)
 
 
 @partial(jax.jit, static_argnums=0)
 def _information_of(
-    link: str, answers: Float[Array, "subject item"], draws: tuple[Array, ...]
+    link: str, trials: Float[Array, "subject item"], draws: tuple[Array, ...]
 ) -> tuple[Float[Array, " subject"], Float[Array, " subject"]]:
     def of_draw(draw: tuple[Array, ...]) -> tuple[Array, Array]:
         theta, *parameters = draw
-        each = item_information(theta[:, None], *parameters, link=link)
-        return (answers * each).sum(1), each.mean(1)
+        own = partial(item_information, theta[:, None], *parameters, link=link)
+        return own(trials=trials).sum(1), own().mean(1)
 
     own, added = jax.lax.map(of_draw, draws)
     return own.mean(0), added.mean(0)

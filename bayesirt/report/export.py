@@ -66,6 +66,8 @@ def ranking_as_json(run: Run) -> dict[str, Any]:
         "prediction": diagnostics.get("prediction"),
         "scale": diagnostics.get("scale"),
         "slopes": diagnostics.get("slopes"),
+        "runs": diagnostics.get("runs"),
+        "repeats": run.repeats and run.repeats.to_text(),
         "changes": diagnostics.get("changes"),
     }
     summary = run.ranking.summary.astype(object)

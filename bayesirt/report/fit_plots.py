@@ -99,6 +99,7 @@ def _levels(posterior: Posterior) -> list[_Level]:
     for theta, a, d, *further in zip(*drawn, strict=True):
         law = family.given(further).law
         assert law is not None
+        assert law.levels is not None
         found = law.levels(jnp.asarray(theta[:, None] * a + d))
         p = [np.where(seen, x, 0) for _, x in found]
         sums.append([[np.bincount(places, y.sum(1)) for y in (x, x * (1 - x))] for x in p])

@@ -19,6 +19,7 @@ from bayesirt.report.ranking_plots import (
     plot_pairwise,
     plot_price,
     plot_rank_flow,
+    plot_repeats,
 )
 
 _MOST_PAIRS = 50
@@ -53,6 +54,11 @@ def render_report(run: Run) -> str:
         all_observed=_all_observed(run),
         rows=ranking.summary.to_dict("records"),
         clusters=_clusters(run),
+        repeats=run.repeats
+        and {
+            "text": run.repeats.to_text(),
+            "picture": svg(plot_repeats(run.repeats, ranking), "What several runs give"),
+        },
         neighbours=_neighbours(run),
         flagged=flagged.head(MOST_LISTED).to_dict("records"),
         n_flagged=len(flagged),
@@ -158,7 +164,9 @@ def _notes(run: Run) -> list[str]:
     notes += [told] if told and not run.ranking.by_score else []
     notes += [f"{changes['text']} {changes['moves']}"] if changes else []
     return notes + [
-        diagnostics[name] for name in ("slopes", "prediction", "scale") if name in diagnostics
+        diagnostics[name]
+        for name in ("slopes", "runs", "prediction", "scale")
+        if name in diagnostics
     ]
 
 

@@ -1,6 +1,6 @@
 """How a ranking was made: each method in a sentence, with who it is by."""
 
-from bayesirt.models import Continuous, Graded
+from bayesirt.models import Continuous, Graded, Repeats
 from bayesirt.posterior import Posterior
 from bayesirt.ranking.run import Run
 
@@ -69,6 +69,9 @@ _CURVES = {
     "two-parameter logistic model (Birnbaum, 1968)",
     "3PL": "An item's chance of a right answer rises with the subject's ability by the "
     "three-parameter logistic model, which allows for guessing (Birnbaum, 1968)",
+    Repeats.title: "An item's chance of a right answer rises with the subject's ability by the "
+    "two-parameter logistic model (Birnbaum, 1968); runs of one subject at one item share a chance "
+    "of their own about it, by a beta distribution (beta-binomial; Skellam, 1948)",
     Graded.title: "The chance of each grade or a better one rises with the subject's ability by "
     "the graded response model (Samejima, 1969)",
     Continuous.title: "The score on an item rises with the subject's ability by an ordered beta "

@@ -16,12 +16,14 @@ from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.ranking.cluster_ranking import ClusterRanking
 from bayesirt.ranking.item_information import item_information
+from bayesirt.ranking.repeated_runs import RepeatedRuns
 from bayesirt.ranking.subject_ranking import Ranking
 from bayesirt.report.plots import ACCENT, INK, SOFT, draw_abilities, figure_style, name_points
 
 _MOST_CLUSTERS = 60
 _MOST_PAIRED = 25
 _MOST_FLOWING = 40
+_MOST_REPEATED = 40
 _MOST_NAMED_FLOWS = 12
 _GRID = np.linspace(-4, 4, 81)
 _DRAWS = 200
@@ -58,6 +60,32 @@ def plot_clusters(clusters: ClusterRanking, ranking: Ranking) -> Figure:
     with figure_style():
         fig, ax = draw_abilities(table, "cluster", "D")
         ax.plot(shown["ability"], shown["cluster"].map(row_of), "o", color=SOFT, mfc="none", ms=4)
+    return fig
+
+
+def plot_repeats(repeats: RepeatedRuns, ranking: Ranking) -> Figure:
+    """Draw pass^k, the proportion correct of one run, and pass@k for the most runs there are."""
+    names = list(ranking.summary["subject"].head(_MOST_REPEATED))
+    table = repeats.table.set_index(["runs", "subject"])
+    once, often = (table.loc[k].loc[names] for k in (1, repeats.table["runs"].max()))
+    rows, most = np.arange(len(names)), repeats.table["runs"].max()
+    drawn = (
+        (often, "pass_all", "<", f"all of {most} runs"),
+        (once, "pass_at", "o", "one run"),
+        (often, "pass_at", ">", f"at least one of {most}"),
+    )
+    with figure_style():
+        fig = Figure(figsize=(7.2, 1.3 + 0.18 * len(names)), layout="constrained")
+        ax = fig.subplots()
+        ax.hlines(rows, often["pass_all"], often["pass_at"], color=SOFT, lw=0.8)
+        for values, name, marker, label in drawn:
+            ax.hlines(rows, values[name + "_low"], values[name + "_high"], color=ACCENT, lw=2.4)
+            ax.plot(values[name], rows, marker, color=INK, ms=4, label=label)
+        ax.set_yticks(rows, [one_line(str(name), 36) for name in names])
+        ax.set_ylim(len(names) - 0.4, -0.6)
+        ax.set_xlim(0, 1)
+        ax.set_xlabel("share of the questions")
+        fig.legend(loc="outside upper center", ncols=3, frameon=False)
     return fig
 
 

@@ -74,11 +74,12 @@ def print_run(run: Run, folder: Path) -> None:
 def _notes(run: Run) -> list[str]:
     """Return what else is known of a run, a paragraph each."""
     diagnostics = run.record.diagnostics
-    names = ("slopes", "fit", "prediction", "scale")
+    names = ("slopes", "runs", "fit", "prediction", "scale")
     notes = [diagnostics[name] for name in names if diagnostics.get(name)]
     if changes := diagnostics.get("changes"):
         notes.append(f"{changes['text']} {changes['moves']}")
-    return notes + [found.to_text() for found in (run.gain, run.wrong) if found is not None]
+    also = (run.gain, run.wrong, run.repeats)
+    return notes + [found.to_text() for found in also if found is not None]
 
 
 def _clusters_table(rows: pd.DataFrame) -> Table:

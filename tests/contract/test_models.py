@@ -32,6 +32,7 @@ from bayesirt.models import (
     LaRT,
     Mirt,
     QMirt,
+    Repeats,
     ResponseModel,
     ThreePL,
     TwoPL,
@@ -41,6 +42,7 @@ from bayesirt.models import (
     mirt_model,
     model_named,
     q_mirt_model,
+    repeats_model,
     three_pl_model,
     two_pl_model,
 )
@@ -54,6 +56,7 @@ ROWS: dict[str, ResponseModel] = {
     "2pl fixed": TwoPL(Priors(kind="fixed")),
     "3pl": ThreePL(),
     "3pl guessing": ThreePL(Priors(slopes="free", guessing=0.25)),
+    "repeats": Repeats(),
     "graded": Graded(n=3),
     "continuous": Continuous(),
     "lart": LaRT(),
@@ -65,6 +68,7 @@ ROWS: dict[str, ResponseModel] = {
 TEXTS = {
     "2pl": lambda model: partial(two_pl_model, priors=model.priors),
     "3pl": lambda model: partial(three_pl_model, priors=model.priors),
+    "repeats": lambda model: partial(repeats_model, priors=model.priors),
     "graded": lambda model: partial(graded_model, priors=model.priors, n=model.n),
     "continuous": lambda model: partial(continuous_model, priors=model.priors),
     "lart": lambda model: partial(
@@ -369,7 +373,7 @@ def test_guessing_may_be_fixed():
         (lambda: Priors(guessing=float("nan")), "between 0 and 1"),
         (
             lambda: model_named("4pl"),
-            "there is no model '4pl' of one ability; take 2pl, 3pl, graded, continuous",
+            "there is no model '4pl' of one ability; take 2pl, 3pl, repeats, graded, continuous",
         ),
         (
             lambda: model_named("2pl", Priors(guessing=0.25)),

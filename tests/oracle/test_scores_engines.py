@@ -1,4 +1,4 @@
-"""NUTS and blocked draws of grades and scores agree."""
+"""NUTS and blocked draws of grades, scores and dependent runs agree."""
 
 from dataclasses import replace
 
@@ -7,19 +7,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayesirt import Continuous, Graded, Responses, RunOptions, Scale, sample_posterior
+from bayesirt import Continuous, Graded, Repeats, Responses, RunOptions, Scale, sample_posterior
 from bayesirt.models import ResponseModel
 
 pytestmark = pytest.mark.slow
 
-N, J = 24, 8
+N, J, RUNS = 24, 8, 5
 
 
-def simulated(model: ResponseModel, scale: Scale) -> Responses:
+def simulated(model: ResponseModel, scale: Scale | None) -> Responses:
     rng = np.random.default_rng(4)
     eta = rng.normal(size=(N, 1)) * np.exp(0.4 * rng.normal(size=J)) + rng.normal(size=J)
     further = [np.exp(0.4 + 0.4 * rng.normal(size=J)) for _ in model.family.further]
-    trials = np.full((N, J), scale.steps) * (rng.uniform(size=(N, J)) < 0.9)
+    steps = RUNS if scale is None else scale.steps
+    trials = steps * (rng.uniform(size=(N, J)) < 0.9)
     family = model.family.given(further)
     drawn = family.draw(jax.random.key(0), jnp.asarray(eta), jnp.asarray(trials))
     return replace(Responses.from_arrays(np.asarray(drawn), trials), scale=scale)
@@ -27,10 +28,14 @@ def simulated(model: ResponseModel, scale: Scale) -> Responses:
 
 @pytest.mark.parametrize(
     ("model", "scale"),
-    [(Graded(n=3), Scale("graded", ("0", "1", "2", "3"))), (Continuous(), Scale("continuous"))],
-    ids=["graded", "continuous"],
+    [
+        (Graded(n=3), Scale("graded", ("0", "1", "2", "3"))),
+        (Continuous(), Scale("continuous")),
+        (Repeats(), None),
+    ],
+    ids=["graded", "continuous", "repeats"],
 )
-def test_nuts_agrees(model: ResponseModel, scale: Scale):
+def test_nuts_agrees(model: ResponseModel, scale: Scale | None):
     responses = simulated(model, scale)
     options = RunOptions(num_warmup=500, num_samples=1000, thinning=4)
     nuts, blocked = (

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -72,7 +71,7 @@ def residuals(link: str, counts: Counts, draw: Draw) -> Residuals:
     family = draw.answers(link)
     y, n = (x.astype(eta.dtype) for x in counts)
     if family.law is not None:
-        return _of_one_answer(family, family.law, eta, y, n)
+        return _by_law(family, family.law, eta, y, n)
     one, nothing = jnp.ones((), eta.dtype), jnp.zeros((), eta.dtype)
     right, wrong = (family.terms(eta, y, one).score for y in (one, nothing))
     weight = -n * right * wrong
@@ -84,24 +83,18 @@ def residuals(link: str, counts: Counts, draw: Draw) -> Residuals:
     )
 
 
-def _of_one_answer(family: Family, law: Law, eta: Array, y: Array, n: Array) -> Residuals:
+def _by_law(family: Family, law: Law, eta: Array, y: Array, n: Array) -> Residuals:
     """Return the residuals of answers that are not binomial; cov(y, s) is how E y rises with η."""
-    shares, (second, third) = law.shares(eta), law.score_moments(eta)
-    seen, mean = n > 0, shares.mean
-
-    def where_seen(values: Array) -> Array:
-        return jnp.where(seen, values, 0)
-
-    slope = jax.jvp(lambda x: law.shares(x).mean, (eta,), (jnp.ones_like(eta),))[1]
-    return Residuals(
-        where_seen(family.terms(eta, y, n).score),
-        where_seen(second),
-        where_seen(third),
-        where_seen(y - n * mean),
-        n * slope,
-        n * shares.variance,
-        jnp.log(mean) - jnp.log1p(-mean),
-    )
+    shares, slope = law.shares(eta, n), n * family.slope(eta)
+    seen, excess, variance = n > 0, y - n * shares.mean, n * shares.variance
+    if law.score_moments is None:
+        rate = slope / jnp.where(seen, variance, 1)
+        score, second, third = rate * excess, rate * slope, rate**3 * n * shares.third
+    else:
+        score, (second, third) = family.terms(eta, y, n).score, law.score_moments(eta)
+    score, second, third, excess = (jnp.where(seen, x, 0) for x in (score, second, third, excess))
+    odds = jnp.log(shares.mean) - jnp.log1p(-shares.mean)
+    return Residuals(score, second, third, excess, slope, variance, odds)
 
 
 def counts_of(posterior: Posterior) -> Counts:

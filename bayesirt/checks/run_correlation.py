@@ -1,0 +1,57 @@
+"""Whether several runs of a question by one subject go together beyond what ability explains."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from bayesirt.data.responses import Responses
+from bayesirt.point_estimate import PointEstimate
+
+_SURELY, _LITTLE = 3.0, 0.02
+
+
+class RunCorrelation(NamedTuple):
+    """Correlation of two runs of a question by one subject, and its standard error."""
+
+    rho: float
+    se: float
+
+    @property
+    def sure(self) -> bool:
+        """Whether runs surely go together, by enough to matter."""
+        return self.rho > max(_LITTLE, _SURELY * self.se)
+
+    def to_text(self) -> str:
+        """Return in a clause by how much runs go together."""
+        return (
+            f"runs of a question go together (two runs correlate by {self.rho:.2f} ± "
+            f"{self.se:.2f} beyond what ability explains)"
+        )
+
+
+def run_correlation(responses: Responses, point: PointEstimate) -> RunCorrelation:
+    """Estimate the correlation from how much successes scatter about their expectation.
+
+    With v = p (1 - p) a cell's n runs have E (y - n p)² - n v = n (n - 1) v ρ: ρ is the ratio of
+    sums over cells. p is the point estimate's, from these runs too, which makes ρ too small.
+
+    >>> once = Responses.from_arrays([[1, 0], [0, 1]])
+    >>> from bayesirt.estimators.choice import fit_point
+    >>> run_correlation(once, fit_point(once)).sure
+    False
+    """
+    if responses.cells.totals(0).trials.sum() <= responses.n_observed:
+        return RunCorrelation(0.0, np.inf)
+    theta, a, d = (np.nan_to_num(point[name]) for name in ("theta", "a", "d"))
+    found = []
+    for part in responses.cells.parts():
+        several = part.trials > 1
+        subject, item, y, n = (column[several] for column in part)
+        p = expit(theta[subject] * a[item] + d[item])
+        y, n = y.astype(float), n.astype(float)
+        found.append(((y - n * p) ** 2 - n * p * (1 - p), n * (n - 1) * p * (1 - p)))
+    beyond, pairs = (np.concatenate(column) for column in zip(*found, strict=True))
+    total = max(pairs.sum(), np.finfo(float).tiny)
+    rho = float(beyond.sum() / total)
+    return RunCorrelation(rho, float(np.sqrt(np.sum((beyond - rho * pairs) ** 2)) / total))

@@ -1,0 +1,98 @@
+"""Runs of one subject at one item that go together: beta-binomial successes.
+
+    p_ij ~ Beta(μ φ, (1 - μ) φ),  μ = sigmoid(η);  successes ~ Binomial(trials, p_ij)
+
+Any two runs of a cell correlate by 1 / (1 + φ); with φ → ∞ they are independent.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Num
+
+from bayesirt.likelihood.family import CellTerms, Family, Law, PredictorTerms, Shares
+from bayesirt.likelihood.log_gamma import LogGamma, log_gamma
+
+
+def beta_binomial_bound(trials: Num[Array, "..."]) -> Float[Array, "..."]:
+    """Return n / 4, above which expected information never rises."""
+    return trials / 4
+
+
+def beta_binomial_probability(
+    eta: Float[Array, "..."], phi: Float[Array, "..."]
+) -> Float[Array, "..."]:
+    """Return the expected proportion."""
+    del phi
+    return jax.nn.sigmoid(eta)
+
+
+def beta_binomial_terms(
+    eta: Float[Array, "..."],
+    successes: Num[Array, "..."],
+    trials: Num[Array, "..."],
+    phi: Float[Array, "..."],
+) -> CellTerms:
+    """Return the terms of η of `beta_binomial_predictor_terms`."""
+    value, score, information = beta_binomial_predictor_terms(eta, successes, trials, phi)
+    return CellTerms(value, score[0], information[0][0])
+
+
+def beta_binomial_predictor_terms(
+    eta: Float[Array, "..."],
+    successes: Num[Array, "..."],
+    trials: Num[Array, "..."],
+    phi: Float[Array, "..."],
+) -> PredictorTerms:
+    """Return the terms of η and φ: log B(y + α, n - y + β) - log B(α, β), α = μ φ, β = (1 - μ) φ.
+
+    Information is never negative: that of η without what has no expectation, that of φ the square
+    of its score, and of both together, which is little, nothing.
+    """
+    mu, rest = jax.nn.sigmoid(eta), jax.nn.sigmoid(-eta)
+    right, runs = (x.astype(eta.dtype) for x in (successes, trials))
+    up, down = _rise(mu * phi, right), _rise(rest * phi, runs - right)
+    both = _rise(phi, runs)
+    grows = mu * rest * phi  # ∂α/∂η
+    of_phi = mu * up.slope + rest * down.slope - both.slope
+    nothing = jnp.zeros_like(eta)
+    return PredictorTerms(
+        up.value + down.value - both.value,
+        (grows * (up.slope - down.slope), of_phi),
+        ((-(grows**2) * (up.curvature + down.curvature), nothing), (nothing, of_phi**2)),
+    )
+
+
+def _rise(x: Float[Array, "..."], steps: Float[Array, "..."]) -> LogGamma:
+    """Return log Γ(x + steps) - log Γ(x), with its derivatives by x."""
+    ends = zip(log_gamma(x + steps), log_gamma(x), strict=True)
+    return LogGamma(*(above - below for above, below in ends))
+
+
+def beta_binomial_shares(
+    eta: Float[Array, "..."], trials: Num[Array, "..."], phi: Float[Array, "..."]
+) -> Shares:
+    """Return the cumulants of successes, by trial."""
+    mu, rest = jax.nn.sigmoid(eta), jax.nn.sigmoid(-eta)
+    variance = mu * rest * (phi + trials) / (phi + 1)
+    return Shares(mu, variance, variance * (rest - mu) * (phi + 2 * trials) / (phi + 2))
+
+
+def beta_binomial_draw(
+    key: Array, eta: Float[Array, "..."], trials: Num[Array, "..."], phi: Float[Array, "..."]
+) -> Float[Array, "..."]:
+    """Draw successes."""
+    of_chance, of_runs = jax.random.split(key)
+    mu, rest = jax.nn.sigmoid(eta), jax.nn.sigmoid(-eta)
+    chance = jax.random.beta(of_chance, mu * phi, rest * phi, eta.shape, eta.dtype)
+    return jax.random.binomial(of_runs, trials.astype(eta.dtype), chance, dtype=eta.dtype)
+
+
+BETA_BINOMIAL = Family(
+    "beta-binomial",
+    beta_binomial_terms,
+    beta_binomial_bound,
+    beta_binomial_probability,
+    ("phi",),
+    beta_binomial_predictor_terms,
+    Law(beta_binomial_shares, beta_binomial_draw, counts=True),
+)

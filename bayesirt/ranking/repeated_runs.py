@@ -1,0 +1,135 @@
+"""What a subject does when it runs each question several times: pass@k and pass^k."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from bayesirt.errors import ResponseError
+from bayesirt.likelihood.beta_binomial import BETA_BINOMIAL
+from bayesirt.likelihood.families import family_named
+from bayesirt.posterior import LEVEL, Posterior
+
+RUNS = (1, 2, 3, 4, 5)
+_MOST_DRAWS, _CELL_DRAWS = 1000, 50_000_000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RepeatedRuns:
+    """How often at least one, and all, of several runs of a question are right.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row for each subject and number of runs k, in the order of the posterior's subjects:
+        `subject`, `runs`, `pass_at` (pass@k: at least one of k runs is right), `pass_all` (pass^k:
+        all of them are), means over the suite's questions, each with its 90% interval (`_low`,
+        `_high`).
+    alike : float
+        Correlation of two runs of a question, typical of the questions; 0 where the model takes
+        runs to be independent.
+    """
+
+    table: pd.DataFrame
+    alike: float
+
+    def __repr__(self) -> str:
+        return f"<RepeatedRuns: {self.to_text()}>"
+
+    def to_text(self) -> str:
+        """Return in a sentence what several runs give on average."""
+        most = self.table["runs"].max()
+        last = self.table[self.table["runs"] == most].mean(numeric_only=True)
+        once = self.table[self.table["runs"] == 1]["pass_at"].mean()
+        return (
+            f"Of several runs of each question: one is right on {once:.0%} of the questions on "
+            f"average, at least one of {most} on {last['pass_at']:.0%}, and all {most} on "
+            f"{last['pass_all']:.0%}; two runs correlate by {self.alike:.2f}."
+        )
+
+
+def repeated_runs(posterior: Posterior, runs: Iterable[int] = RUNS) -> RepeatedRuns:
+    """Return pass@k and pass^k of each subject on the suite, with their uncertainty.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Best of the model of repeats, for which runs of a question go together. Models of
+        independent runs give pass@k too high and pass^k too low where they do.
+    runs : iterable of int
+        Each k.
+
+    Returns
+    -------
+    RepeatedRuns
+
+    Raises
+    ------
+    ResponseError
+        If k is not positive, or answers are grades or scores.
+
+    Notes
+    -----
+    Each draw has a chance p of every subject at every question. With dependent runs it is drawn
+    from Beta(μ φ + successes, (1 - μ) φ + failures), so that a question's own runs say most of it,
+    and other questions the rest. pass@k is the mean of 1 - (1 - p)^k over questions, pass^k that of
+    p^k.
+
+    Chen, M., et al. (2021). Evaluating large language models trained on code. arXiv:2107.03374
+
+    Yao, S., Shinn, N., Razavi, P., & Narasimhan, K. (2024). τ-bench. arXiv:2406.12045
+    """
+    counts = sorted({int(k) for k in runs})
+    if not counts or counts[0] < 1:
+        raise ResponseError("runs must be numbers of runs from 1 on, such as 1,5")
+    if posterior.answers is not None:
+        raise ResponseError(
+            "pass@k is of right and wrong answers; with --threshold, grades and scores are such"
+        )
+    found = np.stack([_passes(right, wrong, counts) for right, wrong in _chances(posterior)])
+    low, high = np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    columns = {
+        name + end: values[side].ravel()
+        for side, name in enumerate(("pass_at", "pass_all"))
+        for end, values in (("", found.mean(0)), ("_low", low), ("_high", high))
+    }
+    subjects = np.repeat(np.asarray(posterior.subjects, object), len(counts))
+    table = pd.DataFrame(
+        {"subject": subjects, "runs": np.tile(counts, len(posterior.subjects)), **columns}
+    )
+    return RepeatedRuns(table, _alike(posterior))
+
+
+def _alike(posterior: Posterior) -> float:
+    if posterior.link != BETA_BINOMIAL.name:
+        return 0.0
+    return float(np.median(1 / (1 + posterior.draws("phi"))))
+
+
+def _chances(posterior: Posterior) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Yield each draw's chances of all cells to be right, and wrong."""
+    rng, trials = np.random.default_rng(0), posterior.trials
+    right, wrong = posterior.successes, trials - posterior.successes
+    kept = max(20, min(_MOST_DRAWS, _CELL_DRAWS // trials.size))
+    names = ("theta", "a", "d", *posterior.further)
+    for theta, a, d, *further in zip(*(posterior.draws(x, kept) for x in names), strict=True):
+        eta = np.asarray(theta, float)[:, None] * a + d
+        if posterior.link == BETA_BINOMIAL.name:
+            (phi,) = further
+            one = rng.standard_gamma(expit(eta) * phi + right)
+            other = rng.standard_gamma(expit(-eta) * phi + wrong)
+            yield one / (one + other), other / (one + other)
+        else:
+            p = np.asarray(family_named(posterior.link).given(further).probability(eta))
+            yield p, 1 - p
+
+
+def _passes(
+    right: NDArray[np.float64], wrong: NDArray[np.float64], counts: list[int]
+) -> NDArray[np.float64]:
+    """Return pass@k and pass^k, shape (2, subject, k)."""
+    any_right = [1 - (wrong**k).mean(1) for k in counts]
+    return np.stack([np.stack(any_right, 1), np.stack([(right**k).mean(1) for k in counts], 1)])

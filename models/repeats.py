@@ -1,0 +1,144 @@
+"""The 2PL for runs of a question that go together (beta-binomial), as an agent's often do.
+
+    successes_ij ~ BetaBinomial(trials_ij, μ_ij φ_j, (1 - μ_ij) φ_j),  logit μ_ij = a_j θ_i + d_j
+    log φ_j ~ N(μ_φ, σ_φ),  μ_φ ~ N(1, 1),  σ_φ ~ HalfNormal(.5)
+
+and all else as in the 2PL. A subject has a chance at each item that ability does not know: it has
+found the way, and finds it in nearly every run, or it has not. Two runs correlate by 1 / (1 + φ_j);
+where φ is large they are as good as independent, which the 2PL takes them to be.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int
+from numpyro import plate, sample
+from numpyro.distributions import BetaBinomial, HalfNormal, LogNormal, Normal
+
+from bayesirt.data.responses import Responses
+from bayesirt.errors import ResponseError
+from bayesirt.likelihood.beta_binomial import BETA_BINOMIAL
+from bayesirt.likelihood.family import Family
+from bayesirt.models.priors import Priors
+from bayesirt.models.response_model import Method
+from bayesirt.models.two_pl import DIMS, TwoPL, two_pl_parameters
+
+MU_PHI_MEAN, MU_PHI_SD, SIGMA_PHI_SCALE = 1.0, 1.0, 0.5
+
+
+class RepeatsParameters(NamedTuple):
+    """What the model of repeats draws before it sees data."""
+
+    theta: Float[Array, " subject"]  # Ability, in standard deviations of the assumed population.
+    # Discrimination, intercept, and how independent runs are.
+    a: Float[Array, " item"]
+    d: Float[Array, " item"]
+    phi: Float[Array, " item"]
+
+
+def repeats_model(
+    trials: Int[Array, "subject item"],
+    successes: Int[Array, "subject item"] | None = None,
+    *,
+    priors: Priors | None = None,
+) -> None:
+    """Define the model of repeats; without successes it draws them.
+
+    Parameters
+    ----------
+    trials : int array, shape (subject, item)
+        0 where the item was not run.
+    successes : int array, shape (subject, item), optional
+    priors : Priors, optional
+    """
+    n_subjects, n_items = trials.shape
+    theta, a, d, phi = repeats_parameters(n_subjects, n_items, priors or Priors())
+    mu = 1 / (1 + jnp.exp(-(theta[:, None] * a + d)))
+    runs = BetaBinomial(mu * phi, (1 - mu) * phi, trials).mask(trials > 0)
+    sample("successes", runs, obs=successes)
+
+
+def repeats_parameters(
+    n_subjects: int,
+    n_items: int,
+    priors: Priors,
+    *,
+    clusters: Int[ArrayLike, " subject"] | None = None,
+    n_clusters: int = 0,
+) -> RepeatsParameters:
+    """Draw subjects and items from their priors: the model of repeats without data.
+
+    Parameters
+    ----------
+    n_subjects, n_items : int
+    priors : Priors
+    clusters, n_clusters
+        As in `two_pl_parameters`.
+
+    Returns
+    -------
+    RepeatsParameters
+    """
+    theta, a, d = two_pl_parameters(
+        n_subjects, n_items, priors, clusters=clusters, n_clusters=n_clusters
+    )
+    mu_phi = sample("mu_phi", Normal(MU_PHI_MEAN, MU_PHI_SD))
+    sigma_phi = sample("sigma_phi", HalfNormal(SIGMA_PHI_SCALE))
+    with plate("item", n_items):
+        phi = sample("phi", LogNormal(mu_phi, sigma_phi))
+    return RepeatsParameters(theta, a, d, phi)
+
+
+@dataclass(frozen=True)
+class Repeats(TwoPL):
+    """The model of repeats as the package takes it: what it has beside the 2PL.
+
+    Raises
+    ------
+    ResponseError
+        For a normal response curve, or fixed priors.
+    """
+
+    name: ClassVar[str] = "repeats"
+    title: ClassVar[str] = "2PL with dependent runs"
+    simpler: ClassVar[str | None] = "2pl"
+    dims: ClassVar[Mapping[str, list[str]]] = DIMS | {"phi": ["item"]}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.link != "logit":
+            raise ResponseError("repeats has logistic response curves; leave link out")
+        if self.priors.kind == "fixed":
+            raise ResponseError("repeats has hierarchical priors; leave out --priors fixed")
+
+    def suited_to(self, responses: Responses) -> "Repeats":
+        """Return the model, where questions were run more than once."""
+        super().suited_to(responses)
+        if responses.cells.totals(0).trials.sum() <= responses.n_observed:
+            raise ResponseError(
+                "no question was run more than once, so runs cannot depend on each other; leave "
+                "out --repeats dependent"
+            )
+        return self
+
+    @property
+    def family(self) -> Family:
+        """Runs that go together."""
+        return BETA_BINOMIAL
+
+    @property
+    def engines(self) -> tuple[Method, ...]:
+        """Engines that draw from its posterior."""
+        return "blocked", "nuts"
+
+    def parameters(self, n_subjects: int, n_items: int, **clusters: Any) -> RepeatsParameters:
+        """Draw from the prior."""
+        return repeats_parameters(n_subjects, n_items, self.priors, **clusters)
+
+    @property
+    def usual(self) -> Mapping[str, tuple[float, float]]:
+        """Of log φ."""
+        return {"phi": (MU_PHI_MEAN, SIGMA_PHI_SCALE)}
