@@ -1,0 +1,40 @@
+"""The graded model against girth's marginal maximum likelihood."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bayesirt import Responses, RunOptions, Scale, sample_posterior
+from bayesirt.likelihood.graded import offsets
+
+GIRTH = json.loads((Path(__file__).parent / "girth_graded.json").read_text())
+Y = np.array([list(map(int, row)) for row in GIRTH["grades"]])
+N_GRADES = 5
+
+
+@pytest.mark.slow
+@pytest.mark.reference
+def test_girth_finds_the_same_abilities_slopes_and_thresholds():
+    """Means of the posterior and most likely values, 400 x 12 grades from 0 to 4."""
+    scale = Scale("graded", tuple(map(str, range(N_GRADES))))
+    responses = replace(Responses.from_arrays(Y, np.full(Y.shape, scale.steps)), scale=scale)
+    posterior = sample_posterior(
+        responses, key=jax.random.key(0), options=RunOptions(num_warmup=250, num_samples=500)
+    )
+    assert posterior.verdict.sound
+    a, d, *gaps = (posterior.draws(name) for name in ("a", "d", *posterior.further))
+    thresholds = [-(d + np.asarray(o)) / a for o in offsets(*map(jnp.asarray, gaps))]
+    pairs = {
+        "theta": (posterior.theta.mean(0), GIRTH["theta"]),
+        "a": (a.mean(0), GIRTH["a"]),
+        "b": (np.median(thresholds, axis=1).T.ravel(), np.ravel(GIRTH["b"])),
+    }
+    for name, (own, other) in pairs.items():
+        assert np.corrcoef(own, other)[0, 1] > 0.99, name
+    own, other = pairs["b"]
+    assert np.abs(own - other).mean() < 0.1
