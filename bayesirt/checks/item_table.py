@@ -25,8 +25,24 @@ def item_table(posterior: Posterior) -> pd.DataFrame:
         table |= {name: median, f"{name}_low": low, f"{name}_high": high}
     table["n_subjects"] = np.count_nonzero(trials, 0)
     flat = np.abs(table["a"]) < HARDLY_DISCRIMINATES
+    flags = response_flags(successes, trials, 0), flat, _few_grades(posterior)
     table["flag"] = [
-        "; ".join(filter(None, [flag, "hardly discriminates" if low else ""]))
-        for flag, low in zip(response_flags(successes, trials, 0), flat, strict=True)
+        "; ".join(filter(None, [flag, "hardly discriminates" if low else "", few]))
+        for flag, low, few in zip(*flags, strict=True)
     ]
     return pd.DataFrame(table)
+
+
+def _few_grades(posterior: Posterior) -> list[str]:
+    """Return which grades items get that get fewer than half of those there are."""
+    answers = posterior.answers
+    if answers is None or answers.kind != "graded":
+        return [""] * len(posterior.items)
+    columns = zip(posterior.successes.T, posterior.trials.T > 0, strict=True)
+    used = [np.unique(grades[seen]) for grades, seen in columns]
+    return [
+        f"only {', '.join(answers.labels[k] for k in own)}"
+        if 1 < len(own) < len(answers.labels) / 2
+        else ""
+        for own in used
+    ]

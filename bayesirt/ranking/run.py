@@ -10,6 +10,7 @@ import jax
 import pandas as pd
 from jax import Array
 
+from bayesirt.checks.cut_loss import cut_loss
 from bayesirt.checks.fit import FitCheck, check_fit
 from bayesirt.checks.item_table import item_table
 from bayesirt.checks.point_comparison import Comparison, compare_estimates
@@ -264,7 +265,8 @@ def rank_responses(
     with timed(seconds, "ranking"):
         (ranking, note), items = ranked(posterior, settings), item_table(posterior)
     diagnostics = _diagnostics(point, posterior, lengths[1]) | simpler
-    notes = {"scale": note, "slopes": of_slopes, "runs": of_runs}
+    cut = cut_loss(posterior)
+    notes = {"scale": note, "slopes": of_slopes, "runs": of_runs, "cut": cut and cut.to_text()}
     diagnostics |= {name: said for name, said in notes.items() if said}
     record = Record(settings, data, versions(), seconds, diagnostics)
     return Run(point, posterior, ranking, items, record, *lengths)

@@ -67,6 +67,7 @@ def ranking_as_json(run: Run) -> dict[str, Any]:
         "scale": diagnostics.get("scale"),
         "slopes": diagnostics.get("slopes"),
         "runs": diagnostics.get("runs"),
+        "cut": diagnostics.get("cut"),
         "repeats": run.repeats and run.repeats.to_text(),
         "changes": diagnostics.get("changes"),
     }

@@ -165,7 +165,7 @@ def _notes(run: Run) -> list[str]:
     notes += [f"{changes['text']} {changes['moves']}"] if changes else []
     return notes + [
         diagnostics[name]
-        for name in ("slopes", "runs", "prediction", "scale")
+        for name in ("slopes", "runs", "cut", "prediction", "scale")
         if name in diagnostics
     ]
 

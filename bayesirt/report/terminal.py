@@ -74,7 +74,7 @@ def print_run(run: Run, folder: Path) -> None:
 def _notes(run: Run) -> list[str]:
     """Return what else is known of a run, a paragraph each."""
     diagnostics = run.record.diagnostics
-    names = ("slopes", "runs", "fit", "prediction", "scale")
+    names = ("slopes", "runs", "cut", "fit", "prediction", "scale")
     notes = [diagnostics[name] for name in names if diagnostics.get(name)]
     if changes := diagnostics.get("changes"):
         notes.append(f"{changes['text']} {changes['moves']}")

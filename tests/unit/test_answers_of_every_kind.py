@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from bayesirt import Continuous, Graded, Posterior, Responses, Scale, check_fit, rank_subjects
+from bayesirt.checks.cut_loss import cut_loss
 from bayesirt.checks.fit.cell_residuals import Counts, Draw, residuals
+from bayesirt.checks.item_table import item_table
 from bayesirt.data.scales import PARTS
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import fit_point
@@ -97,6 +99,37 @@ def test_a_ranking_speaks_of_means(kind):
     assert (table["expected_score_low"] <= table["expected_score_high"]).all()
     assert table["expected_score"].between(0, 1).all()
     assert (table["n_trials"] == (n > 0).sum(1)[[int(s.split()[1]) - 1 for s in table.index]]).all()
+
+
+def test_a_cut_keeps_all_of_grades_that_coincide_and_part_of_grades_that_do_not():
+    posterior, _ = true_draws("graded")
+    names = [f"gap_{m}" for m in (2, 3, 4)]
+
+    def with_gaps(gap: float) -> Posterior:
+        tree = posterior.tree.copy(deep=True)
+        for name in names:
+            tree["posterior"][name] = 0 * tree["posterior"][name] + gap
+        return Posterior(tree)
+
+    shares = [cut_loss(with_gaps(gap)).share for gap in (1e-3, 1.0)]
+    assert shares[0] == pytest.approx(1, abs=1e-3)
+    assert 0.3 < shares[1] < 0.95
+    assert "'" in cut_loss(posterior).to_text()
+    scores, _ = true_draws("continuous")
+    assert 0 < cut_loss(scores).share < 1
+
+
+def test_items_that_get_few_of_the_grades_are_flagged():
+    posterior, responses = true_draws("graded")
+    y, n = (x.astype(int) for x in responses.cells.matrices())
+    y[:, 0] = np.where(y[:, 0] > 2, 4, 3) * (n[:, 0] > 0)
+    few = replace(Responses.from_arrays(y, n), scale=responses.scale)
+    samples = {name: posterior.tree["posterior"][name].to_numpy() for name in posterior.dataset}
+    attrs = {**posterior.tree.attrs}
+    dims = {**KINDS["graded"][0].dims, "theta": ["subject"]}
+    table = item_table(Posterior.from_samples(samples, {}, few, attrs, dims=dims))
+    assert "only 4, 5" in table["flag"][0]
+    assert not table["flag"][1:].str.contains("only").any()
 
 
 @each_kind

@@ -1,0 +1,63 @@
+"""What grades and scores tell beyond right and wrong: the information that a cut would lose."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesirt.likelihood.families import family_named
+from bayesirt.posterior import Posterior
+
+_DRAWS, _MOST_CELLS = 20, 20_000_000
+
+
+class CutLoss(NamedTuple):
+    """The best cut of a scale into right and wrong, and what it leaves of the information."""
+
+    level: str  # The lowest grade or score that is right, in words.
+    share: float  # Of the information about abilities, what is left.
+
+    def to_text(self) -> str:
+        """Return in a sentence what a cut would cost."""
+        return (
+            f"Cut into right and wrong, at best with {self.level} as right, these answers would "
+            f"tell {self.share:.0%} as much about abilities: {1 / self.share:.1f} times as many "
+            f"questions would be needed."
+        )
+
+
+def cut_loss(posterior: Posterior) -> CutLoss | None:
+    """Compare the information of answers with that of the best cut; None for right and wrong.
+
+    Reaching a level is a logistic curve in η with the slope of the item, whose information is
+    p (1 - p); both are summed over the cells that were seen, at draws of all parameters.
+    """
+    answers, link = posterior.answers, posterior.link
+    if answers is None:
+        return None
+    most = max(1, min(_DRAWS, _MOST_CELLS // posterior.trials.size))
+    names = ("theta", "a", "d", *posterior.further)
+    draws = tuple(jnp.asarray(posterior.draws(name, most)) for name in names)
+    seen = jnp.asarray(posterior.trials > 0)
+
+    @jax.jit
+    def of_draw(draw: tuple[jax.Array, ...]) -> tuple[jax.Array, list[jax.Array]]:
+        theta, a, d, *further = draw
+        family, eta = family_named(link).given(further), theta[:, None] * a + d
+        assert family.law is not None
+        assert family.law.levels is not None
+        weight = jnp.where(seen, a**2, 0)
+        cuts = [(weight * p * (1 - p)).sum() for _, p in family.law.levels(eta)]
+        return (weight * family.expected_information(eta)).sum(), cuts
+
+    whole, cuts = jax.lax.map(of_draw, draws)
+    shares = [float(cut.sum() / whole.sum()) for cut in cuts]
+    best = int(np.argmax(shares))
+    of_scores = "anything above 0", "the full score"
+    level = (
+        of_scores[best]
+        if answers.kind == "continuous"
+        else f"{answers.labels[best + 1]!r} or better"
+    )
+    return CutLoss(level, shares[best])
