@@ -8,12 +8,14 @@ import typer
 
 from bayesirt.cli.options import Quiet
 from bayesirt.cli.reading_input import read_found, with_reading_options
+from bayesirt.cli.standard_input import piped
 
 if TYPE_CHECKING:
     from bayesirt.data.readers.reading import Reading
 
 Source = Annotated[
-    Path, typer.Argument(help="Results: a table, a harness log, or a folder of logs.")
+    Path,
+    typer.Argument(help="Results: a table, a harness log, a folder of logs, or -.", callback=piped),
 ]
 Target = Annotated[Path, typer.Argument(help="The Parquet file to write.")]
 Replace = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from bayesirt.cli.standard_input import piped
+
 
 class ItemsIn(StrEnum):
     """Where the items of a wide table stand."""
@@ -116,9 +118,9 @@ class Slopes(StrEnum):
 Results = Annotated[
     Path | None,
     typer.Argument(
-        help="Results: CSV, TSV, JSON Lines or Parquet, long or wide, optionally .gz; a harness "
-        "log; or a "
-        "folder of logs."
+        help="Results: CSV, TSV, JSON, JSON Lines, Excel or Parquet, long or wide, optionally .gz; "
+        "a folder of Parquet files; a harness log; a folder of logs; or - for standard input.",
+        callback=piped,
     ),
 ]
 Example = Annotated[bool, typer.Option("--example", help="Use the embedded example.")]

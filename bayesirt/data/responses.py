@@ -18,7 +18,7 @@ from bayesirt.data.cells import CellList, Cells, check_cells, connected_groups, 
 from bayesirt.data.clusters import Clusters, check_clusters, clusters_of_rows
 from bayesirt.data.costs import check_costs, costs_of_rows
 from bayesirt.data.scales import Scale
-from bayesirt.data.score_values import read_scores
+from bayesirt.data.score_values import read_scores, without_score
 from bayesirt.data.table_columns import (
     check_columns,
     check_tables_of_items,
@@ -226,7 +226,7 @@ class Responses:
         frame : DataFrame
         subject, item, score : str
             Columns that hold the names and the score (0 or 1, a grade, a score from 0 to 1, or
-            successes out of `trials`).
+            successes out of `trials`); a row without a score was not run.
         trials : str, optional
             Column of the numbers of trials; 0 means not observed.
         latency : str, optional
@@ -258,6 +258,8 @@ class Responses:
         held = {role: column for role, column in roles.items() if column}
         of_subjects = filter(None, (cluster, cost))
         check_columns(frame, [subject, item, *held.values(), *item_metadata, *of_subjects])
+        missing = without_score(frame[score])
+        frame = frame if missing is None else frame[~missing]
         subject_code, subjects = encode_names(frame[subject], "subject")
         item_code, items = encode_names(frame[item], "item")
         read = cls._from_rows(

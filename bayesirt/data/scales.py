@@ -7,10 +7,9 @@ lowest grade, or ten-thousandths of the full score.
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, NoReturn
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from bayesirt.errors import ResponseError
@@ -25,7 +24,6 @@ MOST_GRADES = 21
 _CALLED = {"binary": "answer", "graded": "grade", "continuous": "score"}
 _FEW, _SEVERAL = 0.1, 3
 """Up to such a share, or of so few, values that do not go with the others are mistakes."""
-_LONG = 40
 _LIKERT = (
     ("strongly disagree", "disagree", "neutral", "agree", "strongly agree"),
     ("strongly disagree", "disagree", "neither agree nor disagree", "agree", "strongly agree"),
@@ -172,7 +170,9 @@ def scored(column: Column, told: Scale | None) -> tuple[NDArray[np.int64], Scale
     """
     numbers = column.numbers
     if told is not None and told.kind == "continuous":
-        return _continuous(_as_shares(column) if numbers is None else numbers, told, column.name)
+        if numbers is None:
+            _refuse_text(column)
+        return _continuous(numbers, told, column.name)
     if numbers is None or (told is not None and told.labels):
         return _labelled(column, told)
     if told is not None or _look_graded(numbers):
@@ -262,20 +262,12 @@ def _known_order(seen: set[str]) -> tuple[str, ...] | None:
     return known[min(places) : max(places) + 1]
 
 
-def _as_shares(column: Column) -> NDArray[np.float64]:
-    """Return scores as numbers where they are percentages."""
+def _refuse_text(column: Column) -> NoReturn:
     texts = [str(value).strip() for value in column.distinct]
-    found = np.full(len(texts), np.nan)
-    for k, text in enumerate(texts):
-        if text.endswith("%") and len(text) < _LONG:
-            found[k] = pd.to_numeric(text.removesuffix("%"), errors="coerce") / 100
-    bad = ~np.isfinite(found)
-    if bad.any():
-        odd = one_line(texts[int(np.argmax(bad))], 40)
-        raise ResponseError(
-            f"`{column.name}` must hold numbers, or percentages throughout, got {odd!r}; correct it"
-        )
-    return found[column.codes]
+    odd = next(text for text in texts if not text[:1].isdigit())
+    raise ResponseError(
+        f"`{column.name}` must hold numbers or percentages, got {one_line(odd, 40)!r}; correct it"
+    )
 
 
 def _continuous(

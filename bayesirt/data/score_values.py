@@ -1,5 +1,6 @@
 """Scores as they come, turned into successes out of trials."""
 
+import re
 from collections.abc import Callable, Iterable
 from typing import NoReturn
 
@@ -15,8 +16,15 @@ Where = Callable[[int], str]
 
 _COUNT_NAMES = frozenset({"successes", "n_correct", "num_correct", "n_successes"})
 _FRACTION_NAMES = frozenset({"fraction", "pass_rate", "accuracy", "acc"})
-_BOOLEANS = {"true": 1.0, "false": 0.0}
+_WORDS = {
+    **dict.fromkeys(("true", "yes", "y", "correct", "right", "pass", "passed"), 1.0),
+    **dict.fromkeys(("false", "no", "n", "incorrect", "wrong", "fail", "failed"), 0.0),
+}
+"""Right and wrong in words."""
+_DECIMAL_COMMA = re.compile(r"-?\d+,(\d{1,2}|\d{4,})|-?0,\d+")
+"""A number that no comma parts into thousands."""
 _WHOLE = 1e-6
+_LONG = 40
 _MOST_TRIALS = 2**31 - 1
 
 
@@ -123,7 +131,13 @@ def _as_numbers(raw: NDArray[np.object_]) -> NDArray[np.float64]:
     except OverflowError:  # a whole number that no float holds, but its text is infinite
         return _as_numbers(np.array([str(value) for value in raw], object))
     for k in np.flatnonzero(~np.isfinite(numbers)):
-        numbers[k] = _BOOLEANS.get(str(raw[k]).strip().lower(), np.nan)
+        text = str(raw[k]).strip().lower()
+        numbers[k] = _WORDS.get(text, np.nan)
+        if _DECIMAL_COMMA.fullmatch(text.removesuffix("%")):
+            text = text.replace(",", ".")
+            numbers[k] = pd.to_numeric(text, errors="coerce")
+        if text.endswith("%") and len(text) < _LONG:
+            numbers[k] = pd.to_numeric(text[:-1], errors="coerce") / 100
     return numbers
 
 
@@ -134,6 +148,21 @@ def _refuse_number(raw: object, column: str, place: str, hint: str | None) -> No
         raise ResponseError(f"`{column}` is missing ({text!r}) {place}; {hint}")
     hint = hint or "score right answers 1 and wrong ones 0"
     raise ResponseError(f"`{column}` must be a finite number, got {text[:40]!r} {place}; {hint}")
+
+
+def without_score(scores: pd.Series) -> NDArray[np.bool_] | None:
+    """Return which answers were not given, or None if all were."""
+    if scores.dtype.kind in "biu":
+        return None
+    missing = scores.isna().to_numpy(bool)
+    if scores.dtype.kind not in "fc":
+        try:
+            codes, distinct = pd.factorize(scores)
+        except TypeError:  # a value such as a list
+            return missing if missing.any() else None
+        empty = [_is_missing(value) for value in np.asarray(distinct, object)]
+        missing = missing | np.append(np.array(empty, bool), True)[codes]
+    return missing if missing.any() else None
 
 
 def _text_of(raw: object) -> str:

@@ -50,7 +50,9 @@ def beta_binomial_predictor_terms(
     """
     mu, rest = jax.nn.sigmoid(eta), jax.nn.sigmoid(-eta)
     right, runs = (x.astype(eta.dtype) for x in (successes, trials))
-    up, down = _rise(mu * phi, right), _rise(rest * phi, runs - right)
+    least = jnp.finfo(eta.dtype).tiny ** 0.25
+    up = _rise(jnp.maximum(mu * phi, least), right)
+    down = _rise(jnp.maximum(rest * phi, least), runs - right)
     both = _rise(phi, runs)
     grows = mu * rest * phi  # ∂α/∂η
     of_phi = mu * up.slope + rest * down.slope - both.slope

@@ -125,12 +125,13 @@ GUESSING = Family(
 )
 LOGIT = Family("logit", logit_terms, logit_bound, jax.nn.sigmoid)
 PROBIT = Family("probit", probit_terms, probit_bound, ndtr)
-FAMILIES = {family.name: family for family in (LOGIT, PROBIT, GUESSING, BETA_BINOMIAL)}
-"""Those of right and wrong answers, by name."""
+FAMILIES = {family.name: family for family in (LOGIT, PROBIT, GUESSING)}
+"""Those of right and wrong answers that are independent, by name."""
 
 
 def family_named(name: str) -> Family:
     """Return a family by its name, as a posterior's attributes keep it."""
     if name.startswith(GRADED):
         return graded_family(int(name.removeprefix(GRADED)))
-    return ORDERED_BETA if name == ORDERED_BETA.name else FAMILIES[name]
+    own = {family.name: family for family in (ORDERED_BETA, BETA_BINOMIAL)}
+    return own[name] if name in own else FAMILIES[name]

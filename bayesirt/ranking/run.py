@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -244,13 +244,14 @@ def rank_responses(
     key = jax.random.key(settings.seed)
     told: dict[str, Any] = {"progress": progress, "announce": announce, "checkpoint": checkpoint}
     options = replace(settings.run_options, budget=settings.budget, **told)
+    plan = partial(plan_engine, settings.engine, responses, options=options)
+    method, _ = plan(model=settings.response_model)
     seconds: dict[str, float] = {}
     with timed(seconds, "point estimate"), fits_shown(progress):
         point = fit_point(responses, settings.point, model=settings.response_model, key=key)
     settings, of_runs = _heeding_runs(settings, responses, point, free=asked.model == AUTO)
-    method, _ = plan_engine(
-        settings.engine, responses, model=settings.response_model, options=options
-    )
+    if of_runs:
+        method, _ = plan(model=settings.response_model)
     # NUTS counts each item from what its own answers say, which a posterior's mean is not.
     init = point if start is None or method == "nuts" else start_from(start, point)
     data = facts_of(responses, source, reading)

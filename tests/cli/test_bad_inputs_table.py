@@ -310,7 +310,6 @@ TABLES: dict[str, tuple[Write, str]] = {
         file("r.jsonl", json.dumps({"model": "a", "item": "p", "score": 10**400})),
         "must be a finite number, got '1000",
     ),
-    "NaN in JSON": (file("r.jsonl", '{"model":"a","item":"p","score":NaN}'), "is missing ('nan')"),
     "NUL after the first page": (
         file("r.csv", GOOD + "x" * 5000 + "\0,q1,1\nm3,q2,0\n"),
         "is not valid text; rename it",

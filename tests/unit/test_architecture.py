@@ -24,6 +24,7 @@ ROOMS = (
     ("report",),
     ("studies",),
     ("cli", "pytest_plugin"),
+    ("__main__",),
 )
 """From the ground up: a room imports from its own floor and from those before it."""
 FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}

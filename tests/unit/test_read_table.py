@@ -3,13 +3,13 @@
 import json
 from pathlib import Path
 
-from bayesirt.data.readers import tables
+from bayesirt.data.readers import json_tables, tables
 from bayesirt.data.readers.tables import read_table
 
 
 def test_blocks_of_a_csv_and_lines_of_json_are_told(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(tables, "_LARGEST_ROW", 400)
-    monkeypatch.setattr(tables, "_LINES_BETWEEN", 30)
+    monkeypatch.setattr(json_tables, "_LINES_BETWEEN", 30)
     rows = [{"model": f"m{k}", "item": f"q{k}", "score": str(k % 2)} for k in range(100)]
     text = "".join(f"{','.join(row.values())}\n" for row in rows)
     files = {

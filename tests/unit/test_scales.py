@@ -104,7 +104,6 @@ def test_a_threshold_and_binary_leave_answers_right_and_wrong(tmp_path):
         (GRADES, {"full": 0.0}, "positive full score, got 0"),
         (GRADES, {"kind": "binary", "full": 5.0}, "leave out --kind binary"),
         (GRADES, {"kind": "graded", "threshold": 3}, "--threshold makes answers right or wrong"),
-        ([1, 2, "", 3, 2, 1], {}, "missing"),
     ],
 )
 def test_what_is_wrong_has_a_way_out(tmp_path, scores, told, said):

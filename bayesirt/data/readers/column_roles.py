@@ -1,9 +1,21 @@
 """Which column of a long file is which, by its common names."""
 
+import re
 from collections.abc import Iterable
 
-SUBJECT_NAMES = ("subject", "model", "system", "llm", "model_name", "model_id", "classifier")
-ITEM_NAMES = ("item", "question", "task_id", "doc_id", "item_id", "question_id", "instance_id")
+SUBJECT_NAMES = (
+    "subject",
+    "model",
+    "system",
+    "llm",
+    "model_name",
+    "model_id",
+    "agent",
+    "classifier",
+)
+ITEM_NAMES = (
+    "item", "question", "task_id", "doc_id", "item_id", "question_id", "instance_id", "prompt_id",
+)  # fmt: skip
 SCORE_NAMES = (
     "score", "correct", "response", "acc", "accuracy", "is_correct", "successes", "n_correct",
     "fraction", "pass_rate",
@@ -25,13 +37,32 @@ _COMMON_NAMES = {
 """Columns of a long file, by their role."""
 
 
+def plain_name(column: str) -> str:
+    """Return a column's name as common names are written.
+
+    >>> plain_name("Question ID"), plain_name("modelName"), plain_name("model.name")
+    ('question_id', 'model_name', 'model_name')
+    """
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column.strip())
+    return re.sub(r"[\s.\-]+", "_", parted).lower()
+
+
+def _called(column: str) -> list[str]:
+    """Return what a column may be called: its name, and of a nested one its last part."""
+    return list(dict.fromkeys([plain_name(column), plain_name(column.rpartition(".")[2])]))
+
+
 def find_columns(columns: Iterable[str], named: dict[str, str | None]) -> dict[str, str]:
     """Return columns by their roles: those that were named, else by their common names."""
     free = [c for c in columns if c not in named.values()]
-    by_lower = {c.strip().lower(): c for c in reversed(free)}
+    by_name: dict[str, str] = {}
+    for place in (0, 1):
+        for column in free:
+            for name in _called(column)[place : place + 1]:
+                by_name.setdefault(name, column)
     roles = {}
     for role, common in _COMMON_NAMES.items():
-        chosen = named[role] or next((by_lower[n] for n in common if n in by_lower), None)
+        chosen = named[role] or next((by_name[n] for n in common if n in by_name), None)
         if chosen is not None:
             roles[role] = chosen
     return roles
@@ -40,4 +71,4 @@ def find_columns(columns: Iterable[str], named: dict[str, str | None]) -> dict[s
 def describing(columns: Iterable[str], roles: dict[str, str]) -> list[str]:
     """Return the columns that may describe items."""
     taken = set(roles.values())
-    return [c for c in columns if c.strip().lower() in METADATA_NAMES and c not in taken]
+    return [c for c in columns if plain_name(c) in METADATA_NAMES and c not in taken]

@@ -16,10 +16,15 @@ from bayesirt.data.cell_store import BLOCK_ROWS, store_rows
 from bayesirt.data.cells import CellList, Cells, smallest_int
 from bayesirt.data.parquet_bounds import check_dictionaries, check_text
 from bayesirt.data.readers.numbered import ItemValues, NumberedNames
-from bayesirt.data.readers.tables import PARQUET_ERRORS, refuse_parquet
+from bayesirt.data.readers.tables import PARQUET_ERRORS, parquet_parts, refuse_parquet
 from bayesirt.data.responses import Responses
 from bayesirt.data.scales import Scale
-from bayesirt.data.score_values import are_fractions, count_successes, parse_numbers
+from bayesirt.data.score_values import (
+    are_fractions,
+    count_successes,
+    parse_numbers,
+    without_score,
+)
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
@@ -150,21 +155,27 @@ class LongParquet:
             columns = {role: batch.column(name) for role, name in self.roles.items()}
             subject = found.subjects.positions(columns["subject"], n_before)
             item = found.items.positions(columns["item"], n_before)
+            found.describe(batch, item)
+            n_before += len(subject)
+            scores = _values(columns["score"], title)
+            counts = _values(columns["trials"], "trials") if "trials" in columns else None
+            missing = without_score(scores)
+            if missing is not None:
+                subject, item, scores = (x[~missing] for x in (subject, item, scores))
+                counts = None if counts is None else counts[~missing]
             successes, trials = count_successes(
-                _values(columns["score"], title),
-                _values(columns["trials"], "trials") if "trials" in columns else None,
+                scores,
+                counts,
                 title,
                 self.threshold,
                 partial(found.place_of_row, subject, item),
                 fractions=fractions,
             )
-            found.describe(batch, item)
             kind = smallest_int(int(trials.max(initial=1)))
             rows = CellList(
                 subject, item, *(x.astype(kind, copy=False) for x in (successes, trials))
             )
             yield rows if trials.all() else CellList(*(column[trials > 0] for column in rows))
-            n_before += len(subject)
 
     def _responses(self, found: _Found, cells: Cells) -> Responses:
         subjects, items = map(tuple, found.names)
@@ -172,7 +183,7 @@ class LongParquet:
 
     def _metadata(self, found: _Found, items: Sequence[str]) -> pd.DataFrame:
         """Return one row an item of the columns that describe it."""
-        schema = pa.parquet.read_schema(self.path)
+        schema = pa.parquet.read_schema(parquet_parts(self.path)[0])
         shown, columns = one_line(self.path.name, 80), {}
         for name, values in found.described.items():
             if values.varying is not None and self.as_written:
@@ -214,20 +225,21 @@ class LongParquet:
 
     def _decoded(self, *columns: str) -> Iterator[pa.RecordBatch]:
         try:
-            schema = pa.parquet.read_schema(self.path)
+            schema = pa.parquet.read_schema(parquet_parts(self.path)[0])
             # Text is kept as a dictionary: a long one may be named by every row.
             own = *self.roles.values(), *self.describing
             text = [c for c in own if not pa.types.is_nested(schema.field(c).type)]
             # Pages that are fetched beforehand would stay in memory until the whole file is read.
             options = {"read_dictionary": text, "buffer_size": _BUFFER, "pre_buffer": False}
-            with pa.parquet.ParquetFile(self.path, **options) as file:
-                missing = self.n_rows
-                for batch in file.iter_batches(_AT_ONCE, columns=list(dict.fromkeys(columns))):
-                    check_dictionaries(batch)
-                    missing -= batch.num_rows
-                    if missing < 0:
-                        raise ValueError("it has more rows than it tells")
-                    yield batch
+            missing, wanted = self.n_rows, list(dict.fromkeys(columns))
+            for part in parquet_parts(self.path):
+                with pa.parquet.ParquetFile(part, **options) as file:
+                    for batch in file.iter_batches(_AT_ONCE, columns=wanted):
+                        check_dictionaries(batch)
+                        missing -= batch.num_rows
+                        if missing < 0:
+                            raise ValueError("it has more rows than it tells")
+                        yield batch
             if missing:
                 raise ValueError(f"{missing} of its rows are missing")
         except PARQUET_ERRORS as error:

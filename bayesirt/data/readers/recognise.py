@@ -5,10 +5,18 @@ import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-from bayesirt.data.readers.column_roles import ITEM_NAMES, SUBJECT_NAMES, describing, find_columns
+from bayesirt.data.readers.column_roles import (
+    ITEM_NAMES,
+    SUBJECT_NAMES,
+    describing,
+    find_columns,
+    plain_name,
+)
 from bayesirt.data.readers.found_logs import FoundLogs
+from bayesirt.data.readers.json_tables import is_table
 from bayesirt.data.readers.log_folder import find_harness, read_logs, refuse_no_log
 from bayesirt.data.readers.reading import Reading
 from bayesirt.data.readers.streamed import read_streamed
@@ -19,9 +27,11 @@ from bayesirt.data.readers.subject_facts import (
 )
 from bayesirt.data.readers.tables import (
     Progress,
+    parquet_parts,
     read_table,
 )
 from bayesirt.data.responses import Responses
+from bayesirt.data.score_values import without_score
 from bayesirt.data.table_columns import (
     check_columns,
     encode_names,
@@ -32,9 +42,12 @@ from bayesirt.data.table_columns import (
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
+_UNNAMED = ("", "unnamed:_0", "index")
+"""What pandas calls an index."""
+
 
 class LeftOutWarning(UserWarning):
-    """Something that a file holds was not read."""
+    """Something that a file holds was not read, or was taken for what it may not be."""
 
 
 def read_responses(
@@ -63,9 +76,9 @@ def read_responses(
     Parameters
     ----------
     path : str or Path
-        CSV, TSV, JSON Lines or Parquet, perhaps with ``.gz``; a log of lm-evaluation-harness,
-        inspect_ai, HELM, Every Eval Ever, OpenCompass, EvalPlus, SWE-bench or lighteval; or a
-        folder with any of these logs.
+        CSV, TSV, JSON, JSON Lines, Excel or Parquet, perhaps with ``.gz``; a folder of Parquet
+        files; a log of lm-evaluation-harness, inspect_ai, HELM, Every Eval Ever, OpenCompass,
+        EvalPlus, SWE-bench or lighteval; or a folder with any of these logs.
     subject, item, score, trials, latency : str, optional
         Columns of a long file; by default found by their common names (`SUBJECT_NAMES` and so on).
     items_in : {"rows", "columns"}, optional
@@ -111,7 +124,8 @@ def read_responses(
     Warns
     -----
     LeftOutWarning
-        If responses are left on disk without something that the file holds.
+        If responses are left on disk without something that the file holds, if rows have no score,
+        or if rows of a wide table whose first column has no name are taken for subjects.
     """
     reading = Reading(
         subject, item, score, trials, latency, items_in, duplicates, threshold,
@@ -165,6 +179,9 @@ def are_logs(path: Path, reading: Reading) -> bool:
     """Return whether a path holds logs; an option that only tables know makes a file one."""
     shown = one_line(str(path), 200)
     if os.path.isdir(path):
+        parts = parquet_parts(path)
+        if parts and find_harness(parts[0]) is None:
+            return False
         if reading.of_table:
             raise ResponseError(
                 f"{reading.of_table} belongs to tables, and {shown} is a folder of logs; leave it "
@@ -177,7 +194,7 @@ def are_logs(path: Path, reading: Reading) -> bool:
         logs = not reading.of_table and find_harness(path) is not None
     except ResponseError as error:
         raise ResponseError(f"{shown}: {error}") from None
-    if not logs and path.suffix.lower() == ".json":
+    if not logs and path.suffix.lower() == ".json" and not is_table(path):
         refuse_no_log(path)
     if not logs and reading.of_logs:
         raise ResponseError(
@@ -204,13 +221,24 @@ def _read_table(
             f"names are text or whole numbers, or leave out out_of_core"
         )
     frame = read_table(path, progress=progress)
+    _refuse_battles(frame, path.name)
     roles = find_columns(frame.columns, {**named, "cost": reading.cost_column})
     if items_in is None and (any(named.values()) or {"subject", "item"} <= roles.keys()):
         if reading.cluster_column:
             roles["cluster"] = reading.cluster_column
-        return _from_long(frame, roles, path.name, reading)
-    wide = _subjects_in_rows(frame, items_in, path.name)
+        return _from_long(frame, roles, path.name, reading, announce)
+    wide = _subjects_in_rows(frame, items_in, path.name, announce)
     return Responses.from_wide(wide, threshold=reading.threshold, scale=reading.scale)
+
+
+def _refuse_battles(frame: pd.DataFrame, name: str) -> None:
+    """Refuse comparisons of pairs, which are no answers to questions."""
+    names = {plain_name(str(column)) for column in frame.columns}
+    if {"model_a", "model_b"} <= names and "winner" in names:
+        raise ResponseError(
+            f"{one_line(name)} holds battles of pairs (model_a, model_b, winner), and this ranks "
+            f"by answers to questions; a Bradley-Terry model ranks by battles, such as arena-rank's"
+        )
 
 
 def as_long(path: Path, reading: Reading) -> pd.DataFrame:
@@ -229,9 +257,19 @@ def as_long(path: Path, reading: Reading) -> pd.DataFrame:
 
 
 def _from_long(
-    frame: pd.DataFrame, roles: dict[str, str], name: str, reading: Reading
+    frame: pd.DataFrame,
+    roles: dict[str, str],
+    name: str,
+    reading: Reading,
+    announce: Callable[[str], None] | None,
 ) -> Responses:
     _check_roles(frame, roles, name)
+    missing = without_score(frame[roles["score"]])
+    if missing is not None and announce is not None:
+        announce(
+            f"{missing.sum():,} of {len(missing):,} rows of {one_line(name)} have no score, and "
+            f"count as not run"
+        )
     return Responses.from_long(
         frame,
         **roles,
@@ -260,8 +298,21 @@ def _steady_columns(frame: pd.DataFrame, roles: dict[str, str]) -> list[str]:
     return [c for c in described if first_varying(frame[c], item) is None]
 
 
-def _subjects_in_rows(frame: pd.DataFrame, items_in: str | None, name: str) -> pd.DataFrame:
-    corner = frame.columns[0].strip().lower()
+def _subjects_in_rows(
+    frame: pd.DataFrame,
+    items_in: str | None,
+    name: str,
+    announce: Callable[[str], None] | None = None,
+) -> pd.DataFrame:
+    corner = plain_name(frame.columns[0])
+    if items_in is None and corner in _UNNAMED:
+        _refuse_numbered(frame, name)
+        items_in = "columns"
+        if announce is not None:
+            announce(
+                f"the first column of {one_line(name)} has no name, so its rows are taken for "
+                f"models; pass --items-in rows if they are questions"
+            )
     if items_in is None and corner in SUBJECT_NAMES:
         items_in = "columns"
     elif items_in is None and corner in ITEM_NAMES:
@@ -277,3 +328,13 @@ def _subjects_in_rows(frame: pd.DataFrame, items_in: str | None, name: str) -> p
     labels = name_rows(frame.iloc[:, 0], kind)
     matrix = frame.iloc[:, 1:].set_axis(pd.Index(labels, dtype=object), axis=0)
     return matrix.T if items_in == "rows" else matrix
+
+
+def _refuse_numbered(frame: pd.DataFrame, name: str) -> None:
+    """Refuse a table whose rows are only numbered."""
+    numbers = pd.to_numeric(frame.iloc[:, 0], errors="coerce")
+    if (numbers.to_numpy() == np.arange(len(frame))).all():
+        raise ResponseError(
+            f"{one_line(name)} numbers its rows and names no models; put their names in a first "
+            f"column called model, or write the table with them as its index"
+        )

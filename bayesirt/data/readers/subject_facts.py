@@ -12,7 +12,7 @@ import pyarrow.parquet
 from bayesirt.data.clusters import Clusters, clusters_of_rows
 from bayesirt.data.costs import costs_of_rows
 from bayesirt.data.parquet_bounds import check_dictionaries
-from bayesirt.data.readers.tables import PARQUET_ERRORS, read_table, refuse_parquet
+from bayesirt.data.readers.tables import PARQUET_ERRORS, parquet_parts, read_table, refuse_parquet
 from bayesirt.data.responses import Responses
 from bayesirt.data.table_columns import encode_names, list_columns
 from bayesirt.errors import ResponseError
@@ -76,7 +76,8 @@ def _facts(path: Path, column: str) -> pd.DataFrame:
 
 def _pairs(path: Path, subject: str, cluster: str) -> Iterator[pd.DataFrame]:
     """Return the distinct pairs of subject and cluster, some rows after another."""
-    schema = pa.parquet.read_schema(path)
+    parts = parquet_parts(path)
+    schema = pa.parquet.read_schema(parts[0])
     if cluster not in schema.names:
         there = list_columns(pd.DataFrame(columns=schema.names))
         raise ResponseError(f"no column `{one_line(cluster)}`; the columns are {there}")
@@ -85,11 +86,12 @@ def _pairs(path: Path, subject: str, cluster: str) -> Iterator[pd.DataFrame]:
             f"`{one_line(cluster)}` holds lists, not names of clusters; name another"
         )
     columns = list(dict.fromkeys((subject, cluster)))
-    with pa.parquet.ParquetFile(path, read_dictionary=columns, pre_buffer=False) as file:
-        for batch in file.iter_batches(1 << 20, columns=columns):
-            check_dictionaries(batch)
-            rows = pa.table({"subject": batch.column(subject), CLUSTER: batch.column(cluster)})
-            yield rows.group_by(["subject", CLUSTER]).aggregate([]).to_pandas().astype(object)
+    for part in parts:
+        with pa.parquet.ParquetFile(part, read_dictionary=columns, pre_buffer=False) as file:
+            for batch in file.iter_batches(1 << 20, columns=columns):
+                check_dictionaries(batch)
+                rows = pa.table({"subject": batch.column(subject), CLUSTER: batch.column(cluster)})
+                yield rows.group_by(["subject", CLUSTER]).aggregate([]).to_pandas().astype(object)
 
 
 def _added(responses: Responses, subject: pd.Series, cluster: pd.Series, name: str) -> Responses:

@@ -4,7 +4,6 @@ import codecs
 import csv
 import gzip
 import io
-import json
 import os
 import re
 import zlib
@@ -18,6 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from bayesirt.data.parquet_bounds import check_dictionaries, check_unpacked
+from bayesirt.data.readers.json_tables import json_lines, json_records
 from bayesirt.data.readers.unpacking import TIMES, most_unpacked
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
@@ -25,10 +25,7 @@ from bayesirt.names import one_line
 _DELIMITERS = (",", "\t", ";")
 _HEADER_LOOK = 65_536
 _LARGEST_ROW = 1 << 26
-_LINES_BETWEEN = 1 << 15
-"""News of progress."""
-_MOST_EMPTY = 1 << 24
-"""Cells of a table of which more than 99 in 100 are empty."""
+_SCORES = {"0", "1", "0.0", "1.0", ""}
 _PARQUET_SAYS = "Could not open Parquet input source '<Buffer>': "
 Progress = Callable[[int, int], None]
 PARQUET_ERRORS = (pa.ArrowException, OSError, OverflowError, ValueError)
@@ -37,10 +34,15 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)?")
 
 
 def read_table(path: Path, *, progress: Progress | None = None) -> pd.DataFrame:
-    """Read a CSV, TSV, JSON Lines or Parquet file, each perhaps compressed as ``.gz``.
+    """Read a CSV, TSV, JSON, JSON Lines, Excel or Parquet file, each perhaps with ``.gz``.
 
-    CSV and TSV cells are text; JSON and Parquet values keep their types.
+    A folder of Parquet files is one table. CSV and TSV cells are text; other values keep their
+    types. Objects within JSON objects become columns such as ``model.name``.
     """
+    parts = parquet_parts(path)
+    if len(parts) > 1 or parts[:1] not in ([], [path]):
+        parquet_schema(path)  # refuses parts that differ
+        return pd.concat([read_table(part) for part in parts], ignore_index=True)
     endings = [e.lower() for e in path.suffixes]
     if endings and endings[-1] == ".gz":
         endings = endings[:-1]
@@ -169,6 +171,11 @@ def _header(text: str, delimiter: str, name: str) -> list[str]:
 
 
 def _check_header(header: list[str], name: str) -> None:
+    if header and {*header} <= _SCORES:
+        raise ResponseError(
+            f"{name} has no names: its first line holds scores; name the items in the first line "
+            f"and the models in the first column"
+        )
     seen: set[str] = set()
     for column in header:
         if column in seen:
@@ -176,46 +183,6 @@ def _check_header(header: list[str], name: str) -> None:
                 f"{name} has the column {one_line(column)!r} twice; rename or drop one of them"
             )
         seen.add(column)
-
-
-def _parse_json_lines(data: bytes, name: str, progress: Progress | None) -> pd.DataFrame:
-    lines = _text(data, name).split("\n")
-    rows = []
-    for number, line in enumerate(lines, 1):
-        if progress is not None and number % _LINES_BETWEEN == 0:
-            progress(number, len(lines))
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            raise ResponseError(
-                f"{name}, line {number}: not valid JSON; write one object a line"
-            ) from None
-        if not isinstance(row, dict):
-            raise ResponseError(
-                f"{name}, line {number}: not a JSON object; write one object with named values a "
-                f"line"
-            )
-        rows.append(row)
-    _check_filled(rows, name)
-    try:
-        return pd.DataFrame(rows, dtype=object)
-    except UnicodeEncodeError:
-        raise ResponseError(
-            f"{name} has a column whose name is not valid text; rename it"
-        ) from None
-
-
-def _check_filled(rows: list[dict[str, object]], name: str) -> None:
-    """Refuse rows that hardly have a name in common: their table would be nearly all empty."""
-    columns = {column for row in rows for column in row}
-    filled = sum(map(len, rows))
-    if len(rows) * len(columns) > max(_MOST_EMPTY, 100 * filled):
-        raise ResponseError(
-            f"{name} has {len(columns):,} names in {len(rows):,} rows, each row nearly none of "
-            f"them; write one response a row, with the same names in each"
-        )
 
 
 def _parse_parquet(data: bytes, name: str, _: Progress | None) -> pd.DataFrame:
@@ -231,6 +198,33 @@ def _parse_parquet(data: bytes, name: str, _: Progress | None) -> pd.DataFrame:
         return table.select(index_first).replace_schema_metadata(None).to_pandas()
     except PARQUET_ERRORS as error:
         refuse_parquet(name, error)
+
+
+def _parse_excel(data: bytes, name: str, _: Progress | None) -> pd.DataFrame:
+    try:
+        sheets = pd.read_excel(
+            io.BytesIO(data), sheet_name=None, engine="calamine", dtype=object, na_filter=False
+        )
+    except Exception as error:  # whatever the parser says of a broken file
+        reason = one_line(str(error), 100)
+        raise ResponseError(f"{name} is not an Excel file: {reason}; save it again") from None
+    filled = {sheet: frame for sheet, frame in sheets.items() if len(frame.columns)}
+    if len(filled) != 1:
+        listed = ", ".join(one_line(sheet, 20) for sheet in filled) or "nothing"
+        raise ResponseError(
+            f"{name} must have one sheet with results, and has {listed}; save it by itself as CSV"
+        )
+    (frame,) = filled.values()
+    frame.columns = [str(column) for column in frame.columns]
+    return frame
+
+
+def parquet_parts(path: Path) -> list[Path]:
+    """Return the files of a Parquet table: one, or those of a folder that holds nothing else."""
+    if not os.path.isdir(path):
+        return [path] if path.suffix.lower() == ".parquet" else []
+    files = [p for p in sorted(path.rglob("*")) if p.is_file() and p.name[0] not in "._"]
+    return files if all(p.suffix.lower() == ".parquet" for p in files) else []
 
 
 def _index_columns(schema: pa.Schema) -> list[object]:
@@ -252,8 +246,23 @@ def refuse_parquet(name: str, error: Exception) -> NoReturn:
 
 
 def parquet_schema(path: Path) -> tuple[pa.Schema, int] | None:
-    """Return the columns of a Parquet file, and its number of rows, without reading any."""
-    if path.suffix.lower() != ".parquet" or not os.path.isfile(path):
+    """Return the columns of a Parquet table, and its number of rows, without reading any."""
+    found = [_schema_of(part) for part in parquet_parts(path)]
+    known = [one for one in found if one is not None]
+    if not known or len(known) < len(found):
+        return None
+    schema = known[0][0]
+    for part, (other, _) in zip(parquet_parts(path), known, strict=True):
+        if {*other.names} != {*schema.names}:
+            raise ResponseError(
+                f"{one_line(part.name, 80)} has other columns than the first file of its folder; "
+                f"keep files of one table in a folder"
+            )
+    return schema, sum(n_rows for _, n_rows in known)
+
+
+def _schema_of(path: Path) -> tuple[pa.Schema, int] | None:
+    if not os.path.isfile(path):
         return None
     try:
         check_unpacked(path, one_line(path.name, 80), decoded=lambda _: False)
@@ -273,6 +282,8 @@ def parquet_schema(path: Path) -> tuple[pa.Schema, int] | None:
 _PARSERS: dict[str, Callable[[bytes, str, Progress | None], pd.DataFrame]] = {
     ".csv": _parse_csv,
     ".tsv": _parse_csv,
-    ".jsonl": _parse_json_lines,
+    ".jsonl": lambda data, name, progress: json_lines(_text(data, name), name, progress),
+    ".json": lambda data, name, _: json_records(_text(data, name), name),
+    ".xlsx": _parse_excel,
     ".parquet": _parse_parquet,
 }

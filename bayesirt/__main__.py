@@ -1,0 +1,5 @@
+"""`python -m bayesirt` is the command `bayesirt`."""
+
+from bayesirt.cli import main
+
+main()
