@@ -154,14 +154,15 @@ def without_score(scores: pd.Series) -> NDArray[np.bool_] | None:
     """Return which answers were not given, or None if all were."""
     if scores.dtype.kind in "biu":
         return None
-    missing = scores.isna().to_numpy(bool)
-    if scores.dtype.kind not in "fc":
-        try:
-            codes, distinct = pd.factorize(scores)
-        except TypeError:  # a value such as a list
-            return missing if missing.any() else None
-        empty = [_is_missing(value) for value in np.asarray(distinct, object)]
-        missing = missing | np.append(np.array(empty, bool), True)[codes]
+    if scores.dtype.kind == "f" and isinstance(scores.dtype, np.dtype):
+        missing = np.isnan(scores.to_numpy())
+        return missing if missing.any() else None
+    try:
+        codes, distinct = pd.factorize(scores)
+    except TypeError:  # a value such as a list, of which none is missing
+        return None
+    empty = [_is_missing(value) for value in np.asarray(distinct, object)]
+    missing = np.append(np.array(empty, bool), True)[codes]
     return missing if missing.any() else None
 
 

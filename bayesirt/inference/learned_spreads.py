@@ -8,13 +8,14 @@ expectation is summed over nodes.
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from bayesirt.estimators.cell_sums import CellSums
 from bayesirt.inference.joint_density import Coordinates, Expansion, Point
 
 _MOST_SCALES = 2.0
-_NODES = jnp.linspace(-6, 6, 61)
+_NODES = np.linspace(-6, 6, 61)
 
 
 def learned_spreads(
