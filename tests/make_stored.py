@@ -14,8 +14,9 @@ from conftest import simulate
 from bayesirt.data.clusters import Clusters
 from bayesirt.data.responses import Responses
 from bayesirt.posterior import Posterior
-from bayesirt.ranking.run import Settings, rank_responses
+from bayesirt.ranking.run import rank_responses
 from bayesirt.ranking.run_folder import save_run
+from bayesirt.ranking.settings import Settings
 
 STORED = Path(__file__).parent / "stored"
 DRAWS, DIGITS = 3000, 512

@@ -18,8 +18,9 @@ from bayesirt.data.readers import read_responses
 from bayesirt.data.responses import Responses
 from bayesirt.profiles.profile_folder import load_profiles, save_profiles
 from bayesirt.profiles.profile_run import ProfileRun
-from bayesirt.ranking.run import Run, Settings, rank_responses
+from bayesirt.ranking.run import Run, rank_responses
 from bayesirt.ranking.run_folder import load_run, save_run
+from bayesirt.ranking.settings import Settings
 
 OLD, NEW = (f"<!doctype html><title>{age}</title>{' ' * 9999}" for age in ("old", "new"))
 """Pages that a command finds and that it writes, larger than what a full disk may still take."""

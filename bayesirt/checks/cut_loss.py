@@ -1,4 +1,4 @@
-"""What grades and scores tell beyond right and wrong: the information that a cut would lose."""
+"""What grades tell beyond right and wrong: the information that a cut would lose."""
 
 from typing import NamedTuple
 
@@ -15,26 +15,26 @@ _DRAWS, _MOST_CELLS = 20, 20_000_000
 class CutLoss(NamedTuple):
     """The best cut of a scale into right and wrong, and what it leaves of the information."""
 
-    level: str  # The lowest grade or score that is right, in words.
+    level: str  # The lowest grade that is right.
     share: float  # Of the information about abilities, what is left.
 
     def to_text(self) -> str:
         """Return in a sentence what a cut would cost."""
         return (
-            f"Cut into right and wrong, at best with {self.level} as right, these answers would "
-            f"tell {self.share:.0%} as much about abilities: {1 / self.share:.1f} times as many "
-            f"questions would be needed."
+            f"Cut into right and wrong, at best with {self.level!r} or better as right, these "
+            f"answers would tell {self.share:.0%} as much about abilities: {1 / self.share:.1f} "
+            f"times as many questions would be needed."
         )
 
 
 def cut_loss(posterior: Posterior) -> CutLoss | None:
-    """Compare the information of answers with that of the best cut; None for right and wrong.
+    """Compare the information of answers with that of the best cut; None where they are no grades.
 
     Reaching a level is a logistic curve in η with the slope of the item, whose information is
     p (1 - p); both are summed over the cells that were seen, at draws of all parameters.
     """
     answers, link = posterior.answers, posterior.link
-    if answers is None:
+    if answers is None or answers.kind != "graded":
         return None
     most = max(1, min(_DRAWS, _MOST_CELLS // posterior.trials.size))
     names = ("theta", "a", "d", *posterior.further)
@@ -54,10 +54,4 @@ def cut_loss(posterior: Posterior) -> CutLoss | None:
     whole, cuts = jax.lax.map(of_draw, draws)
     shares = [float(cut.sum() / whole.sum()) for cut in cuts]
     best = int(np.argmax(shares))
-    of_scores = "anything above 0", "the full score"
-    level = (
-        of_scores[best]
-        if answers.kind == "continuous"
-        else f"{answers.labels[best + 1]!r} or better"
-    )
-    return CutLoss(level, shares[best])
+    return CutLoss(answers.labels[best + 1], shares[best])

@@ -53,7 +53,8 @@ from bayesirt.cli.reading_input import (
 if TYPE_CHECKING:
     from bayesirt.data.readers.reading import Reading
     from bayesirt.data.responses import Responses
-    from bayesirt.ranking.run import Run, Settings
+    from bayesirt.ranking.run import Run
+    from bayesirt.ranking.settings import Settings
 
 
 @with_reading_options
@@ -90,7 +91,7 @@ def rank(
     """Rank subjects by ability, and write tables, draws and a report."""
     prepare_jax(chains)
     from bayesirt.models import Priors
-    from bayesirt.ranking.run import Settings
+    from bayesirt.ranking.settings import Settings
 
     settings = Settings(
         seed, chains, warmup or 0, draws, target_accept, budget,

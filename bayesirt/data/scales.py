@@ -7,7 +7,7 @@ lowest grade, or ten-thousandths of the full score.
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, NoReturn
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,9 +169,7 @@ def scored(column: Column, told: Scale | None) -> tuple[NDArray[np.int64], Scale
     `told` is what they are said to be, if anything.
     """
     numbers = column.numbers
-    if told is not None and told.kind == "continuous":
-        if numbers is None:
-            _refuse_text(column)
+    if numbers is not None and told is not None and told.kind == "continuous":
         return _continuous(numbers, told, column.name)
     if numbers is None or (told is not None and told.labels):
         return _labelled(column, told)
@@ -260,14 +258,6 @@ def _known_order(seen: set[str]) -> tuple[str, ...] | None:
         return None
     places = [known.index(label) for label in seen]
     return known[min(places) : max(places) + 1]
-
-
-def _refuse_text(column: Column) -> NoReturn:
-    texts = [str(value).strip() for value in column.distinct]
-    odd = next(text for text in texts if not text[:1].isdigit())
-    raise ResponseError(
-        f"`{column.name}` must hold numbers or percentages, got {one_line(odd, 40)!r}; correct it"
-    )
 
 
 def _continuous(

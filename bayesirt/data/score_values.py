@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bayesirt.data.scales import Column, Scale, scored
 from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
 
 Where = Callable[[int], str]
 """Says in words where row k stands, such as "at model 'gpt-x', item 'q17'"."""
@@ -45,14 +46,14 @@ def read_scores(
     binary = scale is not None and scale.kind == "binary"
     if trials is None and threshold is None and not binary:
         clean = scale is None and _clean_answers(scores) is not None
-        held = None if clean else _column(scores, column, where)
+        held = None if clean else _column(scores, column, where, scale)
         found = None if held is None else scored(held, scale)
         if found is not None:
             return found[0], np.full(len(scores), found[1].steps, np.int64), found[1]
     return *count_successes(scores, trials, column, threshold, where), None
 
 
-def _column(scores: pd.Series, name: str, where: Where) -> Column | None:
+def _column(scores: pd.Series, name: str, where: Where, scale: Scale | None) -> Column | None:
     """Return a column's distinct values, and refuse one that is missing; of lists, nothing."""
     try:
         codes, distinct = pd.factorize(scores)
@@ -64,6 +65,12 @@ def _column(scores: pd.Series, name: str, where: Where) -> Column | None:
         row = int(np.argmax(missing))
         _refuse_number(scores.iloc[row], name, where(row), None)
     of_distinct = _as_numbers(values)
+    if scale is not None and scale.kind == "continuous":
+        parse_numbers(scores, name, where, "give numbers, or percentages throughout")
+        if scale.full != 1 and any(_text_of(value).endswith("%") for value in values):
+            raise ResponseError(
+                f"`{name}` holds percentages, which say what the full score is; leave out --scale"
+            )
     numbers = of_distinct[codes] if np.isfinite(of_distinct).all() else None
     return Column(name, codes, values, numbers, where) if len(values) else None
 
@@ -125,11 +132,12 @@ def parse_numbers(
 
 
 def _as_numbers(raw: NDArray[np.object_]) -> NDArray[np.float64]:
-    """Return values as numbers; what is none is NaN or infinite."""
+    """Return values as numbers; what is none, or a percentage among others, is NaN or infinite."""
     try:
         numbers = np.array(pd.to_numeric(raw, errors="coerce"), np.float64)
     except OverflowError:  # a whole number that no float holds, but its text is infinite
         return _as_numbers(np.array([str(value) for value in raw], object))
+    shares = np.zeros(len(numbers), bool)
     for k in np.flatnonzero(~np.isfinite(numbers)):
         text = str(raw[k]).strip().lower()
         numbers[k] = _WORDS.get(text, np.nan)
@@ -137,7 +145,9 @@ def _as_numbers(raw: NDArray[np.object_]) -> NDArray[np.float64]:
             text = text.replace(",", ".")
             numbers[k] = pd.to_numeric(text, errors="coerce")
         if text.endswith("%") and len(text) < _LONG:
-            numbers[k] = pd.to_numeric(text[:-1], errors="coerce") / 100
+            numbers[k], shares[k] = pd.to_numeric(text[:-1], errors="coerce") / 100, True
+    if not shares.all():
+        numbers[shares] = np.nan
     return numbers
 
 
@@ -148,6 +158,11 @@ def _refuse_number(raw: object, column: str, place: str, hint: str | None) -> No
         raise ResponseError(f"`{column}` is missing ({text!r}) {place}; {hint}")
     hint = hint or "score right answers 1 and wrong ones 0"
     raise ResponseError(f"`{column}` must be a finite number, got {text[:40]!r} {place}; {hint}")
+
+
+def told_not_run(n: int, rows: int, name: str) -> str:
+    """Return in a sentence that rows without a score count as not run."""
+    return f"{n:,} of {rows:,} rows of {one_line(name)} have no score, and count as not run"
 
 
 def without_score(scores: pd.Series) -> NDArray[np.bool_] | None:

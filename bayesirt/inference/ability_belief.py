@@ -68,8 +68,11 @@ class ItemDraws(NamedTuple):
             return [jnp.asarray(posterior.draws(name)[kept]) for name in names]
 
         (a, d), further = drawn(("a", "d")), drawn(posterior.further)
-        lengths = drawn(name for name in LengthDraws._fields if name in posterior.dataset)
-        return cls(a, d, LengthDraws(*lengths) if lengths else None, tuple(further))
+        lengths = None
+        if posterior.has_speeds:
+            there = (name for name in LengthDraws._fields if name in posterior.dataset)
+            lengths = LengthDraws(*drawn(there))
+        return cls(a, d, lengths, tuple(further))
 
 
 class Answers(NamedTuple):

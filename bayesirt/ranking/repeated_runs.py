@@ -28,13 +28,13 @@ class RepeatedRuns:
         `subject`, `runs`, `pass_at` (pass@k: at least one of k runs is right), `pass_all` (pass^k:
         all of them are), means over the suite's questions, each with its 90% interval (`_low`,
         `_high`).
-    alike : float
+    correlation : float
         Correlation of two runs of a question, typical of the questions; 0 where the model takes
         runs to be independent.
     """
 
     table: pd.DataFrame
-    alike: float
+    correlation: float
 
     def __repr__(self) -> str:
         return f"<RepeatedRuns: {self.to_text()}>"
@@ -43,11 +43,10 @@ class RepeatedRuns:
         """Return in a sentence what several runs give on average."""
         most = self.table["runs"].max()
         last = self.table[self.table["runs"] == most].mean(numeric_only=True)
-        once = self.table[self.table["runs"] == 1]["pass_at"].mean()
         return (
-            f"Of several runs of each question: one is right on {once:.0%} of the questions on "
-            f"average, at least one of {most} on {last['pass_at']:.0%}, and all {most} on "
-            f"{last['pass_all']:.0%}; two runs correlate by {self.alike:.2f}."
+            f"Of {most} runs of each question, at least one is right on {last['pass_at']:.0%} of "
+            f"the questions on average, and all are on {last['pass_all']:.0%}; two runs correlate "
+            f"by {self.correlation:.2f}."
         )
 
 
@@ -57,7 +56,7 @@ def repeated_runs(posterior: Posterior, runs: Iterable[int] = RUNS) -> RepeatedR
     Parameters
     ----------
     posterior : Posterior
-        Best of the model of repeats, for which runs of a question go together. Models of
+        Best one of the model of repeats, for which runs of a question go together. Models of
         independent runs give pass@k too high and pass^k too low where they do.
     runs : iterable of int
         Each k.
@@ -100,10 +99,10 @@ def repeated_runs(posterior: Posterior, runs: Iterable[int] = RUNS) -> RepeatedR
     table = pd.DataFrame(
         {"subject": subjects, "runs": np.tile(counts, len(posterior.subjects)), **columns}
     )
-    return RepeatedRuns(table, _alike(posterior))
+    return RepeatedRuns(table, _correlation(posterior))
 
 
-def _alike(posterior: Posterior) -> float:
+def _correlation(posterior: Posterior) -> float:
     if posterior.link != BETA_BINOMIAL.name:
         return 0.0
     return float(np.median(1 / (1 + posterior.draws("phi"))))

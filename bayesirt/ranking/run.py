@@ -38,8 +38,6 @@ from bayesirt.ranking.score_order import led_by_score
 from bayesirt.ranking.settings import Settings, heeding_runs, settled
 from bayesirt.ranking.subject_ranking import Ranking, rank_subjects
 
-__all__ = ["Run", "Settings", "rank_responses", "ranked"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:

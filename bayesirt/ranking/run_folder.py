@@ -21,8 +21,9 @@ from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.ranking.length_gain import LengthGain, correlation
 from bayesirt.ranking.record import Record
-from bayesirt.ranking.run import Run, Settings, ranked
+from bayesirt.ranking.run import Run, ranked
 from bayesirt.ranking.score_order import led_by_score
+from bayesirt.ranking.settings import Settings
 from bayesirt.ranking.subject_ranking import Ranking
 from bayesirt.verdict import Verdict
 
@@ -36,6 +37,7 @@ _FILES = frozenset(
         "items.csv",
         _LENGTHS,
         _CLUSTERS,
+        _REPEATS,
         "pairwise.csv",
         "point.nc",
         "posterior.nc",

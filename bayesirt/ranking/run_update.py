@@ -12,8 +12,9 @@ from bayesirt.errors import ResponseError
 from bayesirt.models import AUTO
 from bayesirt.posterior import Posterior
 from bayesirt.ranking.new_responses import Changes, describe_moves
-from bayesirt.ranking.run import Run, Settings, rank_responses
+from bayesirt.ranking.run import Run, rank_responses
 from bayesirt.ranking.score_order import by_ability
+from bayesirt.ranking.settings import Settings
 
 
 def update_run(

@@ -32,6 +32,10 @@ def test_runs_that_go_together_are_allowed_for(cli: Cli, tmp_path: Path):
     wide = table.pivot(index="subject", columns="runs", values="pass_all")
     assert (np.diff(wide.to_numpy()) < 0).all()
     assert "pass^5" in (tmp_path / "run" / "report.html").read_text("utf-8")
+    told = cli("next-item", tmp_path / "run", "--json")
+    assert told.code == 0, told.err
+    again = cli("rank", path, "--out", tmp_path / "run", "--update", *own)
+    assert again.code == 0, again.err
     alone = cli("rank", path, "--out", tmp_path / "alone", *own, "--repeats", "independent")
     assert alone.code == 0, alone.err
     assert "intervals are too narrow" in alone.out

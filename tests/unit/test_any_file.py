@@ -87,7 +87,8 @@ def test_a_row_without_a_score_was_not_run(tmp_path: Path):
         responses = read_responses(tmp_path / "r.csv")
     assert responses.n_observed == N * J - 1
     assert responses.cells.matrices()[1][1, 1] == 0
-    assert read_responses(tmp_path / "r.parquet").n_observed == N * J - 1
+    with pytest.warns(LeftOutWarning, match="1 of 12 rows"):
+        assert read_responses(tmp_path / "r.parquet").n_observed == N * J - 1
     assert Responses.from_long(rows, subject="model", item="question").n_observed == N * J - 1
 
 
@@ -157,6 +158,12 @@ def test_a_sheet_of_a_workbook_is_read(tmp_path: Path):
     path.write_bytes(excel(LONG, LONG))
     with pytest.raises(ResponseError, match="one sheet with results, and has s1, s2"):
         read_responses(path)
+    bomb = io.BytesIO(excel(LONG))
+    with zipfile.ZipFile(bomb, "a", zipfile.ZIP_DEFLATED) as book:
+        book.writestr("xl/more.xml", bytes(1 << 25))
+    path.write_bytes(bomb.getvalue())
+    with pytest.raises(ResponseError, match="unpacks to more than"):
+        read_responses(path)
     path.write_bytes(b"x")
     with pytest.raises(ResponseError, match="not an Excel file"):
         read_responses(path)
@@ -166,6 +173,8 @@ REFUSED = {
     "battles.csv": ("model_a,model_b,winner\na,b,a\n", "Bradley-Terry"),
     "numbers.csv": ("1,0,1\n0,0,1\n", "no names: its first line holds scores"),
     "numbered.csv": (",q1,q2\n0,1,0\n1,0,1\n", "numbers its rows and names no models"),
+    "mixed.csv": ("model,item,score\nm,q,50%\nm,r,0.5\n", "finite number, got '50%'"),
+    "lists.json": ("[1, 2]", "neither a list of objects"),
     "other.json": ('{"a": 1}', "is not a log of"),
     "thousands.csv": ('model,item,score\nm,q,"1,500"\n', "finite number, got '1,500'"),
 }
@@ -177,6 +186,17 @@ def test_what_is_no_table_of_answers_is_told_what_it_is(tmp_path: Path, name: st
     (tmp_path / name).write_text(text)
     with pytest.raises(ResponseError, match=said):
         read_responses(tmp_path / name)
+
+
+def test_text_among_scores_and_percentages_of_a_full_score_are_refused(tmp_path: Path):
+    path = tmp_path / "r.csv"
+    for odd in ("1e999", "1,500", "perhaps"):
+        path.write_text(written(LONG.assign(score=["0.5"] * (N * J - 1) + [odd])))
+        with pytest.raises(ResponseError, match=f"got '{odd}' .*; give numbers, or percentages"):
+            read_responses(path, kind="continuous")
+    path.write_text(written(scored("75%", "50%")))
+    with pytest.raises(ResponseError, match="leave out --scale"):
+        read_responses(path, full=100)
 
 
 @pytest.mark.parametrize("name", ["titles.csv", "records.json", "nested.jsonl"])

@@ -12,7 +12,8 @@ from bayesirt import Responses, RunOptions, choose_engine, sample_posterior
 from bayesirt.inference import options as run_options
 from bayesirt.inference.engines import MOST_FOR_BLOCKED
 from bayesirt.inference.enough_draws import converged, within
-from bayesirt.ranking.run import Settings, rank_responses
+from bayesirt.ranking.run import rank_responses
+from bayesirt.ranking.settings import Settings
 
 
 @pytest.mark.parametrize(

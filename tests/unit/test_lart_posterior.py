@@ -15,7 +15,8 @@ from bayesirt.inference.options import RunOptions
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import Priors, TwoPL
 from bayesirt.ranking.length_gain import LengthGain
-from bayesirt.ranking.run import Run, Settings, rank_responses
+from bayesirt.ranking.run import Run, rank_responses
+from bayesirt.ranking.settings import Settings
 
 RESPONSES, TRUTH = simulate_lart(60, 20)
 

@@ -121,7 +121,7 @@ def test_pass_rates_are_the_moments_of_each_questions_beta():
 def test_runs_that_share_nothing_follow_ability_alone():
     posterior, *_ = known_posterior(1e6)
     found = repeated_runs(posterior)
-    assert found.alike == pytest.approx(0, abs=1e-5)
+    assert found.correlation == pytest.approx(0, abs=1e-5)
     np.testing.assert_allclose(
         found.table["pass_all"], 0.5 ** found.table["runs"].to_numpy(float), atol=0.001
     )

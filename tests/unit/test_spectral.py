@@ -9,7 +9,8 @@ from scipy.stats import spearmanr
 
 from bayesirt import ResponseError, Responses, fit_spectral
 from bayesirt.data.cells import CellList, SparseCells
-from bayesirt.ranking.run import Settings, rank_responses
+from bayesirt.ranking.run import rank_responses
+from bayesirt.ranking.settings import Settings
 
 
 def algorithm_2(x: np.ndarray, coverage: float, clip: float) -> tuple[np.ndarray, ...]:

@@ -4,15 +4,8 @@ import re
 from collections.abc import Iterable
 
 SUBJECT_NAMES = (
-    "subject",
-    "model",
-    "system",
-    "llm",
-    "model_name",
-    "model_id",
-    "agent",
-    "classifier",
-)
+    "subject", "model", "system", "llm", "model_name", "model_id", "agent", "classifier",
+)  # fmt: skip
 ITEM_NAMES = (
     "item", "question", "task_id", "doc_id", "item_id", "question_id", "instance_id", "prompt_id",
 )  # fmt: skip
@@ -47,19 +40,12 @@ def plain_name(column: str) -> str:
     return re.sub(r"[\s.\-]+", "_", parted).lower()
 
 
-def _called(column: str) -> list[str]:
-    """Return what a column may be called: its name, and of a nested one its last part."""
-    return list(dict.fromkeys([plain_name(column), plain_name(column.rpartition(".")[2])]))
-
-
 def find_columns(columns: Iterable[str], named: dict[str, str | None]) -> dict[str, str]:
     """Return columns by their roles: those that were named, else by their common names."""
     free = [c for c in columns if c not in named.values()]
-    by_name: dict[str, str] = {}
-    for place in (0, 1):
-        for column in free:
-            for name in _called(column)[place : place + 1]:
-                by_name.setdefault(name, column)
+    whole = [(plain_name(c), c) for c in free]
+    last = [(plain_name(c.rpartition(".")[2]), c) for c in free]  # of nested objects
+    by_name = dict(reversed(whole + last))
     roles = {}
     for role, common in _COMMON_NAMES.items():
         chosen = named[role] or next((by_name[n] for n in common if n in by_name), None)

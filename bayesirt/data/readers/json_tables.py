@@ -16,7 +16,7 @@ _MOST_EMPTY = 1 << 24
 _DEEPEST = 4
 """Objects within each other that become columns."""
 _UNDER = ("data", "results", "rows", "records")
-"""Names of a list of objects in an object that holds little else."""
+"""Names of a list of objects within an object."""
 
 
 def json_lines(text: str, name: str, progress: Callable[[int, int], None] | None) -> pd.DataFrame:
@@ -58,9 +58,10 @@ def json_records(text: str, name: str) -> pd.DataFrame:
 
 
 def is_table(path: Path) -> bool:
-    """Return whether a JSON file holds a table; one that cannot be read does not."""
+    """Return whether a JSON file holds a list, or a table; one that cannot be read does not."""
     try:
-        return _rows(json.loads(path.read_bytes())) is not None
+        data = path.read_bytes()
+        return data.lstrip().startswith(b"[") or _rows(json.loads(data)) is not None
     except (OSError, ValueError, RecursionError):
         return False
 

@@ -23,6 +23,7 @@ from bayesirt.data.score_values import (
     are_fractions,
     count_successes,
     parse_numbers,
+    told_not_run,
     without_score,
 )
 from bayesirt.errors import ResponseError
@@ -43,6 +44,7 @@ class _Found:
         self.subjects = NumberedNames("subject", whole=as_written)
         self.items = NumberedNames("item", whole=as_written)
         self.described = {name: ItemValues() for name in described}
+        self.not_run = 0  # Rows without a score.
 
     @property
     def names(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -87,6 +89,7 @@ class LongParquet:
     as_written: bool = False
     # Told how many rows are read, and how many there are; then the same of blocks on disk.
     progress: Callable[[int, int], None] | None = None
+    announce: Callable[[str], None] | None = None  # Told what is left out.
 
     def counts(self, scale: Scale | None) -> bool:
         """Return whether its scores are counts, or begin as 0 and 1, so that rows can be numbered.
@@ -150,7 +153,7 @@ class LongParquet:
         """Return the rows with trials, some at a time, and note what they tell besides."""
         title = one_line(self.roles["score"])
         fractions = self._fractions(title)
-        n_before = 0
+        n_before = found.not_run = 0
         for batch in self._batches(*self.roles.values(), *self.describing):
             columns = {role: batch.column(name) for role, name in self.roles.items()}
             subject = found.subjects.positions(columns["subject"], n_before)
@@ -161,6 +164,7 @@ class LongParquet:
             counts = _values(columns["trials"], "trials") if "trials" in columns else None
             missing = without_score(scores)
             if missing is not None:
+                found.not_run += int(missing.sum())
                 subject, item, scores = (x[~missing] for x in (subject, item, scores))
                 counts = None if counts is None else counts[~missing]
             successes, trials = count_successes(
@@ -179,6 +183,8 @@ class LongParquet:
 
     def _responses(self, found: _Found, cells: Cells) -> Responses:
         subjects, items = map(tuple, found.names)
+        if found.not_run and self.announce is not None:
+            self.announce(told_not_run(found.not_run, self.n_rows, self.path.name))
         return Responses(subjects, items, cells, item_metadata=self._metadata(found, items))
 
     def _metadata(self, found: _Found, items: Sequence[str]) -> pd.DataFrame:

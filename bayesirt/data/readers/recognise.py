@@ -31,7 +31,7 @@ from bayesirt.data.readers.tables import (
     read_table,
 )
 from bayesirt.data.responses import Responses
-from bayesirt.data.score_values import without_score
+from bayesirt.data.score_values import told_not_run, without_score
 from bayesirt.data.table_columns import (
     check_columns,
     encode_names,
@@ -266,10 +266,7 @@ def _from_long(
     _check_roles(frame, roles, name)
     missing = without_score(frame[roles["score"]])
     if missing is not None and announce is not None:
-        announce(
-            f"{missing.sum():,} of {len(missing):,} rows of {one_line(name)} have no score, and "
-            f"count as not run"
-        )
+        announce(told_not_run(missing.sum(), len(missing), name))
     return Responses.from_long(
         frame,
         **roles,

@@ -65,7 +65,7 @@ def read_streamed(
     left_out = [name for name in described if name not in numbered] + measured
     if left_out and not out_of_core:
         return _as_it_was_written(path, reading) if as_written else None
-    file = LongParquet(path, roles, threshold, n_rows, numbered, as_written, progress)
+    file = LongParquet(path, roles, threshold, n_rows, numbered, as_written, progress, announce)
     if not out_of_core and not file.counts(reading.scale):
         return None
     own_cluster = CLUSTER if as_written and CLUSTER in schema.names else None
@@ -105,6 +105,11 @@ def _refuse_measured(named: dict[str, str | None]) -> None:
 def _as_it_was_written(path: Path, reading: Reading) -> Responses | None:
     if reading.threshold is not None or reading.cluster_column or reading.cost_column:
         return None
+    if path.is_dir():
+        raise ResponseError(
+            f"{one_line(path.name, 80)} holds several files that convert wrote, with lengths or "
+            f"costs; convert their sources together"
+        )
     try:
         return read_long_parquet(path, duplicates=reading.duplicates)
     except PARQUET_ERRORS as error:

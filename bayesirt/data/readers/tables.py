@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import re
+import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -40,7 +41,7 @@ def read_table(path: Path, *, progress: Progress | None = None) -> pd.DataFrame:
     types. Objects within JSON objects become columns such as ``model.name``.
     """
     parts = parquet_parts(path)
-    if len(parts) > 1 or parts[:1] not in ([], [path]):
+    if parts not in ([], [path]):
         parquet_schema(path)  # refuses parts that differ
         return pd.concat([read_table(part) for part in parts], ignore_index=True)
     endings = [e.lower() for e in path.suffixes]
@@ -202,6 +203,10 @@ def _parse_parquet(data: bytes, name: str, _: Progress | None) -> pd.DataFrame:
 
 def _parse_excel(data: bytes, name: str, _: Progress | None) -> pd.DataFrame:
     try:
+        with zipfile.ZipFile(io.BytesIO(data)) as book:
+            unpacked = sum(part.file_size for part in book.infolist())
+        if unpacked > most_unpacked(len(data)):
+            raise ValueError(f"it unpacks to more than {TIMES} times its size")
         sheets = pd.read_excel(
             io.BytesIO(data), sheet_name=None, engine="calamine", dtype=object, na_filter=False
         )
