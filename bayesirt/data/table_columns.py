@@ -121,7 +121,7 @@ def parse_amounts(values: pd.Series, column: str, where: Where, kind: str) -> ND
     words = {"", "na", "nan", "none", "null"}
     missing = values.isna().to_numpy()
     if not pd.api.types.is_numeric_dtype(values.dtype):
-        missing = missing | [str(v).strip().lower() in words for v in values]
+        missing = missing | np.array([str(v).strip().lower() in words for v in values], bool)
     parsed = np.full(len(values), np.nan)
     observed = np.flatnonzero(~missing)
     parsed[observed] = parse_numbers(

@@ -27,6 +27,8 @@ _MOST_HALVINGS = 20
 _ROUNDING = 8.0
 _MOST_SWEEPS = 12
 _LEAST_SHARE = 0.3
+_PATIENCE = 20
+"""Newton steps after which less of the tilt's gap is closed: where it goes round in circles."""
 _NEAR = 0.02
 _LEAN_SD, _LITTLE_LEAN = 2.0, 0.1
 _LEAST_SPREAD = 0.1
@@ -92,7 +94,7 @@ def find_mode(
     steps: list[float] = []
     reason, converged = f"the steps are still long after {max_iterations} iterations", False
     for _ in range(max_iterations):
-        state = _up_to_date(problem, state, centre)
+        state = _up_to_date(problem, state, centre, _LEAST_SHARE / (1 + len(steps) // _PATIENCE))
         expand_at = partial(state.expansion, problem)
         curvature = curvature_at(
             problem, state.spread, state.point, expand_at, dense_up_to=dense_up_to
@@ -179,30 +181,32 @@ def _lean(problem: JointProblem, state: State, so_far: float) -> tuple[float, fl
     return float(-(ad / noise + so_far / _LEAN_SD**2) / precision), float(precision**-0.5)
 
 
-def _up_to_date(problem: JointProblem, state: State, centre: Centre) -> State:
+def _up_to_date(
+    problem: JointProblem, state: State, centre: Centre, least_share: float = _LEAST_SHARE
+) -> State:
     """Return the state with the spreads and the tilt that belong to its point."""
     here = state.expansion(problem, observed=False)
     if problem.coordinates.learned:
         spread = learned_spreads(problem.coordinates, state.spread, state.point, state.sums, here)
         state = state._replace(spread=spread)
         here = state.expansion(problem, observed=False)
-    return state if centre == "mode" else _tilted(problem, state, here)
+    return state if centre == "mode" else _tilted(problem, state, here, least_share)
 
 
-def _tilted(problem: JointProblem, state: State, here: Expansion) -> State:
+def _tilted(problem: JointProblem, state: State, here: Expansion, least_share: float) -> State:
     """Bring the tilt up to date, with caution where it answers to its own last change."""
     gap = jax.tree.map(jnp.subtract, tilt_at(problem, state.point, here), state.tilt)
-    share = _aitken_share(state, gap)
+    share = _aitken_share(state, gap, least_share)
     tilt = jax.tree.map(lambda old, change: old + share * change, state.tilt, gap)
     return state._replace(tilt=tilt, gap=gap, share=share)
 
 
-def _aitken_share(state: State, gap: Point) -> float:
+def _aitken_share(state: State, gap: Point, least: float) -> float:
     """Return the share that a secant through the last two gaps would close (Irons and Tuck)."""
     closed = jax.tree.map(jnp.subtract, state.gap, gap)
     length = _inner(closed, closed)
     share = state.share * _inner(state.gap, closed) / length if length > 0 else 1.0
-    return float(np.clip(share, _LEAST_SHARE, 1)) if _inner(state.gap, state.gap) > 0 else 1.0
+    return float(np.clip(share, least, 1)) if _inner(state.gap, state.gap) > 0 else 1.0
 
 
 def _inner(one: Point, other: Point) -> float:

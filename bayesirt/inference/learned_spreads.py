@@ -8,14 +8,13 @@ expectation is summed over nodes.
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from bayesirt.estimators.cell_sums import CellSums
 from bayesirt.inference.joint_density import Coordinates, Expansion, Point
 
 _MOST_SCALES = 2.0
-_NODES = np.linspace(-6, 6, 61)
+_REACH, _NODES = 6.0, 61
 
 
 def learned_spreads(
@@ -45,7 +44,7 @@ def _of_log_slopes(
     a, of_d = jnp.exp(u), sums.dd + precision[1]
     score = a * (sums.a_score - sums.ad * (sums.d_score + precision[1] * (means[1] - d)) / of_d)
     information = a**2 * (sums.aa - sums.ad**2 / of_d)
-    step = jnp.sqrt(variance)[:, None] * _NODES
+    step = jnp.sqrt(variance)[:, None] * jnp.linspace(-_REACH, _REACH, _NODES)
     growth, away = jnp.expm1(step), u[:, None] + step - means[0]
     log_density = (
         score[:, None] * growth

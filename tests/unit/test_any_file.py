@@ -174,6 +174,7 @@ REFUSED = {
     "numbers.csv": ("1,0,1\n0,0,1\n", "no names: its first line holds scores"),
     "numbered.csv": (",q1,q2\n0,1,0\n1,0,1\n", "numbers its rows and names no models"),
     "mixed.csv": ("model,item,score\nm,q,50%\nm,r,0.5\n", "finite number, got '50%'"),
+    "empty.csv": ("model,item,score,tokens\nm,q,,5\nn,q,,7\n", "at least 2 subjects"),
     "lists.json": ("[1, 2]", "neither a list of objects"),
     "other.json": ('{"a": 1}', "is not a log of"),
     "thousands.csv": ('model,item,score\nm,q,"1,500"\n', "finite number, got '1,500'"),
