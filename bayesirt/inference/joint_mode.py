@@ -29,6 +29,8 @@ _MOST_SWEEPS = 12
 _LEAST_SHARE = 0.3
 _PATIENCE = 20
 """Newton steps after which less of the tilt's gap is closed: where it goes round in circles."""
+_MOST_TILTED = 100
+"""Newton steps after which the tilt is given up: on a few answers it may have no point of rest."""
 _NEAR = 0.02
 _LEAN_SD, _LITTLE_LEAN = 2.0, 0.1
 _LEAST_SPREAD = 0.1
@@ -68,6 +70,7 @@ class Mode(NamedTuple):
     converged: bool
     stop_reason: str  # In words.
     lean: float  # μ_b: what abilities are counted from.
+    centre: Centre  # "mode" where the tilt towards the mean was given up.
 
 
 def find_mode(
@@ -94,6 +97,8 @@ def find_mode(
     steps: list[float] = []
     reason, converged = f"the steps are still long after {max_iterations} iterations", False
     for _ in range(max_iterations):
+        if len(steps) == _MOST_TILTED and centre == "mean":
+            centre, state = "mode", state._replace(tilt=jax.tree.map(jnp.zeros_like, state.tilt))
         state = _up_to_date(problem, state, centre, _LEAST_SHARE / (1 + len(steps) // _PATIENCE))
         expand_at = partial(state.expansion, problem)
         curvature = curvature_at(
@@ -109,7 +114,7 @@ def find_mode(
             break
     if not converged:
         warnings.warn(f"laplace: {reason}", ConvergenceWarning, stacklevel=3)
-    return Mode(state.point, state.spread, curvature, tuple(steps), converged, reason, lean)
+    return Mode(state.point, state.spread, curvature, tuple(steps), converged, reason, lean, centre)
 
 
 def _remaining(length: float, before: float) -> float:

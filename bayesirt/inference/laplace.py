@@ -101,7 +101,7 @@ def sample_laplace(
     if leans:
         samples |= redraw_level_and_scale(samples, priors, redraw_key)
     attributes = {
-        "centre": search.centre,
+        "centre": mode.centre,
         **how_found(responses, problem, mode),
         "sampling_seconds": time.perf_counter() - began,
     }
