@@ -28,6 +28,7 @@ _HOME = {
     "KnownItems": "bayesirt.estimators.fixed_items",
     "LaRT": "bayesirt.models",
     "Mirt": "bayesirt.models",
+    "Normal": "bayesirt.models",
     "PointEstimate": "bayesirt.point_estimate",
     "Posterior": "bayesirt.posterior",
     "Priors": "bayesirt.models.priors",

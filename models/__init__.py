@@ -10,6 +10,7 @@ from bayesirt.models.continuous import Continuous, continuous_model
 from bayesirt.models.graded import Graded, graded_model
 from bayesirt.models.lart import LaRT, lart_model, lart_parameters
 from bayesirt.models.mirt import Mirt, mirt_model
+from bayesirt.models.normal import Normal, normal_model
 from bayesirt.models.priors import Priors
 from bayesirt.models.q_mirt import QMirt, q_mirt_model
 from bayesirt.models.repeats import Repeats, repeats_model
@@ -18,12 +19,18 @@ from bayesirt.models.three_pl import ThreePL, three_pl_model, three_pl_parameter
 from bayesirt.models.two_pl import TwoPL, two_pl_model, two_pl_parameters
 
 MODELS: dict[str, type[ResponseModel]] = {
-    model.name: model for model in (TwoPL, ThreePL, Repeats, Graded, Continuous, LaRT, Mirt, QMirt)
+    model.name: model
+    for model in (TwoPL, ThreePL, Repeats, Graded, Continuous, Normal, LaRT, Mirt, QMirt)
 }
 """Every model, by the name that people type."""
 AUTO = "auto"
 
-_USUAL: dict[Kind, str] = {"binary": "2pl", "graded": "graded", "continuous": "continuous"}
+_USUAL: dict[Kind, str] = {
+    "binary": "2pl",
+    "graded": "graded",
+    "continuous": "continuous",
+    "unbounded": "normal",
+}
 """The model of each kind of answers that is taken where none is named."""
 RANKED = tuple(name for name in MODELS if name not in (Mirt.name, QMirt.name))
 """Those of one ability, which need nothing said about abilities."""
@@ -76,6 +83,7 @@ __all__ = [
     "Line",
     "Method",
     "Mirt",
+    "Normal",
     "Priors",
     "QMirt",
     "Repeats",
@@ -89,6 +97,7 @@ __all__ = [
     "mirt_model",
     "model_for",
     "model_named",
+    "normal_model",
     "q_mirt_model",
     "repeats_model",
     "three_pl_model",

@@ -63,7 +63,7 @@ class ResponseModel(ABC):
         Whether responses must have lengths.
     clustered : bool
         Whether subjects may come in clusters.
-    takes : {"binary", "graded", "continuous"}
+    takes : {"binary", "graded", "continuous", "unbounded"}
         The answers that it is for.
     known_spreads : bool
         Whether how far items differ in what they have beside slope and intercept is not learned.

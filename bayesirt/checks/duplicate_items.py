@@ -48,7 +48,7 @@ def agreement(posterior: Posterior, first: NDArray[np.intp], second: NDArray[np.
     """Compare how alike pairs of items are answered with what their parameters say.
 
     Given a draw, P(all alike) = Π_i Σ_y P(y_ij = y) P(y_ik = y) over subjects that answered both as
-    often; it is averaged over draws (at most 100). Of continuous scores nothing is said.
+    often; it is averaged over draws (at most 100). Of scores nothing is said.
 
     >>> from bayesirt import Responses
     >>> zeros = np.zeros((1, 2, 3))
@@ -60,7 +60,7 @@ def agreement(posterior: Posterior, first: NDArray[np.intp], second: NDArray[np.
     (0.125, [1.0])
     """
     y, n = posterior.successes, posterior.trials
-    if posterior.answers is not None and posterior.answers.kind == "continuous":
+    if posterior.answers is not None and posterior.answers.fine:
         unknown = np.full(len(first), np.nan)  # scores are hardly ever equal but at their ends
         return Agreement(np.zeros(len(first)), unknown, unknown)
     both = (n[:, first] > 0) & (n[:, first] == n[:, second])

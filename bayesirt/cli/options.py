@@ -54,6 +54,7 @@ class Model(StrEnum):
     repeats = "repeats"
     graded = "graded"
     continuous = "continuous"
+    normal = "normal"
     lart = "lart"
 
 
@@ -71,6 +72,7 @@ class ScoreKind(StrEnum):
     binary = "binary"
     graded = "graded"
     continuous = "continuous"
+    unbounded = "unbounded"
 
 
 class Engine(StrEnum):

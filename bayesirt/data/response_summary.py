@@ -30,16 +30,21 @@ def summarise(responses: Responses) -> pd.DataFrame:
     """
     successes, trials, observed = responses.cells.totals(1)
     per_item = responses.cells.totals(0).observed
-    mean, accuracy = score_name(responses.scale), successes / trials
+    scale = responses.scale
+    mean, accuracy = score_name(scale), successes / trials
+    overall, lowest, highest = (
+        float(share if scale is None else scale.value(share))
+        for share in (successes.sum() / trials.sum(), accuracy.min(), accuracy.max())
+    )
     facts = {
         "subjects": responses.n_subjects,
         "items": responses.n_items,
         "responses": responses.n_observed,
         **({} if responses.scale else {"trials": int(trials.sum())}),
         "coverage": responses.coverage,
-        mean: float(successes.sum() / trials.sum()),
-        f"lowest {mean} of a subject": float(accuracy.min()),
-        f"highest {mean} of a subject": float(accuracy.max()),
+        mean: overall,
+        f"lowest {mean} of a subject": lowest,
+        f"highest {mean} of a subject": highest,
         **_of_scale(responses),
         "fewest items of a subject": int(observed.min()),
         "fewest subjects of an item": int(per_item.min()),
@@ -61,7 +66,9 @@ def _of_scale(responses: Responses) -> dict[str, float | int]:
     if scale.kind == "graded":
         counts = np.bincount(parts, minlength=scale.steps + 1)
         return {f"grade {name}": int(n) for name, n in zip(scale.labels, counts, strict=True)}
+    if scale.kind == "unbounded":
+        return {"lowest score": scale.low, "highest score": scale.full}
     return {
-        "scores of 0": float(np.mean(parts == 0)),
+        f"scores of {scale.low:g}": float(np.mean(parts == 0)),
         f"scores of {scale.full:g}": float(np.mean(parts == scale.steps)),
     }

@@ -1,29 +1,31 @@
-"""What answers are: right or wrong, one of a few ordered grades, or a score between two ends.
+"""What answers are: right or wrong, one of a few ordered grades, or a score, bounded or not.
 
 Whatever they are, a cell holds successes out of trials: right answers, steps of a scale above the
-lowest grade, or ten-thousandths of the full score.
+lowest grade, or ten-thousandths of the way from the lowest score to the highest.
 """
 
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
-Kind = Literal["binary", "graded", "continuous"]
-KINDS: tuple[Kind, ...] = ("binary", "graded", "continuous")
+Kind = Literal["binary", "graded", "continuous", "unbounded"]
+KINDS: tuple[Kind, ...] = ("binary", "graded", "continuous", "unbounded")
 
 PARTS = 10_000
 """Of a continuous score: a part is less than anybody tells apart."""
 MOST_GRADES = 21
-_CALLED = {"binary": "answer", "graded": "grade", "continuous": "score"}
+_CALLED = {"binary": "answer", "graded": "grade", "continuous": "score", "unbounded": "score"}
 _FEW, _SEVERAL = 0.1, 3
 """Up to such a share, or of so few, values that do not go with the others are mistakes."""
+_WIDEST = 25.0
+"""Standard deviations that scores without bounds may fill."""
 _LIKERT = (
     ("strongly disagree", "disagree", "neutral", "agree", "strongly agree"),
     ("strongly disagree", "disagree", "neither agree nor disagree", "agree", "strongly agree"),
@@ -38,20 +40,24 @@ _LIKERT = (
 class Scale:
     """What scores are, where they are not right or wrong.
 
-    A cell's successes are then steps above the lowest grade, or ten-thousandths of the full score.
+    A cell's successes are then steps above the lowest grade, or ten-thousandths of the way from the
+    lowest score to the highest.
 
     Attributes
     ----------
-    kind : {"binary", "graded", "continuous"}
+    kind : {"binary", "graded", "continuous", "unbounded"}
     labels : tuple of str
         Grades, the lowest first. Where they are to be found, none.
     full : float
-        The full score of a continuous scale, which begins at 0.
+        The full score of a continuous scale; the highest that was seen of scores without bounds.
+    low : float
+        The lowest score: 0, but for scores without bounds.
 
     Raises
     ------
     ResponseError
-        For labels that are too few, too many or not unique, or a full score that is not positive.
+        For labels that are too few, too many or not unique, or a full score that is not above the
+        lowest.
 
     Examples
     --------
@@ -62,11 +68,12 @@ class Scale:
     kind: Kind
     labels: tuple[str, ...] = ()
     full: float = 1.0
+    low: float = 0.0
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ResponseError(f"answers are {', '.join(KINDS)}, not {self.kind!r}")
-        if not 0 < self.full < np.inf:
+        if not self.low < self.full < np.inf:
             raise ResponseError(f"--scale must be a positive full score, got {self.full:g}")
         if self.labels and not 3 <= len(self.labels) <= MOST_GRADES:
             raise ResponseError(
@@ -79,13 +86,26 @@ class Scale:
     @property
     def steps(self) -> int:
         """Trials of a cell."""
-        return PARTS if self.kind == "continuous" else max(1, len(self.labels) - 1)
+        return PARTS if self.fine else max(1, len(self.labels) - 1)
+
+    @property
+    def fine(self) -> bool:
+        """Whether answers are scores, hardly two of which are equal but at the ends."""
+        return self.kind in ("continuous", "unbounded")
+
+    def value(self, share: ArrayLike) -> Any:
+        """Return a share of the way from the lowest score to the highest in the scores' own unit.
+
+        Where grades are words it stays a share.
+        """
+        low, high = self.ends or (0.0, 1.0)
+        return low + np.asarray(share) * (high - low)
 
     @property
     def ends(self) -> tuple[float, float] | None:
         """Numbers that the lowest and the highest score stand for, unless grades are words."""
-        if self.kind == "continuous":
-            return 0.0, self.full
+        if self.fine:
+            return self.low, self.full
         try:
             return float(self.labels[0]), float(self.labels[-1])
         except ValueError:
@@ -108,9 +128,12 @@ def shown_score(scale: Scale | None, share: float) -> str:
     ('50.0%', '2.50')
     """
     ends = None if scale is None else scale.ends
-    if ends is None or ends == (0, 1):
+    if scale is None or ends is None or (ends == (0, 1) and scale.kind != "unbounded"):
         return f"{share:.1%}"
-    return f"{ends[0] + share * (ends[1] - ends[0]):.{1 if ends[1] > MOST_GRADES else 2}f}"
+    digits = 1 if ends[1] > MOST_GRADES else 2
+    if scale.kind == "unbounded":  # a thousandth of what was seen shows
+        digits = max(0, 3 - int(np.ceil(np.log10(ends[1] - ends[0]))))
+    return f"{scale.value(share):,.{digits}f}"
 
 
 def scale_given(kind: str | None, order: Sequence[str], full: float | None) -> Scale | None:
@@ -132,7 +155,8 @@ def stored_scale(text: str) -> Scale | None:
         return None
     try:
         values = json.loads(text)
-        return Scale(values["kind"], tuple(map(str, values["labels"])), float(values["full"]))
+        ends = float(values["full"]), float(values.get("low", 0))
+        return Scale(values["kind"], tuple(map(str, values["labels"])), *ends)
     except (KeyError, TypeError, ValueError):
         raise ResponseError("what answers are was not written down well; convert again") from None
 
@@ -169,8 +193,9 @@ def scored(column: Column, told: Scale | None) -> tuple[NDArray[np.int64], Scale
     `told` is what they are said to be, if anything.
     """
     numbers = column.numbers
-    if numbers is not None and told is not None and told.kind == "continuous":
-        return _continuous(numbers, told, column.name)
+    if numbers is not None and told is not None and told.fine:
+        of_kind = _continuous if told.kind == "continuous" else _unbounded
+        return of_kind(numbers, told, column.name)
     if numbers is None or (told is not None and told.labels):
         return _labelled(column, told)
     if told is not None or _look_graded(numbers):
@@ -279,6 +304,24 @@ def _continuous(
             f"wrong; leave out --kind continuous"
         )
     return in_parts(shares), replace(scale, labels=())
+
+
+def _unbounded(
+    numbers: NDArray[np.float64], scale: Scale, column: str
+) -> tuple[NDArray[np.int64], Scale]:
+    low, high, sd = numbers.min(), numbers.max(), numbers.std()
+    if low == high:
+        raise ResponseError(
+            f"`{column}` holds only {low:g}; without other scores there is nothing to rank"
+        )
+    if high - low > _WIDEST * sd:
+        far = max((low, high), key=lambda end: abs(end - np.median(numbers)))
+        raise ResponseError(
+            f"`{column}` has {far:g} far from all other scores, against which they would hardly "
+            f"differ; correct it, or take logarithms of scores first"
+        )
+    parts = np.round(PARTS * ((numbers - low) / (high - low))).astype(np.int64)
+    return parts, replace(scale, labels=(), low=float(low), full=float(high))
 
 
 def in_parts(shares: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -65,7 +65,7 @@ def _column(scores: pd.Series, name: str, where: Where, scale: Scale | None) -> 
         row = int(np.argmax(missing))
         _refuse_number(scores.iloc[row], name, where(row), None)
     of_distinct = _as_numbers(values)
-    if scale is not None and scale.kind == "continuous":
+    if scale is not None and scale.fine:
         parse_numbers(scores, name, where, "give numbers, or percentages throughout")
         if scale.full != 1 and any(_text_of(value).endswith("%") for value in values):
             raise ResponseError(
@@ -198,11 +198,13 @@ def binary_counts(
     bad = (scores != 0) & (scores != 1)
     if bad.any():
         row = int(np.argmax(bad))
-        scale = ", or --scale 100" if 1 < scores.max() <= 100 and scores.min() >= 0 else ""
+        hint = ", or --scale 100" if 1 < scores.max() <= 100 and scores.min() >= 0 else ""
+        if scores.max() > 1 or scores.min() < 0:
+            hint += ", or --kind unbounded for scores of any size"
         raise ResponseError(
             f"`{column}` must be 0 or 1, or successes with a column of `trials`, got "
             f"{scores[row]:g} {where(row)}; pass --threshold to binarise, or --kind graded or "
-            f"continuous{scale}"
+            f"continuous{hint}"
         )
     return scores.astype(np.int8), np.ones(len(scores), np.int8)
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 from jax import Array
+from scipy.special import ndtr
 
 from bayesirt.data.cell_rows import fold_rows
 from bayesirt.data.cells import CellList
@@ -80,7 +81,7 @@ def fit_point(
         ``"auto"`` takes EM for LaRT and for several abilities; for one ability MML up to
         `FEW_ITEMS` items, where a joint estimate's slopes are far too steep, and cBMM beyond,
         where the two agree and cBMM is faster.
-    model : ResponseModel, or {"auto", "2pl", "3pl", "graded", "continuous", "lart"}
+    model : ResponseModel, or {"auto", "2pl", "3pl", "graded", "continuous", "normal", "lart"}
     key : jax.random.key, optional
         Needed by ``"saem"``.
 
@@ -109,11 +110,14 @@ def fit_point(
 
 
 def _coarse(responses: Responses) -> Responses:
-    """Return continuous scores in a few steps: a score tells about as much as so many answers."""
-    if responses.scale is None or responses.scale.kind != "continuous":
+    """Return scores in a few steps: a score tells about as much as so many answers."""
+    if responses.scale is None or not responses.scale.fine:
         return responses
     subject, item, parts, trials = responses.cells.listed()
-    steps = np.rint(_STEPS * (parts / trials)).astype(np.int8)
+    share = parts / trials
+    if responses.scale.kind == "unbounded":  # of which few lie near an end
+        share = ndtr((share - share.mean()) / share.std())
+    steps = np.rint(_STEPS * share).astype(np.int8)
     cells = fold_rows(
         responses.cells.shape,
         CellList(subject, item, steps, np.full(len(steps), _STEPS, np.int8)),

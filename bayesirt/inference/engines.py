@@ -94,7 +94,7 @@ def sample_posterior(
         With clusters, if subjects' abilities are to lie about those of their clusters.
     key : jax.random.key
         The same key gives the same draws on the same machine.
-    model : ResponseModel, or {"auto", "2pl", "3pl", "graded", "continuous", "lart"}
+    model : ResponseModel, or {"auto", "2pl", "3pl", "graded", "continuous", "normal", "lart"}
         Such as ``TwoPL(Priors(slopes="free"))``.
     engine : {"auto", "nuts", "blocked", "laplace"}
         ``"nuts"`` and ``"blocked"`` are exact; ``"laplace"`` approximates. ``"auto"`` is

@@ -15,7 +15,6 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from bayesirt.data.responses import Responses
 from bayesirt.inference.block_steps import (
     Conditional,
     chance_for,
@@ -27,7 +26,6 @@ from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.one_ability import OneAbility
 from bayesirt.inference.passes import Passes
 from bayesirt.inference.starts import Start, place_population
-from bayesirt.inference.two_way import TwoWay
 from bayesirt.likelihood.cell_sums import Layout
 from bayesirt.likelihood.graded import logistic, middle_of, offsets
 from bayesirt.point_estimate import PointEstimate
@@ -35,7 +33,7 @@ from bayesirt.point_estimate import PointEstimate
 _LEAST_PRECISION = 0.25
 _LEAST_GAP, _NARROW = 0.05, 0.2
 """Of gaps where chains start: the least, and how far apart chains are in its logarithm."""
-_SHORT = 0.3
+SHORT = 0.3
 """Share of Newton's step that half of all thresholds take, by chance: out of a tail in which nobody
 has the grade beyond, whole steps go too far."""
 
@@ -91,7 +89,7 @@ class ByThresholds(OneAbility):
 class OfScores(OneAbility):
     """The continuous model: items in a tail need short steps to get out of it."""
 
-    short_step = _SHORT
+    short_step = SHORT
 
     def start(self, point: PointEstimate, data: Any) -> Start:
         """Return where chains start: gaps by how many scores are 0, 1 or neither."""
@@ -104,10 +102,6 @@ class OfScores(OneAbility):
         gap = np.asarray(_usual_gaps(_counts(self.layout(data), 2, outcomes)), float)[:, 0]
         start[0]["gap"], start[1]["gap"] = np.log(gap), np.full_like(gap, _NARROW)
         return start
-
-    def coordinates(self, point: PointEstimate, responses: Responses, data: Any) -> Any:
-        """Return coordinates of all models: those of the 2PL learn how far items differ."""
-        return TwoWay.coordinates(self, point, responses, data)
 
 
 def _usual_gaps(counts: Float[Array, "item grade"]) -> Float[Array, "item gap"]:
@@ -201,7 +195,7 @@ def _move_some(
 
     step_key, share_key = jax.random.split(key)
     z = between.coordinate(here[:, at]).reshape(-1, 1)
-    shares = jnp.where(jax.random.bernoulli(share_key, 0.5, (len(z),)), 1.0, _SHORT)
+    shares = jnp.where(jax.random.bernoulli(share_key, 0.5, (len(z),)), 1.0, SHORT)
     step = newton_move(chance_for(step_key, z), z, evaluate)
     moved = between.thresholds(step.position.reshape(-1, len(which)))
     accepted = step.accepted.reshape(moved.shape)

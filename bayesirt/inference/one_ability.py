@@ -18,7 +18,7 @@ from bayesirt.inference.starts import (
     place_population,
     usable,
 )
-from bayesirt.inference.two_pl_coordinates import TwoPLCoordinates, two_pl_coordinates
+from bayesirt.inference.two_pl_coordinates import two_pl_coordinates
 from bayesirt.inference.two_way import TwoWay
 from bayesirt.point_estimate import PointEstimate
 
@@ -62,11 +62,12 @@ class OneAbility(TwoWay):
         bent = priors.kind == "hierarchical" and priors.slopes == "positive"
         return passes.thresholds(sites["theta"]) if bent else None
 
-    def coordinates(
-        self,
-        point: PointEstimate,
-        responses: Responses,
-        data: Any,  # noqa: ARG002
-    ) -> TwoPLCoordinates:
-        """Return coordinates in which location and scale of abilities are axes of their own."""
+    def coordinates(self, point: PointEstimate, responses: Responses, data: Any) -> Any:
+        """Return coordinates in which location and scale of abilities are axes of their own.
+
+        They learn how far items differ in all that they have; where that is known, those of all
+        models do.
+        """
+        if self.model.known_spreads:
+            return super().coordinates(point, responses, data)
         return two_pl_coordinates(point, self.model.priors, responses, self.model.usual)

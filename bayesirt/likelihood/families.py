@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Num
 from bayesirt.likelihood.beta_binomial import BETA_BINOMIAL
 from bayesirt.likelihood.family import CellTerms, Family, PredictorTerms
 from bayesirt.likelihood.graded import GRADED, graded_family
+from bayesirt.likelihood.normal import NORMAL
 from bayesirt.likelihood.ordered_beta import ORDERED_BETA
 
 _LOG_ROOT_2_PI = 0.5 * np.log(2 * np.pi)
@@ -133,5 +134,5 @@ def family_named(name: str) -> Family:
     """Return a family by its name, as a posterior's attributes keep it."""
     if name.startswith(GRADED):
         return graded_family(int(name.removeprefix(GRADED)))
-    own = {family.name: family for family in (ORDERED_BETA, BETA_BINOMIAL)}
+    own = {family.name: family for family in (ORDERED_BETA, NORMAL, BETA_BINOMIAL)}
     return own[name] if name in own else FAMILIES[name]

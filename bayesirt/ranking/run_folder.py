@@ -142,7 +142,7 @@ def save_run(run: Run, folder: Path, report: str) -> None:
     report : str
         The HTML document.
     """
-    write_table(run.ranking.summary, folder / "ranking.csv")
+    write_table(run.ranking.table, folder / "ranking.csv")
     write_table(run.items, folder / "items.csv")
     write_table(pairs_table(run.ranking.pairwise), folder / "pairwise.csv")
     run.point.save(folder / "point.nc")

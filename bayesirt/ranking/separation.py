@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+from bayesirt.data.scales import Scale, score_name, shown_score
 from bayesirt.errors import ResponseError
 from bayesirt.likelihood.families import family_named
 from bayesirt.names import one_line
@@ -112,16 +113,24 @@ class Detectable:
         Two subjects that differ by so much are told apart (P above 95%) 4 times out of 5.
     score : float
         The same as a share of all items, in the middle of the ranking.
+    answers : Scale or None
+        What answers are, if not right and wrong.
     """
 
     ability: float
     score: float
+    answers: Scale | None = None
 
     def to_text(self) -> str:
         """Return it in one sentence."""
+        size = f"{100 * self.score:.1f} points of expected score"
+        if not shown_score(self.answers, 0).endswith("%"):
+            assert self.answers is not None
+            own = self.answers.value(self.score) - self.answers.value(0)
+            size = f"{own:.2g} of the expected {score_name(self.answers)}"
         return (
-            f"Mid-table differences of {self.ability:.2f} in ability, or {100 * self.score:.1f} "
-            f"points of expected score, are detected with {_POWER:.0%} power."
+            f"Mid-table differences of {self.ability:.2f} in ability, or {size}, are detected "
+            f"with {_POWER:.0%} power."
         )
 
 
@@ -212,7 +221,7 @@ def least_detectable(posterior: Posterior) -> Detectable:
     ability = float(norm.ppf(SURE) + norm.ppf(_POWER)) * spread
     centre = float(np.median(theta.mean(0)))
     share = _expected_share(posterior, np.array([centre - ability / 2, centre + ability / 2]))
-    return Detectable(ability, float(share[1] - share[0]))
+    return Detectable(ability, float(share[1] - share[0]), posterior.answers)
 
 
 def _separation(

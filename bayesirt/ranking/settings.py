@@ -41,7 +41,7 @@ class Settings:
     point : {"auto", "cbmm", "mml", "joint_map", "spectral"}
         The point estimator that the sampler starts from.
     engine : {"auto", "nuts", "blocked", "laplace"}
-    model : {"auto", "2pl", "3pl", "repeats", "graded", "continuous", "lart"}
+    model : {"auto", "2pl", "3pl", "repeats", "graded", "continuous", "normal", "lart"}
         The 3PL allows for guessing, the model of repeats for runs of a question that go together;
         LaRT takes lengths of responses too. ``"auto"`` is the 2PL for right and wrong answers, or
         where runs go together the model of repeats, and else what the answers are.

@@ -59,8 +59,8 @@ class Ranking:
     by_score : bool
         True if rows are in the order of accuracies, because one ability does not explain them.
     answers : Scale or None
-        What answers are, if not right and wrong: accuracy and scores are then shares of the full
-        score.
+        What answers are, if not right and wrong: accuracy and scores are then shares of the way
+        from the lowest score to the highest, and `table` has them in their own unit.
     """
 
     summary: pd.DataFrame
@@ -80,6 +80,14 @@ class Ranking:
     def shown(self, share: float) -> str:
         """Return a share of the full score as people read it."""
         return shown_score(self.answers, share)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The summary with mean and expected scores in the scores' own unit."""
+        if self.answers is None:
+            return self.summary
+        own = self.summary.filter(regex=r"^(accuracy|(expected|population)_score(_low|_high)?)$")
+        return self.summary.assign(**{name: self.answers.value(x) for name, x in own.items()})
 
     def __repr__(self) -> str:
         if self.warnings:

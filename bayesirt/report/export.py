@@ -7,7 +7,7 @@ import pandas as pd
 
 from bayesirt.names import brief, markdown_safe, one_line
 from bayesirt.ranking.run import Run
-from bayesirt.ranking.subject_ranking import SCORE_RANK
+from bayesirt.ranking.subject_ranking import SCORE_RANK, Ranking
 
 SCHEMA = 1
 """Version of what `ranking_as_json` returns; higher where a key goes or changes its meaning."""
@@ -71,7 +71,7 @@ def ranking_as_json(run: Run) -> dict[str, Any]:
         "repeats": run.repeats and run.repeats.to_text(),
         "changes": diagnostics.get("changes"),
     }
-    summary = run.ranking.summary.astype(object)
+    summary = run.ranking.table.astype(object)
     return {
         "schema": SCHEMA,
         "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
@@ -104,8 +104,7 @@ def _for_people(run: Run, named: Callable[[str], str]) -> pd.DataFrame:
             "Rank": _ranks(rows, "rank"),
             "Subject": [named(one_line(str(name), 80)) for name in rows["subject"]],
             **_ability(rows),
-            "Expected score (%)": [_score(row) for row in rows.itertuples()],
-            **_like_these(rows),
+            **_scores(run.ranking),
             "P(best)": [f"{p:.2f}" for p in rows["p_best"]],
             "Tier": [str(tier) for tier in rows["tier"]],
             **_prices(rows),
@@ -120,9 +119,8 @@ def _by_score(run: Run, named: Callable[[str], str]) -> pd.DataFrame:
         {
             "Rank": _ranks(rows, SCORE_RANK[0]),
             "Subject": [named(one_line(str(name), 80)) for name in rows["subject"]],
-            "Accuracy (%)": [f"{100 * x:.1f}" for x in rows["accuracy"]],
-            "Expected score (%)": [_score(row) for row in rows.itertuples()],
-            **_like_these(rows),
+            **_averages(run.ranking),
+            **_scores(run.ranking),
             **_ability(rows),
             "By ability": _ranks(rows, "rank"),
             **_prices(rows),
@@ -155,20 +153,29 @@ def _prices(rows: pd.DataFrame) -> dict[str, list[str]]:
     }
 
 
-def _score(row: Any) -> str:
-    """Return a score with its interval, if anything of it was predicted."""
-    low, high = (100 * x for x in (row.expected_score_low, row.expected_score_high))
-    return f"{100 * row.expected_score:.1f} " + (
-        f"({low:.1f} to {high:.1f})" if low < high else "(observed)"
-    )
+def _averages(ranking: Ranking) -> dict[str, list[str]]:
+    """Return mean scores."""
+    title = ranking.score[:1].upper() + ranking.score[1:]
+    return _in_one_unit(ranking, title, [ranking.summary["accuracy"]])
 
 
-def _like_these(rows: pd.DataFrame) -> dict[str, list[str]]:
-    """Return scores over items like these, where they were asked for."""
-    if "population_score" not in rows:
-        return {}
-    columns = (100 * rows[f"population_score{end}"] for end in ("", "_low", "_high"))
-    scores = [
-        f"{mid:.1f} ({low:.1f} to {high:.1f})" for mid, low, high in zip(*columns, strict=True)
-    ]
-    return {"Score over items like these (%)": scores}
+def _scores(ranking: Ranking) -> dict[str, list[str]]:
+    """Return expected scores, and those over items like these where they were asked for."""
+    names = {"expected_score": "Expected score", "population_score": "Score over items like these"}
+    found: dict[str, list[str]] = {}
+    for name, title in names.items():
+        if name in ranking.summary:
+            columns = [ranking.summary[f"{name}{end}"] for end in ("", "_low", "_high")]
+            found |= _in_one_unit(ranking, title, columns)
+    return found
+
+
+def _in_one_unit(ranking: Ranking, title: str, columns: list[pd.Series]) -> dict[str, list[str]]:
+    """Return scores with their intervals, if anything of them was predicted."""
+    told = []
+    for middle, *ends in zip(*columns, strict=True):
+        interval = " to ".join(map(ranking.shown, ends)) if len({*ends}) > 1 else "observed"
+        told.append(ranking.shown(middle) + (f" ({interval})" if ends else ""))
+    if ranking.shown(0).endswith("%"):
+        return {f"{title} (%)": [text.replace("%", "") for text in told]}
+    return {title: told}

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from bayesirt.checks.fit import FitCheck
+from bayesirt.data.scales import Scale, shown_score
 from bayesirt.likelihood.families import family_named
+from bayesirt.likelihood.normal import LEVELS
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
@@ -58,7 +60,7 @@ def plot_levels(posterior: Posterior) -> Figure:
     posterior, answers = posterior.reported, posterior.answers
     assert answers is not None
     levels = _levels(posterior)
-    names = answers.labels[1:] or ("above 0", f"{answers.full:g}")
+    names = answers.labels[1:] or _names_of_levels(answers)
     with figure_style():
         fig = Figure(figsize=(7.2, 4.4), layout="constrained")
         ax = fig.subplots()
@@ -74,6 +76,12 @@ def plot_levels(posterior: Posterior) -> Figure:
         ax.set_xlabel("ability, means of fifths of the subjects")
         ax.set_ylabel("share of answers that reach it")
     return fig
+
+
+def _names_of_levels(answers: Scale) -> tuple[str, ...]:
+    if answers.kind == "continuous":
+        return "above 0", f"{answers.full:g}"
+    return tuple(f"above {shown_score(answers, place)}" for place in LEVELS)
 
 
 class _Level(NamedTuple):

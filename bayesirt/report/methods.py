@@ -1,6 +1,6 @@
 """How a ranking was made: each method in a sentence, with who it is by."""
 
-from bayesirt.models import Continuous, Graded, Repeats
+from bayesirt.models import Continuous, Graded, Normal, Repeats
 from bayesirt.posterior import Posterior
 from bayesirt.ranking.run import Run
 
@@ -76,6 +76,8 @@ _CURVES = {
     "the graded response model (Samejima, 1969)",
     Continuous.title: "The score on an item rises with the subject's ability by an ordered beta "
     "regression, with chances of exactly nothing and of the full score (Kubinec, 2023)",
+    Normal.title: "The score on an item rises with the subject's ability in a straight line, about "
+    "which scores are normal (Jöreskog, 1971)",
 }
 
 

@@ -187,8 +187,12 @@ def print_check(responses: Responses, rule: AverageRule | None) -> None:
     """Print what the responses hold, whether they can be ranked, and the rule on averages."""
     console = new_console()
     table = new_table("", "value")
+    scale, shares = responses.scale, ("coverage", "scores of ")
+    percent = scale is None or scale.ends in (None, (0, 1))
     for name, value in responses.summary["value"].items():
-        shown = f"{value:.1%}" if isinstance(value, float) else f"{value:,}"
+        shown = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+        if isinstance(value, float) and (percent or str(name).startswith(shares)):
+            shown = f"{value:.1%}"
         table.add_row(Text(str(name)), shown)
     console.print(table)
     groups = responses.components()

@@ -13,6 +13,26 @@ pytestmark = [
 ]
 
 
+def test_scores_without_bounds_are_ranked_in_their_own_unit(cli: Cli, tmp_path: Path):
+    rng = np.random.default_rng(0)
+    rewards = -200 + 50 * (rng.normal(size=(12, 1)) + 0.7 * rng.normal(size=(12, 8)))
+    wide = pd.DataFrame(rewards, columns=[f"q{j}" for j in range(8)])
+    wide.insert(0, "model", [f"m{i}" for i in range(12)])
+    wide.to_csv(tmp_path / "rewards.csv", index=False)
+    kind = ("--kind", "unbounded")
+    shown = cli("rank", tmp_path / "rewards.csv", *kind, "--out", tmp_path / "run", "--draws", 100)
+    assert shown.code == 0, shown.err
+    table = pd.read_csv(tmp_path / "run" / "ranking.csv").set_index("subject")
+    for i in range(12):
+        assert table.loc[f"m{i}", "accuracy"] == pytest.approx(rewards[i].mean(), abs=0.1)
+    best = table.iloc[0]
+    assert best["expected_score"] == pytest.approx(best["accuracy"], abs=0.1)
+    assert f"{best['accuracy']:.0f}" in shown.out
+    assert "normal (Jöreskog, 1971)" in (tmp_path / "run" / "report.html").read_text("utf-8")
+    checked = cli("check", tmp_path / "rewards.csv", *kind)
+    assert f"{rewards.mean():.1f}"[:4] in checked.out
+
+
 def test_grades_are_ranked_and_reported(cli: Cli, tmp_path: Path):
     rng = np.random.default_rng(0)
     level = 3 + rng.normal(size=(12, 1)) + 0.7 * rng.normal(size=(12, 8))
@@ -25,7 +45,7 @@ def test_grades_are_ranked_and_reported(cli: Cli, tmp_path: Path):
     assert "mean grade" in shown.out
     table = pd.read_csv(tmp_path / "run" / "ranking.csv").set_index("subject")
     for i in range(12):
-        assert table.loc[f"m{i}", "accuracy"] == pytest.approx((grades[i].mean() - 1) / 4)
+        assert table.loc[f"m{i}", "accuracy"] == pytest.approx(grades[i].mean(), abs=1e-6)
     report = (tmp_path / "run" / "report.html").read_text("utf-8")
     assert "graded response model" in report
     assert f"{grades.mean(1).max():.2f}" in report

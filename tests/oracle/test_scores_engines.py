@@ -7,7 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayesirt import Continuous, Graded, Repeats, Responses, RunOptions, Scale, sample_posterior
+from bayesirt import (
+    Continuous,
+    Graded,
+    Normal,
+    Repeats,
+    Responses,
+    RunOptions,
+    Scale,
+    sample_posterior,
+)
 from bayesirt.models import ResponseModel
 
 pytestmark = pytest.mark.slow
@@ -23,7 +32,8 @@ def simulated(model: ResponseModel, scale: Scale | None) -> Responses:
     trials = steps * (rng.uniform(size=(N, J)) < 0.9)
     family = model.family.given(further)
     drawn = family.draw(jax.random.key(0), jnp.asarray(eta), jnp.asarray(trials))
-    return replace(Responses.from_arrays(np.asarray(drawn), trials), scale=scale)
+    drawn = np.clip(drawn, 0, trials)  # scores without bounds may lie beyond their scale
+    return replace(Responses.from_arrays(drawn, trials), scale=scale)
 
 
 @pytest.mark.parametrize(
@@ -31,9 +41,10 @@ def simulated(model: ResponseModel, scale: Scale | None) -> Responses:
     [
         (Graded(n=3), Scale("graded", ("0", "1", "2", "3"))),
         (Continuous(), Scale("continuous")),
+        (Normal(), Scale("unbounded", low=-3.0)),
         (Repeats(), None),
     ],
-    ids=["graded", "continuous", "repeats"],
+    ids=["graded", "continuous", "normal", "repeats"],
 )
 def test_nuts_agrees(model: ResponseModel, scale: Scale | None):
     responses = simulated(model, scale)

@@ -10,7 +10,7 @@ from bayesirt.inference.blocked import BlockedNewton
 from bayesirt.inference.moves import moves_of
 from bayesirt.inference.ways import way_of
 from bayesirt.likelihood.cell_sums import DenseLayout
-from bayesirt.models import Continuous, Graded, ResponseModel, TwoPL
+from bayesirt.models import Continuous, Graded, Normal, ResponseModel, TwoPL
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
@@ -25,6 +25,8 @@ def sites_of(model: ResponseModel, rng: np.random.Generator) -> dict[str, np.nda
         spreads = {x: s * np.abs(rng.normal(size=PAIRS)) for x, (_, s) in usual.items()}
     else:
         usual = {"gap": (1.0, 1.0), "phi": (1.5, 0.5)}
+        if isinstance(model, Normal):
+            usual = {"noise": (0.0, 0.5)}
         spreads = {x: np.full(PAIRS, s) for x, (_, s) in usual.items()}
     for name, (centre, _) in usual.items():
         mu, sigma = centre + rng.normal(size=PAIRS), spreads[name]
@@ -46,7 +48,7 @@ def more_quantities(model: ResponseModel, sites: dict[str, np.ndarray]) -> np.nd
     return np.concatenate(columns, 1)
 
 
-@pytest.mark.parametrize("model", [Graded(n=2), Graded(n=4), Continuous()], ids=str)
+@pytest.mark.parametrize("model", [Graded(n=2), Graded(n=4), Continuous(), Normal()], ids=str)
 def test_parameters_stay_draws_from_the_prior(model):
     """At most 120 quantities at 6 standard errors: a right sampler fails once in 4 million."""
     before, way = sites_of(model, np.random.default_rng(7)), way_of(model)

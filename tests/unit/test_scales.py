@@ -40,6 +40,25 @@ def test_scores_between_the_ends_stay_between_them():
     assert parts == [0, 2500, PARTS, 5000, 1, 7000]
 
 
+def test_scores_without_bounds_are_parts_of_their_range():
+    responses = Responses.from_long(long([-3.0, 0, 1e-3, 5, 5, 1]), scale=Scale("unbounded"))
+    assert responses.scale == Scale("unbounded", low=-3.0, full=5.0)
+    parts = responses.cells.matrices()[0].ravel()
+    np.testing.assert_allclose(
+        responses.scale.value(parts / PARTS), [-3.0, 0, 1e-3, 5, 5, 1], atol=4e-4
+    )
+    facts = responses.summary["value"]
+    assert facts["mean score"] == pytest.approx(8.001 / 6, abs=4e-4)
+    assert facts[["lowest score", "highest score"]].tolist() == [-3, 5]
+
+
+def test_one_score_far_away_is_refused():
+    scores = np.random.default_rng(0).normal(size=(40, 30))
+    scores[3, 4] = 1e6
+    with pytest.raises(ResponseError, match="1e.06 far from all other scores.*logarithms"):
+        Responses.from_arrays(scores, scale=Scale("unbounded"))
+
+
 def test_wide_tables_and_matrices_have_kinds_too():
     matrix = np.array(GRADES).reshape(3, 2)
     wide = Responses.from_wide(pd.DataFrame(matrix, index=[*"abc"], columns=[*"xy"]))
@@ -98,6 +117,9 @@ def test_a_threshold_and_binary_leave_answers_right_and_wrong(tmp_path):
         ([-1, 0.5, 1, 0, 0.3, 0.2], {"kind": "continuous"}, "got -1; shift the scores"),
         (["poor", "fair", "good", "fair", "poor", "ok"], {}, "poor, fair, good, ok.*pass --order"),
         (["1", "2", "ok", "3", "2", "1"], {"order": ["1,2,3"]}, "'ok', which is not one of 1, 2"),
+        ([2.5] * 6, {"kind": "unbounded"}, "holds only 2.5"),
+        ([1, 2, 3, 1, "x", 2], {"kind": "unbounded"}, "must be a finite number, got 'x'"),
+        ([-3.5, 2.5, 1, 0, 12, 2], {}, "got -3.5.*--kind unbounded"),
         (["good"] * 6, {"order": ["poor,fair,good"]}, "only 'good'"),
         (GRADES, {"order": ["poor,fair"]}, "3 to 21 grades, got 2"),
         (GRADES, {"order": ["a,b,A"]}, "each grade once"),
@@ -134,3 +156,5 @@ def test_scores_are_shown_as_they_came():
     assert shown_score(Scale("graded", ("1", "2", "3")), 0.25) == "1.50"
     assert shown_score(Scale("graded", ("poor", "fair", "good")), 0.25) == "25.0%"
     assert shown_score(Scale("continuous", full=100.0), 0.25) == "25.0"
+    assert shown_score(Scale("unbounded", low=-200.0, full=1800.0), 0.5) == "800"
+    assert shown_score(Scale("unbounded", low=-2.0, full=2.5), 0.5) == "0.25"

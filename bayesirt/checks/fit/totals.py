@@ -91,7 +91,7 @@ def _compare(
 def _histogram(
     right: NDArray[np.int64], total: NDArray[np.int64], n_bins: int
 ) -> NDArray[np.int64]:
-    return np.bincount(np.minimum(right * n_bins // total, n_bins - 1), minlength=n_bins)
+    return np.bincount(np.clip(right * n_bins // total, 0, n_bins - 1), minlength=n_bins)
 
 
 @partial(jax.jit, static_argnums=(0, 1))

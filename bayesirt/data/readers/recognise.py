@@ -87,7 +87,7 @@ def read_responses(
         What rows with the same subject and item are, or several runs in logs.
     threshold : float, optional
         Scores at or above it count as right.
-    kind : {"binary", "graded", "continuous"}, optional
+    kind : {"binary", "graded", "continuous", "unbounded"}, optional
         What scores are: 0 and 1, a few ordered grades, or numbers from 0 to `full`. By default
         found.
     order : sequence of str, optional

@@ -1,0 +1,127 @@
+"""Scores without bounds, normal about what is expected.
+
+    z ~ N(η, noise² + FLOOR²),  z = SPAN (y / n - 1/2)
+
+A cell's successes y say where its score lies between the two ends of its scale, in n parts. The
+span makes scores that fill their scale differ about as much as logits do, so that slopes and
+intercepts have the priors of all models.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import ndtr
+from jaxtyping import Array, Float, Num
+
+from bayesirt.data.scales import PARTS
+from bayesirt.likelihood.family import CellTerms, Family, Law, PredictorTerms, Shares
+
+SPAN = 8.0
+FLOOR = 0.02
+"""What is too little to tell apart, a quarter of a percent of the scale: noise may be nil."""
+_MOST_INFORMATION = 1.0
+LEVELS = (0.25, 0.5, 0.75)
+"""Places on the scale at which the report asks how many scores lie above them."""
+
+
+def normal_bound(trials: Num[Array, "..."]) -> Float[Array, "..."]:
+    """Return about the most information of one score."""
+    return (trials > 0) * _MOST_INFORMATION
+
+
+def normal_probability(
+    eta: Float[Array, "..."],
+    noise: Float[Array, "..."],  # noqa: ARG001
+) -> Float[Array, "..."]:
+    """Return where the expected score lies on its scale; it may lie beyond its ends."""
+    return 0.5 + eta / SPAN
+
+
+def normal_shares(
+    eta: Float[Array, "..."],
+    trials: Num[Array, "..."],  # noqa: ARG001
+    noise: Float[Array, "..."],
+) -> Shares:
+    """Return the cumulants of a score, by part."""
+    mean, variance = normal_probability(eta, noise), PARTS * _variance(noise) / SPAN**2
+    return Shares(mean, variance + jnp.zeros_like(mean), jnp.zeros_like(mean))
+
+
+def normal_score_moments(
+    eta: Float[Array, "..."], noise: Float[Array, "..."]
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    """Return E s² and E s³, which is nil."""
+    nothing = jnp.zeros_like(eta)
+    return 1 / _variance(noise) + nothing, nothing
+
+
+def drawn_score(
+    key: Array,
+    eta: Float[Array, "..."],
+    trials: Num[Array, "..."],
+    noise: Float[Array, "..."],
+) -> Float[Array, "..."]:
+    """Draw a score, in whole parts; it may lie beyond its scale's ends."""
+    z = eta + jnp.sqrt(_variance(noise)) * jax.random.normal(key, eta.shape, eta.dtype)
+    return jnp.where(trials > 0, jnp.round(trials * (0.5 + z / SPAN)), 0)
+
+
+def score_levels(
+    eta: Float[Array, "..."], noise: Float[Array, "..."]
+) -> list[tuple[int, Float[Array, "..."]]]:
+    """Return the probabilities of scores from a quarter, a half and three quarters on."""
+    sd = jnp.sqrt(_variance(noise))
+    return [(round(x * PARTS), ndtr((eta - SPAN * (x - 0.5)) / sd)) for x in LEVELS]
+
+
+def normal_terms(
+    eta: Float[Array, "..."],
+    successes: Num[Array, "..."],
+    trials: Num[Array, "..."],
+    noise: Float[Array, "..."],
+) -> CellTerms:
+    """Return the terms of η of `normal_predictor_terms`."""
+    value, score, information = normal_predictor_terms(eta, successes, trials, noise)
+    return CellTerms(value, score[0], information[0][0])
+
+
+def normal_predictor_terms(
+    eta: Float[Array, "..."],
+    successes: Num[Array, "..."],
+    trials: Num[Array, "..."],
+    noise: Float[Array, "..."],
+) -> PredictorTerms:
+    """Return the terms of one score, of η and of the noise; of the noise the expected information.
+
+    The log density is that of a part, of which a scale has n: it compares with other models'.
+    """
+    seen = trials > 0
+    parts = jnp.maximum(trials, 1).astype(eta.dtype)
+    away = SPAN * (successes.astype(eta.dtype) / parts - 0.5) - eta
+    variance = _variance(noise)
+    square, of_noise = away**2 / variance, noise / variance
+    value = jnp.log(SPAN) - 0.5 * (square + jnp.log(2 * jnp.pi * variance))
+    nothing = jnp.zeros_like(eta)
+    own = 2 * of_noise**2 + nothing
+    return PredictorTerms(
+        jnp.where(seen, value, 0),
+        (jnp.where(seen, away / variance, 0), jnp.where(seen, (square - 1) * of_noise, 0)),
+        (
+            (jnp.where(seen, 1 / variance + nothing, 0), nothing),
+            (nothing, jnp.where(seen, own, 0)),
+        ),
+    )
+
+
+def _variance(noise: Float[Array, "..."]) -> Float[Array, "..."]:
+    return noise**2 + FLOOR**2
+
+
+NORMAL = Family(
+    "normal",
+    normal_terms,
+    normal_bound,
+    normal_probability,
+    ("noise",),
+    normal_predictor_terms,
+    Law(normal_shares, drawn_score, normal_score_moments, score_levels),
+)
