@@ -61,6 +61,7 @@ _HOME = {
     "fit_cbmm": "bayesirt.estimators.cbmm",
     "fit_joint_map": "bayesirt.estimators.joint_map",
     "fit_lart": "bayesirt.estimators.lart_em",
+    "fit_marginal": "bayesirt.estimators.marginal",
     "fit_mirt": "bayesirt.estimators.mirt",
     "fit_mml": "bayesirt.estimators.mml",
     "fit_neural_cd": "bayesirt.estimators.neural_cd",

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 from numpyro import plate, sample
@@ -161,5 +162,5 @@ class Graded(TwoPL):
     @property
     def usual(self) -> Mapping[str, tuple[float, float]]:
         """Of the logarithm of each gap."""
-        usual = float(jnp.log(ALL_GAPS / self.n)), SIGMA_GAP_SCALE
+        usual = float(np.log(ALL_GAPS / self.n)), SIGMA_GAP_SCALE
         return dict.fromkeys(gap_names(self.n), usual)

@@ -10,7 +10,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from bayesirt.likelihood.cell_sums import ByRows, Layout, in_row_blocks
-from bayesirt.likelihood.family import Family
+from bayesirt.likelihood.family import Family, PredictorTerms
 
 _MODE_STEPS = 2
 _FARTHEST = 2.0
@@ -40,14 +40,16 @@ class AbilityPosteriors(NamedTuple):
 class ExpectedItemSums(NamedTuple):
     """Expectations over the abilities' posteriors of what the cells say of each item."""
 
-    score: Float[Array, "2 item"]  # Of (a, d): by Fisher's identity the marginal likelihood's own.
-    information: Float[Array, "3 item"]  # aa, ad and dd, as if abilities were seen.
+    # Of a, d and what the family takes beside: by Fisher's identity the marginal likelihood's own.
+    score: Float[Array, "coefficient item"]
+    # Of each pair of them, as if abilities were seen.
+    information: Float[Array, "coefficient coefficient item"]
 
 
 def integrate_abilities(
     layout: ByRows,
     family: Family,
-    items: tuple[Float[Array, " item"], Float[Array, " item"]],
+    items: tuple[Float[Array, " item"], ...],
     before: Abilities,
     near: Float[Array, " subject"],
     *,
@@ -56,12 +58,13 @@ def integrate_abilities(
 ) -> tuple[AbilityPosteriors, ExpectedItemSums]:
     """Integrate abilities out by adaptive Gauss-Hermite quadrature, one block of rows at a time.
 
-    Liu & Pierce 1994.
+    Items are their a, d and what the family takes beside. Liu & Pierce 1994.
     """
+    block = _BLOCK_CELLS // (len(items) - 1) ** 2
     function = partial(_integrate_rows, family, n_nodes, dtype)
 
     def in_blocks(layout: Layout, rows: object, *others: Array) -> tuple[object, object]:
-        return in_row_blocks(layout, _BLOCK_CELLS).by_rows(function, rows, *others)
+        return in_row_blocks(layout, block).by_rows(function, rows, *others)
 
     posteriors, sums = layout.by_rows(in_blocks, (before, near), *items)
     return posteriors, sums
@@ -82,27 +85,28 @@ def _integrate_rows(
     rows: tuple[Abilities, Array],
     a: Array,
     d: Array,
+    *further: Array,
 ) -> tuple[AbilityPosteriors, ExpectedItemSums]:
     before, mode = rows
     variance = jnp.where(before.variance > 0, before.variance, 1)  # rows that fill up a block
     slope, one = a.astype(dtype), jnp.ones(a.shape, dtype)
+    own = tuple(layout.of_items(x.astype(dtype)) for x in further)
 
-    def terms_at(theta: Array) -> tuple[Array, Array, Array]:
+    def terms_at(theta: Array) -> PredictorTerms:
         eta = layout.predictor(*(x.astype(dtype) for x in (theta, a, d)))
-        log_likelihood, score, information = family.terms(eta, layout.successes, layout.trials)
-        return log_likelihood, score, information
+        return family.every(eta, layout.successes, layout.trials, *own)
 
     for _ in range(_MODE_STEPS):
         _, score, information = terms_at(mode)
-        curvature = layout.over_items(information, slope**2) + 1 / variance
-        pull = layout.over_items(score, slope) - (mode - before.mean) / variance
+        curvature = layout.over_items(information[0][0], slope**2) + 1 / variance
+        pull = layout.over_items(score[0], slope) - (mode - before.mean) / variance
         mode = mode + jnp.clip(pull / curvature, -_FARTHEST, _FARTHEST)
     points, log_weights = gauss_hermite(n_nodes, a.dtype)
     scale = 1 / jnp.sqrt(curvature)
     nodes = mode + points[:, None] * scale
     log_likelihoods, scores, informations = jax.vmap(terms_at)(nodes)
-    own = jax.vmap(lambda x: layout.over_items(x, one))(log_likelihoods).astype(a.dtype)
-    log_density = own - (nodes - before.mean) ** 2 / (2 * variance) - jnp.log(variance) / 2
+    of_rows = jax.vmap(lambda x: layout.over_items(x, one))(log_likelihoods).astype(a.dtype)
+    log_density = of_rows - (nodes - before.mean) ** 2 / (2 * variance) - jnp.log(variance) / 2
     total = jax.nn.logsumexp(log_density + log_weights[:, None], axis=0)
     weights = jnp.exp(log_density + log_weights[:, None] - total)
     mean = (weights * nodes).sum(0)
@@ -119,8 +123,15 @@ def _integrate_rows(
         of_rows = (weights * nodes**power).astype(dtype)
         return jax.vmap(layout.over_subjects)(values, of_rows).sum(0).astype(a.dtype)
 
-    sums = ExpectedItemSums(
-        jnp.stack([expected(scores, 1), expected(scores, 0)]),
-        jnp.stack([expected(informations, power) for power in (2, 1, 0)]),
+    # Of each coefficient, its predictor and the power of θ that it comes with.
+    of = [(0, 1), *((k, 0) for k in range(len(scores)))]
+    pairs = {
+        (i, j): expected(informations[k][m], power + other)
+        for i, (k, power) in enumerate(of)
+        for j, (m, other) in enumerate(of[: i + 1])
+    }
+    n = range(len(of))
+    return posteriors, ExpectedItemSums(
+        jnp.stack([expected(scores[k], power) for k, power in of]),
+        jnp.array([[pairs[max(i, j), min(i, j)] for j in n] for i in n]),
     )
-    return posteriors, sums

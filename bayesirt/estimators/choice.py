@@ -1,26 +1,36 @@
 """Which point estimators there are, and which one suits the data and the model."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 from jax import Array
-from scipy.special import ndtr
 
-from bayesirt.data.cell_rows import fold_rows
-from bayesirt.data.cells import CellList
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.cbmm import fit_cbmm
 from bayesirt.estimators.joint_map import fit_joint_map
 from bayesirt.estimators.lart_em import fit_lart
+from bayesirt.estimators.marginal import fit_marginal
 from bayesirt.estimators.mirt import fit_mirt
 from bayesirt.estimators.mml import fit_mml
 from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.estimators.saem import fit_saem
 from bayesirt.estimators.spectral import fit_spectral
-from bayesirt.models import AUTO, LaRT, Mirt, QMirt, ResponseModel, TwoPL, model_for
+from bayesirt.models import (
+    AUTO,
+    Continuous,
+    Graded,
+    LaRT,
+    Mirt,
+    Normal,
+    QMirt,
+    Repeats,
+    ResponseModel,
+    ThreePL,
+    TwoPL,
+    model_for,
+)
 from bayesirt.point_estimate import PointEstimate
 
 PointMethod = Literal["auto", "cbmm", "mml", "joint_map", "spectral", "em", "saem"]
@@ -29,8 +39,9 @@ FEW_ITEMS = 30
 """Up to so many items, one item's share of what is known of an ability matters: a joint estimate's
 slopes are then far too steep."""
 
-_STEPS = 3
-_ONE_ABILITY = (TwoPL,)
+_RIGHT_OR_WRONG = (TwoPL, ThreePL, Repeats)
+
+_MARGINAL = (ThreePL, Repeats, Graded, Continuous, Normal)
 
 
 @dataclass(frozen=True)
@@ -38,8 +49,7 @@ class Estimator:
     """A point estimator."""
 
     name: str  # What people type.
-    # That it fits; it starts the posterior of the 3PL from an estimate without guessing,
-    # and those of grades and scores from one of their shares of the full score.
+    # That it fits; it takes nobody to guess, and runs for independent.
     models: tuple[type[ResponseModel], ...]
     # (responses, model, key) → PointEstimate.
     fit: Callable[[Responses, Any, Array | None], PointEstimate]
@@ -52,10 +62,11 @@ def _saem(responses: Responses, model: LaRT, key: Array | None) -> PointEstimate
 
 
 ESTIMATORS = (
-    Estimator("cbmm", _ONE_ABILITY, lambda responses, _, __: fit_cbmm(responses)),
-    Estimator("mml", _ONE_ABILITY, lambda responses, _, __: fit_mml(responses)),
-    Estimator("joint_map", _ONE_ABILITY, lambda responses, _, __: fit_joint_map(responses)),
-    Estimator("spectral", _ONE_ABILITY, lambda responses, _, __: fit_spectral(responses)),
+    Estimator("cbmm", _RIGHT_OR_WRONG, lambda responses, _, __: fit_cbmm(responses)),
+    Estimator("mml", _RIGHT_OR_WRONG, lambda responses, _, __: fit_mml(responses)),
+    Estimator("joint_map", _RIGHT_OR_WRONG, lambda responses, _, __: fit_joint_map(responses)),
+    Estimator("spectral", _RIGHT_OR_WRONG, lambda responses, _, __: fit_spectral(responses)),
+    Estimator("em", _MARGINAL, lambda responses, model, _: fit_marginal(responses, model=model)),
     Estimator("em", (LaRT,), lambda responses, model, _: fit_lart(responses, link=model.link)),
     Estimator("saem", (LaRT,), _saem),
     Estimator("em", (Mirt,), lambda x, model, _: fit_mirt(x, n_abilities=model.n_abilities)),
@@ -78,9 +89,9 @@ def fit_point(
     ----------
     responses : Responses
     method : {"auto", "cbmm", "mml", "joint_map", "spectral", "em", "saem"}
-        ``"auto"`` takes EM for LaRT and for several abilities; for one ability MML up to
-        `FEW_ITEMS` items, where a joint estimate's slopes are far too steep, and cBMM beyond,
-        where the two agree and cBMM is faster.
+        ``"auto"`` takes EM, but for the 2PL: there MML up to `FEW_ITEMS` items, where a joint
+        estimate's slopes are far too steep, and cBMM beyond, where the two agree and cBMM is
+        faster.
     model : ResponseModel, or {"auto", "2pl", "3pl", "graded", "continuous", "normal", "lart"}
     key : jax.random.key, optional
         Needed by ``"saem"``.
@@ -98,7 +109,7 @@ def fit_point(
         If SAEM has no key.
     """
     model = model_for(responses, model)
-    own = {row.name: row for row in ESTIMATORS if isinstance(model, row.models)}
+    own = {row.name: row for row in ESTIMATORS if type(model) in row.models}
     if method == "auto":
         of_one: PointMethod = "mml" if responses.n_items <= FEW_ITEMS else "cbmm"
         method = "em" if "em" in own else of_one
@@ -106,22 +117,4 @@ def fit_point(
         *names, last = own
         listed = f"{', '.join(names)} and {last}" if names else last
         raise ResponseError(f"{method} is not an estimator of {model.name}; take auto, {listed}")
-    return own[method].fit(_coarse(responses), model, key)
-
-
-def _coarse(responses: Responses) -> Responses:
-    """Return scores in a few steps: a score tells about as much as so many answers."""
-    if responses.scale is None or not responses.scale.fine:
-        return responses
-    subject, item, parts, trials = responses.cells.listed()
-    share = parts / trials
-    if responses.scale.kind == "unbounded":  # of which few lie near an end
-        share = ndtr((share - share.mean()) / share.std())
-    steps = np.rint(_STEPS * share).astype(np.int8)
-    cells = fold_rows(
-        responses.cells.shape,
-        CellList(subject, item, steps, np.full(len(steps), _STEPS, np.int8)),
-        "error",
-        str,
-    )[0]
-    return replace(responses, cells=cells, scale=None)
+    return own[method].fit(responses, model, key)

@@ -177,7 +177,7 @@ def em_step(
 
 def _better_answers(items: LaRTItems, sums: ExpectedItemSums) -> tuple[Array, Array]:
     """Take one Newton step on the expected log likelihood of each item's answers."""
-    aa, ad, dd = sums.information
+    (aa, ad), (_, dd) = sums.information
     score_a, score_d = sums.score - ANSWER_PRECISION * jnp.stack([items.a, items.d])
     aa, dd = aa + ANSWER_PRECISION, dd + ANSWER_PRECISION
     determinant = aa * dd - ad**2

@@ -30,7 +30,7 @@ def lart_estimate(
     settings: Mapping[str, Any],
 ) -> PointEstimate:
     """Return the estimate at items, with what answers and lengths say of the subjects there."""
-    aa, ad, dd = np.asarray(sums.information, np.float64)
+    (aa, ad), (_, dd) = np.asarray(sums.information, np.float64)
     aa, dd = aa + ANSWER_PRECISION, dd + ANSWER_PRECISION
     determinant = aa * dd - ad**2
     parameters = parameter_table(

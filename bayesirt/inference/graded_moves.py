@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
@@ -25,15 +24,11 @@ from bayesirt.inference.block_steps import (
 from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.one_ability import OneAbility
 from bayesirt.inference.passes import Passes
-from bayesirt.inference.starts import Start, place_population
 from bayesirt.likelihood.cell_sums import Layout
 from bayesirt.likelihood.graded import logistic, middle_of, offsets
-from bayesirt.point_estimate import PointEstimate
 
 _LEAST_PRECISION = 0.25
-_LEAST_GAP, _NARROW = 0.05, 0.2
-"""Of gaps where chains start: the least, and how far apart chains are in its logarithm."""
-SHORT = 0.3
+_SHORT = 0.3
 """Share of Newton's step that half of all thresholds take, by chance: out of a tail in which nobody
 has the grade beyond, whole steps go too far."""
 
@@ -53,14 +48,6 @@ class ByThresholds(OneAbility):
     def own_moves(self, data: Any, dtype: DTypeLike) -> tuple[list[Move], list[Move]]:
         """Return the moves of thresholds, after those of blocks."""
         return [], [partial(move_thresholds, self, data, dtype)]
-
-    def start(self, point: PointEstimate, data: Any) -> Start:
-        """Return where chains start: gaps by how many got each grade."""
-        start = super().start(point, data)
-        gaps = np.log(np.asarray(_usual_gaps(_counts(self.layout(data), self.n_thresholds)), float))
-        for name, own in zip(self.gaps, gaps.T, strict=True):
-            place_population(start, name, own, np.full_like(own, _NARROW))
-        return start
 
     @property
     def gaps(self) -> tuple[str, ...]:
@@ -87,29 +74,9 @@ class ByThresholds(OneAbility):
 
 
 class OfScores(OneAbility):
-    """The continuous model: items in a tail need short steps to get out of it."""
+    """Scores: items in a tail need short steps to get out of it."""
 
-    short_step = SHORT
-
-    def start(self, point: PointEstimate, data: Any) -> Start:
-        """Return where chains start: gaps by how many scores are 0, 1 or neither."""
-
-        def outcomes(layout: Layout) -> Array:
-            some, whole = layout.successes > 0, layout.successes >= layout.trials
-            return some.astype(jnp.int8) + whole
-
-        start = super().start(point, data)
-        gap = np.asarray(_usual_gaps(_counts(self.layout(data), 2, outcomes)), float)[:, 0]
-        start[0]["gap"], start[1]["gap"] = np.log(gap), np.full_like(gap, _NARROW)
-        return start
-
-
-def _usual_gaps(counts: Float[Array, "item grade"]) -> Float[Array, "item gap"]:
-    """Return about how far apart thresholds are if all subjects are alike."""
-    reached = jnp.cumsum(counts[:, ::-1], 1)[:, ::-1]
-    share = (reached[:, 1:] + 0.5) / (reached[:, :1] + 1)
-    logits = jnp.log(share) - jnp.log1p(-share)
-    return jnp.maximum(logits[:, :-1] - logits[:, 1:], _LEAST_GAP)
+    short_step = _SHORT
 
 
 class ThresholdSums(NamedTuple):
@@ -195,7 +162,7 @@ def _move_some(
 
     step_key, share_key = jax.random.split(key)
     z = between.coordinate(here[:, at]).reshape(-1, 1)
-    shares = jnp.where(jax.random.bernoulli(share_key, 0.5, (len(z),)), 1.0, SHORT)
+    shares = jnp.where(jax.random.bernoulli(share_key, 0.5, (len(z),)), 1.0, _SHORT)
     step = newton_move(chance_for(step_key, z), z, evaluate)
     moved = between.thresholds(step.position.reshape(-1, len(which)))
     accepted = step.accepted.reshape(moved.shape)
@@ -264,13 +231,11 @@ def threshold_sums(
     return ThresholdSums(*(x.astype(theta.dtype) for x in sums))
 
 
-def _counts(
-    data: Layout, n: int, grade: Callable[[Layout], Array] = lambda layout: layout.successes
-) -> Float[Array, "item grade"]:
+def _counts(data: Layout, n: int) -> Float[Array, "item grade"]:
     """Return how many subjects got each grade of each item."""
 
     def counted(layout: Layout, rows: Array) -> tuple[tuple[()], Array]:
-        one, grades = jnp.ones(len(rows), jnp.float32), grade(layout)
+        one, grades = jnp.ones(len(rows), jnp.float32), layout.successes
         seen = layout.trials > 0
         found = [layout.over_subjects((seen & (grades == k)) * one[0], one) for k in range(n + 1)]
         return (), jnp.stack(found, 1)

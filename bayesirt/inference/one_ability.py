@@ -1,11 +1,14 @@
 """Models of one ability, with or without guessing: where chains start, and NUTS' coordinates."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
+from bayesirt.estimators.marginal import usual_items
 from bayesirt.inference.blocked import Position
 from bayesirt.inference.passes import Passes
 from bayesirt.inference.starts import (
@@ -20,6 +23,7 @@ from bayesirt.inference.starts import (
 )
 from bayesirt.inference.two_pl_coordinates import two_pl_coordinates
 from bayesirt.inference.two_way import TwoWay
+from bayesirt.models import ResponseModel
 from bayesirt.point_estimate import PointEstimate
 
 
@@ -37,8 +41,8 @@ class OneAbility(TwoWay):
         d, d_se = point["d"], usable(point["d_se"])
         unit = slope.mean() if priors.slopes == "rasch" else 1.0
         start: Start = ({"theta": unit * point["theta"]}, {"theta": unit * theta_se})
-        for name, (mu, sigma) in self.model.usual.items():
-            place_population(start, name, *(np.full(len(slope), x) for x in (mu, sigma)))
+        for name, values, width in _further(self.model, point):
+            place_population(start, name, values, width)
             if self.model.known_spreads:
                 del start[0][f"sigma_{name}"], start[1][f"sigma_{name}"]
         if priors.kind == "fixed":
@@ -71,3 +75,17 @@ class OneAbility(TwoWay):
         if self.model.known_spreads:
             return super().coordinates(point, responses, data)
         return two_pl_coordinates(point, self.model.priors, responses, self.model.usual)
+
+
+def _further(
+    model: ResponseModel, point: PointEstimate
+) -> Iterator[tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
+    """Yield where chains start in what items have beside slope and intercept, and how far apart."""
+    transforms = dict(zip(model.family.further, usual_items(model).to_values[2:], strict=True))
+    for name, usual in model.usual.items():
+        centre, width = (np.full(len(point["a"]), x) for x in usual)
+        if name in point.parameters:
+            centre = np.asarray(transforms[name].inv(point[name]))
+            rate = np.exp(transforms[name].log_abs_det_jacobian(centre, point[name]))
+            width = usable(point[f"{name}_se"] / rate)
+        yield name, centre, width

@@ -5,7 +5,6 @@ from bayesirt.inference.cluster_moves import Clustered
 from bayesirt.inference.graded_moves import ByThresholds, OfScores
 from bayesirt.inference.lart_moves import WithLengths
 from bayesirt.inference.mirt_moves import Exploratory
-from bayesirt.inference.normal_moves import ByLines
 from bayesirt.inference.one_ability import OneAbility
 from bayesirt.inference.q_mirt_moves import ByQMatrix
 from bayesirt.inference.two_way import TwoWay
@@ -16,7 +15,7 @@ _OWN: dict[type[ResponseModel], type[TwoWay]] = {
     Graded: ByThresholds,
     LaRT: WithLengths,
     Mirt: Exploratory,
-    Normal: ByLines,
+    Normal: OfScores,
     QMirt: ByQMatrix,
 }
 

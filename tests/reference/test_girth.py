@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bayesirt import Responses, RunOptions, Scale, sample_posterior
+from bayesirt.estimators.marginal import fit_marginal
 from bayesirt.likelihood.graded import offsets
 
 GIRTH = json.loads((Path(__file__).parent / "girth_graded.json").read_text())
@@ -17,20 +18,34 @@ Y = np.array([list(map(int, row)) for row in GIRTH["grades"]])
 N_GRADES = 5
 
 
+SCALE = Scale("graded", tuple(map(str, range(N_GRADES))))
+RESPONSES = replace(Responses.from_arrays(Y, np.full(Y.shape, SCALE.steps)), scale=SCALE)
+
+
+def test_girth_finds_the_same_estimates():
+    """Both by marginal EM; here items have priors."""
+    point = fit_marginal(RESPONSES)
+    assert point.converged
+    names = ("theta", "a", "d", "gap_2", "gap_3", "gap_4")
+    compare(*(point[name][None] for name in names))
+
+
 @pytest.mark.slow
 @pytest.mark.reference
 def test_girth_finds_the_same_abilities_slopes_and_thresholds():
     """Means of the posterior and most likely values, 400 x 12 grades from 0 to 4."""
-    scale = Scale("graded", tuple(map(str, range(N_GRADES))))
-    responses = replace(Responses.from_arrays(Y, np.full(Y.shape, scale.steps)), scale=scale)
     posterior = sample_posterior(
-        responses, key=jax.random.key(0), options=RunOptions(num_warmup=250, num_samples=500)
+        RESPONSES, key=jax.random.key(0), options=RunOptions(num_warmup=250, num_samples=500)
     )
     assert posterior.verdict.sound
-    a, d, *gaps = (posterior.draws(name) for name in ("a", "d", *posterior.further))
+    compare(*(posterior.draws(name) for name in ("theta", "a", "d", *posterior.further)))
+
+
+def compare(theta, a, d, *gaps):
+    """Hold draws of all parameters to girth's estimates."""
     thresholds = [-(d + np.asarray(o)) / a for o in offsets(*map(jnp.asarray, gaps))]
     pairs = {
-        "theta": (posterior.theta.mean(0), GIRTH["theta"]),
+        "theta": (theta.mean(0), GIRTH["theta"]),
         "a": (a.mean(0), GIRTH["a"]),
         "b": (np.median(thresholds, axis=1).T.ravel(), np.ravel(GIRTH["b"])),
     }

@@ -1,0 +1,217 @@
+"""Items of any model of one ability by EM, abilities integrated out.
+
+What MML is to the 2PL, from what a response model says of itself: its family, and where its items'
+parameters usually lie. Each EM step integrates abilities out (Bock & Aitkin 1981), takes a Newton
+step on each item's expected log likelihood, and makes the abilities' population standard normal
+again, as parameter expansion does (Liu, Rubin & Wu 1998).
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpyro.distributions import biject_to, constraints
+from numpyro.distributions.transforms import ExpTransform, Transform
+from numpyro.handlers import seed, trace
+from scipy.special import logit
+
+from bayesirt.data.responses import Responses
+from bayesirt.estimators.ability_quadrature import (
+    Abilities,
+    AbilityPosteriors,
+    integrate_abilities,
+)
+from bayesirt.estimators.driver import iterate
+from bayesirt.estimators.parameter_table import parameter_table
+from bayesirt.likelihood.cell_sums import Layout, layout_of
+from bayesirt.models import AUTO, ResponseModel, model_for
+from bayesirt.point_estimate import PointEstimate
+
+_SPREADS = {"a": 0.5, "d": 2.0}
+"""Of log slopes and intercepts about their own means: the scales of the models' priors."""
+_MEAN_SD, _NARROW = 1.0, 1e-3
+_FARTHEST = 1.0
+
+
+class UsualItems(NamedTuple):
+    """What is known of items before their answers are seen."""
+
+    to_values: tuple[Transform, ...]  # From each coefficient's unconstrained site.
+    centres: Float[Array, "coefficient 1"]
+    precisions: Float[Array, "coefficient 1"]
+
+
+class _State(NamedTuple):
+    """Where the iteration stands."""
+
+    sites: Float[Array, "coefficient item"]
+    following: Float[Array, "coefficient item"]  # After one more step.
+    posteriors: AbilityPosteriors
+    covariance: Float[Array, "item coefficient coefficient"]  # Of the sites, abilities known.
+    loss: Float[Array, ""]
+
+
+def fit_marginal(
+    responses: Responses,
+    *,
+    model: str | ResponseModel = AUTO,
+    n_nodes: int = 11,
+    tol: float = 1e-7,
+    max_iterations: int = 300,
+) -> PointEstimate:
+    """Fit the items of a model of one ability by marginal EM, with a > 0 and θ ~ N(0, 1).
+
+    Parameters
+    ----------
+    responses : Responses
+    model : ResponseModel, or its name
+        Items' parameters are normal, unconstrained, about means that are estimated too, with the
+        spreads that the model's priors expect.
+    n_nodes : int
+        Nodes at which each subject's ability is integrated out.
+    tol : float
+        Stop when the loss changes by at most this share of itself.
+    max_iterations : int
+
+    Returns
+    -------
+    PointEstimate
+        θ is the posterior mean (EAP) and theta_se the posterior standard deviation, given items;
+        standard errors of items as if abilities were known, a lower bound. What the model has
+        beside a and d is there by its name.
+
+    References
+    ----------
+    Bock & Aitkin 1981; Liu, Rubin & Wu 1998.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> grades = np.tri(6, 5) + np.tri(6, 5, -2)
+    >>> from bayesirt import Scale
+    >>> fit_marginal(Responses.from_arrays(grades, scale=Scale("graded")))["theta"].argmax()
+    np.int64(5)
+    """
+    model = model_for(responses, model)
+    layout = layout_of(responses)
+    totals = responses.cells.totals(1)
+    near = jnp.asarray(totals.successes / np.maximum(totals.trials, 1))
+    near = (near - near.mean()) / jnp.maximum(near.std(), jnp.finfo(near.dtype).eps)
+    step = partial(_STEP, model, n_nodes, layout)
+    state, run = iterate(
+        lambda state: step(state.following, state.posteriors.mode),
+        step(_first_sites(responses, model), near),
+        lambda state: state.loss,
+        tol=tol,
+        max_iterations=max_iterations,
+        name="marginal EM",
+    )
+    posteriors = state.posteriors
+    values, errors, of_both = _constrained(model, state)
+    parameters = parameter_table(
+        responses,
+        (posteriors.mean, *values[:2]),
+        (jnp.sqrt(posteriors.variance), *errors[:2]),
+        -of_both / errors[0] ** 2,
+    )
+    for name, *own in zip(model.family.further, values[2:], errors[2:], strict=True):
+        for column, x in zip((name, f"{name}_se"), own, strict=True):
+            parameters[column] = "item", np.asarray(x, np.float64)
+    settings = {
+        "estimator": "em",
+        "model": model.name,
+        "theta_scale": "population",
+        "n_nodes": n_nodes,
+        "tol": tol,
+    }
+    log_likelihood = float(posteriors.log_likelihood.sum())
+    return PointEstimate(parameters, log_likelihood, *run[:3], run.trace, settings)
+
+
+def usual_items(model: ResponseModel) -> UsualItems:
+    """Return what a model says of its items, read off its text."""
+    further = model.family.further
+    with jax.ensure_compile_time_eval():
+        with trace() as sites:
+            drawn = seed(model.parameters, 0)(1, 1)
+        usual = [(0.0, spread) for spread in _SPREADS.values()]
+        usual += [model.usual.get(name) or _held(getattr(drawn, name)) for name in further]
+        centres, spreads = np.array(usual).T[..., None]
+    supports = [
+        sites[name]["fn"].support if name in model.usual else constraints.unit_interval
+        for name in further
+    ]
+    to_values = [biject_to(support) for support in (constraints.real, *supports)]
+    return UsualItems((ExpTransform(), *to_values), centres, spreads**-2)
+
+
+def _held(share: Array) -> tuple[float, float]:
+    """Return where a share that is given lies, unconstrained, and that it stays there."""
+    return float(logit(share.mean())), _NARROW
+
+
+def _first_sites(responses: Responses, model: ResponseModel) -> Float[Array, "coefficient item"]:
+    """Return usual items, as hard as their answers say."""
+    totals = responses.cells.totals(0)
+    share = jnp.asarray((totals.successes + 1) / (totals.trials + 2))
+    usual = usual_items(model).centres + jnp.zeros_like(share)
+    return usual.at[1].set(jnp.log(share) - jnp.log1p(-share))
+
+
+def em_step(
+    model: ResponseModel,
+    n_nodes: int,
+    layout: Layout,
+    sites: Float[Array, "coefficient item"],
+    near: Float[Array, " subject"],
+) -> _State:
+    """Integrate abilities out at some items, and take a step from there."""
+    known, n = usual_items(model), len(near)
+    values, rates = _values_and_rates(known, sites)
+    before = Abilities(jnp.zeros_like(near), jnp.ones_like(near))
+    posteriors, sums = integrate_abilities(
+        layout, model.family, (*values,), before, near, n_nodes=n_nodes, dtype=near.dtype
+    )
+    precision = known.precisions
+    own = (precision * sites).sum(1, keepdims=True) + known.centres / _MEAN_SD**2
+    mean = own / (precision * sites.shape[1] + _MEAN_SD**-2)
+    away = sites - mean
+    pull = precision * away
+    score = (rates * sums.score - pull).T
+    curvature = (rates[:, None] * rates * sums.information).transpose(2, 0, 1)
+    curvature += jnp.diag(precision[:, 0])
+    step = jnp.linalg.solve(curvature, score[..., None])[..., 0]
+    moved = sites + jnp.clip(step.T, -_FARTHEST, _FARTHEST)
+    loss = (pull * away).sum() / 2 + ((mean - known.centres) ** 2).sum() / (2 * _MEAN_SD**2)
+    level = posteriors.mean.mean()
+    spread = jnp.sqrt(((posteriors.mean - level) ** 2 + posteriors.variance).sum() / n)
+    slope = jnp.exp(moved[0])
+    moved = moved.at[0].add(jnp.log(spread)).at[1].add(slope * level)
+    return _State(
+        sites,
+        moved,
+        posteriors,
+        jnp.linalg.inv(curvature),
+        loss - posteriors.log_likelihood.sum(),
+    )
+
+
+_STEP = jax.jit(em_step, static_argnums=(0, 1))
+
+
+def _values_and_rates(known: UsualItems, sites: Array) -> tuple[Array, Array]:
+    """Return coefficients, and how fast each moves with its site."""
+    ones = jnp.ones_like(sites[0])
+    both = [jax.jvp(to, (u,), (ones,)) for to, u in zip(known.to_values, sites, strict=True)]
+    values, rates = (jnp.stack(x) for x in zip(*both, strict=True))
+    return values, rates
+
+
+def _constrained(model: ResponseModel, state: _State) -> tuple[Array, Array, Array]:
+    """Return coefficients, their standard errors, and the covariance of slope and intercept."""
+    values, rates = _values_and_rates(usual_items(model), state.sites)
+    variances = jnp.einsum("jkk->kj", state.covariance)
+    return values, rates * jnp.sqrt(variances), rates[0] * state.covariance[:, 0, 1]
