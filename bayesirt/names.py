@@ -7,10 +7,13 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from html import escape
+from typing import Any
 
 from bayesirt.errors import ResponseError
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>~&$-])")
+_MOST_SHOWN = 20
 _STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 
 
@@ -108,3 +111,11 @@ def _is_unicode(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def notebook_html(said: str, table: Any) -> str:
+    """Return what a notebook shows of a result: its sentence, and the head of its table."""
+    head = table.head(_MOST_SHOWN).to_html(escape=True, float_format="{:,.4g}".format)
+    rest = len(table) - _MOST_SHOWN
+    more = f"<p>and {rest:,} more</p>" if rest > 0 else ""
+    return f"<p>{escape(said)}</p>{head}{more}"

@@ -12,6 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from bayesirt.data.whole_file import make_sure_of_room
+from bayesirt.names import notebook_html
 
 
 def labelled(values: xr.DataArray) -> list[str]:
@@ -60,6 +61,9 @@ class PointEstimate:
 
     def __repr__(self) -> str:
         return f"<PointEstimate by {self.settings['estimator']}: {self.to_text()}>"
+
+    def _repr_html_(self) -> str:
+        return notebook_html(repr(self)[1:-1], self.summary)
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
         """Return one parameter as an array."""

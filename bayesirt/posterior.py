@@ -22,6 +22,7 @@ from bayesirt.data.scales import Scale, stored_scale
 from bayesirt.data.whole_file import make_sure_of_room
 from bayesirt.likelihood.families import family_named
 from bayesirt.likelihood.latencies import mean_lengths
+from bayesirt.names import notebook_html
 from bayesirt.point_estimate import labelled
 from bayesirt.verdict import Verdict, judge_approximation, judge_chains
 
@@ -264,6 +265,9 @@ class Posterior:
             "Abilities are centred on these subjects, too few to set a unit: 1 is the standard "
             "deviation of an assumed population."
         )
+
+    def _repr_html_(self) -> str:
+        return notebook_html(repr(self)[1:-1], self._summary_of(["theta"]))
 
     @cached_property
     def summary(self) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.models import Priors, two_pl_model, two_pl_parameters
 from bayesirt.models.two_pl import DIMS
+from bayesirt.random_keys import Key, as_key
 
 _MOST_PATTERNS = 1000
 
@@ -58,7 +59,7 @@ def simulate_responses(
     n_subjects: int,
     n_items: int,
     *,
-    key: Array,
+    key: Key,
     priors: Priors | None = None,
     trials: ArrayLike = 1,
     missing: float = 0.0,
@@ -69,7 +70,7 @@ def simulate_responses(
     ----------
     n_subjects, n_items : int
         At least two each.
-    key : jax.random.key
+    key : jax.random.key or int
         The same key gives the same simulation on the same machine.
     priors : Priors, optional
     trials : int, or int array, shape (subject, item)
@@ -100,6 +101,7 @@ def simulate_responses(
     >>> simulate_responses(5, 4, key=jax.random.key(0)).responses.n_observed
     20
     """
+    key = as_key(key)
     priors = priors or Priors()
     parameter_key, pattern_key, response_key = jax.random.split(key, 3)
     counts = observed_trials(trials, (n_subjects, n_items), missing, pattern_key)

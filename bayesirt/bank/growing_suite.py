@@ -32,6 +32,7 @@ from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.fpc import calibrate_items
 from bayesirt.estimators.mirt import fit_mirt
 from bayesirt.names import one_line
+from bayesirt.random_keys import Key, as_key
 
 _CANDIDATES = (1, 2, 5, 10)
 
@@ -41,7 +42,7 @@ def create_suite(
     responses: Responses,
     benchmarks: Sequence[str],
     *,
-    key: Array,
+    key: Key,
     n_anchors: int = 100,
     n_abilities: int | None = None,
     how: AnchorRule = "clusters",
@@ -59,7 +60,7 @@ def create_suite(
         Of reference subjects.
     benchmarks : sequence of str
         Each item's benchmark.
-    key : jax.random.key
+    key : jax.random.key or int
     n_anchors : int
         Of each benchmark; all items where it has fewer.
     n_abilities : int, optional
@@ -93,6 +94,7 @@ def create_suite(
     ----------
     Habba et al. (2026), section 3.
     """
+    key = as_key(key)
     check_new(folder)
     if len(benchmarks) != responses.n_items:
         raise ResponseError(
@@ -130,7 +132,7 @@ def add_benchmark(
     name: str,
     responses: Responses,
     *,
-    key: Array,
+    key: Key,
     n_anchors: int = 100,
     how: AnchorRule = "clusters",
     source: Mapping[str, Any] | None = None,
@@ -148,7 +150,7 @@ def add_benchmark(
     responses : Responses
         To its items, of subjects whose answers to anchors the bank holds, or that answered some
         of these here.
-    key : jax.random.key
+    key : jax.random.key or int
     n_anchors, how, source, progress, announce
         As for `create_suite`.
 
@@ -172,6 +174,7 @@ def add_benchmark(
     ----------
     Habba et al. (2026), section 3.
     """
+    key = as_key(key)
     bank = read_bank(folder)
     if name in bank.benchmark_names:
         raise ResponseError(

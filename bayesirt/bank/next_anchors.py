@@ -7,7 +7,6 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
-from jaxtyping import Array
 from numpy.typing import NDArray
 from scipy.stats import norm
 
@@ -21,6 +20,7 @@ from bayesirt.inference.ability_belief import Answers
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL
+from bayesirt.random_keys import Key, as_key
 
 _HALF_WIDTH = float(norm.ppf((1 + LEVEL) / 2))
 
@@ -87,7 +87,7 @@ def suggest_anchors(
     bank: ItemBank,
     answers: Mapping[str, Answers] | None = None,
     *,
-    key: Array,
+    key: Key,
     subject: str | None = None,
 ) -> dict[str, NextAnchors]:
     """Suggest which items of a bank subjects had best answer next.
@@ -98,7 +98,7 @@ def suggest_anchors(
     answers : mapping of str to Answers, optional
         By subject, as `bayesirt.bank.new_answers.read_answers` returns them for the bank's items;
         those that the bank keeps of the same subject are added.
-    key : jax.random.key
+    key : jax.random.key or int
         Of the abilities that expectations are taken over.
     subject : str, optional
         Only this one; without `answers`, one that the bank knows or that has not begun.
@@ -121,6 +121,7 @@ def suggest_anchors(
     items and chance, and those beyond the model that were measured on reference subjects;
     `score_answers` gives one by draws.
     """
+    key = as_key(key)
     given = dict(answers or {})
     if given and subject is not None and not bank.answer_table["subject"].eq(subject).any():
         check_subject(given, subject)

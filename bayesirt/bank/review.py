@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 import pandas as pd
-from jaxtyping import Array
 
 from bayesirt.bank.alarms import Alarm
 from bayesirt.bank.anchor_drift import anchor_alarms, anchor_drift, not_answered
@@ -16,6 +15,7 @@ from bayesirt.bank.novelty import novelty, novelty_alarms
 from bayesirt.bank.reference import reference_alarms, reference_subjects
 from bayesirt.bank.saturation import no_subjects, saturation, saturation_alarms
 from bayesirt.estimators.normal_beliefs import Abilities
+from bayesirt.random_keys import Key, as_key
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,14 +70,14 @@ class BankReview:
 
 
 def review_bank(
-    bank: ItemBank, *, key: Array, announce: Callable[[str], None] | None = None
+    bank: ItemBank, *, key: Key, announce: Callable[[str], None] | None = None
 ) -> BankReview:
     """Look for anchors that drift, and for benchmarks that leaked, are outgrown or measure else.
 
     Parameters
     ----------
     bank : ItemBank
-    key : jax.random.key
+    key : jax.random.key or int
         The same key gives the same review.
     announce : callable, optional
         Told what is being done, before it is.
@@ -107,6 +107,7 @@ def review_bank(
     >>> review_bank(ItemBank(1, (BankStep("create", items),)), key=jax.random.key(0))
     <BankReview: 0 recent subjects, 0 alarms>
     """
+    key = as_key(key)
     groups = anchor_groups(bank)
     if announce is not None:
         n_recent, n_reference = len(groups.recent.subjects), len(groups.reference.subjects)

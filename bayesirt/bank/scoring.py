@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Array
 from numpy.typing import NDArray
 
 from bayesirt.bank.folder import append_step, read_bank
@@ -19,6 +18,7 @@ from bayesirt.errors import ResponseError
 from bayesirt.inference.ability_belief import Answers
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL
+from bayesirt.random_keys import Key, as_key
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,7 +65,7 @@ def score_answers(
     folder: Path,
     answers: pd.DataFrame,
     *,
-    key: Array,
+    key: Key,
     n_draws: int = 400,
     source: Mapping[str, Any] | None = None,
     progress: bool = False,
@@ -79,7 +79,7 @@ def score_answers(
         Of the bank.
     answers : DataFrame
         Columns subject, item, successes, trials: one row an answer to an item of the bank.
-    key : jax.random.key
+    key : jax.random.key or int
         The same key gives the same scores.
     n_draws : int
     source : mapping, optional
@@ -104,6 +104,7 @@ def score_answers(
     Subjects are placed one by one given fixed items, so scores that were given before do not
     move. Only answers to anchors are kept.
     """
+    key = as_key(key)
     bank = read_bank(folder)
     own = clean_answers(answers)
     unknown = own["item"][~own["item"].isin(bank.items.names)]

@@ -191,3 +191,37 @@ def _rows(table: "pd.DataFrame") -> list[dict[str, Any]]:
         table.isna() | table.isin([float("inf"), -float("inf")]), None
     )
     return values.to_dict("records")
+
+
+def plot(
+    run: RunFolder,
+    picture: Annotated[
+        str | None,
+        typer.Argument(help="A picture of the report; by default their names are listed."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="SVG, PDF or PNG file; by default PICTURE.svg.", show_default=False),
+    ] = None,
+) -> None:
+    """Draw a picture of a run's report into a file."""
+    prepare_jax(1)
+    from bayesirt.ranking.run_folder import load_run
+    from bayesirt.report.pictures import pictures_of, plot_run, title_of, write_picture
+
+    loaded = load_run(run)
+    if picture is None:
+        for name in pictures_of(loaded):
+            typer.echo(f"{name:12} {title_of(loaded, name)}")
+        return
+    out = Path(f"{picture}.svg") if out is None else out
+    write_picture(plot_run(loaded, picture), out)
+    typer.echo(f"{title_of(loaded, picture)}: {out}")
+
+
+def cite(run: RunFolder) -> None:
+    """Print a methods paragraph for a paper, with BibTeX."""
+    from bayesirt.ranking.run_folder import load_run
+    from bayesirt.report.citation import cite as cited
+
+    typer.echo(str(cited(load_run(run))))

@@ -92,6 +92,7 @@ def rank(
     prepare_jax(chains)
     from bayesirt.models import Priors
     from bayesirt.ranking.settings import Settings
+    from bayesirt.report.run_files import save_runs
 
     settings = Settings(
         seed, chains, warmup or 0, draws, target_accept, budget,
@@ -106,7 +107,7 @@ def rank(
     runs = _runs(earlier, responses, settings, told, per_component)
     if earlier is None or runs[""] is not earlier:
         runs = _finished(runs, check_fit, talk)
-        _write(runs, out, overwrite or update)
+        save_runs(runs, out, overwrite=overwrite or update)
     if as_json or not quiet:
         _print(runs, out, as_json)
 
@@ -256,18 +257,6 @@ def _finished(runs: dict[str, "Run"], check_fit: bool, talk: bool) -> dict[str, 
     if talk:
         say("writing the report")
     return runs
-
-
-def _write(runs: dict[str, "Run"], out: Path, overwrite: bool) -> None:
-    from bayesirt.ranking.run_folder import save_run, write_folder
-    from bayesirt.report import render_report
-
-    def fill(folder: Path) -> None:
-        for name, run in runs.items():
-            (folder / name).mkdir(exist_ok=True)
-            save_run(run, folder / name, render_report(run))
-
-    write_folder(out, fill, overwrite=overwrite)
 
 
 def _print(runs: dict[str, "Run"], out: Path, as_json: bool) -> None:

@@ -28,14 +28,12 @@ from bayesirt.data.table_columns import (
 )
 from bayesirt.data.wide_tables import as_matrix, cells_of_table, clean_cells, filled_cells
 from bayesirt.errors import ResponseError
-from bayesirt.names import check_names, given_names, one_line
+from bayesirt.names import check_names, given_names, notebook_html, one_line
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Responses:
-    """Answers of subjects (the evaluated systems) to items.
-
-    Built by `from_long`, `from_wide` or `from_arrays`, or read by `read_responses`.
+    """Answers of subjects (the evaluated systems) to items, as `read_responses` reads them.
 
     Attributes
     ----------
@@ -46,7 +44,7 @@ class Responses:
     latency : float array, shape (cell,), or None
         Response length (tokens) or time of each observed cell, > 0; NaN where it is missing.
     item_metadata : DataFrame
-        One row an item, indexed by name, such as its benchmark or topic; may have no columns.
+        One row an item, indexed by name, such as its topic; may have no columns.
     q_matrix : DataFrame or None
         0/1, indexed by item, one column an ability.
     clusters : Clusters or None
@@ -54,7 +52,7 @@ class Responses:
     costs : float array, shape (subject,), or None
         What an answer of each subject costs, its mean, in any unit; NaN where it is not known.
     scale : Scale or None
-        What answers are, if not right and wrong; see it for what successes then count.
+        What answers are, if not right and wrong.
 
     Examples
     --------
@@ -88,6 +86,9 @@ class Responses:
         from bayesirt.data.response_summary import in_short
 
         return in_short(self)
+
+    def _repr_html_(self) -> str:
+        return notebook_html(repr(self)[1:-1], self.summary)
 
     @property
     def n_subjects(self) -> int:
@@ -360,8 +361,6 @@ class Responses:
 
     def components(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Return the groups of subjects and items that responses connect, largest first.
-
-        Abilities of different groups have no scale in common and cannot be compared.
 
         Returns
         -------

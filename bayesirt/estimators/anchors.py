@@ -15,6 +15,7 @@ from scipy.cluster.vq import kmeans2
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.symmetric_matrices import pairs, unpacked
+from bayesirt.random_keys import Key, as_key
 
 AnchorRule = Literal["clusters", "random", "discrimination", "design", "information"]
 
@@ -46,7 +47,7 @@ def choose_anchors(
     n_anchors: int,
     *,
     how: AnchorRule = "clusters",
-    key: Array,
+    key: Key,
     n_draws: int = _N_DRAWS,
 ) -> Anchors:
     """Choose the items of a benchmark that new subjects shall answer.
@@ -62,7 +63,7 @@ def choose_anchors(
         for they need not be like its other items; the smallest variance that the benchmark's
         score is expected to have once anchors are answered; or the most information about
         abilities.
-    key : jax.random.key
+    key : jax.random.key or int
     n_draws : int
         Abilities drawn from the population for "design" and "information".
 
@@ -98,6 +99,7 @@ def choose_anchors(
     >>> choose_anchors(known, 2, key=jax.random.key(0)).weights.tolist()
     [0.5, 0.5]
     """
+    key = as_key(key)
     _check_number(items, n_anchors)
     if how not in get_args(AnchorRule):
         raise ResponseError(f"`how` must be {', '.join(get_args(AnchorRule))}, got {how!r}")

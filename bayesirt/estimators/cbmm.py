@@ -32,6 +32,7 @@ from bayesirt.likelihood.families import LOGIT
 from bayesirt.likelihood.host_arrays import host
 from bayesirt.likelihood.stored_layout import StoredLayout, stored_layout_of
 from bayesirt.point_estimate import PointEstimate
+from bayesirt.random_keys import Key, as_key
 
 Start = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
@@ -79,7 +80,7 @@ def fit_cbmm(
     prior: WeakPrior | None = None,
     temperature: float = 1.0,
     start: Literal["logits", "random"] | Start | None = None,
-    key: Array | None = None,
+    key: Key | None = None,
     tol: float | None = None,
     max_iterations: int = 1000,
 ) -> PointEstimate:
@@ -97,7 +98,7 @@ def fit_cbmm(
         σ in p = sigmoid(η/σ); it scales a and d.
     start : {"logits", "random"} or (theta, a, d), optional
         Logits of the row and column means, the paper's random start, or arrays.
-    key : jax.random.key, optional
+    key : jax.random.key or int, optional
         Needed by the random start.
     tol : float, optional
         Stop when the loss changes by at most this share of itself.
@@ -126,6 +127,7 @@ def fit_cbmm(
     >>> fit_cbmm(Responses.from_arrays(answers))["theta"].argmax()
     np.int64(4)
     """
+    key = None if key is None else as_key(key)
     chosen = _STEPS[step]
     prior = prior or chosen.prior
     origin = chosen.start if start is None else start

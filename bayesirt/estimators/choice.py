@@ -32,6 +32,7 @@ from bayesirt.models import (
     model_for,
 )
 from bayesirt.point_estimate import PointEstimate
+from bayesirt.random_keys import Key, as_key
 
 PointMethod = Literal["auto", "cbmm", "mml", "joint_map", "spectral", "em", "saem"]
 
@@ -81,7 +82,7 @@ def fit_point(
     method: PointMethod = "auto",
     *,
     model: str | ResponseModel = AUTO,
-    key: Array | None = None,
+    key: Key | None = None,
 ) -> PointEstimate:
     """Fit a point estimate.
 
@@ -93,7 +94,7 @@ def fit_point(
         estimate's slopes are far too steep, and cBMM beyond, where the two agree and cBMM is
         faster.
     model : ResponseModel, or {"auto", "2pl", "3pl", "graded", "continuous", "normal", "lart"}
-    key : jax.random.key, optional
+    key : jax.random.key or int, optional
         Needed by ``"saem"``.
 
     Returns
@@ -108,6 +109,7 @@ def fit_point(
     ValueError
         If SAEM has no key.
     """
+    key = None if key is None else as_key(key)
     model = model_for(responses, model)
     own = {row.name: row for row in ESTIMATORS if type(model) in row.models}
     if method == "auto":

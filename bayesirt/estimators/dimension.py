@@ -22,6 +22,7 @@ from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.families import LOGIT
 from bayesirt.likelihood.host_arrays import host
 from bayesirt.progress import progress_bar
+from bayesirt.random_keys import Key, as_key
 
 _NODES = 15
 _NO_EVIDENCE = 1.0
@@ -77,7 +78,7 @@ class DimensionChoice:
 def choose_dimension(
     responses: Responses,
     *,
-    key: Array,
+    key: Key,
     candidates: Sequence[int] = (1, 2, 5, 10),
     folds: int = 3,
     tolerance: float = 1e-5,
@@ -89,7 +90,7 @@ def choose_dimension(
     Parameters
     ----------
     responses : Responses
-    key : jax.random.key
+    key : jax.random.key or int
         Says which cells are held out together.
     candidates : sequence of int
         Numbers of abilities.
@@ -134,6 +135,7 @@ def choose_dimension(
     >>> choice.n_held_out
     48
     """
+    key = as_key(key)
     counts = tuple(sorted(set(candidates)))
     _check(responses, counts, folds)
     whole = DenseLayout(*map(jnp.asarray, responses.cells.matrices()))

@@ -31,6 +31,7 @@ from bayesirt.estimators.neural_network import (
     logit_right,
 )
 from bayesirt.names import one_line
+from bayesirt.random_keys import Key, as_key
 
 UNSEEN_DIFFICULTY, UNSEEN_DISCRIMINATION = 0.5, 1.0
 """Of items without responses (Zhang et al., 2026, section 3.4)."""
@@ -109,7 +110,7 @@ def fit_neural_cd(
     responses: Responses,
     q: QMatrix,
     *,
-    key: Array,
+    key: Key,
     hidden: tuple[int, ...] = (256, 1024, 128),
     dropout: float = 0.0,
     learning_rate: float = 0.001,
@@ -125,7 +126,7 @@ def fit_neural_cd(
     responses : Responses
     q : QMatrix
         Rows of other items are left out.
-    key : jax.random.key
+    key : jax.random.key or int
         The same key gives the same network on the same machine.
     hidden : tuple of int
         Widths of the hidden layers.
@@ -173,6 +174,7 @@ def fit_neural_cd(
     >>> found.predict([[1, 1]]).shape
     (6, 1)
     """
+    key = as_key(key)
     _check_options(hidden, dropout, (learning_rate, decay), (batch_size, epochs, decay_epochs))
     q = q.for_items(responses.items)
     cells = responses.cells.listed()

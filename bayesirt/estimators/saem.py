@@ -45,6 +45,7 @@ from bayesirt.likelihood.family import Family
 from bayesirt.likelihood.latencies import LengthMoments
 from bayesirt.models.lart import Link
 from bayesirt.point_estimate import PointEstimate
+from bayesirt.random_keys import Key, as_key
 
 _FINE = 257
 _FARTHEST = 5.0
@@ -81,7 +82,7 @@ class SAEMState(NamedTuple):
 def fit_saem(
     responses: Responses,
     *,
-    key: Array,
+    key: Key,
     lengths: bool = True,
     link: Link = "probit",
     iterations: int = 200,
@@ -97,7 +98,7 @@ def fit_saem(
     ----------
     responses : Responses
         With lengths.
-    key : jax.random.key
+    key : jax.random.key or int
         The same key gives the same estimate on the same machine.
     lengths : bool
         False leaves the lengths out.
@@ -138,6 +139,7 @@ def fit_saem(
     >>> fit_saem(responses, key=jax.random.key(0), lengths=False, tol=0.1)["theta"].argmax()
     np.int64(4)
     """
+    key = as_key(key)
     if not 0 <= burn_in < iterations:
         raise ValueError(f"{iterations} iterations do not outlast a burn-in of {burn_in}")
     if not 0.5 < decay <= 1:

@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from jax import Array
-
 from bayesirt.data.clusters import refuse_useless
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.data.responses import Responses
@@ -23,6 +21,7 @@ from bayesirt.models import AUTO, LaRT, Method, Mirt, QMirt, ResponseModel, TwoP
 from bayesirt.models.q_mirt import Structure
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
+from bayesirt.random_keys import Key, as_key
 
 Sampler = Callable[..., Posterior]
 EngineName = Literal["auto", "nuts", "blocked", "laplace"]
@@ -80,7 +79,7 @@ ENGINES = {
 def sample_posterior(
     responses: Responses,
     *,
-    key: Array,
+    key: Key,
     model: str | ResponseModel = AUTO,
     engine: EngineName = "auto",
     init: PointEstimate | None = None,
@@ -92,7 +91,7 @@ def sample_posterior(
     ----------
     responses : Responses
         With clusters, if subjects' abilities are to lie about those of their clusters.
-    key : jax.random.key
+    key : jax.random.key or int
         The same key gives the same draws on the same machine.
     model : ResponseModel, or {"auto", "2pl", "3pl", "graded", "continuous", "normal", "lart"}
         Such as ``TwoPL(Priors(slopes="free"))``.
@@ -124,6 +123,7 @@ def sample_posterior(
     >>> sample_posterior(responses, key=jax.random.key(0), options=options).theta.shape
     (80, 6)
     """
+    key = as_key(key)
     options = options or RunOptions()
     model = model_for(responses, model)
     method, reason = plan_engine(engine, responses, model=model, options=options)
@@ -232,7 +232,7 @@ def sample_q_mirt(
     responses: Responses,
     q: QMatrix,
     *,
-    key: Array,
+    key: Key,
     structure: Structure | None = None,
     **settings: Any,
 ) -> Posterior:
@@ -243,7 +243,7 @@ def sample_q_mirt(
     responses : Responses
     q : QMatrix
         Rows of other items are left out.
-    key : jax.random.key
+    key : jax.random.key or int
         The same key gives the same draws on the same machine.
     structure : {"correlated", "general", "independent"}, optional
         How abilities go together; by default `default_structure`.
@@ -277,6 +277,7 @@ def sample_q_mirt(
     >>> sample_q_mirt(responses, q, key=jax.random.key(0), options=options).theta.shape
     (80, 6, 2)
     """
+    key = as_key(key)
     model = QMirt.of(q.for_items(responses.items), structure)
     return sample_posterior(responses, key=key, model=model, **_fewer_warmup(settings))
 
@@ -285,7 +286,7 @@ def sample_mirt(
     responses: Responses,
     *,
     n_abilities: int,
-    key: Array,
+    key: Key,
     init: PointEstimate | None = None,
     **settings: Any,
 ) -> Posterior:
@@ -296,7 +297,7 @@ def sample_mirt(
     responses : Responses
     n_abilities : int
         K.
-    key : jax.random.key
+    key : jax.random.key or int
         The same key gives the same draws on the same machine.
     init : PointEstimate, optional
         By default `fit_mirt`. Chains start around it, overdispersed by its standard errors, and its
@@ -339,6 +340,7 @@ def sample_mirt(
     >>> sample_mirt(responses, n_abilities=2, key=jax.random.key(0), options=options).theta.shape
     (80, 6, 2)
     """
+    key = as_key(key)
     check_start(responses, n_abilities, init)
     if init is not None and list(map(str, init.parameters["subject"].values)) != list(
         responses.subjects

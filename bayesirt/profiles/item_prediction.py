@@ -15,6 +15,7 @@ from bayesirt.data.q_matrix import QMatrix
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.random_keys import Key, as_key
 
 NewItems = Literal["learnt", "neutral"]
 
@@ -68,7 +69,7 @@ def predict_items(
     posterior: Posterior,
     q: QMatrix,
     *,
-    key: Array,
+    key: Key,
     new_items: NewItems = "learnt",
     max_draws: int = _MOST_DRAWS,
 ) -> ItemPredictions:
@@ -81,7 +82,7 @@ def predict_items(
     q : QMatrix
         A row for each new item, with the abilities of the posterior; rows of items that it has
         seen are left out.
-    key : jax.random.key
+    key : jax.random.key or int
     new_items : {"learnt", "neutral"}
         What is assumed of their parameters: the population of items that the posterior has learnt,
         by the abilities that an item needs; or, as the paper does, the same for all items, here
@@ -120,6 +121,7 @@ def predict_items(
     >>> predict_items(posterior, new, key=jax.random.key(2))
     <ItemPredictions: 30 subjects x 1 items>
     """
+    key = as_key(key)
     items, needs = _new_rows(posterior, q)
     thin = -(-len(posterior.draws("mu_a")) // max_draws)
     names = ("theta", "mu_a", "sigma_a", "mu_d", "sigma_d", "beta")

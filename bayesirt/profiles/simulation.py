@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Array
 from numpy.typing import ArrayLike, NDArray
 
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.point_estimate import labelled
+from bayesirt.random_keys import Key, as_key
 from bayesirt.simulate import observed_trials
 
 _ROUNDING = 1e-9
@@ -57,7 +57,7 @@ def simulate_q_mirt(
     n_subjects: int,
     q: QMatrix,
     *,
-    key: Array,
+    key: Key,
     correlation: ArrayLike = 0.5,
     mu_a: float = 0.0,
     sigma_a: float = 0.3,
@@ -74,7 +74,7 @@ def simulate_q_mirt(
     n_subjects : int
         At least two.
     q : QMatrix
-    key : jax.random.key
+    key : jax.random.key or int
         The same key gives the same simulation on the same machine.
     correlation : float, or float array, shape (ability, ability)
         Of the abilities: of each pair of them, or Ω.
@@ -102,6 +102,7 @@ def simulate_q_mirt(
     >>> simulate_q_mirt(5, q, key=jax.random.key(0)).parameters["theta"].shape
     (5, 2)
     """
+    key = as_key(key)
     omega = _correlation_matrix(correlation, q.n_abilities)
     spreads = {"sigma_a": sigma_a, "sigma_d": sigma_d, "sigma_beta": sigma_beta}
     _check_spreads(spreads)

@@ -70,6 +70,9 @@ class Run:
     def __repr__(self) -> str:
         return f"<Run: {self.ranking!r} from {self.record.data.source}>"
 
+    def _repr_html_(self) -> str:
+        return self.ranking._repr_html_()
+
     @property
     def comparison(self) -> Comparison:
         """Point against posterior."""

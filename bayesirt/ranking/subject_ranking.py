@@ -12,6 +12,7 @@ from scipy.stats import rankdata
 
 from bayesirt.checks.extreme_scores import response_flags
 from bayesirt.data.scales import Scale, score_name, shown_score
+from bayesirt.names import notebook_html
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.ranking.chain_bounds import chains_of, supported, supported_columns
 from bayesirt.ranking.linking import line_through
@@ -93,6 +94,13 @@ class Ranking:
         if self.warnings:
             return f"<Ranking of {len(self.summary)} subjects. {self.warnings[0]}>"
         return f"<Ranking of {len(self.summary)} subjects in {self.summary['tier'].max()} tiers>"
+
+    def _repr_html_(self) -> str:
+        order = SCORE_RANK if self.by_score else ("rank", "rank_low", "rank_high")
+        score = [f"expected_score{end}" for end in ("", "_low", "_high")]
+        shown = [*order, "ability", "ability_low", "ability_high", "accuracy", *score, "tier"]
+        table = self.table.set_index("subject")[shown]
+        return notebook_html(" ".join(self.warnings) or repr(self)[1:-1], table)
 
     def to_text(self) -> str:
         """Return the ranking as plain text, warnings first."""

@@ -5,22 +5,12 @@ from typing import Any
 
 from bayesirt.ranking.run import Run
 from bayesirt.ranking.separation import rounded, separate_neighbours
-from bayesirt.report.fit_plots import plot_calibration, plot_levels, plot_totals
 from bayesirt.report.in_short import in_short
 from bayesirt.report.item_part import MOST_LISTED, items_to_look_at
 from bayesirt.report.methods import methods_of
-from bayesirt.report.page import render_page, svg
-from bayesirt.report.plots import plot_abilities, plot_items, plot_rank_probabilities, plot_speeds
+from bayesirt.report.page import render_page
+from bayesirt.report.pictures import in_report
 from bayesirt.report.point_part import trust_in_point
-from bayesirt.report.ranking_plots import (
-    plot_clusters,
-    plot_comparison,
-    plot_information,
-    plot_pairwise,
-    plot_price,
-    plot_rank_flow,
-    plot_repeats,
-)
 
 _MOST_PAIRS = 50
 _CHANCES = ("P(best)", "P(top 3)", "Tier")
@@ -55,28 +45,23 @@ def render_report(run: Run) -> str:
         rows=ranking.summary.to_dict("records"),
         clusters=_clusters(run),
         repeats=run.repeats
-        and {
-            "text": run.repeats.to_text(),
-            "picture": svg(plot_repeats(run.repeats, ranking), "What several runs give"),
-        },
+        and {"text": run.repeats.to_text(), "picture": in_report(run, "repeats")},
         neighbours=_neighbours(run),
         flagged=flagged.head(MOST_LISTED).to_dict("records"),
         n_flagged=len(flagged),
         review=review,
-        abilities=svg(plot_abilities(ranking), "Abilities with their 90% intervals"),
-        probabilities=svg(plot_rank_probabilities(ranking), "Probability of each rank")
-        if ranking.sound
-        else "",
-        pairwise=svg(plot_pairwise(ranking), "Probability that row is above column"),
-        flow=svg(plot_rank_flow(ranking), f"Ranks by {ranking.score} and by ability"),
-        prices=_prices(run),
-        speeds=svg(plot_speeds(ranking), "Ability against speed") if run.gain else "",
-        item_map=svg(plot_items(items), "Item difficulty against discrimination"),
-        information=svg(plot_information(posterior), "Standard error by ability"),
+        abilities=in_report(run, "abilities"),
+        probabilities=in_report(run, "ranks"),
+        pairwise=in_report(run, "pairs"),
+        flow=in_report(run, "flow"),
+        prices={name: told for name in ("length", "cost") if (told := in_report(run, name))},
+        speeds=in_report(run, "speeds"),
+        item_map=in_report(run, "items"),
+        information=in_report(run, "information"),
         fit=_fit(run),
         trust=trust_in_point(run, comparison),
         methods=methods_of(run),
-        comparison=svg(plot_comparison(comparison), "Point estimates against posterior means"),
+        comparison=in_report(run, "estimates"),
     )
 
 
@@ -96,12 +81,7 @@ def _fit(run: Run) -> dict[str, Any] | None:
         "models": run.fit.summary.to_dict("records"),
         "misfits": rows,
         "pairs": run.fit.pairs[run.fit.pairs["dependent"]].head(_MOST_PAIRS).to_dict("records"),
-        "calibration": svg(
-            plot_calibration(run.fit), "Proportion correct against predicted chance"
-        ),
-        "totals": svg(plot_totals(run.fit), "Shares right of subjects and items"),
-        "levels": run.posterior.answers
-        and svg(plot_levels(run.posterior), "Shares of answers that reach each grade, by ability"),
+        **{name: in_report(run, name) for name in ("calibration", "totals", "levels")},
     }
 
 
@@ -112,17 +92,7 @@ def _clusters(run: Run) -> dict[str, Any] | None:
     return {
         "rows": run.clusters.summary.to_dict("records"),
         "text": run.clusters.to_text(),
-        "picture": svg(plot_clusters(run.clusters, run.ranking), "Abilities of clusters"),
-    }
-
-
-def _prices(run: Run) -> dict[str, str]:
-    """Return pictures of scores against what answers take, where that is known."""
-    table = run.ranking.summary
-    return {
-        price: svg(plot_price(run.ranking, price), f"Expected score against {price}")
-        for price in ("length", "cost")
-        if price in table and bool((table[price] > 0).any())
+        "picture": in_report(run, "clusters"),
     }
 
 

@@ -30,7 +30,7 @@ def methods_of(run: Run) -> list[tuple[str, str]]:
     diagnostics = run.record.diagnostics
     told = [
         ("Model", _model(run)),
-        ("Point estimate", _POINTS[diagnostics["point_estimator"]]),
+        ("Point estimate", _point(run)),
         ("Posterior", _ENGINES[diagnostics["engine"]] + _checks(run)),
         (
             "Ranks",
@@ -79,6 +79,13 @@ _CURVES = {
     Normal.title: "The score on an item rises with the subject's ability in a straight line, about "
     "which scores are normal (Jöreskog, 1971)",
 }
+
+
+def _point(run: Run) -> str:
+    name = run.record.diagnostics["point_estimator"]
+    if name == "em" and not run.posterior.has_speeds:
+        return "EM with abilities integrated out (Bock and Aitkin, 1981; Liu, Rubin and Wu, 1998)."
+    return _POINTS[name]
 
 
 def _curve(posterior: Posterior) -> str:

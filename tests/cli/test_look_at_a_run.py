@@ -86,3 +86,20 @@ def test_bad_requests_are_one_sentence(cli: Cli, run: Path, results: Path, tmp_p
     ):
         assert said in sentence(cli(*words))
     assert not (tmp_path / "x").exists()
+
+
+def test_pictures_are_listed_and_drawn(cli: Cli, run: Path, tmp_path: Path):
+    listed = cli("plot", run)
+    assert listed.out.startswith("abilities    Abilities with their 90% intervals\n")
+    assert "Ranks by accuracy and by ability" in listed.out
+    drawn = cli("plot", run, "flow", "--out", tmp_path / "flow.pdf")
+    assert (drawn.code, drawn.err) == (0, "")
+    assert (tmp_path / "flow.pdf").read_bytes().startswith(b"%PDF")
+    assert "did you mean flow?" in sentence(cli("plot", run, "flwo"))
+
+
+def test_a_paragraph_and_its_sources_are_printed(cli: Cli, run: Path):
+    said = cli("cite", run)
+    assert said.code == 0
+    assert "subjects were ranked by" in said.out
+    assert "@article{mogstad2024" in said.out

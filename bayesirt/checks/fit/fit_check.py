@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 import pandas as pd
-from jaxtyping import Array
 
 from bayesirt.checks.fit.calibration import Calibration, check_calibration
 from bayesirt.checks.fit.cell_residuals import refuse_other_models
@@ -19,6 +18,7 @@ from bayesirt.checks.fit.wide import few_draws, few_subjects, is_wide
 from bayesirt.data.responses import Responses
 from bayesirt.data.scales import score_name
 from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.random_keys import Key, as_key
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,7 +138,7 @@ def _right_and_wrong(posterior: Posterior) -> Responses:
 
 
 def check_fit(
-    posterior: Posterior, *, key: Array, q: float = 0.1, progress: bool = False
+    posterior: Posterior, *, key: Key, q: float = 0.1, progress: bool = False
 ) -> FitCheck:
     """Check whether one ability explains the responses that a posterior was drawn from.
 
@@ -146,7 +146,7 @@ def check_fit(
     ----------
     posterior : Posterior
         Of a model with one ability.
-    key : jax.random.key
+    key : jax.random.key or int
         Of replications, and of the cells that are held out.
     q : float
         Bound on the expected share of false ones among the items, the subjects and the pairs that
@@ -190,6 +190,7 @@ def check_fit(
     Traceback (most recent call last):
     bayesirt.errors.ResponseError: a check of fit needs 3 items or more, got 2; add items
     """
+    key = as_key(key)
     refuse_other_models(posterior)
     responses = _right_and_wrong(posterior)
     of_totals, of_folds, of_bands = jax.random.split(key, 3)

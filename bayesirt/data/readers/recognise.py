@@ -16,6 +16,7 @@ from bayesirt.data.readers.column_roles import (
     plain_name,
 )
 from bayesirt.data.readers.found_logs import FoundLogs
+from bayesirt.data.readers.frames import Frame, frame_of
 from bayesirt.data.readers.json_tables import is_table
 from bayesirt.data.readers.log_folder import find_harness, read_logs, refuse_no_log
 from bayesirt.data.readers.reading import Reading
@@ -51,7 +52,7 @@ class LeftOutWarning(UserWarning):
 
 
 def read_responses(
-    path: str | Path,
+    results: str | Path | Frame,
     *,
     subject: str | None = None,
     item: str | None = None,
@@ -75,8 +76,9 @@ def read_responses(
 
     Parameters
     ----------
-    path : str or Path
-        CSV, TSV, JSON, JSON Lines, Excel or Parquet, perhaps with ``.gz``; a folder of Parquet
+    results : str, Path or DataFrame
+        A table of pandas, polars, pyarrow or DuckDB, or rows as dictionaries; or the path of a CSV,
+        TSV, JSON, JSON Lines, Excel or Parquet file, perhaps with ``.gz``; a folder of Parquet
         files; a log of lm-evaluation-harness, inspect_ai, HELM, Every Eval Ever, OpenCompass,
         EvalPlus, SWE-bench or lighteval; or a folder with any of these logs.
     subject, item, score, trials, latency : str, optional
@@ -133,21 +135,21 @@ def read_responses(
         several(answer_filter), skip_damaged, out_of_core, cluster, cost,
     )  # fmt: skip
     left_out: list[str] = []
-    responses, _ = read_results(path, reading, announce=left_out.append)
+    responses, _ = read_results(results, reading, announce=left_out.append)
     for said in left_out:
         warnings.warn(said, LeftOutWarning, stacklevel=2)
     return responses
 
 
 def read_results(
-    path: str | Path,
+    results: str | Path | Frame,
     reading: Reading,
     *,
     progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> tuple[Responses, FoundLogs | None]:
     """Read results, and say what was found where these are logs."""
-    path = Path(path)
+    path = Path(results) if isinstance(results, str | Path) else None
     if reading.items_in not in (None, "rows", "columns"):
         raise ResponseError(f"--items-in must be rows or columns, got {reading.items_in!r}")
     if reading.items_in and any(reading.named.values()):
@@ -155,7 +157,9 @@ def read_results(
             "--items-in belongs to wide files, names of columns to long ones; leave out either"
         )
     found = None
-    if not are_logs(path, reading):
+    if path is None:
+        responses = _of_frame(frame_of(results), "the table", reading, announce)
+    elif not are_logs(path, reading):
         responses = _read_table(path, reading, progress, announce)
     else:
         responses, found = read_logs(path, reading, progress)
@@ -210,8 +214,7 @@ def _read_table(
     progress: Progress | None,
     announce: Callable[[str], None] | None,
 ) -> Responses:
-    named, items_in = reading.named, reading.items_in
-    if items_in is None:
+    if reading.items_in is None:
         streamed = read_streamed(path, reading, progress, announce)
         if streamed is not None:
             return streamed
@@ -220,14 +223,24 @@ def _read_table(
             f"{one_line(path.name)} cannot be left on disk; make it a long Parquet file whose "
             f"names are text or whole numbers, or leave out out_of_core"
         )
-    frame = read_table(path, progress=progress)
-    _refuse_battles(frame, path.name)
+    return _of_frame(read_table(path, progress=progress), path.name, reading, announce)
+
+
+def _of_frame(
+    frame: pd.DataFrame,
+    name: str,
+    reading: Reading,
+    announce: Callable[[str], None] | None,
+) -> Responses:
+    """Take a table, long or wide."""
+    named, items_in = reading.named, reading.items_in
+    _refuse_battles(frame, name)
     roles = find_columns(frame.columns, {**named, "cost": reading.cost_column})
     if items_in is None and (any(named.values()) or {"subject", "item"} <= roles.keys()):
         if reading.cluster_column:
             roles["cluster"] = reading.cluster_column
-        return _from_long(frame, roles, path.name, reading, announce)
-    wide = _subjects_in_rows(frame, items_in, path.name, announce)
+        return _from_long(frame, roles, name, reading, announce)
+    wide = _subjects_in_rows(frame, items_in, name, announce)
     return Responses.from_wide(wide, threshold=reading.threshold, scale=reading.scale)
 
 

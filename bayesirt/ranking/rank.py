@@ -1,0 +1,62 @@
+"""From any results to a ranking in one call."""
+
+from pathlib import Path
+from typing import Any
+
+from bayesirt.data.readers.frames import Frame
+from bayesirt.data.readers.recognise import read_responses
+from bayesirt.data.responses import Responses
+from bayesirt.ranking.run import Run, rank_responses
+from bayesirt.ranking.settings import Settings
+
+
+def rank(
+    results: str | Path | Frame | Responses,
+    settings: Settings | None = None,
+    *,
+    check_fit: bool = True,
+    progress: bool = False,
+    **reading: Any,
+) -> Run:
+    """Rank subjects by ability, as ``bayesirt rank`` does.
+
+    Parameters
+    ----------
+    results : str, Path, DataFrame or Responses
+        What `read_responses` takes: a table of pandas, polars, pyarrow or DuckDB, rows as
+        dictionaries, a file, or logs of a harness.
+    settings : Settings, optional
+        The model, its priors, the engine, the seed and so on.
+    check_fit : bool
+        Whether the model fits is checked, as that may take as long as the ranking.
+    progress : bool
+        Show progress bars, if stderr is a terminal.
+    **reading
+        Options of `read_responses`, such as ``subject="llm"`` or ``kind="graded"``.
+
+    Returns
+    -------
+    Run
+        Its `ranking`, `items`, `posterior` and `point`; `save_run` writes it with a report.
+
+    Raises
+    ------
+    ResponseError
+        One sentence, for whatever keeps the results from being read or ranked.
+
+    Examples
+    --------
+    >>> import bayesirt, pandas as pd
+    >>> answers = pd.read_csv(bayesirt.example_path())
+    >>> run = bayesirt.rank(answers)  # doctest: +SKIP
+    >>> run.ranking.summary.head()  # doctest: +SKIP
+    """
+    if isinstance(results, Responses):
+        if reading:
+            raise TypeError(f"responses are read already; leave out {', '.join(reading)}")
+        responses, source = results, None
+    else:
+        responses = read_responses(results, **reading)
+        source = Path(results) if isinstance(results, str | Path) else None
+    run = rank_responses(responses, settings, source=source, reading=reading, progress=progress)
+    return run.with_fit(progress=progress) if check_fit and run.posterior.complete else run

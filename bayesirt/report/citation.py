@@ -1,0 +1,92 @@
+"""A methods paragraph for a paper, with the BibTeX entries of what it cites."""
+
+import re
+from dataclasses import dataclass
+from importlib.resources import files
+
+from bayesirt import __version__
+from bayesirt.ranking.run import Run
+from bayesirt.report.methods import methods_of
+
+_ENTRIES = "references.bib"
+_SURNAME = re.compile(r"author = \{\{?(.+?)[,}]")
+_YEAR = re.compile(r"year = \{(\d{4})\}")
+_OPENINGS = {
+    "Point estimate": "Sampling started from a point estimate: ",
+    "Posterior": "The posterior is drawn by: ",
+    "Fit": "The model's fit is checked: ",
+    "Prediction": "Models are compared by ",
+}
+"""Of what the report says in a phrase; what else is in a paper's paragraph is a sentence there."""
+_TOLD = ("Model", "Point estimate", "Posterior", "Ranks", "Fit", "Prediction")
+
+
+@dataclass(frozen=True)
+class Citation:
+    """How a ranking was made, to be cited.
+
+    Attributes
+    ----------
+    text : str
+        A paragraph.
+    bibtex : str
+        The package and everything that the paragraph cites.
+    """
+
+    text: str
+    bibtex: str
+
+    def __str__(self) -> str:
+        return f"{self.text}\n\n{self.bibtex}"
+
+
+def cite(run: Run) -> Citation:
+    """Return a methods paragraph on a ranking, with BibTeX.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    Citation
+    """
+    data, settings = run.record.data, run.record.settings
+    versions = dict(run.record.versions)
+    own = versions.pop("bayesirt", __version__)
+    others = ", ".join(f"{name} {version}" for name, version in versions.items())
+    said = [
+        f"{data.subjects:,} subjects were ranked by {data.responses:,} responses to "
+        f"{data.items:,} items with bayesirt {own} ({others}; seed {settings.seed}).",
+        *(_OPENINGS.get(title, "") + text for title, text in methods_of(run) if title in _TOLD),
+        run.posterior.verdict.to_text(),
+        "Intervals hold 90% of the posterior probability.",
+    ]
+    text = " ".join(said)
+    return Citation(text, "\n\n".join([_of_package(own), *cited_in(text)]))
+
+
+def cited_in(text: str) -> list[str]:
+    """Return the BibTeX entries that a text names by first author and year.
+
+    >>> len(cited_in("After Lord and Novick (1968)."))
+    1
+    """
+    entries = files("bayesirt.report").joinpath(_ENTRIES).read_text("utf-8").strip().split("\n\n")
+    return [entry for entry in entries if _names(entry).search(text)]
+
+
+def _names(entry: str) -> re.Pattern[str]:
+    """Return how a text names an entry: its first author, perhaps others, and its year."""
+    surname, year = _SURNAME.search(entry), _YEAR.search(entry)
+    assert surname is not None
+    assert year is not None
+    return re.compile(rf"\b{re.escape(surname[1])}\b[\w\s,-]*\(?{year[1]}")
+
+
+def _of_package(version: str) -> str:
+    return (
+        "@software{bayesirt, author = {{The bayesirt developers}}, title = {bayesirt: ranking "
+        f"language models with honest uncertainty}}, version = {{{version}}}, "
+        "year = {2026}}"
+    )
