@@ -29,6 +29,11 @@ def opened(html: str, folder: Path) -> Iterator[webdriver.Chrome]:
     chrome.quit()
 
 
+def unfold(page: webdriver.Chrome) -> None:
+    """Open what is folded."""
+    page.execute_script("for (const x of document.querySelectorAll('details')) x.open = true")
+
+
 def serious_violations(page: webdriver.Chrome) -> list[str]:
     """Return what axe-core finds that keeps people from reading a page."""
     from axe_core_python.selenium import Axe

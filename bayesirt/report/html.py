@@ -7,13 +7,13 @@ from bayesirt.ranking.run import Run
 from bayesirt.ranking.separation import rounded, separate_neighbours
 from bayesirt.report.in_short import in_short
 from bayesirt.report.item_part import MOST_LISTED, items_to_look_at
+from bayesirt.report.leaderboard import all_observed, leaderboard
 from bayesirt.report.methods import methods_of
 from bayesirt.report.page import render_page
 from bayesirt.report.pictures import in_report
 from bayesirt.report.point_part import trust_in_point
 
 _MOST_PAIRS = 50
-_CHANCES = ("P(best)", "P(top 3)", "Tier")
 _DOUBT = "The draws are not sound: do not quote these figures."
 
 
@@ -40,9 +40,10 @@ def render_report(run: Run) -> str:
         doubt="" if ranking.sound else _DOUBT,
         short=[said for said in in_short(run) if said not in ranking.warnings],
         notes=[*filter(None, [review["note"]]), *_notes(run)],
-        columns=_columns(run),
-        all_observed=_all_observed(run),
-        rows=ranking.summary.to_dict("records"),
+        board=leaderboard(run),
+        n_subjects=len(ranking.summary),
+        all_observed=all_observed(run),
+        population="population_score" in ranking.summary,
         clusters=_clusters(run),
         repeats=run.repeats
         and {"text": run.repeats.to_text(), "picture": in_report(run, "repeats")},
@@ -50,7 +51,6 @@ def render_report(run: Run) -> str:
         flagged=flagged.head(MOST_LISTED).to_dict("records"),
         n_flagged=len(flagged),
         review=review,
-        abilities=in_report(run, "abilities"),
         probabilities=in_report(run, "ranks"),
         pairwise=in_report(run, "pairs"),
         flow=in_report(run, "flow"),
@@ -94,35 +94,6 @@ def _clusters(run: Run) -> dict[str, Any] | None:
         "text": run.clusters.to_text(),
         "picture": in_report(run, "clusters"),
     }
-
-
-def _columns(run: Run) -> list[tuple[str, str]]:
-    """Return the heads of the ranking's table, and the class of their cells."""
-    table, by_score = run.ranking.summary, run.ranking.by_score
-    of_ability = [*([("Scale", "")] if "scale" in table else []), ("Ability", "")]
-    name = run.ranking.score
-    by_mean = [] if by_score else [(f"Rank by {name}", "")]
-    of_accuracy = [(name.capitalize(), ""), *by_mean]
-    first, last = (of_accuracy, of_ability) if by_score else (of_ability, of_accuracy)
-    chances = [("Rank by ability", "")] if by_score else [(x, "") for x in _CHANCES]
-    return [
-        ("Rank", ""),
-        ("Subject", "name"),
-        *first,
-        *last,
-        ("Score" if _all_observed(run) else "Expected score", ""),
-        *([("Items like these", "")] if "population_score" in table else []),
-        *([("Length", "")] if "length" in table else []),
-        *([("Cost", "")] if "cost" in table else []),
-        *chances,
-        ("Items run", ""),
-        *([("Note", "name note")] if (table["flag"] != "").any() else []),
-    ]
-
-
-def _all_observed(run: Run) -> bool:
-    """Return whether every subject answered every item, so that no score is predicted."""
-    return bool((run.ranking.summary["n_items"] == len(run.items)).all())
 
 
 def _notes(run: Run) -> list[str]:

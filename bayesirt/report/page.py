@@ -18,6 +18,15 @@ from bayesirt.report.profile_marks import WIDTH
 
 _PAGE_WIDTH = 52.0
 """Of a figure of the usual width, in rem: report.css gives figures as much."""
+_THEME = {
+    "#1a1a1a": "ink",
+    "#000000": "ink",
+    "#9a9a9a": "soft",
+    "#0b5394": "accent",
+    "#e4e4e4": "line",
+    "#ffffff": "paper",
+}
+"""Colours of figures, which are the page's own, light or dark."""
 
 
 def render_page(template: str, **values: Any) -> str:
@@ -51,8 +60,14 @@ def svg(figure: Figure, title: str) -> Markup:
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     picture = buffer.getvalue()
     picture = picture[picture.index("<svg") :]
+    shaded = "QuadMesh" in picture or "<image" in picture  # on whose shades letters are drawn
+    if not shaded:
+        for colour, name in _THEME.items():
+            picture = picture.replace(colour, f"var(--{name})")
+        picture = picture.replace("<text ", '<text fill="currentColor" ')
     label, width = escape(title), figure.get_figwidth()
     style = "" if width == WIDTH else f'style="max-width: {_PAGE_WIDTH * width / WIDTH:.1f}rem" '
+    style += 'class="plain" ' if shaded else ""
     picture = re.sub(r'(width|height)="([\d.]+)pt"', "", picture, count=2)
     return Markup(
         picture.replace("<svg ", f'<svg {style}role="img" aria-label="{label}" ', 1).replace(

@@ -52,6 +52,7 @@ function paged(table) {
     for (const row of body.rows) row.hidden = true;
     const shown = found.slice(first, first + PAGE);
     for (const row of shown) row.hidden = false;
+    for (const button of [back, on]) button.hidden = body.rows.length <= PAGE;
     back.disabled = first === 0;
     on.disabled = first + PAGE >= found.length;
     const last = first + shown.length;
@@ -71,6 +72,12 @@ for (const table of document.querySelectorAll("table")) {
   const long = table.tBodies[0].rows.length > 20 && table.closest(".scroll");
   sortable(table, long ? paged(table) : () => {});
 }
+const reveal = () => {
+  const there = document.getElementById(location.hash.slice(1));
+  there?.closest("details")?.setAttribute("open", "");
+};
+window.addEventListener("hashchange", reveal);
+reveal();
 window.addEventListener("beforeprint", () => {
   for (const details of document.querySelectorAll("details")) details.open = true;
 });

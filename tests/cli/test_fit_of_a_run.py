@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from browser import opened, serious_violations
+from browser import opened, serious_violations, unfold
 from cli.conftest import Cli
 from cli.test_bad_input import sentence
 from quick_commands import write_inputs
@@ -82,9 +82,10 @@ def page(run: Path, tmp_path: Path) -> Iterator[webdriver.Chrome]:
 
 @pytest.mark.slow
 def test_the_report_shows_the_fit(page: webdriver.Chrome):
+    unfold(page)
     section = page.find_element(By.ID, "fit")
     assert section.text == "Does one ability explain these answers?"
-    assert len(page.find_elements(By.CSS_SELECTOR, "svg")) == 10
+    assert len(page.find_elements(By.CSS_SELECTOR, "figure svg")) == 9
     links = [
         a.get_attribute("href").split("#")[1] for a in page.find_elements(By.CSS_SELECTOR, "nav a")
     ]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import opened, serious_violations
+from browser import opened, serious_violations, unfold
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -56,9 +56,30 @@ def test_the_keyboard_sorts_too_and_screen_readers_are_told(page):
 
 
 def test_every_picture_has_a_name(page):
-    pictures = page.find_elements(By.CSS_SELECTOR, "svg")
-    assert len(pictures) == 8
+    unfold(page)
+    pictures = page.find_elements(By.CSS_SELECTOR, "figure svg")
+    assert len(pictures) == 7
     assert all(p.get_attribute("aria-label") and p.size["height"] > 100 for p in pictures)
+
+
+def test_every_row_draws_its_interval_on_one_axis(page):
+    bars = page.find_elements(By.CSS_SELECTOR, "td .bar")
+    assert len(bars) == 30
+    cells = page.find_elements(By.CSS_SELECTOR, "td.drawn")
+    values = [float(cell.get_attribute("data-value")) for cell in cells]
+    places = [float(bar.find_element(By.TAG_NAME, "circle").get_attribute("cx")) for bar in bars]
+    line = np.polynomial.Polynomial.fit(values, places, 1)
+    assert np.abs(line(np.array(values)) - places).max() < 0.1
+    assert len({bar.find_element(By.CSS_SELECTOR, ".grid").get_attribute("d") for bar in bars}) == 1
+    assert all(bar.get_attribute("aria-label") for bar in bars)
+
+
+def test_a_link_into_what_is_folded_opens_it(page):
+    page.execute_script("for (const x of document.querySelectorAll('details')) x.open = false")
+    heading = page.find_element(By.ID, "point")
+    assert not heading.is_displayed()
+    page.execute_script("location.hash = '#point'")
+    assert heading.is_displayed()
 
 
 def test_nothing_is_loaded_and_nothing_goes_wrong(page):

@@ -160,7 +160,7 @@ def test_what_voids_a_ranking_comes_first(
     assert banner < page.index('class="short"')
     assert "Who is best cannot be said yet." in page
     assert "Probability of each rank" not in page
-    assert page.count("The draws are not sound: do not quote these figures.") == 5
+    assert page.count("The draws are not sound: do not quote these figures.") == 4
     print_run(void, tmp_path)
     assert capsys.readouterr().out.startswith("Void.\n")
 

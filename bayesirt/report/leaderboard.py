@@ -1,0 +1,212 @@
+"""The leaderboard: a row a subject, its interval drawn on an axis that all rows share."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup, escape
+from matplotlib.ticker import MaxNLocator
+
+from bayesirt.names import brief, one_line
+from bayesirt.ranking.run import Run
+from bayesirt.ranking.subject_ranking import SCORE_RANK, Ranking
+
+_WIDTH, _HEIGHT, _MARGIN = 220.0, 16.0, 8.0
+_TICKS = 5
+_NAME = 120
+_SURE, _NEVER = 0.995, 0.005
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in a row, and the number that it is sorted by."""
+
+    shown: str
+    value: float | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its title, how it is set, what stands below the title, and its cells."""
+
+    title: str
+    cells: list[Cell]
+    kind: str = ""
+    below: str = ""
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Columns, and which rows belong to a tier that is set apart from those beside it."""
+
+    columns: list[Column]
+    bands: list[bool]
+
+    @property
+    def rows(self) -> Iterable[tuple[bool, list[tuple[str, Cell]]]]:
+        """Each row: whether it is set apart, and its cells with how they are set."""
+        kinds = [column.kind for column in self.columns]
+        for band, *cells in zip(
+            self.bands, *(column.cells for column in self.columns), strict=True
+        ):
+            yield band, list(zip(kinds, cells, strict=True))
+
+
+def leaderboard(run: Run) -> Leaderboard:
+    """Return the leaderboard of a run."""
+    ranking = run.ranking
+    table, by_score = ranking.summary, ranking.by_score
+    place = SCORE_RANK if by_score else ("rank", "rank_low", "rank_high")
+    other = ("rank", "rank_low", "rank_high") if by_score else ("rank_by_accuracy",)
+    columns = [
+        _ranks("Rank", table, place),
+        Column("Subject", [_name(name) for name in table["subject"]], "name"),
+        *([_clusters(table)] if "cluster" in table else []),
+        *(_by_score(run) if by_score else _by_ability(run)),
+        *[_prices(table, price) for price in ("length", "cost") if price in table],
+        *([] if by_score else [_chances(table), _plain("Tier", table["tier"])]),
+        _ranks("Rank by ability" if by_score else f"Rank by {ranking.score}", table, other, "more"),
+    ]
+    if not all_observed(run):
+        columns.append(_plain("Items run", table["n_items"], "more"))
+    if (table["flag"] != "").any():
+        columns.append(Column("Note", [Cell(escape(x)) for x in table["flag"]], "name note more"))
+    bands = [False] * len(table) if by_score else [bool(tier % 2 == 0) for tier in table["tier"]]
+    return Leaderboard(columns, bands)
+
+
+def all_observed(run: Run) -> bool:
+    """Return whether every subject answered every item, so that no score is predicted."""
+    return bool((run.ranking.summary["n_items"] == len(run.items)).all())
+
+
+def _by_ability(run: Run) -> list[Column]:
+    table, ranking = run.ranking.summary, run.ranking
+    if "scale" in table:
+        bars = _bars("Scale", table, "scale", "{:.0f}".format)
+    else:
+        bars = _bars("Ability", table, "ability", "{:+.2f}".format)
+    expected = [] if all_observed(run) else [_scores(ranking, "expected_score", "Expected score")]
+    return [bars, _means(ranking), *expected, *_like_these(ranking)]
+
+
+def _by_score(run: Run) -> list[Column]:
+    table, ranking = run.ranking.summary, run.ranking
+    cells = [
+        Cell(_with_interval(f"{x:+.2f}", f"{low:+.2f}", f"{high:+.2f}"), x)
+        for x, low, high in _three(table, "ability")
+    ]
+    bars = _bars("Expected score", table, "expected_score", ranking.shown)
+    ability = Column("Ability", cells, "more")
+    return [bars, _means(ranking), *_like_these(ranking), ability]
+
+
+def _three(table: pd.DataFrame, name: str) -> Iterable[tuple[float, float, float]]:
+    return zip(*(table[f"{name}{end}"].astype(float) for end in ("", "_low", "_high")), strict=True)
+
+
+def _name(name: object) -> Cell:
+    return Cell(Markup("<bdi>{}</bdi>").format(one_line(str(name), _NAME)))
+
+
+def _clusters(table: pd.DataFrame) -> Column:
+    return Column("Cluster", [_name(name) for name in table["cluster"]], "name more")
+
+
+def _plain(title: str, values: Iterable[Any], kind: str = "") -> Column:
+    return Column(title, [Cell(f"{x:,}", float(x)) for x in values], kind)
+
+
+def _prices(table: pd.DataFrame, price: str) -> Column:
+    return Column(price.capitalize(), [Cell(brief(x), float(x)) for x in table[price]])
+
+
+def _ranks(title: str, table: pd.DataFrame, names: tuple[str, ...], kind: str = "") -> Column:
+    cells = [
+        Cell(_with_interval(*map(str, row)), float(row[0]))
+        for row in table[list(names)].itertuples(index=False)
+    ]
+    return Column(title, cells, kind)
+
+
+def _with_interval(shown: str, *ends: str) -> str:
+    if not ends:
+        return escape(shown)
+    return Markup('{} <span class="interval">({} to {})</span>').format(shown, *ends)
+
+
+def _chances(table: pd.DataFrame) -> Column:
+    """Return P(best) in whole percents, of which none is certainty."""
+
+    def shown(p: float) -> str:
+        if p < _NEVER:
+            return "<1%"
+        return ">99%" if p >= _SURE else f"{p:.0%}"
+
+    return Column("P(best)", [Cell(escape(shown(p)), float(p)) for p in table["p_best"]])
+
+
+def _means(ranking: Ranking) -> Column:
+    cells = [Cell(escape(ranking.shown(x)), float(x)) for x in ranking.summary["accuracy"]]
+    return Column(ranking.score.capitalize(), cells)
+
+
+def _scores(ranking: Ranking, name: str, title: str) -> Column:
+    """Return scores, those that were predicted with their intervals."""
+    cells = []
+    for x, low, high in _three(ranking.summary, name):
+        ends = [ranking.shown(end).replace("%", "") for end in (low, high)]
+        observed = Markup('{} <span class="interval">(observed)</span>').format(ranking.shown(x))
+        cells.append(Cell(_with_interval(ranking.shown(x), *ends) if low < high else observed, x))
+    return Column(title, cells, "more")
+
+
+def _like_these(ranking: Ranking) -> list[Column]:
+    if "population_score" not in ranking.summary:
+        return []
+    return [_scores(ranking, "population_score", "Items like these")]
+
+
+def _bars(title: str, table: pd.DataFrame, name: str, shown: Callable[[float], str]) -> Column:
+    """Return values with their intervals, drawn on a common axis."""
+    low, high = float(table[f"{name}_low"].min()), float(table[f"{name}_high"].max())
+    ticks = MaxNLocator(_TICKS).tick_values(low, high) if high > low else np.array([low])
+    first, last = min(low, ticks[0]), max(high, ticks[-1])
+    span = last - first or 1.0
+
+    def place(x: float) -> float:
+        return round(_MARGIN + (_WIDTH - 2 * _MARGIN) * (x - first) / span, 1)
+
+    lines = "".join(f"M{place(x):g} 0v{_HEIGHT:g}" for x in ticks)
+    middle = _HEIGHT / 2
+    cells = [
+        Cell(
+            Markup(
+                '<svg class="bar" viewBox="0 0 {} {}" role="img" aria-label="{} to {}">'
+                '<title>{} ({} to {})</title><path class="grid" d="{}"/>'
+                '<path class="range" d="M{} {}H{}"/><circle cx="{}" cy="{}" r="3.2"{}/></svg> {}'
+            ).format(
+                f"{_WIDTH:g}", f"{_HEIGHT:g}", shown(a), shown(b), shown(x), shown(a), shown(b),
+                lines, place(a), middle, place(b), place(x), middle,
+                Markup(' class="prior"') if flag else "", shown(x),
+            ),
+            x,
+        )
+        for (x, a, b), flag in zip(_three(table, name), table["flag"], strict=True)
+    ]  # fmt: skip
+    marks = "".join(
+        Markup('<text x="{}" y="10">{}</text>').format(place(x), _brief(shown(x))) for x in ticks
+    )
+    axis = Markup('<svg class="bar" viewBox="0 0 {} 12" aria-hidden="true">{}</svg>').format(
+        f"{_WIDTH:g}", Markup(marks)
+    )
+    return Column(title, cells, "drawn", axis)
+
+
+def _brief(mark: str) -> str:
+    """Return a tick's number without digits that say nothing."""
+    whole = mark.removesuffix("%")
+    short = whole.rstrip("0").rstrip(".") if "." in whole else whole
+    return short.replace("+0", "0") if short in ("+0", "-0") else short + mark[len(whole) :]
