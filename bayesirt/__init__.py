@@ -73,6 +73,7 @@ _HOME = {
     "fit_spectral": "bayesirt.estimators.spectral",
     "gate": "bayesirt.ranking.gate",
     "graded_model": "bayesirt.models.graded",
+    "keep_items": "bayesirt.ranking.kept_items",
     "lart_model": "bayesirt.models.lart",
     "local_dependence": "bayesirt.checks.fit",
     "mirt_model": "bayesirt.models.mirt",

@@ -9,7 +9,16 @@ import typer
 
 from bayesirt.cli.bank import bank, score_subjects
 from bayesirt.cli.convert import convert
-from bayesirt.cli.existing_run import cite, compare, export, fit_check, plot, review, separate
+from bayesirt.cli.existing_run import (
+    cite,
+    compare,
+    export,
+    fit_check,
+    keep,
+    plot,
+    review,
+    separate,
+)
 from bayesirt.cli.gate import gate
 from bayesirt.cli.next_item import next_item
 from bayesirt.cli.options import AsJson, Example, Results, prepare_jax
@@ -57,7 +66,7 @@ app.command()(convert)
 app.command()(gate)
 app.command("score")(score_subjects)
 app.command("next-item")(next_item)
-for _command in (compare, review, separate, plot, export, cite):
+for _command in (compare, review, keep, separate, plot, export, cite):
     app.command()(_command)
 app.command("fit-check")(fit_check)
 

@@ -193,6 +193,42 @@ def _rows(table: "pd.DataFrame") -> list[dict[str, Any]]:
     return values.to_dict("records")
 
 
+def keep(
+    run: RunFolder,
+    n: Annotated[
+        int | None,
+        typer.Option(
+            "-n",
+            min=1,
+            help="How many; by default the fewest that tell 95% of the pairs apart that all do.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="CSV file to write the items to.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the questions to keep: those few that tell the models apart nearly as well as all."""
+    prepare_jax(1)
+    from bayesirt.data.whole_file import write_whole
+    from bayesirt.ranking.kept_items import keep_items
+    from bayesirt.ranking.run_folder import csv_of, load_run
+    from bayesirt.report import terminal
+
+    loaded = load_run(run)
+    found = keep_items(loaded.posterior, n)
+    kept = found.summary.head(found.n)
+    if out is not None:
+        write_whole(out, csv_of(kept).encode())
+    if as_json:
+        told = {"text": found.to_text(), "items": _rows(kept)}
+        typer.echo(json.dumps(_warned(loaded.ranking) | told, indent=2))
+    else:
+        terminal.print_kept(found, loaded.ranking)
+
+
 def plot(
     run: RunFolder,
     picture: Annotated[

@@ -17,9 +17,11 @@ from bayesirt.checks.point_comparison import Comparison
 from bayesirt.data.responses import Responses
 from bayesirt.names import counted, one_line
 from bayesirt.profiles.profile_run import ProfileRun
+from bayesirt.ranking.kept_items import KeptItems
 from bayesirt.ranking.run import Run
 from bayesirt.ranking.separation import Detectable, rounded
 from bayesirt.ranking.simple_averages import AverageRule
+from bayesirt.ranking.subject_ranking import Ranking
 from bayesirt.report.terminal_parts import (
     ALARM,
     CAUTION,
@@ -96,6 +98,21 @@ def _clusters_table(rows: pd.DataFrame) -> Table:
             str(row.tier),
         )
     return table
+
+
+def print_kept(found: KeptItems, ranking: Ranking) -> None:
+    """Print which items to keep, and what is lost."""
+    console = new_console()
+    say_first(console, ranking.warnings, sound=ranking.sound)
+    table = new_table("", "item", "sd of abilities", "pairs told apart")
+    for k, row in enumerate(found.summary.head(min(found.n, MOST_ROWS)).itertuples(), 1):
+        table.add_row(
+            str(k), Text(one_line(str(row.item), 40)), f"{row.sd:.2f}", f"{row.pairs:.0%}"
+        )
+    console.print(table)
+    if found.n > MOST_ROWS:
+        console.print(f"... and {found.n - MOST_ROWS:,} more; --out writes them all")
+    console.print(Text(found.to_text()))
 
 
 def print_separation(

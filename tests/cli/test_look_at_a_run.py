@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from cli.conftest import Cli
 from cli.test_bad_input import sentence
@@ -103,3 +104,13 @@ def test_a_paragraph_and_its_sources_are_printed(cli: Cli, run: Path):
     assert said.code == 0
     assert "subjects were ranked by" in said.out
     assert "@article{mogstad2024" in said.out
+
+
+def test_the_questions_to_keep_are_listed(cli: Cli, run: Path, tmp_path: Path):
+    said = cli("keep", run, "-n", 3, "--out", tmp_path / "keep.csv")
+    assert said.code == 0, said.err
+    assert "3 of " in said.words
+    assert len(pd.read_csv(tmp_path / "keep.csv")) == 3
+    told = json.loads(cli("keep", run, "-n", 2, "--json").out)
+    assert [*told["items"][0]] == ["item", "sd", "pairs"]
+    assert "the number of items; got 9999" in sentence(cli("keep", run, "-n", 9999))
