@@ -149,6 +149,23 @@ def swebench(root: Path, name: str, **ids: Sequence[str]) -> Path:
     return write_json(root / name, counts | ids | {"schema_version": 2})
 
 
+def promptfoo_row(
+    test: int, model: str, success: bool | float, prompt: str = "{{q}}", **other: Any
+) -> dict[str, Any]:
+    return {
+        "promptIdx": 0, "testIdx": test, "testCase": {"assert": [{"type": "equals", "value": "x"}]},
+        "promptId": f"id of {prompt}", "prompt": {"raw": prompt, "label": prompt},
+        "provider": {"id": model, "label": ""}, "vars": {"q": f"question {test}"},
+        "response": {"output": "x", "tokenUsage": {"completion": 7}}, "failureReason": 0,
+        "success": bool(success), "score": float(success), "latencyMs": 5, "namedScores": {},
+    } | other  # fmt: skip
+
+
+def promptfoo(path: Path, rows: Sequence[object], **config: Any) -> Path:
+    results = {"version": 3, "timestamp": "2026-09-01", "prompts": [], "results": rows}
+    return write_json(path, {"evalId": "eval-x", "results": results, "config": config})
+
+
 def lighteval(
     root: Path, model: str, rows: Sequence[Mapping[str, Any]], task: str = "gsm8k|0"
 ) -> Path:
@@ -193,5 +210,7 @@ def every_harness(root: Path) -> Path:
             resolved_ids=[i for i, x in zip(ids, right, strict=True) if x],
             unresolved_ids=[i for i, x in zip(ids, right, strict=True) if not x],
         )
+        tested = [promptfoo_row(k, model, x) for k, x in enumerate(right)]
+        promptfoo(root / "pf" / f"{flat}.json", tested, description="capitals")
         lighteval(root / "le", model, [lighteval_row(str(k), x) for k, x in enumerate(right)])
     return root

@@ -213,6 +213,11 @@ def _eee(root: Path, model: str) -> Path:
     return data.eee(root, rows, name=model.replace("/", "_"))
 
 
+def _promptfoo(root: Path, model: str) -> Path:
+    rows = [data.promptfoo_row(k, model, x) for k, x in enumerate(_answers(model))]
+    return data.promptfoo(root / f"{model.replace('/', '_')}.json", rows, description="capitals")
+
+
 def _opencompass(root: Path, model: str) -> Path:
     details = {str(k): {"correct": bool(x)} for k, x in enumerate(_answers(model))}
     return data.opencompass(root, model.replace("/", "_"), details)
@@ -248,6 +253,7 @@ LOGS: dict[str, tuple[Write, Change]] = {
     "EvalPlus": (_evalplus, change_json),
     "SWE-bench": (_swebench, change_json),
     "OpenCompass": (_opencompass, change_json),
+    "promptfoo": (_promptfoo, change_json),
 }
 """Of each log: what writes the one of a model, and what changes it."""
 

@@ -14,6 +14,7 @@ import pytest
 from bayesirt.data.readers.choices import Choices, OpenChoiceError
 from bayesirt.data.readers.harness import LogRows, NoAnswersError
 from bayesirt.data.readers.log_folder import HARNESSES, find_harness, read_log_folder
+from bayesirt.data.readers.promptfoo import PROMPTFOO
 from bayesirt.errors import ResponseError
 
 
@@ -35,7 +36,7 @@ def scores(rows: LogRows) -> dict[Any, float]:
 def test_every_harness_reads_the_same_answers(tmp_path: Path):
     data.every_harness(tmp_path)
     responses, found = read_log_folder(tmp_path)
-    assert found.summary["harness"].nunique() == len(HARNESSES) == 8
+    assert found.summary["harness"].nunique() == len(HARNESSES) == 9
     table = responses.to_long()
     assert (table["trials"] == 1).all()
     table["subject"] = table["subject"].str.replace("_", "/")
@@ -313,12 +314,44 @@ def test_lighteval_reads_older_columns(tmp_path: Path):
     assert scores(rows_of(data.lighteval(tmp_path, "m", table))) == {"0": 1, "1": 0}
 
 
+def test_promptfoo_reads_providers_prompts_repeats_and_errors(tmp_path: Path):
+    rows = [
+        data.promptfoo_row(0, "acme/large", 1, "a"),
+        data.promptfoo_row(0, "acme/large", 0, "b"),
+        data.promptfoo_row(1, "acme/large", 1, "a", vars={"q": "question 0"}),
+        data.promptfoo_row(2, "acme/large", 0, "a", failureReason=1),
+        data.promptfoo_row(2, "acme/large", 0, "b", failureReason=2),
+        data.promptfoo_row(0, "x", 1, "b", provider={"id": "x", "label": "Zeta"}),
+    ]
+    path = data.promptfoo(tmp_path / "results.json", rows, description="capitals")
+    large, other, zeta = PROMPTFOO.read(path, Choices())
+    assert (large.subject, other.subject) == ("acme/large (prompt 1)", "acme/large (prompt 2)")
+    assert (zeta.subject, zeta.benchmark, zeta.metric) == ("Zeta (prompt 2)", "capitals", "pass")
+    assert large.answers[["item", "score"]].values.tolist() == [["0", 1], ["0", 1], ["2", 0]]
+    assert large.answers["trial"].tolist() == [0, 1, 0]
+    assert large.answers["latency"].tolist() == [7, 7, 7]
+    assert (other.left_out, scores(other)) == ({"error": 1}, {"0": 0})
+
+
+def test_promptfoo_scores_by_a_named_metric_where_it_is_chosen(tmp_path: Path):
+    rows = [
+        data.promptfoo_row(k, "m", 1, namedScores={"tone": 0.25 * k},
+                           testCase={"description": f"test {k}"})
+        for k in range(3)
+    ]  # fmt: skip
+    path = data.promptfoo(tmp_path / "results.json", rows)
+    (rows_read,) = PROMPTFOO.read(path, Choices(metric=("tone",)))
+    assert (rows_read.metric, rows_read.benchmark) == ("tone", "results")
+    assert scores(rows_read) == {"test 0": 0, "test 1": 0.25, "test 2": 0.5}
+
+
 def test_shared_logs_are_read(shared: Path):
     formats = shared / "formats"
     chosen = {"metric": ("acc", "exact_match", "match", "plus"), "answer_filter": ("strict-match",)}
     responses, found = read_log_folder(formats, **chosen)
     assert set(found.summary["harness"]) == {harness.name for harness in HARNESSES} - {
-        "Every Eval Ever"  # its rows were converted from lm-eval, and are the same answers
+        "promptfoo",  # of which there is none
+        "Every Eval Ever",  # its rows were converted from lm-eval, and are the same answers
     }
     sizes = found.summary.set_index("benchmark")[["subjects", "items"]].to_dict("split")
     read = dict(zip(sizes["index"], map(tuple, sizes["data"]), strict=True))

@@ -21,6 +21,7 @@ from bayesirt.data.readers.json_files import head_of, unreadable
 from bayesirt.data.readers.lighteval import LIGHTEVAL
 from bayesirt.data.readers.lm_eval import LM_EVAL
 from bayesirt.data.readers.opencompass import OPENCOMPASS
+from bayesirt.data.readers.promptfoo import PROMPTFOO
 from bayesirt.data.readers.reading import Reading
 from bayesirt.data.readers.swebench import SWEBENCH
 from bayesirt.data.responses import Responses
@@ -29,7 +30,7 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
 HARNESSES = (
-    INSPECT, HELM, LIGHTEVAL, LM_EVAL, EVERY_EVAL_EVER, EVALPLUS, SWEBENCH, OPENCOMPASS,
+    INSPECT, HELM, LIGHTEVAL, LM_EVAL, EVERY_EVAL_EVER, EVALPLUS, SWEBENCH, PROMPTFOO, OPENCOMPASS,
 )  # fmt: skip
 """In the order in which they are asked whether a file is theirs."""
 LOG_ENDINGS = frozenset({".eval", ".json", ".jsonl", ".parquet"})

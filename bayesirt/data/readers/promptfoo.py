@@ -1,0 +1,138 @@
+"""Results of promptfoo: what ``promptfoo eval --output results.json`` writes."""
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bayesirt.data.readers.choices import Choices
+from bayesirt.data.readers.harness import (
+    Answer,
+    Harness,
+    LogRows,
+    NoAnswersError,
+    choose_scores,
+    nothing_aside,
+)
+from bayesirt.data.readers.json_files import read_json
+from bayesirt.data.readers.json_values import as_number, length_of, numbers_in, object_at, text_at
+from bayesirt.errors import ResponseError
+
+NAME = "promptfoo"
+PASS = "pass"
+_ERROR = 2
+"""Why a test failed: not by what was asserted, but since there was no answer."""
+
+
+def _recognises(path: Path, head: bytes) -> bool:
+    """Return whether a file holds results, from its ending and its first bytes."""
+    return path.suffix == ".json" and b'"evalId"' in head and b'"results"' in head
+
+
+def read(path: Path, choices: Choices) -> list[LogRows]:
+    """Read results, which are of several subjects: a provider, with each prompt if there are two.
+
+    A test that was repeated is one item with several trials. Scored is what passed, or by
+    ``--metric`` the score or a named score. Tests that ended in an error were not run.
+    """
+    log = read_json(path)
+    results = object_at(log, "results").get("results")
+    if not isinstance(results, list) or not all(isinstance(row, dict) for row in results):
+        raise ResponseError("its `results` hold no list of results; write it again as JSON")
+    if not results:
+        raise NoAnswersError("it holds no result; run the evaluation again, or leave the file out")
+    wanted = {PASS, *(metric.rpartition("=")[2] for metric in choices.metric)}
+    items, prompts = _items(results), _numbers(_prompt(row) for row in results)
+    answers: dict[str, list[Answer]] = {}
+    errors: Counter[str] = Counter()
+    trials: Counter[tuple[str, str]] = Counter()
+    for k, row in enumerate(results):
+        subject = _provider(row, k)
+        if len(prompts) > 1:
+            subject += f" (prompt {prompts[_prompt(row)]})"
+        own = answers.setdefault(subject, [])
+        if row.get("failureReason") == _ERROR:
+            errors[subject] += 1
+            continue
+        name, content = items[_test(row)]
+        scores = {x: y for x, y in _scores(row).items() if x in wanted}
+        trials[subject, name] += 1
+        own.append(Answer(name, scores, trials[subject, name] - 1, _length(row), content))
+    config = log.get("config")
+    title = config.get("description") if isinstance(config, dict) else None
+    benchmark = title if isinstance(title, str) and title.strip() else path.stem
+    return [
+        choose_scores(
+            NAME, subject, benchmark, own, choices,
+            left_out={"error": errors[subject]} if subject in errors else None,
+        )
+        for subject, own in answers.items()
+    ]  # fmt: skip
+
+
+def _test(row: Mapping[str, Any]) -> str:
+    """Return what tells a test from others, however often it was run."""
+    test = row.get("testCase")
+    test = test if isinstance(test, dict) else {}
+    asked = [test.get("description"), row.get("vars"), test.get("assert")]
+    if not any(asked):
+        asked.append(row.get("testIdx"))
+    return json.dumps(asked, sort_keys=True)
+
+
+def _items(results: list[dict[str, Any]]) -> dict[str, tuple[str, str]]:
+    """Return the name of each test, its description where that is its own, and a hash of it."""
+    places: dict[str, object] = {}
+    for k, row in enumerate(results):
+        places.setdefault(_test(row), row.get("testIdx", k))
+    titles = {test: json.loads(test)[0] for test in places}
+    own = [title for title in titles.values() if isinstance(title, str) and title.strip()]
+    described = len({*own}) == len(places)
+    return {
+        test: (
+            str(titles[test]) if described else str(place),
+            hashlib.sha256(test.encode(errors="surrogatepass")).hexdigest()[:16],
+        )
+        for test, place in places.items()
+    }
+
+
+def _prompt(row: Mapping[str, Any]) -> str:
+    prompt = row.get("prompt")
+    raw = prompt.get("label") or prompt.get("raw") if isinstance(prompt, dict) else None
+    return str(row.get("promptId") or raw or "")
+
+
+def _numbers(values: Iterable[str]) -> dict[str, int]:
+    return {value: k for k, value in enumerate(dict.fromkeys(values), 1)}
+
+
+def _provider(row: Mapping[str, Any], position: int) -> str:
+    provider = row.get("provider")
+    if isinstance(provider, str) and provider.strip():
+        return provider
+    place = f"at result {position + 1}"
+    named = object_at(row, "provider", place)
+    return str(named.get("label") or "") or text_at(named, "id", place)
+
+
+def _scores(row: Mapping[str, Any]) -> dict[str, float]:
+    named = row.get("namedScores")
+    scores = numbers_in(named) if isinstance(named, dict) else {}
+    for name, key in (("score", "score"), (PASS, "success")):
+        number = as_number(row.get(key))
+        scores[name] = math.nan if number is None else number
+    return scores
+
+
+def _length(row: Mapping[str, Any]) -> float:
+    """Return how many tokens the answer has."""
+    response = row.get("response")
+    usage = response.get("tokenUsage") if isinstance(response, dict) else None
+    return length_of(usage.get("completion")) if isinstance(usage, dict) else math.nan
+
+
+PROMPTFOO = Harness(NAME, _recognises, read, nothing_aside)
