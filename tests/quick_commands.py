@@ -122,7 +122,7 @@ def without_fits(run: Run | None) -> Iterator[None]:
             "profiles.profile_run.profile_responses": profile,
             "bank.review.review_bank": nothing,
             "report.export.ranking_as_markdown": report,
-            "report.render_report": report,
+            "report.run_files.render_report": report,
             "report.render_profile_report": report,
             "report.render_bank_report": report,
             "bank.growing_suite.create_suite": create,
