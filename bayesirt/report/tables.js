@@ -78,6 +78,7 @@ const reveal = () => {
 };
 window.addEventListener("hashchange", reveal);
 reveal();
+// On paper, what statisticians ask for stays folded unless it was opened.
 window.addEventListener("beforeprint", () => {
-  for (const details of document.querySelectorAll("details")) details.open = true;
+  for (const details of document.querySelectorAll("details:not(.deep)")) details.open = true;
 });
