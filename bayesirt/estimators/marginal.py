@@ -6,6 +6,7 @@ step on each item's expected log likelihood, and makes the abilities' population
 again, as parameter expansion does (Liu, Rubin & Wu 1998).
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -33,7 +34,7 @@ from bayesirt.point_estimate import PointEstimate
 _SPREADS = {"a": 0.5, "d": 2.0}
 """Of log slopes and intercepts about their own means: the scales of the models' priors."""
 _MEAN_SD, _NARROW = 1.0, 1e-3
-_FARTHEST = 1.0
+_FARTHEST, _LONGER = 1.0, 1.2
 
 
 class UsualItems(NamedTuple):
@@ -52,6 +53,7 @@ class _State(NamedTuple):
     posteriors: AbilityPosteriors
     covariance: Float[Array, "item coefficient coefficient"]  # Of the sites, abilities known.
     loss: Float[Array, ""]
+    share: Float[Array, ""]  # Of Newton's step that was taken.
 
 
 def fit_marginal(
@@ -102,8 +104,8 @@ def fit_marginal(
     near = (near - near.mean()) / jnp.maximum(near.std(), jnp.finfo(near.dtype).eps)
     step = partial(_STEP, model, n_nodes, layout)
     state, run = iterate(
-        lambda state: step(state.following, state.posteriors.mode),
-        step(_first_sites(responses, model), near),
+        lambda state: step(state.following, state.posteriors.mode, state.loss, state.share),
+        step(_first_sites(responses, model), near, jnp.inf, 1.0),
         lambda state: state.loss,
         tol=tol,
         max_iterations=max_iterations,
@@ -167,10 +169,15 @@ def em_step(
     layout: Layout,
     sites: Float[Array, "coefficient item"],
     near: Float[Array, " subject"],
+    before_loss: Float[Array, ""],
+    share: Float[Array, ""],
 ) -> _State:
-    """Integrate abilities out at some items, and take a step from there."""
+    """Integrate abilities out at some items, and take a step from there.
+
+    It is shorter where the last one has raised the loss, and longer again where it has not.
+    """
     known, n = usual_items(model), len(near)
-    values, rates = _values_and_rates(known, sites)
+    values, rates, bends = _values_and_rates(known, sites)
     before = Abilities(jnp.zeros_like(near), jnp.ones_like(near))
     posteriors, sums = integrate_abilities(
         layout, model.family, (*values,), before, near, n_nodes=n_nodes, dtype=near.dtype
@@ -182,36 +189,48 @@ def em_step(
     pull = precision * away
     score = (rates * sums.score - pull).T
     curvature = (rates[:, None] * rates * sums.information).transpose(2, 0, 1)
-    curvature += jnp.diag(precision[:, 0])
+    # Where answers pull against the prior, the bend of a site's transform adds to its curvature.
+    own_curvature = precision + jnp.maximum(-bends * sums.score, 0)
+    curvature += jax.vmap(jnp.diag)(own_curvature.T)
     step = jnp.linalg.solve(curvature, score[..., None])[..., 0]
-    moved = sites + jnp.clip(step.T, -_FARTHEST, _FARTHEST)
     loss = (pull * away).sum() / 2 + ((mean - known.centres) ** 2).sum() / (2 * _MEAN_SD**2)
+    loss -= posteriors.log_likelihood.sum()
+    share = jnp.where(loss > before_loss, share / 2, jnp.minimum(1.0, _LONGER * share))
+    moved = sites + share * jnp.clip(step.T, -_FARTHEST, _FARTHEST)
     level = posteriors.mean.mean()
     spread = jnp.sqrt(((posteriors.mean - level) ** 2 + posteriors.variance).sum() / n)
     slope = jnp.exp(moved[0])
-    moved = moved.at[0].add(jnp.log(spread)).at[1].add(slope * level)
+    moved = moved.at[0].add(share * jnp.log(spread)).at[1].add(share * slope * level)
     return _State(
         sites,
         moved,
         posteriors,
         jnp.linalg.inv(curvature),
-        loss - posteriors.log_likelihood.sum(),
+        loss,
+        share,
     )
 
 
 _STEP = jax.jit(em_step, static_argnums=(0, 1))
 
 
-def _values_and_rates(known: UsualItems, sites: Array) -> tuple[Array, Array]:
-    """Return coefficients, and how fast each moves with its site."""
-    ones = jnp.ones_like(sites[0])
-    both = [jax.jvp(to, (u,), (ones,)) for to, u in zip(known.to_values, sites, strict=True)]
-    values, rates = (jnp.stack(x) for x in zip(*both, strict=True))
-    return values, rates
+def _values_and_rates(known: UsualItems, sites: Array) -> tuple[Array, Array, Array]:
+    """Return coefficients, and their first and second derivatives by their sites."""
+
+    def derivative(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+        return lambda u: jax.jvp(function, (u,), (jnp.ones_like(u),))[1]
+
+    first = [derivative(to) for to in known.to_values]
+    functions = known.to_values, first, [derivative(rate) for rate in first]
+    values, rates, bends = (
+        jnp.stack([function(u) for function, u in zip(own, sites, strict=True)])
+        for own in functions
+    )
+    return values, rates, bends
 
 
 def _constrained(model: ResponseModel, state: _State) -> tuple[Array, Array, Array]:
     """Return coefficients, their standard errors, and the covariance of slope and intercept."""
-    values, rates = _values_and_rates(usual_items(model), state.sites)
+    values, rates, _ = _values_and_rates(usual_items(model), state.sites)
     variances = jnp.einsum("jkk->kj", state.covariance)
     return values, rates * jnp.sqrt(variances), rates[0] * state.covariance[:, 0, 1]
