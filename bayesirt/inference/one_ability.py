@@ -86,6 +86,4 @@ def _further(
         centre, width = (np.full(len(point["a"]), x) for x in usual)
         if name in point.parameters:
             centre = np.asarray(transforms[name].inv(point[name]))
-            rate = np.exp(transforms[name].log_abs_det_jacobian(centre, point[name]))
-            width = usable(point[f"{name}_se"] / rate)
         yield name, centre, width
