@@ -92,7 +92,6 @@ def rank(
     prepare_jax(chains)
     from bayesirt.models import Priors
     from bayesirt.ranking.settings import Settings
-    from bayesirt.report.run_files import save_runs
 
     settings = Settings(
         seed, chains, warmup or 0, draws, target_accept, budget,
@@ -106,8 +105,7 @@ def rank(
     told = _told(path, reading, checkpoint, talk)
     runs = _runs(earlier, responses, settings, told, per_component)
     if earlier is None or runs[""] is not earlier:
-        runs = _finished(runs, check_fit, talk)
-        save_runs(runs, out, overwrite=overwrite or update)
+        runs = _finished(runs, out, overwrite or update, check_fit, talk)
     if as_json or not quiet:
         _print(runs, out, as_json)
 
@@ -248,14 +246,19 @@ def _without_useless_clusters(group: "Responses") -> "Responses":
     return group if useful else replace(group, clusters=None)
 
 
-def _finished(runs: dict[str, "Run"], check_fit: bool, talk: bool) -> dict[str, "Run"]:
-    """Check the runs' fit before their reports are written, unless somebody is in a hurry."""
+def _finished(
+    runs: dict[str, "Run"], out: Path, overwrite: bool, check_fit: bool, talk: bool
+) -> dict[str, "Run"]:
+    """Check the runs' fit, unless somebody is in a hurry, and write them."""
+    from bayesirt.report.run_files import save_runs
+
     if check_fit and all(run.posterior.complete for run in runs.values()):
         if talk:
             say("checking the fit")
         runs = {name: run.with_fit(progress=talk) for name, run in runs.items()}
     if talk:
         say("writing the report")
+    save_runs(runs, out, overwrite=overwrite)
     return runs
 
 

@@ -118,10 +118,22 @@ def _integrate_rows(
         scale,
         (log_density - total - jnp.log(scale)).T,
     )
+    return posteriors, _item_sums(layout, scores, informations, weights, nodes, dtype)
+
+
+def _item_sums(
+    layout: Layout,
+    scores: tuple[Array, ...],
+    informations: tuple[tuple[Array, ...], ...],
+    weights: Float[Array, "node subject"],
+    nodes: Float[Array, "node subject"],
+    dtype: DTypeLike,
+) -> ExpectedItemSums:
+    """Return what cells say of items at each node, summed over nodes by their weights."""
 
     def expected(values: Array, power: int) -> Array:
         of_rows = (weights * nodes**power).astype(dtype)
-        return jax.vmap(layout.over_subjects)(values, of_rows).sum(0).astype(a.dtype)
+        return jax.vmap(layout.over_subjects)(values, of_rows).sum(0).astype(nodes.dtype)
 
     # Of each coefficient, its predictor and the power of θ that it comes with.
     of = [(0, 1), *((k, 0) for k in range(len(scores)))]
@@ -131,7 +143,7 @@ def _integrate_rows(
         for j, (m, other) in enumerate(of[: i + 1])
     }
     n = range(len(of))
-    return posteriors, ExpectedItemSums(
+    return ExpectedItemSums(
         jnp.stack([expected(scores[k], power) for k, power in of]),
         jnp.array([[pairs[max(i, j), min(i, j)] for j in n] for i in n]),
     )

@@ -201,14 +201,7 @@ def em_step(
     spread = jnp.sqrt(((posteriors.mean - level) ** 2 + posteriors.variance).sum() / n)
     slope = jnp.exp(moved[0])
     moved = moved.at[0].add(share * jnp.log(spread)).at[1].add(share * slope * level)
-    return _State(
-        sites,
-        moved,
-        posteriors,
-        jnp.linalg.inv(curvature),
-        loss,
-        share,
-    )
+    return _State(sites, moved, posteriors, jnp.linalg.inv(curvature), loss, share)
 
 
 _STEP = jax.jit(em_step, static_argnums=(0, 1))

@@ -16,6 +16,7 @@ from bayesirt.errors import ResponseError
 from bayesirt.estimators.ability_quadrature import Abilities, integrate_abilities
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.families import family_named
+from bayesirt.names import notebook_html
 from bayesirt.posterior import Posterior
 from bayesirt.random_keys import Key, as_key
 from bayesirt.ranking.item_information import item_information
@@ -58,7 +59,7 @@ class KeptItems:
         return f"<KeptItems: {self.to_text()}>"
 
     def _repr_html_(self) -> str:
-        return f"<p>{self.to_text()}</p>{self.summary.head(self.n).to_html(index=False)}"
+        return notebook_html(self.to_text(), self.summary.head(self.n))
 
     def to_text(self) -> str:
         """Return in two sentences what the kept items do."""

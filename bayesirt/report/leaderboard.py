@@ -11,12 +11,12 @@ from matplotlib.ticker import MaxNLocator
 
 from bayesirt.names import brief, one_line
 from bayesirt.ranking.run import Run
+from bayesirt.ranking.separation import in_percent
 from bayesirt.ranking.subject_ranking import SCORE_RANK, Ranking
 
 _WIDTH, _HEIGHT, _MARGIN = 220.0, 16.0, 8.0
 _TICKS = 5
 _NAME = 120
-_SURE, _NEVER = 0.995, 0.005
 
 
 @dataclass(frozen=True)
@@ -139,13 +139,9 @@ def _with_interval(shown: str, *ends: str) -> str:
 
 def _chances(table: pd.DataFrame) -> Column:
     """Return P(best) in whole percents, of which none is certainty."""
-
-    def shown(p: float) -> str:
-        if p < _NEVER:
-            return "<1%"
-        return ">99%" if p >= _SURE else f"{p:.0%}"
-
-    return Column("P(best)", [Cell(escape(shown(p)), float(p)) for p in table["p_best"]])
+    shown = [in_percent(p).replace("below ", "<").replace("over ", ">") for p in table["p_best"]]
+    cells = [Cell(escape(x), float(p)) for x, p in zip(shown, table["p_best"], strict=True)]
+    return Column("P(best)", cells)
 
 
 def _means(ranking: Ranking) -> Column:
