@@ -30,7 +30,6 @@ from bayesirt.errors import ResponseError
 from bayesirt.likelihood.family import Family
 from bayesirt.likelihood.ordered_beta import ORDERED_BETA
 from bayesirt.models.priors import Priors
-from bayesirt.models.response_model import Method
 from bayesirt.models.two_pl import DIMS, TwoPL, two_pl_parameters
 
 USUAL = {"gap": (1.0, 1.0), "phi": (1.5, 0.5)}
@@ -126,7 +125,6 @@ class Continuous(TwoPL):
 
     name: ClassVar[str] = "continuous"
     title: ClassVar[str] = "continuous response model"
-    clustered: ClassVar[bool] = False
     takes: ClassVar[Kind] = "continuous"
     known_spreads: ClassVar[bool] = True
     dims: ClassVar[Mapping[str, list[str]]] = DIMS | {name: ["item"] for name in USUAL}
@@ -142,11 +140,6 @@ class Continuous(TwoPL):
     def family(self) -> Family:
         """Scores with mass at both ends."""
         return ORDERED_BETA
-
-    @property
-    def engines(self) -> tuple[Method, ...]:
-        """Engines that draw from its posterior."""
-        return "blocked", "nuts"
 
     def parameters(self, n_subjects: int, n_items: int, **clusters: Any) -> ContinuousParameters:
         """Draw from the prior."""

@@ -27,7 +27,6 @@ from bayesirt.errors import ResponseError
 from bayesirt.likelihood.family import Family
 from bayesirt.likelihood.graded import gap_names, graded_family, offsets
 from bayesirt.models.priors import Priors
-from bayesirt.models.response_model import Method
 from bayesirt.models.two_pl import DIMS, TwoPL, two_pl_parameters
 
 ALL_GAPS, MU_GAP_SD, SIGMA_GAP_SCALE = 4.0, 1.0, 0.5
@@ -125,7 +124,6 @@ class Graded(TwoPL):
 
     name: ClassVar[str] = "graded"
     title: ClassVar[str] = "graded response model"
-    clustered: ClassVar[bool] = False
     takes: ClassVar[Kind] = "graded"
 
     def __post_init__(self) -> None:
@@ -149,11 +147,6 @@ class Graded(TwoPL):
     def family(self) -> Family:
         """Graded answers."""
         return graded_family(self.n)
-
-    @property
-    def engines(self) -> tuple[Method, ...]:
-        """Engines that draw from its posterior."""
-        return "blocked", "nuts"
 
     def parameters(self, n_subjects: int, n_items: int, **clusters: Any) -> GradedParameters:
         """Draw from the prior."""

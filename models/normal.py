@@ -25,7 +25,6 @@ from bayesirt.errors import ResponseError
 from bayesirt.likelihood.family import Family
 from bayesirt.likelihood.normal import FLOOR, NORMAL, SPAN
 from bayesirt.models.priors import Priors
-from bayesirt.models.response_model import Method
 from bayesirt.models.two_pl import DIMS, TwoPL, two_pl_parameters
 
 USUAL = {"noise": (0.0, 0.5)}
@@ -112,7 +111,6 @@ class Normal(TwoPL):
 
     name: ClassVar[str] = "normal"
     title: ClassVar[str] = "normal response model"
-    clustered: ClassVar[bool] = False
     takes: ClassVar[Kind] = "unbounded"
     known_spreads: ClassVar[bool] = True
     dims: ClassVar[Mapping[str, list[str]]] = DIMS | {"noise": ["item"]}
@@ -135,11 +133,6 @@ class Normal(TwoPL):
     def family(self) -> Family:
         """Scores about what is expected."""
         return NORMAL
-
-    @property
-    def engines(self) -> tuple[Method, ...]:
-        """Engines that draw from its posterior."""
-        return "blocked", "nuts"
 
     def parameters(self, n_subjects: int, n_items: int, **clusters: Any) -> NormalParameters:
         """Draw from the prior."""

@@ -23,7 +23,6 @@ from bayesirt.errors import ResponseError
 from bayesirt.likelihood.beta_binomial import BETA_BINOMIAL
 from bayesirt.likelihood.family import Family
 from bayesirt.models.priors import Priors
-from bayesirt.models.response_model import Method
 from bayesirt.models.two_pl import DIMS, TwoPL, two_pl_parameters
 
 MU_PHI_MEAN, MU_PHI_SD, SIGMA_PHI_SCALE = 1.0, 1.0, 0.5
@@ -128,11 +127,6 @@ class Repeats(TwoPL):
     def family(self) -> Family:
         """Runs that go together."""
         return BETA_BINOMIAL
-
-    @property
-    def engines(self) -> tuple[Method, ...]:
-        """Engines that draw from its posterior."""
-        return "blocked", "nuts"
 
     def parameters(self, n_subjects: int, n_items: int, **clusters: Any) -> RepeatsParameters:
         """Draw from the prior."""

@@ -131,7 +131,7 @@ class ThreePL(TwoPL):
     @property
     def engines(self) -> tuple[Method, ...]:
         """Engines that draw from its posterior."""
-        return "blocked", "nuts"
+        return super().engines if self.priors.kind == "hierarchical" else ("blocked", "nuts")
 
     def parameters(self, n_subjects: int, n_items: int, **clusters: Any) -> ThreePLParameters:
         """Draw from the prior."""

@@ -17,7 +17,7 @@ from bayesirt.inference.nuts import sample_nuts
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.q_mirt_laplace import sample_q_mirt_laplace
 from bayesirt.inference.sweeps import sample_blocked
-from bayesirt.models import AUTO, LaRT, Method, Mirt, QMirt, ResponseModel, TwoPL, model_for
+from bayesirt.models import AUTO, LaRT, Method, Mirt, QMirt, ResponseModel, model_for
 from bayesirt.models.q_mirt import Structure
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
@@ -40,7 +40,7 @@ class Engine:
     ----------
     name : str
         What people type.
-    sample : callable, optional
+    sample : callable
         (responses, *, key, model, init, options) → Posterior, of any model.
     own : mapping
         By type of model, what draws from it instead.
@@ -49,17 +49,14 @@ class Engine:
     """
 
     name: Method
-    sample: Sampler | None = None
+    sample: Sampler
     own: Mapping[type[ResponseModel], Sampler] = field(default_factory=dict)
     clusters: bool = False
     meshes: bool = True
 
     def sampler(self, model: ResponseModel) -> Sampler:
         """Return what draws from a model's posterior."""
-        found = self.own.get(type(model), self.sample)
-        if found is None:
-            raise ValueError(f"{self.name} does not draw from the {model.title}")
-        return found
+        return self.own.get(type(model), self.sample)
 
 
 ENGINES = {
@@ -69,7 +66,8 @@ ENGINES = {
         Engine("nuts", sample_nuts),
         Engine(
             "laplace",
-            own={TwoPL: sample_laplace, LaRT: sample_lart_laplace, QMirt: sample_q_mirt_laplace},
+            sample_laplace,
+            own={LaRT: sample_lart_laplace, QMirt: sample_q_mirt_laplace},
             meshes=False,
         ),
     )
@@ -178,7 +176,7 @@ def plan_engine(
     if responses.clusters is not None:
         method, reason = _with_clusters(engine, responses, model)
     if method == "laplace" and engine == "auto" and _refused(method, model):
-        approximated = type(model) in ENGINES["laplace"].own
+        approximated = method in model.engines
         reason = "" if approximated else f"exact, as nothing approximates the {model.title}"
         method = "blocked"
     if refused := _refused(method, model):
@@ -208,8 +206,8 @@ def _with_clusters(
     refuse_useless(responses.clusters)
     if not model.clustered:
         raise ResponseError(
-            f"clusters of subjects belong to the 2pl and the 3pl, not to {model.name}; leave them "
-            f"out"
+            f"clusters of subjects belong to models of one ability and no lengths, not to "
+            f"{model.name}; leave them out"
         )
     if engine != "auto" and not ENGINES[engine].clusters:
         raise ResponseError(

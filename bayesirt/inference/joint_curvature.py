@@ -1,5 +1,6 @@
 """The curvature of the joint density as an arrow matrix, the larger side eliminated."""
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +12,6 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bayesirt.data.cells import Cells
-from bayesirt.estimators.cell_sums import CellSums
 from bayesirt.inference.arrow_system import Arrow, CrossPiece, Floats
 from bayesirt.inference.cell_pieces import CellPieces, cut_cells
 from bayesirt.inference.joint_density import (
@@ -20,13 +20,13 @@ from bayesirt.inference.joint_density import (
     Coordinates,
     Expansion,
     Point,
+    Sums,
     item_coordinates,
     own_values,
     sums_at,
 )
-from bayesirt.likelihood.families import LOGIT
 from bayesirt.likelihood.family import Family
-from bayesirt.models import Priors
+from bayesirt.models import ResponseModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class JointProblem:
     coordinates: Coordinates
     # Of the passes that build and use the arrow matrix; sums and factorisations keep theirs.
     dtype: Any
-    family: Family = LOGIT
+    family: Family
     before: AbilityPrior = STANDARD
 
     @property
@@ -51,7 +51,7 @@ class JointProblem:
         others = self.pieces.cells.shape[1 - self.pieces.axis]
         return others if self.eliminates_items else others * len(self.coordinates.names)
 
-    def sums(self, point: Point) -> CellSums:
+    def sums(self, point: Point) -> Sums:
         """Return the sums over the cells at a point."""
         return sums_at(self.pieces, self.family, self.coordinates, point)
 
@@ -74,24 +74,22 @@ class JointProblem:
 
 def joint_problem(
     cells: Cells,
-    priors: Priors,
+    model: ResponseModel,
     *,
-    family: Family = LOGIT,
     before: AbilityPrior = STANDARD,
     dtype: Any = None,
     eliminate: Literal["subjects", "items"] | None = None,
     piece_size: int | None = None,
 ) -> JointProblem:
     """Set up a problem."""
-    coordinates = item_coordinates(priors)
+    coordinates = item_coordinates(model)
     n_subjects, n_items = cells.shape
     if eliminate is None:
         larger = n_items * len(coordinates.names) >= n_subjects
         eliminate = "items" if larger else "subjects"
     pieces = cut_cells(cells, 1 if eliminate == "items" else 0, piece_size)
-    return JointProblem(
-        pieces, coordinates, jnp.dtype(dtype or jnp.zeros(()).dtype), family, before
-    )
+    dtype = jnp.dtype(dtype or jnp.zeros(()).dtype)
+    return JointProblem(pieces, coordinates, dtype, model.family, before)
 
 
 def arrow_at(
@@ -122,7 +120,7 @@ def _of_means(coordinates: Coordinates, spread: Array, n_items: int) -> tuple[Fl
     if not coordinates.learned:
         return np.zeros((0, 0)), np.zeros((0, size))
     precision = 1 / np.asarray(spread, np.float64) ** 2
-    return np.diag(n_items * precision + 1 / np.square(coordinates.scales)), -np.diag(precision)
+    return np.diag(n_items * precision + 1 / np.square(coordinates.sds)), -np.diag(precision)
 
 
 def _inverse_factors(blocks: Floats) -> Array:
@@ -141,8 +139,7 @@ def _cross_pieces(
     observed: bool,
 ) -> Iterator[CrossPiece]:
     dtype = problem.dtype
-    a, d = problem.coordinates.to_items(point.items)
-    values = [x.astype(dtype) for x in (point.theta, a, d, expansion.jacobian)]
+    values = _values(problem, point, expansion)
     border = jnp.asarray(own_border, dtype)
     for piece in problem.pieces:
         own = own_values(problem.pieces, piece, *values)
@@ -161,6 +158,12 @@ def _cross_pieces(
         yield CrossPiece(int(piece.unit[0]), int(piece.live.sum()), own_factor, whitened)
 
 
+def _values(problem: JointProblem, point: Point, expansion: Expansion) -> list[Array]:
+    """Return abilities, ∂z/∂u and the coefficients z of items, in the problem's dtype."""
+    items = problem.coordinates.to_items(point.items)
+    return [x.astype(problem.dtype) for x in (point.theta, expansion.jacobian, *items)]
+
+
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _whitened(
     family: Family,
@@ -173,13 +176,15 @@ def _whitened(
     own_factor: Float[Array, "unit own own"],
     live: Array,
 ) -> Float[Array, "kept unit own"]:
-    """Return W of a piece: (w a (J_a θ + J_d) - s J_a) L⁻ᵀ, and the border's rows."""
-    theta, a, d, jacobian = values
-    terms = family.terms(theta[:, None] * a + d, successes, trials)
-    weight = (terms.information * a)[..., None]
+    """Return W of a piece: (a Σ_k w_0k J_k - s J_a) L⁻ᵀ, J_0 = J_a θ + J_d, and the border's."""
+    theta, jacobian, a, d, *further = values
+    terms = family.every(theta[:, None] * a + d, successes, trials, *further)
+    weight, *mixed = ((w * a)[..., None] for w in terms.information[0])
     cross = weight * (theta[:, None, None] * jacobian[:, 0] + jacobian[:, 1])
+    for w, slopes in zip(mixed, jnp.moveaxis(jacobian[:, 2:], 1, 0), strict=True):
+        cross += w * slopes
     if observed:
-        cross -= terms.score[..., None] * jacobian[:, 0]
+        cross -= terms.score[0][..., None] * jacobian[:, 0]
     if not eliminates_items:
         cross = cross.transpose(1, 2, 0).reshape(-1, len(theta), 1)
     own = own_factor.shape[1]
@@ -203,9 +208,8 @@ def information_noise(
     means = jnp.zeros((0, n), problem.dtype)
     if problem.coordinates.learned:
         own = jax.random.normal(keys[2], (len(spread), n), problem.dtype)
-        means = own / jnp.asarray(problem.coordinates.scales, problem.dtype)[:, None] - items.sum(0)
-    a, d = problem.coordinates.to_items(point.items)
-    values = [x.astype(problem.dtype) for x in (point.theta, a, d, expansion.jacobian)]
+        means = own / jnp.asarray(problem.coordinates.sds, problem.dtype)[:, None] - items.sum(0)
+    values = _values(problem, point, expansion)
     for piece in problem.pieces:
         draws = jax.random.split(jax.random.fold_in(keys[3], int(piece.unit[0])), n)
         mine = own_values(problem.pieces, piece, *values)
@@ -225,13 +229,30 @@ def information_noise(
 def _piece_noise(
     family: Family, successes: Array, trials: Array, values: tuple[Array, ...], keys: Array
 ) -> tuple[Array, Array]:
-    theta, a, d, jacobian = values
-    root = jnp.sqrt(family.terms(theta[:, None] * a + d, successes, trials).information)
+    theta, jacobian, a, d, *further = values
+    information = family.every(theta[:, None] * a + d, successes, trials, *further).information
+    root = _root(information)
 
     def one(key: Array) -> tuple[Array, Array]:
-        noise = root * jax.random.normal(key, root.shape, root.dtype)
-        along_a, along_d = theta @ noise, noise.sum(0)
-        return noise @ a, along_a[:, None] * jacobian[:, 0] + along_d[:, None] * jacobian[:, 1]
+        white = jax.random.normal(key, (len(root), len(theta), len(a)), a.dtype)
+        noise, *beside = (sum(map(operator.mul, row, white)) for row in root)
+        along = jnp.stack([theta @ noise, *(x.sum(0) for x in (noise, *beside))], -1)
+        return noise @ a, jnp.einsum("jp,jpk->jk", along, jacobian)
 
     of_theta, of_items = jax.lax.map(one, keys)
     return of_theta.T, jnp.moveaxis(of_items, 0, -1)
+
+
+def _root(information: tuple[tuple[Array, ...], ...]) -> list[list[Array]]:
+    """Return the lower Cholesky factor of each cell's information, 0 where it says nothing."""
+    root: list[list[Array]] = []
+    for i, row in enumerate(information):
+        root.append([])
+        for j in range(i + 1):
+            rest = row[j] - sum(root[i][k] * root[j][k] for k in range(j))
+            if j == i:
+                root[i].append(jnp.sqrt(jnp.maximum(rest, 0)))
+            else:
+                pivot = root[j][j]
+                root[i].append(jnp.where(pivot > 0, rest / jnp.where(pivot > 0, pivot, 1), 0))
+    return root

@@ -1,13 +1,13 @@
 """The joint density of abilities, items and the items' means, with its derivatives.
 
-The model is the 2PL, or LaRT with its speeds integrated out: then the family is another one, and
-each ability has a normal prior of its own. Items are described by the coordinates on which the
-model puts normal priors, and their spreads σ are held fixed: the density has no joint mode over
-the spreads. Everything else is free.
+The model has one ability: the 2PL, or what has the 2PL's items and something beside, or LaRT with
+its speeds integrated out, when each ability has a normal prior of its own. Items are described by
+the coordinates on which the model puts normal priors, and their spreads σ are held fixed: the
+density has no joint mode over the spreads. Everything else is free.
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import jax
@@ -15,15 +15,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bayesirt.estimators.cell_sums import CellSums, cell_sums
+from bayesirt.estimators.marginal import usual_items
 from bayesirt.inference.cell_pieces import CellPieces, Piece
+from bayesirt.inference.passes import ItemSums, Passes, SubjectSums
+from bayesirt.inference.site_terms import prior_of
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.family import Family
-from bayesirt.models import Priors
+from bayesirt.likelihood.loadings import Loadings
+from bayesirt.models import Priors, ResponseModel
 
 _LEAST_SLOPE = 0.05
 _MOST_DIFFICULT = 4.0
-_OF_SUBJECTS = ("subject_loss", "theta_score", "theta_information")
 
 
 class Point(NamedTuple):
@@ -31,7 +33,7 @@ class Point(NamedTuple):
 
     theta: Float[Array, " subject"]  # Abilities.
     items: Float[Array, "item coordinate"]  # Such as (log a, d).
-    means: Float[Array, " mean"]  # (μ_a, μ_d), or μ_d alone, or nothing where the priors are fixed.
+    means: Float[Array, " mean"]  # Of each coordinate, or nothing where the priors are fixed.
 
 
 class AbilityPrior(NamedTuple):
@@ -45,19 +47,30 @@ STANDARD = AbilityPrior(0.0, 1.0)
 """N(0, 1), the 2PL's."""
 
 
+class Sums(NamedTuple):
+    """What the cells say at a point."""
+
+    subjects: SubjectSums
+    items: ItemSums  # Of the coefficients: a, d, and what the family takes beside.
+
+
 class Coordinates(NamedTuple):
     """What describes an item."""
 
     # The item parameters, in order; their means and spreads are ``mu_`` and ``sigma_`` of them.
     names: tuple[str, ...]
-    # Coordinates, shape (..., coordinate) → (a, d), each of shape (...).
-    to_items: Callable[[Array], tuple[Array, Array]]
-    from_items: Callable[[Array, Array], Array]  # (a, d) → coordinates, kept within reason.
-    # Where the priors are learned, prior standard deviations of the means, and of the half-normal
-    # spreads; else the spreads themselves.
+    # Coordinates, shape (..., coordinate) → a, d and the rest, each of shape (...).
+    to_items: Callable[[Array], tuple[Array, ...]]
+    # a, d and the rest, where it is known → coordinates, kept within reason.
+    from_items: Callable[..., Array]
+    # Scales of the spreads' half-normal priors; where they are not learned, the spreads themselves.
     scales: tuple[float, ...]
-    learned: bool
+    learned: bool  # Whether there are means.
+    # Of the means' normal priors.
+    centres: tuple[float, ...]
+    sds: tuple[float, ...]
     logarithmic: bool = False  # Whether the first is a log slope.
+    known: tuple[bool, ...] = ()  # Which spreads are not learned though means are.
 
 
 class Expansion(NamedTuple):
@@ -66,7 +79,7 @@ class Expansion(NamedTuple):
     gradient: Point  # Uphill.
     theta_curvature: Float[Array, " subject"]
     item_curvature: Float[Array, "item coordinate coordinate"]  # Negative second derivatives.
-    jacobian: Float[Array, "item 2 coordinate"]  # ∂(a, d)/∂u.
+    jacobian: Float[Array, "item coefficient coordinate"]  # ∂(a, d, ...)/∂u.
 
 
 def _positive(u: Array) -> tuple[Array, Array]:
@@ -103,33 +116,87 @@ def _from_difficulty(a: Array, d: Array) -> Array:
     return jnp.stack([jnp.log(a), jnp.clip(-d / a, -_MOST_DIFFICULT, _MOST_DIFFICULT)], -1)
 
 
-def item_coordinates(priors: Priors) -> Coordinates:
-    """Return the coordinates on which the priors are normal."""
+@cache
+def item_coordinates(model: ResponseModel) -> Coordinates:
+    """Return the coordinates on which a model's priors are normal."""
+    own = _of_slope_and_intercept(model.priors)
+    if not model.family.further:
+        return own
+    usual = usual_items(model)
+    free = [name in model.usual for name in model.family.further]
+    n, transforms = len(own.names), usual.to_values[2:]
+    given = [float(to(x)) for to, x in zip(transforms, usual.centres[2:, 0], strict=True)]
+
+    def to_items(u: Array) -> tuple[Array, ...]:
+        a, d = own.to_items(u[..., :n])
+        at = iter(range(n, u.shape[-1]))
+        beside = (
+            to(u[..., next(at)]) if learned else jnp.full_like(a, value)
+            for to, learned, value in zip(transforms, free, given, strict=True)
+        )
+        return a, d, *beside
+
+    def from_items(a: Array, d: Array, *further: Array) -> Array:
+        beside = [
+            to.inv(further[k]) if further else jnp.full_like(d, usual.centres[k + 2, 0])
+            for k, to in enumerate(transforms)
+            if free[k]
+        ]
+        return jnp.concatenate([own.from_items(a, d), *(x[..., None] for x in beside)], -1)
+
+    names = tuple(model.usual)
+    means = [prior_of(model, f"mu_{name}") for name in names]
+    spreads = [prior_of(model, f"sigma_{name}") for name in names]
+    return Coordinates(
+        (*own.names, *names),
+        to_items,
+        from_items,
+        own.scales
+        + tuple(
+            model.usual[name][1] if prior is None else float(prior.scale)
+            for name, prior in zip(names, spreads, strict=True)
+        ),
+        own.learned,
+        own.centres + tuple(float(prior.loc) for prior in means),
+        own.sds + tuple(float(prior.scale) for prior in means),
+        own.logarithmic,
+        (False,) * n + tuple(prior is None for prior in spreads),
+    )
+
+
+def _of_slope_and_intercept(priors: Priors) -> Coordinates:
     if priors.kind == "fixed":
-        return Coordinates(("a", "b"), _difficulty, _from_difficulty, (0.5, 2.0), False)
+        return Coordinates(
+            ("a", "b"), _difficulty, _from_difficulty, (0.5, 2.0), False, (0.0, 0.0), (0.5, 2.0)
+        )
     if priors.slopes == "rasch":
-        return Coordinates(("d",), _rasch, _from_rasch, (2.0,), True)
-    if priors.slopes == "free":
-        return Coordinates(("a", "d"), _free, _from_free, (0.5, 2.0), True)
-    return Coordinates(("a", "d"), _positive, _from_positive, (0.5, 2.0), True, logarithmic=True)
+        return Coordinates(("d",), _rasch, _from_rasch, (2.0,), True, (0.0,), (2.0,))
+    positive = priors.slopes == "positive"
+    functions = (_positive, _from_positive) if positive else (_free, _from_free)
+    return Coordinates(
+        ("a", "d"), *functions, (0.5, 2.0), True, (0.0, 0.0), (0.5, 2.0), logarithmic=positive
+    )
 
 
-def sums_at(pieces: CellPieces, family: Family, coordinates: Coordinates, point: Point) -> CellSums:
+def sums_at(pieces: CellPieces, family: Family, coordinates: Coordinates, point: Point) -> Sums:
     """Return the sums over the cells at a point, one piece after another."""
-    a, d = coordinates.to_items(point.items)
+    items = coordinates.to_items(point.items)
     found = [
         _piece_sums(
-            family, piece.successes, piece.trials, *own_values(pieces, piece, point.theta, a, d)
+            family, piece.successes, piece.trials, *own_values(pieces, piece, point.theta, *items)
         )
         for piece in pieces
     ]
-    stacked = CellSums(*(jnp.stack(parts) for parts in zip(*found, strict=True)))
-    cut = [(name in _OF_SUBJECTS) == (pieces.axis == 0) for name in CellSums._fields]
-    return CellSums(
-        *(
-            parts.reshape(-1)[: pieces.n_units] if along else parts.sum(0)
-            for parts, along in zip(stacked, cut, strict=True)
-        )
+
+    def together(along: bool, *parts: Array) -> Array:
+        if not along:
+            return jnp.stack(parts).sum(0)
+        return jnp.concatenate(parts)[: pieces.n_units]
+
+    subjects, of_items = zip(*found, strict=True)
+    return Sums(
+        jax.tree.map(partial(together, pieces.axis == 0), *subjects),
+        jax.tree.map(partial(together, pieces.axis == 1), *of_items),
     )
 
 
@@ -142,18 +209,20 @@ def own_values(pieces: CellPieces, piece: Piece, theta: Array, *items: Array) ->
 
 @partial(jax.jit, static_argnums=0)
 def _piece_sums(
-    family: Family, successes: Array, trials: Array, theta: Array, a: Array, d: Array
-) -> CellSums:
-    return cell_sums(DenseLayout(successes, trials), family, theta, a, d)
+    family: Family, successes: Array, trials: Array, theta: Array, *items: Array
+) -> Sums:
+    layout, loadings = DenseLayout(successes, trials), Loadings(len(items[0]), 1)
+    passes = Passes(layout, family, loadings, theta.dtype)
+    return Sums(*passes.both_sums(theta[:, None], jnp.stack(items, -1)))
 
 
 def item_derivatives(coordinates: Coordinates, items: Array) -> tuple[Array, Array]:
-    """Return ∂(a, d)/∂u, shape (item, 2, coordinate), and ∂²(a, d)/∂u², with one axis more."""
+    """Return ∂(a, d, ...)/∂u, shape (item, coefficient, coordinate), and its derivative by u."""
 
-    def both(u: Array) -> Array:
+    def together(u: Array) -> Array:
         return jnp.stack(coordinates.to_items(u))
 
-    return jax.vmap(jax.jacfwd(both))(items), jax.vmap(jax.hessian(both))(items)
+    return jax.vmap(jax.jacfwd(together))(items), jax.vmap(jax.hessian(together))(items)
 
 
 def loss_at(
@@ -161,7 +230,7 @@ def loss_at(
     spread: Array,
     tilt: Point,
     point: Point,
-    sums: CellSums,
+    sums: Sums,
     before: AbilityPrior = STANDARD,
 ) -> float:
     """Return the negative log joint density, up to terms that only the spreads change."""
@@ -172,12 +241,13 @@ def loss_at(
         ((items - centre) / np.asarray(spread)) ** 2
     )
     if coordinates.learned:
-        prior += np.sum((means / np.asarray(coordinates.scales)) ** 2)
+        prior += np.sum(((means - coordinates.centres) / np.asarray(coordinates.sds)) ** 2)
     tilted = sum(
         np.vdot(np.asarray(t, np.float64), x)
         for t, x in zip(tilt, (theta, items, means), strict=True)
     )
-    return float(np.sum(np.asarray(sums.subject_loss, np.float64)) + 0.5 * prior - tilted)
+    told = np.sum(np.asarray(sums.subjects.log_likelihood, np.float64))
+    return float(0.5 * prior - tilted - told)
 
 
 @partial(jax.jit, static_argnames=("coordinates", "observed"))
@@ -186,36 +256,36 @@ def expand(
     spread: Float[Array, " coordinate"],
     tilt: Point,
     point: Point,
-    sums: CellSums,
+    sums: Sums,
     before: AbilityPrior = STANDARD,
     *,
     observed: bool,
 ) -> Expansion:
     """Expand the log joint density around a point.
 
-    With η = a(u) θ + d(u), a piece of the information of u is Jᵀ A J - Σ_k g_k ∂²(a, d)_k/∂u²,
-    where A is the information of (a, d), g its score and J = ∂(a, d)/∂u.
+    With z(u) = (a, d, ...), a piece of the information of u is Jᵀ A J - Σ_k g_k ∂²z_k/∂u², where A
+    is the information of z, g its score and J = ∂z/∂u.
     """
     precision = 1 / spread**2
     centre = point.means if coordinates.learned else jnp.zeros_like(spread)
     jacobian, bend = item_derivatives(coordinates, point.items)
-    score = jnp.stack([sums.a_score, sums.d_score], -1)
-    information = jnp.stack([sums.aa, sums.ad, sums.ad, sums.dd], -1).reshape(-1, 2, 2)
-    curvature = jnp.einsum("jpk,jpq,jql->jkl", jacobian, information, jacobian)
+    score = sums.items.score
+    curvature = jnp.einsum("jpk,jpq,jql->jkl", jacobian, sums.items.information, jacobian)
     if observed:
         curvature -= jnp.einsum("jp,jpkl->jkl", score, bend)
     away = precision * (point.items - centre)
     of_means = point.means
     if coordinates.learned:
-        of_means = away.sum(0) - point.means / jnp.square(jnp.asarray(coordinates.scales))
+        from_centres = point.means - jnp.asarray(coordinates.centres)
+        of_means = away.sum(0) - from_centres / jnp.square(jnp.asarray(coordinates.sds))
     gradient = Point(
-        sums.theta_score - before.precision * (point.theta - before.mean),
+        sums.subjects.score[:, 0] - before.precision * (point.theta - before.mean),
         jnp.einsum("jpk,jp->jk", jacobian, score) - away,
         of_means,
     )
     return Expansion(
         jax.tree.map(jnp.add, gradient, tilt),
-        sums.theta_information + before.precision,
+        sums.subjects.information[:, 0, 0] + before.precision,
         curvature + jnp.diag(precision),
         jacobian,
     )

@@ -12,11 +12,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bayesirt.errors import ResponseError
-from bayesirt.estimators.cell_sums import CellSums
 from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.inference.curvature import Curvature, curvature_at
 from bayesirt.inference.joint_curvature import JointProblem
-from bayesirt.inference.joint_density import AbilityPrior, Expansion, Point, expand, loss_at
+from bayesirt.inference.joint_density import AbilityPrior, Expansion, Point, Sums, expand, loss_at
 from bayesirt.inference.learned_spreads import learned_spreads
 from bayesirt.inference.mean_tilt import tilt_at
 from bayesirt.point_estimate import PointEstimate
@@ -42,7 +41,7 @@ class State(NamedTuple):
     point: Point
     spread: Float[Array, " coordinate"]  # σ of each item coordinate.
     tilt: Point  # Added to the gradient of the log density, see `bayesirt.inference.mean_tilt`.
-    sums: CellSums  # At the point.
+    sums: Sums  # At the point.
     gap: Point  # By how much the tilt was last found to be wrong.
     share: float  # Of that gap, how much was made good.
 
@@ -55,7 +54,7 @@ class State(NamedTuple):
         return expand(problem.coordinates, *self._given, problem.before, observed=observed)
 
     @property
-    def _given(self) -> tuple[Array, Point, Point, CellSums]:
+    def _given(self) -> tuple[Array, Point, Point, Sums]:
         return self.spread, self.tilt, self.point, self.sums
 
 
@@ -126,14 +125,18 @@ def _remaining(length: float, before: float) -> float:
 def _start(problem: JointProblem, init: PointEstimate) -> State:
     coordinates = problem.coordinates
     theta, a, d = (jnp.asarray(np.nan_to_num(init[name])) for name in ("theta", "a", "d"))
-    items = coordinates.from_items(a, d)
-    if coordinates.names == ("d",):
+    further = [x for x in problem.family.further if x in init.parameters]
+    items = coordinates.from_items(a, d, *(jnp.asarray(init[name]) for name in further))
+    if coordinates.names[0] == "d":  # all slopes are 1
         theta = theta * a.mean()
     scales = jnp.asarray(coordinates.scales)
     means, spread = jnp.zeros(0), scales
     if coordinates.learned:
         means = items.mean(0)
         spread = jnp.clip(items.std(0), _LEAST_SPREAD, scales)
+        # Of what answers say little about, estimates lie too close to each other.
+        beside = jnp.array([name not in "ad" for name in coordinates.names])
+        spread = jnp.where(beside, scales, spread)
     point = Point(theta, items, means)
     nothing = jax.tree.map(jnp.zeros_like, point)
     state = State(point, spread, nothing, problem.sums(point), nothing, 1.0)
@@ -163,7 +166,7 @@ def _leaning(
         total, before = total + lean, problem.before
         problem = replace(problem, before=AbilityPrior(before.mean - lean, before.precision))
         theta, items, means = state.point
-        a, _ = problem.coordinates.to_items(items)
+        a = problem.coordinates.to_items(items)[0]
         items = items.at[:, 1].add(a * lean)
         point = Point(theta - lean, items, means.at[1].add(a.mean() * lean))
         state = state._replace(point=point, sums=problem.sums(point))
@@ -176,7 +179,7 @@ def _leaning(
 def _lean(problem: JointProblem, state: State, so_far: float) -> tuple[float, float]:
     """Return by how much intercepts still lean on slopes, and the error of that."""
     here = state.expansion(problem, observed=False)
-    a, d = (x - x.mean() for x in problem.coordinates.to_items(state.point.items))
+    a, d = (x - x.mean() for x in problem.coordinates.to_items(state.point.items)[:2])
     covariance = jnp.linalg.inv(here.item_curvature)
     of_a = here.jacobian[:, 0, 0]
     aa = a @ a + of_a**2 @ covariance[:, 0, 0]
@@ -192,7 +195,9 @@ def _up_to_date(
     """Return the state with the spreads and the tilt that belong to its point."""
     here = state.expansion(problem, observed=False)
     if problem.coordinates.learned:
-        spread = learned_spreads(problem.coordinates, state.spread, state.point, state.sums, here)
+        spread = learned_spreads(
+            problem.coordinates, state.spread, state.point, state.sums.items, here
+        )
         state = state._replace(spread=spread)
         here = state.expansion(problem, observed=False)
     return state if centre == "mode" else _tilted(problem, state, here, least_share)
@@ -226,7 +231,7 @@ def _sweep(problem: JointProblem, state: State) -> tuple[State, float]:
     state = _downhill(problem, state, Point(0 * theta, step, 0 * means))
     here = state.expansion(problem, observed=False)
     along_theta = here.gradient.theta / here.theta_curvature
-    of_means = len(items) / state.spread**2 + 1 / jnp.asarray(problem.coordinates.scales) ** 2
+    of_means = len(items) / state.spread**2 + 1 / jnp.asarray(problem.coordinates.sds) ** 2
     along_means = here.gradient.means / of_means[: len(means)]
     gain += float(jnp.vdot(along_theta, here.gradient.theta))
     gain += float(jnp.vdot(along_means, here.gradient.means))

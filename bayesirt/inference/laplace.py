@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.choice import fit_point
+from bayesirt.estimators.marginal import usual_items
 from bayesirt.inference.curvature import DenseCurvature
+from bayesirt.inference.item_populations import draw_item_populations
 from bayesirt.inference.joint_curvature import JointProblem, joint_problem
 from bayesirt.inference.joint_mode import Centre, Mode, find_mode
 from bayesirt.inference.level_and_scale import redraw_level_and_scale
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.ways import way_of
-from bayesirt.models import Priors, TwoPL
+from bayesirt.models import ResponseModel, TwoPL
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 
@@ -73,12 +75,12 @@ def sample_laplace(
     responses: Responses,
     *,
     key: Array,
-    model: TwoPL | None = None,
+    model: ResponseModel | None = None,
     init: PointEstimate | None = None,
     options: RunOptions | None = None,
     search: Search | None = None,
 ) -> Posterior:
-    """Draw from the joint Laplace approximation of the 2PL's posterior.
+    """Draw from the joint Laplace approximation of the posterior of a model of one ability.
 
     With H the negative Hessian of the log joint density of (θ, items, means) at its mode, given the
     spreads σ and the lean μ_b, draws are from N(mode, H⁻¹), by eliminating the larger side: see
@@ -90,14 +92,14 @@ def sample_laplace(
     """
     model, options, search = model or TwoPL(), options or RunOptions(), search or Search()
     priors, began = model.priors, time.perf_counter()
-    problem = joint_problem(responses.cells, priors, family=model.family, dtype=search.dtype)
+    problem = joint_problem(responses.cells, model, dtype=search.dtype)
     init = fit_point(responses, model=model) if init is None else init
     leans = problem.coordinates.learned and priors.slopes != "rasch"
     mode = mode_found(problem, init, leans=leans, options=options, search=search)
     warn_where_rough(responses, mode)
     draw_key, redraw_key = jax.random.split(key)
     n_draws = options.num_chains * options.num_samples
-    samples = draw_sites(problem, mode, priors, draw_key, n_draws)
+    samples = draw_sites(problem, mode, model, draw_key, n_draws)
     if leans:
         samples |= redraw_level_and_scale(samples, priors, redraw_key)
     attributes = {
@@ -163,9 +165,10 @@ def how_found(responses: Responses, problem: JointProblem, mode: Mode) -> dict[s
 
 
 def draw_sites(
-    problem: JointProblem, mode: Mode, priors: Priors, key: Array, n_draws: int
+    problem: JointProblem, mode: Mode, model: ResponseModel, key: Array, n_draws: int
 ) -> Samples:
     """Draw the model's sites."""
+    priors = model.priors
     theta, items, means = _draw_parameters(problem, mode, key, n_draws)
     named = dict(zip(problem.coordinates.names, items, strict=True))
     samples: Samples = {"theta": theta}
@@ -184,7 +187,11 @@ def draw_sites(
         named["d"] = -named["a"] * named["b"]
     else:
         named["b"] = -named["d"] / named["a"]
-    return samples | {name: named[name] for name in ("a", "d", "b")}
+    samples |= {name: named.pop(name) for name in ("a", "d", "b")}
+    transforms = dict(zip(model.family.further, usual_items(model).to_values[2:], strict=True))
+    beside = draw_item_populations(model, named, jax.random.fold_in(key, n_draws))
+    beside |= {name: transforms[name](x) for name, x in named.items()}
+    return samples | {name: np.asarray(x) for name, x in beside.items()}
 
 
 def _draw_parameters(

@@ -86,16 +86,14 @@ def sample_lart_laplace(
     model, options, search = model or LaRT(), options or RunOptions(), search or Search()
     way = WithLengths(model)
     latencies, init = way.data(responses), init or fit_point(responses, model=model)
-    priors, before = model.priors, abilities_from_lengths(latencies, init)
+    before = abilities_from_lengths(latencies, init)
     began = time.perf_counter()
-    problem = joint_problem(
-        responses.cells, priors, family=model.family, before=before, dtype=search.dtype
-    )
+    problem = joint_problem(responses.cells, model, before=before, dtype=search.dtype)
     mode = mode_found(problem, init, leans=True, options=options, search=search)
     warn_where_rough(responses, mode)
     answers_key, lengths_key = jax.random.split(key)
     n_draws = options.num_chains * options.num_samples
-    answers = draw_sites(problem, mode, priors, answers_key, n_draws)
+    answers = draw_sites(problem, mode, model, answers_key, n_draws)
     answers["theta"] += mode.lean
     answers["d"] -= answers["a"] * mode.lean
     start = _start(way, init, latencies, mode)

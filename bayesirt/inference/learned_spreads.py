@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bayesirt.estimators.cell_sums import CellSums
 from bayesirt.inference.joint_density import Coordinates, Expansion, Point
+from bayesirt.inference.passes import ItemSums
 
 _MOST_SCALES = 2.0
 _REACH, _NODES = 6.0, 61
@@ -21,7 +21,7 @@ def learned_spreads(
     coordinates: Coordinates,
     spread: Float[Array, " coordinate"],
     point: Point,
-    sums: CellSums,
+    sums: ItemSums,
     here: Expansion,
 ) -> Float[Array, " coordinate"]:
     """Return the spreads' estimates from the sums and the expected information at a point."""
@@ -29,21 +29,33 @@ def learned_spreads(
     variance = jnp.einsum("jkk->jk", jnp.linalg.inv(here.item_curvature))
     squares = ((point.items - point.means) ** 2 + variance).sum(0)
     if coordinates.logarithmic:
-        squares = squares.at[0].set(_of_log_slopes(spread, point, sums, variance[:, 0]))
+        squares = squares.at[0].set(
+            _of_log_slopes(spread, point, sums, here.jacobian, variance[:, 0])
+        )
     free = len(point.items) - 1
     found = jnp.sqrt(2 * squares / (free + jnp.sqrt(free**2 + 4 * squares / scales**2)))
-    return jnp.minimum(found, _MOST_SCALES * scales)
+    found = jnp.minimum(found, _MOST_SCALES * scales)
+    known = jnp.array(coordinates.known or (False,) * len(scales))
+    return jnp.where(known, scales, found)
 
 
 @jax.jit
 def _of_log_slopes(
-    spread: Float[Array, "2"], point: Point, sums: CellSums, variance: Float[Array, " item"]
+    spread: Float[Array, " coordinate"],
+    point: Point,
+    sums: ItemSums,
+    jacobian: Float[Array, "item coefficient coordinate"],
+    variance: Float[Array, " item"],
 ) -> Array:
-    """Return Σ E(log a - μ)², each item's intercept where its slope puts it."""
-    (u, d), means, precision = point.items.T, point.means, spread**-2
-    a, of_d = jnp.exp(u), sums.dd + precision[1]
-    score = a * (sums.a_score - sums.ad * (sums.d_score + precision[1] * (means[1] - d)) / of_d)
-    information = a**2 * (sums.aa - sums.ad**2 / of_d)
+    """Return Σ E(log a - μ)², all else of each item where its slope puts it."""
+    u, means, precision = point.items[:, 0], point.means, spread**-2
+    score = jnp.einsum("jpk,jp->jk", jacobian, sums.score)
+    information = jnp.einsum("jpk,jpq,jql->jkl", jacobian, sums.information, jacobian)
+    rest = information[:, 1:, 1:] + jnp.diag(precision[1:])
+    pull = score[:, 1:] + precision[1:] * (means[1:] - point.items[:, 1:])
+    along = jnp.linalg.solve(rest, information[:, 1:, :1])[..., 0]
+    score = score[:, 0] - (along * pull).sum(1)
+    information = information[:, 0, 0] - (along * information[:, 1:, 0]).sum(1)
     step = jnp.sqrt(variance)[:, None] * jnp.linspace(-_REACH, _REACH, _NODES)
     growth, away = jnp.expm1(step), u[:, None] + step - means[0]
     log_density = (

@@ -62,15 +62,30 @@ def _piece_tilt(
 ) -> tuple[Array, Array]:
     def uncertainty(values: tuple[Array, Array]) -> Array:
         theta, items = values
-        a, d = coordinates.to_items(items)
+        a, d, *further = coordinates.to_items(items)
         jacobian, bend = item_derivatives(coordinates, items)
-        terms = family.terms(theta[:, None] * a + d, successes, trials)
-        of_a_d = jnp.einsum("jpk,jkl,jql->pqj", jacobian, of_items, jacobian)
+        terms = family.every(theta[:, None] * a + d, successes, trials, *further)
+        covariance = jnp.einsum("jpk,jkl,jql->pqj", jacobian, of_items, jacobian)
         lean = jnp.einsum("jpkl,jkl->pj", bend, of_items)
         x = theta[:, None]
-        of_eta = (
-            of_theta[:, None] * a**2 + x**2 * of_a_d[0, 0] + 2 * x * of_a_d[0, 1] + of_a_d[1, 1]
+        leans = (x * lean[0] + lean[1], *lean[2:])
+        told = sum(s * away for s, away in zip(terms.score, leans, strict=True))
+
+        def covariance_of(k: int, m: int) -> Array:
+            """Return that of two predictors, of which the first is η."""
+            if k and m:
+                return covariance[k + 1, m + 1]
+            if k or m:
+                other = k + m + 1
+                return x * covariance[0, other] + covariance[1, other]
+            of_eta = x**2 * covariance[0, 0] + 2 * x * covariance[0, 1] + covariance[1, 1]
+            return of_theta[:, None] * a**2 + of_eta
+
+        lost = sum(
+            w * covariance_of(k, m)
+            for k, row in enumerate(terms.information)
+            for m, w in enumerate(row)
         )
-        return jnp.sum(terms.information * of_eta - terms.score * (x * lean[0] + lean[1]))
+        return jnp.sum(lost - told)
 
     return jax.tree.map(lambda slope: -slope / 2, jax.grad(uncertainty)(values))

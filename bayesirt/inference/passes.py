@@ -95,6 +95,12 @@ class Passes(NamedTuple):
         """Return the sums over items: one evaluation of every cell."""
         return self.by_rows(self._of_subjects, theta, coefficients)[0]
 
+    def both_sums(
+        self, theta: Float[Array, "subject ability"], coefficients: Float[Array, "item dim"]
+    ) -> tuple[SubjectSums, ItemSums]:
+        """Return the sums over items and those over subjects: one evaluation of every cell."""
+        return self.by_rows(self._both, theta, coefficients)
+
     def thresholds(self, theta: Float[Array, " subject"]) -> Float[Array, " item"]:
         """Return about where on the scale of abilities each item tells subjects apart.
 
@@ -159,10 +165,16 @@ class Passes(NamedTuple):
     def _of_subjects(
         self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]
     ) -> tuple[SubjectSums, tuple[()]]:
+        return self._both(layout, theta, slopes, others)[0], ()
+
+    def _both(
+        self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]
+    ) -> tuple[SubjectSums, ItemSums]:
         terms = self._terms(layout, theta, slopes, others)
         value = layout.over_items(terms.log_likelihood, jnp.ones_like(others[0], self.dtype))
         sums = SubjectSums(value, *self._over_items(layout, terms, slopes))
-        return jax.tree.map(lambda x: x.astype(theta.dtype), sums), ()
+        sums = jax.tree.map(lambda x: x.astype(theta.dtype), sums)
+        return sums, self._sums_of(layout, theta, terms)
 
     def _summed(
         self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]

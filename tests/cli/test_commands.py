@@ -344,7 +344,10 @@ def test_options_that_do_not_go_together_are_refused(cli: Cli, tmp_path: Path):
     [
         (("--guessing", 0.25), "guessing is a part of the 3pl, not of 2pl; pass --model 3pl"),
         (("--model", "3pl", "--guessing", 25), "guessing must lie between 0 and 1, such as 0.25"),
-        (("--model", "3pl", "--engine", "laplace"), "laplace does not draw from the 3PL; ask for"),
+        (
+            ("--model", "3pl", "--priors", "fixed", "--engine", "laplace"),
+            "laplace does not draw from the 3PL; ask for",
+        ),
     ],
 )
 def test_guessing_that_cannot_be_is_refused_before_anything_is_done(

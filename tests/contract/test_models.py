@@ -17,6 +17,7 @@ from numpyro.infer.util import potential_energy
 
 from bayesirt import Priors, QMatrix, Responses
 from bayesirt.cli.options import Model
+from bayesirt.data.clusters import Clusters
 from bayesirt.data.scales import Scale
 from bayesirt.errors import ResponseError
 from bayesirt.inference.engines import ENGINES, plan_engine, sample_posterior
@@ -324,7 +325,7 @@ def a_row_of(name: str) -> ResponseModel:
 def test_engines_are_those_that_the_model_names(name):
     model = ROWS[name]
     able = {x.name for x in ENGINES.values() if x.own.get(type(model), x.sample)}
-    assert able - {*model.engines} == ({"laplace"} if name == "lart wrong" else set())
+    assert able - {*model.engines} == ({"laplace"} if name in ("lart wrong", "mirt") else set())
     assert {*model.engines} <= able
 
 
@@ -345,6 +346,17 @@ def test_each_engine_draws(name):
         assert all(np.isfinite(values).all() for values in posterior.dataset.values())
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, model in ROWS.items() if model.clustered])
+def test_subjects_may_come_in_clusters(name):
+    model, options = ROWS[name], RunOptions(num_chains=1, num_warmup=2, num_samples=3)
+    clusters = Clusters(("x", "y"), tuple(k % 2 for k in range(N)))
+    responses = replace(some_of(model.takes), clusters=clusters)
+    posterior = sample_posterior(responses, key=0, model=model, options=options)
+    assert posterior.draws("gamma").shape == (3, 2)
+    assert all(np.isfinite(values).all() for values in posterior.dataset.values())
+
+
 @each_model
 def test_other_engines_are_refused_in_a_sentence(name):
     model = a_row_of(name)
@@ -360,7 +372,8 @@ def test_an_engine_that_would_not_do_is_not_chosen(monkeypatch):
     monkeypatch.setattr("bayesirt.inference.engines.FEW", 2)
     options = RunOptions(num_chains=2, num_samples=10)
     assert plan_engine("auto", some(), model="2pl", options=options)[0] == "laplace"
-    assert plan_engine("auto", some(), model="3pl", options=options)[0] == "blocked"
+    fixed = ThreePL(Priors(kind="fixed"))
+    assert plan_engine("auto", some(), model=fixed, options=options)[0] == "blocked"
 
 
 def test_guessing_may_be_fixed():

@@ -6,14 +6,21 @@ import numpy as np
 import pytest
 from conftest import simulate
 from jax.flatten_util import ravel_pytree
+from laplace_algebra import (
+    as_matrix,
+    curvature_at,
+    draws_of,
+    expansion_at,
+    unit_vectors,
+    worst_error,
+)
 from numpyro.infer.util import log_density
 from scipy.stats import multivariate_normal
 
 from bayesirt import Priors, Responses, RunOptions, fit_cbmm, two_pl_model
-from bayesirt.inference.arrow_system import inverse_factor
-from bayesirt.inference.curvature import DenseCurvature, IterativeCurvature
-from bayesirt.inference.joint_curvature import JointProblem, arrow_at, joint_problem
-from bayesirt.inference.joint_density import Coordinates, Point, expand, item_coordinates
+from bayesirt.inference.curvature import IterativeCurvature
+from bayesirt.inference.joint_curvature import JointProblem, joint_problem
+from bayesirt.inference.joint_density import Coordinates, Point, item_coordinates
 from bayesirt.inference.joint_mode import Mode, find_mode
 from bayesirt.inference.laplace import Search, sample_laplace
 from bayesirt.inference.mean_tilt import tilt_at
@@ -62,7 +69,7 @@ def spread_of(coordinates: Coordinates) -> jnp.ndarray:
 def readable_density(responses: Responses, priors: Priors, spread: jnp.ndarray):
     """Return the NumPyro model's log density of the unconstrained sites, σ given."""
     successes, trials = (m.astype(int) for m in responses.cells.matrices())
-    names = item_coordinates(priors).names
+    names = item_coordinates(TwoPL(priors)).names
     logarithmic = priors.slopes == "positive"
 
     def density(point: Point) -> jnp.ndarray:
@@ -89,51 +96,16 @@ def gradient_and_hessian(density, point: Point) -> tuple[np.ndarray, np.ndarray]
     return np.asarray(both(flat)[1]), -np.asarray(hessian(flat))
 
 
-def expansion_at(problem: JointProblem, spread: jnp.ndarray, point: Point, *, observed=True):
-    nothing = jax.tree.map(jnp.zeros_like, point)
-    sums = problem.sums(point)
-    return expand(problem.coordinates, spread, nothing, point, sums, observed=observed)
-
-
-def curvature_at(problem, spread, point, *, observed=True) -> DenseCurvature:
-    expansion = expansion_at(problem, spread, point, observed=observed)
-    arrow = arrow_at(problem, spread, point, expansion, observed=observed)
-    inverse = inverse_factor(arrow)
-    assert inverse is not None
-    return DenseCurvature(problem, arrow, inverse, observed=observed)
-
-
 def mode_of(problem: JointProblem, **changes) -> Mode:
     options = {"centre": "mode", "tol": 1e-6, "max_iterations": 2000, "dense_up_to": 8000}
     return find_mode(problem, fit_cbmm(TINY), **(options | changes))
-
-
-def as_matrix(problem: JointProblem, spread: jnp.ndarray, point: Point) -> np.ndarray:
-    """Write an arrow matrix out, in the order of `Point`."""
-    expansion = expansion_at(problem, spread, point)
-    arrow = arrow_at(problem, spread, point, expansion, observed=True)
-    units, own, _ = arrow.own_factor.shape
-    n_kept, size = arrow.n_kept, arrow.n_kept + units * own
-    matrix = np.zeros((size, size))
-    matrix[:n_kept, :n_kept] = arrow.kept_matrix()
-    factor = np.linalg.inv(np.asarray(arrow.own_factor))
-    for piece in arrow.pieces():
-        for c in range(piece.live):
-            j = piece.start + c
-            at = slice(n_kept + j * own, n_kept + (j + 1) * own)
-            cross = np.asarray(piece.whitened[:, c]) @ factor[j].T
-            matrix[:n_kept, at], matrix[at, :n_kept] = cross, cross.T
-            matrix[at, at] = factor[j] @ factor[j].T
-    numbered = problem.join(np.arange(n_kept), n_kept + np.arange(units * own).reshape(units, own))
-    order = np.asarray(ravel_pytree(numbered)[0], int)
-    return matrix[np.ix_(order, order)]
 
 
 @each_prior_and_side
 def test_arrow_matrix_is_the_hessian_of_the_readable_model(priors, eliminate):
     """In pieces where items are eliminated, and whole where subjects are."""
     piece_size = 2 if eliminate == "items" else 100
-    problem = joint_problem(TINY.cells, priors, eliminate=eliminate, piece_size=piece_size)
+    problem = joint_problem(TINY.cells, TwoPL(priors), eliminate=eliminate, piece_size=piece_size)
     spread = spread_of(problem.coordinates)
     point = random_point(problem.coordinates, 6, 5)
     gradient, hessian = gradient_and_hessian(readable_density(TINY, priors, spread), point)
@@ -146,7 +118,7 @@ def test_arrow_matrix_is_the_hessian_of_the_readable_model(priors, eliminate):
 @pytest.mark.slow
 @each_prior_and_side
 def test_solution_and_variances_are_the_dense_inverse(priors, eliminate):
-    problem = joint_problem(TINY.cells, priors, eliminate=eliminate, piece_size=2)
+    problem = joint_problem(TINY.cells, TwoPL(priors), eliminate=eliminate, piece_size=2)
     mode = mode_of(problem)
     _, hessian = gradient_and_hessian(readable_density(TINY, priors, mode.spread), mode.point)
     covariance = np.linalg.inv(hessian)
@@ -162,7 +134,7 @@ def test_solution_and_variances_are_the_dense_inverse(priors, eliminate):
 @each_side
 def test_gradient_is_zero_at_the_mode_and_the_last_steps_shrink_quadratically(eliminate):
     priors = Priors(kind="fixed")
-    problem = joint_problem(TINY.cells, priors, eliminate=eliminate)
+    problem = joint_problem(TINY.cells, TwoPL(priors), eliminate=eliminate)
     mode = mode_of(problem, tol=1e-12)
     density = readable_density(TINY, priors, mode.spread)
     gradient, _ = gradient_and_hessian(density, mode.point)
@@ -178,14 +150,14 @@ def test_gradient_is_zero_at_the_mode_and_the_last_steps_shrink_quadratically(el
 
 def squares_of_log_slopes(problem: JointProblem, mode: Mode):
     """Yield E(log a - μ)² of each item: normal in (a, d) by its responses, in (log a, d) before."""
-    sums = problem.sums(mode.point)
+    sums = problem.sums(mode.point).items
     prior = multivariate_normal(mode.point.means, np.diag(mode.spread**2))
     for j, (u, d) in enumerate(np.asarray(mode.point.items)):
         log_slopes, intercepts = np.linspace(u - 4, u + 4, 400), np.linspace(d - 12, d + 12, 600)
         grid = np.stack(np.meshgrid(log_slopes, intercepts, indexing="ij"), -1)
         by_a, by_d = np.exp(grid[..., 0]) - np.exp(u), grid[..., 1] - d
-        told = sums.a_score[j] * by_a + sums.d_score[j] * by_d - sums.ad[j] * by_a * by_d
-        told -= (sums.aa[j] * by_a**2 + sums.dd[j] * by_d**2) / 2
+        (of_a, of_d), ((aa, ad), (_, dd)) = sums.score[j], sums.information[j]
+        told = of_a * by_a + of_d * by_d - ad * by_a * by_d - (aa * by_a**2 + dd * by_d**2) / 2
         weight = np.exp(told + prior.logpdf(grid)).sum(1)
         yield np.average((log_slopes - mode.point.means[0]) ** 2, weights=weight)
 
@@ -197,7 +169,7 @@ def squares_of_log_slopes(problem: JointProblem, mode: Mode):
 )
 def test_spreads_and_mode_stand_still_together(priors):
     """Given the spreads the mode has no gradient, and given the mode the EM step stays."""
-    problem = joint_problem(TINY.cells, priors)
+    problem = joint_problem(TINY.cells, TwoPL(priors))
     mode = mode_of(problem)
     gradient, _ = gradient_and_hessian(readable_density(TINY, priors, mode.spread), mode.point)
     assert mode.converged
@@ -218,7 +190,7 @@ def test_spreads_and_mode_stand_still_together(priors):
 @each_prior_and_side
 def test_tilt_is_the_slope_of_the_log_determinant_of_the_blocks(priors, eliminate):
     """With the responses at their expectation, where observed and expected information agree."""
-    problem = joint_problem(TINY.cells, priors, eliminate=eliminate, piece_size=2)
+    problem = joint_problem(TINY.cells, TwoPL(priors), eliminate=eliminate, piece_size=2)
     coordinates = problem.coordinates
     spread, point = spread_of(coordinates), random_point(coordinates, 6, 5)
     trials = jnp.asarray(TINY.cells.matrices()[1], float)
@@ -259,38 +231,17 @@ def _with_successes(problem: JointProblem, successes) -> JointProblem:
     axis = problem.pieces.axis
     return joint_problem(
         cells,
-        next(p for p in PRIORS if item_coordinates(p) == problem.coordinates),
+        next(m for m in map(TwoPL, PRIORS) if item_coordinates(m) == problem.coordinates),
         eliminate="items" if axis else "subjects",
         piece_size=2,
     )
-
-
-def draws_of(curvature, n_draws: int) -> np.ndarray:
-    """Return draws of all parameters, in the order of `Point`, shape (parameter, draw)."""
-    kept, own = curvature.draw(jax.random.key(4), n_draws)
-    own = np.concatenate([part for _, part in own])
-    units, size, _ = own.shape
-    joined = np.concatenate([np.asarray(kept), own.reshape(-1, n_draws)])
-    numbered = curvature.problem.join(
-        np.arange(len(kept)), len(kept) + np.arange(units * size).reshape(units, size)
-    )
-    return joined[np.asarray(ravel_pytree(numbered)[0], int)]
-
-
-def worst_error(draws: np.ndarray, covariance: np.ndarray) -> float:
-    """Return the largest error of means, variances and covariances, in standard errors."""
-    n_draws = draws.shape[1]
-    variance = np.diag(covariance)
-    error = np.sqrt((np.outer(variance, variance) + covariance**2) / n_draws)
-    of_mean = np.abs(draws.mean(1)) / np.sqrt(variance / n_draws)
-    return max(of_mean.max(), (np.abs(draws @ draws.T / n_draws - covariance) / error).max())
 
 
 @pytest.mark.slow
 @each_prior_and_side
 def test_covariance_of_many_draws_is_the_inverse_curvature(priors, eliminate):
     """The largest of some 200 standardised errors passes 5.5 once in 10^5 keys."""
-    problem = joint_problem(TINY.cells, priors, eliminate=eliminate, piece_size=2)
+    problem = joint_problem(TINY.cells, TwoPL(priors), eliminate=eliminate, piece_size=2)
     mode = mode_of(problem)
     curvature = curvature_at(problem, mode.spread, mode.point)
     _, hessian = gradient_and_hessian(readable_density(TINY, priors, mode.spread), mode.point)
@@ -300,7 +251,7 @@ def test_covariance_of_many_draws_is_the_inverse_curvature(priors, eliminate):
 @pytest.mark.slow
 @each_prior_and_side
 def test_iterative_solution_is_the_dense_one(priors, eliminate):
-    problem = joint_problem(TINY.cells, priors, eliminate=eliminate, piece_size=2)
+    problem = joint_problem(TINY.cells, TwoPL(priors), eliminate=eliminate, piece_size=2)
     spread = spread_of(problem.coordinates)
     point = random_point(problem.coordinates, 6, 5)
     expansion = expansion_at(problem, spread, point, observed=False)
@@ -310,11 +261,6 @@ def test_iterative_solution_is_the_dense_one(priors, eliminate):
         np.testing.assert_allclose(own, other, rtol=1e-6, atol=1e-8)
     numbers = [ravel_pytree(dense.solve(side))[0] for side in unit_vectors(point)]
     assert worst_error(draws_of(iterative, 1920), np.asarray(numbers)) < 5.5
-
-
-def unit_vectors(point: Point) -> list[Point]:
-    flat, unravel = ravel_pytree(point)
-    return [unravel(row) for row in jnp.eye(len(flat))]
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from jax.flatten_util import ravel_pytree
 from lart_data import simulate_lart, some_missing
 from numpyro.infer.util import log_density
 
-from bayesirt import Priors, RunOptions, sample_posterior
+from bayesirt import RunOptions, sample_posterior
 from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.inference.curvature import DenseCurvature, IterativeCurvature, curvature_at
 from bayesirt.inference.joint_curvature import JointProblem, joint_problem
@@ -16,8 +16,8 @@ from bayesirt.inference.joint_density import Expansion, Point, expand, loss_at
 from bayesirt.inference.lart_laplace import abilities_from_lengths
 from bayesirt.inference.mean_tilt import tilt_at
 from bayesirt.likelihood.cell_sums import layout_of
-from bayesirt.likelihood.families import FAMILIES
 from bayesirt.likelihood.latencies import Latencies, latencies_of
+from bayesirt.models import LaRT
 from bayesirt.models.lart import lart_model
 
 TINY = some_missing(6, 5)
@@ -49,9 +49,8 @@ def tiny_latencies() -> Latencies:
 def tiny_problem(link: str, eliminate: str) -> JointProblem:
     before = abilities_from_lengths(tiny_latencies(), LENGTHS)
     return joint_problem(
-        TINY.cells, Priors(slopes="free"), family=FAMILIES[link], before=before,
-        eliminate=eliminate, piece_size=2,
-    )  # fmt: skip
+        TINY.cells, LaRT(link=link), before=before, eliminate=eliminate, piece_size=2
+    )
 
 
 def readable_density(link: str):
@@ -180,7 +179,7 @@ def _without_score_terms(problem: JointProblem) -> np.ndarray:
     def prior(x: jnp.ndarray) -> jnp.ndarray:
         theta, items, means = unravel(x)
         of_items = (((items - means) / SPREAD) ** 2).sum()
-        of_means = ((means / jnp.array(problem.coordinates.scales)) ** 2).sum()
+        of_means = ((means / jnp.array(problem.coordinates.sds)) ** 2).sum()
         return ((problem.before.precision * theta**2).sum() + of_items + of_means) / 2
 
     return np.asarray(jax.hessian(prior)(flat)) + along.T @ (

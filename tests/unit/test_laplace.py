@@ -57,10 +57,10 @@ def found(problem: JointProblem, **changes) -> Mode:
 
 
 def draws(problem: JointProblem, mode: Mode) -> dict[str, np.ndarray]:
-    return draw_sites(problem, mode, Priors(), KEY, 6)
+    return draw_sites(problem, mode, TwoPL(), KEY, 6)
 
 
-REFERENCE = joint_problem(TALL.cells, Priors(), eliminate="items")
+REFERENCE = joint_problem(TALL.cells, TwoPL(), eliminate="items")
 MODE = found(REFERENCE)
 
 
@@ -84,7 +84,7 @@ def test_pieces_hold_every_cell_once(axis, size, sparse):
 @pytest.mark.parametrize(("piece_size", "sparse"), [(7, False), (9, True)])
 def test_size_of_the_pieces_and_layout_of_the_responses_do_not_matter(piece_size, sparse):
     cells = (as_sparse(TALL) if sparse else TALL).cells
-    problem = joint_problem(cells, Priors(), eliminate="items", piece_size=piece_size)
+    problem = joint_problem(cells, TwoPL(), eliminate="items", piece_size=piece_size)
     own, other = draws(problem, found(problem)), draws(REFERENCE, MODE)
     assert own.keys() == other.keys()
     for name in own:
@@ -92,7 +92,7 @@ def test_size_of_the_pieces_and_layout_of_the_responses_do_not_matter(piece_size
 
 
 def test_either_side_may_be_eliminated():
-    problem = joint_problem(TALL.cells, Priors(), eliminate="subjects", piece_size=7)
+    problem = joint_problem(TALL.cells, TwoPL(), eliminate="subjects", piece_size=7)
     mode = found(problem)
     np.testing.assert_allclose(mode.spread, MODE.spread, rtol=1e-7)
     for own, other in zip(mode.point, MODE.point, strict=True):
@@ -102,15 +102,16 @@ def test_either_side_may_be_eliminated():
 
 
 def test_larger_side_is_eliminated():
-    assert joint_problem(TALL.cells, Priors()).eliminates_items
+    assert joint_problem(TALL.cells, TwoPL()).eliminates_items
     few_items = simulate(15, 4)[0].cells
-    assert not joint_problem(few_items, Priors()).eliminates_items
-    assert joint_problem(simulate(15, 8)[0].cells, Priors()).eliminates_items
-    assert not joint_problem(simulate(15, 8)[0].cells, Priors(slopes="rasch")).eliminates_items
+    assert not joint_problem(few_items, TwoPL()).eliminates_items
+    assert joint_problem(simulate(15, 8)[0].cells, TwoPL()).eliminates_items
+    rasch = TwoPL(Priors(slopes="rasch"))
+    assert not joint_problem(simulate(15, 8)[0].cells, rasch).eliminates_items
 
 
 def test_passes_in_float32_agree_with_float64():
-    problem = joint_problem(TALL.cells, Priors(), eliminate="items", dtype=jnp.float32)
+    problem = joint_problem(TALL.cells, TwoPL(), eliminate="items", dtype=jnp.float32)
     mode = found(problem)
     for own, other in zip(mode.point, MODE.point, strict=True):
         np.testing.assert_allclose(own, other, rtol=0, atol=1e-3)
@@ -122,7 +123,7 @@ def test_passes_in_float32_agree_with_float64():
 @pytest.mark.slow
 def test_float32_throughout_agrees_with_float64():
     with x64_off():
-        problem = joint_problem(TALL.cells, Priors(), eliminate="items")
+        problem = joint_problem(TALL.cells, TwoPL(), eliminate="items")
         mode = find_mode(
             problem,
             fit_cbmm(TALL),
@@ -158,7 +159,7 @@ def test_extremes_have_finite_draws(priors, y):
 
 
 def test_draws_lie_around_the_mode_with_the_curvatures_spread():
-    sites = draw_sites(REFERENCE, MODE, Priors(), KEY, 20_000)
+    sites = draw_sites(REFERENCE, MODE, TwoPL(), KEY, 20_000)
     sd = np.sqrt(np.asarray(MODE.curvature.variances.theta))
     off = (sites["theta"].mean(0) - np.asarray(MODE.point.theta)) / sd
     assert np.abs(off).max() < 5 / np.sqrt(20_000)
@@ -259,7 +260,7 @@ def bent_point() -> Point:
 def test_expected_information_stands_in_where_the_observed_is_not_positive(eliminate):
     ordered = np.sort(TALL.cells.matrices()[0], axis=0)
     cells = Responses.from_arrays(ordered).cells
-    problem = joint_problem(cells, Priors(), eliminate=eliminate)
+    problem = joint_problem(cells, TwoPL(), eliminate=eliminate)
     point, spread = bent_point(), jnp.array([1.0, 1.0])
     sums, nothing = problem.sums(point), jax.tree.map(jnp.zeros_like, point)
 

@@ -1,0 +1,184 @@
+"""The joint Laplace approximation of models with more than slope and intercept, by brute force."""
+
+from dataclasses import replace
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+from laplace_algebra import (
+    as_matrix,
+    curvature_at,
+    draws_of,
+    expansion_at,
+    unit_vectors,
+    worst_error,
+)
+from scipy.stats import halfnorm, norm
+
+from bayesirt import Responses, RunOptions, Scale, sample_posterior
+from bayesirt.inference.curvature import IterativeCurvature
+from bayesirt.inference.item_populations import draw_item_populations
+from bayesirt.inference.joint_curvature import JointProblem, joint_problem
+from bayesirt.inference.joint_density import Point
+from bayesirt.inference.mean_tilt import tilt_at
+from bayesirt.inference.ways import way_of
+from bayesirt.models import Continuous, Graded, Normal, Repeats, ResponseModel, ThreePL
+
+N, J = 6, 5
+MODELS = [ThreePL(), Repeats(), Graded(n=3), Continuous(), Normal()]
+each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+each_side = pytest.mark.parametrize("eliminate", ["items", "subjects"])
+
+
+@cache
+def some_of(model: ResponseModel) -> Responses:
+    rng = np.random.default_rng(3)
+    asked = rng.uniform(size=(N, J)) < 0.8
+    asked[0], asked[:, 0] = True, True
+    scale = (
+        None
+        if model.takes == "binary"
+        else Scale(model.takes, *(["0123"] * isinstance(model, Graded)))
+    )
+    trials = asked * (4 if scale is None else scale.steps)
+    return replace(Responses.from_arrays(rng.binomial(trials, 0.6), trials), scale=scale)
+
+
+def problem_of(model: ResponseModel, eliminate: str) -> JointProblem:
+    return joint_problem(some_of(model).cells, model, eliminate=eliminate, piece_size=2)
+
+
+def point_of(problem: JointProblem) -> tuple[Point, jnp.ndarray]:
+    """Return a place that is not special, and spreads."""
+    rng, coordinates = np.random.default_rng(6), problem.coordinates
+    size = len(coordinates.names)
+    items = 0.2 + 0.2 * rng.normal(size=(J, size))
+    point = Point(0.5 * rng.normal(size=N), items, 0.3 * rng.normal(size=size))
+    spread = np.where(coordinates.known, coordinates.scales, 0.4 + 0.1 * np.arange(size))
+    return Point(*map(jnp.asarray, point)), jnp.asarray(spread)
+
+
+def density_of(model: ResponseModel, problem: JointProblem, spread: jnp.ndarray):
+    """Return the log density of the NumPyro text's priors and the family's answers, σ given."""
+    way, names = way_of(model), problem.coordinates.names
+    data = way.data(some_of(model))
+
+    def density(point: Point) -> jnp.ndarray:
+        sites = {"theta": point.theta, "mu_b": jnp.zeros(())}
+        for k, name in enumerate(names):
+            sites |= {name: point.items[:, k], f"mu_{name}": point.means[k]}
+            if not problem.coordinates.known[k]:
+                sites[f"sigma_{name}"] = jnp.log(spread[k])
+        terms = way.terms(sites)
+        return terms.total() + way.log_likelihood(terms.values, data)
+
+    return density
+
+
+@each_model
+@each_side
+def test_gradient_is_that_of_the_models_text(model, eliminate):
+    problem = problem_of(model, eliminate)
+    point, spread = point_of(problem)
+    slope = jax.jit(jax.grad(density_of(model, problem, spread)))(point)
+    own = expansion_at(problem, spread, point).gradient
+    np.testing.assert_allclose(ravel_pytree(own)[0], ravel_pytree(slope)[0], rtol=1e-9, atol=1e-9)
+
+
+@each_side
+@pytest.mark.parametrize("model", [Graded(n=3)], ids=["graded"])
+def test_arrow_matrix_is_the_hessian_where_a_family_has_the_observed_information(model, eliminate):
+    problem = problem_of(model, eliminate)
+    point, spread = point_of(problem)
+    flat, unravel = ravel_pytree(point)
+    density = density_of(model, problem, spread)
+    hessian = -jax.jit(jax.hessian(lambda x: density(unravel(x))))(flat)
+    np.testing.assert_allclose(as_matrix(problem, spread, point), hessian, rtol=0, atol=1e-9)
+    assert np.abs(hessian[:N, N:]).max() > 0.1
+
+
+@pytest.mark.slow
+@each_side
+def test_tilt_is_the_slope_of_the_log_determinant_of_the_blocks(eliminate):
+    model = Graded(n=3)
+    problem = problem_of(model, eliminate)
+    point, spread = point_of(problem)
+    density, at = density_of(model, problem, spread), jnp.arange(J)
+
+    def log_determinant(point: Point) -> jnp.ndarray:
+        of_theta = -jax.hessian(lambda x: density(point._replace(theta=x)))(point.theta)
+        of_items = -jax.hessian(lambda x: density(point._replace(items=x)))(point.items)
+        blocks = jnp.linalg.slogdet(of_items[at, :, at, :])[1]
+        return jnp.log(jnp.diag(of_theta)).sum() + blocks.sum()
+
+    slope = jax.jit(jax.grad(log_determinant))(point)
+    tilt = tilt_at(problem, point, expansion_at(problem, spread, point, observed=True))
+    for own, other in zip(tilt[:2], slope[:2], strict=True):
+        np.testing.assert_allclose(own, -other / 2, rtol=0, atol=1e-9)
+
+
+@pytest.mark.slow
+@each_model
+@each_side
+def test_iterative_solution_is_the_dense_one(model, eliminate):
+    problem = problem_of(model, eliminate)
+    point, spread = point_of(problem)
+    expansion = expansion_at(problem, spread, point, observed=False)
+    iterative = IterativeCurvature(problem, spread, point, expansion)
+    dense = curvature_at(problem, spread, point, observed=False)
+    for own, other in zip(*(c.solve(expansion.gradient) for c in (iterative, dense)), strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-6, atol=1e-8)
+    numbers = [ravel_pytree(dense.solve(side))[0] for side in unit_vectors(point)]
+    assert worst_error(draws_of(iterative, 1920), np.asarray(numbers)) < 5.5
+
+
+@pytest.mark.parametrize("model", [ThreePL(), Normal()], ids=["spread learned", "spread known"])
+def test_populations_are_drawn_from_their_conditional(model):
+    """Against sums over a grid of (μ, σ): of 4,000 draws, within 5 standard errors."""
+    name = "c" if isinstance(model, ThreePL) else "noise"
+    x = model.usual[name][0] + 0.4 * np.random.default_rng(1).normal(size=12)
+    rows = jnp.asarray(np.tile(x, (4000, 1)))
+    found = draw_item_populations(model, {name: rows}, jax.random.key(0))
+    mu = np.linspace(-4, 3, 701)[:, None]
+    sigma = np.linspace(0.02, 3, 400) if f"sigma_{name}" in found else np.array([0.5])
+    centre, sd, scale = (-1.4, 0.7, 0.5) if name == "c" else (0.0, 1.0, 1.0)
+    weight = norm(centre, sd).logpdf(mu) + halfnorm(scale=scale).logpdf(sigma)
+    weight = weight + norm.logpdf(x[:, None, None], mu, sigma).sum(0)
+    weight = np.exp(weight - weight.max())
+    for own, value in (("mu", mu), ("sigma", sigma)):
+        if (draws := found.get(f"{own}_{name}")) is None:
+            continue
+        mean = np.average(value + 0 * weight, weights=weight)
+        spread = np.sqrt(np.average((value - mean) ** 2 + 0 * weight, weights=weight))
+        assert abs(float(draws.mean()) - mean) < 5 * spread / np.sqrt(4000)
+        assert float(draws.std()) == pytest.approx(spread, rel=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_posterior_of_grades_is_near_the_one_that_blocked_moves_draw():
+    """60 x 30, four grades: means within .3 of a posterior sd (.12 root mean square)."""
+    rng = np.random.default_rng(0)
+    theta, a = rng.normal(size=60), np.exp(0.4 * rng.normal(size=30))
+    eta = theta[:, None] * a + rng.normal(size=30)
+    noise = rng.logistic(size=eta.shape)
+    grades = (eta[..., None] + noise[..., None] > np.array([-1.3, 0.0, 1.3])).sum(-1)
+    responses = Responses.from_arrays(grades, scale=Scale("graded"))
+    laplace, exact = (
+        sample_posterior(
+            responses,
+            key=0,
+            engine=engine,
+            options=RunOptions(num_warmup=300, num_samples=1000),
+        )
+        for engine in ("laplace", "blocked")
+    )
+    for name in ("theta", "a", "d", "gap_2", "gap_3"):
+        own, other = laplace.draws(name), exact.draws(name)
+        off = (own.mean(0) - other.mean(0)) / other.std(0)
+        assert np.abs(off).max() < 0.3, name
+        assert np.sqrt(np.mean(off**2)) < 0.12, name
+        assert 0.9 < (own.std(0) / other.std(0)).mean() < 1.15, name
