@@ -1,4 +1,4 @@
-"""Clusters of subjects in the 2PL: their prior, and the moves that it needs besides the 2PL's own.
+"""Clusters of subjects: their prior, and the moves that it needs besides a model's own.
 
 Subjects of a cluster move together with it, and all of them towards it or away from it: where
 their own responses hardly tell them apart, each by itself could only creep. The share of variance
@@ -7,7 +7,7 @@ between clusters is drawn with the clusters' abilities integrated out, and these
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import jax
@@ -38,7 +38,10 @@ _LEAST_PRECISION = 0.5
 
 @dataclass(frozen=True)
 class Clustered(OneAbility):
-    """A model of one ability whose subjects come in clusters."""
+    """A model of one ability whose subjects come in clusters.
+
+    Where its items have moves of their own, it is mixed with these: see `with_clusters`.
+    """
 
     # Position of each subject's cluster, counted from 0 without a gap.
     clusters: tuple[int, ...] = ()
@@ -64,8 +67,17 @@ class Clustered(OneAbility):
 
     def own_moves(self, data: Any, dtype: DTypeLike) -> tuple[list[Move], list[Move]]:
         """Return the moves that clusters need: three evaluations of the data."""
+        before, after = super().own_moves(data, dtype)
         together = partial(move_with_clusters, self, data, dtype)
-        return [together, partial(draw_clusters, self)], []
+        return [together, partial(draw_clusters, self), *before], after
+
+
+@cache
+def with_clusters(own: type[OneAbility]) -> type[Clustered]:
+    """Return the way of a model whose subjects come in clusters and whose items move as they do."""
+    if own is OneAbility:
+        return Clustered
+    return type(f"Clustered{own.__name__}", (Clustered, own), {})
 
 
 def move_with_clusters(

@@ -1,7 +1,7 @@
 """Which way a response model is sampled: by the moves of all models, or with some of its own."""
 
 from bayesirt.data.responses import Responses
-from bayesirt.inference.cluster_moves import Clustered
+from bayesirt.inference.cluster_moves import with_clusters
 from bayesirt.inference.graded_moves import ByThresholds, OfScores
 from bayesirt.inference.lart_moves import WithLengths
 from bayesirt.inference.mirt_moves import Exploratory
@@ -22,6 +22,8 @@ _OWN: dict[type[ResponseModel], type[TwoWay]] = {
 
 def way_of(model: ResponseModel, responses: Responses | None = None) -> TwoWay:
     """Return a model at its unconstrained sites; with the clusters that subjects come in."""
-    if responses is not None and responses.clusters is not None and model.clustered:
-        return Clustered(model, responses.clusters.codes)
-    return _OWN.get(type(model), OneAbility)(model)
+    own = _OWN.get(type(model), OneAbility)
+    if responses is None or responses.clusters is None or not model.clustered:
+        return own(model)
+    assert issubclass(own, OneAbility)
+    return with_clusters(own)(model, responses.clusters.codes)

@@ -7,6 +7,7 @@ import pytest
 from geweke import PAIRS, SWEEPS, assert_no_drift, prior_sites, quantities, swept
 
 from bayesirt.inference.blocked import BlockedNewton
+from bayesirt.inference.cluster_moves import with_clusters
 from bayesirt.inference.moves import moves_of
 from bayesirt.inference.ways import way_of
 from bayesirt.likelihood.cell_sums import DenseLayout
@@ -17,9 +18,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 SEEN = np.array([[1, 1, 0], [1, 1, 1], [0, 1, 1], [1, 1, 1]], np.int16)
 
 
-def sites_of(model: ResponseModel, rng: np.random.Generator) -> dict[str, np.ndarray]:
+CLUSTERS = (0, 1, 0, 0)
+
+
+def sites_of(
+    model: ResponseModel, clusters: tuple[int, ...], rng: np.random.Generator
+) -> dict[str, np.ndarray]:
     """Return unconstrained draws from the prior, written without the model."""
-    sites, n_items = prior_sites(TwoPL(), (), rng), SEEN.shape[1]
+    sites, n_items = prior_sites(TwoPL(), clusters, rng), SEEN.shape[1]
     if isinstance(model, Graded):
         usual = {name: (np.log(4 / model.n), 0.5) for name in model.family.further}
         spreads = {x: s * np.abs(rng.normal(size=PAIRS)) for x, (_, s) in usual.items()}
@@ -48,10 +54,21 @@ def more_quantities(model: ResponseModel, sites: dict[str, np.ndarray]) -> np.nd
     return np.concatenate(columns, 1)
 
 
-@pytest.mark.parametrize("model", [Graded(n=2), Graded(n=4), Continuous(), Normal()], ids=str)
-def test_parameters_stay_draws_from_the_prior(model):
+@pytest.mark.parametrize(
+    ("model", "clusters"),
+    [
+        (Graded(n=2), ()),
+        (Graded(n=4), ()),
+        (Graded(n=2), CLUSTERS),
+        (Continuous(), ()),
+        (Normal(), ()),
+    ],
+    ids=str,
+)
+def test_parameters_stay_draws_from_the_prior(model, clusters):
     """At most 120 quantities at 6 standard errors: a right sampler fails once in 4 million."""
-    before, way = sites_of(model, np.random.default_rng(7)), way_of(model)
+    before, way = sites_of(model, clusters, np.random.default_rng(7)), way_of(model)
+    way = with_clusters(type(way))(model, clusters) if clusters else way
     steps = model.n if isinstance(model, Graded) else 10_000
     trials = jnp.asarray(steps * SEEN)
 

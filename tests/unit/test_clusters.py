@@ -182,7 +182,7 @@ def test_clusters_that_cannot_be_used_are_refused():
     assert plan("auto", responses)[0] == "blocked"
     with pytest.raises(ResponseError, match="nuts does not support clusters"):
         plan("nuts", responses)
-    with pytest.raises(ResponseError, match="belong to the 2pl and the 3pl, not to lart"):
+    with pytest.raises(ResponseError, match="belong to models of one ability"):
         plan("auto", responses, model="lart")
     with pytest.raises(ResponseError, match="all subjects are in the cluster 'x'"):
         plan("auto", replace(responses, clusters=Clusters.of(["x"] * 6)))
