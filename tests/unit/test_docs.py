@@ -1,0 +1,16 @@
+"""The documentation names everything that is exported, once."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import bayesirt
+
+PAGES = Path(__file__).parents[2] / "docs" / "reference"
+
+
+def test_every_exported_name_is_on_exactly_one_page():
+    text = "\n".join(path.read_text("utf-8") for path in PAGES.glob("*.md"))
+    named = Counter(re.findall(r"^::: bayesirt\.(\w+)$", text, re.MULTILINE))
+    assert set(named) == set(bayesirt.__all__) - {"__version__"}
+    assert set(named.values()) == {1}
