@@ -16,7 +16,7 @@ test: .venv/.test
 
 # Of the slow ones, those that sample at length are quicker where a little is optimised. Geweke's have
 # processes of their own: one that had run for long was once seen to stand still inside XLA.
-slow: .venv/.test
+slow: .venv/.check
 	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 0)" \
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not bench and not ($(AT_LENGTH))"
 	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 1)" \
