@@ -38,8 +38,8 @@ def on_page_markdown(markdown: str, **_page: object) -> str:
 
 
 def on_page_content(html: str, **_page: object) -> str:
-    """Write formulas in MathML, which browsers draw by themselves."""
-    return _FORMULA.sub(_drawn, html)
+    """Write formulas in MathML, which browsers draw; an anchor of a name is not a link."""
+    return _FORMULA.sub(_drawn, html).replace('<a href="" id="', '<a id="')
 
 
 def _described(found: re.Match[str]) -> str:
