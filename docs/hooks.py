@@ -72,8 +72,8 @@ def _page_of(notebook: NotebookNode, stem: str) -> tuple[str, dict[str, bytes]]:
                 parts.append(_plain_table(data["text/html"]))
             else:
                 parts.append(_fenced(output.get("text") or data["text/plain"], "text"))
-    parts.append(f"*This page is the notebook `notebooks/{stem}.ipynb`, run by version ")
-    parts[-1] += f"{notebook.metadata.get('bayesirt', {}).get('version')}.*"
+    by = f"run by version {notebook.metadata['bayesirt']['version']}"
+    parts.append(f"*This page is the notebook `notebooks/{stem}.ipynb`, {by}.*")
     return "\n\n".join(parts), pictures
 
 
