@@ -4,7 +4,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 
 AT_LENGTH := statistical or notebook or reference
 
-.PHONY: demo test slow check bench clean
+.PHONY: demo test slow check bench site notebooks clean
 
 demo: .venv/.demo
 	$(BIN)/bayesirt rank --example --out run --overwrite
@@ -16,7 +16,7 @@ test: .venv/.test
 
 # Of the slow ones, those that sample at length are quicker where a little is optimised. Geweke's have
 # processes of their own: one that had run for long was once seen to stand still inside XLA.
-slow: .venv/.test
+slow: .venv/.check
 	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 0)" \
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not bench and not ($(AT_LENGTH))"
 	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 1)" \
@@ -24,19 +24,27 @@ slow: .venv/.test
 	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 1)" \
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow -k geweke tests/statistical
 
-check: .venv/.check
+check: .venv/.check site
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	XLA_FLAGS="$$($(BIN)/python tests/quick_to_compile.py 0)" \
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -p no:cacheprovider -p exported_examples \
-	--doctest-modules --doctest-glob=README.md bayesirt README.md
+	--doctest-modules --doctest-glob='*.md' bayesirt README.md docs
 
 bench: .venv/.test
 	$(BIN)/python -m pytest -m bench -s tests/bench
 
+# Strict: a link that leads nowhere, or a name without a page, fails.
+site: .venv/.check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# Runs every notebook and keeps its outputs, which the site shows.
+notebooks: .venv/.test
+	$(BIN)/python tests/store_notebooks.py
+
 clean:
-	rm -rf .venv run .jax_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv run site .jax_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -50,5 +58,5 @@ clean:
 	@touch $@
 
 .venv/.check: .venv/.test
-	$(PIP) -e ".[check]"
+	$(PIP) -e ".[check,docs]"
 	@touch $@

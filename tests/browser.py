@@ -9,21 +9,26 @@ import pytest
 from selenium import webdriver
 
 
-def opened(html: str, folder: Path) -> Iterator[webdriver.Chrome]:
-    """Open a document, and close it again; skip where there is no browser and none is required."""
+def started() -> webdriver.Chrome:
+    """Start it; skip where there is no browser and none is required."""
     browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not (browser and driver):
         if os.environ.get("BAYESIRT_REQUIRE_BROWSER"):
             pytest.fail("chromium and chromedriver are required here but not installed")
         pytest.skip("needs chromium and chromedriver")
-    report = folder / "report.html"
-    report.write_text(html, "utf-8")
     options = webdriver.ChromeOptions()
     options.binary_location = browser
     for flag in ("headless", "no-sandbox", "disable-gpu", "disable-background-networking"):
         options.add_argument(f"--{flag}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    return webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+
+
+def opened(html: str, folder: Path) -> Iterator[webdriver.Chrome]:
+    """Open a document, and close it again."""
+    chrome = started()
+    report = folder / "report.html"
+    report.write_text(html, "utf-8")
     chrome.get(report.as_uri())
     yield chrome
     chrome.quit()

@@ -54,8 +54,8 @@ def ranking_as_latex(run: Run) -> str:
 def ranking_as_json(run: Run) -> dict[str, Any]:
     """Return the verdict, the note on averages and the ranking, ready for JSON.
 
-    As README, "JSON", describes it; what a run does not have is left out, and a number that is not
-    known is None.
+    docs/guide/rank.md, "JSON", describes it; what a run does not have is left out, and a number
+    that is not known is None.
     """
     verdict, diagnostics = run.posterior.verdict, run.record.diagnostics
     added = {

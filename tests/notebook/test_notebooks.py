@@ -1,4 +1,4 @@
-"""Every notebook runs from a fresh kernel."""
+"""Every notebook runs from a fresh kernel, and keeps the outputs of its present cells."""
 
 import os
 from pathlib import Path
@@ -7,8 +7,9 @@ import jax
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from store_notebooks import NOTEBOOKS, mark_of
 
-NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+MOST_BYTES, MOST_BYTES_TOGETHER = 1_000_000, 2_000_000
 
 
 def environment() -> dict[str, str]:
@@ -17,13 +18,27 @@ def environment() -> dict[str, str]:
     return os.environ | {name.upper(): str(getattr(jax.config, name)) for name in settings}
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_kept_outputs_are_of_these_cells_and_this_version(path: Path):
+    notebook = nbformat.read(path, as_version=4)
+    assert notebook.metadata.get("bayesirt") == mark_of(notebook), "run make notebooks"
+    outputs = [o for cell in notebook.cells for o in cell.get("outputs", [])]
+    assert any("image/png" in o.get("data", {}) for o in outputs)
+    assert all(o.get("name") != "stderr" and o.output_type != "error" for o in outputs)
+
+
+def test_kept_outputs_are_small():
+    sizes = [path.stat().st_size for path in NOTEBOOKS]
+    assert max(sizes) < MOST_BYTES
+    assert sum(sizes) < MOST_BYTES_TOGETHER
+
+
 @pytest.mark.slow
 @pytest.mark.notebook
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs(path: Path):
     notebook = nbformat.read(path, as_version=4)
-    assert all(not cell.get("outputs") for cell in notebook.cells), "commit it without output"
     NotebookClient(notebook, timeout=300, kernel_name="python3").execute(env=environment())
     outputs = [o for cell in notebook.cells for o in cell.get("outputs", [])]
     assert any("image/png" in o.get("data", {}) for o in outputs)

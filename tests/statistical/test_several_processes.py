@@ -1,4 +1,4 @@
-"""Two real processes draw what one draws: the README's page, killed and started again."""
+"""Two real processes draw what one draws: a page of the docs, killed and started again."""
 
 import os
 import re
@@ -16,18 +16,18 @@ from conftest import simulate
 
 from bayesirt import Posterior, Responses, RunOptions, sample_posterior
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "python.md"
 SETTINGS = {"num_chains": 2, "num_warmup": 100, "num_samples": 300}
 ENGINE = "blocked"
 
 
 @pytest.fixture
 def start_both(tmp_path):
-    """Return a function that starts the README's script in two processes."""
+    """Return a function that starts the page's script in two processes."""
     started = []
 
     def start() -> list[subprocess.Popen]:
-        page = README.read_text("utf-8").split("### Many devices, many hosts")[1]
+        page = PAGE.read_text("utf-8").split("## Many devices, many hosts")[1]
         script = re.search("```python\n(.*?)```", page, re.DOTALL)[1]
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
