@@ -72,6 +72,22 @@ for (const table of document.querySelectorAll("table")) {
   const long = table.tBodies[0].rows.length > 20 && table.closest(".scroll");
   sortable(table, long ? paged(table) : () => {});
 }
+// Of rankings by topic one is shown, which a box chooses; on paper all are.
+for (const choice of document.querySelectorAll(".choice")) {
+  const label = document.createElement("label");
+  label.className = "pages";
+  label.append(`${choice.dataset.label} `);
+  const box = document.createElement("select");
+  const parts = [...choice.children];
+  for (const part of parts) box.add(new Option(part.getAttribute("aria-label")));
+  const show = () => parts.forEach((part, k) => { part.hidden = k !== box.selectedIndex; });
+  box.addEventListener("change", show);
+  window.addEventListener("beforeprint", () => parts.forEach((part) => { part.hidden = false; }));
+  window.addEventListener("afterprint", show);
+  label.append(box);
+  choice.prepend(label);
+  show();
+}
 const reveal = () => {
   const there = document.getElementById(location.hash.slice(1));
   there?.closest("details")?.setAttribute("open", "");
