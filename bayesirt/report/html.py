@@ -15,6 +15,7 @@ from bayesirt.report.point_part import trust_in_point
 from bayesirt.report.topic_part import topic_part
 
 _MOST_PAIRS = 50
+_MOST_NEIGHBOURS = 200
 _DOUBT = "The draws are not sound: do not quote these figures."
 
 
@@ -114,7 +115,7 @@ def _notes(run: Run) -> list[str]:
 
 
 def _neighbours(run: Run) -> list[dict[str, Any]]:
-    table = separate_neighbours(run.posterior, run.ranking)
+    table = separate_neighbours(run.posterior, run.ranking).head(_MOST_NEIGHBOURS)
     rows: list[dict[str, Any]] = table.to_dict("records")
     for row in rows:
         more = row["more_items"]
