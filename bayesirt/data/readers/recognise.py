@@ -82,7 +82,8 @@ def read_responses(
         A table of pandas, polars, pyarrow or DuckDB, or rows as dictionaries; or the path of a CSV,
         TSV, JSON, JSON Lines, Excel or Parquet file, perhaps with ``.gz``; a folder of Parquet
         files; a log of lm-evaluation-harness, inspect_ai, HELM, Every Eval Ever, OpenCompass,
-        EvalPlus, SWE-bench, promptfoo or lighteval; or a folder with any of these logs.
+        EvalPlus, SWE-bench, promptfoo, DeepEval, Langfuse or lighteval; or a folder with any of
+        these logs.
     subject, item, score, trials, latency : str, optional
         Columns of a long file; by default found by their common names (`SUBJECT_NAMES` and so on).
     items_in : {"rows", "columns"}, optional
