@@ -166,6 +166,39 @@ def promptfoo(path: Path, rows: Sequence[object], **config: Any) -> Path:
     return write_json(path, {"evalId": "eval-x", "results": results, "config": config})
 
 
+def deepeval_case(
+    test: int, success: bool | float, name: str | None = None, **other: Any
+) -> dict[str, Any]:
+    metric = {
+        "name": "Correctness [GEval]", "threshold": 0.5, "success": bool(success),
+        "score": 0.25 + 0.5 * success, "strictMode": False, "evaluationModel": "judge",
+    }  # fmt: skip
+    return {
+        "name": name or f"test_case_{test}", "input": f"question {test}", "actualOutput": "x",
+        "expectedOutput": "y", "flaky": False, "success": bool(success), "metricsData": [metric],
+        "runDuration": 0.1, "order": test, "outputTokenCount": 7,
+    } | other  # fmt: skip
+
+
+def deepeval(path: Path, model: str | None, cases: Sequence[object], **other: Any) -> Path:
+    run = {"testCases": cases, "conversationalTestCases": [], "metricsScores": [],
+           "hyperparameters": {"temperature": "0", "model": model} if model else None,
+           "testPassed": 1, "testFailed": 0, "runDuration": 0.2, "official": False}  # fmt: skip
+    kept = {key: value for key, value in (run | other).items() if value is not None}
+    return write_json(path, kept)
+
+
+def langfuse_row(test: int, model: str | None, score: float | None, **other: Any) -> dict[str, Any]:
+    return {
+        "id": f"o{test}", "traceId": f"t{test}", "projectId": "p", "environment": "default",
+        "type": "GENERATION", "startTime": "2026-09-01T10:15:00.000Z", "name": "answer",
+        "metadata": {}, "parentObservationId": None, "level": "DEFAULT", "model": model,
+        "input": [{"role": "user", "content": f"question {test}"}], "output": "x",
+        "usageDetails": {"input": 5, "output": 7, "total": 12}, "toolCalls": [], "traceTags": ["a"],
+        "correct": None if score is None else [score], "tone": ["kind"], "comments": [],
+    } | other  # fmt: skip
+
+
 def lighteval(
     root: Path, model: str, rows: Sequence[Mapping[str, Any]], task: str = "gsm8k|0"
 ) -> Path:
@@ -212,5 +245,14 @@ def every_harness(root: Path) -> Path:
         )
         tested = [promptfoo_row(k, model, x) for k, x in enumerate(right)]
         promptfoo(root / "pf" / f"{flat}.json", tested, description="capitals")
+        deepeval(
+            root / "de" / f"test_run_{flat}.json",
+            model,
+            [deepeval_case(k, x) for k, x in enumerate(right)],
+        )
+        write_json(
+            root / "lf" / f"{flat}.json",
+            [langfuse_row(k, model, x) for k, x in enumerate(right)],
+        )
         lighteval(root / "le", model, [lighteval_row(str(k), x) for k, x in enumerate(right)])
     return root

@@ -218,6 +218,16 @@ def _promptfoo(root: Path, model: str) -> Path:
     return data.promptfoo(root / f"{model.replace('/', '_')}.json", rows, description="capitals")
 
 
+def _deepeval(root: Path, model: str) -> Path:
+    cases = [data.deepeval_case(k, x) for k, x in enumerate(_answers(model))]
+    return data.deepeval(root / f"{model.replace('/', '_')}.json", model, cases)
+
+
+def _langfuse(root: Path, model: str) -> Path:
+    rows = [data.langfuse_row(k, model, x) for k, x in enumerate(_answers(model))]
+    return data.write_json(root / f"{model.replace('/', '_')}.json", rows)
+
+
 def _opencompass(root: Path, model: str) -> Path:
     details = {str(k): {"correct": bool(x)} for k, x in enumerate(_answers(model))}
     return data.opencompass(root, model.replace("/", "_"), details)
@@ -254,6 +264,8 @@ LOGS: dict[str, tuple[Write, Change]] = {
     "SWE-bench": (_swebench, change_json),
     "OpenCompass": (_opencompass, change_json),
     "promptfoo": (_promptfoo, change_json),
+    "DeepEval": (_deepeval, change_json),
+    "Langfuse": (_langfuse, change_json),
 }
 """Of each log: what writes the one of a model, and what changes it."""
 

@@ -226,6 +226,14 @@ Update = Annotated[
 PerComponent = Annotated[
     bool, typer.Option("--per-component", help="Rank unconnected groups separately.")
 ]
+ByOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Column that describes items, such as topic or benchmark, or a file with the columns "
+        "item and topic: rank by each topic too.",
+        show_default=False,
+    ),
+]
 Seed = Annotated[
     int,
     typer.Option(min=0, max=2**32 - 1, help="Random seed; the same seed gives the same result."),

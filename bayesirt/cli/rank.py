@@ -11,6 +11,7 @@ from bayesirt.cli.options import (
     Anchors,
     AsJson,
     Budget,
+    ByOption,
     Chains,
     CheckpointFolder,
     Draws,
@@ -65,6 +66,7 @@ def rank(
     overwrite: Overwrite = False,
     update: Update = False,
     per_component: PerComponent = False,
+    by: ByOption = None,
     *,
     reading: "Reading",
     seed: Seed = 0,
@@ -90,7 +92,9 @@ def rank(
 ) -> None:
     """Rank subjects by ability, and write tables, draws and a report."""
     prepare_jax(chains)
+    from bayesirt.data.topics import items_by_topic
     from bayesirt.models import Priors
+    from bayesirt.ranking.by_topic import with_topics
     from bayesirt.ranking.settings import Settings
 
     settings = Settings(
@@ -101,9 +105,15 @@ def rank(
     )  # fmt: skip
     earlier = _earlier_run(out, settings, overwrite, update, per_component)
     path, talk = input_path(results, example), not (quiet or as_json)
+    reading = _with_topics(reading, by, per_component)
     responses = read_and_tell(path, reading, talk=talk)
+    if column := reading.topic_column:
+        items_by_topic(responses, column)  # refuses, before the work, what there is nothing in
     told = _told(path, reading, checkpoint, talk)
     runs = _runs(earlier, responses, settings, told, per_component)
+    if column:
+        say_each = announce if talk else None
+        runs = {"": with_topics(runs[""], responses, column, announce=say_each)}
     if earlier is None or runs[""] is not earlier:
         runs = _finished(runs, out, overwrite or update, check_fit, talk)
     if as_json or not quiet:
@@ -120,6 +130,15 @@ def _model(model: Model, repeats: Repeats) -> str:
             f"--repeats {repeats} is --model {said}; leave out one of it and --model {model}"
         )
     return said.value
+
+
+def _with_topics(reading: "Reading", by: str | None, per_component: bool) -> "Reading":
+    """Return how results are read where they are ranked by topic, if they are."""
+    from bayesirt.errors import ResponseError
+
+    if by and per_component:
+        raise ResponseError("--by belongs to one ranking; leave out --per-component")
+    return replace(reading, by=by) if by else reading
 
 
 def _told(path: Path, reading: "Reading", checkpoint: Path | None, talk: bool) -> dict[str, Any]:

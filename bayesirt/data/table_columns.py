@@ -1,6 +1,7 @@
 """Columns of a long table, turned into positions, metadata, lengths and costs."""
 
 from collections.abc import Hashable, Iterable, Sequence
+from difflib import get_close_matches
 from typing import NoReturn
 
 import numpy as np
@@ -19,8 +20,10 @@ def check_columns(frame: pd.DataFrame, wanted: Iterable[Hashable]) -> None:
     for column in wanted:
         found = sum(column == other for other in frame.columns)
         if not found:
+            near = get_close_matches(str(column), [str(name) for name in frame.columns], 1)
+            there = f"did you mean `{one_line(near[0])}`? " if near else ""
             raise ResponseError(
-                f"no column `{one_line(str(column))}`; the columns are {list_columns(frame)}"
+                f"no column `{one_line(str(column))}`; {there}the columns are {list_columns(frame)}"
             )
         if found > 1:
             raise ResponseError(f"the column `{one_line(str(column))}` is duplicated; drop one")

@@ -4,8 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from bayesirt.data.readers.frames import Frame
+from bayesirt.data.readers.reading import Reading
 from bayesirt.data.readers.recognise import read_responses
 from bayesirt.data.responses import Responses
+from bayesirt.data.topics import items_by_topic
+from bayesirt.ranking.by_topic import with_topics
 from bayesirt.ranking.run import Run, rank_responses
 from bayesirt.ranking.settings import Settings
 
@@ -14,6 +17,7 @@ def rank(
     results: str | Path | Frame | Responses,
     settings: Settings | None = None,
     *,
+    by: str | None = None,
     check_fit: bool = True,
     progress: bool = False,
     **reading: Any,
@@ -27,6 +31,9 @@ def rank(
         dictionaries, a file, or logs of a harness.
     settings : Settings, optional
         The model, its priors, the engine, the seed and so on.
+    by : str, optional
+        A column that describes items, such as their topic, or a file with the columns ``item`` and
+        ``topic``: subjects are ranked by each topic too.
     check_fit : bool
         Whether the model fits is checked, as that may take as long as the ranking.
     progress : bool
@@ -37,7 +44,8 @@ def rank(
     Returns
     -------
     Run
-        Its `ranking`, `items`, `posterior` and `point`; `save_run` writes it with a report.
+        Its `ranking`, `items`, `posterior` and `point`, and `topics` where `by` was given;
+        `save_run` writes it with a report.
 
     Raises
     ------
@@ -51,12 +59,18 @@ def rank(
     >>> run = bayesirt.rank(answers)  # doctest: +SKIP
     >>> run.ranking.summary.head()  # doctest: +SKIP
     """
+    column = Reading(by=by).topic_column
     if isinstance(results, Responses):
         if reading:
             raise TypeError(f"responses are read already; leave out {', '.join(reading)}")
         responses, source = results, None
     else:
+        reading |= {"by": by} if by else {}
         responses = read_responses(results, **reading)
         source = Path(results) if isinstance(results, str | Path) else None
+    if column:
+        items_by_topic(responses, column)  # refuses, before the work, what there is nothing in
     run = rank_responses(responses, settings, source=source, reading=reading, progress=progress)
+    if column:
+        run = with_topics(run, responses, column)
     return run.with_fit(progress=progress) if check_fit and run.posterior.complete else run

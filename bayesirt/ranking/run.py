@@ -37,6 +37,7 @@ from bayesirt.ranking.repeated_runs import RepeatedRuns, repeated_runs
 from bayesirt.ranking.score_order import led_by_score
 from bayesirt.ranking.settings import Settings, heeding_runs, settled
 from bayesirt.ranking.subject_ranking import Ranking, rank_subjects
+from bayesirt.ranking.topic_rankings import TopicRankings
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,6 +57,8 @@ class Run:
         What lengths of wrong answers changed, where the model has them.
     fit : FitCheck or None
         Whether one ability explains the responses, where that was asked.
+    topics : TopicRankings or None
+        A ranking by each topic of the items, where that was asked.
     """
 
     point: PointEstimate
@@ -66,6 +69,7 @@ class Run:
     gain: LengthGain | None = None
     wrong: WrongLengths | None = None
     fit: FitCheck | None = None
+    topics: TopicRankings | None = None
 
     def __repr__(self) -> str:
         return f"<Run: {self.ranking!r} from {self.record.data.source}>"
@@ -178,7 +182,7 @@ def rank_responses(
     init = point if start is None or method == "nuts" else start_from(start, point)
     data = facts_of(responses, source, reading)
     with timed(seconds, "posterior"):
-        posterior, settings, of_slopes = _drawn(
+        posterior, settings, of_slopes = drawn(
             responses, init, settings, options, {"input_sha256": data.sha256}
         )
     lengths = _without_lengths(responses, point, posterior, settings, seconds, progress=progress)
@@ -195,7 +199,7 @@ def rank_responses(
     return Run(point, posterior, ranking, items, record, *lengths)
 
 
-def _drawn(
+def drawn(
     responses: Responses,
     init: PointEstimate,
     settings: Settings,

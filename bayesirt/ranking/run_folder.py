@@ -30,6 +30,7 @@ from bayesirt.verdict import Verdict
 RECORD = "run.json"
 Q_MATRIX = "q_matrix.json"
 _LENGTHS, _CLUSTERS, _REPEATS = "lengths.csv", "clusters.csv", "repeats.csv"
+_TOPICS = "ranking_by_topic.csv"
 _MOST_SQUARE, _NEIGHBOURS = 1000, 20
 _FILES = frozenset(
     {
@@ -38,6 +39,7 @@ _FILES = frozenset(
         _LENGTHS,
         _CLUSTERS,
         _REPEATS,
+        _TOPICS,
         "pairwise.csv",
         "point.nc",
         "posterior.nc",
@@ -153,6 +155,8 @@ def save_run(run: Run, folder: Path, report: str) -> None:
         write_table(run.clusters.summary, folder / _CLUSTERS)
     if run.repeats is not None:
         write_table(run.repeats.table, folder / _REPEATS)
+    if run.topics is not None:
+        write_table(run.topics.table, folder / _TOPICS)
     (folder / "report.html").write_text(report, "utf-8")
     (folder / RECORD).write_text(run.record.to_json(), "utf-8")
 

@@ -71,15 +71,29 @@ def ranking_as_json(run: Run) -> dict[str, Any]:
         "repeats": run.repeats and run.repeats.to_text(),
         "changes": diagnostics.get("changes"),
     }
-    summary = run.ranking.table.astype(object)
     return {
         "schema": SCHEMA,
         "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
         "average": run.ranking.average.to_text(),
         **{key: value for key, value in added.items() if value},
         **_clusters_as_json(run),
-        "ranking": summary.where(summary.notna(), None).to_dict("records"),
+        **_topics_as_json(run),
+        "ranking": _records(run.ranking.table),
     }
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return rows, with nothing in place of what is not known."""
+    plain = table.astype(object)
+    found: list[dict[str, Any]] = plain.where(plain.notna(), None).to_dict("records")
+    return found
+
+
+def _topics_as_json(run: Run) -> dict[str, Any]:
+    if run.topics is None:
+        return {}
+    rows = _records(run.topics.table)
+    return {"topics": {"by": run.topics.by, "text": run.topics.to_text(), "ranking": rows}}
 
 
 def _caption(run: Run) -> str:

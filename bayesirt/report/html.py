@@ -12,8 +12,10 @@ from bayesirt.report.methods import methods_of
 from bayesirt.report.page import render_page
 from bayesirt.report.pictures import in_report
 from bayesirt.report.point_part import trust_in_point
+from bayesirt.report.topic_part import topic_part
 
 _MOST_PAIRS = 50
+_MOST_NEIGHBOURS = 200
 _DOUBT = "The draws are not sound: do not quote these figures."
 
 
@@ -40,11 +42,12 @@ def render_report(run: Run) -> str:
         doubt="" if ranking.sound else _DOUBT,
         short=[said for said in in_short(run) if said not in ranking.warnings],
         notes=[*filter(None, [review["note"]]), *_notes(run)],
-        board=leaderboard(run),
+        board=leaderboard(ranking, len(items)),
         n_subjects=len(ranking.summary),
-        all_observed=all_observed(run),
+        all_observed=all_observed(ranking, len(items)),
         population="population_score" in ranking.summary,
         clusters=_clusters(run),
+        topics=run.topics and topic_part(run.topics),
         repeats=run.repeats
         and {"text": run.repeats.to_text(), "picture": in_report(run, "repeats")},
         neighbours=_neighbours(run),
@@ -112,7 +115,7 @@ def _notes(run: Run) -> list[str]:
 
 
 def _neighbours(run: Run) -> list[dict[str, Any]]:
-    table = separate_neighbours(run.posterior, run.ranking)
+    table = separate_neighbours(run.posterior, run.ranking).head(_MOST_NEIGHBOURS)
     rows: list[dict[str, Any]] = table.to_dict("records")
     for row in rows:
         more = row["more_items"]

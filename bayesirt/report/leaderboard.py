@@ -1,7 +1,7 @@
 """The leaderboard: a row a subject, its interval drawn on an axis that all rows share."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ from markupsafe import Markup, escape
 from matplotlib.ticker import MaxNLocator
 
 from bayesirt.names import brief, one_line
-from bayesirt.ranking.run import Run
 from bayesirt.ranking.separation import in_percent
 from bayesirt.ranking.subject_ranking import SCORE_RANK, Ranking
 
@@ -54,22 +53,23 @@ class Leaderboard:
             yield band, list(zip(kinds, cells, strict=True))
 
 
-def leaderboard(run: Run) -> Leaderboard:
-    """Return the leaderboard of a run."""
-    ranking = run.ranking
+def leaderboard(ranking: Ranking, n_items: int, rows: int | None = None) -> Leaderboard:
+    """Return the leaderboard of a ranking by so many items, or of its first rows."""
+    ranking = replace(ranking, summary=ranking.summary.head(rows)) if rows else ranking
     table, by_score = ranking.summary, ranking.by_score
+    observed = all_observed(ranking, n_items)
     place = SCORE_RANK if by_score else ("rank", "rank_low", "rank_high")
     other = ("rank", "rank_low", "rank_high") if by_score else ("rank_by_accuracy",)
     columns = [
         _ranks("Rank", table, place),
         Column("Subject", [_name(name) for name in table["subject"]], "name"),
         *([_clusters(table)] if "cluster" in table else []),
-        *(_by_score(run) if by_score else _by_ability(run)),
+        *(_by_score(ranking) if by_score else _by_ability(ranking, observed)),
         *[_prices(table, price) for price in ("length", "cost") if price in table],
         *([] if by_score else [_chances(table), _plain("Tier", table["tier"])]),
         _ranks("Rank by ability" if by_score else f"Rank by {ranking.score}", table, other, "more"),
     ]
-    if not all_observed(run):
+    if not observed:
         columns.append(_plain("Items run", table["n_items"], "more"))
     if (table["flag"] != "").any():
         columns.append(Column("Note", [Cell(escape(x)) for x in table["flag"]], "name note more"))
@@ -77,23 +77,32 @@ def leaderboard(run: Run) -> Leaderboard:
     return Leaderboard(columns, bands)
 
 
-def all_observed(run: Run) -> bool:
+def all_observed(ranking: Ranking, n_items: int) -> bool:
     """Return whether every subject answered every item, so that no score is predicted."""
-    return bool((run.ranking.summary["n_items"] == len(run.items)).all())
+    return bool((ranking.summary["n_items"] == n_items).all())
 
 
-def _by_ability(run: Run) -> list[Column]:
-    table, ranking = run.ranking.summary, run.ranking
+def gain_column(gains: pd.DataFrame) -> Column:
+    """Return abilities in a topic less those in the others, of subjects that have all topics."""
+    cells = []
+    for x, low, high in _three(gains, "gain"):
+        shown = _with_interval(f"{x:+.2f}", f"{low:+.2f}", f"{high:+.2f}") if x == x else ""
+        cells.append(Cell(shown, x if x == x else None))
+    return Column("Against other topics", cells, "more")
+
+
+def _by_ability(ranking: Ranking, observed: bool) -> list[Column]:
+    table = ranking.summary
     if "scale" in table:
         bars = _bars("Scale", table, "scale", "{:.0f}".format)
     else:
         bars = _bars("Ability", table, "ability", "{:+.2f}".format)
-    expected = [] if all_observed(run) else [_scores(ranking, "expected_score", "Expected score")]
+    expected = [] if observed else [_scores(ranking, "expected_score", "Expected score")]
     return [bars, _means(ranking), *expected, *_like_these(ranking)]
 
 
-def _by_score(run: Run) -> list[Column]:
-    table, ranking = run.ranking.summary, run.ranking
+def _by_score(ranking: Ranking) -> list[Column]:
+    table = ranking.summary
     cells = [
         Cell(_with_interval(f"{x:+.2f}", f"{low:+.2f}", f"{high:+.2f}"), x)
         for x, low, high in _three(table, "ability")

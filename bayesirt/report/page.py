@@ -38,7 +38,7 @@ def render_page(template: str, **values: Any) -> str:
         trim_blocks=True,
     )
     environment.filters.update(one_line=one_line, brief=brief)
-    script = _text("tables.js")
+    script = _text("tables.js") + _text("downloads.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template(template).render(
         style=Markup(_text("report.css")),
@@ -59,7 +59,7 @@ def svg(figure: Figure, title: str) -> Markup:
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     picture = buffer.getvalue()
-    picture = picture[picture.index("<svg") :]
+    picture = re.sub("<metadata>.*?</metadata>", "", picture[picture.index("<svg") :], flags=re.S)
     shaded = "QuadMesh" in picture or "<image" in picture  # on whose shades letters are drawn
     if not shaded:
         for colour, name in _THEME.items():

@@ -1,6 +1,7 @@
 "use strict";
 // Every table sorts by its heads. Long ones are shown in pages, and have a box to filter by.
 const PAGE = 100;
+const words = new Intl.Collator(undefined, { numeric: true });
 
 function sortable(table, refresh) {
   const body = table.tBodies[0];
@@ -15,9 +16,9 @@ function sortable(table, refresh) {
         const value = Number(cell.dataset.value);
         return Number.isNaN(value) ? Infinity : value;
       };
-      const compare = (x, y) =>
-        typeof x === "number" ? (x > y) - (x < y) : x.localeCompare(y, undefined, { numeric: true });
-      const rows = [...body.rows].sort((p, q) => compare(key(p), key(q)) * (descending ? -1 : 1));
+      const compare = (x, y) => (typeof x === "number" ? (x > y) - (x < y) : words.compare(x, y));
+      const keyed = [...body.rows].map((row) => [key(row), row]);
+      const rows = keyed.sort((p, q) => compare(p[0], q[0]) * (descending ? -1 : 1)).map(([, row]) => row);
       for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", descending ? "descending" : "ascending");
       body.append(...rows);
@@ -28,6 +29,7 @@ function sortable(table, refresh) {
 
 function paged(table) {
   const body = table.tBodies[0];
+  const texts = new Map([...body.rows].map((row) => [row, row.textContent.toLowerCase()]));
   let first = 0;
   const bar = document.createElement("div");
   bar.className = "pages";
@@ -47,7 +49,11 @@ function paged(table) {
   table.closest(".scroll").before(bar);
   const show = () => {
     const wanted = filter.value.trim().toLowerCase();
-    const found = [...body.rows].filter((row) => row.textContent.toLowerCase().includes(wanted));
+    const found = [];
+    for (const row of body.rows) {
+      if (texts.get(row).includes(wanted)) found.push(row);
+      row.toggleAttribute("data-left", !texts.get(row).includes(wanted));
+    }
     first = Math.max(0, Math.min(first, PAGE * Math.floor((found.length - 1) / PAGE)));
     for (const row of body.rows) row.hidden = true;
     const shown = found.slice(first, first + PAGE);
@@ -71,6 +77,22 @@ function paged(table) {
 for (const table of document.querySelectorAll("table")) {
   const long = table.tBodies[0].rows.length > 20 && table.closest(".scroll");
   sortable(table, long ? paged(table) : () => {});
+}
+// Of rankings by topic one is shown, which a box chooses; on paper all are.
+for (const choice of document.querySelectorAll(".choice")) {
+  const label = document.createElement("label");
+  label.className = "pages";
+  label.append(`${choice.dataset.label} `);
+  const box = document.createElement("select");
+  const parts = [...choice.children];
+  for (const part of parts) box.add(new Option(part.getAttribute("aria-label")));
+  const show = () => parts.forEach((part, k) => { part.hidden = k !== box.selectedIndex; });
+  box.addEventListener("change", show);
+  window.addEventListener("beforeprint", () => parts.forEach((part) => { part.hidden = false; }));
+  window.addEventListener("afterprint", show);
+  label.append(box);
+  choice.prepend(label);
+  show();
 }
 const reveal = () => {
   const there = document.getElementById(location.hash.slice(1));

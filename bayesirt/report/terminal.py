@@ -32,6 +32,7 @@ from bayesirt.report.terminal_parts import (
     say_more,
 )
 from bayesirt.report.terminal_ranking import ranking_table, score_table
+from bayesirt.report.topic_part import topics_table
 from bayesirt.verdict import Verdict
 
 _WIDE = 134
@@ -68,6 +69,9 @@ def print_run(run: Run, folder: Path) -> None:
         console.print(_clusters_table(run.clusters.summary.head(MOST_ROWS)))
         say_more(console, run.clusters.summary)
         console.print(Text(run.clusters.to_text()))
+    if run.topics is not None:
+        console.print(topics_table(run.topics, wide=wide))
+        console.print(Text(run.topics.to_text()))
     for note in _notes(run):
         console.print(Text(note))
     console.print(Text(f"Report: {folder / 'report.html'}"), soft_wrap=True)

@@ -11,7 +11,10 @@ MOST_ROWS = 50
 """Of a table that are printed."""
 
 _FILE_WIDTH = 140
-_LEFT = ("subject", "item", "", "why", "ability", "standing", "best", "benchmark", "anchor")
+_LEFT = (
+    "subject", "item", "", "why", "ability", "standing", "best", "benchmark", "anchor", "topic",
+    "best three", "gains", "loses",
+)  # fmt: skip
 
 
 ALARM, CAUTION = "bold red", "bold yellow"

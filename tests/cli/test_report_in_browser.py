@@ -1,15 +1,19 @@
 """The report, opened in headless Chromium as its reader would."""
 
+import io
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
+import pandas as pd
 import pytest
 from browser import opened, serious_violations, unfold
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
 
 from bayesirt.checks.item_table import item_table
 from bayesirt.data.responses import Responses
@@ -17,6 +21,7 @@ from bayesirt.estimators.cbmm import fit_cbmm
 from bayesirt.posterior import Posterior
 from bayesirt.ranking.run import Run
 from bayesirt.ranking.subject_ranking import rank_subjects
+from bayesirt.ranking.topic_rankings import TopicRankings, gains_by_topic
 from bayesirt.report import render_report
 
 ATTRS = {"model": "2PL", "engine": "nuts"}
@@ -140,7 +145,7 @@ def test_paper_is_white_without_buttons_and_wide_enough(page):
     try:
         background = page.execute_script("return getComputedStyle(document.body).backgroundColor")
         assert background == "rgb(255, 255, 255)"
-        for selector in ("nav", ".pages", ".screen"):
+        for selector in ("nav", ".pages", ".take", "figure .take", ".screen"):
             assert not page.find_element(By.CSS_SELECTOR, selector).is_displayed()
         assert page.execute_script("return document.documentElement.scrollWidth") <= 718
         heights = [p.size["height"] for p in page.find_elements(By.CSS_SELECTOR, "figure svg")]
@@ -148,6 +153,74 @@ def test_paper_is_white_without_buttons_and_wide_enough(page):
     finally:
         page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+
+
+def taken(page: webdriver.Chrome, selector: str) -> str:
+    """Press a button that offers a file, and return what the file holds."""
+    return page.execute_async_script(
+        "const [selector, done] = arguments; const make = URL.createObjectURL;"
+        "URL.createObjectURL = (blob) => { blob.text().then(done); return make(blob); };"
+        "document.querySelector(selector).click(); URL.createObjectURL = make;",
+        selector,
+    )
+
+
+def test_the_leaderboard_is_taken_along_as_shown(page, small_run: Run):
+    page.refresh()
+    table = pd.read_csv(io.StringIO(taken(page, ".take")))
+    summary = small_run.ranking.summary
+    assert list(table["Subject"]) == list(summary["subject"])
+    for end in ("", "_low", "_high"):
+        shown = table[f"Ability{end.replace('_', ' ')}"]
+        np.testing.assert_allclose(shown, summary[f"ability{end}"], atol=0.0051)
+    assert list(table["Rank high"]) == list(summary["rank_high"])
+    button(page, "Accuracy").click()
+    page.find_element(By.CSS_SELECTOR, ".pages input").send_keys("subject 2")
+    table = pd.read_csv(io.StringIO(taken(page, ".take")))
+    shares = [float(share.removesuffix("%")) for share in table["Accuracy"]]
+    assert 1 < len(table) < 30
+    assert shares == sorted(shares)
+    page.refresh()
+
+
+def test_names_that_are_formulas_are_taken_along_as_text(small_run: Run, tmp_path: Path):
+    hostile = render_report(small_run).replace(
+        "<bdi>subject 1</bdi>", "<bdi>=1+1,&#34;x&#34;</bdi>"
+    )
+    page = next(pages := opened(hostile, tmp_path))
+    assert '\'=1+1,"x"' in set(pd.read_csv(io.StringIO(taken(page, ".take")))["Subject"])
+    assert next(pages, None) is None
+
+
+def test_pictures_are_taken_along_in_their_colours(page):
+    pictures = page.find_elements(By.CSS_SELECTOR, "figure svg")
+    assert len(page.find_elements(By.CSS_SELECTOR, "figure .take")) == len(pictures)
+    root = ElementTree.fromstring(taken(page, "figure .take"))
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert {"width", "height"} <= root.attrib.keys()
+    assert "--accent:#0b5394" in root.attrib["style"]
+
+
+def test_one_topic_is_shown_and_all_are_printed(small_run: Run, tmp_path: Path):
+    rng, ranking = np.random.default_rng(0), small_run.ranking
+    names = list(ranking.summary["subject"])
+    theta = {topic: rng.normal(size=(100, 30)) for topic in ("law", "verse")}
+    gains = gains_by_topic(theta, dict.fromkeys(theta, names))
+    both = dict.fromkeys(theta, ranking), dict.fromkeys(theta, 20)
+    topics = TopicRankings("topic", *both, gains, ("2 items have no topic.",))
+    page = next(pages := opened(render_report(replace(small_run, topics=topics)), tmp_path))
+    parts = page.find_elements(By.CSS_SELECTOR, ".choice section")
+    assert [part.is_displayed() for part in parts] == [True, False]
+    Select(page.find_element(By.CSS_SELECTOR, ".choice select")).select_by_visible_text("verse")
+    assert [part.is_displayed() for part in parts] == [False, True]
+    taken_along = pd.read_csv(io.StringIO(taken(page, ".choice section:not([hidden]) .take")))
+    assert "Against other topics low" in taken_along
+    test_contents_lead_to_every_section(page)
+    assert serious_violations(page) == []
+    page.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    assert all(part.is_displayed() for part in parts)
+    assert [e for e in page.get_log("browser") if e["level"] == "SEVERE"] == []
+    assert next(pages, None) is None
 
 
 def test_long_tables_have_pages(small_run: Run, tmp_path: Path):

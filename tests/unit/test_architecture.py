@@ -23,7 +23,7 @@ ROOMS = (
     ("profiles",),
     ("report",),
     ("studies",),
-    ("cli", "pytest_plugin"),
+    ("cli", "pytest_plugin", "inspect_plugin"),
     ("__main__",),
 )
 """From the ground up: a room imports from its own floor and from those before it."""

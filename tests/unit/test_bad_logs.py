@@ -115,6 +115,25 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
         lambda root: data.swebench(root, "m.r.json", resolved_ids=[]),
         "no answer with a score",
     ),
+    "no test cases": (lambda root: data.deepeval(root / "r.json", "m", []), "holds no test case"),
+    "test case without a name": (
+        lambda root: data.deepeval(root / "r.json", "m", [data.deepeval_case(0, 1) | {"name": ""}]),
+        "`name` is missing or no text at test case 1",
+    ),
+    "metrics of text": (
+        lambda root: data.deepeval(
+            root / "r.json", "m", [data.deepeval_case(0, 1, metricsData="x")]
+        ),
+        "`metricsData` is no list of objects",
+    ),
+    "one observation": (
+        lambda root: data.write_json(root / "o.json", data.langfuse_row(0, "m", 1)),
+        "no list of observations",
+    ),
+    "observations without a model": (
+        lambda root: data.write_json(root / "o.json", [data.langfuse_row(0, None, 1)]),
+        "no observation with a model",
+    ),
     "junk as Parquet": (plain(f"details_x_{STAMP}.parquet", b"PAR1xx"), "not a whole Parquet file"),
     "details without scores": (
         lambda root: data.lighteval(root, "m", [{"doc": {"id": "1"}}]),

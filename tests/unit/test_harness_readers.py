@@ -12,7 +12,9 @@ import pandas as pd
 import pytest
 
 from bayesirt.data.readers.choices import Choices, OpenChoiceError
+from bayesirt.data.readers.deepeval import DEEPEVAL
 from bayesirt.data.readers.harness import LogRows, NoAnswersError
+from bayesirt.data.readers.langfuse import LANGFUSE
 from bayesirt.data.readers.log_folder import HARNESSES, find_harness, read_log_folder
 from bayesirt.data.readers.promptfoo import PROMPTFOO
 from bayesirt.errors import ResponseError
@@ -36,7 +38,7 @@ def scores(rows: LogRows) -> dict[Any, float]:
 def test_every_harness_reads_the_same_answers(tmp_path: Path):
     data.every_harness(tmp_path)
     responses, found = read_log_folder(tmp_path)
-    assert found.summary["harness"].nunique() == len(HARNESSES) == 9
+    assert found.summary["harness"].nunique() == len(HARNESSES) == 11
     table = responses.to_long()
     assert (table["trials"] == 1).all()
     table["subject"] = table["subject"].str.replace("_", "/")
@@ -345,12 +347,77 @@ def test_promptfoo_scores_by_a_named_metric_where_it_is_chosen(tmp_path: Path):
     assert scores(rows_read) == {"test 0": 0, "test 1": 0.25, "test 2": 0.5}
 
 
+def test_deepeval_reads_models_repeats_and_errors(tmp_path: Path):
+    broken = data.deepeval_case(2, 0)
+    broken["metricsData"] = [broken["metricsData"][0] | {"error": "judge timed out", "score": None}]
+    cases = [
+        data.deepeval_case(0, 1),
+        data.deepeval_case(0, 0),
+        data.deepeval_case(1, 1, "same"),
+        data.deepeval_case(3, 0, "same"),
+        broken,
+    ]
+    (rows,) = DEEPEVAL.read(data.deepeval(tmp_path / "r.json", "acme/large", cases), Choices())
+    assert (rows.subject, rows.benchmark, rows.metric) == ("acme/large", "deepeval", "pass")
+    assert rows.left_out == {"error": 1}
+    table = rows.answers
+    assert table["item"][:2].tolist() == ["test_case_0"] * 2
+    assert table["trial"].tolist() == [0, 1, 0, 0]
+    assert table["item"][2] != table["item"][3]
+    assert table["latency"].tolist() == [7] * 4
+
+
+def test_deepeval_scores_by_a_metric_where_it_is_chosen(tmp_path: Path):
+    cases = [data.deepeval_case(k, k % 2) for k in range(4)]
+    path = data.deepeval(tmp_path / "r.json", None, cases, datasetAlias="faq", identifier="run 7")
+    (rows,) = DEEPEVAL.read(path, Choices(metric=("Correctness [GEval]",)))
+    assert (rows.subject, rows.benchmark) == ("run 7", "faq")
+    assert rows.answers["score"].tolist() == [0.25, 0.75, 0.25, 0.75]
+
+
+def test_deepeval_reads_conversations(tmp_path: Path):
+    case = {"name": "refund", "scenario": "an angry customer", "success": True, "turns": [],
+            "metricsData": [{"name": "Role Adherence", "score": 1.0, "success": True}]}  # fmt: skip
+    path = data.deepeval(
+        tmp_path / "shop.json", None, [], conversationalTestCases=[case], testFile="tests/t_shop.py"
+    )
+    (rows,) = DEEPEVAL.read(path, Choices())
+    assert (rows.subject, rows.benchmark, scores(rows)) == ("shop", "t_shop", {"refund": 1})
+
+
+@pytest.mark.parametrize("ending", ["json", "jsonl"])
+def test_langfuse_reads_generations_with_scores(tmp_path: Path, ending: str):
+    rows = [
+        data.langfuse_row(0, "acme/large", 1),
+        data.langfuse_row(0, "acme/large", None, correct=[1, 0]),
+        data.langfuse_row(1, "acme/large", 0, level="ERROR"),
+        data.langfuse_row(2, "acme/large", None),
+        data.langfuse_row(3, None, 1, type="SPAN"),
+        data.langfuse_row(0, "zeta", 0),
+    ]
+    path = tmp_path / f"o.{ending}"
+    path.write_text(json.dumps(rows) if ending == "json" else "\n".join(map(json.dumps, rows)))
+    large, zeta = LANGFUSE.read(path, Choices())
+    assert (large.subject, large.benchmark, large.metric) == ("acme/large", "answer", "correct")
+    assert large.answers["score"].tolist() == [1, 0.5]
+    assert large.answers["trial"].tolist() == [0, 1]
+    assert large.left_out == {"error": 1, "no score": 1}
+    assert zeta.answers["item"][0] == large.answers["item"][0]
+    assert find_harness(path) is LANGFUSE
+
+
+def test_langfuse_says_where_scores_must_be(tmp_path: Path):
+    path = data.write_json(tmp_path / "o.json", [data.langfuse_row(0, "m", None)])
+    with pytest.raises(ResponseError, match="give scores to the generations"):
+        LANGFUSE.read(path, Choices())
+
+
 def test_shared_logs_are_read(shared: Path):
     formats = shared / "formats"
     chosen = {"metric": ("acc", "exact_match", "match", "plus"), "answer_filter": ("strict-match",)}
     responses, found = read_log_folder(formats, **chosen)
     assert set(found.summary["harness"]) == {harness.name for harness in HARNESSES} - {
-        "promptfoo",  # of which there is none
+        *("promptfoo", "DeepEval", "Langfuse"),  # of which there is none
         "Every Eval Ever",  # its rows were converted from lm-eval, and are the same answers
     }
     sizes = found.summary.set_index("benchmark")[["subjects", "items"]].to_dict("split")

@@ -10,6 +10,7 @@ from typing import NoReturn
 import pandas as pd
 
 from bayesirt.data.readers.choices import ChoiceError, Choices, OpenChoiceError, refuse_open
+from bayesirt.data.readers.deepeval import DEEPEVAL
 from bayesirt.data.readers.evalplus import EVALPLUS
 from bayesirt.data.readers.every_eval_ever import EVERY_EVAL_EVER
 from bayesirt.data.readers.found_logs import FoundLogs, LeftOut
@@ -18,6 +19,7 @@ from bayesirt.data.readers.helm import HELM
 from bayesirt.data.readers.inspect_log import INSPECT
 from bayesirt.data.readers.joined_logs import check_alike, join_logs, tell_harnesses_apart
 from bayesirt.data.readers.json_files import head_of, unreadable
+from bayesirt.data.readers.langfuse import LANGFUSE
 from bayesirt.data.readers.lighteval import LIGHTEVAL
 from bayesirt.data.readers.lm_eval import LM_EVAL
 from bayesirt.data.readers.opencompass import OPENCOMPASS
@@ -30,7 +32,8 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
 HARNESSES = (
-    INSPECT, HELM, LIGHTEVAL, LM_EVAL, EVERY_EVAL_EVER, EVALPLUS, SWEBENCH, PROMPTFOO, OPENCOMPASS,
+    INSPECT, HELM, LIGHTEVAL, LM_EVAL, EVERY_EVAL_EVER, EVALPLUS, SWEBENCH, PROMPTFOO, DEEPEVAL,
+    LANGFUSE, OPENCOMPASS,
 )  # fmt: skip
 """In the order in which they are asked whether a file is theirs."""
 LOG_ENDINGS = frozenset({".eval", ".json", ".jsonl", ".parquet"})

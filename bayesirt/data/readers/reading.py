@@ -8,6 +8,7 @@ from typing import Any
 
 from bayesirt.data.scales import Scale, scale_given
 
+TOPIC = "topic"
 _ROLES = ("subject", "item", "score", "trials", "latency")
 
 
@@ -35,11 +36,18 @@ class Reading:
     cluster: str | None = None
     # A column of a long table, or a file that names what each subject's answers cost.
     cost: str | None = None
+    # A column that describes items, or a file that names each item's topic.
+    by: str | None = None
 
     @property
     def named(self) -> dict[str, str | None]:
         """Columns by their role, None for those that are to be found."""
         return {role: getattr(self, role) for role in _ROLES}
+
+    @property
+    def columns(self) -> dict[str, str | None]:
+        """Those, the column of costs, and the one of topics, which is no other."""
+        return {**self.named, "cost": self.cost_column, "by": self.topic_column}
 
     @property
     def scale(self) -> Scale | None:
@@ -71,6 +79,16 @@ class Reading:
     def cost_column(self) -> str | None:
         """The column of what an answer cost, if that is what was given."""
         return _column(self.cost)
+
+    @property
+    def topic_file(self) -> Path | None:
+        """The file that names each item's topic, if that is what was given."""
+        return _file(self.by)
+
+    @property
+    def topic_column(self) -> str | None:
+        """The column of each item's topic: of the results, or what a file's becomes."""
+        return TOPIC if self.topic_file else self.by or None
 
     @property
     def of_table(self) -> str:

@@ -25,6 +25,7 @@ from bayesirt.data.readers.subject_facts import (
     refuse_column,
     with_clusters_of_file,
     with_costs_of_file,
+    with_topics_of_file,
 )
 from bayesirt.data.readers.tables import (
     Progress,
@@ -71,6 +72,7 @@ def read_responses(
     out_of_core: bool | None = None,
     cluster: str | None = None,
     cost: str | None = None,
+    by: str | None = None,
 ) -> Responses:
     """Read results: a table, long or wide, a log of an evaluation harness, or a folder of logs.
 
@@ -80,7 +82,8 @@ def read_responses(
         A table of pandas, polars, pyarrow or DuckDB, or rows as dictionaries; or the path of a CSV,
         TSV, JSON, JSON Lines, Excel or Parquet file, perhaps with ``.gz``; a folder of Parquet
         files; a log of lm-evaluation-harness, inspect_ai, HELM, Every Eval Ever, OpenCompass,
-        EvalPlus, SWE-bench, promptfoo or lighteval; or a folder with any of these logs.
+        EvalPlus, SWE-bench, promptfoo, DeepEval, Langfuse or lighteval; or a folder with any of
+        these logs.
     subject, item, score, trials, latency : str, optional
         Columns of a long file; by default found by their common names (`SUBJECT_NAMES` and so on).
     items_in : {"rows", "columns"}, optional
@@ -113,6 +116,9 @@ def read_responses(
         Column of a long file with what an answer cost (by default found by `COST_NAMES`); or, for
         any results, a file with the columns ``subject`` and ``cost``. Of each subject the mean is
         kept.
+    by : str, optional
+        Column of a long file with each item's topic, which is kept in `item_metadata`; or, for any
+        results, a file with the columns ``item`` and ``topic``.
 
     Returns
     -------
@@ -132,7 +138,7 @@ def read_responses(
     reading = Reading(
         subject, item, score, trials, latency, items_in, duplicates, threshold,
         kind, tuple(order), full, several(metric),
-        several(answer_filter), skip_damaged, out_of_core, cluster, cost,
+        several(answer_filter), skip_damaged, out_of_core, cluster, cost, by,
     )  # fmt: skip
     left_out: list[str] = []
     responses, _ = read_results(results, reading, announce=left_out.append)
@@ -167,6 +173,8 @@ def read_results(
         responses = with_clusters_of_file(responses, reading.cluster_file)
     elif reading.cluster and responses.clusters is None:
         raise refuse_column("cluster", reading.cluster)
+    if reading.topic_file:
+        responses = with_topics_of_file(responses, reading.topic_file)
     if reading.cost_file:
         responses = with_costs_of_file(responses, reading.cost_file)
     elif reading.cost and responses.costs is None:
@@ -233,10 +241,11 @@ def _of_frame(
     announce: Callable[[str], None] | None,
 ) -> Responses:
     """Take a table, long or wide."""
-    named, items_in = reading.named, reading.items_in
+    items_in = reading.items_in
+    told = any(reading.named.values()) or reading.topic_column in frame.columns
     _refuse_battles(frame, name)
-    roles = find_columns(frame.columns, {**named, "cost": reading.cost_column})
-    if items_in is None and (any(named.values()) or {"subject", "item"} <= roles.keys()):
+    roles = find_columns(frame.columns, reading.columns)
+    if items_in is None and (told or {"subject", "item"} <= roles.keys()):
         if reading.cluster_column:
             roles["cluster"] = reading.cluster_column
         return _from_long(frame, roles, name, reading, announce)
@@ -257,7 +266,7 @@ def _refuse_battles(frame: pd.DataFrame, name: str) -> None:
 def as_long(path: Path, reading: Reading) -> pd.DataFrame:
     """Return a table of however few subjects, one row per response, with columns by their roles."""
     frame = read_table(path)
-    roles = find_columns(frame.columns, {**reading.named, "cost": reading.cost_column})
+    roles = find_columns(frame.columns, reading.columns)
     long = {"subject", "item"} <= roles.keys() or any(reading.named.values())
     if reading.items_in is None and long:
         _check_roles(frame, roles, path.name)
@@ -277,13 +286,17 @@ def _from_long(
     announce: Callable[[str], None] | None,
 ) -> Responses:
     _check_roles(frame, roles, name)
+    described = _steady_columns(frame, roles)
+    if (by := reading.topic_column) and not reading.topic_file:
+        check_columns(frame, [by])
+        described = list(dict.fromkeys((*described, by)))
     missing = without_score(frame[roles["score"]])
     if missing is not None and announce is not None:
         announce(told_not_run(missing.sum(), len(missing), name))
     return Responses.from_long(
         frame,
         **roles,
-        item_metadata=_steady_columns(frame, roles),
+        item_metadata=described,
         duplicates=reading.duplicates,
         threshold=reading.threshold,
         scale=reading.scale,

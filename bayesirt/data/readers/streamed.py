@@ -48,7 +48,7 @@ def read_streamed(
     schema, n_rows = parquet_schema(path) or (pa.schema([]), 0)
     threshold, out_of_core = reading.threshold, reading.out_of_core
     as_written = schema_version(schema) is not None and not any(reading.named.values())
-    named = {**reading.named, "cost": reading.cost_column, **(OWN_ROLES if as_written else {})}
+    named = {**reading.columns, **(OWN_ROLES if as_written else {})}
     roles = find_columns(schema.names, named)
     found = {"subject", "item", "score"} <= roles.keys() and set(roles.values()) <= {*schema.names}
     if not found or not all(is_plain(schema.field(roles[k]).type) for k in ("subject", "item")):
@@ -61,6 +61,8 @@ def read_streamed(
         check_written(schema, one_line(path.name, 80))
     measured = [roles.pop(role) for role in _OF_ANSWERS if role in roles]
     described = describing_columns(schema) if as_written else describing(schema.names, roles)
+    if (by := reading.topic_column) in schema.names and by not in (*described, *roles.values()):
+        described.append(str(by))
     numbered = tuple(name for name in described if can_be_numbered(schema.field(name).type))
     left_out = [name for name in described if name not in numbered] + measured
     if left_out and not out_of_core:

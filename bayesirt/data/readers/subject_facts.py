@@ -1,4 +1,4 @@
-"""Which cluster each subject belongs to and what it costs: from a file beside the results."""
+"""Clusters and costs of subjects, and topics of items: from a file beside the results."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,9 +12,10 @@ import pyarrow.parquet
 from bayesirt.data.clusters import Clusters, clusters_of_rows
 from bayesirt.data.costs import costs_of_rows
 from bayesirt.data.parquet_bounds import check_dictionaries
+from bayesirt.data.readers.reading import TOPIC
 from bayesirt.data.readers.tables import PARQUET_ERRORS, parquet_parts, read_table, refuse_parquet
 from bayesirt.data.responses import Responses
-from bayesirt.data.table_columns import encode_names, list_columns
+from bayesirt.data.table_columns import describe_items, encode_names, list_columns
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
@@ -23,13 +24,13 @@ CLUSTER, _COST = "cluster", "cost"
 
 def with_clusters_of_file(responses: Responses, path: Path) -> Responses:
     """Add the clusters that a file names, one row a subject."""
-    rows = _facts(path, CLUSTER)
+    rows = _facts(path, "subject", CLUSTER)
     return _added(responses, rows["subject"], rows[CLUSTER], one_line(path.name, 80))
 
 
 def with_costs_of_file(responses: Responses, path: Path) -> Responses:
     """Add what answers of each subject cost, from a file with a row or several for each."""
-    rows = _facts(path, _COST)
+    rows = _facts(path, "subject", _COST)
     codes, named = encode_names(rows["subject"], "subject")
     of_named = costs_of_rows(rows[_COST], codes, named)
     places = pd.Index(named, dtype=object).get_indexer(pd.Index(responses.subjects, dtype=object))
@@ -39,6 +40,20 @@ def with_costs_of_file(responses: Responses, path: Path) -> Responses:
             f"{one_line(responses.subjects[0])!r}; write names as they are there"
         )
     return replace(responses, costs=np.where(places < 0, np.nan, of_named[places]))
+
+
+def with_topics_of_file(responses: Responses, path: Path) -> Responses:
+    """Add the topics that a file names, one row an item; items that it leaves out have none."""
+    rows = _facts(path, "item", TOPIC)
+    codes, named = encode_names(rows["item"], "item")
+    topics = describe_items(rows, codes, named, [TOPIC])[TOPIC].reindex(list(responses.items))
+    if topics.isna().all():
+        raise ResponseError(
+            f"{one_line(path.name, 80)} names no item of the results, such as "
+            f"{one_line(responses.items[0])!r}; write names as they are there"
+        )
+    described = responses.item_metadata.assign(**{TOPIC: topics.to_numpy()})
+    return replace(responses, item_metadata=described)
 
 
 def with_clusters_of_parquet(
@@ -62,13 +77,13 @@ def refuse_column(role: str, given: str) -> ResponseError:
     )
 
 
-def _facts(path: Path, column: str) -> pd.DataFrame:
-    """Return a table with a column for subjects, and one for what it tells of them."""
+def _facts(path: Path, names: str, column: str) -> pd.DataFrame:
+    """Return a table with a column for names, and one for what it tells of them."""
     rows = read_table(path)
-    for name in ("subject", column):
+    for name in (names, column):
         if name not in rows.columns:
             raise ResponseError(
-                f"{one_line(path.name, 80)} must have the columns `subject` and `{column}`, not "
+                f"{one_line(path.name, 80)} must have the columns `{names}` and `{column}`, not "
                 f"{list_columns(rows)}"
             )
     return rows

@@ -1,0 +1,121 @@
+"""Test runs of DeepEval: ``test_run_<time>.json`` in its results folder, ``.latest_run_full.json``.
+
+Their structure is that of `TestRun` (``deepeval/test_run/test_run.py``), `LLMApiTestCase`,
+`ConversationalApiTestCase` (``deepeval/test_run/api.py``) and `MetricData`
+(``deepeval/tracing/api.py``) of DeepEval 4.3, written by alias and without what is null.
+"""
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bayesirt.data.readers.choices import Choices
+from bayesirt.data.readers.column_roles import SUBJECT_NAMES, plain_name
+from bayesirt.data.readers.harness import (
+    Answer,
+    Harness,
+    LogRows,
+    NoAnswersError,
+    choose_scores,
+    nothing_aside,
+)
+from bayesirt.data.readers.json_files import read_json
+from bayesirt.data.readers.json_values import as_number, length_of, name_at
+from bayesirt.errors import ResponseError
+
+NAME = "DeepEval"
+PASS = "pass"
+_CASES = ("testCases", "conversationalTestCases")
+_ASKED = ("input", "expectedOutput", "scenario", "expectedOutcome", "context")
+"""What a test case asks, other than what it was answered."""
+
+
+def _recognises(path: Path, head: bytes) -> bool:
+    """Return whether a file holds a test run, from its ending and its first bytes."""
+    return path.suffix == ".json" and b'"testCases"' in head and (
+        b'"metricsData"' in head or b'"actualOutput"' in head or b'"conversational' in head
+    )  # fmt: skip
+
+
+def read(path: Path, choices: Choices) -> list[LogRows]:
+    """Read a test run, which is of one subject: what its hyperparameters call the model.
+
+    Without such a hyperparameter it is the run's identifier, or else the file's name. A test case
+    that stands several times is one item with several trials. Scored is what passed, or by
+    ``--metric`` the score of a metric. Cases in which a metric failed to score are no answers.
+    """
+    run = read_json(path)
+    cases = [case for key in _CASES for case in _list(run, key)]
+    if not cases:
+        raise NoAnswersError("it holds no test case; run the tests again, or leave the file out")
+    wanted = {PASS, *(metric.rpartition("=")[2] for metric in choices.metric)}
+    contents = [_content(case) for case in cases]
+    names = [name_at(case, "name", f"at test case {k + 1}") for k, case in enumerate(cases)]
+    texts: dict[str, set[str]] = {}
+    for name, content in zip(names, contents, strict=True):
+        texts.setdefault(name, set()).add(content)
+    answers, errors = [], 0
+    trials: Counter[str] = Counter()
+    for name, content, case in zip(names, contents, cases, strict=True):
+        item = name if len(texts[name]) == 1 else f"{name} ({content[:6]})"
+        scores, failed = _scores(case)
+        if failed:
+            errors += 1
+            continue
+        kept = {metric: score for metric, score in scores.items() if metric in wanted}
+        length = length_of(case.get("outputTokenCount"))
+        answers.append(Answer(item, kept, trials[item], length, content))
+        trials[item] += 1
+    subject, benchmark = _subject(run, path), _benchmark(run)
+    left_out = {"error": errors} if errors else None
+    return [choose_scores(NAME, subject, benchmark, answers, choices, left_out=left_out)]
+
+
+def _list(record: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    """Return the objects in a list, which may be absent."""
+    found = record.get(key)
+    if found is None:
+        return []
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise ResponseError(f"`{key}` is no list of objects; make the log again, or leave it out")
+    return found
+
+
+def _content(case: Mapping[str, Any]) -> str:
+    asked = json.dumps([case.get(key) for key in _ASKED], sort_keys=True)
+    return hashlib.sha256(asked.encode(errors="surrogatepass")).hexdigest()[:16]
+
+
+def _scores(case: Mapping[str, Any]) -> tuple[dict[str, float], bool]:
+    """Return what passed and each metric's score, and whether a metric failed to score."""
+    metrics = _list(case, "metricsData")
+    success = as_number(case.get("success"))
+    scores = {PASS: math.nan if success is None else success}
+    for metric in metrics:
+        number = as_number(metric.get("score"))
+        scores[str(metric.get("name"))] = math.nan if number is None else number
+    return scores, any(metric.get("error") for metric in metrics)
+
+
+def _subject(run: Mapping[str, Any], path: Path) -> str:
+    given = run.get("hyperparameters")
+    for key, value in given.items() if isinstance(given, dict) else ():
+        if plain_name(str(key)) in SUBJECT_NAMES and isinstance(value, str) and value.strip():
+            return value
+    identifier = run.get("identifier")
+    return identifier if isinstance(identifier, str) and identifier.strip() else path.stem
+
+
+def _benchmark(run: Mapping[str, Any]) -> str:
+    for key in ("datasetAlias", "testFile"):
+        value = run.get(key)
+        if isinstance(value, str) and value.strip():
+            return Path(value).stem if key == "testFile" else value
+    return "deepeval"
+
+
+DEEPEVAL = Harness(NAME, _recognises, read, nothing_aside)

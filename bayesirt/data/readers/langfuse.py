@@ -1,0 +1,116 @@
+"""Observations that Langfuse exports from its table, as JSON or JSON Lines.
+
+A row is an `Observation` (``packages/shared/src/domain/observations.ts`` of langfuse/langfuse) with
+a column more for each name of a score, which holds the list of its values or null
+(``worker/src/features/database-read-stream/observation-stream.ts`` and `prepareScoresForOutput` in
+``getDatabaseReadStream.ts`` there).
+"""
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bayesirt.data.readers.choices import Choices
+from bayesirt.data.readers.harness import (
+    Answer,
+    Harness,
+    LogRows,
+    NoAnswersError,
+    choose_scores,
+    nothing_aside,
+)
+from bayesirt.data.readers.json_files import parse_json, read_json_lines, read_whole
+from bayesirt.data.readers.json_values import as_number, length_of
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+
+NAME = "Langfuse"
+_ENDINGS = (".json", ".jsonl")
+_SHOWN = 40
+
+
+def _recognises(path: Path, head: bytes) -> bool:
+    """Return whether a file holds observations, from its ending and its first bytes."""
+    known = (b'"traceId"', b'"parentObservationId"')
+    return path.suffix in _ENDINGS and all(key in head for key in known)
+
+
+def read(path: Path, choices: Choices) -> list[LogRows]:
+    """Read observations, which may be of several subjects: their models.
+
+    An item is what the model was asked (`input`), and a benchmark the observation's name. Asked the
+    same again, a model has another trial. Of several values of a score the mean is taken; scores
+    that are words are passed over, and so are observations without a model, such as spans.
+    """
+    answers: dict[tuple[str, str], list[Answer]] = {}
+    errors: Counter[tuple[str, str]] = Counter()
+    trials: Counter[tuple[str, str, str]] = Counter()
+    for row in _rows(path):
+        subject = row.get("model")
+        if not isinstance(subject, str) or not subject.strip() or row.get("input") is None:
+            continue
+        name = row.get("name")
+        benchmark = name if isinstance(name, str) and name.strip() else path.stem
+        own = answers.setdefault((subject, benchmark), [])
+        if row.get("level") == "ERROR":
+            errors[subject, benchmark] += 1
+            continue
+        item, content = _item(row["input"])
+        trial = trials[subject, benchmark, item]
+        trials[subject, benchmark, item] += 1
+        own.append(Answer(item, _scores(row), trial, _length(row), content))
+    if not any(answer.scores for own in answers.values() for answer in own):
+        raise NoAnswersError(
+            "no observation with a model and an input has a score that is a number; give scores to "
+            "the generations themselves, not to their traces, and export again"
+        )
+    return [
+        choose_scores(
+            NAME, subject, benchmark, own, choices,
+            left_out={"error": n} if (n := errors[subject, benchmark]) else None,
+        )
+        for (subject, benchmark), own in answers.items()
+        if any(answer.scores for answer in own) or errors[subject, benchmark]
+    ]  # fmt: skip
+
+
+def _rows(path: Path) -> Iterable[Mapping[str, Any]]:
+    if path.suffix == ".jsonl":
+        return (row for _, row in read_json_lines(path))
+    rows = parse_json(read_whole(path))
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ResponseError("it holds no list of observations; export it again, or leave it out")
+    return rows
+
+
+def _item(asked: object) -> tuple[str, str]:
+    """Return a name for what was asked that tells it from all else, and its hash."""
+    text = asked if isinstance(asked, str) else json.dumps(asked, sort_keys=True)
+    content = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+    last = asked[-1] if isinstance(asked, list) and asked else None
+    said = last.get("content") if isinstance(last, dict) else None  # of a chat's messages
+    return f"{one_line(said if isinstance(said, str) else text, _SHOWN)} ({content[:8]})", content
+
+
+def _scores(row: Mapping[str, Any]) -> dict[str, float]:
+    """Return the mean of each score: of an observation, only scores are lists of numbers."""
+    found = {}
+    for name, values in row.items():
+        if isinstance(values, list) and values:
+            numbers = [number for value in values if (number := as_number(value)) is not None]
+            if len(numbers) == len(values) and not any(map(math.isnan, numbers)):
+                found[str(name)] = math.fsum(numbers) / len(numbers)
+    return found
+
+
+def _length(row: Mapping[str, Any]) -> float:
+    """Return how many tokens the answer has."""
+    usage = row.get("usageDetails")
+    return length_of(usage.get("output")) if isinstance(usage, dict) else math.nan
+
+
+LANGFUSE = Harness(NAME, _recognises, read, nothing_aside)

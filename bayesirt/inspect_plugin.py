@@ -1,0 +1,51 @@
+"""An extension of inspect_ai: after each run, the models of its log folder are ranked.
+
+It does nothing unless ``BAYESIRT_RANK_OUT`` names the folder to write. ``BAYESIRT_RANK_OPTIONS``
+holds further options of ``bayesirt rank``, such as ``--metric match``. The ranking is made in a
+process of its own, which cannot disturb the evaluation; where there is nothing to rank yet, such as
+logs of one model, the reason is printed.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from inspect_ai.hooks import Hooks, RunEnd, hooks
+
+OUT, OPTIONS = "BAYESIRT_RANK_OUT", "BAYESIRT_RANK_OPTIONS"
+
+
+@hooks(name="bayesirt", description="Rank the models of a log folder with honest uncertainty")
+class RankLogs(Hooks):  # type: ignore[misc]
+    """Rank after each run."""
+
+    def enabled(self) -> bool:
+        """Return whether a folder for the ranking was named."""
+        return bool(os.environ.get(OUT))
+
+    async def on_run_end(self, data: RunEnd) -> None:
+        """Rank the models of each folder with logs of the run."""
+        folders = dict.fromkeys(_folder_of(log.location) for log in data.logs if log.location)
+        for folder in folders:
+            print(f"bayesirt: {rank_folder(folder)}")
+
+
+def _folder_of(location: str) -> str:
+    """Return the folder of a log, which may be told by its address."""
+    told = urlparse(location)
+    path = unquote(told.path) if told.scheme == "file" else location
+    return path.rpartition("/")[0] or "."
+
+
+def rank_folder(folder: str) -> str:
+    """Rank the models of a folder of logs, and return where the report is, or why there is none."""
+    out = os.environ[OUT]
+    options = shlex.split(os.environ.get(OPTIONS, ""))
+    command = [sys.executable, "-m", "bayesirt", "rank", folder, "--out", out, "--overwrite"]
+    done = subprocess.run([*command, "--quiet", *options], capture_output=True, text=True)
+    if done.returncode:
+        return done.stderr.strip().removeprefix("bayesirt: ") or "the ranking was interrupted"
+    return f"the models of {folder} are ranked in {Path(out, 'report.html')}"

@@ -1,0 +1,81 @@
+"""What reports and the terminal show of rankings by topic."""
+
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from bayesirt.names import one_line
+from bayesirt.ranking.subject_ranking import Ranking
+from bayesirt.ranking.topic_rankings import GAINS, LOSES, TopicRankings
+from bayesirt.report.leaderboard import Leaderboard, gain_column, leaderboard
+from bayesirt.report.terminal_parts import MOST_ROWS, new_table
+
+_TOP = 3
+_MOST_ROWS, _FEWEST_ROWS = 3000, 20
+"""Of all topics' rankings together, and of each, that a report shows."""
+
+
+def topic_part(topics: TopicRankings) -> dict[str, Any]:
+    """Return what the report shows: the sentences, a table of topics, and a ranking each."""
+    rows = max(_FEWEST_ROWS, _MOST_ROWS // len(topics.rankings))
+    overview, boards = [], []
+    for topic, ranking in topics.rankings.items():
+        told = _told(topics, topic, ranking)
+        overview.append(told)
+        boards.append(
+            {
+                **told,
+                "board": _board(topics, topic, ranking, rows),
+                "n": len(ranking.summary),
+                "shown": min(rows, len(ranking.summary)),
+                "warning": " ".join(ranking.warnings),
+            }
+        )
+    return {"by": topics.by, "text": topics.to_text(), "overview": overview, "boards": boards}
+
+
+def _told(topics: TopicRankings, topic: str, ranking: Ranking) -> dict[str, Any]:
+    best = ranking.summary["subject"].head(_TOP) if ranking.sound else []
+    return {
+        "topic": topic,
+        "n_items": topics.n_items[topic],
+        "best": [str(name) for name in best],
+        "gains": topics.named(topic, GAINS),
+        "loses": topics.named(topic, LOSES),
+    }
+
+
+def _board(topics: TopicRankings, topic: str, ranking: Ranking, rows: int) -> Leaderboard:
+    """Return a topic's leaderboard, with gains over the other topics where they are known."""
+    gains = topics.gains[topics.gains["topic"] == topic].set_index("subject")
+    board = leaderboard(ranking, topics.n_items[topic], rows)
+    if gains.empty:
+        return board
+    subjects = list(ranking.summary["subject"].head(rows))
+    columns = [*board.columns, gain_column(gains.reindex(subjects))]
+    return Leaderboard(columns, board.bands)
+
+
+def topics_table(topics: TopicRankings, *, wide: bool) -> Table:
+    """Return a table of topics for the terminal: the best three, and who gains or loses."""
+    width, named = (22, _TOP) if wide else (16, 1)
+    titles = ("topic", "items", "best three") if wide else ("topic", "items", "best")
+    table = new_table(*titles, GAINS, LOSES)
+    for topic, ranking in list(topics.rankings.items())[:MOST_ROWS]:
+        told = _told(topics, topic, ranking)
+        table.add_row(
+            Text(one_line(topic, width)),
+            f"{told['n_items']:,}",
+            *(
+                Text(_listed(told[which], most, width))
+                for which, most in (("best", named), (GAINS, 1), (LOSES, 1))
+            ),
+        )
+    return table
+
+
+def _listed(names: list[str], most: int, width: int) -> str:
+    shown = ", ".join(one_line(name, width) for name in names[:most])
+    more = len(names) - most
+    return f"{shown} +{more}" if more > 0 else shown

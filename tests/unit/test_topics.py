@@ -1,0 +1,202 @@
+"""Rankings by topic: where topics are read from, what is ranked, and who gains or loses."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from quick_engine import draw_near
+
+import bayesirt
+from bayesirt.data.topics import items_by_topic
+from bayesirt.errors import ResponseError
+from bayesirt.ranking.run import Run
+from bayesirt.ranking.topic_rankings import gains_by_topic
+from bayesirt.report import render_report
+from bayesirt.report.export import ranking_as_json
+from bayesirt.report.terminal import print_run
+
+TOPICS = {"algebra": 30, "law": 25, "verse": 12, "tiny": 3}
+
+
+def answers(n_subjects: int = 14) -> pd.DataFrame:
+    """Return answers of subjects of whom the first is good at law alone, the last at all else."""
+    rng = np.random.default_rng(5)
+    rows, item = [], 0
+    for topic, n_items in TOPICS.items():
+        theta = np.linspace(1.2, -1.2, n_subjects)
+        if topic != "law":
+            theta[[0, -1]] = -2.5, 2.5
+        for difficulty in rng.normal(size=n_items):
+            right = rng.logistic(size=n_subjects) < 1.5 * theta - difficulty
+            rows += [(f"m{i}", f"q{item}", topic, int(right[i])) for i in range(n_subjects)]
+            item += 1
+    return pd.DataFrame(rows, columns=["model", "item", "area", "score"])
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bayesirt.ranking.run.sample_posterior", draw_near)
+        return bayesirt.rank(answers(), by="area", check_fit=False)
+
+
+def test_each_topic_is_ranked_by_its_own_items(run: Run):
+    topics = run.topics
+    assert topics is not None
+    assert list(topics.rankings) == ["algebra", "law", "verse"]
+    shares = answers().groupby(["area", "model"])["score"].mean()
+    for topic, ranking in topics.rankings.items():
+        own = ranking.summary.set_index("subject")["accuracy"]
+        pd.testing.assert_series_equal(
+            own.sort_index(), shares[topic].sort_index(), check_names=False
+        )
+    assert "tiny is not ranked: it has 3 items, and 5 are needed." in topics.to_text()
+
+
+def test_who_gains_and_who_loses_is_named(run: Run):
+    topics = run.topics
+    assert topics is not None
+    assert topics.named("law", "gains")[0] == "m0"
+    assert topics.named("law", "loses")[0] == "m13"
+    assert "m0 gains in law: rank " in topics.to_text()
+    assert len(topics.table) == 3 * 14
+
+
+def test_report_terminal_and_json_tell_topics(run: Run, capsys: pytest.CaptureFixture[str]):
+    page = render_report(run)
+    assert page.count('aria-label="Ranking in ') == 3
+    assert "Against other topics" in page
+    print_run(run, Path("run"))
+    shown = capsys.readouterr().out
+    assert "m0 gains in law" in " ".join(shown.split())
+    found = ranking_as_json(run)["topics"]
+    assert {row["topic"] for row in found["ranking"]} == {"algebra", "law", "verse"}
+
+
+def test_the_run_keeps_topics_and_is_read_again(run: Run, tmp_path: Path):
+    bayesirt.save_run(run, tmp_path / "run")
+    table = pd.read_csv(tmp_path / "run" / "ranking_by_topic.csv")
+    assert list(table.columns[:2]) == ["topic", "subject"]
+    again = bayesirt.open_run(tmp_path / "run")
+    assert again.record.diagnostics["topics"] == run.topics.to_text()
+    bayesirt.save_run(run, tmp_path / "run", overwrite=True)
+
+
+def test_gains_are_differences_of_standardised_abilities():
+    rng = np.random.default_rng(0)
+    names = [f"m{k:02d}" for k in range(12)]
+    theta = {topic: rng.normal(size=(400, 12)) for topic in "xyz"}
+    gains = gains_by_topic(theta, dict.fromkeys("xyz", names))
+    z = {t: (x - x.mean(1, keepdims=True)) / x.std(1, keepdims=True) for t, x in theta.items()}
+    expected = (z["x"] - (z["y"] + z["z"]) / 2).mean(0)
+    found = gains[gains["topic"] == "x"].set_index("subject").loc[names, "gain"]
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    assert (gains["certain"] == "").all()
+
+
+def test_only_subjects_of_every_topic_are_compared():
+    draws = np.random.default_rng(0).normal(size=(50, 3))
+    gains = gains_by_topic({"x": draws, "y": draws}, {"x": ["a", "b", "c"], "y": ["b", "d", "c"]})
+    assert set(gains["subject"]) == {"b", "c"}
+    none = gains_by_topic({"x": draws[:, :1], "y": draws[:, :1]}, {"x": ["a"], "y": ["b"]})
+    assert none.empty
+
+
+def test_topics_come_from_a_column_or_a_file(tmp_path: Path):
+    frame = answers()
+    column = bayesirt.read_responses(frame, by="area")
+    sizes = {topic: len(items) for topic, items in items_by_topic(column, "area").items()}
+    assert sizes == TOPICS
+    wide = frame.pivot(index="model", columns="item", values="score")
+    told = frame[["item", "area"]].drop_duplicates().rename(columns={"area": "topic"})
+    told.head(60).to_csv(path := tmp_path / "topics.csv", index=False)
+    of_file = bayesirt.read_responses(wide, by=str(path))
+    sizes = {topic: len(items) for topic, items in items_by_topic(of_file, "topic").items()}
+    assert sizes == {"algebra": 30, "law": 25, "verse": 5}
+    frame.to_parquet(parquet := tmp_path / "r.parquet")
+    streamed = bayesirt.read_responses(parquet, by="area")
+    assert {*items_by_topic(streamed, "area")} == {*TOPICS}
+
+
+def test_items_without_a_topic_are_told(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("bayesirt.ranking.run.sample_posterior", draw_near)
+    frame = answers()
+    frame.loc[frame["item"].isin(["q0", "q1"]), "area"] = None
+    run = bayesirt.rank(frame, by="area", check_fit=False)
+    assert run.topics.n_items["algebra"] == 28
+    assert "2 items without a topic" in run.topics.to_text()
+
+
+def _one_topic(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(area="law")
+
+
+@pytest.mark.parametrize(
+    ("by", "change", "said"),
+    [
+        ("aera", None, "no column `aera`; did you mean `area`?"),
+        ("score", None, "no column for the score"),
+        ("model", None, "no column for the subject"),
+        ("area", _one_topic, "`area` holds only the topic 'law'"),
+        ("area", lambda x: x.assign(area=None), "`area` holds no topic"),
+        ("area", lambda x: x.assign(area=x["model"]), "`area` differs between the rows of item"),
+        (
+            "area",
+            lambda x: x.assign(area=x["item"]),
+            "no topic can be ranked by itself; q9 is not ranked: it has 1 item, and 5 are needed",
+        ),
+    ],
+)
+def test_what_cannot_be_ranked_by_is_refused(
+    by: str, change: Any, said: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("bayesirt.ranking.run.sample_posterior", draw_near)
+    frame = answers()
+    with pytest.raises(ResponseError) as refused:
+        bayesirt.rank(frame if change is None else change(frame), by=by, check_fit=False)
+    assert said in str(refused.value)
+
+
+def test_responses_that_tell_no_topic_are_refused(small: bayesirt.Responses):
+    with pytest.raises(ResponseError, match="name a column of a long table, or a file"):
+        bayesirt.rank(small, by="topic")
+    frame = answers().rename(columns={"area": "topic"})
+    told = bayesirt.Responses.from_long(frame, subject="model", item_metadata=["topic"])
+    with pytest.raises(ResponseError, match="did you mean 'topic'"):
+        bayesirt.rank(told, by="topics")
+
+
+def test_a_file_of_topics_must_fit(tmp_path: Path):
+    path = tmp_path / "t.csv"
+    path.write_text("item,topic\nnobody,law\n")
+    with pytest.raises(ResponseError, match="names no item of the results"):
+        bayesirt.read_responses(answers(), by=str(path))
+    path.write_text("question,topic\nq0,law\n")
+    with pytest.raises(ResponseError, match="must have the columns `item` and `topic`"):
+        bayesirt.read_responses(answers(), by=str(path))
+
+
+@pytest.mark.slow
+def test_intervals_hold_where_abilities_differ_by_topic():
+    """Of 3 topics x 40 subjects all intervals of gains hold 90%, within 6 standard errors."""
+    rng = np.random.default_rng(7)
+    theta = np.sqrt(0.7) * rng.normal(size=(40, 1)) + np.sqrt(0.3) * rng.normal(size=(40, 3))
+    rows = []
+    for k in range(3):
+        d = rng.normal(size=25)
+        right = rng.logistic(size=(40, 25)) < theta[:, [k]] + d
+        rows += [(f"m{i:02d}", f"{k}/{j}", f"t{k}", int(x)) for (i, j), x in np.ndenumerate(right)]
+    frame = pd.DataFrame(rows, columns=["model", "item", "topic", "score"])
+    settings = bayesirt.Settings(draws=250, chains=2)
+    run = bayesirt.rank(frame, settings, by="topic", check_fit=False)
+    z = (theta - theta.mean(0)) / theta.std(0)
+    held = []
+    for k in range(3):
+        gains = run.topics.gains[run.topics.gains["topic"] == f"t{k}"].sort_values("subject")
+        true = z[:, k] - np.delete(z, k, 1).mean(1)
+        held += [*((gains["gain_low"] <= true) & (true <= gains["gain_high"]))]
+        wrong = (gains["certain"] != "") & (np.sign(gains["gain"]) != np.sign(true))
+        assert not wrong.any()
+    assert np.mean(held) > 0.9 - 6 * np.sqrt(0.9 * 0.1 / len(held))
