@@ -11,7 +11,7 @@ import pandas as pd
 from jax import Array
 
 from bayesirt.checks.cut_loss import cut_loss
-from bayesirt.checks.fit import FitCheck, check_fit
+from bayesirt.checks.fit.fit_check import FitCheck, check_fit
 from bayesirt.checks.item_table import item_table
 from bayesirt.checks.point_comparison import Comparison, compare_estimates
 from bayesirt.checks.predictive_gain import compare_models

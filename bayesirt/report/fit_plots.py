@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from bayesirt.checks.fit import FitCheck
+from bayesirt.checks.fit.fit_check import FitCheck
 from bayesirt.data.scales import Scale, shown_score
 from bayesirt.likelihood.families import family_named
 from bayesirt.likelihood.normal import LEVELS

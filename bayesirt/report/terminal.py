@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bayesirt.bank.adaptive import Estimate, NextItems
-from bayesirt.checks.fit import FitCheck
+from bayesirt.checks.fit.fit_check import FitCheck
 from bayesirt.checks.item_review import ItemReview
 from bayesirt.checks.point_comparison import Comparison
 from bayesirt.data.responses import Responses

@@ -17,7 +17,7 @@ from bayesirt.estimators.cbmm import fit_cbmm
 from bayesirt.posterior import Posterior
 from bayesirt.ranking.run import Run
 from bayesirt.ranking.subject_ranking import rank_subjects
-from bayesirt.report import render_report
+from bayesirt.report.html import render_report
 
 ATTRS = {"model": "2PL", "engine": "nuts"}
 

@@ -15,8 +15,8 @@ from bayesirt.ranking.new_responses import changes_since
 from bayesirt.ranking.run import Run
 from bayesirt.ranking.run_update import still_stands
 from bayesirt.ranking.subject_ranking import rank_subjects
-from bayesirt.report import render_report
 from bayesirt.report.export import ranking_as_json, ranking_as_latex, ranking_as_markdown
+from bayesirt.report.html import render_report
 from bayesirt.report.ranking_plots import plot_price
 
 ROWS = pd.DataFrame(
