@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bayesirt.models.graded import Graded, graded_model
     from bayesirt.models.lart import LaRT, lart_model, lart_parameters
     from bayesirt.models.mirt import Mirt, mirt_model
-    from bayesirt.models.named import AUTO, MODELS, RANKED, model_for, model_named, usual_model
+    from bayesirt.models.named import MODELS, RANKED, model_for, model_named, usual_model
     from bayesirt.models.normal import Normal, normal_model
     from bayesirt.models.priors import Priors
     from bayesirt.models.q_mirt import QMirt, q_mirt_model
@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from bayesirt.models.three_pl import ThreePL, three_pl_model, three_pl_parameters
     from bayesirt.models.two_pl import TwoPL, two_pl_model, two_pl_parameters
 
+AUTO = "auto"
+"""Stands for the model that suits the answers."""
 _NAMES = {
     "continuous": ("Continuous", "continuous_model"),
     "graded": ("Graded", "graded_model"),
     "lart": ("LaRT", "lart_model", "lart_parameters"),
     "mirt": ("Mirt", "mirt_model"),
-    "named": ("AUTO", "MODELS", "RANKED", "model_for", "model_named", "usual_model"),
+    "named": ("MODELS", "RANKED", "model_for", "model_named", "usual_model"),
     "normal": ("Normal", "normal_model"),
     "priors": ("Priors",),
     "q_mirt": ("QMirt", "q_mirt_model"),

@@ -3,6 +3,7 @@
 from bayesirt.data.responses import Responses
 from bayesirt.data.scales import Kind
 from bayesirt.errors import ResponseError
+from bayesirt.models import AUTO
 from bayesirt.models.continuous import Continuous
 from bayesirt.models.graded import Graded
 from bayesirt.models.lart import LaRT
@@ -20,7 +21,6 @@ MODELS: dict[str, type[ResponseModel]] = {
     for model in (TwoPL, ThreePL, Repeats, Graded, Continuous, Normal, LaRT, Mirt, QMirt)
 }
 """Every model, by the name that people type."""
-AUTO = "auto"
 
 _USUAL: dict[Kind, str] = {
     "binary": "2pl",

@@ -30,6 +30,7 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare the point estimate of a run with its posterior."""
+    prepare_jax(1)
     from bayesirt.ranking.run_folder import load_run
     from bayesirt.report import terminal
 
@@ -257,6 +258,7 @@ def plot(
 
 def cite(run: RunFolder) -> None:
     """Print a methods paragraph for a paper, with BibTeX."""
+    prepare_jax(1)
     from bayesirt.ranking.run_folder import load_run
     from bayesirt.report.citation import cite as cited
 

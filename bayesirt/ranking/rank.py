@@ -6,7 +6,8 @@ from typing import Any
 from bayesirt.data.readers.frames import Frame
 from bayesirt.data.readers.recognise import read_responses
 from bayesirt.data.responses import Responses
-from bayesirt.ranking.run import Run, rank_responses
+from bayesirt.ranking.finished_run import Run
+from bayesirt.ranking.run import rank_responses
 from bayesirt.ranking.settings import Settings
 
 

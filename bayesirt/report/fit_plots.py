@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from bayesirt.checks.fit.fit_check import FitCheck
 from bayesirt.data.scales import Scale, shown_score
@@ -114,7 +114,7 @@ def _levels(posterior: Posterior) -> list[_Level]:
     mean, noise = np.moveaxis(np.array(sums) / size, 2, 0)  # shape (draw, level, fifth)
     sd = np.sqrt(mean.var(0) + (noise / size).mean(0))
     ability = np.array([posterior.theta.mean(0)[g].mean() for g in fifths])
-    reach = norm.ppf((1 + LEVEL) / 2)
+    reach = ndtri((1 + LEVEL) / 2)
     return [
         _Level(
             ability,

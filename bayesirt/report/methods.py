@@ -2,7 +2,7 @@
 
 from bayesirt.models import Continuous, Graded, Normal, Repeats
 from bayesirt.posterior import Posterior
-from bayesirt.ranking.run import Run
+from bayesirt.ranking.finished_run import Run
 
 _POINTS = {
     "cbmm": "Constrained block majorization-minimization, here with Newton steps (Qu, Heng, Zeng "
