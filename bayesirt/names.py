@@ -58,6 +58,27 @@ def brief(amount: float) -> str:
     return f"{amount:,.0f}" if abs(amount) >= 100 else f"{amount:.3g}"
 
 
+def in_percent(probability: float) -> str:
+    """Return a probability in whole percents, of which none is certainty.
+
+    >>> in_percent(0.834), in_percent(0.9999), in_percent(0.0)
+    ('83%', 'over 99%', 'below 1%')
+    """
+    if probability >= 0.995:
+        return "over 99%"
+    return f"{probability:.0%}" if probability >= 0.005 else "below 1%"
+
+
+def rounded(number: float) -> int:
+    """Return a forecast with two digits.
+
+    >>> rounded(1677), rounded(86.0)
+    (1700, 86)
+    """
+    digits = max(0, len(str(int(number))) - 2)
+    return int(round(number, -digits))
+
+
 def spreadsheet_safe(text: str) -> str:
     """Return text that no spreadsheet runs as a formula: a leading ``=`` gets a ``'`` before it.
 

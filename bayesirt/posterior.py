@@ -1,4 +1,7 @@
-"""`Posterior`: draws from a model's posterior, in an ArviZ DataTree."""
+"""`Posterior`: draws from a model's posterior, in an ArviZ DataTree.
+
+What only makes and judges draws is imported where it is used: a finished run is read without it.
+"""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -8,11 +11,9 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
-import arviz_base
 import numpy as np
 import pandas as pd
 import xarray as xr
-from arviz_stats.base import array_stats
 from numpy.typing import NDArray
 
 from bayesirt import __version__
@@ -20,8 +21,6 @@ from bayesirt.data.clusters import Clusters
 from bayesirt.data.responses import Responses
 from bayesirt.data.scales import Scale, stored_scale
 from bayesirt.data.whole_file import make_sure_of_room
-from bayesirt.likelihood.families import family_named
-from bayesirt.likelihood.latencies import mean_lengths
 from bayesirt.names import notebook_html
 from bayesirt.point_estimate import labelled
 from bayesirt.verdict import Verdict, judge_approximation, judge_chains
@@ -81,6 +80,10 @@ class Posterior:
         -------
         Posterior
         """
+        import arviz_base
+
+        from bayesirt.likelihood.latencies import mean_lengths
+
         successes, trials = responses.cells.matrices()
         constant: dict[str, NDArray[Any]] = {"trials": trials}
         if responses.latency is not None:
@@ -142,6 +145,8 @@ class Posterior:
     @property
     def further(self) -> tuple[str, ...]:
         """The items' parameters that, beside a θ + d, the proportion correct depends on."""
+        from bayesirt.likelihood.families import family_named
+
         return family_named(self.link).further
 
     @property
@@ -287,6 +292,8 @@ class Posterior:
         return {}
 
     def _summary_of_site(self, name: str) -> pd.DataFrame | None:
+        from arviz_stats.base import array_stats
+
         values = self[name]
         labels = labelled(self.dataset[name][0, 0])
         values = values.reshape(*values.shape[:2], -1)

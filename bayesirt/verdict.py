@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
-from arviz_stats.base import array_stats
 
 from bayesirt.names import one_line
 
@@ -147,6 +146,8 @@ def judge_chains(
             missed.append(f"{divergences:,} of {diverging.size:,} transitions diverged")
     bfmi = np.nan
     if "energy" in statistics:
+        from arviz_stats.base import array_stats
+
         bfmi = float(np.min(array_stats.bfmi(statistics["energy"].to_numpy())))
     if bfmi < _BFMI:
         missed.append(f"E-BFMI {bfmi:.2f} is below {_BFMI}")

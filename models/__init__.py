@@ -1,78 +1,45 @@
-"""The statistical models, as NumPyro functions. Read this folder to know what is assumed."""
+"""The statistical models, as NumPyro functions. Read this folder to know what is assumed.
+
+Names are loaded when they are first used: a finished run is read without NumPyro.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if __name__ != "bayesirt.models":
     raise ImportError("import bayesirt.models: the folder models/ is a part of the package")
 
-from bayesirt.data.responses import Responses
-from bayesirt.data.scales import Kind
-from bayesirt.errors import ResponseError
-from bayesirt.models.continuous import Continuous, continuous_model
-from bayesirt.models.graded import Graded, graded_model
-from bayesirt.models.lart import LaRT, lart_model, lart_parameters
-from bayesirt.models.mirt import Mirt, mirt_model
-from bayesirt.models.normal import Normal, normal_model
-from bayesirt.models.priors import Priors
-from bayesirt.models.q_mirt import QMirt, q_mirt_model
-from bayesirt.models.repeats import Repeats, repeats_model
-from bayesirt.models.response_model import Line, Method, ResponseModel
-from bayesirt.models.three_pl import ThreePL, three_pl_model, three_pl_parameters
-from bayesirt.models.two_pl import TwoPL, two_pl_model, two_pl_parameters
+if TYPE_CHECKING:
+    from bayesirt.models.continuous import Continuous, continuous_model
+    from bayesirt.models.graded import Graded, graded_model
+    from bayesirt.models.lart import LaRT, lart_model, lart_parameters
+    from bayesirt.models.mirt import Mirt, mirt_model
+    from bayesirt.models.named import MODELS, RANKED, model_for, model_named, usual_model
+    from bayesirt.models.normal import Normal, normal_model
+    from bayesirt.models.priors import Priors
+    from bayesirt.models.q_mirt import QMirt, q_mirt_model
+    from bayesirt.models.repeats import Repeats, repeats_model
+    from bayesirt.models.response_model import Line, Method, ResponseModel
+    from bayesirt.models.three_pl import ThreePL, three_pl_model, three_pl_parameters
+    from bayesirt.models.two_pl import TwoPL, two_pl_model, two_pl_parameters
 
-MODELS: dict[str, type[ResponseModel]] = {
-    model.name: model
-    for model in (TwoPL, ThreePL, Repeats, Graded, Continuous, Normal, LaRT, Mirt, QMirt)
-}
-"""Every model, by the name that people type."""
 AUTO = "auto"
-
-_USUAL: dict[Kind, str] = {
-    "binary": "2pl",
-    "graded": "graded",
-    "continuous": "continuous",
-    "unbounded": "normal",
+"""Stands for the model that suits the answers."""
+_NAMES = {
+    "continuous": ("Continuous", "continuous_model"),
+    "graded": ("Graded", "graded_model"),
+    "lart": ("LaRT", "lart_model", "lart_parameters"),
+    "mirt": ("Mirt", "mirt_model"),
+    "named": ("MODELS", "RANKED", "model_for", "model_named", "usual_model"),
+    "normal": ("Normal", "normal_model"),
+    "priors": ("Priors",),
+    "q_mirt": ("QMirt", "q_mirt_model"),
+    "repeats": ("Repeats", "repeats_model"),
+    "response_model": ("Line", "Method", "ResponseModel"),
+    "three_pl": ("ThreePL", "three_pl_model", "three_pl_parameters"),
+    "two_pl": ("TwoPL", "two_pl_model", "two_pl_parameters"),
 }
-"""The model of each kind of answers that is taken where none is named."""
-RANKED = tuple(name for name in MODELS if name not in (Mirt.name, QMirt.name))
-"""Those of one ability, which need nothing said about abilities."""
-
-
-def model_named(
-    name: str, priors: Priors | None = None, *, wrong_lengths: bool = False
-) -> ResponseModel:
-    """Return a model of one ability by its name, with the options that people type.
-
-    ``"auto"`` is the 2PL, whose options are those of the model that `model_for` takes.
-
-    Raises
-    ------
-    ResponseError
-        If there is none, or an option is not the model's.
-    """
-    if name == AUTO:
-        name = TwoPL.name
-    if name not in RANKED:
-        raise ResponseError(f"there is no model {name!r} of one ability; take {', '.join(RANKED)}")
-    return MODELS[name].chosen(priors or Priors(), wrong_lengths=wrong_lengths)
-
-
-def usual_model(responses: Responses) -> str:
-    """Return the name of the model that is taken where none is named."""
-    return _USUAL["binary" if responses.scale is None else responses.scale.kind]
-
-
-def model_for(responses: Responses, model: str | ResponseModel = AUTO) -> ResponseModel:
-    """Return a model, or the usual one of such answers, as it suits responses.
-
-    Raises
-    ------
-    ResponseError
-        If there is none of that name, or it is for other answers.
-    """
-    if isinstance(model, str):
-        model = model_named(usual_model(responses) if model == AUTO else model)
-    return model.suited_to(responses)
-
-
+_HOME = {name: home for home, names in _NAMES.items() for name in names}
 __all__ = [
     "AUTO",
     "MODELS",
@@ -106,3 +73,9 @@ __all__ = [
     "two_pl_parameters",
     "usual_model",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'bayesirt.models' has no attribute {name!r}")
+    return getattr(import_module(f"bayesirt.models.{_HOME[name]}"), name)

@@ -15,7 +15,7 @@ import pytest
 
 from bayesirt.data.example import example_path
 from bayesirt.data.responses import Responses
-from bayesirt.ranking.run import Run
+from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.run_folder import load_run
 
 jax.config.update("jax_enable_x64", True)

@@ -18,7 +18,8 @@ from bayesirt.data.readers import read_responses
 from bayesirt.data.responses import Responses
 from bayesirt.profiles.profile_folder import load_profiles, save_profiles
 from bayesirt.profiles.profile_run import ProfileRun
-from bayesirt.ranking.run import Run, rank_responses
+from bayesirt.ranking.finished_run import Run
+from bayesirt.ranking.run import rank_responses
 from bayesirt.ranking.run_folder import load_run, save_run
 from bayesirt.ranking.settings import Settings
 

@@ -9,7 +9,6 @@ import pandas as pd
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
-from scipy.stats import norm
 
 from bayesirt.errors import ResponseError
 from bayesirt.inference.ability_belief import N_DRAWS, Answers, Belief, ItemDraws, believe
@@ -292,14 +291,15 @@ def _summarise(belief: Belief, items: ItemDraws, answers: Answers) -> AbilitySoF
 def _speed_density(
     belief: Belief, evidence: SpeedEvidence, rho: Float[Array, " draw"]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return speeds on a grid, and their density: normal under each item draw and ability."""
+    """Return speeds on a grid, and a multiple of their density, a mixture of normal ones."""
     weight = np.asarray(belief.weight)
     means, variances = evidence.speed(rho, belief.nodes[:, None])
     mean, sd = np.asarray(means).T, np.sqrt(np.asarray(variances))[:, None]
     centre = (weight * mean).sum()
     spread = np.sqrt((weight * ((mean - centre) ** 2 + sd**2)).sum())
     tau = centre + spread * np.linspace(-6, 6, weight.shape[1])
-    return tau, np.array([(weight * norm.pdf(t, mean, sd)).sum() for t in tau])
+    weight = weight / sd
+    return tau, np.array([(weight * np.exp(-(((t - mean) / sd) ** 2) / 2)).sum() for t in tau])
 
 
 def _estimate(nodes: NDArray[np.float64], density: NDArray[np.float64]) -> Estimate:

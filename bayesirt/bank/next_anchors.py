@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from bayesirt.bank.adaptive import NEW_SUBJECT, check_stop_width, check_subject
 from bayesirt.bank.item_bank import ItemBank
@@ -22,7 +22,7 @@ from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL
 from bayesirt.random_keys import Key, as_key
 
-_HALF_WIDTH = float(norm.ppf((1 + LEVEL) / 2))
+_HALF_WIDTH = float(ndtri((1 + LEVEL) / 2))
 
 
 class ScoreSoFar(NamedTuple):

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from bayesirt.checks.fit.tails import to_normal
 
@@ -73,7 +73,7 @@ def _of_block(
         {
             "n_subjects": np.count_nonzero(trials, 0),
             "rest_correlation": correlation,
-            "p_rest": np.where(tested, norm.cdf(z), np.nan),
+            "p_rest": np.where(tested, ndtr(z), np.nan),
             "best_quarter": best,
             "weakest_quarter": weakest,
         }

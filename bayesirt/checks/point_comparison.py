@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import rankdata, spearmanr
 
 from bayesirt.checks.extreme_scores import response_flags
 from bayesirt.names import one_line
@@ -41,7 +40,7 @@ class Comparison:
     def rank_correlation(self) -> float:
         """Spearman's correlation of estimates of ability with posterior means."""
         table = self.subjects
-        return float(spearmanr(table["estimate"], table["posterior_mean"]).statistic)
+        return float(table["estimate"].rank().corr(table["posterior_mean"].rank()))
 
     def __repr__(self) -> str:
         return f"<Comparison: {self.to_text()}>"
@@ -89,8 +88,8 @@ def compare_estimates(point: PointEstimate, posterior: Posterior) -> Comparison:
     theta, a, d = _reported_point(point, posterior.theta)
     subjects = _side_by_side(theta, posterior.theta)
     subjects.insert(0, "subject", posterior.subjects)
-    subjects["rank_point"] = rankdata(-subjects["estimate"], method="min").astype(int)
-    subjects["rank_posterior"] = rankdata(-subjects["posterior_mean"], method="min").astype(int)
+    for rank, by in (("rank_point", "estimate"), ("rank_posterior", "posterior_mean")):
+        subjects[rank] = subjects[by].rank(ascending=False, method="min").astype(int)
     subjects["disagrees"] = subjects["shrinkage"].abs() > _APART
     subjects["reason"] = response_flags(successes, trials, 1)
     of_a = _side_by_side(a, posterior.draws("a")).add_prefix("a_")

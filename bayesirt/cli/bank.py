@@ -177,7 +177,7 @@ def review(
     from bayesirt.data.whole_file import write_whole
     from bayesirt.errors import ResponseError
     from bayesirt.names import one_line
-    from bayesirt.report import render_bank_report
+    from bayesirt.report.bank_html import render_bank_report
     from bayesirt.report.terminal_bank import print_review, review_as_json
 
     if report is not None and report.suffix != ".html":

@@ -30,6 +30,7 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare the point estimate of a run with its posterior."""
+    prepare_jax(1)
     from bayesirt.ranking.run_folder import load_run
     from bayesirt.report import terminal
 
@@ -61,7 +62,7 @@ def review(
 ) -> None:
     """List items that look mis-keyed, duplicated or uninformative, with the evidence."""
     prepare_jax(1)
-    from bayesirt.checks.fit import local_dependence
+    from bayesirt.checks.fit.item_pairs import local_dependence
     from bayesirt.checks.item_review import review_items
     from bayesirt.data.whole_file import write_whole
     from bayesirt.ranking.run_folder import csv_of, load_run
@@ -92,7 +93,7 @@ def fit_check(
 ) -> None:
     """Check whether one ability explains the responses of a run, and where it does not."""
     prepare_jax(1)
-    from bayesirt.checks.fit import check_fit
+    from bayesirt.checks.fit.fit_check import check_fit
     from bayesirt.ranking.run_folder import load_run
     from bayesirt.report import terminal
 
@@ -257,6 +258,7 @@ def plot(
 
 def cite(run: RunFolder) -> None:
     """Print a methods paragraph for a paper, with BibTeX."""
+    prepare_jax(1)
     from bayesirt.ranking.run_folder import load_run
     from bayesirt.report.citation import cite as cited
 

@@ -40,19 +40,19 @@ def next_item(
 ) -> None:
     """Estimate a new subject's ability so far, and suggest which questions to ask next."""
     prepare_jax(1)
-    import jax
-
     from bayesirt.bank.adaptive import check_stop_width, suggest_items
     from bayesirt.bank.folder import is_bank, read_bank
-    from bayesirt.bank.next_anchors import suggest_anchors
     from bayesirt.ranking.run_folder import load_run
-    from bayesirt.report import terminal, terminal_bank
+    from bayesirt.report import terminal
 
     check_stop_width(stop_width)
     if is_bank(calibrated):
+        from bayesirt.bank.next_anchors import suggest_anchors
+        from bayesirt.report import terminal_bank
+
         bank = read_bank(calibrated)
         given = _read(answers, bank.items.names, reading, talk=not as_json)
-        anchors = suggest_anchors(bank, given, key=jax.random.key(seed), subject=subject)
+        anchors = suggest_anchors(bank, given, key=seed, subject=subject)
         if as_json:
             _say(terminal_bank.next_anchors_as_json(anchors, n, stop_width))
         else:

@@ -379,20 +379,23 @@ CheckpointFolder = Annotated[
 
 
 def prepare_jax(chains: int) -> None:
-    """Set JAX up for this process: 64 bits, a device for each chain, a cache of compiled code."""
+    """Say how JAX is set up where it comes to be used, which many commands need not.
+
+    64 bits, a device for each chain, a cache of compiled code.
+    """
     import os
 
-    if "jax" not in sys.modules:
-        flag = f"--xla_force_host_platform_device_count={chains}"
-        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flag}".strip()
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "bayesirt", "jax")
+    settings: dict[str, Any] = {"jax_enable_x64": True}
     if os.environ.get("JAX_COMPILATION_CACHE_DIR") is None:
-        settings: dict[str, Any] = {
-            "jax_compilation_cache_dir": str(cache),
-            "jax_persistent_cache_min_compile_time_secs": 0,
-        }
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "bayesirt", "jax")
+        settings["jax_compilation_cache_dir"] = str(cache)
+        settings["jax_persistent_cache_min_compile_time_secs"] = 0
+    if "jax" in sys.modules:
+        import jax
+
         for name, value in settings.items():
             jax.config.update(name, value)
+        return
+    flag = f"--xla_force_host_platform_device_count={chains}"
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flag}".strip()
+    os.environ.update({name.upper(): str(value) for name, value in settings.items()})

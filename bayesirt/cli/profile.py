@@ -55,7 +55,8 @@ def profile(
     from bayesirt.profiles.profile_folder import save_profiles
     from bayesirt.profiles.profile_run import ProfileSettings, profile_responses
     from bayesirt.ranking.run_folder import check_output, write_folder
-    from bayesirt.report import render_profile_report, terminal
+    from bayesirt.report import terminal
+    from bayesirt.report.profile_html import render_profile_report
 
     check_output(out, overwrite=overwrite)
     if results is None:

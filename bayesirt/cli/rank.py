@@ -54,7 +54,7 @@ from bayesirt.cli.reading_input import (
 if TYPE_CHECKING:
     from bayesirt.data.readers.reading import Reading
     from bayesirt.data.responses import Responses
-    from bayesirt.ranking.run import Run
+    from bayesirt.ranking.finished_run import Run
     from bayesirt.ranking.settings import Settings
 
 

@@ -14,8 +14,10 @@ from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import fit_point
 from bayesirt.names import counted, one_line
 from bayesirt.posterior import Posterior
+from bayesirt.ranking.finished_run import Run
+from bayesirt.ranking.kept_ranking import ranked
 from bayesirt.ranking.record import timed
-from bayesirt.ranking.run import Run, drawn, ranked
+from bayesirt.ranking.run import drawn
 from bayesirt.ranking.settings import Settings
 from bayesirt.ranking.topic_rankings import TopicRankings, gains_by_topic
 

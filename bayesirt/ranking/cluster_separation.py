@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesirt.errors import ResponseError
-from bayesirt.names import one_line
+from bayesirt.names import one_line, rounded
 from bayesirt.posterior import Posterior
 from bayesirt.ranking.ability_differences import difference_columns, differences
 from bayesirt.ranking.cluster_ranking import ClusterRanking, known_clusters
@@ -17,7 +17,6 @@ from bayesirt.ranking.separation import (
     SURE,
     Separation,
     amount_needed,
-    rounded,
     subject_information,
 )
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 from bayesirt.data.responses import Responses
 from bayesirt.data.scales import refuse_other_answers
 from bayesirt.errors import ResponseError
-from bayesirt.likelihood.latencies import mean_lengths
 from bayesirt.names import counted, one_line
 from bayesirt.posterior import Posterior
-from bayesirt.ranking.calibrated_difference import CalibratedDifference, calibrated_difference
 from bayesirt.ranking.gate_result import SURE, Gate
 from bayesirt.ranking.paired_difference import Pairs, needed, paired_difference
 
-Through = Callable[[Responses, str, str], CalibratedDifference]
+if TYPE_CHECKING:
+    from bayesirt.ranking.calibrated_difference import CalibratedDifference
+
+Through = Callable[[Responses, str, str], "CalibratedDifference"]
 
 _MOST_SHOWN = 5
 
@@ -88,9 +89,10 @@ def gate(
         raise ResponseError(f"baseline and candidate are both {one_line(baseline)!r}; name two")
     pairs = _pairs(responses, baseline, candidate, group)
     rows = [responses.subjects.index(name) for name in (baseline, candidate)]
-    lengths = None if responses.latency is None else mean_lengths(responses)
     calibrated = None
     if history is not None:
+        from bayesirt.ranking.calibrated_difference import calibrated_difference
+
         through = history if callable(history) else partial(calibrated_difference, history)
         calibrated = through(responses, baseline, candidate)
     return Gate(
@@ -102,7 +104,7 @@ def gate(
         needed(pairs, margin, sure),
         sure,
         _both(responses.costs, rows),
-        _both(lengths, rows),
+        _both(_lengths(responses), rows),
         _parts(responses, pairs, group, seed),
         calibrated,
     )
@@ -163,6 +165,15 @@ def _pairs(responses: Responses, baseline: str, candidate: str, group: str | Non
     items = [name for name, kept in zip(responses.items, both, strict=True) if kept]
     groups = np.arange(n) if group is None else _codes(responses, group)[both]
     return Pairs(items, shares[0], shares[1], trials[:, both], groups)
+
+
+def _lengths(responses: Responses) -> NDArray[np.float64] | None:
+    """Return the mean length of each subject's answers, where they have lengths."""
+    if responses.latency is None:
+        return None
+    from bayesirt.likelihood.latencies import mean_lengths
+
+    return mean_lengths(responses)
 
 
 def _both(values: NDArray[np.float64] | None, rows: list[int]) -> tuple[float, float] | None:

@@ -1,17 +1,18 @@
 """What a gate found: verdict, numbers and words."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from bayesirt.names import counted, markdown_safe, one_line
-from bayesirt.ranking.calibrated_difference import CalibratedDifference
+from bayesirt.names import counted, in_percent, markdown_safe, one_line
 from bayesirt.ranking.gate_text import apart, claim, interval, on_amounts, on_flips
 from bayesirt.ranking.paired_difference import Difference, Needed, Pairs, flipped
-from bayesirt.ranking.separation import in_percent
 from bayesirt.ranking.sequential_evidence import Evidence
+
+if TYPE_CHECKING:
+    from bayesirt.ranking.calibrated_difference import CalibratedDifference
 
 GateVerdict = Literal["regression", "improvement", "equivalent", "no regression", "undecided"]
 
@@ -62,7 +63,7 @@ class Gate:
     costs: tuple[float, float] | None
     lengths: tuple[float, float] | None
     parts: pd.DataFrame
-    calibrated: CalibratedDifference | None = None
+    calibrated: "CalibratedDifference | None" = None
     evidence: Evidence | None = None
 
     def __repr__(self) -> str:

@@ -1,7 +1,6 @@
 """The sentences of a gate."""
 
-from bayesirt.names import brief, counted, one_line
-from bayesirt.ranking.separation import in_percent
+from bayesirt.names import brief, counted, in_percent, one_line
 
 _LEAST = 0.0005
 """Differences below half a tenth of a point are none."""

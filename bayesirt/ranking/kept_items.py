@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
-from scipy.stats import norm, spearmanr
+from scipy.special import ndtri
 
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.ability_quadrature import Abilities, integrate_abilities
@@ -173,7 +173,7 @@ def _shares_apart(
     """Return the share of the pairs that all items tell apart that the first so many do."""
     one, other = np.triu_indices(len(theta), 1)
     difference, variance = np.abs(theta[one] - theta[other]), 1 / precision
-    needed = (difference / norm.ppf(_SURE)) ** 2
+    needed = (difference / ndtri(_SURE)) ** 2
     apart = needed > variance[-1, one] + variance[-1, other]
     one, other, needed = one[apart], other[apart], needed[apart]
     if not len(needed):
@@ -198,7 +198,8 @@ def _agreements(
         of_kept, of_all = (
             np.asarray(estimate(values, jnp.asarray(mask), own_key)) for mask in (kept, kept | True)
         )
-        found.append([spearmanr(x, draw[0]).statistic for x in (of_kept, of_all)])
+        ranks = pd.DataFrame({"kept": of_kept, "all": of_all, "truth": draw[0]}).rank()
+        found.append(ranks.corr()["truth"][["kept", "all"]])
     of_kept, of_all = np.nanmean(found, 0)
     return float(of_kept), float(of_all)
 

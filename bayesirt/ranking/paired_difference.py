@@ -14,9 +14,9 @@ from math import ceil, inf, nan
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
-from bayesirt.ranking.separation import rounded
+from bayesirt.names import rounded
 
 N_DRAWS = 20_000
 _MOST = 1e5
@@ -159,7 +159,7 @@ def needed(pairs: Pairs, margin: float, sure: float) -> Needed:
     total, size = pairs.totals()
     n, against = float(size.sum()), _contradiction(total)
     mean = total.sum() / n
-    gap, z = abs(mean + margin), float(norm.ppf(sure))
+    gap, z = abs(mean + margin), float(ndtri(sure))
     variance = float(((total - mean * size) ** 2).sum()) / n  # of a question, with its group's
     spread = z * np.sqrt(variance)
     enough = ((spread + np.sqrt(spread**2 + 4 * gap * against)) / (2 * gap)) ** 2 if gap else inf

@@ -6,15 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations_with_replacement
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
 from numpy.typing import NDArray
 
 WIDE = 1000
 """With more subjects than this, pairs whose draws decide nothing are left out of the sums."""
-_BLOCK = 400
+_BLOCK, _ROWS = 400, 16
 _SQUARE = 256
 _FARTHEST_FEW = (48, 256)
 _GATHERED = 1 << 21
@@ -30,7 +27,7 @@ def probability_above(
     whose ranks never overlap: there the answer is 0 or 1.
     """
     if ranks is None or theta.shape[1] <= WIDE:
-        wins = np.asarray(_wins(_blocks(theta)), np.float64)
+        wins = _wins(np.ascontiguousarray(theta.T, np.float32)).astype(np.float64)
     else:
         wins = _wins_by_rank(ranks)
     wins /= len(theta)
@@ -98,8 +95,7 @@ def _farthest_of_draws(
             left = left[_open_after(k, centred, left, sd, own, least, found)]
     if len(left):
         precision = (1 / sd).astype(np.float32)
-        farthest = np.asarray(_farthest(_blocks(centred[left]), precision))
-        found[left] = farthest.reshape(-1)[: len(left)]
+        found[left] = _farthest(centred[left], precision)
     return found
 
 
@@ -147,6 +143,8 @@ def _wins_by_rank(ranks: NDArray[np.integer]) -> NDArray[np.float64]:
 
     Squares off the diagonal cost nothing where subjects come best first.
     """
+    from bayesirt.ranking.wide_wins import wins_of_square
+
     samples, n = ranks.shape
     small = np.int16 if max(samples, n) < np.iinfo(np.int16).max else np.int32
     count = -(-n // _SQUARE)
@@ -162,60 +160,41 @@ def _wins_by_rank(ranks: NDArray[np.integer]) -> NDArray[np.float64]:
         if last[one] < first[other]:
             wins[rows, others] = samples
             return
-        wins[rows, others] = np.asarray(_wins_of_square(blocks[one], blocks[other]))
+        wins[rows, others] = np.asarray(wins_of_square(blocks[one], blocks[other]))
         wins[others, rows] = samples - wins[rows, others].T
 
     in_threads(of_square, combinations_with_replacement(range(count), 2))
     return wins[:n, :n]
 
 
-@jax.jit
-def _wins_of_square(
-    one: Int[Array, "draw subject"], other: Int[Array, "draw subject"]
-) -> Int[Array, "subject subject"]:
-    """Return in how many draws ranks of one block are before those of another."""
+def _wins(theta: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return in how many draws each subject is above each other; shapes (subject, draw)."""
+    n, samples = theta.shape
+    wins = np.empty((n, n), np.int64)
 
-    def add(wins: Array, draw: tuple[Array, Array]) -> tuple[Array, None]:
-        return wins + (draw[0][:, None] < draw[1]).astype(wins.dtype), None
+    def of_rows(start: int) -> None:
+        above = np.zeros((n, samples + -samples % 64), bool)  # whole words to count bits in
+        for k in range(start, min(start + _ROWS, n)):
+            np.greater(theta[k], theta, out=above[:, :samples])
+            words = np.packbits(above, axis=1).view(np.uint64)
+            np.bitwise_count(words).sum(1, dtype=np.int64, out=wins[k])
 
-    nothing = jnp.zeros((one.shape[1], other.shape[1]), one.dtype)
-    return jax.lax.scan(add, nothing, (one, other))[0]
-
-
-def _blocks(theta: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Split draws into blocks that stay in cache, the last filled up with zeros."""
-    samples, n = theta.shape
-    width = min(_BLOCK, samples)
-    count = -(-samples // width)
-    padded = np.zeros((count * width, n), np.float32)
-    padded[:samples] = theta
-    return padded.reshape(count, width, n).transpose(0, 2, 1).copy()
+    in_threads(of_rows, range(0, n, _ROWS))
+    return wins
 
 
-@jax.jit
-def _wins(blocks: Float[Array, "block subject draw"]) -> Float[Array, "subject subject"]:
-    each = jnp.ones(blocks.shape[2], jnp.float32)
+def _farthest(centred: NDArray[np.floating], precision: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the farthest pair of each draw, by blocks of draws that stay in cache."""
+    found = np.zeros(len(centred), np.float32)
 
-    def add_block(wins: Array, block: Array) -> tuple[Array, None]:
-        def row(_: None, own: Array) -> tuple[None, Array]:
-            return None, (own > block).astype(jnp.float32) @ each
+    def of_block(start: int) -> None:
+        block = np.ascontiguousarray(centred[start : start + _BLOCK].T, np.float32)
+        apart, farthest = np.empty_like(block), found[start : start + _BLOCK]
+        for own, weight in zip(block, precision, strict=True):
+            np.subtract(block, own, out=apart)
+            np.abs(apart, out=apart)
+            apart *= weight[:, None]
+            np.maximum(farthest, apart.max(0), out=farthest)
 
-        return wins + jax.lax.scan(row, None, block)[1], None
-
-    n = blocks.shape[1]
-    return jax.lax.scan(add_block, jnp.zeros((n, n), jnp.float32), blocks)[0]
-
-
-@jax.jit
-def _farthest(
-    blocks: Float[Array, "block subject draw"], precision: Float[Array, "subject subject"]
-) -> Float[Array, "block draw"]:
-    def over_block(block: Array) -> Array:
-        def row(most: Array, own: tuple[Array, Array]) -> tuple[Array, None]:
-            apart = jnp.abs(block - own[0]) * own[1][:, None]
-            return jnp.maximum(most, apart.max(0)), None
-
-        nothing = jnp.zeros(block.shape[1], block.dtype)
-        return jax.lax.scan(row, nothing, (block, precision))[0]
-
-    return jax.lax.map(over_block, blocks)
+    in_threads(of_block, range(0, len(centred), _BLOCK))
+    return found

@@ -9,7 +9,8 @@ from bayesirt.data.readers.recognise import read_responses
 from bayesirt.data.responses import Responses
 from bayesirt.data.topics import items_by_topic
 from bayesirt.ranking.by_topic import with_topics
-from bayesirt.ranking.run import Run, rank_responses
+from bayesirt.ranking.finished_run import Run
+from bayesirt.ranking.run import rank_responses
 from bayesirt.ranking.settings import Settings
 
 

@@ -1,125 +1,36 @@
 """A run: from responses to a ranking."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property, partial
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
-import pandas as pd
 from jax import Array
 
 from bayesirt.checks.cut_loss import cut_loss
-from bayesirt.checks.fit import FitCheck, check_fit
-from bayesirt.checks.item_table import item_table
-from bayesirt.checks.point_comparison import Comparison, compare_estimates
 from bayesirt.checks.predictive_gain import compare_models
 from bayesirt.checks.wrong_lengths import WrongLengths, compare_wrong_lengths
 from bayesirt.data.connections import refuse_disconnected
 from bayesirt.data.responses import Responses
-from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import fit_point
 from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.inference.earlier_start import start_from
 from bayesirt.inference.engines import plan_engine, sample_posterior
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.other_slopes import with_other_slopes
-from bayesirt.models import AUTO, Priors, Repeats, TwoPL
+from bayesirt.models import AUTO, Priors, TwoPL
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.progress import fits_shown
-from bayesirt.ranking.cluster_ranking import ClusterRanking, rank_clusters
+from bayesirt.ranking.finished_run import Run
+from bayesirt.ranking.kept_ranking import ranked
 from bayesirt.ranking.length_gain import LengthGain, length_gain
 from bayesirt.ranking.linking import check_anchors
+from bayesirt.ranking.model_choice import heeding_runs, settled
 from bayesirt.ranking.record import Record, facts_of, timed, versions
-from bayesirt.ranking.repeated_runs import RepeatedRuns, repeated_runs
-from bayesirt.ranking.score_order import led_by_score
-from bayesirt.ranking.settings import Settings, heeding_runs, settled
-from bayesirt.ranking.subject_ranking import Ranking, rank_subjects
-from bayesirt.ranking.topic_rankings import TopicRankings
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Run:
-    """A ranking with everything it rests on.
-
-    Attributes
-    ----------
-    point : PointEstimate
-    posterior : Posterior
-    ranking : Ranking
-    items : DataFrame
-    record : Record
-    gain : LengthGain or None
-        What lengths added, where the model has them.
-    wrong : WrongLengths or None
-        What lengths of wrong answers changed, where the model has them.
-    fit : FitCheck or None
-        Whether one ability explains the responses, where that was asked.
-    topics : TopicRankings or None
-        A ranking by each topic of the items, where that was asked.
-    """
-
-    point: PointEstimate
-    posterior: Posterior
-    ranking: Ranking
-    items: pd.DataFrame
-    record: Record[Settings]
-    gain: LengthGain | None = None
-    wrong: WrongLengths | None = None
-    fit: FitCheck | None = None
-    topics: TopicRankings | None = None
-
-    def __repr__(self) -> str:
-        return f"<Run: {self.ranking!r} from {self.record.data.source}>"
-
-    def _repr_html_(self) -> str:
-        return self.ranking._repr_html_()
-
-    @property
-    def comparison(self) -> Comparison:
-        """Point against posterior."""
-        return compare_estimates(self.point, self.posterior)
-
-    @cached_property
-    def clusters(self) -> ClusterRanking | None:
-        """The ranking of the clusters that subjects came in, if they did."""
-        return None if self.posterior.clusters is None else rank_clusters(self.posterior)
-
-    @cached_property
-    def repeats(self) -> RepeatedRuns | None:
-        """What several runs of each question give, where the model is that of repeats."""
-        dependent = isinstance(self.record.settings.response_model, Repeats)
-        return repeated_runs(self.posterior) if dependent else None
-
-    def fit_key(self, seed: int | None = None) -> Array:
-        """Return the key of a check of fit, the same in `rank` and afterwards."""
-        seed = self.record.settings.seed if seed is None else seed
-        return jax.random.fold_in(jax.random.key(seed), 3)
-
-    def with_fit(self, *, progress: bool = False) -> "Run":
-        """Return the run with a check of whether its model fits, and its words in the record.
-
-        Where one ability does not explain the responses, the ranking is led by accuracy.
-        """
-        seconds = dict(self.record.seconds)
-        fit = None
-        try:
-            with timed(seconds, "check of fit"):
-                fit = check_fit(self.posterior, key=self.fit_key(), progress=progress)
-            said = fit.to_text()
-        except ResponseError as error:
-            said = f"The fit was not checked: {error}."
-        except KeyboardInterrupt:  # draws may have taken hours, and are there
-            said = "The fit was not checked: that was interrupted; bayesirt fit-check does it."
-        diagnostics = {**self.record.diagnostics, "fit": said}
-        ranking = self.ranking
-        if fit is not None and fit.warning:
-            diagnostics["misfit"] = fit.warning
-            ranking = led_by_score(ranking, fit.warning)
-        record = replace(self.record, seconds=seconds, diagnostics=diagnostics)
-        return replace(self, fit=fit, ranking=ranking, record=record)
+from bayesirt.ranking.settings import Settings
 
 
 def rank_responses(
@@ -190,13 +101,13 @@ def rank_responses(
     if asked.model != AUTO:
         simpler = _beside_simpler(responses, point, posterior, settings, seconds, progress=progress)
     with timed(seconds, "ranking"):
-        (ranking, note), items = ranked(posterior, settings), item_table(posterior)
+        ranking, note = ranked(posterior, settings)
     diagnostics = _diagnostics(point, posterior, lengths[1]) | simpler
     cut = cut_loss(posterior)
     notes = {"scale": note, "slopes": of_slopes, "runs": of_runs, "cut": cut and cut.to_text()}
     diagnostics |= {name: said for name, said in notes.items() if said}
     record = Record(settings, data, versions(), seconds, diagnostics)
-    return Run(point, posterior, ranking, items, record, *lengths)
+    return Run(point, posterior, ranking, record, *lengths)
 
 
 def drawn(
@@ -223,16 +134,6 @@ def drawn(
         return posterior, settings, ""
     posterior, priors, said = with_other_slopes(posterior, settings.priors, draw)
     return posterior, replace(settings, priors=priors), said
-
-
-def ranked(posterior: Posterior, settings: Settings) -> tuple[Ranking, str]:
-    """Rank subjects; where the draws allow no scale as it was asked for, without it."""
-    population = settings.population
-    try:
-        return rank_subjects(posterior, scale=dict(settings.scale), population=population), ""
-    except ResponseError as error:
-        without = rank_subjects(posterior, population=population)
-        return without, f"There is no scale: {error}."
 
 
 def _without_lengths(

@@ -8,24 +8,26 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from bayesirt.checks.item_table import item_table
-from bayesirt.checks.predictive_gain import PredictionGain
-from bayesirt.checks.wrong_lengths import WrongLengths, wrong_factor
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line, spreadsheet_safe
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
+from bayesirt.ranking.finished_run import Run
+from bayesirt.ranking.kept_ranking import kept_ranking, ranked, with_ranking
 from bayesirt.ranking.length_gain import LengthGain, correlation
 from bayesirt.ranking.record import Record
-from bayesirt.ranking.run import Run, ranked
 from bayesirt.ranking.score_order import led_by_score
 from bayesirt.ranking.settings import Settings
 from bayesirt.ranking.subject_ranking import Ranking
 from bayesirt.verdict import Verdict
+
+if TYPE_CHECKING:
+    from bayesirt.checks.wrong_lengths import WrongLengths
 
 RECORD = "run.json"
 Q_MATRIX = "q_matrix.json"
@@ -148,7 +150,7 @@ def save_run(run: Run, folder: Path, report: str) -> None:
     write_table(run.items, folder / "items.csv")
     write_table(pairs_table(run.ranking.pairwise), folder / "pairwise.csv")
     run.point.save(folder / "point.nc")
-    run.posterior.save(folder / "posterior.nc")
+    with_ranking(run.posterior, run.ranking).save(folder / "posterior.nc")
     if run.gain is not None:
         write_table(run.gain.summary, folder / _LENGTHS)
     if run.clusters is not None:
@@ -217,11 +219,11 @@ def load_run(folder: Path) -> Run:
         record = Record.from_json((folder / RECORD).read_text("utf-8"), Settings.stored)
         posterior = _judged(Posterior.load(folder / "posterior.nc"), record)
         point = PointEstimate.load(folder / "point.nc")
-        ranking, items = ranked(posterior, record.settings)[0], item_table(posterior)
+        ranking = kept_ranking(posterior) or ranked(posterior, record.settings)[0]
         gain = _load_gain(folder / _LENGTHS, posterior, ranking)
         if misfit := record.diagnostics.get("misfit"):
             ranking = led_by_score(ranking, misfit)
-        return Run(point, posterior, ranking, items, record, gain, _load_wrong(record, posterior))
+        return Run(point, posterior, ranking, record, gain, _load_wrong(record, posterior))
     except (OSError, KeyError, TypeError, ValueError) as error:
         reason = one_line(str(error), 120)
         raise ResponseError(f"the run in {shown} is damaged ({reason}); make it again") from error
@@ -244,10 +246,13 @@ def _load_gain(path: Path, posterior: Posterior, ranking: Ranking) -> LengthGain
     return LengthGain(table, correlation(posterior))
 
 
-def _load_wrong(record: Record[Settings], posterior: Posterior) -> WrongLengths | None:
+def _load_wrong(record: Record[Settings], posterior: Posterior) -> "WrongLengths | None":
     """Read what lengths of wrong answers changed; how long these are, the draws say."""
     if not posterior.has_wrong_lengths:
         return None
+    from bayesirt.checks.predictive_gain import PredictionGain
+    from bayesirt.checks.wrong_lengths import WrongLengths, wrong_factor
+
     gain = PredictionGain(**record.diagnostics["wrong_lengths"])
     return WrongLengths(wrong_factor(posterior), gain)
 

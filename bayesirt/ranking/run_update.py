@@ -11,8 +11,9 @@ from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.models import AUTO
 from bayesirt.posterior import Posterior
+from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.new_responses import Changes, describe_moves
-from bayesirt.ranking.run import Run, rank_responses
+from bayesirt.ranking.run import rank_responses
 from bayesirt.ranking.score_order import by_ability
 from bayesirt.ranking.settings import Settings
 

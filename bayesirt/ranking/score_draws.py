@@ -7,9 +7,9 @@ from zlib import crc32
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from bayesirt.likelihood.families import family_named
 from bayesirt.posterior import LEVEL, Posterior
@@ -112,7 +112,7 @@ def score_ranks(draws: NDArray[np.float64]) -> dict[str, NDArray[np.int64]]:
     tails = [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2]
     found = np.quantile(ranks, tails, axis=0, method="inverted_cdf").astype(int)
     low, median, high = found
-    place = rankdata(median, method="min").astype(int)
+    place = pd.Series(median).rank(method="min").to_numpy(int)
     return {
         "score_rank": place,
         "score_rank_low": np.minimum(low, place),

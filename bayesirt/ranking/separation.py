@@ -12,13 +12,12 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from bayesirt.data.scales import Scale, score_name, shown_score
 from bayesirt.errors import ResponseError
 from bayesirt.likelihood.families import family_named
-from bayesirt.names import one_line
+from bayesirt.names import in_percent, one_line, rounded
 from bayesirt.posterior import Posterior
 from bayesirt.ranking.ability_differences import Differences, difference_columns, differences
 from bayesirt.ranking.item_information import item_information
@@ -218,7 +217,7 @@ def least_detectable(posterior: Posterior) -> Detectable:
     n = len(order)
     middle = order[n // 4 : max(n // 4 + 2, n - n // 4)]
     spread = float(np.median(np.diff(theta[:, middle], axis=1).std(0)))
-    ability = float(norm.ppf(SURE) + norm.ppf(_POWER)) * spread
+    ability = float(ndtri(SURE) + ndtri(_POWER)) * spread
     centre = float(np.median(theta.mean(0)))
     share = _expected_share(posterior, np.array([centre - ability / 2, centre + ability / 2]))
     return Detectable(ability, float(share[1] - share[0]), posterior.answers)
@@ -244,11 +243,13 @@ def amount_needed(
     if not apart.sound:
         return nan
     draws = apart.draws
-    wanted = (float(draws.mean()) / float(norm.ppf(SURE))) ** 2 / float(draws.var())
+    wanted = (float(draws.mean()) / float(ndtri(SURE))) ** 2 / float(draws.var())
     if wanted >= 1:
         return 0.0
     if remaining(most) > wanted:
         return inf
+    from scipy.optimize import brentq
+
     return float(ceil(brentq(lambda more: remaining(more) - wanted, 0, most, xtol=0.5)))
 
 
@@ -281,24 +282,3 @@ def _expected_share(posterior: Posterior, at: NDArray[np.float64]) -> NDArray[np
     a, d, *further = (posterior.draws(name, _DRAWS) for name in ("a", "d", *posterior.further))
     probability = family_named(posterior.link).given(further).probability
     return np.array([np.asarray(probability(jnp.asarray(x * a + d))).mean() for x in at])
-
-
-def in_percent(probability: float) -> str:
-    """Return a probability in whole percents, of which none is certainty.
-
-    >>> in_percent(0.834), in_percent(0.9999), in_percent(0.0)
-    ('83%', 'over 99%', 'below 1%')
-    """
-    if probability >= 0.995:
-        return "over 99%"
-    return f"{probability:.0%}" if probability >= 0.005 else "below 1%"
-
-
-def rounded(number: float) -> int:
-    """Return a forecast with two digits.
-
-    >>> rounded(1677), rounded(86.0)
-    (1700, 86)
-    """
-    digits = max(0, len(str(int(number))) - 2)
-    return int(round(number, -digits))

@@ -1,27 +1,18 @@
-"""What a user chooses for a run, and what the answers make of it."""
+"""What a user chooses for a run."""
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import InitVar, dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from bayesirt.checks.run_correlation import run_correlation
-from bayesirt.data.responses import Responses
-from bayesirt.estimators.choice import PointMethod
-from bayesirt.inference.engines import EngineName
-from bayesirt.inference.options import RunOptions
-from bayesirt.models import (
-    AUTO,
-    Priors,
-    Repeats,
-    ResponseModel,
-    TwoPL,
-    model_named,
-    usual_model,
-)
-from bayesirt.point_estimate import PointEstimate
+from bayesirt.models import AUTO
+from bayesirt.models.priors import Priors
+
+if TYPE_CHECKING:
+    from bayesirt.estimators.choice import PointMethod
+    from bayesirt.inference.engines import EngineName
+    from bayesirt.inference.options import RunOptions
+    from bayesirt.models.response_model import ResponseModel
 
 BUDGET = 120.0
-_MOST_RUN_TWICE = 300_000
-"""Cells up to which dependent runs are allowed for without being asked."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +44,8 @@ class Settings:
         Tell the expected score over items like these too.
     other_slopes : bool
         Where slopes do not converge, let every item count the same.
+    checked : bool
+        True if these settings were checked when they were stored.
     """
 
     seed: int = 0
@@ -62,27 +55,33 @@ class Settings:
     target_accept: float = 0.95
     budget: float = BUDGET
     priors: Priors = field(default_factory=Priors)
-    point: PointMethod = "auto"
-    engine: EngineName = "auto"
+    point: "PointMethod" = "auto"
+    engine: "EngineName" = "auto"
     model: str = AUTO
     wrong_lengths: bool = False
     scale: tuple[tuple[str, float], ...] = ()
     population: bool = False
     other_slopes: bool = True
+    checked: InitVar[bool] = False
 
-    def __post_init__(self) -> None:
-        self.response_model.describe()
+    def __post_init__(self, checked: bool) -> None:
+        if not checked:
+            self.response_model.describe()
         if not self.warmup:
             object.__setattr__(self, "warmup", 1000 if self.engine == "nuts" else 250)
 
     @property
-    def response_model(self) -> ResponseModel:
+    def response_model(self) -> "ResponseModel":
         """The response model with its options."""
+        from bayesirt.models.named import model_named
+
         return model_named(self.model, self.priors, wrong_lengths=self.wrong_lengths)
 
     @property
-    def run_options(self) -> RunOptions:
+    def run_options(self) -> "RunOptions":
         """How its posterior is drawn."""
+        from bayesirt.inference.options import RunOptions
+
         return RunOptions(
             num_chains=self.chains,
             num_warmup=self.warmup,
@@ -98,39 +97,5 @@ class Settings:
     def stored(cls, values: dict[str, Any]) -> "Settings":
         """Take settings that were written down."""
         scale = tuple((name, value) for name, value in values.get("scale", ()))
-        return cls(**values | {"priors": Priors(**values["priors"]), "scale": scale})
-
-
-def settled(settings: Settings, responses: Responses) -> Settings:
-    """Return settings with the model that suits the answers."""
-    if settings.model == AUTO:
-        settings = replace(settings, model=usual_model(responses))
-    settings.response_model.suited_to(responses)
-    return settings
-
-
-def heeding_runs(
-    settings: Settings, responses: Responses, point: PointEstimate, *, free: bool
-) -> tuple[Settings, str]:
-    """Return settings with the model of repeats where runs go together, and what there is to say.
-
-    The user may have chosen another model, or an engine that does not draw from it, or the table
-    may be too large for one that does.
-    """
-    if settings.model != TwoPL.name:
-        return settings, ""
-    found = run_correlation(responses, point)
-    if not found.sure:
-        return settings, ""
-    said = found.to_text()
-    if (
-        free
-        and settings.engine in ("auto", *Repeats().engines)
-        and settings.priors == Priors(slopes=settings.priors.slopes)
-        and responses.n_observed <= _MOST_RUN_TWICE
-    ):
-        said = f"Several {said}, which is allowed for; --repeats independent ranks without that."
-        return replace(settings, model=Repeats.name), said
-    return settings, (
-        f"Several {said}: intervals are too narrow. --repeats dependent allows for it."
-    )
+        priors = Priors(**values["priors"])
+        return cls(**values | {"priors": priors, "scale": scale}, checked=True)

@@ -6,13 +6,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from bayesirt.checks.extreme_scores import HARDLY_DISCRIMINATES
 from bayesirt.data.cells import median_trials
 from bayesirt.data.responses import Responses
 from bayesirt.data.scales import score_name
-from bayesirt.estimators.joint_map import fit_joint_map
 from bayesirt.names import one_line
 from bayesirt.posterior import Posterior
 
@@ -236,6 +234,8 @@ def average_rule(responses: Responses) -> AverageRule | None:
     small = responses.n_observed <= _MOST_RESPONSES and min(sides) <= _MOST_SIDE
     gap = float("nan")
     if small:
+        from bayesirt.estimators.joint_map import fit_joint_map
+
         point = fit_joint_map(responses)
         gap = difficulty_gap(point["b"], point["a"])
     return AverageRule(responses.coverage, gap, *sides, median_trials(responses.cells))
@@ -254,7 +254,7 @@ def check_average(summary: pd.DataFrame, posterior: Posterior) -> AverageCheck:
     -------
     AverageCheck
     """
-    last_of_tie = rankdata(-summary["accuracy"], method="max")
+    last_of_tie = (-summary["accuracy"]).rank(method="max")
     below = summary["rank_low"] - last_of_tie
     above = summary["rank_by_accuracy"] - summary["rank_high"]
     distance = np.maximum(below, above)

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from markupsafe import escape
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from bayesirt.checks.extreme_scores import response_flags
 from bayesirt.data.scales import Scale, score_name, shown_score
@@ -17,7 +16,6 @@ from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.ranking.chain_bounds import chains_of, supported, supported_columns
 from bayesirt.ranking.linking import line_through
 from bayesirt.ranking.pairwise import in_threads, probability_above, surely_above
-from bayesirt.ranking.score_draws import ScoreDraws, draw_scores, key_of, score_ranks
 from bayesirt.ranking.simple_averages import AverageCheck, check_average
 
 TOP = (3, 10)
@@ -159,7 +157,7 @@ def rank_subjects(
             "subject": names,
             **_clusters(posterior, order),
             "accuracy": accuracy,
-            "rank_by_accuracy": rankdata(-accuracy, method="min").astype(int),
+            "rank_by_accuracy": places(-accuracy),
             **ability_columns(theta),
             **_on_scale(posterior, order, scale),
             **_speeds(posterior, order),
@@ -174,11 +172,31 @@ def rank_subjects(
             "flag": response_flags(successes, trials, 1),
         }
     )
-    if len(chains):
+    return _with_pairs(summary, posterior, order, ranks)
+
+
+def ranking_of(summary: pd.DataFrame, posterior: Posterior) -> Ranking:
+    """Return the ranking of a posterior, the best first, whose summary is known."""
+    posterior = posterior.reported
+    order = pd.Index(posterior.subjects).get_indexer(pd.Index(summary["subject"]))
+    return _with_pairs(summary, posterior, order, ranks_of_draws(posterior.theta)[:, order])
+
+
+def _with_pairs(
+    summary: pd.DataFrame,
+    posterior: Posterior,
+    order: NDArray[np.intp],
+    ranks: NDArray[np.int32],
+) -> Ranking:
+    """Return a ranking with the probabilities of all ranks and pairs."""
+    verdict, names = posterior.verdict, np.asarray(posterior.subjects, object)[order]
+    if verdict.sound:
+        above = probability_above(posterior.theta[:, order], ranks)
+        of_ranks = _rank_probabilities(ranks)
+    else:
+        chains = chains_of(posterior["theta"][..., order])
         above = supported(map(probability_above, chains), of_pairs=True)
         of_ranks = supported(_rank_probabilities(ranks_of_draws(chain)) for chain in chains)
-    else:
-        above, of_ranks = probability_above(theta, ranks), _rank_probabilities(ranks)
     return Ranking(
         summary,
         pd.DataFrame(above, index=names, columns=names, copy=False),
@@ -260,6 +278,8 @@ def _scores(
     posterior: Posterior, order: NDArray[np.intp], *, population: bool
 ) -> dict[str, NDArray[np.generic]]:
     """Return each subject's score with its interval, and its rank by the score."""
+    from bayesirt.ranking.score_draws import ScoreDraws, draw_scores, key_of, score_ranks
+
     draws = ScoreDraws(*(x[:, order] for x in draw_scores(posterior, key=key_of(posterior))))
     _, low, high = _with_interval("", draws.realised).values()
     known = np.ptp(draws.expected, axis=0) == 0
@@ -279,7 +299,7 @@ def places(median: NDArray[np.generic]) -> NDArray[np.int64]:
     >>> places(np.array([3, 4, 4, 6]))
     array([1, 2, 2, 4])
     """
-    return rankdata(median, method="min").astype(np.int64)
+    return pd.Series(median).rank(method="min").to_numpy(np.int64)
 
 
 def columns_of_chain(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from bayesirt import __version__
-from bayesirt.ranking.run import Run
+from bayesirt.ranking.finished_run import Run
 from bayesirt.report.methods import methods_of
 
 _ENTRIES = "references.bib"

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from bayesirt.names import brief, markdown_safe, one_line
-from bayesirt.ranking.run import Run
+from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.subject_ranking import SCORE_RANK, Ranking
 
 SCHEMA = 1

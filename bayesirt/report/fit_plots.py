@@ -1,25 +1,24 @@
 """Figures of a check of fit: what was observed, and what the model would have."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
-from bayesirt.checks.fit import FitCheck
 from bayesirt.data.scales import Scale, shown_score
-from bayesirt.likelihood.families import family_named
-from bayesirt.likelihood.normal import LEVELS
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
 
+if TYPE_CHECKING:
+    from bayesirt.checks.fit.fit_check import FitCheck
+
 _FIFTHS, _DRAWS = 5, 50
 
 
-def plot_calibration(fit: FitCheck) -> Figure:
+def plot_calibration(fit: "FitCheck") -> Figure:
     """Draw held-out answers: the proportion correct against the chance that was predicted."""
     table = fit.calibration.summary
     with figure_style():
@@ -36,7 +35,7 @@ def plot_calibration(fit: FitCheck) -> Figure:
     return fig
 
 
-def plot_totals(fit: FitCheck) -> Figure:
+def plot_totals(fit: "FitCheck") -> Figure:
     """Draw how many subjects, and how many items, have which proportion correct."""
     table = fit.totals.summary
     with figure_style():
@@ -81,6 +80,8 @@ def plot_levels(posterior: Posterior) -> Figure:
 def _names_of_levels(answers: Scale) -> tuple[str, ...]:
     if answers.kind == "continuous":
         return "above 0", f"{answers.full:g}"
+    from bayesirt.likelihood.normal import LEVELS
+
     return tuple(f"above {shown_score(answers, place)}" for place in LEVELS)
 
 
@@ -96,6 +97,10 @@ class _Level(NamedTuple):
 
 def _levels(posterior: Posterior) -> list[_Level]:
     """Return each level, with what 90% of such shares would be if the model were right."""
+    import jax.numpy as jnp
+
+    from bayesirt.likelihood.families import family_named
+
     order = np.argsort(posterior.theta.mean(0), kind="stable")
     fifths = [g for g in np.array_split(order, _FIFTHS) if len(g)]
     places = np.repeat(np.arange(len(fifths)), [len(g) for g in fifths])[np.argsort(order)]
@@ -114,7 +119,7 @@ def _levels(posterior: Posterior) -> list[_Level]:
     mean, noise = np.moveaxis(np.array(sums) / size, 2, 0)  # shape (draw, level, fifth)
     sd = np.sqrt(mean.var(0) + (noise / size).mean(0))
     ability = np.array([posterior.theta.mean(0)[g].mean() for g in fifths])
-    reach = norm.ppf((1 + LEVEL) / 2)
+    reach = ndtri((1 + LEVEL) / 2)
     return [
         _Level(
             ability,

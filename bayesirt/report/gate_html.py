@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from bayesirt.names import one_line
 from bayesirt.ranking.gate_result import Gate
 from bayesirt.report.page import render_page, svg
-from bayesirt.report.profile_marks import WIDTH
+from bayesirt.report.plots import WIDTH
 
 _MOST_FLIPS = 200
 _MOST_PARTS = 30

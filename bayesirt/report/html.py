@@ -3,8 +3,9 @@
 from math import isfinite, isnan
 from typing import Any
 
-from bayesirt.ranking.run import Run
-from bayesirt.ranking.separation import rounded, separate_neighbours
+from bayesirt.names import rounded
+from bayesirt.ranking.finished_run import Run
+from bayesirt.ranking.separation import separate_neighbours
 from bayesirt.report.in_short import in_short
 from bayesirt.report.item_part import MOST_LISTED, items_to_look_at
 from bayesirt.report.leaderboard import all_observed, leaderboard

@@ -1,8 +1,8 @@
 """A ranking in a few sentences, for somebody with half a minute."""
 
-from bayesirt.names import one_line
-from bayesirt.ranking.run import Run
-from bayesirt.ranking.separation import in_percent, least_detectable
+from bayesirt.names import in_percent, one_line
+from bayesirt.ranking.finished_run import Run
+from bayesirt.ranking.separation import least_detectable
 from bayesirt.ranking.subject_ranking import SCORE_RANK
 
 _SURE = 0.95

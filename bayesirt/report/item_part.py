@@ -5,9 +5,8 @@ from typing import Any
 import pandas as pd
 
 from bayesirt.checks.item_review import ItemReview, review_items
-from bayesirt.names import counted, one_line
-from bayesirt.ranking.run import Run
-from bayesirt.ranking.separation import in_percent
+from bayesirt.names import counted, in_percent, one_line
+from bayesirt.ranking.finished_run import Run
 from bayesirt.report.page import svg
 from bayesirt.report.ranking_plots import plot_item_curves
 

@@ -9,8 +9,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 from matplotlib.ticker import MaxNLocator
 
-from bayesirt.names import brief, one_line
-from bayesirt.ranking.separation import in_percent
+from bayesirt.names import brief, in_percent, one_line
 from bayesirt.ranking.subject_ranking import SCORE_RANK, Ranking
 
 _WIDTH, _HEIGHT, _MARGIN = 220.0, 16.0, 8.0

@@ -1,8 +1,7 @@
 """How a ranking was made: each method in a sentence, with who it is by."""
 
-from bayesirt.models import Continuous, Graded, Normal, Repeats
 from bayesirt.posterior import Posterior
-from bayesirt.ranking.run import Run
+from bayesirt.ranking.finished_run import Run
 
 _POINTS = {
     "cbmm": "Constrained block majorization-minimization, here with Newton steps (Qu, Heng, Zeng "
@@ -64,20 +63,21 @@ _FIT = (
 )
 
 
-_CURVES = {
+_CURVES = {  # by the titles of models
     "2PL": "An item's chance of a right answer rises with the subject's ability by the "
     "two-parameter logistic model (Birnbaum, 1968)",
     "3PL": "An item's chance of a right answer rises with the subject's ability by the "
     "three-parameter logistic model, which allows for guessing (Birnbaum, 1968)",
-    Repeats.title: "An item's chance of a right answer rises with the subject's ability by the "
-    "two-parameter logistic model (Birnbaum, 1968); runs of one subject at one item share a chance "
-    "of their own about it, by a beta distribution (beta-binomial; Skellam, 1948)",
-    Graded.title: "The chance of each grade or a better one rises with the subject's ability by "
-    "the graded response model (Samejima, 1969)",
-    Continuous.title: "The score on an item rises with the subject's ability by an ordered beta "
-    "regression, with chances of exactly nothing and of the full score (Kubinec, 2023)",
-    Normal.title: "The score on an item rises with the subject's ability in a straight line, about "
-    "which scores are normal (Jöreskog, 1971)",
+    "2PL with dependent runs": "An item's chance of a right answer rises with the subject's "
+    "ability by the two-parameter logistic model (Birnbaum, 1968); runs of one subject at one item "
+    "share a chance of their own about it, by a beta distribution (beta-binomial; Skellam, 1948)",
+    "graded response model": "The chance of each grade or a better one rises with the subject's "
+    "ability by the graded response model (Samejima, 1969)",
+    "continuous response model": "The score on an item rises with the subject's ability by an "
+    "ordered beta regression, with chances of exactly nothing and of the full score (Kubinec, "
+    "2023)",
+    "normal response model": "The score on an item rises with the subject's ability in a straight "
+    "line, about which scores are normal (Jöreskog, 1971)",
 }
 
 

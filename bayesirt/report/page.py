@@ -14,7 +14,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from bayesirt.names import brief, one_line
-from bayesirt.report.profile_marks import WIDTH
+from bayesirt.report.plots import WIDTH
 
 _PAGE_WIDTH = 52.0
 """Of a figure of the usual width, in rem: report.css gives figures as much."""

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from bayesirt.data.whole_file import write_whole
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
-from bayesirt.ranking.run import Run
+from bayesirt.ranking.finished_run import Run
 from bayesirt.report.fit_plots import plot_calibration, plot_levels, plot_totals
 from bayesirt.report.page import svg
 from bayesirt.report.plots import plot_abilities, plot_items, plot_rank_probabilities, plot_speeds

@@ -24,6 +24,8 @@ _MOST_DRAWN = 2000
 _NAME, _LETTER = 24, 4.5
 """Letters of a point's name, and the width of one in points; it is half as wide as high."""
 INK, SOFT, ACCENT = "#1a1a1a", "#9a9a9a", "#0b5394"
+WIDTH = 7.2
+"""Inches, of pictures that fill a page."""
 
 
 def plot_abilities(ranking: Ranking) -> Figure:

@@ -2,7 +2,7 @@
 
 from bayesirt.checks.point_comparison import Comparison
 from bayesirt.names import counted, one_line
-from bayesirt.ranking.run import Run
+from bayesirt.ranking.finished_run import Run
 
 _FEW = 0.1
 """Share of subjects up to which those that lie apart are exceptions."""

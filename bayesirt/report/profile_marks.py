@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bayesirt.names import one_line
 from bayesirt.profiles.ability_profiles import BORROWED, MEASURED, PRIOR, AbilityProfiles
-from bayesirt.report.plots import ACCENT, INK, SOFT
+from bayesirt.report.plots import ACCENT, INK, SOFT, WIDTH
 
 MOST_SUBJECTS = 40
 """Subjects of a heat map."""
@@ -21,7 +21,6 @@ MOST_ABILITIES = 60
 FEW = 12
 """Abilities up to which there is room for slanted names and for numbers."""
 
-WIDTH = 7.2
 NAME = 36
 FAINT = "#e4e4e4"
 GREY = "#6b6b6b"

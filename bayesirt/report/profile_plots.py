@@ -21,7 +21,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 
 from bayesirt.names import one_line
 from bayesirt.profiles.ability_profiles import LEAST_OWN, LEAST_RELIABILITY, PRIOR, AbilityProfiles
-from bayesirt.report.plots import INK, SOFT, figure_style
+from bayesirt.report.plots import INK, SOFT, WIDTH, figure_style
 from bayesirt.report.profile_marks import (
     FAINT,
     FEW,
@@ -33,7 +33,6 @@ from bayesirt.report.profile_marks import (
     MOST_PANELS,
     MOST_SUBJECTS,
     NAME,
-    WIDTH,
     by_reliability,
     draw_intervals,
     explain_marks,

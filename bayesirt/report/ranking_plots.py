@@ -1,24 +1,21 @@
 """Figures that explain a ranking: who is surely above whom, what moved, what the items can tell."""
 
 from collections.abc import Sequence
-from functools import partial
+from typing import TYPE_CHECKING
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from bayesirt.checks.point_comparison import Comparison
-from bayesirt.likelihood.families import family_named
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.ranking.cluster_ranking import ClusterRanking
-from bayesirt.ranking.item_information import item_information
-from bayesirt.ranking.repeated_runs import RepeatedRuns
 from bayesirt.ranking.subject_ranking import Ranking
 from bayesirt.report.plots import ACCENT, INK, SOFT, draw_abilities, figure_style, name_points
+
+if TYPE_CHECKING:
+    from bayesirt.ranking.repeated_runs import RepeatedRuns
 
 _MOST_CLUSTERS = 60
 _MOST_PAIRED = 25
@@ -63,7 +60,7 @@ def plot_clusters(clusters: ClusterRanking, ranking: Ranking) -> Figure:
     return fig
 
 
-def plot_repeats(repeats: RepeatedRuns, ranking: Ranking) -> Figure:
+def plot_repeats(repeats: "RepeatedRuns", ranking: Ranking) -> Figure:
     """Draw pass^k, the proportion correct of one run, and pass@k for the most runs there are."""
     names = list(ranking.summary["subject"].head(_MOST_REPEATED))
     table = repeats.table.set_index(["runs", "subject"])
@@ -121,7 +118,7 @@ def plot_information(posterior: Posterior) -> Figure:
     names = ("a", "d", *posterior.further)
     of_items = [posterior.draws(name, most) for name in names]
     theta = posterior.theta.mean(0)
-    told = np.asarray(_information(posterior.link, _GRID, *of_items))
+    told = _information(posterior.link, _GRID, *of_items)
     errors = 1 / np.sqrt(np.maximum(told, 1e-6))
     low, middle, high = np.quantile(errors, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=1)
     with figure_style():
@@ -139,16 +136,29 @@ def plot_information(posterior: Posterior) -> Figure:
     return fig
 
 
-@partial(jax.jit, static_argnums=0)
-def _information(link: str, grid: Array, *of_items: Array) -> Float[Array, "ability draw"]:
+def _information(
+    link: str, grid: NDArray[np.float64], *of_items: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return what all items tell at each ability of a grid, draw by draw."""
-    return jax.lax.map(lambda x: item_information(x, *of_items, link=link).sum(1), grid)
+    import jax
+
+    from bayesirt.ranking.item_information import item_information
+
+    @jax.jit
+    def over_grid(grid: jax.Array, *of_items: jax.Array) -> jax.Array:
+        return jax.lax.map(lambda x: item_information(x, *of_items, link=link).sum(1), grid)
+
+    return np.asarray(over_grid(grid, *of_items), np.float64)
 
 
 def plot_item_curves(
     posterior: Posterior, items: Sequence[str], *, notes: Sequence[str] = ()
 ) -> Figure:
     """Draw the proportion correct expected at each ability, with bands, beside what was seen."""
+    import jax.numpy as jnp
+
+    from bayesirt.likelihood.families import family_named
+
     posterior = posterior.reported
     known = posterior.items
     places = [known.index(name) for name in items]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bayesirt.ranking import run_folder
-from bayesirt.ranking.run import Run
+from bayesirt.ranking.finished_run import Run
 from bayesirt.report.html import render_report
 
 

@@ -1,27 +1,18 @@
 """What the command line prints. Names are shown as text, never as markup."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from math import isinf, isnan
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from rich.table import Table
 from rich.text import Text
 
-from bayesirt.bank.adaptive import Estimate, NextItems
-from bayesirt.checks.fit import FitCheck
-from bayesirt.checks.item_review import ItemReview
-from bayesirt.checks.point_comparison import Comparison
-from bayesirt.data.responses import Responses
-from bayesirt.names import counted, one_line
-from bayesirt.profiles.profile_run import ProfileRun
-from bayesirt.ranking.kept_items import KeptItems
-from bayesirt.ranking.run import Run
-from bayesirt.ranking.separation import Detectable, rounded
-from bayesirt.ranking.simple_averages import AverageRule
-from bayesirt.ranking.subject_ranking import Ranking
+from bayesirt.names import counted, one_line, rounded
 from bayesirt.report.terminal_parts import (
     ALARM,
     CAUTION,
@@ -33,7 +24,20 @@ from bayesirt.report.terminal_parts import (
 )
 from bayesirt.report.terminal_ranking import ranking_table, score_table
 from bayesirt.report.topic_part import topics_table
-from bayesirt.verdict import Verdict
+
+if TYPE_CHECKING:
+    from bayesirt.bank.adaptive import Estimate, NextItems
+    from bayesirt.checks.fit.fit_check import FitCheck
+    from bayesirt.checks.item_review import ItemReview
+    from bayesirt.checks.point_comparison import Comparison
+    from bayesirt.data.responses import Responses
+    from bayesirt.profiles.profile_run import ProfileRun
+    from bayesirt.ranking.finished_run import Run
+    from bayesirt.ranking.kept_items import KeptItems
+    from bayesirt.ranking.separation import Detectable
+    from bayesirt.ranking.simple_averages import AverageRule
+    from bayesirt.ranking.subject_ranking import Ranking
+    from bayesirt.verdict import Verdict
 
 _WIDE = 134
 _MOST_MISFITS = 10

@@ -11,7 +11,9 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
-from bayesirt.estimators import fit_cbmm, fit_joint_map, fit_mml
+from bayesirt.estimators.cbmm import fit_cbmm
+from bayesirt.estimators.joint_map import fit_joint_map
+from bayesirt.estimators.mml import fit_mml
 from bayesirt.inference.laplace import ApproximationWarning, sample_laplace
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.sweeps import sample_blocked

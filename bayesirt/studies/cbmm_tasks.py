@@ -13,7 +13,7 @@ from bayesirt.checks.extreme_scores import HARDLY_DISCRIMINATES
 from bayesirt.checks.item_review import review_items
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.estimators import fit_cbmm
+from bayesirt.estimators.cbmm import fit_cbmm
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.studies.cbmm_conditions import Condition, Suite, draw_suite

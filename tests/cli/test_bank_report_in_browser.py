@@ -15,7 +15,7 @@ from bayesirt.bank.item_bank import ItemBank
 from bayesirt.bank.review import BankReview
 from bayesirt.bank.step import BankItems, BankStep
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.report import render_bank_report
+from bayesirt.report.bank_html import render_bank_report
 
 BENCHMARKS = (*HOSTILE[:3], "maths")
 N_EACH, N_SCORED = 30, 60

@@ -22,7 +22,7 @@ from quick_engine import draw_near
 import bayesirt
 from bayesirt.cli import main
 from bayesirt.posterior import Posterior
-from bayesirt.ranking.run import Run
+from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.run_folder import load_run
 
 FILES = {

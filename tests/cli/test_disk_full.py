@@ -13,7 +13,7 @@ from cli.conftest import Cli
 from cli.test_bad_input import sentence
 from quick_commands import COMMANDS, Command, quick_run, without_fits, write_inputs
 
-from bayesirt.ranking.run import Run
+from bayesirt.ranking.finished_run import Run
 
 Disk = tuple[Path, Callable[[], AbstractContextManager[None]]]
 """A folder, and what fills its disk for a while."""

@@ -15,11 +15,11 @@ from lart_data import simulate_lart
 
 from bayesirt.cli import main
 from bayesirt.data.responses import Responses
-from bayesirt.ranking.run import Run
+from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.run_folder import load_run
 from bayesirt.ranking.score_order import by_ability
 from bayesirt.ranking.settings import Settings
-from bayesirt.report import render_report
+from bayesirt.report.html import render_report
 
 SHORT = ("--warmup", "30", "--draws", "40", "--no-check-fit")
 

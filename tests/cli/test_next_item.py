@@ -8,9 +8,9 @@ from cli.conftest import Cli
 
 from bayesirt.bank.adaptive import rank_next_items
 from bayesirt.bank.new_answers import answers_of
-from bayesirt.ranking.run import Run
+from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.run_folder import save_run
-from bayesirt.report import render_report
+from bayesirt.report.html import render_report
 
 ANSWERS = "model,item,score\nx,item 1,1\nx,item 2,0\ny,item 1,0\n"
 

@@ -8,7 +8,7 @@ from profile_data import HOSTILE, fake_profile_run
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
-from bayesirt.report import render_profile_report
+from bayesirt.report.profile_html import render_profile_report
 
 
 @pytest.fixture(scope="module")

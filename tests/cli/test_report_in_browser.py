@@ -19,10 +19,10 @@ from bayesirt.checks.item_table import item_table
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.cbmm import fit_cbmm
 from bayesirt.posterior import Posterior
-from bayesirt.ranking.run import Run
+from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.subject_ranking import rank_subjects
 from bayesirt.ranking.topic_rankings import TopicRankings, gains_by_topic
-from bayesirt.report import render_report
+from bayesirt.report.html import render_report
 
 ATTRS = {"model": "2PL", "engine": "nuts"}
 

@@ -18,13 +18,13 @@ from bayesirt.errors import ResponseError
 from bayesirt.inference.ability_belief import Answers, Belief, ItemDraws, LengthDraws, believe
 from bayesirt.likelihood.latencies import SpeedEvidence
 from bayesirt.posterior import Posterior
+from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.item_information import (
     expected_information,
     expected_variance,
     item_information,
     length_information,
 )
-from bayesirt.ranking.run import Run
 
 NAMES = ("q1", "q2", "q3", "q4", "q5", "q6")
 THETA = np.linspace(-9, 9, 6001)

@@ -11,12 +11,12 @@ from bayesirt import Responses, read_responses
 from bayesirt.data.costs import costs_of_rows
 from bayesirt.errors import ResponseError
 from bayesirt.posterior import Posterior
+from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.new_responses import changes_since
-from bayesirt.ranking.run import Run
 from bayesirt.ranking.run_update import still_stands
 from bayesirt.ranking.subject_ranking import rank_subjects
-from bayesirt.report import render_report
 from bayesirt.report.export import ranking_as_json, ranking_as_latex, ranking_as_markdown
+from bayesirt.report.html import render_report
 from bayesirt.report.ranking_plots import plot_price
 
 ROWS = pd.DataFrame(

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesirt.ranking.run import Run
+from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.score_order import led_by_score
-from bayesirt.report import render_report
 from bayesirt.report.export import ranking_as_json, ranking_as_latex, ranking_as_markdown
+from bayesirt.report.html import render_report
 from bayesirt.report.terminal import print_run
 
 HOSTILE = "a|b_c*d <img src=x> $x$ \\input{y} 50% & #1 ~\n| c |"

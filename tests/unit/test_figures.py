@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from bayesirt.ranking.run import Run
+from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.subject_ranking import Ranking
 from bayesirt.report.page import svg
 from bayesirt.report.plots import name_points, plot_abilities, plot_items, plot_rank_probabilities

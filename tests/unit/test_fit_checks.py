@@ -13,11 +13,13 @@ from scipy.special import expit, ndtri
 from scipy.stats import gamma
 
 from bayesirt import Posterior, ResponseError, Responses, check_fit, local_dependence
-from bayesirt.checks.fit import FitCheck, LocalDependence, item_pairs, wide
+from bayesirt.checks.fit import item_pairs, wide
 from bayesirt.checks.fit.calibration import check_calibration
 from bayesirt.checks.fit.cell_residuals import Counts, Draw, residuals
 from bayesirt.checks.fit.direction import Direction, check_direction
+from bayesirt.checks.fit.fit_check import FitCheck
 from bayesirt.checks.fit.held_out import HeldOut, clustered_error, predict_held_out
+from bayesirt.checks.fit.item_pairs import LocalDependence
 from bayesirt.checks.fit.items import item_fit
 from bayesirt.checks.fit.rasch import fit_rasch
 from bayesirt.checks.fit.subjects import person_fit
@@ -26,10 +28,10 @@ from bayesirt.checks.fit.totals import check_totals
 from bayesirt.cli.existing_run import fit_check
 from bayesirt.estimators.dimension import log_scores
 from bayesirt.likelihood.cell_sums import DenseLayout
-from bayesirt.ranking.run import Run
+from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.run_folder import save_run
-from bayesirt.report import render_report
 from bayesirt.report.export import ranking_as_json
+from bayesirt.report.html import render_report
 
 N, J, S = 60, 9, 8
 

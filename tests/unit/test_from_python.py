@@ -15,7 +15,7 @@ from quick_engine import draw_near
 import bayesirt
 from bayesirt.data.readers.recognise import LeftOutWarning
 from bayesirt.errors import ResponseError
-from bayesirt.ranking.run import Run
+from bayesirt.ranking.finished_run import Run
 from bayesirt.report import methods
 from bayesirt.report.citation import cited_in
 from bayesirt.report.pictures import pictures_of, write_picture

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bayesirt.ranking.run import Run
+from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.score_order import led_by_score
 from bayesirt.report.in_short import in_short
 

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from bayesirt import Posterior, Priors, ResponseError, Responses, RunOptions, review_items
 from bayesirt.checks.duplicate_items import agreement, identical_items
-from bayesirt.checks.fit import LocalDependence
+from bayesirt.checks.fit.item_pairs import LocalDependence
 from bayesirt.checks.item_rest_correlation import rest_correlations
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import TwoPL

@@ -14,8 +14,9 @@ from bayesirt.inference.laplace import sample_laplace
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import Priors, TwoPL
+from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.length_gain import LengthGain
-from bayesirt.ranking.run import Run, rank_responses
+from bayesirt.ranking.run import rank_responses
 from bayesirt.ranking.settings import Settings
 
 RESPONSES, TRUTH = simulate_lart(60, 20)

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from profile_data import HOSTILE, fake_profile_run
 
 from bayesirt.profiles.ability_profiles import PRIOR
-from bayesirt.report import render_profile_report
 from bayesirt.report.page import svg
+from bayesirt.report.profile_html import render_profile_report
 from bayesirt.report.profile_plots import (
     plot_ability,
     plot_correlations,

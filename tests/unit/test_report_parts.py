@@ -11,10 +11,10 @@ import pytest
 from bayesirt.checks.item_review import ItemReview, review_items
 from bayesirt.estimators.choice import PointMethod
 from bayesirt.inference.engines import EngineName
-from bayesirt.ranking.run import Run
+from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.score_order import led_by_score
-from bayesirt.report import render_report
 from bayesirt.report.export import ranking_as_markdown
+from bayesirt.report.html import render_report
 from bayesirt.report.item_part import MOST_LISTED, chosen_items, items_to_look_at
 from bayesirt.report.methods import methods_of
 from bayesirt.report.point_part import trust_in_point

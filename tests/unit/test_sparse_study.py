@@ -20,7 +20,7 @@ from sent_tasks import without_processes
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.estimators import fit_cbmm
+from bayesirt.estimators.cbmm import fit_cbmm
 from bayesirt.inference.nuts import sample_nuts
 from bayesirt.inference.options import RunOptions
 from bayesirt.point_estimate import PointEstimate

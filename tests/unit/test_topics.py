@@ -11,7 +11,7 @@ from quick_engine import draw_near
 import bayesirt
 from bayesirt.data.topics import items_by_topic
 from bayesirt.errors import ResponseError
-from bayesirt.ranking.run import Run
+from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.topic_rankings import gains_by_topic
 from bayesirt.report import render_report
 from bayesirt.report.export import ranking_as_json

@@ -3,8 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm, spearmanr
+from scipy.special import ndtr, ndtri
 
 from bayesirt.checks.item_rest_correlation import LEAST_SUBJECTS, rest_correlations
 from bayesirt.posterior import Posterior
@@ -60,11 +61,12 @@ def check_direction(posterior: Posterior) -> Direction:
     if n_subjects >= LEAST_SUBJECTS:
         p_rest = rest_correlations(successes, trials)["p_rest"].dropna().to_numpy()
         if len(p_rest) >= _LEAST_ITEMS:
-            negative = _share_below_zero(norm.ppf(np.clip(p_rest, _TAIL, 1 - _TAIL)))
+            negative = _share_below_zero(ndtri(np.clip(p_rest, _TAIL, 1 - _TAIL)))
         if n_items >= _LEAST_ITEMS and np.count_nonzero(trials) >= _NEARLY_COMPLETE * trials.size:
             accuracy = successes.sum(1) / trials.sum(1)
             if np.ptp(accuracy) > 0:
-                agreement = float(spearmanr(posterior.theta.mean(0), accuracy).statistic)
+                ability = pd.Series(posterior.theta.mean(0)).rank()
+                agreement = float(ability.corr(pd.Series(accuracy).rank()))
     return Direction(negative, agreement)
 
 
@@ -75,4 +77,4 @@ def _share_below_zero(z: NDArray[np.float64]) -> float:
     few or alike.
     """
     spread = np.sqrt(max(float(z.var(ddof=1)) - 1, 0.0))
-    return float(norm.cdf(-z.mean() / spread)) if spread > 0 else float(z.mean() < 0)
+    return float(ndtr(-z.mean() / spread)) if spread > 0 else float(z.mean() < 0)

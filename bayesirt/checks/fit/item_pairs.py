@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from bayesirt.checks.fit.cell_residuals import (
     Counts,
@@ -144,7 +144,7 @@ def local_dependence(posterior: Posterior, *, q: float = 0.1) -> LocalDependence
 
 def _first_bin(bins: NDArray[np.int64], scale: float, q: float) -> tuple[int, int]:
     """Return the bin from which on pairs are dependent (Benjamini & Hochberg), and how many are."""
-    p = 2 * norm.sf(scale * np.arange(len(bins)) / _FINE)
+    p = 2 * ndtr(-scale * np.arange(len(bins)) / _FINE)
     above = np.cumsum(bins[::-1])[::-1]
     passes = (above > 0) & (p * bins.sum() <= q * above)
     if not passes.any():
@@ -170,7 +170,7 @@ def _table(posterior: Posterior, found: "_Pairs", scale: float, draws: Draw) -> 
         "q3": _correlations(posterior, draws, one, other, both),
         "n_subjects": common,
         "z": z,
-        "p": 2 * norm.sf(np.abs(z)),
+        "p": 2 * ndtr(-np.abs(z)),
     }
     return pd.DataFrame(columns, index=order)
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from jaxtyping import Array, Float
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from bayesirt.checks.fit.cell_residuals import Counts, Draw, counts_of, residuals, thinned
 from bayesirt.checks.fit.tails import Moments, adjusted, to_normal
@@ -55,7 +55,7 @@ def item_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame:
     z, skewness, information, low, high = (np.asarray(x, np.float64) for x in found)
     tested = (information >= LEAST_INFORMATION) & (skewness <= _MOST_SKEWNESS) & np.isfinite(z)
     z = np.where(tested, z, np.nan)
-    p = 2 * norm.sf(np.abs(z))
+    p = 2 * ndtr(-np.abs(z))
     of_all = adjusted(p)
     up, down = ("steeper", "flatter") if fixed else ("both ends better", "both ends worse")
     return pd.DataFrame(

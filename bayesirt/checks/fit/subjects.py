@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from jaxtyping import Array, Float
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from bayesirt.checks.fit.cell_residuals import Counts, Draw, counts_of, residuals, thinned
 from bayesirt.checks.fit.tails import Moments, adjusted, to_normal
@@ -46,7 +46,7 @@ def person_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame:
     found = _over_draws(posterior.link, counts_of(posterior), draws)
     z, skewness, easy, hard = (np.asarray(x, np.float64) for x in found)
     z = np.where(np.isfinite(z) & (np.abs(skewness) <= _MOST_SKEWNESS), z, np.nan)
-    p = norm.cdf(z)
+    p = ndtr(z)
     of_all = adjusted(p)
     return pd.DataFrame(
         {

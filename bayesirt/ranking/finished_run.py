@@ -1,0 +1,121 @@
+"""A run: a ranking with everything it rests on."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from bayesirt.errors import ResponseError
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.posterior import Posterior
+from bayesirt.ranking.cluster_ranking import ClusterRanking, rank_clusters
+from bayesirt.ranking.record import Record, timed
+from bayesirt.ranking.score_order import led_by_score
+from bayesirt.ranking.settings import Settings
+from bayesirt.ranking.subject_ranking import Ranking
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from jax import Array
+
+    from bayesirt.checks.fit.fit_check import FitCheck
+    from bayesirt.checks.point_comparison import Comparison
+    from bayesirt.checks.wrong_lengths import WrongLengths
+    from bayesirt.ranking.length_gain import LengthGain
+    from bayesirt.ranking.repeated_runs import RepeatedRuns
+    from bayesirt.ranking.topic_rankings import TopicRankings
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Run:
+    """A ranking with everything it rests on.
+
+    Attributes
+    ----------
+    point : PointEstimate
+    posterior : Posterior
+    ranking : Ranking
+    record : Record
+    gain : LengthGain or None
+        What lengths added, where the model has them.
+    wrong : WrongLengths or None
+        What lengths of wrong answers changed, where the model has them.
+    fit : FitCheck or None
+        Whether one ability explains the responses, where that was asked.
+    topics : TopicRankings or None
+        A ranking by each topic of the items, where that was asked.
+    """
+
+    point: PointEstimate
+    posterior: Posterior
+    ranking: Ranking
+    record: Record[Settings]
+    gain: "LengthGain | None" = None
+    wrong: "WrongLengths | None" = None
+    fit: "FitCheck | None" = None
+    topics: "TopicRankings | None" = None
+
+    def __repr__(self) -> str:
+        return f"<Run: {self.ranking!r} from {self.record.data.source}>"
+
+    def _repr_html_(self) -> str:
+        return self.ranking._repr_html_()
+
+    @cached_property
+    def items(self) -> "pd.DataFrame":
+        """What is known of each item."""
+        from bayesirt.checks.item_table import item_table
+
+        return item_table(self.posterior)
+
+    @cached_property
+    def comparison(self) -> "Comparison":
+        """Point against posterior."""
+        from bayesirt.checks.point_comparison import compare_estimates
+
+        return compare_estimates(self.point, self.posterior)
+
+    @cached_property
+    def clusters(self) -> ClusterRanking | None:
+        """The ranking of the clusters that subjects came in, if they did."""
+        return None if self.posterior.clusters is None else rank_clusters(self.posterior)
+
+    @cached_property
+    def repeats(self) -> "RepeatedRuns | None":
+        """What several runs of each question give, where the model is that of repeats."""
+        if self.record.settings.model != "repeats":
+            return None
+        from bayesirt.ranking.repeated_runs import repeated_runs
+
+        return repeated_runs(self.posterior)
+
+    def fit_key(self, seed: int | None = None) -> "Array":
+        """Return the key of a check of fit, the same in `rank` and afterwards."""
+        import jax
+
+        seed = self.record.settings.seed if seed is None else seed
+        return jax.random.fold_in(jax.random.key(seed), 3)
+
+    def with_fit(self, *, progress: bool = False) -> "Run":
+        """Return the run with a check of whether its model fits, and its words in the record.
+
+        Where one ability does not explain the responses, the ranking is led by accuracy.
+        """
+        from bayesirt.checks.fit.fit_check import check_fit
+
+        seconds = dict(self.record.seconds)
+        fit = None
+        try:
+            with timed(seconds, "check of fit"):
+                fit = check_fit(self.posterior, key=self.fit_key(), progress=progress)
+            said = fit.to_text()
+        except ResponseError as error:
+            said = f"The fit was not checked: {error}."
+        except KeyboardInterrupt:  # draws may have taken hours, and are there
+            said = "The fit was not checked: that was interrupted; bayesirt fit-check does it."
+        diagnostics = {**self.record.diagnostics, "fit": said}
+        ranking = self.ranking
+        if fit is not None and fit.warning:
+            diagnostics["misfit"] = fit.warning
+            ranking = led_by_score(ranking, fit.warning)
+        record = replace(self.record, seconds=seconds, diagnostics=diagnostics)
+        return replace(self, fit=fit, ranking=ranking, record=record)

@@ -1,0 +1,51 @@
+"""What the answers make of the model that a user chose."""
+
+from dataclasses import replace
+
+from bayesirt.checks.run_correlation import run_correlation
+from bayesirt.data.responses import Responses
+from bayesirt.models import AUTO
+from bayesirt.models.named import usual_model
+from bayesirt.models.priors import Priors
+from bayesirt.models.repeats import Repeats
+from bayesirt.models.two_pl import TwoPL
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.ranking.settings import Settings
+
+_MOST_RUN_TWICE = 300_000
+"""Cells up to which dependent runs are allowed for without being asked."""
+
+
+def settled(settings: Settings, responses: Responses) -> Settings:
+    """Return settings with the model that suits the answers."""
+    if settings.model == AUTO:
+        settings = replace(settings, model=usual_model(responses))
+    settings.response_model.suited_to(responses)
+    return settings
+
+
+def heeding_runs(
+    settings: Settings, responses: Responses, point: PointEstimate, *, free: bool
+) -> tuple[Settings, str]:
+    """Return settings with the model of repeats where runs go together, and what there is to say.
+
+    The user may have chosen another model, or an engine that does not draw from it, or the table
+    may be too large for one that does.
+    """
+    if settings.model != TwoPL.name:
+        return settings, ""
+    found = run_correlation(responses, point)
+    if not found.sure:
+        return settings, ""
+    said = found.to_text()
+    if (
+        free
+        and settings.engine in ("auto", *Repeats().engines)
+        and settings.priors == Priors(slopes=settings.priors.slopes)
+        and responses.n_observed <= _MOST_RUN_TWICE
+    ):
+        said = f"Several {said}, which is allowed for; --repeats independent ranks without that."
+        return replace(settings, model=Repeats.name), said
+    return settings, (
+        f"Several {said}: intervals are too narrow. --repeats dependent allows for it."
+    )
