@@ -13,7 +13,7 @@ from bayesirt.data.topics import items_by_topic
 from bayesirt.errors import ResponseError
 from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.topic_rankings import gains_by_topic
-from bayesirt.report import render_report
+from bayesirt.report.html import render_report
 from bayesirt.report.export import ranking_as_json
 from bayesirt.report.terminal import print_run
 
