@@ -1,6 +1,6 @@
 """Adaptive testing: the ability so far, and the items to ask next."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
+from bayesirt.data.scales import Scale, shown_score
 from bayesirt.errors import ResponseError
 from bayesirt.inference.ability_belief import N_DRAWS, Answers, Belief, ItemDraws, believe
 from bayesirt.likelihood.latencies import SpeedEvidence
@@ -93,16 +94,20 @@ class NextItems:
     ----------
     so_far : AbilitySoFar
     summary : DataFrame
-        One row an item: item; p_right, the probability of a right answer; information, that is
-        expected of answer and length; of_length, the length's part of it; variance and sd of the
-        ability that are expected after the item (sd is the variance's root).
+        One row an item: item; p_right, the probability of a right answer, or expected, the
+        expected grade or score as a share of the highest; information, that is expected of answer
+        and length; of_length, the length's part of it; variance and sd of the ability that are
+        expected after the item (sd is the variance's root).
     criterion : {"information", "variance"}
         What put them in order.
+    scale : Scale, optional
+        What answers are, where they are not right or wrong.
     """
 
     so_far: AbilitySoFar
     summary: pd.DataFrame
     criterion: Criterion
+    scale: Scale | None = None
 
     def __repr__(self) -> str:
         return f"<NextItems: {self.to_text()}>"
@@ -118,8 +123,13 @@ class NextItems:
         if stop_width is not None and self.so_far.stops(stop_width):
             return ""
         best = self.summary.iloc[0]
+        chance = (
+            f"a chance of {best['p_right']:.0%} to be right"
+            if self.scale is None
+            else f"an expected {self.scale.called} of {shown_score(self.scale, best['expected'])}"
+        )
         said = (
-            f"Next: {one_line(best['item'])}, with a chance of {best['p_right']:.0%} to be right "
+            f"Next: {one_line(best['item'])}, with {chance} "
             f"and an expected information of {best['information']:.2f}"
         )
         if best["of_length"] > 0:
@@ -138,7 +148,7 @@ def ability_so_far(
     Parameters
     ----------
     posterior : Posterior
-        Of the items, by the 2PL or LaRT.
+        Of the items, by a model of one ability or LaRT.
     answers : Answers, optional
         None yet by default.
     n_draws : int
@@ -222,7 +232,7 @@ def rank_next_items(
     Parameters
     ----------
     posterior : Posterior
-        Of the items, by the 2PL or LaRT.
+        Of the items, by a model of one ability or LaRT.
     answers : Answers, optional
         None yet by default.
     criterion : {"information", "variance"}
@@ -250,26 +260,27 @@ def rank_next_items(
     so_far = _summarise(belief, items, answers)
     if so_far.n_answers and not so_far.n_lengths:
         items = items._replace(lengths=None)
-    table = _prospects(posterior.items, items, belief, posterior.link)
+    table = _prospects(posterior, items, belief)
     answered = np.isin(np.arange(len(table)), answers.item[np.asarray(answers.trials) > 0])
     if answered.all():
         raise ResponseError(f"all {len(table)} items were answered, so there is no next one")
     ascending = criterion == "variance"
     ordered = table[~answered].sort_values(criterion, ascending=ascending, kind="stable")
-    return NextItems(so_far, ordered.reset_index(drop=True), criterion)
+    return NextItems(so_far, ordered.reset_index(drop=True), criterion, posterior.answers)
 
 
-def _prospects(names: Sequence[str], items: ItemDraws, belief: Belief, link: str) -> pd.DataFrame:
+def _prospects(posterior: Posterior, items: ItemDraws, belief: Belief) -> pd.DataFrame:
+    link, scale = posterior.link, posterior.answers
     of_answer, of_length = expected_information(items, belief, link=link)
-    p_right, variance = expected_variance(items, belief, link=link)
+    mean, variance = expected_variance(items, belief, link=link, steps=scale.steps if scale else 1)
     columns = {
-        "p_right": p_right,
+        "p_right" if scale is None else "expected": mean,
         "information": of_answer + of_length,
         "of_length": of_length,
         "variance": variance,
         "sd": np.sqrt(variance),
     }
-    return pd.DataFrame({"item": list(names)} | {k: np.asarray(v) for k, v in columns.items()})
+    return pd.DataFrame({"item": posterior.items} | {k: np.asarray(v) for k, v in columns.items()})
 
 
 def _summarise(belief: Belief, items: ItemDraws, answers: Answers) -> AbilitySoFar:

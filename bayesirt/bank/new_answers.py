@@ -28,7 +28,8 @@ from bayesirt.data.readers.recognise import (
     several,
 )
 from bayesirt.data.readers.tables import read_table
-from bayesirt.data.score_values import count_successes
+from bayesirt.data.scales import Scale
+from bayesirt.data.score_values import count_successes, read_on_scale
 from bayesirt.data.table_columns import encode_names, list_columns, name_rows, parse_latency
 from bayesirt.errors import ResponseError
 from bayesirt.inference.ability_belief import Answers
@@ -94,6 +95,7 @@ def read_answers(
     metric: str | Sequence[str] = (),
     answer_filter: str | Sequence[str] = (),
     skip_damaged: bool = False,
+    scale: Scale | None = None,
 ) -> dict[str, Answers]:
     """Read the answers of new subjects.
 
@@ -112,6 +114,8 @@ def read_answers(
         Scores at or above it count as right.
     metric, answer_filter, skip_damaged
         Of logs; see `bayesirt.data.readers.read_responses`.
+    scale : Scale, optional
+        What calibrated answers are, where they are not right or wrong: `Posterior.answers`.
 
     Returns
     -------
@@ -131,17 +135,19 @@ def read_answers(
         filter=several(answer_filter),
         skip_damaged=skip_damaged,
     )
-    return read_found_answers(path, items, reading)[0]
+    return read_found_answers(path, items, reading, scale)[0]
 
 
 def read_found_answers(
-    path: Path, items: Sequence[str], reading: Reading
+    path: Path, items: Sequence[str], reading: Reading, scale: Scale | None = None
 ) -> tuple[dict[str, Answers], FoundLogs | None]:
     """Read the answers of new subjects, and say what was found where these are logs.
 
     As `read_answers` returns them. None for a table.
     """
-    if are_logs(path, reading):
+    if scale is not None:
+        reading = _on_scale(path, reading)
+    elif are_logs(path, reading):
         return _read_logs(path, items, reading)
     frame = read_table(path)
     found = {str(c).strip().lower(): c for c in reversed(frame.columns)}
@@ -150,10 +156,22 @@ def read_found_answers(
         for role, names in _ROLES.items()
         if not found.keys().isdisjoint(names)
     }
-    rule = reading.duplicates, reading.threshold
+    rule = reading.duplicates, scale or reading.threshold
     if not {"item", "score"} <= roles.keys():
         return _read_wide(frame, path.name, items, *rule), None
     return _collect(frame, roles, items, *rule), None
+
+
+def _on_scale(path: Path, reading: Reading) -> Reading:
+    """Refuse what makes answers right or wrong where calibrated ones are not."""
+    if reading.threshold is not None or are_logs(path, reading):
+        what = "logs hold" if reading.threshold is None else "--threshold makes"
+        raise ResponseError(
+            f"calibrated answers are grades or scores, and {what} right and wrong ones; name a "
+            f"table with scores on the same scale"
+        )
+    adds_up = reading.duplicates == "trials"
+    return replace(reading, duplicates="error") if adds_up else reading
 
 
 def _read_logs(
@@ -184,7 +202,7 @@ def _read_wide(
     name: str,
     items: Sequence[str],
     duplicates: str,
-    threshold: float | None,
+    what: float | Scale | None,
 ) -> dict[str, Answers]:
     corner = frame.columns[0].strip().lower()
     if corner not in (*SUBJECT_NAMES, *ITEM_NAMES):
@@ -204,7 +222,7 @@ def _read_wide(
     )
     empty = pd.isna(values) | np.isin(values.astype(str), ("", "NA"))
     known = _collect(
-        cells[~empty].reset_index(drop=True), {c: c for c in cells}, items, duplicates, threshold
+        cells[~empty].reset_index(drop=True), {c: c for c in cells}, items, duplicates, what
     )
     return {subject: known.get(subject, Answers.none()) for subject in cells["subject"].unique()}
 
@@ -214,9 +232,12 @@ def _collect(
     roles: Mapping[str, str],
     items: Sequence[str],
     duplicates: str,
-    threshold: float | None,
+    what: float | Scale | None,
 ) -> dict[str, Answers]:
-    """Check the rows of a long table, and gather each subject's."""
+    """Check the rows of a long table, and gather each subject's.
+
+    What scores are: on a scale, or right at or above a threshold.
+    """
     subject, subjects = np.zeros(len(frame), np.int32), [NAMELESS]
     if "subject" in roles:
         subject, subjects = encode_names(frame[roles["subject"]], "subject")
@@ -227,7 +248,11 @@ def _collect(
         return f"at subject {names[0]!r}, item {names[1]!r}"
 
     trials = frame[roles["trials"]] if "trials" in roles else None
-    y, n = count_successes(frame[roles["score"]], trials, roles["score"], threshold, where)
+    scores, name = frame[roles["score"]], roles["score"]
+    if isinstance(what, Scale):
+        y, n = read_on_scale(scores, name, where, what)
+    else:
+        y, n = count_successes(scores, trials, name, what, where)
     x = np.full(len(frame), np.nan)
     if "latency" in roles:
         x = parse_latency(frame[roles["latency"]], roles["latency"], where)

@@ -22,6 +22,7 @@ from bayesirt.cli.reading_input import read_new_answers, with_answer_options
 
 if TYPE_CHECKING:
     from bayesirt.data.readers.reading import Reading
+    from bayesirt.data.scales import Scale
     from bayesirt.inference.ability_belief import Answers
 
 
@@ -59,7 +60,7 @@ def next_item(
             terminal_bank.print_next_anchors(anchors, n, stop_width)
         return
     posterior = load_run(calibrated).posterior
-    given = _read(answers, posterior.items, reading, talk=not as_json)
+    given = _read(answers, posterior.items, reading, talk=not as_json, scale=posterior.answers)
     items = suggest_items(posterior, given, subject=subject, criterion=criterion.value)
     if as_json:
         _say(terminal.next_items_as_json(items, posterior.verdict, n, stop_width))
@@ -68,9 +69,16 @@ def next_item(
 
 
 def _read(
-    answers: Path | None, items: Sequence[str], reading: "Reading", *, talk: bool
+    answers: Path | None,
+    items: Sequence[str],
+    reading: "Reading",
+    *,
+    talk: bool,
+    scale: "Scale | None" = None,
 ) -> "dict[str, Answers] | None":
-    return None if answers is None else read_new_answers(answers, items, reading, talk=talk)
+    if answers is None:
+        return None
+    return read_new_answers(answers, items, reading, talk=talk, scale=scale)
 
 
 def _say(told: dict[str, Any]) -> None:

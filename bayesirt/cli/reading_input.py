@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bayesirt.data.readers.found_logs import FoundLogs
     from bayesirt.data.readers.reading import Reading
     from bayesirt.data.responses import Responses
+    from bayesirt.data.scales import Scale
     from bayesirt.inference.ability_belief import Answers
 
 OF_ANSWERS = ("duplicates", "threshold", "metric", "filter", "skip_damaged")
@@ -108,12 +109,17 @@ def read_and_tell(path: Path, reading: "Reading", *, talk: bool = True) -> "Resp
 
 
 def read_new_answers(
-    path: Path, items: Sequence[str], reading: "Reading", *, talk: bool = True
+    path: Path,
+    items: Sequence[str],
+    reading: "Reading",
+    *,
+    talk: bool = True,
+    scale: "Scale | None" = None,
 ) -> dict[str, "Answers"]:
     """Read answers of new subjects, and say on stderr what was found where these are logs."""
     from bayesirt.bank.new_answers import read_found_answers
 
-    answers, found = read_found_answers(path, items, reading)
+    answers, found = read_found_answers(path, items, reading, scale)
     if found is not None and talk:
         typer.echo(found.to_text(), err=True)
     return answers

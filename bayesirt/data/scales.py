@@ -89,6 +89,11 @@ class Scale:
         return PARTS if self.fine else max(1, len(self.labels) - 1)
 
     @property
+    def called(self) -> str:
+        """What one answer is called."""
+        return _CALLED[self.kind]
+
+    @property
     def fine(self) -> bool:
         """Whether answers are scores, hardly two of which are equal but at the ends."""
         return self.kind in ("continuous", "unbounded")
@@ -118,7 +123,7 @@ def score_name(scale: Scale | None) -> str:
     >>> score_name(None), score_name(Scale("continuous"))
     ('accuracy', 'mean score')
     """
-    return "accuracy" if scale is None else f"mean {_CALLED[scale.kind]}"
+    return "accuracy" if scale is None else f"mean {scale.called}"
 
 
 def shown_score(scale: Scale | None, share: float) -> str:
@@ -261,20 +266,46 @@ def _labelled(column: Column, told: Scale | None) -> tuple[NDArray[np.int64], Sc
             f"`{column.name}` holds the labels {named}, whose order is not known; pass --order "
             f"with all of them, the lowest first and separated by commas"
         )
-    places = {label.casefold(): k for k, label in enumerate(order)}
-    unknown = [text for text, label in zip(texts, seen, strict=True) if label not in places]
-    if unknown:
-        raise ResponseError(
-            f"`{column.name}` holds {one_line(unknown[0], 40)!r}, which is not one of "
-            f"{', '.join(order)}; correct it, or name it in --order"
-        )
-    at = np.array([places[label] for label in seen], np.int64)
+    at = _places(column, order, "correct it, or name it in --order")
     if len({*at}) == 1:
         raise ResponseError(
             f"`{column.name}` holds only {one_line(texts[0], 40)!r}; without other grades there "
             f"is nothing to rank"
         )
     return at[column.codes], Scale("graded", tuple(order))
+
+
+def _places(column: Column, order: Sequence[str], way_out: str) -> NDArray[np.int64]:
+    """Return the place of each distinct label in an order."""
+    places = {label.casefold(): k for k, label in enumerate(order)}
+    found = []
+    for value in column.distinct:
+        text = str(value).strip()
+        if (label := text.casefold().removesuffix(".0")) not in places:
+            raise ResponseError(
+                f"`{column.name}` holds {one_line(text, 40)!r}, which is not one of "
+                f"{', '.join(order)}; {way_out}"
+            )
+        found.append(places[label])
+    return np.array(found, np.int64)
+
+
+def on_scale(column: Column, scale: Scale) -> NDArray[np.int64]:
+    """Return successes of scores on a scale that is known: they may be few, and alike."""
+    if not scale.fine:
+        return _places(column, scale.labels, "correct it")[column.codes]
+    if column.numbers is None:
+        raise ResponseError(f"`{column.name}` must hold numbers, as calibrated answers do")
+    shares = (column.numbers - scale.low) / (scale.full - scale.low)
+    if scale.kind == "unbounded":
+        return np.round(PARTS * shares).astype(np.int64)
+    bad = (shares < 0) | (shares > 1)
+    if bad.any():
+        raise ResponseError(
+            f"`{column.name}` must lie between 0 and {scale.full:g}, as calibrated answers do, got "
+            f"{column.numbers[bad][0]:g} {column.where(int(np.argmax(bad)))}"
+        )
+    return in_parts(shares)
 
 
 def _known_order(seen: set[str]) -> tuple[str, ...] | None:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayesirt.data.scales import Column, Scale, scored
+from bayesirt.data.scales import Column, Scale, on_scale, scored
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
@@ -51,6 +51,16 @@ def read_scores(
         if found is not None:
             return found[0], np.full(len(scores), found[1].steps, np.int64), found[1]
     return *count_successes(scores, trials, column, threshold, where), None
+
+
+def read_on_scale(
+    scores: pd.Series, column: str, where: Where, scale: Scale
+) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+    """Return successes and trials of answers on a scale that is known."""
+    held = _column(scores, column, where, scale)
+    if held is None:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return on_scale(held, scale), np.full(len(scores), scale.steps, np.int64)
 
 
 def _column(scores: pd.Series, name: str, where: Where, scale: Scale | None) -> Column | None:

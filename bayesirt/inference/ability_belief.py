@@ -16,7 +16,6 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from bayesirt.data.scales import refuse_other_answers
 from bayesirt.likelihood.families import family_named
 from bayesirt.likelihood.latencies import SpeedEvidence, wrong_share
 from bayesirt.posterior import Posterior
@@ -60,7 +59,6 @@ class ItemDraws(NamedTuple):
     @classmethod
     def of(cls, posterior: Posterior, n_draws: int = N_DRAWS) -> "ItemDraws":
         """Take draws out of a posterior, evenly spread over its chains."""
-        refuse_other_answers(posterior.answers, "an ability from new answers", "binary")
         n_all = len(posterior.theta)
         kept = np.linspace(0, n_all - 1, min(n_draws, n_all)).round().astype(int)
 

@@ -48,16 +48,20 @@ def expected_information(
     return of_answer, belief.weight.sum(1) @ length_information(items.lengths, belief.evidence)
 
 
-@partial(jax.jit, static_argnames="link")
+@partial(jax.jit, static_argnames=("link", "steps"))
 def expected_variance(
-    items: ItemDraws, belief: Belief, *, link: str
+    items: ItemDraws, belief: Belief, *, link: str, steps: int = 1
 ) -> tuple[Float[Array, " item"], Float[Array, " item"]]:
-    """Return the variance of ability that is expected after each item, over what may happen.
+    """Return each item's expected score, and the variance of ability that is expected after it.
 
-    Exact over the answer. Given it, what a length x takes off is cov(θ, x)²/var x: the best
-    straight line's share, which is exact where θ is normal and items are known; otherwise the
+    Exact over an answer that is right or wrong. Of grades and scores, in so many steps, it is what
+    the best straight line leaves, and so it is of lengths: given the answer, what a length x takes
+    off is cov(θ, x)²/var x, which is exact where θ is normal and items are known; otherwise the
     variance falls a little more than is said here.
     """
+    law = family_named(link).law
+    if law is not None and not law.counts:
+        return _variance_by_line(items, belief, link, steps)
     theta = belief.nodes - belief.mean
     powers = jnp.stack([jnp.ones_like(theta), theta, theta**2])
 
@@ -75,6 +79,25 @@ def expected_variance(
     if items.lengths is not None and belief.evidence is not None:
         left -= _explained_by_length(items.lengths, belief.evidence, belief, moments)
     return right[:, 0].sum(0), left.sum(0)
+
+
+def _variance_by_line(
+    items: ItemDraws, belief: Belief, link: str, steps: int
+) -> tuple[Float[Array, " item"], Float[Array, " item"]]:
+    """Return E y and Var θ - cov(θ, y)²/Var y of scores y from 0 to 1."""
+    theta = belief.nodes - belief.mean
+
+    def of_draw(draw: tuple[Array, tuple[Array, ...]]) -> Array:
+        weight, (a, d, *further) = draw
+        eta = a * belief.nodes[:, None] + d
+        mean, variance, _ = (
+            family_named(link).given(further).shares(eta, jnp.full(eta.shape, steps))
+        )
+        square = variance / steps + mean**2
+        return jnp.stack([weight @ mean, (weight * theta) @ mean, weight @ square])
+
+    mean, covariance, square = jax.lax.map(of_draw, (belief.weight, items.parameters)).sum(0)
+    return mean, belief.variance - covariance**2 / (square - mean**2)
 
 
 def _explained_by_length(

@@ -12,6 +12,7 @@ import pandas as pd
 from rich.table import Table
 from rich.text import Text
 
+from bayesirt.data.scales import shown_score
 from bayesirt.names import counted, one_line, rounded
 from bayesirt.report.terminal_parts import (
     ALARM,
@@ -328,11 +329,13 @@ def print_next_items(
         console.print(Text(f"{one_line(name)}: {said}"))
         timed = bool((found.summary["of_length"] > 0).any())
         more = ("by its length",) if timed else ()
-        table = new_table("item", "P(right)", "information", *more, "sd after")
+        scale = found.scale
+        chance = "P(right)" if scale is None else f"expected {scale.called}"
+        table = new_table("item", chance, "information", *more, "sd after")
         for row in found.summary.head(n).itertuples():
             table.add_row(
                 Text(one_line(str(row.item), 36)),
-                f"{row.p_right:.0%}",
+                f"{row.p_right:.0%}" if scale is None else shown_score(scale, row.expected),
                 f"{row.information:.3f}",
                 *([f"{row.of_length:.3f}"] if timed else []),
                 f"{row.sd:.3f}",

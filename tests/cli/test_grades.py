@@ -1,5 +1,6 @@
 """From grades to a report, as a user would."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -49,8 +50,20 @@ def test_grades_are_ranked_and_reported(cli: Cli, tmp_path: Path):
     report = (tmp_path / "run" / "report.html").read_text("utf-8")
     assert "graded response model" in report
     assert f"{grades.mean(1).max():.2f}" in report
-    refused = cli("next-item", tmp_path / "run")
-    assert refused.code == 2
-    assert "right and wrong answers, and these are graded" in refused.err
+    pd.DataFrame({"item": ["q1", "q2"], "score": [5, 4]}).to_csv(tmp_path / "new.csv", index=False)
+    asked = cli("next-item", tmp_path / "run", tmp_path / "new.csv")
+    assert asked.code == 0, asked.err
+    assert "expected grade" in asked.out
+    told = json.loads(cli("next-item", tmp_path / "run", tmp_path / "new.csv", "--json").out)
+    (found,) = told["subjects"]
+    assert found["ability"]["mean"] > 0.5
+    assert {row["item"] for row in found["next"]}.isdisjoint({"q1", "q2"})
+    for score, said in ((7, "'7', which is not one of 1, 2, 3, 4, 5"), ("", "score")):
+        pd.DataFrame({"item": ["q1"], "score": [score]}).to_csv(tmp_path / "bad.csv", index=False)
+        refused = cli("next-item", tmp_path / "run", tmp_path / "bad.csv")
+        assert refused.code == 2
+        assert said in refused.err
+    cut = cli("next-item", tmp_path / "run", tmp_path / "new.csv", "--threshold", 3)
+    assert "calibrated answers are grades or scores" in cut.err
     again = cli("rank", tmp_path / "grades.csv", "--out", tmp_path / "run", "--update")
     assert again.code == 0, again.err

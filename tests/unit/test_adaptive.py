@@ -16,6 +16,7 @@ from bayesirt.bank.new_answers import NAMELESS, answers_of, read_answers
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.inference.ability_belief import Answers, Belief, ItemDraws, LengthDraws, believe
+from bayesirt.likelihood.graded import grade_probabilities
 from bayesirt.likelihood.latencies import SpeedEvidence
 from bayesirt.posterior import Posterior
 from bayesirt.ranking.finished_run import Run
@@ -207,6 +208,26 @@ def test_a_belief_with_guessing_is_that_of_brute_force():
     mean = density @ THETA
     assert float(belief.mean) == pytest.approx(mean, abs=1e-4)
     assert float(belief.variance) == pytest.approx(density @ (THETA - mean) ** 2, rel=1e-3)
+
+
+def test_a_grade_takes_off_what_the_best_straight_line_takes():
+    """Sums over abilities, grades and draws of items, of four grades."""
+    items, rng = made_items(), np.random.default_rng(0)
+    gaps = tuple(jnp.asarray(rng.uniform(0.8, 2, items.a.shape)) for _ in range(2))
+    items = items._replace(further=gaps)
+    belief = believe(items, Answers.none().padded(), link="graded 3")
+    mean, variance = expected_variance(items, belief, link="graded 3", steps=3)
+    weight, theta = np.asarray(belief.weight), np.asarray(belief.nodes)
+    eta = np.asarray(items.a)[:, None] * theta[:, None] + np.asarray(items.d)[:, None]
+    p = grade_probabilities(eta, *(np.asarray(x)[:, None] for x in gaps))
+    joint = np.stack(p) * weight[:, :, None]  # grade, draw, node, item
+    grade, at = np.arange(4)[:, None, None] / 3, theta[:, None]
+    expected = (grade[..., None] * joint).sum((0, 1, 2))
+    away = grade[..., None] - expected
+    covariance = (away * (at - weight.sum(0) @ theta) * joint).sum((0, 1, 2))
+    left = float(belief.variance) - covariance**2 / (away**2 * joint).sum((0, 1, 2))
+    np.testing.assert_allclose(mean, expected, rtol=1e-9)
+    np.testing.assert_allclose(variance, left, rtol=1e-9)
 
 
 @pytest.mark.parametrize("link", ["logit", "probit"])

@@ -13,8 +13,8 @@ from bayesirt.data.topics import items_by_topic
 from bayesirt.errors import ResponseError
 from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.topic_rankings import gains_by_topic
-from bayesirt.report.html import render_report
 from bayesirt.report.export import ranking_as_json
+from bayesirt.report.html import render_report
 from bayesirt.report.terminal import print_run
 
 TOPICS = {"algebra": 30, "law": 25, "verse": 12, "tiny": 3}
