@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
+from bayesirt.data.scales import refuse_other_answers
 from bayesirt.errors import ResponseError
 from bayesirt.inference.ability_belief import Answers, ItemDraws, believe
 from bayesirt.likelihood.families import family_named
@@ -104,6 +105,7 @@ def calibrated_difference(
     """
     if posterior.has_speeds:
         raise ResponseError("--history takes a run of the 2pl or the 3pl, and this one is of lart")
+    refuse_other_answers(posterior.answers, "a history", "binary")
     place = {name: k for k, name in enumerate(posterior.items)}
     known = known_questions(responses, place, baseline, candidate)
     at = np.array([place[name] for name in known.items], np.int32)

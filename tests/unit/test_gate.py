@@ -176,6 +176,9 @@ def test_history_sharpens_and_must_be_of_this_suite(small_run):
     assert found.as_dict()["history_n_questions"] == n
     with pytest.raises(ResponseError, match="of this suite"):
         gate(SMALL, baseline="old", candidate="new", history=posterior)
+    graded = posterior.with_attrs(answers='{"kind": "graded", "labels": ["1", "2", "3"], "full": 1}')
+    with pytest.raises(ResponseError, match="a history is for right and wrong answers"):
+        gate(responses, baseline="old", candidate="new", history=graded)
 
 
 def test_history_uses_questions_that_one_of_them_answered(small_run):
