@@ -41,7 +41,13 @@ Candidates = Annotated[
         show_default=False,
     ),
 ]
-Margin = Annotated[float, typer.Option(help="Largest drop that is acceptable: 0.02 is two points.")]
+Margin = Annotated[
+    float,
+    typer.Option(
+        help="Largest drop that is acceptable: 0.02 is two points. Of grades and scores, in their "
+        "own unit."
+    ),
+]
 Group = Annotated[
     str | None,
     typer.Option(
@@ -113,10 +119,9 @@ def gate(
     """
     prepare_jax(1)
     from bayesirt.errors import ResponseError
-    from bayesirt.ranking.gate import check_margin, gate_all
+    from bayesirt.ranking.gate import gate_all
     from bayesirt.ranking.gate_result import SURE
 
-    check_margin(margin)
     if sequential is not None and len(candidate) > 1:
         raise ResponseError("--sequential follows one candidate; leave out the others")
     talk = not (quiet or as_json or as_markdown)

@@ -188,9 +188,13 @@ def draw_sites(
     else:
         named["b"] = -named["d"] / named["a"]
     samples |= {name: named.pop(name) for name in ("a", "d", "b")}
-    transforms = dict(zip(model.family.further, usual_items(model).to_values[2:], strict=True))
     beside = draw_item_populations(model, named, jax.random.fold_in(key, n_draws))
-    beside |= {name: transforms[name](x) for name, x in named.items()}
+    usual = usual_items(model)
+    for name, transform, centre in zip(
+        model.family.further, usual.to_values[2:], usual.centres[2:], strict=True
+    ):
+        here = named.get(name, np.full_like(samples["d"], centre))  # a floor that is given
+        beside[name] = transform(here)
     return samples | {name: np.asarray(x) for name, x in beside.items()}
 
 

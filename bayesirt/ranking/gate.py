@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
-from bayesirt.data.scales import refuse_other_answers
+from bayesirt.data.scales import Scale, refuse_other_answers
 from bayesirt.errors import ResponseError
 from bayesirt.names import counted, one_line
 from bayesirt.posterior import Posterior
@@ -46,7 +46,8 @@ def gate(
     baseline, candidate : str
         Two subjects.
     margin : float
-        A drop of at most this share of the questions is no regression; 0.02 is two points.
+        A drop of at most this share of the questions is no regression; 0.02 is two points. For
+        grades and scores it is in their own unit: 0.2 is a fifth of a grade.
     group : str, optional
         Column of the item metadata: questions with the same value depend on each other.
     history : Posterior, or what `bayesirt.bank.gate_history.through_bank` returns, optional
@@ -62,7 +63,7 @@ def gate(
     Raises
     ------
     ResponseError
-        If answers are not right or wrong, a subject is not there, both are the same, the margin is
+        If a subject is not there, both are the same, the margin is
         not a share, both answered fewer than two questions in common, or the history knows none
         of them.
 
@@ -81,8 +82,10 @@ def gate(
     >>> found.verdict, round(found.difference.mean, 3)
     ('regression', -0.2)
     """
-    check_margin(margin)
-    refuse_other_answers(responses.scale, "gate", "binary")
+    scale = responses.scale
+    margin = _as_share(margin, scale)
+    if history is not None:
+        refuse_other_answers(scale, "a history", "binary")
     for name in (baseline, candidate):
         check_name(name, responses.subjects)
     if baseline == candidate:
@@ -107,6 +110,7 @@ def gate(
         _both(_lengths(responses), rows),
         _parts(responses, pairs, group, seed),
         calibrated,
+        scale=scale,
     )
 
 
@@ -128,8 +132,16 @@ def gate_all(
     ]
 
 
-def check_margin(margin: float) -> None:
-    """Refuse a margin that is not a share of the questions."""
+def _as_share(margin: float, scale: Scale | None) -> float:
+    """Return a margin as a share of the questions, or of the scale; refuse one that is none."""
+    low, high = (scale and scale.ends) or (0.0, 1.0)
+    if (low, high) != (0.0, 1.0):
+        if not 0 <= margin < high - low:
+            raise ResponseError(
+                f"the margin is in the scores' own unit, from 0 to below {high - low:g}, got "
+                f"{margin:g}"
+            )
+        return margin / (high - low)
     if 1 <= margin <= 100:
         raise ResponseError(
             f"the margin is a share of the questions; for {margin:g} points give {margin / 100:g}"
@@ -139,6 +151,7 @@ def check_margin(margin: float) -> None:
             f"the margin must be a share of the questions from 0 to below 1, got {margin:g}; 0.02 "
             f"is two points"
         )
+    return margin
 
 
 def check_name(name: str, subjects: Sequence[str]) -> None:
@@ -164,7 +177,8 @@ def _pairs(responses: Responses, baseline: str, candidate: str, group: str | Non
     shares = successes[:, both] / trials[:, both]
     items = [name for name, kept in zip(responses.items, both, strict=True) if kept]
     groups = np.arange(n) if group is None else _codes(responses, group)[both]
-    return Pairs(items, shares[0], shares[1], trials[:, both], groups)
+    of_runs = responses.scale is None
+    return Pairs(items, shares[0], shares[1], trials[:, both], groups, of_runs)
 
 
 def _lengths(responses: Responses) -> NDArray[np.float64] | None:

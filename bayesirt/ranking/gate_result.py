@@ -6,8 +6,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
+from bayesirt.data.scales import Scale, shown_score
 from bayesirt.names import counted, in_percent, markdown_safe, one_line
-from bayesirt.ranking.gate_text import apart, claim, interval, on_amounts, on_flips
+from bayesirt.ranking.gate_text import (
+    Unit,
+    apart,
+    claim,
+    interval,
+    on_amounts,
+    on_flips,
+    unit_of,
+)
 from bayesirt.ranking.paired_difference import Difference, Needed, Pairs, flipped
 from bayesirt.ranking.sequential_evidence import Evidence
 
@@ -30,7 +39,7 @@ class Gate:
     ----------
     baseline, candidate : str
     margin : float
-        A drop of at most this share of the questions is no regression.
+        A drop of at most this share of the questions, or of the scale, is no regression.
     pairs : Pairs
         The questions that both answered.
     difference : Difference
@@ -51,6 +60,8 @@ class Gate:
         The same through items that were calibrated before.
     evidence : Evidence or None
         What all looks at these answers together say, if the verdict must stand looking often.
+    scale : Scale or None
+        What answers are, where they are not right or wrong.
     """
 
     baseline: str
@@ -65,9 +76,15 @@ class Gate:
     parts: pd.DataFrame
     calibrated: "CalibratedDifference | None" = None
     evidence: Evidence | None = None
+    scale: Scale | None = None
 
     def __repr__(self) -> str:
         return f"<Gate: {self.verdict}. {self.sentence}>"
+
+    @property
+    def unit(self) -> Unit:
+        """In what differences are told."""
+        return unit_of(self.scale)
 
     @property
     def p_worse(self) -> float:
@@ -140,7 +157,10 @@ class Gate:
 
     @property
     def flipped(self) -> pd.DataFrame:
-        """Questions that were right and are wrong, or the other way round, in most runs."""
+        """Questions that were right and are wrong, or the other way round, in most runs.
+
+        On a scale, those that moved by a quarter of it or more.
+        """
         return flipped(self.pairs)
 
     @property
@@ -149,7 +169,12 @@ class Gate:
         return pd.DataFrame([self.as_dict()])
 
     def as_dict(self) -> dict[str, Any]:
-        """Return verdict and numbers, JSON-ready; what is not known is None."""
+        """Return verdict and numbers, JSON-ready; what is not known is None.
+
+        Margin, differences and scores are shares, or in the scores' own unit.
+        """
+        low, high = (self.scale and self.scale.ends) or (0.0, 1.0)
+        span, means = high - low, (self.pairs.baseline.mean(), self.pairs.candidate.mean())
         costs, lengths = self.costs or (None, None), self.lengths or (None, None)
         more = [x if np.isfinite(x) else None for x in (self.needed.questions, self.needed.runs)]
         told: dict[str, Any] = {
@@ -157,12 +182,12 @@ class Gate:
             "candidate": self.candidate,
             "verdict": self.verdict,
             "passes": self.passes,
-            "margin": self.margin,
-            "difference": self.difference.mean,
-            "difference_low": self.difference.low,
-            "difference_high": self.difference.high,
-            "score_baseline": float(self.pairs.baseline.mean()),
-            "score_candidate": float(self.pairs.candidate.mean()),
+            "margin": span * self.margin,
+            "difference": span * self.difference.mean,
+            "difference_low": span * self.difference.low,
+            "difference_high": span * self.difference.high,
+            "score_baseline": low + span * float(means[0]),
+            "score_candidate": low + span * float(means[1]),
             "p_worse": self.p_worse,
             "p_better": self.p_better,
             "p_regression": self.p_regression,
@@ -193,8 +218,8 @@ class Gate:
         if self.pairs.n_groups < len(self.pairs.items):
             where += f" in {counted(self.pairs.n_groups, 'group')}"
         found = (
-            f"{names[0]} scores {apart(mean)} {names[1]} ({interval(low, high)}) on {where} that "
-            f"both answered"
+            f"{names[0]} scores {apart(mean, self.unit)} {names[1]} "
+            f"({interval(low, high, self.unit)}) on {where} that both answered"
         )
         return f"{found}: {self._claimed()}."
 
@@ -208,7 +233,7 @@ class Gate:
         if verdict == "equivalent":
             safe += best.below(margin) - 1
         chances = best.below(-margin), best.below(0.0), best.above(0.0), safe
-        return claim(verdict, margin, chances, self.needed.to_text())
+        return claim(verdict, margin, chances, self.needed.to_text(), self.unit)
 
     @property
     def _by_questions_alone(self) -> bool:
@@ -238,11 +263,12 @@ class Gate:
         lines = [self.sentence, self._on_history(), self._on_looks()]
         table = self.flipped
         lost, won = (table["item"][table["difference"] * sign < 0].to_list() for sign in (1, -1))
-        lines.append(on_flips(lost, won))
+        lines.append(on_flips(lost, won, of_scale=self.scale is not None))
         if len(self.parts) and (worst := self.parts.iloc[0])["difference"] < 0:
             lines.append(
-                f"The worst part is {one_line(worst['part'], 40)}: {apart(worst['difference'])} "
-                f"the baseline ({interval(worst['low'], worst['high'])}) on "
+                f"The worst part is {one_line(worst['part'], 40)}: "
+                f"{apart(worst['difference'], self.unit)} "
+                f"the baseline ({interval(worst['low'], worst['high'], self.unit)}) on "
                 f"{counted(worst['n_questions'], 'question')}."
             )
         if self.lengths is not None:
@@ -278,6 +304,13 @@ class Gate:
             "counts once, so run the baseline again too."
         )
 
+    def shown(self, share: float) -> str:
+        """Return a question's score as people read it."""
+        return f"{share:.0%}" if self.scale is None else shown_score(self.scale, share)
+
+    def _signed(self, share: float) -> str:
+        return f"{self.unit.span * share:+.{self.unit.digits}f}"
+
     def to_markdown(self) -> str:
         """Return the verdict with its tables, as a comment on a pull request."""
         head, *rest = self.to_text().splitlines()
@@ -288,17 +321,19 @@ class Gate:
             lines += ["|---|---:|---:|---:|---:|---|"]
             lines += [
                 f"| {markdown_safe(one_line(row.part, 40))} | {row.n_questions} | "
-                f"{row.baseline:.1%} | {row.candidate:.1%} | {100 * row.difference:+.1f} | "
-                f"{100 * row.low:+.1f} to {100 * row.high:+.1f} |"
+                f"{shown_score(self.scale, row.baseline)} | "
+                f"{shown_score(self.scale, row.candidate)} | {self._signed(row.difference)} | "
+                f"{self._signed(row.low)} to {self._signed(row.high)} |"
                 for row in self.parts.itertuples()
             ]
         table = self.flipped
+        moved = "flipped" if self.scale is None else "moved far"
         if len(table):
-            lines += ["", f"<details><summary>{counted(len(table), 'question')} that flipped"]
+            lines += ["", f"<details><summary>{counted(len(table), 'question')} that {moved}"]
             lines += ["</summary>", "", "| question | baseline | candidate |", "|---|---:|---:|"]
             lines += [
-                f"| {markdown_safe(one_line(row.item, 60))} | {row.baseline:.0%} | "
-                f"{row.candidate:.0%} |"
+                f"| {markdown_safe(one_line(row.item, 60))} | {self.shown(row.baseline)} | "
+                f"{self.shown(row.candidate)} |"
                 for row in table.itertuples()
             ]
             lines += ["", "</details>"]

@@ -1,22 +1,53 @@
 """The sentences of a gate."""
 
+from typing import NamedTuple
+
+from bayesirt.data.scales import Scale
 from bayesirt.names import brief, counted, in_percent, one_line
 
 _LEAST = 0.0005
 """Differences below half a tenth of a point are none."""
 
 
-def points(share: float) -> str:
-    """Return a share of the questions in points.
+class Unit(NamedTuple):
+    """In what differences are told."""
 
-    >>> points(0.021), points(0.02), points(0.01)
-    ('2.1 points', '2 points', '1 point')
+    name: str = "point"
+    span: float = 100.0  # From the lowest score to the highest.
+    digits: int = 1
+
+    def number(self, share: float) -> str:
+        """Return how much a share of the span is.
+
+        >>> Unit().number(-0.021), Unit("grade", 9.0, 2).number(0.1)
+        ('2.1', '0.90')
+        """
+        text = f"{abs(self.span * share):.{self.digits}f}"
+        return text.removesuffix(".0") if self.digits == 1 else text
+
+    def shown(self, share: float) -> str:
+        """Return a share of the span with its unit.
+
+        >>> Unit().shown(0.02), Unit().shown(0.01)
+        ('2 points', '1 point')
+        """
+        number = self.number(share)
+        return f"{number} {self.name}{'' if number == '1' else 's'}"
+
+
+def unit_of(scale: Scale | None) -> Unit:
+    """Return points, hundredths of the scale, or a unit of the scores' own.
+
+    >>> unit_of(Scale("graded", ("1", "2", "3"))).shown(0.25)
+    '0.50 grades'
     """
-    number = f"{abs(100 * share):.1f}".removesuffix(".0")
-    return f"{number} point{'' if number == '1' else 's'}"
+    if scale is None or scale.ends in (None, (0.0, 1.0)):
+        return Unit()
+    low, high = scale.ends or (0.0, 1.0)
+    return Unit("grade" if scale.kind == "graded" else "point", high - low, 2)
 
 
-def apart(mean: float) -> str:
+def apart(mean: float, unit: Unit = Unit()) -> str:  # noqa: B008
     """Return how far one score lies from another.
 
     >>> apart(-0.021), apart(0.0)
@@ -24,19 +55,19 @@ def apart(mean: float) -> str:
     """
     if abs(mean) < _LEAST:
         return "as high as"
-    return f"{points(mean)} {_side(mean)}"
+    return f"{unit.shown(mean)} {_side(mean)}"
 
 
-def interval(low: float, high: float) -> str:
+def interval(low: float, high: float, unit: Unit = Unit()) -> str:  # noqa: B008
     """Return a 90% interval.
 
     >>> interval(-0.038, -0.004), interval(-0.03, 0.012)
     ('90%: 0.4 to 3.8 below', '90%: 3 below to 1.2 above')
     """
-    ends = [points(x).split()[0] for x in (low, high)]
+    ends = [*map(unit.number, (low, high))]
     if low * high > 0:
         near, far = sorted((low, high), key=abs)
-        numbers = [points(x).split()[0] for x in (near, far)]
+        numbers = [*map(unit.number, (near, far))]
         return f"90%: {numbers[0]} to {numbers[1]} {_side(low)}"
     return f"90%: {ends[0]} {_side(low)} to {ends[1]} {_side(high)}"
 
@@ -46,7 +77,11 @@ def _side(difference: float) -> str:
 
 
 def claim(
-    verdict: str, margin: float, probabilities: tuple[float, float, float, float], what_decides: str
+    verdict: str,
+    margin: float,
+    probabilities: tuple[float, float, float, float],
+    what_decides: str,
+    unit: Unit,
 ) -> str:
     """Return what is claimed, and how surely.
 
@@ -54,13 +89,13 @@ def claim(
     margin, or only of no drop beyond it.
     """
     beyond, worse, better, safe = map(in_percent, probabilities)
-    of_margin = f" beyond your margin of {points(margin)}" if margin else ""
+    of_margin = f" beyond your margin of {unit.shown(margin)}" if margin else ""
     if verdict == "regression":
         return f"a regression{of_margin} ({beyond} sure)"
     if verdict == "improvement":
         return f"an improvement ({better} sure)"
     if verdict == "equivalent":
-        return f"both are equivalent within your margin of {points(margin)} ({safe} sure)"
+        return f"both are equivalent within your margin of {unit.shown(margin)} ({safe} sure)"
     if verdict == "no regression":
         return f"no regression{of_margin} ({safe} sure)"
     decide = f": {what_decides} would decide, if it is as it seems" if what_decides else ""
@@ -73,11 +108,13 @@ def claim(
     return f"{said} a drop{of_margin} has a probability of {beyond}{decide}"
 
 
-def on_flips(lost: list[str], won: list[str]) -> str:
+def on_flips(lost: list[str], won: list[str], *, of_scale: bool) -> str:
     """Return which questions turned, a few by name."""
     if not lost and not won:
         return ""
     said = f"{counted(len(lost), 'question')} that most runs got right went wrong"
+    if of_scale:
+        said = f"{counted(len(lost), 'question')} lost a quarter of the scale or more"
     if lost:
         said += f" ({_some(lost)})"
     return f"{said}, and {len(won)} the other way{f' ({_some(won)})' if won else ''}."

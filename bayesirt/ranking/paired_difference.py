@@ -26,6 +26,9 @@ _OF_INTERVALS = 0.5
 """How much of a question more each end of an interval has; with none, intervals of fewer than a
 hundred questions hold too little, and with a whole one too much."""
 
+_FAR = 0.25
+"""Of a scale, by how much a question has moved far."""
+
 Floats = NDArray[np.float64]
 
 
@@ -42,6 +45,8 @@ class Pairs:
         Runs of each.
     group : int array, shape (item,)
         Questions that depend on each other have one number.
+    of_runs : bool
+        Whether trials are runs; else they are steps of a scale, and proportions shares of it.
     """
 
     items: list[str]
@@ -49,6 +54,7 @@ class Pairs:
     candidate: Floats
     trials: NDArray[np.int64]
     group: NDArray[np.intp]
+    of_runs: bool = True
 
     @property
     def difference(self) -> Floats:
@@ -74,6 +80,7 @@ class Pairs:
             self.candidate[rows],
             self.trials[:, rows],
             self.group[rows],
+            self.of_runs,
         )
 
 
@@ -184,16 +191,17 @@ def _more_runs(pairs: Pairs, variance: float, allowed: float) -> float:
 
 
 def _repeated(pairs: Pairs) -> bool:
-    return bool((pairs.trials > 1).any(1).all())
+    return pairs.of_runs and bool((pairs.trials > 1).any(1).all())
 
 
 def flipped(pairs: Pairs) -> pd.DataFrame:
     """Return the questions that most runs of one got right and most of the other wrong.
 
-    Columns item, baseline, candidate and difference; those that were lost first.
+    On a scale, those that moved by a quarter of it or more. Columns item, baseline, candidate and
+    difference; those that were lost first.
     """
     was, now = pairs.baseline - 0.5, pairs.candidate - 0.5
-    turned = was * now < 0
+    turned = was * now < 0 if pairs.of_runs else np.abs(pairs.difference) >= _FAR
     table = pd.DataFrame(
         {
             "item": pairs.items,

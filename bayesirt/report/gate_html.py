@@ -39,15 +39,21 @@ def _part(found: Gate) -> dict[str, Any]:
         "passes": found.passes,
         "sentence": first,
         "rest": rest,
-        "picture": svg(plot_difference(found), "Difference in points with its 90% interval"),
-        "flips": flips.head(_MOST_FLIPS).to_dict("records"),
+        "picture": svg(
+            plot_difference(found), f"Difference in {found.unit.name}s with its 90% interval"
+        ),
+        "flips": [
+            (row.item, found.shown(row.baseline), found.shown(row.candidate))
+            for row in flips.head(_MOST_FLIPS).itertuples()
+        ],
+        "of_scale": found.scale is not None,
         "n_flips": len(flips),
     }
 
 
 def plot_difference(found: Gate) -> Figure:
     """Draw the difference, that of each part, and that through the history, with the margin."""
-    here, there = found.difference, found.calibrated
+    here, there, span = found.difference, found.calibrated, found.unit.span
     rows = [("these questions", here.mean, here.low, here.high)]
     if there is not None:
         rows.append(("history", there.mean, there.quantile(0.05), there.quantile(0.95)))
@@ -59,19 +65,19 @@ def plot_difference(found: Gate) -> Figure:
     axes = figure.add_subplot()
     for y, (_, mean, low, high) in enumerate(rows):
         color = "C0" if y == 0 else "0.45"
-        axes.plot([100 * low, 100 * high], [y, y], color=color, lw=3 if y == 0 else 1.5)
-        axes.plot(100 * mean, y, "o", color=color)
+        axes.plot([span * low, span * high], [y, y], color=color, lw=3 if y == 0 else 1.5)
+        axes.plot(span * mean, y, "o", color=color)
     axes.axvline(0, color="0.2", lw=1)
     if found.margin:
-        axes.axvline(-100 * found.margin, color="C3", lw=1, ls="--")
+        axes.axvline(-span * found.margin, color="C3", lw=1, ls="--")
         axes.annotate(
-            "margin", (-100 * found.margin, -0.6), ha="center", va="bottom", color="C3", size=8
+            "margin", (-span * found.margin, -0.6), ha="center", va="bottom", color="C3", size=8
         )
     axes.set(
         yticks=range(len(rows)),
         yticklabels=[name for name, *_ in rows],
         ylim=(len(rows) - 0.4, -0.7),
-        xlabel="candidate less baseline, in points",
+        xlabel=f"candidate less baseline, in {found.unit.name}s",
     )
     axes.spines[["top", "right"]].set_visible(False)
     return figure

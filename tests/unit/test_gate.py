@@ -1,6 +1,7 @@
 """A gate: what it claims, what it refuses, and how it is said."""
 
 import json
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -8,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from bayesirt import Gate, ResponseError, Responses, gate
+from bayesirt import Gate, ResponseError, Responses, Scale, gate
 from bayesirt.ranking.gate import gate_all
 from bayesirt.ranking.paired_difference import Pairs, needed, paired_difference
 from bayesirt.ranking.sequential_evidence import Evidence, load_evidence, look_again
@@ -176,7 +177,9 @@ def test_history_sharpens_and_must_be_of_this_suite(small_run):
     assert found.as_dict()["history_n_questions"] == n
     with pytest.raises(ResponseError, match="of this suite"):
         gate(SMALL, baseline="old", candidate="new", history=posterior)
-    graded = posterior.with_attrs(answers='{"kind": "graded", "labels": ["1", "2", "3"], "full": 1}')
+    graded = posterior.with_attrs(
+        answers='{"kind": "graded", "labels": ["1", "2", "3"], "full": 1}'
+    )
     with pytest.raises(ResponseError, match="a history is for right and wrong answers"):
         gate(responses, baseline="old", candidate="new", history=graded)
 
@@ -286,3 +289,41 @@ def test_reports_say_what_the_gate_says():
     case = ElementTree.fromstring(gate_as_junit([found])).find("testsuite/testcase")
     assert case.find("failure").get("message") == found.sentence
     assert "<new>" not in found.to_markdown()
+
+
+def test_grades_are_held_against_each_other_in_their_own_unit():
+    rng = np.random.default_rng(0)
+    old = rng.integers(2, 5, 60)
+    grades = np.stack([old, np.clip(old - (rng.uniform(size=60) < 0.5), 0, 4)])
+    responses = Responses.from_arrays(grades, subjects=["old", "new"], scale=Scale("graded"))
+    found = gate(responses, baseline="old", candidate="new", margin=0.2)
+    mean = (grades[1] - grades[0]).mean()
+    told = found.as_dict()
+    assert found.verdict == "regression"
+    assert told["difference"] == pytest.approx(mean)
+    assert told["score_baseline"] == pytest.approx(old.mean())
+    assert told["margin"] == pytest.approx(0.2)
+    assert f"new scores {abs(mean):.2f} grades below old" in found.to_text()
+    assert "your margin of 0.20 grades" in found.to_text()
+    assert np.isnan(found.needed.runs)
+    assert (found.flipped["difference"].abs() >= 0.25).all()
+    first = look_again(load_evidence(Path("none.json"), "old", "new", 0.0, 0.95), found.pairs)
+    assert first.new == 60
+    assert look_again(first, found.pairs).new == 0
+    with pytest.raises(ResponseError, match="in the scores' own unit, from 0 to below 3"):
+        gate(responses, baseline="old", candidate="new", margin=3)
+
+
+def test_false_alarms_of_grades_are_rare():
+    """300 pairs of equals on 40 questions: at most 5% and three standard errors."""
+    rng, wrong = np.random.default_rng(1), 0
+    for _ in range(300):
+        level = rng.normal(size=40)
+        answers = np.clip(np.rint(2 + level + rng.normal(size=(2, 40))), 0, 4).astype(int)
+        answers[0, :5] = range(5)
+        answers[1, :5] = range(5)
+        responses = Responses.from_arrays(
+            answers, subjects=["old", "new"], scale=Scale("graded", tuple("01234"))
+        )
+        wrong += gate(responses, baseline="old", candidate="new").verdict == "regression"
+    assert wrong / 300 < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 300)
