@@ -18,6 +18,7 @@ from PIL import Image
 from bayesirt import __version__
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
+README_PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "abilities.png"
 CACHE = {
     "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parents[1] / ".jax_cache"),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
@@ -46,13 +47,15 @@ def kept(output: NotebookNode) -> NotebookNode | None:
         return None if output.name == "stderr" else output
     if "image/png" in output.data:
         output.data = {"image/png": compact(output.data["image/png"])}
+    elif "<table" not in output.data.get("text/html", ""):
+        output.data = {"text/plain": output.data["text/plain"]}
     output.metadata = {}
     if output.output_type == "execute_result":
         output.execution_count = None
     return output
 
 
-def store(path: Path) -> None:
+def store(path: Path) -> NotebookNode:
     """Run a notebook from a fresh kernel and write it with its outputs."""
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(notebook, timeout=600, kernel_name="python3", record_timing=False).execute(
@@ -66,9 +69,19 @@ def store(path: Path) -> None:
     notebook.metadata["bayesirt"] = mark_of(notebook)
     nbformat.write(notebook, path)
     print(path.name, f"{path.stat().st_size / 1e3:.0f} kB")
+    return notebook
+
+
+def first_picture(notebook: NotebookNode) -> bytes:
+    """Return the first picture that a notebook shows."""
+    outputs = [x for cell in notebook.cells for x in cell.get("outputs", ())]
+    data = [x.data for x in outputs if x.output_type != "stream"]
+    return base64.b64decode(next(x["image/png"] for x in data if "image/png" in x))
 
 
 if __name__ == "__main__":
     for path in NOTEBOOKS:
         if path.name.startswith(tuple(sys.argv[1:])) or len(sys.argv) == 1:
-            store(path)
+            stored = store(path)
+            if path == NOTEBOOKS[0]:
+                README_PICTURE.write_bytes(first_picture(stored))
