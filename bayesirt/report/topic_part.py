@@ -37,6 +37,7 @@ def _told(topics: TopicRankings, topic: str, ranking: Ranking) -> dict[str, Any]
         "topic": topic,
         "n_items": topics.n_items[topic],
         "best": [str(name) for name in best],
+        "sound": ranking.sound,
         "gains": topics.named(topic, GAINS),
         "loses": topics.named(topic, LOSES),
     }
@@ -59,7 +60,7 @@ def topics_table(topics: TopicRankings, *, wide: bool) -> PlainTable:
     table = new_table("topic", "items", *best, GAINS, LOSES, drop=("items", "third", "second"))
     for topic, ranking in list(topics.rankings.items())[:MOST_ROWS]:
         told = _told(topics, topic, ranking)
-        named = told["best"][: len(best)]
+        named = told["best"][: len(best)] if told["sound"] else ["not sound"]
         table.add_row(
             topic,
             f"{told['n_items']:,}",
