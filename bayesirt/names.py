@@ -17,21 +17,21 @@ _MOST_SHOWN = 20
 _STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 
 
-def one_line(name: str, width: int = 48) -> str:
+def one_line(name: str, width: int = 48, head: int | None = None) -> str:
     r"""Return a name fit for one line of a table, a plot or an error message.
 
     Control characters, line breaks and invisible direction marks become ``·``; a long name keeps
-    its beginning and its end.
+    its beginning and its end, of the beginning `head` characters.
 
     >>> one_line("two\nlines")
     'two·lines'
-    >>> one_line("abcdefghij", width=7)
-    'abc…hij'
+    >>> one_line("abcdefghij", width=7), one_line("abcdefghij", width=7, head=1)
+    ('abc…hij', 'a…fghij')
     """
     shown = "".join("·" if unicodedata.category(c) in _UNSEEN else c for c in name)
     if len(shown) <= width:
         return shown
-    head = width // 2
+    head = width // 2 if head is None else head
     return f"{shown[:head]}…{shown[len(shown) - (width - head - 1) :]}"
 
 

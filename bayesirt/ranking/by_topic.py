@@ -22,7 +22,8 @@ from bayesirt.ranking.settings import Settings
 from bayesirt.ranking.topic_rankings import TopicRankings, gains_by_topic
 
 _FEWEST_ITEMS = 5
-_LEAST_BUDGET = 10.0
+_LEAST_BUDGET = 60.0
+"""Seconds for a topic, unless all have fewer."""
 
 
 def with_topics(
@@ -44,7 +45,8 @@ def with_topics(
     if without:
         notes.append(f"{counted(without, 'item')} without a topic count in the whole ranking only.")
     was = run.record.settings
-    settings = replace(was, budget=max(was.budget / len(topics), _LEAST_BUDGET), scale=())
+    budget = max(was.budget / len(topics), min(was.budget, _LEAST_BUDGET))
+    settings = replace(was, budget=budget, scale=())
     seconds, posteriors = dict(run.record.seconds), {}
     with timed(seconds, "topics"):
         for k, (topic, items) in enumerate(topics.items(), 1):

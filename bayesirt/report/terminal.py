@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from rich.table import Table
 from rich.text import Text
 
 from bayesirt.data.scales import shown_score
@@ -18,6 +17,7 @@ from bayesirt.report.terminal_parts import (
     ALARM,
     CAUTION,
     MOST_ROWS,
+    PlainTable,
     new_console,
     new_table,
     say_first,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from bayesirt.ranking.subject_ranking import Ranking
     from bayesirt.verdict import Verdict
 
-_WIDE = 134
+_WIDE = 100
 _MOST_MISFITS = 10
 
 
@@ -54,9 +54,8 @@ def print_run(run: Run, folder: Path) -> None:
     if not run.point.converged:
         console.print(Text(f"The point estimate has not converged: {run.point.stop_reason}."))
     summary = ranking.summary
-    shown, wide = summary.head(MOST_ROWS), console.width >= _WIDE
     table = score_table if ranking.by_score else ranking_table
-    console.print(table(ranking, shown, wide=wide))
+    console.print(table(ranking, summary.head(MOST_ROWS)))
     say_more(console, summary)
     console.print(Text(run.posterior.scale_in_words))
     flagged = summary[summary["flag"] != ""]
@@ -75,7 +74,7 @@ def print_run(run: Run, folder: Path) -> None:
         say_more(console, run.clusters.summary)
         console.print(Text(run.clusters.to_text()))
     if run.topics is not None:
-        console.print(topics_table(run.topics, wide=wide))
+        console.print(topics_table(run.topics, wide=console.width >= _WIDE))
         console.print(Text(run.topics.to_text()))
     for note in _notes(run):
         console.print(Text(note))
@@ -93,13 +92,16 @@ def _notes(run: Run) -> list[str]:
     return notes + [found.to_text() for found in also if found is not None]
 
 
-def _clusters_table(rows: pd.DataFrame) -> Table:
-    table = new_table("rank", "90%", "cluster", "subjects", "ability", "90%", "P(best)", "tier")
+def _clusters_table(rows: pd.DataFrame) -> PlainTable:
+    table = new_table(
+        "rank", "90%", "cluster", "subjects", "ability", "90%", "P(best)", "tier",
+        drop=("subjects", "P(best)", "ability 90%"),
+    )  # fmt: skip
     for row in rows.itertuples():
         table.add_row(
             str(row.rank),
             f"{row.rank_low}-{row.rank_high}",
-            Text(one_line(str(row.cluster), 30)),
+            str(row.cluster),
             str(row.n_subjects),
             f"{row.ability:+.2f}",
             f"{row.ability_low:+.1f} {row.ability_high:+.1f}",
@@ -113,11 +115,9 @@ def print_kept(found: KeptItems, ranking: Ranking) -> None:
     """Print which items to keep, and what is lost."""
     console = new_console()
     say_first(console, ranking.warnings, sound=ranking.sound)
-    table = new_table("", "item", "sd of abilities", "pairs told apart")
+    table = new_table("", "item", "sd of abilities", "pairs told apart", drop=("sd of abilities",))
     for k, row in enumerate(found.summary.head(min(found.n, MOST_ROWS)).itertuples(), 1):
-        table.add_row(
-            str(k), Text(one_line(str(row.item), 40)), f"{row.sd:.2f}", f"{row.pairs:.0%}"
-        )
+        table.add_row(str(k), str(row.item), f"{row.sd:.2f}", f"{row.pairs:.0%}")
     console.print(table)
     if found.n > MOST_ROWS:
         console.print(f"... and {found.n - MOST_ROWS:,} more; --out writes them all")
@@ -136,12 +136,13 @@ def print_separation(
     say_first(console, warnings, sound=sound)
     named = {"more_items": "extra questions", "more_subjects": "or extra subjects"}
     more = {name: title for name, title in named.items() if name in neighbours}
-    table = new_table("above", "below", "P(above)", "difference", "90%", *more.values())
+    table = new_table("above", "below", "P(above)", "difference", "90%", *more.values(),
+                      drop=("or extra subjects", "difference 90%", "difference"))  # fmt: skip
     for row in neighbours.head(MOST_ROWS).itertuples():
         counts = [getattr(row, name) for name in more]
         table.add_row(
-            Text(one_line(str(row.first), 30)),
-            Text(one_line(str(row.second), 30)),
+            str(row.first),
+            str(row.second),
             f"{row.p_above:.2f}",
             f"{row.difference:.2f}",
             f"{row.low:+.1f} {row.high:+.1f}",
@@ -167,16 +168,19 @@ def print_profiles(run: ProfileRun, folder: Path) -> None:
     console.print(Text(verdict.to_text(), style="" if verdict.sound else ALARM))
     if not run.point.converged:
         console.print(Text(f"The point estimate has not converged: {run.point.stop_reason}."))
-    table = new_table("ability", "items", "reliability", "own", "standing", "best", "level", "rank")
+    table = new_table(
+        "ability", "items", "reliability", "own", "standing", "best", "level", "rank",
+        drop=("own", "rank", "items", "level", "reliability"),
+    )  # fmt: skip
     for row in profiles.abilities.head(MOST_ROWS).itertuples():
         best = profiles.ranking(str(row.ability)).iloc[0]
         shown = (
-            Text(one_line(str(best["subject"]), 24)),
+            str(best["subject"]),
             f"{best['level']:+.1f} ({best['low']:+.1f} {best['high']:+.1f})",
             f"{best['rank_low']}-{best['rank_high']}",
         )
         table.add_row(
-            Text(one_line(str(row.ability), 30)),
+            one_line(str(row.ability), 30),
             f"{row.items:,}",
             f"{row.reliability:.2f}",
             f"{row.own:.2f}",
@@ -219,7 +223,7 @@ def print_check(responses: Responses, rule: AverageRule | None) -> None:
         shown = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
         if isinstance(value, float) and (percent or str(name).startswith(shares)):
             shown = f"{value:.1%}"
-        table.add_row(Text(str(name)), shown)
+        table.add_row(str(name), shown)
     console.print(table)
     groups = responses.components()
     if len(groups) == 1:
@@ -251,12 +255,13 @@ def print_comparison(comparison: Comparison, warnings: Sequence[str], *, sound: 
     console = new_console()
     say_first(console, warnings, sound=sound)
     table = new_table(
-        "subject", "estimate", "posterior", "sd", "shrinkage", "rank", "posterior rank", "why"
-    )
+        "subject", "estimate", "posterior", "sd", "shrinkage", "rank", "posterior rank", "why",
+        drop=("sd", "rank", "posterior rank", "estimate", "why"),
+    )  # fmt: skip
     ordered = comparison.subjects.sort_values("rank_posterior", kind="stable")
     for row in ordered.head(MOST_ROWS).itertuples():
         table.add_row(
-            Text(one_line(str(row.subject), 36)),
+            str(row.subject),
             f"{row.estimate:+.2f}",
             f"{row.posterior_mean:+.2f}",
             f"{row.posterior_sd:.2f}",
@@ -270,10 +275,10 @@ def print_comparison(comparison: Comparison, warnings: Sequence[str], *, sound: 
     apart = comparison.items[comparison.items["disagrees"]]
     if len(apart):
         worst = apart[["a_shrinkage", "d_shrinkage"]].abs().max(axis=1).sort_values()[::-1].index
-        table = new_table("item", "a", "posterior a", "d", "posterior d", "why")
+        table = new_table("item", "a", "posterior a", "d", "posterior d", "why", drop=("why",))
         for row in apart.loc[worst].head(15).itertuples():
             table.add_row(
-                Text(one_line(str(row.item), 36)),
+                str(row.item),
                 f"{row.a_estimate:.2f}",
                 f"{row.a_posterior_mean:.2f}",
                 f"{row.d_estimate:+.2f}",
@@ -301,16 +306,14 @@ def print_fit(fit: FitCheck) -> None:
     table = new_table("model", "log score of an answer", "ahead", "error")
     for row in fit.summary.itertuples():
         ahead = ("", "") if np.isnan(row.ahead) else (f"{row.ahead:+.4f}", f"{row.se:.4f}")
-        table.add_row(Text(str(row.model)), f"{row.log_score:.4f}", *ahead)
+        table.add_row(str(row.model), f"{row.log_score:.4f}", *ahead)
     console.print(table)
     for kind, rows in (("item", fit.items), ("subject", fit.subjects)):
         misfits = rows[rows["misfits"]].sort_values("p", kind="stable")
         if len(misfits):
             table = new_table(kind, "z", "p")
             for row in misfits.head(_MOST_MISFITS).to_dict("records"):
-                table.add_row(
-                    Text(one_line(str(row[kind]), 40)), f"{row['z']:+.1f}", f"{row['p']:.2g}"
-                )
+                table.add_row(str(row[kind]), f"{row['z']:+.1f}", f"{row['p']:.2g}")
             console.print(table)
             say_more(console, misfits, _MOST_MISFITS)
     console.print(Text(fit.to_text()))
@@ -331,10 +334,10 @@ def print_next_items(
         more = ("by its length",) if timed else ()
         scale = found.scale
         chance = "P(right)" if scale is None else f"expected {scale.called}"
-        table = new_table("item", chance, "information", *more, "sd after")
+        table = new_table("item", chance, "information", *more, "sd after", drop=more)
         for row in found.summary.head(n).itertuples():
             table.add_row(
-                Text(one_line(str(row.item), 36)),
+                str(row.item),
                 f"{row.p_right:.0%}" if scale is None else shown_score(scale, row.expected),
                 f"{row.information:.3f}",
                 *([f"{row.of_length:.3f}"] if timed else []),

@@ -23,7 +23,7 @@ def print_bank(bank: ItemBank) -> None:
     table = new_table("benchmark", "items", "anchors")
     for name in bank.benchmark_names[:MOST_ROWS]:
         n_items = bank.benchmarks.count(name)
-        table.add_row(Text(one_line(name, 40)), f"{n_items:,}", f"{len(bank.anchors(name)):,}")
+        table.add_row(name, f"{n_items:,}", f"{len(bank.anchors(name)):,}")
     console.print(table)
     abilities = "1 ability" if bank.n_abilities == 1 else f"{bank.n_abilities} abilities"
     console.print(
@@ -37,11 +37,12 @@ def print_bank(bank: ItemBank) -> None:
 def print_suite_scores(scores: NewScores) -> None:
     """Print each new subject's accuracies and suite score with intervals."""
     console = new_console()
-    table = new_table("subject", "benchmark", "accuracy", "interval", "answered", "items")
+    table = new_table("subject", "benchmark", "accuracy", "interval", "answered", "items",
+                      drop=("items", "answered"))  # fmt: skip
     for row in scores.summary.head(MOST_ROWS).itertuples():
         table.add_row(
-            Text(one_line(str(row.subject), 40)),
-            Text(one_line(str(row.benchmark), 30)),
+            str(row.subject),
+            str(row.benchmark),
             f"{row.accuracy:.1%}",
             f"{row.low:.1%} {row.high:.1%}",
             f"{row.n_answered:,.0f}",
@@ -73,8 +74,8 @@ def print_next_anchors(
         table = new_table("item", "benchmark", "P(right)", "sd after, points")
         for row in found.summary.head(n).itertuples():
             table.add_row(
-                Text(one_line(str(row.item), 36)),
-                Text(one_line(str(row.benchmark), 30)),
+                str(row.item),
+                str(row.benchmark),
                 f"{row.p_right:.0%}",
                 f"{100 * row.sd:.2f}",
             )
@@ -103,10 +104,11 @@ def print_review(review: BankReview) -> None:
     """Print a line for each benchmark, the alarms, and the anchors that drift most."""
     console = new_console()
     table = new_table("benchmark", "items", "anchors", "reference", "compared", "drift",
-                      "best right", "alarms")  # fmt: skip
+                      "best right", "alarms",
+                      drop=("reference", "compared", "anchors", "items"))  # fmt: skip
     for row in review.benchmarks.head(MOST_ROWS).itertuples():
         table.add_row(
-            Text(one_line(str(row.benchmark), 40)),
+            str(row.benchmark),
             f"{row.n_items:,}",
             f"{row.n_anchors:,}",
             _shown(row.n_reference, ",.0f"),
@@ -143,11 +145,13 @@ def review_as_json(review: BankReview) -> dict[str, Any]:
 
 def _print_anchors(anchors: pd.DataFrame) -> None:
     console = new_console()
-    table = new_table("anchor", "benchmark", "answers", "expected", "observed", "p")
+    table = new_table(
+        "anchor", "benchmark", "answers", "expected", "observed", "p", drop=("benchmark", "answers")
+    )
     for row in anchors.itertuples():
         table.add_row(
-            Text(one_line(str(row.item), 40)),
-            Text(one_line(str(row.benchmark), 30)),
+            str(row.item),
+            str(row.benchmark),
             f"{row.n_recent:,}",
             f"{row.expected:.0%}",
             f"{row.observed:.0%}",

@@ -1,21 +1,31 @@
 """What all that the command line prints is made of."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from os.path import commonprefix
 
 import pandas as pd
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, JustifyMethod
 from rich.table import Table
 from rich.text import Text
+
+from bayesirt.names import one_line
 
 MOST_ROWS = 50
 """Of a table that are printed."""
 
 _FILE_WIDTH = 140
-_LEFT = (
-    "subject", "item", "", "why", "ability", "standing", "best", "benchmark", "anchor", "topic",
-    "best three", "gains", "loses",
+_NAMES = (
+    "subject", "item", "cluster", "above", "below", "benchmark", "anchor", "topic", "best",
+    "second", "third", "gains", "loses",
 )  # fmt: skip
-
+_LEFT = (*_NAMES, "", "why", "ability", "standing")
+_APART = 2
+"""Columns between two columns of a table."""
+_NAME_WIDTHS = 14, 40
+"""What is left of a long name before a column is dropped, and how much is shown at most."""
 
 ALARM, CAUTION = "bold red", "bold yellow"
 """Styles of what makes a ranking void, and of what else must be read first."""
@@ -24,16 +34,91 @@ ALARM, CAUTION = "bold red", "bold yellow"
 def new_console() -> Console:
     """Return a console as wide as the table needs where nobody looks at its edge."""
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_FILE_WIDTH)
+    if console.is_terminal or os.environ.get("COLUMNS", "").isdigit():
+        return console
+    return Console(highlight=False, width=_FILE_WIDTH)
 
 
-def new_table(*columns: str) -> Table:
-    """Return a plain table, whose columns of words stand to the left."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        left = column in _LEFT
-        table.add_column(column, justify="left" if left else "right", no_wrap=True)
-    return table
+class PlainTable:
+    """A table that fits: long names lose their middle, then columns go, the least telling first."""
+
+    def __init__(self, columns: Sequence[str], drop: Sequence[str]) -> None:
+        self.columns = columns
+        self.drop = drop
+        self.rows: list[tuple[str, ...]] = []
+
+    def add_row(self, *cells: str) -> None:
+        """Add a row; cells at its end may be left out."""
+        self.rows.append((*cells, *[""] * (len(self.columns) - len(cells))))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
+        kept, width = self._fitting(options.max_width)
+        shorten = self._shorten(width)
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for k in kept:
+            justify: JustifyMethod = "left" if self.columns[k] in _LEFT else "right"
+            table.add_column(Text(self.columns[k]), justify=justify, no_wrap=True)
+        for row in self.rows:
+            cells = (shorten(row[k]) if self.columns[k] in _NAMES else row[k] for k in kept)
+            table.add_row(*map(Text, cells))
+        yield table
+
+    def _fitting(self, width: int) -> tuple[list[int], int]:
+        """Return which columns there is room for, and how wide names may be."""
+        least, most = _NAME_WIDTHS
+        kept, drop = list(range(len(self.columns))), list(self.drop)
+        while True:
+            names = [k for k in kept if self.columns[k] in _NAMES]
+            others = sum(self._width(k) for k in kept if k not in names)
+            room = width - others - _APART * (len(kept) - 1)
+            of_names = room // max(len(names), 1)
+            needed = max((min(self._width(k), least) for k in names), default=0)
+            if of_names >= needed or not drop:
+                longest = max((self._width(k) for k in names), default=0)
+                return kept, max(min(of_names, most, longest), 4)
+            gone = self._places(drop.pop(0))
+            kept = [k for k in kept if k not in gone]
+
+    def _places(self, column: str) -> list[int]:
+        """Return the places of a column and its interval, or of the interval alone: ``x 90%``."""
+        own = column.removesuffix(" 90%")
+        place = next((k for k, name in enumerate(self.columns) if name == own), None)
+        if place is None:
+            return []
+        interval = [k for k in (place + 1,) if self.columns[k : k + 1] == ("90%",)]
+        return interval if own != column else [place, *interval]
+
+    def _width(self, k: int) -> int:
+        return max(map(cell_len, (self.columns[k], *(row[k] for row in self.rows))))
+
+    def _shorten(self, width: int) -> Callable[[str], str]:
+        """Return how names are shortened, so that most of them stay different.
+
+        By their middle, by what stands before or behind it, or by what all of them begin and end
+        with.
+        """
+        cells = (zip(self.columns, row, strict=True) for row in self.rows)
+        names = {cell for row in cells for column, cell in row if column in _NAMES and cell}
+        ways: list[Callable[[str], str]] = [
+            partial(one_line, width=width, head=width * k // 4) for k in (2, 1, 3, 0)
+        ]
+        start, end = (len(commonprefix([x[::way] for x in names])) for way in (1, -1))  # noqa: RUF071
+
+        def without_the_same(name: str) -> str:
+            return one_line(f"…{name[start : len(name) - end]}…" if name else "", width)
+
+        if min(map(len, names), default=0) > start + end:
+            ways.append(without_the_same)
+        return max(ways, key=lambda way: len({*map(way, names)}))
+
+
+def new_table(*columns: str, drop: Sequence[str] = ()) -> PlainTable:
+    """Return a plain table, whose columns of words stand to the left.
+
+    `drop` names the columns that a narrow terminal may lack, the least telling first: each goes
+    with its interval, or with ``x 90%`` the interval alone.
+    """
+    return PlainTable(columns, drop)
 
 
 def say_more(console: Console, rows: pd.DataFrame, shown: int = MOST_ROWS) -> None:

@@ -3,31 +3,31 @@
 from typing import Any
 
 import pandas as pd
-from rich.table import Table
-from rich.text import Text
 
-from bayesirt.names import brief, one_line
+from bayesirt.names import brief
 from bayesirt.ranking.subject_ranking import SCORE_RANK, Ranking
-from bayesirt.report.terminal_parts import new_table
+from bayesirt.report.terminal_parts import PlainTable, new_table
 
 
-def ranking_table(ranking: Ranking, rows: pd.DataFrame, *, wide: bool) -> Table:
+def ranking_table(ranking: Ranking, rows: pd.DataFrame) -> PlainTable:
     """Return the table of a ranking that abilities lead."""
     prices = [price for price in ("length", "cost") if price in rows]
     like_these = ("like these", "90%") if "population_score" in rows else ()
-    extra = ("expected", "90%", *like_these, "P(best)", *prices) if wide else ()
-    first = (
-        "rank",
-        "90%",
-        "subject",
-        "ability",
-        "90%",
-        ranking.score,
-        "by acc." if ranking.answers is None else "by it",
-    )
-    table = new_table(*first, *extra, "tier")
+    by_it = "by acc." if ranking.answers is None else "by it"
+    table = new_table(
+        "rank", "90%", "subject", "ability", "90%", ranking.score, by_it, "expected", "90%",
+        *like_these, "P(best)", *prices, "tier",
+        drop=("like these", "expected", by_it, *prices[::-1], "P(best)", ranking.score),
+    )  # fmt: skip
     for row in rows.itertuples():
-        more = (
+        table.add_row(
+            str(row.rank),
+            f"{row.rank_low}-{row.rank_high}",
+            str(row.subject) + (" *" if row.flag else ""),
+            f"{row.ability:+.2f}",
+            f"{row.ability_low:+.1f} {row.ability_high:+.1f}",
+            ranking.shown(row.accuracy),
+            str(row.rank_by_accuracy),
             ranking.shown(row.expected_score),
             _interval(ranking, row.expected_score_low, row.expected_score_high)
             if row.expected_score_low < row.expected_score_high
@@ -35,36 +35,28 @@ def ranking_table(ranking: Ranking, rows: pd.DataFrame, *, wide: bool) -> Table:
             *_like_these(ranking, row),
             f"{row.p_best:.2f}",
             *(brief(getattr(row, price)) for price in prices),
-        )
-        table.add_row(
-            str(row.rank),
-            f"{row.rank_low}-{row.rank_high}",
-            Text(one_line(str(row.subject), 40 if wide else 21) + (" *" if row.flag else "")),
-            f"{row.ability:+.2f}",
-            f"{row.ability_low:+.1f} {row.ability_high:+.1f}",
-            ranking.shown(row.accuracy),
-            str(row.rank_by_accuracy),
-            *(more if wide else ()),
             str(row.tier),
         )
     return table
 
 
-def score_table(ranking: Ranking, rows: pd.DataFrame, *, wide: bool) -> Table:
+def score_table(ranking: Ranking, rows: pd.DataFrame) -> PlainTable:
     """Return the table of a ranking that accuracies lead."""
-    first = ("rank", "90%", "subject", ranking.score, "ability", "90%", "by ability")
-    table = new_table(*first, *(("90%",) if wide else ()))
+    table = new_table(
+        "rank", "90%", "subject", ranking.score, "ability", "90%", "by ability", "90%",
+        drop=("by ability 90%", "ability 90%", "ability"),
+    )  # fmt: skip
     for row in rows.itertuples():
         rank, low, high = (getattr(row, name) for name in SCORE_RANK)
         table.add_row(
             str(rank),
             f"{low}-{high}",
-            Text(one_line(str(row.subject), 40 if wide else 21) + (" *" if row.flag else "")),
+            str(row.subject) + (" *" if row.flag else ""),
             ranking.shown(row.accuracy),
             f"{row.ability:+.2f}",
             f"{row.ability_low:+.1f} {row.ability_high:+.1f}",
             str(row.rank),
-            *((f"{row.rank_low}-{row.rank_high}",) if wide else ()),
+            f"{row.rank_low}-{row.rank_high}",
         )
     return table
 

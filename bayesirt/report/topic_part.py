@@ -2,14 +2,10 @@
 
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
-from bayesirt.names import one_line
 from bayesirt.ranking.subject_ranking import Ranking
 from bayesirt.ranking.topic_rankings import GAINS, LOSES, TopicRankings
 from bayesirt.report.leaderboard import Leaderboard, gain_column, leaderboard
-from bayesirt.report.terminal_parts import MOST_ROWS, new_table
+from bayesirt.report.terminal_parts import MOST_ROWS, PlainTable, new_table
 
 _TOP = 3
 _MOST_ROWS, _FEWEST_ROWS = 3000, 20
@@ -41,6 +37,7 @@ def _told(topics: TopicRankings, topic: str, ranking: Ranking) -> dict[str, Any]
         "topic": topic,
         "n_items": topics.n_items[topic],
         "best": [str(name) for name in best],
+        "sound": ranking.sound,
         "gains": topics.named(topic, GAINS),
         "loses": topics.named(topic, LOSES),
     }
@@ -57,25 +54,22 @@ def _board(topics: TopicRankings, topic: str, ranking: Ranking, rows: int) -> Le
     return Leaderboard(columns, board.bands)
 
 
-def topics_table(topics: TopicRankings, *, wide: bool) -> Table:
-    """Return a table of topics for the terminal: the best three, and who gains or loses."""
-    width, named = (22, _TOP) if wide else (16, 1)
-    titles = ("topic", "items", "best three") if wide else ("topic", "items", "best")
-    table = new_table(*titles, GAINS, LOSES)
+def topics_table(topics: TopicRankings, *, wide: bool) -> PlainTable:
+    """Return a table of topics for the terminal: the best, and who gains or loses."""
+    best = ("best", "second", "third") if wide else ("best",)
+    table = new_table("topic", "items", *best, GAINS, LOSES, drop=("items", "third", "second"))
     for topic, ranking in list(topics.rankings.items())[:MOST_ROWS]:
         told = _told(topics, topic, ranking)
+        named = told["best"][: len(best)] if told["sound"] else ["not sound"]
         table.add_row(
-            Text(one_line(topic, width)),
+            topic,
             f"{told['n_items']:,}",
-            *(
-                Text(_listed(told[which], most, width))
-                for which, most in (("best", named), (GAINS, 1), (LOSES, 1))
-            ),
+            *(*named, *[""] * (len(best) - len(named))),
+            *(_first(told[which]) for which in (GAINS, LOSES)),
         )
     return table
 
 
-def _listed(names: list[str], most: int, width: int) -> str:
-    shown = ", ".join(one_line(name, width) for name in names[:most])
-    more = len(names) - most
-    return f"{shown} +{more}" if more > 0 else shown
+def _first(names: list[str]) -> str:
+    """Return the first of some names, and how many more there are."""
+    return f"{names[0]} +{len(names) - 1}" if len(names) > 1 else "".join(names)
