@@ -133,17 +133,20 @@ def _trials(posterior: Posterior) -> NDArray[np.integer]:
 def _information(posterior: Posterior, rows: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return what each item tells of each subject, shape (item, subject)."""
     names = ("theta", "a", "d", *posterior.further)
-    draws = [jnp.asarray(posterior.draws(name, _DRAWS)) for name in names]
+    draws = [posterior.draws(name, _DRAWS) for name in names]
     draws[0] = draws[0][:, rows]
-    trials = jnp.asarray(_trials(posterior))[:, None]
+    trials = _trials(posterior)[:, None]
 
-    @jax.jit
     def of_draw(draw: tuple[Array, ...]) -> Array:
         theta, *items = draw
         own = (x[:, None] for x in items)
         return item_information(theta, *own, link=posterior.link, trials=trials)
 
-    return np.asarray(jax.lax.map(of_draw, tuple(draws)).mean(0), np.float64)
+    @jax.jit
+    def of_draws(draws: tuple[Array, ...]) -> Array:
+        return jax.lax.map(of_draw, draws).mean(0)
+
+    return np.asarray(of_draws(tuple(draws)), np.float64)
 
 
 def _greedy(information: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -189,14 +192,13 @@ def _agreements(
     names = ("theta", "a", "d", *posterior.further)
     draws = [posterior.draws(name, n) for name in names]
     draws[0] = draws[0][:, rows]
-    items = tuple(jnp.asarray(x.mean(0)) for x in draws[1:])
-    trials = jnp.broadcast_to(jnp.asarray(_trials(posterior)), (len(rows), len(kept)))
+    items = tuple(x.mean(0) for x in draws[1:])
+    trials = jnp.broadcast_to(_trials(posterior), (len(rows), len(kept)))
     estimate = jax.jit(partial(_estimated, posterior.link, items, trials))
     found = []
     for draw, own_key in zip(zip(*draws, strict=True), jax.random.split(key, n), strict=False):
-        values = tuple(map(jnp.asarray, draw))
         of_kept, of_all = (
-            np.asarray(estimate(values, jnp.asarray(mask), own_key)) for mask in (kept, kept | True)
+            np.asarray(estimate(draw, mask, own_key)) for mask in (kept, kept | True)
         )
         ranks = pd.DataFrame({"kept": of_kept, "all": of_all, "truth": draw[0]}).rank()
         found.append(ranks.corr()["truth"][["kept", "all"]])

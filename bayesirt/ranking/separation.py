@@ -259,8 +259,8 @@ def subject_information(
     """Return what answers tell of each subject, and what one more of the same kind would add."""
     most = max(4, min(_DRAWS, _MOST_CELLS // posterior.trials.size))
     names = ("theta", "a", "d", *posterior.further)
-    draws = tuple(jnp.asarray(posterior.draws(name, most)) for name in names)
-    own, added = _information_of(posterior.link, jnp.asarray(posterior.trials), draws)
+    draws = tuple(posterior.draws(name, most) for name in names)
+    own, added = _information_of(posterior.link, posterior.trials, draws)
     return np.asarray(own, np.float64), np.asarray(added, np.float64)
 
 

@@ -398,7 +398,7 @@ def test_a_run_that_one_ability_does_not_explain_is_led_by_accuracy(
     small_run: Run, monkeypatch: pytest.MonkeyPatch
 ):
     astray = fitted(0.0, 0.001, 1.0, direction=Direction(0.5, 0.5))
-    monkeypatch.setattr("bayesirt.ranking.run.check_fit", lambda *_, **__: astray)
+    monkeypatch.setattr("bayesirt.checks.fit.fit_check.check_fit", lambda *_, **__: astray)
     run = small_run.with_fit()
     assert run.ranking.by_score
     assert run.ranking.warnings[-1] == run.record.diagnostics["misfit"] == astray.warning
@@ -435,8 +435,7 @@ def test_a_run_that_was_saved_is_checked_as_it_was_before(
         given.append((posterior, jax.random.key_data(key)))
         raise ResponseError("seen")
 
-    monkeypatch.setattr("bayesirt.ranking.run.check_fit", looked)
-    monkeypatch.setattr("bayesirt.checks.fit.check_fit", looked)
+    monkeypatch.setattr("bayesirt.checks.fit.fit_check.check_fit", looked)
     monkeypatch.setattr("bayesirt.cli.existing_run.prepare_jax", lambda _: None)
     small_run.with_fit()
     save_run(small_run, tmp_path, "")
@@ -474,7 +473,7 @@ def test_an_interrupted_check_loses_nothing(small_run: Run, monkeypatch: pytest.
     def interrupted(*given: object, **more: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bayesirt.ranking.run.check_fit", interrupted)
+    monkeypatch.setattr("bayesirt.checks.fit.fit_check.check_fit", interrupted)
     run = small_run.with_fit()
     assert run.fit is None
     assert run.posterior is small_run.posterior

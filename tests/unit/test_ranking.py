@@ -4,15 +4,19 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
 
 from bayesirt.data.responses import Responses
 from bayesirt.posterior import Posterior
 from bayesirt.ranking import pairwise
+from bayesirt.ranking.finished_run import Run
+from bayesirt.ranking.kept_ranking import kept_ranking
 from bayesirt.ranking.pairwise import probability_above, surely_above
 from bayesirt.ranking.run_folder import load_run, pairs_table, save_run
 from bayesirt.ranking.score_draws import draw_scores, key_of
@@ -327,3 +331,22 @@ def test_pairs_of_many_subjects_are_written_for_neighbours_only(monkeypatch):
     place = {name: k for k, name in enumerate(RANKING.summary["subject"])}
     apart = table["other"].map(place) - table["subject"].map(place)
     assert set(apart) == {1, 2, 3}
+
+
+def test_a_saved_run_keeps_its_ranking_exactly(
+    small_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    save_run(small_run, tmp_path, "")
+    again = rank_subjects(small_run.posterior)
+    monkeypatch.setattr("bayesirt.ranking.run_folder.ranked", None)  # what is kept is taken
+    kept = load_run(tmp_path).ranking
+    pd.testing.assert_frame_equal(kept.summary, again.summary, check_exact=True)
+    pd.testing.assert_frame_equal(kept.pairwise, again.pairwise, check_exact=True)
+    np.testing.assert_array_equal(kept.rank_probabilities, again.rank_probabilities)
+    assert kept.average == again.average
+
+
+def test_a_ranking_that_another_version_made_is_made_again(small_run: Run, tmp_path: Path):
+    other = replace(small_run, posterior=small_run.posterior.with_attrs(bayesirt_version="0.0.1"))
+    save_run(other, tmp_path, "")
+    assert kept_ranking(Posterior.load(tmp_path / "posterior.nc")) is None

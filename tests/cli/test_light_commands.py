@@ -1,0 +1,53 @@
+"""What looks at a finished run, or at two models, loads no sampler: an answer comes at once."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from quick_commands import write_inputs
+
+from bayesirt.ranking.finished_run import Run
+from bayesirt.ranking.run_folder import save_run
+
+WITHOUT_JAX = (
+    ("compare", "run"),
+    ("cite", "run"),
+    ("export", "run"),
+    ("plot", "run", "abilities"),
+    ("gate", "inputs/r.csv", "--baseline", "m0", "--candidate", "m1"),
+)
+WITH_JAX = (("separate", "run"), ("review", "run"), ("keep", "run"), ("next-item", "run"))
+HEAVY = ("numpyro", "arviz_base", "arviz_stats", "scipy.stats", "optax")
+CODE = """
+import sys
+from bayesirt.cli import main
+for command in {commands}:
+    sys.argv = ["bayesirt", *command]
+    try:
+        main()
+    except SystemExit as leaving:
+        assert leaving.code in (None, 0, 1, 3), command
+    loaded = [name for name in {heavy} if name in sys.modules]
+    assert not loaded, (command, loaded)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(small_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("light")
+    write_inputs(folder / "inputs")
+    (folder / "run").mkdir()
+    save_run(small_run, folder / "run", "")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("commands", "heavy"), [(WITHOUT_JAX, ("jax", *HEAVY)), (WITH_JAX, HEAVY)], ids=["none", "jax"]
+)
+def test_light_commands_load_nothing_heavy(
+    folder: Path, commands: tuple[tuple[str, ...], ...], heavy: tuple[str, ...]
+):
+    code = CODE.format(commands=commands, heavy=heavy)
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
