@@ -81,6 +81,8 @@ class TopicRankings:
             if self.gains.empty:
                 return "Who gains or loses by topic cannot be told."
             return "No subject certainly gains or loses by topic."
+        if self.gains["topic"].nunique() == 2:  # a loss in one is a gain in the other
+            sure = sure[sure["certain"] == GAINS]
         order = sure["gain"].abs().sort_values(ascending=False, kind="stable").index
         said = [_in_words(row) for row in sure.loc[order[:_MOST_NAMED]].to_dict("records")]
         more = len(sure) - len(said)

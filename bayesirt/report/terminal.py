@@ -23,8 +23,7 @@ from bayesirt.report.terminal_parts import (
     say_first,
     say_more,
 )
-from bayesirt.report.terminal_ranking import ranking_table, score_table
-from bayesirt.report.topic_part import topics_table
+from bayesirt.report.terminal_ranking import ranking_table, score_table, topics_table
 
 if TYPE_CHECKING:
     from bayesirt.bank.adaptive import Estimate, NextItems

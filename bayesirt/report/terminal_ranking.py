@@ -6,7 +6,8 @@ import pandas as pd
 
 from bayesirt.names import brief
 from bayesirt.ranking.subject_ranking import SCORE_RANK, Ranking
-from bayesirt.report.terminal_parts import PlainTable, new_table
+from bayesirt.ranking.topic_rankings import GAINS, LOSES, TopicRankings
+from bayesirt.report.terminal_parts import MOST_ROWS, PlainTable, new_table
 
 
 def ranking_table(ranking: Ranking, rows: pd.DataFrame) -> PlainTable:
@@ -73,3 +74,24 @@ def _like_these(ranking: Ranking, row: Any) -> tuple[str, ...]:
         return ()
     low, high = row.population_score_low, row.population_score_high
     return ranking.shown(row.population_score), _interval(ranking, low, high)
+
+
+def topics_table(topics: TopicRankings, *, wide: bool) -> PlainTable:
+    """Return a table of topics: the best, and who gains or loses."""
+    best = ("best", "second", "third") if wide else ("best",)
+    table = new_table("topic", "items", *best, GAINS, LOSES, drop=("items", "third", "second"))
+    for topic, ranking in list(topics.rankings.items())[:MOST_ROWS]:
+        named = [str(name) for name in ranking.summary["subject"].head(len(best))]
+        named = named if ranking.sound else ["not sound"]
+        table.add_row(
+            topic,
+            f"{topics.n_items[topic]:,}",
+            *(*named, *[""] * (len(best) - len(named))),
+            *(_first(topics.named(topic, certain)) for certain in (GAINS, LOSES)),
+        )
+    return table
+
+
+def _first(names: list[str]) -> str:
+    """Return the first of some names, and how many more there are."""
+    return f"{names[0]} +{len(names) - 1}" if len(names) > 1 else "".join(names)

@@ -1,11 +1,10 @@
-"""What reports and the terminal show of rankings by topic."""
+"""What a report shows of rankings by topic."""
 
 from typing import Any
 
 from bayesirt.ranking.subject_ranking import Ranking
 from bayesirt.ranking.topic_rankings import GAINS, LOSES, TopicRankings
 from bayesirt.report.leaderboard import Leaderboard, gain_column, leaderboard
-from bayesirt.report.terminal_parts import MOST_ROWS, PlainTable, new_table
 
 _TOP = 3
 _MOST_ROWS, _FEWEST_ROWS = 3000, 20
@@ -52,24 +51,3 @@ def _board(topics: TopicRankings, topic: str, ranking: Ranking, rows: int) -> Le
     subjects = list(ranking.summary["subject"].head(rows))
     columns = [*board.columns, gain_column(gains.reindex(subjects))]
     return Leaderboard(columns, board.bands)
-
-
-def topics_table(topics: TopicRankings, *, wide: bool) -> PlainTable:
-    """Return a table of topics for the terminal: the best, and who gains or loses."""
-    best = ("best", "second", "third") if wide else ("best",)
-    table = new_table("topic", "items", *best, GAINS, LOSES, drop=("items", "third", "second"))
-    for topic, ranking in list(topics.rankings.items())[:MOST_ROWS]:
-        told = _told(topics, topic, ranking)
-        named = told["best"][: len(best)] if told["sound"] else ["not sound"]
-        table.add_row(
-            topic,
-            f"{told['n_items']:,}",
-            *(*named, *[""] * (len(best) - len(named))),
-            *(_first(told[which]) for which in (GAINS, LOSES)),
-        )
-    return table
-
-
-def _first(names: list[str]) -> str:
-    """Return the first of some names, and how many more there are."""
-    return f"{names[0]} +{len(names) - 1}" if len(names) > 1 else "".join(names)

@@ -12,7 +12,7 @@ import bayesirt
 from bayesirt.data.topics import items_by_topic
 from bayesirt.errors import ResponseError
 from bayesirt.ranking.finished_run import Run
-from bayesirt.ranking.topic_rankings import gains_by_topic
+from bayesirt.ranking.topic_rankings import TopicRankings, gains_by_topic
 from bayesirt.report.export import ranking_as_json
 from bayesirt.report.html import render_report
 from bayesirt.report.terminal import print_run
@@ -94,6 +94,18 @@ def test_gains_are_differences_of_standardised_abilities():
     found = gains[gains["topic"] == "x"].set_index("subject").loc[names, "gain"]
     np.testing.assert_allclose(found, expected, rtol=1e-10)
     assert (gains["certain"] == "").all()
+
+
+def test_of_two_topics_each_gain_is_told_once():
+    rng, names = np.random.default_rng(0), [f"m{k:02d}" for k in range(12)]
+    theta = {topic: 0.1 * rng.normal(size=(400, 12)) for topic in ("law", "verse")}
+    theta["law"][:, 3] += 3
+    gains = gains_by_topic(theta, dict.fromkeys(theta, names))
+    assert set(gains.loc[gains["certain"] != "", "topic"]) == {"law", "verse"}
+    said = TopicRankings("topic", {}, {}, gains).to_text()
+    assert said.count("m03") == 1
+    assert "m03 gains in law" in said
+    assert "loses" not in said
 
 
 def test_only_subjects_of_every_topic_are_compared():
@@ -189,7 +201,7 @@ def test_intervals_hold_where_abilities_differ_by_topic():
         right = rng.logistic(size=(40, 25)) < theta[:, [k]] + d
         rows += [(f"m{i:02d}", f"{k}/{j}", f"t{k}", int(x)) for (i, j), x in np.ndenumerate(right)]
     frame = pd.DataFrame(rows, columns=["model", "item", "topic", "score"])
-    settings = bayesirt.Settings(draws=250, chains=2)
+    settings = bayesirt.Settings(engine="laplace", draws=250)
     run = bayesirt.rank(frame, settings, by="topic", check_fit=False)
     z = (theta - theta.mean(0)) / theta.std(0)
     held = []
