@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 from scipy.special import ndtri
@@ -209,14 +210,14 @@ def _agreements(
 def _estimated(
     link: str,
     items: tuple[Array, ...],
-    trials: Array,
+    trials: ArrayLike,
     draw: tuple[Array, ...],
     mask: Array,
     key: Array,
 ) -> Float[Array, " subject"]:
     """Return posterior means of abilities, given new answers of a draw to some items."""
     family = family_named(link)
-    theta, a, d, *further = draw
+    (theta, a, d, *further), trials = draw, jnp.asarray(trials)
     answers = family.given(further).draw(key, theta[:, None] * a + d, trials)
     layout = DenseLayout(jnp.where(mask, answers, 0), jnp.where(mask, trials, 0))
     before = Abilities(jnp.zeros_like(theta), jnp.ones_like(theta))

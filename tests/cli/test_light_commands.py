@@ -1,5 +1,6 @@
 """What looks at a finished run, or at two models, loads no sampler: an answer comes at once."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -43,11 +44,23 @@ def folder(small_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("commands", "heavy"), [(WITHOUT_JAX, ("jax", *HEAVY)), (WITH_JAX, HEAVY)], ids=["none", "jax"]
+    ("commands", "heavy", "most_programs"),
+    [(WITHOUT_JAX, ("jax", *HEAVY), 0), (WITH_JAX, HEAVY, 40)],
+    ids=["without jax", "with jax"],
 )
-def test_light_commands_load_nothing_heavy(
-    folder: Path, commands: tuple[tuple[str, ...], ...], heavy: tuple[str, ...]
+def test_light_commands_load_nothing_heavy_and_compile_little(
+    folder: Path,
+    commands: tuple[tuple[str, ...], ...],
+    heavy: tuple[str, ...],
+    most_programs: int,
 ):
     code = CODE.format(commands=commands, heavy=heavy)
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"JAX_LOG_COMPILES": "1"},
+    )
     assert done.returncode == 0, done.stderr
+    assert done.stderr.count("Finished XLA compilation") <= most_programs
