@@ -176,7 +176,7 @@ def plan_engine(
     if responses.clusters is not None:
         method, reason = _with_clusters(engine, responses, model)
     if method == "laplace" and engine == "auto" and _refused(method, model):
-        approximated = method in model.engines
+        approximated = type(model) in ENGINES["laplace"].own
         reason = "" if approximated else f"exact, as nothing approximates the {model.title}"
         method = "blocked"
     if refused := _refused(method, model):
