@@ -49,6 +49,7 @@ from bayesirt.models import (
     three_pl_model,
     two_pl_model,
 )
+from bayesirt.report.methods import _CURVES
 
 N, J = 9, 6
 Q = QMatrix.from_arrays([[1, 1, 0], [0, 1, 1], [0, 0, 1], [0, 1, 0], [1, 1, 0], [1, 0, 1]])
@@ -411,3 +412,8 @@ def test_bad_choices_are_refused_in_a_sentence(wrong, said):
 
 def test_the_command_line_offers_the_models_of_one_ability():
     assert [model.value for model in Model] == [AUTO, *RANKED]
+
+
+def test_methods_describe_every_model_of_one_ability():
+    told = {name for name in RANKED if MODELS[name].title in _CURVES}
+    assert told == {*RANKED} - {"lart"}
