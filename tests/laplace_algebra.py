@@ -6,7 +6,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from bayesirt.inference.arrow_system import inverse_factor
-from bayesirt.inference.curvature import DenseCurvature
+from bayesirt.inference.curvature import DenseCurvature, IterativeCurvature
 from bayesirt.inference.joint_curvature import JointProblem, arrow_at
 from bayesirt.inference.joint_density import Point, expand
 
@@ -70,3 +70,14 @@ def worst_error(draws: np.ndarray, covariance: np.ndarray) -> float:
 def unit_vectors(point: Point) -> list[Point]:
     flat, unravel = ravel_pytree(point)
     return [unravel(row) for row in jnp.eye(len(flat))]
+
+
+def assert_iterative_is_dense(problem: JointProblem, spread: jnp.ndarray, point: Point) -> None:
+    """Hold a solution by conjugate gradients, and its draws, against those of the whole matrix."""
+    expansion = expansion_at(problem, spread, point, observed=False)
+    iterative = IterativeCurvature(problem, spread, point, expansion)
+    dense = curvature_at(problem, spread, point, observed=False)
+    for own, other in zip(*(c.solve(expansion.gradient) for c in (iterative, dense)), strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-6, atol=1e-8)
+    numbers = [ravel_pytree(dense.solve(side))[0] for side in unit_vectors(point)]
+    assert worst_error(draws_of(iterative, 1920), np.asarray(numbers)) < 5.5

@@ -22,7 +22,6 @@ from bayesirt.cli.reading_input import read_new_answers, with_answer_options
 
 if TYPE_CHECKING:
     from bayesirt.data.readers.reading import Reading
-    from bayesirt.data.scales import Scale
     from bayesirt.inference.ability_belief import Answers
 
 
@@ -46,13 +45,18 @@ def next_item(
     from bayesirt.ranking.run_folder import load_run
     from bayesirt.report import terminal
 
+    def read(items: Sequence[str], **known: Any) -> "dict[str, Answers] | None":
+        if answers is None:
+            return None
+        return read_new_answers(answers, items, reading, talk=not as_json, **known)
+
     check_stop_width(stop_width)
     if is_bank(calibrated):
         from bayesirt.bank.next_anchors import suggest_anchors
         from bayesirt.report import terminal_bank
 
         bank = read_bank(calibrated)
-        given = _read(answers, bank.items.names, reading, talk=not as_json)
+        given = read(bank.items.names)
         anchors = suggest_anchors(bank, given, key=seed, subject=subject)
         if as_json:
             _say(terminal_bank.next_anchors_as_json(anchors, n, stop_width))
@@ -60,25 +64,12 @@ def next_item(
             terminal_bank.print_next_anchors(anchors, n, stop_width)
         return
     posterior = load_run(calibrated).posterior
-    given = _read(answers, posterior.items, reading, talk=not as_json, scale=posterior.answers)
+    given = read(posterior.items, scale=posterior.answers)
     items = suggest_items(posterior, given, subject=subject, criterion=criterion.value)
     if as_json:
         _say(terminal.next_items_as_json(items, posterior.verdict, n, stop_width))
     else:
         terminal.print_next_items(items, posterior.verdict, n, stop_width)
-
-
-def _read(
-    answers: Path | None,
-    items: Sequence[str],
-    reading: "Reading",
-    *,
-    talk: bool,
-    scale: "Scale | None" = None,
-) -> "dict[str, Answers] | None":
-    if answers is None:
-        return None
-    return read_new_answers(answers, items, reading, talk=talk, scale=scale)
 
 
 def _say(told: dict[str, Any]) -> None:

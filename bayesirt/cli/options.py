@@ -229,8 +229,7 @@ PerComponent = Annotated[
 ByOption = Annotated[
     str | None,
     typer.Option(
-        help="Column that describes items, such as topic or benchmark, or a file with the columns "
-        "item and topic: rank by each topic too.",
+        help="Rank by topic too: a column that describes items, or a file with item and topic.",
         show_default=False,
     ),
 ]

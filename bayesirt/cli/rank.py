@@ -92,9 +92,7 @@ def rank(
 ) -> None:
     """Rank subjects by ability, and write tables, draws and a report."""
     prepare_jax(chains)
-    from bayesirt.data.topics import items_by_topic
     from bayesirt.models import Priors
-    from bayesirt.ranking.by_topic import with_topics
     from bayesirt.ranking.settings import Settings
 
     settings = Settings(
@@ -105,19 +103,13 @@ def rank(
     )  # fmt: skip
     earlier = _earlier_run(out, settings, overwrite, update, per_component)
     path, talk = input_path(results, example), not (quiet or as_json)
-    reading = _with_topics(reading, by, per_component)
-    responses = read_and_tell(path, reading, talk=talk)
-    if column := reading.topic_column:
-        items_by_topic(responses, column)  # refuses, before the work, what there is nothing in
+    reading = _by_topic(reading, by, per_component)
+    responses = _read(path, reading, talk)
     told = _told(path, reading, checkpoint, talk)
-    runs = _runs(earlier, responses, settings, told, per_component)
-    if column:
-        say_each = announce if talk else None
-        runs = {"": with_topics(runs[""], responses, column, announce=say_each)}
+    runs = _runs(earlier, responses, settings, told, per_component, reading.topic_column)
     if earlier is None or runs[""] is not earlier:
         runs = _finished(runs, out, overwrite or update, check_fit, talk)
-    if as_json or not quiet:
-        _print(runs, out, as_json)
+    _print(runs, out, as_json, quiet)
 
 
 def _model(model: Model, repeats: Repeats) -> str:
@@ -132,13 +124,23 @@ def _model(model: Model, repeats: Repeats) -> str:
     return said.value
 
 
-def _with_topics(reading: "Reading", by: str | None, per_component: bool) -> "Reading":
+def _by_topic(reading: "Reading", by: str | None, per_component: bool) -> "Reading":
     """Return how results are read where they are ranked by topic, if they are."""
     from bayesirt.errors import ResponseError
 
     if by and per_component:
         raise ResponseError("--by belongs to one ranking; leave out --per-component")
     return replace(reading, by=by) if by else reading
+
+
+def _read(path: Path, reading: "Reading", talk: bool) -> "Responses":
+    """Read results, and refuse topics that there is nothing in before the work."""
+    from bayesirt.data.topics import items_by_topic
+
+    responses = read_and_tell(path, reading, talk=talk)
+    if reading.topic_column:
+        items_by_topic(responses, reading.topic_column)
+    return responses
 
 
 def _told(path: Path, reading: "Reading", checkpoint: Path | None, talk: bool) -> dict[str, Any]:
@@ -218,15 +220,21 @@ def _runs(
     settings: "Settings",
     told: dict[str, Any],
     per_component: bool,
+    topics: str | None,
 ) -> dict[str, "Run"]:
     """Rank all subjects, from where the earlier run was if there is one, or each group."""
+    from bayesirt.ranking.by_topic import with_topics
     from bayesirt.ranking.run import rank_responses
 
-    if earlier is not None:
-        return {"": _updated(earlier, responses, settings, told)}
     if per_component:
         return _rank_groups(responses, settings, told)
-    return {"": rank_responses(responses, settings, **told)}
+    if earlier is not None:
+        run = _updated(earlier, responses, settings, told)
+    else:
+        run = rank_responses(responses, settings, **told)
+    if topics:
+        run = with_topics(run, responses, topics, announce=told["announce"])
+    return {"": run}
 
 
 def _rank_groups(
@@ -281,8 +289,8 @@ def _finished(
     return runs
 
 
-def _print(runs: dict[str, "Run"], out: Path, as_json: bool) -> None:
-    """Print one ranking, or one of each group."""
+def _print(runs: dict[str, "Run"], out: Path, as_json: bool, quiet: bool) -> None:
+    """Print one ranking, or one of each group; nothing if quiet."""
     from bayesirt.report.export import ranking_as_json
     from bayesirt.report.terminal import print_run
 
@@ -290,5 +298,6 @@ def _print(runs: dict[str, "Run"], out: Path, as_json: bool) -> None:
         objects = {name: ranking_as_json(run) for name, run in runs.items()}
         typer.echo(json.dumps(objects.get("", objects), indent=2))
         return
-    for name, run in runs.items():
-        print_run(run, out / name)
+    if not quiet:
+        for name, run in runs.items():
+            print_run(run, out / name)

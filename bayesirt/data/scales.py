@@ -103,7 +103,7 @@ class Scale:
 
         Where grades are words it stays a share.
         """
-        low, high = self.ends or (0.0, 1.0)
+        low, high = ends_of(self)
         return low + np.asarray(share) * (high - low)
 
     @property
@@ -115,6 +115,15 @@ class Scale:
             return float(self.labels[0]), float(self.labels[-1])
         except ValueError:
             return None
+
+
+def ends_of(scale: Scale | None) -> tuple[float, float]:
+    """Return numbers for the lowest and the highest score: 0 and 1 where there are no others.
+
+    >>> ends_of(None), ends_of(Scale("graded", ("1", "2", "3")))
+    ((0.0, 1.0), (1.0, 3.0))
+    """
+    return (scale and scale.ends) or (0.0, 1.0)
 
 
 def score_name(scale: Scale | None) -> str:

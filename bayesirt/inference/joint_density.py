@@ -69,8 +69,8 @@ class Coordinates(NamedTuple):
     # Of the means' normal priors.
     centres: tuple[float, ...]
     sds: tuple[float, ...]
+    known: tuple[bool, ...]  # Which spreads are not learned.
     logarithmic: bool = False  # Whether the first is a log slope.
-    known: tuple[bool, ...] = ()  # Which spreads are not learned though means are.
 
 
 class Expansion(NamedTuple):
@@ -159,22 +159,23 @@ def item_coordinates(model: ResponseModel) -> Coordinates:
         own.learned,
         own.centres + tuple(float(prior.loc) for prior in means),
         own.sds + tuple(float(prior.scale) for prior in means),
+        own.known + tuple(prior is None for prior in spreads),
         own.logarithmic,
-        (False,) * n + tuple(prior is None for prior in spreads),
     )
 
 
 def _of_slope_and_intercept(priors: Priors) -> Coordinates:
     if priors.kind == "fixed":
+        spreads, functions = (0.5, 2.0), (_difficulty, _from_difficulty)
         return Coordinates(
-            ("a", "b"), _difficulty, _from_difficulty, (0.5, 2.0), False, (0.0, 0.0), (0.5, 2.0)
+            ("a", "b"), *functions, spreads, False, (0.0, 0.0), spreads, (True, True)
         )
     if priors.slopes == "rasch":
-        return Coordinates(("d",), _rasch, _from_rasch, (2.0,), True, (0.0,), (2.0,))
+        return Coordinates(("d",), _rasch, _from_rasch, (2.0,), True, (0.0,), (2.0,), (False,))
     positive = priors.slopes == "positive"
     functions = (_positive, _from_positive) if positive else (_free, _from_free)
     return Coordinates(
-        ("a", "d"), *functions, (0.5, 2.0), True, (0.0, 0.0), (0.5, 2.0), logarithmic=positive
+        ("a", "d"), *functions, (0.5, 2.0), True, (0.0, 0.0), (0.5, 2.0), (False,) * 2, positive
     )
 
 

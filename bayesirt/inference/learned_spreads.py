@@ -35,8 +35,7 @@ def learned_spreads(
     free = len(point.items) - 1
     found = jnp.sqrt(2 * squares / (free + jnp.sqrt(free**2 + 4 * squares / scales**2)))
     found = jnp.minimum(found, _MOST_SCALES * scales)
-    known = jnp.array(coordinates.known or (False,) * len(scales))
-    return jnp.where(known, scales, found)
+    return jnp.where(jnp.array(coordinates.known), scales, found)
 
 
 @jax.jit

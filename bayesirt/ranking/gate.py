@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
-from bayesirt.data.scales import Scale, refuse_other_answers
+from bayesirt.data.scales import Scale, ends_of, refuse_other_answers
 from bayesirt.errors import ResponseError
 from bayesirt.names import counted, one_line
 from bayesirt.posterior import Posterior
@@ -134,7 +134,7 @@ def gate_all(
 
 def _as_share(margin: float, scale: Scale | None) -> float:
     """Return a margin as a share of the questions, or of the scale; refuse one that is none."""
-    low, high = (scale and scale.ends) or (0.0, 1.0)
+    low, high = ends_of(scale)
     if (low, high) != (0.0, 1.0):
         if not 0 <= margin < high - low:
             raise ResponseError(

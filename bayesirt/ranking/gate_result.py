@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
-from bayesirt.data.scales import Scale, shown_score
+from bayesirt.data.scales import Scale, ends_of, shown_score
 from bayesirt.names import counted, in_percent, markdown_safe, one_line
 from bayesirt.ranking.gate_text import (
     Unit,
@@ -173,7 +173,7 @@ class Gate:
 
         Margin, differences and scores are shares, or in the scores' own unit.
         """
-        low, high = (self.scale and self.scale.ends) or (0.0, 1.0)
+        low, high = ends_of(self.scale)
         span, means = high - low, (self.pairs.baseline.mean(), self.pairs.candidate.mean())
         costs, lengths = self.costs or (None, None), self.lengths or (None, None)
         more = [x if np.isfinite(x) else None for x in (self.needed.questions, self.needed.runs)]

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from bayesirt.data.scales import Scale
+from bayesirt.data.scales import Scale, ends_of
 from bayesirt.names import brief, counted, in_percent, one_line
 
 _LEAST = 0.0005
@@ -41,9 +41,9 @@ def unit_of(scale: Scale | None) -> Unit:
     >>> unit_of(Scale("graded", ("1", "2", "3"))).shown(0.25)
     '0.50 grades'
     """
-    if scale is None or scale.ends in (None, (0.0, 1.0)):
+    low, high = ends_of(scale)
+    if scale is None or (low, high) == (0.0, 1.0):
         return Unit()
-    low, high = scale.ends or (0.0, 1.0)
     return Unit("grade" if scale.kind == "graded" else "point", high - low, 2)
 
 

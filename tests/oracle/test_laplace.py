@@ -8,17 +8,16 @@ from conftest import simulate
 from jax.flatten_util import ravel_pytree
 from laplace_algebra import (
     as_matrix,
+    assert_iterative_is_dense,
     curvature_at,
     draws_of,
     expansion_at,
-    unit_vectors,
     worst_error,
 )
 from numpyro.infer.util import log_density
 from scipy.stats import multivariate_normal
 
 from bayesirt import Priors, Responses, RunOptions, fit_cbmm, two_pl_model
-from bayesirt.inference.curvature import IterativeCurvature
 from bayesirt.inference.joint_curvature import JointProblem, joint_problem
 from bayesirt.inference.joint_density import Coordinates, Point, item_coordinates
 from bayesirt.inference.joint_mode import Mode, find_mode
@@ -254,13 +253,7 @@ def test_iterative_solution_is_the_dense_one(priors, eliminate):
     problem = joint_problem(TINY.cells, TwoPL(priors), eliminate=eliminate, piece_size=2)
     spread = spread_of(problem.coordinates)
     point = random_point(problem.coordinates, 6, 5)
-    expansion = expansion_at(problem, spread, point, observed=False)
-    iterative = IterativeCurvature(problem, spread, point, expansion)
-    dense = curvature_at(problem, spread, point, observed=False)
-    for own, other in zip(*(c.solve(expansion.gradient) for c in (iterative, dense)), strict=True):
-        np.testing.assert_allclose(own, other, rtol=1e-6, atol=1e-8)
-    numbers = [ravel_pytree(dense.solve(side))[0] for side in unit_vectors(point)]
-    assert worst_error(draws_of(iterative, 1920), np.asarray(numbers)) < 5.5
+    assert_iterative_is_dense(problem, spread, point)
 
 
 @pytest.mark.slow

@@ -10,16 +10,12 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from laplace_algebra import (
     as_matrix,
-    curvature_at,
-    draws_of,
+    assert_iterative_is_dense,
     expansion_at,
-    unit_vectors,
-    worst_error,
 )
 from scipy.stats import halfnorm, norm
 
 from bayesirt import Responses, RunOptions, Scale, sample_posterior
-from bayesirt.inference.curvature import IterativeCurvature
 from bayesirt.inference.item_populations import draw_item_populations
 from bayesirt.inference.joint_curvature import JointProblem, joint_problem
 from bayesirt.inference.joint_density import Point
@@ -126,13 +122,7 @@ def test_tilt_is_the_slope_of_the_log_determinant_of_the_blocks(eliminate):
 def test_iterative_solution_is_the_dense_one(model, eliminate):
     problem = problem_of(model, eliminate)
     point, spread = point_of(problem)
-    expansion = expansion_at(problem, spread, point, observed=False)
-    iterative = IterativeCurvature(problem, spread, point, expansion)
-    dense = curvature_at(problem, spread, point, observed=False)
-    for own, other in zip(*(c.solve(expansion.gradient) for c in (iterative, dense)), strict=True):
-        np.testing.assert_allclose(own, other, rtol=1e-6, atol=1e-8)
-    numbers = [ravel_pytree(dense.solve(side))[0] for side in unit_vectors(point)]
-    assert worst_error(draws_of(iterative, 1920), np.asarray(numbers)) < 5.5
+    assert_iterative_is_dense(problem, spread, point)
 
 
 @pytest.mark.parametrize("model", [ThreePL(), Normal()], ids=["spread learned", "spread known"])
