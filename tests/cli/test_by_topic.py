@@ -41,7 +41,9 @@ def test_each_topic_has_a_ranking(cli: Cli, results: Path, tmp_path: Path):
         (("--by", "topic", "--per-component"), "leave out --per-component"),
     ],
 )
-def test_bad_options_are_refused(cli: Cli, results: Path, options: tuple[str, ...], said: str):
-    shown = cli("rank", results, *options)
+def test_bad_options_are_refused(
+    cli: Cli, results: Path, tmp_path: Path, options: tuple[str, ...], said: str
+):
+    shown = cli("rank", results, *options, "--out", tmp_path / "run")
     assert shown.code == 2
     assert said in shown.err
