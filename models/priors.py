@@ -23,6 +23,10 @@ class Priors:
     guessing : float, optional
         Proportion correct of those who know nothing, the same for every item of the 3PL; by default
         it is learned for each.
+    difficulty : str
+        What explains how difficult items are, in the columns that describe them, written as for
+        lme4: ``"log(minutes) + (1|judge)"`` is a slope and an effect for each judge. It needs the
+        hierarchical kind.
 
     Raises
     ------
@@ -38,6 +42,7 @@ class Priors:
     kind: Literal["hierarchical", "fixed"] = "hierarchical"
     slopes: Literal["positive", "free", "rasch"] = "positive"
     guessing: float | None = None
+    difficulty: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in ("hierarchical", "fixed"):
@@ -54,7 +59,13 @@ class Priors:
                 "fixed priors go with positive slopes only; leave out one of the options"
             )
 
+        if self.kind == "fixed" and self.difficulty:
+            raise ResponseError(
+                "fixed priors do not learn what explains difficulty; leave out one of the options"
+            )
+
     def describe(self) -> str:
         """Return the options in a few words."""
         guessed = "" if self.guessing is None else f", guessing {self.guessing:g}"
-        return f"{self.kind}, {self.slopes} slopes{guessed}"
+        explained = f", difficulty by {self.difficulty}" if self.difficulty else ""
+        return f"{self.kind}, {self.slopes} slopes{guessed}{explained}"

@@ -177,7 +177,8 @@ def plan_engine(
         method, reason = _with_clusters(engine, responses, model)
     if method == "laplace" and engine == "auto" and _refused(method, model):
         approximated = type(model) in ENGINES["laplace"].own
-        reason = "" if approximated else f"exact, as nothing approximates the {model.title}"
+        known = "what explains difficulty" if model.priors.difficulty else f"the {model.title}"
+        reason = "" if approximated else f"exact, as nothing approximates {known}"
         method = "blocked"
     if refused := _refused(method, model):
         raise ResponseError(refused)
@@ -194,6 +195,8 @@ def _refused(method: str, model: ResponseModel) -> str:
             "laplace does not give wrong answers lengths of their own; ask for blocked, or leave "
             "out --wrong-lengths"
         )
+    if method == "laplace" and model.priors.difficulty:
+        return "laplace does not learn what explains difficulty; ask for blocked, or for auto"
     if method in model.engines:
         return ""
     return f"{method} does not draw from the {model.title}; ask for {' or '.join(model.engines)}"
