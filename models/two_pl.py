@@ -118,7 +118,9 @@ def two_pl_parameters(
 
 
 def hierarchical_items(
-    n_items: int, priors: Priors, design: Design = Design()  # noqa: B008
+    n_items: int,
+    priors: Priors,
+    design: Design = Design(),  # noqa: B008
 ) -> tuple[Array, Array]:
     """Draw discriminations and intercepts of items that learn their own centre and spread."""
     if priors.slopes != "rasch":

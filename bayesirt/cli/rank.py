@@ -14,6 +14,7 @@ from bayesirt.cli.options import (
     ByOption,
     Chains,
     CheckpointFolder,
+    DifficultyOption,
     Draws,
     Engine,
     EngineOption,
@@ -67,6 +68,7 @@ def rank(
     update: Update = False,
     per_component: PerComponent = False,
     by: ByOption = None,
+    difficulty: DifficultyOption = "",
     *,
     reading: "Reading",
     seed: Seed = 0,
@@ -92,19 +94,22 @@ def rank(
 ) -> None:
     """Rank subjects by ability, and write tables, draws and a report."""
     prepare_jax(chains)
+    from bayesirt.data.difficulty import columns_of
     from bayesirt.models import Priors
     from bayesirt.ranking.settings import Settings
 
     settings = Settings(
         seed, chains, warmup or 0, draws, target_accept, budget,
-        Priors(priors.value, (slopes or Slopes.positive).value, guessing),
+        Priors(priors.value, (slopes or Slopes.positive).value, guessing, difficulty),
         point.value, engine.value, _model(model, repeats), wrong_lengths, _scale(anchor),
         population=population, other_slopes=slopes is None,
     )  # fmt: skip
     earlier = _earlier_run(out, settings, overwrite, update, per_component)
     path, talk = input_path(results, example), not (quiet or as_json)
     reading = _by_topic(reading, by, per_component)
+    reading = replace(reading, describing=tuple(columns_of(difficulty)))
     responses = _read(path, reading, talk)
+    settings = _explained(settings, responses, reading.facet)
     told = _told(path, reading, checkpoint, talk)
     runs = _runs(earlier, responses, settings, told, per_component, reading.topic_column)
     if earlier is None or runs[""] is not earlier:
@@ -122,6 +127,16 @@ def _model(model: Model, repeats: Repeats) -> str:
             f"--repeats {repeats} is --model {said}; leave out one of it and --model {model}"
         )
     return said.value
+
+
+def _explained(settings: "Settings", responses: "Responses", facets: tuple[str, ...]) -> "Settings":
+    """Return settings with effects of facets, after making sure that they can be learned."""
+    from bayesirt.data.difficulty import design_of
+    from bayesirt.data.facets import explained_by
+
+    formula = explained_by(responses, facets, settings.priors.difficulty)
+    design_of(formula, responses.item_metadata)
+    return replace(settings, priors=replace(settings.priors, difficulty=formula))
 
 
 def _by_topic(reading: "Reading", by: str | None, per_component: bool) -> "Reading":

@@ -105,7 +105,7 @@ def design_of(formula: str, items: pd.DataFrame) -> Design:
         return Design()
     numbers, factors = _terms_of(formula)
     known = [str(name) for name in items.columns]
-    for column in (*_columns_of(numbers), *factors):
+    for column in (*_variables(numbers), *factors):
         _refuse_missing(column, known, items)
     covariates = _covariates(numbers, items) if numbers else ()
     return Design(covariates, tuple(_factor(name, items[name]) for name in factors))
@@ -136,7 +136,19 @@ def _terms_of(formula: str) -> tuple[list[Any], list[str]]:
     return [x for x in found.common_terms if not isinstance(x, Intercept)], factors
 
 
-def _columns_of(terms: Sequence[Any]) -> list[str]:
+def columns_of(formula: str) -> list[str]:
+    """Return the columns of items that a formula of difficulty needs.
+
+    >>> columns_of("log(minutes) + (1|judge)")
+    ['minutes', 'judge']
+    """
+    if not formula.strip():
+        return []
+    numbers, factors = _terms_of(formula)
+    return [*_variables(numbers), *factors]
+
+
+def _variables(terms: Sequence[Any]) -> list[str]:
     return sorted({str(name) for term in terms for name in term.var_names})
 
 
@@ -162,7 +174,7 @@ def _covariates(terms: Sequence[Any], items: pd.DataFrame) -> tuple[Covariate, .
     table = items.reset_index(drop=True).apply(_as_numbers)
     try:
         with np.errstate(all="ignore"):
-            found = design_matrices(text, table[_columns_of(terms)], extra_namespace=_FUNCTIONS)
+            found = design_matrices(text, table[_variables(terms)], extra_namespace=_FUNCTIONS)
     except KeyError as error:
         known = ", ".join(_FUNCTIONS)
         raise ResponseError(

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from bayesirt.data.facets import QUESTION, with_facets
 from bayesirt.data.readers.column_roles import (
     ITEM_NAMES,
     SUBJECT_NAMES,
@@ -25,6 +26,7 @@ from bayesirt.data.readers.subject_facts import (
     refuse_column,
     with_clusters_of_file,
     with_costs_of_file,
+    with_item_table,
     with_topics_of_file,
 )
 from bayesirt.data.readers.tables import (
@@ -73,6 +75,9 @@ def read_responses(
     cluster: str | None = None,
     cost: str | None = None,
     by: str | None = None,
+    facet: str | Sequence[str] = (),
+    item_table: str | None = None,
+    describing: str | Sequence[str] = (),
 ) -> Responses:
     """Read results: a table, long or wide, a log of an evaluation harness, or a folder of logs.
 
@@ -138,7 +143,8 @@ def read_responses(
     reading = Reading(
         subject, item, score, trials, latency, items_in, duplicates, threshold,
         kind, tuple(order), full, several(metric),
-        several(answer_filter), skip_damaged, out_of_core, cluster, cost, by,
+        several(answer_filter), skip_damaged, out_of_core, cluster, cost,
+        several(facet), item_table, several(describing), by,
     )  # fmt: skip
     left_out: list[str] = []
     responses, _ = read_results(results, reading, announce=left_out.append)
@@ -169,17 +175,31 @@ def read_results(
         responses = _read_table(path, reading, progress, announce)
     else:
         responses, found = read_logs(path, reading, progress)
+    return _completed(responses, reading), found
+
+
+def _completed(responses: Responses, reading: Reading) -> Responses:
+    """Return responses with what files beside them tell; refuse what there is nothing of."""
     if reading.cluster_file:
         responses = with_clusters_of_file(responses, reading.cluster_file)
     elif reading.cluster and responses.clusters is None:
         raise refuse_column("cluster", reading.cluster)
+    if reading.facet and QUESTION not in responses.item_metadata:
+        raise ResponseError(
+            f"--facet {one_line(reading.facet[0])} names a column of a long table, and these "
+            f"results are none; leave it out"
+        )
+    if reading.item_table:
+        responses = with_item_table(
+            responses, Path(reading.item_table), of_questions=bool(reading.facet)
+        )
     if reading.topic_file:
         responses = with_topics_of_file(responses, reading.topic_file)
     if reading.cost_file:
         responses = with_costs_of_file(responses, reading.cost_file)
     elif reading.cost and responses.costs is None:
         raise refuse_column("cost", reading.cost)
-    return responses, found
+    return responses
 
 
 def several(names: str | Sequence[str]) -> tuple[str, ...]:
@@ -242,7 +262,7 @@ def _of_frame(
 ) -> Responses:
     """Take a table, long or wide."""
     items_in = reading.items_in
-    told = any(reading.named.values()) or reading.topic_column in frame.columns
+    told = any(reading.named.values()) or reading.topic_column in frame.columns or reading.facet
     _refuse_battles(frame, name)
     roles = find_columns(frame.columns, reading.columns)
     if items_in is None and (told or {"subject", "item"} <= roles.keys()):
@@ -287,9 +307,11 @@ def _from_long(
 ) -> Responses:
     _check_roles(frame, roles, name)
     described = _steady_columns(frame, roles)
-    if (by := reading.topic_column) and not reading.topic_file:
-        check_columns(frame, [by])
-        described = list(dict.fromkeys((*described, by)))
+    if reading.facet:
+        frame = with_facets(frame, roles["item"], reading.facet)
+        described = list(dict.fromkeys((*described, QUESTION, *reading.facet)))
+    check_columns(frame, reading.wanted)
+    described = list(dict.fromkeys((*described, *reading.wanted)))
     missing = without_score(frame[roles["score"]])
     if missing is not None and announce is not None:
         announce(told_not_run(missing.sum(), len(missing), name))

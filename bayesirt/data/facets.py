@@ -1,0 +1,87 @@
+"""Facets of answers, such as the judge who graded them: each question becomes one for each level.
+
+An item is then a question as one judge grades it, ``q7 · GPT-5``, described by its `question` and
+its `judge`. So every layout, engine and check serves as it is, and a judge who graded only some
+subjects leaves cells that were not observed.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from bayesirt.data.difficulty import columns_of
+from bayesirt.data.responses import Responses
+from bayesirt.data.table_columns import check_columns, name_rows
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+
+QUESTION = "question"
+_BETWEEN = " · "
+
+
+def with_facets(frame: pd.DataFrame, item: str, facets: Sequence[str]) -> pd.DataFrame:
+    """Return a long table whose items tell the levels of facets, and what each question is.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    item : str
+        Column of the questions' names, which becomes that of the items'.
+    facets : sequence of str
+        Columns that differ between answers to one question.
+
+    Returns
+    -------
+    DataFrame
+        With the column ``question`` besides.
+
+    Raises
+    ------
+    ResponseError
+        For a column that is not there, has empty cells or a single value.
+    """
+    check_columns(frame, facets)
+    questions = pd.Series(np.asarray(name_rows(frame[item], "item"), object))
+    named, levels = questions, {}
+    for facet in facets:
+        if facet == item:
+            raise ResponseError(f"{one_line(facet)!r} is the column of items and no facet of them")
+        levels[facet] = np.asarray(name_rows(frame[facet], one_line(facet)), object)
+        if len(set(levels[facet])) < 2:
+            raise ResponseError(
+                f"all rows have the same {one_line(facet)!r}, {one_line(levels[facet][0])!r}; "
+                f"leave out --facet {one_line(facet)}"
+            )
+        named = named + _BETWEEN + pd.Series(levels[facet])
+    rest = frame.drop(columns=[QUESTION] if QUESTION in frame.columns else [])
+    return rest.assign(**{item: named.to_numpy(), QUESTION: questions.to_numpy(), **levels})
+
+
+def explained_by(responses: Responses, facets: Sequence[str], formula: str = "") -> str:
+    """Return a formula of difficulty with an effect for each level of facets.
+
+    Questions have effects of their own where several items are of one question, so that levels are
+    compared on the same questions.
+
+    >>> from bayesirt import Responses
+    >>> answers = Responses.from_arrays([[1, 0], [0, 1]])
+    >>> explained_by(answers, [], "log(minutes)")
+    'log(minutes)'
+    """
+    given = set(columns_of(formula))
+    terms = [name for name in facets if name not in given]
+    if facets and QUESTION not in given:
+        questions = responses.item_metadata[QUESTION]
+        if 1 < questions.nunique() < len(questions):
+            terms.append(QUESTION)
+    return " + ".join(filter(None, [formula, *(f"(1|{quoted(name)})" for name in terms)]))
+
+
+def quoted(name: str) -> str:
+    """Return a column's name as formulas take it.
+
+    >>> quoted("judge"), quoted("judge's model")
+    ('judge', "`judge's model`")
+    """
+    return name if name.isidentifier() else f"`{name}`"
