@@ -27,6 +27,9 @@ class Priors:
         What explains how difficult items are, in the columns that describe them, written as for
         lme4: ``"log(minutes) + (1|judge)"`` is a slope and an effect for each judge. It needs the
         hierarchical kind.
+    groups : str
+        The column of items whose answers go together beyond ability, such as those about one text:
+        a subject has an ability of its own in each group (testlets).
 
     Raises
     ------
@@ -43,6 +46,7 @@ class Priors:
     slopes: Literal["positive", "free", "rasch"] = "positive"
     guessing: float | None = None
     difficulty: str = ""
+    groups: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in ("hierarchical", "fixed"):
@@ -68,4 +72,5 @@ class Priors:
         """Return the options in a few words."""
         guessed = "" if self.guessing is None else f", guessing {self.guessing:g}"
         explained = f", difficulty by {self.difficulty}" if self.difficulty else ""
-        return f"{self.kind}, {self.slopes} slopes{guessed}{explained}"
+        together = f", answers together by {self.groups}" if self.groups else ""
+        return f"{self.kind}, {self.slopes} slopes{guessed}{explained}{together}"

@@ -157,6 +157,13 @@ DifficultyOption = Annotated[
         show_default=False,
     ),
 ]
+GroupOption = Annotated[
+    str,
+    typer.Option(
+        help="Column that groups questions whose answers go together, such as those on one text.",
+        show_default=False,
+    ),
+]
 Seed = Annotated[
     int,
     typer.Option(min=0, max=2**32 - 1, help="Random seed; the same seed gives the same result."),

@@ -20,6 +20,7 @@ from bayesirt.cli.options import (
     EngineOption,
     Example,
     FitCheckOption,
+    GroupOption,
     Guessing,
     Model,
     ModelOption,
@@ -69,6 +70,7 @@ def rank(
     per_component: PerComponent = False,
     by: ByOption = None,
     difficulty: DifficultyOption = "",
+    group: GroupOption = "",
     *,
     reading: "Reading",
     seed: Seed = 0,
@@ -100,14 +102,14 @@ def rank(
 
     settings = Settings(
         seed, chains, warmup or 0, draws, target_accept, budget,
-        Priors(priors.value, (slopes or Slopes.positive).value, guessing, difficulty),
+        Priors(priors.value, (slopes or Slopes.positive).value, guessing, difficulty, group),
         point.value, engine.value, _model(model, repeats), wrong_lengths, _scale(anchor),
         population=population, other_slopes=slopes is None,
     )  # fmt: skip
     earlier = _earlier_run(out, settings, overwrite, update, per_component)
     path, talk = input_path(results, example), not (quiet or as_json)
     reading = _by_topic(reading, by, per_component)
-    reading = replace(reading, describing=tuple(columns_of(difficulty)))
+    reading = replace(reading, describing=(*columns_of(difficulty), *filter(None, [group])))
     responses = _read(path, reading, talk)
     settings = _explained(settings, responses, reading.facet)
     told = _told(path, reading, checkpoint, talk)
@@ -132,11 +134,14 @@ def _model(model: Model, repeats: Repeats) -> str:
 def _explained(settings: "Settings", responses: "Responses", facets: tuple[str, ...]) -> "Settings":
     """Return settings with effects of facets, after making sure that they can be learned."""
     from bayesirt.data.difficulty import design_of
-    from bayesirt.data.facets import explained_by
+    from bayesirt.data.facets import explained_by, groups_of, together
 
     formula = explained_by(responses, facets, settings.priors.difficulty)
+    groups = settings.priors.groups or together(responses, facets)
     design_of(formula, responses.item_metadata)
-    return replace(settings, priors=replace(settings.priors, difficulty=formula))
+    if groups:
+        groups_of(responses, groups)
+    return replace(settings, priors=replace(settings.priors, difficulty=formula, groups=groups))
 
 
 def _by_topic(reading: "Reading", by: str | None, per_component: bool) -> "Reading":

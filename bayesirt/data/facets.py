@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from bayesirt.data.clusters import Clusters
 from bayesirt.data.difficulty import columns_of
 from bayesirt.data.responses import Responses
 from bayesirt.data.table_columns import check_columns, name_rows
@@ -58,6 +59,36 @@ def with_facets(frame: pd.DataFrame, item: str, facets: Sequence[str]) -> pd.Dat
     return rest.assign(**{item: named.to_numpy(), QUESTION: questions.to_numpy(), **levels})
 
 
+def together(responses: Responses, facets: Sequence[str]) -> str:
+    """Return the column of items whose answers go together where facets tell items apart, if any.
+
+    Several judges grade one answer, whose luck they share.
+    """
+    if not facets:
+        return ""
+    questions = responses.item_metadata[QUESTION]
+    return QUESTION if 1 < questions.nunique() < len(questions) else ""
+
+
+def groups_of(responses: Responses, column: str) -> Clusters:
+    """Return the groups of items that a column tells; an item without one is a group by itself."""
+    table = responses.item_metadata
+    if column not in table:
+        known = ", ".join(map(one_line, map(str, table.columns))) or "none"
+        raise ResponseError(
+            f"the items have no column {one_line(column)!r} to group them; they have {known}"
+        )
+    empty = table[column].isna() | (table[column].astype(str).str.strip() == "")
+    alone = [f"only {name}" for name in responses.items]
+    groups = Clusters.of(list(np.where(empty, alone, table[column].astype(str).str.strip())))
+    if not groups.tell_apart:
+        every = "all items" if len(groups.names) == 1 else "no two items"
+        raise ResponseError(f"{every} have the same {one_line(column)!r}; leave out --group")
+    if responses.clusters is not None:
+        raise ResponseError("groups of items and clusters of subjects do not go together yet")
+    return groups
+
+
 def explained_by(responses: Responses, facets: Sequence[str], formula: str = "") -> str:
     """Return a formula of difficulty with an effect for each level of facets.
 
@@ -71,10 +102,8 @@ def explained_by(responses: Responses, facets: Sequence[str], formula: str = "")
     """
     given = set(columns_of(formula))
     terms = [name for name in facets if name not in given]
-    if facets and QUESTION not in given:
-        questions = responses.item_metadata[QUESTION]
-        if 1 < questions.nunique() < len(questions):
-            terms.append(QUESTION)
+    if QUESTION not in given:
+        terms += filter(None, [together(responses, facets)])
     return " + ".join(filter(None, [formula, *(f"(1|{quoted(name)})" for name in terms)]))
 
 

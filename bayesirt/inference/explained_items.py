@@ -5,7 +5,8 @@ with most levels is integrated out of it and drawn last: given the rest, its lev
 each other, so that thousands of them cost no more than a few.
 """
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -22,10 +23,12 @@ from bayesirt.data.responses import Responses
 from bayesirt.inference.block_steps import joint_normal_draw, normal_draw
 from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.checkpoint import Samples
+from bayesirt.inference.item_groups import with_constants
 from bayesirt.inference.one_ability import OneAbility
 from bayesirt.inference.starts import Start
 from bayesirt.inference.two_way import TwoWay
 from bayesirt.point_estimate import PointEstimate
+from bayesirt.posterior import Posterior
 
 _WIDTH_OF_EFFECTS = 0.3
 
@@ -82,6 +85,27 @@ class Explained(OneAbility):
         samples, names = super().finished(samples, point)
         levels = {_dim(x): list(x.levels.names) for x in self.design.factors}
         return samples, {**names, **levels, "covariate": [x.name for x in self.design.covariates]}
+
+    def posterior(
+        self,
+        samples: Samples,
+        statistics: Samples,
+        responses: Responses,
+        init: PointEstimate,
+        attributes: Mapping[str, Any],
+    ) -> Posterior:
+        """Return draws with what explains the difficulty of each item."""
+        found = super().posterior(samples, statistics, responses, init, attributes)
+        of_items: dict[str, tuple[Any, Any]] = {
+            f"{_dim(x)}_of": ("item", np.array(x.levels.of_each, str)) for x in self.design.factors
+        }
+        if self.design.covariates:
+            of_items["covariates"] = (("item", "covariate"), self.design.z)
+        names = {x.site: x.name for x in self.design.factors}
+        spreads = {x.name: x.spread for x in self.design.covariates}
+        return with_constants(found, of_items).with_attrs(
+            factors=json.dumps(names), covariates=json.dumps(spreads)
+        )
 
 
 @cache
