@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from bayesirt.errors import ResponseError
 from bayesirt.names import in_percent
@@ -77,15 +76,15 @@ def effective_items(posterior: Posterior) -> EffectiveItems:
     the number of items counts times the ratio of what groups tell and what these would, averaged
     over subjects.
     """
-    if not in_groups(posterior):
+    groups = posterior.item_groups
+    if groups is None:
         raise ResponseError("this posterior knows no groups of items; rank with --group")
     from bayesirt.likelihood.families import family_named
 
     names = ("theta", "a", "d", *posterior.further)
     theta, a, d, *further = (posterior.draws(name, _MOST_DRAWS) for name in names)
     spread = posterior.draws("sigma_group", _MOST_DRAWS)
-    groups, labels = pd.factorize(posterior.tree["constant_data"]["group_of"].to_numpy())
-    member = np.eye(len(labels))[groups]
+    member = np.eye(groups.max() + 1)[groups]
     family, counts = family_named(posterior.link), []
     for k, sigma in enumerate(spread):
         eta = theta[k][:, None] * a[k] + d[k]
@@ -93,20 +92,22 @@ def effective_items(posterior: Posterior) -> EffectiveItems:
         told = np.asarray(own.expected_information(eta, posterior.trials)) * a[k] ** 2
         together, alone = ((x / (1 + sigma**2 * x)).sum(1) for x in (told @ member, told))
         counts.append(len(groups) * (together / alone).mean())
-    share = posterior.draws("sigma_group") ** 2
-    tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    share, tails = posterior.draws("sigma_group") ** 2, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    (low, high), (share_low, share_high) = (np.quantile(x, tails) for x in (counts, share))
     return EffectiveItems(
-        str(posterior.tree.attrs["groups"]),
-        len(groups),
-        len(labels),
-        float(np.mean(counts)),
-        *map(float, np.quantile(counts, tails)),
-        float(share.mean()),
-        *map(float, np.quantile(share, tails)),
+        column=str(posterior.tree.attrs["groups"]),
+        n_items=len(groups),
+        n_groups=member.shape[1],
+        effective=float(np.mean(counts)),
+        low=float(low),
+        high=float(high),
+        share=float(share.mean()),
+        share_low=float(share_low),
+        share_high=float(share_high),
         sound=posterior.verdict.sound,
     )
 
 
 def in_groups(posterior: Posterior) -> bool:
     """Return whether a posterior's model knows groups of items."""
-    return "sigma_group" in posterior.dataset
+    return posterior.item_groups is not None
