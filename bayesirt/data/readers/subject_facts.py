@@ -49,6 +49,27 @@ def with_costs_of_file(responses: Responses, path: Path) -> Responses:
     return replace(responses, costs=np.where(places < 0, np.nan, of_named[places]))
 
 
+def minutes_of_file(path: Path) -> pd.Series:
+    """Return how long tasks take a human, by item: the column of minutes, or the only other one."""
+    rows = read_table(path)
+    item = find_columns(rows.columns, {}).get("item", "item")
+    others = [x for x in rows.columns if x != item]
+    named = [x for x in others if "minute" in str(x).lower()] or others
+    if item not in rows or len(named) != 1:
+        raise ResponseError(
+            f"{one_line(path.name, 80)} must have a column item and one of minutes, not "
+            f"{list_columns(rows)}"
+        )
+    values = rows[named[0]]
+    return values.mask(values.astype(str).str.strip() == "").set_axis(rows[item].astype(str))
+
+
+def dates_of_file(path: Path) -> pd.Series:
+    """Return when subjects came out, by name."""
+    rows = _facts(path, "subject", "date")
+    return rows["date"].set_axis(rows["subject"].astype(str))
+
+
 def with_topics_of_file(responses: Responses, path: Path) -> Responses:
     """Add the topics that a file names, one row an item; items that it leaves out have none."""
     rows = _facts(path, "item", TOPIC)
