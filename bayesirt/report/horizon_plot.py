@@ -36,8 +36,8 @@ def _by_rank(horizons: Horizons) -> Figure:
     ax.set_yticks(rows, [one_line(str(name), 36) for name in table["subject"]])
     ax.set_ylim(len(table) - 0.4, -0.6)
     ax.set_xscale("log")
-    _label(ax.xaxis, ax.get_xlim())
     ax.axvspan(horizons.shortest, horizons.longest, color=SOFT, alpha=0.1, lw=0)
+    _label(ax.xaxis, ax.get_xlim())
     ax.set_xlabel("length of the task for a human (grey: lengths of these tasks)")
     fig.legend(loc="outside upper center", ncols=2, frameon=False)
     return fig
