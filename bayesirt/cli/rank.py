@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from bayesirt.cli.options import (
+    AbilitiesOption,
     Anchors,
     AsJson,
     Budget,
@@ -50,6 +51,7 @@ from bayesirt.cli.reading_input import (
     say,
     with_reading_options,
 )
+from bayesirt.cli.several_abilities import explore, print_explored, refuse_options_of_one_ability
 
 if TYPE_CHECKING:
     from bayesirt.data.readers.reading import Reading
@@ -76,6 +78,7 @@ def rank(
     target_accept: TargetAccept = 0.95,
     budget: Budget = 120,
     model: ModelOption = Model.auto,
+    abilities: AbilitiesOption = None,
     wrong_lengths: WrongLengthsOption = False,
     anchor: Anchors = [],  # noqa: B006
     priors: PriorsOption = PriorKind.hierarchical,
@@ -95,6 +98,20 @@ def rank(
     from bayesirt.models import Priors
     from bayesirt.ranking.settings import Settings
 
+    path, talk = input_path(results, example), not (quiet or as_json)
+    if model is Model.mirt or abilities is not None:
+        refuse_options_of_one_ability(model, {
+            "--by": by, "--per-component": per_component, "--update": update, "--anchor": anchor,
+            "--population": population, "--wrong-lengths": wrong_lengths, "--slopes": slopes,
+            "--guessing": guessing is not None, "--priors": priors is not PriorKind.hierarchical,
+            "--point": point is not Point.auto, "--repeats": repeats is not Repeats.auto,
+        })  # fmt: skip
+        options = seed, chains, warmup or 500, draws, target_accept, engine.value
+        run = explore(
+            path, reading, out, abilities or "auto", options,
+            talk=talk, checkpoint=checkpoint, overwrite=overwrite,
+        )  # fmt: skip
+        return print_explored(run, out, as_json=as_json, quiet=quiet)
     settings = Settings(
         seed, chains, warmup or 0, draws, target_accept, budget,
         Priors(priors.value, (slopes or Slopes.positive).value, guessing),
@@ -102,7 +119,6 @@ def rank(
         population=population, other_slopes=slopes is None,
     )  # fmt: skip
     earlier = _earlier_run(out, settings, overwrite, update, per_component)
-    path, talk = input_path(results, example), not (quiet or as_json)
     reading = _by_topic(reading, by, per_component)
     responses = _read(path, reading, talk)
     told = _told(path, reading, checkpoint, talk)
