@@ -1,7 +1,7 @@
 """A suite of benchmarks that grows: calibrate the first ones, then add others."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,18 +37,35 @@ from bayesirt.random_keys import Key, as_key
 _CANDIDATES = (1, 2, 5, 10)
 
 
+@dataclass(frozen=True)
+class Growth:
+    """How benchmarks join a suite: what `create_suite` and `add_benchmark` may be told."""
+
+    n_anchors: int = 100
+    how: AnchorRule = "clusters"
+    source: Mapping[str, Any] = field(default_factory=dict)
+    progress: bool = False
+    announce: Callable[[str], None] | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the bank keeps of it."""
+        return {"n_anchors": self.n_anchors, "anchors": self.how}
+
+    def tell(self, text: str) -> None:
+        """Say what is being done, if anybody wants to know."""
+        if self.announce is not None:
+            self.announce(text)
+
+
 def create_suite(
     folder: Path,
     responses: Responses,
     benchmarks: Sequence[str],
     *,
     key: Key,
-    n_anchors: int = 100,
     n_abilities: int | None = None,
-    how: AnchorRule = "clusters",
-    source: Mapping[str, Any] | None = None,
-    progress: bool = False,
-    announce: Callable[[str], None] | None = None,
+    **options: Any,
 ) -> ItemBank:
     """Calibrate the first benchmarks of a suite and keep them as an item bank.
 
@@ -61,11 +78,14 @@ def create_suite(
     benchmarks : sequence of str
         Each item's benchmark.
     key : jax.random.key or int
-    n_anchors : int
-        Of each benchmark; all items where it has fewer.
     n_abilities : int, optional
         By default chosen among 1, 2, 5 and 10 by held-out answers, as far as each benchmark has
         as many anchors.
+
+    Other Parameters
+    ----------------
+    n_anchors : int
+        Of each benchmark, by default 100; all items where it has fewer.
     how : {"clusters", "random", "discrimination", "design", "information"}
         As for `choose_anchors`.
     source : mapping, optional
@@ -100,29 +120,30 @@ def create_suite(
         raise ResponseError(
             f"{responses.n_items} items and {len(benchmarks)} benchmarks; give one an item"
         )
-    tell = announce or _silently
+    of = Growth(**options)
+    n_anchors, tell = of.n_anchors, of.tell
     of_dimension, of_anchors, of_excess = jax.random.split(key, 3)
-    settings: dict[str, Any] = {"n_anchors": n_anchors, "anchors": how}
+    settings = of.settings
     if n_abilities is None:
         most = min(most_abilities(benchmarks, n_anchors), responses.n_items - 1)
         few = [n for n in _CANDIDATES if n <= most]
         tell(f"choosing the number of abilities among {', '.join(map(str, few))}")
-        choice = choose_dimension(responses, key=of_dimension, candidates=few, progress=progress)
+        choice = choose_dimension(responses, key=of_dimension, candidates=few, progress=of.progress)
         n_abilities, settings["dimension"] = choice.n_abilities, choice.to_text()
     check_anchors(benchmarks, n_anchors, n_abilities)
     tell(_calibrating(responses.n_items, responses, n_abilities))
     point = fit_mirt(responses, n_abilities=n_abilities)
     known = KnownItems.from_estimate(point)
     tell("choosing anchors, and measuring what they miss")
-    items = with_anchors(known, benchmarks, n_anchors, how=how, key=of_anchors)
+    items = with_anchors(known, benchmarks, n_anchors, how=of.how, key=of_anchors)
     step = BankStep(
         "create",
         items,
         placed(point, responses, items),
         anchor_answers(responses, {x for b in items.benchmark_names for x in items.anchors(b)}),
-        figures=excess_of(items, responses, of_excess, progress=progress),
+        figures=excess_of(items, responses, of_excess, progress=of.progress),
         settings=settings,
-        source=dict(source or {}),
+        source=dict(of.source),
     )
     return create_bank_folder(folder, step, n_abilities)
 
@@ -133,11 +154,7 @@ def add_benchmark(
     responses: Responses,
     *,
     key: Key,
-    n_anchors: int = 100,
-    how: AnchorRule = "clusters",
-    source: Mapping[str, Any] | None = None,
-    progress: bool = False,
-    announce: Callable[[str], None] | None = None,
+    **options: Any,
 ) -> ItemBank:
     """Add a benchmark to a suite by fixed-parameter calibration: what was there never moves.
 
@@ -151,8 +168,8 @@ def add_benchmark(
         To its items, of subjects whose answers to anchors the bank holds, or that answered some
         of these here.
     key : jax.random.key or int
-    n_anchors, how, source, progress, announce
-        As for `create_suite`.
+    **options
+        ``n_anchors``, ``how``, ``source``, ``progress`` and ``announce``, as for `create_suite`.
 
     Returns
     -------
@@ -180,19 +197,20 @@ def add_benchmark(
         raise ResponseError(
             f"the bank has a benchmark {one_line(name)!r}; give the new one another name"
         )
-    tell = announce or _silently
+    of = Growth(**options)
+    tell = of.tell
     of_anchors, of_excess, of_novelty = jax.random.split(key, 3)
     joined = with_kept_answers(bank, responses)
     new = np.flatnonzero(~np.isin(np.array(joined.items, object), bank.items.names))
     labels = [name] * len(new)
     if labels:
-        check_anchors(labels, n_anchors, bank.n_abilities)
+        check_anchors(labels, of.n_anchors, bank.n_abilities)
     tell(_calibrating(len(new), responses, bank.n_abilities))
     point = calibrate_items(joined, bank.items)
     everything = KnownItems.from_estimate(point)
     tell("choosing anchors, and measuring what they miss")
-    items = with_anchors(everything.select(new), labels, n_anchors, how=how, key=of_anchors)
-    figures = _excess_of_new(bank, everything, items, joined, of_excess, progress=progress)
+    items = with_anchors(everything.select(new), labels, of.n_anchors, how=of.how, key=of_anchors)
+    figures = _excess_of_new(bank, everything, items, joined, of_excess, progress=of.progress)
     tell("predicting held-out answers, to see whether the benchmark measures something new")
     figures |= measure_novelty(joined, bank.items, key=of_novelty)
     own = joined.select(np.arange(joined.n_subjects), new)
@@ -202,14 +220,10 @@ def add_benchmark(
         placed(point, own, items),
         anchor_answers(joined, {*bank.anchor_items, *items.anchors(name)}),
         figures={name: figures},
-        settings={"n_anchors": n_anchors, "anchors": how},
-        source=dict(source or {}),
+        settings=of.settings,
+        source=dict(of.source),
     )
     return append_step(folder, step)
-
-
-def _silently(_: str) -> None:
-    """Tell nobody."""
 
 
 def _calibrating(n_items: int, responses: Responses, n_abilities: int) -> str:

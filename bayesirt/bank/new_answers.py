@@ -6,6 +6,7 @@ A table may hold one subject with one answer, which is too little to rank and so
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,6 @@ from bayesirt.data.readers.log_folder import read_log_runs
 from bayesirt.data.readers.reading import Reading
 from bayesirt.data.readers.recognise import (
     are_logs,
-    several,
 )
 from bayesirt.data.readers.tables import read_table
 from bayesirt.data.scales import Scale
@@ -90,12 +90,8 @@ def read_answers(
     path: Path,
     items: Sequence[str],
     *,
-    duplicates: str = "error",
-    threshold: float | None = None,
-    metric: str | Sequence[str] = (),
-    answer_filter: str | Sequence[str] = (),
-    skip_damaged: bool = False,
     scale: Scale | None = None,
+    **options: Any,
 ) -> dict[str, Answers]:
     """Read the answers of new subjects.
 
@@ -108,14 +104,11 @@ def read_answers(
         are left out.
     items : sequence of str
         Names of the calibrated items.
-    duplicates : {"error", "trials", "first", "last"}
-        What rows with the same subject and item are.
-    threshold : float, optional
-        Scores at or above it count as right.
-    metric, answer_filter, skip_damaged
-        Of logs; see `bayesirt.data.readers.read_responses`.
     scale : Scale, optional
         What calibrated answers are, where they are not right or wrong: `Posterior.answers`.
+    **options
+        ``duplicates``, ``threshold`` and, of logs, ``metric``, ``filter`` and ``skip_damaged``, as
+        `bayesirt.data.readers.read_responses` takes them.
 
     Returns
     -------
@@ -128,14 +121,7 @@ def read_answers(
         If the file cannot be read, a table names items that were not calibrated, or logs name no
         others.
     """
-    reading = Reading(
-        duplicates=duplicates,
-        threshold=threshold,
-        metric=several(metric),
-        filter=several(answer_filter),
-        skip_damaged=skip_damaged,
-    )
-    return read_found_answers(path, items, reading, scale)[0]
+    return read_found_answers(path, items, Reading(**options), scale)[0]
 
 
 def read_found_answers(

@@ -56,6 +56,7 @@ class Model(StrEnum):
     continuous = "continuous"
     normal = "normal"
     lart = "lart"
+    mirt = "mirt"
 
 
 class Repeats(StrEnum):
@@ -257,7 +258,17 @@ ModelOption = Annotated[
     typer.Option(
         help="2pl: right and wrong answers; 3pl: with guessing; repeats: runs of a question that "
         "go together; graded: grades; continuous: scores from 0 to 1; lart: answers and their "
-        "lengths; auto: by the kind of answers."
+        "lengths; mirt: several abilities without a Q-matrix; auto: by the kind of answers."
+    ),
+]
+AbilitiesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--abilities",
+        metavar="K",
+        help="With mirt: number of abilities, or auto: as many as predict held-out answers well "
+        "enough. Models are then ranked by their expected score.",
+        show_default=False,
     ),
 ]
 RepeatsOption = Annotated[

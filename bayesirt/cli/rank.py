@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from bayesirt.cli.options import (
+    AbilitiesOption,
     Anchors,
     AsJson,
     Budget,
@@ -52,6 +53,7 @@ from bayesirt.cli.reading_input import (
     say,
     with_reading_options,
 )
+from bayesirt.cli.several_abilities import explore, print_explored, refuse_options_of_one_ability
 
 if TYPE_CHECKING:
     from bayesirt.data.readers.reading import Reading
@@ -80,6 +82,7 @@ def rank(
     target_accept: TargetAccept = 0.95,
     budget: Budget = 120,
     model: ModelOption = Model.auto,
+    abilities: AbilitiesOption = None,
     wrong_lengths: WrongLengthsOption = False,
     anchor: Anchors = [],  # noqa: B006
     priors: PriorsOption = PriorKind.hierarchical,
@@ -100,6 +103,21 @@ def rank(
     from bayesirt.models import Priors
     from bayesirt.ranking.settings import Settings
 
+    path, talk = input_path(results, example), not (quiet or as_json)
+    if model is Model.mirt or abilities is not None:
+        refuse_options_of_one_ability(model, {
+            "--by": by, "--per-component": per_component, "--update": update, "--anchor": anchor,
+            "--population": population, "--wrong-lengths": wrong_lengths, "--slopes": slopes,
+            "--guessing": guessing is not None, "--priors": priors is not PriorKind.hierarchical,
+            "--difficulty": difficulty, "--group": group, "--facet": reading.facet,
+            "--point": point is not Point.auto, "--repeats": repeats is not Repeats.auto,
+        })  # fmt: skip
+        options = seed, chains, warmup or 500, draws, target_accept, engine.value
+        run = explore(
+            path, reading, out, abilities or "auto", options,
+            talk=talk, checkpoint=checkpoint, overwrite=overwrite,
+        )  # fmt: skip
+        return print_explored(run, out, as_json=as_json, quiet=quiet)
     settings = Settings(
         seed, chains, warmup or 0, draws, target_accept, budget,
         Priors(priors.value, (slopes or Slopes.positive).value, guessing, difficulty, group),
@@ -107,11 +125,10 @@ def rank(
         population=population, other_slopes=slopes is None,
     )  # fmt: skip
     earlier = _earlier_run(out, settings, overwrite, update, per_component)
-    path, talk = input_path(results, example), not (quiet or as_json)
     reading = _by_topic(reading, by, per_component)
     reading = replace(reading, describing=(*columns_of(difficulty), *filter(None, [group])))
     responses = _read(path, reading, talk)
-    settings = _explained(settings, responses, reading.facet)
+    settings = settings.explained(responses, reading.facet)
     told = _told(path, reading, checkpoint, talk)
     runs = _runs(earlier, responses, settings, told, per_component, reading.topic_column)
     if earlier is None or runs[""] is not earlier:
@@ -129,19 +146,6 @@ def _model(model: Model, repeats: Repeats) -> str:
             f"--repeats {repeats} is --model {said}; leave out one of it and --model {model}"
         )
     return said.value
-
-
-def _explained(settings: "Settings", responses: "Responses", facets: tuple[str, ...]) -> "Settings":
-    """Return settings with effects of facets, after making sure that they can be learned."""
-    from bayesirt.data.difficulty import design_of
-    from bayesirt.data.facets import explained_by, groups_of, together
-
-    formula = explained_by(responses, facets, settings.priors.difficulty)
-    groups = settings.priors.groups or together(responses, facets)
-    design_of(formula, responses.item_metadata)
-    if groups:
-        groups_of(responses, groups)
-    return replace(settings, priors=replace(settings.priors, difficulty=formula, groups=groups))
 
 
 def _by_topic(reading: "Reading", by: str | None, per_component: bool) -> "Reading":

@@ -89,10 +89,12 @@ def calibration(
     from bayesirt.models import Priors
     from bayesirt.studies import calibration_study
     from bayesirt.studies.engines import study_engines
+    from bayesirt.studies.replication import Design
 
     assumed = Priors(priors.value, slopes.value)
     engines = study_engines([e.value for e in engine or StudiedEngine], assumed)
-    study = partial(calibration_study, engines, sizes, replications, priors=assumed)
+    design = Design(assumed)
+    study = partial(calibration_study, engines, sizes, replications, design=design)
     _run(study, "replications", seed, out, processes, dask, quiet)
 
 

@@ -8,6 +8,7 @@ two subjects and two items, and each of them was observed at least once.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ from bayesirt.data.costs import check_costs, costs_of_rows
 from bayesirt.data.scales import Scale
 from bayesirt.data.score_values import read_scores, without_score
 from bayesirt.data.table_columns import (
+    LongColumns,
     check_columns,
     check_tables_of_items,
     describe_items,
@@ -162,12 +164,11 @@ class Responses:
             raise ResponseError(f"`trials` has shape {counts.shape}, `successes` {matrix.shape}")
         seen = ~np.isnan(matrix) if counts is None else counts != 0
         subject, item = np.nonzero(seen)
-        values = {"score": pd.Series(matrix[seen])}
+        values = {"score": pd.Series(matrix[seen], name="successes")}
         if counts is not None:
             values["trials"] = pd.Series(counts[seen])
-        called = {"score": "successes"}
         scale = scale or Scale("binary")
-        return cls._from_rows(subject, item, values, subjects, items, called, scale=scale)
+        return cls._from_rows(subject, item, values, subjects, items, scale=scale)
 
     @classmethod
     def from_wide(
@@ -208,23 +209,26 @@ class Responses:
         cls,
         frame: pd.DataFrame,
         *,
-        subject: str = "subject",
-        item: str = "item",
-        score: str = "score",
-        trials: str | None = None,
-        latency: str | None = None,
-        cluster: str | None = None,
-        cost: str | None = None,
-        item_metadata: Sequence[str] = (),
         duplicates: str = "error",
         threshold: float | None = None,
         scale: Scale | None = None,
+        **columns: Any,
     ) -> "Responses":
         """Take a table with one row a response.
 
         Parameters
         ----------
         frame : DataFrame
+        duplicates : {"error", "trials", "first", "last"}
+            What rows with the same subject and item are: a mistake, repeated trials, or
+            corrections of which the first or the last counts.
+        threshold : float, optional
+            Scores at or above it count as right.
+        scale : Scale, optional
+            What scores are; by default found.
+
+        Other Parameters
+        ----------------
         subject, item, score : str
             Columns that hold the names and the score (0 or 1, a grade, a score from 0 to 1, or
             successes out of `trials`); a row without a score was not run.
@@ -238,13 +242,6 @@ class Responses:
             Column of what an answer cost; kept as the mean of each subject.
         item_metadata : sequence of str, optional
             Columns that describe the item; each must be constant within an item.
-        duplicates : {"error", "trials", "first", "last"}
-            What rows with the same subject and item are: a mistake, repeated trials, or
-            corrections of which the first or the last counts.
-        threshold : float, optional
-            Scores at or above it count as right.
-        scale : Scale, optional
-            What scores are; by default found.
 
         Returns
         -------
@@ -255,29 +252,24 @@ class Responses:
         ResponseError
             For unknown columns, bad values, and pairs that are duplicated.
         """
-        roles = {"score": score, "trials": trials, "latency": latency}
-        held = {role: column for role, column in roles.items() if column}
-        of_subjects = filter(None, (cluster, cost))
-        check_columns(frame, [subject, item, *held.values(), *item_metadata, *of_subjects])
-        missing = without_score(frame[score])
+        own = LongColumns(**columns)
+        check_columns(frame, own.named)
+        missing = without_score(frame[own.score])
         frame = frame if missing is None else frame[~missing]
-        subject_code, subjects = encode_names(frame[subject], "subject")
-        item_code, items = encode_names(frame[item], "item")
+        subject, subjects = encode_names(frame[own.subject], "subject")
+        item, items = encode_names(frame[own.item], "item")
+        values = {role: frame[column].reset_index(drop=True) for role, column in own.values.items()}
         read = cls._from_rows(
-            subject_code,
-            item_code,
-            {role: frame[column].reset_index(drop=True) for role, column in held.items()},
-            subjects,
-            items,
-            held,
-            threshold=threshold,
-            scale=scale,
-            duplicates=duplicates,
-            item_metadata=describe_items(frame, item_code, items, item_metadata),
+            subject, item, values, subjects, items,
+            threshold=threshold, scale=scale, duplicates=duplicates,
+        )  # fmt: skip
+        cluster, cost = own.cluster, own.cost
+        return replace(
+            read,
+            item_metadata=describe_items(frame, item, items, own.item_metadata),
+            clusters=clusters_of_rows(frame[cluster], subject, subjects) if cluster else None,
+            costs=costs_of_rows(frame[cost], subject, subjects) if cost else None,
         )
-        clusters = clusters_of_rows(frame[cluster], subject_code, subjects) if cluster else None
-        costs = costs_of_rows(frame[cost], subject_code, subjects) if cost else None
-        return replace(read, clusters=clusters, costs=costs)
 
     @classmethod
     def _from_rows(
@@ -287,17 +279,15 @@ class Responses:
         values: Mapping[str, pd.Series],
         subjects: Sequence[str],
         items: Sequence[str],
-        called: Mapping[str, str] | None = None,
         *,
         threshold: float | None = None,
         scale: Scale | None = None,
         duplicates: str = "error",
-        item_metadata: pd.DataFrame | None = None,
     ) -> "Responses":
         """Check values, fold duplicates and store the cells.
 
         `subject` and `item` are positions; `values` has a `score`, and perhaps `trials` and
-        `latency`; `called` says what these columns are called in the data.
+        `latency`, each by its name in the data.
         """
         subject, item = subject.astype(np.int32), item.astype(np.int32)
 
@@ -305,7 +295,8 @@ class Responses:
             names = one_line(subjects[subject[row]]), one_line(items[item[row]])
             return f"at subject {names[0]!r}, item {names[1]!r}"
 
-        title = {role: one_line(str((called or {}).get(role, role))) for role in values}
+        named = {role: role if x.name is None else x.name for role, x in values.items()}
+        title = {role: one_line(str(name)) for role, name in named.items()}
         score, trials = values["score"], values.get("trials")
         y, n, scale = read_scores(score, trials, title["score"], threshold, where, scale)
         if scale is not None and duplicates == "trials":
@@ -325,7 +316,6 @@ class Responses:
             tuple(items),
             cells,
             latency=latency,
-            item_metadata=pd.DataFrame() if item_metadata is None else item_metadata,
             scale=scale,
         )
 

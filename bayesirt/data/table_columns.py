@@ -1,6 +1,7 @@
 """Columns of a long table, turned into positions, metadata, lengths and costs."""
 
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import NoReturn
 
@@ -13,6 +14,33 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
 OWN_COLUMNS = frozenset({"subject", "item", "successes", "trials", "latency", "cluster", "cost"})
+
+
+@dataclass(frozen=True)
+class LongColumns:
+    """What the columns of a table with one row a response are called."""
+
+    subject: Hashable = "subject"
+    item: Hashable = "item"
+    score: Hashable = "score"
+    trials: Hashable = None
+    latency: Hashable = None
+    cluster: Hashable = None
+    cost: Hashable = None
+    item_metadata: Sequence[Hashable] = ()  # That describe items.
+
+    @property
+    def values(self) -> dict[str, Hashable]:
+        """Those of answers, by what they are."""
+        roles = {"score": self.score, "trials": self.trials, "latency": self.latency}
+        return {role: column for role, column in roles.items() if column}
+
+    @property
+    def named(self) -> list[Hashable]:
+        """All of them."""
+        of_subjects = [column for column in (self.cluster, self.cost) if column]
+        own = [self.subject, self.item, *self.values.values()]
+        return [*own, *self.item_metadata, *of_subjects]
 
 
 def check_columns(frame: pd.DataFrame, wanted: Iterable[Hashable]) -> None:

@@ -4,9 +4,9 @@ It has neither a likelihood with few parameters nor errors; it stands here to be
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -35,6 +35,32 @@ from bayesirt.random_keys import Key, as_key
 
 UNSEEN_DIFFICULTY, UNSEEN_DISCRIMINATION = 0.5, 1.0
 """Of items without responses (Zhang et al., 2026, section 3.4)."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """How the network is trained: what `fit_neural_cd` may be told."""
+
+    hidden: tuple[int, ...] = (256, 1024, 128)
+    dropout: float = 0.0
+    learning_rate: float = 0.001
+    decay: float = 0.8
+    decay_epochs: int = 5
+    batch_size: int = 256
+    epochs: int = 20
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(self.hidden))
+        if not self.hidden or min(self.hidden) < 1:
+            raise ValueError(f"`hidden` must name widths from 1 on, got {self.hidden}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"`dropout` must be a share from 0 to below 1, got {self.dropout}")
+        for name in ("learning_rate", "decay"):
+            if not (np.isfinite(rate := getattr(self, name)) and rate > 0):
+                raise ValueError(f"`{name}` must be positive, got {rate}")
+        for name in ("batch_size", "epochs", "decay_epochs"):
+            if (count := getattr(self, name)) < 1:
+                raise ValueError(f"`{name}` must be at least 1, got {count}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,13 +137,7 @@ def fit_neural_cd(
     q: QMatrix,
     *,
     key: Key,
-    hidden: tuple[int, ...] = (256, 1024, 128),
-    dropout: float = 0.0,
-    learning_rate: float = 0.001,
-    decay: float = 0.8,
-    decay_epochs: int = 5,
-    batch_size: int = 256,
-    epochs: int = 20,
+    **training: Any,
 ) -> NeuralDiagnosis:
     """Train NeuralCD.
 
@@ -128,19 +148,22 @@ def fit_neural_cd(
         Rows of other items are left out.
     key : jax.random.key or int
         The same key gives the same network on the same machine.
+
+    Other Parameters
+    ----------------
     hidden : tuple of int
-        Widths of the hidden layers.
+        Widths of the hidden layers, by default 256, 1024 and 128.
     dropout : float
-        Share of hidden units, in [0, 1), that each batch leaves out.
+        Share of hidden units, in [0, 1), that each batch leaves out; by default 0.
     learning_rate : float
-        Of Adam in the first epoch.
+        Of Adam in the first epoch; by default .001.
     decay : float
-        By which the rate is multiplied after each `decay_epochs` epochs.
+        By which the rate is multiplied after each `decay_epochs` epochs; by default .8 after 5.
     decay_epochs : int
     batch_size : int
-        Responses in a batch.
+        Responses in a batch, by default 256.
     epochs : int
-        Passes over all responses.
+        Passes over all responses, by default 20.
 
     Returns
     -------
@@ -175,48 +198,20 @@ def fit_neural_cd(
     (6, 1)
     """
     key = as_key(key)
-    _check_options(hidden, dropout, (learning_rate, decay), (batch_size, epochs, decay_epochs))
+    plan = Training(**training)
     q = q.for_items(responses.items)
     cells = responses.cells.listed()
     needs = jnp.asarray(q.needs, jnp.float32)
     start_key, run_key = jax.random.split(key)
-    n_batches = -(-len(cells.trials) // batch_size)
-    rows = Batch(*(_filled(column, n_batches * batch_size) for column in cells))
+    length = -(-len(cells.trials) // plan.batch_size) * plan.batch_size
+    rows = Batch(*(_filled(column, length) for column in cells))
     parameters = first_parameters(
-        start_key, responses.n_subjects, responses.n_items, q.n_abilities, tuple(hidden)
+        start_key, responses.n_subjects, responses.n_items, q.n_abilities, plan.hidden
     )
-    plan = _Plan(learning_rate, decay, decay_epochs, dropout, n_batches)
-    trained, trace = _train(plan, needs, rows, parameters, jax.random.split(run_key, epochs))
-    settings = {
-        "estimator": "neural_cd",
-        "hidden": list(hidden),
-        "dropout": dropout,
-        "learning_rate": learning_rate,
-        "decay": decay,
-        "decay_epochs": decay_epochs,
-        "batch_size": batch_size,
-        "epochs": epochs,
-    }
+    trained, trace = _train(plan, needs, rows, parameters, jax.random.split(run_key, plan.epochs))
+    settings = {"estimator": "neural_cd", **asdict(plan), "hidden": list(plan.hidden)}
     table = _table(responses, q, trained)
     return NeuralDiagnosis(table, trained.layers, np.asarray(trace, np.float64), settings)
-
-
-def _check_options(
-    hidden: tuple[int, ...],
-    dropout: float,
-    rates: tuple[float, float],
-    counts: tuple[int, int, int],
-) -> None:
-    if not hidden or min(hidden) < 1:
-        raise ValueError(f"`hidden` must name widths from 1 on, got {hidden}")
-    if not 0 <= dropout < 1:
-        raise ValueError(f"`dropout` must be a share from 0 up to but not 1, got {dropout}")
-    for name, rate in zip(("learning_rate", "decay"), rates, strict=True):
-        if not (np.isfinite(rate) and rate > 0):
-            raise ValueError(f"`{name}` must be positive, got {rate}")
-    for name, count in zip(("batch_size", "epochs", "decay_epochs"), counts, strict=True):
-        if count < 1:
-            raise ValueError(f"`{name}` must be at least 1, got {count}")
 
 
 def _filled(column: NDArray[np.integer], length: int) -> Array:
@@ -224,24 +219,16 @@ def _filled(column: NDArray[np.integer], length: int) -> Array:
     return jnp.asarray(np.pad(column.astype(np.int32), (0, length - len(column))))
 
 
-class _Plan(NamedTuple):
-    learning_rate: float
-    decay: float
-    decay_epochs: int
-    dropout: float
-    n_batches: int
-
-
 @partial(jax.jit, static_argnums=0)
 def _train(
-    plan: _Plan,
+    plan: Training,
     needs: Float[Array, "item ability"],
     rows: Batch,
     parameters: NetworkParameters,
     keys: Array,
 ) -> tuple[NetworkParameters, Float[Array, " epoch"]]:
     """Return trained parameters and the mean loss of each epoch."""
-    n_batches, dropout = plan.n_batches, plan.dropout
+    n_batches, dropout = len(rows.trials) // plan.batch_size, plan.dropout
     n_steps = plan.decay_epochs * n_batches
     rates = optax.exponential_decay(plan.learning_rate, n_steps, plan.decay, staircase=True)
     adam = optax.adam(rates)

@@ -47,6 +47,8 @@ from bayesirt.models.lart import Link
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.random_keys import Key, as_key
 
+_N_NODES = 11
+"""Of the grid on which the inverse distribution function of each ability is computed."""
 _FINE = 257
 _FARTHEST = 5.0
 _LEAST_SHARE = 0.05
@@ -83,13 +85,11 @@ def fit_saem(
     responses: Responses,
     *,
     key: Key,
-    lengths: bool = True,
     link: Link = "probit",
     iterations: int = 200,
     burn_in: int = 0,
     decay: float = 1.0,
     start: Literal["spectral", "random"] = "spectral",
-    n_nodes: int = 11,
     tol: float = 1e-5,
 ) -> PointEstimate:
     """Fit LaRT's items by stochastic approximation EM.
@@ -100,8 +100,6 @@ def fit_saem(
         With lengths.
     key : jax.random.key or int
         The same key gives the same estimate on the same machine.
-    lengths : bool
-        False leaves the lengths out.
     link : {"probit", "logit"}
     iterations : int
     burn_in : int
@@ -111,8 +109,6 @@ def fit_saem(
         Papers/001 have 1, which forgets a start slowly; .7 forgets it in a few dozen draws.
     start : {"spectral", "random"}
         ``"random"``: slopes of 1, other parameters standard normal, ρ = 0.
-    n_nodes : int
-        Of the grid on which the inverse distribution function of each ability is computed.
     tol : float
         Converged where the loss changes by at most this share of itself over the last tenth.
 
@@ -134,25 +130,27 @@ def fit_saem(
 
     Examples
     --------
-    >>> import jax, numpy as np
+    >>> import dataclasses, jax, numpy as np
+    >>> seconds = np.random.default_rng(0).lognormal(size=30)
     >>> responses = Responses.from_arrays(np.tri(6, 5))
-    >>> fit_saem(responses, key=jax.random.key(0), lengths=False, tol=0.1)["theta"].argmax()
-    np.int64(4)
+    >>> responses = dataclasses.replace(responses, latency=seconds)
+    >>> fit_saem(responses, key=jax.random.key(0), iterations=20, tol=0.1)["theta"].shape
+    (6,)
     """
     key = as_key(key)
     if not 0 <= burn_in < iterations:
         raise ValueError(f"{iterations} iterations do not outlast a burn-in of {burn_in}")
     if not 0.5 < decay <= 1:
         raise ValueError(f"`decay` must be above 1/2 and at most 1, got {decay}")
-    family, data = family_named(link), lart_data(responses, lengths)
+    family, data = family_named(link), lart_data(responses, True)
     start_key, run_key = jax.random.split(key)
     items, theta = spectral_lart(responses, data, link)
     if start == "random":
         items, theta = _random_start(start_key, items, theta)
     weights = np.maximum(np.arange(1.0, iterations + 1) - burn_in, 1) ** -decay
-    state, trace = _RUN(data, family, n_nodes, items, theta, run_key, jnp.asarray(weights))
+    state, trace = _RUN(data, family, _N_NODES, items, theta, run_key, jnp.asarray(weights))
     items, mode = oriented(state.items, state.mode)
-    found, sums, loss = _AT_ITEMS(data, family, n_nodes, items, mode, items.a.dtype.type)
+    found, sums, loss = _AT_ITEMS(data, family, _N_NODES, items, mode, items.a.dtype.type)
     losses = np.append(np.asarray(trace, np.float64), float(loss))
     run = _judged(losses, tol)
     settings = {
@@ -161,7 +159,6 @@ def fit_saem(
         "burn_in": burn_in,
         "decay": decay,
         "start": start,
-        "n_nodes": n_nodes,
         "tol": tol,
     }
     return lart_estimate(responses, data, items, found, sums, run, settings)

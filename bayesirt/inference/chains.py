@@ -54,25 +54,41 @@ class Chains(NamedTuple):
     thinning: int  # Steps for each kept draw in the end.
 
 
+class Length(NamedTuple):
+    """How long chains are."""
+
+    num_warmup: int
+    num_samples: int
+    thinning: int = 1  # Steps for each kept draw.
+    enough: Enough | None = None  # Without it they end with the draws that were asked for.
+
+
+class Watch(NamedTuple):
+    """Who looks at chains while they run."""
+
+    progress: Progress | None = None  # Told steps done and steps in all.
+    checkpoint: Checkpoint | None = None
+    # A forecast takes all processes, and only some may have been given somebody to tell.
+    announce: Callable[[str], None] | None = None
+
+
 def run_chains(
     kernel: Kernel,
     data: Any,
     starts: Any,
     *,
     key: Array,
-    num_warmup: int,
-    num_samples: int,
-    thinning: int = 1,
-    enough: Enough | None = None,
+    length: Length,
+    watch: Watch | None = None,
     forecast: Callable[[float], None] | None = None,
-    progress: Progress | None = None,
-    checkpoint: Checkpoint | None = None,
     mesh: Mesh | None = None,
 ) -> Chains:
     """Run one chain from each start, side by side where JAX has a device for each.
 
     `forecast` is told the seconds that one step of all chains takes, before they run.
     """
+    num_warmup, num_samples, thinning, enough = length
+    progress, checkpoint, _ = watch or Watch()
     state, block = _begun(kernel, data, starts, key, mesh)
     if checkpoint is not None:
         state = _loaded(checkpoint, state, mesh)

@@ -148,8 +148,7 @@ def _cross_pieces(
             problem.family,
             problem.eliminates_items,
             observed,
-            piece.successes,
-            piece.trials,
+            (piece.successes, piece.trials),
             own,
             border,
             own_factor,
@@ -169,8 +168,7 @@ def _whitened(
     family: Family,
     eliminates_items: bool,
     observed: bool,
-    successes: Array,
-    trials: Array,
+    cells: tuple[Array, Array],
     values: tuple[Array, ...],
     border: Array,
     own_factor: Float[Array, "unit own own"],
@@ -178,7 +176,7 @@ def _whitened(
 ) -> Float[Array, "kept unit own"]:
     """Return W of a piece: (a Σ_k w_0k J_k - s J_a) L⁻ᵀ, J_0 = J_a θ + J_d, and the border's."""
     theta, jacobian, a, d, *further = values
-    terms = family.every(theta[:, None] * a + d, successes, trials, *further)
+    terms = family.every(theta[:, None] * a + d, *cells, *further)
     weight, *mixed = ((w * a)[..., None] for w in terms.information[0])
     cross = weight * (theta[:, None, None] * jacobian[:, 0] + jacobian[:, 1])
     for w, slopes in zip(mixed, jnp.moveaxis(jacobian[:, 2:], 1, 0), strict=True):

@@ -12,7 +12,7 @@ from numpyro.infer.hmc import HMCState, hmc
 
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.choice import fit_point
-from bayesirt.inference.chains import run_chains
+from bayesirt.inference.chains import Length, run_chains
 from bayesirt.inference.options import RunOptions, watched
 from bayesirt.inference.row_shards import put_everywhere
 from bayesirt.inference.two_way import TwoWay
@@ -124,10 +124,8 @@ def sample_nuts(
             target,
             starts,
             key=run_key,
-            num_warmup=options.num_warmup,
-            num_samples=options.num_samples,
-            progress=seen.progress,
-            checkpoint=seen.checkpoint,
+            length=Length(options.num_warmup, options.num_samples),
+            watch=seen,
             mesh=options.mesh,
         )
     statistics = dict(chains.samples)

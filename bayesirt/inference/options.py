@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -14,7 +14,7 @@ from jax.sharding import Mesh
 
 from bayesirt import __version__
 from bayesirt.data.responses import Responses
-from bayesirt.inference.chains import Progress
+from bayesirt.inference.chains import Watch
 from bayesirt.inference.checkpoint import Checkpoint
 from bayesirt.inference.row_shards import put_everywhere, spans_processes
 from bayesirt.models import ResponseModel
@@ -82,15 +82,6 @@ class RunOptions:
     def speaks(self) -> bool:
         """Whether this process says what happens, and writes."""
         return not self.together or jax.process_index() == 0
-
-
-class Watch(NamedTuple):
-    """Who looks at chains while they run."""
-
-    progress: Progress | None  # Told steps done and steps in all.
-    checkpoint: Checkpoint | None
-    # A forecast takes all processes, and only some may have been given somebody to tell.
-    announce: Callable[[str], None] | None
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from bayesirt.inference.blocked import (
     Statistics,
     start_chains,
 )
-from bayesirt.inference.chains import run_chains
+from bayesirt.inference.chains import Length, run_chains
 from bayesirt.inference.checkpoint import Samples
 from bayesirt.inference.enough_draws import within
 from bayesirt.inference.moves import moves_of
@@ -98,13 +98,9 @@ def sample_blocked(
             data,
             position,
             key=run_key,
-            num_warmup=options.num_warmup,
-            num_samples=options.num_samples,
-            thinning=options.thinning,
-            enough=enough,
+            length=Length(options.num_warmup, options.num_samples, options.thinning, enough),
+            watch=seen,
             forecast=seen.announce and partial(_forecast, seen.announce, options, usual),
-            progress=seen.progress,
-            checkpoint=seen.checkpoint,
             mesh=options.mesh,
         )
     seconds = time.perf_counter() - began

@@ -18,13 +18,13 @@ from bayesirt.profiles.profile_run import (
     split_rows,
 )
 from bayesirt.ranking.record import Record
-from bayesirt.ranking.run_folder import Q_MATRIX, RECORD, write_table
+from bayesirt.ranking.run_folder import PROFILES, Q_MATRIX, RECORD, write_table
 
 
 def save_profiles(run: ProfileRun, folder: Path, report: str) -> None:
     """Write a run's files into an empty folder."""
     profiles = run.profiles
-    write_table(profiles.summary, folder / "profiles.csv")
+    write_table(profiles.summary, folder / PROFILES)
     write_table(profiles.abilities, folder / "abilities.csv")
     write_table(profiles.pairs, folder / "ability_pairs.csv")
     if run.predictions is not None:

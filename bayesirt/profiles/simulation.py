@@ -17,6 +17,8 @@ from bayesirt.random_keys import Key, as_key
 from bayesirt.simulate import observed_trials
 
 _ROUNDING = 1e-9
+_SIGMA_BETA = 0.5
+"""Of what abilities add to intercepts."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,15 +61,12 @@ def simulate_q_mirt(
     *,
     key: Key,
     correlation: ArrayLike = 0.5,
-    mu_a: float = 0.0,
     sigma_a: float = 0.3,
-    mu_d: float = 0.0,
     sigma_d: float = 1.0,
-    sigma_beta: float = 0.5,
     trials: ArrayLike = 1,
     missing: float = 0.0,
 ) -> QSimulation:
-    """Draw θ ~ N(0, Ω), log a ~ N(μ_a, σ_a), d ~ N(μ_d + Σ_k q_jk β_k, σ_d), and responses.
+    """Draw θ ~ N(0, Ω), log a ~ N(0, σ_a), d ~ N(Σ_k q_jk β_k, σ_d), β ~ N(0, .5), and responses.
 
     Parameters
     ----------
@@ -78,8 +77,8 @@ def simulate_q_mirt(
         The same key gives the same simulation on the same machine.
     correlation : float, or float array, shape (ability, ability)
         Of the abilities: of each pair of them, or Ω.
-    mu_a, sigma_a, mu_d, sigma_d, sigma_beta : float
-        Of log slopes, intercepts and what an ability adds to intercepts, in logits.
+    sigma_a, sigma_d : float
+        Standard deviations of log slopes and of intercepts, in logits.
     trials : int, or int array, shape (subject, item)
         Trials of each cell; 0 where the item is not run.
     missing : float
@@ -104,7 +103,7 @@ def simulate_q_mirt(
     """
     key = as_key(key)
     omega = _correlation_matrix(correlation, q.n_abilities)
-    spreads = {"sigma_a": sigma_a, "sigma_d": sigma_d, "sigma_beta": sigma_beta}
+    spreads = {"sigma_a": sigma_a, "sigma_d": sigma_d, "sigma_beta": _SIGMA_BETA}
     _check_spreads(spreads)
     theta_key, a_key, d_key, beta_key, pattern_key, response_key = jax.random.split(key, 6)
     counts = observed_trials(trials, (n_subjects, q.n_items), missing, pattern_key)
@@ -119,8 +118,8 @@ def simulate_q_mirt(
     )
     values, vectors = np.linalg.eigh(omega)
     theta = theta @ (vectors * np.sqrt(np.maximum(values, 0))).T
-    a, beta = np.exp(mu_a + sigma_a * log_a), sigma_beta * beta
-    d = mu_d + q.needs @ beta + sigma_d * noise
+    a, beta = np.exp(sigma_a * log_a), _SIGMA_BETA * beta
+    d = q.needs @ beta + sigma_d * noise
     loadings = np.zeros(q.needs.shape)
     loadings[q.loadings] = a
     p = jax.nn.sigmoid(jnp.asarray(theta @ loadings.T + d))
@@ -132,8 +131,8 @@ def simulate_q_mirt(
         "d": ("item", d),
         "beta": ("ability", beta),
         "correlation": (("ability", "ability_other"), omega),
-        "mu_a": ((), mu_a),
-        "mu_d": ((), mu_d),
+        "mu_a": ((), 0.0),
+        "mu_d": ((), 0.0),
         **{name: ((), spread) for name, spread in spreads.items()},
     }
     coords = {"subject": list(responses.subjects), **q.coords()}

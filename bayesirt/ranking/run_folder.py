@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bayesirt.checks.wrong_lengths import WrongLengths
 
 RECORD = "run.json"
-Q_MATRIX = "q_matrix.json"
+Q_MATRIX, PROFILES = "q_matrix.json", "profiles.csv"
 _LENGTHS, _CLUSTERS, _REPEATS = "lengths.csv", "clusters.csv", "repeats.csv"
 _TOPICS, _DIFFICULTY = "ranking_by_topic.csv", "difficulty.csv"
 _MOST_SQUARE, _NEIGHBOURS = 1000, 20
@@ -49,7 +49,7 @@ _FILES = frozenset(
         "report.html",
         RECORD,
         Q_MATRIX,
-        "profiles.csv",
+        PROFILES,
         "abilities.csv",
         "ability_pairs.csv",
         "predictions.csv",
@@ -214,9 +214,10 @@ def load_run(folder: Path) -> Run:
             else f"make one with bayesirt rank --out {shown}"
         )
         raise ResponseError(f"{shown} holds no run; {hint}")
-    if (folder / Q_MATRIX).is_file():
+    if (folder / PROFILES).is_file():
         raise ResponseError(
-            f"{shown} holds ability profiles, not a ranking; make one with bayesirt rank"
+            f"{shown} holds ability profiles, not a ranking by one ability; make one with bayesirt "
+            f"rank"
         )
     try:
         record = Record.from_json((folder / RECORD).read_text("utf-8"), Settings.stored)

@@ -96,14 +96,16 @@ def plot_profiles(profiles: AbilityProfiles, subjects: Sequence[str]) -> Figure:
     return fig
 
 
-def plot_heat_map(profiles: AbilityProfiles) -> Figure:
+def plot_heat_map(profiles: AbilityProfiles, subjects: Sequence[str] = ()) -> Figure:
     """Draw all levels at once: the surer, the larger a cell; the higher, the bluer.
+
+    Subjects are in the order of their mean levels, where no other is given.
 
     The area of a cell is 1 - sd² of a whole one: the share of the population's variance that is
     known of this level.
     """
     abilities = by_reliability(profiles)
-    subjects = subjects_by_level(profiles)[:MOST_SUBJECTS]
+    subjects = list(subjects or subjects_by_level(profiles))[:MOST_SUBJECTS]
     level, sd = (
         profiles.levels(c).loc[subjects, abilities["ability"]].to_numpy() for c in ("level", "sd")
     )

@@ -4,22 +4,21 @@ Simulation-based calibration of every engine on the same simulated data, and the
 intervals, by the size of the data.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from pathlib import Path
+from typing import Unpack
 
 import jax.numpy as jnp
 import pandas as pd
 from jaxtyping import Array
 from matplotlib.figure import Figure
 
-from bayesirt.models import Priors
 from bayesirt.studies.calibration_claims import calibration_claims, calibration_notes
 from bayesirt.studies.calibration_figures import plot_coverage, plot_rank_ecdf
 from bayesirt.studies.calibration_tables import CELL, coverage_table, rank_table, trust_table
 from bayesirt.studies.claims import Claim
-from bayesirt.studies.engine import Done, Part, SavedStudy, do_tasks
+from bayesirt.studies.engine import Done, Part, Running, SavedStudy, do_tasks
 from bayesirt.studies.replication import Design, Engine, Task, row_columns
 from bayesirt.studies.tasks import PortableKey
 
@@ -86,15 +85,8 @@ def calibration_study(
     n_replications: int,
     *,
     key: Array,
-    priors: Priors | None = None,
-    trials: int = 1,
-    missing: float = 0.0,
-    kept: int = 99,
-    false_alarm: float = 0.05,
-    folder: Path | None = None,
-    n_processes: int = 1,
-    scheduler: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    design: Design | None = None,
+    **running: Unpack[Running],
 ) -> CalibrationStudy:
     """Simulate from the prior, run every engine on the same data, and see whether it is right.
 
@@ -108,28 +100,13 @@ def calibration_study(
         Of each size.
     key : jax.random.key
         The same key gives the same study on the same machine, however many processes run it.
-    priors : Priors, optional
-    trials : int
-        Of each cell.
-    missing : float
-        Share of the cells that is taken away at random.
-    kept : int
-        Draws that a rank counts, evenly spaced; an engine should offer at least as many
-        effective ones, and the table says where it did not.
-    false_alarm : float
-        Probability with which a study of right engines finds any rank miscalibrated; the same
-        for coverage.
-    folder : Path, optional
-        Where each replication is written as it ends. A folder with a part of the same study is
-        gone on with; the engines' own settings are not compared.
-    n_processes : int
-        Above 1, replications run side by side; engines must then be functions of a module, or
-        `functools.partial` of them.
-    scheduler : str, optional
-        Address of a Dask scheduler, whose workers then run the replications; they need the same
-        versions installed.
-    progress : callable, optional
-        Told (replications done, all) over all sizes, after each.
+    design : Design, optional
+        The ``priors``, ``trials`` and share ``missing`` of the simulation, how many draws are
+        ``kept``, and the probability of a ``false_alarm``.
+    **running
+        ``folder``, ``n_processes``, ``scheduler`` and ``progress``: see `Running`. Of a folder with
+        a part of the same study, the engines' own settings are not compared. In other processes
+        engines must be functions of a module, or `functools.partial` of them.
 
     Returns
     -------
@@ -156,7 +133,7 @@ def calibration_study(
     """
     if not engines or not sizes or n_replications < 1:
         raise ValueError("a study needs an engine, a size and a replication")
-    design = Design(priors or Priors(), trials, missing, kept, false_alarm)
+    design = design or Design()
     portable = PortableKey.of(key)
     settings = {**asdict(design), "key": portable, "dtype": str(jnp.zeros(()).dtype)}
     del settings["false_alarm"]
@@ -170,12 +147,7 @@ def calibration_study(
         tasks,
         parts,
         settings,
-        {
-            "folder": folder,
-            "n_processes": n_processes,
-            "scheduler": scheduler,
-            "progress": progress,
-        },
+        running,
         left=_left_of,
     )
     return CalibrationStudy(_in_order(rows["runs"], list(engines), sizes, n_replications), design)

@@ -54,14 +54,9 @@ class ChainStep(NamedTuple):
 
 
 def run_chain(
-    reference: Responses,
-    test: Responses,
-    benchmarks: Sequence[str],
+    chain: "Chain",
     order: Sequence[str],
     *,
-    n_anchors: int = 100,
-    how: AnchorRule = "clusters",
-    n_abilities: int = 5,
     key: Array,
     measured: Collection[int] | None = None,
     concurrent: bool = False,
@@ -75,9 +70,8 @@ def run_chain(
 
     Habba et al. (2026), sections 3 and 4.1.
     """
-    check_anchors(benchmarks, n_anchors, n_abilities)
-    of = np.asarray(benchmarks, object)
-    chain = _Chain(reference, test, of, n_anchors, how, n_abilities)
+    of, n_abilities = chain.of, chain.n_abilities
+    check_anchors([str(name) for name in of], chain.n_anchors, n_abilities)
     n_first = first_benchmarks(of, order, n_abilities)
     bank = chain.begun(order[:n_first], key=jax.random.fold_in(key, 0))
     for step, name in enumerate(order[n_first:], 1):
@@ -91,7 +85,7 @@ def run_chain(
         if measured is not None and step not in measured:
             continue
         n_own, n_earlier = len(items.anchors(name)), len(earlier.names)
-        predicted = predict_benchmark(earlier, items, reference, test, key=of_fixed)
+        predicted = predict_benchmark(earlier, items, chain.reference, chain.test, key=of_fixed)
         cost = clock.seconds, clock.compiling, point.converged
         fixed = Calibration(predicted, n_own, len(own), *cost)
         other = chain.concurrent(earlier, own, name, key=of_other) if concurrent else None
@@ -114,17 +108,18 @@ def first_benchmarks(
 
 
 @dataclass(frozen=True)
-class _Chain:
+class Chain:
     """What stays the same at each step."""
 
     reference: Responses
     test: Responses
-    of: NDArray[np.object_]
-    n_anchors: int
-    how: AnchorRule
-    n_abilities: int
+    of: NDArray[np.object_]  # Each item's benchmark.
+    n_anchors: int = 100
+    how: AnchorRule = "clusters"
+    n_abilities: int = 5
 
     def answers(self, items: NDArray[np.intp]) -> Responses:
+        """Return what reference subjects answered to some items."""
         return self.reference.select(np.arange(self.reference.n_subjects), np.sort(items))
 
     def begun(self, names: Sequence[str], *, key: Array) -> ItemBank:

@@ -12,7 +12,7 @@ from bayesirt.bank.parts import check_anchors
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.anchors import AnchorRule
 from bayesirt.studies.engine import Places, Row
-from bayesirt.studies.fpc_chain import ChainStep, first_benchmarks, run_chain
+from bayesirt.studies.fpc_chain import Chain, ChainStep, first_benchmarks, run_chain
 from bayesirt.studies.fpc_matrix import (
     REFERENCE_SHARE,
     FPCMatrix,
@@ -168,14 +168,17 @@ class ChainTask:
         reference, test = divided(self.matrix, condition.split, self._rng(1))
         reference = reference[: condition.n_reference or None]
         answers = responses.select(test[:_MOST_TEST], everything)
-        steps = run_chain(
+        chain = Chain(
             responses.select(reference, everything),
             answers,
-            self.matrix.benchmarks,
+            np.asarray(self.matrix.benchmarks, object),
+            condition.n_anchors,
+            condition.how,
+            self.n_abilities,
+        )
+        steps = run_chain(
+            chain,
             self.order,
-            n_anchors=condition.n_anchors,
-            how=condition.how,
-            n_abilities=self.n_abilities,
             key=self.key.folded(self.chain),
             measured=self.measured,
             concurrent=self.chain < condition.concurrent,

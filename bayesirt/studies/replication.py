@@ -8,7 +8,7 @@ cover them as often as they say, for every function of parameters and responses.
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -62,13 +62,15 @@ EXTREME_SHARE = 0.05
 class Design:
     """What a study simulates and how it judges."""
 
-    priors: Priors  # Of the simulation; engines must assume the same.
-    trials: int  # Of each cell.
-    missing: float  # Share of the cells that is taken away at random.
-    kept: int  # Draws that a rank counts.
+    priors: Priors = field(default_factory=Priors)  # Engines must assume the same.
+    trials: int = 1  # Of each cell.
+    missing: float = 0.0  # Share of the cells that is taken away at random.
+    # Draws that a rank counts, evenly spaced. An engine should offer at least as many effective
+    # ones, and the table says where it did not.
+    kept: int = 99
     # Probability with which a study of right engines finds any rank miscalibrated; the same for
     # coverage.
-    false_alarm: float
+    false_alarm: float = 0.05
 
 
 @dataclass(frozen=True)

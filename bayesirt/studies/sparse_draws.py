@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
 from bayesirt.inference.blocked import BlockedState, Position, start_chains
-from bayesirt.inference.chains import run_chains
+from bayesirt.inference.chains import Length, run_chains
 from bayesirt.inference.one_ability import OneAbility
 from bayesirt.inference.sweeps import Sweeps
 from bayesirt.likelihood.cell_sums import DenseLayout
@@ -79,8 +79,7 @@ def draw_abilities(
         data,
         (jnp.tile(jnp.arange(BATCH), _CHAINS), by_chain),
         key=run_key,
-        num_warmup=_WARMUP,
-        num_samples=_DRAWS,
+        length=Length(_WARMUP, _DRAWS),
     )
     theta = chains.samples["theta"].reshape(_CHAINS, BATCH, _DRAWS, MOST_SUBJECTS)
     return [theta[:, k, :, : suite.n_subjects] for k, suite in enumerate(suites)]

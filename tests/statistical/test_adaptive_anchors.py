@@ -52,9 +52,7 @@ def test_fewer_answers_do_when_asked_adaptively(how: AnchorRule, n_asked: int):
         asked = np.flatnonzero(trials.any(0))
         cells = (right * trials)[:, asked], trials[:, asked]
         answers = Responses.from_arrays(*cells, items=[known.names[j] for j in asked])
-        scores = predict_suite(
-            known, BENCHMARKS, answers, anchors={}, key=jax.random.key(2), how="map"
-        )
+        scores = predict_suite(known, BENCHMARKS, answers, anchors={}, key=jax.random.key(2))
         own = scores.suite.set_index("subject").loc[list(answers.subjects)]
         held = ((own["low"] <= truth) & (truth <= own["high"])).mean()
         widths[name] = (own["high"] - own["low"]).mean()

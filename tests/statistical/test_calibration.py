@@ -10,6 +10,7 @@ from jax import Array
 from bayesirt import Posterior, Responses, RunOptions, sample_posterior
 from bayesirt.studies import calibration_study
 from bayesirt.studies.calibration import CalibrationStudy
+from bayesirt.studies.replication import Design
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
@@ -43,7 +44,7 @@ def study() -> CalibrationStudy:
     began = time.perf_counter()
     engines = {"blocked": blocked, "halved": halved}
     result = calibration_study(
-        engines, [SIZE], REPLICATIONS, key=jax.random.key(0), false_alarm=FALSE_ALARM
+        engines, [SIZE], REPLICATIONS, key=jax.random.key(0), design=Design(false_alarm=FALSE_ALARM)
     )
     print(f"{REPLICATIONS} replications in {time.perf_counter() - began:.0f} s")
     print(result.to_text())

@@ -55,6 +55,10 @@ def tree(module: str) -> ast.Module:
     return ast.parse(modules()[module].read_text("utf-8"))
 
 
+MOST_PARAMETERS = 8
+"""Of a function outside the command line; options travel in a frozen dataclass beyond."""
+
+
 def test_every_file_lives_in_a_room():
     assert {room(module) for module in modules()} == FLOOR.keys()
 
@@ -79,6 +83,22 @@ def test_no_import_goes_round():
         free = {m for m in graph.keys() - done if graph[m] - {m} <= done}
         assert free, f"a cycle among {sorted(graph.keys() - done)}"
         done |= free
+
+
+def parameters(function: ast.FunctionDef) -> list[str]:
+    own = function.args
+    names = [x.arg for x in (*own.posonlyargs, *own.args, *own.kwonlyargs)]
+    return [name for name in names if name not in ("self", "cls")]
+
+
+def test_no_function_takes_more_than_a_reader_can_hold():
+    for module in modules():
+        if room(module) == "cli":
+            continue
+        for node in ast.walk(tree(module)):
+            if isinstance(node, ast.FunctionDef):
+                many = len(parameters(node)) > MOST_PARAMETERS
+                assert not many, f"{module}.{node.name}: {parameters(node)}"
 
 
 def test_the_models_folder_is_not_a_package_of_its_own():

@@ -29,7 +29,7 @@ from bayesirt.studies.calibration_figures import plot_coverage, plot_rank_ecdf
 from bayesirt.studies.calibration_tables import CELL, coverage_table, rank_table, trust_table
 from bayesirt.studies.claims import claim_table
 from bayesirt.studies.rank_ecdf import counts_below, simultaneous_envelope, uniformity_p_value
-from bayesirt.studies.replication import Engine, quantities_of, replicate, row_columns
+from bayesirt.studies.replication import Design, Engine, quantities_of, replicate, row_columns
 
 FALSE_ALARM = 1e-6
 SIZE = (3, 2)
@@ -429,7 +429,9 @@ def test_each_replication_is_on_disk_when_it_ends(tmp_path: Path):
     assert seen == [2, 3, 4, 5, 6, 7]
 
 
-@pytest.mark.parametrize("options", [{"key": jax.random.key(2)}, {"priors": Priors("fixed")}])
+@pytest.mark.parametrize(
+    "options", [{"key": jax.random.key(2)}, {"design": Design(Priors("fixed"))}]
+)
 def test_another_study_is_not_mixed_in(tmp_path: Path, options):
     small_study(n=1, folder=tmp_path)
     with pytest.raises(ResponseError, match="other settings"):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bayesirt import ResponseError, Responses, RunOptions, sample_posterior
-from bayesirt.inference.chains import BLOCK, run_chains
+from bayesirt.inference.chains import BLOCK, Length, Watch, run_chains
 from bayesirt.inference.checkpoint import Checkpoint
 
 STARTS = jnp.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
@@ -34,9 +34,10 @@ class Drift:
         return {"x": state[1], "count": state[2]}
 
 
-def run(**options):
-    settings = {"key": jax.random.key(3), "num_warmup": WARMUP, "num_samples": DRAWS}
-    return run_chains(Drift(), DATA, STARTS, **(settings | options))
+def run(progress=None, checkpoint=None, **length):
+    watch = Watch(progress, checkpoint)
+    length = Length(**{"num_warmup": WARMUP, "num_samples": DRAWS} | length)
+    return run_chains(Drift(), DATA, STARTS, key=jax.random.key(3), length=length, watch=watch)
 
 
 class KilledError(Exception):
@@ -118,7 +119,7 @@ def test_other_data_of_the_same_shape_need_no_compilation():
     run()
     other, key = jnp.array(0.7), jax.random.key(3)
     with CountCompilations() as compiled:
-        run_chains(Drift(), other, STARTS, key=key, num_warmup=3, num_samples=5)
+        run_chains(Drift(), other, STARTS, key=key, length=Length(3, 5))
     assert compiled() == 0
 
 

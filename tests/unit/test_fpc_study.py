@@ -21,7 +21,7 @@ from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.studies import fpc_chain, fpc_prediction, fpc_tasks
 from bayesirt.studies.fits import compile_clock
 from bayesirt.studies.fpc import FPCStudy, fpc_study
-from bayesirt.studies.fpc_chain import Calibration, ChainStep, first_benchmarks, run_chain
+from bayesirt.studies.fpc_chain import Calibration, Chain, ChainStep, first_benchmarks, run_chain
 from bayesirt.studies.fpc_matrix import (
     FPCMatrix,
     SimulatedSuite,
@@ -70,10 +70,10 @@ def made_matrix(simulated: bool = True) -> FPCMatrix:
     return replace(matrix, families=families, simulated=simulated)
 
 
-def made_chain(reference: Responses, test: Responses, benchmarks, order, **options):
+def made_chain(chain: Chain, order, **options):
     """Yield steps whose predictions are off by 1 point under FPC and by 2 under the other."""
-    of = np.asarray(benchmarks, object)
-    n_first = first_benchmarks(of, order, options["n_abilities"])
+    of, test = chain.of, chain.test
+    n_first = first_benchmarks(of, order, chain.n_abilities)
     for step, name in enumerate(order[n_first:], 1):
         if step not in options["measured"]:
             continue
@@ -83,7 +83,7 @@ def made_chain(reference: Responses, test: Responses, benchmarks, order, **optio
             table = pd.DataFrame({"truth": truth, "low": truth - 0.05, "high": truth + 0.05})
             for column in ("accuracy", "p_irt", "gp_irt", "anchor_mean"):
                 table[column] = truth + off
-            n = min(options["n_anchors"], 12)
+            n = min(chain.n_anchors, 12)
             found.append(Calibration(table, n, 12, 2.0, 1.0, True))
         other = found[1] if options["concurrent"] else None
         yield ChainStep(step, name, 12, n, n * (n_first + step - 1), found[0], other)
@@ -126,7 +126,7 @@ def test_the_oldest_eights_of_benchmarks_link_a_new_one():
     names = [f"b{k:02}" for k in range(20)]
     items = [f"{name} {q}" for name in names for q in (1, 2)]
     responses = Responses.from_arrays(np.indices((3, 40)).sum(0) % 2, items=items)
-    chain = fpc_chain._Chain(responses, responses, np.repeat(names, 2), 1, "clusters", 1)
+    chain = Chain(responses, responses, np.repeat(names, 2), 1, "clusters", 1)
     new = np.array([38, 39])
     for n, linked in ((1, 1), (7, 7), (8, 8), (15, 8), (16, 16), (19, 16)):
         steps = [step(name, "add" if k else "create") for k, name in enumerate(names[:n])]
@@ -147,9 +147,9 @@ def test_a_chain_is_the_bank_in_memory(monkeypatch: pytest.MonkeyPatch, tmp_path
     names, all_items = matrix.names[:2], np.arange(24)
     answers = matrix.responses.select(np.arange(40), all_items)
     key, rule = jax.random.key(0), {"n_anchors": 4, "how": "discrimination"}
-    chain = run_chain(answers, answers, matrix.benchmarks[:24], names, key=key, n_abilities=1,
-                      concurrent=True, **rule)  # fmt: skip
-    (step,) = chain
+    of = np.asarray(matrix.benchmarks[:24], object)
+    chain = Chain(answers, answers, of, **rule, n_abilities=1)
+    (step,) = run_chain(chain, names, key=key, concurrent=True)
     assert (step.step, step.benchmark, step.n_earlier, step.n_anchors) == (1, names[1], 4, 4)
     assert (step.fixed.asked_subject, step.fixed.asked_reference) == (4, 12)
     assert (step.concurrent.asked_subject, step.concurrent.asked_reference) == (8, 16)

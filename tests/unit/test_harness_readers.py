@@ -414,7 +414,7 @@ def test_langfuse_says_where_scores_must_be(tmp_path: Path):
 
 def test_shared_logs_are_read(shared: Path):
     formats = shared / "formats"
-    chosen = {"metric": ("acc", "exact_match", "match", "plus"), "answer_filter": ("strict-match",)}
+    chosen = {"metric": ("acc", "exact_match", "match", "plus"), "filter": ("strict-match",)}
     responses, found = read_log_folder(formats, **chosen)
     assert set(found.summary["harness"]) == {harness.name for harness in HARNESSES} - {
         *("promptfoo", "DeepEval", "Langfuse"),  # of which there is none
@@ -435,7 +435,7 @@ def test_shared_logs_are_read(shared: Path):
 
 def test_shared_scores_are_those_of_the_harness(shared: Path):
     folder = shared / "formats" / "lm_eval" / "out"
-    chosen = {"metric": ("acc_norm",), "answer_filter": ("flexible-extract",)}
+    chosen = {"metric": ("acc_norm",), "filter": ("flexible-extract",)}
     responses, _ = read_log_folder(folder, **chosen)
     successes, trials = responses.cells.matrices()
     for path in folder.glob("*/results_*.json"):

@@ -70,9 +70,7 @@ def test_one_ability_agrees_with_quadrature(error: float):
     items, n_seen = bank(k=1, error=error), 8
     answers = answers_to(items, n_seen)
     draws = 4000
-    scores = predict_suite(
-        items, ["all"] * N_ITEMS, answers, anchors={}, key=KEY, n_draws=draws, how="map"
-    )
+    scores = predict_suite(items, ["all"] * N_ITEMS, answers, anchors={}, key=KEY, n_draws=draws)
     theta = np.linspace(-6, 6, 401)
     nodes, weights = np.polynomial.hermite_e.hermegauss(41)
     off = error * np.sqrt(theta**2 + 1)[:, None, None] * nodes
@@ -152,7 +150,7 @@ def test_anchor_means_are_over_answered_anchors():
     anchors = {"maths": {items.names[0]: 0.5, items.names[3]: 0.1, items.names[6]: 0.4}}
     right = np.array([[1, 0, 1], [0, 1, np.nan]])
     answers = Responses.from_arrays(right, items=[items.names[j] for j in (0, 1, 3)])
-    table = predicted(items, answers, anchors=anchors, how="map").summary
+    table = predicted(items, answers, anchors=anchors).summary
     own = table.loc[table["benchmark"] == "maths", "anchor_mean"]
     assert own.tolist() == pytest.approx([1.0, 0.0])
 
@@ -190,13 +188,6 @@ def test_ranks_count_subjects_above():
     bounds = np.quantile(ranks, [0.05, 0.95], axis=0, method="inverted_cdf")
     np.testing.assert_array_equal(table[["rank_low", "rank_high"]].T, bounds)
     assert scores.suite["score"].is_monotonic_decreasing
-
-    best, worst = suite.max() + 0.1, suite.min() - 0.1
-    among = predicted(items, answers, others=np.array([[best, best, worst]])).suite
-    assert (among[[f"rank_among_others{x}" for x in ("", "_low", "_high")]] == 3).all(axis=None)
-    again = predicted(items, answers, others=scores.suite).suite
-    best = again.iloc[0]
-    assert best["rank_among_others_low"] <= 2 <= best["rank_among_others_high"]
 
 
 def test_more_anchors_solves_its_formula():
@@ -283,9 +274,6 @@ def test_measured_excess_counts_what_reference_subjects_show():
     [
         ({"anchors": {"sport": {}}}, "'sport', which no known"),
         ({"anchors": {"law": {bank().names[0]: 1.0}}}, "not a known item of the benchmark 'law'"),
-        ({"others": pd.DataFrame({"mean": [0.5]})}, "columns `score` and `sd`"),
-        ({"others": np.zeros(3)}, "shape \\(draw, other\\)"),
-        ({"how": "best"}, "`how` must be"),
     ],
 )
 def test_bad_choices_are_refused(change: dict[str, object], says: str):

@@ -18,7 +18,6 @@ from bayesirt.estimators.cell_expectations import usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal, without_answers
 from bayesirt.estimators.symmetric_matrices import (
-    inverse,
     packed,
     pairs,
     twice_off_diagonal,
@@ -67,15 +66,10 @@ def problem_of(
     successes: NDArray[np.integer],
     trials: NDArray[np.integer],
     open_cells: NDArray[np.bool_],
-    *,
-    mean: NDArray[np.float64] | None = None,
-    covariance: NDArray[np.float64] | None = None,
 ) -> Problem:
     """Put answers and items on the device."""
     n, dtype = items.n_abilities, jnp.result_type(float)
     given = np.flatnonzero(trials.any(0))
-    spread = np.eye(n) if covariance is None else np.asarray(covariance)
-    centre = np.zeros(n) if mean is None else np.asarray(mean)
     values, vectors = np.linalg.eigh(items.covariance)
     roots = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
     return Problem(
@@ -85,7 +79,7 @@ def problem_of(
         DenseLayout(jnp.asarray(successes[:, given]), jnp.asarray(trials[:, given])),
         jnp.asarray(open_cells),
         jnp.asarray(np.eye(belongs.max() + 1)[belongs], dtype),
-        Normal(jnp.asarray(centre, dtype), inverse(jnp.asarray(spread, dtype))),
+        Normal(jnp.zeros(n, dtype), jnp.eye(n, dtype=dtype)),
     )
 
 

@@ -12,7 +12,7 @@ from bayesirt.bank.suite.table import SuiteTable, suite_table
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.estimators.subject_scores import How, score_subjects
+from bayesirt.estimators.subject_scores import score_subjects
 
 _N_DRAWS = 400
 
@@ -46,9 +46,6 @@ def measure_excess(
     anchors: Mapping[str, Mapping[str, float]],
     key: Array,
     n_draws: int = _N_DRAWS,
-    how: How = "mle",
-    mean: NDArray[np.float64] | None = None,
-    covariance: NDArray[np.float64] | None = None,
     progress: bool = False,
 ) -> dict[str, Excess]:
     """Pretend that reference subjects answered anchors only, and see how far predictions are off.
@@ -64,7 +61,7 @@ def measure_excess(
     """
     table = suite_table(items, benchmarks, responses)
     is_anchor = table.weights_of(anchors) > 0
-    p_irt_theta = _from_anchors(table, is_anchor, how, mean, covariance)
+    p_irt_theta = _from_anchors(table, is_anchor)
     open_cells = (table.trials > 0) & ~is_anchor
     problem = problem_of(
         table.items,
@@ -72,8 +69,6 @@ def measure_excess(
         np.where(is_anchor, table.successes, 0),
         np.where(is_anchor, table.trials, 0),
         open_cells,
-        mean=mean,
-        covariance=covariance,
     )
     draws = draw_unseen(problem, key=key, n_draws=n_draws, progress=progress)
     n_open = table.per_benchmark(open_cells)
@@ -124,13 +119,7 @@ def excess_covariance(
     return result
 
 
-def _from_anchors(
-    table: SuiteTable,
-    is_anchor: NDArray[np.bool_],
-    how: How,
-    mean: NDArray[np.float64] | None,
-    covariance: NDArray[np.float64] | None,
-) -> NDArray[np.float64]:
+def _from_anchors(table: SuiteTable, is_anchor: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return abilities from answers to anchors alone."""
     names = {name for name, own in zip(table.items.names, is_anchor, strict=True) if own}
     found = np.flatnonzero([name in names for name in table.responses.items])
@@ -139,7 +128,7 @@ def _from_anchors(
             "reference subjects answered no anchor; pass their answers to all items, anchors too"
         )
     answers = table.responses.select(np.arange(len(table.trials)), found)
-    return score_subjects(answers, table.items, how=how, mean=mean, covariance=covariance).theta
+    return score_subjects(answers, table.items, how="mle").theta
 
 
 def _beyond_model(

@@ -14,10 +14,8 @@ from scipy.stats import rankdata
 from bayesirt.bank.suite.draws import Problem, UnseenAnswers, expected_right
 from bayesirt.bank.suite.excess import Excess
 from bayesirt.bank.suite.table import SuiteTable
-from bayesirt.errors import ResponseError
 from bayesirt.posterior import LEVEL
 
-Others: TypeAlias = pd.DataFrame | NDArray[np.float64]
 Columns: TypeAlias = dict[str, NDArray[np.float64]]
 
 _TAILS = (1 - LEVEL) / 2, (1 + LEVEL) / 2
@@ -97,23 +95,13 @@ def point_predictions(
     return {"p_irt": p_irt, "anchor_mean": anchor_mean, "gp_irt": gp_irt}
 
 
-def suite_columns(
-    draws: NDArray[np.float64], score: NDArray[np.float64], others: Others | None, key: Array
-) -> pd.DataFrame:
-    """Return suite scores and ranks of subjects.
-
-    One row a subject.
-    """
+def suite_columns(draws: NDArray[np.float64], score: NDArray[np.float64]) -> pd.DataFrame:
+    """Return suite scores and ranks of subjects, one row a subject."""
     low, high = interval(draws)
     table = pd.DataFrame({"score": score, "sd": draws.std(0, ddof=1), "low": low, "high": high})
-    ranks = {"rank": rankdata(-draws, method="min", axis=1)}
-    if others is not None:
-        ahead = np.sort(_draws_of(others, len(draws), key), axis=1)
-        below = jax.vmap(lambda x, y: jnp.searchsorted(x, y, side="right"))(ahead, draws)
-        ranks["rank_among_others"] = 1 + ahead.shape[1] - np.asarray(below)
-    for name, values in ranks.items():
-        found = np.quantile(values, [0.5, *_TAILS], axis=0, method="inverted_cdf").astype(int)
-        table[[name, f"{name}_low", f"{name}_high"]] = found.T
+    ranks = rankdata(-draws, method="min", axis=1)
+    found = np.quantile(ranks, [0.5, *_TAILS], axis=0, method="inverted_cdf").astype(int)
+    table[["rank", "rank_low", "rank_high"]] = found.T
     return table
 
 
@@ -153,21 +141,3 @@ def more_anchors(
     numbers = pd.array(np.ceil(most).astype(int), dtype="Int64")
     numbers[rest > target] = pd.NA
     return numbers
-
-
-def _draws_of(others: Others, n_draws: int, key: Array) -> NDArray[np.float64]:
-    """Return draws of earlier subjects' scores, shape (draw, other)."""
-    if isinstance(others, pd.DataFrame):
-        if not {"score", "sd"} <= set(others.columns):
-            raise ResponseError(
-                "the table of other subjects must have the columns `score` and `sd`; pass an "
-                "earlier `suite`, or draws of shape (draw, other)"
-            )
-        noise = jax.random.normal(key, (n_draws, len(others)), jnp.result_type(float))
-        return others["score"].to_numpy() + others["sd"].to_numpy() * np.asarray(noise)
-    if np.ndim(others) != 2 or not np.size(others):
-        raise ResponseError(
-            f"draws of other subjects must have shape (draw, other), got {np.shape(others)}"
-        )
-    rows = np.asarray(jax.random.randint(key, (n_draws,), 0, len(others)))
-    return np.asarray(others, float)[rows]

@@ -13,7 +13,6 @@ from bayesirt.bank.suite.draws import draw_unseen, expected_right, problem_of
 from bayesirt.bank.suite.excess import Excess, excess_covariance, measure_excess
 from bayesirt.bank.suite.parts import (
     Columns,
-    Others,
     Seen,
     accuracy_draws,
     interval,
@@ -24,7 +23,7 @@ from bayesirt.bank.suite.parts import (
 from bayesirt.bank.suite.table import name_order, suite_table
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.estimators.subject_scores import How, SubjectScores, score_subjects
+from bayesirt.estimators.subject_scores import SubjectScores, score_subjects
 from bayesirt.names import one_line
 
 __all__ = ["Excess", "SuiteScores", "measure_excess", "predict_suite"]
@@ -48,9 +47,8 @@ class SuiteScores:
     suite : DataFrame
         One row a subject, best first: `score`, the mean over benchmarks, with its `sd` and 90%
         interval; `rank` among these subjects (median of the draws) with its interval;
-        `rank_among_others` likewise, where others were given; `n_answered`; and `more_anchors`,
-        how many more answers would halve the interval, <NA> where none would but to run nearly
-        all.
+        `n_answered`; and `more_anchors`, how many more answers would halve the interval, <NA> where
+        none would but to run nearly all.
     abilities : SubjectScores
         That p-IRT uses.
     """
@@ -97,11 +95,7 @@ def predict_suite(
     anchors: Mapping[str, Mapping[str, float]],
     key: Array,
     excess: Mapping[str, Excess] | None = None,
-    others: Others | None = None,
     n_draws: int = _N_DRAWS,
-    how: How = "mle",
-    mean: NDArray[np.float64] | None = None,
-    covariance: NDArray[np.float64] | None = None,
     progress: bool = False,
 ) -> SuiteScores:
     """Predict what subjects would score on whole benchmarks, had they answered all items.
@@ -124,11 +118,10 @@ def predict_suite(
     table = suite_table(items, benchmarks, answers)
     weights = table.weights_of(anchors)
     cells = table.successes, table.trials, table.trials == 0
-    problem = problem_of(table.items, table.belongs, *cells, mean=mean, covariance=covariance)
-    of_draws, of_chance, of_others = jax.random.split(key, 3)
+    problem = problem_of(table.items, table.belongs, *cells)
+    of_draws, of_chance = jax.random.split(key)
     unseen = draw_unseen(problem, key=of_draws, n_draws=n_draws, progress=progress)
-    population = {"mean": mean, "covariance": covariance}
-    abilities = score_subjects(table.responses, table.items, how=how, **population)
+    abilities = score_subjects(table.responses, table.items, how="mle")
     beyond = excess_covariance(excess, table.benchmarks)
     seen = Seen.of(table)
     draws = accuracy_draws(seen, unseen, beyond, of_chance)
@@ -139,7 +132,7 @@ def predict_suite(
     columns |= point_predictions(table, seen, weights, excess or {}, expected)
     n_items = np.broadcast_to(seen.n_items, accuracy.shape)
     columns |= {"n_answered": seen.n_answered, "n_items": n_items}
-    suite = suite_columns(draws.mean(2), accuracy.mean(1), others, of_others)
+    suite = suite_columns(draws.mean(2), accuracy.mean(1))
     suite.insert(0, "subject", np.asarray(table.responses.subjects, object))
     suite["n_answered"] = seen.n_answered.sum(1).astype(int)
     suite["more_anchors"] = more_anchors(seen, unseen, problem, beyond)

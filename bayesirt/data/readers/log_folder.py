@@ -2,10 +2,10 @@
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pandas as pd
 
@@ -44,29 +44,21 @@ _LINK = "a link that leads out of the folder, to another folder or to nothing"
 def read_log_folder(
     path: str | Path,
     *,
-    metric: Sequence[str] = (),
-    answer_filter: Sequence[str] = (),
-    duplicates: str = "error",
-    threshold: float | None = None,
-    skip_damaged: bool = False,
     progress: Callable[[int, int], None] | None = None,
+    **options: Any,
 ) -> tuple[Responses, FoundLogs]:
     """Read all logs of known harnesses in a folder and below, or a single one.
 
     Parameters
     ----------
     path : str or Path
-    metric, answer_filter : sequence of str
-        What scores a benchmark where there is a choice: a name, or ``benchmark=name``.
-    duplicates : {"error", "trials", "first", "last"}
-        What several runs of a subject on an item are, in the order of the files' paths. Under
-        "error", those that say the same count once.
-    threshold : float, optional
-        Scores at or above it count as right.
-    skip_damaged : bool
-        Leave out files that cannot be read, instead of refusing the folder.
     progress : callable, optional
         Told how many files are read, and how many there are.
+    **options
+        ``metric``, ``filter``, ``duplicates``, ``threshold`` and ``skip_damaged``, as
+        `bayesirt.data.readers.read_responses` takes them. Duplicates are several runs of a subject
+        on an item, in the order of the files' paths; under "error", those that say the same count
+        once.
 
     Returns
     -------
@@ -100,14 +92,7 @@ def read_log_folder(
     Found in logs:
       swe-bench (SWE-bench, metric resolved): 2 subjects x 2 items, 4 answers in 2 files
     """
-    reading = Reading(
-        metric=tuple(metric),
-        filter=tuple(answer_filter),
-        duplicates=duplicates,
-        threshold=threshold,
-        skip_damaged=skip_damaged,
-    )
-    return read_logs(path, reading, progress)
+    return read_logs(path, Reading(**options), progress)
 
 
 def read_logs(

@@ -45,6 +45,12 @@ class Reading:
     # A column that describes items, or a file that names each item's topic.
     by: str | None = None
 
+    def __post_init__(self) -> None:
+        """Take one name for a tuple of it, and any other sequence for a tuple."""
+        for name in ("order", "metric", "filter", "facet", "describing"):
+            given = getattr(self, name)
+            object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
+
     @property
     def named(self) -> dict[str, str | None]:
         """Columns by their role, None for those that are to be found."""

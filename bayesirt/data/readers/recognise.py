@@ -2,8 +2,9 @@
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -56,28 +57,7 @@ class LeftOutWarning(UserWarning):
 
 def read_responses(
     results: str | Path | Frame,
-    *,
-    subject: str | None = None,
-    item: str | None = None,
-    score: str | None = None,
-    trials: str | None = None,
-    latency: str | None = None,
-    items_in: str | None = None,
-    duplicates: str = "error",
-    threshold: float | None = None,
-    kind: str | None = None,
-    order: Sequence[str] = (),
-    full: float | None = None,
-    metric: str | Sequence[str] = (),
-    answer_filter: str | Sequence[str] = (),
-    skip_damaged: bool = False,
-    out_of_core: bool | None = None,
-    cluster: str | None = None,
-    cost: str | None = None,
-    by: str | None = None,
-    facet: str | Sequence[str] = (),
-    item_table: str | None = None,
-    describing: str | Sequence[str] = (),
+    **options: Any,
 ) -> Responses:
     """Read results: a table, long or wide, a log of an evaluation harness, or a folder of logs.
 
@@ -89,6 +69,9 @@ def read_responses(
         files; a log of lm-evaluation-harness, inspect_ai, HELM, Every Eval Ever, OpenCompass,
         EvalPlus, SWE-bench, promptfoo, DeepEval, Langfuse or lighteval; or a folder with any of
         these logs.
+
+    Other Parameters
+    ----------------
     subject, item, score, trials, latency : str, optional
         Columns of a long file; by default found by their common names (`SUBJECT_NAMES` and so on).
     items_in : {"rows", "columns"}, optional
@@ -104,7 +87,7 @@ def read_responses(
         Grades that are words, the lowest first.
     full : float, optional
         The full score, such as 100; by default 1.
-    metric, answer_filter : str or sequence of str, optional
+    metric, filter : str or sequence of str, optional
         What scores a benchmark of logs where there is a choice: a name for all benchmarks that
         offer it, or ``benchmark=name``.
     skip_damaged : bool
@@ -140,14 +123,8 @@ def read_responses(
         If responses are left on disk without something that the file holds, if rows have no score,
         or if rows of a wide table whose first column has no name are taken for subjects.
     """
-    reading = Reading(
-        subject, item, score, trials, latency, items_in, duplicates, threshold,
-        kind, tuple(order), full, several(metric),
-        several(answer_filter), skip_damaged, out_of_core, cluster, cost,
-        several(facet), item_table, several(describing), by,
-    )  # fmt: skip
     left_out: list[str] = []
-    responses, _ = read_results(results, reading, announce=left_out.append)
+    responses, _ = read_results(results, Reading(**options), announce=left_out.append)
     for said in left_out:
         warnings.warn(said, LeftOutWarning, stacklevel=2)
     return responses
@@ -200,11 +177,6 @@ def _completed(responses: Responses, reading: Reading) -> Responses:
     elif reading.cost and responses.costs is None:
         raise refuse_column("cost", reading.cost)
     return responses
-
-
-def several(names: str | Sequence[str]) -> tuple[str, ...]:
-    """Return names, of which there may be one."""
-    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def are_logs(path: Path, reading: Reading) -> bool:

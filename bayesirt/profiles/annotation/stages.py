@@ -1,9 +1,10 @@
 """From items' texts to a Q-matrix: abilities proposed, merged into a list, and named per item."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from bayesirt.errors import ResponseError
 from bayesirt.names import check_names, one_line
@@ -18,12 +19,25 @@ _MOST_ABILITIES = 200
 _NO_TEXT = "it has no text"
 
 
-class _Manner(NamedTuple):
-    """How questions are asked."""
+@dataclass(frozen=True)
+class Manner:
+    """How questions are asked: what `annotate` may be told."""
 
-    guidance: str
-    batch_size: int
-    retries: int
+    guidance: str = ""
+    batch_size: int = 10
+    most_characters: int = 4000
+    most_abilities: int = 40
+    retries: int = 2
+
+    def __post_init__(self) -> None:
+        least = {"batch_size": 1, "most_characters": 100, "most_abilities": 1, "retries": 0}
+        for name, limit in least.items():
+            if (value := getattr(self, name)) < limit:
+                raise ResponseError(f"`{name}` must be {limit} at least, got {value}")
+        if self.most_abilities > _MOST_ABILITIES:
+            raise ResponseError(
+                f"`most_abilities` must be {_MOST_ABILITIES} at most, got {self.most_abilities}"
+            )
 
 
 def annotate(
@@ -33,11 +47,7 @@ def annotate(
     *,
     journal: str | Path | None = None,
     llm: str = "",
-    guidance: str = "",
-    batch_size: int = 10,
-    most_characters: int = 4000,
-    most_abilities: int = 40,
-    retries: int = 2,
+    **options: Any,
 ) -> Annotation:
     """Ask an LLM which abilities each item needs.
 
@@ -58,18 +68,22 @@ def annotate(
         open. To keep what is there, add new items at the end.
     llm : str
         Which LLM answers, and how; answers in the journal are used only under the same words.
+
+    Other Parameters
+    ----------------
     guidance : str
         Your words on the test: its domain, how fine abilities should be, what a spot check showed
         to go wrong.
     batch_size : int
-        Items a question.
+        Items a question, by default 10.
     most_characters : int
-        Of an item's text; from the middle of a longer one some are left out, and a note says so.
+        Of an item's text, by default 4,000; from the middle of a longer one some are left out, and
+        a note says so.
     most_abilities : int
-        How many abilities the LLM may define, 200 at most.
+        How many abilities the LLM may define, by default 40 and 200 at most.
     retries : int
-        How often an answer that cannot be used is asked for again, with what was wrong. The last
-        time each item is asked about alone.
+        How often an answer that cannot be used is asked for again, with what was wrong; by default
+        twice. The last time each item is asked about alone.
 
     Returns
     -------
@@ -102,30 +116,31 @@ def annotate(
     >>> annotate(items, abilities, ask).needs
     {'q1': ('algebra',), 'q2': ('algebra', 'counting')}
     """
-    _check_options(batch_size, most_characters, most_abilities, retries)
+    manner = Manner(**options)
     _check_texts(items, "item")
     if abilities is not None:
         _check_texts(abilities, "ability")
         abilities = {name: _valid(definition) for name, definition in abilities.items()}
     whole = {item: _valid(text) for item, text in items.items()}
-    texts = {k: _shortened(text, most_characters) for k, text in whole.items() if text.strip()}
+    texts = {
+        k: _shortened(text, manner.most_characters) for k, text in whole.items() if text.strip()
+    }
     asker = Journal(ask, None if journal is None else Path(journal), llm)
-    manner = _Manner(guidance, batch_size, retries)
     failures = [Failure(item, "mapping", _NO_TEXT) for item in items if item not in texts]
     pool: dict[str, int] = {}
     if abilities is None:
-        abilities, pool, more = _abilities_of(texts, asker, manner, most_abilities)
+        abilities, pool, more = _abilities_of(texts, asker, manner)
         failures += more
     mapped = _map_items(texts, abilities, asker, manner) if abilities else Findings()
     failures += [Failure(item, "mapping", reason) for item, reason in mapped.faults.items()]
-    cut = tuple(item for item in texts if len(whole[item]) > most_characters)
+    cut = tuple(item for item in texts if len(whole[item]) > manner.most_characters)
     return Annotation(
         mapped.lists, dict(abilities), tuple(failures), pool, cut, asker.n_asked, asker.n_known
     )
 
 
 def _abilities_of(
-    texts: Mapping[str, str], journal: Journal, manner: _Manner, most: int
+    texts: Mapping[str, str], journal: Journal, manner: Manner
 ) -> tuple[dict[str, str], dict[str, int], list[Failure]]:
     """Return the abilities that the LLM finds in items, the pool they come from, and failures."""
     question = partial(ask_for_pool, guidance=manner.guidance)
@@ -138,7 +153,7 @@ def _abilities_of(
     if not pool:
         return {}, pool, failures
     try:
-        return _merge(pool, journal, manner, most), pool, failures
+        return _merge(pool, journal, manner), pool, failures
     except BadAnswer as error:
         failures += [Failure(item, "taxonomy", str(error)) for item in texts]
         return {}, pool, failures
@@ -155,7 +170,7 @@ def _counts(lists: Lists) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda pair: pair[0].casefold()))
 
 
-def _merge(pool: Mapping[str, int], journal: Journal, manner: _Manner, most: int) -> dict[str, str]:
+def _merge(pool: Mapping[str, int], journal: Journal, manner: Manner) -> dict[str, str]:
     """Return a short list of abilities; a long pool is merged in parts, and these again."""
     notes = {name: f"proposed for {count} items" for name, count in pool.items()}
     while len(notes) > _MOST_PROPOSED:
@@ -163,14 +178,13 @@ def _merge(pool: Mapping[str, int], journal: Journal, manner: _Manner, most: int
         names = list(notes)
         for start in range(0, len(names), _MOST_PROPOSED):
             part = {name: notes[name] for name in names[start : start + _MOST_PROPOSED]}
-            merged |= _merge_part(part, journal, manner, most)
+            merged |= _merge_part(part, journal, manner)
         notes = merged
-    return _merge_part(notes, journal, manner, most)
+    return _merge_part(notes, journal, manner)
 
 
-def _merge_part(
-    notes: Mapping[str, str], journal: Journal, manner: _Manner, most: int
-) -> dict[str, str]:
+def _merge_part(notes: Mapping[str, str], journal: Journal, manner: Manner) -> dict[str, str]:
+    most = manner.most_abilities
     question = ask_for_taxonomy(notes, most, manner.guidance)
     reason = ""
     for attempt in range(1, manner.retries + 2):
@@ -182,7 +196,7 @@ def _merge_part(
 
 
 def _map_items(
-    texts: Mapping[str, str], abilities: Mapping[str, str], journal: Journal, manner: _Manner
+    texts: Mapping[str, str], abilities: Mapping[str, str], journal: Journal, manner: Manner
 ) -> Findings:
     """Return the abilities of each item, in the order of the list."""
     mapping = Inquiry(
@@ -194,23 +208,6 @@ def _map_items(
     place = {name: k for k, name in enumerate(abilities)}
     lists = {item: tuple(sorted(row, key=place.__getitem__)) for item, row in found.lists.items()}
     return Findings(lists, found.faults)
-
-
-def _check_options(
-    batch_size: int, most_characters: int, most_abilities: int, retries: int
-) -> None:
-    for name, value, least in (
-        ("batch_size", batch_size, 1),
-        ("most_characters", most_characters, 100),
-        ("most_abilities", most_abilities, 1),
-        ("retries", retries, 0),
-    ):
-        if value < least:
-            raise ResponseError(f"`{name}` must be {least} at least, got {value}")
-    if most_abilities > _MOST_ABILITIES:
-        raise ResponseError(
-            f"`most_abilities` must be {_MOST_ABILITIES} at most, got {most_abilities}"
-        )
 
 
 def _check_texts(texts: Mapping[str, str], kind: str) -> None:

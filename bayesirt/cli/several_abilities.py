@@ -1,0 +1,90 @@
+"""What `rank --model mirt` does: a ranking by several abilities."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import typer
+
+from bayesirt.cli.options import Model
+from bayesirt.cli.reading_input import announce, read_and_tell, say
+
+if TYPE_CHECKING:
+    from bayesirt.data.readers.reading import Reading
+    from bayesirt.profiles.exploration import Exploration
+
+
+def refuse_options_of_one_ability(model: Model, given: Mapping[str, object]) -> None:
+    """Refuse abilities of other models, and options that rankings by several do not have."""
+    from bayesirt.errors import ResponseError
+
+    if model not in (Model.mirt, Model.auto):
+        raise ResponseError(
+            f"--abilities belongs to --model mirt, and {model} has one ability; leave out one of "
+            f"--abilities and --model {model}"
+        )
+    if refused := [name for name, value in given.items() if value]:
+        raise ResponseError(
+            f"{refused[0]} belongs to rankings by one ability; leave it out, or leave out "
+            f"--model mirt and --abilities"
+        )
+
+
+def explore(
+    path: Path,
+    reading: "Reading",
+    out: Path,
+    abilities: str,
+    options: tuple[Any, ...],
+    *,
+    talk: bool,
+    checkpoint: Path | None,
+    overwrite: bool,
+) -> "Exploration":
+    """Rank subjects by several abilities and write the run; options are those of its draws."""
+    from bayesirt.profiles.exploration import (
+        ExplorationSettings,
+        explore_responses,
+        save_exploration,
+    )
+    from bayesirt.ranking.run_folder import check_output, write_folder
+    from bayesirt.report.exploration_html import render_exploration
+
+    settings = ExplorationSettings(_number(abilities), *options)
+    check_output(out, overwrite=overwrite)
+    responses = read_and_tell(path, reading, talk=talk)
+    run = explore_responses(
+        responses, settings, source=path, reading=reading.given, progress=talk,
+        announce=announce if talk else None, checkpoint=checkpoint,
+    )  # fmt: skip
+    if talk:
+        say("writing the report")
+    report = render_exploration(run)
+    write_folder(out, lambda folder: save_exploration(run, folder, report), overwrite=overwrite)
+    return run
+
+
+def _number(abilities: str) -> int | Literal["auto"]:
+    """Return a number of abilities that was typed."""
+    from bayesirt.errors import ResponseError
+    from bayesirt.names import one_line
+
+    if abilities == "auto":
+        return "auto"
+    if not (abilities.isascii() and abilities.isdigit() and int(abilities) >= 1):
+        raise ResponseError(
+            f"--abilities must be 1 or more, or auto, got {one_line(abilities)!r}; pass a number "
+            f"such as 2"
+        )
+    return int(abilities)
+
+
+def print_explored(run: "Exploration", out: Path, *, as_json: bool, quiet: bool) -> None:
+    """Print the ranking, or nothing if quiet."""
+    from bayesirt.report.exploration_html import exploration_as_json, print_exploration
+
+    if as_json:
+        typer.echo(json.dumps(exploration_as_json(run), indent=2))
+    elif not quiet:
+        print_exploration(run, out)

@@ -1,0 +1,324 @@
+"""Several abilities without a Q-matrix: who is best on the whole suite, and along which axes.
+
+Abilities of exploratory MIRT have no order of their own that could rank anybody: the first is what
+most items share, and each further one sets some items against others. What ranks subjects is the
+score that all their abilities together lead one to expect on all items.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+import numpy as np
+import pandas as pd
+from jax import Array
+from jaxtyping import Float
+from numpy.typing import NDArray
+
+from bayesirt.checks.extreme_scores import response_flags
+from bayesirt.data.connections import refuse_disconnected
+from bayesirt.data.responses import Responses
+from bayesirt.errors import ResponseError
+from bayesirt.estimators.choice import fit_point
+from bayesirt.estimators.dimension import choose_dimension
+from bayesirt.inference.engines import EngineName, plan_engine, sample_posterior
+from bayesirt.inference.options import RunOptions
+from bayesirt.likelihood.families import family_named
+from bayesirt.models import Mirt
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.profiles.ability_profiles import LEAST_RELIABILITY, MEASURED, PRIOR
+from bayesirt.progress import fits_shown
+from bayesirt.ranking.chain_bounds import chains_of, supported_columns
+from bayesirt.ranking.record import Record, facts_of, timed, versions
+from bayesirt.ranking.run_folder import PROFILES, RECORD, write_table
+from bayesirt.ranking.subject_ranking import (
+    best_first,
+    columns_of_chain,
+    equal_answers,
+    places,
+    rank_columns,
+)
+
+CANDIDATES = (1, 2, 3, 5)
+"""Numbers of abilities among which one is chosen."""
+_TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+_MOST_STEEP = 3
+
+
+@dataclass(frozen=True)
+class ExplorationSettings:
+    """What a user chooses."""
+
+    n_abilities: int | Literal["auto"] = "auto"
+    seed: int = 0
+    chains: int = 4
+    warmup: int = 500
+    draws: int = 1000
+    target_accept: float = 0.95
+    engine: EngineName = "auto"
+    model: str = Mirt.name
+
+    def describe_model(self) -> str:
+        """Return the model and what it assumes in a few words."""
+        n = self.n_abilities
+        return f"{Mirt.title}, {n} {'ability' if n == 1 else 'abilities'} in principal axes"
+
+    @property
+    def run_options(self) -> RunOptions:
+        """How its posterior is drawn."""
+        return RunOptions(
+            num_chains=self.chains,
+            num_warmup=self.warmup,
+            num_samples=self.draws,
+            target_accept=self.target_accept,
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Exploration:
+    """A ranking by several abilities with everything it rests on.
+
+    Attributes
+    ----------
+    point : PointEstimate
+    posterior : Posterior
+    ranking : DataFrame
+        One row a subject, best first: its `expected_score` on all items, as all its abilities lead
+        one to expect, with its 90% interval; `rank` by it and `tier`, as in `Ranking.summary`.
+    levels : DataFrame
+        One row a subject and ability: `level` in standard deviations of the population, its `sd`
+        and 90% interval (`low`, `high`).
+    abilities : DataFrame
+        One row an ability: its `share` of the variance of linear predictors, `reliability`,
+        `standing` in words, and the items that it surely `helps` or `hinders` most.
+    items : DataFrame
+        One row an item: proportion correct, intercept `d`, and its slope on each ability with its
+        90% interval.
+    record : Record
+    """
+
+    point: PointEstimate
+    posterior: Posterior
+    ranking: pd.DataFrame
+    levels: pd.DataFrame
+    abilities: pd.DataFrame
+    items: pd.DataFrame
+    record: Record[ExplorationSettings]
+
+    def __repr__(self) -> str:
+        return (
+            f"<Exploration: {len(self.ranking)} subjects by {len(self.abilities)} abilities from "
+            f"{self.record.data.source}>"
+        )
+
+    def to_text(self) -> str:
+        """Return what the abilities are in sentences."""
+        table = self.abilities
+        chosen = self.record.diagnostics.get("n_abilities")
+        said = []
+        if chosen:
+            said = [f"By predictions of held-out answers: {chosen.replace(': ', ', ')}."]
+        if len(table) == 1:
+            return " ".join([*said, "A ranking by one ability says more: leave out --model mirt."])
+        shares = zip(table["ability"], table["share"], strict=True)
+        said.append(
+            f"Shares of what tells subjects apart: "
+            f"{', '.join(f'{name} {share:.0%}' for name, share in shares)}. The first is what most "
+            f"items share; each further one sets some items against others."
+        )
+        unknown = table.loc[table["standing"] == PRIOR, "ability"]
+        if len(unknown):
+            verb, it = ("rests", "it") if len(unknown) == 1 else ("rest", "them")
+            said.append(f"{', '.join(unknown).capitalize()} {verb} on the prior: do not read {it}.")
+        return " ".join(said)
+
+
+def explore_responses(
+    responses: Responses,
+    settings: ExplorationSettings | None = None,
+    *,
+    source: Path | None = None,
+    reading: Mapping[str, Any] | None = None,
+    progress: bool = False,
+    announce: Callable[[str], None] | None = None,
+    checkpoint: Path | None = None,
+) -> Exploration:
+    """Fit exploratory MIRT and rank the subjects by their expected score.
+
+    `source` to `checkpoint` are as `bayesirt.ranking.run.rank_responses` takes them. A number of
+    abilities that is ``"auto"`` is chosen by predicting held-out answers.
+    """
+    refuse_disconnected(responses)
+    settings = settings or ExplorationSettings()
+    Mirt(1).suited_to(responses)
+    _refuse_too_many(settings.n_abilities, responses)
+    plan_engine(settings.engine, responses, model=Mirt(1))
+    key, seconds = jax.random.key(settings.seed), dict[str, float]()
+    chosen: dict[str, str] = {}
+    if settings.n_abilities == "auto":
+        with timed(seconds, "number of abilities"):
+            settings, chosen = _with_number(settings, responses, key, progress=progress)
+    assert settings.n_abilities != "auto"
+    model = Mirt(settings.n_abilities)
+    with timed(seconds, "point estimate"), fits_shown(progress):
+        point = fit_point(responses, model=model)
+    data = facts_of(responses, source, reading)
+    told: dict[str, Any] = {"progress": progress, "announce": announce, "checkpoint": checkpoint}
+    with timed(seconds, "posterior"):
+        posterior = sample_posterior(
+            responses,
+            key=key,
+            model=model,
+            engine=settings.engine,
+            init=point,
+            options=replace(settings.run_options, **told),
+        ).with_attrs(seed=settings.seed, input_sha256=data.sha256)
+    diagnostics: dict[str, Any] = asdict(posterior.verdict) | chosen
+    diagnostics |= {
+        "engine": posterior.tree.attrs["engine"],
+        "point_estimator": point.settings["estimator"],
+        "point_converged": point.converged,
+    }
+    with timed(seconds, "ranking"):
+        tables = _ranking(posterior), _levels(posterior), _abilities(posterior), _items(posterior)
+    return Exploration(
+        point, posterior, *tables, Record(settings, data, versions(), seconds, diagnostics)
+    )
+
+
+def _refuse_too_many(n_abilities: int | str, responses: Responses) -> None:
+    """Refuse a number of abilities that there are too few items or subjects for."""
+    most = min(responses.n_items, responses.n_subjects) - 1
+    if n_abilities != "auto" and not 1 <= int(n_abilities) <= most:
+        raise ResponseError(
+            f"{responses.n_subjects} subjects and {responses.n_items} items allow for 1 to {most} "
+            f"abilities, not {n_abilities}; pass fewer with --abilities, or --abilities auto"
+        )
+
+
+def _with_number(
+    settings: ExplorationSettings, responses: Responses, key: Array, *, progress: bool
+) -> tuple[ExplorationSettings, dict[str, str]]:
+    """Return settings with the number of abilities that predicts well enough, and why."""
+    most = min(responses.n_items, responses.n_subjects) - 1
+    found = choose_dimension(
+        responses,
+        key=jax.random.fold_in(key, 1),
+        candidates=[n for n in CANDIDATES if n <= max(most, 1)],
+        progress=progress,
+    )
+    return replace(settings, n_abilities=found.n_abilities), {"n_abilities": found.to_text()}
+
+
+def expected_scores(posterior: Posterior) -> NDArray[np.float64]:
+    """Return draws of each subject's expected score on all items, (chain, draw, subject)."""
+    draws = tuple(posterior.draws(name) for name in ("theta", "a", "d"))
+    return np.asarray(_scores(posterior.link, draws)).reshape(*posterior["theta"].shape[:2], -1)
+
+
+@partial(jax.jit, static_argnums=0)
+def _scores(link: str, draws: tuple[Array, ...]) -> Float[Array, "sample subject"]:
+    def of_draw(draw: tuple[Array, ...]) -> Array:
+        theta, a, d = draw
+        return family_named(link).probability(theta @ a.T + d).mean(1)
+
+    return jax.lax.map(of_draw, draws)
+
+
+def _ranking(posterior: Posterior) -> pd.DataFrame:
+    by_chain, verdict = expected_scores(posterior), posterior.verdict
+    scores, alike = by_chain.reshape(-1, by_chain.shape[-1]), equal_answers(posterior)
+    order, ranks = best_first(scores, alike)
+    alike, scores = alike[order], scores[:, order]
+    chains = chains_of(by_chain[..., order])[: 0 if verdict.sound else None]
+    successes, trials = posterior.successes[order], posterior.trials[order]
+    accuracy = successes.sum(1) / trials.sum(1)
+    low, high = np.quantile(scores, _TAILS, axis=0)
+    return pd.DataFrame(
+        {
+            "subject": np.asarray(posterior.subjects, object)[order],
+            "accuracy": accuracy,
+            "rank_by_accuracy": places(-accuracy),
+            "expected_score": scores.mean(0),
+            "expected_score_low": low,
+            "expected_score_high": high,
+            **rank_columns(scores, ranks, alike),
+            **supported_columns(
+                chains, partial(columns_of_chain, alike=alike), explored=verdict.explored
+            ),
+            "n_items": np.count_nonzero(trials, 1),
+            "n_trials": trials.sum(1),
+            "flag": response_flags(successes, trials, 1),
+        }
+    )
+
+
+def _names(posterior: Posterior) -> list[str]:
+    return [str(name) for name in posterior.dataset["ability"].values]
+
+
+def _levels(posterior: Posterior) -> pd.DataFrame:
+    theta, names = posterior.draws("theta"), _names(posterior)
+    low, high = np.quantile(theta, _TAILS, axis=0)
+    of_each = {"level": theta.mean(0), "sd": theta.std(0, ddof=1), "low": low, "high": high}
+    return pd.DataFrame(
+        {
+            "subject": np.repeat(np.asarray(posterior.subjects, object), len(names)),
+            "ability": np.tile(np.asarray(names, object), len(posterior.subjects)),
+            **{name: values.ravel() for name, values in of_each.items()},
+        }
+    )
+
+
+def _abilities(posterior: Posterior) -> pd.DataFrame:
+    """Return what is known of each ability; of θ ~ N(0, I), a² is an item's share of variance."""
+    theta, a = posterior.draws("theta"), posterior.draws("a")
+    known = theta.mean(0).var(0)
+    reliability = known / (known + theta.var(0, ddof=1).mean(0))
+    squares = (a**2).sum(1)
+    ends = np.quantile(a, _TAILS, axis=0)
+    return pd.DataFrame(
+        {
+            "ability": _names(posterior),
+            "share": (squares / squares.sum(1, keepdims=True)).mean(0),
+            "reliability": reliability,
+            "standing": np.where(reliability < LEAST_RELIABILITY, PRIOR, MEASURED),
+            "helps": [_steep(posterior, ends[0, :, k]) for k in range(a.shape[2])],
+            "hinders": [_steep(posterior, -ends[1, :, k]) for k in range(a.shape[2])],
+        }
+    )
+
+
+def _steep(posterior: Posterior, least: NDArray[np.float64]) -> str:
+    """Return the items whose slopes are surely on this side of 0, the surest first."""
+    first = [j for j in np.argsort(-least, kind="stable")[:_MOST_STEEP] if least[j] > 0]
+    return "; ".join(posterior.items[j] for j in first)
+
+
+def _items(posterior: Posterior) -> pd.DataFrame:
+    a, successes, trials = posterior.draws("a"), posterior.successes, posterior.trials
+    low, high = np.quantile(a, _TAILS, axis=0)
+    columns: dict[str, Any] = {
+        "item": posterior.items,
+        "accuracy": successes.sum(0) / trials.sum(0),
+        "d": posterior.draws("d").mean(0),
+    }
+    for k, name in enumerate(_names(posterior)):
+        columns |= {name: a[..., k].mean(0), f"{name}_low": low[:, k], f"{name}_high": high[:, k]}
+    return pd.DataFrame(columns)
+
+
+def save_exploration(run: Exploration, folder: Path, report: str) -> None:
+    """Write a run's files into an empty folder."""
+    write_table(run.ranking, folder / "ranking.csv")
+    write_table(run.levels, folder / PROFILES)
+    write_table(run.abilities, folder / "abilities.csv")
+    write_table(run.items, folder / "items.csv")
+    run.point.save(folder / "point.nc")
+    run.posterior.save(folder / "posterior.nc")
+    (folder / "report.html").write_text(report, "utf-8")
+    (folder / RECORD).write_text(run.record.to_json(), "utf-8")
