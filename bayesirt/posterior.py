@@ -228,9 +228,8 @@ class Posterior:
     def item_facts(self) -> pd.DataFrame:
         """What describes the items, a column each, such as their topic; indexed by item."""
         constant = self.tree["constant_data"].to_dataset()
-        names = {str(x): str(x).removeprefix(_ABOUT) for x in constant if _ABOUT in str(x)}
-        told = {name: constant[x].to_numpy().astype(object) for x, name in names.items()}
-        return pd.DataFrame(told, index=self.items)
+        told = {str(x).removeprefix(_ABOUT): constant[x] for x in constant if _ABOUT in str(x)}
+        return pd.DataFrame({k: x.to_numpy().astype(object) for k, x in told.items()}, self.items)
 
     @property
     def item_groups(self) -> NDArray[np.intp] | None:
@@ -360,6 +359,12 @@ class Posterior:
         """Return the same draws with more attributes."""
         tree = self.tree.copy()
         tree.attrs = {**self.tree.attrs, **attrs}
+        return Posterior(tree)
+
+    def with_constants(self, facts: Mapping[str, tuple[Any, Any]]) -> "Posterior":
+        """Return the same draws with more that is known of members: dimensions and values."""
+        tree = self.tree.copy()
+        tree["constant_data"] = xr.DataTree(tree["constant_data"].to_dataset().assign(facts))
         return Posterior(tree)
 
     def save(self, path: Path) -> None:

@@ -23,7 +23,6 @@ from bayesirt.data.responses import Responses
 from bayesirt.inference.block_steps import joint_normal_draw, normal_draw
 from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.checkpoint import Samples
-from bayesirt.inference.item_groups import with_constants
 from bayesirt.inference.one_ability import OneAbility
 from bayesirt.inference.starts import Start
 from bayesirt.inference.two_way import TwoWay
@@ -103,7 +102,7 @@ class Explained(OneAbility):
             of_items["covariates"] = (("item", "covariate"), self.design.z)
         names = {x.site: x.name for x in self.design.factors}
         spreads = {x.name: x.spread for x in self.design.covariates}
-        return with_constants(found, of_items).with_attrs(
+        return found.with_constants(of_items).with_attrs(
             factors=json.dumps(names), covariates=json.dumps(spreads)
         )
 

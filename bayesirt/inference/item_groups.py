@@ -5,13 +5,11 @@ subject cut into one for each group, and these in clusters, the model is that of
 know no other. Wainer, Bradlow and Wang (2007) give ψ - θ the items' slopes too.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 from numpy.typing import NDArray
 
 from bayesirt.data.cells import store_cells
@@ -88,11 +86,4 @@ def joined(cut: Posterior, responses: Responses, column: str) -> Posterior:
         for name, x in cut.tree["constant_data"].to_dataset().items()
         if x.dims[:1] == ("item",)
     }
-    return with_constants(whole, facts)
-
-
-def with_constants(posterior: Posterior, facts: Mapping[str, tuple[Any, Any]]) -> Posterior:
-    """Return a posterior that also keeps what is known of its members, by name."""
-    tree = posterior.tree.copy()
-    tree["constant_data"] = xr.DataTree(tree["constant_data"].to_dataset().assign(facts))
-    return Posterior(tree)
+    return whole.with_constants(facts)

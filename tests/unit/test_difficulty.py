@@ -70,7 +70,7 @@ def test_nothing_explains_nothing():
     ],
 )
 def test_a_formula_that_cannot_be_used_is_refused(formula, said):
-    with pytest.raises(ResponseError, match="^[^\n]*$") as error:
+    with pytest.raises(ResponseError, match=r"^[^\n]*$") as error:
         design_of(formula, ITEMS)
     assert said in str(error.value)
 
@@ -119,14 +119,14 @@ def test_a_table_of_items_may_describe_the_questions(tmp_path):
         ({"facet": "item"}, "is the column of items"),
         ({"facet": "nothing"}, "no column `nothing`"),
         ({"facet": "one"}, "all rows have the same 'one'"),
-        ({"item_table": "nowhere.csv"}, "is not a file"),
+        ({"item_table": "nowhere.csv", "duplicates": "first"}, "is not a file"),
         ({"describing": "score", "duplicates": "first"}, "differs between the rows"),
     ],
 )
 def test_what_cannot_describe_answers_is_refused(tmp_path, options, said):
     path = judged(tmp_path)
     frame = pd.read_csv(path).assign(one="x")
-    with pytest.raises(ResponseError, match="^[^\n]*$") as error:
+    with pytest.raises(ResponseError, match=r"^[^\n]*$") as error:
         read_responses(frame, **options)
     assert said in str(error.value)
 
@@ -134,7 +134,7 @@ def test_what_cannot_describe_answers_is_refused(tmp_path, options, said):
 def test_wide_tables_have_no_facets(tmp_path):
     wide = tmp_path / "wide.csv"
     wide.write_text("model,q0,q1\na,0,1\nb,1,0\n")
-    with pytest.raises(ResponseError, match="--facet"):
+    with pytest.raises(ResponseError, match="--facet judge names"):
         read_responses(wide, facet="judge")
 
 
@@ -193,7 +193,8 @@ def test_what_explains_difficulty_is_told():
     assert effects["level"].to_list() == ["ann", "bob"]
     assert effects["effect"].to_list() == pytest.approx([0.5, -0.5])  # against their mean
     assert effects["n_items"].to_list() == [10, 10]
-    neutral = np.array([1 - 0.8, 1 + 0.8])[:, None] + np.array([0.4, -0.4])
+    z = np.repeat([-1.0, 1.0], 10)
+    neutral = 1 - 0.8 * z + np.tile([0.4, 0.4, -0.4, -0.4], 5)
 
     def score(shift: float) -> float:
         return 100 * float((1 / (1 + np.exp(-(neutral - shift)))).mean())

@@ -151,6 +151,7 @@ def read_results(
     elif not are_logs(path, reading):
         responses = _read_table(path, reading, progress, announce)
     else:
+        _refuse_facets(reading, path.name)
         responses, found = read_logs(path, reading, progress)
     return _completed(responses, reading), found
 
@@ -161,11 +162,6 @@ def _completed(responses: Responses, reading: Reading) -> Responses:
         responses = with_clusters_of_file(responses, reading.cluster_file)
     elif reading.cluster and responses.clusters is None:
         raise refuse_column("cluster", reading.cluster)
-    if reading.facet and QUESTION not in responses.item_metadata:
-        raise ResponseError(
-            f"--facet {one_line(reading.facet[0])} names a column of a long table, and these "
-            f"results are none; leave it out"
-        )
     if reading.item_table:
         responses = with_item_table(
             responses, Path(reading.item_table), of_questions=bool(reading.facet)
@@ -234,15 +230,25 @@ def _of_frame(
 ) -> Responses:
     """Take a table, long or wide."""
     items_in = reading.items_in
-    told = any(reading.named.values()) or reading.topic_column in frame.columns or reading.facet
+    told = any(reading.named.values()) or reading.topic_column in frame.columns
     _refuse_battles(frame, name)
     roles = find_columns(frame.columns, reading.columns)
     if items_in is None and (told or {"subject", "item"} <= roles.keys()):
         if reading.cluster_column:
             roles["cluster"] = reading.cluster_column
         return _from_long(frame, roles, name, reading, announce)
+    _refuse_facets(reading, name)
     wide = _subjects_in_rows(frame, items_in, name, announce)
     return Responses.from_wide(wide, threshold=reading.threshold, scale=reading.scale)
+
+
+def _refuse_facets(reading: Reading, name: str) -> None:
+    """Refuse columns of a long table where there is none."""
+    if reading.facet:
+        raise ResponseError(
+            f"--facet {one_line(reading.facet[0])} names a column of a long table, and "
+            f"{one_line(name)} is none; leave it out, or write one row for each answer"
+        )
 
 
 def _refuse_battles(frame: pd.DataFrame, name: str) -> None:
