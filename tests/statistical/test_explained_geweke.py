@@ -10,7 +10,7 @@ from bayesirt.data.clusters import Clusters
 from bayesirt.data.difficulty import Covariate, Design, Factor
 from bayesirt.inference.blocked import BlockedNewton
 from bayesirt.inference.cluster_moves import with_clusters
-from bayesirt.inference.explained_items import Explained
+from bayesirt.inference.explained import Explained
 from bayesirt.inference.moves import moves_of
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.models import TwoPL
