@@ -182,7 +182,7 @@ def plan_engine(
     if refused := _refused(method, model):
         raise ResponseError(refused)
     if options.mesh is not None:
-        _refuse_mesh(method, responses, model)
+        _refuse_mesh(method, responses)
     check_memory(method, responses, model=model, options=options)
     return method, reason
 
@@ -217,9 +217,7 @@ def _with_clusters(
     return "blocked", reason if engine == "auto" else ""
 
 
-def _refuse_mesh(method: Method, responses: Responses, model: ResponseModel) -> None:
-    if model.lengths:
-        raise ResponseError("LaRT works on one device; leave mesh out")
+def _refuse_mesh(method: Method, responses: Responses) -> None:
     if not ENGINES[method].meshes:
         raise ResponseError(f"{method} works on one device; leave mesh out, or ask for blocked")
     if responses.clusters is not None:
