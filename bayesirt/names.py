@@ -47,6 +47,15 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
+def plain_identifier(name: str) -> str:
+    """Return a name that variables of a file may have.
+
+    >>> plain_identifier("log(human minutes)")
+    'log_human_minutes'
+    """
+    return re.sub(r"\W+", "_", name).strip("_") or "unnamed"
+
+
 def brief(amount: float) -> str:
     """Return an amount of any size with about three digits; nothing if it is not known.
 

@@ -20,6 +20,7 @@ from bayesirt import __version__
 from bayesirt.data.clusters import Clusters
 from bayesirt.data.responses import Responses
 from bayesirt.data.scales import Scale, stored_scale
+from bayesirt.data.topics import shared_facts
 from bayesirt.data.whole_file import make_sure_of_room
 from bayesirt.names import notebook_html
 from bayesirt.point_estimate import labelled
@@ -34,6 +35,8 @@ FEW_TO_STANDARDISE = 10
 _OF_SUBJECTS, _OF_ITEMS = ("theta", "tau"), ("a", "d", "b", "c", "phi", "omega", "lam", "delta")
 _DIMS = {name: ["subject"] for name in _OF_SUBJECTS} | {name: ["item"] for name in _OF_ITEMS}
 _DIMS |= {"gamma": ["cluster"], "cluster_of": ["subject"]}
+_ABOUT = "about "
+"""Before the names of what describes items."""
 _KNOWN_DIMS = {name: ["subject", "item"] for name in ("successes", "trials")}
 _KNOWN_DIMS |= {name: ["subject"] for name in ("mean_length", "mean_cost")}
 
@@ -90,6 +93,8 @@ class Posterior:
             constant["mean_length"] = mean_lengths(responses)
         if responses.costs is not None:
             constant["mean_cost"] = responses.costs
+        described = {f"{_ABOUT}{name}": x for name, x in shared_facts(responses).items()}
+        constant |= described
         clusters, of_clusters = responses.clusters, {}
         if clusters is not None and "gamma" in samples:
             constant["cluster_of"] = np.array(clusters.codes)
@@ -107,7 +112,7 @@ class Posterior:
                 "subject": list(responses.subjects),
                 "item": list(responses.items),
             },
-            dims={**(dims or _DIMS), **_KNOWN_DIMS},
+            dims={**(dims or _DIMS), **_KNOWN_DIMS, **{name: ["item"] for name in described}},
         )
         tree.attrs = {"bayesirt_version": __version__, **attrs}
         if responses.scale is not None:
@@ -218,6 +223,19 @@ class Posterior:
             return None
         names = tuple(str(name) for name in self.dataset["cluster"].values)
         return Clusters(names, tuple(constant["cluster_of"].to_numpy().tolist()))
+
+    @property
+    def item_facts(self) -> pd.DataFrame:
+        """What describes the items, a column each, such as their topic; indexed by item."""
+        constant = self.tree["constant_data"].to_dataset()
+        told = {str(x).removeprefix(_ABOUT): constant[x] for x in constant if _ABOUT in str(x)}
+        return pd.DataFrame({k: x.to_numpy().astype(object) for k, x in told.items()}, self.items)
+
+    @property
+    def item_groups(self) -> NDArray[np.intp] | None:
+        """The group of each item whose answers go together, where the model knows of groups."""
+        constant = self.tree["constant_data"]
+        return pd.factorize(constant["group_of"].to_numpy())[0] if "group_of" in constant else None
 
     @property
     def mean_lengths(self) -> NDArray[np.float64] | None:
@@ -341,6 +359,12 @@ class Posterior:
         """Return the same draws with more attributes."""
         tree = self.tree.copy()
         tree.attrs = {**self.tree.attrs, **attrs}
+        return Posterior(tree)
+
+    def with_constants(self, facts: Mapping[str, tuple[Any, Any]]) -> "Posterior":
+        """Return the same draws with more that is known of members: dimensions and values."""
+        tree = self.tree.copy()
+        tree["constant_data"] = xr.DataTree(tree["constant_data"].to_dataset().assign(facts))
         return Posterior(tree)
 
     def save(self, path: Path) -> None:

@@ -20,7 +20,6 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 import numpyro
 from jax.scipy.special import betaln
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 from numpyro import plate, sample
 from numpyro.distributions import Beta, LogNormal, Normal
@@ -85,9 +84,7 @@ def continuous_parameters(
     n_subjects: int,
     n_items: int,
     priors: Priors,
-    *,
-    clusters: Int[ArrayLike, " subject"] | None = None,
-    n_clusters: int = 0,
+    **known: Any,
 ) -> ContinuousParameters:
     """Draw subjects and items from their priors: the continuous model without data.
 
@@ -95,16 +92,14 @@ def continuous_parameters(
     ----------
     n_subjects, n_items : int
     priors : Priors
-    clusters, n_clusters
-        As in `two_pl_parameters`.
+    **known
+        Clusters and design, as in `two_pl_parameters`.
 
     Returns
     -------
     ContinuousParameters
     """
-    theta, a, d = two_pl_parameters(
-        n_subjects, n_items, priors, clusters=clusters, n_clusters=n_clusters
-    )
+    theta, a, d = two_pl_parameters(n_subjects, n_items, priors, **known)
     drawn = []
     for name, (usual, sigma) in USUAL.items():
         mu = sample(f"mu_{name}", Normal(usual, MU_SD))
@@ -141,9 +136,9 @@ class Continuous(TwoPL):
         """Scores with mass at both ends."""
         return ORDERED_BETA
 
-    def parameters(self, n_subjects: int, n_items: int, **clusters: Any) -> ContinuousParameters:
+    def parameters(self, n_subjects: int, n_items: int, **known: Any) -> ContinuousParameters:
         """Draw from the prior."""
-        return continuous_parameters(n_subjects, n_items, self.priors, **clusters)
+        return continuous_parameters(n_subjects, n_items, self.priors, **known)
 
     @property
     def usual(self) -> Mapping[str, tuple[float, float]]:

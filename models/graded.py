@@ -16,7 +16,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 from numpyro import plate, sample
 from numpyro.distributions import HalfNormal, LogNormal, Normal, OrderedLogistic
@@ -74,9 +73,7 @@ def graded_parameters(
     n_items: int,
     n: int,
     priors: Priors,
-    *,
-    clusters: Int[ArrayLike, " subject"] | None = None,
-    n_clusters: int = 0,
+    **known: Any,
 ) -> GradedParameters:
     """Draw subjects and items from their priors: the graded model without data.
 
@@ -86,16 +83,14 @@ def graded_parameters(
     n : int
         The highest grade.
     priors : Priors
-    clusters, n_clusters
-        As in `two_pl_parameters`.
+    **known
+        Clusters and design, as in `two_pl_parameters`.
 
     Returns
     -------
     GradedParameters
     """
-    theta, a, d = two_pl_parameters(
-        n_subjects, n_items, priors, clusters=clusters, n_clusters=n_clusters
-    )
+    theta, a, d = two_pl_parameters(n_subjects, n_items, priors, **known)
     gaps = []
     for name in gap_names(n):
         mu = sample(f"mu_{name}", Normal(jnp.log(ALL_GAPS / n), MU_GAP_SD))
@@ -148,9 +143,9 @@ class Graded(TwoPL):
         """Graded answers."""
         return graded_family(self.n)
 
-    def parameters(self, n_subjects: int, n_items: int, **clusters: Any) -> GradedParameters:
+    def parameters(self, n_subjects: int, n_items: int, **known: Any) -> GradedParameters:
         """Draw from the prior."""
-        return graded_parameters(n_subjects, n_items, self.n, self.priors, **clusters)
+        return graded_parameters(n_subjects, n_items, self.n, self.priors, **known)
 
     @property
     def usual(self) -> Mapping[str, tuple[float, float]]:

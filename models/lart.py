@@ -236,7 +236,7 @@ class LaRT(ResponseModel):
         """Engines that draw from its posterior."""
         return ("blocked", "nuts") if self.wrong_lengths else ("blocked", "nuts", "laplace")
 
-    def parameters(self, n_subjects: int, n_items: int, **_clusters: Any) -> LaRTParameters:
+    def parameters(self, n_subjects: int, n_items: int, **_known: Any) -> LaRTParameters:
         """Draw from the prior."""
         return lart_parameters(n_subjects, n_items, wrong_lengths=self.wrong_lengths)
 

@@ -129,7 +129,7 @@ class Mirt(ResponseModel):
         """What is kept with draws of its options."""
         return {"n_abilities": self.n_abilities, "identification": IDENTIFICATION}
 
-    def parameters(self, n_subjects: int, n_items: int, **_clusters: Any) -> MirtParameters:
+    def parameters(self, n_subjects: int, n_items: int, **_known: Any) -> MirtParameters:
         """Draw from the prior."""
         return mirt_parameters(n_subjects, n_items, self.n_abilities)
 

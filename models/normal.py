@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 from numpyro import plate, sample
 from numpyro.distributions import LogNormal
@@ -72,9 +71,7 @@ def normal_parameters(
     n_subjects: int,
     n_items: int,
     priors: Priors,
-    *,
-    clusters: Int[ArrayLike, " subject"] | None = None,
-    n_clusters: int = 0,
+    **known: Any,
 ) -> NormalParameters:
     """Draw subjects and items from their priors: the normal model without data.
 
@@ -82,16 +79,14 @@ def normal_parameters(
     ----------
     n_subjects, n_items : int
     priors : Priors
-    clusters, n_clusters
-        As in `two_pl_parameters`.
+    **known
+        Clusters and design, as in `two_pl_parameters`.
 
     Returns
     -------
     NormalParameters
     """
-    theta, a, d = two_pl_parameters(
-        n_subjects, n_items, priors, clusters=clusters, n_clusters=n_clusters
-    )
+    theta, a, d = two_pl_parameters(n_subjects, n_items, priors, **known)
     centre, sigma = USUAL["noise"]
     mu_noise = sample("mu_noise", Gaussian(centre, MU_SD))
     with plate("item", n_items):
@@ -134,9 +129,9 @@ class Normal(TwoPL):
         """Scores about what is expected."""
         return NORMAL
 
-    def parameters(self, n_subjects: int, n_items: int, **clusters: Any) -> NormalParameters:
+    def parameters(self, n_subjects: int, n_items: int, **known: Any) -> NormalParameters:
         """Draw from the prior."""
-        return normal_parameters(n_subjects, n_items, self.priors, **clusters)
+        return normal_parameters(n_subjects, n_items, self.priors, **known)
 
     @property
     def usual(self) -> Mapping[str, tuple[float, float]]:

@@ -23,6 +23,13 @@ class Priors:
     guessing : float, optional
         Proportion correct of those who know nothing, the same for every item of the 3PL; by default
         it is learned for each.
+    difficulty : str
+        What explains how difficult items are, in the columns that describe them, written as for
+        lme4: ``"log(minutes) + (1|judge)"`` is a slope and an effect for each judge. It needs the
+        hierarchical kind.
+    groups : str
+        The column of items whose answers go together beyond ability, such as those about one text:
+        a subject has an ability of its own in each group (testlets).
 
     Raises
     ------
@@ -38,6 +45,8 @@ class Priors:
     kind: Literal["hierarchical", "fixed"] = "hierarchical"
     slopes: Literal["positive", "free", "rasch"] = "positive"
     guessing: float | None = None
+    difficulty: str = ""
+    groups: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in ("hierarchical", "fixed"):
@@ -54,7 +63,14 @@ class Priors:
                 "fixed priors go with positive slopes only; leave out one of the options"
             )
 
+        if self.kind == "fixed" and self.difficulty:
+            raise ResponseError(
+                "fixed priors do not learn what explains difficulty; leave out one of the options"
+            )
+
     def describe(self) -> str:
         """Return the options in a few words."""
         guessed = "" if self.guessing is None else f", guessing {self.guessing:g}"
-        return f"{self.kind}, {self.slopes} slopes{guessed}"
+        explained = f", difficulty by {self.difficulty}" if self.difficulty else ""
+        together = f", answers together by {self.groups}" if self.groups else ""
+        return f"{self.kind}, {self.slopes} slopes{guessed}{explained}{together}"

@@ -176,7 +176,7 @@ class QMirt(ResponseModel):
         self,
         n_subjects: int,
         n_items: int,  # noqa: ARG002
-        **_clusters: Any,
+        **_known: Any,
     ) -> QMirtParameters:
         """Draw from the prior."""
         return q_mirt_parameters(n_subjects, self.needs.needs, self.structure)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 from numpyro import plate, sample
 from numpyro.distributions import BetaBinomial, HalfNormal, LogNormal, Normal
@@ -64,9 +63,7 @@ def repeats_parameters(
     n_subjects: int,
     n_items: int,
     priors: Priors,
-    *,
-    clusters: Int[ArrayLike, " subject"] | None = None,
-    n_clusters: int = 0,
+    **known: Any,
 ) -> RepeatsParameters:
     """Draw subjects and items from their priors: the model of repeats without data.
 
@@ -74,16 +71,14 @@ def repeats_parameters(
     ----------
     n_subjects, n_items : int
     priors : Priors
-    clusters, n_clusters
-        As in `two_pl_parameters`.
+    **known
+        Clusters and design, as in `two_pl_parameters`.
 
     Returns
     -------
     RepeatsParameters
     """
-    theta, a, d = two_pl_parameters(
-        n_subjects, n_items, priors, clusters=clusters, n_clusters=n_clusters
-    )
+    theta, a, d = two_pl_parameters(n_subjects, n_items, priors, **known)
     mu_phi = sample("mu_phi", Normal(MU_PHI_MEAN, MU_PHI_SD))
     sigma_phi = sample("sigma_phi", HalfNormal(SIGMA_PHI_SCALE))
     with plate("item", n_items):
@@ -128,9 +123,9 @@ class Repeats(TwoPL):
         """Runs that go together."""
         return BETA_BINOMIAL
 
-    def parameters(self, n_subjects: int, n_items: int, **clusters: Any) -> RepeatsParameters:
+    def parameters(self, n_subjects: int, n_items: int, **known: Any) -> RepeatsParameters:
         """Draw from the prior."""
-        return repeats_parameters(n_subjects, n_items, self.priors, **clusters)
+        return repeats_parameters(n_subjects, n_items, self.priors, **known)
 
     @property
     def usual(self) -> Mapping[str, tuple[float, float]]:

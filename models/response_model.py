@@ -62,7 +62,7 @@ class ResponseModel(ABC):
     lengths : bool
         Whether responses must have lengths.
     clustered : bool
-        Whether subjects may come in clusters.
+        Whether subjects may come in clusters, and difficulty be explained.
     takes : {"binary", "graded", "continuous", "unbounded"}
         The answers that it is for.
     known_spreads : bool
@@ -101,6 +101,11 @@ class ResponseModel(ABC):
                 f"guessing is a part of the 3pl, not of {cls.name}; pass --model 3pl, or leave "
                 f"out --guessing"
             )
+        if (priors.difficulty or priors.groups) and not cls.clustered:
+            raise ResponseError(
+                f"what explains difficulty, and groups of items, belong to models of one ability "
+                f"and no lengths, not to {cls.name}; leave them out"
+            )
         if wrong_lengths:
             raise ResponseError(
                 f"wrong answers have lengths of their own in lart, not in {cls.name}, which takes "
@@ -129,14 +134,15 @@ class ResponseModel(ABC):
         return LOGIT
 
     @abstractmethod
-    def parameters(self, n_subjects: int, n_items: int, **clusters: Any) -> Any:
+    def parameters(self, n_subjects: int, n_items: int, **known: Any) -> Any:
         """Draw subjects and items from their priors: the NumPyro text without data.
 
         Parameters
         ----------
         n_subjects, n_items : int
-        **clusters
-            ``clusters``, the position of each subject's, and ``n_clusters``, where they come so.
+        **known
+            ``clusters``, the position of each subject's, and ``n_clusters``, where they come so;
+            ``design``, where something is known of items.
         """
 
     @property

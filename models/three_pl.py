@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 from numpyro import deterministic, plate, sample
 from numpyro.distributions import Binomial, HalfNormal, Normal, TransformedDistribution
@@ -68,9 +67,7 @@ def three_pl_parameters(
     n_subjects: int,
     n_items: int,
     priors: Priors,
-    *,
-    clusters: Int[ArrayLike, " subject"] | None = None,
-    n_clusters: int = 0,
+    **known: Any,
 ) -> ThreePLParameters:
     """Draw subjects and items from their priors: the 3PL without data.
 
@@ -79,16 +76,14 @@ def three_pl_parameters(
     n_subjects, n_items : int
     priors : Priors
         With `guessing`, c is that number for every item.
-    clusters, n_clusters
-        As in `two_pl_parameters`.
+    **known
+        Clusters and design, as in `two_pl_parameters`.
 
     Returns
     -------
     ThreePLParameters
     """
-    theta, a, d = two_pl_parameters(
-        n_subjects, n_items, priors, clusters=clusters, n_clusters=n_clusters
-    )
+    theta, a, d = two_pl_parameters(n_subjects, n_items, priors, **known)
     if priors.guessing is not None:
         c = deterministic("c", jnp.full(n_items, priors.guessing))
         return ThreePLParameters(theta, a, d, c)
@@ -133,9 +128,9 @@ class ThreePL(TwoPL):
         """Engines that draw from its posterior."""
         return super().engines if self.priors.kind == "hierarchical" else ("blocked", "nuts")
 
-    def parameters(self, n_subjects: int, n_items: int, **clusters: Any) -> ThreePLParameters:
+    def parameters(self, n_subjects: int, n_items: int, **known: Any) -> ThreePLParameters:
         """Draw from the prior."""
-        return three_pl_parameters(n_subjects, n_items, self.priors, **clusters)
+        return three_pl_parameters(n_subjects, n_items, self.priors, **known)
 
     @property
     def usual(self) -> Mapping[str, tuple[float, float]]:

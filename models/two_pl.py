@@ -12,6 +12,13 @@ several runs or prompts of one LLM, those of cluster c lie about an ability γ_c
 intraclass correlation) is the share of the abilities' variance that lies between clusters:
 
     κ ~ U(0, 1),  γ_c ~ N(0, √κ),  θ_i ~ N(γ_c, √(1 - κ))
+
+Where something is known of items, such as how long each takes a human or which judge graded its
+answers, their difficulty may be explained by it (De Boeck and Wilson 2004): of standardised numbers
+z by slopes β, of levels by effects u with a spread of their own,
+
+    d_j ~ N(μ_d - μ_b a_j - z_jᵀ β - Σ_f u_f[level_fj], σ_d)
+    β ~ N(0, 2),  u_f ~ N(0, σ_f),  σ_f ~ HalfNormal(1)
 """
 
 from collections.abc import Mapping
@@ -26,6 +33,7 @@ from jaxtyping import Array, Float, Int
 from numpyro import deterministic, plate, sample
 from numpyro.distributions import Binomial, HalfNormal, LogNormal, Normal, Uniform
 
+from bayesirt.data.difficulty import Design
 from bayesirt.likelihood.families import family_named
 from bayesirt.likelihood.family import Family
 from bayesirt.models.priors import Priors
@@ -72,6 +80,7 @@ def two_pl_parameters(
     *,
     clusters: Int[ArrayLike, " subject"] | None = None,
     n_clusters: int = 0,
+    design: Design = Design(),  # noqa: B008
 ) -> Parameters:
     """Draw abilities, discriminations and intercepts from their priors: the 2PL without data.
 
@@ -82,6 +91,8 @@ def two_pl_parameters(
     clusters : int array, shape (subject,), optional
         Position of each subject's cluster.
     n_clusters : int
+    design : Design
+        What explains the difficulty of items.
 
     Returns
     -------
@@ -102,11 +113,15 @@ def two_pl_parameters(
     if priors.kind == "fixed":
         a, d = _fixed_items(n_items)
     else:
-        a, d = hierarchical_items(n_items, priors)
+        a, d = hierarchical_items(n_items, priors, design)
     return theta, a, d
 
 
-def hierarchical_items(n_items: int, priors: Priors) -> tuple[Array, Array]:
+def hierarchical_items(
+    n_items: int,
+    priors: Priors,
+    design: Design = Design(),  # noqa: B008
+) -> tuple[Array, Array]:
     """Draw discriminations and intercepts of items that learn their own centre and spread."""
     if priors.slopes != "rasch":
         mu_a = sample("mu_a", Normal(0, 0.5))
@@ -114,6 +129,7 @@ def hierarchical_items(n_items: int, priors: Priors) -> tuple[Array, Array]:
     mu_d = sample("mu_d", Normal(0, 2))
     mu_b = sample("mu_b", Normal(0, 2)) if priors.slopes != "rasch" else 0.0
     sigma_d = sample("sigma_d", HalfNormal(2))
+    explained = explained_difficulty(design)
     with plate("item", n_items):
         if priors.slopes == "positive":
             a = sample("a", LogNormal(mu_a, sigma_a))
@@ -121,11 +137,26 @@ def hierarchical_items(n_items: int, priors: Priors) -> tuple[Array, Array]:
             a = sample("a", Normal(mu_a, sigma_a))
         else:
             a = deterministic("a", jnp.ones(n_items))
-        d = sample("d", Normal(mu_d - mu_b * a, sigma_d))
+        d = sample("d", Normal(mu_d - mu_b * a - explained, sigma_d))
         deterministic("b", -d / a)
     if priors.slopes == "free":
         numpyro.factor("orientation", jnp.where(a.sum() > 0, 0.0, -jnp.inf))
     return a, d
+
+
+def explained_difficulty(design: Design) -> Array | float:
+    """Draw what explains the difficulty of items, and return how much harder it makes each."""
+    explained: Array | float = 0.0
+    if design.covariates:
+        with plate("covariate", len(design.covariates)):
+            beta = sample("beta", Normal(0, 2))
+        explained = jnp.asarray(design.z) @ beta
+    for factor in design.factors:
+        sigma = sample(f"sigma_{factor.site}", HalfNormal(1))
+        with plate(f"{factor.site}_level", len(factor.levels.names)):
+            effect = sample(factor.site, Normal(0, sigma))
+        explained += effect[jnp.array(factor.levels.codes)]
+    return explained
 
 
 def _fixed_items(n_items: int) -> tuple[Array, Array]:
@@ -197,9 +228,9 @@ class TwoPL(ResponseModel):
         """Engines that draw from its posterior."""
         return "blocked", "nuts", "laplace"
 
-    def parameters(self, n_subjects: int, n_items: int, **clusters: Any) -> tuple[Array, ...]:
+    def parameters(self, n_subjects: int, n_items: int, **known: Any) -> tuple[Array, ...]:
         """Draw from the prior."""
-        return two_pl_parameters(n_subjects, n_items, self.priors, **clusters)
+        return two_pl_parameters(n_subjects, n_items, self.priors, **known)
 
     @property
     def lines(self) -> tuple[Line, ...]:

@@ -20,6 +20,7 @@ from bayesirt.cli.existing_run import (
     separate,
 )
 from bayesirt.cli.gate import gate
+from bayesirt.cli.horizon import horizon
 from bayesirt.cli.next_item import next_item
 from bayesirt.cli.options import AsJson, Example, Results, prepare_jax
 from bayesirt.cli.profile import profile
@@ -66,7 +67,7 @@ app.command()(convert)
 app.command()(gate)
 app.command("score")(score_subjects)
 app.command("next-item")(next_item)
-for _command in (compare, review, keep, separate, plot, export, cite):
+for _command in (compare, review, keep, separate, horizon, plot, export, cite):
     app.command()(_command)
 app.command("fit-check")(fit_check)
 

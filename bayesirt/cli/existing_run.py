@@ -73,7 +73,7 @@ def review(
     if out is not None:
         write_whole(out, csv_of(found.listed).encode())
     if as_json:
-        typer.echo(json.dumps(_rows(found.summary), indent=2))
+        typer.echo(json.dumps(rows_for_json(found.summary), indent=2))
     else:
         terminal.print_review(found)
 
@@ -101,7 +101,9 @@ def fit_check(
     found = check_fit(loaded.posterior, key=loaded.fit_key(seed), progress=not as_json)
     if as_json:
         tables = {"models": found.summary, "items": found.items, "subjects": found.subjects}
-        told = {name: _rows(table) for name, table in (tables | {"pairs": found.pairs}).items()}
+        told = {
+            name: rows_for_json(table) for name, table in (tables | {"pairs": found.pairs}).items()
+        }
         typer.echo(json.dumps({"text": found.to_text(), **told}, indent=2))
     else:
         terminal.print_fit(found)
@@ -137,7 +139,7 @@ def separate(
     if names:
         two = cluster_separation.separate_clusters if clusters else separation.separate
         found = two(posterior, names[0], names[1])
-        told = _warned(ranking) | _rows(pd.DataFrame([asdict(found)]))[0]
+        told = _warned(ranking) | rows_for_json(pd.DataFrame([asdict(found)]))[0]
         said = "\n".join([*ranking.warnings, found.to_text()])
         typer.echo(json.dumps(told, indent=2) if as_json else said)
         return
@@ -148,7 +150,7 @@ def separate(
         neighbours = separation.separate_neighbours(posterior, ranking)
     detectable = separation.least_detectable(posterior)
     if as_json:
-        told = {"detectable": asdict(detectable), "neighbours": _rows(neighbours)}
+        told = {"detectable": asdict(detectable), "neighbours": rows_for_json(neighbours)}
         typer.echo(json.dumps(_warned(ranking) | told, indent=2))
     else:
         shown = None if clusters else detectable
@@ -186,7 +188,7 @@ def _warned(ranking: "Ranking") -> dict[str, Any]:
     return {"warnings": list(ranking.warnings)} if ranking.warnings else {}
 
 
-def _rows(table: "pd.DataFrame") -> list[dict[str, Any]]:
+def rows_for_json(table: "pd.DataFrame") -> list[dict[str, Any]]:
     """Return rows for JSON, which knows neither NaN nor numbers beyond all bounds."""
     values = table.astype(object).mask(
         table.isna() | table.isin([float("inf"), -float("inf")]), None
@@ -224,7 +226,7 @@ def keep(
     if out is not None:
         write_whole(out, csv_of(kept).encode())
     if as_json:
-        told = {"text": found.to_text(), "items": _rows(kept)}
+        told = {"text": found.to_text(), "items": rows_for_json(kept)}
         typer.echo(json.dumps(_warned(loaded.ranking) | told, indent=2))
     else:
         terminal.print_kept(found, loaded.ranking)

@@ -127,89 +127,6 @@ Results = Annotated[
     ),
 ]
 Example = Annotated[bool, typer.Option("--example", help="Use the embedded example.")]
-Column = Annotated[
-    str | None,
-    typer.Option(help="Name of this column in a long file, if not found.", show_default=False),
-]
-ClusterOption = Annotated[
-    str | None,
-    typer.Option(
-        help="Column of a long file that groups subjects, such as the LLM they are runs of; or a "
-        "file with the columns subject and cluster.",
-        show_default=False,
-    ),
-]
-CostOption = Annotated[
-    str | None,
-    typer.Option(
-        help="Column of a long file with the cost of each answer; or a file with the columns "
-        "subject and cost.",
-        show_default=False,
-    ),
-]
-Orientation = Annotated[
-    ItemsIn | None,
-    typer.Option(
-        help="Whether a wide file has its items in rows or in columns.", show_default=False
-    ),
-]
-Repeated = Annotated[
-    Duplicates, typer.Option(help="How to treat repeated rows of a subject and item.")
-]
-Threshold = Annotated[
-    float | None, typer.Option(help="Count scores at or above this as correct.", show_default=False)
-]
-KindOption = Annotated[
-    ScoreKind | None,
-    typer.Option(help="What scores are; by default found.", show_default=False),
-]
-Order = Annotated[
-    list[str],
-    typer.Option(
-        help="Grades, the lowest first: poor,fair,good.",
-        show_default=False,
-    ),
-]
-FullScore = Annotated[
-    float | None,
-    typer.Option("--scale", help="Full score, such as 100.", show_default=False),
-]
-Metric = Annotated[
-    list[str],
-    typer.Option(
-        help="Metric, scorer or statistic to read from logs: NAME, or BENCHMARK=NAME. Repeatable.",
-        show_default=False,
-    ),
-]
-Filter = Annotated[
-    list[str],
-    typer.Option(
-        help="Filter to read from lm-eval logs: NAME, or BENCHMARK=NAME. Repeatable.",
-        show_default=False,
-    ),
-]
-SkipDamaged = Annotated[
-    bool, typer.Option("--skip-damaged", help="Skip logs that cannot be read, and list them.")
-]
-READING: dict[str, tuple[Any, Any]] = {
-    "subject": (Column, None),
-    "item": (Column, None),
-    "score": (Column, None),
-    "trials": (Column, None),
-    "latency": (Column, None),
-    "items_in": (Orientation, None),
-    "cluster": (ClusterOption, None),
-    "cost": (CostOption, None),
-    "duplicates": (Repeated, Duplicates.error),
-    "threshold": (Threshold, None),
-    "kind": (KindOption, None),
-    "order": (Order, []),
-    "full": (FullScore, None),
-    "metric": (Metric, []),
-    "filter": (Filter, []),
-    "skip_damaged": (SkipDamaged, False),
-}
-"""Every option that says how results are to be read, with its default."""
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Out = Annotated[Path, typer.Option(help="Output folder.")]
@@ -231,6 +148,20 @@ ByOption = Annotated[
     str | None,
     typer.Option(
         help="Rank by topic too: a column that describes items, or a file with item and topic.",
+        show_default=False,
+    ),
+]
+DifficultyOption = Annotated[
+    str,
+    typer.Option(
+        help='What explains how difficult items are: "log(minutes) + (1|judge)".',
+        show_default=False,
+    ),
+]
+GroupOption = Annotated[
+    str,
+    typer.Option(
+        help="Column that groups questions whose answers go together, such as those on one text.",
         show_default=False,
     ),
 ]

@@ -15,11 +15,13 @@ from bayesirt.cli.options import (
     ByOption,
     Chains,
     CheckpointFolder,
+    DifficultyOption,
     Draws,
     Engine,
     EngineOption,
     Example,
     FitCheckOption,
+    GroupOption,
     Guessing,
     Model,
     ModelOption,
@@ -69,6 +71,8 @@ def rank(
     update: Update = False,
     per_component: PerComponent = False,
     by: ByOption = None,
+    difficulty: DifficultyOption = "",
+    group: GroupOption = "",
     *,
     reading: "Reading",
     seed: Seed = 0,
@@ -95,6 +99,7 @@ def rank(
 ) -> None:
     """Rank subjects by ability, and write tables, draws and a report."""
     prepare_jax(chains)
+    from bayesirt.data.difficulty import columns_of
     from bayesirt.models import Priors
     from bayesirt.ranking.settings import Settings
 
@@ -104,6 +109,7 @@ def rank(
             "--by": by, "--per-component": per_component, "--update": update, "--anchor": anchor,
             "--population": population, "--wrong-lengths": wrong_lengths, "--slopes": slopes,
             "--guessing": guessing is not None, "--priors": priors is not PriorKind.hierarchical,
+            "--difficulty": difficulty, "--group": group, "--facet": reading.facet,
             "--point": point is not Point.auto, "--repeats": repeats is not Repeats.auto,
         })  # fmt: skip
         options = seed, chains, warmup or 500, draws, target_accept, engine.value
@@ -114,13 +120,15 @@ def rank(
         return print_explored(run, out, as_json=as_json, quiet=quiet)
     settings = Settings(
         seed, chains, warmup or 0, draws, target_accept, budget,
-        Priors(priors.value, (slopes or Slopes.positive).value, guessing),
+        Priors(priors.value, (slopes or Slopes.positive).value, guessing, difficulty, group),
         point.value, engine.value, _model(model, repeats), wrong_lengths, _scale(anchor),
         population=population, other_slopes=slopes is None,
     )  # fmt: skip
     earlier = _earlier_run(out, settings, overwrite, update, per_component)
     reading = _by_topic(reading, by, per_component)
+    reading = replace(reading, describing=(*columns_of(difficulty), *filter(None, [group])))
     responses = _read(path, reading, talk)
+    settings = settings.explained(responses, reading.facet)
     told = _told(path, reading, checkpoint, talk)
     runs = _runs(earlier, responses, settings, told, per_component, reading.topic_column)
     if earlier is None or runs[""] is not earlier:

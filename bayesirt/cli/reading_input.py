@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bayesirt.cli.options import READING, Duplicates, ItemsIn, ScoreKind
+from bayesirt.cli.options import Duplicates, ItemsIn, ScoreKind
+from bayesirt.cli.reading_options import READING
 
 if TYPE_CHECKING:
     from bayesirt.data.readers.found_logs import FoundLogs

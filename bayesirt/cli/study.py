@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bayesirt.cli.options import (
-    Column,
     PriorKind,
     PriorsOption,
     Quiet,
@@ -18,6 +17,7 @@ from bayesirt.cli.options import (
     SlopesOption,
     prepare_jax,
 )
+from bayesirt.cli.reading_options import Column
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ from bayesirt.data.score_values import Where, parse_numbers
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
-_OWN_COLUMNS = frozenset({"subject", "item", "successes", "trials", "latency", "cluster", "cost"})
+OWN_COLUMNS = frozenset({"subject", "item", "successes", "trials", "latency", "cluster", "cost"})
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def check_tables_of_items(
     items: Sequence[str], metadata: pd.DataFrame, q_matrix: pd.DataFrame | None
 ) -> None:
     """Refuse tables that do not describe the items, each in a row of its own."""
-    taken = [c for c in metadata.columns if c in _OWN_COLUMNS]
+    taken = [c for c in metadata.columns if c in OWN_COLUMNS]
     if taken:
         raise ResponseError(f"item metadata cannot be called {taken[0]!r}; rename the column")
     for label, table in (("item metadata", metadata), ("Q-matrix", q_matrix)):

@@ -29,6 +29,16 @@ def items_by_topic(responses: Responses, column: str) -> dict[str, NDArray[np.in
     return found
 
 
+def shared_facts(responses: Responses) -> dict[str, NDArray[np.str_]]:
+    """Return as text what describes items and some have in common; names as files take them."""
+    told = {}
+    for name, column in responses.item_metadata.items():
+        values = topic_names(column).astype(str)
+        if 1 < len(set(values)) < len(values):
+            told[str(name).replace("/", "_")] = values
+    return told
+
+
 def topic_names(values: pd.Series) -> NDArray[np.object_]:
     """Return each item's topic as text, empty where there is none."""
     given = values.astype(object).where(values.notna(), "")

@@ -43,9 +43,6 @@ class Clustered(OneAbility):
     Where its items have moves of their own, it is mixed with these: see `with_clusters`.
     """
 
-    # Position of each subject's cluster, counted from 0 without a gap.
-    clusters: tuple[int, ...] = ()
-
     @cached_property
     def codes(self) -> NDArray[np.int32]:
         """Position of each subject's cluster, shape (subject,)."""

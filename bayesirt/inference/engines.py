@@ -10,6 +10,7 @@ from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import fit_point
 from bayesirt.estimators.mirt_start import check_start
+from bayesirt.inference.item_groups import by_group, joined, started_by_group
 from bayesirt.inference.laplace import FEW, sample_laplace
 from bayesirt.inference.lart_laplace import sample_lart_laplace
 from bayesirt.inference.memory import check_memory
@@ -128,8 +129,12 @@ def sample_posterior(
     if reason and options.announce is not None and options.speaks:
         options.announce(f"engine {method}, {reason}")
     init = fit_point(responses, model=model) if init is None else init
-    sample = ENGINES[method].sampler(model)
-    return sample(responses, key=key, model=model, init=init, options=options)
+    sample, column = ENGINES[method].sampler(model), model.priors.groups
+    if not column:
+        return sample(responses, key=key, model=model, init=init, options=options)
+    cut = by_group(responses, column)
+    own = started_by_group(init, cut)
+    return joined(sample(cut, key=key, model=model, init=own, options=options), responses, column)
 
 
 def choose_engine(responses: Responses) -> tuple[Method, str]:
@@ -167,6 +172,8 @@ def plan_engine(
     """Return the engine that `sample_posterior` would take; refuse what it could not do."""
     options = options or RunOptions()
     model = model_for(responses, model)
+    if model.priors.groups:
+        responses = by_group(responses, model.priors.groups)
     several = model.loadings(responses.n_items).n_abilities > 1
     method, reason = "blocked" if engine == "auto" else engine, ""
     if engine == "auto":
@@ -177,7 +184,8 @@ def plan_engine(
         method, reason = _with_clusters(engine, responses, model)
     if method == "laplace" and engine == "auto" and _refused(method, model):
         approximated = type(model) in ENGINES["laplace"].own
-        reason = "" if approximated else f"exact, as nothing approximates the {model.title}"
+        known = "what explains difficulty" if model.priors.difficulty else f"the {model.title}"
+        reason = "" if approximated else f"exact, as nothing approximates {known}"
         method = "blocked"
     if refused := _refused(method, model):
         raise ResponseError(refused)
@@ -194,6 +202,8 @@ def _refused(method: str, model: ResponseModel) -> str:
             "laplace does not give wrong answers lengths of their own; ask for blocked, or leave "
             "out --wrong-lengths"
         )
+    if method == "laplace" and model.priors.difficulty:
+        return "laplace does not learn what explains difficulty; ask for blocked, or for auto"
     if method in model.engines:
         return ""
     return f"{method} does not draw from the {model.title}; ask for {' or '.join(model.engines)}"
@@ -209,11 +219,10 @@ def _with_clusters(
             f"clusters of subjects belong to models of one ability and no lengths, not to "
             f"{model.name}; leave them out"
         )
+    known = "groups of items" if model.priors.groups else "clusters of subjects"
     if engine != "auto" and not ENGINES[engine].clusters:
-        raise ResponseError(
-            f"{engine} does not support clusters of subjects; ask for blocked, or for auto"
-        )
-    reason = f"exact, and it knows {len(responses.clusters.names)} clusters of subjects"
+        raise ResponseError(f"{engine} does not support {known}; ask for blocked, or for auto")
+    reason = f"exact, and it knows {known}"
     return "blocked", reason if engine == "auto" else ""
 
 

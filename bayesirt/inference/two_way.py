@@ -17,6 +17,7 @@ from jax.sharding import Mesh
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
+from bayesirt.data.difficulty import Design
 from bayesirt.data.responses import Responses
 from bayesirt.inference.block_steps import Chance, chance_for
 from bayesirt.inference.blocked import Move, Position
@@ -43,6 +44,10 @@ class TwoWay(ABC):
     """
 
     model: ResponseModel
+    # Position of each subject's cluster, counted from 0 without a gap, where they come in any.
+    clusters: tuple[int, ...] = ()
+    # What explains the difficulty of items.
+    design: Design = Design()  # noqa: RUF009
 
     least_share: ClassVar[float] = 0.0
     """Of the most that a cell can tell, the least that proposals of subjects count on."""
@@ -57,7 +62,8 @@ class TwoWay(ABC):
     def text(self, sites: Position) -> Callable[..., Any]:
         """Return the NumPyro text without data, of as many subjects and items as sites have."""
         n_items = len(sites["b" if "b" in sites else "d"])
-        return partial(self.model.parameters, len(sites["theta"]), n_items)
+        known = {"design": self.design} if self.design else {}
+        return partial(self.model.parameters, len(sites["theta"]), n_items, **known)
 
     def terms(self, sites: Position) -> SiteTerms:
         """Return the log density of every element of every site, and what the text returns."""
@@ -239,8 +245,13 @@ class TwoWay(ABC):
         draws, names = self.finished(samples, init)
         model = self.model
         said = {"model": model.title, "link": model.family.name, **model.said, **attributes}
-        dims = {**model.dims, "cluster_of": ["subject"]}
+        dims = {**model.dims, **self.further_dims, "cluster_of": ["subject"]}
         return Posterior.from_samples(draws, statistics, responses, said, coords=names, dims=dims)
+
+    @property
+    def further_dims(self) -> Mapping[str, list[str]]:
+        """Return the dimensions of sites that the model has only with what is known of items."""
+        return {}
 
     def own_moves(self, data: Any, dtype: DTypeLike) -> tuple[list[Move], list[Move]]:  # noqa: ARG002
         """Return the model's own moves, before those of blocks and after them."""

@@ -1,7 +1,9 @@
 """Which way a response model is sampled: by the moves of all models, or with some of its own."""
 
+from bayesirt.data.difficulty import design_of
 from bayesirt.data.responses import Responses
 from bayesirt.inference.cluster_moves import with_clusters
+from bayesirt.inference.explained_items import explained
 from bayesirt.inference.graded_moves import ByThresholds, OfScores
 from bayesirt.inference.lart_moves import WithLengths
 from bayesirt.inference.mirt_moves import Exploratory
@@ -21,9 +23,14 @@ _OWN: dict[type[ResponseModel], type[TwoWay]] = {
 
 
 def way_of(model: ResponseModel, responses: Responses | None = None) -> TwoWay:
-    """Return a model at its unconstrained sites; with the clusters that subjects come in."""
+    """Return a model at its unconstrained sites, with all that responses tell of its members."""
     own = _OWN.get(type(model), OneAbility)
-    if responses is None or responses.clusters is None or not model.clustered:
+    if responses is None or not issubclass(own, OneAbility):
         return own(model)
-    assert issubclass(own, OneAbility)
-    return with_clusters(own)(model, responses.clusters.codes)
+    clusters = responses.clusters if model.clustered else None
+    design = design_of(model.priors.difficulty, responses.item_metadata)
+    if design:
+        own = explained(own)
+    if clusters is not None:
+        own = with_clusters(own)
+    return own(model, () if clusters is None else clusters.codes, design)

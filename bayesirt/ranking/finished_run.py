@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from bayesirt.checks.fit.fit_check import FitCheck
     from bayesirt.checks.point_comparison import Comparison
     from bayesirt.checks.wrong_lengths import WrongLengths
+    from bayesirt.ranking.difficulty_sources import DifficultySources
+    from bayesirt.ranking.effective_items import EffectiveItems
     from bayesirt.ranking.length_gain import LengthGain
     from bayesirt.ranking.repeated_runs import RepeatedRuns
     from bayesirt.ranking.topic_rankings import TopicRankings
@@ -79,6 +81,20 @@ class Run:
     def clusters(self) -> ClusterRanking | None:
         """The ranking of the clusters that subjects came in, if they did."""
         return None if self.posterior.clusters is None else rank_clusters(self.posterior)
+
+    @cached_property
+    def difficulty(self) -> "DifficultySources | None":
+        """What makes items difficult, where the model explains it."""
+        from bayesirt.ranking.difficulty_sources import difficulty_sources, explains
+
+        return difficulty_sources(self.posterior) if explains(self.posterior) else None
+
+    @cached_property
+    def effective_items(self) -> "EffectiveItems | None":
+        """How many independent items tell as much, where items come in groups."""
+        from bayesirt.ranking.effective_items import effective_items, in_groups
+
+        return effective_items(self.posterior) if in_groups(self.posterior) else None
 
     @cached_property
     def repeats(self) -> "RepeatedRuns | None":

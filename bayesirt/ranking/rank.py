@@ -1,8 +1,10 @@
 """From any results to a ranking in one call."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bayesirt.data.difficulty import columns_of
 from bayesirt.data.readers.frames import Frame
 from bayesirt.data.readers.reading import Reading
 from bayesirt.data.readers.recognise import read_responses
@@ -19,6 +21,7 @@ def rank(
     settings: Settings | None = None,
     *,
     by: str | None = None,
+    facet: str | Sequence[str] = (),
     check_fit: bool = True,
     progress: bool = False,
     **reading: Any,
@@ -35,6 +38,9 @@ def rank(
     by : str, optional
         A column that describes items, such as their topic, or a file with the columns ``item`` and
         ``topic``: subjects are ranked by each topic too.
+    facet : str or sequence of str
+        Columns that differ between answers to one question, such as the judge who graded them:
+        how harsh each level is is told, and abilities are those with an average one.
     check_fit : bool
         Whether the model fits is checked, as that may take as long as the ranking.
     progress : bool
@@ -66,12 +72,23 @@ def rank(
             raise TypeError(f"responses are read already; leave out {', '.join(reading)}")
         responses, source = results, None
     else:
-        reading |= {"by": by} if by else {}
+        reading |= ({"by": by} if by else {}) | ({"facet": facet} if facet else {})
+        reading |= _described_by(settings, reading)
         responses = read_responses(results, **reading)
         source = Path(results) if isinstance(results, str | Path) else None
     if column:
         items_by_topic(responses, column)  # refuses, before the work, what there is nothing in
+    facets = (facet,) if isinstance(facet, str) else facet
+    settings = (settings or Settings()).explained(responses, facets)
     run = rank_responses(responses, settings, source=source, reading=reading, progress=progress)
     if column:
         run = with_topics(run, responses, column)
     return run.with_fit(progress=progress) if check_fit and run.posterior.complete else run
+
+
+def _described_by(settings: Settings | None, reading: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of items that the settings need, beside those that were named."""
+    if settings is None:
+        return {}
+    own = (*columns_of(settings.priors.difficulty), *filter(None, [settings.priors.groups]))
+    return {"describing": (*reading.get("describing", ()), *own)} if own else {}

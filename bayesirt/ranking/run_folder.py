@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 RECORD = "run.json"
 Q_MATRIX, PROFILES = "q_matrix.json", "profiles.csv"
 _LENGTHS, _CLUSTERS, _REPEATS = "lengths.csv", "clusters.csv", "repeats.csv"
-_TOPICS = "ranking_by_topic.csv"
+_TOPICS, _DIFFICULTY = "ranking_by_topic.csv", "difficulty.csv"
 _MOST_SQUARE, _NEIGHBOURS = 1000, 20
 _FILES = frozenset(
     {
@@ -42,6 +42,7 @@ _FILES = frozenset(
         _CLUSTERS,
         _REPEATS,
         _TOPICS,
+        _DIFFICULTY,
         "pairwise.csv",
         "point.nc",
         "posterior.nc",
@@ -157,6 +158,8 @@ def save_run(run: Run, folder: Path, report: str) -> None:
         write_table(run.clusters.summary, folder / _CLUSTERS)
     if run.repeats is not None:
         write_table(run.repeats.table, folder / _REPEATS)
+    if run.difficulty is not None:
+        write_table(run.difficulty.table, folder / _DIFFICULTY)
     if run.topics is not None:
         write_table(run.topics.table, folder / _TOPICS)
     (folder / "report.html").write_text(report, "utf-8")

@@ -1,12 +1,14 @@
 """What a user chooses for a run."""
 
-from dataclasses import InitVar, dataclass, field
+from collections.abc import Sequence
+from dataclasses import InitVar, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from bayesirt.models import AUTO
 from bayesirt.models.priors import Priors
 
 if TYPE_CHECKING:
+    from bayesirt.data.responses import Responses
     from bayesirt.estimators.choice import PointMethod
     from bayesirt.inference.engines import EngineName
     from bayesirt.inference.options import RunOptions
@@ -88,6 +90,34 @@ class Settings:
             num_samples=self.draws,
             target_accept=self.target_accept,
         )
+
+    def explained(self, responses: "Responses", facets: Sequence[str] = ()) -> "Settings":
+        """Return the settings with effects of facets, after making sure that all can be learned.
+
+        Parameters
+        ----------
+        responses : Responses
+        facets : sequence of str
+            Columns that differed between answers to one question, as `read_responses` took them.
+
+        Returns
+        -------
+        Settings
+
+        Raises
+        ------
+        ResponseError
+            If a column is not there, or explains nothing.
+        """
+        from bayesirt.data.difficulty import design_of
+        from bayesirt.data.facets import explained_by, groups_of, together
+
+        formula = explained_by(responses, facets, self.priors.difficulty)
+        groups = self.priors.groups or together(responses, facets)
+        design_of(formula, responses.item_metadata)
+        if groups:
+            groups_of(responses, groups)
+        return replace(self, priors=replace(self.priors, difficulty=formula, groups=groups))
 
     def describe_model(self) -> str:
         """Return the model and what it assumes in a few words."""

@@ -1,6 +1,7 @@
 """The ranking for other documents: Markdown, LaTeX, and JSON of a stable schema."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
@@ -77,6 +78,7 @@ def ranking_as_json(run: Run) -> dict[str, Any]:
         "average": run.ranking.average.to_text(),
         **{key: value for key, value in added.items() if value},
         **_clusters_as_json(run),
+        **_explained_as_json(run),
         **_topics_as_json(run),
         "ranking": _records(run.ranking.table),
     }
@@ -98,6 +100,18 @@ def _topics_as_json(run: Run) -> dict[str, Any]:
 
 def _caption(run: Run) -> str:
     return _SCORE_CAPTION if run.ranking.by_score else _CAPTION
+
+
+def _explained_as_json(run: Run) -> dict[str, Any]:
+    told: dict[str, Any] = {}
+    if run.difficulty is not None:
+        told["difficulty"] = {
+            "text": run.difficulty.to_text(), "sources": _records(run.difficulty.table)
+        }  # fmt: skip
+    if run.effective_items is not None:
+        found = run.effective_items
+        told["effective_items"] = {**asdict(found), "text": found.to_text()}
+    return told
 
 
 def _clusters_as_json(run: Run) -> dict[str, Any]:

@@ -48,6 +48,8 @@ def render_report(run: Run) -> str:
         all_observed=all_observed(ranking, len(items)),
         population="population_score" in ranking.summary,
         clusters=_clusters(run),
+        difficulty=run.difficulty
+        and {"text": run.difficulty.to_text(), "picture": in_report(run, "difficulty")},
         topics=run.topics and topic_part(run.topics),
         repeats=run.repeats
         and {"text": run.repeats.to_text(), "picture": in_report(run, "repeats")},
@@ -104,7 +106,8 @@ def _notes(run: Run) -> list[str]:
     """Return what else somebody in a hurry should know."""
     diagnostics = run.record.diagnostics
     changes = diagnostics.get("changes")
-    notes = [] if run.clusters is None else [run.clusters.to_text()]
+    known = (run.clusters, run.effective_items, run.difficulty)
+    notes = [found.to_text() for found in known if found is not None]
     told = diagnostics.get("fit") if run.fit is None else run.fit.in_short()
     notes += [told] if told and not run.ranking.by_score else []
     notes += [f"{changes['text']} {changes['moves']}"] if changes else []

@@ -107,6 +107,17 @@ def _model(run: Run) -> str:
             "Abilities of a cluster's subjects are normal about one of the cluster's own, which is "
             "normal too: a random effect, whose share of the variance is estimated with the rest."
         )
+    priors = run.record.settings.priors
+    if priors.difficulty:
+        said.append(
+            f"Difficulty is explained by {priors.difficulty}, with effects of levels as random "
+            f"effects (De Boeck and Wilson, 2004)."
+        )
+    if priors.groups:
+        said.append(
+            f"Answers to questions of one group, by {priors.groups}, share an ability of their own "
+            f"(testlets; Wainer, Bradlow and Wang, 2007)."
+        )
     if run.posterior.has_speeds:
         said.append(
             "Lengths are log-normal, by a speed of each subject that goes with its ability (Xu, "

@@ -18,6 +18,7 @@ from bayesirt.report.plots import plot_abilities, plot_items, plot_rank_probabil
 from bayesirt.report.ranking_plots import (
     plot_clusters,
     plot_comparison,
+    plot_difficulty,
     plot_information,
     plot_pairwise,
     plot_price,
@@ -59,6 +60,11 @@ def _of_clusters(run: Run) -> Figure:
     return plot_clusters(run.clusters, run.ranking)
 
 
+def _of_difficulty(run: Run) -> Figure:
+    assert run.difficulty is not None
+    return plot_difficulty(run.difficulty)
+
+
 def _of_calibration(run: Run) -> Figure:
     assert run.fit is not None
     return plot_calibration(run.fit)
@@ -98,6 +104,9 @@ PICTURES = {
     ),
     "clusters": Picture(
         "Abilities of clusters", _of_clusters, lambda run: run.clusters is not None
+    ),
+    "difficulty": Picture(
+        "What makes questions hard", _of_difficulty, lambda run: run.difficulty is not None
     ),
     "repeats": Picture("What several runs give", _of_repeats, lambda run: run.repeats is not None),
     "calibration": Picture(

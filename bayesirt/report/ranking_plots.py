@@ -11,6 +11,7 @@ from bayesirt.checks.point_comparison import Comparison
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.ranking.cluster_ranking import ClusterRanking
+from bayesirt.ranking.difficulty_sources import DifficultySources
 from bayesirt.ranking.subject_ranking import Ranking
 from bayesirt.report.plots import ACCENT, INK, SOFT, draw_abilities, figure_style, name_points
 
@@ -57,6 +58,29 @@ def plot_clusters(clusters: ClusterRanking, ranking: Ranking) -> Figure:
     with figure_style():
         fig, ax = draw_abilities(table, "cluster", "D")
         ax.plot(shown["ability"], shown["cluster"].map(row_of), "o", color=SOFT, mfc="none", ms=4)
+    return fig
+
+
+def plot_difficulty(sources: DifficultySources) -> Figure:
+    """Draw each source's share of the variance of difficulty, and the effect of each level."""
+    factors = [sources.of_factor(name).head(_MOST_CLUSTERS) for name in sources.compared]
+    sizes = [len(sources.shares), *map(len, factors)]
+    with figure_style():
+        fig = Figure(figsize=(7.2, 0.9 * len(sizes) + 0.2 * sum(sizes)), layout="constrained")
+        axes = fig.subplots(len(sizes), 1, height_ratios=[n + 1 for n in sizes], squeeze=False)
+        labels = (
+            "share of the variance of difficulty",
+            *(f"logits harder than average, by {one_line(name, 40)}" for name in sources.compared),
+        )
+        tables = [sources.shares.rename(columns={"source": "level", "share": "effect"}), *factors]
+        for ax, table, label in zip(axes[:, 0], tables, labels, strict=True):
+            rows = np.arange(len(table))
+            ax.hlines(rows, table["low"], table["high"], color=ACCENT, lw=2.4)
+            ax.plot(table["effect"], rows, "o", color=INK, ms=4)
+            ax.axvline(0, color=SOFT, lw=0.8, zorder=0)
+            ax.set_yticks(rows, [one_line(str(name), 36) for name in table["level"]])
+            ax.set_ylim(len(table) - 0.4, -0.6)
+            ax.set_xlabel(label)
     return fig
 
 

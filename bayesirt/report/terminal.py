@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from bayesirt.data.responses import Responses
     from bayesirt.profiles.profile_run import ProfileRun
     from bayesirt.ranking.finished_run import Run
+    from bayesirt.ranking.horizon import Horizons
     from bayesirt.ranking.kept_items import KeptItems
     from bayesirt.ranking.separation import Detectable
     from bayesirt.ranking.simple_averages import AverageRule
@@ -87,7 +88,7 @@ def _notes(run: Run) -> list[str]:
     notes = [diagnostics[name] for name in names if diagnostics.get(name)]
     if changes := diagnostics.get("changes"):
         notes.append(f"{changes['text']} {changes['moves']}")
-    also = (run.gain, run.wrong, run.repeats)
+    also = (run.gain, run.wrong, run.repeats, run.effective_items, run.difficulty)
     return notes + [found.to_text() for found in also if found is not None]
 
 
@@ -108,6 +109,27 @@ def _clusters_table(rows: pd.DataFrame) -> PlainTable:
             str(row.tier),
         )
     return table
+
+
+def print_horizons(found: Horizons, ranking: Ranking) -> None:
+    """Print how long a task each subject gets done, and what minutes explain."""
+    from bayesirt.ranking.horizon import in_time
+
+    console = new_console()
+    say_first(console, ranking.warnings, sound=ranking.sound)
+    table = new_table(
+        "subject", "50%", "90%", "80%", "90%", "80% of all tasks", "90%",
+        drop=("80% of all tasks 90%", "80% 90%", "80% of all tasks", "50% 90%"),
+    )  # fmt: skip
+    for row in found.summary.head(MOST_ROWS).itertuples():
+        cells = []
+        for name in ("horizon_50", "horizon_80", "marginal_80"):
+            low, high = (in_time(getattr(row, f"{name}_{end}")) for end in ("low", "high"))
+            cells += [in_time(getattr(row, name)), f"{low} to {high}"]
+        table.add_row(str(row.subject), *cells)
+    console.print(table)
+    say_more(console, found.summary)
+    console.print(Text(found.to_text()))
 
 
 def print_kept(found: KeptItems, ranking: Ranking) -> None:

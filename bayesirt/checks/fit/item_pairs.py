@@ -39,6 +39,10 @@ _FINE, _FARTHEST = 100, 40
 """Bins of |z| a unit, and where the last one begins."""
 
 
+_FEW_PAIRS, _MOSTLY, _TIMES = 5, 0.5, 5.0
+"""Dependent pairs share a column if there are several, most do, and many times as many as usual."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalDependence:
     """Which pairs of items depend on each other.
@@ -59,6 +63,7 @@ class LocalDependence:
     n_tested: int
     n_dependent: int
     q: float
+    shared: str = ""
 
     def __repr__(self) -> str:
         return f"<LocalDependence: {self.n_dependent:,} of {self.n_tested:,} pairs>"
@@ -72,9 +77,16 @@ class LocalDependence:
             return f"None of {of} surely depends on each other beyond one ability."
         first = self.pairs.iloc[0]
         names = " with ".join(one_line(first[x], 30) for x in ("item_1", "item_2"))
-        return (
+        told = (
             f"{self.n_dependent:,} of {of} depend on each other beyond one ability, most surely "
             f"{names} (residual correlation {first['q3']:+.2f})."
+        )
+        if not self.shared:
+            return told
+        column = one_line(self.shared)
+        return (
+            f"{told} They mostly share their {column}: rank with --group {column}, which allows "
+            f"for that."
         )
 
     @property
@@ -132,14 +144,31 @@ def local_dependence(posterior: Posterior, *, q: float = 0.1) -> LocalDependence
     n, n_items = posterior.trials.shape
     most = min(_MOST_DRAWS, _WORK / ((3 * n + _OVERHEAD) * n_items**2))
     counts, draws = counts_of(posterior), thinned(posterior, most)
-    found = _Search(posterior.link, counts, draws).run()
+    found = _Search(posterior.link, counts, draws, posterior.item_groups).run()
     n_tested, n_draws = int(found.bins.sum()), len(draws.theta)
     left = 1 - found.variance / max(n_tested, 1) * (1 - 1 / n_draws)
     scale = 1 / np.sqrt(max(left, LEAST_SHARE))
     first, n_dependent = _first_bin(found.bins, scale, q)
     table = _table(posterior, found, scale, draws)
     table["dependent"] = _bin(found.z[table.index]) >= first
-    return LocalDependence(table.reset_index(drop=True), n_tested, n_dependent, q)
+    shared = _shared(posterior.item_facts, table[table["dependent"]])
+    return LocalDependence(table.reset_index(drop=True), n_tested, n_dependent, q, shared)
+
+
+def _shared(facts: pd.DataFrame, pairs: pd.DataFrame) -> str:
+    """Return what most dependent pairs have in common, though few pairs of items do, if anything.
+
+    Of several such columns it is the one that fewest pairs share.
+    """
+    found = {}
+    for column in facts.columns if len(pairs) >= _FEW_PAIRS else ():
+        codes = pd.Series(pd.factorize(facts[column])[0], facts.index)
+        sizes = np.bincount(codes)
+        usual = (sizes * (sizes - 1)).sum() / (len(facts) * (len(facts) - 1))
+        both = (codes[pairs[name]].to_numpy() for name in ("item_1", "item_2"))
+        if np.equal(*both).mean() >= max(_MOSTLY, _TIMES * usual):
+            found[str(column)] = usual
+    return min(found, key=lambda name: found[name], default="")
 
 
 def _first_bin(bins: NDArray[np.int64], scale: float, q: float) -> tuple[int, int]:
@@ -221,6 +250,8 @@ class _Search(NamedTuple):
     link: str
     counts: Counts
     draws: Draw
+    # Of each item, whose pairs within a group are not tested: they depend on each other.
+    groups: NDArray[np.intp] | None
 
     def run(self) -> _Pairs:
         n_items = self.counts.trials.shape[1]
@@ -243,8 +274,11 @@ class _Search(NamedTuple):
         of_subjects = _abilities(self.link, counts, draws)
         for k in starts:
             for m in starts[k // size :]:
-                block = _block(self.link, size, counts, draws, of_subjects, k, m)
-                found = _joined(found, *_copied(block), k, m)
+                block = _copied(_block(self.link, size, counts, draws, of_subjects, k, m))
+                if self.groups is not None:
+                    one, other = (self.groups[x : x + size] for x in (k, m))
+                    block[0][: len(one), : len(other)][one[:, None] == other] = np.nan
+                found = _joined(found, *block, k, m)
         return found
 
 

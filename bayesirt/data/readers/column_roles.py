@@ -1,7 +1,7 @@
 """Which column of a long file is which, by its common names."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 SUBJECT_NAMES = (
     "subject", "model", "system", "llm", "model_name", "model_id", "agent", "classifier",
@@ -40,7 +40,7 @@ def plain_name(column: str) -> str:
     return re.sub(r"[\s.\-]+", "_", parted).lower()
 
 
-def find_columns(columns: Iterable[str], named: dict[str, str | None]) -> dict[str, str]:
+def find_columns(columns: Iterable[str], named: Mapping[str, str | None]) -> dict[str, str]:
     """Return columns by their roles: those that were named, else by their common names."""
     free = [c for c in columns if c not in named.values()]
     whole = [(plain_name(c), c) for c in free]
@@ -48,7 +48,7 @@ def find_columns(columns: Iterable[str], named: dict[str, str | None]) -> dict[s
     by_name = dict(reversed(whole + last))
     roles = {}
     for role, common in _COMMON_NAMES.items():
-        chosen = named[role] or next((by_name[n] for n in common if n in by_name), None)
+        chosen = named.get(role) or next((by_name[n] for n in common if n in by_name), None)
         if chosen is not None:
             roles[role] = chosen
     return roles

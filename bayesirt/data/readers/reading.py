@@ -36,12 +36,18 @@ class Reading:
     cluster: str | None = None
     # A column of a long table, or a file that names what each subject's answers cost.
     cost: str | None = None
+    # Columns that differ between answers to one item, such as their judge.
+    facet: tuple[str, ...] = ()
+    # A file that describes items, one row each.
+    item_table: str | None = None
+    # Columns that describe items, beside those that are found by their names.
+    describing: tuple[str, ...] = ()
     # A column that describes items, or a file that names each item's topic.
     by: str | None = None
 
     def __post_init__(self) -> None:
         """Take one name for a tuple of it, and any other sequence for a tuple."""
-        for name in ("order", "metric", "filter"):
+        for name in ("order", "metric", "filter", "facet", "describing"):
             given = getattr(self, name)
             object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
 
@@ -97,9 +103,17 @@ class Reading:
         return TOPIC if self.topic_file else self.by or None
 
     @property
+    def wanted(self) -> tuple[str, ...]:
+        """Columns of a long table that must describe its items."""
+        own = () if self.item_table else self.describing
+        by = () if self.topic_file else filter(None, [self.topic_column])
+        return tuple(dict.fromkeys((*own, *by)))
+
+    @property
     def of_table(self) -> str:
         """The first option given that only tables know, or nothing."""
-        options = {f"--{role}": column for role, column in self.named.items()}
+        options: dict[str, object] = {f"--{role}": x for role, x in self.named.items()}
+        options["--facet"] = self.facet
         return _first({"--items-in": self.items_in, "out_of_core": self.out_of_core, **options})
 
     @property

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bayesirt.data.facets import QUESTION, with_facets
 from bayesirt.data.readers.column_roles import (
     ITEM_NAMES,
     SUBJECT_NAMES,
@@ -26,6 +27,7 @@ from bayesirt.data.readers.subject_facts import (
     refuse_column,
     with_clusters_of_file,
     with_costs_of_file,
+    with_item_table,
     with_topics_of_file,
 )
 from bayesirt.data.readers.tables import (
@@ -149,18 +151,28 @@ def read_results(
     elif not are_logs(path, reading):
         responses = _read_table(path, reading, progress, announce)
     else:
+        _refuse_facets(reading, path.name)
         responses, found = read_logs(path, reading, progress)
+    return _completed(responses, reading), found
+
+
+def _completed(responses: Responses, reading: Reading) -> Responses:
+    """Return responses with what files beside them tell; refuse what there is nothing of."""
     if reading.cluster_file:
         responses = with_clusters_of_file(responses, reading.cluster_file)
     elif reading.cluster and responses.clusters is None:
         raise refuse_column("cluster", reading.cluster)
+    if reading.item_table:
+        responses = with_item_table(
+            responses, Path(reading.item_table), of_questions=bool(reading.facet)
+        )
     if reading.topic_file:
         responses = with_topics_of_file(responses, reading.topic_file)
     if reading.cost_file:
         responses = with_costs_of_file(responses, reading.cost_file)
     elif reading.cost and responses.costs is None:
         raise refuse_column("cost", reading.cost)
-    return responses, found
+    return responses
 
 
 def are_logs(path: Path, reading: Reading) -> bool:
@@ -225,8 +237,18 @@ def _of_frame(
         if reading.cluster_column:
             roles["cluster"] = reading.cluster_column
         return _from_long(frame, roles, name, reading, announce)
+    _refuse_facets(reading, name)
     wide = _subjects_in_rows(frame, items_in, name, announce)
     return Responses.from_wide(wide, threshold=reading.threshold, scale=reading.scale)
+
+
+def _refuse_facets(reading: Reading, name: str) -> None:
+    """Refuse columns of a long table where there is none."""
+    if reading.facet:
+        raise ResponseError(
+            f"--facet {one_line(reading.facet[0])} names a column of a long table, and "
+            f"{one_line(name)} is none; leave it out, or write one row for each answer"
+        )
 
 
 def _refuse_battles(frame: pd.DataFrame, name: str) -> None:
@@ -263,9 +285,11 @@ def _from_long(
 ) -> Responses:
     _check_roles(frame, roles, name)
     described = _steady_columns(frame, roles)
-    if (by := reading.topic_column) and not reading.topic_file:
-        check_columns(frame, [by])
-        described = list(dict.fromkeys((*described, by)))
+    if reading.facet:
+        frame = with_facets(frame, roles["item"], reading.facet)
+        described = list(dict.fromkeys((*described, QUESTION, *reading.facet)))
+    check_columns(frame, reading.wanted)
+    described = list(dict.fromkeys((*described, *reading.wanted)))
     missing = without_score(frame[roles["score"]])
     if missing is not None and announce is not None:
         announce(told_not_run(missing.sum(), len(missing), name))

@@ -45,6 +45,8 @@ def read_streamed(
     announce: Callable[[str], None] | None,
 ) -> Responses | None:
     """Read a long Parquet file some rows at a time, or return None if that cannot be done."""
+    if reading.facet:
+        return None
     schema, n_rows = parquet_schema(path) or (pa.schema([]), 0)
     threshold, out_of_core = reading.threshold, reading.out_of_core
     as_written = schema_version(schema) is not None and not any(reading.named.values())
@@ -61,8 +63,8 @@ def read_streamed(
         check_written(schema, one_line(path.name, 80))
     measured = [roles.pop(role) for role in _OF_ANSWERS if role in roles]
     described = describing_columns(schema) if as_written else describing(schema.names, roles)
-    if (by := reading.topic_column) in schema.names and by not in (*described, *roles.values()):
-        described.append(str(by))
+    taken = {*described, *roles.values()}
+    described += [x for x in reading.wanted if x in schema.names and x not in taken]
     numbered = tuple(name for name in described if can_be_numbered(schema.field(name).type))
     left_out = [name for name in described if name not in numbered] + measured
     if left_out and not out_of_core:

@@ -1,6 +1,6 @@
-"""Clusters and costs of subjects, and topics of items: from a file beside the results."""
+"""What a file beside the results tells: clusters and costs of subjects, and what items are."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,11 +11,18 @@ import pyarrow.parquet
 
 from bayesirt.data.clusters import Clusters, clusters_of_rows
 from bayesirt.data.costs import costs_of_rows
+from bayesirt.data.facets import QUESTION
 from bayesirt.data.parquet_bounds import check_dictionaries
+from bayesirt.data.readers.column_roles import find_columns
 from bayesirt.data.readers.reading import TOPIC
 from bayesirt.data.readers.tables import PARQUET_ERRORS, parquet_parts, read_table, refuse_parquet
 from bayesirt.data.responses import Responses
-from bayesirt.data.table_columns import describe_items, encode_names, list_columns
+from bayesirt.data.table_columns import (
+    OWN_COLUMNS,
+    describe_items,
+    encode_names,
+    list_columns,
+)
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
@@ -42,18 +49,63 @@ def with_costs_of_file(responses: Responses, path: Path) -> Responses:
     return replace(responses, costs=np.where(places < 0, np.nan, of_named[places]))
 
 
+def minutes_of_file(path: Path) -> pd.Series:
+    """Return how long tasks take a human, by item: the column of minutes, or the only other one."""
+    rows = read_table(path)
+    item = find_columns(rows.columns, {}).get("item", "item")
+    others = [x for x in rows.columns if x != item]
+    named = [x for x in others if "minute" in str(x).lower()] or others
+    if item not in rows or len(named) != 1:
+        raise ResponseError(
+            f"{one_line(path.name, 80)} must have a column item and one of minutes, not "
+            f"{list_columns(rows)}"
+        )
+    values = rows[named[0]]
+    return values.mask(values.astype(str).str.strip() == "").set_axis(rows[item].astype(str))
+
+
+def dates_of_file(path: Path) -> pd.Series:
+    """Return when subjects came out, by name."""
+    rows = _facts(path, "subject", "date")
+    return rows["date"].set_axis(rows["subject"].astype(str))
+
+
 def with_topics_of_file(responses: Responses, path: Path) -> Responses:
     """Add the topics that a file names, one row an item; items that it leaves out have none."""
     rows = _facts(path, "item", TOPIC)
     codes, named = encode_names(rows["item"], "item")
     topics = describe_items(rows, codes, named, [TOPIC])[TOPIC].reindex(list(responses.items))
-    if topics.isna().all():
-        raise ResponseError(
-            f"{one_line(path.name, 80)} names no item of the results, such as "
-            f"{one_line(responses.items[0])!r}; write names as they are there"
-        )
+    _refuse_strangers(topics.dropna().index, responses.items, one_line(path.name, 80))
     described = responses.item_metadata.assign(**{TOPIC: topics.to_numpy()})
     return replace(responses, item_metadata=described)
+
+
+def with_item_table(responses: Responses, path: Path, *, of_questions: bool) -> Responses:
+    """Add the columns of a file with a row an item, or a question; those left out have none."""
+    if not path.is_file():
+        raise ResponseError(
+            f"--item-table {one_line(str(path), 200)} is not a file; name one with the column item"
+        )
+    rows, name = read_table(path), one_line(path.name, 80)
+    column = find_columns(rows.columns, {}).get("item")
+    if column is None:
+        raise ResponseError(f"{name} has no column for the item, only {list_columns(rows)}")
+    codes, named = encode_names(rows[column], "item")
+    told = describe_items(rows, codes, named, [x for x in rows.columns if x != column])
+    known = responses.item_metadata
+    sought = list(known[QUESTION]) if of_questions else list(responses.items)
+    _refuse_strangers(told.index, sought, name)
+    told = told.reindex(sought).drop(columns=[*OWN_COLUMNS], errors="ignore")
+    return replace(responses, item_metadata=known.assign(**told.set_axis(known.index)))
+
+
+def _refuse_strangers(named: pd.Index, sought: Sequence[str], name: str) -> None:
+    """Refuse a table that names no item of the results."""
+    if not named.isin(sought).any():
+        raise ResponseError(
+            f"{name} names no item of the results, such as {one_line(sought[0])!r}; write names as "
+            f"they are there"
+        )
 
 
 def with_clusters_of_parquet(

@@ -1,0 +1,65 @@
+"""The `horizon` command."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bayesirt.cli.existing_run import RunFolder, rows_for_json
+from bayesirt.cli.options import AsJson, prepare_jax
+
+Minutes = Annotated[
+    Path,
+    typer.Option(
+        help="File with the columns item and minutes: how long each task takes a human.",
+        show_default=False,
+    ),
+]
+Dates = Annotated[
+    Path | None,
+    typer.Option(
+        help="File with the columns subject and date, for the time in which horizons double.",
+        show_default=False,
+    ),
+]
+OutTable = Annotated[
+    Path | None, typer.Option("--out", help="CSV file to write.", show_default=False)
+]
+OutPicture = Annotated[
+    Path | None,
+    typer.Option("--picture", help="SVG, PDF or PNG file to draw.", show_default=False),
+]
+
+
+def horizon(
+    run: RunFolder,
+    minutes: Minutes,
+    dates: Dates = None,
+    out: OutTable = None,
+    picture: OutPicture = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how long a task each subject gets done, in minutes of a human."""
+    prepare_jax(1)
+    from bayesirt.data.readers.subject_facts import dates_of_file, minutes_of_file
+    from bayesirt.data.whole_file import write_whole
+    from bayesirt.ranking.horizon import horizons
+    from bayesirt.ranking.run_folder import csv_of, load_run
+    from bayesirt.report import terminal
+
+    loaded = load_run(run)
+    when = None if dates is None else dates_of_file(dates)
+    found = horizons(loaded.posterior, minutes_of_file(minutes), dates=when)
+    if out is not None:
+        write_whole(out, csv_of(found.summary).encode())
+    if picture is not None:
+        from bayesirt.report.horizon_plot import plot_horizons
+        from bayesirt.report.pictures import write_picture
+
+        write_picture(plot_horizons(found), picture)
+    if as_json:
+        told = {"text": found.to_text(), "horizons": rows_for_json(found.summary)}
+        typer.echo(json.dumps(told, indent=2, default=str))
+    else:
+        terminal.print_horizons(found, loaded.ranking)

@@ -1,0 +1,104 @@
+"""Options that say how results are to be read, which many commands take."""
+
+from typing import Annotated, Any
+
+import typer
+
+from bayesirt.cli.options import Duplicates, ItemsIn, ScoreKind
+
+Column = Annotated[
+    str | None,
+    typer.Option(help="Name of this column in a long file, if not found.", show_default=False),
+]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of a long file that groups subjects, such as the LLM they are runs of; or a "
+        "file with the columns subject and cluster.",
+        show_default=False,
+    ),
+]
+CostOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of a long file with the cost of each answer; or a file with the columns "
+        "subject and cost.",
+        show_default=False,
+    ),
+]
+FacetOption = Annotated[
+    list[str],
+    typer.Option(
+        help="Column of a long file that differs between answers to a question, such as judge.",
+        show_default=False,
+    ),
+]
+ItemTable = Annotated[
+    str | None,
+    typer.Option(help="File with the column item and others that describe it.", show_default=False),
+]
+Orientation = Annotated[
+    ItemsIn | None,
+    typer.Option(
+        help="Whether a wide file has its items in rows or in columns.", show_default=False
+    ),
+]
+Repeated = Annotated[
+    Duplicates, typer.Option(help="How to treat repeated rows of a subject and item.")
+]
+Threshold = Annotated[
+    float | None, typer.Option(help="Count scores at or above this as correct.", show_default=False)
+]
+KindOption = Annotated[
+    ScoreKind | None,
+    typer.Option(help="What scores are; by default found.", show_default=False),
+]
+Order = Annotated[
+    list[str],
+    typer.Option(
+        help="Grades, the lowest first: poor,fair,good.",
+        show_default=False,
+    ),
+]
+FullScore = Annotated[
+    float | None,
+    typer.Option("--scale", help="Full score, such as 100.", show_default=False),
+]
+Metric = Annotated[
+    list[str],
+    typer.Option(
+        help="Metric, scorer or statistic to read from logs: NAME, or BENCHMARK=NAME. Repeatable.",
+        show_default=False,
+    ),
+]
+Filter = Annotated[
+    list[str],
+    typer.Option(
+        help="Filter to read from lm-eval logs: NAME, or BENCHMARK=NAME. Repeatable.",
+        show_default=False,
+    ),
+]
+SkipDamaged = Annotated[
+    bool, typer.Option("--skip-damaged", help="Skip logs that cannot be read, and list them.")
+]
+READING: dict[str, tuple[Any, Any]] = {
+    "subject": (Column, None),
+    "item": (Column, None),
+    "score": (Column, None),
+    "trials": (Column, None),
+    "latency": (Column, None),
+    "items_in": (Orientation, None),
+    "cluster": (ClusterOption, None),
+    "cost": (CostOption, None),
+    "facet": (FacetOption, []),
+    "item_table": (ItemTable, None),
+    "duplicates": (Repeated, Duplicates.error),
+    "threshold": (Threshold, None),
+    "kind": (KindOption, None),
+    "order": (Order, []),
+    "full": (FullScore, None),
+    "metric": (Metric, []),
+    "filter": (Filter, []),
+    "skip_damaged": (SkipDamaged, False),
+}
+"""Every option that says how results are to be read, with its default."""

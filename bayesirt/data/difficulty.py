@@ -1,0 +1,226 @@
+"""What may explain how difficult items are: a formula, and what it finds in their table.
+
+``log(minutes) + (1|judge)`` is written as for lme4 and bambi: a slope for the logarithm of a
+column, and an effect for each judge, from a normal distribution whose spread is learned.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesirt.data.clusters import Clusters
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line, plain_identifier
+
+_FUNCTIONS = {"log": np.log, "log2": np.log2, "log10": np.log10, "sqrt": np.sqrt, "exp": np.exp}
+
+
+@dataclass(frozen=True)
+class Covariate:
+    """A number of each item, standardised.
+
+    Attributes
+    ----------
+    name : str
+    centre, spread : float
+        Mean and standard deviation over items, in its own unit.
+    z : tuple of float
+        (value - centre) / spread of each item.
+    """
+
+    name: str
+    centre: float
+    spread: float
+    z: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A level of each item, such as the judge who graded its answers.
+
+    Attributes
+    ----------
+    name : str
+    levels : Clusters
+        Names of the levels, and which is each item's.
+    """
+
+    name: str
+    levels: Clusters
+
+    @property
+    def site(self) -> str:
+        """Name of its effects in the model."""
+        return f"effect_{plain_identifier(self.name)}"
+
+
+@dataclass(frozen=True)
+class Design:
+    """What may explain how difficult items are.
+
+    Attributes
+    ----------
+    covariates : tuple of Covariate
+    factors : tuple of Factor
+    """
+
+    covariates: tuple[Covariate, ...] = ()
+    factors: tuple[Factor, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.covariates or self.factors)
+
+    @property
+    def z(self) -> NDArray[np.float64]:
+        """Standardised covariates, shape (item, covariate)."""
+        return np.array([x.z for x in self.covariates]).T
+
+
+def design_of(formula: str, items: pd.DataFrame) -> Design:
+    """Return what a formula finds in the table of items.
+
+    Parameters
+    ----------
+    formula : str
+        Such as ``log(minutes) + (1|judge)``; empty for nothing.
+    items : DataFrame
+        One row an item.
+
+    Returns
+    -------
+    Design
+
+    Raises
+    ------
+    ResponseError
+        If it cannot be read, names a column that is not there, or one with missing or useless
+        values.
+    """
+    if not formula.strip():
+        return Design()
+    numbers, factors = _terms_of(formula)
+    known = [str(name) for name in items.columns]
+    for column in (*_variables(numbers), *factors):
+        _refuse_missing(column, known, items)
+    covariates = _covariates(numbers, items) if numbers else ()
+    return Design(covariates, tuple(_factor(name, items[name]) for name in factors))
+
+
+def _terms_of(formula: str) -> tuple[list[Any], list[str]]:
+    """Return the terms of numbers, and the columns of levels."""
+    from formulae import model_description
+    from formulae.terms import Intercept, Model
+
+    try:
+        found = model_description(formula)
+    except Exception as error:
+        raise ResponseError(f"{one_line(formula)!r} cannot be read: {_said(error)}") from None
+    if not isinstance(found, Model) or found.response is not None:
+        raise ResponseError(
+            f"{one_line(formula)!r} has a left side; write only what explains difficulty, such as "
+            f"log(minutes) + (1|judge)"
+        )
+    factors = []
+    for term in found.group_terms:
+        if not isinstance(term.expr, Intercept) or len(term.factor.components) != 1:
+            raise ResponseError(
+                f"({one_line(str(term.name))}) cannot be taken; write (1|column) for an effect of "
+                f"each of its values"
+            )
+        factors.append(str(term.factor.name))
+    return [x for x in found.common_terms if not isinstance(x, Intercept)], factors
+
+
+def columns_of(formula: str) -> list[str]:
+    """Return the columns of items that a formula of difficulty needs.
+
+    >>> columns_of("log(minutes) + (1|judge)")
+    ['minutes', 'judge']
+    """
+    if not formula.strip():
+        return []
+    numbers, factors = _terms_of(formula)
+    return [*_variables(numbers), *factors]
+
+
+def _variables(terms: Sequence[Any]) -> list[str]:
+    return sorted({str(name) for term in terms for name in term.var_names})
+
+
+def _refuse_missing(column: str, known: list[str], items: pd.DataFrame) -> None:
+    if column not in items:
+        near = get_close_matches(column, known, 1)
+        there = ", ".join(map(one_line, known[:12])) or "none"
+        hint = f"did you mean {near[0]!r}?" if near else f"they have {there}"
+        raise ResponseError(f"the items have no column {one_line(column)!r}; {hint}")
+    empty = items[column].isna() | (items[column].astype(str).str.strip() == "")
+    if empty.any():
+        first = one_line(str(items.index[np.argmax(empty)]))
+        raise ResponseError(
+            f"{int(empty.sum())} of {len(items)} items have no {one_line(column)!r}, such as "
+            f"{first!r}; fill it in, or leave these items out"
+        )
+
+
+def _covariates(terms: Sequence[Any], items: pd.DataFrame) -> tuple[Covariate, ...]:
+    from formulae import design_matrices
+
+    text = " + ".join(str(term.name) for term in terms)
+    table = items.reset_index(drop=True).apply(_as_numbers)
+    try:
+        with np.errstate(all="ignore"):
+            found = design_matrices(text, table[_variables(terms)], extra_namespace=_FUNCTIONS)
+    except KeyError as error:
+        known = ", ".join(_FUNCTIONS)
+        raise ResponseError(
+            f"{one_line(text)!r} has the unknown function {error}; known are {known}"
+        ) from None
+    except Exception as error:
+        raise ResponseError(f"{one_line(text)!r} cannot be read: {_said(error)}") from None
+    covariates = []
+    for name, term in found.common.terms.items():
+        columns = np.asarray(term.data, float).reshape(len(items), -1)
+        if name != "Intercept":
+            labels = [str(x) for x in term.labels]
+            covariates += [
+                _standardised(label, values, items)
+                for label, values in zip(labels, columns.T, strict=True)
+            ]
+    return tuple(covariates)
+
+
+def _as_numbers(column: pd.Series) -> pd.Series:
+    """Return a column as numbers, where it holds nothing else."""
+    numbers = pd.to_numeric(column, errors="coerce")
+    return numbers if numbers.notna().all() else column.astype(str)
+
+
+def _standardised(name: str, values: NDArray[np.float64], items: pd.DataFrame) -> Covariate:
+    if not np.isfinite(values).all():
+        first = one_line(str(items.index[np.argmin(np.isfinite(values))]))
+        raise ResponseError(f"{one_line(name)!r} is not a number for item {first!r}; correct it")
+    centre, spread = float(values.mean()), float(values.std())
+    if spread <= 1e-9 * max(1.0, abs(centre)):
+        raise ResponseError(
+            f"{one_line(name)!r} is the same for all items and explains nothing; leave it out"
+        )
+    return Covariate(name, centre, spread, tuple((values - centre) / spread))
+
+
+def _factor(name: str, column: pd.Series) -> Factor:
+    levels = Clusters.of([str(value).strip() for value in column])
+    if not levels.tell_apart:
+        every = "all items" if len(levels.names) == 1 else "no two items"
+        raise ResponseError(
+            f"{every} have the same {one_line(name)!r}, so that it explains nothing; leave it out"
+        )
+    return Factor(name, levels)
+
+
+def _said(error: Exception) -> str:
+    return one_line(str(error)).rstrip(".") or type(error).__name__

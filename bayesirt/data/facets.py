@@ -1,0 +1,116 @@
+"""Facets of answers, such as the judge who graded them: each question becomes one for each level.
+
+An item is then a question as one judge grades it, ``q7 · GPT-5``, described by its `question` and
+its `judge`. So every layout, engine and check serves as it is, and a judge who graded only some
+subjects leaves cells that were not observed.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from bayesirt.data.clusters import Clusters
+from bayesirt.data.difficulty import columns_of
+from bayesirt.data.responses import Responses
+from bayesirt.data.table_columns import check_columns, name_rows
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+
+QUESTION = "question"
+_BETWEEN = " · "
+
+
+def with_facets(frame: pd.DataFrame, item: str, facets: Sequence[str]) -> pd.DataFrame:
+    """Return a long table whose items tell the levels of facets, and what each question is.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    item : str
+        Column of the questions' names, which becomes that of the items'.
+    facets : sequence of str
+        Columns that differ between answers to one question.
+
+    Returns
+    -------
+    DataFrame
+        With the column ``question`` besides.
+
+    Raises
+    ------
+    ResponseError
+        For a column that is not there, has empty cells or a single value.
+    """
+    check_columns(frame, facets)
+    questions = pd.Series(np.asarray(name_rows(frame[item], "item"), object))
+    named, levels = questions, {}
+    for facet in facets:
+        if facet == item:
+            raise ResponseError(f"{one_line(facet)!r} is the column of items and no facet of them")
+        levels[facet] = np.asarray(name_rows(frame[facet], one_line(facet)), object)
+        if len(set(levels[facet])) < 2:
+            raise ResponseError(
+                f"all rows have the same {one_line(facet)!r}, {one_line(levels[facet][0])!r}; "
+                f"leave out --facet {one_line(facet)}"
+            )
+        named = named + _BETWEEN + pd.Series(levels[facet])
+    rest = frame.drop(columns=[QUESTION] if QUESTION in frame.columns else [])
+    return rest.assign(**{item: named.to_numpy(), QUESTION: questions.to_numpy(), **levels})
+
+
+def together(responses: Responses, facets: Sequence[str]) -> str:
+    """Return the column of items whose answers go together where facets tell items apart, if any.
+
+    Several judges grade one answer, whose luck they share.
+    """
+    if not facets:
+        return ""
+    questions = responses.item_metadata[QUESTION]
+    return QUESTION if 1 < questions.nunique() < len(questions) else ""
+
+
+def groups_of(responses: Responses, column: str) -> Clusters:
+    """Return the groups of items that a column tells; an item without one is a group by itself."""
+    table = responses.item_metadata
+    if column not in table:
+        known = ", ".join(map(one_line, map(str, table.columns))) or "none"
+        raise ResponseError(
+            f"the items have no column {one_line(column)!r} to group them; they have {known}"
+        )
+    empty = table[column].isna() | (table[column].astype(str).str.strip() == "")
+    alone = [f"only {name}" for name in responses.items]
+    groups = Clusters.of(list(np.where(empty, alone, table[column].astype(str).str.strip())))
+    if not groups.tell_apart:
+        every = "all items" if len(groups.names) == 1 else "no two items"
+        raise ResponseError(f"{every} have the same {one_line(column)!r}; leave out --group")
+    if responses.clusters is not None:
+        raise ResponseError("groups of items and clusters of subjects do not go together yet")
+    return groups
+
+
+def explained_by(responses: Responses, facets: Sequence[str], formula: str = "") -> str:
+    """Return a formula of difficulty with an effect for each level of facets.
+
+    Questions have effects of their own where several items are of one question, so that levels are
+    compared on the same questions.
+
+    >>> from bayesirt import Responses
+    >>> answers = Responses.from_arrays([[1, 0], [0, 1]])
+    >>> explained_by(answers, [], "log(minutes)")
+    'log(minutes)'
+    """
+    given = set(columns_of(formula))
+    terms = [name for name in facets if name not in given]
+    if QUESTION not in given:
+        terms += filter(None, [together(responses, facets)])
+    return " + ".join(filter(None, [formula, *(f"(1|{quoted(name)})" for name in terms)]))
+
+
+def quoted(name: str) -> str:
+    """Return a column's name as formulas take it.
+
+    >>> quoted("judge"), quoted("judge's model")
+    ('judge', "`judge's model`")
+    """
+    return name if name.isidentifier() else f"`{name}`"

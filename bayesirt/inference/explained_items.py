@@ -1,0 +1,162 @@
+"""Items whose difficulty something explains: slopes of numbers, and effects of levels.
+
+Given the items, all of that and the items' centres are one normal vector, drawn at once. The factor
+with most levels is integrated out of it and drawn last: given the rest, its levels do not depend on
+each other, so that thousands of them cost no more than a few.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float
+
+from bayesirt.data.difficulty import Factor
+from bayesirt.data.responses import Responses
+from bayesirt.inference.block_steps import joint_normal_draw, normal_draw
+from bayesirt.inference.blocked import Move, Position, Statistics
+from bayesirt.inference.checkpoint import Samples
+from bayesirt.inference.one_ability import OneAbility
+from bayesirt.inference.starts import Start
+from bayesirt.inference.two_way import TwoWay
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.posterior import Posterior
+
+_WIDTH_OF_EFFECTS = 0.3
+
+
+@dataclass(frozen=True)
+class Explained(OneAbility):
+    """A model of one ability whose items' difficulty something explains: see `explained`."""
+
+    @property
+    def largest(self) -> Factor | None:
+        """The factor with most levels."""
+        return max(self.design.factors, key=lambda x: len(x.levels.names), default=None)
+
+    def means(self, sites: Position) -> list[str]:  # noqa: ARG002
+        """Return nothing: they are drawn with what explains difficulty."""
+        return []
+
+    def explaining(self, sites: Position) -> list[str]:
+        """Return the names of centres, slopes and effects, but those that are integrated out."""
+        largest = self.largest
+        own = [x.site for x in self.design.factors if x != largest]
+        slopes = ["beta"] if self.design.covariates else []
+        return [*super().means(sites), *slopes, *own]
+
+    def own_moves(self, data: Any, dtype: DTypeLike) -> tuple[list[Move], list[Move]]:
+        """Return the moves of a model, and of what explains its items."""
+        before, after = super().own_moves(data, dtype)
+        return before, [*after, partial(draw_explained, self)]
+
+    def start(self, point: PointEstimate, data: Any) -> Start:
+        """Return where chains start: slopes and effects at zero, about which they are drawn."""
+        centre, width = super().start(point, data)
+        shapes = {x.site: (len(x.levels.names),) for x in self.design.factors}
+        spreads = {f"sigma_{site}": np.array(np.log(0.5)) for site in shapes}
+        if self.design.covariates:
+            shapes["beta"] = (len(self.design.covariates),)
+        centre |= {site: np.zeros(shape) for site, shape in shapes.items()} | spreads
+        width |= {site: np.full(shape, _WIDTH_OF_EFFECTS) for site, shape in shapes.items()}
+        width |= {site: np.array(0.5) for site in spreads}
+        return centre, width
+
+    def coordinates(self, point: PointEstimate, responses: Responses, data: Any) -> Any:
+        """Return the coordinates of all models, about a start with what explains items."""
+        return TwoWay.coordinates(self, point, responses, data)
+
+    @property
+    def further_dims(self) -> dict[str, list[str]]:
+        """Return the dimensions of slopes and effects."""
+        of_effects = {x.site: [_dim(x)] for x in self.design.factors}
+        return {"beta": ["covariate"], **of_effects}
+
+    def finished(self, samples: Samples, point: PointEstimate) -> tuple[Samples, dict[str, Any]]:
+        """Return draws, and the names of covariates and levels."""
+        samples, names = super().finished(samples, point)
+        levels = {_dim(x): list(x.levels.names) for x in self.design.factors}
+        return samples, {**names, **levels, "covariate": [x.name for x in self.design.covariates]}
+
+    def posterior(
+        self,
+        samples: Samples,
+        statistics: Samples,
+        responses: Responses,
+        init: PointEstimate,
+        attributes: Mapping[str, Any],
+    ) -> Posterior:
+        """Return draws with what explains the difficulty of each item."""
+        found = super().posterior(samples, statistics, responses, init, attributes)
+        of_items: dict[str, tuple[Any, Any]] = {
+            f"{_dim(x)}_of": ("item", np.array(x.levels.of_each, str)) for x in self.design.factors
+        }
+        if self.design.covariates:
+            of_items["covariates"] = (("item", "covariate"), self.design.z)
+        names = {x.site: x.name for x in self.design.factors}
+        spreads = {x.name: x.spread for x in self.design.covariates}
+        return found.with_constants(of_items).with_attrs(
+            factors=json.dumps(names), covariates=json.dumps(spreads)
+        )
+
+
+@cache
+def explained(own: type[OneAbility]) -> type[Explained]:
+    """Return the way of a model of whose items something is known."""
+    if own is OneAbility:
+        return Explained
+    return type(f"Explained{own.__name__}", (Explained, own), {})
+
+
+def draw_explained(way: Explained, key: Array, sites: Position) -> tuple[Position, Statistics]:
+    """Draw centres, slopes and effects given the items: a Gibbs step, as all is normal."""
+    joint_key, largest_key = jax.random.split(key)
+    here, unravel = ravel_pytree({name: sites[name] for name in way.explaining(sites)})
+    log_density = _without_largest(way, sites)
+
+    def at(step: Array) -> Array:
+        return log_density(sites | unravel(here + step))
+
+    nowhere = jnp.zeros_like(here)
+    score, curvature = jax.grad(at)(nowhere), jax.hessian(at)(nowhere)
+    sites = sites | unravel(here + joint_normal_draw(joint_key, score, -curvature))
+    if way.largest is None:
+        return sites, {}
+    site, codes = way.largest.site, np.array(way.largest.levels.codes)
+
+    def of_levels(effect: Array) -> Array:
+        each = way.terms(sites | {site: effect}).each
+        return each[site] + jax.ops.segment_sum(each["d"], codes, len(effect))
+
+    return sites | {site: normal_draw(largest_key, of_levels, sites[site])}, {}
+
+
+def _without_largest(way: Explained, sites: Position) -> Callable[[Position], Float[Array, ""]]:
+    """Return the log density whatever the effects of the factor with most levels.
+
+    The intercepts of the items of one of its levels are normal with variance σ² and covariance τ².
+    """
+    if way.largest is None:
+        return lambda sites: way.terms(sites).total()
+    site, codes = way.largest.site, np.array(way.largest.levels.codes)
+    n = np.bincount(codes)
+    variance, shared = (jnp.exp(2 * sites[f"sigma_{x}"]) for x in ("d", site))
+    gain = shared / (variance * (variance + n * shared))
+
+    def log_density(sites: Position) -> Array:
+        terms = way.terms(sites | {site: jnp.zeros(len(n))})
+        rest = jax.ops.segment_sum(sites["d"] - terms.centres["d"], codes, len(n))
+        return terms.total() + 0.5 * (gain * rest**2).sum()
+
+    return log_density
+
+
+def _dim(factor: Factor) -> str:
+    return f"{factor.site.removeprefix('effect_')}_level"

@@ -1,0 +1,89 @@
+"""Items whose answers go together beyond ability, such as questions about one text: testlets.
+
+A subject has an ability ψ in each group of items, normal about its ability in general. So with each
+subject cut into one for each group, and these in clusters, the model is that of clusters: engines
+know no other. Wainer, Bradlow and Wang (2007) give ψ - θ the items' slopes too.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesirt.data.cells import store_cells
+from bayesirt.data.clusters import Clusters
+from bayesirt.data.facets import groups_of
+from bayesirt.data.responses import Responses
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.posterior import Posterior
+
+GROUP_OF = "group_of"
+_MORE_THAN_WIDE = 2.0
+
+
+def by_group(responses: Responses, column: str) -> Responses:
+    """Return responses in which each subject is one for each group of items, in clusters."""
+    groups, listed = groups_of(responses, column), responses.cells.listed()
+    of_item, n_groups = np.array(groups.codes), len(groups.names)
+    cut = listed.subject.astype(np.int64) * n_groups + of_item[listed.item]
+    rows, row = np.unique(cut, return_inverse=True)
+    order = np.lexsort((listed.item, row))
+    subject, group = np.divmod(rows, n_groups)
+    cells = store_cells((len(rows), responses.n_items), *(
+        x[order] for x in (row, listed.item, listed.successes, listed.trials)
+    ))  # fmt: skip
+    names = tuple(f"subject {i + 1} in group {g + 1}" for i, g in zip(subject, group, strict=True))
+    return replace(
+        responses,
+        subjects=names,
+        cells=cells,
+        latency=None if responses.latency is None else responses.latency[order],
+        clusters=Clusters.of([responses.subjects[i] for i in subject]),
+        costs=None,
+    )
+
+
+def started_by_group(point: PointEstimate, cut: Responses) -> PointEstimate:
+    """Return a point estimate of subjects as one of them in each group, less sure of it."""
+    assert cut.clusters is not None
+    names = list(map(str, point.parameters["subject"].values))
+    place = pd.Index(names, dtype=object).get_indexer(cut.clusters.of_each)
+    rows = point.parameters.isel(subject=place).assign_coords(subject=list(cut.subjects))
+    rows["theta_se"] = _MORE_THAN_WIDE * rows["theta_se"]
+    return replace(point, parameters=rows)
+
+
+def joined(cut: Posterior, responses: Responses, column: str) -> Posterior:
+    """Return draws of subjects' abilities in general from those of them in each group.
+
+    `theta` is the ability in general, and `sigma_group` the spread of those in groups about it.
+    """
+    assert cut.clusters is not None
+    dataset = cut.dataset
+    of = pd.Index(cut.clusters.names, dtype=object).get_indexer(list(responses.subjects))
+    samples: dict[str, NDArray[np.float64]] = {
+        str(name): x.to_numpy() for name, x in dataset.items() if name not in ("theta", "gamma")
+    }
+    samples["theta"] = cut["gamma"][..., of]
+    samples["sigma_group"] = np.sqrt(1 - samples.pop("icc"))
+    dims = {str(name): [str(d) for d in x.dims[2:]] for name, x in dataset.items()}
+    attributes: dict[str, Any] = {str(k): x for k, x in cut.tree.attrs.items()} | {"groups": column}
+    further = {d for own in dims.values() for d in own} - {"subject", "item", "cluster"}
+    whole = Posterior.from_samples(
+        samples,
+        {str(name): x.to_numpy() for name, x in cut.tree["sample_stats"].to_dataset().items()},
+        responses,
+        attributes,
+        coords={name: dataset[name].values for name in further},
+        dims={**dims, "theta": ["subject"]},
+    )
+    of_each = np.array(groups_of(responses, column).of_each, object)
+    facts: dict[str, tuple[Any, Any]] = {GROUP_OF: ("item", of_each.astype(str))}
+    facts |= {
+        str(name): (x.dims, x.to_numpy())
+        for name, x in cut.tree["constant_data"].to_dataset().items()
+        if x.dims[:1] == ("item",)
+    }
+    return whole.with_constants(facts)

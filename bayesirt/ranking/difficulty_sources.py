@@ -1,0 +1,247 @@
+"""What makes items difficult: slopes, effects of levels such as judges, and each one's share."""
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesirt.errors import ResponseError
+from bayesirt.names import brief, one_line
+from bayesirt.posterior import LEVEL, Posterior
+
+_MOST_IN_POINTS = 60
+"""Levels of a factor for which points are worked out: one more pass over the cells for each."""
+_TAILS = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+_UNEXPLAINED = "not explained"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DifficultySources:
+    """What makes items difficult.
+
+    Attributes
+    ----------
+    slopes : DataFrame
+        One row a covariate: `covariate`; `slope`, by how many logits an item is harder for one unit
+        more; its 90% interval `low` and `high`; and `p_harder`, the probability that it is above 0.
+    effects : DataFrame
+        One row a level: `factor`, `level`, `n_items`; `effect`, by how many logits its items are
+        harder than those of the factor's levels on average; `low` and `high`; and `points`, by how
+        much its items lower the mean score of these subjects, in per cent of the full score or in
+        grades (of factors with up to 60 levels).
+    shares : DataFrame
+        One row a source: `source`, and the `share` of the variance of these items' difficulty that
+        it makes, with `low` and `high`.
+    sound : bool
+        As of `Ranking`.
+    unit : str
+        What `points` are.
+    """
+
+    slopes: pd.DataFrame
+    effects: pd.DataFrame
+    shares: pd.DataFrame
+    sound: bool = True
+    unit: str = "points of 100"
+
+    def __repr__(self) -> str:
+        return f"<DifficultySources: {', '.join(self.shares['source'])}>"
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """All of it, one row a slope, level or share, to be written."""
+        slopes = self.slopes.rename(columns={"covariate": "source", "slope": "value"})
+        effects = self.effects.rename(columns={"factor": "source", "effect": "value"})
+        shares = self.shares.rename(columns={"share": "value"})
+        kinds = {"slope": slopes, "effect": effects, "share of variance": shares}
+        parts = [part.assign(what=kind) for kind, part in kinds.items() if len(part)]
+        columns = ["what", "source", "level", "value", "low", "high", "points", "n_items"]
+        return pd.concat(parts).reindex(columns=columns)
+
+    def of_factor(self, factor: str) -> pd.DataFrame:
+        """Return the rows of `effects` of one factor, the hardest level first."""
+        rows = self.effects[self.effects["factor"] == factor]
+        return rows.sort_values("effect", ascending=False, ignore_index=True)
+
+    @property
+    def compared(self) -> list[str]:
+        """Names of factors with few enough levels to look at each."""
+        sizes = self.effects.groupby("factor", sort=False).size()
+        return [str(name) for name, n in sizes.items() if n <= _MOST_IN_POINTS]
+
+    def to_text(self) -> str:
+        """Return in words what explains difficulty, and which levels are harsh."""
+        if not self.sound:
+            return "What makes questions difficult cannot be said yet: see the verdict."
+        told = [
+            f"One unit more of {one_line(row.covariate)} makes a question harder by "
+            f"{row.slope:.2f} logits ({row.low:.2f} to {row.high:.2f})."
+            for row in self.slopes.itertuples()
+        ]
+        told += [self._extremes(factor) for factor in self.compared]
+        explained = self.shares[self.shares["source"] != _UNEXPLAINED]
+        parts = [
+            f"{one_line(row.source)} {row.share:.0%} ({row.low:.0%} to {row.high:.0%})"
+            for row in explained.itertuples()
+        ]
+        return " ".join([*told, f"Of the variance of difficulty, {', '.join(parts)}."])
+
+    def _extremes(self, factor: str) -> str:
+        rows = self.of_factor(factor)
+        first, last = rows.iloc[0], rows.iloc[-1]
+        apart = int(((rows["low"] > 0) | (rows["high"] < 0)).sum())
+        return (
+            f"By {one_line(factor)}, questions are hardest with {one_line(first['level'])} "
+            f"({_in_points(first, self.unit)}) and easiest with {one_line(last['level'])} "
+            f"({_in_points(last, self.unit)}); {apart} of {len(rows)} surely differ from the "
+            f"average."
+        )
+
+
+def _in_points(row: pd.Series, unit: str) -> str:
+    way = "less" if row["points"] >= 0 else "more"
+    return f"{brief(abs(row['points']))} {unit} {way}"
+
+
+def difficulty_sources(posterior: Posterior) -> DifficultySources:
+    """Return what makes items difficult, by draws of a model that explains it.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a model with `Priors.difficulty`.
+
+    Returns
+    -------
+    DifficultySources
+
+    Raises
+    ------
+    ResponseError
+        If its model explains nothing.
+
+    Notes
+    -----
+    Effects are compared with the mean of the factor's levels in each draw. Shares are of the
+    variances over these items of each part of the intercepts, in each draw: what slopes, each
+    factor and the rest contribute, divided by their sum (De Boeck and Wilson 2004).
+
+    Examples
+    --------
+    >>> import jax, pandas as pd
+    >>> from dataclasses import replace
+    >>> from bayesirt import Priors, Responses, RunOptions, TwoPL, sample_posterior
+    >>> responses = Responses.from_arrays(np.tri(6, 4))
+    >>> judges = pd.DataFrame({"judge": ["x", "x", "y", "y"]}, index=list(responses.items))
+    >>> posterior = sample_posterior(
+    ...     replace(responses, item_metadata=judges),
+    ...     key=jax.random.key(0),
+    ...     model=TwoPL(Priors(difficulty="(1|judge)")),
+    ...     options=RunOptions(num_warmup=50, num_samples=20),
+    ... )
+    >>> difficulty_sources(posterior).of_factor("judge")["level"].to_list()
+    ['y', 'x']
+    """
+    if not explains(posterior):
+        raise ResponseError("this posterior explains no difficulty; rank with --difficulty")
+    factors = json.loads(posterior.tree.attrs["factors"])
+    constant = posterior.tree["constant_data"]
+    rest, parts = posterior.draws("d").copy(), {}
+    rest -= posterior.draws("mu_d")[:, None]
+    if "mu_b" in posterior.dataset:
+        rest += posterior.draws("mu_b")[:, None] * posterior.draws("a")
+    if "beta" in posterior.dataset:
+        z = constant["covariates"].to_numpy()
+        names = [str(x) for x in posterior.dataset["covariate"].values]
+        parts[", ".join(names)] = posterior.draws("beta") @ z.T
+    effects = []
+    for site, name in factors.items():
+        draws, dim = posterior.draws(site), str(posterior.dataset[site].dims[-1])
+        levels = [str(x) for x in posterior.dataset[dim].values]
+        places = pd.Index(levels, dtype=object).get_indexer(constant[f"{dim}_of"].to_numpy())
+        parts[name] = draws[:, places]
+        effects.append(_effects(posterior, name, levels, places, draws))
+    columns = ["factor", "level", "n_items", "effect", "low", "high", "points"]
+    answers = posterior.answers
+    graded = answers is not None and answers.kind == "graded"
+    return DifficultySources(
+        _slopes(posterior),
+        pd.concat(effects) if effects else pd.DataFrame(columns=columns),
+        _shares(parts, rest + sum(parts.values())),
+        posterior.verdict.sound,
+        "grades" if graded else "points of 100",
+    )
+
+
+def explains(posterior: Posterior) -> bool:
+    """Return whether a posterior's model explains the difficulty of items."""
+    return "factors" in posterior.tree.attrs
+
+
+def _slopes(posterior: Posterior) -> pd.DataFrame:
+    columns = ["covariate", "slope", "low", "high", "p_harder"]
+    spreads = json.loads(posterior.tree.attrs["covariates"])
+    if not spreads:
+        return pd.DataFrame(columns=columns)
+    draws = posterior.draws("beta") / np.array([*spreads.values()])
+    low, high = np.quantile(draws, _TAILS, axis=0)
+    told = ([*spreads], draws.mean(0), low, high, (draws > 0).mean(0))
+    return pd.DataFrame(dict(zip(columns, told, strict=True)))
+
+
+def _effects(
+    posterior: Posterior,
+    name: str,
+    levels: list[str],
+    places: NDArray[np.intp],
+    draws: NDArray[np.float64],
+) -> pd.DataFrame:
+    away = draws - draws.mean(1, keepdims=True)
+    low, high = np.quantile(away, _TAILS, axis=0)
+    effect = away.mean(0)
+    points = np.full(len(levels), np.nan)
+    if len(levels) <= _MOST_IN_POINTS:
+        points = _lost_points(posterior, effect, places)
+    return pd.DataFrame(
+        {
+            "factor": name,
+            "level": levels,
+            "n_items": np.bincount(places, minlength=len(levels)),
+            "effect": effect,
+            "low": low,
+            "high": high,
+            "points": points,
+        }
+    )
+
+
+def _lost_points(
+    posterior: Posterior, effect: NDArray[np.float64], places: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Return by how much each level lowers the mean score of all items, at posterior means."""
+    import jax.numpy as jnp
+
+    from bayesirt.likelihood.families import family_named
+    from bayesirt.ranking.residual_excess import typical_trials
+
+    means = posterior.dataset.mean(("chain", "draw"))
+    theta, a, d = (means[name].to_numpy() for name in ("theta", "a", "d"))
+    family = family_named(posterior.link).given([means[x].to_numpy() for x in posterior.further])
+    neutral, trials = theta[:, None] * a + d + effect[places], typical_trials(posterior)
+
+    def score(eta: NDArray[np.float64]) -> float:
+        return float(np.asarray(family.shares(jnp.asarray(eta), trials).mean).mean())
+
+    answers = posterior.answers
+    full = 100.0 if answers is None or answers.kind != "graded" else float(answers.steps)
+    return full * np.array([score(neutral) - score(neutral - x) for x in effect])
+
+
+def _shares(parts: dict[str, NDArray[np.float64]], rest: NDArray[np.float64]) -> pd.DataFrame:
+    variances = np.stack([x.var(1) for x in (*parts.values(), rest)])
+    shares = variances / variances.sum(0)
+    low, high = np.quantile(shares, _TAILS, axis=1)
+    columns = {"source": [*parts, _UNEXPLAINED], "share": shares.mean(1), "low": low, "high": high}
+    return pd.DataFrame(columns)

@@ -1,0 +1,323 @@
+"""Time horizons: how long a task, in minutes of a human, a subject gets done how often."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
+from bayesirt.posterior import LEVEL, Posterior
+
+CHANCES = (0.5, 0.8)
+_FEWEST = 10
+_SURE = 0.95
+_MOST_DRAWS, _MOST_TASKS, _HALVINGS = 200, 200, 40
+_DAYS_A_YEAR = 365.25
+_FARTHEST = 25.0
+"""Log minutes from the mean beyond which no horizon is looked for."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Horizons:
+    """How long a task each subject gets done.
+
+    Attributes
+    ----------
+    summary : DataFrame
+        One row a subject, the longest first: `subject`; `horizon_50` and `horizon_80`, the minutes
+        a task takes a human that the subject gets done with that chance, if it is a typical task of
+        its length; `marginal_50` and `marginal_80`, the same over tasks of that length, of which
+        some are much harder than others; each the median over draws with a 90% interval, `_low` and
+        `_high`; and `beyond`, whether `horizon_50` is outside the lengths of these tasks. With
+        dates `date` too.
+    n_tasks : int
+        Tasks with known minutes.
+    explained, explained_low, explained_high : float
+        Share of the variance of these tasks' difficulty that their logarithmic minutes explain.
+    shortest, longest : float
+        Minutes of these tasks.
+    doubling, doubling_low, doubling_high : float
+        Days in which `horizon_50` doubles, where dates are known, else NaN.
+    sound : bool
+        As of `Ranking`.
+    """
+
+    summary: pd.DataFrame
+    n_tasks: int
+    explained: float
+    explained_low: float
+    explained_high: float
+    shortest: float
+    longest: float
+    doubling: float = np.nan
+    doubling_low: float = np.nan
+    doubling_high: float = np.nan
+    sound: bool = True
+
+    def __repr__(self) -> str:
+        return f"<Horizons of {len(self.summary)} subjects by {self.n_tasks} tasks>"
+
+    def to_text(self) -> str:
+        """Return in words who gets the longest tasks done, and what marginal horizons change."""
+        if not self.sound:
+            return "How long a task subjects get done cannot be said yet: see the verdict."
+        first = self.summary.iloc[0]
+        ratio = float((self.summary["horizon_80"] / self.summary["marginal_80"]).median())
+        told = [
+            f"{one_line(str(first['subject']), 60)} gets the longest tasks done: a typical one of "
+            f"{in_time(first['horizon_50'])} ({in_time(first['horizon_50_low'])} to "
+            f"{in_time(first['horizon_50_high'])}) every other time.",
+            f"Minutes explain {self.explained:.0%} ({self.explained_low:.0%} to "
+            f"{self.explained_high:.0%}) of the variance of difficulty of {self.n_tasks:,} tasks.",
+            f"Tasks of one length differ, so that a horizon at 80% over all of them is {ratio:.1f} "
+            f"times shorter than that at a typical one (median subject).",
+        ]
+        beyond = int(self.summary["beyond"].sum())
+        if beyond:
+            told.append(
+                f"{beyond} of {len(self.summary)} horizons at 50% are outside the lengths of these "
+                f"tasks ({in_time(self.shortest)} to {in_time(self.longest)}) and rest on the "
+                f"straight line alone."
+            )
+        if np.isfinite(self.doubling):
+            told.append(
+                f"The horizon doubles every {self.doubling:,.0f} days ({self.doubling_low:,.0f} to "
+                f"{self.doubling_high:,.0f})."
+            )
+        return " ".join(told)
+
+
+class _Line(NamedTuple):
+    """Intercepts on log minutes and slopes, d = α + β x + λ (a - ā) + ε, at each draw."""
+
+    # shape (sample,)
+    typical_slope: NDArray[np.float64]
+    intercept: NDArray[np.float64]
+    slope: NDArray[np.float64]
+    explained: NDArray[np.float64]
+
+
+def horizons(
+    posterior: Posterior, minutes: pd.Series, *, dates: pd.Series | None = None
+) -> Horizons:
+    """Return how long a task each subject gets done, with intervals.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a model with one ability, of right and wrong answers to tasks.
+    minutes : Series
+        How long tasks take a human, in minutes, indexed by item; others are left out.
+    dates : Series, optional
+        When subjects came out, indexed by subject.
+
+    Returns
+    -------
+    Horizons
+
+    Raises
+    ------
+    ResponseError
+        If fewer than 10 tasks have minutes, one is not above zero, longer tasks are not surely
+        harder, or answers are not right and wrong.
+
+    Notes
+    -----
+    At each draw intercepts are regressed on log minutes x and on slopes, with coefficients drawn
+    from their posterior given the items (uniform prior). A typical task of length x has the
+    geometric mean of slopes and the intercept on the line. Over tasks of that length, each item is
+    moved along the line to x, with its own slope and its own distance from the line.
+
+    Kwa et al. (2025), arXiv:2503.14499, for horizons; De Boeck and Wilson (2004), for the line.
+    """
+    minutes, places = _known_minutes(posterior, minutes)
+    names = ("theta", "a", "d")
+    theta, a, d = (posterior.draws(name, _MOST_DRAWS) for name in names)
+    x = np.log(minutes)
+    line = _line(a[:, places], d[:, places], x - x.mean())
+    if (line.slope < 0).mean() < _SURE:
+        raise ResponseError(
+            f"longer tasks are not surely harder here (probability "
+            f"{(line.slope < 0).mean():.2f}), so there is no horizon; see whether minutes belong "
+            f"to these items"
+        )
+    slope = np.minimum(line.slope, -1e-6)
+    columns: dict[str, NDArray[np.float64]] = {}
+    for chance in CHANCES:
+        eta = line.typical_slope[:, None] * theta + line.intercept[:, None] - _logit(chance)
+        columns[f"horizon_{chance:.0%}"[:-1]] = eta / -slope[:, None]
+        columns[f"marginal_{chance:.0%}"[:-1]] = _marginal(
+            theta, a[:, places], d[:, places], slope, x - x.mean(), chance
+        )
+    logs = {name: values + x.mean() for name, values in columns.items()}
+    low, high = np.quantile(line.explained, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    doubling, doubling_low, doubling_high = _doubling(posterior, logs["horizon_50"], dates)
+    return Horizons(
+        _table(posterior, logs, x, dates),
+        n_tasks=len(x),
+        explained=float(line.explained.mean()),
+        explained_low=float(low),
+        explained_high=float(high),
+        shortest=float(minutes.min()),
+        longest=float(minutes.max()),
+        doubling=doubling,
+        doubling_low=doubling_low,
+        doubling_high=doubling_high,
+        sound=posterior.verdict.sound,
+    )
+
+
+def in_time(minutes: float) -> str:
+    """Return minutes in the unit that people would use.
+
+    >>> in_time(0.5), in_time(42), in_time(300), in_time(12_000)
+    ('30 s', '42 min', '5.0 h', '8.3 days')
+    """
+    if minutes < 1:
+        return f"{60 * minutes:.2g} s"
+    if minutes < 100:
+        return f"{minutes:.2g} min"
+    if minutes < 60 * 48:
+        return f"{minutes / 60:.1f} h"
+    return f"{minutes / 60 / 24:,.1f} days"
+
+
+def _known_minutes(
+    posterior: Posterior, minutes: pd.Series
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Return the minutes of items that have any, and their places."""
+    if posterior["theta"].ndim != 3 or posterior.answers is not None or posterior.further:
+        raise ResponseError(
+            "horizons are chances of getting a task done, of models of right and wrong answers "
+            "with one ability and no guessing, such as 2pl"
+        )
+    values = pd.to_numeric(minutes, errors="coerce").to_numpy(float)
+    told = minutes.notna().to_numpy()
+    wrong = told & ~(np.isfinite(values) & (values > 0))
+    if wrong.any():
+        name, value = minutes.index[np.argmax(wrong)], minutes.to_numpy()[np.argmax(wrong)]
+        raise ResponseError(
+            f"minutes must be above zero, got {one_line(str(value))!r} of "
+            f"{one_line(str(name))!r}; correct it"
+        )
+    of = pd.Series(values, minutes.index.astype(str))[told]
+    if of.index.has_duplicates:
+        twice = of.index[of.index.duplicated()][0]
+        raise ResponseError(f"{one_line(str(twice))!r} has minutes twice; leave one out")
+    own = of.reindex(posterior.items).to_numpy()
+    places = np.flatnonzero(np.isfinite(own))
+    if len(places) < _FEWEST:
+        raise ResponseError(
+            f"{len(places)} of {len(own)} items have minutes, and a horizon needs {_FEWEST}; names "
+            f"must be those of the run, such as {one_line(posterior.items[0])!r}"
+        )
+    if np.ptp(np.log(own[places])) == 0:
+        raise ResponseError("all tasks take the same minutes, so there is no line through them")
+    return own[places], places
+
+
+def _line(a: NDArray[np.float64], d: NDArray[np.float64], x: NDArray[np.float64]) -> _Line:
+    """Draw the regression of intercepts on log minutes and slopes, at each draw of the items."""
+    rng, n = np.random.default_rng(0), len(x)
+    coefficients, explained = np.empty((len(a), 3)), np.empty(len(a))
+    for k, (own, intercepts) in enumerate(zip(a, d, strict=True)):
+        varying = np.ptp(own) > 0
+        design = np.column_stack([np.ones(n), x, own - own.mean()])[:, : 3 if varying else 2]
+        fitted, *_ = np.linalg.lstsq(design, intercepts, rcond=None)
+        rest = intercepts - design @ fitted
+        variance = rest @ rest / rng.chisquare(n - design.shape[1])
+        root = np.linalg.cholesky(np.linalg.inv(design.T @ design))
+        drawn = fitted + np.sqrt(variance) * root @ rng.normal(size=len(fitted))
+        coefficients[k, : len(drawn)] = drawn
+        of_x = drawn[1] ** 2 * x.var()
+        explained[k] = of_x / (of_x + variance)
+    typical = np.exp(np.log(np.maximum(a, 1e-3)).mean(1))
+    lean = np.where(np.ptp(a, axis=1) > 0, coefficients[:, 2], 0.0)
+    intercept = coefficients[:, 0] + lean * (typical - a.mean(1))
+    return _Line(typical, intercept, coefficients[:, 1], explained)
+
+
+def _marginal(
+    theta: NDArray[np.float64],
+    a: NDArray[np.float64],
+    d: NDArray[np.float64],
+    slope: NDArray[np.float64],
+    x: NDArray[np.float64],
+    chance: float,
+) -> NDArray[np.float64]:
+    """Return the log minutes at which all tasks, taken to have that length, are done so often."""
+    from scipy.special import expit
+
+    order = np.argsort(x)
+    kept = order[np.linspace(0, len(x) - 1, min(len(x), _MOST_TASKS)).astype(int)]
+    found = np.empty(theta.shape)
+    for k, ability in enumerate(theta):
+        own = a[k, kept] * ability[:, None] + d[k, kept] - slope[k] * x[kept]
+        low, high = np.full(len(ability), -_FARTHEST), np.full(len(ability), _FARTHEST)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            more = expit(own + slope[k] * middle[:, None]).mean(1) > chance
+            low, high = np.where(more, middle, low), np.where(more, high, middle)
+        found[k] = middle
+    return found
+
+
+def _table(
+    posterior: Posterior,
+    logs: dict[str, NDArray[np.float64]],
+    x: NDArray[np.float64],
+    dates: pd.Series | None,
+) -> pd.DataFrame:
+    columns: dict[str, Sequence[object] | NDArray[np.float64]] = {"subject": posterior.subjects}
+    for name, values in logs.items():
+        low, median, high = np.quantile(values, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
+        columns |= {name: np.exp(median)}
+        columns |= {f"{name}_low": np.exp(low), f"{name}_high": np.exp(high)}
+    table = pd.DataFrame(columns)
+    table["beyond"] = ~table["horizon_50"].between(np.exp(x.min()), np.exp(x.max()))
+    if dates is not None:
+        table["date"] = _as_dates(dates).reindex(posterior.subjects).to_numpy()
+    return table.sort_values("horizon_50", ascending=False, kind="stable", ignore_index=True)
+
+
+def _as_dates(dates: pd.Series) -> pd.Series:
+    told = pd.to_datetime(dates, errors="coerce", format="mixed")
+    wrong = told.isna() & dates.notna()
+    if wrong.any():
+        raise ResponseError(f"{one_line(str(dates[wrong].iloc[0]))!r} is no date; write 2025-03-14")
+    return told.set_axis(dates.index.astype(str))
+
+
+def _doubling(
+    posterior: Posterior, logs: NDArray[np.float64], dates: pd.Series | None
+) -> tuple[float, float, float]:
+    """Return the days in which horizons double, by a regression on dates drawn at each draw."""
+    nothing = np.nan, np.nan, np.nan
+    if dates is None:
+        return nothing
+    when = _as_dates(dates).reindex(posterior.subjects)
+    known = when.notna().to_numpy()
+    if known.sum() < 3 or when[known].nunique() < 2:
+        raise ResponseError(
+            f"{int(known.sum())} subjects have dates, and a doubling time needs 3 with different "
+            f"ones; names must be those of the run"
+        )
+    years = (when[known] - when[known].min()).dt.days.to_numpy() / _DAYS_A_YEAR
+    design = np.column_stack([np.ones(len(years)), years - years.mean()])
+    rng, a_year = np.random.default_rng(1), []
+    for values in logs[:, known] / np.log(2):
+        fitted, *_ = np.linalg.lstsq(design, values, rcond=None)
+        rest = values - design @ fitted
+        variance = rest @ rest / rng.chisquare(len(years) - 2)
+        a_year.append(fitted[1] + rng.normal() * np.sqrt(variance / (design[:, 1] ** 2).sum()))
+    low, middle, high = np.quantile(a_year, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2])
+    days = [_DAYS_A_YEAR / x if x > 0 else np.inf for x in (middle, high, low)]
+    return days[0], days[1], days[2]
+
+
+def _logit(chance: float) -> float:
+    return float(np.log(chance / (1 - chance)))
