@@ -82,7 +82,7 @@ def _number(abilities: str) -> int | Literal["auto"]:
 
 def print_explored(run: "Exploration", out: Path, *, as_json: bool, quiet: bool) -> None:
     """Print the ranking, or nothing if quiet."""
-    from bayesirt.report.exploration_html import exploration_as_json, print_exploration
+    from bayesirt.report.terminal_profiles import exploration_as_json, print_exploration
 
     if as_json:
         typer.echo(json.dumps(exploration_as_json(run), indent=2))
