@@ -27,6 +27,9 @@ class Priors:
         What explains how difficult items are, in the columns that describe them, written as for
         lme4: ``"log(minutes) + (1|judge)"`` is a slope and an effect for each judge. It needs the
         hierarchical kind.
+    ability : str
+        What explains how able subjects are, in the columns that describe them:
+        ``"(1|llm) + (1|scaffold)"`` is an effect for each LLM and for each scaffold.
     groups : str
         The column of items whose answers go together beyond ability, such as those about one text:
         a subject has an ability of its own in each group (testlets).
@@ -47,6 +50,7 @@ class Priors:
     guessing: float | None = None
     difficulty: str = ""
     groups: str = ""
+    ability: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in ("hierarchical", "fixed"):
@@ -63,14 +67,21 @@ class Priors:
                 "fixed priors go with positive slopes only; leave out one of the options"
             )
 
-        if self.kind == "fixed" and self.difficulty:
+        if self.kind == "fixed" and self.explains:
             raise ResponseError(
-                "fixed priors do not learn what explains difficulty; leave out one of the options"
+                "fixed priors do not learn what explains difficulty or ability; leave out one of "
+                "the options"
             )
+
+    @property
+    def explains(self) -> bool:
+        """Whether something explains difficulty or ability."""
+        return bool(self.difficulty or self.ability)
 
     def describe(self) -> str:
         """Return the options in a few words."""
         guessed = "" if self.guessing is None else f", guessing {self.guessing:g}"
         explained = f", difficulty by {self.difficulty}" if self.difficulty else ""
+        explained += f", ability by {self.ability}" if self.ability else ""
         together = f", answers together by {self.groups}" if self.groups else ""
         return f"{self.kind}, {self.slopes} slopes{guessed}{explained}{together}"

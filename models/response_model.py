@@ -101,10 +101,10 @@ class ResponseModel(ABC):
                 f"guessing is a part of the 3pl, not of {cls.name}; pass --model 3pl, or leave "
                 f"out --guessing"
             )
-        if (priors.difficulty or priors.groups) and not cls.clustered:
+        if (priors.explains or priors.groups) and not cls.clustered:
             raise ResponseError(
-                f"what explains difficulty, and groups of items, belong to models of one ability "
-                f"and no lengths, not to {cls.name}; leave them out"
+                f"what explains difficulty or ability, and groups of items, belong to models of "
+                f"one ability and no lengths, not to {cls.name}; leave them out"
             )
         if wrong_lengths:
             raise ResponseError(

@@ -19,9 +19,13 @@ z by slopes β, of levels by effects u with a spread of their own,
 
     d_j ~ N(μ_d - μ_b a_j - z_jᵀ β - Σ_f u_f[level_fj], σ_d)
     β ~ N(0, 2),  u_f ~ N(0, σ_f),  σ_f ~ HalfNormal(1)
+
+and so may abilities be by what is known of subjects, such as the LLM and the scaffold of an agent:
+
+    θ_i ~ N(w_iᵀ β_θ + Σ_f v_f[level_fi], σ_θ),  v_f ~ N(0, σ_f),  σ_θ, σ_f ~ HalfNormal(1)
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -81,6 +85,7 @@ def two_pl_parameters(
     clusters: Int[ArrayLike, " subject"] | None = None,
     n_clusters: int = 0,
     design: Design = Design(),  # noqa: B008
+    skills: Design = Design(),  # noqa: B008
 ) -> Parameters:
     """Draw abilities, discriminations and intercepts from their priors: the 2PL without data.
 
@@ -91,8 +96,8 @@ def two_pl_parameters(
     clusters : int array, shape (subject,), optional
         Position of each subject's cluster.
     n_clusters : int
-    design : Design
-        What explains the difficulty of items.
+    design, skills : Design
+        What explains the difficulty of items, and the ability of subjects.
 
     Returns
     -------
@@ -101,7 +106,12 @@ def two_pl_parameters(
     a, d : float array, shape (item,)
         Discrimination and intercept.
     """
-    if clusters is None:
+    if skills:
+        mean = explained(skills, "beta_theta", [x.skill for x in skills.factors])
+        sigma_theta = sample("sigma_theta", HalfNormal(1))
+        with plate("subject", n_subjects):
+            theta = sample("theta", Normal(mean, sigma_theta))
+    elif clusters is None:
         with plate("subject", n_subjects):
             theta = sample("theta", Normal(0, 1))
     else:
@@ -129,7 +139,7 @@ def hierarchical_items(
     mu_d = sample("mu_d", Normal(0, 2))
     mu_b = sample("mu_b", Normal(0, 2)) if priors.slopes != "rasch" else 0.0
     sigma_d = sample("sigma_d", HalfNormal(2))
-    explained = explained_difficulty(design)
+    harder = explained(design, "beta", [x.site for x in design.factors])
     with plate("item", n_items):
         if priors.slopes == "positive":
             a = sample("a", LogNormal(mu_a, sigma_a))
@@ -137,26 +147,25 @@ def hierarchical_items(
             a = sample("a", Normal(mu_a, sigma_a))
         else:
             a = deterministic("a", jnp.ones(n_items))
-        d = sample("d", Normal(mu_d - mu_b * a - explained, sigma_d))
+        d = sample("d", Normal(mu_d - mu_b * a - harder, sigma_d))
         deterministic("b", -d / a)
     if priors.slopes == "free":
         numpyro.factor("orientation", jnp.where(a.sum() > 0, 0.0, -jnp.inf))
     return a, d
 
 
-def explained_difficulty(design: Design) -> Array | float:
-    """Draw what explains the difficulty of items, and return how much harder it makes each."""
-    explained: Array | float = 0.0
+def explained(design: Design, slopes: str, effects: Sequence[str]) -> Array | float:
+    """Draw slopes of numbers and effects of levels, and return what they add for each member."""
+    total: Array | float = 0.0
     if design.covariates:
-        with plate("covariate", len(design.covariates)):
-            beta = sample("beta", Normal(0, 2))
-        explained = jnp.asarray(design.z) @ beta
-    for factor in design.factors:
-        sigma = sample(f"sigma_{factor.site}", HalfNormal(1))
-        with plate(f"{factor.site}_level", len(factor.levels.names)):
-            effect = sample(factor.site, Normal(0, sigma))
-        explained += effect[jnp.array(factor.levels.codes)]
-    return explained
+        with plate(f"{slopes}_covariate", len(design.covariates)):
+            total = jnp.asarray(design.z) @ sample(slopes, Normal(0, 2))
+    for name, factor in zip(effects, design.factors, strict=True):
+        sigma = sample(f"sigma_{name}", HalfNormal(1))
+        with plate(f"{name}_level", len(factor.levels.names)):
+            effect = sample(name, Normal(0, sigma))
+        total += effect[jnp.array(factor.levels.codes)]
+    return total
 
 
 def _fixed_items(n_items: int) -> tuple[Array, Array]:
@@ -170,6 +179,7 @@ def _fixed_items(n_items: int) -> tuple[Array, Array]:
 def level(values: Values, t: Array) -> dict[str, Array]:
     """Return abilities, and items with them, t higher: η = a θ + d and its prior stay."""
     moved = {name: values[name] + t for name in ("theta", "gamma") if name in values}
+    moved |= {name: values[name] + t for name in _skills(values)[:1]}
     if "mu_d" not in values:  # η = a (θ - b)
         return moved | {"b": values["b"] + t}
     if "a" in values:
@@ -178,10 +188,19 @@ def level(values: Values, t: Array) -> dict[str, Array]:
     return moved | {name: values[name] - t for name in ("d", "mu_d")}  # all slopes are 1
 
 
+def _skills(values: Values) -> list[str]:
+    """Return the names of effects of levels on ability, the first first."""
+    return sorted(name for name in values if name.startswith("skill_"))
+
+
 def unit(slopes: str, values: Values, t: Array) -> dict[str, Array]:
     """Return abilities in a unit that is e⁻ᵗ of what it was: η = a θ + d stays."""
     grown, shrunk = jnp.exp(t), jnp.exp(-t)
     moved = {name: grown * values[name] for name in ("theta", "gamma", "mu_b") if name in values}
+    if "sigma_theta" in values:
+        also = ["sigma_theta", "beta_theta", *(f"sigma_{x}" for x in _skills(values))]
+        names = [x for x in (*also, *_skills(values)) if x in values]
+        moved |= {name: grown * values[name] for name in names}
     moved["a"] = shrunk * values["a"]
     if "mu_d" not in values:
         return moved | {"b": grown * values["b"]}

@@ -158,6 +158,10 @@ DifficultyOption = Annotated[
         show_default=False,
     ),
 ]
+AbilityOption = Annotated[
+    str,
+    typer.Option(help='What explains how able subjects are: "date + (1|llm)".', show_default=False),
+]
 GroupOption = Annotated[
     str,
     typer.Option(

@@ -9,6 +9,7 @@ import typer
 
 from bayesirt.cli.options import (
     AbilitiesOption,
+    AbilityOption,
     Anchors,
     AsJson,
     Budget,
@@ -73,6 +74,7 @@ def rank(
     by: ByOption = None,
     difficulty: DifficultyOption = "",
     group: GroupOption = "",
+    ability: AbilityOption = "",
     *,
     reading: "Reading",
     seed: Seed = 0,
@@ -110,6 +112,7 @@ def rank(
             "--population": population, "--wrong-lengths": wrong_lengths, "--slopes": slopes,
             "--guessing": guessing is not None, "--priors": priors is not PriorKind.hierarchical,
             "--difficulty": difficulty, "--group": group, "--facet": reading.facet,
+            "--ability": ability, "--subject-factors": reading.factors,
             "--point": point is not Point.auto, "--repeats": repeats is not Repeats.auto,
         })  # fmt: skip
         options = seed, chains, warmup or 500, draws, target_accept, engine.value
@@ -120,15 +123,18 @@ def rank(
         return print_explored(run, out, as_json=as_json, quiet=quiet)
     settings = Settings(
         seed, chains, warmup or 0, draws, target_accept, budget,
-        Priors(priors.value, (slopes or Slopes.positive).value, guessing, difficulty, group),
+        Priors(
+            priors.value, (slopes or Slopes.positive).value, guessing, difficulty, group, ability
+        ),
         point.value, engine.value, _model(model, repeats), wrong_lengths, _scale(anchor),
         population=population, other_slopes=slopes is None,
     )  # fmt: skip
     earlier = _earlier_run(out, settings, overwrite, update, per_component)
     reading = _by_topic(reading, by, per_component)
-    reading = replace(reading, describing=(*columns_of(difficulty), *filter(None, [group])))
+    described = (*columns_of(difficulty), *filter(None, [group]))
+    reading = replace(reading, describing=described, of_subjects=tuple(columns_of(ability)))
     responses = _read(path, reading, talk)
-    settings = settings.explained(responses, reading.facet)
+    settings = settings.explained(responses, reading.facet, reading.factors)
     told = _told(path, reading, checkpoint, talk)
     runs = _runs(earlier, responses, settings, told, per_component, reading.topic_column)
     if earlier is None or runs[""] is not earlier:

@@ -33,6 +33,20 @@ FacetOption = Annotated[
         show_default=False,
     ),
 ]
+FactorsOption = Annotated[
+    list[str],
+    typer.Option(
+        "--subject-factors",
+        help="Columns of what subjects are made of, such as llm,scaffold: each is ranked.",
+        show_default=False,
+    ),
+]
+SubjectTable = Annotated[
+    str | None,
+    typer.Option(
+        help="File with the column subject and others that describe it.", show_default=False
+    ),
+]
 ItemTable = Annotated[
     str | None,
     typer.Option(help="File with the column item and others that describe it.", show_default=False),
@@ -91,7 +105,9 @@ READING: dict[str, tuple[Any, Any]] = {
     "cluster": (ClusterOption, None),
     "cost": (CostOption, None),
     "facet": (FacetOption, []),
+    "factors": (FactorsOption, []),
     "item_table": (ItemTable, None),
+    "subject_table": (SubjectTable, None),
     "duplicates": (Repeated, Duplicates.error),
     "threshold": (Threshold, None),
     "kind": (KindOption, None),

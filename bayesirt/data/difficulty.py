@@ -54,9 +54,19 @@ class Factor:
     levels: Clusters
 
     @property
+    def plain(self) -> str:
+        """Its name as variables take it."""
+        return plain_identifier(self.name)
+
+    @property
     def site(self) -> str:
-        """Name of its effects in the model."""
-        return f"effect_{plain_identifier(self.name)}"
+        """Name of its effects on the difficulty of items in the model."""
+        return f"effect_{self.plain}"
+
+    @property
+    def skill(self) -> str:
+        """Name of its effects on the ability of subjects in the model."""
+        return f"skill_{self.plain}"
 
 
 @dataclass(frozen=True)
@@ -81,15 +91,17 @@ class Design:
         return np.array([x.z for x in self.covariates]).T
 
 
-def design_of(formula: str, items: pd.DataFrame) -> Design:
-    """Return what a formula finds in the table of items.
+def design_of(formula: str, items: pd.DataFrame, kind: str = "item") -> Design:
+    """Return what a formula finds in the table of items, or of subjects.
 
     Parameters
     ----------
     formula : str
         Such as ``log(minutes) + (1|judge)``; empty for nothing.
     items : DataFrame
-        One row an item.
+        One row an item, or a subject.
+    kind : {"item", "subject"}
+        What they are called.
 
     Returns
     -------
@@ -106,9 +118,9 @@ def design_of(formula: str, items: pd.DataFrame) -> Design:
     numbers, factors = _terms_of(formula)
     known = [str(name) for name in items.columns]
     for column in (*_variables(numbers), *factors):
-        _refuse_missing(column, known, items)
-    covariates = _covariates(numbers, items) if numbers else ()
-    return Design(covariates, tuple(_factor(name, items[name]) for name in factors))
+        _refuse_missing(column, known, items, kind)
+    covariates = _covariates(numbers, items, kind) if numbers else ()
+    return Design(covariates, tuple(_factor(name, items[name], kind) for name in factors))
 
 
 def _terms_of(formula: str) -> tuple[list[Any], list[str]]:
@@ -152,22 +164,22 @@ def _variables(terms: Sequence[Any]) -> list[str]:
     return sorted({str(name) for term in terms for name in term.var_names})
 
 
-def _refuse_missing(column: str, known: list[str], items: pd.DataFrame) -> None:
+def _refuse_missing(column: str, known: list[str], items: pd.DataFrame, kind: str) -> None:
     if column not in items:
         near = get_close_matches(column, known, 1)
         there = ", ".join(map(one_line, known[:12])) or "none"
         hint = f"did you mean {near[0]!r}?" if near else f"they have {there}"
-        raise ResponseError(f"the items have no column {one_line(column)!r}; {hint}")
+        raise ResponseError(f"the {kind}s have no column {one_line(column)!r}; {hint}")
     empty = items[column].isna() | (items[column].astype(str).str.strip() == "")
     if empty.any():
         first = one_line(str(items.index[np.argmax(empty)]))
         raise ResponseError(
-            f"{int(empty.sum())} of {len(items)} items have no {one_line(column)!r}, such as "
-            f"{first!r}; fill it in, or leave these items out"
+            f"{int(empty.sum())} of {len(items)} {kind}s have no {one_line(column)!r}, such as "
+            f"{first!r}; fill it in, or leave these {kind}s out"
         )
 
 
-def _covariates(terms: Sequence[Any], items: pd.DataFrame) -> tuple[Covariate, ...]:
+def _covariates(terms: Sequence[Any], items: pd.DataFrame, kind: str) -> tuple[Covariate, ...]:
     from formulae import design_matrices
 
     text = " + ".join(str(term.name) for term in terms)
@@ -188,7 +200,7 @@ def _covariates(terms: Sequence[Any], items: pd.DataFrame) -> tuple[Covariate, .
         if name != "Intercept":
             labels = [str(x) for x in term.labels]
             covariates += [
-                _standardised(label, values, items)
+                _standardised(label, values, items, kind)
                 for label, values in zip(labels, columns.T, strict=True)
             ]
     return tuple(covariates)
@@ -200,22 +212,24 @@ def _as_numbers(column: pd.Series) -> pd.Series:
     return numbers if numbers.notna().all() else column.astype(str)
 
 
-def _standardised(name: str, values: NDArray[np.float64], items: pd.DataFrame) -> Covariate:
+def _standardised(
+    name: str, values: NDArray[np.float64], items: pd.DataFrame, kind: str
+) -> Covariate:
     if not np.isfinite(values).all():
         first = one_line(str(items.index[np.argmin(np.isfinite(values))]))
-        raise ResponseError(f"{one_line(name)!r} is not a number for item {first!r}; correct it")
+        raise ResponseError(f"{one_line(name)!r} is not a number for {kind} {first!r}; correct it")
     centre, spread = float(values.mean()), float(values.std())
     if spread <= 1e-9 * max(1.0, abs(centre)):
         raise ResponseError(
-            f"{one_line(name)!r} is the same for all items and explains nothing; leave it out"
+            f"{one_line(name)!r} is the same for all {kind}s and explains nothing; leave it out"
         )
     return Covariate(name, centre, spread, tuple((values - centre) / spread))
 
 
-def _factor(name: str, column: pd.Series) -> Factor:
+def _factor(name: str, column: pd.Series, kind: str) -> Factor:
     levels = Clusters.of([str(value).strip() for value in column])
     if not levels.tell_apart:
-        every = "all items" if len(levels.names) == 1 else "no two items"
+        every = f"all {kind}s" if len(levels.names) == 1 else f"no two {kind}s"
         raise ResponseError(
             f"{every} have the same {one_line(name)!r}, so that it explains nothing; leave it out"
         )

@@ -5,7 +5,7 @@ its `judge`. So every layout, engine and check serves as it is, and a judge who 
 subjects leaves cells that were not observed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
 QUESTION = "question"
+_SUBJECT = "subject"
 _BETWEEN = " · "
 
 
@@ -87,6 +88,32 @@ def groups_of(responses: Responses, column: str) -> Clusters:
     if responses.clusters is not None:
         raise ResponseError("groups of items and clusters of subjects do not go together yet")
     return groups
+
+
+def with_factors(
+    frame: pd.DataFrame, roles: Mapping[str, str], factors: Sequence[str]
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return a long table with its columns by role, in which subjects are named by their factors.
+
+    A column with names of their own stays.
+    """
+    check_columns(frame, factors)
+    if roles.get("subject", factors[0]) not in factors:
+        return frame, dict(roles)
+    parts = [pd.Series(np.asarray(name_rows(frame[x], one_line(x)), object)) for x in factors]
+    named = parts[0].str.cat(parts[1:], sep=_BETWEEN) if parts[1:] else parts[0]
+    return frame.assign(**{_SUBJECT: named.to_numpy()}), {**roles, "subject": _SUBJECT}
+
+
+def ability_by(factors: Sequence[str], formula: str = "") -> str:
+    """Return a formula of ability with an effect for each level of factors.
+
+    >>> ability_by(["llm", "scaffold"])
+    '(1|llm) + (1|scaffold)'
+    """
+    given = set(columns_of(formula))
+    terms = [f"(1|{quoted(name)})" for name in factors if name not in given]
+    return " + ".join(filter(None, [formula, *terms]))
 
 
 def explained_by(responses: Responses, facets: Sequence[str], formula: str = "") -> str:

@@ -23,6 +23,7 @@ from bayesirt.data.score_values import read_scores, without_score
 from bayesirt.data.table_columns import (
     LongColumns,
     check_columns,
+    check_index,
     check_tables_of_items,
     describe_items,
     encode_names,
@@ -55,6 +56,8 @@ class Responses:
         What an answer of each subject costs, its mean, in any unit; NaN where it is not known.
     scale : Scale or None
         What answers are, if not right and wrong.
+    subject_metadata : DataFrame
+        One row a subject, indexed by name, such as its LLM and its scaffold; may have no columns.
 
     Examples
     --------
@@ -71,6 +74,7 @@ class Responses:
     clusters: Clusters | None = None
     costs: NDArray[np.float64] | None = None
     scale: Scale | None = None
+    subject_metadata: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def __post_init__(self) -> None:
         check_names(self.subjects, "subject")
@@ -82,7 +86,10 @@ class Responses:
             check_costs(self.costs, self.n_subjects)
         if self.item_metadata.empty:
             object.__setattr__(self, "item_metadata", pd.DataFrame(index=list(self.items)))
+        if self.subject_metadata.empty:
+            object.__setattr__(self, "subject_metadata", pd.DataFrame(index=list(self.subjects)))
         check_tables_of_items(self.items, self.item_metadata, self.q_matrix)
+        check_index(self.subject_metadata, self.subjects, "subject")
 
     def __repr__(self) -> str:
         from bayesirt.data.response_summary import in_short
@@ -242,6 +249,8 @@ class Responses:
             Column of what an answer cost; kept as the mean of each subject.
         item_metadata : sequence of str, optional
             Columns that describe the item; each must be constant within an item.
+        subject_metadata : sequence of str, optional
+            Columns that describe the subject; each must be constant within a subject.
 
         Returns
         -------
@@ -269,6 +278,9 @@ class Responses:
             item_metadata=describe_items(frame, item, items, own.item_metadata),
             clusters=clusters_of_rows(frame[cluster], subject, subjects) if cluster else None,
             costs=costs_of_rows(frame[cost], subject, subjects) if cost else None,
+            subject_metadata=describe_items(
+                frame, subject, subjects, own.subject_metadata, "subject"
+            ),
         )
 
     @classmethod
@@ -311,13 +323,7 @@ class Responses:
             lambda row: where(int(np.flatnonzero(n)[row])),
             latency=None if x is None else x[kept],
         )
-        return cls(
-            tuple(subjects),
-            tuple(items),
-            cells,
-            latency=latency,
-            scale=scale,
-        )
+        return cls(tuple(subjects), tuple(items), cells, latency=latency, scale=scale)
 
     def to_long(self) -> pd.DataFrame:
         """Return one row an observed cell, as `from_long` takes it.
@@ -386,4 +392,5 @@ class Responses:
             clusters=None if self.clusters is None else self.clusters.select(subjects),
             costs=None if self.costs is None else self.costs[subjects],
             scale=self.scale,
+            subject_metadata=self.subject_metadata.iloc[subjects],
         )

@@ -28,6 +28,7 @@ class LongColumns:
     cluster: Hashable = None
     cost: Hashable = None
     item_metadata: Sequence[Hashable] = ()  # That describe items.
+    subject_metadata: Sequence[Hashable] = ()  # That describe subjects.
 
     @property
     def values(self) -> dict[str, Hashable]:
@@ -40,7 +41,7 @@ class LongColumns:
         """All of them."""
         of_subjects = [column for column in (self.cluster, self.cost) if column]
         own = [self.subject, self.item, *self.values.values()]
-        return [*own, *self.item_metadata, *of_subjects]
+        return [*own, *self.item_metadata, *self.subject_metadata, *of_subjects]
 
 
 def check_columns(frame: pd.DataFrame, wanted: Iterable[Hashable]) -> None:
@@ -125,15 +126,16 @@ def describe_items(
     item: NDArray[np.integer],
     items: Sequence[str],
     columns: Sequence[Hashable],
+    kind: str = "item",
 ) -> pd.DataFrame:
-    """Return one row an item of the columns that describe it."""
+    """Return one row an item, or a subject, of the columns that describe it."""
     for column in columns:
         varying = first_varying(frame[column], item)
         if varying is not None:
             raise ResponseError(
-                f"`{one_line(str(column))}` differs between the rows of item "
-                f"{one_line(items[varying])!r}; leave the column out or make the item's name tell "
-                f"them apart"
+                f"`{one_line(str(column))}` differs between the rows of {kind} "
+                f"{one_line(items[varying])!r}; leave the column out or make the {kind}'s name "
+                f"tell them apart"
             )
     if not columns:
         return pd.DataFrame(index=pd.Index(items, dtype=object))
@@ -165,6 +167,14 @@ def parse_amounts(values: pd.Series, column: str, where: Where, kind: str) -> ND
             f"`{column}` must not be negative, got {parsed[row]:g} {where(row)}; empty the cell"
         )
     return parsed
+
+
+def check_index(metadata: pd.DataFrame, names: Sequence[str], kind: str) -> None:
+    """Refuse a table that does not describe items, or subjects, each in a row of its own."""
+    if list(metadata.index) != list(names):
+        raise ResponseError(
+            f"the {kind} metadata must have one row for each {kind}, in their order"
+        )
 
 
 def check_tables_of_items(

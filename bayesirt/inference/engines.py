@@ -184,7 +184,8 @@ def plan_engine(
         method, reason = _with_clusters(engine, responses, model)
     if method == "laplace" and engine == "auto" and _refused(method, model):
         approximated = type(model) in ENGINES["laplace"].own
-        known = "what explains difficulty" if model.priors.difficulty else f"the {model.title}"
+        known = "what explains difficulty or ability"
+        known = known if model.priors.explains else f"the {model.title}"
         reason = "" if approximated else f"exact, as nothing approximates {known}"
         method = "blocked"
     if refused := _refused(method, model):
@@ -202,8 +203,11 @@ def _refused(method: str, model: ResponseModel) -> str:
             "laplace does not give wrong answers lengths of their own; ask for blocked, or leave "
             "out --wrong-lengths"
         )
-    if method == "laplace" and model.priors.difficulty:
-        return "laplace does not learn what explains difficulty; ask for blocked, or for auto"
+    if method == "laplace" and model.priors.explains:
+        return (
+            "laplace does not learn what explains difficulty or ability; ask for blocked, or for "
+            "auto"
+        )
     if method in model.engines:
         return ""
     return f"{method} does not draw from the {model.title}; ask for {' or '.join(model.engines)}"
@@ -214,6 +218,11 @@ def _with_clusters(
 ) -> tuple[Method, str]:
     assert responses.clusters is not None
     refuse_useless(responses.clusters)
+    if model.priors.ability:
+        raise ResponseError(
+            "clusters of subjects, and groups of items, do not go together with what explains "
+            "ability; name the column of clusters as one of --subject-factors, or leave one out"
+        )
     if not model.clustered:
         raise ResponseError(
             f"clusters of subjects belong to models of one ability and no lengths, not to "
@@ -229,8 +238,10 @@ def _with_clusters(
 def _refuse_mesh(method: Method, responses: Responses) -> None:
     if not ENGINES[method].meshes:
         raise ResponseError(f"{method} works on one device; leave mesh out, or ask for blocked")
-    if responses.clusters is not None:
-        raise ResponseError("clusters of subjects work on one device; leave mesh out")
+    if responses.clusters is not None or model.priors.ability:
+        raise ResponseError(
+            "clusters of subjects, and what explains ability, work on one device; leave mesh out"
+        )
 
 
 def sample_q_mirt(

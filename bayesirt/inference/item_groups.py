@@ -42,6 +42,7 @@ def by_group(responses: Responses, column: str) -> Responses:
         latency=None if responses.latency is None else responses.latency[order],
         clusters=Clusters.of([responses.subjects[i] for i in subject]),
         costs=None,
+        subject_metadata=pd.DataFrame(),
     )
 
 

@@ -46,8 +46,9 @@ class TwoWay(ABC):
     model: ResponseModel
     # Position of each subject's cluster, counted from 0 without a gap, where they come in any.
     clusters: tuple[int, ...] = ()
-    # What explains the difficulty of items.
+    # What explains the difficulty of items, and the ability of subjects.
     design: Design = Design()  # noqa: RUF009
+    skills: Design = Design()  # noqa: RUF009
 
     least_share: ClassVar[float] = 0.0
     """Of the most that a cell can tell, the least that proposals of subjects count on."""
@@ -62,7 +63,7 @@ class TwoWay(ABC):
     def text(self, sites: Position) -> Callable[..., Any]:
         """Return the NumPyro text without data, of as many subjects and items as sites have."""
         n_items = len(sites["b" if "b" in sites else "d"])
-        known = {"design": self.design} if self.design else {}
+        known = {k: x for k in ("design", "skills") if (x := getattr(self, k))}
         return partial(self.model.parameters, len(sites["theta"]), n_items, **known)
 
     def terms(self, sites: Position) -> SiteTerms:

@@ -3,7 +3,7 @@
 from bayesirt.data.difficulty import design_of
 from bayesirt.data.responses import Responses
 from bayesirt.inference.cluster_moves import with_clusters
-from bayesirt.inference.explained_items import explained
+from bayesirt.inference.explained import explained
 from bayesirt.inference.graded_moves import ByThresholds, OfScores
 from bayesirt.inference.lart_moves import WithLengths
 from bayesirt.inference.mirt_moves import Exploratory
@@ -29,8 +29,9 @@ def way_of(model: ResponseModel, responses: Responses | None = None) -> TwoWay:
         return own(model)
     clusters = responses.clusters if model.clustered else None
     design = design_of(model.priors.difficulty, responses.item_metadata)
-    if design:
+    skills = design_of(model.priors.ability, responses.subject_metadata, "subject")
+    if design or skills:
         own = explained(own)
     if clusters is not None:
         own = with_clusters(own)
-    return own(model, () if clusters is None else clusters.codes, design)
+    return own(model, () if clusters is None else clusters.codes, design, skills)

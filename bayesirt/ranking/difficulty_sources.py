@@ -14,7 +14,7 @@ from bayesirt.posterior import LEVEL, Posterior
 _MOST_IN_POINTS = 60
 """Levels of a factor for which points are worked out: one more pass over the cells for each."""
 _TAILS = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-_UNEXPLAINED = "not explained"
+NOT_EXPLAINED = "not explained"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,7 +81,7 @@ class DifficultySources:
             for row in self.slopes.itertuples()
         ]
         told += [self._extremes(factor) for factor in self.compared]
-        explained = self.shares[self.shares["source"] != _UNEXPLAINED]
+        explained = self.shares[self.shares["source"] != NOT_EXPLAINED]
         parts = [
             f"{one_line(row.source)} {row.share:.0%} ({row.low:.0%} to {row.high:.0%})"
             for row in explained.itertuples()
@@ -167,9 +167,9 @@ def difficulty_sources(posterior: Posterior) -> DifficultySources:
     answers = posterior.answers
     graded = answers is not None and answers.kind == "graded"
     return DifficultySources(
-        _slopes(posterior),
+        slopes_of(posterior, "beta", "covariates", "p_harder"),
         pd.concat(effects) if effects else pd.DataFrame(columns=columns),
-        _shares(parts, rest + sum(parts.values())),
+        shares_of(parts, rest + sum(parts.values())),
         posterior.verdict.sound,
         "grades" if graded else "points of 100",
     )
@@ -180,12 +180,19 @@ def explains(posterior: Posterior) -> bool:
     return "factors" in posterior.tree.attrs
 
 
-def _slopes(posterior: Posterior) -> pd.DataFrame:
-    columns = ["covariate", "slope", "low", "high", "p_harder"]
-    spreads = json.loads(posterior.tree.attrs["covariates"])
+def slopes_of(
+    posterior: Posterior,
+    site: str,
+    attribute: str,
+    above: str,
+    unit: NDArray[np.float64] | float = 1.0,
+) -> pd.DataFrame:
+    """Return the slope of each covariate in its own unit, with its interval and P(> 0)."""
+    columns = ["covariate", "slope", "low", "high", above]
+    spreads = json.loads(posterior.tree.attrs[attribute])
     if not spreads:
         return pd.DataFrame(columns=columns)
-    draws = posterior.draws("beta") / np.array([*spreads.values()])
+    draws = posterior.draws(site) / np.array([*spreads.values()]) / unit
     low, high = np.quantile(draws, _TAILS, axis=0)
     told = ([*spreads], draws.mean(0), low, high, (draws > 0).mean(0))
     return pd.DataFrame(dict(zip(columns, told, strict=True)))
@@ -239,9 +246,10 @@ def _lost_points(
     return full * np.array([score(neutral) - score(neutral - x) for x in effect])
 
 
-def _shares(parts: dict[str, NDArray[np.float64]], rest: NDArray[np.float64]) -> pd.DataFrame:
+def shares_of(parts: dict[str, NDArray[np.float64]], rest: NDArray[np.float64]) -> pd.DataFrame:
+    """Return each part's share of the sum of their variances over members, with intervals."""
     variances = np.stack([x.var(1) for x in (*parts.values(), rest)])
     shares = variances / variances.sum(0)
     low, high = np.quantile(shares, _TAILS, axis=1)
-    columns = {"source": [*parts, _UNEXPLAINED], "share": shares.mean(1), "low": low, "high": high}
+    columns = {"source": [*parts, NOT_EXPLAINED], "share": shares.mean(1), "low": low, "high": high}
     return pd.DataFrame(columns)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bayesirt.checks.fit.fit_check import FitCheck
     from bayesirt.checks.point_comparison import Comparison
     from bayesirt.checks.wrong_lengths import WrongLengths
+    from bayesirt.ranking.ability_sources import AbilitySources
     from bayesirt.ranking.difficulty_sources import DifficultySources
     from bayesirt.ranking.effective_items import EffectiveItems
     from bayesirt.ranking.length_gain import LengthGain
@@ -88,6 +89,13 @@ class Run:
         from bayesirt.ranking.difficulty_sources import difficulty_sources, explains
 
         return difficulty_sources(self.posterior) if explains(self.posterior) else None
+
+    @cached_property
+    def skills(self) -> "AbilitySources | None":
+        """What makes subjects able, where the model explains it."""
+        from bayesirt.ranking.ability_sources import ability_sources, explains_ability
+
+        return ability_sources(self.posterior) if explains_ability(self.posterior) else None
 
     @cached_property
     def effective_items(self) -> "EffectiveItems | None":

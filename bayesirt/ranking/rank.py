@@ -79,7 +79,8 @@ def rank(
     if column:
         items_by_topic(responses, column)  # refuses, before the work, what there is nothing in
     facets = (facet,) if isinstance(facet, str) else facet
-    settings = (settings or Settings()).explained(responses, facets)
+    factors = Reading(factors=reading.get("factors", ())).factors
+    settings = (settings or Settings()).explained(responses, facets, factors)
     run = rank_responses(responses, settings, source=source, reading=reading, progress=progress)
     if column:
         run = with_topics(run, responses, column)
@@ -91,4 +92,6 @@ def _described_by(settings: Settings | None, reading: Mapping[str, Any]) -> dict
     if settings is None:
         return {}
     own = (*columns_of(settings.priors.difficulty), *filter(None, [settings.priors.groups]))
-    return {"describing": (*reading.get("describing", ()), *own)} if own else {}
+    of_subjects = columns_of(settings.priors.ability)
+    known = {"describing": (*reading.get("describing", ()), *own)} if own else {}
+    return known | ({"of_subjects": of_subjects} if of_subjects else {})

@@ -33,6 +33,7 @@ RECORD = "run.json"
 Q_MATRIX, PROFILES = "q_matrix.json", "profiles.csv"
 _LENGTHS, _CLUSTERS, _REPEATS = "lengths.csv", "clusters.csv", "repeats.csv"
 _TOPICS, _DIFFICULTY = "ranking_by_topic.csv", "difficulty.csv"
+_SKILLS, _COMBINATIONS = "skills.csv", "combinations.csv"
 _MOST_SQUARE, _NEIGHBOURS = 1000, 20
 _FILES = frozenset(
     {
@@ -43,6 +44,8 @@ _FILES = frozenset(
         _REPEATS,
         _TOPICS,
         _DIFFICULTY,
+        _SKILLS,
+        _COMBINATIONS,
         "pairwise.csv",
         "point.nc",
         "posterior.nc",
@@ -160,6 +163,10 @@ def save_run(run: Run, folder: Path, report: str) -> None:
         write_table(run.repeats.table, folder / _REPEATS)
     if run.difficulty is not None:
         write_table(run.difficulty.table, folder / _DIFFICULTY)
+    if run.skills is not None:
+        write_table(run.skills.effects, folder / _SKILLS)
+        if len(run.skills.combinations):
+            write_table(run.skills.combinations, folder / _COMBINATIONS)
     if run.topics is not None:
         write_table(run.topics.table, folder / _TOPICS)
     (folder / "report.html").write_text(report, "utf-8")

@@ -91,14 +91,18 @@ class Settings:
             target_accept=self.target_accept,
         )
 
-    def explained(self, responses: "Responses", facets: Sequence[str] = ()) -> "Settings":
-        """Return the settings with effects of facets, after making sure that all can be learned.
+    def explained(
+        self, responses: "Responses", facets: Sequence[str] = (), factors: Sequence[str] = ()
+    ) -> "Settings":
+        """Return settings with effects of facets and factors, once sure that all can be learned.
 
         Parameters
         ----------
         responses : Responses
         facets : sequence of str
             Columns that differed between answers to one question, as `read_responses` took them.
+        factors : sequence of str
+            Columns of what subjects are made of.
 
         Returns
         -------
@@ -110,14 +114,17 @@ class Settings:
             If a column is not there, or explains nothing.
         """
         from bayesirt.data.difficulty import design_of
-        from bayesirt.data.facets import explained_by, groups_of, together
+        from bayesirt.data.facets import ability_by, explained_by, groups_of, together
 
         formula = explained_by(responses, facets, self.priors.difficulty)
         groups = self.priors.groups or together(responses, facets)
         design_of(formula, responses.item_metadata)
         if groups:
             groups_of(responses, groups)
-        return replace(self, priors=replace(self.priors, difficulty=formula, groups=groups))
+        ability = ability_by(factors, self.priors.ability)
+        design_of(ability, responses.subject_metadata, "subject")
+        priors = replace(self.priors, difficulty=formula, groups=groups, ability=ability)
+        return replace(self, priors=priors)
 
     def describe_model(self) -> str:
         """Return the model and what it assumes in a few words."""

@@ -108,9 +108,16 @@ def _explained_as_json(run: Run) -> dict[str, Any]:
         told["difficulty"] = {
             "text": run.difficulty.to_text(), "sources": _records(run.difficulty.table)
         }  # fmt: skip
+    if run.skills is not None:
+        found = run.skills
+        told["skills"] = {
+            "text": found.to_text(),
+            "effects": _records(found.effects),
+            "combinations": _records(found.combinations),
+        }
     if run.effective_items is not None:
-        found = run.effective_items
-        told["effective_items"] = {**asdict(found), "text": found.to_text()}
+        fewer = run.effective_items
+        told["effective_items"] = {**asdict(fewer), "text": fewer.to_text()}
     return told
 
 

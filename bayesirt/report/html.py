@@ -16,6 +16,7 @@ from bayesirt.report.point_part import trust_in_point
 from bayesirt.report.topic_part import topic_part
 
 _MOST_PAIRS = 50
+_MOST_COMBINATIONS = 60
 _MOST_NEIGHBOURS = 200
 _DOUBT = "The draws are not sound: do not quote these figures."
 
@@ -50,6 +51,13 @@ def render_report(run: Run) -> str:
         clusters=_clusters(run),
         difficulty=run.difficulty
         and {"text": run.difficulty.to_text(), "picture": in_report(run, "difficulty")},
+        skills=run.skills
+        and {
+            "text": run.skills.to_text(),
+            "rows": run.skills.effects.to_dict("records"),
+            "combinations": run.skills.combinations.head(_MOST_COMBINATIONS).to_dict("records"),
+            "factors": run.skills.factors,
+        },
         topics=run.topics and topic_part(run.topics),
         repeats=run.repeats
         and {"text": run.repeats.to_text(), "picture": in_report(run, "repeats")},
@@ -106,7 +114,7 @@ def _notes(run: Run) -> list[str]:
     """Return what else somebody in a hurry should know."""
     diagnostics = run.record.diagnostics
     changes = diagnostics.get("changes")
-    known = (run.clusters, run.effective_items, run.difficulty)
+    known = (run.clusters, run.effective_items, run.difficulty, run.skills)
     notes = [found.to_text() for found in known if found is not None]
     told = diagnostics.get("fit") if run.fit is None else run.fit.in_short()
     notes += [told] if told and not run.ranking.by_score else []

@@ -113,6 +113,11 @@ def _model(run: Run) -> str:
             f"Difficulty is explained by {priors.difficulty}, with effects of levels as random "
             f"effects (De Boeck and Wilson, 2004)."
         )
+    if priors.ability:
+        said.append(
+            f"Ability is explained by {priors.ability}, with effects of levels as random effects "
+            f"that add up (De Boeck and Wilson, 2004)."
+        )
     if priors.groups:
         said.append(
             f"Answers to questions of one group, by {priors.groups}, share an ability of their own "

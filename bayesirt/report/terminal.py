@@ -87,7 +87,7 @@ def _notes(run: Run) -> list[str]:
     notes = [diagnostics[name] for name in names if diagnostics.get(name)]
     if changes := diagnostics.get("changes"):
         notes.append(f"{changes['text']} {changes['moves']}")
-    also = (run.gain, run.wrong, run.repeats, run.effective_items, run.difficulty)
+    also = (run.gain, run.wrong, run.repeats, run.effective_items, run.difficulty, run.skills)
     return notes + [found.to_text() for found in also if found is not None]
 
 

@@ -10,7 +10,7 @@ from bayesirt.data.clusters import Clusters
 from bayesirt.data.difficulty import Covariate, Design, Factor
 from bayesirt.inference.blocked import BlockedNewton
 from bayesirt.inference.cluster_moves import with_clusters
-from bayesirt.inference.explained_items import Explained
+from bayesirt.inference.explained import Explained
 from bayesirt.inference.moves import moves_of
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.models import TwoPL
@@ -22,28 +22,46 @@ JUDGE = Factor("judge", Clusters(("x", "y"), (0, 1, 0)))
 STEM = Factor("stem", Clusters(("s", "t", "u"), (2, 0, 1)))
 
 
-def sites_of(design: Design, clusters: tuple[int, ...]) -> dict[str, np.ndarray]:
+DATE = Covariate("date", 0.0, 1.0, (-1.0, 1.4, 0.2, -0.6))
+LLM = Factor("llm", Clusters(("p", "q"), (0, 1, 1, 0)))
+SCAFFOLD = Factor("scaffold", Clusters(("f", "g"), (0, 0, 1, 1)))
+
+
+def sites_of(design: Design, clusters: tuple[int, ...], skills: Design) -> dict[str, np.ndarray]:
     """Return unconstrained draws from the prior, written without the model."""
     rng = np.random.default_rng(7)
     sites = prior_sites(TwoPL(), clusters, rng)
-    harder = np.zeros((PAIRS, TRIALS.shape[1]))
+    more, harder = explained(rng, design, "beta", [x.site for x in design.factors], 3)
+    sites |= more | {"d": sites["d"] - harder}
+    if skills:
+        more, abler = explained(rng, skills, "beta_theta", [x.skill for x in skills.factors], 4)
+        sigma = np.abs(rng.normal(size=PAIRS))
+        theta = abler + sigma[:, None] * sites["theta"]
+        sites |= more | {"theta": theta, "sigma_theta": np.log(sigma)}
+    return sites
+
+
+def explained(rng, design: Design, slopes: str, effects: list[str], n: int):
+    """Return what explains members, and what it adds for each."""
+    sites, total = {}, np.zeros((PAIRS, n))
     if design.covariates:
-        sites["beta"] = 2 * rng.normal(size=(PAIRS, len(design.covariates)))
-        harder += sites["beta"] @ design.z.T
-    for factor in design.factors:
+        sites[slopes] = 2 * rng.normal(size=(PAIRS, len(design.covariates)))
+        total += sites[slopes] @ design.z.T
+    for name, factor in zip(effects, design.factors, strict=True):
         sigma = np.abs(rng.normal(size=PAIRS))
         effect = sigma[:, None] * rng.normal(size=(PAIRS, len(factor.levels.names)))
-        sites |= {factor.site: effect, f"sigma_{factor.site}": np.log(sigma)}
-        harder += effect[:, list(factor.levels.codes)]
-    return sites | {"d": sites["d"] - harder}
+        sites |= {name: effect, f"sigma_{name}": np.log(sigma)}
+        total += effect[:, list(factor.levels.codes)]
+    return sites, total
 
 
-def more_quantities(design: Design, sites: dict[str, np.ndarray]) -> np.ndarray:
-    """Return moments of what explains items, and of it with intercepts."""
-    columns, d = [quantities(sites)], np.tanh(sites["d"] / 3)
-    for name in [*(["beta"] if design.covariates else []), *(x.site for x in design.factors)]:
-        own = np.tanh(sites[name] / 2)
-        columns += [own, own**2, own[:, :1] * d, own[:, 1:] * own[:, :1]]
+def more_quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
+    """Return moments of what explains items and subjects, and of it with these."""
+    columns = [quantities(sites)]
+    for name in (x for x in sorted(sites) if x.startswith(("beta", "effect_", "skill_"))):
+        with_it = sites["theta" if "theta" in name or "skill" in name else "d"]
+        own, told = np.tanh(sites[name] / 2), np.tanh(with_it[:, :3] / 3)
+        columns += [own, own**2, own[:, :1] * told, own[:, 1:] * own[:, :1]]
         if f"sigma_{name}" in sites:
             spread = sites[f"sigma_{name}"][:, None]
             columns += [spread, np.tanh(spread) ** 2, np.tanh(spread) * own**2]
@@ -51,18 +69,19 @@ def more_quantities(design: Design, sites: dict[str, np.ndarray]) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("design", "clusters"),
+    ("design", "clusters", "skills"),
     [
-        (Design((MINUTES,), (JUDGE, STEM)), ()),
-        (Design((), (JUDGE,)), (0, 1, 0, 0)),
-        (Design((MINUTES,), ()), ()),
+        (Design((MINUTES,), (JUDGE, STEM)), (), Design()),
+        (Design((), (JUDGE,)), (0, 1, 0, 0), Design()),
+        (Design(), (), Design((DATE,), (LLM, SCAFFOLD))),
     ],
-    ids=["slope and two factors", "a factor, with clusters", "a slope"],
+    ids=["slope and two factors", "a factor, with clusters", "of subjects"],
 )
-def test_parameters_stay_draws_from_the_prior(design, clusters):
+def test_parameters_stay_draws_from_the_prior(design, clusters, skills):
     """At most 120 quantities at 6 standard errors: a right sampler fails once in 4 million."""
-    before = sites_of(design, clusters)
-    way = (with_clusters(Explained) if clusters else Explained)(TwoPL(), clusters, design)
+    before = sites_of(design, clusters, skills)
+    kind = with_clusters(Explained) if clusters else Explained
+    way = kind(TwoPL(), clusters, design, skills)
     trials = jnp.asarray(TRIALS)
 
     def one_pair(key, sites):
@@ -78,6 +97,6 @@ def test_parameters_stay_draws_from_the_prior(design, clusters):
         return jax.lax.scan(sweep, sites, jax.random.split(run_key, SWEEPS))
 
     after, accepted = swept(one_pair, before)
-    change = more_quantities(design, after) - more_quantities(design, before)
+    change = more_quantities(after) - more_quantities(before)
     assert change.shape[1] <= 120
-    assert_no_drift(change, f"{design} {accepted}")
+    assert_no_drift(change, f"{accepted}")

@@ -38,18 +38,25 @@ class Reading:
     cost: str | None = None
     # Columns that differ between answers to one item, such as their judge.
     facet: tuple[str, ...] = ()
-    # A file that describes items, one row each.
+    # Columns of what subjects are made of, such as their LLM and their scaffold.
+    factors: tuple[str, ...] = ()
+    # Files that describe items or subjects, one row each.
     item_table: str | None = None
+    subject_table: str | None = None
     # Columns that describe items, beside those that are found by their names.
     describing: tuple[str, ...] = ()
+    # Columns that describe subjects.
+    of_subjects: tuple[str, ...] = ()
     # A column that describes items, or a file that names each item's topic.
     by: str | None = None
 
     def __post_init__(self) -> None:
         """Take one name for a tuple of it, and any other sequence for a tuple."""
-        for name in ("order", "metric", "filter", "facet", "describing"):
+        for name in ("order", "metric", "filter", "facet", "factors", "describing", "of_subjects"):
             given = getattr(self, name)
             object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
+        parted = tuple(name.strip() for given in self.factors for name in given.split(","))
+        object.__setattr__(self, "factors", parted)
 
     @property
     def named(self) -> dict[str, str | None]:
@@ -110,10 +117,15 @@ class Reading:
         return tuple(dict.fromkeys((*own, *by)))
 
     @property
+    def described_subjects(self) -> tuple[str, ...]:
+        """Columns of a long table that must describe its subjects."""
+        return tuple(dict.fromkeys((*self.factors, *self.of_subjects)))
+
+    @property
     def of_table(self) -> str:
         """The first option given that only tables know, or nothing."""
         options: dict[str, object] = {f"--{role}": x for role, x in self.named.items()}
-        options["--facet"] = self.facet
+        options |= {"--facet": self.facet, "--subject-factors": self.factors}
         return _first({"--items-in": self.items_in, "out_of_core": self.out_of_core, **options})
 
     @property

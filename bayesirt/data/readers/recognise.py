@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesirt.data.facets import QUESTION, with_facets
+from bayesirt.data.facets import QUESTION, with_facets, with_factors
 from bayesirt.data.readers.column_roles import (
     ITEM_NAMES,
     SUBJECT_NAMES,
@@ -28,6 +28,7 @@ from bayesirt.data.readers.subject_facts import (
     with_clusters_of_file,
     with_costs_of_file,
     with_item_table,
+    with_subject_table,
     with_topics_of_file,
 )
 from bayesirt.data.readers.tables import (
@@ -107,6 +108,17 @@ def read_responses(
     by : str, optional
         Column of a long file with each item's topic, which is kept in `item_metadata`; or, for any
         results, a file with the columns ``item`` and ``topic``.
+    facet : str or sequence of str
+        Columns of a long file that differ between answers to one question, such as the judge who
+        graded them: an item is then a question as one judge grades it.
+    factors : str or sequence of str
+        Columns of a long file of what subjects are made of, such as their LLM and their scaffold.
+        Without a column of subjects' names, these are put together from them.
+    item_table, subject_table : str, optional
+        A file with the column ``item``, or ``subject``, and others that describe it.
+    describing, of_subjects : str or sequence of str
+        Columns of a long file that describe items, or subjects, beside those that are found by
+        their names.
 
     Returns
     -------
@@ -166,6 +178,8 @@ def _completed(responses: Responses, reading: Reading) -> Responses:
         responses = with_item_table(
             responses, Path(reading.item_table), of_questions=bool(reading.facet)
         )
+    if reading.subject_table:
+        responses = with_subject_table(responses, Path(reading.subject_table))
     if reading.topic_file:
         responses = with_topics_of_file(responses, reading.topic_file)
     if reading.cost_file:
@@ -230,7 +244,7 @@ def _of_frame(
 ) -> Responses:
     """Take a table, long or wide."""
     items_in = reading.items_in
-    told = any(reading.named.values()) or reading.topic_column in frame.columns
+    told = any(reading.named.values()) or reading.topic_column in frame.columns or reading.factors
     _refuse_battles(frame, name)
     roles = find_columns(frame.columns, reading.columns)
     if items_in is None and (told or {"subject", "item"} <= roles.keys()):
@@ -244,9 +258,10 @@ def _of_frame(
 
 def _refuse_facets(reading: Reading, name: str) -> None:
     """Refuse columns of a long table where there is none."""
-    if reading.facet:
+    of_long = {"--facet": reading.facet, "--subject-factors": reading.factors}
+    for option, (column, *_) in ((name, x) for name, x in of_long.items() if x):
         raise ResponseError(
-            f"--facet {one_line(reading.facet[0])} names a column of a long table, and "
+            f"{option} {one_line(column)} names a column of a long table, and "
             f"{one_line(name)} is none; leave it out, or write one row for each answer"
         )
 
@@ -283,6 +298,8 @@ def _from_long(
     reading: Reading,
     announce: Callable[[str], None] | None,
 ) -> Responses:
+    if reading.factors:
+        frame, roles = with_factors(frame, roles, reading.factors)
     _check_roles(frame, roles, name)
     described = _steady_columns(frame, roles)
     if reading.facet:
@@ -297,6 +314,7 @@ def _from_long(
         frame,
         **roles,
         item_metadata=described,
+        subject_metadata=() if reading.subject_table else reading.described_subjects,
         duplicates=reading.duplicates,
         threshold=reading.threshold,
         scale=reading.scale,

@@ -45,7 +45,7 @@ def read_streamed(
     announce: Callable[[str], None] | None,
 ) -> Responses | None:
     """Read a long Parquet file some rows at a time, or return None if that cannot be done."""
-    if reading.facet:
+    if reading.facet or reading.described_subjects:
         return None
     schema, n_rows = parquet_schema(path) or (pa.schema([]), 0)
     threshold, out_of_core = reading.threshold, reading.out_of_core

@@ -75,36 +75,49 @@ def with_topics_of_file(responses: Responses, path: Path) -> Responses:
     rows = _facts(path, "item", TOPIC)
     codes, named = encode_names(rows["item"], "item")
     topics = describe_items(rows, codes, named, [TOPIC])[TOPIC].reindex(list(responses.items))
-    _refuse_strangers(topics.dropna().index, responses.items, one_line(path.name, 80))
+    _refuse_strangers(topics.dropna().index, responses.items, one_line(path.name, 80), "item")
     described = responses.item_metadata.assign(**{TOPIC: topics.to_numpy()})
     return replace(responses, item_metadata=described)
 
 
 def with_item_table(responses: Responses, path: Path, *, of_questions: bool) -> Responses:
     """Add the columns of a file with a row an item, or a question; those left out have none."""
+    told, known = _described(path, "item"), responses.item_metadata
+    sought = list(known[QUESTION]) if of_questions else list(responses.items)
+    _refuse_strangers(told.index, sought, one_line(path.name, 80), "item")
+    told = told.reindex(sought).set_axis(known.index)
+    return replace(responses, item_metadata=known.assign(**told))
+
+
+def with_subject_table(responses: Responses, path: Path) -> Responses:
+    """Add the columns of a file with a row a subject."""
+    told, known = _described(path, "subject"), responses.subject_metadata
+    _refuse_strangers(told.index, responses.subjects, one_line(path.name, 80), "subject")
+    return replace(responses, subject_metadata=known.assign(**told.reindex(known.index)))
+
+
+def _described(path: Path, kind: str) -> pd.DataFrame:
+    """Return what a file tells of items or subjects, a row each."""
     if not path.is_file():
         raise ResponseError(
-            f"--item-table {one_line(str(path), 200)} is not a file; name one with the column item"
+            f"--{kind}-table {one_line(str(path), 200)} is not a file; name one with the column "
+            f"{kind}"
         )
     rows, name = read_table(path), one_line(path.name, 80)
-    column = find_columns(rows.columns, {}).get("item")
+    column = find_columns(rows.columns, {}).get(kind)
     if column is None:
-        raise ResponseError(f"{name} has no column for the item, only {list_columns(rows)}")
-    codes, named = encode_names(rows[column], "item")
-    told = describe_items(rows, codes, named, [x for x in rows.columns if x != column])
-    known = responses.item_metadata
-    sought = list(known[QUESTION]) if of_questions else list(responses.items)
-    _refuse_strangers(told.index, sought, name)
-    told = told.reindex(sought).drop(columns=[*OWN_COLUMNS], errors="ignore")
-    return replace(responses, item_metadata=known.assign(**told.set_axis(known.index)))
+        raise ResponseError(f"{name} has no column for the {kind}, only {list_columns(rows)}")
+    codes, named = encode_names(rows[column], kind)
+    others = [x for x in rows.columns if x != column and x not in OWN_COLUMNS]
+    return describe_items(rows, codes, named, others, kind)
 
 
-def _refuse_strangers(named: pd.Index, sought: Sequence[str], name: str) -> None:
-    """Refuse a table that names no item of the results."""
+def _refuse_strangers(named: pd.Index, sought: Sequence[str], name: str, kind: str) -> None:
+    """Refuse a table that names no item, or subject, of the results."""
     if not named.isin(sought).any():
         raise ResponseError(
-            f"{name} names no item of the results, such as {one_line(sought[0])!r}; write names as "
-            f"they are there"
+            f"{name} names no {kind} of the results, such as {one_line(sought[0])!r}; write names "
+            f"as they are there"
         )
 
 

@@ -1,8 +1,8 @@
-"""Items whose difficulty something explains: slopes of numbers, and effects of levels.
+"""Difficulty and ability that something explains: slopes of numbers, and effects of levels.
 
-Given the items, all of that and the items' centres are one normal vector, drawn at once. The factor
-with most levels is integrated out of it and drawn last: given the rest, its levels do not depend on
-each other, so that thousands of them cost no more than a few.
+Given items and subjects, all of that and the items' centres are one normal vector, drawn at once.
+The items' factor with most levels is integrated out of it and drawn last: given the rest, its
+levels do not depend on each other, so that thousands of them cost no more than a few.
 """
 
 import json
@@ -34,7 +34,7 @@ _WIDTH_OF_EFFECTS = 0.3
 
 @dataclass(frozen=True)
 class Explained(OneAbility):
-    """A model of one ability whose items' difficulty something explains: see `explained`."""
+    """A model of one ability of whose items or subjects something is known: see `explained`."""
 
     @property
     def largest(self) -> Factor | None:
@@ -49,7 +49,8 @@ class Explained(OneAbility):
         """Return the names of centres, slopes and effects, but those that are integrated out."""
         largest = self.largest
         own = [x.site for x in self.design.factors if x != largest]
-        slopes = ["beta"] if self.design.covariates else []
+        own += [x.skill for x in self.skills.factors]
+        slopes = [name for name in ("beta", "beta_theta") if name in sites]
         return [*super().means(sites), *slopes, *own]
 
     def own_moves(self, data: Any, dtype: DTypeLike) -> tuple[list[Move], list[Move]]:
@@ -61,9 +62,13 @@ class Explained(OneAbility):
         """Return where chains start: slopes and effects at zero, about which they are drawn."""
         centre, width = super().start(point, data)
         shapes = {x.site: (len(x.levels.names),) for x in self.design.factors}
+        shapes |= {x.skill: (len(x.levels.names),) for x in self.skills.factors}
         spreads = {f"sigma_{site}": np.array(np.log(0.5)) for site in shapes}
-        if self.design.covariates:
-            shapes["beta"] = (len(self.design.covariates),)
+        if self.skills:
+            spreads["sigma_theta"] = np.array(0.0)
+        for slopes, own in (("beta", self.design), ("beta_theta", self.skills)):
+            if own.covariates:
+                shapes[slopes] = (len(own.covariates),)
         centre |= {site: np.zeros(shape) for site, shape in shapes.items()} | spreads
         width |= {site: np.full(shape, _WIDTH_OF_EFFECTS) for site, shape in shapes.items()}
         width |= {site: np.array(0.5) for site in spreads}
@@ -77,13 +82,18 @@ class Explained(OneAbility):
     def further_dims(self) -> dict[str, list[str]]:
         """Return the dimensions of slopes and effects."""
         of_effects = {x.site: [_dim(x)] for x in self.design.factors}
-        return {"beta": ["covariate"], **of_effects}
+        of_skills = {x.skill: [f"{x.plain}_skill"] for x in self.skills.factors}
+        slopes = {"beta": ["covariate"], "beta_theta": ["subject_covariate"]}
+        return {**slopes, **of_effects, **of_skills}
 
     def finished(self, samples: Samples, point: PointEstimate) -> tuple[Samples, dict[str, Any]]:
         """Return draws, and the names of covariates and levels."""
         samples, names = super().finished(samples, point)
         levels = {_dim(x): list(x.levels.names) for x in self.design.factors}
-        return samples, {**names, **levels, "covariate": [x.name for x in self.design.covariates]}
+        levels |= {f"{x.plain}_skill": list(x.levels.names) for x in self.skills.factors}
+        designs = {"covariate": self.design, "subject_covariate": self.skills}
+        slopes = {dim: [x.name for x in own.covariates] for dim, own in designs.items()}
+        return samples, {**names, **levels, **slopes}
 
     def posterior(
         self,
@@ -100,16 +110,28 @@ class Explained(OneAbility):
         }
         if self.design.covariates:
             of_items["covariates"] = (("item", "covariate"), self.design.z)
-        names = {x.site: x.name for x in self.design.factors}
-        spreads = {x.name: x.spread for x in self.design.covariates}
-        return found.with_constants(of_items).with_attrs(
-            factors=json.dumps(names), covariates=json.dumps(spreads)
-        )
+        of_subjects: dict[str, tuple[Any, Any]] = {
+            f"{x.plain}_skill_of": ("subject", np.array(x.levels.of_each, str))
+            for x in self.skills.factors
+        }
+        if self.skills.covariates:
+            of_subjects["subject_covariates"] = (("subject", "subject_covariate"), self.skills.z)
+        found = found.with_constants(of_items | of_subjects)
+        if self.design:
+            names = {x.site: x.name for x in self.design.factors}
+            spreads = {x.name: x.spread for x in self.design.covariates}
+            found = found.with_attrs(factors=json.dumps(names), covariates=json.dumps(spreads))
+        if self.skills:
+            names = {x.skill: x.name for x in self.skills.factors}
+            spreads = {x.name: x.spread for x in self.skills.covariates}
+            told = {"skills": json.dumps(names), "subject_covariates": json.dumps(spreads)}
+            found = found.with_attrs(**told)
+        return found
 
 
 @cache
 def explained(own: type[OneAbility]) -> type[Explained]:
-    """Return the way of a model of whose items something is known."""
+    """Return the way of a model of whose items or subjects something is known."""
     if own is OneAbility:
         return Explained
     return type(f"Explained{own.__name__}", (Explained, own), {})
@@ -159,4 +181,4 @@ def _without_largest(way: Explained, sites: Position) -> Callable[[Position], Fl
 
 
 def _dim(factor: Factor) -> str:
-    return f"{factor.site.removeprefix('effect_')}_level"
+    return f"{factor.plain}_level"

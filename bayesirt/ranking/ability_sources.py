@@ -1,0 +1,212 @@
+"""What makes subjects able: the LLM, the scaffold, the date; and combinations that were not run."""
+
+import json
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesirt.errors import ResponseError
+from bayesirt.names import in_percent, one_line
+from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.ranking.difficulty_sources import NOT_EXPLAINED, shares_of, slopes_of
+from bayesirt.ranking.subject_ranking import best_first, rank_columns
+
+_TAILS = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+_MOST_COMBINATIONS = 2000
+_MOST_DRAWS = 400
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AbilitySources:
+    """What makes subjects able.
+
+    Attributes
+    ----------
+    slopes : DataFrame
+        One row a covariate: `covariate`; `slope`, by how much abilities are higher for one unit
+        more, on the scale that is reported; `low`, `high`, and `p_higher`.
+    effects : DataFrame
+        One row a level, the best of each factor first: `factor`, `level`, `n_subjects`; `effect`,
+        by how much its subjects are abler than those of the factor's levels on average, `low` and
+        `high`; and the columns `rank`, `rank_low`, `rank_high` and `p_best` of `Ranking.summary`,
+        among the factor's levels.
+    shares : DataFrame
+        One row a source: `source`, and the `share` of the variance of these subjects' abilities
+        that it makes, with `low` and `high`.
+    combinations : DataFrame
+        One row a combination of levels, of up to 2,000: a column a factor; `run`, whether a subject
+        has it; and of a subject with it that is still to be run, `ability` with its 90% interval
+        and the expected `score` on these items with its, the best first.
+    sound : bool
+        As of `Ranking`.
+    """
+
+    slopes: pd.DataFrame
+    effects: pd.DataFrame
+    shares: pd.DataFrame
+    combinations: pd.DataFrame
+    sound: bool = True
+
+    def __repr__(self) -> str:
+        return f"<AbilitySources: {', '.join(self.shares['source'])}>"
+
+    def of_factor(self, factor: str) -> pd.DataFrame:
+        """Return the rows of `effects` of one factor."""
+        return self.effects[self.effects["factor"] == factor].reset_index(drop=True)
+
+    @property
+    def factors(self) -> list[str]:
+        """Names of the factors."""
+        return [str(name) for name in self.effects["factor"].unique()]
+
+    def to_text(self) -> str:
+        """Return in words which levels are best, and how much each source makes."""
+        if not self.sound:
+            return "What makes subjects able cannot be said yet: see the verdict."
+        told = []
+        for factor in self.factors:
+            rows = self.of_factor(factor)
+            first = rows.iloc[0]
+            told.append(
+                f"Of {len(rows)} values of {one_line(factor)}, {one_line(str(first['level']), 60)} "
+                f"is best with probability {in_percent(first['p_best'])}."
+            )
+        told += [
+            f"One unit more of {one_line(row.covariate)} makes abilities {row.slope:+.2f} higher "
+            f"({row.low:+.2f} to {row.high:+.2f})."
+            for row in self.slopes.itertuples()
+        ]
+        parts = [
+            f"{one_line(row.source)} {row.share:.0%} ({row.low:.0%} to {row.high:.0%})"
+            for row in self.shares[self.shares["source"] != NOT_EXPLAINED].itertuples()
+        ]
+        told.append(f"Of the variance of abilities, {', '.join(parts)}.")
+        left = self.combinations[~self.combinations["run"]]
+        if len(left):
+            first = left.iloc[0]
+            name = " with ".join(one_line(str(first[x]), 40) for x in self.factors)
+            told.append(
+                f"Of {len(left):,} combinations that were not run, {name} may be expected to be "
+                f"best ({first['score']:.0%}, {first['score_low']:.0%} to "
+                f"{first['score_high']:.0%})."
+            )
+        return " ".join(told)
+
+
+def ability_sources(posterior: Posterior) -> AbilitySources:
+    """Return what makes subjects able, by draws of a model that explains it.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a model with `Priors.ability`.
+
+    Returns
+    -------
+    AbilitySources
+
+    Raises
+    ------
+    ResponseError
+        If its model explains nothing.
+
+    Notes
+    -----
+    Effects add up, so that of a combination that was not run is the sum of its levels' effects,
+    with the spread of subjects about such sums. Abilities are on the scale that is reported, the
+    subjects' own standard deviation in each draw.
+    """
+    if not explains_ability(posterior):
+        raise ResponseError("this posterior explains no abilities; rank with --subject-factors")
+    names = json.loads(posterior.tree.attrs["skills"])
+    constant, theta = posterior.tree["constant_data"], posterior.theta
+    unit = theta.std(1, keepdims=True) if posterior.reported.tree.attrs["scale_reported"] else 1.0
+    parts, effects, draws = {}, [], {}
+    if "beta_theta" in posterior.dataset:
+        z = constant["subject_covariates"].to_numpy()
+        covariates = [str(x) for x in posterior.dataset["subject_covariate"].values]
+        parts[", ".join(covariates)] = posterior.draws("beta_theta") @ z.T
+    for site, name in names.items():
+        dim = str(posterior.dataset[site].dims[-1])
+        levels = [str(x) for x in posterior.dataset[dim].values]
+        places = pd.Index(levels, dtype=object).get_indexer(constant[f"{dim}_of"].to_numpy())
+        draws[name] = levels, places, posterior.draws(site)
+        parts[name] = draws[name][2][:, places]
+        effects.append(_effects(name, levels, places, draws[name][2] / unit))
+    columns = ["factor", "level", "n_subjects", "effect", "low", "high", "rank"]
+    return AbilitySources(
+        slopes_of(posterior, "beta_theta", "subject_covariates", "p_higher", unit),
+        pd.concat(effects) if effects else pd.DataFrame(columns=columns),
+        shares_of(parts, theta - sum(parts.values())),
+        _combinations(posterior, draws, sum(parts.values()), unit),
+        posterior.verdict.sound,
+    )
+
+
+def explains_ability(posterior: Posterior) -> bool:
+    """Return whether a posterior's model explains the ability of subjects."""
+    return "skills" in posterior.tree.attrs
+
+
+def _effects(
+    name: str, levels: list[str], places: NDArray[np.intp], draws: NDArray[np.float64]
+) -> pd.DataFrame:
+    order, ranks = best_first(draws)
+    away = (draws - draws.mean(1, keepdims=True))[:, order]
+    low, high = np.quantile(away, _TAILS, axis=0)
+    counts = np.bincount(places, minlength=len(levels))[order]
+    told: dict[str, Any] = {"factor": name, "level": np.asarray(levels, object)[order]}
+    told |= {"n_subjects": counts}
+    told |= {"effect": away.mean(0), "low": low, "high": high}
+    ranked = rank_columns(draws[:, order], ranks)
+    told |= {name: ranked[name] for name in ("rank", "rank_low", "rank_high", "p_best")}
+    return pd.DataFrame(told)
+
+
+def _combinations(
+    posterior: Posterior,
+    factors: dict[str, tuple[list[str], NDArray[np.intp], NDArray[np.float64]]],
+    fitted: NDArray[np.float64],
+    unit: NDArray[np.float64] | float,
+) -> pd.DataFrame:
+    """Return what to expect of a further subject with each combination of levels."""
+    sizes = [len(levels) for levels, _, _ in factors.values()]
+    if len(factors) < 2 or np.prod(sizes) > _MOST_COMBINATIONS:
+        return pd.DataFrame({**{name: [] for name in factors}, "run": np.zeros(0, bool)})
+    codes = np.array([*product(*map(range, sizes))])
+    present = {*zip(*(places.tolist() for _, places, _ in factors.values()), strict=True)}
+    thin = -(-len(fitted) // _MOST_DRAWS)
+    of_levels = zip(factors.values(), codes.T, strict=True)
+    own = np.sum([draws[::thin, code] for (_, _, draws), code in of_levels], 0)
+    rest = fitted[::thin] - sum(draws[::thin][:, at] for _, at, draws in factors.values())
+    spread = posterior.draws("sigma_theta")[::thin, None]
+    noise = np.random.default_rng(0).normal(size=own.shape)
+    ability = own + rest.mean(1, keepdims=True) + spread * noise
+    score = _scores(posterior, ability, thin)
+    centre = posterior.theta.mean(1, keepdims=True)[::thin]
+    shown = (ability - centre) / (unit if isinstance(unit, float) else unit[::thin])
+    told: dict[str, Any] = {
+        name: np.asarray(levels, object)[code]
+        for (name, (levels, _, _)), code in zip(factors.items(), codes.T, strict=True)
+    }
+    told["run"] = np.array([tuple(code) in present for code in codes.tolist()])
+    for name, values in (("ability", shown), ("score", score)):
+        low, high = np.quantile(values, _TAILS, axis=0)
+        told |= {name: values.mean(0), f"{name}_low": low, f"{name}_high": high}
+    return pd.DataFrame(told).sort_values("ability", ascending=False, ignore_index=True)
+
+
+def _scores(posterior: Posterior, ability: NDArray[np.float64], thin: int) -> NDArray[np.float64]:
+    """Return the expected share of the full score over all items, at each draw."""
+    from bayesirt.likelihood.families import family_named
+
+    names = ("a", "d", *posterior.further)
+    family, found = family_named(posterior.link), np.empty(ability.shape)
+    of_items = (posterior.draws(name)[::thin] for name in names)
+    for k, (own, a, d, *further) in enumerate(zip(ability, *of_items, strict=True)):
+        found[k] = np.asarray(family.given(further).probability(own[:, None] * a + d)).mean(1)
+    return found
