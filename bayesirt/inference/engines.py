@@ -191,7 +191,7 @@ def plan_engine(
     if refused := _refused(method, model):
         raise ResponseError(refused)
     if options.mesh is not None:
-        _refuse_mesh(method, responses)
+        _refuse_mesh(method, responses, model)
     check_memory(method, responses, model=model, options=options)
     return method, reason
 
@@ -235,7 +235,7 @@ def _with_clusters(
     return "blocked", reason if engine == "auto" else ""
 
 
-def _refuse_mesh(method: Method, responses: Responses) -> None:
+def _refuse_mesh(method: Method, responses: Responses, model: ResponseModel) -> None:
     if not ENGINES[method].meshes:
         raise ResponseError(f"{method} works on one device; leave mesh out, or ask for blocked")
     if responses.clusters is not None or model.priors.ability:
