@@ -88,7 +88,7 @@ def _best(scores: Float[Array, " subject"]) -> NDArray[np.intp]:
 def _suite_scores(
     theta: Float[Array, "subject ability"], items: Items, weights: Float[Array, " item"]
 ) -> Float[Array, " subject"]:
-    return jax.nn.sigmoid(theta @ items.a.T + items.d) @ weights
+    return items.right(theta) @ weights
 
 
 @jax.jit
@@ -113,5 +113,4 @@ def _one_draw(
     factors = jnp.linalg.cholesky(abilities.covariance)
     theta = abilities.mean + jnp.einsum("ikl,il->ik", factors, z)
     off = jax.random.normal(of_items, roots.shape[:2], roots.dtype)
-    drawn = Items.of(items.both + jnp.einsum("jkl,jl->jk", roots, off))
-    return jax.nn.sigmoid(theta @ drawn.a.T + drawn.d).mean(0)
+    return Items.of(items.both + jnp.einsum("jkl,jl->jk", roots, off)).right(theta).mean(0)

@@ -55,8 +55,8 @@ def profile(
     from bayesirt.profiles.profile_folder import save_profiles
     from bayesirt.profiles.profile_run import ProfileSettings, profile_responses
     from bayesirt.ranking.run_folder import check_output, write_folder
-    from bayesirt.report import terminal
     from bayesirt.report.profile_html import render_profile_report
+    from bayesirt.report.terminal_profiles import print_profiles, profiles_as_json
 
     check_output(out, overwrite=overwrite)
     if results is None:
@@ -74,6 +74,6 @@ def profile(
     report = render_profile_report(run)
     write_folder(out, lambda folder: save_profiles(run, folder, report), overwrite=overwrite)
     if as_json:
-        typer.echo(json.dumps(terminal.profiles_as_json(run), indent=2))
+        typer.echo(json.dumps(profiles_as_json(run), indent=2))
     elif not quiet:
-        terminal.print_profiles(run, out)
+        print_profiles(run, out)

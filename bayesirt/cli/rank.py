@@ -54,7 +54,12 @@ from bayesirt.cli.reading_input import (
     say,
     with_reading_options,
 )
-from bayesirt.cli.several_abilities import explore, print_explored, refuse_options_of_one_ability
+from bayesirt.cli.several_abilities import (
+    explore,
+    number_of_abilities,
+    print_explored,
+    refuse_options_of_one_ability,
+)
 
 if TYPE_CHECKING:
     from bayesirt.data.readers.reading import Reading
@@ -107,6 +112,8 @@ def rank(
 
     path, talk = input_path(results, example), not (quiet or as_json)
     if model is Model.mirt or abilities is not None:
+        from bayesirt.profiles.exploration import ExplorationSettings
+
         refuse_options_of_one_ability(model, {
             "--by": by, "--per-component": per_component, "--update": update, "--anchor": anchor,
             "--population": population, "--wrong-lengths": wrong_lengths, "--slopes": slopes,
@@ -115,11 +122,13 @@ def rank(
             "--ability": ability, "--subject-factors": reading.factors,
             "--point": point is not Point.auto, "--repeats": repeats is not Repeats.auto,
         })  # fmt: skip
-        options = seed, chains, warmup or 500, draws, target_accept, engine.value
-        run = explore(
-            path, reading, out, abilities or "auto", options,
-            talk=talk, checkpoint=checkpoint, overwrite=overwrite,
+        several = ExplorationSettings(
+            number_of_abilities(abilities), seed, chains, warmup or 500, draws, target_accept,
+            engine.value,
         )  # fmt: skip
+        run = explore(
+            path, reading, several, out, talk=talk, checkpoint=checkpoint, overwrite=overwrite
+        )
         return print_explored(run, out, as_json=as_json, quiet=quiet)
     settings = Settings(
         seed, chains, warmup or 0, draws, target_accept, budget,

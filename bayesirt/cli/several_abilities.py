@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -12,7 +12,7 @@ from bayesirt.cli.reading_input import announce, read_and_tell, say
 
 if TYPE_CHECKING:
     from bayesirt.data.readers.reading import Reading
-    from bayesirt.profiles.exploration import Exploration
+    from bayesirt.profiles.exploration import Exploration, ExplorationSettings
 
 
 def refuse_options_of_one_ability(model: Model, given: Mapping[str, object]) -> None:
@@ -34,24 +34,18 @@ def refuse_options_of_one_ability(model: Model, given: Mapping[str, object]) -> 
 def explore(
     path: Path,
     reading: "Reading",
+    settings: "ExplorationSettings",
     out: Path,
-    abilities: str,
-    options: tuple[Any, ...],
     *,
     talk: bool,
     checkpoint: Path | None,
     overwrite: bool,
 ) -> "Exploration":
-    """Rank subjects by several abilities and write the run; options are those of its draws."""
-    from bayesirt.profiles.exploration import (
-        ExplorationSettings,
-        explore_responses,
-        save_exploration,
-    )
+    """Rank subjects by several abilities, and write the run."""
+    from bayesirt.profiles.exploration import explore_responses, save_exploration
     from bayesirt.ranking.run_folder import check_output, write_folder
     from bayesirt.report.exploration_html import render_exploration
 
-    settings = ExplorationSettings(_number(abilities), *options)
     check_output(out, overwrite=overwrite)
     responses = read_and_tell(path, reading, talk=talk)
     run = explore_responses(
@@ -65,12 +59,12 @@ def explore(
     return run
 
 
-def _number(abilities: str) -> int | Literal["auto"]:
-    """Return a number of abilities that was typed."""
+def number_of_abilities(abilities: str | None) -> int | Literal["auto"]:
+    """Return the number of abilities that was typed, or that it is to be found."""
     from bayesirt.errors import ResponseError
     from bayesirt.names import one_line
 
-    if abilities == "auto":
+    if abilities in (None, "auto"):
         return "auto"
     if not (abilities.isascii() and abilities.isdigit() and int(abilities) >= 1):
         raise ResponseError(
@@ -82,7 +76,7 @@ def _number(abilities: str) -> int | Literal["auto"]:
 
 def print_explored(run: "Exploration", out: Path, *, as_json: bool, quiet: bool) -> None:
     """Print the ranking, or nothing if quiet."""
-    from bayesirt.report.exploration_html import exploration_as_json, print_exploration
+    from bayesirt.report.terminal_profiles import exploration_as_json, print_exploration
 
     if as_json:
         typer.echo(json.dumps(exploration_as_json(run), indent=2))

@@ -11,6 +11,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from bayesirt.estimators.symmetric_matrices import inverse
+from bayesirt.likelihood.families import LOGIT
 from bayesirt.likelihood.host_arrays import host
 
 Unknown = Float[Array, "item parameter parameter"] | None
@@ -29,6 +30,10 @@ class Items(NamedTuple):
     def both(self) -> Float[Array, "item parameter"]:
         """Slopes, and d as the last parameter."""
         return jnp.concatenate([self.a, self.d[:, None]], 1)
+
+    def right(self, theta: Float[Array, "subject ability"]) -> Float[Array, "subject item"]:
+        """Return the probability that each subject gets each item right."""
+        return LOGIT.probability(theta @ self.a.T + self.d)
 
     @classmethod
     def of(cls, both: Float[Array, "item parameter"]) -> "Items":

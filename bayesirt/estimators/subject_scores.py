@@ -8,20 +8,26 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from jaxtyping import Array, Float
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.ability_beliefs import ability_steps
 from bayesirt.estimators.cell_expectations import usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal, without_answers
+from bayesirt.estimators.normal_beliefs import (
+    Abilities,
+    Items,
+    Normal,
+    standard_normal,
+    without_answers,
+)
 from bayesirt.estimators.symmetric_matrices import inverse, pairs, unpacked
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.families import LOGIT
 from bayesirt.likelihood.family import CellTerms
 
-How = Literal["posterior", "map", "mle"]
+How = Literal["posterior", "mle"]
 
 BOUND = 6.0
 """Farthest from 0 that a maximum likelihood estimate goes, in standard deviations."""
@@ -73,8 +79,6 @@ def score_subjects(
     known: KnownItems,
     *,
     how: How = "posterior",
-    mean: ArrayLike | None = None,
-    covariance: ArrayLike | None = None,
 ) -> SubjectScores:
     """Estimate abilities of subjects from their answers to calibrated items.
 
@@ -94,18 +98,11 @@ def score_subjects(
         raise ResponseError(f"`how` must be {', '.join(get_args(How))}, got {how!r}")
     items, found = known.within(responses)
     layout = DenseLayout(*(jnp.asarray(x[:, found]) for x in responses.cells.matrices()))
-    n, dtype = known.n_abilities, jnp.result_type(float)
+    dtype = jnp.result_type(float)
     given = Items(jnp.asarray(items.a, dtype), jnp.asarray(items.d, dtype))
-    centre = jnp.zeros(n, dtype) if mean is None else jnp.asarray(mean, dtype)
-    spread = jnp.eye(n, dtype=dtype) if covariance is None else jnp.asarray(covariance, dtype)
-    population = Normal(centre, inverse(spread))
-    at_bound = np.zeros(responses.n_subjects, bool)
     if how == "posterior":
-        abilities = posterior_of(layout, given, population)
-    elif how == "map":
-        rows = jnp.broadcast_to(population.precision, (responses.n_subjects, n, n))
-        first = jnp.zeros((responses.n_subjects, n), dtype)
-        abilities = _CLIMB(_Target(layout, given, centre, rows), first)
+        at_bound = np.zeros(responses.n_subjects, bool)
+        abilities = posterior_of(layout, given, standard_normal(known.n_abilities, dtype))
     else:
         abilities, at_bound = _within_bound(layout, given)
     theta, spreads = (np.asarray(x, np.float64) for x in abilities)
@@ -120,25 +117,23 @@ def posterior_of(layout: DenseLayout, items: Items, population: Normal) -> Abili
 
 
 class _Target(NamedTuple):
-    """Each subject's log likelihood with a penalty (θ - centre)ᵀ precision (θ - centre) / 2."""
+    """Each subject's log likelihood with a penalty ridge |θ|² / 2."""
 
     layout: DenseLayout
     items: Items
-    centre: Float[Array, " ability"]
-    precision: Float[Array, "subject ability ability"]
+    ridge: Float[Array, " subject"]
 
     def value(self, theta: Float[Array, "subject ability"]) -> Float[Array, " subject"]:
-        off = theta - self.centre
-        penalty = jnp.einsum("ik,ikl,il->i", off, self.precision, off) / 2
+        penalty = self.ridge * (theta**2).sum(1) / 2
         return self._terms(theta).log_likelihood.sum(1) - penalty
 
     def equations(self, theta: Float[Array, "subject ability"]) -> tuple[Array, Array]:
         """Return scores and inverse information."""
         terms = self._terms(theta)
-        score = terms.score @ self.items.a
-        score -= jnp.einsum("ikl,il->ik", self.precision, theta - self.centre)
-        information = unpacked(terms.information @ pairs(self.items.a, 1.0), theta.shape[1])
-        return score, inverse(information + self.precision)
+        score = terms.score @ self.items.a - self.ridge[:, None] * theta
+        n = theta.shape[1]
+        information = unpacked(terms.information @ pairs(self.items.a, 1.0), n)
+        return score, inverse(information + self.ridge[:, None, None] * jnp.eye(n))
 
     def _terms(self, theta: Array) -> CellTerms:
         return LOGIT.terms(theta @ self.items.a.T + self.items.d, *self.layout)
@@ -200,10 +195,9 @@ def _uphill(
 def _within_bound(layout: DenseLayout, items: Items) -> tuple[Abilities, NDArray[np.bool_]]:
     """Return maxima of the likelihood among |θ| ≤ `BOUND`, and where they are not free."""
     n_subjects, n = layout.shape[0], items.a.shape[1]
-    zero, identity = jnp.zeros(n, items.a.dtype), jnp.eye(n, dtype=items.a.dtype)
 
     def at(ridge: Array, theta: Array) -> Abilities:
-        return _CLIMB(_Target(layout, items, zero, ridge[:, None, None] * identity), theta)
+        return _CLIMB(_Target(layout, items, ridge), theta)
 
     least, most = (jnp.full(n_subjects, jnp.log(r), items.a.dtype) for r in _RIDGES)
     free = at(jnp.exp(least), jnp.zeros((n_subjects, n), items.a.dtype))

@@ -236,8 +236,6 @@ def _with_clusters(
 
 
 def _refuse_mesh(method: Method, responses: Responses, model: ResponseModel) -> None:
-    if model.lengths:
-        raise ResponseError("LaRT works on one device; leave mesh out")
     if not ENGINES[method].meshes:
         raise ResponseError(f"{method} works on one device; leave mesh out, or ask for blocked")
     if responses.clusters is not None or model.priors.ability:

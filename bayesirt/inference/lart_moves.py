@@ -21,6 +21,7 @@ from bayesirt.data.responses import Responses
 from bayesirt.inference.block_steps import log_concave_move, newton_line_move
 from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.passes import Normals
+from bayesirt.inference.row_shards import put_everywhere, share_cells, share_rows
 from bayesirt.inference.starts import SURE_SIGN, Start, place_leaning, place_population, usable
 from bayesirt.inference.two_way import TwoWay
 from bayesirt.likelihood.cell_sums import layout_of
@@ -40,10 +41,17 @@ class WithLengths(TwoWay):
 
     model: LaRT
 
-    def data(self, responses: Responses, mesh: Mesh | None = None) -> Latencies:  # noqa: ARG002
-        """Put answers and log lengths on the device."""
+    def data(self, responses: Responses, mesh: Mesh | None = None) -> Latencies:
+        """Put answers and log lengths on the device, or on those of a mesh."""
         wrong = self.model.wrong_lengths
-        return latencies_of(responses, layout_of(responses), wrong_lengths=wrong)
+        found = latencies_of(responses, layout_of(responses), wrong_lengths=wrong)
+        if mesh is None:
+            return found
+        layout = share_rows(responses, mesh)
+        return found.placed(
+            layout, partial(share_cells, responses=responses, mesh=mesh),
+            partial(put_everywhere, mesh=mesh),
+        )  # fmt: skip
 
     def layout(self, data: Latencies) -> Any:
         """Return the layout of the answers."""

@@ -5,7 +5,7 @@ items is added up over devices, and parameters, which are few, are known to all 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -37,7 +37,7 @@ class RowShards:
     """Every device's share of the rows: as many on each."""
 
     # Each array with a leading axis, the device. Rows and cells that fill up have no trials.
-    layouts: DenseLayout | SparseLayout
+    layouts: Any
     mesh: Mesh  # With one axis.
     n_subjects: int
 
@@ -68,6 +68,29 @@ class RowShards:
         joined = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:n_subjects], found)
         return joined, sums
 
+    def of_items(self, values: Array) -> Array:
+        """Return the values of items, to be used with those of cells."""
+        return self.layouts.of_items(values)
+
+    def over_items(self, values: Array, weights: Array) -> Array:
+        """Return Σ_j values_ij weights_j, of cells that `share_cells` has put in their places."""
+
+        def own(cells: tuple[Layout, Array], _: None, weights: Array) -> tuple[Array, tuple[()]]:
+            return cells[0].over_items(cells[1], weights), ()
+
+        return self._with(values).by_rows(own, None, weights)[0]
+
+    def over_subjects(self, values: Array, weights: Array) -> Array:
+        """Return Σ_i weights_i values_ij, of cells that `share_cells` has put in their places."""
+
+        def own(cells: tuple[Layout, Array], weights: Array) -> tuple[tuple[()], Array]:
+            return (), cells[0].over_subjects(cells[1], weights)
+
+        return self._with(values).by_rows(own, weights)[1]
+
+    def _with(self, values: Array) -> "RowShards":
+        return replace(self, layouts=(self.layouts, values))
+
 
 def share_rows(responses: Responses, mesh: Mesh) -> RowShards:
     """Put every device's share of the rows on it."""
@@ -80,12 +103,26 @@ def share_rows(responses: Responses, mesh: Mesh) -> RowShards:
     else:
         blocks = partial(in_blocks, n_blocks=n_devices, n_rows=n_rows, xp=np)
         shares = DenseLayout(*map(blocks, responses.cells.matrices()))
-    rows = _mesh_of_rows(mesh)
-    place = NamedSharding(rows, Axes(_ROWS))
-    layouts = jax.tree.map(
+    return RowShards(_placed_shares(shares, mesh), _mesh_of_rows(mesh), responses.n_subjects)
+
+
+def share_cells(values: Array, responses: Responses, mesh: Mesh) -> Array:
+    """Put values of cells, as a layout has them, where `share_rows` puts their rows."""
+    own, n_devices = np.asarray(values), mesh.size
+    n_rows = _rows_each(responses.n_subjects, n_devices)
+    if isinstance(responses.cells, SparseCells):
+        shares = _by_bounds(own, _bounds(responses.cells.cells, n_rows, n_devices), 0)
+    else:
+        shares = in_blocks(own, n_devices, n_rows, xp=np)
+    return _placed_shares(shares, mesh)
+
+
+def _placed_shares(shares: Any, mesh: Mesh) -> Any:
+    """Put on each device the share at its place along the first axis."""
+    place = NamedSharding(_mesh_of_rows(mesh), Axes(_ROWS))
+    return jax.tree.map(
         lambda x: jax.make_array_from_callback(x.shape, place, x.__getitem__), shares
     )
-    return RowShards(layouts, rows, responses.n_subjects)
 
 
 def place_rows(responses: Responses, mesh: Mesh | None) -> Layout | RowShards:
@@ -132,18 +169,20 @@ def _mesh_of_rows(mesh: Mesh) -> Mesh:
 
 def _by_device(cells: CellList, n_rows: int, n_devices: int) -> CellList:
     """Return each device's cells, its subjects counted from 0, filled up to equal lengths."""
-    bounds = np.searchsorted(cells.subject, n_rows * np.arange(n_devices + 1))
-    size = int(np.diff(bounds).max())
+    bounds = _bounds(cells, n_rows, n_devices)
+    subject = _by_bounds(cells.subject % n_rows, bounds, n_rows - 1)
+    others = (cells.item, cells.successes, cells.trials)
+    return CellList(subject, *(_by_bounds(values, bounds, 0) for values in others))
 
-    def shared(values: NDArray[Any], fill: int) -> NDArray[Any]:
-        shares = np.full((n_devices, size), fill, values.dtype)
-        for share, first, last in zip(shares, bounds, bounds[1:], strict=False):
-            share[: last - first] = values[first:last]
-        return shares
 
-    return CellList(
-        shared(cells.subject % n_rows, n_rows - 1),
-        shared(cells.item, 0),
-        shared(cells.successes, 0),
-        shared(cells.trials, 0),
-    )
+def _bounds(cells: CellList, n_rows: int, n_devices: int) -> NDArray[np.intp]:
+    """Return where each device's cells begin, and where the last one's end."""
+    return np.searchsorted(cells.subject, n_rows * np.arange(n_devices + 1))
+
+
+def _by_bounds(values: NDArray[Any], bounds: NDArray[np.intp], fill: int) -> NDArray[Any]:
+    """Return shares of cells side by side, filled up to equal lengths."""
+    shares = np.full((len(bounds) - 1, int(np.diff(bounds).max())), fill, values.dtype)
+    for share, first, last in zip(shares, bounds, bounds[1:], strict=False):
+        share[: last - first] = values[first:last]
+    return shares

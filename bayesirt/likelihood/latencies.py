@@ -4,7 +4,8 @@ Lengths are normal given speed, so a few sums say all that they know: no pass ov
 computes more than products.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -79,7 +80,7 @@ class WrongAnswers(NamedTuple):
 class Latencies(NamedTuple):
     """Log lengths beside the responses, a missing one apart from a missing response."""
 
-    layout: Layout  # Of the responses.
+    layout: Any  # Of the responses.
     seen: Float[Array, "..."]  # 1 where the length was seen, else 0.
     x: Float[Array, "..."]  # Log length, counted from its item's mean; 0 where none was seen.
     centre: Float[Array, " item"]  # The items' means of the log length; 0 where none was seen.
@@ -94,14 +95,22 @@ class Latencies(NamedTuple):
         if self.wrong is None or delta is None:
             return self
         share, w, ww, wx = self.wrong
-        nothing = jnp.zeros(self.layout.shape[0], share.dtype)
-        of_cells = self.layout.predictor(nothing, delta, delta)
         return self._replace(
-            x=self.x - share * of_cells,
+            x=self.x - share * self.layout.of_items(delta),
             total=self.total - delta * w,
             squares=self.squares - 2 * delta * wx + delta**2 * ww,
             wrong=None,
         )
+
+    def placed(
+        self, layout: Any, of_cells: Callable[[Array], Array], of_items: Callable[[Array], Array]
+    ) -> "Latencies":
+        """Return the lengths elsewhere: cells, and what concerns items, as functions put them."""
+        wrong = self.wrong
+        if wrong is not None:
+            wrong = WrongAnswers(of_cells(wrong.share), *map(of_items, wrong[1:]))
+        cells = of_cells(self.seen), of_cells(self.x)
+        return Latencies._make((layout, *cells, *map(of_items, self[3:7]), wrong))
 
     def speed_evidence(
         self,
@@ -168,7 +177,7 @@ def centred_latencies(
     one = jnp.ones(layout.shape[0], known.dtype)
     n = layout.over_subjects(known, one)
     centre = layout.over_subjects(values, one) / jnp.maximum(n, 1)
-    x = jnp.where(seen, log_latency - layout.predictor(0 * one, 0 * centre, centre), 0)
+    x = jnp.where(seen, log_latency - layout.of_items(centre), 0)
     total, squares = (layout.over_subjects(v, one) for v in (x, x**2))
     wrong = None
     if wrong_lengths:

@@ -8,12 +8,13 @@ together with it? And are two abilities of one subject different, or is their di
 from dataclasses import dataclass
 from itertools import combinations
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from bayesirt.data.q_matrix import QMatrix
+from bayesirt.likelihood.families import LOGIT
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.profiles.item_prediction import lean_of
@@ -242,8 +243,8 @@ def _own_reliability(
     """Return what answers tell of each ability, shape (ability,), were abilities independent."""
     slopes = np.zeros(q.needs.shape)
     slopes[q.loadings] = posterior.draws("a").mean(0)
-    chance = expit(mean @ slopes.T + posterior.draws("d").mean(0))
-    weight = posterior.trials * chance * (1 - chance)
+    eta = mean @ slopes.T + posterior.draws("d").mean(0)
+    weight = np.asarray(LOGIT.expected_information(jnp.asarray(eta), posterior.trials))
     precision = np.stack([weight @ (slopes * slopes[:, [k]]) for k in range(q.n_abilities)], 1)
     left = np.linalg.inv(precision + np.eye(q.n_abilities))
     return 1 - np.einsum("ikk->k", left) / len(mean)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.errors import ResponseError
+from bayesirt.likelihood.families import LOGIT
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.random_keys import Key, as_key
@@ -187,7 +188,7 @@ def _predict(
             level = draws["mu_d"] + (draws["beta"] - draws["mu_b"] * slopes) @ own
             level += draws["sigma_d"] * jax.random.normal(of_level, (n_draws,))
         eta = jnp.einsum("sik,sk->si", draws["theta"], slopes * own) + level[:, None]
-        p = jax.nn.sigmoid(eta)
+        p = LOGIT.probability(eta)
         right = jax.random.uniform(of_answers, p.shape) < p
         return scores + right, (p.mean(0), *jnp.quantile(p, tails, axis=0))
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from bayesirt.checks.item_review import ItemReview
     from bayesirt.checks.point_comparison import Comparison
     from bayesirt.data.responses import Responses
-    from bayesirt.profiles.profile_run import ProfileRun
     from bayesirt.ranking.finished_run import Run
     from bayesirt.ranking.horizon import Horizons
     from bayesirt.ranking.kept_items import KeptItems
@@ -180,58 +179,6 @@ def _amount(n: float) -> str:
     if isnan(n):
         return "?"
     return "too many" if isinf(n) else f"{rounded(n):,}"
-
-
-def print_profiles(run: ProfileRun, folder: Path) -> None:
-    """Print the verdict, what the data tell of each ability and who is best, and predictions."""
-    console = new_console()
-    verdict, profiles = run.posterior.verdict, run.profiles
-    console.print(Text(verdict.to_text(), style="" if verdict.sound else ALARM))
-    if not run.point.converged:
-        console.print(Text(f"The point estimate has not converged: {run.point.stop_reason}."))
-    table = new_table(
-        "ability", "items", "reliability", "own", "standing", "best", "level", "rank",
-        drop=("own", "rank", "items", "level", "reliability"),
-    )  # fmt: skip
-    for row in profiles.abilities.head(MOST_ROWS).itertuples():
-        best = profiles.ranking(str(row.ability)).iloc[0]
-        shown = (
-            str(best["subject"]),
-            f"{best['level']:+.1f} ({best['low']:+.1f} {best['high']:+.1f})",
-            f"{best['rank_low']}-{best['rank_high']}",
-        )
-        table.add_row(
-            one_line(str(row.ability), 30),
-            f"{row.items:,}",
-            f"{row.reliability:.2f}",
-            f"{row.own:.2f}",
-            row.standing,
-            *(shown if row.ranked and verdict.sound else ()),
-        )
-    console.print(table)
-    say_more(console, profiles.abilities)
-    said = [profiles.to_text(), *(f"The Q-matrix: {note}." for note in run.notes)]
-    if run.predictions is not None:
-        said.append(run.predictions.to_text())
-    for text in said:
-        console.print(Text(text))
-    console.print(Text(f"Report: {folder / 'report.html'}"), soft_wrap=True)
-
-
-def profiles_as_json(run: ProfileRun) -> dict[str, Any]:
-    """Return the verdict, abilities, pairs, profiles and predicted scores, ready for JSON."""
-    verdict, profiles = run.posterior.verdict, run.profiles
-    summary = profiles.summary.astype(object)
-    predicted = None if run.predictions is None else run.predictions.scores.to_dict("records")
-    return {
-        "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
-        "text": profiles.to_text(),
-        "notes": list(run.notes),
-        "abilities": profiles.abilities.to_dict("records"),
-        "pairs": profiles.pairs.to_dict("records"),
-        "profiles": summary.where(summary.notna(), None).to_dict("records"),
-        "predicted_scores": predicted,
-    }
 
 
 def print_check(responses: Responses, rule: AverageRule | None) -> None:

@@ -134,11 +134,6 @@ def laid_out(kind: str, way: Any) -> Any:
     return way.data(responses, mesh_of_two() if kind == "shards" else None)
 
 
-def layouts_of(model: ResponseModel) -> tuple[str, ...]:
-    """Return the layouts that a model takes: lengths are not shared out over devices."""
-    return LAYOUTS[:2] if model.lengths else LAYOUTS
-
-
 def some_sites(model: ResponseModel) -> dict[str, jax.Array]:
     """Return the model's unconstrained sites at places that are not special."""
     rng = np.random.default_rng(5)
@@ -170,7 +165,7 @@ def facts(name: str) -> dict[str, Any]:
     """Return all that tests look at, computed by one compiled program."""
     model = ROWS[name]
     way, sites = way_of(model), some_sites(model)
-    data = {kind: laid_out(kind, way) for kind in layouts_of(model)}
+    data = {kind: laid_out(kind, way) for kind in LAYOUTS}
     text = TEXTS[model.name](model)
     flat, unravel = ravel_pytree(sites)
 
@@ -249,7 +244,7 @@ def test_engines_and_text_have_the_same_density_in_every_layout(name):
 def test_sums_over_a_margin_are_derivatives_in_every_layout(name):
     found = facts(name)
     by_theta, by_items = found["scores"]
-    for layout in layouts_of(found["model"]):
+    for layout in LAYOUTS:
         of_items, of_subjects = found["items"][layout], found["subjects"][layout]
         np.testing.assert_allclose(of_subjects.score, by_theta, rtol=1e-9, atol=1e-10)
         moved = of_items.score.shape[1]  # further predictors may have moves of their own

@@ -159,7 +159,7 @@ def test_what_it_cannot_do_is_refused_in_a_sentence():
     with pytest.raises(ResponseError, match="does not give wrong answers lengths of their own"):
         sample_posterior(RESPONSES, **settings, model=LaRT(wrong_lengths=True))
     mesh = Mesh(np.array(jax.devices()[:1]), ("subject",))
-    with pytest.raises(ResponseError, match="LaRT works on one device; leave mesh out"):
+    with pytest.raises(ResponseError, match="laplace works on one device; leave mesh out"):
         sample_posterior(RESPONSES, **settings, model="lart", options=RunOptions(mesh=mesh))
     with pytest.raises(ResponseError, match="LaRT needs the length or time of responses"):
         sample_lart_laplace(replace(RESPONSES, latency=None), key=KEY)

@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 from conftest import simulate
 from jax.sharding import Mesh
+from lart_data import as_sparse, simulate_lart, some_missing
 from passes_of_one import one_ability
 
 from bayesirt import ResponseError, Responses, RunOptions, sample_posterior
 from bayesirt.data.cells import SparseCells
 from bayesirt.inference.block_steps import chance_for
+from bayesirt.inference.lart_moves import WithLengths
 from bayesirt.inference.passes import Normals
 from bayesirt.inference.row_shards import put_everywhere, share_rows, spans_processes
 from bayesirt.likelihood.cell_sums import layout_of, log_likelihood_of
+from bayesirt.models import LaRT
 
 KEY = jax.random.key(5)
 
@@ -69,6 +72,24 @@ def test_a_step_of_every_subject_is_that_of_one_device(data):
         mine, theirs = (jax.tree.leaves(jax.tree.map(np.asarray, x)) for x in (mine, theirs))
         for x, y in zip(mine, theirs, strict=True):
             np.testing.assert_allclose(x.sum(0), y.sum(0), rtol=1e-10)
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_lengths_and_their_gradient_are_those_of_one_device(layout, wrong):
+    _, truth = simulate_lart(11, 6)
+    responses = some_missing(11, 6)
+    responses = as_sparse(responses) if layout == "sparse" else responses
+    way = WithLengths(LaRT(wrong_lengths=wrong))
+    values = {name: jnp.asarray(x) for name, x in truth.items()} | {"delta": jnp.arange(6.0)}
+
+    @jax.jit
+    def found(values, data):
+        slopes = jax.grad(lambda at: way.log_likelihood(at, data))(values)
+        return way.evidence(values, data), way.log_likelihood(values, data), slopes
+
+    alone, shared = (found(values, way.data(responses, mesh)) for mesh in (None, mesh_of(4)))
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-10), shared, alone)
 
 
 def test_more_devices_than_subjects():

@@ -120,8 +120,7 @@ def expected_right(
 
 @jax.jit
 def _expected_right(problem: Problem, theta: Float[Array, "subject ability"]) -> tuple[Array, ...]:
-    a, d = problem.items
-    p = jax.nn.sigmoid(theta @ a.T + d)
+    a, p = problem.items.a, problem.items.right(theta)
     weights = jnp.where(problem.open_cells, p * (1 - p), 0)
     expected = jnp.where(problem.open_cells, p, 0) @ problem.belongs
     slopes = [weights @ (problem.belongs * a[:, k, None]) for k in range(a.shape[1])]
@@ -176,7 +175,7 @@ def _draw(
             off = jnp.einsum("jkl,jl->jk", problem.roots, noise.of_items)
             items = Items.of(items.both + off)
         eta = theta.astype(cell_type) @ items.a.T.astype(cell_type) + items.d.astype(cell_type)
-        p = jnp.where(problem.open_cells, jax.nn.sigmoid(eta), 0)
+        p = jnp.where(problem.open_cells, LOGIT.probability(eta), 0)
         expected = p @ belongs
         return expected, jnp.maximum(expected - p**2 @ belongs, 0), accepted
 

@@ -120,7 +120,7 @@ def _prospects(
     abilities: Abilities,
     noise: Float[Array, "draw ability"],
 ) -> Prospects:
-    (a, d), shares = suite.items, suite.shares
+    a, shares = suite.items.a, suite.shares
     is_open = answers.trials == 0
     roots = jnp.linalg.cholesky(abilities.covariance)
     errors = _error_variance(suite, abilities)
@@ -128,7 +128,7 @@ def _prospects(
 
     def add(sums: tuple[Array, Array, Array], z: Array) -> tuple[tuple[Array, Array, Array], None]:
         theta = abilities.mean + jnp.einsum("ikl,l->ik", roots, z)
-        p = jax.nn.sigmoid(theta @ a.T + d)
+        p = suite.items.right(theta)
         w = p * (1 - p)
         weights = jnp.where(is_open, w * shares, 0)
         slope = jnp.einsum("ik,ikl->il", weights @ a, abilities.covariance)
@@ -139,7 +139,7 @@ def _prospects(
         gain = told * (slope @ a.T) ** 2 / (1 + told * reach.T) + chance
         return (sums[0] + p, sums[1] + of_abilities + rest, sums[2] + gain), None
 
-    zeros = jnp.zeros(answers.shape, d.dtype)
+    zeros = jnp.zeros(answers.shape, a.dtype)
     sums, _ = jax.lax.scan(add, (zeros, zeros[:, 0], zeros), noise)
     p, variance, gain = (x / len(noise) for x in sums)
     seen = answers.successes / jnp.maximum(answers.trials, 1)

@@ -83,9 +83,9 @@ class FitCheck:
         reasons += filter(None, [self.direction.to_text()])
         return (
             f"One ability does not explain these answers: {', and '.join(reasons)}. Subjects are "
-            f"therefore in the order of their {self.score}. Fit several abilities (bayesirt "
-            f"profile --q-matrix), rank each benchmark or part by itself, or review the items "
-            f"(bayesirt review)."
+            f"therefore in the order of their {self.score}. Fit several abilities (bayesirt rank "
+            f"--model mirt, or bayesirt profile with a Q-matrix), rank each benchmark or part by "
+            f"itself, or review the items (bayesirt review)."
         )
 
     def __repr__(self) -> str:

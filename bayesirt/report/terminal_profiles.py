@@ -1,0 +1,123 @@
+"""Rankings and profiles of several abilities as the command line prints them."""
+
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from bayesirt.names import one_line
+from bayesirt.profiles.exploration import Exploration
+from bayesirt.profiles.profile_run import ProfileRun
+from bayesirt.report.exploration_html import as_profiles
+from bayesirt.report.terminal_parts import ALARM, MOST_ROWS, new_console, new_table, say_more
+
+_MOST_PRINTED = 3
+"""Abilities whose levels stand in the ranking."""
+
+
+def print_profiles(run: ProfileRun, folder: Path) -> None:
+    """Print the verdict, what the data tell of each ability and who is best, and predictions."""
+    console = new_console()
+    verdict, profiles = run.posterior.verdict, run.profiles
+    console.print(Text(verdict.to_text(), style="" if verdict.sound else ALARM))
+    if not run.point.converged:
+        console.print(Text(f"The point estimate has not converged: {run.point.stop_reason}."))
+    table = new_table(
+        "ability", "items", "reliability", "own", "standing", "best", "level", "rank",
+        drop=("own", "rank", "items", "level", "reliability"),
+    )  # fmt: skip
+    for row in profiles.abilities.head(MOST_ROWS).itertuples():
+        best = profiles.ranking(str(row.ability)).iloc[0]
+        shown = (
+            str(best["subject"]),
+            f"{best['level']:+.1f} ({best['low']:+.1f} {best['high']:+.1f})",
+            f"{best['rank_low']}-{best['rank_high']}",
+        )
+        table.add_row(
+            one_line(str(row.ability), 30),
+            f"{row.items:,}",
+            f"{row.reliability:.2f}",
+            f"{row.own:.2f}",
+            row.standing,
+            *(shown if row.ranked and verdict.sound else ()),
+        )
+    console.print(table)
+    say_more(console, profiles.abilities)
+    said = [profiles.to_text(), *(f"The Q-matrix: {note}." for note in run.notes)]
+    if run.predictions is not None:
+        said.append(run.predictions.to_text())
+    for text in said:
+        console.print(Text(text))
+    console.print(Text(f"Report: {folder / 'report.html'}"), soft_wrap=True)
+
+
+def profiles_as_json(run: ProfileRun) -> dict[str, Any]:
+    """Return the verdict, abilities, pairs, profiles and predicted scores, ready for JSON."""
+    verdict, profiles = run.posterior.verdict, run.profiles
+    summary = profiles.summary.astype(object)
+    predicted = None if run.predictions is None else run.predictions.scores.to_dict("records")
+    return {
+        "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
+        "text": profiles.to_text(),
+        "notes": list(run.notes),
+        "abilities": profiles.abilities.to_dict("records"),
+        "pairs": profiles.pairs.to_dict("records"),
+        "profiles": summary.where(summary.notna(), None).to_dict("records"),
+        "predicted_scores": predicted,
+    }
+
+
+def print_exploration(run: Exploration, folder: Path) -> None:
+    """Print the verdict, the ranking by expected score with levels, and what abilities are."""
+    console = new_console()
+    verdict, names = run.posterior.verdict, list(run.abilities["ability"])[:_MOST_PRINTED]
+    console.print(Text(verdict.to_text(), style="" if verdict.sound else ALARM))
+    if not run.point.converged:
+        console.print(Text(f"The point estimate has not converged: {run.point.stop_reason}."))
+    table = new_table(
+        "rank", "90%", "subject", "expected", "90%", "correct", *names, "tier",
+        drop=(*names[::-1], "correct"),
+    )  # fmt: skip
+    levels = as_profiles(run).levels()
+    for row in run.ranking.head(MOST_ROWS).itertuples():
+        low, high = row.expected_score_low, row.expected_score_high
+        table.add_row(
+            str(row.rank),
+            f"{row.rank_low}-{row.rank_high}",
+            str(row.subject),
+            f"{row.expected_score:.1%}",
+            f"{100 * low:.0f}-{high:.0%}",
+            f"{row.accuracy:.1%}",
+            *(f"{levels.loc[row.subject, name]:+.1f}" for name in names),
+            str(row.tier),
+        )
+    console.print(table)
+    say_more(console, run.ranking)
+    of_abilities = new_table(
+        "ability", "share", "reliability", "standing", "helps with", "hinders with",
+        drop=("hinders with", "helps with", "reliability"),
+    )  # fmt: skip
+    for row in run.abilities.itertuples():
+        shown = (one_line(str(x), 40) for x in (row.helps, row.hinders))
+        of_abilities.add_row(
+            one_line(str(row.ability), 30),
+            f"{row.share:.0%}",
+            f"{row.reliability:.2f}",
+            str(row.standing),
+            *shown,
+        )
+    console.print(of_abilities)
+    console.print(Text(run.to_text()))
+    console.print(Text(f"Report: {folder / 'report.html'}"), soft_wrap=True)
+
+
+def exploration_as_json(run: Exploration) -> dict[str, Any]:
+    """Return the verdict, the ranking, abilities and levels, ready for JSON."""
+    verdict = run.posterior.verdict
+    return {
+        "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
+        "text": run.to_text(),
+        "ranking": run.ranking.to_dict("records"),
+        "abilities": run.abilities.to_dict("records"),
+        "levels": run.levels.to_dict("records"),
+    }
