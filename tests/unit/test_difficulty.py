@@ -131,6 +131,11 @@ def test_what_cannot_describe_answers_is_refused(tmp_path, options, said):
     assert said in str(error.value)
 
 
+def test_repeated_rows_name_the_column_that_tells_them_apart(tmp_path):
+    with pytest.raises(ResponseError, match="or --facet who judged if they are of another"):
+        read_responses(judged(tmp_path))
+
+
 def test_wide_tables_have_no_facets(tmp_path):
     wide = tmp_path / "wide.csv"
     wide.write_text("model,q0,q1\na,0,1\nb,1,0\n")

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,8 @@ from bayesirt.data.table_columns import (
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
+_MOST_LEVELS = 60
+"""Of a column that may be a facet."""
 _UNNAMED = ("", "unnamed:_0", "index")
 """What pandas calls an index."""
 
@@ -310,15 +312,31 @@ def _from_long(
     missing = without_score(frame[roles["score"]])
     if missing is not None and announce is not None:
         announce(told_not_run(missing.sum(), len(missing), name))
-    return Responses.from_long(
-        frame,
-        **roles,
-        item_metadata=described,
-        subject_metadata=() if reading.subject_table else reading.described_subjects,
-        duplicates=reading.duplicates,
-        threshold=reading.threshold,
-        scale=reading.scale,
-    )
+    try:
+        return Responses.from_long(
+            frame,
+            **roles,
+            item_metadata=described,
+            subject_metadata=() if reading.subject_table else reading.described_subjects,
+            duplicates=reading.duplicates,
+            threshold=reading.threshold,
+            scale=reading.scale,
+        )
+    except ResponseError as error:
+        if "repeat a subject and item" in str(error) and (telling := _telling_apart(frame, roles)):
+            hint = f"or --facet {telling} if they are of another {telling} each"
+            raise ResponseError(f"{error}, {hint}") from None
+        raise
+
+
+def _telling_apart(frame: pd.DataFrame, roles: Mapping[str, str]) -> str:
+    """Return the column that makes rows of a subject and item differ, such as judge, if any."""
+    names = [roles["subject"], roles["item"]]
+    for column in frame.columns.difference([*roles.values()], sort=False):
+        few = frame[column].nunique(dropna=False) <= _MOST_LEVELS
+        if few and not frame.duplicated([*names, column]).any():
+            return one_line(str(column))
+    return ""
 
 
 def _check_roles(frame: pd.DataFrame, roles: dict[str, str], name: str) -> None:
