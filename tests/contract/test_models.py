@@ -406,7 +406,7 @@ def test_bad_choices_are_refused_in_a_sentence(wrong, said):
 
 
 def test_the_command_line_offers_the_models_of_one_ability():
-    assert [model.value for model in Model] == [AUTO, *RANKED]
+    assert [model.value for model in Model] == [AUTO, *RANKED, "mirt"]
 
 
 def test_methods_describe_every_model_of_one_ability():
