@@ -12,11 +12,13 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 import jax
 import numpy as np
 import pytest
+from sketches import pictures_by, sketch
 
 from bayesirt.data.example import example_path
 from bayesirt.data.responses import Responses
 from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.run_folder import load_run
+from bayesirt.report.page import svg
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".jax_cache"))
@@ -45,6 +47,13 @@ def room_for_compiled_code() -> Iterator[None]:
         gc.collect()
         if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
             trim(0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def sketches(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let reports sketch their pictures, but in modules with DRAWN, which are about them."""
+    with pictures_by(svg if getattr(request.module, "DRAWN", False) else sketch):
+        yield
 
 
 @pytest.fixture(scope="session")
