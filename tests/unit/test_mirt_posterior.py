@@ -282,6 +282,7 @@ def posterior(point) -> Posterior:
     return sample_mirt(DATA.responses, n_abilities=2, init=point, key=KEY, options=SHORT)
 
 
+@pytest.mark.slow
 def test_posterior_names_what_it_holds(posterior, tmp_path):
     assert posterior["theta"].shape == (2, 60, 40, 2)
     dims = {str(name): x.dims[2:] for name, x in posterior.dataset.data_vars.items()}

@@ -74,8 +74,8 @@ def test_a_step_of_every_subject_is_that_of_one_device(data):
 def test_more_devices_than_subjects():
     responses = Responses.from_arrays(np.tri(3, 5))
     theta, a, d = jnp.arange(3.0), jnp.ones(5), jnp.zeros(5)
-    alone = log_likelihood_of(layout_of(responses))(theta, a, d)
-    shared = log_likelihood_of(share_rows(responses, mesh_of(4)))(theta, a, d)
+    alone = jax.jit(log_likelihood_of(layout_of(responses)))(theta, a, d)
+    shared = jax.jit(log_likelihood_of(share_rows(responses, mesh_of(4))))(theta, a, d)
     np.testing.assert_allclose(shared, alone, rtol=1e-12)
 
 
