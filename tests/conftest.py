@@ -34,6 +34,12 @@ MOST_PAGES = 3 << 18
 """Of 4 kB: 3 GB, so that two processes have room beside each other."""
 
 
+def pytest_collection_finish() -> None:
+    """Look through what is there for good, and for cycles of rubbish, less often: it takes time."""
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def room_for_compiled_code() -> Iterator[None]:
     """Forget compiled code between modules when a process holds so much that it would crash."""

@@ -94,7 +94,10 @@ ONE_EACH = [*{model.name: name for name, model in reversed(ROWS.items())}.values
 LAYOUTS = ("dense", "sparse", "shards")
 T = 0.4
 
-each_row = pytest.mark.parametrize("name", ROWS)
+each_row = pytest.mark.parametrize(
+    "name",
+    [name if name in ONE_EACH else pytest.param(name, marks=pytest.mark.slow) for name in ROWS],
+)
 each_model = pytest.mark.parametrize("name", MODELS)
 each_layout = pytest.mark.parametrize("layout", LAYOUTS)
 
@@ -400,6 +403,7 @@ def test_an_engine_that_would_not_do_is_not_chosen(monkeypatch):
     assert plan_engine("auto", some(), model=fixed, options=options)[0] == "blocked"
 
 
+@pytest.mark.slow
 def test_guessing_may_be_fixed():
     found = facts("3pl guessing")
     np.testing.assert_array_equal(found["terms"].values["c"], 0.25)

@@ -201,8 +201,9 @@ def flat(values: dict[str, jax.Array]) -> jax.Array:
     return jnp.concatenate([jnp.ravel(values[name]) for name in sorted(values)])
 
 
-@each_prior
-@pytest.mark.parametrize("few", [0, 20], ids=["by their spread", "by the population's"])
+@pytest.mark.parametrize(
+    ("priors", "few"), [(PRIORS[0], 0), *((priors, 20) for priors in PRIORS)], ids=str
+)
 def test_sampler_sees_the_density_of_the_readable_model(priors, few, monkeypatch):
     monkeypatch.setattr("bayesirt.inference.two_pl_coordinates.FEW_SUBJECTS", few)
     target = posterior_target(TINY, fit_cbmm(TINY), TwoPL(priors))
@@ -224,7 +225,7 @@ def test_sampler_sees_the_density_of_the_readable_model(priors, few, monkeypatch
     np.testing.assert_allclose(gaps, gaps[0], rtol=0, atol=1e-9)
 
 
-@each_prior
+@pytest.mark.parametrize("priors", PRIORS[::2], ids=Priors.describe)
 def test_coordinates_start_at_the_point_estimate(priors):
     """With so many items that abilities do not follow single ones."""
     rng = np.random.default_rng(5)
@@ -248,7 +249,7 @@ def test_coordinates_start_at_the_point_estimate(priors):
     assert all((np.asarray(v) > 0).all() for v in coordinates.scale.values())
 
 
-@each_prior
+@pytest.mark.parametrize("priors", PRIORS[::2], ids=Priors.describe)
 def test_abilities_follow_few_items_as_their_posterior_modes_do(priors):
     """The lean is the derivative of each ability's mode, less what moves mean and spread."""
     rng = np.random.default_rng(6)

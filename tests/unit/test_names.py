@@ -18,7 +18,6 @@ from bayesirt.data.readers import read_responses
 from bayesirt.errors import ResponseError
 from bayesirt.names import check_names, one_line, spreadsheet_safe
 
-DRAWN = True
 HOSTILE = (
     "<script>alert(1)</script>", "[/]", "[bold]x", r"$\bad$", "=1+1", "+1", "-1", "@SUM(1)",
     "../../x", "two\nlines", "a\rb", "long" * 2500, "left \u202eright", "NA", "None", "null", "007",

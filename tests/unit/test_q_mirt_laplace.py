@@ -115,7 +115,7 @@ def test_large_data_take_it_by_themselves(monkeypatch):
     monkeypatch.setattr(engines, "MOST_OF_SEVERAL_ABILITIES", answers().n_observed - 1)
     monkeypatch.setitem(engines.ENGINES["laplace"].own, QMirt, noted)
     options = RunOptions(num_chains=3, num_samples=7)
-    drawn = sample_q_mirt(answers(), Q, key=KEY, init=estimate(), options=options)
+    drawn = sample_q_mirt(answers(), Q, key=KEY, options=options)
     assert (drawn, asked["options"]) == ("drawn", options)
 
 
