@@ -1,16 +1,19 @@
 """Headless Chromium, as a reader of a report has it."""
 
+import atexit
 import os
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 from selenium import webdriver
 
 
+@cache
 def started() -> webdriver.Chrome:
-    """Start it; skip where there is no browser and none is required."""
+    """Start it, once a process; skip where there is no browser and none is required."""
     browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not (browser and driver):
         if os.environ.get("BAYESIRT_REQUIRE_BROWSER"):
@@ -21,17 +24,24 @@ def started() -> webdriver.Chrome:
     for flag in ("headless", "no-sandbox", "disable-gpu", "disable-background-networking"):
         options.add_argument(f"--{flag}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    return webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    atexit.register(chrome.quit)
+    return chrome
 
 
 def opened(html: str, folder: Path) -> Iterator[webdriver.Chrome]:
-    """Open a document, and close it again."""
+    """Open a document in a tab of its own, and close it again."""
     chrome = started()
-    report = folder / "report.html"
+    report, before = folder / "report.html", chrome.current_window_handle
     report.write_text(html, "utf-8")
-    chrome.get(report.as_uri())
-    yield chrome
-    chrome.quit()
+    chrome.switch_to.new_window("tab")
+    try:
+        chrome.get_log("browser")  # of pages before
+        chrome.get(report.as_uri())
+        yield chrome
+    finally:
+        chrome.close()
+        chrome.switch_to.window(before)
 
 
 def unfold(page: webdriver.Chrome) -> None:

@@ -12,11 +12,13 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 import jax
 import numpy as np
 import pytest
+from sketches import pictures_by, sketch
 
 from bayesirt.data.example import example_path
 from bayesirt.data.responses import Responses
 from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.run_folder import load_run
+from bayesirt.report.page import svg
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".jax_cache"))
@@ -32,6 +34,12 @@ MOST_PAGES = 3 << 18
 """Of 4 kB: 3 GB, so that two processes have room beside each other."""
 
 
+def pytest_collection_finish() -> None:
+    """Look through what is there for good, and for cycles of rubbish, less often: it takes time."""
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def room_for_compiled_code() -> Iterator[None]:
     """Forget compiled code between modules when a process holds so much that it would crash."""
@@ -45,6 +53,13 @@ def room_for_compiled_code() -> Iterator[None]:
         gc.collect()
         if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
             trim(0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def sketches(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let reports sketch their pictures, but in modules with DRAWN, which are about them."""
+    with pictures_by(svg if getattr(request.module, "DRAWN", False) else sketch):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -8,11 +8,14 @@ import pandas as pd
 import pytest
 from cli.conftest import Cli
 
-RIGHT = np.random.default_rng(0).logistic(size=(8, 40)) < np.linspace(-1, 1, 8)[:, None]
+RIGHT = np.random.default_rng(0).logistic(size=(30, 40)) < np.linspace(-1, 1, 30)[:, None]
 ROWS = [
     (f"m{i}", f"q{j}", "law" if j < 20 else "verse", int(right))
     for (i, j), right in np.ndenumerate(RIGHT)
 ]
+
+
+FAST = ("--engine", "laplace", "--draws", "20", "--chains", "2", "--no-check-fit")
 
 
 @pytest.fixture
@@ -24,12 +27,12 @@ def results(tmp_path: Path) -> Path:
 
 def test_each_topic_has_a_ranking(cli: Cli, results: Path, tmp_path: Path):
     out = tmp_path / "run"
-    shown = cli("rank", results, "--by", "topic", "--out", out, "--no-check-fit")
+    shown = cli("rank", results, "--by", "topic", "--out", out, *FAST)
     assert shown.code == 0, shown.err
     assert "topic 2 of 2, verse" in shown.err
     assert {*pd.read_csv(out / "ranking_by_topic.csv")["topic"]} == {"law", "verse"}
     assert 'id="topics"' in (out / "report.html").read_text("utf-8")
-    again = cli("rank", results, "--by", "topic", "--out", out, "--update", "--json")
+    again = cli("rank", results, "--by", "topic", "--out", out, "--update", "--json", *FAST)
     assert again.code == 0, again.err
     assert json.loads(again.out)["topics"]["by"] == "topic"
 

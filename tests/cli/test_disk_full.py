@@ -11,7 +11,7 @@ import pytest
 from bank_data import contents
 from cli.conftest import Cli
 from cli.test_bad_input import sentence
-from quick_commands import COMMANDS, Command, quick_run, without_fits, write_inputs
+from quick_commands import COMMANDS, quick_run, without_fits, write_inputs
 
 from bayesirt.ranking.finished_run import Run
 
@@ -46,7 +46,12 @@ def filled(folder: Path) -> Iterator[None]:
     (folder / "filler").unlink()
 
 
-@pytest.fixture(params=["small files", "tmpfs"])
+MOUNTED = ("convert again", "rank again", "bank add")
+"""Commands that are tried on a full disk, too: one that writes a file, a folder, into a folder."""
+CASES = [("small files", name) for name in COMMANDS] + [("tmpfs", name) for name in MOUNTED]
+
+
+@pytest.fixture
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
     folder = tmp_path / "disk"
     folder.mkdir()
@@ -75,11 +80,11 @@ def run(inputs: Path) -> Run:
     return quick_run(inputs)
 
 
-@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize(("disk", "name"), CASES, indirect=["disk"])
 def test_a_full_disk_is_one_sentence_and_what_was_there_stays(
-    cli: Cli, disk: Disk, inputs: Path, run: Run, command: Command
+    cli: Cli, disk: Disk, inputs: Path, run: Run, name: str
 ):
-    folder, full = disk
+    (folder, full), command = disk, COMMANDS[name]
     out = folder / command.place
     command.prepare(out, run)
     before = contents(folder)

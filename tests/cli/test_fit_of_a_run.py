@@ -15,6 +15,7 @@ from selenium.webdriver.common.by import By
 
 from bayesirt.ranking.run_folder import load_run
 
+DRAWN = True
 FAST = ("--engine", "laplace", "--draws", "20", "--chains", "2")
 
 

@@ -13,6 +13,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*the loss still changes"),
 ]
 
+DRAWN = True
+
 
 def test_scores_without_bounds_are_ranked_in_their_own_unit(cli: Cli, tmp_path: Path):
     rng = np.random.default_rng(0)

@@ -21,6 +21,7 @@ from bayesirt.ranking.score_order import by_ability
 from bayesirt.ranking.settings import Settings
 from bayesirt.report.html import render_report
 
+DRAWN = True
 SHORT = ("--warmup", "30", "--draws", "40", "--no-check-fit")
 
 

@@ -10,6 +10,8 @@ from selenium.webdriver.common.by import By
 
 from bayesirt.report.profile_html import render_profile_report
 
+DRAWN = True
+
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:

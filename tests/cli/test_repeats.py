@@ -12,6 +12,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*the loss still changes"),
 ]
 
+DRAWN = True
+
 
 def test_runs_that_go_together_are_allowed_for(cli: Cli, tmp_path: Path):
     rng = np.random.default_rng(0)

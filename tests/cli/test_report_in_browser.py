@@ -14,21 +14,20 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
+from sketches import pictures_by
 
-from bayesirt.data.responses import Responses
-from bayesirt.estimators.cbmm import fit_cbmm
-from bayesirt.posterior import Posterior
 from bayesirt.ranking.finished_run import Run
-from bayesirt.ranking.subject_ranking import rank_subjects
+from bayesirt.ranking.separation import separate_neighbours
 from bayesirt.ranking.topic_rankings import TopicRankings, gains_by_topic
 from bayesirt.report.html import render_report
-
-ATTRS = {"model": "2PL", "engine": "nuts"}
+from bayesirt.report.page import svg
 
 
 @pytest.fixture(scope="module")
 def page(small_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    yield from opened(render_report(small_run), tmp_path_factory.mktemp("report"))
+    with pictures_by(svg):
+        report = render_report(small_run)
+    yield from opened(report, tmp_path_factory.mktemp("report"))
 
 
 def column(page: webdriver.Chrome, title: str) -> list[str]:
@@ -222,15 +221,13 @@ def test_one_topic_is_shown_and_all_are_printed(small_run: Run, tmp_path: Path):
     assert next(pages, None) is None
 
 
-def test_long_tables_have_pages(small_run: Run, tmp_path: Path):
-    n, rng = 240, np.random.default_rng(1)
-    theta = np.linspace(2, -2, n) + 0.1 * rng.normal(size=(2, 50, n))
-    items = {name: np.ones((2, 50, 5)) for name in ("a", "b", "d")}
-    responses = Responses.from_arrays(rng.integers(0, 2, (n, 5)))
-    sampler = {"diverging": np.zeros((2, 50), bool), "energy": rng.normal(size=(2, 50))}
-    posterior = Posterior.from_samples({"theta": theta, **items}, sampler, responses, ATTRS)
-    ranking = rank_subjects(posterior)
-    run = replace(small_run, point=fit_cbmm(responses), posterior=posterior, ranking=ranking)
+def test_long_tables_have_pages(small_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    ranking, n = small_run.ranking, 240
+    summary = pd.concat([ranking.summary] * 8, ignore_index=True)
+    apart = separate_neighbours(small_run.posterior, ranking)
+    monkeypatch.setattr("bayesirt.report.html.separate_neighbours", lambda *_: apart)
+    monkeypatch.setattr("bayesirt.report.html.in_report", lambda *_: "")
+    run = replace(small_run, ranking=replace(ranking, summary=summary))
     page = next(pages := opened(render_report(run), tmp_path))
     table, bar = (page.find_element(By.CSS_SELECTOR, x) for x in ("table", ".pages"))
     back, on = bar.find_elements(By.TAG_NAME, "button")

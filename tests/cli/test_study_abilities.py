@@ -1,12 +1,10 @@
-"""`study abilities` passes its options on, says what is missing, and runs from file to figures."""
+"""`study abilities` passes its options on, and says what is missing."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import jax
 import numpy as np
 import pandas as pd
-import pytest
 from cli.conftest import Cli
 
 from bayesirt import studies
@@ -63,25 +61,3 @@ def test_what_is_missing_is_one_sentence(cli: Cli, tmp_path: Path):
         assert said in " ".join(shown.err.split())
         assert shown.err.strip().count("\n") == 0
         assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.slow
-def test_a_small_study_runs_from_files_to_figures(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
-    small = replace(studies.ABILITIES_QUICK, splits=2, halves=1, posterior_draws=0, trained=5_000)
-    monkeypatch.setattr(studies, "ABILITIES_QUICK", small)
-    results, matrix, groups = write_files(tmp_path)
-    out = tmp_path / "out"
-    files = ("--responses", results, "--q-matrix", matrix, "--groups", groups)
-    shown = cli("study", "abilities", *files, "--quick", "--processes", 1, "--out", out)
-    assert shown.code == 0
-    for fact in ("subjects: 20", "items: 24", "abilities: 2"):
-        assert f"Given matrix, {fact} " in shown.words
-    assert "From x to y, of 12 items those that need an ability of the former's: 12" in shown.words
-    assert "From x to y, AUC, Q-mIRT, population of items learnt: 0." in shown.words
-    assert {"unseen_items.svg", "consistencies.svg", "across_benchmarks.csv"} <= {
-        p.name for p in out.iterdir()
-    }
-    table = pd.read_csv(out / "unseen_items.csv").set_index("method")
-    assert table.loc["accuracy", "auc"] == 0.5

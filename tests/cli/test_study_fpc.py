@@ -1,15 +1,13 @@
-"""`study fpc` passes its options on, says what is missing, and runs from file to figures."""
+"""`study fpc` passes its options on, and says what is missing."""
 
 from pathlib import Path
 
 import jax
 import numpy as np
 import pandas as pd
-import pytest
 from cli.conftest import Cli
 
 from bayesirt import studies
-from bayesirt.studies import FPCDesign
 from bayesirt.studies.fpc_matrix import SimulatedSuite, simulated_matrix
 
 STUDY = "fpc_study"
@@ -56,27 +54,3 @@ def test_what_is_missing_is_one_sentence(cli: Cli, tmp_path: Path):
         assert said in " ".join(shown.err.split())
         assert shown.err.strip().count("\n") == 0
         assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.slow
-def test_a_small_study_runs_from_files_to_figures(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
-    small = FPCDesign(
-        anchors=(4,), usual=4, rule_anchors=(), references=(), n_abilities=1, orders=1, few=1
-    )
-    monkeypatch.setattr(studies, "FPC_QUICK", small)
-    results, groups, families = write_files(tmp_path)
-    out = tmp_path / "out"
-    files = ("--responses", results, "--groups", groups, "--families", families)
-    shown = cli("study", "fpc", *files, "--quick", "--processes", 1, "--out", out)
-    assert (shown.code, shown.err) == (0, "")
-    for fact in ("subjects: 24", "items: 36", "benchmarks that join one by one: 3"):
-        assert f"Given answers, {fact}" in shown.words
-    assert "4 anchors, subjects like the reference, FPC, MAE: " in shown.words
-    assert {"along_the_chain.svg", "coverage.svg", "splits.csv", "replications.csv"} <= {
-        p.name for p in out.iterdir()
-    }
-    assert not (out / "rules.svg").exists()
-    table = pd.read_csv(out / "methods.csv").set_index("method")
-    assert table.loc["fixed", "predictions"] == 6

@@ -98,11 +98,6 @@ def test_trace_goes_down_to_the_end(fit):
     assert point.trace.shape == (point.iterations + 1,)
     assert (np.diff(point.trace) <= 1e-12 * point.trace[0]).all()
     assert point.trace[-1] >= -point.log_likelihood
-
-
-@each_estimator
-def test_stop_reason_is_words_within_a_sentence(fit):
-    point = fit(COUNTS)
     assert point.stop_reason[0].islower()
     assert not point.stop_reason.endswith(".")
     assert point.to_text().startswith(f"converged after {point.iterations} iterations (")

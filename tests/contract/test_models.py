@@ -89,10 +89,15 @@ TEXTS = {
     ),
 }
 """The models that people read, with the options of a row."""
+ONE_EACH = [*{model.name: name for name, model in reversed(ROWS.items())}.values()]
+"""The first row of each model: oracle and Geweke tests draw with its other options."""
 LAYOUTS = ("dense", "sparse", "shards")
 T = 0.4
 
-each_row = pytest.mark.parametrize("name", ROWS)
+each_row = pytest.mark.parametrize(
+    "name",
+    [name if name in ONE_EACH else pytest.param(name, marks=pytest.mark.slow) for name in ROWS],
+)
 each_model = pytest.mark.parametrize("name", MODELS)
 each_layout = pytest.mark.parametrize("layout", LAYOUTS)
 
@@ -134,17 +139,21 @@ def laid_out(kind: str, way: Any) -> Any:
     return way.data(responses, mesh_of_two() if kind == "shards" else None)
 
 
-def some_sites(model: ResponseModel) -> dict[str, jax.Array]:
+def some_sites(model: ResponseModel) -> dict[str, np.ndarray]:
     """Return the model's unconstrained sites at places that are not special."""
-    rng = np.random.default_rng(5)
-    drawn = trace(seed(model.parameters, 0)).get_trace(N, J)
-    sites = {}
-    for name, site in drawn.items():
-        if site["type"] == "sample" and not site["is_observed"]:
-            shape = biject_to(site["fn"].support).inv(site["value"]).shape
-            sites[name] = jnp.asarray(0.5 * rng.normal(size=shape))
-            if name in ("a", "phi") and site["fn"].support is constraints.real:
-                sites[name] += 0.5  # their sums say which way is up
+    rng, supports = np.random.default_rng(5), {}
+
+    def unconstrained() -> dict[str, jax.Array]:
+        drawn = trace(seed(model.parameters, 0)).get_trace(N, J)
+        free = {k: x for k, x in drawn.items() if x["type"] == "sample" and not x["is_observed"]}
+        supports.update({k: x["fn"].support for k, x in free.items()})
+        return {k: biject_to(supports[k]).inv(x["value"]) for k, x in free.items()}
+
+    shapes = jax.eval_shape(unconstrained)
+    sites = {k: 0.5 * rng.normal(size=shapes[k].shape) for k in supports}
+    for name in {"a", "phi"} & {*sites}:
+        if supports[name] is constraints.real:
+            sites[name] += 0.5  # their sums say which way is up
     return sites
 
 
@@ -162,12 +171,11 @@ class Line(NamedTuple):
 
 @cache
 def facts(name: str) -> dict[str, Any]:
-    """Return all that tests look at, computed by one compiled program."""
+    """Return all that tests look at; a few small programs compile faster than one."""
     model = ROWS[name]
     way, sites = way_of(model), some_sites(model)
     data = {kind: laid_out(kind, way) for kind in LAYOUTS}
     text = TEXTS[model.name](model)
-    flat, unravel = ravel_pytree(sites)
 
     def density(at: Any, data: Any) -> jax.Array:
         terms = way.terms(at)
@@ -182,6 +190,7 @@ def facts(name: str) -> dict[str, Any]:
         return terms.log_likelihood.sum()
 
     def line(line: Any, sites: Any) -> Line:
+        flat, unravel = ravel_pytree(sites)
         t = T * (1 + jnp.arange(np.prod(line.shape, dtype=int)).reshape(line.shape))
         there, log_jacobian = way.along(line, sites, t)
         terms = way.terms(there)
@@ -194,38 +203,54 @@ def facts(name: str) -> dict[str, Any]:
         own = way.coefficients_of(there)
         return Line(there, back, terms, own, seen, log_jacobian, jax.jacfwd(along)(flat))
 
-    def carry(flat: jax.Array) -> tuple[jax.Array, jax.Array]:
-        sites = unravel(flat)
-        hyper = jnp.stack([sites[x] for x in way.hyper_sites(sites)])
-        moved, log_jacobian = carried(way, sites, hyper + T * jnp.arange(1, 1 + len(hyper)))
-        return ravel_pytree(moved)[0], log_jacobian
+    def carry(sites: Any) -> Any:
+        flat, unravel = ravel_pytree(sites)
 
-    @jax.jit
-    def found(sites: Any, data: Any) -> dict[str, Any]:
-        passes = {kind: way.passes(x, sites, jnp.float64) for kind, x in data.items()}
+        def moved(flat: jax.Array) -> tuple[jax.Array, jax.Array]:
+            sites = unravel(flat)
+            hyper = jnp.stack([sites[x] for x in way.hyper_sites(sites)])
+            there, log_jacobian = carried(way, sites, hyper + T * jnp.arange(1, 1 + len(hyper)))
+            return ravel_pytree(there)[0], log_jacobian
+
+        return moved(flat)[1], jax.jacfwd(lambda x: moved(x)[0])(flat)
+
+    def sums(sites: Any, data: Any) -> tuple[Any, Any]:
+        passes = way.passes(data, sites, jnp.float64)
+        at = way.theta(sites), way.coefficients_of(sites)
+        return passes.item_sums(*at), passes.subject_sums(*at)
+
+    def here(sites: Any) -> dict[str, Any]:
         theta, items, terms = way.theta(sites), way.coefficients_of(sites), way.terms(sites)
-        arguments = [jnp.asarray(x, int) for x in some_of(model.takes).cells.matrices()[::-1]]
-        given = {"trials": arguments[0], "successes": arguments[1]}
-        places = [jax.tree.map(lambda x, k=k: x + k, sites) for k in (0.0, 0.7)]
         return {
-            "own": {k: [density(at, x) for at in places] for k, x in data.items()},
-            "text": [-potential_energy(text, (), given, at) for at in places],
-            "slopes": [
-                jax.grad(density)(sites, data["dense"]),
-                jax.grad(lambda at: -potential_energy(text, (), given, at))(sites),
-            ],
-            "items": {k: x.item_sums(theta, items) for k, x in passes.items()},
-            "subjects": {k: x.subject_sums(theta, items) for k, x in passes.items()},
             "scores": jax.grad(answers, (0, 1))(theta, items),
             "terms": terms,
             "coefficients": items,
             "theta": theta,
             "log_likelihood": way.log_likelihood(terms.values, data["dense"]),
-            "lines": {x.name: line(x, sites) for x in model.lines},
-            "carried": (carry(flat), jax.jacfwd(carry)(flat)[0]) if way.interweaves else None,
         }
 
-    return {"way": way, "model": model, "sites": sites, **jax.device_get(found(sites, data))}
+    trials, successes = (x.astype(int) for x in some_of(model.takes).cells.matrices()[::-1])
+    given = {"trials": trials, "successes": successes}
+    in_words = jax.jit(jax.value_and_grad(lambda at: -potential_energy(text, (), given, at)))
+    with_slopes, plain = jax.jit(jax.value_and_grad(density)), jax.jit(density)
+    places = sites, {name: x + 0.7 for name, x in sites.items()}
+    own = {kind: [plain(at, x) for at in places] for kind, x in data.items() if kind != "dense"}
+    by_engine, by_text = (
+        [f(at, *more) for at in places] for f, *more in ((with_slopes, data["dense"]), (in_words,))
+    )
+    of_items, of_subjects = {}, {}
+    for kind, x in data.items():
+        of_items[kind], of_subjects[kind] = jax.jit(sums)(sites, x)
+    found = jax.jit(here)(sites) | {
+        "own": own | {"dense": [value for value, _ in by_engine]},
+        "text": [value for value, _ in by_text],
+        "slopes": [[slope for _, slope in x] for x in (by_engine, by_text)],
+        "items": of_items,
+        "subjects": of_subjects,
+        "lines": {x.name: jax.jit(partial(line, x))(sites) for x in model.lines},
+        "carried": jax.jit(carry)(sites) if way.interweaves else None,
+    }
+    return {"way": way, "model": model, "sites": sites, **jax.device_get(found)}
 
 
 @each_row
@@ -236,8 +261,9 @@ def test_engines_and_text_have_the_same_density_in_every_layout(name):
     assert np.isfinite([one, other]).all()
     for own in found["own"].values():
         assert float(own[1] - own[0]) == pytest.approx(float(other - one), rel=1e-10, abs=1e-8)
-    for site, slope in found["slopes"][0].items():
-        np.testing.assert_allclose(slope, found["slopes"][1][site], rtol=1e-7, atol=1e-7)
+    for own, in_words in zip(*found["slopes"], strict=True):
+        for site, slope in own.items():
+            np.testing.assert_allclose(slope, in_words[site], rtol=1e-7, atol=1e-7)
 
 
 @each_row
@@ -302,7 +328,7 @@ def test_hyperparameters_carry_items_at_the_same_distance_and_know_the_jacobian(
     found = facts(name)
     if found["carried"] is None:
         pytest.skip("items are not carried along")
-    (_, log_jacobian), jacobian = found["carried"]
+    log_jacobian, jacobian = found["carried"]
     sign, log_volume = np.linalg.slogdet(jacobian)
     assert sign == 1
     assert float(log_jacobian) == pytest.approx(log_volume, abs=1e-10)
@@ -327,7 +353,7 @@ def test_engines_are_those_that_the_model_names(name):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:laplace. a normal approximation is rough")
-@pytest.mark.parametrize("name", [name for name in ROWS if name != "q_mirt general"])
+@pytest.mark.parametrize("name", ONE_EACH)
 def test_each_engine_draws(name):
     model, options = ROWS[name], RunOptions(num_chains=1, num_warmup=2, num_samples=3)
     for engine in model.engines:
@@ -343,7 +369,7 @@ def test_each_engine_draws(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name, model in ROWS.items() if model.clustered])
+@pytest.mark.parametrize("name", [name for name in ONE_EACH if ROWS[name].clustered])
 def test_subjects_may_come_in_clusters(name):
     model, options = ROWS[name], RunOptions(num_chains=1, num_warmup=2, num_samples=3)
     clusters = Clusters(("x", "y"), tuple(k % 2 for k in range(N)))
@@ -372,6 +398,7 @@ def test_an_engine_that_would_not_do_is_not_chosen(monkeypatch):
     assert plan_engine("auto", some(), model=fixed, options=options)[0] == "blocked"
 
 
+@pytest.mark.slow
 def test_guessing_may_be_fixed():
     found = facts("3pl guessing")
     np.testing.assert_array_equal(found["terms"].values["c"], 0.25)

@@ -1,16 +1,11 @@
-"""The blocked engine against NUTS and against importance sampling, which share no code with it.
-
-Each case compares means at 4 combined Monte-Carlo errors: a right sampler fails a case of 15
-quantities with a new key with probability 0.1%.
-"""
+"""The blocked engine against NUTS, which shares no code with it."""
 
 import jax
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
-from oracle.test_brute_force import BINARY, COUNTS, LEVEL, importance, quantities
 
-from bayesirt import Priors, Responses, RunOptions
+from bayesirt import Responses, RunOptions
 from bayesirt.inference.nuts import sample_nuts
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import ThreePL, TwoPL
@@ -21,34 +16,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 def means_and_errors(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     error = array_stats.mcse(values, method="mean", chain_axis=0, draw_axis=1)
     return values.mean((0, 1)), error
-
-
-@pytest.mark.parametrize(
-    ("responses", "priors"),
-    [
-        pytest.param(BINARY, Priors(), id="binary"),
-        pytest.param(COUNTS, Priors(kind="fixed"), id="counts fixed", marks=pytest.mark.slow),
-        pytest.param(COUNTS, Priors(slopes="rasch"), id="counts rasch", marks=pytest.mark.slow),
-        pytest.param(COUNTS, Priors(slopes="free"), id="counts free", marks=pytest.mark.slow),
-        pytest.param(LEVEL, Priors(), id="equal scores", marks=pytest.mark.slow),
-    ],
-)
-def test_means_are_those_of_importance_sampling(responses, priors):
-    expected, error, effective = importance(responses, priors)
-    assert effective > 10_000
-    posterior = sample_blocked(
-        responses,
-        key=jax.random.key(1),
-        model=TwoPL(priors),
-        options=RunOptions(num_warmup=500, num_samples=8000, thinning=1),
-    )
-    values = quantities(*(posterior[name] for name in ("theta", "a", "d")))
-    mean, mcse = means_and_errors(values)
-    live = values.std((0, 1)) > 1e-9
-    z = (mean - expected)[live] / np.hypot(mcse, error)[live]
-    print(f"largest z {np.abs(z).max():.2f}, largest mcse {mcse.max():.4f}")
-    assert mcse.max() < 0.05
-    assert np.abs(z).max() < 4
 
 
 @pytest.mark.parametrize("model", [TwoPL(), ThreePL()], ids=lambda model: model.name)

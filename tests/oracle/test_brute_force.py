@@ -63,11 +63,10 @@ def importance(responses: Responses, priors: Priors) -> tuple[np.ndarray, np.nda
     ("responses", "priors"),
     [
         pytest.param(BINARY, Priors(), id="binary"),
-        pytest.param(BINARY, Priors(kind="fixed"), id="binary fixed", marks=pytest.mark.slow),
-        pytest.param(COUNTS, Priors(), id="counts", marks=pytest.mark.slow),
-        pytest.param(COUNTS, Priors(slopes="rasch"), id="counts rasch", marks=pytest.mark.slow),
-        pytest.param(COUNTS, Priors(slopes="free"), id="counts free", marks=pytest.mark.slow),
-        pytest.param(LEVEL, Priors(), id="equal scores", marks=pytest.mark.slow),
+        pytest.param(BINARY, Priors(kind="fixed"), id="binary fixed"),
+        pytest.param(COUNTS, Priors(slopes="rasch"), id="counts rasch"),
+        pytest.param(COUNTS, Priors(slopes="free"), id="counts free"),
+        pytest.param(LEVEL, Priors(), id="equal scores"),
     ],
 )
 def test_posterior_means(responses, priors):

@@ -115,8 +115,9 @@ def test_arrow_matrix_is_the_hessian_of_the_readable_model(priors, eliminate):
 
 
 @pytest.mark.slow
-@each_prior_and_side
-def test_solution_and_variances_are_the_dense_inverse(priors, eliminate):
+@each_side
+def test_solution_and_variances_are_the_dense_inverse(eliminate):
+    priors = Priors()
     problem = joint_problem(TINY.cells, TwoPL(priors), eliminate=eliminate, piece_size=2)
     mode = mode_of(problem)
     _, hessian = gradient_and_hessian(readable_density(TINY, priors, mode.spread), mode.point)
@@ -237,9 +238,10 @@ def _with_successes(problem: JointProblem, successes) -> JointProblem:
 
 
 @pytest.mark.slow
-@each_prior_and_side
-def test_covariance_of_many_draws_is_the_inverse_curvature(priors, eliminate):
+@each_side
+def test_covariance_of_many_draws_is_the_inverse_curvature(eliminate):
     """The largest of some 200 standardised errors passes 5.5 once in 10^5 keys."""
+    priors = Priors()
     problem = joint_problem(TINY.cells, TwoPL(priors), eliminate=eliminate, piece_size=2)
     mode = mode_of(problem)
     curvature = curvature_at(problem, mode.spread, mode.point)
@@ -248,8 +250,9 @@ def test_covariance_of_many_draws_is_the_inverse_curvature(priors, eliminate):
 
 
 @pytest.mark.slow
-@each_prior_and_side
-def test_iterative_solution_is_the_dense_one(priors, eliminate):
+@each_side
+def test_iterative_solution_is_the_dense_one(eliminate):
+    priors = Priors()
     problem = joint_problem(TINY.cells, TwoPL(priors), eliminate=eliminate, piece_size=2)
     spread = spread_of(problem.coordinates)
     point = random_point(problem.coordinates, 6, 5)

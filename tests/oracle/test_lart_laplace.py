@@ -97,8 +97,7 @@ def curvature_of(problem: JointProblem, *, dense_up_to: int = 8000):
     return curvature_at(problem, SPREAD, POINT, at, dense_up_to=dense_up_to)
 
 
-@each_link
-@each_side
+@pytest.mark.parametrize(("link", "eliminate"), [("probit", "items"), ("logit", "subjects")])
 def test_curvature_is_that_of_the_readable_model_with_speeds_integrated_out(link, eliminate):
     problem, density = tiny_problem(link, eliminate), readable_density(link)
     gradient = ravel_pytree(jax.jit(jax.grad(density))(POINT))[0]

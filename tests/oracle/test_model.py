@@ -95,11 +95,10 @@ def log_binomial(responses: Responses) -> float:
 
 
 @each_prior
-@each_layout
-def test_numpyro_density_less_the_priors_is_the_summed_likelihood(priors, sparse):
+def test_numpyro_density_less_the_priors_is_the_summed_likelihood(priors):
     responses = masked_counts(7, 6)
     assert 0.3 < responses.coverage < 0.9
-    layout = layouts(responses, sparse)
+    layout = layouts(responses, sparse=False)
     successes, trials = responses.cells.matrices()
     log_likelihood = jax.jit(log_likelihood_of(layout))
     cells = trials.astype(int), successes.astype(int)
@@ -202,30 +201,9 @@ def flat(values: dict[str, jax.Array]) -> jax.Array:
     return jnp.concatenate([jnp.ravel(values[name]) for name in sorted(values)])
 
 
-@each_prior
-@pytest.mark.parametrize("few", [0, 20], ids=["by their spread", "by the population's"])
-def test_log_jacobian_of_the_coordinates_is_the_determinant(priors, few, monkeypatch):
-    monkeypatch.setattr("bayesirt.inference.two_pl_coordinates.FEW_SUBJECTS", few)
-    coordinates = two_pl_coordinates(fit_cbmm(TINY), priors, TINY)
-    start = {k: jnp.asarray(v) for k, v in coordinates.start.items()}
-    assert sorted(start) == sorted(coordinates.scale)
-    _, unravel = jax.flatten_util.ravel_pytree(start)
-    size = sum(v.size for v in start.values())
-
-    def sites(x):
-        return flat(coordinates.to_sites(unravel(x))[0])
-
-    points = jnp.asarray(np.random.default_rng(0).normal(size=(8, size)))
-    determinants = jnp.linalg.slogdet(jax.jit(jax.vmap(jax.jacobian(sites)))(points))[1]
-    log_jacobians = jax.jit(jax.vmap(lambda x: coordinates.to_sites(unravel(x))[1]))(points)
-    constant = np.log(coordinates.theta_se).sum()  # which a density may lack
-    np.testing.assert_allclose(log_jacobians, determinants - constant, rtol=0, atol=1e-10)
-    varies = priors.slopes != "rasch" and (few == 0 or priors.kind == "hierarchical")
-    assert not varies or np.ptp(log_jacobians) > 0.1
-
-
-@each_prior
-@pytest.mark.parametrize("few", [0, 20], ids=["by their spread", "by the population's"])
+@pytest.mark.parametrize(
+    ("priors", "few"), [(PRIORS[0], 0), *((priors, 20) for priors in PRIORS)], ids=str
+)
 def test_sampler_sees_the_density_of_the_readable_model(priors, few, monkeypatch):
     monkeypatch.setattr("bayesirt.inference.two_pl_coordinates.FEW_SUBJECTS", few)
     target = posterior_target(TINY, fit_cbmm(TINY), TwoPL(priors))
@@ -247,7 +225,7 @@ def test_sampler_sees_the_density_of_the_readable_model(priors, few, monkeypatch
     np.testing.assert_allclose(gaps, gaps[0], rtol=0, atol=1e-9)
 
 
-@each_prior
+@pytest.mark.parametrize("priors", PRIORS[::2], ids=Priors.describe)
 def test_coordinates_start_at_the_point_estimate(priors):
     """With so many items that abilities do not follow single ones."""
     rng = np.random.default_rng(5)
@@ -271,7 +249,7 @@ def test_coordinates_start_at_the_point_estimate(priors):
     assert all((np.asarray(v) > 0).all() for v in coordinates.scale.values())
 
 
-@each_prior
+@pytest.mark.parametrize("priors", PRIORS[::2], ids=Priors.describe)
 def test_abilities_follow_few_items_as_their_posterior_modes_do(priors):
     """The lean is the derivative of each ability's mode, less what moves mean and spread."""
     rng = np.random.default_rng(6)

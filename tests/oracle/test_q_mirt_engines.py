@@ -1,5 +1,7 @@
 """The Q-matrix model's two engines share no step, and agree."""
 
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,10 +17,14 @@ from bayesirt.inference.start_coordinates import StartCoordinates
 from bayesirt.inference.two_pl_coordinates import Known
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.models import QMirt
-from bayesirt.profiles.simulation import simulate_q_mirt
+from bayesirt.profiles.simulation import QSimulation, simulate_q_mirt
 
 Q = QMatrix.from_arrays([[1, 0], [1, 0], [1, 0], [1, 0], [0, 1], [0, 1], [0, 1], [0, 1], [1, 1]])
-SIMULATED = simulate_q_mirt(60, Q, key=jax.random.key(3), correlation=0.6)
+
+
+@cache
+def simulated() -> QSimulation:
+    return simulate_q_mirt(60, Q, key=jax.random.key(3), correlation=0.6)
 
 
 @pytest.mark.slow
@@ -27,7 +33,7 @@ def test_potential_falls_as_the_density_of_the_independent_parts_rises(structure
     """The same at two places as the prior and the answers say, with all Jacobians by jacfwd."""
     rng = np.random.default_rng(0)
     way = ByQMatrix(QMirt.of(Q, structure))
-    layout = DenseLayout(*map(jnp.asarray, SIMULATED.responses.cells.matrices()))
+    layout = DenseLayout(*map(jnp.asarray, simulated().responses.cells.matrices()))
     scalars = ("mu_a", "sigma_a", "mu_d", "sigma_d", "sigma_beta")
     centre: Position = {name: jnp.asarray(rng.normal()) for name in scalars}
     centre |= {"theta": jnp.asarray(rng.normal(size=(60, 2))), "beta": jnp.zeros(2)}
@@ -59,17 +65,16 @@ def test_potential_falls_as_the_density_of_the_independent_parts_rises(structure
 
 @pytest.mark.slow
 @pytest.mark.statistical
-@pytest.mark.parametrize("structure", ["correlated", "general"])
-def test_nuts_and_blocked_agree(structure):
+def test_nuts_and_blocked_agree():
     """Means and spreads of some 150 quantities, at 5 standard errors."""
     tables = []
     for engine, draws in (("nuts", 600), ("blocked", 1200)):
         posterior = sample_q_mirt(
-            SIMULATED.responses,
+            simulated().responses,
             Q,
             key=jax.random.key(1),
             engine=engine,
-            structure=structure,
+            structure="general",
             options=RunOptions(num_warmup=500, num_samples=draws),
         )
         assert posterior.tree.attrs["engine"] == engine

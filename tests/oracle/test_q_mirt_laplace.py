@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from bayesirt import RunOptions
+from bayesirt import Responses, RunOptions
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.estimators.cell_expectations import Quadrature
 from bayesirt.estimators.normal_beliefs import Abilities
@@ -31,8 +31,6 @@ from bayesirt.models import QMirt
 from bayesirt.profiles.simulation import simulate_q_mirt
 
 Q = QMatrix.from_arrays([[1, 0], [1, 0], [1, 1], [0, 1], [0, 1], [1, 1]])
-RESPONSES = simulate_q_mirt(7, Q, key=jax.random.key(3), correlation=0.6).responses
-POINT = fit_q_mirt(RESPONSES, Q)
 STRUCTURES = pytest.mark.parametrize("structure", ["correlated", "general", "independent"])
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(61)
@@ -42,10 +40,15 @@ SHARES = SHARES / SHARES.sum()
 
 
 @cache
+def answers() -> Responses:
+    return simulate_q_mirt(7, Q, key=jax.random.key(3), correlation=0.6).responses
+
+
+@cache
 def problem_and_place(structure: str, n_nodes: int = 61):
     """Return a problem and a place that is nothing special, with correlated uncertainty."""
-    point = fit_q_mirt(RESPONSES, Q, structure=structure)
-    problem = QMirtProblem.of(RESPONSES, QMirt.of(Q, structure))
+    point = fit_q_mirt(answers(), Q, structure=structure)
+    problem = QMirtProblem.of(answers(), QMirt.of(Q, structure))
     problem = QMirtProblem(
         problem.layout, problem.slots, problem.way, Quadrature(n_nodes, jnp.float64)
     )
@@ -59,13 +62,13 @@ def problem_and_place(structure: str, n_nodes: int = 61):
 @cache
 def problem_and_peak():
     """Return a problem whose abilities correlate, and its peak."""
-    problem = QMirtProblem.of(RESPONSES, QMirt.of(Q, "correlated"))
-    return problem, find_peak(problem, POINT, tol=1e-6, max_iterations=200)
+    problem = QMirtProblem.of(answers(), QMirt.of(Q, "correlated"))
+    return problem, find_peak(problem, fit_q_mirt(answers(), Q), tol=1e-6, max_iterations=200)
 
 
 def log_joint_of(problem: QMirtProblem, sites: dict):
     """Return the readable model's log density of one subject's answers and abilities."""
-    successes, trials = (jnp.asarray(x) for x in RESPONSES.cells.matrices())
+    successes, trials = (jnp.asarray(x) for x in answers().cells.matrices())
 
     def log_joint(flat, theta, i):
         own = with_parameters(sites, flat)
@@ -219,8 +222,8 @@ def ravel_draws(draws: np.ndarray) -> np.ndarray:
 
 
 def test_flat_parameters_come_back():
-    point = fit_q_mirt(RESPONSES, Q, structure="general")
-    sites = start_sites(QMirtProblem.of(RESPONSES, QMirt.of(Q, "general")), point)
+    point = fit_q_mirt(answers(), Q, structure="general")
+    sites = start_sites(QMirtProblem.of(answers(), QMirt.of(Q, "general")), point)
     flat = flat_parameters(sites)
     again = with_parameters(sites, flat + 1)
     np.testing.assert_array_equal(flat_parameters(again), flat + 1)

@@ -16,7 +16,7 @@ from bayesirt.bank.step import BankItems, BankStep, ReferenceSubjects
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.fixed_items import KnownItems
 
-steady = settings(deadline=None, derandomize=True, max_examples=50)
+steady = settings(deadline=None, derandomize=True, max_examples=25)
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
 HOSTILE = ["NA", "None", "nan", "null", "007", "1e5", "True", "../x", "a/b", "C:\\x", "'q\"", " ",
@@ -179,7 +179,7 @@ def files_of(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-@settings(steady, max_examples=300)
+@settings(steady, max_examples=100)
 @given(st.data())
 def test_any_flipped_byte_is_noticed(whole: Path, data: st.DataObject):
     file = data.draw(st.sampled_from(files_of(whole)), "file")
@@ -199,7 +199,7 @@ def test_any_loss_or_gain_of_bytes_is_noticed(whole: Path, data: st.DataObject):
     assert_noticed(whole, file, original[:last] + original[first:])
 
 
-@pytest.mark.parametrize("mask", [0x01, 0x02, 0x20])
+@pytest.mark.parametrize("mask", [0x01, 0x20])
 def test_each_flipped_byte_of_the_record_is_noticed(whole: Path, mask: int):
     file = whole / "bank.json"
     original = file.read_bytes()

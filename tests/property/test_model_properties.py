@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from bayesirt.data.cells import CellList, SparseCells
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.cbmm import fit_cbmm
 from bayesirt.likelihood.cell_sums import layout_of, log_likelihood_of
@@ -55,15 +54,6 @@ def test_likelihood_does_not_see_shift_and_scale(responses, theta, a, d, shift, 
     assert float(value_of(*responses.cells.matrices(), theta, a, d)) == pytest.approx(
         here, rel=1e-11, abs=1e-10
     )
-
-
-@settings(few, max_examples=6)  # each number of observed cells is compiled
-@given(responses_of(), thetas, slopes, intercepts)
-def test_layouts_agree(responses, theta, a, d):
-    cells = SparseCells(N, J, CellList(*responses.cells.listed()))
-    sparse = log_likelihood_of(layout_of(Responses(responses.subjects, responses.items, cells)))
-    dense = log_likelihood_of(layout_of(responses))
-    assert float(sparse(theta, a, d)) == pytest.approx(float(dense(theta, a, d)), rel=1e-12)
 
 
 @few

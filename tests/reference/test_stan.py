@@ -9,19 +9,17 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import pytest
 from arviz_stats.base import array_stats
 from numpyro import deterministic, plate, sample
 from numpyro.distributions import HalfCauchy, LogNormal, Normal
-from numpyro.infer import MCMC, NUTS
-from numpyro.infer.reparam import LocScaleReparam, TransformReparam
+from numpyro.infer import MCMC
 
 from bayesirt.data.responses import Responses
 from bayesirt.inference.blocked import BlockedNewton
 from bayesirt.inference.moves import moves_of
 from bayesirt.inference.ways import way_of
-from bayesirt.likelihood.cell_sums import layout_of, log_likelihood_of
+from bayesirt.likelihood.cell_sums import layout_of
 from bayesirt.models import Line, ResponseModel
 
 STAN = json.loads((Path(__file__).parent / "stan_irt_2pl.json").read_text())
@@ -71,19 +69,6 @@ class StanModel(ResponseModel):
         return Line("level", level, normal=True), Line("unit", unit)
 
 
-def draws_of_nuts() -> dict[str, np.ndarray]:
-    """Sample with NumPyro's NUTS on our likelihood, location and spread taken out of the sites."""
-    log_likelihood = log_likelihood_of(LAYOUT)
-    decentred = dict.fromkeys(("theta", "a_base", "b"), LocScaleReparam(0))
-
-    def model():
-        with numpyro.handlers.reparam(config=decentred | {"a": TransformReparam()}):
-            theta, a, d = stan_parameters()
-        numpyro.factor("responses", log_likelihood(theta, a, d))
-
-    return sampled(NUTS(model), 1000, 2500)
-
-
 def draws_of_blocked() -> dict[str, np.ndarray]:
     """Sample with the blocked kernel in NumPyro's MCMC: the moves of any model."""
     moves = moves_of(way_of(StanModel()), LAYOUT)
@@ -118,18 +103,14 @@ def largest(z: np.ndarray, label: str) -> float:
 @pytest.mark.slow
 @pytest.mark.reference
 @pytest.mark.statistical
-@pytest.mark.parametrize("engine", ["nuts", "blocked"])
-def test_means_and_quantiles_are_stans(engine):
-    """180 comparisons by both engines at 4 errors: right ones fail with a new key once in 90.
-
-    The Laplace approximation is held to NUTS and to its own coverage elsewhere.
-    """
-    draws = draws_of_nuts() if engine == "nuts" else draws_of_blocked()
+def test_means_and_quantiles_are_stans():
+    """90 comparisons at 4 errors: right draws fail with a new key once in 180."""
+    draws = draws_of_blocked()
     for name in ("theta", "b"):
         stan = {k: np.array(v) for k, v in STAN[name].items()}
         error = np.hypot(stan["mcse"], array_stats.mcse(draws[name], method="mean", **AXES))
         assert largest((draws[name].mean((0, 1)) - stan["mean"]) / error, name) < 4
-    log_a = np.log(draws["a"]) if engine == "nuts" else draws["a"]  # blocked's is unconstrained
+    log_a = draws["a"]  # unconstrained
     for q in (0.05, 0.5, 0.95):
         own = array_stats.mcse(log_a, method="quantile", prob=q, **AXES)
         ratio = array_stats.ess(log_a, method="quantile", prob=q, **AXES) / STAN["a"]["ess"]

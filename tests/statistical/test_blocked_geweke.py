@@ -30,11 +30,8 @@ CLUSTERS = (0, 1, 0, 0)
     ("model", "clusters"),
     [
         (TwoPL(), ()),
-        (TwoPL(Priors(slopes="free")), ()),
         (TwoPL(Priors(slopes="rasch")), ()),
         (TwoPL(Priors(kind="fixed")), ()),
-        (TwoPL(), CLUSTERS),
-        (TwoPL(Priors(kind="fixed")), CLUSTERS),
         (ThreePL(), ()),
         (Repeats(), ()),
         (ThreePL(Priors(slopes="free", guessing=0.25)), CLUSTERS),

@@ -112,6 +112,7 @@ def test_runs_of_agents_split_at_random_are_alike(shared):
     assert 0.87 < held / n < 0.94
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_intervals_through_a_bank_hold():
     """150 equals and 150 unequals on 60 known items: intervals of the expected difference hold."""

@@ -1,4 +1,7 @@
-"""Known truths come back, and intervals cover them as often as they say."""
+"""Intervals of the Laplace engine hold the truth, and rank sets by it true ranks, as they say.
+
+`test_calibration.py` holds those of blocked chains.
+"""
 
 import jax
 import numpy as np
@@ -23,8 +26,9 @@ def replication(
     }
     p = 1 / (1 + np.exp(-(truth["theta"][:, None] * truth["a"] + truth["d"])))
     responses = Responses.from_arrays((rng.uniform(size=p.shape) < p).astype(int))
+    options = RunOptions(num_samples=250)
     posterior = sample_posterior(
-        responses, key=jax.random.key(seed), options=RunOptions(num_warmup=200, num_samples=250)
+        responses, key=jax.random.key(seed), engine="laplace", options=options
     )
     return posterior, truth
 

@@ -57,9 +57,7 @@ def more_quantities(model: ResponseModel, sites: dict[str, np.ndarray]) -> np.nd
 @pytest.mark.parametrize(
     ("model", "clusters"),
     [
-        (Graded(n=2), ()),
         (Graded(n=4), ()),
-        (Graded(n=2), CLUSTERS),
         (Continuous(), ()),
         (Normal(), ()),
     ],

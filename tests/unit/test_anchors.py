@@ -89,7 +89,7 @@ def test_design_leaves_less_variance_than_other_rules():
     assert left["design"] < 0.7 * left["random"]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_greedy_sets_against_all_pairs(seed: int):
     items = some_items(14, 2, seed)
     nothing = expected_variance(items, np.array([], int), key=KEY)

@@ -200,10 +200,11 @@ def test_text_among_scores_and_percentages_of_a_full_score_are_refused(tmp_path:
         read_responses(path, full=100)
 
 
-@pytest.mark.parametrize("name", ["titles.csv", "records.json", "nested.jsonl"])
-def test_results_are_piped_into_the_module(name: str):
+def test_results_are_piped_into_the_module():
     command = [sys.executable, "-m", "bayesirt", "check", "-"]
-    found = subprocess.run(command, input=TEXTS[name], capture_output=True, text=True, check=False)
+    found = subprocess.run(
+        command, input=TEXTS["nested.jsonl"], capture_output=True, text=True, check=False
+    )
     assert found.returncode == 0, found.stderr
     assert "subjects" in found.stdout
 

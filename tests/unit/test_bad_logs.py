@@ -146,20 +146,6 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
 }
 
 
-@pytest.mark.parametrize(("write", "said"), BAD.values(), ids=BAD)
-def test_a_bad_log_is_one_sentence_that_names_it(
-    tmp_path: Path, write: Callable[[Path], Path], said: str
-):
-    path = write(tmp_path)
-    with pytest.raises(ResponseError) as refused:
-        read_log_folder(path)
-    sentence = str(refused.value)
-    assert sentence.startswith(f"{path.name}: ")
-    assert said in sentence
-    assert "\n" not in sentence
-    assert len(sentence) < 400
-
-
 def test_a_run_of_helm_needs_its_spec(tmp_path: Path):
     path = data.helm(tmp_path, "m", [data.instance("a", 1)])
     path.with_name("run_spec.json").unlink()

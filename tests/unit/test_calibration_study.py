@@ -130,12 +130,12 @@ def test_the_text_says_who_is_right_and_how_others_are_wrong(study: CalibrationS
 def test_uniform_ranks_stay_inside_the_envelope_as_often_as_it_says(n: int, kept: int):
     """The share of 20,000 simulations lies within 5 of its standard errors."""
     envelope = simultaneous_envelope(n, kept, 0.95)
-    rng = np.random.default_rng(0)
-    inside = []
-    for _ in range(20_000):
-        counts = counts_below(rng.integers(0, kept + 1, n), kept)
-        inside.append(((envelope.lower <= counts) & (counts <= envelope.upper)).all())
-    share = np.mean(inside)
+    ranks = np.random.default_rng(0).integers(0, kept + 1, (20_000, n))
+    of_rank = np.zeros((len(ranks), kept + 1), int)
+    np.add.at(of_rank, (np.arange(len(ranks))[:, None], ranks), 1)
+    counts = of_rank.cumsum(1)[:, :-1]
+    np.testing.assert_array_equal(counts_below(ranks[0], kept), counts[0])
+    share = ((envelope.lower <= counts) & (counts <= envelope.upper)).all(1).mean()
     print(n, kept, envelope.probability, share)
     assert 0.95 <= envelope.probability < 0.96
     assert abs(share - envelope.probability) < 5 * np.sqrt(0.95 * 0.05 / 20_000)
@@ -146,7 +146,7 @@ def all_ranks(n: int, kept: int) -> np.ndarray:
     return np.array(list(product(range(kept + 1), repeat=n)))
 
 
-@pytest.mark.parametrize(("n", "kept"), [(3, 4), (5, 3), (6, 2)])
+@pytest.mark.parametrize(("n", "kept"), [(3, 4), (5, 2)])
 def test_the_p_value_counts_every_outcome_that_strays_as_far(n: int, kept: int):
     def statistic(ranks: np.ndarray) -> float:
         z = np.arange(1, kept + 1) / (kept + 1)
@@ -160,16 +160,16 @@ def test_the_p_value_counts_every_outcome_that_strays_as_far(n: int, kept: int):
         assert uniformity_p_value(ranks, kept) == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.parametrize("probability", [0.5, 0.8, 0.95])
-def test_the_envelope_is_left_exactly_where_the_p_value_is_small(probability: float):
-    n, kept = 6, 3
-    envelope = simultaneous_envelope(n, kept, probability)
-    inside = []
-    for ranks in all_ranks(n, kept):
-        counts = counts_below(ranks, kept)
-        inside.append(((envelope.lower <= counts) & (counts <= envelope.upper)).all())
-        assert inside[-1] == (uniformity_p_value(ranks, kept) > 1 - probability)
-    assert np.mean(inside) == pytest.approx(envelope.probability, rel=1e-10)
+def test_the_envelope_is_left_exactly_where_the_p_value_is_small():
+    n, kept = 5, 3
+    outcomes = all_ranks(n, kept)
+    counts = np.array([counts_below(ranks, kept) for ranks in outcomes])
+    p_values = np.array([uniformity_p_value(ranks, kept) for ranks in outcomes])
+    for probability in (0.5, 0.8, 0.95):
+        envelope = simultaneous_envelope(n, kept, probability)
+        inside = ((envelope.lower <= counts) & (counts <= envelope.upper)).all(1)
+        np.testing.assert_array_equal(inside, p_values > 1 - probability)
+        assert inside.mean() == pytest.approx(envelope.probability, rel=1e-10)
 
 
 def test_a_rank_out_of_range_is_refused():

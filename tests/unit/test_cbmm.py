@@ -191,6 +191,7 @@ def test_newton_needs_at_most_a_third_of_the_passes(start_of):
     assert newton <= mm / 3
 
 
+@pytest.mark.slow
 @each_start
 def test_newton_needs_at_most_a_tenth_of_the_passes_on_math500(shared, start_of):
     stored = np.load(shared / "data" / "lart_math500.npz", allow_pickle=False)

@@ -371,11 +371,11 @@ def test_a_study_cut_short_goes_on_where_it_was(study: CBMMStudy, folder: Path, 
             text = (folder / name / file).read_text()
             if file == "replications.csv":
                 lines = text.splitlines(keepends=True)
-                text = "".join(lines[:4]) + lines[4][:7]
+                text = "".join(lines[:-1]) + lines[-1][:7]
             (tmp_path / name / file).write_text(text)
     told: list[tuple[int, int]] = []
     again = tiny_study(folder=tmp_path, progress=lambda *n: told.append(n))
-    assert told == [(k, N_TASKS) for k in range(1, N_TASKS + 1)]
+    assert told == [(k, N_TASKS) for k in (N_TASKS - 1, N_TASKS)]
     for one, other in ((again.replications, study.replications), (again.starts, study.starts)):
         left_out = ["seconds"] if "seconds" in one else []
         pd.testing.assert_frame_equal(one.drop(columns=left_out), other.drop(columns=left_out))

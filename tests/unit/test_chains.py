@@ -202,6 +202,7 @@ def test_checkpoint_that_cannot_be_written_is_one_sentence(tmp_path):
         run(checkpoint=Checkpoint(tmp_path / "file" / "folder", "same"))
 
 
+@pytest.mark.slow
 def test_posterior_goes_on_from_its_checkpoint(small: Responses, tmp_path, monkeypatch):
     """The same draws whether or not it was stopped; other settings are refused."""
     key, options = jax.random.key(1), RunOptions(num_warmup=60, num_samples=60)

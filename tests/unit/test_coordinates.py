@@ -34,8 +34,9 @@ def test_density_has_a_gradient_where_the_estimate_rests_on_its_prior(priors, y)
         assert np.isfinite(values).all()
         assert np.abs(values).max() < 20
     target = posterior_target(responses, point, TwoPL(priors))
+    potential = jax.jit(jax.value_and_grad(target.potential))
     for x in (jnp.zeros(target.size), 0.5 * jnp.ones(target.size)):
-        value, gradient = jax.value_and_grad(target.potential)(x)
+        value, gradient = potential(x)
         assert np.isfinite(value)
         assert np.isfinite(gradient).all()
 

@@ -32,6 +32,7 @@ def test_one_ability_is_found():
     assert choice.n_held_out == 200 * 40
 
 
+@pytest.mark.slow
 def test_two_abilities_are_found():
     data = clusters()
     choice = choose_dimension(data.responses, candidates=(1, 2, 3), key=KEY)

@@ -6,10 +6,9 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-from conftest import simulate
 
 from bayesirt import Responses, RunOptions, choose_engine, sample_posterior
-from bayesirt.inference import options as run_options
+from bayesirt.inference import engines
 from bayesirt.inference.engines import MOST_FOR_BLOCKED
 from bayesirt.inference.enough_draws import converged, within
 from bayesirt.ranking.run import rank_responses
@@ -37,41 +36,11 @@ def test_few_subjects_get_an_exact_engine_however_many_items():
     )
 
 
-@pytest.fixture(scope="module")
-def exact(small: Responses):
-    return sample_posterior(
-        small, key=jax.random.key(0), options=RunOptions(num_warmup=300, num_samples=1000)
-    )
-
-
-def test_laplace_is_near_an_exact_engine(small, exact):
-    """Means and standard deviations of abilities."""
-    told = []
-    posterior = sample_posterior(
-        small,
-        key=jax.random.key(1),
-        engine="laplace",
-        options=RunOptions(num_warmup=300, announce=told.append),
-    )
-    assert posterior.tree.attrs["engine"] == "laplace"
-    assert posterior["theta"].shape == (4, 1000, 30)
-    assert told
-    assert posterior.approximate
-    sd = exact.theta.std(0)
-    gap = np.abs(posterior.theta.mean(0) - exact.theta.mean(0)) / sd
-    ratio = posterior.theta.std(0) / sd
-    assert gap.max() < 0.25
-    assert np.abs(np.log(ratio)).max() < 0.2
-
-
-def test_auto_says_which_engine_and_why(small):
-    told = []
-    posterior = sample_posterior(
-        small,
-        key=jax.random.key(0),
-        options=RunOptions(num_warmup=20, num_samples=20, announce=told.append),
-    )
-    assert posterior.tree.attrs["engine"] == "blocked"
+def test_auto_says_which_engine_and_why(small, monkeypatch):
+    told, drawn = [], replace(engines.ENGINES["blocked"], sample=lambda *_, **__: "drawn")
+    monkeypatch.setitem(engines.ENGINES, "blocked", drawn)
+    options = RunOptions(announce=told.append)
+    assert sample_posterior(small, key=jax.random.key(0), options=options) == "drawn"
     assert told[0] == "engine blocked, exact and faster than nuts for 600 responses"
 
 
@@ -112,42 +81,3 @@ def test_failed_approximation_is_not_called_sound():
     text = posterior.verdict.to_text()
     assert "too few subjects or items for a normal distribution" in text
     assert text.endswith("Run again with --engine blocked.")
-
-
-@pytest.mark.slow
-def test_blocked_chains_go_on_from_a_checkpoint(tmp_path):
-    """Also for an engine whose chains hold dictionaries of sites."""
-    responses = simulate(12, 9)[0]
-    settings = {"engine": "blocked", "key": jax.random.key(1)}
-    options = RunOptions(num_warmup=60, num_samples=60)
-    kept = replace(options, checkpoint=tmp_path / "kept")
-    whole = sample_posterior(responses, **settings, options=options)
-    assert whole.tree.attrs["engine"] == "blocked"
-    assert not whole.approximate
-
-    def die(done, _total):
-        if done > 80:
-            raise KilledError
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_options, "progress_bar", lambda _title: _Bar(die))
-        with pytest.raises(KilledError):
-            sample_posterior(responses, **settings, options=replace(kept, progress=True))
-    assert (tmp_path / "kept" / "state.npz").exists()
-    resumed = sample_posterior(responses, **settings, options=kept)
-    np.testing.assert_array_equal(resumed.theta, whole.theta)
-
-
-class KilledError(Exception):
-    """Stands for the end of the process."""
-
-
-class _Bar:
-    def __init__(self, show):
-        self.show = show
-
-    def __enter__(self):
-        return self.show
-
-    def __exit__(self, *_):
-        return None

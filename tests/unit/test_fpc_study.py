@@ -351,23 +351,27 @@ def test_a_study_of_made_chains(at_once, tmp_path: Path):
         fpc_study(replace(TINY, usual=2), key=key, folder=tmp_path)
 
 
-def made_study(at_once, **off: float) -> FPCStudy:
-    """Return a study of a given matrix, with some methods' errors as stated."""
+@pytest.fixture
+def wide_study(at_once) -> FPCStudy:
+    """Return a study of a given matrix."""
     matrix = made_matrix(simulated=False)
     groups = dict(zip(matrix.responses.items, matrix.benchmarks, strict=True))
     families = dict(zip(matrix.responses.subjects, matrix.families, strict=True))
     design = replace(TINY, anchors=(10, 100), orders=2)
-    study = fpc_study(design, key=jax.random.key(0), responses=matrix.responses, groups=groups,
-                      families=families)  # fmt: skip
-    rows = study.replications
+    return fpc_study(design, key=jax.random.key(0), responses=matrix.responses, groups=groups,
+                     families=families)  # fmt: skip
+
+
+def with_errors(study: FPCStudy, **off: float) -> FPCStudy:
+    """Return a study with some methods' errors as stated."""
+    rows = study.replications.assign(n_items=120.0)
     for method, mae in off.items():
         rows.loc[rows["method"] == method, "mae"] = mae
-    rows["n_items"] = 120.0
     return FPCStudy(rows, study.matrix, study.design)
 
 
-def test_the_claims_say_what_the_tables_say(at_once):
-    fine = made_study(at_once, random=3.0).claims.set_index("claim")
+def test_the_claims_say_what_the_tables_say(wide_study):
+    fine = with_errors(wide_study, random=3.0).claims.set_index("claim")
     assert fine.loc["Given answers, subjects", "here"] == 40
     assert fine.loc["Given answers, items", "here"] == 48
     assert fine.loc["Given answers, benchmarks that join one by one", "here"] == 4
@@ -388,14 +392,14 @@ def test_the_claims_say_what_the_tables_say(at_once):
     assert fine.loc["10 anchors, abler ones, random sampling, MAE", "here"] == 3
     assert fine.index.str.contains(r"Spearman \(paper: MMLU").any()
     assert fine[fine.index.str.contains("paper: about")]["paper"].tolist() == [2, 3]
-    poor = made_study(at_once, fixed=2.7, random=2.0, anchor_mean=4.0).claims.set_index("claim")
+    poor = with_errors(wide_study, fixed=2.7, random=2.0, anchor_mean=4.0).claims.set_index("claim")
     behind = poor[poor.index.str.match("10 anchors, FPC less .* predictions$")]["verdict"]
     assert behind.tolist().count("above 0") == 3
     above = poor[poor.index.str.match("Of 1 numbers of anchors up to 25, those")]["here"]
     assert sorted(above) == [0, 1, 1, 1]
     aims = poor[poor.index.str.contains("of 120 items")]["verdict"]
     assert aims.tolist() == ["misses the aim of 2.5 points"] * 4
-    study = made_study(at_once)
+    study = with_errors(wide_study)
     once = study.replications[study.replications["chain"] == 0]
     few = FPCStudy(once, study.matrix, study.design).claims
     changes = few[few["claim"].str.contains("change of FPC's MAE")]

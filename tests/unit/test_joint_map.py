@@ -31,6 +31,7 @@ from bayesirt.likelihood.families import LOGIT
 SHAPES = {"keeps subjects": (30, 20), "keeps items": (30, 9)}
 each_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 PAPER = JointPrior(1.0, 4.0, 0.25)
+init = jax.jit(init_joint, static_argnums=1)
 
 
 def counts(n_subjects: int, n_items: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -90,7 +91,7 @@ def plain_hessian(x: np.ndarray, y: np.ndarray, n: np.ndarray) -> np.ndarray:
         penalty = (theta**2).sum() + 4 * (log_a**2).sum() + (b**2).sum() / 4
         return penalty / 2 - (y * eta - n * jnp.logaddexp(0, eta)).sum()
 
-    return np.asarray(jax.hessian(loss)(jnp.asarray(x)))
+    return np.asarray(jax.jit(jax.hessian(loss))(jnp.asarray(x)))
 
 
 @pytest.mark.slow
@@ -177,7 +178,7 @@ def test_steps_in_turn_come_near_from_a_wrong_point():
     layout, least = layout_of(Responses.from_arrays(y, n)), plain_loss(x, y, n)[0]
     wrong = JointPoint(*map(jnp.asarray, split(0.3 * x + 0.5, 30)))
     start = jax.jit(joint_start, static_argnums=1)(layout, LOGIT, PAPER, wrong)
-    far = init_joint(layout, LOGIT, PAPER, wrong).loss - least
+    far = init(layout, LOGIT, PAPER, wrong).loss - least
     assert start.loss - least < 0.05 * far
     assert start.loss == pytest.approx(plain_loss(np.concatenate(start.point), y, n)[0], rel=1e-12)
 
@@ -188,7 +189,7 @@ def test_steps_go_down_where_the_observed_information_is_indefinite(shape):
     layout = layout_of(Responses.from_arrays(y, n))
     theta, log_a, b = split(plain_optimum(y, n), len(y))
     wrong = JointPoint(*map(jnp.asarray, (-3 * theta, log_a + 1, -b)))
-    state = init_joint(layout, LOGIT, PAPER, wrong)
+    state = init(layout, LOGIT, PAPER, wrong)
     assert np.linalg.eigvalsh(plain_hessian(np.concatenate(wrong), y, n))[0] < 0
     step = jax.jit(joint_step, static_argnums=1)
     for _ in range(40):

@@ -1,6 +1,7 @@
 """LaRT by Laplace's approximation: what it refuses, keeps and says of itself."""
 
 from dataclasses import replace
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ from jax.sharding import Mesh
 from lart_data import as_sparse, simulate_lart, with_lengths
 
 from bayesirt import (
+    PointEstimate,
     Posterior,
     ResponseError,
     Responses,
@@ -31,8 +33,12 @@ from bayesirt.models import LaRT, TwoPL
 
 KEY = jax.random.key(0)
 RESPONSES, TRUTH = simulate_lart(24, 22, rho=-0.6)
-POINT = fit_lart(RESPONSES)
 RUN = RunOptions(num_chains=4, num_samples=1000)
+
+
+@cache
+def estimate() -> PointEstimate:
+    return fit_lart(RESPONSES)
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +47,13 @@ def posterior() -> Posterior:
         RESPONSES,
         key=KEY,
         engine="laplace",
-        init=POINT,
+        init=estimate(),
         model="lart",
         options=RunOptions(num_samples=100),
     )
 
 
+@pytest.mark.slow
 def test_posterior_holds_the_models_sites_and_says_how_it_was_made(posterior, tmp_path):
     populations = {"phi", "omega", "lam"}
     sites = {"theta", "tau", "a", "d", "b", "rho", "mu_a", "mu_d", "mu_b", "mu_tau"} | populations
@@ -69,6 +76,7 @@ def test_posterior_holds_the_models_sites_and_says_how_it_was_made(posterior, tm
     assert {"phi_low", "lam_high"} <= set(item_table(again))
 
 
+@pytest.mark.slow
 def test_every_draw_is_a_place_that_the_model_allows(posterior):
     assert (posterior.draws("a").sum(1) > 0).all()
     assert (posterior.draws("phi").sum(1) > 0).all()
@@ -79,13 +87,14 @@ def test_every_draw_is_a_place_that_the_model_allows(posterior):
     assert all(np.isfinite(posterior[str(name)]).all() for name in posterior.dataset.data_vars)
 
 
+@pytest.mark.slow
 def test_same_key_gives_the_same_draws(posterior):
     one, other = (
         sample_posterior(
             RESPONSES,
             key=jax.random.key(k),
             engine="laplace",
-            init=POINT,
+            init=estimate(),
             model="lart",
             options=RunOptions(num_samples=100),
         ).draws("tau")
@@ -118,7 +127,7 @@ def test_layout_of_the_responses_does_not_matter():
 def test_answers_alone_move_abilities_where_lengths_say_nothing_of_them():
     """At ρ = 0 the prior of every ability is the standard one, and the speeds are their own."""
     latencies = latencies_of(RESPONSES, layout_of(RESPONSES))
-    point = {name: POINT[name] for name in ("phi", "omega", "lam")} | {"rho": 0.0}
+    point = {name: estimate()[name] for name in ("phi", "omega", "lam")} | {"rho": 0.0}
     mean, precision = abilities_from_lengths(latencies, point)
     np.testing.assert_allclose(mean, 0, atol=1e-12)
     np.testing.assert_allclose(precision, 1, rtol=1e-12)
@@ -128,7 +137,7 @@ def test_speeds_are_drawn_as_the_lengths_and_the_ability_say():
     """Means and variances of 24 speeds in 4,000 draws, at 5 standard errors."""
     latencies = latencies_of(RESPONSES, layout_of(RESPONSES))
     way, n = WithLengths(LaRT()), 4000
-    sites = {k: jnp.asarray(v) for k, v in way.start(POINT, latencies)[0].items()}
+    sites = {k: jnp.asarray(v) for k, v in way.start(estimate(), latencies)[0].items()}
     draw = jax.jit(jax.vmap(lambda key: way.after_subjects(key, sites, latencies)["tau"]))
     tau = np.asarray(draw(jax.random.split(KEY, n)))
     values = way.terms(sites).values

@@ -9,7 +9,6 @@ from lart_data import simulate_lart
 
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.choice import fit_point
-from bayesirt.inference.engines import sample_posterior
 from bayesirt.inference.laplace import sample_laplace
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.sweeps import sample_blocked
@@ -65,13 +64,6 @@ def test_gain_in_words_follows_the_numbers(run):
     assert "which way is not sure" in text
     assert text.endswith("hardly narrower, and 0 of 60 ranks move.")
     assert "the abler are quicker" in LengthGain(table, (0.1, 0.2, 0.3)).to_text()
-
-
-@pytest.mark.slow
-def test_same_key_gives_the_same_draws():
-    options = {"model": "lart", "options": RunOptions(num_warmup=20, num_samples=20)}
-    one, other = (sample_posterior(RESPONSES, key=jax.random.key(3), **options) for _ in range(2))
-    np.testing.assert_array_equal(one["tau"], other["tau"])
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """Marginal EM of every model of one ability, against sums over a fine grid of abilities."""
 
 from dataclasses import replace
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ from bayesirt import (
     Continuous,
     Graded,
     Normal,
+    PointEstimate,
     Priors,
     Repeats,
     Responses,
@@ -35,6 +37,7 @@ MODELS: dict[str, tuple[ResponseModel, Scale | None]] = {
 }
 
 
+@cache
 def simulated(name: str) -> tuple[Responses, dict[str, np.ndarray]]:
     """Return answers of a model, a tenth of them missing, and the truth."""
     model, scale = MODELS[name]
@@ -51,17 +54,26 @@ def simulated(name: str) -> tuple[Responses, dict[str, np.ndarray]]:
     return replace(responses, scale=scale), truth
 
 
+@cache
+def fitted(name: str) -> PointEstimate:
+    return fit_marginal(simulated(name)[0], model=MODELS[name][0])
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_abilities_are_integrated_out_as_a_fine_grid_does(name):
     model, _ = MODELS[name]
-    responses, _ = simulated(name)
-    point = fit_marginal(responses, model=model)
+    responses, point = simulated(name)[0], fitted(name)
     assert point.converged
-    grid = np.linspace(-7, 7, 1401)
-    y, n = (jnp.asarray(x, float)[:, :, None] for x in responses.cells.matrices())
-    eta = point["a"][:, None] * grid + point["d"][:, None]
-    family = model.family.given([jnp.asarray(point[x])[:, None] for x in model.family.further])
-    log_joint = np.asarray(family.terms(eta, y, n).log_likelihood).sum(1) - grid**2 / 2
+    grid = np.linspace(-7, 7, 281)
+
+    @jax.jit
+    def log_likelihoods(y, n, a, d, *further):
+        family = model.family.given([x[:, None] for x in further])
+        return family.terms(a[:, None] * grid + d[:, None], y, n).log_likelihood.sum(1)
+
+    y, n = (x.astype(float)[:, :, None] for x in responses.cells.matrices())
+    columns = (point[x] for x in ("a", "d", *model.family.further))
+    log_joint = np.asarray(log_likelihoods(y, n, *columns)) - grid**2 / 2
     density = np.exp(log_joint - log_joint.max(1, keepdims=True))
     whole = density.sum(1)
     log_likelihood = np.log(whole * (grid[1] - grid[0]) / np.sqrt(2 * np.pi)) + log_joint.max(1)
@@ -75,8 +87,7 @@ def test_abilities_are_integrated_out_as_a_fine_grid_does(name):
 @pytest.mark.parametrize("name", [name for name in MODELS if "guessing" not in name])
 def test_the_truth_lies_within_the_errors(name):
     """Errors of items are bounds from below, so a few more than a tenth lie beyond 90%."""
-    responses, truth = simulated(name)
-    point = fit_marginal(responses, model=MODELS[name][0])
+    (_, truth), point = simulated(name), fitted(name)
     theta = np.abs(point["theta"] - truth["theta"]) / point["theta_se"]
     assert (theta < 1.645).mean() > 0.8
     assert np.abs(point["d"] - truth["d"]).mean() < 0.35
@@ -87,21 +98,19 @@ def test_the_truth_lies_within_the_errors(name):
 
 
 def test_the_2pl_comes_out_as_by_mml():
-    responses, _ = simulated("2pl")
-    one, other = fit_marginal(responses), fit_mml(responses)
+    one, other = fitted("2pl"), fit_mml(simulated("2pl")[0])
     for name, most in (("theta", 0.1), ("a", 0.25), ("d", 0.1)):
         assert np.abs(one[name] - other[name]).max() < most
 
 
 def test_guessing_that_is_given_stays_there():
-    responses, _ = simulated("3pl guessing")
-    point = fit_marginal(responses, model=MODELS["3pl guessing"][0])
-    np.testing.assert_allclose(point["c"], 0.2, atol=1e-3)
+    np.testing.assert_allclose(fitted("3pl guessing")["c"], 0.2, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "2pl"])
 def test_it_is_what_such_models_start_from(name):
     responses, _ = simulated(name)
     model, _ = MODELS[name]
-    assert fit_point(responses, model=model).settings["estimator"] == "em"
-    assert {*model.family.further} <= {*fit_point(responses, model=model).parameters}
+    point = fit_point(responses, model=model)
+    assert point.settings["estimator"] == "em"
+    assert {*model.family.further} <= {*point.parameters}

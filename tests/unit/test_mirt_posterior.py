@@ -9,8 +9,6 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from mirt_data import simulated
 from numpyro.distributions import Wishart, WishartCholesky
-from numpyro.infer.util import log_density
-from scipy.special import comb
 
 from bayesirt import (
     KnownItems,
@@ -38,7 +36,6 @@ from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.families import LOGIT
 from bayesirt.likelihood.loadings import Loadings
 from bayesirt.models import Mirt
-from bayesirt.models.mirt import mirt_model
 
 N_SUBJECTS, N_ITEMS, K = 6, 5, 3
 WAY = Exploratory(Mirt(K))
@@ -77,19 +74,6 @@ def total(sites: dict[str, jax.Array]) -> jax.Array:
 def both_derivatives(function, at: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Gradient and Hessian, compiled together."""
     return jax.jit(lambda x: (jax.grad(function)(x), jax.hessian(function)(x)))(at)
-
-
-def test_prior_and_passes_together_are_the_models_density():
-    layout, terms = some_layout(), jax.jit(WAY.terms)(SITES)
-    y, n = (x.astype(int) for x in layout)
-    expected = jax.jit(lambda x: log_density(mirt_model, (n, K, y), {}, x)[0])(terms.values)
-    found = jax.jit(passes_over(layout).item_sums)(SITES["theta"], WAY.packed(SITES))
-    # Λ = L Lᵀ with logarithms on the diagonal of L: |∂Λ/∂L| is 2^K Π l_kk^(K - k + 1)
-    powers = np.arange(K + 1, 1, -1)
-    of_transforms = SITES["sigma_d"] + K * np.log(2) + powers @ SITES["precision_a"][-K:]
-    orders = np.log(comb(n, y)).sum()
-    density = terms.total() + found.log_likelihood.sum()
-    assert float(density) == pytest.approx(float(expected + of_transforms - orders), rel=1e-10)
 
 
 def test_items_know_their_density_and_its_derivatives():
@@ -282,6 +266,7 @@ def posterior(point) -> Posterior:
     return sample_mirt(DATA.responses, n_abilities=2, init=point, key=KEY, options=SHORT)
 
 
+@pytest.mark.slow
 def test_posterior_names_what_it_holds(posterior, tmp_path):
     assert posterior["theta"].shape == (2, 60, 40, 2)
     dims = {str(name): x.dims[2:] for name, x in posterior.dataset.data_vars.items()}

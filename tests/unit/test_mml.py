@@ -161,9 +161,10 @@ def test_blocks_of_rows_and_lists_of_cells_say_the_same(trials):
         whole._replace(layout=in_row_blocks(whole.layout, 200)),
         Data(layout_of(listed), None),
     ]
-    expected = expectation(whole, grid, items)
+    compiled = jax.jit(expectation)
+    expected = compiled(whole, grid, items)
     for other in others:
-        for one, two in zip(expected, expectation(other, grid, items), strict=True):
+        for one, two in zip(expected, compiled(other, grid, items), strict=True):
             np.testing.assert_allclose(one, two, rtol=1e-10, atol=1e-10)
 
 
@@ -223,7 +224,7 @@ def test_errors_equal_those_of_the_matrix_written_out(shape, layout, monkeypatch
     point = fit_mml(responses, errors="own")
     items = np.stack([point["a"], point["d"]])
     cells = (as_sparse(responses) if layout == "sparse" else responses).cells
-    found = expectation(data_of(responses), GRID, jnp.asarray(items))
+    found = jax.jit(expectation)(data_of(responses), GRID, jnp.asarray(items))
     covariance = observed_covariance(
         cells, GRID, items, found.information, BARELY_ANY, most_directions=20
     )

@@ -1,6 +1,7 @@
 """The Q-matrix model by Laplace's approximation: what it keeps, says of itself and refuses."""
 
 import warnings
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from bayesirt import (
+    PointEstimate,
     Posterior,
     QMatrix,
     ResponseError,
@@ -32,14 +34,22 @@ NEEDS = np.zeros((24, 3), int)
 NEEDS[np.arange(24), np.arange(24) % 3] = 1
 NEEDS[::4, 1] = 1
 Q = QMatrix.from_arrays(NEEDS)
-RESPONSES = simulate_q_mirt(40, Q, key=KEY, correlation=0.5).responses
-POINT = fit_q_mirt(RESPONSES, Q)
 RUN = RunOptions(num_chains=2, num_samples=50)
+
+
+@cache
+def answers() -> Responses:
+    return simulate_q_mirt(40, Q, key=KEY, correlation=0.5).responses
+
+
+@cache
+def estimate() -> PointEstimate:
+    return fit_q_mirt(answers(), Q)
 
 
 @pytest.fixture(scope="module")
 def posterior() -> Posterior:
-    return sample_q_mirt(RESPONSES, Q, key=KEY, engine="laplace", init=POINT, options=RUN)
+    return sample_q_mirt(answers(), Q, key=KEY, engine="laplace", init=estimate(), options=RUN)
 
 
 @pytest.mark.slow
@@ -72,7 +82,7 @@ def test_every_draw_is_a_place_that_the_model_allows(posterior):
 def test_draws_lie_around_the_point_estimate(posterior):
     for name in ("theta", "d"):
         draws = posterior.draws(name)
-        z = (draws.mean(0) - POINT[name]) / draws.std(0)
+        z = (draws.mean(0) - estimate()[name]) / draws.std(0)
         assert np.sqrt(np.mean(z**2)) < 0.5
 
 
@@ -88,8 +98,8 @@ def test_profiles_and_predictions_rest_on_it_as_on_any_posterior(posterior):
 @pytest.mark.slow
 def test_same_key_gives_the_same_draws(posterior):
     def again(key: int) -> np.ndarray:
-        settings = {"engine": "laplace", "init": POINT, "options": RUN}
-        return sample_q_mirt(RESPONSES, Q, key=jax.random.key(key), **settings).draws("theta")
+        settings = {"engine": "laplace", "init": estimate(), "options": RUN}
+        return sample_q_mirt(answers(), Q, key=jax.random.key(key), **settings).draws("theta")
 
     np.testing.assert_array_equal(again(0), posterior.draws("theta"))
     assert (again(1) != posterior.draws("theta")).all()
@@ -102,10 +112,10 @@ def test_large_data_take_it_by_themselves(monkeypatch):
         asked.update(settings)
         return "drawn"
 
-    monkeypatch.setattr(engines, "MOST_OF_SEVERAL_ABILITIES", RESPONSES.n_observed - 1)
+    monkeypatch.setattr(engines, "MOST_OF_SEVERAL_ABILITIES", answers().n_observed - 1)
     monkeypatch.setitem(engines.ENGINES["laplace"].own, QMirt, noted)
     options = RunOptions(num_chains=3, num_samples=7)
-    drawn = sample_q_mirt(RESPONSES, Q, key=KEY, init=POINT, options=options)
+    drawn = sample_q_mirt(answers(), Q, key=KEY, options=options)
     assert (drawn, asked["options"]) == ("drawn", options)
 
 

@@ -4,9 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from numpyro.distributions import LKJCholesky
-from numpyro.infer.util import log_density
-from scipy.special import comb
 
 from bayesirt.inference import q_mirt_moves
 from bayesirt.inference.passes import Passes
@@ -25,7 +22,7 @@ from bayesirt.inference.q_mirt_turns import (
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.families import LOGIT
 from bayesirt.likelihood.loadings import Loadings
-from bayesirt.models.q_mirt import QMirt, default_structure, q_mirt_model
+from bayesirt.models.q_mirt import QMirt, default_structure
 
 NEEDS = np.array(
     [[1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 1, 1], [1, 1, 1], [0, 0, 1], [1, 0, 1]], bool
@@ -60,32 +57,6 @@ def some_layout() -> DenseLayout:
     trials = rng.integers(0, 3, (N_SUBJECTS, len(NEEDS)))
     successes = rng.binomial(trials, 0.6)
     return DenseLayout(jnp.asarray(successes, jnp.int8), jnp.asarray(trials, jnp.int8))
-
-
-@pytest.mark.slow
-@each_structure
-def test_prior_and_passes_together_are_the_models_density(structure):
-    way, layout = way_of(structure), some_layout()
-    counts = (layout.trials.astype(int), NEEDS, layout.successes.astype(int))
-
-    @jax.jit
-    def densities(sites):
-        terms = way.terms(sites)
-        sampled = {k: v for k, v in terms.values.items() if k != "correlation"}
-        expected, _ = log_density(q_mirt_model, counts, {"structure": structure}, sampled)
-        passes = Passes(layout, LOGIT, PATTERN, jnp.float64)
-        found = passes.item_sums(sites["theta"], way.coefficients(sites, way.packed(sites)))
-        of_transforms = sum(sites[f"sigma_{x}"] for x in ("a", "d", "beta")) + sites["a"].sum()
-        if structure == "general":
-            gamma = terms.values["gamma"]
-            of_transforms += jnp.log(gamma * (1 - gamma)).sum()
-        elif structure == "correlated":
-            density = LKJCholesky(3, 1).log_prob(terms.values["root"])
-            of_transforms += terms.each["root"].sum() - density
-        return terms.total() + found.log_likelihood.sum(), expected + of_transforms
-
-    total, expected = map(float, densities(some_sites(structure)))
-    assert total == pytest.approx(expected - np.log(comb(*counts[::2])).sum(), rel=1e-10)
 
 
 @pytest.mark.slow

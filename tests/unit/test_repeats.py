@@ -22,24 +22,27 @@ def exact(n: int, mu: float = MU, phi: float = 2.5):
     return betabinom(n, mu * phi, (1 - mu) * phi)
 
 
+every, terms = jax.jit(BETA_BINOMIAL.every), jax.jit(BETA_BINOMIAL.terms)
+
+
 def log_likelihood(eta, phi, y, n):
     return BETA_BINOMIAL.terms(eta, y, n, phi).log_likelihood
 
 
 def test_the_likelihood_is_scipys_and_its_scores_are_derivatives():
     y, n = jnp.arange(6.0), jnp.full(6, 5.0)
-    found = BETA_BINOMIAL.every(jnp.full(6, ETA), y, n, jnp.full(6, PHI))
+    found = every(jnp.full(6, ETA), y, n, jnp.full(6, PHI))
     own = np.asarray(found.log_likelihood)
     known = exact(5).logpmf(np.arange(6)) - np.log([1, 5, 10, 10, 5, 1])
     np.testing.assert_allclose(own, known, atol=1e-7)
     for k in range(2):
-        slope = jax.vmap(jax.grad(log_likelihood, k), (None, None, 0, 0))(ETA, PHI, y, n)
+        slope = jax.jit(jax.vmap(jax.grad(log_likelihood, k), (None, None, 0, 0)))(ETA, PHI, y, n)
         np.testing.assert_allclose(found.score[k], slope, atol=1e-6)
 
 
 def test_information_is_that_of_the_mean_and_never_negative():
     y, n, p = jnp.arange(6.0), jnp.full(6, 5.0), exact(5).pmf(np.arange(6))
-    found = BETA_BINOMIAL.every(jnp.full(6, ETA), y, n, jnp.full(6, PHI))
+    found = every(jnp.full(6, ETA), y, n, jnp.full(6, PHI))
     for k in range(2):
         assert (np.asarray(found.information[k][k]) >= 0).all()
         of_score = float(p @ found.score[k] ** 2)
@@ -49,23 +52,23 @@ def test_information_is_that_of_the_mean_and_never_negative():
 def test_moments_are_exact():
     family = BETA_BINOMIAL.given([jnp.asarray(PHI)])
     for n in (1, 3, 8):
-        shares = family.shares(jnp.asarray(ETA), n)
+        shares = jax.jit(family.shares)(ETA, n)
         mean, variance, skew = (float(x) for x in exact(n).stats("mvs"))
         assert float(shares.mean) * n == pytest.approx(mean)
         assert float(shares.variance) * n == pytest.approx(variance)
         assert float(shares.third) * n == pytest.approx(skew * variance**1.5)
-    y = family.draw(jax.random.key(0), jnp.full(40_000, ETA), jnp.full(40_000, 3))
+    y = jax.jit(family.draw)(jax.random.key(0), jnp.full(40_000, ETA), jnp.full(40_000, 3))
     observed = np.bincount(np.asarray(y, int), minlength=4) / len(y)
     np.testing.assert_allclose(observed, exact(3).pmf(np.arange(4)), atol=0.01)
 
 
 def test_independent_runs_are_the_limit():
     y, n = jnp.arange(6.0), jnp.full(6, 5.0)
-    far = BETA_BINOMIAL.terms(jnp.full(6, ETA), y, n, jnp.full(6, 1e5))
+    far = terms(jnp.full(6, ETA), y, n, jnp.full(6, 1e5))
     near = LOGIT.terms(jnp.full(6, ETA), y, n)
     for own, other in zip(far[:2], near[:2], strict=True):
         np.testing.assert_allclose(own, other, atol=1e-3)
-    once = BETA_BINOMIAL.terms(jnp.full(2, ETA), jnp.arange(2.0), jnp.ones(2), jnp.full(2, 0.3))
+    once = terms(jnp.full(2, ETA), jnp.arange(2.0), jnp.ones(2), jnp.full(2, 0.3))
     alone = LOGIT.terms(jnp.full(2, ETA), jnp.arange(2.0), jnp.ones(2))
     np.testing.assert_allclose(once.log_likelihood, alone.log_likelihood, atol=1e-6)
     family = BETA_BINOMIAL.given([jnp.asarray(0.3)])

@@ -95,8 +95,8 @@ def test_lengths_and_their_gradient_are_those_of_one_device(layout, wrong):
 def test_more_devices_than_subjects():
     responses = Responses.from_arrays(np.tri(3, 5))
     theta, a, d = jnp.arange(3.0), jnp.ones(5), jnp.zeros(5)
-    alone = log_likelihood_of(layout_of(responses))(theta, a, d)
-    shared = log_likelihood_of(share_rows(responses, mesh_of(4)))(theta, a, d)
+    alone = jax.jit(log_likelihood_of(layout_of(responses)))(theta, a, d)
+    shared = jax.jit(log_likelihood_of(share_rows(responses, mesh_of(4))))(theta, a, d)
     np.testing.assert_allclose(shared, alone, rtol=1e-12)
 
 

@@ -96,10 +96,10 @@ def test_one_ability_agrees_with_quadrature(error: float):
 
 @pytest.mark.parametrize("error", [0.0, 0.2])
 def test_the_order_of_subjects_items_and_benchmarks_does_not_matter(error: float):
-    items, answers = bank(error=error), answers_to(bank(), 20)
+    items, answers = bank(error=error), answers_to(bank(), 12)
     first = predicted(items, answers, excess=MISFIT)
     rng = np.random.default_rng(2)
-    rows, columns, order = (rng.permutation(n) for n in (N_SUBJECTS, 20, N_ITEMS))
+    rows, columns, order = (rng.permutation(n) for n in (N_SUBJECTS, 12, N_ITEMS))
     moved = predict_suite(
         items.select(order),
         [BENCHMARKS[j] for j in order],

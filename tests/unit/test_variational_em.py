@@ -21,10 +21,14 @@ BELIEFS = Beliefs(Abilities(jnp.asarray(RNG.normal(size=(12, 3))), jnp.asarray(R
 NEEDS = np.tile([[1, 0, 0], [0, 1, 1], [1, 0, 1]], (2, 1))
 
 
+def equations_of(items: Items, slots=None):
+    return jax.jit(lambda x: item_equations(LAYOUT, x, BELIEFS, QUADRATURE, slots))(items)
+
+
 def test_slots_for_every_ability_change_nothing():
     items = Items(jnp.asarray(RNG.normal(size=(6, 3))), jnp.asarray(RNG.normal(size=6)))
     slots = slots_of(QMatrix.from_arrays(np.ones((6, 3))))
-    plain, same = (item_equations(LAYOUT, items, BELIEFS, QUADRATURE, s) for s in (None, slots))
+    plain, same = (equations_of(items, s) for s in (None, slots))
     for one, other in zip(plain, same, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
@@ -38,7 +42,7 @@ def test_score_of_log_slopes_is_the_gradient():
         return terms.log_likelihood.sum()
 
     derivative = SlotItems(slots.slopes(own.log_a), jnp.ones(6)).both
-    found = item_equations(LAYOUT, slots.items(own), BELIEFS, QUADRATURE, slots).per(derivative)
+    found = equations_of(slots.items(own), slots).per(derivative)
     np.testing.assert_allclose(
         found.score, jax.jit(jax.grad(expected))(own.both), rtol=1e-8, atol=1e-8
     )
@@ -50,9 +54,10 @@ def test_score_of_log_slopes_is_the_gradient():
 def test_an_item_never_steps_where_its_own_loss_rises():
     items = Items(jnp.full((6, 3), 6.0), jnp.full(6, -4.0))
     prior = Normal(jnp.zeros(4), jnp.eye(4) / 4)
-    equations = item_equations(LAYOUT, items, BELIEFS, QUADRATURE)
-    after = item_step(LAYOUT, items.both, prior, BELIEFS, QUADRATURE, equations)
-    moved = item_equations(LAYOUT, Items.of(after), BELIEFS, QUADRATURE)
+    equations = equations_of(items)
+    step = jax.jit(lambda x: item_step(LAYOUT, items.both, prior, BELIEFS, QUADRATURE, x))
+    after = step(equations)
+    moved = equations_of(Items.of(after))
     before, now = (
         prior.squares(x) / 2 - found.of_items
         for x, found in ((items.both, equations), (after, moved))
@@ -66,9 +71,11 @@ def test_priors_of_all_items_or_of_each():
     one = Normal(jnp.asarray(centre), jnp.asarray(root @ root.T))
     each = Normal(*(jnp.broadcast_to(x, (5, *x.shape)) for x in one))
     x = jnp.asarray(RNG.normal(size=(5, 3)))
-    np.testing.assert_allclose(one.pull(x), -jax.grad(lambda x: -one.squares(x).sum() / 2)(x))
-    np.testing.assert_allclose(one.pull(x), each.pull(x), rtol=1e-12)
-    np.testing.assert_allclose(one.squares(x), each.squares(x), rtol=1e-12)
+    slope = jax.jit(jax.grad(lambda x: one.squares(x).sum() / 2))(x)
+    (pull, squares), other = jax.jit(lambda x: [(y.pull(x), y.squares(x)) for y in (one, each)])(x)
+    np.testing.assert_allclose(pull, slope)
+    np.testing.assert_allclose(pull, other[0], rtol=1e-12)
+    np.testing.assert_allclose(squares, other[1], rtol=1e-12)
     nobody = without_answers(one, 2)
     np.testing.assert_allclose(nobody.covariance[1] @ one.precision, np.eye(3), atol=1e-8)
     assert nobody.mean[0] == pytest.approx(centre)
