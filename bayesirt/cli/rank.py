@@ -108,6 +108,7 @@ def rank(
     prepare_jax(chains)
     from bayesirt.data.difficulty import columns_of
     from bayesirt.models import Priors
+    from bayesirt.ranking.run_update import refuse_other_model
     from bayesirt.ranking.settings import Settings
 
     path, talk = input_path(results, example), not (quiet or as_json)
@@ -144,6 +145,8 @@ def rank(
     reading = replace(reading, describing=described, of_subjects=tuple(columns_of(ability)))
     responses = _read(path, reading, talk)
     settings = settings.explained(responses, reading.facet, reading.factors)
+    if earlier is not None:
+        refuse_other_model(earlier, settings)
     told = _told(path, reading, checkpoint, talk)
     runs = _runs(earlier, responses, settings, told, per_component, reading.topic_column)
     if earlier is None or runs[""] is not earlier:
@@ -221,7 +224,6 @@ def _earlier_run(
     """Make sure that a run can be written, and return the one that it goes on from, if any."""
     from bayesirt.errors import ResponseError
     from bayesirt.ranking.run_folder import check_output, holds_run, load_run
-    from bayesirt.ranking.run_update import refuse_other_model
 
     if update and per_component:
         raise ResponseError("--update goes on from one ranking; leave out --per-component")
@@ -230,9 +232,7 @@ def _earlier_run(
     check_output(out, overwrite=overwrite or update)
     if not (update and holds_run(out)):
         return None
-    earlier = load_run(out)
-    refuse_other_model(earlier, settings)
-    return earlier
+    return load_run(out)
 
 
 def _updated(

@@ -119,6 +119,12 @@ def design_of(formula: str, items: pd.DataFrame, kind: str = "item") -> Design:
     known = [str(name) for name in items.columns]
     for column in (*_variables(numbers), *factors):
         _refuse_missing(column, known, items, kind)
+    plain = [plain_identifier(name) for name in factors]
+    if twice := next((x for k, x in enumerate(factors) if plain.index(plain[k]) < k), None):
+        raise ResponseError(
+            f"{one_line(twice)!r} stands in {one_line(formula)!r} twice, or is called like another "
+            f"column but for its signs; leave it out, or rename it"
+        )
     covariates = _covariates(numbers, items, kind) if numbers else ()
     return Design(covariates, tuple(_factor(name, items[name], kind) for name in factors))
 

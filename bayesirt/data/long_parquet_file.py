@@ -52,6 +52,11 @@ def write_long_parquet(responses: Responses, path: str | Path, *, overwrite: boo
     check_place(path, overwrite=overwrite)
     if responses.q_matrix is not None:
         raise ResponseError("a long file has no place for a Q-matrix; write that by itself")
+    if len(responses.subject_metadata.columns):
+        raise ResponseError(
+            "a Parquet file of responses does not keep what describes subjects; leave it out here, "
+            "and name it, or a --subject-table, where they are ranked"
+        )
     metadata = _metadata_columns(responses)
     schema = _schema(responses, metadata)
     try:

@@ -25,4 +25,6 @@ def long_table(responses: Responses) -> pd.DataFrame:
         columns["cost"] = responses.costs[subject]
     for name, values in responses.item_metadata.items():
         columns[name] = values.to_numpy()[item]
+    for name, values in responses.subject_metadata.items():
+        columns[name] = values.to_numpy()[subject]
     return pd.DataFrame(columns)

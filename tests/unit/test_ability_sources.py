@@ -39,6 +39,9 @@ def test_subjects_are_named_by_their_factors_where_they_have_no_names(tmp_path):
     assert told.ability == "(1|llm) + (1|scaffold)"
     part = found.select(np.array([4, 0]), np.arange(3))
     assert part.subject_metadata["scaffold"].to_list() == ["s0", "s0"]
+    assert found.to_long()["llm"].to_list() == found.to_long()["subject"].str[:4].to_list()
+    with pytest.raises(ResponseError, match="does not keep what describes subjects"):
+        found.to_parquet(tmp_path / "agents.parquet")
 
 
 def test_names_of_their_own_stay(tmp_path):

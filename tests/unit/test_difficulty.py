@@ -29,6 +29,7 @@ ITEMS = pd.DataFrame(
         "gone": [1, np.nan, 2, 3],
         "zero": [0, 1, 2, 3],
         "judge's model": [1, 2, 1, 2],
+        "judge_s_model": [1, 2, 2, 1],
     },
     index=[f"q{k}" for k in range(4)],
 )
@@ -67,6 +68,7 @@ def test_nothing_explains_nothing():
         ("same", "'same' is the same for all items"),
         ("(1|own)", "no two items have the same 'own'"),
         ("(1|same)", "all items have the same 'same'"),
+        ("(1|`judge's model`) + (1|judge_s_model)", "stands in"),
     ],
 )
 def test_a_formula_that_cannot_be_used_is_refused(formula, said):
