@@ -18,31 +18,18 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
 QUESTION = "question"
-_SUBJECT = "subject"
+_SUBJECT, _ITEM = "subject", "item"
 _BETWEEN = " · "
 
 
-def with_facets(frame: pd.DataFrame, item: str, facets: Sequence[str]) -> pd.DataFrame:
-    """Return a long table whose items tell the levels of facets, and what each question is.
+def with_facets(
+    frame: pd.DataFrame, roles: Mapping[str, str], facets: Sequence[str]
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return a long table with its columns by role, whose items tell the levels of facets.
 
-    Parameters
-    ----------
-    frame : DataFrame
-    item : str
-        Column of the questions' names, which becomes that of the items'.
-    facets : sequence of str
-        Columns that differ between answers to one question.
-
-    Returns
-    -------
-    DataFrame
-        With the column ``question`` besides.
-
-    Raises
-    ------
-    ResponseError
-        For a column that is not there, has empty cells or a single value.
+    What each question is stands in the column ``question``.
     """
+    item = roles["item"]
     check_columns(frame, facets)
     questions = pd.Series(np.asarray(name_rows(frame[item], "item"), object))
     named, levels = questions, {}
@@ -56,8 +43,8 @@ def with_facets(frame: pd.DataFrame, item: str, facets: Sequence[str]) -> pd.Dat
                 f"leave out --facet {one_line(facet)}"
             )
         named = named + _BETWEEN + pd.Series(levels[facet])
-    rest = frame.drop(columns=[QUESTION] if QUESTION in frame.columns else [])
-    return rest.assign(**{item: named.to_numpy(), QUESTION: questions.to_numpy(), **levels})
+    told = {_ITEM: named.to_numpy(), QUESTION: questions.to_numpy(), **levels}
+    return frame.assign(**told), {**roles, "item": _ITEM}
 
 
 def together(responses: Responses, facets: Sequence[str]) -> str:

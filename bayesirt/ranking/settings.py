@@ -117,11 +117,13 @@ class Settings:
         from bayesirt.data.facets import ability_by, explained_by, groups_of, together
 
         formula = explained_by(responses, facets, self.priors.difficulty)
-        groups = self.priors.groups or together(responses, facets)
+        ability = ability_by(factors, self.priors.ability)
+        groups = self.priors.groups
+        if not (groups or ability or responses.clusters):  # which groups do not go with
+            groups = together(responses, facets)
         design_of(formula, responses.item_metadata)
         if groups:
             groups_of(responses, groups)
-        ability = ability_by(factors, self.priors.ability)
         design_of(ability, responses.subject_metadata, "subject")
         priors = replace(self.priors, difficulty=formula, groups=groups, ability=ability)
         return replace(self, priors=priors)

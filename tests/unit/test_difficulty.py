@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+from numpyro.handlers import seed, trace
 
 from bayesirt import Posterior, Priors, Responses, RunOptions, read_responses
 from bayesirt.data.clusters import Clusters
@@ -14,7 +15,7 @@ from bayesirt.data.difficulty import columns_of, design_of
 from bayesirt.data.facets import explained_by, groups_of
 from bayesirt.errors import ResponseError
 from bayesirt.inference.engines import plan_engine, sample_posterior
-from bayesirt.models import LaRT, TwoPL
+from bayesirt.models import Continuous, Graded, LaRT, Normal, Repeats, ThreePL, TwoPL
 from bayesirt.models.named import model_named
 from bayesirt.ranking.difficulty_sources import difficulty_sources
 from bayesirt.ranking.settings import Settings
@@ -103,6 +104,20 @@ def test_an_item_is_a_question_as_one_judge_grades_it(tmp_path):
     assert design_of(told.difficulty, found.item_metadata).factors[0].name == "who judged"
 
 
+def test_the_column_of_items_may_be_called_question(tmp_path):
+    frame = pd.read_csv(judged(tmp_path)).rename(columns={"item": "question"})
+    found = read_responses(frame, facet="who judged")
+    assert found.items == ("q0 · ann", "q0 · bob", "q1 · ann", "q1 · bob")
+    assert found.item_metadata["question"].to_list() == ["q0", "q0", "q1", "q1"]
+
+
+def test_facets_with_clusters_are_not_grouped_by_question(tmp_path):
+    frame = pd.read_csv(judged(tmp_path)).assign(llm=lambda x: x["model"].replace("m2", "m1"))
+    found = read_responses(frame, facet="who judged", cluster="llm")
+    told = Settings().explained(found, ["who judged"]).priors
+    assert (told.difficulty, told.groups) == ("(1|`who judged`) + (1|question)", "")
+
+
 def test_a_table_of_items_may_describe_the_questions(tmp_path):
     table = tmp_path / "items.csv"
     table.write_text("item,topic\nq1,law\nq0,maths\nother,verse\n")
@@ -162,6 +177,22 @@ def test_models_and_engines_that_cannot_explain_say_so():
     with pytest.raises(ResponseError, match="do not go together"):
         groups_of(grouped, "judge")
     assert LaRT.clustered is False
+
+
+@pytest.mark.parametrize(
+    "model", [TwoPL(), ThreePL(), Repeats(), Graded(n=3), Continuous(), Normal()], ids=str
+)
+def test_every_model_of_one_ability_explains_difficulty_and_ability(model):
+    """Its text, traced: the centre of intercepts and of abilities is what the design makes it."""
+    design = design_of("log(minutes) + (1|judge)", ITEMS)
+    skills = design_of("(1|level)", ITEMS, "subject")
+    found = trace(seed(model.parameters, 0)).get_trace(4, 4, design=design, skills=skills)
+    values = {name: site["value"] for name, site in found.items() if site["type"] == "sample"}
+    harder = design.z @ values["beta"] + values["effect_judge"][np.array([0, 1, 0, 1])]
+    centre = values["mu_d"] - values["mu_b"] * values["a"] - harder
+    assert np.asarray(found["d"]["fn"].loc) == pytest.approx(np.asarray(centre), rel=1e-5)
+    abler = values["skill_level"][np.array([0, 0, 1, 2])]
+    assert np.asarray(found["theta"]["fn"].loc) == pytest.approx(np.asarray(abler), rel=1e-5)
 
 
 def some_draws() -> Posterior:

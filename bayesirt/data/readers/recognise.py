@@ -305,7 +305,7 @@ def _from_long(
     _check_roles(frame, roles, name)
     described = _steady_columns(frame, roles)
     if reading.facet:
-        frame = with_facets(frame, roles["item"], reading.facet)
+        frame, roles = with_facets(frame, roles, reading.facet)
         described = list(dict.fromkeys((*described, QUESTION, *reading.facet)))
     check_columns(frame, reading.wanted)
     described = list(dict.fromkeys((*described, *reading.wanted)))
