@@ -41,7 +41,7 @@ def heeding_runs(
     if (
         free
         and settings.engine in ("auto", *Repeats().engines)
-        and settings.priors == Priors(slopes=settings.priors.slopes)
+        and (settings.priors.kind, settings.priors.guessing) == (Priors.kind, Priors.guessing)
         and responses.n_observed <= _MOST_RUN_TWICE
     ):
         said = f"Several {said}, which is allowed for; --repeats independent ranks without that."

@@ -331,10 +331,10 @@ def _from_long(
 
 def _telling_apart(frame: pd.DataFrame, roles: Mapping[str, str]) -> str:
     """Return the column that makes rows of a subject and item differ, such as judge, if any."""
-    names = [roles["subject"], roles["item"]]
+    names = frame[[roles["subject"], roles["item"]]].astype(str)
     for column in frame.columns.difference([*roles.values()], sort=False):
-        few = frame[column].nunique(dropna=False) <= _MOST_LEVELS
-        if few and not frame.duplicated([*names, column]).any():
+        levels = frame[column].astype(str)
+        if levels.nunique() <= _MOST_LEVELS and not names.assign(level=levels).duplicated().any():
             return one_line(str(column))
     return ""
 
