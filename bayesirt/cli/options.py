@@ -151,16 +151,13 @@ ByOption = Annotated[
         show_default=False,
     ),
 ]
-DifficultyOption = Annotated[
+FormulaOption = Annotated[
     str,
     typer.Option(
-        help='What explains how difficult items are: "log(minutes) + (1|judge)".',
+        help='What explains difficulty and ability: "difficulty ~ log(minutes) + (1|judge); '
+        'ability ~ (1|llm)".',
         show_default=False,
     ),
-]
-AbilityOption = Annotated[
-    str,
-    typer.Option(help='What explains how able subjects are: "date + (1|llm)".', show_default=False),
 ]
 GroupOption = Annotated[
     str,

@@ -9,19 +9,18 @@ import typer
 
 from bayesirt.cli.options import (
     AbilitiesOption,
-    AbilityOption,
     Anchors,
     AsJson,
     Budget,
     ByOption,
     Chains,
     CheckpointFolder,
-    DifficultyOption,
     Draws,
     Engine,
     EngineOption,
     Example,
     FitCheckOption,
+    FormulaOption,
     GroupOption,
     Guessing,
     Model,
@@ -77,9 +76,8 @@ def rank(
     update: Update = False,
     per_component: PerComponent = False,
     by: ByOption = None,
-    difficulty: DifficultyOption = "",
+    formula: FormulaOption = "",
     group: GroupOption = "",
-    ability: AbilityOption = "",
     *,
     reading: "Reading",
     seed: Seed = 0,
@@ -106,7 +104,7 @@ def rank(
 ) -> None:
     """Rank subjects by ability, and write tables, draws and a report."""
     prepare_jax(chains)
-    from bayesirt.data.difficulty import columns_of
+    from bayesirt.data.difficulty import columns_of, parts_of
     from bayesirt.models import Priors
     from bayesirt.ranking.run_update import refuse_other_model
     from bayesirt.ranking.settings import Settings
@@ -119,8 +117,8 @@ def rank(
             "--by": by, "--per-component": per_component, "--update": update, "--anchor": anchor,
             "--population": population, "--wrong-lengths": wrong_lengths, "--slopes": slopes,
             "--guessing": guessing is not None, "--priors": priors is not PriorKind.hierarchical,
-            "--difficulty": difficulty, "--group": group, "--facet": reading.facet,
-            "--ability": ability, "--subject-factors": reading.factors,
+            "--formula": formula, "--group": group, "--facet": reading.facet,
+            "--subject-factors": reading.factors,
             "--point": point is not Point.auto, "--repeats": repeats is not Repeats.auto,
         })  # fmt: skip
         several = ExplorationSettings(
@@ -131,18 +129,20 @@ def rank(
             path, reading, several, out, talk=talk, checkpoint=checkpoint, overwrite=overwrite
         )
         return print_explored(run, out, as_json=as_json, quiet=quiet)
+    explained = parts_of(formula)
     settings = Settings(
         seed, chains, warmup or 0, draws, target_accept, budget,
         Priors(
-            priors.value, (slopes or Slopes.positive).value, guessing, difficulty, group, ability
+            priors.value, (slopes or Slopes.positive).value, guessing, groups=group, **explained
         ),
         point.value, engine.value, _model(model, repeats), wrong_lengths, _scale(anchor),
         population=population, other_slopes=slopes is None,
     )  # fmt: skip
     earlier = _earlier_run(out, settings, overwrite, update, per_component)
     reading = _by_topic(reading, by, per_component)
-    described = (*columns_of(difficulty), *filter(None, [group]))
-    reading = replace(reading, describing=described, of_subjects=tuple(columns_of(ability)))
+    described = (*columns_of(explained["difficulty"]), *filter(None, [group]))
+    of_subjects = tuple(columns_of(explained["ability"]))
+    reading = replace(reading, describing=described, of_subjects=of_subjects)
     responses = _read(path, reading, talk)
     settings = settings.explained(responses, reading.facet, reading.factors)
     if earlier is not None:

@@ -154,6 +154,29 @@ def _terms_of(formula: str) -> tuple[list[Any], list[str]]:
     return [x for x in found.common_terms if not isinstance(x, Intercept)], factors
 
 
+def parts_of(formula: str) -> dict[str, str]:
+    """Return what a formula says of ability and of difficulty.
+
+    >>> parts_of("ability ~ (1|llm); difficulty ~ log(minutes); severity ~ (1|judge)")
+    {'ability': '(1|llm)', 'difficulty': 'log(minutes) + (1|judge)'}
+
+    Raises
+    ------
+    ResponseError
+        If it explains something else, or nothing.
+    """
+    told: dict[str, list[str]] = {"ability": [], "difficulty": []}
+    for part in filter(None, map(str.strip, formula.split(";"))):
+        explained, tilde, by = (x.strip() for x in part.partition("~"))
+        if explained not in (*told, "severity") or not tilde or not by:
+            raise ResponseError(
+                f"{one_line(part)!r} explains neither ability nor difficulty; write such as "
+                f'"difficulty ~ log(minutes) + (1|judge); ability ~ (1|llm)"'
+            )
+        told["ability" if explained == "ability" else "difficulty"].append(by)
+    return {name: " + ".join(parts) for name, parts in told.items()}
+
+
 def columns_of(formula: str) -> list[str]:
     """Return the columns of items that a formula of difficulty needs.
 

@@ -145,7 +145,7 @@ def difficulty_sources(posterior: Posterior) -> DifficultySources:
     ['y', 'x']
     """
     if not explains(posterior):
-        raise ResponseError("this posterior explains no difficulty; rank with --difficulty")
+        raise ResponseError("this posterior explains no difficulty; rank with --facet or --formula")
     factors = json.loads(posterior.tree.attrs["factors"])
     constant = posterior.tree["constant_data"]
     rest, parts = posterior.draws("d").copy(), {}

@@ -11,7 +11,7 @@ from numpyro.handlers import seed, trace
 
 from bayesirt import Posterior, Priors, Responses, RunOptions, read_responses
 from bayesirt.data.clusters import Clusters
-from bayesirt.data.difficulty import columns_of, design_of
+from bayesirt.data.difficulty import columns_of, design_of, parts_of
 from bayesirt.data.facets import explained_by, groups_of
 from bayesirt.errors import ResponseError
 from bayesirt.inference.engines import plan_engine, sample_posterior
@@ -47,6 +47,16 @@ def test_covariates_are_standardised_and_levels_are_found():
         ("judge", Clusters(("x", "y"), (0, 1, 0, 1)))
     ]
     assert columns_of("log(minutes) + level + (1|judge)") == ["level", "minutes", "judge"]
+
+
+def test_a_formula_says_what_explains_what():
+    told = parts_of("ability ~ 0 + (1|llm); difficulty ~ log(minutes); severity ~ (1|judge)")
+    assert told == {"ability": "0 + (1|llm)", "difficulty": "log(minutes) + (1|judge)"}
+    assert columns_of(told["ability"]) == ["llm"]
+    assert parts_of("") == {"ability": "", "difficulty": ""}
+    for wrong in ("log(minutes)", "speed ~ minutes", "ability ~", "~ minutes"):
+        with pytest.raises(ResponseError, match="explains neither ability nor difficulty"):
+            parts_of(wrong)
 
 
 def test_nothing_explains_nothing():
@@ -247,7 +257,7 @@ def test_what_explains_difficulty_is_told():
 
 
 def test_nothing_is_told_of_a_posterior_that_explains_nothing(small_run):
-    with pytest.raises(ResponseError, match="rank with --difficulty"):
+    with pytest.raises(ResponseError, match="rank with --facet"):
         difficulty_sources(small_run.posterior)
     assert small_run.difficulty is None
     assert small_run.effective_items is None
