@@ -23,6 +23,10 @@ Dates = Annotated[
         show_default=False,
     ),
 ]
+ErrorOfMinutes = Annotated[
+    float,
+    typer.Option("--minutes-error", min=0, help="Standard deviation of the error of log minutes."),
+]
 OutTable = Annotated[
     Path | None, typer.Option("--out", help="CSV file to write.", show_default=False)
 ]
@@ -36,6 +40,7 @@ def horizon(
     run: RunFolder,
     minutes: Minutes,
     dates: Dates = None,
+    error: ErrorOfMinutes = 0.0,
     out: OutTable = None,
     picture: OutPicture = None,
     as_json: AsJson = False,
@@ -50,7 +55,7 @@ def horizon(
 
     loaded = load_run(run)
     when = None if dates is None else dates_of_file(dates)
-    found = horizons(loaded.posterior, minutes_of_file(minutes), dates=when)
+    found = horizons(loaded.posterior, minutes_of_file(minutes), dates=when, error=error)
     if out is not None:
         write_whole(out, csv_of(found.summary).encode())
     if picture is not None:

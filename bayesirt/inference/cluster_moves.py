@@ -17,6 +17,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from bayesirt.data.responses import Responses
 from bayesirt.inference.block_steps import (
     Conditional,
     chance_for,
@@ -30,6 +31,7 @@ from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.one_ability import OneAbility
 from bayesirt.inference.passes import Passes, SubjectSums
 from bayesirt.inference.starts import Start
+from bayesirt.inference.two_way import TwoWay
 from bayesirt.point_estimate import PointEstimate
 
 _LEAST_PRECISION = 0.5
@@ -61,6 +63,10 @@ class Clustered(OneAbility):
         centre |= {"gamma": mean, "icc": np.array(0.0)}
         width |= {"gamma": se, "icc": np.array(1.0)}
         return centre, width
+
+    def coordinates(self, point: PointEstimate, responses: Responses, data: Any) -> Any:
+        """Return the coordinates of all models, about a start with clusters."""
+        return TwoWay.coordinates(self, point, responses, data)
 
     def own_moves(self, data: Any, dtype: DTypeLike) -> tuple[list[Move], list[Move]]:
         """Return the moves that clusters need: three evaluations of the data."""

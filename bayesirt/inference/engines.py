@@ -64,7 +64,7 @@ ENGINES = {
     engine.name: engine
     for engine in (
         Engine("blocked", sample_blocked, clusters=True),
-        Engine("nuts", sample_nuts),
+        Engine("nuts", sample_nuts, clusters=True),
         Engine(
             "laplace",
             sample_laplace,
@@ -232,7 +232,7 @@ def _with_clusters(
     if engine != "auto" and not ENGINES[engine].clusters:
         raise ResponseError(f"{engine} does not support {known}; ask for blocked, or for auto")
     reason = f"exact, and it knows {known}"
-    return "blocked", reason if engine == "auto" else ""
+    return ("blocked", reason) if engine == "auto" else (engine, "")
 
 
 def _refuse_mesh(method: Method, responses: Responses, model: ResponseModel) -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -153,7 +153,7 @@ def posterior_target(
 
     Its potential at 0 is the point estimate's; one unit is about one standard deviation.
     """
-    way = way_of(model or TwoPL(), replace(responses, clusters=None))
+    way = way_of(model or TwoPL(), responses)
     data = way.data(responses, mesh)
     coordinates = way.coordinates(point, responses, data)
     return Target(data, put_everywhere(coordinates, mesh), way)

@@ -17,6 +17,7 @@ _FEWEST = 10
 _SURE = 0.95
 _MOST_DRAWS, _MOST_TASKS, _HALVINGS = 200, 200, 40
 _DAYS_A_YEAR = 365.25
+_LEAST_RELIABILITY, _FLATTEST = 0.2, -1e-6
 _FARTHEST = 25.0
 """Log minutes from the mean beyond which no horizon is looked for."""
 
@@ -99,10 +100,16 @@ class _Line(NamedTuple):
     intercept: NDArray[np.float64]
     slope: NDArray[np.float64]
     explained: NDArray[np.float64]
+    # shape (sample, item). Intercept of each item, were it of mean length.
+    own: NDArray[np.float64]
 
 
 def horizons(
-    posterior: Posterior, minutes: pd.Series, *, dates: pd.Series | None = None
+    posterior: Posterior,
+    minutes: pd.Series,
+    *,
+    dates: pd.Series | None = None,
+    error: float = 0.0,
 ) -> Horizons:
     """Return how long a task each subject gets done, with intervals.
 
@@ -114,6 +121,9 @@ def horizons(
         How long tasks take a human, in minutes, indexed by item; others are left out.
     dates : Series, optional
         When subjects came out, indexed by subject.
+    error : float
+        Standard deviation of the error of log minutes: .7 where half of them are off by more than
+        1.6 times.
 
     Returns
     -------
@@ -123,14 +133,17 @@ def horizons(
     ------
     ResponseError
         If fewer than 10 tasks have minutes, one is not above zero, longer tasks are not surely
-        harder, or answers are not right and wrong.
+        harder, their minutes are no more than error, or answers are not right and wrong.
 
     Notes
     -----
     At each draw intercepts are regressed on log minutes x and on slopes, with coefficients drawn
     from their posterior given the items (uniform prior). A typical task of length x has the
     geometric mean of slopes and the intercept on the line. Over tasks of that length, each item is
-    moved along the line to x, with its own slope and its own distance from the line.
+    moved along the line to x, with its own slope and its own distance from the line. With an error
+    e of x the line on what was measured is flatter than that on x by the reliability
+    r = 1 - e²/var(x), by which it is divided, and distances from the line shrink by the part of
+    their variance that the error makes (Fuller, 1987, doi:10.1002/9780470316665).
 
     Kwa et al. (2025), arXiv:2503.14499, for horizons; De Boeck and Wilson (2004), for the line.
     """
@@ -138,20 +151,20 @@ def horizons(
     names = ("theta", "a", "d")
     theta, a, d = (posterior.draws(name, _MOST_DRAWS) for name in names)
     x = np.log(minutes)
-    line = _line(a[:, places], d[:, places], x - x.mean())
+    line = _line(a[:, places], d[:, places], x - x.mean(), error)
     if (line.slope < 0).mean() < _SURE:
         raise ResponseError(
             f"longer tasks are not surely harder here (probability "
             f"{(line.slope < 0).mean():.2f}), so there is no horizon; see whether minutes belong "
             f"to these items"
         )
-    slope = np.minimum(line.slope, -1e-6)
+    slope = np.minimum(line.slope, _FLATTEST)
     columns: dict[str, NDArray[np.float64]] = {}
     for chance in CHANCES:
         eta = line.typical_slope[:, None] * theta + line.intercept[:, None] - _logit(chance)
         columns[f"horizon_{chance:.0%}"[:-1]] = eta / -slope[:, None]
         columns[f"marginal_{chance:.0%}"[:-1]] = _marginal(
-            theta, a[:, places], d[:, places], slope, x - x.mean(), chance
+            theta, a[:, places], line, x - x.mean(), chance
         )
     logs = {name: values + x.mean() for name, values in columns.items()}
     low, high = np.quantile(line.explained, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
@@ -220,10 +233,19 @@ def _known_minutes(
     return own[places], places
 
 
-def _line(a: NDArray[np.float64], d: NDArray[np.float64], x: NDArray[np.float64]) -> _Line:
+def _line(
+    a: NDArray[np.float64], d: NDArray[np.float64], x: NDArray[np.float64], error: float
+) -> _Line:
     """Draw the regression of intercepts on log minutes and slopes, at each draw of the items."""
     rng, n = np.random.default_rng(0), len(x)
-    coefficients, explained = np.empty((len(a), 3)), np.empty(len(a))
+    reliability = 1 - error**2 / x.var()
+    if not 0 <= error < np.inf or reliability < _LEAST_RELIABILITY:
+        raise ResponseError(
+            f"an error of {error:g} in log minutes, which differ by {x.std():.2f} (standard "
+            f"deviation), leaves nothing to go by; pass a smaller one, not below 0"
+        )
+    coefficients, explained = np.zeros((len(a), 3)), np.empty(len(a))
+    distances = np.empty(a.shape)
     for k, (own, intercepts) in enumerate(zip(a, d, strict=True)):
         varying = np.ptp(own) > 0
         design = np.column_stack([np.ones(n), x, own - own.mean()])[:, : 3 if varying else 2]
@@ -232,20 +254,24 @@ def _line(a: NDArray[np.float64], d: NDArray[np.float64], x: NDArray[np.float64]
         variance = rest @ rest / rng.chisquare(n - design.shape[1])
         root = np.linalg.cholesky(np.linalg.inv(design.T @ design))
         drawn = fitted + np.sqrt(variance) * root @ rng.normal(size=len(fitted))
+        distances[k] = intercepts - design @ drawn
+        drawn[1] /= reliability
         coefficients[k, : len(drawn)] = drawn
-        of_x = drawn[1] ** 2 * x.var()
-        explained[k] = of_x / (of_x + variance)
+        of_error = min(drawn[1] ** 2 * error**2 * reliability, 0.99 * variance)
+        distances[k] *= np.sqrt(1 - of_error / variance)
+        of_x = drawn[1] ** 2 * reliability * x.var()
+        explained[k] = of_x / (of_x + variance - of_error)
     typical = np.exp(np.log(np.maximum(a, 1e-3)).mean(1))
-    lean = np.where(np.ptp(a, axis=1) > 0, coefficients[:, 2], 0.0)
-    intercept = coefficients[:, 0] + lean * (typical - a.mean(1))
-    return _Line(typical, intercept, coefficients[:, 1], explained)
+    lean, centre = coefficients[:, 2:], a.mean(1, keepdims=True)
+    intercept = coefficients[:, 0] + (lean * (typical[:, None] - centre))[:, 0]
+    own = coefficients[:, :1] + lean * (a - centre) + distances
+    return _Line(typical, intercept, coefficients[:, 1], explained, own)
 
 
 def _marginal(
     theta: NDArray[np.float64],
     a: NDArray[np.float64],
-    d: NDArray[np.float64],
-    slope: NDArray[np.float64],
+    line: _Line,
     x: NDArray[np.float64],
     chance: float,
 ) -> NDArray[np.float64]:
@@ -256,11 +282,12 @@ def _marginal(
     kept = order[np.linspace(0, len(x) - 1, min(len(x), _MOST_TASKS)).astype(int)]
     found = np.empty(theta.shape)
     for k, ability in enumerate(theta):
-        own = a[k, kept] * ability[:, None] + d[k, kept] - slope[k] * x[kept]
+        own = a[k, kept] * ability[:, None] + line.own[k, kept]
+        slope = min(line.slope[k], _FLATTEST)
         low, high = np.full(len(ability), -_FARTHEST), np.full(len(ability), _FARTHEST)
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            more = expit(own + slope[k] * middle[:, None]).mean(1) > chance
+            more = expit(own + slope * middle[:, None]).mean(1) > chance
             low, high = np.where(more, middle, low), np.where(more, high, middle)
         found[k] = middle
     return found

@@ -180,8 +180,9 @@ def test_clusters_that_cannot_be_used_are_refused():
     responses = Responses.from_long(ROWS, cluster="llm")
     plan = partial(plan_engine, options=RunOptions(num_chains=2, num_samples=10))
     assert plan("auto", responses)[0] == "blocked"
-    with pytest.raises(ResponseError, match="nuts does not support clusters"):
-        plan("nuts", responses)
+    assert plan("nuts", responses)[0] == "nuts"
+    with pytest.raises(ResponseError, match="laplace does not support clusters"):
+        plan("laplace", responses)
     with pytest.raises(ResponseError, match="belong to models of one ability"):
         plan("auto", responses, model="lart")
     with pytest.raises(ResponseError, match="all subjects are in the cluster 'x'"):

@@ -182,7 +182,7 @@ def test_models_and_engines_that_cannot_explain_say_so():
     with pytest.raises(ResponseError, match="laplace does not learn"):
         plan_engine("laplace", described, model=TwoPL(Priors(difficulty="minutes")))
     with pytest.raises(ResponseError, match="groups of items"):
-        plan_engine("nuts", described, model=TwoPL(Priors(groups="judge")))
+        plan_engine("laplace", described, model=TwoPL(Priors(groups="judge")))
     grouped = replace(described, clusters=Clusters.of(list("aabbcc")))
     with pytest.raises(ResponseError, match="do not go together"):
         groups_of(grouped, "judge")

@@ -83,6 +83,24 @@ def test_horizons_that_double_with_time_say_how_fast():
     assert plot_horizons(found).axes[0].get_yscale() == "log"
 
 
+def test_minutes_with_errors_lead_to_the_same_line():
+    posterior, rng = some_draws(), np.random.default_rng(6)
+    exact = horizons(posterior, minutes_of(posterior))
+    measured = minutes_of(posterior) * np.exp(1.2 * rng.normal(size=200))
+    naive, allowed = (horizons(posterior, measured, error=error) for error in (0.0, 1.2))
+
+    def spread(found: Horizons, name: str) -> float:
+        return float(np.ptp(np.log(found.summary[name])))
+
+    for name in ("horizon_50", "marginal_80"):
+        assert spread(naive, name) > 1.2 * spread(exact, name)  # a flat line spreads horizons
+        assert spread(allowed, name) == pytest.approx(spread(exact, name), rel=0.15)
+    assert naive.explained < exact.explained - 0.1
+    assert allowed.explained == pytest.approx(exact.explained, abs=0.07)
+    with pytest.raises(ResponseError, match="leaves nothing to go by"):
+        horizons(posterior, measured, error=3.0)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

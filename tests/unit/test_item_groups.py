@@ -122,6 +122,23 @@ def test_groups_are_sampled_as_clusters_of_a_subject_in_each():
 
 
 @pytest.mark.slow
+def test_nuts_agrees_on_abilities_in_general_and_in_groups():
+    _, answers = grouped(20, 6, 4, 1.0)
+    options, draws = RunOptions(num_warmup=500, num_samples=750, num_chains=2), {}
+    for engine in ("blocked", "nuts"):
+        draws[engine] = sample_posterior(
+            answers, key=jax.random.key(3), model=TwoPL(Priors(groups="stem")),
+            engine=engine, options=options,
+        )  # fmt: skip
+    for name in ("theta", "d", "sigma_group"):
+        blocked, nuts = (draws[x].dataset[name] for x in ("blocked", "nuts"))
+        sd = nuts.std(("chain", "draw"))
+        away = (blocked.mean(("chain", "draw")) - nuts.mean(("chain", "draw"))) / sd
+        assert float(np.abs(away).max()) < 0.35, name
+        assert float(np.abs(np.log(blocked.std(("chain", "draw")) / sd)).max()) < 0.3, name
+
+
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_intervals_hold_with_groups_and_are_too_narrow_without():
     """Six sets of 40 x 100, groups of 5, sd .8: of 90% intervals of all differences."""
