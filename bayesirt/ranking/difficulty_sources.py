@@ -13,6 +13,8 @@ from bayesirt.posterior import LEVEL, Posterior
 
 _MOST_IN_POINTS = 60
 """Levels of a factor for which points are worked out: one more pass over the cells for each."""
+_FLAT = 0.75
+"""Ratio of slopes below which a judge tells models apart much less than others."""
 _TAILS = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
 NOT_EXPLAINED = "not explained"
 
@@ -30,7 +32,9 @@ class DifficultySources:
         One row a level: `factor`, `level`, `n_items`; `effect`, by how many logits its items are
         harder than those of the factor's levels on average; `low` and `high`; and `points`, by how
         much its items lower the mean score of these subjects, in per cent of the full score or in
-        grades (of factors with up to 60 levels).
+        grades (of factors with up to 60 levels); and `slope`, how much its items tell models apart,
+        as a ratio of their mean slope to that of all items, with `slope_low` and `slope_high`: a
+        judge far below 1 goes by something that the others do not.
     shares : DataFrame
         One row a source: `source`, and the `share` of the variance of these items' difficulty that
         it makes, with `low` and `high`.
@@ -58,6 +62,7 @@ class DifficultySources:
         kinds = {"slope": slopes, "effect": effects, "share of variance": shares}
         parts = [part.assign(what=kind) for kind, part in kinds.items() if len(part)]
         columns = ["what", "source", "level", "value", "low", "high", "points", "n_items"]
+        columns += ["slope", "slope_low", "slope_high"]
         return pd.concat(parts).reindex(columns=columns)
 
     def of_factor(self, factor: str) -> pd.DataFrame:
@@ -81,12 +86,27 @@ class DifficultySources:
             for row in self.slopes.itertuples()
         ]
         told += [self._extremes(factor) for factor in self.compared]
+        told += filter(None, map(self._odd, self.compared))
         explained = self.shares[self.shares["source"] != NOT_EXPLAINED]
         parts = [
             f"{one_line(row.source)} {row.share:.0%} ({row.low:.0%} to {row.high:.0%})"
             for row in explained.itertuples()
         ]
         return " ".join([*told, f"Of the variance of difficulty, {', '.join(parts)}."])
+
+    def _odd(self, factor: str) -> str:
+        """Return which levels surely tell models apart less than the others do, if any."""
+        rows = self.of_factor(factor)
+        rows = rows[rows["slope_high"] < _FLAT].sort_values("slope")
+        if not len(rows):
+            return ""
+        first = rows.iloc[0]
+        others = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+        return (
+            f"{one_line(str(first['level']), 60)}{others} tells models apart much less than the "
+            f"others do ({first['slope']:.0%} of the usual slope, {first['slope_low']:.0%} to "
+            f"{first['slope_high']:.0%}), and so goes by something else."
+        )
 
     def _extremes(self, factor: str) -> str:
         rows = self.of_factor(factor)
@@ -163,7 +183,7 @@ def difficulty_sources(posterior: Posterior) -> DifficultySources:
         places = pd.Index(levels, dtype=object).get_indexer(constant[f"{dim}_of"].to_numpy())
         parts[name] = draws[:, places]
         effects.append(_effects(posterior, name, levels, places, draws))
-    columns = ["factor", "level", "n_items", "effect", "low", "high", "points"]
+    columns = ["factor", "level", "n_items", "effect", "low", "high", "points", "slope"]
     answers = posterior.answers
     graded = answers is not None and answers.kind == "graded"
     return DifficultySources(
@@ -211,6 +231,10 @@ def _effects(
     points = np.full(len(levels), np.nan)
     if len(levels) <= _MOST_IN_POINTS:
         points = _lost_points(posterior, effect, places)
+    a = posterior.draws("a")
+    of_level = np.stack([a[:, places == k].mean(1) for k in range(len(levels))], 1)
+    slope = of_level / a.mean(1, keepdims=True)
+    slope_low, slope_high = np.quantile(slope, _TAILS, axis=0)
     return pd.DataFrame(
         {
             "factor": name,
@@ -220,6 +244,9 @@ def _effects(
             "low": low,
             "high": high,
             "points": points,
+            "slope": slope.mean(0),
+            "slope_low": slope_low,
+            "slope_high": slope_high,
         }
     )
 

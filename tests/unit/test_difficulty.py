@@ -254,6 +254,21 @@ def test_what_explains_difficulty_is_told():
     assert shares.index.to_list() == ["x", "judge", "not explained"]
     assert shares.to_numpy() == pytest.approx(variances / variances.sum(), abs=0.01)
     assert len(found.table) == 1 + 2 + 3
+    assert effects["slope"].to_list() == pytest.approx([1, 1])
+
+
+def test_a_judge_who_goes_by_something_else_is_named():
+    posterior = some_draws()
+    judge = np.tile([0, 1], 10)
+    flat = np.where(judge == 1, 0.3, 1.0) * posterior["a"]
+    tree = posterior.tree.copy()
+    tree["posterior"] = tree["posterior"].to_dataset().assign(a=(("chain", "draw", "item"), flat))
+    found = replace(difficulty_sources(Posterior(tree)), sound=True)
+    slopes = found.of_factor("judge").set_index("level")["slope"]
+    assert slopes.to_dict() == pytest.approx({"ann": 1 / 0.65, "bob": 0.3 / 0.65})
+    assert (
+        "bob tells models apart much less than the others do (46% of the usual" in found.to_text()
+    )
 
 
 def test_nothing_is_told_of_a_posterior_that_explains_nothing(small_run):
