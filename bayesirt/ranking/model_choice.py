@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from bayesirt.checks.run_correlation import run_correlation
 from bayesirt.data.responses import Responses
 from bayesirt.models import AUTO
@@ -9,8 +11,11 @@ from bayesirt.models.named import usual_model
 from bayesirt.models.priors import Priors
 from bayesirt.models.repeats import Repeats
 from bayesirt.models.two_pl import TwoPL
+from bayesirt.names import counted, one_line
 from bayesirt.point_estimate import PointEstimate
+from bayesirt.posterior import Posterior
 from bayesirt.ranking.settings import Settings
+from bayesirt.ranking.subject_ranking import best_first
 
 _MOST_RUN_TWICE = 300_000
 """Cells up to which dependent runs are allowed for without being asked."""
@@ -48,4 +53,19 @@ def heeding_runs(
         return replace(settings, model=Repeats.name), said
     return settings, (
         f"Several {said}: intervals are too narrow. --repeats dependent allows for it."
+    )
+
+
+def rank_moves(posterior: Posterior, simpler: Posterior) -> str:
+    """Return how far the ranking is from that by another model of the same subjects."""
+    one, other = (best_first(x.reported.theta)[0].argsort() for x in (posterior, simpler))
+    moves = other - one
+    if not moves.any():
+        return "Both rank alike."
+    farthest = int(np.argmax(np.abs(moves)))
+    n, way = abs(int(moves[farthest])), "higher" if moves[farthest] > 0 else "lower"
+    return (
+        f"Their ranks correlate by {np.corrcoef(one, other)[0, 1]:.3f}; the "
+        f"{posterior.tree.attrs['model']} ranks {one_line(posterior.subjects[farthest], 60)} "
+        f"{counted(n, 'place')} {way}, and no other differs more."
     )

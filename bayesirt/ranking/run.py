@@ -28,7 +28,7 @@ from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.kept_ranking import ranked
 from bayesirt.ranking.length_gain import LengthGain, length_gain
 from bayesirt.ranking.linking import check_anchors
-from bayesirt.ranking.model_choice import heeding_runs, settled
+from bayesirt.ranking.model_choice import heeding_runs, rank_moves, settled
 from bayesirt.ranking.record import Record, facts_of, timed, versions
 from bayesirt.ranking.settings import Settings
 
@@ -217,7 +217,8 @@ def _beside_simpler(
         key = jax.random.fold_in(jax.random.key(settings.seed), 3)
         other = _drawn_again(responses, point, own, key, progress=progress)
         gain = compare_models(responses, posterior, other, seed=settings.seed)
-    return {"prediction": gain.between(model.title, simpler.title)}
+    said = f"{gain.between(model.title, simpler.title)} {rank_moves(posterior, other)}"
+    return {"prediction": said}
 
 
 def _drawn_again(
