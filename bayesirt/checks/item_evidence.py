@@ -119,6 +119,7 @@ def _of_item(row: dict[str, object], a_min: float, binary: bool) -> str:
             if binary
             else f"the expected score is {row['expected']:.1%} of the full one"
         )
+    parts += _of_grades(row)
     if row["duplicated"]:
         other = one_line(str(row["duplicate_of"]))
         parts.append(f"every answer is the same as to {other} (by chance: {row['p_chance']:.1g})")
@@ -131,3 +132,17 @@ def _of_item(row: dict[str, object], a_min: float, binary: bool) -> str:
                 f"{row['agree_expected']:.0%} expected"
             )
     return "; ".join(parts)
+
+
+def _of_grades(row: dict[str, object]) -> list[str]:
+    """Return which grades an item has no use for, where it is listed for that."""
+    parts = []
+    if row.get("unused"):
+        which = str(row["never_given"]).replace(", ", " or ")
+        parts.append(f"never graded {which} (by chance: {row['p_unused']:.1g})")
+    if row.get("merged"):
+        which = str(row["merged_grades"]).replace(", ", " or ")
+        parts.append(
+            f"at no ability is grade {which} the most probable (probability {row['p_merged']:.3f})"
+        )
+    return parts

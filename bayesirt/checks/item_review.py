@@ -11,6 +11,7 @@ from bayesirt.checks.extreme_scores import HARDLY_DISCRIMINATES
 from bayesirt.checks.fit.cell_residuals import refuse_other_models
 from bayesirt.checks.fit.item_pairs import LocalDependence
 from bayesirt.checks.fit.tails import adjusted
+from bayesirt.checks.grade_review import grades_by_item, idle_grades, is_graded
 from bayesirt.checks.item_evidence import (
     SATURATED,
     duplicate_columns,
@@ -19,11 +20,16 @@ from bayesirt.checks.item_evidence import (
     saturation_probability,
 )
 from bayesirt.checks.item_rest_correlation import rest_correlations
+from bayesirt.data.scales import Scale
 from bayesirt.names import one_line
 from bayesirt.posterior import Posterior
 
 _SHOWN = 5
-_REASONS = ("flipped", "miskeyed", "duplicated", "near_duplicate", "saturated", "redundant")
+_REASONS = (
+    "flipped", "miskeyed", "duplicated", "near_duplicate", "saturated", "redundant", "unused",
+    "merged",
+)  # fmt: skip
+_WORDS = {"unused": "a grade is never used", "merged": "a grade is nowhere the most probable"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,15 +47,24 @@ class ItemReview:
         `p_saturated`, `saturated`; `duplicate_of`, `p_chance` (that two items agree in every
         cell), `duplicated`; `near_duplicate_of`, `q3`, `agree`, `agree_expected`,
         `near_duplicate`; `reasons` (names of the lists that it is in) and `evidence`, in words.
+        Of grades also `never_given` (those that no answer has), `p_unused` (by chance), `unused`;
+        `merged_grades` (grades in the middle that are nowhere the most probable, as their
+        thresholds are nearly the same), `p_merged` (posterior probability), `merged`.
     a_min : float
         Discrimination below which an item is practically nil.
     q : float
         Bound on the expected share of false items in each list.
+    answers : Scale or None
+        What answers are, if not right and wrong.
+    idle : tuple of str
+        Grades that are nowhere the most probable on most items.
     """
 
     summary: pd.DataFrame
     a_min: float
     q: float
+    answers: Scale | None = None
+    idle: tuple[str, ...] = ()
 
     @property
     def redundant(self) -> list[str]:
@@ -82,6 +97,16 @@ class ItemReview:
         return self._named("near_duplicate", "q3")
 
     @property
+    def unused(self) -> list[str]:
+        """Names of the items on which a grade is never used, surest first."""
+        return self._named("unused", "p_unused", ascending=True)
+
+    @property
+    def merged(self) -> list[str]:
+        """Names of the items with a grade that is nowhere the most probable, surest first."""
+        return self._named("merged", "p_merged")
+
+    @property
     def listed(self) -> pd.DataFrame:
         """The rows of the items that are in any list, for authors, surest wrong keys first."""
         names = dict.fromkeys(name for reason in _REASONS for name in getattr(self, reason))
@@ -96,27 +121,63 @@ class ItemReview:
         bound = f"at most {self.q:.0%} of them are expected to be wrongly listed"
         n = len(self.summary)
         against = [name for name in self.miskeyed if name not in set(self.flipped)]
+        worse, ends, none = self._words()
         said = (
-            ("Got wrong by better subjects, so look at the keys", self.flipped, bound),
-            ("Answered worse by those who do better on the other items, so look at the keys",
-             against, bound + self._without_signs()),
+            (worse, self.flipped, bound),
+            ("Answered worse by those who do better on the other items, so look at the "
+             f"{self._look_at}", against, bound + self._without_signs()),
             ("Answered by every subject as an earlier item is, so look for copies",
              self.duplicated, "chance would hardly make one"),
             ("Answered much as another item is, so look for near-copies", self.near_duplicate,
              bound),
-            (f"Right (or wrong) for {SATURATED:.0%} or more, so that they tell hardly anybody "
-             f"apart", self.saturated, bound),
+            (ends, self.saturated, bound),
             (f"Could be dropped, as they hardly discriminate (|a| < {self.a_min:g})",
              self.redundant, bound),
+            ("A grade is never used", self.unused, bound),
+            ("A grade in the middle is nowhere the most probable, as the thresholds beside it are "
+             "nearly the same, so look at what sets it apart", self.merged, bound),
         )  # fmt: skip
         found = [
             f"{what}: {len(names)} of {n} items ({_some(names)}); {end}."
             for what, names, end in said
             if names
         ]
-        return " ".join(found) or (
-            f"None of {n} items is clearly mis-keyed, duplicated, saturated or uninformative "
+        nothing = (
+            f"None of {n} items is clearly mis-keyed, duplicated, {none} or uninformative "
             f"(discrimination below {self.a_min:g})."
+        )
+        return " ".join(filter(None, [*(found or [nothing]), self._of_scale()]))
+
+    @property
+    def _look_at(self) -> str:
+        return "keys" if self.answers is None else "rubric"
+
+    def _words(self) -> tuple[str, str, str]:
+        """Return what is said of items that go down, of those at an end, and of none of them."""
+        if self.answers is None:
+            ends = f"Right (or wrong) for {SATURATED:.0%} or more, so that they tell hardly anybody"
+            return (
+                "Got wrong by better subjects, so look at the keys", f"{ends} apart", "saturated"
+            )  # fmt: skip
+        called = self.answers.called
+        worse = "worse grades" if is_graded(self.answers) else "lower scores"
+        return (
+            f"Better subjects get {worse}, so look at the rubric",
+            f"Nearly every answer has the highest {called} (or the lowest), so that they tell "
+            f"hardly anybody apart",
+            "saturated, short of a grade" if is_graded(self.answers) else "saturated",
+        )
+
+    def _of_scale(self) -> str:
+        """Say which grades have no place of their own on most items."""
+        if not self.idle:
+            return ""
+        which = f"grade {self.idle[0]} is" if len(self.idle) == 1 else (
+            f"grades {', '.join(self.idle[:-1])} and {self.idle[-1]} are"
+        )  # fmt: skip
+        return (
+            f"On most items {which} nowhere the most probable: the scale is finer than what "
+            f"subjects differ in, which does no harm."
         )
 
     def _without_signs(self) -> str:
@@ -126,6 +187,8 @@ class ItemReview:
         return "; rank with --slopes free to learn how probably a < 0"
 
     def _named(self, chosen: str, by: str, *, ascending: bool = False) -> list[str]:
+        if chosen not in self.summary:  # only grades have it
+            return []
         rows = self.summary[self.summary[chosen]]
         return list(rows.sort_values(by, ascending=ascending, kind="stable")["item"])
 
@@ -179,6 +242,11 @@ def review_items(
     Duplicated: identical columns, missing cells included, for which `p_chance` times the number of
     pairs is at most q, so that items that all get right are not listed as copies of each other.
 
+    Grades: `unused` by Benjamini & Hochberg, beside the shares of grades of all answers. `merged`
+    as redundant is, with p the probability that a grade in the middle is nowhere the most probable:
+    thresholds of the graded model are in order, and lie nearly on each other where answers would
+    have them out of order. Grades of which that is so on most items are named once, for the scale.
+
     Near-duplicates: dependent pairs (Q3) with residual correlations of .5 or more.
 
     Examples
@@ -218,16 +286,22 @@ def review_items(
         near_duplicates(posterior, dependence)
     )
     table["near_duplicate"] = table["near_duplicate_of"] != ""
+    idle: tuple[str, ...] = ()
+    if is_graded(posterior.answers):
+        table = table.join(grades_by_item(posterior, q=q))
+        table["merged"] = _listed(table["p_merged"].to_numpy(), q)
+        idle = tuple(idle_grades(posterior))
     table["reasons"] = _reasons(table)
     table["evidence"] = in_words(table, a_min, binary=posterior.answers is None)
     ordered = table.sort_values("p_nil", ascending=False, kind="stable").reset_index(drop=True)
-    return ItemReview(ordered, a_min, q)
+    return ItemReview(ordered, a_min, q, posterior.answers, idle)
 
 
 def _reasons(table: pd.DataFrame) -> list[str]:
     """Return the names of the lists that each item is in."""
-    words = [name.replace("_", "-") for name in _REASONS]
-    inside = table[list(_REASONS)].to_numpy()
+    lists = [name for name in _REASONS if name in table]
+    words = [_WORDS.get(name, name.replace("_", "-")) for name in lists]
+    inside = table[lists].to_numpy()
     return ["; ".join(compress(words, row)) for row in inside]
 
 

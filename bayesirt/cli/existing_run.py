@@ -101,9 +101,9 @@ def fit_check(
     found = check_fit(loaded.posterior, key=loaded.fit_key(seed), progress=not as_json)
     if as_json:
         tables = {"models": found.summary, "items": found.items, "subjects": found.subjects}
-        told = {
-            name: rows_for_json(table) for name, table in (tables | {"pairs": found.pairs}).items()
-        }
+        tables |= {"pairs": found.pairs}
+        tables |= {} if found.categories is None else {"categories": found.categories}
+        told = {name: rows_for_json(table) for name, table in tables.items()}
         typer.echo(json.dumps({"text": found.to_text(), **told}, indent=2))
     else:
         terminal.print_fit(found)

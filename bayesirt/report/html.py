@@ -83,6 +83,8 @@ def _fit(run: Run) -> dict[str, Any] | None:
     """Return what the report shows of a check of fit, where there was one."""
     if run.fit is None:
         return None
+    from bayesirt.checks.fit.categories import misfitting
+
     misfits = [
         table[table["misfits"]].sort_values("p") for table in (run.fit.items, run.fit.subjects)
     ]
@@ -91,7 +93,9 @@ def _fit(run: Run) -> dict[str, Any] | None:
         for kind, table in zip(("item", "subject"), misfits, strict=True)
         for row in table.to_dict("records")
     ]
+    grades = run.fit.categories
     return {
+        "grades": [] if grades is None else misfitting(grades).head(_MOST_PAIRS).to_dict("records"),
         "models": run.fit.summary.to_dict("records"),
         "misfits": rows,
         "pairs": run.fit.pairs[run.fit.pairs["dependent"]].head(_MOST_PAIRS).to_dict("records"),

@@ -4,6 +4,7 @@ from typing import Any
 
 import pandas as pd
 
+from bayesirt.checks.grade_review import is_graded
 from bayesirt.checks.item_review import ItemReview, review_items
 from bayesirt.names import counted, in_percent, one_line
 from bayesirt.ranking.finished_run import Run
@@ -21,6 +22,8 @@ _CALLED = {
     "near_duplicate": "near-copy",
     "saturated": "saturated",
     "redundant": "redundant",
+    "unused": "grade never used",
+    "merged": "grade nowhere probable",
 }
 
 
@@ -29,7 +32,7 @@ def items_to_look_at(run: Run) -> dict[str, Any]:
 
     `text`, the review in words, and `note`, a sentence on items that need somebody to act, or
     nothing; `rows` of a table and how many are `listed`; `curves`, a figure; `near`, whether
-    near-copies were sought, which a check of fit does.
+    near-copies were sought, which a check of fit does; `graded`, whether answers are grades.
     """
     dependence = None if run.fit is None else run.fit.dependence
     review = review_items(run.posterior, dependence=dependence)
@@ -42,6 +45,7 @@ def items_to_look_at(run: Run) -> dict[str, Any]:
         "listed": len(review.listed),
         "curves": svg(figure, "Proportion correct by ability, of a few items"),
         "near": dependence is not None,
+        "graded": is_graded(review.answers),
     }
 
 
@@ -81,8 +85,10 @@ def _row(row: dict[str, Any]) -> dict[str, str]:
         "near_duplicate": lambda: f"Q3 {row['q3']:+.2f}",
         "saturated": lambda: in_percent(row["p_saturated"]),
         "redundant": lambda: in_percent(row["p_nil"]),
+        "unused": lambda: f"by chance {row['p_unused']:.0e}",
+        "merged": lambda: in_percent(row["p_merged"]),
     }
-    reasons = [reason for reason in _CALLED if row[reason]]
+    reasons = [reason for reason in _CALLED if row.get(reason)]
     return {
         "item": row["item"],
         "reasons": ", ".join(_CALLED[reason] for reason in reasons),
@@ -97,9 +103,10 @@ def _note(review: ItemReview) -> str:
     copies = set(review.duplicated) | set(review.near_duplicate)
     if not keys | copies:
         return ""
+    wrong = "may have a wrong key" if review.answers is None else "may be graded the wrong way"
     said = [
         f"{counted(len(names), 'item')} {what}"
-        for names, what in ((keys, "may have a wrong key"), (copies, "may be copied"))
+        for names, what in ((keys, wrong), (copies, "may be copied"))
         if names
     ]
     first = one_line(next(n for r in _TO_ACT_ON for n in getattr(review, r)), 60)

@@ -26,6 +26,8 @@ from bayesirt.report.terminal_parts import (
 from bayesirt.report.terminal_ranking import ranking_table, score_table, topics_table
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from bayesirt.bank.adaptive import Estimate, NextItems
     from bayesirt.checks.fit.fit_check import FitCheck
     from bayesirt.checks.item_review import ItemReview
@@ -270,6 +272,8 @@ def print_review(review: ItemReview) -> None:
 
 def print_fit(fit: FitCheck) -> None:
     """Print the models that were compared, where items and subjects depart, and the conclusion."""
+    from bayesirt.checks.fit.categories import misfitting
+
     console = new_console()
     table = new_table("model", "log score of an answer", "ahead", "error")
     for row in fit.summary.itertuples():
@@ -284,7 +288,21 @@ def print_fit(fit: FitCheck) -> None:
                 table.add_row(str(row[kind]), f"{row['z']:+.1f}", f"{row['p']:.2g}")
             console.print(table)
             say_more(console, misfits, _MOST_MISFITS)
+    if fit.categories is not None:
+        _print_categories(console, misfitting(fit.categories))
     console.print(Text(fit.to_text()))
+
+
+def _print_categories(console: Console, misfits: pd.DataFrame) -> None:
+    """Print the grades of items that misfit for how often they come, the clearest first."""
+    if misfits.empty:
+        return
+    table = new_table("item", "grade", "observed", "expected", "p")
+    for row in misfits.head(_MOST_MISFITS).itertuples():
+        shares = (f"{row.observed:.1%}", f"{row.expected:.1%}")
+        table.add_row(str(row.item), str(row.grade), *shares, f"{row.p:.2g}")
+    console.print(table)
+    say_more(console, misfits, _MOST_MISFITS)
 
 
 def print_next_items(

@@ -176,6 +176,7 @@ def test_a_check_of_fit_takes_grades():
     posterior, _ = true_draws("graded")
     fit = check_fit(posterior, key=jax.random.key(0))
     assert fit.score == "mean grade"
+    assert len(fit.categories) == 5 * J
     assert fit.items["misfits"].mean() < 0.2
     assert fit.subjects["misfits"].mean() < 0.2
     assert fit.totals.p_subjects > 0.001

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from bayesirt.checks.fit.calibration import Calibration, check_calibration
+from bayesirt.checks.fit.categories import categories_in_words, category_fit
 from bayesirt.checks.fit.cell_residuals import refuse_other_models
 from bayesirt.checks.fit.direction import UNKNOWN, Direction, check_direction
 from bayesirt.checks.fit.held_out import Answer, HeldOut, predict_held_out
@@ -16,7 +17,7 @@ from bayesirt.checks.fit.subjects import person_fit
 from bayesirt.checks.fit.totals import Totals, check_totals
 from bayesirt.checks.fit.wide import few_draws, few_subjects, is_wide
 from bayesirt.data.responses import Responses
-from bayesirt.data.scales import score_name
+from bayesirt.data.scales import Scale, score_name
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.random_keys import Key, as_key
 
@@ -38,10 +39,14 @@ class FitCheck:
         Of the 2PL's held-out predictions.
     direction : Direction
         Whether the items point one way.
-    score : str
-        What the mean of a subject's answers is called.
     part : str
         What part of a wide table was checked, in words; empty if all of it was.
+    answers : Scale or None
+        What answers are, if not right and wrong.
+    categories : DataFrame or None
+        How often each item gets each grade, or 0, a part and the full score, where answers are
+        grades or scores in [0, 1]: `item`, `grade`, shares `observed` and `expected`, posterior
+        predictive `p`, and whether the item `misfits` for it.
     """
 
     items: pd.DataFrame
@@ -52,7 +57,13 @@ class FitCheck:
     calibration: Calibration
     direction: Direction = UNKNOWN
     part: str = ""
-    score: str = "accuracy"
+    answers: Scale | None = None
+    categories: pd.DataFrame | None = None
+
+    @property
+    def score(self) -> str:
+        """What the mean of a subject's answers is called."""
+        return score_name(self.answers)
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -95,7 +106,13 @@ class FitCheck:
         """Return the conclusion in a few sentences."""
         skewed = self.totals.to_text() if self.totals.p_subjects < 1 - LEVEL else ""
         found = self.in_short(), self.held_out.details(), self.dependence.to_text()
-        rest = self._of_rows(), skewed, self.calibration.to_text(), self.part
+        rest = (
+            self._of_rows(),
+            categories_in_words(self.categories, self.answers),
+            skewed,
+            self.calibration.to_text(),
+            self.part,
+        )
         return " ".join(filter(None, [*found, *rest]))
 
     def in_short(self) -> str:
@@ -215,5 +232,6 @@ def check_fit(
         check_calibration(*answers, key=of_bands),
         check_direction(posterior),
         part,
-        score_name(posterior.answers),
+        posterior.answers,
+        category_fit(of_items, q=q),
     )

@@ -1,0 +1,116 @@
+"""How often each item gets each grade, or nothing, a part and the full score, as is expected."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jaxtyping import Array, Float
+from scipy.special import ndtr
+
+from bayesirt.checks.fit.cell_residuals import Counts, Draw, counts_of, thinned
+from bayesirt.checks.fit.tails import LEAST_SHARE, Moments, adjusted, to_normal
+from bayesirt.data.scales import Scale
+from bayesirt.names import one_line
+from bayesirt.posterior import Posterior
+
+LEAST_VARIANCE = 1.0
+"""Of how many answers have a grade: with less, no test."""
+_MOST_DRAWS, _CELL_DRAWS = 200, 100_000_000
+
+
+def category_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame | None:
+    """Compare how often each item gets each grade with what is expected of its subjects.
+
+    One row an item and grade, in the order of the data: `item`, `grade` (of scores in [0, 1]
+    "0", "inside" and the full score), shares `observed` and `expected`, and posterior predictive
+    `p` (two-sided; NaN where there is too little to test), and of all of an item's `misfits`. None
+    where answers are neither grades nor such scores.
+
+    At each draw z is how many answers have the grade beyond the expected number, standardised and
+    made normal. Its mean over draws is divided by its own standard deviation under the model, which
+    is held above that of `LEAST_SHARE`: of graded answers an item's own thresholds take up most of
+    it, so that p is then too large. An item's p is its least by Bonferroni, of all items that by
+    Benjamini & Hochberg.
+    """
+    scale = posterior.answers
+    if scale is None or scale.kind not in ("graded", "continuous"):
+        return None
+    names = _grades(scale)
+    most = min(_MOST_DRAWS, _CELL_DRAWS / posterior.trials.size)
+    draws, counts = thinned(posterior, most), counts_of(posterior)
+    seen = np.asarray(posterior.trials) > 0
+    found = _over_draws(posterior.link, counts, draws)
+    z, variance, expected, observed = (np.asarray(x, np.float64) for x in found)
+    p = np.where(variance >= LEAST_VARIANCE, 2 * ndtr(-np.abs(z)), np.nan)
+    tested = np.isfinite(p)
+    least = np.where(tested, p, 2).min(0) * tested.sum(0)
+    misfits = adjusted(np.where(tested.any(0), np.minimum(least, 1), np.nan)) <= q
+    n_items, size = len(posterior.items), np.maximum(seen.sum(0), 1)
+    return pd.DataFrame(
+        {
+            "item": np.repeat(np.asarray(posterior.items, object), len(names)),
+            "grade": np.tile(np.asarray(names, object), n_items),
+            "observed": (observed / size).T.ravel(),
+            "expected": (expected / size).T.ravel(),
+            "p": p.T.ravel(),
+            "misfits": np.repeat(misfits, len(names)),
+        }
+    )
+
+
+def categories_in_words(table: pd.DataFrame | None, scale: Scale | None) -> str:
+    """Return in a sentence on how many items grades come more or less often than expected."""
+    if table is None or scale is None or not table["misfits"].any():
+        return ""
+    of_items = table.groupby("item", sort=False)["misfits"].first()
+    worst = table.loc[table.loc[table["misfits"], "p"].idxmin()]
+    what = "grades come" if scale.kind == "graded" else f"scores of 0 or {scale.full:g} come"
+    return (
+        f"On {of_items.sum():,} of {len(of_items):,} items {what} more or less often than the "
+        f"model says, most clearly on {one_line(str(worst['item']), 60)}: {worst['grade']} in "
+        f"{worst['observed']:.0%} of answers, {worst['expected']:.0%} expected."
+    )
+
+
+def misfitting(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of items that misfit, the clearest first."""
+    return table[table["misfits"] & table["p"].notna()].sort_values("p", kind="stable")
+
+
+def _grades(scale: Scale) -> tuple[str, ...]:
+    return scale.labels if scale.kind == "graded" else ("0", "inside", f"{scale.full:g}")
+
+
+@partial(jax.jit, static_argnums=0)
+def _over_draws(link: str, counts: Counts, draws: Draw) -> tuple[Float[Array, "grade item"], ...]:
+    """Return z of each grade, the variance of its number, and that expected and observed."""
+    seen, n_draws = counts.trials > 0, len(draws.a)
+
+    def of_draw(draw: Draw) -> tuple[Array, Array]:
+        law = draw.answers(link).law
+        assert law is not None
+        assert law.levels is not None
+        levels = law.levels(draw.theta[:, None] * draw.a + draw.d)
+        one = jnp.ones(seen.shape, draw.a.dtype)
+        reached = jnp.stack([one, *(p for _, p in levels), 0 * one])
+        least = jnp.array([0, *(y for y, _ in levels)])
+        at = jnp.searchsorted(least, counts.successes, side="right") - 1
+        given = jnp.stack([(seen & (at == k)).sum(0) for k in range(len(levels) + 1)])
+        return jnp.where(seen, reached[:-1] - reached[1:], 0), given
+
+    def add(total: tuple[Moments, Array], draw: Draw) -> tuple[tuple[Moments, Array], None]:
+        p, observed = of_draw(draw)
+        expected, variance = p.sum(1), jnp.maximum((p * (1 - p)).sum(1), 1e-9)
+        skewness = (p * (1 - p) * (1 - 2 * p)).sum(1) / variance**1.5
+        z = to_normal((observed - expected) / jnp.sqrt(variance), skewness)
+        return (total[0].add(z), total[1] + jnp.stack([variance, expected, 1.0 * observed])), None
+
+    first = jax.tree.map(lambda x: x[0], draws)
+    shape, dtype = jax.eval_shape(of_draw, first)[1].shape, draws.a.dtype
+    start = Moments.none(shape, dtype), jnp.zeros((3, *shape), dtype)
+    (moments, others), _ = jax.lax.scan(add, start, draws)
+    left = 1 - moments.variance(n_draws) * (1 - 1 / n_draws)
+    z = moments.z / n_draws / jnp.sqrt(jnp.maximum(left, LEAST_SHARE))
+    return z, *(others / n_draws)
