@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from bayesirt.data.clusters import Clusters
 from bayesirt.data.difficulty import columns_of
@@ -20,6 +21,8 @@ from bayesirt.names import one_line
 QUESTION = "question"
 _SUBJECT, _ITEM = "subject", "item"
 _BETWEEN = " · "
+_MOST_LEVELS = 60
+"""Of a column that may be a facet."""
 
 
 def with_facets(
@@ -45,6 +48,21 @@ def with_facets(
         named = named + _BETWEEN + pd.Series(levels[facet])
     told = {_ITEM: named.to_numpy(), QUESTION: questions.to_numpy(), **levels}
     return frame.assign(**told), {**roles, "item": _ITEM}
+
+
+def telling_apart(frame: pd.DataFrame, roles: Mapping[str, str]) -> str:
+    """Return the column that makes rows of a subject and item differ, such as judge, if any."""
+
+    def codes(column: str) -> NDArray[np.intp]:
+        return pd.factorize(np.array([str(value) for value in frame[column]], object))[0]
+
+    names = {side: codes(roles[side]) for side in ("subject", "item")}
+    for column in frame.columns.difference([*roles.values()], sort=False):
+        levels = codes(column)
+        rows = pd.DataFrame({**names, "level": levels})
+        if levels.max(initial=0) < _MOST_LEVELS and not rows.duplicated().any():
+            return one_line(str(column))
+    return ""
 
 
 def together(responses: Responses, facets: Sequence[str]) -> str:

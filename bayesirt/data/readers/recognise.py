@@ -2,14 +2,14 @@
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bayesirt.data.facets import QUESTION, with_facets, with_factors
+from bayesirt.data.facets import QUESTION, telling_apart, with_facets, with_factors
 from bayesirt.data.readers.column_roles import (
     ITEM_NAMES,
     SUBJECT_NAMES,
@@ -48,8 +48,6 @@ from bayesirt.data.table_columns import (
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
-_MOST_LEVELS = 60
-"""Of a column that may be a facet."""
 _UNNAMED = ("", "unnamed:_0", "index")
 """What pandas calls an index."""
 
@@ -323,20 +321,10 @@ def _from_long(
             scale=reading.scale,
         )
     except ResponseError as error:
-        if "repeat a subject and item" in str(error) and (telling := _telling_apart(frame, roles)):
+        if "repeat a subject and item" in str(error) and (telling := telling_apart(frame, roles)):
             hint = f"or --facet {telling} if they are of another {telling} each"
             raise ResponseError(f"{error}, {hint}") from None
         raise
-
-
-def _telling_apart(frame: pd.DataFrame, roles: Mapping[str, str]) -> str:
-    """Return the column that makes rows of a subject and item differ, such as judge, if any."""
-    names = frame[[roles["subject"], roles["item"]]].astype(str)
-    for column in frame.columns.difference([*roles.values()], sort=False):
-        levels = frame[column].astype(str)
-        if levels.nunique() <= _MOST_LEVELS and not names.assign(level=levels).duplicated().any():
-            return one_line(str(column))
-    return ""
 
 
 def _check_roles(frame: pd.DataFrame, roles: dict[str, str], name: str) -> None:
