@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -53,12 +54,7 @@ from bayesirt.cli.reading_input import (
     say,
     with_reading_options,
 )
-from bayesirt.cli.several_abilities import (
-    explore,
-    number_of_abilities,
-    print_explored,
-    refuse_options_of_one_ability,
-)
+from bayesirt.cli.several_abilities import rank_by_several
 
 if TYPE_CHECKING:
     from bayesirt.data.readers.reading import Reading
@@ -103,55 +99,62 @@ def rank(
     as_json: AsJson = False,
 ) -> None:
     """Rank subjects by ability, and write tables, draws and a report."""
+    typed = SimpleNamespace(**locals())
     prepare_jax(chains)
-    from bayesirt.data.difficulty import columns_of, parts_of
-    from bayesirt.models import Priors
-    from bayesirt.ranking.run_update import refuse_other_model
-    from bayesirt.ranking.settings import Settings
-
     path, talk = input_path(results, example), not (quiet or as_json)
     if model is Model.mirt or abilities is not None:
-        from bayesirt.profiles.exploration import ExplorationSettings
-
-        refuse_options_of_one_ability(model, {
-            "--by": by, "--per-component": per_component, "--update": update, "--anchor": anchor,
-            "--population": population, "--wrong-lengths": wrong_lengths, "--slopes": slopes,
-            "--guessing": guessing is not None, "--priors": priors is not PriorKind.hierarchical,
-            "--formula": formula, "--group": group, "--facet": reading.facet,
-            "--subject-factors": reading.factors,
-            "--point": point is not Point.auto, "--repeats": repeats is not Repeats.auto,
-        })  # fmt: skip
-        several = ExplorationSettings(
-            number_of_abilities(abilities), seed, chains, warmup or 500, draws, target_accept,
-            engine.value,
-        )  # fmt: skip
-        run = explore(
-            path, reading, several, out, talk=talk, checkpoint=checkpoint, overwrite=overwrite
-        )
-        return print_explored(run, out, as_json=as_json, quiet=quiet)
-    explained = parts_of(formula)
-    settings = Settings(
-        seed, chains, warmup or 0, draws, target_accept, budget,
-        Priors(
-            priors.value, (slopes or Slopes.positive).value, guessing, groups=group, **explained
-        ),
-        point.value, engine.value, _model(model, repeats), wrong_lengths, _scale(anchor),
-        population=population, other_slopes=slopes is None,
-    )  # fmt: skip
+        return rank_by_several(typed, path, talk=talk)
+    settings = _settings(typed)
     earlier = _earlier_run(out, settings, overwrite, update, per_component)
-    reading = _by_topic(reading, by, per_component)
-    described = (*columns_of(explained["difficulty"]), *filter(None, [group]))
-    of_subjects = tuple(columns_of(explained["ability"]))
-    reading = replace(reading, describing=described, of_subjects=of_subjects)
+    reading = _reading(typed, settings)
     responses = _read(path, reading, talk)
-    settings = settings.explained(responses, reading.facet, reading.factors)
-    if earlier is not None:
-        refuse_other_model(earlier, settings)
+    settings = _explained(settings, responses, reading, earlier)
     told = _told(path, reading, checkpoint, talk)
     runs = _runs(earlier, responses, settings, told, per_component, reading.topic_column)
     if earlier is None or runs[""] is not earlier:
         runs = _finished(runs, out, overwrite or update, check_fit, talk)
-    _print(runs, out, as_json, quiet)
+    return _print(runs, out, as_json, quiet)
+
+
+def _settings(typed: SimpleNamespace) -> "Settings":
+    """Return what was typed as settings."""
+    from bayesirt.data.difficulty import parts_of
+    from bayesirt.models import Priors
+    from bayesirt.ranking.settings import Settings
+
+    slopes: Slopes = typed.slopes or Slopes.positive
+    return Settings(
+        typed.seed, typed.chains, typed.warmup or 0, typed.draws, typed.target_accept, typed.budget,
+        Priors(
+            typed.priors.value, slopes.value, typed.guessing, groups=typed.group,
+            **parts_of(typed.formula),
+        ),
+        typed.point.value, typed.engine.value, _model(typed.model, typed.repeats),
+        typed.wrong_lengths, _scale(typed.anchor),
+        population=typed.population, other_slopes=typed.slopes is None,
+    )  # fmt: skip
+
+
+def _reading(typed: SimpleNamespace, settings: "Settings") -> "Reading":
+    """Return how results are read: with the columns of topics and of what explains them."""
+    from bayesirt.errors import ResponseError
+
+    reading: Reading = typed.reading.with_columns(*settings.described)
+    if typed.by and typed.per_component:
+        raise ResponseError("--by belongs to one ranking; leave out --per-component")
+    return replace(reading, by=typed.by) if typed.by else reading
+
+
+def _explained(
+    settings: "Settings", responses: "Responses", reading: "Reading", earlier: "Run | None"
+) -> "Settings":
+    """Return settings with effects of facets and factors, which an earlier run must have too."""
+    from bayesirt.ranking.run_update import refuse_other_model
+
+    settings = settings.explained(responses, reading.facet, reading.factors)
+    if earlier is not None:
+        refuse_other_model(earlier, settings)
+    return settings
 
 
 def _model(model: Model, repeats: Repeats) -> str:
@@ -164,15 +167,6 @@ def _model(model: Model, repeats: Repeats) -> str:
             f"--repeats {repeats} is --model {said}; leave out one of it and --model {model}"
         )
     return said.value
-
-
-def _by_topic(reading: "Reading", by: str | None, per_component: bool) -> "Reading":
-    """Return how results are read where they are ranked by topic, if they are."""
-    from bayesirt.errors import ResponseError
-
-    if by and per_component:
-        raise ResponseError("--by belongs to one ranking; leave out --per-component")
-    return replace(reading, by=by) if by else reading
 
 
 def _read(path: Path, reading: "Reading", talk: bool) -> "Responses":

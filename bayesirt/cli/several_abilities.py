@@ -3,11 +3,12 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from bayesirt.cli.options import Model
+from bayesirt.cli.options import Model, Point, PriorKind, Repeats
 from bayesirt.cli.reading_input import announce, read_and_tell, say
 
 if TYPE_CHECKING:
@@ -15,7 +16,32 @@ if TYPE_CHECKING:
     from bayesirt.profiles.exploration import Exploration, ExplorationSettings
 
 
-def refuse_options_of_one_ability(model: Model, given: Mapping[str, object]) -> None:
+def rank_by_several(typed: SimpleNamespace, path: Path, *, talk: bool) -> None:
+    """Rank by several abilities as was typed, after refusing what only one ability has."""
+    from bayesirt.profiles.exploration import ExplorationSettings
+
+    _refuse_options_of_one_ability(typed.model, {
+        "--by": typed.by, "--per-component": typed.per_component, "--update": typed.update,
+        "--anchor": typed.anchor, "--population": typed.population,
+        "--wrong-lengths": typed.wrong_lengths, "--slopes": typed.slopes,
+        "--guessing": typed.guessing is not None,
+        "--priors": typed.priors is not PriorKind.hierarchical,
+        "--formula": typed.formula, "--group": typed.group, "--facet": typed.reading.facet,
+        "--subject-factors": typed.reading.factors,
+        "--point": typed.point is not Point.auto, "--repeats": typed.repeats is not Repeats.auto,
+    })  # fmt: skip
+    settings = ExplorationSettings(
+        _number_of_abilities(typed.abilities), typed.seed, typed.chains, typed.warmup or 500,
+        typed.draws, typed.target_accept, typed.engine.value,
+    )  # fmt: skip
+    run = _explore(
+        path, typed.reading, settings, typed.out,
+        talk=talk, checkpoint=typed.checkpoint, overwrite=typed.overwrite,
+    )  # fmt: skip
+    _print_explored(run, typed.out, as_json=typed.as_json, quiet=typed.quiet)
+
+
+def _refuse_options_of_one_ability(model: Model, given: Mapping[str, object]) -> None:
     """Refuse abilities of other models, and options that rankings by several do not have."""
     from bayesirt.errors import ResponseError
 
@@ -31,7 +57,7 @@ def refuse_options_of_one_ability(model: Model, given: Mapping[str, object]) -> 
         )
 
 
-def explore(
+def _explore(
     path: Path,
     reading: "Reading",
     settings: "ExplorationSettings",
@@ -59,7 +85,7 @@ def explore(
     return run
 
 
-def number_of_abilities(abilities: str | None) -> int | Literal["auto"]:
+def _number_of_abilities(abilities: str | None) -> int | Literal["auto"]:
     """Return the number of abilities that was typed, or that it is to be found."""
     from bayesirt.errors import ResponseError
     from bayesirt.names import one_line
@@ -74,7 +100,7 @@ def number_of_abilities(abilities: str | None) -> int | Literal["auto"]:
     return int(abilities)
 
 
-def print_explored(run: "Exploration", out: Path, *, as_json: bool, quiet: bool) -> None:
+def _print_explored(run: "Exploration", out: Path, *, as_json: bool, quiet: bool) -> None:
     """Print the ranking, or nothing if quiet."""
     from bayesirt.report.terminal_profiles import exploration_as_json, print_exploration
 

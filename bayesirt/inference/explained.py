@@ -2,7 +2,7 @@
 
 Given items and subjects, all of that and the items' centres are one normal vector, drawn at once.
 The items' factor with most levels is integrated out of it and drawn last: given the rest, its
-levels do not depend on each other, so that thousands of them cost no more than a few.
+levels do not depend on each other, and need no matrix of their size.
 """
 
 import json

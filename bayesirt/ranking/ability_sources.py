@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bayesirt.errors import ResponseError
 from bayesirt.names import in_percent, one_line
 from bayesirt.posterior import LEVEL, Posterior
-from bayesirt.ranking.difficulty_sources import NOT_EXPLAINED, shares_of, slopes_of
+from bayesirt.ranking.difficulty_sources import NOT_EXPLAINED, levels_of, shares_of, slopes_of
 from bayesirt.ranking.subject_ranking import best_first, rank_columns
 
 _TAILS = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
@@ -131,9 +131,7 @@ def ability_sources(posterior: Posterior) -> AbilitySources:
         covariates = [str(x) for x in posterior.dataset["subject_covariate"].values]
         parts[", ".join(covariates)] = posterior.draws("beta_theta") @ z.T
     for site, name in names.items():
-        dim = str(posterior.dataset[site].dims[-1])
-        levels = [str(x) for x in posterior.dataset[dim].values]
-        places = pd.Index(levels, dtype=object).get_indexer(constant[f"{dim}_of"].to_numpy())
+        levels, places = levels_of(posterior, site)
         draws[name] = levels, places, posterior.draws(site)
         parts[name] = draws[name][2][:, places]
         effects.append(_effects(name, levels, places, draws[name][2] / unit))

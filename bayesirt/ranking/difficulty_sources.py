@@ -178,9 +178,8 @@ def difficulty_sources(posterior: Posterior) -> DifficultySources:
         parts[", ".join(names)] = posterior.draws("beta") @ z.T
     effects = []
     for site, name in factors.items():
-        draws, dim = posterior.draws(site), str(posterior.dataset[site].dims[-1])
-        levels = [str(x) for x in posterior.dataset[dim].values]
-        places = pd.Index(levels, dtype=object).get_indexer(constant[f"{dim}_of"].to_numpy())
+        levels, places = levels_of(posterior, site)
+        draws = posterior.draws(site)
         parts[name] = draws[:, places]
         effects.append(_effects(posterior, name, levels, places, draws))
     columns = ["factor", "level", "n_items", "effect", "low", "high", "points", "slope"]
@@ -198,6 +197,14 @@ def difficulty_sources(posterior: Posterior) -> DifficultySources:
 def explains(posterior: Posterior) -> bool:
     """Return whether a posterior's model explains the difficulty of items."""
     return "factors" in posterior.tree.attrs
+
+
+def levels_of(posterior: Posterior, site: str) -> tuple[list[str], NDArray[np.intp]]:
+    """Return the names of a factor's levels, and the place among them of each item or subject."""
+    dim = str(posterior.dataset[site].dims[-1])
+    levels = [str(x) for x in posterior.dataset[dim].values]
+    known = posterior.tree["constant_data"][f"{dim}_of"].to_numpy()
+    return levels, pd.Index(levels, dtype=object).get_indexer(known)
 
 
 def slopes_of(

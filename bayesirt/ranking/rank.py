@@ -1,10 +1,9 @@
 """From any results to a ranking in one call."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bayesirt.data.difficulty import columns_of
 from bayesirt.data.readers.frames import Frame
 from bayesirt.data.readers.reading import Reading
 from bayesirt.data.readers.recognise import read_responses
@@ -66,32 +65,20 @@ def rank(
     >>> run = bayesirt.rank(answers)  # doctest: +SKIP
     >>> run.ranking.summary.head()  # doctest: +SKIP
     """
-    column = Reading(by=by).topic_column
+    told, settings = Reading(**reading | {"by": by, "facet": facet}), settings or Settings()
     if isinstance(results, Responses):
         if reading:
             raise TypeError(f"responses are read already; leave out {', '.join(reading)}")
         responses, source = results, None
     else:
-        reading |= ({"by": by} if by else {}) | ({"facet": facet} if facet else {})
-        reading |= _described_by(settings, reading)
-        responses = read_responses(results, **reading)
+        told = told.with_columns(*settings.described)
+        responses = read_responses(results, **told.given)
         source = Path(results) if isinstance(results, str | Path) else None
+    column = told.topic_column
     if column:
         items_by_topic(responses, column)  # refuses, before the work, what there is nothing in
-    facets = (facet,) if isinstance(facet, str) else facet
-    factors = Reading(factors=reading.get("factors", ())).factors
-    settings = (settings or Settings()).explained(responses, facets, factors)
-    run = rank_responses(responses, settings, source=source, reading=reading, progress=progress)
+    settings = settings.explained(responses, told.facet, told.factors)
+    run = rank_responses(responses, settings, source=source, reading=told.given, progress=progress)
     if column:
         run = with_topics(run, responses, column)
     return run.with_fit(progress=progress) if check_fit and run.posterior.complete else run
-
-
-def _described_by(settings: Settings | None, reading: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of items that the settings need, beside those that were named."""
-    if settings is None:
-        return {}
-    own = (*columns_of(settings.priors.difficulty), *filter(None, [settings.priors.groups]))
-    of_subjects = columns_of(settings.priors.ability)
-    known = {"describing": (*reading.get("describing", ()), *own)} if own else {}
-    return known | ({"of_subjects": of_subjects} if of_subjects else {})

@@ -128,6 +128,15 @@ class Settings:
         priors = replace(self.priors, difficulty=formula, groups=groups, ability=ability)
         return replace(self, priors=priors)
 
+    @property
+    def described(self) -> tuple[list[str], list[str]]:
+        """Columns of items, and of subjects, that its priors need."""
+        from bayesirt.data.difficulty import columns_of
+
+        priors = self.priors
+        groups = [priors.groups] if priors.groups else []
+        return [*columns_of(priors.difficulty), *groups], columns_of(priors.ability)
+
     def describe_model(self) -> str:
         """Return the model and what it assumes in a few words."""
         return self.response_model.describe()

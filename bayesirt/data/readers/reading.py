@@ -1,8 +1,8 @@
 """How results are to be read: all that a reader may be told, in one place."""
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,14 @@ class Reading:
             object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
         parted = tuple(name.strip() for given in self.factors for name in given.split(","))
         object.__setattr__(self, "factors", parted)
+
+    def with_columns(self, of_items: Iterable[str], of_subjects: Iterable[str]) -> "Reading":
+        """Return it with more columns that describe items, and subjects."""
+        return replace(
+            self,
+            describing=(*self.describing, *of_items),
+            of_subjects=(*self.of_subjects, *of_subjects),
+        )
 
     @property
     def named(self) -> dict[str, str | None]:
