@@ -6,7 +6,7 @@ score that all their abilities together lead one to expect on all items.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -33,7 +33,7 @@ from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.profiles.ability_profiles import LEAST_RELIABILITY, MEASURED, PRIOR
 from bayesirt.progress import fits_shown
 from bayesirt.ranking.chain_bounds import chains_of, supported_columns
-from bayesirt.ranking.record import Record, facts_of, timed, versions
+from bayesirt.ranking.record import Record, diagnostics_of, facts_of, timed, versions
 from bayesirt.ranking.run_folder import PROFILES, RECORD, write_table
 from bayesirt.ranking.subject_ranking import (
     best_first,
@@ -177,12 +177,7 @@ def explore_responses(
             init=point,
             options=replace(settings.run_options, **told),
         ).with_attrs(seed=settings.seed, input_sha256=data.sha256)
-    diagnostics: dict[str, Any] = asdict(posterior.verdict) | chosen
-    diagnostics |= {
-        "engine": posterior.tree.attrs["engine"],
-        "point_estimator": point.settings["estimator"],
-        "point_converged": point.converged,
-    }
+    diagnostics = diagnostics_of(point, posterior) | chosen
     with timed(seconds, "ranking"):
         tables = _ranking(posterior), _levels(posterior), _abilities(posterior), _items(posterior)
     return Exploration(

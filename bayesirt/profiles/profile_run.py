@@ -1,7 +1,7 @@
 """A profile run: from responses and a Q-matrix to profiles of abilities."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +22,7 @@ from bayesirt.posterior import Posterior
 from bayesirt.profiles.ability_profiles import AbilityProfiles, profile_abilities
 from bayesirt.profiles.item_prediction import ItemPredictions, predict_items
 from bayesirt.progress import fits_shown
-from bayesirt.ranking.record import Record, facts_of, timed, versions
+from bayesirt.ranking.record import Record, diagnostics_of, facts_of, timed, versions
 
 _MOST_NAMED = 5
 
@@ -146,11 +146,7 @@ def profile_responses(
     with timed(seconds, "profiles"):
         profiles = profile_abilities(posterior, own)
         predictions = predicted(posterior, new, settings.seed)
-    diagnostics: dict[str, Any] = asdict(posterior.verdict) | {
-        "engine": posterior.tree.attrs["engine"],
-        "point_estimator": point.settings["estimator"],
-        "point_converged": point.converged,
-    }
+    diagnostics = diagnostics_of(point, posterior)
     record = Record(settings, data, versions(), seconds, diagnostics)
     return ProfileRun(q, point, posterior, profiles, predictions, notes_on(q, own), record)
 

@@ -15,6 +15,8 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from bayesirt import __version__
 from bayesirt.data.responses import Responses
 from bayesirt.names import one_line
+from bayesirt.point_estimate import PointEstimate
+from bayesirt.posterior import Posterior
 
 
 class Chosen(Protocol):
@@ -162,6 +164,15 @@ def sha256_of(path: Path) -> str:
             line = f"{sha256_of(file_path)}  {file_path.relative_to(path)}\n"
             whole.update(line.encode(errors="surrogateescape"))
     return whole.hexdigest()
+
+
+def diagnostics_of(point: PointEstimate, posterior: Posterior) -> dict[str, Any]:
+    """Return the verdict on draws, and what they were made by."""
+    return asdict(posterior.verdict) | {
+        "engine": posterior.tree.attrs["engine"],
+        "point_estimator": point.settings["estimator"],
+        "point_converged": point.converged,
+    }
 
 
 def versions() -> dict[str, str]:

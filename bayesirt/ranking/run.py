@@ -29,7 +29,7 @@ from bayesirt.ranking.kept_ranking import ranked
 from bayesirt.ranking.length_gain import LengthGain, length_gain
 from bayesirt.ranking.linking import check_anchors
 from bayesirt.ranking.model_choice import heeding_runs, rank_moves, settled
-from bayesirt.ranking.record import Record, facts_of, timed, versions
+from bayesirt.ranking.record import Record, diagnostics_of, facts_of, timed, versions
 from bayesirt.ranking.settings import Settings
 
 
@@ -102,7 +102,9 @@ def rank_responses(
         simpler = _beside_simpler(responses, point, posterior, settings, seconds, progress=progress)
     with timed(seconds, "ranking"):
         ranking, note = ranked(posterior, settings)
-    diagnostics = _diagnostics(point, posterior, lengths[1]) | simpler
+    diagnostics = diagnostics_of(point, posterior) | simpler
+    if lengths[1] is not None:
+        diagnostics["wrong_lengths"] = asdict(lengths[1].prediction)
     cut = cut_loss(posterior)
     notes = {"scale": note, "slopes": of_slopes, "runs": of_runs, "cut": cut and cut.to_text()}
     diagnostics |= {name: said for name, said in notes.items() if said}
@@ -156,17 +158,6 @@ def _without_lengths(
                 responses, point, posterior, settings, key, progress=progress
             )
     return gain, wrong
-
-
-def _diagnostics(
-    point: PointEstimate, posterior: Posterior, wrong: WrongLengths | None
-) -> dict[str, Any]:
-    found = asdict(posterior.verdict) | {
-        "engine": posterior.tree.attrs["engine"],
-        "point_estimator": point.settings["estimator"],
-        "point_converged": point.converged,
-    }
-    return found if wrong is None else found | {"wrong_lengths": asdict(wrong.prediction)}
 
 
 def _gain_of_lengths(
