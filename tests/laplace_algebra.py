@@ -14,7 +14,9 @@ from bayesirt.inference.joint_density import Point, expand
 def expansion_at(problem: JointProblem, spread: jnp.ndarray, point: Point, *, observed=True):
     nothing = jax.tree.map(jnp.zeros_like, point)
     sums = problem.sums(point)
-    return expand(problem.coordinates, spread, nothing, point, sums, observed=observed)
+    return expand(
+        problem.coordinates, spread, nothing, point, sums, problem.before, observed=observed
+    )
 
 
 def curvature_at(problem, spread, point, *, observed=True) -> DenseCurvature:

@@ -28,6 +28,7 @@ from bayesirt.inference.block_steps import (
     normal_draw,
 )
 from bayesirt.inference.blocked import Move, Position, Statistics
+from bayesirt.inference.cluster_shares import share_density
 from bayesirt.inference.one_ability import OneAbility
 from bayesirt.inference.passes import Passes, SubjectSums
 from bayesirt.inference.starts import Start
@@ -190,29 +191,6 @@ def draw_clusters(way: Clustered, key: Array, sites: Position) -> tuple[Position
 
     gamma = normal_draw(draw_key, of_clusters, sites["gamma"])
     return sites | {"gamma": gamma}, {"acceptance_share": accepted.astype(t.dtype)}
-
-
-def share_density(
-    codes: NDArray[np.integer], n_clusters: int, theta: Float[Array, " subject"]
-) -> Callable[[Array], Array]:
-    """Return the log density of logit κ given θ, whatever the clusters' abilities.
-
-    The θ of a cluster of n subjects are normal with variance 1 and covariance κ: their mean has
-    variance κ + (1 - κ)/n, and their n - 1 contrasts within have variance 1 - κ.
-    """
-    n = jnp.asarray(np.bincount(codes, minlength=n_clusters), theta.dtype)
-    mean = _by_cluster(theta, codes, n_clusters) / n
-    within = jnp.sum((theta - mean[codes]) ** 2)
-    n_within = len(codes) - n_clusters
-
-    def log_density(logit: Array) -> Array:
-        log_rest = jax.nn.log_sigmoid(-logit)
-        of_mean = jax.nn.sigmoid(logit) + jnp.exp(log_rest) / n
-        means = -0.5 * jnp.sum(jnp.log(of_mean) + mean**2 / of_mean)
-        contrasts = -0.5 * (n_within * log_rest + within * jnp.exp(-log_rest))
-        return means + contrasts + jax.nn.log_sigmoid(logit) + log_rest
-
-    return log_density
 
 
 def _sums(passes: Passes, theta: Array, items: Array) -> SubjectSums:

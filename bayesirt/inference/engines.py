@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from bayesirt.data.clusters import refuse_useless
+from bayesirt.data.clusters import Clusters, refuse_useless
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
@@ -45,14 +45,13 @@ class Engine:
         (responses, *, key, model, init, options) → Posterior, of any model.
     own : mapping
         By type of model, what draws from it instead.
-    clusters, meshes : bool
-        Whether subjects may come in clusters, and responses be shared out over devices.
+    meshes : bool
+        Whether responses may be shared out over devices.
     """
 
     name: Method
     sample: Sampler
     own: Mapping[type[ResponseModel], Sampler] = field(default_factory=dict)
-    clusters: bool = False
     meshes: bool = True
 
     def sampler(self, model: ResponseModel) -> Sampler:
@@ -63,8 +62,8 @@ class Engine:
 ENGINES = {
     engine.name: engine
     for engine in (
-        Engine("blocked", sample_blocked, clusters=True),
-        Engine("nuts", sample_nuts, clusters=True),
+        Engine("blocked", sample_blocked),
+        Engine("nuts", sample_nuts),
         Engine(
             "laplace",
             sample_laplace,
@@ -181,7 +180,7 @@ def plan_engine(
         method, reason = _by_size(responses, most)
         reason = "" if several or (model.lengths and method == "blocked") else reason
     if responses.clusters is not None:
-        method, reason = _with_clusters(engine, responses, model)
+        _refuse_clusters(responses.clusters, model)
     if method == "laplace" and engine == "auto" and _refused(method, model):
         approximated = type(model) in ENGINES["laplace"].own
         known = "what explains difficulty or ability"
@@ -213,11 +212,8 @@ def _refused(method: str, model: ResponseModel) -> str:
     return f"{method} does not draw from the {model.title}; ask for {' or '.join(model.engines)}"
 
 
-def _with_clusters(
-    engine: EngineName, responses: Responses, model: ResponseModel
-) -> tuple[Method, str]:
-    assert responses.clusters is not None
-    refuse_useless(responses.clusters)
+def _refuse_clusters(clusters: Clusters, model: ResponseModel) -> None:
+    refuse_useless(clusters)
     if model.priors.ability:
         raise ResponseError(
             "clusters of subjects, and groups of items, do not go together with what explains "
@@ -228,11 +224,6 @@ def _with_clusters(
             f"clusters of subjects belong to models of one ability and no lengths, not to "
             f"{model.name}; leave them out"
         )
-    known = "groups of items" if model.priors.groups else "clusters of subjects"
-    if engine != "auto" and not ENGINES[engine].clusters:
-        raise ResponseError(f"{engine} does not support {known}; ask for blocked, or for auto")
-    reason = f"exact, and it knows {known}"
-    return ("blocked", reason) if engine == "auto" else (engine, "")
 
 
 def _refuse_mesh(method: Method, responses: Responses, model: ResponseModel) -> None:

@@ -1,7 +1,7 @@
 """The curvature of the joint density as an arrow matrix, the larger side eliminated."""
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import NDArray
 
 from bayesirt.data.cells import Cells
 from bayesirt.inference.arrow_system import Arrow, CrossPiece, Floats
@@ -64,8 +65,7 @@ class JointProblem:
 
     def join(self, kept: Floats, own: Floats) -> Point:
         """Return what `split` split."""
-        n_means = len(self.coordinates.names) if self.coordinates.learned else 0
-        sides, means = np.split(kept, [len(kept) - n_means])
+        sides, means = np.split(kept, [self.n_kept])
         if self.eliminates_items:
             return Point(*map(jnp.asarray, (sides, own, means)))
         items = sides.reshape(-1, len(self.coordinates.names))
@@ -98,29 +98,52 @@ def arrow_at(
     """Return the negative Hessian of the log joint density at a point."""
     items = np.asarray(expansion.item_curvature, np.float64)
     subjects = np.asarray(expansion.theta_curvature, np.float64)[:, None, None]
-    means, border = _of_means(problem.coordinates, spread, len(items))
+    means = np.diag(np.asarray(means_curvature(problem, spread, point), np.float64))
+    of_items = partial(_item_border, spread, problem.coordinates.n_means, len(means))
+    of_subjects = partial(_subject_border, problem, len(means))
     if problem.eliminates_items:
-        kept, own = subjects, items
-        kept_border, own_border = np.zeros((len(kept), 1, len(means))), border
+        kept, own, kept_border, own_border = subjects, items, of_subjects, of_items
     else:
-        kept, own = items, subjects
-        kept_border = np.broadcast_to(border.T, (len(kept), *border.T.shape))
-        own_border = np.zeros((len(means), 1))
+        kept, own, kept_border, own_border = items, subjects, of_items, of_subjects
     factor = _inverse_factors(own).astype(problem.dtype)
 
     def pieces() -> Iterator[CrossPiece]:
         return _cross_pieces(problem, point, expansion, factor, own_border, observed)
 
+    kept_border = kept_border(np.arange(len(kept)))
+
     return Arrow(kept, kept_border, means, factor, pieces)
 
 
-def _of_means(coordinates: Coordinates, spread: Array, n_items: int) -> tuple[Floats, Floats]:
-    """Return the means' own curvature and their cross term with any one item."""
-    size = len(spread)
-    if not coordinates.learned:
-        return np.zeros((0, 0)), np.zeros((0, size))
-    precision = 1 / np.asarray(spread, np.float64) ** 2
-    return np.diag(n_items * precision + 1 / np.square(coordinates.sds)), -np.diag(precision)
+def means_curvature(problem: JointProblem, spread: Array, point: Point) -> Array:
+    """Return the curvature of each mean, with all else known."""
+    coordinates, before = problem.coordinates, problem.before
+    curvature = len(point.items) / spread**2 + jnp.asarray(coordinates.sds) ** -2
+    curvature = curvature[: coordinates.n_means]
+    if before.cluster is None:
+        return curvature
+    n_clusters = len(point.means) - coordinates.n_means
+    precision = jnp.broadcast_to(before.precision, before.cluster.shape)
+    of_clusters = jax.ops.segment_sum(precision, before.cluster, n_clusters)
+    return jnp.concatenate([curvature, of_clusters + 1 / before.between])
+
+
+def _item_border(spread: Array, n_own: int, n_means: int, unit: NDArray[np.intp]) -> Floats:
+    """Return what is between items and means, shape (unit, coordinate, mean)."""
+    border = np.zeros((len(spread), n_means))
+    border[:, :n_own] = -np.diag(np.asarray(spread, np.float64) ** -2)[:, :n_own]
+    return np.broadcast_to(border, (len(unit), *border.shape))
+
+
+def _subject_border(problem: JointProblem, n_means: int, unit: NDArray[np.intp]) -> Floats:
+    """Return what is between subjects and means, shape (unit, 1, mean)."""
+    border = np.zeros((len(unit), 1, n_means))
+    before = problem.before
+    if before.cluster is not None:
+        at = problem.coordinates.n_means + np.asarray(before.cluster)[unit]
+        precision = np.broadcast_to(before.precision, np.shape(before.cluster))
+        border[np.arange(len(unit)), 0, at] = -precision[unit]
+    return border
 
 
 def _inverse_factors(blocks: Floats) -> Array:
@@ -135,12 +158,11 @@ def _cross_pieces(
     point: Point,
     expansion: Expansion,
     factor: Array,
-    own_border: Floats,
+    own_border: Callable[[NDArray[np.intp]], Floats],
     observed: bool,
 ) -> Iterator[CrossPiece]:
     dtype = problem.dtype
     values = _values(problem, point, expansion)
-    border = jnp.asarray(own_border, dtype)
     for piece in problem.pieces:
         own = own_values(problem.pieces, piece, *values)
         own_factor = factor[piece.unit]
@@ -150,7 +172,7 @@ def _cross_pieces(
             observed,
             (piece.successes, piece.trials),
             own,
-            border,
+            jnp.asarray(np.moveaxis(own_border(piece.unit), 2, 0), dtype),
             own_factor,
             piece.live,
         )
@@ -170,7 +192,7 @@ def _whitened(
     observed: bool,
     cells: tuple[Array, Array],
     values: tuple[Array, ...],
-    border: Array,
+    border: Float[Array, "mean unit own"],
     own_factor: Float[Array, "unit own own"],
     live: Array,
 ) -> Float[Array, "kept unit own"]:
@@ -185,9 +207,7 @@ def _whitened(
         cross -= terms.score[0][..., None] * jacobian[:, 0]
     if not eliminates_items:
         cross = cross.transpose(1, 2, 0).reshape(-1, len(theta), 1)
-    own = own_factor.shape[1]
-    shared = jnp.broadcast_to(border[:, None], (len(border), len(live), own))
-    rows = jnp.concatenate([cross, jnp.where(live[:, None], shared, 0)])
+    rows = jnp.concatenate([cross, jnp.where(live[:, None], border, 0)])
     return (rows[:, :, None, :] * own_factor).sum(-1)
 
 
@@ -198,15 +218,19 @@ def information_noise(
 
     Σ_ij √w_ij ε_ij ∂η_ij and the like from each prior's term, with ε ~ N(0, 1) for each.
     """
-    keys = jax.random.split(key, 4)
+    keys, before = jax.random.split(key, 5), problem.before
     theta = jax.random.normal(keys[0], (len(point.theta), n), problem.dtype)
-    theta *= jnp.sqrt(jnp.asarray(problem.before.precision, problem.dtype)).reshape(-1, 1)
+    theta *= jnp.sqrt(jnp.asarray(before.precision, problem.dtype)).reshape(-1, 1)
     away = jax.random.normal(keys[1], (*point.items.shape, n), problem.dtype)
-    items = away / spread[:, None].astype(problem.dtype)
-    means = jnp.zeros((0, n), problem.dtype)
+    away /= spread[:, None].astype(problem.dtype)
+    items, means = away, jnp.zeros((0, n), problem.dtype)
     if problem.coordinates.learned:
         own = jax.random.normal(keys[2], (len(spread), n), problem.dtype)
         means = own / jnp.asarray(problem.coordinates.sds, problem.dtype)[:, None] - items.sum(0)
+    if before.cluster is not None:
+        own = jax.random.normal(keys[4], (len(point.means) - len(means), n), problem.dtype)
+        within = jax.ops.segment_sum(theta, before.cluster, len(own))
+        means = jnp.concatenate([means, own / jnp.sqrt(before.between) - within])
     values = _values(problem, point, expansion)
     for piece in problem.pieces:
         draws = jax.random.split(jax.random.fold_in(keys[3], int(piece.unit[0])), n)

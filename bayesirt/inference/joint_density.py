@@ -1,19 +1,20 @@
 """The joint density of abilities, items and the items' means, with its derivatives.
 
 The model has one ability: the 2PL, or what has the 2PL's items and something beside, or LaRT with
-its speeds integrated out, when each ability has a normal prior of its own. Items are described by
+its speeds integrated out, when each ability has a normal prior of its own. Subjects in clusters are
+normal about their cluster's ability, which is one more mean. Items are described by
 the coordinates on which the model puts normal priors, and their spreads σ are held fixed: the
 density has no joint mode over the spreads. Everything else is free.
 """
 
 from collections.abc import Callable
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from bayesirt.estimators.marginal import usual_items
 from bayesirt.inference.cell_pieces import CellPieces, Piece
@@ -33,7 +34,8 @@ class Point(NamedTuple):
 
     theta: Float[Array, " subject"]  # Abilities.
     items: Float[Array, "item coordinate"]  # Such as (log a, d).
-    means: Float[Array, " mean"]  # Of each coordinate, or nothing where the priors are fixed.
+    # Of each coordinate, or nothing where the priors are fixed; then abilities of clusters.
+    means: Float[Array, " mean"]
 
 
 class AbilityPrior(NamedTuple):
@@ -41,6 +43,15 @@ class AbilityPrior(NamedTuple):
 
     mean: float | Float[Array, " subject"]
     precision: float | Float[Array, " subject"]
+    # Of subjects in clusters, whose abilities the mean is then counted from: the position of each
+    # one's cluster, and the variance of clusters.
+    cluster: Int[Array, " subject"] | None = None
+    between: float | Float[Array, ""] = 0.0
+
+    def away(self, theta: Float[Array, " subject"], gamma: Float[Array, " cluster"]) -> Array:
+        """Return how far abilities lie from where they are expected."""
+        away: Array = theta - self.mean
+        return away if self.cluster is None else away - gamma[self.cluster]
 
 
 STANDARD = AbilityPrior(0.0, 1.0)
@@ -71,6 +82,16 @@ class Coordinates(NamedTuple):
     sds: tuple[float, ...]
     known: tuple[bool, ...]  # Which spreads are not learned.
     logarithmic: bool = False  # Whether the first is a log slope.
+
+    @property
+    def n_means(self) -> int:
+        """Number of coordinates that have a mean."""
+        return len(self.names) if self.learned else 0
+
+    def parted(self, means: Any) -> tuple[Any, Any]:
+        """Return the coordinates' means, 0 where there are none, and abilities of clusters."""
+        own = means[: self.n_means]
+        return (own if self.learned else 0.0), means[self.n_means :]
 
 
 class Expansion(NamedTuple):
@@ -236,13 +257,14 @@ def loss_at(
 ) -> float:
     """Return the negative log joint density, up to terms that only the spreads change."""
     theta, items, means = (np.asarray(x, np.float64) for x in point)
-    centre = means if coordinates.learned else 0.0
-    mean, precision = (np.asarray(x, np.float64) for x in before)
-    prior = np.sum(precision * (theta - mean) ** 2) + np.sum(
-        ((items - centre) / np.asarray(spread)) ** 2
-    )
+    centre, gamma = coordinates.parted(means)
+    away = np.asarray(before.away(theta, gamma), np.float64)
+    prior = np.sum(np.asarray(before.precision, np.float64) * away**2)
+    prior += np.sum(((items - centre) / np.asarray(spread)) ** 2)
+    if len(gamma):
+        prior += np.sum(gamma**2) / float(before.between)
     if coordinates.learned:
-        prior += np.sum(((means - coordinates.centres) / np.asarray(coordinates.sds)) ** 2)
+        prior += np.sum(((centre - coordinates.centres) / np.asarray(coordinates.sds)) ** 2)
     tilted = sum(
         np.vdot(np.asarray(t, np.float64), x)
         for t, x in zip(tilt, (theta, items, means), strict=True)
@@ -268,19 +290,23 @@ def expand(
     is the information of z, g its score and J = ∂z/∂u.
     """
     precision = 1 / spread**2
-    centre = point.means if coordinates.learned else jnp.zeros_like(spread)
+    centre, gamma = coordinates.parted(point.means)
     jacobian, bend = item_derivatives(coordinates, point.items)
     score = sums.items.score
     curvature = jnp.einsum("jpk,jpq,jql->jkl", jacobian, sums.items.information, jacobian)
     if observed:
         curvature -= jnp.einsum("jp,jpkl->jkl", score, bend)
     away = precision * (point.items - centre)
-    of_means = point.means
+    pull = before.precision * before.away(point.theta, gamma)
+    of_means = gamma
+    if before.cluster is not None:
+        of_means = jax.ops.segment_sum(pull, before.cluster, len(gamma)) - gamma / before.between
     if coordinates.learned:
-        from_centres = point.means - jnp.asarray(coordinates.centres)
-        of_means = away.sum(0) - from_centres / jnp.square(jnp.asarray(coordinates.sds))
+        from_centres = centre - jnp.asarray(coordinates.centres)
+        own = away.sum(0) - from_centres / jnp.square(jnp.asarray(coordinates.sds))
+        of_means = jnp.concatenate([own, of_means])
     gradient = Point(
-        sums.subjects.score[:, 0] - before.precision * (point.theta - before.mean),
+        sums.subjects.score[:, 0] - pull,
         jnp.einsum("jpk,jp->jk", jacobian, score) - away,
         of_means,
     )

@@ -13,9 +13,10 @@ from jaxtyping import Array, Float
 
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.driver import ConvergenceWarning
+from bayesirt.inference.cluster_shares import expected_share
 from bayesirt.inference.curvature import Curvature, curvature_at
-from bayesirt.inference.joint_curvature import JointProblem
-from bayesirt.inference.joint_density import AbilityPrior, Expansion, Point, Sums, expand, loss_at
+from bayesirt.inference.joint_curvature import JointProblem, means_curvature
+from bayesirt.inference.joint_density import Expansion, Point, Sums, expand, loss_at
 from bayesirt.inference.learned_spreads import learned_spreads
 from bayesirt.inference.mean_tilt import tilt_at
 from bayesirt.point_estimate import PointEstimate
@@ -33,6 +34,7 @@ _MOST_TILTED = 100
 _NEAR = 0.02
 _LEAN_SD, _LITTLE_LEAN = 2.0, 0.1
 _LEAST_SPREAD = 0.1
+_LEAST_TOLD = 1e-3
 
 
 class State(NamedTuple):
@@ -91,6 +93,8 @@ def find_mode(
     """
     state = _sweeps(problem, _start(problem, init), centre)
     lean = 0.0
+    if problem.before.cluster is not None:
+        problem, state = _clustered(problem, state, centre)
     if leans:
         problem, state, lean = _leaning(problem, state, centre)
     steps: list[float] = []
@@ -137,6 +141,10 @@ def _start(problem: JointProblem, init: PointEstimate) -> State:
         # Of what answers say little about, estimates lie too close to each other.
         beside = jnp.array([name not in "ad" for name in coordinates.names])
         spread = jnp.where(beside, scales, spread)
+    cluster = problem.before.cluster
+    if cluster is not None:
+        totals, sizes = (np.bincount(cluster, weights) for weights in (theta, None))
+        means = jnp.concatenate([means, totals / sizes])
     point = Point(theta, items, means)
     nothing = jax.tree.map(jnp.zeros_like, point)
     state = State(point, spread, nothing, problem.sums(point), nothing, 1.0)
@@ -156,6 +164,23 @@ def _sweeps(problem: JointProblem, state: State, centre: Centre) -> State:
     return state
 
 
+def _clustered(problem: JointProblem, state: State, centre: Centre) -> tuple[JointProblem, State]:
+    """Estimate the share of abilities' variance between clusters: each as its answers see it."""
+    cluster, n_means = problem.before.cluster, problem.coordinates.n_means
+    assert cluster is not None
+    for _ in range(_MOST_SWEEPS):
+        here, before = state.expansion(problem, observed=False), problem.before
+        told = jnp.maximum(here.theta_curvature - before.precision, _LEAST_TOLD)
+        seen = state.point.theta + state.sums.subjects.score[:, 0] / told
+        n_clusters = len(state.point.means) - n_means
+        share = float(expected_share(seen - before.mean, 1 / told, cluster, n_clusters))
+        problem = replace(problem, before=before._replace(precision=1 / (1 - share), between=share))
+        state = _sweeps(problem, state, centre)
+        if abs(share - float(before.between)) <= _NEAR:
+            break
+    return problem, state
+
+
 def _leaning(
     problem: JointProblem, state: State, centre: Centre
 ) -> tuple[JointProblem, State, float]:
@@ -164,7 +189,7 @@ def _leaning(
     for _ in range(_MOST_SWEEPS):
         lean, error = _lean(problem, state, total)
         total, before = total + lean, problem.before
-        problem = replace(problem, before=AbilityPrior(before.mean - lean, before.precision))
+        problem = replace(problem, before=before._replace(mean=before.mean - lean))
         theta, items, means = state.point
         a = problem.coordinates.to_items(items)[0]
         items = items.at[:, 1].add(a * lean)
@@ -231,8 +256,7 @@ def _sweep(problem: JointProblem, state: State) -> tuple[State, float]:
     state = _downhill(problem, state, Point(0 * theta, step, 0 * means))
     here = state.expansion(problem, observed=False)
     along_theta = here.gradient.theta / here.theta_curvature
-    of_means = len(items) / state.spread**2 + 1 / jnp.asarray(problem.coordinates.sds) ** 2
-    along_means = here.gradient.means / of_means[: len(means)]
+    along_means = here.gradient.means / means_curvature(problem, state.spread, state.point)
     gain += float(jnp.vdot(along_theta, here.gradient.theta))
     gain += float(jnp.vdot(along_means, here.gradient.means))
     state = _downhill(problem, state, Point(along_theta, 0 * items, along_means))

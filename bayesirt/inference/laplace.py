@@ -11,21 +11,25 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 from numpy.typing import NDArray
 
+from bayesirt.data.clusters import Clusters
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.choice import fit_point
 from bayesirt.estimators.marginal import usual_items
+from bayesirt.inference.cluster_shares import draw_clusters_given, draw_shares, products
 from bayesirt.inference.curvature import DenseCurvature
 from bayesirt.inference.item_populations import draw_item_populations
 from bayesirt.inference.joint_curvature import JointProblem, joint_problem
+from bayesirt.inference.joint_density import STANDARD, AbilityPrior
 from bayesirt.inference.joint_mode import Centre, Mode, find_mode
 from bayesirt.inference.level_and_scale import redraw_level_and_scale
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.ways import way_of
-from bayesirt.models import ResponseModel, TwoPL
+from bayesirt.models import Priors, ResponseModel, TwoPL
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 
@@ -92,7 +96,8 @@ def sample_laplace(
     """
     model, options, search = model or TwoPL(), options or RunOptions(), search or Search()
     priors, began = model.priors, time.perf_counter()
-    problem = joint_problem(responses.cells, model, dtype=search.dtype)
+    before = STANDARD if responses.clusters is None else _in_clusters(responses.clusters)
+    problem = joint_problem(responses.cells, model, before=before, dtype=search.dtype)
     init = fit_point(responses, model=model) if init is None else init
     leans = problem.coordinates.learned and priors.slopes != "rasch"
     mode = mode_found(problem, init, leans=leans, options=options, search=search)
@@ -100,7 +105,9 @@ def sample_laplace(
     draw_key, redraw_key = jax.random.split(key)
     n_draws = options.num_chains * options.num_samples
     samples = draw_sites(problem, mode, model, draw_key, n_draws)
-    if leans:
+    if responses.clusters is not None:
+        samples |= _with_clusters(samples, responses.clusters, priors, redraw_key, leans=leans)
+    elif leans:
         samples |= redraw_level_and_scale(samples, priors, redraw_key)
     attributes = {
         "centre": mode.centre,
@@ -108,6 +115,27 @@ def sample_laplace(
         "sampling_seconds": time.perf_counter() - began,
     }
     return way_of(model).posterior(in_chains(samples, options), {}, responses, init, attributes)
+
+
+def _in_clusters(clusters: Clusters) -> AbilityPrior:
+    """Return the prior of abilities, half of whose variance is taken to be between clusters."""
+    return AbilityPrior(0.0, 2.0, jnp.asarray(clusters.codes), 0.5)
+
+
+def _with_clusters(
+    samples: Samples, clusters: Clusters, priors: Priors, key: Array, *, leans: bool
+) -> Samples:
+    """Draw the share of variance between clusters and their abilities, and level and unit."""
+    codes, n = jnp.asarray(clusters.codes), len(clusters.names)
+    first_key, level_key, share_key, key = jax.random.split(key, 4)
+    moved, theta = {}, samples["theta"]
+    if leans:
+        seen = products(theta, draw_shares(theta, codes, n, first_key), codes, n)
+        moved = redraw_level_and_scale(samples, priors, level_key, products=seen)
+        theta = moved["theta"]
+    share = draw_shares(theta, codes, n, share_key)
+    gamma = draw_clusters_given(theta, share, codes, n, key)
+    return moved | {"icc": np.asarray(share), "gamma": np.asarray(gamma)}
 
 
 def mode_found(

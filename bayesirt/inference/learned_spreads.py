@@ -27,7 +27,8 @@ def learned_spreads(
     """Return the spreads' estimates from the sums and the expected information at a point."""
     scales = jnp.asarray(coordinates.scales)
     variance = jnp.einsum("jkk->jk", jnp.linalg.inv(here.item_curvature))
-    squares = ((point.items - point.means) ** 2 + variance).sum(0)
+    centre, _ = coordinates.parted(point.means)
+    squares = ((point.items - centre) ** 2 + variance).sum(0)
     if coordinates.logarithmic:
         squares = squares.at[0].set(
             _of_log_slopes(spread, point, sums, here.jacobian, variance[:, 0])

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from bayesirt.inference.block_steps import log_concave_move, normal_draw
+from bayesirt.inference.cluster_shares import Products
 from bayesirt.inference.site_terms import site_terms
 from bayesirt.models import Priors, two_pl_parameters
 
@@ -31,9 +32,10 @@ class Moments(NamedTuple):
 
     n_subjects: int
     n_items: int
-    # shape (draw,). Sums over subjects.
+    # shape (draw,). Sums over subjects, of clusters' members by the inverse of their covariance.
     theta: Array
     theta_square: Array
+    one: Array
     # shape (draw,). Means over items of log slopes (of slopes where they are free), intercepts and
     # slopes.
     u: Array
@@ -47,11 +49,19 @@ class Moments(NamedTuple):
 
 
 def redraw_level_and_scale(
-    samples: Samples, priors: Priors, key: Array, *, rounds: int = ROUNDS
+    samples: Samples,
+    priors: Priors,
+    key: Array,
+    *,
+    products: Products | None = None,
+    rounds: int = ROUNDS,
 ) -> Samples:
-    """Draw level, unit and population of each draw anew, and leave a θ + d as it is."""
+    """Draw level, unit and population of each draw anew, and leave a θ + d as it is.
+
+    `products` are those of abilities in clusters.
+    """
     free = priors.slopes == "free"
-    seen = _moments(samples, free=free)
+    seen = _moments(samples, products, free=free)
     numbers = _run(priors, seen, key, rounds)
     population = {k: np.asarray(x) for k, x in _hyper(numbers, seen, free=free).items()}
     dtype = samples["theta"].dtype
@@ -63,7 +73,7 @@ def redraw_level_and_scale(
     return moved | {k: x.astype(dtype) for k, x in (population | spreads).items()}
 
 
-def _moments(samples: Samples, *, free: bool) -> Moments:
+def _moments(samples: Samples, products: Products | None, *, free: bool) -> Moments:
     theta, a, d = (samples[name] for name in ("theta", "a", "d"))
     u = a if free else np.log(a)
     means = [x.mean(1, dtype=np.float64) for x in (u, d, a)]
@@ -73,7 +83,10 @@ def _moments(samples: Samples, *, free: bool) -> Moments:
         return np.einsum("sj,sj->s", x, y, dtype=np.float64)
 
     pairs = ((about_u,) * 2, (about_d,) * 2, (about_a,) * 2, (about_a, about_d))
-    sums = [theta.sum(1, dtype=np.float64), product(theta, theta), *means]
+    if products is None:
+        one = np.full(len(theta), theta.shape[1], np.float64)
+        products = Products(product(theta, theta), theta.sum(1, dtype=np.float64), one)
+    sums = [products.sums, products.squares, products.ones, *means]
     arrays = (jnp.asarray(x) for x in [*sums, *(product(*pair) for pair in pairs)])
     return Moments(theta.shape[1], a.shape[1], *arrays)
 
@@ -111,7 +124,7 @@ def log_density(priors: Priors, seen: Moments, numbers: Numbers) -> Float[Array,
     s, c, lean = jnp.exp(numbers["log_s"]), numbers["c"], numbers["lean"]
     n, n_items = seen.n_subjects, seen.n_items
     growth = n * numbers["log_s"] - (numbers["log_s"] if free else 0)
-    of_theta = -0.5 * (s**2 * seen.theta_square + 2 * s * c * seen.theta + n * c**2)
+    of_theta = -0.5 * (s**2 * seen.theta_square + 2 * s * c * seen.theta + seen.one * c**2)
     away_a = seen.uu + n_items * (seen.u - numbers["centre_a"]) ** 2
     away_d = seen.dd + n_items * (seen.d - numbers["centre_d"]) ** 2
     away_d += 2 * lean * seen.ad + lean**2 * seen.aa

@@ -19,7 +19,13 @@ from scipy.stats import multivariate_normal
 
 from bayesirt import Priors, Responses, RunOptions, fit_cbmm, two_pl_model
 from bayesirt.inference.joint_curvature import JointProblem, joint_problem
-from bayesirt.inference.joint_density import Coordinates, Point, item_coordinates
+from bayesirt.inference.joint_density import (
+    STANDARD,
+    AbilityPrior,
+    Coordinates,
+    Point,
+    item_coordinates,
+)
 from bayesirt.inference.joint_mode import Mode, find_mode
 from bayesirt.inference.laplace import Search, sample_laplace
 from bayesirt.inference.mean_tilt import tilt_at
@@ -65,7 +71,9 @@ def spread_of(coordinates: Coordinates) -> jnp.ndarray:
     return jnp.array(learned if coordinates.learned else coordinates.scales)
 
 
-def readable_density(responses: Responses, priors: Priors, spread: jnp.ndarray):
+def readable_density(
+    responses: Responses, priors: Priors, spread: jnp.ndarray, before: AbilityPrior = STANDARD
+):
     """Return the NumPyro model's log density of the unconstrained sites, σ given."""
     successes, trials = (m.astype(int) for m in responses.cells.matrices())
     names = item_coordinates(TwoPL(priors)).names
@@ -79,10 +87,15 @@ def readable_density(responses: Responses, priors: Priors, spread: jnp.ndarray):
             values["a"] = jnp.exp(values["a"])
         sites = {"theta": point.theta} | values
         if priors.kind == "hierarchical":
-            sites |= {f"mu_{name}": mean for name, mean in zip(names, point.means, strict=True)}
+            sites |= {f"mu_{name}": mean for name, mean in zip(names, point.means, strict=False)}
             sites |= {f"sigma_{name}": s for name, s in zip(names, spread, strict=True)}
             sites |= {} if priors.slopes == "rasch" else {"mu_b": 0.0}
-        joint, _ = log_density(two_pl_model, (trials, successes), {"priors": priors}, sites)
+        known = {"priors": priors}
+        if before.cluster is not None:
+            gamma = point.means[item_coordinates(TwoPL(priors)).n_means :]
+            sites |= {"icc": before.between, "gamma": gamma}
+            known |= {"clusters": before.cluster, "n_clusters": len(gamma)}
+        joint, _ = log_density(two_pl_model, (trials, successes), known, sites)
         return joint + jacobian
 
     return density
@@ -112,6 +125,23 @@ def test_arrow_matrix_is_the_hessian_of_the_readable_model(priors, eliminate):
     np.testing.assert_allclose(own, gradient, rtol=0, atol=1e-10)
     np.testing.assert_allclose(as_matrix(problem, spread, point), hessian, rtol=0, atol=1e-10)
     assert np.abs(hessian[:6, 6:]).max() > 0.1
+
+
+@pytest.mark.parametrize(("priors", "eliminate"), [(PRIORS[0], "items"), (PRIORS[3], "subjects")])
+def test_arrow_matrix_knows_clusters(priors, eliminate):
+    """Abilities of three clusters are means, next to those of the items or alone."""
+    before = AbilityPrior(0.0, 1 / (1 - 0.3), jnp.array([0, 1, 0, 2, 2, 1]), 0.3)
+    problem = joint_problem(
+        TINY.cells, TwoPL(priors), before=before, eliminate=eliminate, piece_size=2
+    )
+    spread = spread_of(problem.coordinates)
+    point = random_point(problem.coordinates, 6, 5)
+    point = point._replace(means=jnp.concatenate([point.means, jnp.array([0.4, -0.3, 0.1])]))
+    density = readable_density(TINY, priors, spread, before)
+    gradient, hessian = gradient_and_hessian(density, point)
+    own = ravel_pytree(expansion_at(problem, spread, point).gradient)[0]
+    np.testing.assert_allclose(own, gradient, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(as_matrix(problem, spread, point), hessian, rtol=0, atol=1e-10)
 
 
 @pytest.mark.slow

@@ -11,11 +11,13 @@ import pandas as pd
 import pytest
 from make_stored import clustered_responses
 from numpyro.infer.util import log_density
+from scipy.special import expit
 
 from bayesirt import Responses, RunOptions, read_responses, sample_posterior
 from bayesirt.data.clusters import Clusters
 from bayesirt.errors import ResponseError
-from bayesirt.inference.cluster_moves import Clustered, share_density
+from bayesirt.inference.cluster_moves import Clustered
+from bayesirt.inference.cluster_shares import share_density
 from bayesirt.inference.engines import plan_engine
 from bayesirt.models import TwoPL, two_pl_model
 from bayesirt.posterior import Posterior
@@ -181,8 +183,7 @@ def test_clusters_that_cannot_be_used_are_refused():
     plan = partial(plan_engine, options=RunOptions(num_chains=2, num_samples=10))
     assert plan("auto", responses)[0] == "blocked"
     assert plan("nuts", responses)[0] == "nuts"
-    with pytest.raises(ResponseError, match="laplace does not support clusters"):
-        plan("laplace", responses)
+    assert plan("laplace", responses)[0] == "laplace"
     with pytest.raises(ResponseError, match="belong to models of one ability"):
         plan("auto", responses, model="lart")
     with pytest.raises(ResponseError, match="all subjects are in the cluster 'x'"):
@@ -257,3 +258,23 @@ def test_runs_of_one_llm_are_drawn_to_each_other():
     assert within(together.theta) < 0.8 * within(alone.theta)
     with pytest.raises(ResponseError, match="has no clusters"):
         rank_clusters(alone)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:laplace. a normal approximation is rough")
+def test_laplace_says_of_clusters_what_exact_draws_say():
+    rng = np.random.default_rng(1)
+    codes = np.repeat(np.arange(15), 4)
+    theta = np.sqrt(0.7) * rng.normal(size=15)[codes] + np.sqrt(0.3) * rng.normal(size=60)
+    a, d = np.exp(0.4 * rng.normal(size=60)), 1.3 * rng.normal(size=60)
+    right = rng.uniform(size=(60, 60)) < expit(theta[:, None] * a + d)
+    responses = replace(Responses.from_arrays(right), clusters=Clusters.of(list(map(str, codes))))
+    options = RunOptions(num_chains=2, num_samples=1000, num_warmup=500)
+    near, exact = (
+        sample_posterior(responses, key=0, model="2pl", engine=engine, options=options)
+        for engine in ("laplace", "blocked")
+    )
+    for name in ("icc", "gamma", "theta"):
+        one, other = (x.draws(name).reshape(2000, -1) for x in (near, exact))
+        assert (np.abs(one.mean(0) - other.mean(0)) < 0.5 * other.std(0)).all()
+        np.testing.assert_allclose(one.std(0).mean(), other.std(0).mean(), rtol=0.1)

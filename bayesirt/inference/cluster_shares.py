@@ -1,0 +1,128 @@
+"""The share of abilities' variance that lies between clusters, where abilities are normal.
+
+An ability is its cluster's, γ ~ N(0, κ), and a part of its own, N(0, 1 - κ). With γ integrated out,
+all that is said here of κ is sums over clusters.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int
+
+_LOGITS = (-8.0, 8.0, 321)
+"""From where to where logits of shares are looked at, and at how many points."""
+
+
+class Products(NamedTuple):
+    """Of abilities and of 1, by the inverse of abilities' covariance, for each draw."""
+
+    squares: Float[Array, " draw"]  # θᵀ Σ⁻¹ θ
+    sums: Float[Array, " draw"]  # 1ᵀ Σ⁻¹ θ
+    ones: Float[Array, " draw"]  # 1ᵀ Σ⁻¹ 1
+
+
+def share_density(
+    codes: Int[ArrayLike, " subject"], n_clusters: int, theta: Float[Array, " subject"]
+) -> Callable[[Array], Array]:
+    """Return the log density of logit κ given θ, whatever the clusters' abilities.
+
+    The θ of a cluster of n subjects are normal with variance 1 and covariance κ: their mean has
+    variance κ + (1 - κ)/n, and their n - 1 contrasts within have variance 1 - κ.
+    """
+    codes = jnp.asarray(codes)
+    n, sums = _by_cluster(theta, codes, n_clusters)
+    mean = sums / n
+    within = jnp.sum((theta - mean[codes]) ** 2)
+    n_within = len(codes) - n_clusters
+
+    def log_density(logit: Array) -> Array:
+        log_rest = jax.nn.log_sigmoid(-logit)
+        of_mean = jax.nn.sigmoid(logit) + jnp.exp(log_rest) / n
+        means = -0.5 * jnp.sum(jnp.log(of_mean) + mean**2 / of_mean)
+        contrasts = -0.5 * (n_within * log_rest + within * jnp.exp(-log_rest))
+        return means + contrasts + jax.nn.log_sigmoid(logit) + log_rest
+
+    return log_density
+
+
+@partial(jax.jit, static_argnames="n_clusters")
+def expected_share(
+    values: Float[Array, " subject"],
+    noise: Float[Array, " subject"],
+    cluster: Int[Array, " subject"],
+    n_clusters: int,
+) -> Float[Array, ""]:
+    """Return the share to expect where abilities are seen with noise of known variance."""
+
+    def log_density(share: Array) -> Array:
+        weight = 1 / (1 - share + noise)
+        total = jax.ops.segment_sum(weight, cluster, n_clusters)
+        pulled = jax.ops.segment_sum(weight * values, cluster, n_clusters)
+        grown = 1 + share * total
+        volume = jnp.log(weight).sum() - jnp.log(grown).sum()
+        return (volume - (weight * values**2).sum() + share * (pulled**2 / grown).sum()) / 2
+
+    shares = jax.nn.sigmoid(jnp.linspace(*_LOGITS))
+    log_weights = jax.lax.map(log_density, shares) + jnp.log(shares) + jnp.log1p(-shares)
+    return jax.nn.softmax(log_weights) @ shares
+
+
+@partial(jax.jit, static_argnames="n_clusters")
+def draw_shares(
+    theta: Float[Array, "draw subject"],
+    cluster: Int[Array, " subject"],
+    n_clusters: int,
+    key: Array,
+) -> Float[Array, " draw"]:
+    """Draw a share given the abilities of each draw, by the points and evenly between them."""
+    logits = jnp.linspace(*_LOGITS)
+
+    def one(given: tuple[Array, Array]) -> Array:
+        density = share_density(cluster, n_clusters, given[0])
+        return jax.random.categorical(given[1], jax.vmap(density)(logits))
+
+    point_key, key = jax.random.split(key)
+    points = jax.lax.map(one, (theta, jax.random.split(point_key, len(theta))))
+    between = jax.random.uniform(key, points.shape, logits.dtype, -0.5, 0.5)
+    return jax.nn.sigmoid(logits[points] + between * (logits[1] - logits[0]))
+
+
+@partial(jax.jit, static_argnames="n_clusters")
+def draw_clusters_given(
+    theta: Float[Array, "draw subject"],
+    share: Float[Array, " draw"],
+    cluster: Int[Array, " subject"],
+    n_clusters: int,
+    key: Array,
+) -> Float[Array, "draw cluster"]:
+    """Draw the abilities of clusters given those of subjects."""
+    size, sums = _by_cluster(theta, cluster, n_clusters)
+    share = share[:, None]
+    precision = size / (1 - share) + 1 / share
+    noise = jax.random.normal(key, precision.shape, theta.dtype)
+    return sums / (1 - share) / precision + noise / jnp.sqrt(precision)
+
+
+@partial(jax.jit, static_argnames="n_clusters")
+def products(
+    theta: Float[Array, "draw subject"],
+    share: Float[Array, " draw"],
+    cluster: Int[Array, " subject"],
+    n_clusters: int,
+) -> Products:
+    """Return the products that the prior of all abilities has."""
+    size, sums = _by_cluster(theta, cluster, n_clusters)
+    whole = 1 / (1 - share[:, None] + size * share[:, None])
+    shared = (share[:, None] * whole * sums**2).sum(1)
+    squares = ((theta**2).sum(1) - shared) / (1 - share)
+    return Products(squares, (whole * sums).sum(1), (whole * size).sum(1))
+
+
+def _by_cluster(theta: Array, cluster: Array, n_clusters: int) -> tuple[Array, Array]:
+    """Return how many subjects clusters have, and the sums of their abilities in each draw."""
+    size = jnp.bincount(cluster, length=n_clusters)
+    return size, jax.ops.segment_sum(theta.T, cluster, n_clusters).T
