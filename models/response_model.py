@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from jaxtyping import Array
+from numpyro import handlers
 
 from bayesirt.data.responses import Responses
 from bayesirt.data.scales import Kind, refuse_other_answers
@@ -168,6 +169,12 @@ class ResponseModel(ABC):
     def loadings(self, n_items: int) -> Loadings:
         """Return which abilities each item needs."""
         return Loadings(n_items, 1)
+
+    def prior_of(self, name: str) -> Any:
+        """Return the prior of a hyperparameter; None if the text has no such site."""
+        with handlers.trace() as trace, handlers.seed(rng_seed=0):
+            self.parameters(1, 1)
+        return trace[name]["fn"] if name in trace else None
 
     def describe(self) -> str:
         """Return the model and what it assumes in a few words."""

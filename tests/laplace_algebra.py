@@ -5,10 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from bayesirt.inference.arrow_system import inverse_factor
-from bayesirt.inference.curvature import DenseCurvature, IterativeCurvature
-from bayesirt.inference.joint_curvature import JointProblem, arrow_at
-from bayesirt.inference.joint_density import Point, expand
+from bayesirt.estimators.joint.arrow_system import inverse_factor
+from bayesirt.estimators.joint.curvature import DenseCurvature, IterativeCurvature
+from bayesirt.estimators.joint.density import Point, expand
+from bayesirt.estimators.joint.information import JointProblem, arrow_at
+from bayesirt.point_estimate import PointEstimate
 
 
 def expansion_at(problem: JointProblem, spread: jnp.ndarray, point: Point, *, observed=True):
@@ -83,3 +84,13 @@ def assert_iterative_is_dense(problem: JointProblem, spread: jnp.ndarray, point:
         np.testing.assert_allclose(own, other, rtol=1e-6, atol=1e-8)
     numbers = [ravel_pytree(dense.solve(side))[0] for side in unit_vectors(point)]
     assert worst_error(draws_of(iterative, 1920), np.asarray(numbers)) < 5.5
+
+
+def start_of(point: PointEstimate) -> dict[str, np.ndarray]:
+    return {name: point[name] for name in ("theta", "a", "d")}
+
+
+def variances_of(curvature: DenseCurvature) -> Point:
+    """Return the variances of all parameters."""
+    found = curvature.covariances
+    return found._replace(items=jnp.einsum("jkk->jk", found.items))

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from bayesirt.inference.passes import Passes
 from bayesirt.likelihood.cell_sums import ByRows
 from bayesirt.likelihood.families import LOGIT, Family
 from bayesirt.likelihood.loadings import Loadings
+from bayesirt.likelihood.passes import Passes
 
 
 def one_ability(layout: ByRows, n_items: int, family: Family = LOGIT, **settings: Any) -> Passes:

@@ -1,6 +1,6 @@
 """Joint MAP: the 2PL by penalised joint likelihood (Kang, 2026)."""
 
-from functools import partial
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -10,30 +10,17 @@ from jaxtyping import Array, Float
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.estimators.driver import iterate
-from bayesirt.estimators.joint_information import (
-    JointPoint,
-    JointPrior,
-    factored,
-    joint_information,
-    n_kept,
-    solve,
-    variances,
-)
-from bayesirt.estimators.joint_newton import JointState, joint_start, joint_step
+from bayesirt.estimators.joint.curvature import DenseCurvature
+from bayesirt.estimators.joint.density import Point
+from bayesirt.estimators.joint.information import JointProblem, joint_problem
+from bayesirt.estimators.joint.mode import Mode, find_mode
 from bayesirt.estimators.parameter_table import parameter_table
 from bayesirt.estimators.starts import logit_start, to_standard
-from bayesirt.likelihood.cell_sums import Layout, layout_of
-from bayesirt.likelihood.families import LOGIT
-from bayesirt.likelihood.family import Family
-from bayesirt.likelihood.host_arrays import host
+from bayesirt.models import Priors, TwoPL
 from bayesirt.point_estimate import PointEstimate
 
 MOST_KEPT = 8000
 """Largest matrix over the smaller side, in rows."""
-
-_START = jax.jit(joint_start, static_argnums=1)
-_STEP = jax.jit(joint_step, static_argnums=1)
 
 
 class StandardErrors(NamedTuple):
@@ -56,8 +43,7 @@ def fit_joint_map(
 ) -> PointEstimate:
     """Fit the 2PL by the mode over abilities and items together, with θ ~ N(0, 1).
 
-    Papers/002 calls what it maximises marginal likelihood; no ability is integrated out, and it
-    is penalised joint likelihood.
+    No ability is integrated out: what is maximised is penalised joint likelihood.
 
     Parameters
     ----------
@@ -66,8 +52,8 @@ def fit_joint_map(
         Standard deviations of the normal priors on log a and on the difficulty b, both with
         mean 0.
     tol : float, optional
-        Stop when the loss changes by at most this share of itself; by default 1e-10, or what the
-        number format allows.
+        Stop when at most this many posterior standard deviations remain to go; by default the root
+        of the number format's precision.
     max_iterations : int
         Newton steps at most.
 
@@ -88,14 +74,13 @@ def fit_joint_map(
     Warns
     -----
     ConvergenceWarning
-        If the loss still changes at the end.
+        If steps are still long at the end.
 
     Notes
     -----
     The loss is -Σℓ + ½ Σθ² + ½ Σ(b/2)² + ½ Σ(log a/0.5)². Newton's steps go through the Schur
-    complement of the larger side: one costs N² J operations.
-    They start where cheap steps on items and abilities in turn come to.
-    The paper's own errors are from finite differences.
+    complement of the larger side: one costs N² J operations. They start where cheap steps on items
+    and abilities in turn come to. Laplace's approximation climbs to its mode by the same steps.
 
     References
     ----------
@@ -108,84 +93,88 @@ def fit_joint_map(
     >>> fit_joint_map(Responses.from_arrays(answers))["theta"].argmax()
     np.int64(4)
     """
-    _refuse_too_large(responses)
-    prior = _prior(log_a_sd, b_sd)
-    layout = layout_of(responses)
+    problem = _problem(responses, log_a_sd, b_sd)
     theta, a, d = logit_start(responses)
-    if tol is None:
-        tol = max(1e-10, 4 * float(jnp.finfo(theta.dtype).eps))
-    state, run = iterate(
-        lambda s: _STEP(layout, LOGIT, prior, s),
-        _START(layout, LOGIT, prior, JointPoint(theta, host(np.log(a)), -d / a)),
-        lambda s: s.loss,
+    tol = float(jnp.finfo(theta.dtype).eps) ** 0.5 if tol is None else tol
+    mode = find_mode(
+        problem,
+        {"theta": theta, "a": a, "d": d},
+        centre="mode",
         tol=tol,
         max_iterations=max_iterations,
-        name="joint_map",
+        dense_up_to=MOST_KEPT,
     )
-    theta, a, d = state.point.slopes()
+    theta, items, _ = mode.point
+    a, d = problem.coordinates.to_items(items)
     shift, scale = to_standard(theta)
-    point = (theta + shift) / scale, a * scale, d - a * shift
-    observed = True
-    errors = _errors(layout, LOGIT, prior, state, jnp.ones_like(state.loss))
-    if not np.isfinite(errors.theta).all():
-        observed = False
-        errors = _errors(layout, LOGIT, prior, state, jnp.zeros_like(state.loss))
-    parameters = parameter_table(responses, point, errors[:3], -errors.both / errors.a**2)
+    errors = _errors(mode, a, d)
+    parameters = parameter_table(
+        responses,
+        ((theta + shift) / scale, a * scale, d - a * shift),
+        errors[:3],
+        -errors.both / errors.a**2,
+    )
     settings = {
         "estimator": "joint_map",
         "theta_scale": "sample",
         "log_a_sd": log_a_sd,
         "b_sd": b_sd,
         "tol": tol,
-        "information": "observed" if observed else "expected",
+        "information": "observed" if mode.curvature.observed else "expected",
     }
-    log_likelihood = -float(state.sums.subject_loss.sum())
-    return PointEstimate(parameters, log_likelihood, *run[:3], run.trace, settings)
+    log_likelihood = float(problem.sums(mode.point).subjects.log_likelihood.sum())
+    run = len(mode.steps), mode.converged, mode.stop_reason, np.array(mode.losses)
+    return PointEstimate(parameters, log_likelihood, *run, settings)
 
 
-def _refuse_too_large(responses: Responses) -> None:
-    size = n_kept(responses.n_subjects, responses.n_items)
-    if size > MOST_KEPT:
-        raise ResponseError(
-            f"joint MAP needs a matrix of {size:,} x {size:,} for {responses.n_subjects:,} "
-            f"subjects and {responses.n_items:,} items, and {MOST_KEPT:,} is the most; use cbmm"
-        )
-
-
-def _prior(log_a_sd: float, b_sd: float) -> JointPrior:
+def _problem(responses: Responses, log_a_sd: float, b_sd: float) -> JointProblem:
     for name, sd in (("log_a_sd", log_a_sd), ("b_sd", b_sd)):
         if not (np.isfinite(sd) and sd > 0):
             raise ValueError(f"`{name}` must be positive, got {sd}")
-    return JointPrior(1.0, log_a_sd**-2, b_sd**-2)
+    problem = joint_problem(responses.cells, TwoPL(Priors(kind="fixed")))
+    if problem.n_kept > MOST_KEPT:
+        raise ResponseError(
+            f"joint MAP needs a matrix of {problem.n_kept:,} x {problem.n_kept:,} for "
+            f"{responses.n_subjects:,} subjects and {responses.n_items:,} items, and "
+            f"{MOST_KEPT:,} is the most; use cbmm"
+        )
+    scales = (float(log_a_sd), float(b_sd))
+    return replace(problem, coordinates=problem.coordinates._replace(scales=scales))
 
 
-@partial(jax.jit, static_argnums=1)
-def _errors(
-    layout: Layout, family: Family, prior: JointPrior, state: JointState, observed: Array
-) -> StandardErrors:
+def _errors(mode: Mode, a: Float[Array, " item"], d: Float[Array, " item"]) -> StandardErrors:
     """Return standard errors by the delta method.
 
     With m and s the mean and standard deviation of θ: dθ* = (dθ - dm - θ* ds)/s, d log a* = d log a
     + ds/s and dd* = d* d log a + a (dm - db). Of m and s only the covariances with everything else
     are needed, which are two solutions of the system.
     """
-    theta, a, d = state.point.slopes()
-    information = joint_information(layout, family, state.sums, prior, state.point, observed)
-    factors = factored(layout, information)
-    of_theta, (of_a, of_ab, of_b) = variances(layout, information, factors)
+    assert isinstance(mode.curvature, DenseCurvature)
+    theta, items, means = mode.point
     shift, s = to_standard(theta)
-    z, intercept, n = (theta + shift) / s, d - a * shift, len(theta)
+    z, n = (theta + shift) / s, len(theta)
     of_s = jnp.where(z.std() > 0.5, z / n, 0)  # equal abilities are not scaled
     directions = jnp.stack([jnp.ones_like(z) / n, of_s])
-    no_items = jnp.zeros_like(a)
-    with_m, with_s = (
-        solve(layout, information, factors, JointPoint(v, no_items, no_items)) for v in directions
-    )
+    along = [mode.curvature.solve(Point(v, 0 * items, means)) for v in directions]
+    return _by_delta(mode.curvature.covariances, directions, *along, (z, s, a, d - a * shift))
+
+
+@jax.jit
+def _by_delta(
+    covariances: Point,
+    directions: Float[Array, "2 subject"],
+    with_m: Point,
+    with_s: Point,
+    standardised: tuple[Array, ...],
+) -> StandardErrors:
+    z, s, a, intercept = standardised
+    of_theta, of_items, _ = covariances
+    of_a, of_ab, of_b = of_items[:, 0, 0], of_items[:, 0, 1], of_items[:, 1, 1]
+    (a_m, b_m), (a_s, b_s) = with_m.items.T, with_s.items.T
     (mm, ms), ss = directions @ with_m.theta, directions[1] @ with_s.theta
     spread = of_theta + mm + z**2 * ss - 2 * with_m.theta - 2 * z * with_s.theta + 2 * z * ms
     spread = jnp.maximum(spread, jnp.finfo(s.dtype).eps * of_theta)  # 0 but for rounding if n = 2
-    aa = of_a + ss / s**2 + 2 * with_s.log_a / s
-    dd = intercept**2 * of_a + a**2 * (mm + of_b - 2 * with_m.b)
-    dd += 2 * intercept * a * (with_m.log_a - of_ab)
-    ad = intercept * (of_a + with_s.log_a / s) + a * (with_m.log_a - of_ab + (ms - with_s.b) / s)
+    aa = of_a + ss / s**2 + 2 * a_s / s
+    dd = intercept**2 * of_a + a**2 * (mm + of_b - 2 * b_m) + 2 * intercept * a * (a_m - of_ab)
+    ad = intercept * (of_a + a_s / s) + a * (a_m - of_ab + (ms - b_s) / s)
     return StandardErrors(jnp.sqrt(spread) / s, a * s * jnp.sqrt(aa), jnp.sqrt(dd), a * s * ad)

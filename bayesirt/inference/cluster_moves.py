@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
+from bayesirt.estimators.cluster_shares import share_density
 from bayesirt.inference.block_steps import (
     Conditional,
     chance_for,
@@ -28,11 +29,10 @@ from bayesirt.inference.block_steps import (
     normal_draw,
 )
 from bayesirt.inference.blocked import Move, Position, Statistics
-from bayesirt.inference.cluster_shares import share_density
 from bayesirt.inference.one_ability import OneAbility
-from bayesirt.inference.passes import Passes, SubjectSums
 from bayesirt.inference.starts import Start
 from bayesirt.inference.two_way import TwoWay
+from bayesirt.likelihood.passes import Passes, SubjectSums
 from bayesirt.point_estimate import PointEstimate
 
 _LEAST_PRECISION = 0.5

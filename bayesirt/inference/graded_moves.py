@@ -23,9 +23,9 @@ from bayesirt.inference.block_steps import (
 )
 from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.one_ability import OneAbility
-from bayesirt.inference.passes import Passes
 from bayesirt.likelihood.cell_sums import Layout
 from bayesirt.likelihood.graded import logistic, middle_of, offsets
+from bayesirt.likelihood.passes import Passes
 
 _LEAST_PRECISION = 0.25
 _SHORT = 0.3

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from bayesirt.inference.block_steps import log_concave_move
-from bayesirt.inference.site_terms import prior_of
 from bayesirt.models import ResponseModel
 
 ROUNDS = 10
@@ -24,7 +23,7 @@ def draw_item_populations(
     """Draw μ and σ of each site, unconstrained values of shape (draw, item), given these."""
     found = {}
     for k, (name, x) in enumerate(values.items()):
-        of_mean, of_spread = (prior_of(model, f"{kind}_{name}") for kind in ("mu", "sigma"))
+        of_mean, of_spread = (model.prior_of(f"{kind}_{name}") for kind in ("mu", "sigma"))
         centre, sd = float(of_mean.loc), float(of_mean.scale)
         learned = of_spread is not None
         scale = float(of_spread.scale) if learned else model.usual[name][1]

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from bayesirt.data.clusters import Clusters
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.choice import fit_point
+from bayesirt.estimators.cluster_shares import draw_clusters_given, draw_shares, products
+from bayesirt.estimators.joint.curvature import DenseCurvature
+from bayesirt.estimators.joint.density import STANDARD, AbilityPrior
+from bayesirt.estimators.joint.information import JointProblem, joint_problem
+from bayesirt.estimators.joint.mode import Centre, Mode, find_mode
 from bayesirt.estimators.marginal import usual_items
-from bayesirt.inference.cluster_shares import draw_clusters_given, draw_shares, products
-from bayesirt.inference.curvature import DenseCurvature
 from bayesirt.inference.item_populations import draw_item_populations
-from bayesirt.inference.joint_curvature import JointProblem, joint_problem
-from bayesirt.inference.joint_density import STANDARD, AbilityPrior
-from bayesirt.inference.joint_mode import Centre, Mode, find_mode
 from bayesirt.inference.level_and_scale import redraw_level_and_scale
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.ways import way_of
@@ -88,9 +88,10 @@ def sample_laplace(
 
     With H the negative Hessian of the log joint density of (θ, items, means) at its mode, given the
     spreads σ and the lean μ_b, draws are from N(mode, H⁻¹), by eliminating the larger side: see
-    `bayesirt.inference.arrow_system`. Free slopes: a draw whose slopes sum below 0 is reflected
-    with its abilities, which the likelihood does not see. What no response sees, and the items'
-    population, is then drawn anew from the whole prior: see `bayesirt.inference.level_and_scale`.
+    `bayesirt.estimators.joint.arrow_system`. Free slopes: a draw whose slopes sum below 0 is
+    reflected with its abilities, which the likelihood does not see. What no response sees, and the
+    items' population, is then drawn anew from the whole prior: see
+    `bayesirt.inference.level_and_scale`.
 
     Tierney & Kadane 1986.
     """
@@ -142,7 +143,12 @@ def mode_found(
     problem: JointProblem, init: PointEstimate, *, leans: bool, options: RunOptions, search: Search
 ) -> Mode:
     """Return the joint mode, abilities counted from where intercepts do not lean on slopes."""
-    find = partial(find_mode, problem, init, tell=options.announce, **search.settings)
+    start = {
+        name: init[name]
+        for name in ("theta", "a", "d", *problem.family.further)
+        if name in init.parameters
+    }
+    find = partial(find_mode, problem, start, tell=options.announce, **search.settings)
     mode = find(leans=leans)
     if leans and _bent(mode):  # counted from far below all abilities, slopes near 0 bend more
         upright = find()

@@ -17,10 +17,10 @@ from jaxtyping import Array
 
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.choice import fit_point
+from bayesirt.estimators.joint.density import AbilityPrior
+from bayesirt.estimators.joint.information import joint_problem
+from bayesirt.estimators.joint.mode import Mode
 from bayesirt.inference.blocked import BlockedNewton, Position
-from bayesirt.inference.joint_curvature import joint_problem
-from bayesirt.inference.joint_density import AbilityPrior
-from bayesirt.inference.joint_mode import Mode
 from bayesirt.inference.laplace import (
     Samples,
     Search,

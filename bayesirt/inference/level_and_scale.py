@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from bayesirt.estimators.cluster_shares import Products
 from bayesirt.inference.block_steps import log_concave_move, normal_draw
-from bayesirt.inference.cluster_shares import Products
 from bayesirt.inference.site_terms import site_terms
 from bayesirt.models import Priors, two_pl_parameters
 
@@ -73,7 +73,7 @@ def redraw_level_and_scale(
     return moved | {k: x.astype(dtype) for k, x in (population | spreads).items()}
 
 
-def _moments(samples: Samples, products: Products | None, *, free: bool) -> Moments:
+def _moments(samples: Samples, products: Products | None = None, *, free: bool) -> Moments:
     theta, a, d = (samples[name] for name in ("theta", "a", "d"))
     u = a if free else np.log(a)
     means = [x.mean(1, dtype=np.float64) for x in (u, d, a)]
@@ -85,7 +85,9 @@ def _moments(samples: Samples, products: Products | None, *, free: bool) -> Mome
     pairs = ((about_u,) * 2, (about_d,) * 2, (about_a,) * 2, (about_a, about_d))
     if products is None:
         one = np.full(len(theta), theta.shape[1], np.float64)
-        products = Products(product(theta, theta), theta.sum(1, dtype=np.float64), one)
+        products = Products(
+            *map(jnp.asarray, (product(theta, theta), theta.sum(1, dtype=np.float64), one))
+        )
     sums = [products.sums, products.squares, products.ones, *means]
     arrays = (jnp.asarray(x) for x in [*sums, *(product(*pair) for pair in pairs)])
     return Moments(theta.shape[1], a.shape[1], *arrays)

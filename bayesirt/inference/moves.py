@@ -28,8 +28,9 @@ from bayesirt.inference.block_steps import (
     shortened,
 )
 from bayesirt.inference.blocked import Move, Position, Statistics
-from bayesirt.inference.passes import ItemSums, Passes
+from bayesirt.inference.subject_moves import move_subjects
 from bayesirt.inference.two_way import TwoWay
+from bayesirt.likelihood.passes import ItemSums, Passes
 from bayesirt.models import Line
 
 _LOG_SIGMA_PRECISION = 1.0
@@ -75,7 +76,7 @@ def move_blocks(
     shares = _shares(way, keys[4], sites)
     theta, items = way.theta(sites), way.coefficients_of(sites)
     chance, normals = chance_for(keys[0], theta), way.normals(sites, data)
-    step = passes.move_subjects(chance, theta, items, normals, shares and shares[0])
+    step = move_subjects(passes, chance, theta, items, normals, shares and shares[0])
     sites = way.after_subjects(keys[1], way.with_theta(sites, step.theta), data)
     statistics = {"acceptance_theta": step.accepted.mean(dtype=theta.dtype)}
     sites, sums, statistics["acceptance_items"] = move_items(

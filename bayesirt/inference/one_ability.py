@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.marginal import usual_items
 from bayesirt.inference.blocked import Position
-from bayesirt.inference.passes import Passes
 from bayesirt.inference.starts import (
     LEAST_SE,
     LEAST_SLOPE,
@@ -23,6 +22,7 @@ from bayesirt.inference.starts import (
 )
 from bayesirt.inference.two_pl_coordinates import two_pl_coordinates
 from bayesirt.inference.two_way import TwoWay
+from bayesirt.likelihood.passes import Passes
 from bayesirt.models import ResponseModel
 from bayesirt.point_estimate import PointEstimate
 

@@ -27,10 +27,10 @@ from bayesirt.inference.block_steps import (
 from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.checkpoint import Samples
 from bayesirt.inference.hamiltonian import follow
-from bayesirt.inference.passes import Normals, SubjectStep
 from bayesirt.inference.q_mirt_turns import turn_abilities
 from bayesirt.inference.start_coordinates import FromMeans, StartCoordinates
 from bayesirt.inference.starts import Start, place_leaning, place_population, usable
+from bayesirt.inference.subject_moves import Normals, SubjectStep, move_subjects
 from bayesirt.inference.two_way import TwoWay
 from bayesirt.likelihood.loadings import Loadings
 from bayesirt.models import QMirt
@@ -201,7 +201,7 @@ def step_of_subjects(
     """Make a step of every subject with all its abilities, given items and correlations."""
     passes, chance = way.passes(data, sites, dtype), chance_for(key, sites["theta"])
     items, normals = way.coefficients_of(sites), way.normals(sites, data)
-    return passes.move_subjects(chance, sites["theta"], items, normals)
+    return move_subjects(passes, chance, sites["theta"], items, normals)
 
 
 def scales_stretched(

@@ -87,13 +87,6 @@ def transforms_at(model: Callable[[], Any], sites: Mapping[str, Array]) -> dict[
     return found
 
 
-def prior_of(model: Any, name: str) -> Any:
-    """Return the prior of a hyperparameter of a response model; None if it has no such site."""
-    with handlers.trace() as trace, handlers.seed(rng_seed=0):
-        model.parameters(1, 1)
-    return trace[name]["fn"] if name in trace else None
-
-
 def _normal_of(prior: Distribution) -> Normal | None:
     """Return the normal distribution that a prior is, or is a function of."""
     while isinstance(prior, ExpandedDistribution | TransformedDistribution):

@@ -18,10 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 from bayesirt.data.cells import DenseCells
 from bayesirt.estimators.cbmm import fit_cbmm
-from bayesirt.inference.joint_curvature import joint_problem
-from bayesirt.inference.joint_mode import find_mode
+from bayesirt.estimators.joint.information import joint_problem
+from bayesirt.estimators.joint.mode import find_mode
 from bayesirt.inference.laplace import draw_sites
-from bayesirt.models import Priors
+from bayesirt.models import TwoPL
 from bayesirt.data.responses import Responses
 
 def gigabytes():
@@ -40,16 +40,16 @@ point = fit_cbmm(responses)
 found["point estimate"] = gigabytes()
 for run in ("first", "second"):
     began, worked = time.perf_counter(), time.process_time()
-    problem = joint_problem(responses.cells, Priors(), dtype=jnp.float32)
-    mode = find_mode(
-        problem, point, centre="mean", tol=0.01, max_iterations=20, dense_up_to=8000
-    )
-    sd = [np.sqrt(np.asarray(v)) for v in mode.curvature.variances]
+    problem = joint_problem(responses.cells, TwoPL(), dtype=jnp.float32)
+    start = {x: point[x] for x in ("theta", "a", "d")}
+    settings = {"centre": "mean", "tol": 0.01, "max_iterations": 20, "dense_up_to": 8000}
+    mode = find_mode(problem, start, **settings)
+    sd = mode.curvature.covariances
     found[f"{run}, intervals"] = time.perf_counter() - began
     found[f"{run}, of processors"] = time.process_time() - worked
     found["intervals"] = gigabytes()
 began = time.perf_counter()
-sites = draw_sites(problem, mode, Priors(), jax.random.key(1), 4000)
+sites = draw_sites(problem, mode, TwoPL(), jax.random.key(1), 4000)
 found["4000 draws, compilation included"] = time.perf_counter() - began
 found["draws"] = gigabytes()
 found["finite"] = bool(all(np.isfinite(x).all() for x in sd))

@@ -12,23 +12,25 @@ from laplace_algebra import (
     curvature_at,
     draws_of,
     expansion_at,
+    start_of,
+    variances_of,
     worst_error,
 )
 from numpyro.infer.util import log_density
 from scipy.stats import multivariate_normal
 
 from bayesirt import Priors, Responses, RunOptions, fit_cbmm, two_pl_model
-from bayesirt.inference.joint_curvature import JointProblem, joint_problem
-from bayesirt.inference.joint_density import (
+from bayesirt.estimators.joint.density import (
     STANDARD,
     AbilityPrior,
     Coordinates,
     Point,
     item_coordinates,
 )
-from bayesirt.inference.joint_mode import Mode, find_mode
+from bayesirt.estimators.joint.information import JointProblem, joint_problem
+from bayesirt.estimators.joint.mean_tilt import tilt_at
+from bayesirt.estimators.joint.mode import Mode, find_mode
 from bayesirt.inference.laplace import Search, sample_laplace
-from bayesirt.inference.mean_tilt import tilt_at
 from bayesirt.inference.nuts import sample_nuts
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import TwoPL
@@ -110,7 +112,7 @@ def gradient_and_hessian(density, point: Point) -> tuple[np.ndarray, np.ndarray]
 
 def mode_of(problem: JointProblem, **changes) -> Mode:
     options = {"centre": "mode", "tol": 1e-6, "max_iterations": 2000, "dense_up_to": 8000}
-    return find_mode(problem, fit_cbmm(TINY), **(options | changes))
+    return find_mode(problem, start_of(fit_cbmm(TINY)), **(options | changes))
 
 
 @each_prior_and_side
@@ -153,7 +155,7 @@ def test_solution_and_variances_are_the_dense_inverse(eliminate):
     _, hessian = gradient_and_hessian(readable_density(TINY, priors, mode.spread), mode.point)
     covariance = np.linalg.inv(hessian)
     curvature = curvature_at(problem, mode.spread, mode.point)
-    own = ravel_pytree(curvature.variances)[0]
+    own = ravel_pytree(variances_of(curvature))[0]
     np.testing.assert_allclose(own, np.diag(covariance), rtol=1e-8)
     side = np.random.default_rng(0).normal(size=len(own))
     _, unravel = ravel_pytree(mode.point)

@@ -16,10 +16,10 @@ from laplace_algebra import (
 from scipy.stats import halfnorm, norm
 
 from bayesirt import Responses, RunOptions, Scale, sample_posterior
+from bayesirt.estimators.joint.density import Point
+from bayesirt.estimators.joint.information import JointProblem, joint_problem
+from bayesirt.estimators.joint.mean_tilt import tilt_at
 from bayesirt.inference.item_populations import draw_item_populations
-from bayesirt.inference.joint_curvature import JointProblem, joint_problem
-from bayesirt.inference.joint_density import Point
-from bayesirt.inference.mean_tilt import tilt_at
 from bayesirt.inference.ways import way_of
 from bayesirt.models import Continuous, Graded, Normal, Repeats, ResponseModel, ThreePL
 

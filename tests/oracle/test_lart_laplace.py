@@ -5,16 +5,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
+from laplace_algebra import variances_of
 from lart_data import simulate_lart, some_missing
 from numpyro.infer.util import log_density
 
 from bayesirt import RunOptions, sample_posterior
+from bayesirt.estimators.joint.curvature import DenseCurvature, IterativeCurvature, curvature_at
+from bayesirt.estimators.joint.density import Expansion, Point, expand, loss_at
+from bayesirt.estimators.joint.information import JointProblem, joint_problem
+from bayesirt.estimators.joint.mean_tilt import tilt_at
 from bayesirt.estimators.lart_em import fit_lart
-from bayesirt.inference.curvature import DenseCurvature, IterativeCurvature, curvature_at
-from bayesirt.inference.joint_curvature import JointProblem, joint_problem
-from bayesirt.inference.joint_density import Expansion, Point, expand, loss_at
 from bayesirt.inference.lart_laplace import abilities_from_lengths
-from bayesirt.inference.mean_tilt import tilt_at
 from bayesirt.likelihood.cell_sums import layout_of
 from bayesirt.likelihood.latencies import Latencies, latencies_of
 from bayesirt.models import LaRT
@@ -107,7 +108,7 @@ def test_curvature_is_that_of_the_readable_model_with_speeds_integrated_out(link
     curvature = curvature_of(problem)
     assert isinstance(curvature, DenseCurvature)
     assert curvature.observed
-    variances = ravel_pytree(curvature.variances)[0]
+    variances = ravel_pytree(variances_of(curvature))[0]
     np.testing.assert_allclose(variances, np.diag(covariance), rtol=1e-9)
     step = ravel_pytree(curvature.solve(own))[0]
     np.testing.assert_allclose(step, covariance @ gradient, rtol=1e-8, atol=1e-10)

@@ -29,7 +29,7 @@ from bayesirt.inference.block_steps import (
 from bayesirt.inference.blocked import BlockedNewton, start_chains
 from bayesirt.inference.moves import carried, moves_of
 from bayesirt.inference.one_ability import OneAbility
-from bayesirt.inference.passes import Normals
+from bayesirt.inference.subject_moves import Normals
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.likelihood.cell_sums import layout_of
 from bayesirt.likelihood.families import LOGIT

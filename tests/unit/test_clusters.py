@@ -16,8 +16,8 @@ from scipy.special import expit
 from bayesirt import Responses, RunOptions, read_responses, sample_posterior
 from bayesirt.data.clusters import Clusters
 from bayesirt.errors import ResponseError
+from bayesirt.estimators.cluster_shares import share_density
 from bayesirt.inference.cluster_moves import Clustered
-from bayesirt.inference.cluster_shares import share_density
 from bayesirt.inference.engines import plan_engine
 from bayesirt.models import TwoPL, two_pl_model
 from bayesirt.posterior import Posterior

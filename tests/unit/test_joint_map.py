@@ -12,26 +12,9 @@ from scipy.special import expit
 from scipy.stats import spearmanr
 
 from bayesirt import ResponseError, Responses, fit_cbmm, fit_joint_map
-from bayesirt.data.cells import CellList, SparseCells
-from bayesirt.estimators.cell_sums import cell_sums
-from bayesirt.estimators.joint_information import (
-    JointPoint,
-    JointPrior,
-    factored,
-    joint_gradient,
-    joint_information,
-    n_kept,
-    solve,
-    variances,
-)
-from bayesirt.estimators.joint_newton import init_joint, joint_start, joint_step
-from bayesirt.likelihood.cell_sums import layout_of
-from bayesirt.likelihood.families import LOGIT
 
 SHAPES = {"keeps subjects": (30, 20), "keeps items": (30, 9)}
 each_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-PAPER = JointPrior(1.0, 4.0, 0.25)
-init = jax.jit(init_joint, static_argnums=1)
 
 
 def counts(n_subjects: int, n_items: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -122,44 +105,6 @@ def test_other_priors_reach_the_same_optimum_as_a_plain_optimiser():
     np.testing.assert_allclose(own, expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(("piece_cells", "sparse"), [(1 << 22, True), (100, False)])
-@each_shape
-def test_system_equals_the_dense_hessian_far_from_the_optimum(
-    shape, sparse, piece_cells, monkeypatch
-):
-    """Also cut into pieces of which the last is not full."""
-    monkeypatch.setattr("bayesirt.estimators.joint_information._PIECE_CELLS", piece_cells)
-    y, n = counts(*shape)
-    responses = Responses.from_arrays(y, n)
-    if sparse:
-        cells = SparseCells(*shape, CellList(*responses.cells.listed()))
-        responses = Responses(responses.subjects, responses.items, cells)
-    rng = np.random.default_rng(2)
-    x = plain_optimum(y, n) + 0.05 * rng.normal(size=len(y) + 2 * y.shape[1])
-    point, layout = JointPoint(*map(jnp.asarray, split(x, len(y)))), layout_of(responses)
-
-    @jax.jit
-    def system(layout, point):
-        sums = cell_sums(layout, LOGIT, *point.slopes())
-        information = joint_information(layout, LOGIT, sums, PAPER, point, jnp.ones(()))
-        factors = factored(layout, information)
-        gradient = joint_gradient(sums, PAPER, point)
-        step = solve(layout, information, factors, gradient)
-        return gradient, step, variances(layout, information, factors), factors.kept
-
-    gradient, step, (of_theta, of_items), kept = system(layout, point)
-    assert len(kept) == n_kept(*shape) == (30 if shape == (30, 20) else 18)
-    hessian = plain_hessian(x, y, n)
-    np.testing.assert_allclose(np.concatenate(gradient), -plain_loss(x, y, n)[1], atol=1e-10)
-    expected = np.linalg.solve(hessian, np.concatenate(gradient))
-    np.testing.assert_allclose(np.concatenate(step), expected, rtol=1e-8, atol=1e-10)
-    inverse = np.linalg.inv(hessian)
-    np.testing.assert_allclose(of_theta, np.diag(inverse)[:30], rtol=1e-8)
-    of_a, of_b = np.arange(30, len(x)).reshape(2, -1)
-    blocks = [inverse[of_a, of_a], inverse[of_a, of_b], inverse[of_b, of_b]]
-    np.testing.assert_allclose(of_items, blocks, rtol=1e-7, atol=1e-10)
-
-
 @each_shape
 def test_last_steps_converge_quadratically(shape):
     """In units of the log density, what a step gains is at most the square of the one before."""
@@ -170,33 +115,6 @@ def test_last_steps_converge_quadratically(shape):
     assert near
     assert all(two <= one**2 for one, two in near)
     assert point.iterations <= 10
-
-
-def test_steps_in_turn_come_near_from_a_wrong_point():
-    y, n = counts(30, 20)
-    x = plain_optimum(y, n)
-    layout, least = layout_of(Responses.from_arrays(y, n)), plain_loss(x, y, n)[0]
-    wrong = JointPoint(*map(jnp.asarray, split(0.3 * x + 0.5, 30)))
-    start = jax.jit(joint_start, static_argnums=1)(layout, LOGIT, PAPER, wrong)
-    far = init(layout, LOGIT, PAPER, wrong).loss - least
-    assert start.loss - least < 0.05 * far
-    assert start.loss == pytest.approx(plain_loss(np.concatenate(start.point), y, n)[0], rel=1e-12)
-
-
-@each_shape
-def test_steps_go_down_where_the_observed_information_is_indefinite(shape):
-    y, n = counts(*shape)
-    layout = layout_of(Responses.from_arrays(y, n))
-    theta, log_a, b = split(plain_optimum(y, n), len(y))
-    wrong = JointPoint(*map(jnp.asarray, (-3 * theta, log_a + 1, -b)))
-    state = init(layout, LOGIT, PAPER, wrong)
-    assert np.linalg.eigvalsh(plain_hessian(np.concatenate(wrong), y, n))[0] < 0
-    step = jax.jit(joint_step, static_argnums=1)
-    for _ in range(40):
-        before, state = state, step(layout, LOGIT, PAPER, state)
-        assert state.loss <= before.loss * (1 + 1e-13)
-    assert before.loss - state.loss < 1e-9
-    assert np.abs(np.concatenate(joint_gradient(state.sums, PAPER, state.point))).max() < 1e-6
 
 
 @pytest.mark.slow

@@ -31,10 +31,10 @@ from bayesirt.inference.mirt_moves import (
     axes_changed,
 )
 from bayesirt.inference.moves import item_conditional, moves_of
-from bayesirt.inference.passes import Passes
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.families import LOGIT
 from bayesirt.likelihood.loadings import Loadings
+from bayesirt.likelihood.passes import Passes
 from bayesirt.models import Mirt
 
 N_SUBJECTS, N_ITEMS, K = 6, 5, 3

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from bayesirt.inference import q_mirt_moves
-from bayesirt.inference.passes import Passes
 from bayesirt.inference.q_mirt_moves import (
     ByQMatrix,
     scales_stretched,
@@ -22,6 +21,7 @@ from bayesirt.inference.q_mirt_turns import (
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.families import LOGIT
 from bayesirt.likelihood.loadings import Loadings
+from bayesirt.likelihood.passes import Passes
 from bayesirt.models.q_mirt import QMirt, default_structure
 
 NEEDS = np.array(

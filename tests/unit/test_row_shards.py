@@ -13,8 +13,8 @@ from bayesirt import ResponseError, Responses, RunOptions, sample_posterior
 from bayesirt.data.cells import SparseCells
 from bayesirt.inference.block_steps import chance_for
 from bayesirt.inference.lart_moves import WithLengths
-from bayesirt.inference.passes import Normals
 from bayesirt.inference.row_shards import put_everywhere, share_rows, spans_processes
+from bayesirt.inference.subject_moves import Normals, move_subjects
 from bayesirt.likelihood.cell_sums import layout_of, log_likelihood_of
 from bayesirt.models import LaRT
 
@@ -63,7 +63,7 @@ def test_a_step_of_every_subject_is_that_of_one_device(data):
     def step(layout, scale):
         pull, precision = jnp.zeros((len(theta), 1)), jnp.full((len(theta), 1, 1), scale**-2)
         passes, items = one_ability(layout, len(a), dtype=jnp.float64), jnp.stack([a, d], -1)
-        moved = passes.move_subjects(chance, theta[:, None], items, Normals(pull, precision))
+        moved = move_subjects(passes, chance, theta[:, None], items, Normals(pull, precision))
         return moved, passes.item_sums(moved.theta, items)
 
     one, many = step(layout_of(responses), 0.8), step(share_rows(responses, mesh_of(4)), 0.8)

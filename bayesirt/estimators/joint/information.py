@@ -13,9 +13,9 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from bayesirt.data.cells import Cells
-from bayesirt.inference.arrow_system import Arrow, CrossPiece, Floats
-from bayesirt.inference.cell_pieces import CellPieces, cut_cells
-from bayesirt.inference.joint_density import (
+from bayesirt.estimators.joint.arrow_system import Arrow, CrossPiece, Floats
+from bayesirt.estimators.joint.cell_pieces import CellPieces, cut_cells
+from bayesirt.estimators.joint.density import (
     STANDARD,
     AbilityPrior,
     Coordinates,
@@ -110,9 +110,7 @@ def arrow_at(
     def pieces() -> Iterator[CrossPiece]:
         return _cross_pieces(problem, point, expansion, factor, own_border, observed)
 
-    kept_border = kept_border(np.arange(len(kept)))
-
-    return Arrow(kept, kept_border, means, factor, pieces)
+    return Arrow(kept, kept_border(np.arange(len(kept))), means, factor, pieces)
 
 
 def means_curvature(problem: JointProblem, spread: Array, point: Point) -> Array:

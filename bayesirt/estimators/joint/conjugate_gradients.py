@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bayesirt.errors import ResponseError
-from bayesirt.inference.arrow_system import Arrow, Floats, along_kept, of_piece
+from bayesirt.estimators.joint.arrow_system import Arrow, Floats, along_kept, of_piece
 
 _MOST_ITERATIONS = 2000
 

@@ -16,13 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from bayesirt.estimators.joint.cell_pieces import CellPieces, Piece
 from bayesirt.estimators.marginal import usual_items
-from bayesirt.inference.cell_pieces import CellPieces, Piece
-from bayesirt.inference.passes import ItemSums, Passes, SubjectSums
-from bayesirt.inference.site_terms import prior_of
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.family import Family
 from bayesirt.likelihood.loadings import Loadings
+from bayesirt.likelihood.passes import ItemSums, Passes, SubjectSums
 from bayesirt.models import Priors, ResponseModel
 
 _LEAST_SLOPE = 0.05
@@ -48,9 +47,9 @@ class AbilityPrior(NamedTuple):
     cluster: Int[Array, " subject"] | None = None
     between: float | Float[Array, ""] = 0.0
 
-    def away(self, theta: Float[Array, " subject"], gamma: Float[Array, " cluster"]) -> Array:
+    def away(self, theta: Any, gamma: Any) -> Any:
         """Return how far abilities lie from where they are expected."""
-        away: Array = theta - self.mean
+        away = theta - self.mean
         return away if self.cluster is None else away - gamma[self.cluster]
 
 
@@ -166,8 +165,8 @@ def item_coordinates(model: ResponseModel) -> Coordinates:
         return jnp.concatenate([own.from_items(a, d), *(x[..., None] for x in beside)], -1)
 
     names = tuple(model.usual)
-    means = [prior_of(model, f"mu_{name}") for name in names]
-    spreads = [prior_of(model, f"sigma_{name}") for name in names]
+    means = [model.prior_of(f"mu_{name}") for name in names]
+    spreads = [model.prior_of(f"sigma_{name}") for name in names]
     return Coordinates(
         (*own.names, *names),
         to_items,

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bayesirt.inference.joint_curvature import JointProblem
-from bayesirt.inference.joint_density import Coordinates, Expansion, Point, item_derivatives
+from bayesirt.estimators.joint.density import Coordinates, Expansion, Point, item_derivatives
+from bayesirt.estimators.joint.information import JointProblem
 from bayesirt.likelihood.family import Family
 
 

@@ -1,10 +1,10 @@
 """The joint mode of abilities and items, with the items' spreads learned by empirical Bayes."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,16 +12,17 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bayesirt.errors import ResponseError
+from bayesirt.estimators.cluster_shares import expected_share
 from bayesirt.estimators.driver import ConvergenceWarning
-from bayesirt.inference.cluster_shares import expected_share
-from bayesirt.inference.curvature import Curvature, curvature_at
-from bayesirt.inference.joint_curvature import JointProblem, means_curvature
-from bayesirt.inference.joint_density import Expansion, Point, Sums, expand, loss_at
-from bayesirt.inference.learned_spreads import learned_spreads
-from bayesirt.inference.mean_tilt import tilt_at
-from bayesirt.point_estimate import PointEstimate
+from bayesirt.estimators.joint.curvature import Curvature, curvature_at
+from bayesirt.estimators.joint.density import Expansion, Point, Sums, expand, loss_at
+from bayesirt.estimators.joint.information import JointProblem, means_curvature
+from bayesirt.estimators.joint.learned_spreads import learned_spreads
+from bayesirt.estimators.joint.mean_tilt import tilt_at
 
 Centre = Literal["mean", "mode"]
+Start = Mapping[str, Any]
+"""θ, a, d and what the family takes beside, by their names."""
 
 _MOST_HALVINGS = 20
 _ROUNDING = 8.0
@@ -42,7 +43,7 @@ class State(NamedTuple):
 
     point: Point
     spread: Float[Array, " coordinate"]  # σ of each item coordinate.
-    tilt: Point  # Added to the gradient of the log density, see `bayesirt.inference.mean_tilt`.
+    tilt: Point  # Added to the gradient of the log density, see `mean_tilt`.
     sums: Sums  # At the point.
     gap: Point  # By how much the tilt was last found to be wrong.
     share: float  # Of that gap, how much was made good.
@@ -68,6 +69,7 @@ class Mode(NamedTuple):
     curvature: Curvature  # At the mode.
     # Root mean square of each Newton step, in posterior standard deviations.
     steps: tuple[float, ...]
+    losses: tuple[float, ...]  # Before the first step, and after each.
     converged: bool
     stop_reason: str  # In words.
     lean: float  # μ_b: what abilities are counted from.
@@ -76,7 +78,7 @@ class Mode(NamedTuple):
 
 def find_mode(
     problem: JointProblem,
-    init: PointEstimate,
+    start: Start,
     *,
     centre: Centre,
     tol: float,
@@ -91,14 +93,15 @@ def find_mode(
     whole curvature, which see the common shifts and stretches of abilities and items too, finish.
     Spreads and tilt follow the point.
     """
-    state = _sweeps(problem, _start(problem, init), centre)
+    state = _sweeps(problem, _first(problem, start), centre)
     lean = 0.0
     if problem.before.cluster is not None:
         problem, state = _clustered(problem, state, centre)
     if leans:
         problem, state, lean = _leaning(problem, state, centre)
     steps: list[float] = []
-    reason, converged = f"the steps are still long after {max_iterations} iterations", False
+    losses = [state.loss(problem)]
+    reason, converged = f"the steps are still long after {max_iterations} steps", False
     for _ in range(max_iterations):
         if len(steps) == _MOST_TILTED and centre == "mean":
             centre, state = "mode", state._replace(tilt=jax.tree.map(jnp.zeros_like, state.tilt))
@@ -110,14 +113,16 @@ def find_mode(
         state, length = _newton_step(problem, state, curvature)
         rest = max(length, _remaining(length, steps[-1] if steps else np.inf))
         steps.append(length)
+        losses.append(state.loss(problem))
         if tell is not None:
             tell(f"Newton step {len(steps)}: {length:.1e} posterior standard deviations")
         if rest <= tol:
             reason, converged = f"at most {tol:g} posterior standard deviations remain", True
             break
     if not converged:
-        warnings.warn(f"laplace: {reason}", ConvergenceWarning, stacklevel=3)
-    return Mode(state.point, state.spread, curvature, tuple(steps), converged, reason, lean, centre)
+        warnings.warn(f"joint mode: {reason}", ConvergenceWarning, stacklevel=3)
+    run = tuple(steps), tuple(losses), converged, reason
+    return Mode(state.point, state.spread, curvature, *run, lean, centre)
 
 
 def _remaining(length: float, before: float) -> float:
@@ -126,11 +131,11 @@ def _remaining(length: float, before: float) -> float:
     return length * ratio / (1 - ratio) if ratio < 1 else np.inf
 
 
-def _start(problem: JointProblem, init: PointEstimate) -> State:
+def _first(problem: JointProblem, start: Start) -> State:
     coordinates = problem.coordinates
-    theta, a, d = (jnp.asarray(np.nan_to_num(init[name])) for name in ("theta", "a", "d"))
-    further = [x for x in problem.family.further if x in init.parameters]
-    items = coordinates.from_items(a, d, *(jnp.asarray(init[name]) for name in further))
+    theta, a, d = (jnp.asarray(np.nan_to_num(start[name])) for name in ("theta", "a", "d"))
+    further = [jnp.asarray(start[name]) for name in problem.family.further if name in start]
+    items = coordinates.from_items(a, d, *further)
     if coordinates.names[0] == "d":  # all slopes are 1
         theta = theta * a.mean()
     scales = jnp.asarray(coordinates.scales)

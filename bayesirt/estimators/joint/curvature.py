@@ -11,18 +11,18 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from bayesirt.errors import ResponseError
-from bayesirt.inference.arrow_system import (
+from bayesirt.estimators.joint.arrow_system import (
     Arrow,
     Floats,
+    covariances,
     draw_kept,
     draw_own,
     inverse_factor,
     solve,
-    variances,
 )
-from bayesirt.inference.conjugate_gradients import Sides, colour, solve_iteratively
-from bayesirt.inference.joint_curvature import JointProblem, arrow_at, information_noise
-from bayesirt.inference.joint_density import Expansion, Point
+from bayesirt.estimators.joint.conjugate_gradients import Sides, colour, solve_iteratively
+from bayesirt.estimators.joint.density import Expansion, Point
+from bayesirt.estimators.joint.information import JointProblem, arrow_at, information_noise
 
 _DRAWS = 64
 
@@ -45,9 +45,14 @@ class DenseCurvature:
         return self.problem.join(*solve(self.arrow, self.inverse, *self.problem.split(gradient)))
 
     @cached_property
-    def variances(self) -> Point:
-        """Posterior variances, with everything else unknown."""
-        return self.problem.join(*variances(self.arrow, self.inverse))
+    def covariances(self) -> Point:
+        """Blocks of the posterior covariance: of each subject, of each item, and of each mean.
+
+        Shapes (subject,), (item, coordinate, coordinate) and (mean,).
+        """
+        kept, own, means = covariances(self.arrow, self.inverse)
+        subjects, items = (kept, own) if self.problem.eliminates_items else (own, kept)
+        return Point(*map(jnp.asarray, (subjects[:, 0, 0], items, means)))
 
     def draw(self, key: Array, n_draws: int) -> Draws:
         """Draw deviations from the mode."""

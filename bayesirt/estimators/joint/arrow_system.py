@@ -101,17 +101,20 @@ def back_substitute(arrow: Arrow, kept: Floats, white: Array | Floats) -> Floats
     return found
 
 
-def variances(arrow: Arrow, inverse: Floats) -> tuple[Floats, Floats]:
-    """Return the diagonal of the arrow matrix's inverse.
+def covariances(arrow: Arrow, inverse: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return blocks of the arrow matrix's inverse: kept units', eliminated ones', means' variances.
 
     Of unit j: L_j⁻ᵀ (I + (R W_j)ᵀ R W_j) L_j⁻¹, a sum of squares, so that no digit is lost.
     """
     factor = jnp.asarray(inverse, arrow.own_factor.dtype)
-    own = np.empty(arrow.own_factor.shape[:2])
+    own = np.empty(arrow.own_factor.shape)
     for piece in arrow.pieces():
-        part = _own_variances(piece.own_factor, piece.whitened, factor)
+        part = _own_covariances(piece.own_factor, piece.whitened, factor)
         own[piece.start : piece.start + piece.live] = part[: piece.live]
-    return np.einsum("ij,ij->j", inverse, inverse), own
+    n_means, (units, block, _) = len(arrow.of_means), arrow.kept_blocks.shape
+    sides, means = np.split(inverse, [len(inverse) - n_means], axis=1)
+    columns = sides.reshape(-1, units, block)
+    return np.einsum("iuk,iul->ukl", columns, columns), own, (means**2).sum(0)
 
 
 def draw_kept(arrow: Arrow, inverse: Floats, key: Array, n_draws: int) -> Array:
@@ -157,12 +160,12 @@ def _own_given_kept(own_factor: Array, whitened: Array, white: Array, kept: Arra
 
 
 @jax.jit
-def _own_variances(own_factor: Array, whitened: Array, factor: Array) -> Array:
+def _own_covariances(own_factor: Array, whitened: Array, factor: Array) -> Array:
     own = own_factor.shape[1]
     far = (factor @ whitened.reshape(len(whitened), -1)).reshape(whitened.shape)
     rows = [[(far[..., r] * far[..., s]).sum(0) for s in range(own)] for r in range(own)]
     spread = jnp.eye(own, dtype=far.dtype) + jnp.moveaxis(jnp.array(rows), -1, 0)
-    return jnp.einsum("crk,crs,csk->ck", own_factor, spread, own_factor)
+    return jnp.einsum("crk,crs,csl->ckl", own_factor, spread, own_factor)
 
 
 @jax.jit

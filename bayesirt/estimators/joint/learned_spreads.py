@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bayesirt.inference.joint_density import Coordinates, Expansion, Point
-from bayesirt.inference.passes import ItemSums
+from bayesirt.estimators.joint.density import Coordinates, Expansion, Point
+from bayesirt.likelihood.passes import ItemSums
 
 _MOST_SCALES = 2.0
 _REACH, _NODES = 6.0, 61

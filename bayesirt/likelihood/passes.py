@@ -1,12 +1,10 @@
-"""Passes over the data for blocked moves: few evaluations, in cache, in 32 bits.
+"""Passes over the data: sums of what cells say, in cache, in 32 bits.
 
-A subject's step depends on its own cells only. So one pass over blocks of rows evaluates the
-present and the proposal, decides, and sums what the accepted state says about the items: no
-matrix of floating-point numbers is ever as large as the data.
+Blocks of rows are evaluated one after another: no matrix of floating-point numbers is ever as large
+as the data.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -14,7 +12,6 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from bayesirt.inference.block_steps import Chance, Conditional, newton_move, shortened
 from bayesirt.likelihood.cell_sums import ByRows, Layout, SparseLayout, in_row_blocks
 from bayesirt.likelihood.family import Family, PredictorTerms
 from bayesirt.likelihood.loadings import Loadings
@@ -37,21 +34,6 @@ class SubjectSums(NamedTuple):
     information: Float[Array, "subject ability ability"]
 
 
-class Normals(NamedTuple):
-    """A normal prior of each subject's abilities, exp(pull · θ - θᵀ P θ / 2)."""
-
-    pull: Float[Array, "subject ability"]
-    precision: Float[Array, "subject ability ability"]
-
-
-class SubjectStep(NamedTuple):
-    """Where subjects have gone, and what the responses then say about items."""
-
-    theta: Float[Array, "subject ability"]
-    accepted: Array  # shape (subject,)
-    sums: ItemSums
-
-
 class Passes(NamedTuple):
     """Passes over responses, wherever their rows are."""
 
@@ -66,22 +48,6 @@ class Passes(NamedTuple):
     block_cells: int = 1 << 16
     # Least information of a cell in proposals of subjects, as a share of the most that it can have.
     least_share: float = 0.0
-
-    def move_subjects(
-        self,
-        chance: Chance,
-        theta: Float[Array, "subject ability"],
-        coefficients: Float[Array, "item dim"],
-        priors: Normals,
-        shares: Float[Array, " subject"] | None = None,
-    ) -> SubjectStep:
-        """Make one Newton-Metropolis step of every subject: two evaluations of every cell.
-
-        `shares` are those of Newton's step, as `shortened` takes them; by default 1.
-        """
-        rows = theta, chance, priors, shares
-        (theta, accepted), sums = self.by_rows(self._moved, rows, coefficients)
-        return SubjectStep(theta, accepted, sums)
 
     def item_sums(
         self, theta: Float[Array, "subject ability"], coefficients: Float[Array, "item dim"]
@@ -140,28 +106,6 @@ class Passes(NamedTuple):
         slopes, others = self.loadings.slopes(coefficients[:, :split]), coefficients[:, split:]
         return self.layout.by_rows(in_blocks, rows, slopes, tuple(others.T))
 
-    def _moved(
-        self, layout: Layout, rows: tuple[Any, ...], slopes: Array, others: tuple[Array, ...]
-    ) -> tuple[tuple[Array, Array], ItemSums]:
-        theta, chance, priors, shares = rows
-
-        def evaluate(position: Array) -> tuple[Conditional, PredictorTerms]:
-            terms = self._terms(layout, position, slopes, others)
-            score, learnt = self._over_items(layout, terms, slopes)
-            pulled = jnp.einsum("ikl,il->ik", priors.precision, position)
-            value = (position * (priors.pull - pulled / 2)).sum(1)
-            whole = Conditional(value, score + priors.pull - pulled, learnt + priors.precision)
-            return whole if shares is None else shortened(whole, shares), terms
-
-        def gain(old: PredictorTerms, new: PredictorTerms) -> Array:
-            change = new.log_likelihood - old.log_likelihood
-            return layout.over_items(change, jnp.ones_like(others[0], change.dtype))
-
-        step = newton_move(chance, theta, evaluate, gain=gain)
-        accepted = layout.to_cells(step.accepted)
-        terms = jax.tree.map(partial(jnp.where, accepted), step.notes[1], step.notes[0])
-        return (step.position, step.accepted), self._sums_of(layout, step.position, terms)
-
     def _of_subjects(
         self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]
     ) -> tuple[SubjectSums, tuple[()]]:
@@ -170,20 +114,23 @@ class Passes(NamedTuple):
     def _both(
         self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]
     ) -> tuple[SubjectSums, ItemSums]:
-        terms = self._terms(layout, theta, slopes, others)
+        terms = self.terms_of(layout, theta, slopes, others)
         value = layout.over_items(terms.log_likelihood, jnp.ones_like(others[0], self.dtype))
-        sums = SubjectSums(value, *self._over_items(layout, terms, slopes))
+        sums = SubjectSums(value, *self.sums_over_items(layout, terms, slopes))
         sums = jax.tree.map(lambda x: x.astype(theta.dtype), sums)
-        return sums, self._sums_of(layout, theta, terms)
+        return sums, self.sums_over_subjects(layout, theta, terms)
 
     def _summed(
         self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]
     ) -> tuple[tuple[()], ItemSums]:
-        return (), self._sums_of(layout, theta, self._terms(layout, theta, slopes, others))
+        return (), self.sums_over_subjects(
+            layout, theta, self.terms_of(layout, theta, slopes, others)
+        )
 
-    def _terms(
+    def terms_of(
         self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]
     ) -> PredictorTerms:
+        """Return what each cell says, by its predictors."""
         dtype = self.dtype_of(layout, theta)
         d, *further = (x.astype(dtype) for x in others)
         eta = layout.predictor(theta.astype(dtype), slopes.astype(dtype), d)
@@ -191,7 +138,7 @@ class Passes(NamedTuple):
             eta, layout.successes, layout.trials, *map(layout.of_items, further)
         )
 
-    def _over_items(
+    def sums_over_items(
         self, layout: Layout, terms: PredictorTerms, slopes: Array
     ) -> tuple[Array, Array]:
         """Return each subject's score and information."""
@@ -203,7 +150,8 @@ class Passes(NamedTuple):
         learnt = layout.over_items(information, self.loadings.products(slopes))
         return layout.over_items(terms.score[0], slopes), self.loadings.as_matrices(learnt)
 
-    def _sums_of(self, layout: Layout, theta: Array, terms: PredictorTerms) -> ItemSums:
+    def sums_over_subjects(self, layout: Layout, theta: Array, terms: PredictorTerms) -> ItemSums:
+        """Return each item's sums."""
         row = theta.astype(terms.log_likelihood.dtype)
         over, one = layout.over_subjects, jnp.ones_like(row[:, 0])
         with_one, n_pairs = jnp.column_stack([row, one]), self.loadings.pairs.shape[1]

@@ -1,0 +1,1 @@
+"""The mode over abilities and items together, and the curvature there, an arrow matrix."""

@@ -1,0 +1,76 @@
+"""A Newton-Metropolis step of every subject at once, in a pass over the data.
+
+A subject's step depends on its own cells only. So one pass over blocks of rows evaluates the
+present and the proposal, decides, and sums what the accepted state says about the items.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from bayesirt.inference.block_steps import Chance, Conditional, newton_move, shortened
+from bayesirt.likelihood.cell_sums import Layout
+from bayesirt.likelihood.family import PredictorTerms
+from bayesirt.likelihood.passes import ItemSums, Passes
+
+
+class Normals(NamedTuple):
+    """A normal prior of each subject's abilities, exp(pull · θ - θᵀ P θ / 2)."""
+
+    pull: Float[Array, "subject ability"]
+    precision: Float[Array, "subject ability ability"]
+
+
+class SubjectStep(NamedTuple):
+    """Where subjects have gone, and what the responses then say about items."""
+
+    theta: Float[Array, "subject ability"]
+    accepted: Array  # shape (subject,)
+    sums: ItemSums
+
+
+def move_subjects(
+    passes: Passes,
+    chance: Chance,
+    theta: Float[Array, "subject ability"],
+    coefficients: Float[Array, "item dim"],
+    priors: Normals,
+    shares: Float[Array, " subject"] | None = None,
+) -> SubjectStep:
+    """Make one Newton-Metropolis step of every subject: two evaluations of every cell.
+
+    `shares` are those of Newton's step, as `shortened` takes them; by default 1.
+    """
+    rows = theta, chance, priors, shares
+    (theta, accepted), sums = passes.by_rows(partial(_moved, passes), rows, coefficients)
+    return SubjectStep(theta, accepted, sums)
+
+
+def _moved(
+    passes: Passes,
+    layout: Layout,
+    rows: tuple[Any, ...],
+    slopes: Array,
+    others: tuple[Array, ...],
+) -> tuple[tuple[Array, Array], ItemSums]:
+    theta, chance, priors, shares = rows
+
+    def evaluate(position: Array) -> tuple[Conditional, PredictorTerms]:
+        terms = passes.terms_of(layout, position, slopes, others)
+        score, learnt = passes.sums_over_items(layout, terms, slopes)
+        pulled = jnp.einsum("ikl,il->ik", priors.precision, position)
+        value = (position * (priors.pull - pulled / 2)).sum(1)
+        whole = Conditional(value, score + priors.pull - pulled, learnt + priors.precision)
+        return whole if shares is None else shortened(whole, shares), terms
+
+    def gain(old: PredictorTerms, new: PredictorTerms) -> Array:
+        change = new.log_likelihood - old.log_likelihood
+        return layout.over_items(change, jnp.ones_like(others[0], change.dtype))
+
+    step = newton_move(chance, theta, evaluate, gain=gain)
+    accepted = layout.to_cells(step.accepted)
+    terms = jax.tree.map(partial(jnp.where, accepted), step.notes[1], step.notes[0])
+    return (step.position, step.accepted), passes.sums_over_subjects(layout, step.position, terms)
