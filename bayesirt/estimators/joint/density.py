@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from bayesirt.estimators.joint.cell_pieces import CellPieces, Piece
+from bayesirt.estimators.joint.cell_pieces import CellPieces
 from bayesirt.estimators.marginal import usual_items
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.family import Family
@@ -201,13 +201,15 @@ def _of_slope_and_intercept(priors: Priors) -> Coordinates:
 
 def sums_at(pieces: CellPieces, family: Family, coordinates: Coordinates, point: Point) -> Sums:
     """Return the sums over the cells at a point, one piece after another."""
-    items = coordinates.to_items(point.items)
     found = [
         _piece_sums(
-            family, piece.successes, piece.trials, *own_values(pieces, piece, point.theta, *items)
+            family, coordinates, piece.successes, piece.trials,
+            *own_values(pieces.axis, piece.unit, point.theta, point.items),
         )
         for piece in pieces
-    ]
+    ]  # fmt: skip
+    if len(found) == 1:
+        return found[0]
 
     def together(along: bool, *parts: Array) -> Array:
         if not along:
@@ -221,20 +223,27 @@ def sums_at(pieces: CellPieces, family: Family, coordinates: Coordinates, point:
     )
 
 
-def own_values(pieces: CellPieces, piece: Piece, theta: Array, *items: Array) -> tuple[Array, ...]:
-    """Return the values of the subjects and of the items that a piece holds."""
-    if pieces.axis == 0:
-        return theta[piece.unit], *items
-    return theta, *(values[piece.unit] for values in items)
-
-
 @partial(jax.jit, static_argnums=0)
+def own_values(axis: int, unit: Array, theta: Array, *items: Array) -> tuple[Array, ...]:
+    """Return the values of the subjects and of the items that a piece holds."""
+    if axis == 0:
+        return theta[unit], *items
+    return theta, *(values[unit] for values in items)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
 def _piece_sums(
-    family: Family, successes: Array, trials: Array, theta: Array, *items: Array
+    family: Family,
+    coordinates: Coordinates,
+    successes: Array,
+    trials: Array,
+    theta: Array,
+    items: Array,
 ) -> Sums:
-    layout, loadings = DenseLayout(successes, trials), Loadings(len(items[0]), 1)
+    coefficients = jnp.stack(coordinates.to_items(items), -1)
+    layout, loadings = DenseLayout(successes, trials), Loadings(len(items), 1)
     passes = Passes(layout, family, loadings, theta.dtype)
-    return Sums(*passes.both_sums(theta[:, None], jnp.stack(items, -1)))
+    return Sums(*passes.both_sums(theta[:, None], coefficients))
 
 
 def item_derivatives(coordinates: Coordinates, items: Array) -> tuple[Array, Array]:

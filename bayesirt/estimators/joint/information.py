@@ -162,7 +162,7 @@ def _cross_pieces(
     dtype = problem.dtype
     values = _values(problem, point, expansion)
     for piece in problem.pieces:
-        own = own_values(problem.pieces, piece, *values)
+        own = own_values(problem.pieces.axis, piece.unit, *values)
         own_factor = factor[piece.unit]
         whitened = _whitened(
             problem.family,
@@ -232,7 +232,7 @@ def information_noise(
     values = _values(problem, point, expansion)
     for piece in problem.pieces:
         draws = jax.random.split(jax.random.fold_in(keys[3], int(piece.unit[0])), n)
-        mine = own_values(problem.pieces, piece, *values)
+        mine = own_values(problem.pieces.axis, piece.unit, *values)
         of_theta, of_items = _piece_noise(
             problem.family, piece.successes, piece.trials, mine, draws
         )
