@@ -72,7 +72,6 @@ _HOME = {
     "fit_lart": "bayesirt.estimators.lart_em",
     "fit_marginal": "bayesirt.estimators.marginal",
     "fit_mirt": "bayesirt.estimators.mirt",
-    "fit_mml": "bayesirt.estimators.mml",
     "fit_neural_cd": "bayesirt.estimators.neural_cd",
     "fit_point": "bayesirt.estimators.choice",
     "fit_q_mirt": "bayesirt.estimators.q_mirt",

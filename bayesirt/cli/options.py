@@ -38,7 +38,6 @@ class Point(StrEnum):
 
     auto = "auto"
     cbmm = "cbmm"
-    mml = "mml"
     joint_map = "joint_map"
     spectral = "spectral"
     em = "em"
@@ -231,7 +230,7 @@ EngineOption = Annotated[
 PointOption = Annotated[
     Point,
     typer.Option(
-        help="Point estimator to start from; auto: mml for few items, otherwise cbmm; em for lart."
+        help="Point estimator to start from; auto: em, but cbmm for the 2pl with many items."
     ),
 ]
 NewAnswers = Annotated[

@@ -13,7 +13,6 @@ from bayesirt.estimators.joint_map import fit_joint_map
 from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.estimators.marginal import fit_marginal
 from bayesirt.estimators.mirt import fit_mirt
-from bayesirt.estimators.mml import fit_mml
 from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.estimators.saem import fit_saem
 from bayesirt.estimators.spectral import fit_spectral
@@ -34,7 +33,7 @@ from bayesirt.models import (
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.random_keys import Key, as_key
 
-PointMethod = Literal["auto", "cbmm", "mml", "joint_map", "spectral", "em", "saem"]
+PointMethod = Literal["auto", "cbmm", "joint_map", "spectral", "em", "saem"]
 
 FEW_ITEMS = 30
 """Up to so many items, one item's share of what is known of an ability matters: a joint estimate's
@@ -42,7 +41,7 @@ slopes are then far too steep."""
 
 _RIGHT_OR_WRONG = (TwoPL, ThreePL, Repeats)
 
-_MARGINAL = (ThreePL, Repeats, Graded, Continuous, Normal)
+_MARGINAL = (TwoPL, ThreePL, Repeats, Graded, Continuous, Normal)
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,6 @@ def _saem(responses: Responses, model: LaRT, key: Array | None) -> PointEstimate
 
 ESTIMATORS = (
     Estimator("cbmm", _RIGHT_OR_WRONG, lambda responses, _, __: fit_cbmm(responses)),
-    Estimator("mml", _RIGHT_OR_WRONG, lambda responses, _, __: fit_mml(responses)),
     Estimator("joint_map", _RIGHT_OR_WRONG, lambda responses, _, __: fit_joint_map(responses)),
     Estimator("spectral", _RIGHT_OR_WRONG, lambda responses, _, __: fit_spectral(responses)),
     Estimator("em", _MARGINAL, lambda responses, model, _: fit_marginal(responses, model=model)),
@@ -89,10 +87,9 @@ def fit_point(
     Parameters
     ----------
     responses : Responses
-    method : {"auto", "cbmm", "mml", "joint_map", "spectral", "em", "saem"}
-        ``"auto"`` takes EM, but for the 2PL: there MML up to `FEW_ITEMS` items, where a joint
-        estimate's slopes are far too steep, and cBMM beyond, where the two agree and cBMM is
-        faster.
+    method : {"auto", "cbmm", "joint_map", "spectral", "em", "saem"}
+        ``"auto"`` takes EM, but for the 2PL with more than `FEW_ITEMS` items: there cBMM agrees and
+        is faster. With fewer, a joint estimate's slopes are far too steep.
     model : ResponseModel, or {"auto", "2pl", "3pl", "graded", "continuous", "normal", "lart"}
     key : jax.random.key or int, optional
         Needed by ``"saem"``.
@@ -113,8 +110,8 @@ def fit_point(
     model = model_for(responses, model)
     own = {row.name: row for row in ESTIMATORS if type(model) in row.models}
     if method == "auto":
-        of_one: PointMethod = "mml" if responses.n_items <= FEW_ITEMS else "cbmm"
-        method = "em" if "em" in own else of_one
+        many = type(model) is TwoPL and responses.n_items > FEW_ITEMS
+        method = "cbmm" if many else "em"
     if method not in own:
         *names, last = own
         listed = f"{', '.join(names)} and {last}" if names else last

@@ -1,21 +1,23 @@
 """Items of any model of one ability by EM, abilities integrated out.
 
-What MML is to the 2PL, from what a response model says of itself: its family, and where its items'
-parameters usually lie. Each EM step integrates abilities out (Bock & Aitkin 1981), takes a Newton
-step on each item's expected log likelihood, and makes the abilities' population standard normal
-again, as parameter expansion does (Liu, Rubin & Wu 1998).
+A joint estimate of abilities and items is biased where each ability rests on few items: both adapt
+to the same noise, and slopes come out too steep. Here each EM step integrates abilities out (Bock &
+Aitkin 1981), takes a Newton step on each item's expected log likelihood, and makes the abilities'
+population standard normal again, as parameter expansion does (Liu, Rubin & Wu 1998). All that it
+needs a model says of itself: its family, and where its items' parameters usually lie.
 """
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from itertools import chain
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpyro.distributions import biject_to, constraints
-from numpyro.distributions.transforms import ExpTransform, Transform
+from numpyro.distributions.transforms import ExpTransform, IdentityTransform, Transform
 from numpyro.handlers import seed, trace
 from scipy.special import logit
 
@@ -23,18 +25,24 @@ from bayesirt.data.responses import Responses
 from bayesirt.estimators.ability_quadrature import (
     Abilities,
     AbilityPosteriors,
+    gauss_hermite,
     integrate_abilities,
 )
 from bayesirt.estimators.driver import iterate
+from bayesirt.estimators.marginal_information import observed_covariance, score_roots
 from bayesirt.estimators.parameter_table import parameter_table
 from bayesirt.likelihood.cell_sums import Layout, layout_of
+from bayesirt.likelihood.family import Family
 from bayesirt.models import AUTO, ResponseModel, model_for
 from bayesirt.point_estimate import PointEstimate
 
 _SPREADS = {"a": 0.5, "d": 2.0}
 """Of log slopes and intercepts about their own means: the scales of the models' priors."""
-_MEAN_SD, _NARROW = 1.0, 1e-3
+_MEAN_SD, _NARROW, _WIDER = 1.0, 1e-3, 10.0
 _FARTHEST, _LONGER = 1.0, 1.2
+
+MOST_HELD = 16000
+"""Largest matrix that is inverted for the observed information, in rows."""
 
 
 class UsualItems(NamedTuple):
@@ -60,11 +68,13 @@ def fit_marginal(
     responses: Responses,
     *,
     model: str | ResponseModel = AUTO,
+    shrink: bool = True,
     n_nodes: int = 11,
-    tol: float = 1e-7,
+    errors: Literal["observed", "own"] = "observed",
+    tol: float | None = None,
     max_iterations: int = 300,
 ) -> PointEstimate:
-    """Fit the items of a model of one ability by marginal EM, with a > 0 and θ ~ N(0, 1).
+    """Fit the items of a model of one ability by marginal EM, with a ≥ 0 and θ ~ N(0, 1).
 
     Parameters
     ----------
@@ -72,22 +82,29 @@ def fit_marginal(
     model : ResponseModel, or its name
         Items' parameters are normal, unconstrained, about means that are estimated too, with the
         spreads that the model's priors expect.
+    shrink : bool
+        Without, slopes may be 0, and they and intercepts are spread ten times as far, which only
+        items that are all right or all wrong feel: marginal maximum likelihood.
     n_nodes : int
         Nodes at which each subject's ability is integrated out.
-    tol : float
-        Stop when the loss changes by at most this share of itself.
+    errors : {"observed", "own"}
+        Standard errors of items from the observed information of all items together, or from
+        each item's own as if abilities were known, a lower bound that costs nothing. Where both
+        sides of the data are large (`MOST_HELD`), they are of the latter kind.
+    tol : float, optional
+        Stop when the loss changes by at most this share of itself; by default 1e-9, or what the
+        number format allows.
     max_iterations : int
 
     Returns
     -------
     PointEstimate
-        θ is the posterior mean (EAP) and theta_se the posterior standard deviation, given items;
-        standard errors of items as if abilities were known, a lower bound. What the model has
-        beside a and d is there by its name.
+        θ is the posterior mean (EAP) and theta_se the posterior standard deviation, given items.
+        What the model has beside a and d is there by its name.
 
     References
     ----------
-    Bock & Aitkin 1981; Liu, Rubin & Wu 1998.
+    Bock & Aitkin 1981; Louis 1982; Liu, Rubin & Wu 1998.
 
     Examples
     --------
@@ -98,73 +115,110 @@ def fit_marginal(
     np.int64(5)
     """
     model = model_for(responses, model)
+    tol = max(1e-9, 4 * float(jnp.finfo(jnp.result_type(float)).eps)) if tol is None else tol
     layout = layout_of(responses)
     totals = responses.cells.totals(1)
     near = jnp.asarray(totals.successes / np.maximum(totals.trials, 1))
     near = (near - near.mean()) / jnp.maximum(near.std(), jnp.finfo(near.dtype).eps)
-    step = partial(_STEP, model, n_nodes, layout)
+    step = partial(_STEP, model, shrink, n_nodes, layout)
     state, run = iterate(
         lambda state: step(state.following, state.posteriors.mode, state.loss, state.share),
-        step(_first_sites(responses, model), near, jnp.inf, 1.0),
+        step(_first_sites(responses, usual_items(model, shrink=shrink)), near, jnp.inf, 1.0),
         lambda state: state.loss,
         tol=tol,
         max_iterations=max_iterations,
         name="marginal EM",
     )
-    posteriors = state.posteriors
-    values, errors, of_both = _constrained(model, state)
+    posteriors, known = state.posteriors, usual_items(model, shrink=shrink)
+    covariance = state.covariance
+    if _held(responses, n_nodes, len(known.centres)) > MOST_HELD:
+        errors = "own"
+    if errors == "observed":
+        covariance = _observed(responses, model.family, known, state, n_nodes)
+    values, rates, _ = _values_and_rates(known, state.sites)
+    widths = rates * jnp.sqrt(jnp.einsum("jkk->kj", covariance))
     parameters = parameter_table(
         responses,
         (posteriors.mean, *values[:2]),
-        (jnp.sqrt(posteriors.variance), *errors[:2]),
-        -of_both / errors[0] ** 2,
+        (jnp.sqrt(posteriors.variance), *widths[:2]),
+        -rates[0] * covariance[:, 0, 1] / widths[0] ** 2,
     )
-    for name, *own in zip(model.family.further, values[2:], errors[2:], strict=True):
+    for name, *own in zip(model.family.further, values[2:], widths[2:], strict=True):
         for column, x in zip((name, f"{name}_se"), own, strict=True):
             parameters[column] = "item", np.asarray(x, np.float64)
     settings = {
         "estimator": "em",
         "model": model.name,
         "theta_scale": "population",
+        "shrink": int(shrink),
         "n_nodes": n_nodes,
+        "errors": errors,
         "tol": tol,
     }
     log_likelihood = float(posteriors.log_likelihood.sum())
     return PointEstimate(parameters, log_likelihood, *run[:3], run.trace, settings)
 
 
-def usual_items(model: ResponseModel) -> UsualItems:
+def _held(responses: Responses, n_nodes: int, size: int) -> int:
+    """Return how many rows the matrix has that is inverted for the observed information."""
+    return min(n_nodes * responses.n_subjects, size * responses.n_items)
+
+
+def _observed(
+    responses: Responses, family: Family, known: UsualItems, state: _State, n_nodes: int
+) -> Array:
+    """Return the covariance of each item's sites from the observed information."""
+    posteriors, (values, rates, bends) = state.posteriors, _values_and_rates(known, state.sites)
+    points, log_weights = gauss_hermite(n_nodes, values.dtype)
+    nodes = posteriors.mode[:, None] + posteriors.scale[:, None] * points
+    weights = jax.nn.softmax(posteriors.log_density + log_weights, axis=1)
+    lost = score_roots(responses.cells, family, nodes, weights, (*values,), rates)
+    # That means are estimated is lost too.
+    shared = known.precisions / jnp.sqrt(known.precisions * values.shape[1] + _MEAN_SD**-2)
+    of_means = np.eye(len(values))[:, None] * np.asarray(shared).T
+    rows = np.broadcast_to(of_means, (len(values), values.shape[1], len(values)))
+    # What steps leave out of the curvature, where answers pull as hard as the prior.
+    bent = jnp.minimum(-bends / rates * _pull(known, state.sites)[0], 0)
+    own = jnp.linalg.inv(state.covariance) + jax.vmap(jnp.diag)(bent.T)
+    found = observed_covariance(own, chain([rows], lost))
+    return jnp.asarray(found, values.dtype)
+
+
+def usual_items(model: ResponseModel, *, shrink: bool = True) -> UsualItems:
     """Return what a model says of its items, read off its text."""
     further = model.family.further
     with jax.ensure_compile_time_eval():
         with trace() as sites:
             drawn = seed(model.parameters, 0)(1, 1)
-        usual = [(0.0, spread) for spread in _SPREADS.values()]
-        usual += [model.usual.get(name) or _held(getattr(drawn, name)) for name in further]
+        usual = [(0.0, spread * (1 if shrink else _WIDER)) for spread in _SPREADS.values()]
+        usual += [model.usual.get(name) or _given(getattr(drawn, name)) for name in further]
         centres, spreads = np.array(usual).T[..., None]
     supports = [
         sites[name]["fn"].support if name in model.usual else constraints.unit_interval
         for name in further
     ]
     to_values = [biject_to(support) for support in (constraints.real, *supports)]
-    return UsualItems((ExpTransform(), *to_values), centres, spreads**-2)
+    to_slope = ExpTransform() if shrink else IdentityTransform()
+    return UsualItems((to_slope, *to_values), centres, spreads**-2)
 
 
-def _held(share: Array) -> tuple[float, float]:
+def _given(share: Array) -> tuple[float, float]:
     """Return where a share that is given lies, unconstrained, and that it stays there."""
     return float(logit(share.mean())), _NARROW
 
 
-def _first_sites(responses: Responses, model: ResponseModel) -> Float[Array, "coefficient item"]:
+def _first_sites(responses: Responses, known: UsualItems) -> Float[Array, "coefficient item"]:
     """Return usual items, as hard as their answers say."""
     totals = responses.cells.totals(0)
     share = jnp.asarray((totals.successes + 1) / (totals.trials + 2))
-    usual = usual_items(model).centres + jnp.zeros_like(share)
+    usual = known.centres + jnp.zeros_like(share)
+    usual = usual.at[0].set(known.to_values[0].inv(jnp.ones_like(share)))
     return usual.at[1].set(jnp.log(share) - jnp.log1p(-share))
 
 
 def em_step(
     model: ResponseModel,
+    shrink: bool,
     n_nodes: int,
     layout: Layout,
     sites: Float[Array, "coefficient item"],
@@ -176,17 +230,15 @@ def em_step(
 
     It is shorter where the last one has raised the loss, and longer again where it has not.
     """
-    known, n = usual_items(model), len(near)
+    known, n = usual_items(model, shrink=shrink), len(near)
     values, rates, bends = _values_and_rates(known, sites)
     before = Abilities(jnp.zeros_like(near), jnp.ones_like(near))
     posteriors, sums = integrate_abilities(
         layout, model.family, (*values,), before, near, n_nodes=n_nodes, dtype=near.dtype
     )
     precision = known.precisions
-    own = (precision * sites).sum(1, keepdims=True) + known.centres / _MEAN_SD**2
-    mean = own / (precision * sites.shape[1] + _MEAN_SD**-2)
+    pull, mean = _pull(known, sites)
     away = sites - mean
-    pull = precision * away
     score = (rates * sums.score - pull).T
     curvature = (rates[:, None] * rates * sums.information).transpose(2, 0, 1)
     # Where answers pull against the prior, the bend of a site's transform adds to its curvature.
@@ -199,12 +251,20 @@ def em_step(
     moved = sites + share * jnp.clip(step.T, -_FARTHEST, _FARTHEST)
     level = posteriors.mean.mean()
     spread = jnp.sqrt(((posteriors.mean - level) ** 2 + posteriors.variance).sum() / n)
-    slope = jnp.exp(moved[0])
-    moved = moved.at[0].add(share * jnp.log(spread)).at[1].add(share * slope * level)
+    to_slope = known.to_values[0]
+    slope = jnp.maximum(to_slope(moved[0]), 0)
+    moved = moved.at[0].set(to_slope.inv(slope * spread**share)).at[1].add(share * slope * level)
     return _State(sites, moved, posteriors, jnp.linalg.inv(curvature), loss, share)
 
 
-_STEP = jax.jit(em_step, static_argnums=(0, 1))
+def _pull(known: UsualItems, sites: Array) -> tuple[Array, Array]:
+    """Return how hard the prior pulls sites towards their means, and these."""
+    own = (known.precisions * sites).sum(1, keepdims=True) + known.centres / _MEAN_SD**2
+    mean = own / (known.precisions * sites.shape[1] + _MEAN_SD**-2)
+    return known.precisions * (sites - mean), mean
+
+
+_STEP = jax.jit(em_step, static_argnums=(0, 1, 2))
 
 
 def _values_and_rates(known: UsualItems, sites: Array) -> tuple[Array, Array, Array]:
@@ -220,10 +280,3 @@ def _values_and_rates(known: UsualItems, sites: Array) -> tuple[Array, Array, Ar
         for own in functions
     )
     return values, rates, bends
-
-
-def _constrained(model: ResponseModel, state: _State) -> tuple[Array, Array, Array]:
-    """Return coefficients, their standard errors, and the covariance of slope and intercept."""
-    values, rates, _ = _values_and_rates(usual_items(model), state.sites)
-    variances = jnp.einsum("jkk->kj", state.covariance)
-    return values, rates * jnp.sqrt(variances), rates[0] * state.covariance[:, 0, 1]

@@ -31,7 +31,7 @@ class Settings:
     budget : float
         Seconds in which chains go on until abilities have converged.
     priors : Priors
-    point : {"auto", "cbmm", "mml", "joint_map", "spectral"}
+    point : {"auto", "cbmm", "em", "joint_map", "spectral"}
         The point estimator that the sampler starts from.
     engine : {"auto", "nuts", "blocked", "laplace"}
     model : {"auto", "2pl", "3pl", "repeats", "graded", "continuous", "normal", "lart"}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.cbmm import fit_cbmm
 from bayesirt.estimators.joint_map import fit_joint_map
-from bayesirt.estimators.mml import fit_mml
+from bayesirt.estimators.marginal import fit_marginal
 from bayesirt.inference.laplace import ApproximationWarning, sample_laplace
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.sweeps import sample_blocked
@@ -78,7 +78,7 @@ def _fitters(key: Array, temperature: float) -> dict[str, Callable[..., PointEst
         "mm": partial(fit_cbmm, step="mm", key=key, temperature=temperature),
         "newton": partial(fit_cbmm, temperature=temperature),
         "joint_map": fit_joint_map,
-        "mml": fit_mml,
+        "mml": partial(fit_marginal, model="2pl", shrink=False, errors="own"),
     }
 
 

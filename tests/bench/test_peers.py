@@ -14,7 +14,7 @@ import pytest
 from peers import PEERS, Estimate, Peer, installed
 from scipy.stats import spearmanr
 
-from bayesirt import PointEstimate, Responses, fit_cbmm, fit_mml
+from bayesirt import PointEstimate, Responses, fit_cbmm, fit_marginal
 
 SIZES = ["200 x 200", "1000 x 1000", "lart_math500"]
 ENOUGH = 20.0
@@ -42,8 +42,8 @@ def matrix(request: pytest.FixtureRequest) -> Matrix:
 
 OURS: dict[str, Callable[[Responses], PointEstimate]] = {
     "cbmm": fit_cbmm,
-    "mml": lambda responses: fit_mml(responses, errors="own"),
-    "mml, errors": fit_mml,
+    "mml": partial(fit_marginal, model="2pl", shrink=False, errors="own"),
+    "mml, errors": partial(fit_marginal, model="2pl", shrink=False),
 }
 
 

@@ -15,7 +15,7 @@ from bayesirt.data.responses import Responses
 from bayesirt.estimators.cbmm import WeakPrior, fit_cbmm
 from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.estimators.joint_map import fit_joint_map
-from bayesirt.estimators.mml import fit_mml
+from bayesirt.estimators.marginal import fit_marginal
 from bayesirt.estimators.spectral import fit_spectral
 from bayesirt.point_estimate import PointEstimate
 
@@ -26,9 +26,9 @@ BLOCKWISE: dict[str, Fit] = {
     "cbmm newton": partial(fit_cbmm, step="newton"),
 }
 JOINT = BLOCKWISE | {"joint_map": fit_joint_map, "spectral": fit_spectral}
-ESTIMATORS = JOINT | {"mml": fit_mml}
+ESTIMATORS = JOINT | {"em": partial(fit_marginal, model="2pl")}
 ITERATIVE = {name: fit for name, fit in ESTIMATORS.items() if name != "spectral"}
-SLOPES_OF_ZERO = {name: fit for name, fit in ESTIMATORS.items() if name != "joint_map"}
+SLOPES_OF_ZERO = {name: fit for name, fit in ESTIMATORS.items() if name not in ("joint_map", "em")}
 COSTLY = {"joint_map": [pytest.mark.slow]}
 each_blockwise_estimator = pytest.mark.parametrize("fit", BLOCKWISE.values(), ids=BLOCKWISE)
 each_joint_estimator = pytest.mark.parametrize("fit", JOINT.values(), ids=JOINT)

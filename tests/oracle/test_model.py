@@ -10,7 +10,7 @@ from numpyro.infer.util import log_density
 from scipy.special import expit, gammaln
 from scipy.stats import halfnorm, lognorm, norm
 
-from bayesirt import Priors, fit_cbmm, fit_mml, two_pl_model
+from bayesirt import Priors, fit_cbmm, fit_marginal, two_pl_model
 from bayesirt.data.cells import CellList, SparseCells
 from bayesirt.data.responses import Responses
 from bayesirt.inference.nuts import posterior_target
@@ -257,7 +257,7 @@ def test_abilities_follow_few_items_as_their_posterior_modes_do(priors):
     trials[trials.sum(1) == 0, 0] = 1
     eta = rng.normal(size=(60, 1)) * [0.8, 1.0, 1.2, 1.5, 0.7] + np.linspace(-1, 1, 5)
     responses = Responses.from_arrays(rng.binomial(trials, expit(eta)), trials)
-    point = fit_mml(responses)
+    point = fit_marginal(responses, shrink=False)
     slope = 1.0 if priors.slopes == "rasch" else point["a"]
     theta, precision = modes(responses, slope, point["d"])
     sure = {"a_se": 1e-3 * point["a"], "theta_se": precision**-0.5, "theta": theta}

@@ -128,7 +128,7 @@ def test_answers_alone_move_abilities_where_lengths_say_nothing_of_them():
     """At ρ = 0 the prior of every ability is the standard one, and the speeds are their own."""
     latencies = latencies_of(RESPONSES, layout_of(RESPONSES))
     point = {name: estimate()[name] for name in ("phi", "omega", "lam")} | {"rho": 0.0}
-    mean, precision = abilities_from_lengths(latencies, point)
+    mean, precision, *_ = abilities_from_lengths(latencies, point)
     np.testing.assert_allclose(mean, 0, atol=1e-12)
     np.testing.assert_allclose(precision, 1, rtol=1e-12)
 

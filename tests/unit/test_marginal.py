@@ -7,6 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from conftest import simulate
+from scipy.linalg import block_diag
+from scipy.stats import spearmanr
 
 from bayesirt import (
     Continuous,
@@ -19,12 +22,22 @@ from bayesirt import (
     Scale,
     ThreePL,
     TwoPL,
+    fit_cbmm,
 )
 from bayesirt.estimators.choice import fit_point
-from bayesirt.estimators.marginal import fit_marginal
-from bayesirt.estimators.mml import fit_mml
+from bayesirt.estimators.marginal import fit_marginal, usual_items
+from bayesirt.estimators.marginal_information import observed_covariance
 from bayesirt.models import ResponseModel
 
+PATTERNS = np.array([list(f"{k:05b}") for k in range(32)], int)
+LSAT6 = [3, 6, 2, 11, 1, 1, 3, 4, 1, 8, 0, 16, 0, 3, 2, 15]
+LSAT6 += [10, 29, 14, 81, 3, 28, 15, 80, 16, 56, 21, 173, 11, 61, 28, 298]
+LSAT7 = [12, 19, 1, 7, 3, 19, 3, 17, 10, 5, 3, 7, 7, 23, 8, 28]
+LSAT7 += [7, 39, 11, 34, 14, 51, 15, 90, 6, 25, 7, 35, 18, 136, 32, 308]
+PUBLISHED = {
+    "LSAT6": (LSAT6, [0.825, 0.723, 0.890, 0.689, 0.658], [2.773, 0.990, 0.249, 1.285, 2.053]),
+    "LSAT7": (LSAT7, [0.988, 1.081, 1.706, 0.765, 0.736], [1.856, 0.808, 1.804, 0.486, 1.855]),
+}
 N, J, RUNS = 150, 10, 3
 MODELS: dict[str, tuple[ResponseModel, Scale | None]] = {
     "2pl": (TwoPL(), None),
@@ -86,7 +99,6 @@ def test_abilities_are_integrated_out_as_a_fine_grid_does(name):
 
 @pytest.mark.parametrize("name", [name for name in MODELS if "guessing" not in name])
 def test_the_truth_lies_within_the_errors(name):
-    """Errors of items are bounds from below, so a few more than a tenth lie beyond 90%."""
     (_, truth), point = simulated(name), fitted(name)
     theta = np.abs(point["theta"] - truth["theta"]) / point["theta_se"]
     assert (theta < 1.645).mean() > 0.8
@@ -97,10 +109,98 @@ def test_the_truth_lies_within_the_errors(name):
     assert np.isfinite(point.summary.to_numpy()).all()
 
 
-def test_the_2pl_comes_out_as_by_mml():
-    one, other = fitted("2pl"), fit_mml(simulated("2pl")[0])
-    for name, most in (("theta", 0.1), ("a", 0.25), ("d", 0.1)):
-        assert np.abs(one[name] - other[name]).max() < most
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_estimates_come_back_to_two_decimals(name):
+    counts, a, d = PUBLISHED[name]
+    responses = Responses.from_arrays(np.repeat(PATTERNS, counts, axis=0))
+    point = fit_marginal(responses, model="2pl", shrink=False)
+    assert sum(counts) == 1000
+    assert point.converged
+    np.testing.assert_allclose(point["a"], a, rtol=0, atol=0.005)
+    np.testing.assert_allclose(point["d"], d, rtol=0, atol=0.005)
+
+
+@pytest.mark.parametrize(("name", "shrink"), [("2pl", True), ("2pl", False), ("graded", True)])
+def test_optimum_and_errors_are_those_of_the_penalised_marginal_likelihood(name, shrink):
+    """By its gradient and Hessian over a fine grid of abilities, means of items free as well."""
+    model, _ = MODELS[name]
+    responses, _ = simulated(name)
+    point = fit_marginal(responses, model=model, shrink=shrink, n_nodes=21, tol=1e-12)
+    known, grid = usual_items(model, shrink=shrink), jnp.linspace(-7, 7, 141)
+    y, n = (jnp.asarray(x, float)[:, :, None] for x in responses.cells.matrices())
+    columns = ["a", "d", *model.family.further]
+    sites = [to.inv(point[x]) for to, x in zip(known.to_values, columns, strict=True)]
+
+    def loss(parameters):
+        sites, means = parameters
+        values = [to(x) for to, x in zip(known.to_values, sites, strict=True)]
+        a, d, *further = (x[:, None] for x in values)
+        family = model.family.given(further)
+        log_p = family.terms(a * grid + d, y, n).log_likelihood.sum(1) - grid**2 / 2
+        prior = known.precisions * (sites - means) ** 2
+        prior = prior.sum() + ((means - known.centres) ** 2).sum()
+        return prior / 2 - jax.nn.logsumexp(log_p, axis=1).sum()
+
+    precision = known.precisions
+    own = (precision * jnp.stack(sites)).sum(1, keepdims=True) + known.centres
+    means = own / (precision * len(sites[0]) + 1)
+    flat, unravel = jax.flatten_util.ravel_pytree((jnp.stack(sites), means))
+    gradient = jax.jit(jax.grad(lambda x: loss(unravel(x))))
+    covariance = jnp.linalg.inv(jax.jit(jax.jacfwd(gradient))(flat))
+    sd = jnp.sqrt(jnp.diag(covariance))
+    # Steps set the abilities' level and unit to those of a population, whatever the prior says.
+    assert np.abs(gradient(flat) * sd).max() < 0.03
+    errors = unravel(sd)[0]
+    usual = 0.001 if name == "2pl" else 0.15  # expected information stands for the observed one
+    of_a = point["a_se"] / (point["a"] if shrink else 1)
+    np.testing.assert_allclose(of_a, errors[0], rtol=usual)
+    np.testing.assert_allclose(point["d_se"], errors[1], rtol=usual)
+
+
+@pytest.mark.parametrize("shape", [(60, 7), (4, 40)], ids=["by items", "by nodes"])
+def test_either_side_gives_the_inverse(shape):
+    """Of a matrix written out, in pieces of which the last is not full."""
+    n, items = shape
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(items, 2, 4))
+    own = root @ root.swapaxes(1, 2) + n * np.eye(2)
+    rows = rng.normal(size=(n, items, 2)) * min(1, n / (4 * items)) ** 0.5 / 2
+    found = observed_covariance(own, iter(np.array_split(rows, 3)))
+    matrix = block_diag(*own) - rows.reshape(n, -1).T @ rows.reshape(n, -1)
+    assert np.linalg.eigvalsh(matrix).min() > 0
+    whole = np.linalg.inv(matrix).reshape(items, 2, items, 2)
+    np.testing.assert_allclose(found, whole[np.arange(items), :, np.arange(items)], rtol=1e-9)
+
+
+def test_errors_of_items_alone_are_lower_bounds_and_all_that_large_data_have(monkeypatch):
+    responses, _ = simulated("2pl")
+    own = fit_marginal(responses, errors="own")
+    for name in ("a_se", "d_se"):
+        assert (own[name] < fitted("2pl")[name]).all()
+    monkeypatch.setattr("bayesirt.estimators.marginal.MOST_HELD", 10)
+    large = fit_marginal(responses)
+    assert large.settings["errors"] == "own"
+    np.testing.assert_array_equal(large["a_se"], own["a_se"])
+
+
+@pytest.mark.slow
+def test_marginal_estimate_is_not_biased_where_the_joint_one_is():
+    responses, _, a, d = simulate(2000, 6, seed=4)
+    marginal, joint = fit_marginal(responses, shrink=False), fit_cbmm(responses)
+    assert np.abs(np.log(marginal["a"] / a)).mean() < 0.12
+    assert np.abs(marginal["d"] - d).mean() < 0.1
+    assert np.log(joint["a"] / a).mean() > 0.3
+    assert np.abs((marginal["a"] - a) / marginal["a_se"]).max() < 3.5
+
+
+@pytest.mark.slow
+def test_few_items_are_fitted_by_em_and_many_by_cbmm():
+    few, many = simulate(40, 8)[0], simulate(40, 31)[0]
+    assert fit_point(few).settings["estimator"] == "em"
+    assert fit_point(many).settings["estimator"] == "cbmm"
+    assert fit_point(few, "cbmm").settings["estimator"] == "cbmm"
+    one, other = fit_marginal(many, shrink=False), fit_point(many)
+    assert spearmanr(one["theta"], other["theta"]).statistic > 0.99
 
 
 def test_guessing_that_is_given_stays_there():

@@ -8,7 +8,7 @@ import pytest
 from mirt_data import rotated_to, simulated
 from numpyro.infer.util import log_density
 
-from bayesirt import PointEstimate, ResponseError, Responses, fit_mml
+from bayesirt import PointEstimate, ResponseError, Responses, fit_marginal
 from bayesirt.data.cells import CellList, SparseCells
 from bayesirt.estimators.ability_beliefs import evidence
 from bayesirt.estimators.cell_expectations import Quadrature
@@ -241,7 +241,7 @@ def test_several_abilities_come_back():
 @pytest.mark.slow
 def test_one_ability_agrees_with_marginal_likelihood():
     data = simulated(1500, 40, 1, seed=3)
-    one, other = fit_mirt(data.responses), fit_mml(data.responses)
+    one, other = fit_mirt(data.responses), fit_marginal(data.responses, model="2pl", shrink=False)
     theta = one["theta"][:, 0]
     assert np.corrcoef(theta, other["theta"])[0, 1] > 0.999
     np.testing.assert_allclose(theta, other["theta"], atol=0.12)

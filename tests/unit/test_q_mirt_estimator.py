@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from bayesirt import PointEstimate, ResponseError, Responses, fit_mml
+from bayesirt import PointEstimate, ResponseError, Responses, fit_marginal
 from bayesirt.data.cells import CellList, SparseCells
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.estimators.driver import ConvergenceWarning
@@ -137,7 +137,10 @@ def test_known_truth_comes_back_with_errors_of_the_right_size():
 def test_one_ability_agrees_with_marginal_likelihood():
     q = QMatrix.from_arrays(np.ones((12, 1)))
     known = simulate_q_mirt(1500, q, key=jax.random.key(3), sigma_a=0.4)
-    one, other = fit_q_mirt(known.responses, q), fit_mml(known.responses)
+    one, other = (
+        fit_q_mirt(known.responses, q),
+        fit_marginal(known.responses, model="2pl", shrink=False),
+    )
     assert spearmanr(one["theta"][:, 0], other["theta"]).statistic > 0.99
     np.testing.assert_allclose(one["theta"][:, 0], other["theta"], atol=0.12)
     np.testing.assert_allclose(one["theta_se"][:, 0], other["theta_se"], rtol=0.12)

@@ -1,0 +1,100 @@
+"""Observed information of all items together, abilities integrated out (Louis 1982).
+
+It is what seen abilities would tell, a block for each item, less what is lost by not seeing them:
+the sum over subjects of the covariance, over an ability's posterior, of the score of all items. At
+the nodes of a quadrature this is a sum of squares.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, eigh, solve_triangular
+
+from bayesirt.data.cells import Cells
+from bayesirt.estimators.joint.cell_pieces import cut_cells
+from bayesirt.likelihood.family import Family
+
+_PIECE_NUMBERS = 1 << 22
+_LEAST_LEFT = 1e-3
+"""Share of what seen abilities would tell that is always taken to be left."""
+
+Matrix = NDArray[np.float64]
+
+
+def observed_covariance(
+    own: Float[Array, "item coefficient coefficient"], lost: Iterator[Matrix]
+) -> Matrix:
+    """Return each item's block of (D - C Cᵀ)⁻¹.
+
+    D has the blocks `own`, and rows of Cᵀ, shape (row, item, coefficient), come piece by piece.
+    With D = L Lᵀ and Z = L⁻¹ C the blocks of I + Z (I - Zᵀ Z)⁻¹ Zᵀ are needed, from the smaller
+    side.
+    """
+    root = np.linalg.inv(np.linalg.cholesky(np.asarray(own, np.float64)))
+    whitened = np.concatenate([np.einsum("rjc,jdc->rjd", piece, root) for piece in lost])
+    n_rows, n_items, size = whitened.shape
+    flat = whitened.reshape(n_rows, -1)
+    if n_rows <= flat.shape[1]:
+        far = (_root_of_inverse(np.eye(n_rows) - flat @ flat.T) @ flat).reshape(whitened.shape)
+        inside = np.eye(size) + np.einsum("rjc,rjd->jcd", far, far)
+    else:
+        back = _root_of_inverse(np.eye(flat.shape[1]) - flat.T @ flat)
+        back = back.reshape(-1, n_items, size)
+        inside = np.einsum("rjc,rjd->jcd", back, back)
+    return np.einsum("jdc,jde,jef->jcf", root, inside, root)
+
+
+def _root_of_inverse(matrix: Matrix) -> Matrix:
+    """Return F with Fᵀ F the inverse; eigenvalues that are too small are raised."""
+    try:
+        factor = cholesky(matrix, lower=True)
+        if np.diag(factor).min() ** 2 > _LEAST_LEFT:
+            return solve_triangular(factor, np.eye(len(matrix)), lower=True)
+    except np.linalg.LinAlgError:
+        pass
+    values, vectors = eigh(matrix)
+    return (vectors / np.sqrt(np.maximum(values, _LEAST_LEFT))).T
+
+
+def score_roots(
+    cells: Cells,
+    family: Family,
+    nodes: Float[Array, "subject node"],
+    weights: Float[Array, "subject node"],
+    coefficients: tuple[Float[Array, " item"], ...],
+    rates: Float[Array, "coefficient item"],
+) -> Iterator[Matrix]:
+    """Yield √w times the centred score at each node of some subjects.
+
+    `rates` are derivatives of the coefficients by what items are described by.
+    """
+    size = max(1, _PIECE_NUMBERS // (cells.shape[1] * nodes.shape[1] * len(rates)))
+    for piece in cut_cells(cells, 0, size):
+        own = nodes[piece.unit], jnp.where(piece.live[:, None], weights[piece.unit], 0)
+        found = _roots(family, (piece.successes, piece.trials), *own, coefficients, rates)
+        yield np.asarray(found, np.float64).reshape(-1, *found.shape[2:])
+
+
+@partial(jax.jit, static_argnums=0)
+def _roots(
+    family: Family,
+    cells: tuple[Array, Array],
+    nodes: Array,
+    weights: Array,
+    coefficients: tuple[Array, ...],
+    rates: Array,
+) -> Float[Array, "node subject item coefficient"]:
+    a, d, *further = coefficients
+
+    def score_at(theta: Array) -> Array:
+        terms = family.every(theta[:, None] * a + d, *cells, *further)
+        return jnp.stack([terms.score[0] * theta[:, None], *terms.score], -1) * rates.T
+
+    scores = jax.vmap(score_at)(nodes.T)
+    root = jnp.sqrt(weights.T)[:, :, None, None]
+    return root * (scores - (root**2 * scores).sum(0))
