@@ -73,7 +73,7 @@ _HOME = {
     "fit_marginal": "bayesirt.estimators.marginal",
     "fit_mirt": "bayesirt.estimators.mirt",
     "fit_neural_cd": "bayesirt.estimators.neural_cd",
-    "fit_point": "bayesirt.estimators.choice",
+    "fit_point": "bayesirt.estimators.registry",
     "fit_q_mirt": "bayesirt.estimators.q_mirt",
     "fit_saem": "bayesirt.estimators.saem",
     "fit_spectral": "bayesirt.estimators.spectral",

@@ -7,12 +7,12 @@ from jax.flatten_util import ravel_pytree
 
 from bayesirt.estimators.joint.arrow_system import inverse_factor
 from bayesirt.estimators.joint.curvature import DenseCurvature, IterativeCurvature
-from bayesirt.estimators.joint.density import Point, expand
+from bayesirt.estimators.joint.density import JointPoint, expand
 from bayesirt.estimators.joint.information import JointProblem, arrow_at
 from bayesirt.point_estimate import PointEstimate
 
 
-def expansion_at(problem: JointProblem, spread: jnp.ndarray, point: Point, *, observed=True):
+def expansion_at(problem: JointProblem, spread: jnp.ndarray, point: JointPoint, *, observed=True):
     nothing = jax.tree.map(jnp.zeros_like, point)
     sums = problem.sums(point)
     return expand(
@@ -28,7 +28,7 @@ def curvature_at(problem, spread, point, *, observed=True) -> DenseCurvature:
     return DenseCurvature(problem, arrow, inverse, observed=observed)
 
 
-def as_matrix(problem: JointProblem, spread: jnp.ndarray, point: Point) -> np.ndarray:
+def as_matrix(problem: JointProblem, spread: jnp.ndarray, point: JointPoint) -> np.ndarray:
     """Write an arrow matrix out, in the order of `Point`."""
     expansion = expansion_at(problem, spread, point)
     arrow = arrow_at(problem, spread, point, expansion, observed=True)
@@ -70,12 +70,14 @@ def worst_error(draws: np.ndarray, covariance: np.ndarray) -> float:
     return max(of_mean.max(), (np.abs(draws @ draws.T / n_draws - covariance) / error).max())
 
 
-def unit_vectors(point: Point) -> list[Point]:
+def unit_vectors(point: JointPoint) -> list[JointPoint]:
     flat, unravel = ravel_pytree(point)
     return [unravel(row) for row in jnp.eye(len(flat))]
 
 
-def assert_iterative_is_dense(problem: JointProblem, spread: jnp.ndarray, point: Point) -> None:
+def assert_iterative_is_dense(
+    problem: JointProblem, spread: jnp.ndarray, point: JointPoint
+) -> None:
     """Hold a solution by conjugate gradients, and its draws, against those of the whole matrix."""
     expansion = expansion_at(problem, spread, point, observed=False)
     iterative = IterativeCurvature(problem, spread, point, expansion)
@@ -90,7 +92,7 @@ def start_of(point: PointEstimate) -> dict[str, np.ndarray]:
     return {name: point[name] for name in ("theta", "a", "d")}
 
 
-def variances_of(curvature: DenseCurvature) -> Point:
+def variances_of(curvature: DenseCurvature) -> JointPoint:
     """Return the variances of all parameters."""
     found = curvature.covariances
     return found._replace(items=jnp.einsum("jkk->jk", found.items))

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 from bayesirt import PointEstimate, Posterior, Responses, RunOptions
-from bayesirt.estimators.choice import fit_point
+from bayesirt.estimators.registry import fit_point
 from bayesirt.inference.engines import EngineName, plan_engine
 from bayesirt.models import ResponseModel
 

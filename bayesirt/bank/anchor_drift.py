@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from bayesirt.bank.alarms import FALSE_ALARMS, Alarm, holm
-from bayesirt.bank.binomial_tails import MOST_EXACT, Cells, exact_tail, saddle_tail
-from bayesirt.bank.groups import AnchorGroups, group_abilities
+from bayesirt.bank.anchor_answers import AnchorGroups, group_abilities
+from bayesirt.bank.binomial_tails import MOST_EXACT, ExpectedAnswers, exact_tail, saddle_tail
 from bayesirt.estimators.cell_expectations import Quadrature, expected_terms, usual_quadrature
 from bayesirt.estimators.normal_beliefs import Abilities, Items
 from bayesirt.estimators.symmetric_matrices import packed, pairs, twice_off_diagonal
@@ -50,7 +50,7 @@ def anchor_drift(
 
     Gelman et al. 2013, section 6.3; Holm 1979; Vehtari et al. 2016 (cavity distributions).
 
-    >>> from bayesirt.bank.groups import Group
+    >>> from bayesirt.bank.anchor_answers import Group
     >>> from bayesirt.estimators.fixed_items import KnownItems
     >>> items = KnownItems(("x", "y"), np.eye(2, 1, -1), np.array([-9.0, 0]), np.zeros((2, 2, 2)))
     >>> recent = Group(("a", "b"), np.array([[1, 0], [1, 1]]), np.ones((2, 2), int))
@@ -219,7 +219,9 @@ def _without_the_cell(
     )
 
 
-def _cells(predictors: _Predictors, trials: Array, z: Float[Array, ""], *, joined: bool) -> Cells:
+def _cells(
+    predictors: _Predictors, trials: Array, z: Float[Array, ""], *, joined: bool
+) -> ExpectedAnswers:
     """Return the chances of right answers at some error of the items.
 
     Single trials see the mean over abilities only, which is one value.
@@ -229,8 +231,10 @@ def _cells(predictors: _Predictors, trials: Array, z: Float[Array, ""], *, joine
     mean = predictors.mean + z * predictors.slope
     points, weights = np.polynomial.hermite_e.hermegauss(_NODES)
     at = jnp.asarray(points, mean.dtype)[:, None, None]
-    cells = Cells(trials, mean + at * spread, jnp.asarray(weights / weights.sum(), mean.dtype))
+    cells = ExpectedAnswers(
+        trials, mean + at * spread, jnp.asarray(weights / weights.sum(), mean.dtype)
+    )
     if not joined:
         return cells
     right, wrong = (cells.log_mean(jax.nn.log_sigmoid(x)) for x in (cells.eta, -cells.eta))
-    return Cells(trials, (right - wrong)[None], jnp.ones(1, mean.dtype))
+    return ExpectedAnswers(trials, (right - wrong)[None], jnp.ones(1, mean.dtype))

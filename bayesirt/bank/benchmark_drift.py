@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import ttest_ind
 
 from bayesirt.bank.alarms import FALSE_ALARMS, Alarm, holm
-from bayesirt.bank.groups import AnchorGroups, Group, group_abilities
+from bayesirt.bank.anchor_answers import AnchorGroups, Group, group_abilities
 from bayesirt.estimators.cell_expectations import Quadrature, expected_terms, usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.normal_beliefs import Abilities, Items

@@ -17,7 +17,7 @@ _ROUNDING = 1e3
 """Roundings of K, below which its second order stands for it."""
 
 
-class Cells(NamedTuple):
+class ExpectedAnswers(NamedTuple):
     """Answers of subjects to items, and what is expected of them.
 
     Attributes
@@ -34,7 +34,7 @@ class Cells(NamedTuple):
     eta: Float[Array, "node subject item"]
     shares: Float[Array, " node"]
 
-    def reversed(self) -> "Cells":
+    def reversed(self) -> "ExpectedAnswers":
         """Return the same with wrong answers in place of right ones."""
         return self._replace(eta=-self.eta)
 
@@ -44,7 +44,7 @@ class Cells(NamedTuple):
 
 
 def exact_tail(
-    right: Int[Array, " item"], cells: Cells, *, most: int, most_a_cell: int
+    right: Int[Array, " item"], cells: ExpectedAnswers, *, most: int, most_a_cell: int
 ) -> Float[Array, " item"]:
     """Return the probability of at least so many right answers to each item, by convolution.
 
@@ -70,7 +70,7 @@ def exact_tail(
     return jnp.where(jnp.arange(most + 1)[:, None] >= right, distribution, 0).sum(0)
 
 
-def saddle_tail(right: Int[Array, " item"], cells: Cells) -> Float[Array, " item"]:
+def saddle_tail(right: Int[Array, " item"], cells: ExpectedAnswers) -> Float[Array, " item"]:
     """Return about the probability of at least so many right answers, for many subjects.
 
     S = Σ_i y_i with y_i | q ~ Binomial(n_i, sigmoid(η_qi)) has the cumulants' generating function
@@ -114,7 +114,7 @@ class _Cumulants(NamedTuple):
     k3: Float[Array, " item"]
 
 
-def _cumulants(cells: Cells, t: Float[Array, " item"]) -> _Cumulants:
+def _cumulants(cells: ExpectedAnswers, t: Float[Array, " item"]) -> _Cumulants:
     trials, eta, shares = cells
     tilted = eta + t
     logs = trials * (jax.nn.softplus(tilted) - jax.nn.softplus(eta))
@@ -139,7 +139,7 @@ class _Bracket(NamedTuple):
 
 
 def _saddle(
-    cells: Cells, s: Float[Array, " item"], most: Float[Array, " item"]
+    cells: ExpectedAnswers, s: Float[Array, " item"], most: Float[Array, " item"]
 ) -> Float[Array, " item"]:
     """Return where K' is s: Newton steps on its logit, which is about linear, or halves."""
     finite = jnp.finfo(s.dtype)

@@ -9,10 +9,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from bayesirt.bank.folder import append_step, check_new, create_bank_folder, read_bank
-from bayesirt.bank.item_bank import ItemBank
-from bayesirt.bank.novelty import measure_novelty
-from bayesirt.bank.parts import (
+from bayesirt.bank.bank_tables import (
     anchor_answers,
     check_anchors,
     excess_figures,
@@ -22,6 +19,9 @@ from bayesirt.bank.parts import (
     with_anchors,
     with_kept_answers,
 )
+from bayesirt.bank.folder import append_step, check_new, create_bank_folder, read_bank
+from bayesirt.bank.item_bank import ItemBank
+from bayesirt.bank.novelty import measure_novelty
 from bayesirt.bank.step import BankItems, BankStep
 from bayesirt.bank.suite.excess import measure_excess
 from bayesirt.data.responses import Responses

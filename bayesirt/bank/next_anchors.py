@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from bayesirt.bank.adaptive import NEW_SUBJECT, check_stop_width, check_subject
+from bayesirt.bank.bank_tables import kept_excess
 from bayesirt.bank.item_bank import ItemBank
-from bayesirt.bank.parts import kept_excess
 from bayesirt.bank.suite.excess import excess_covariance
 from bayesirt.bank.suite.next_items import SuiteItems, prospects
 from bayesirt.errors import ResponseError

@@ -10,7 +10,7 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from bayesirt.bank.alarms import Alarm
-from bayesirt.bank.groups import group_abilities, group_of
+from bayesirt.bank.anchor_answers import group_abilities, group_of
 from bayesirt.bank.item_bank import ItemBank
 from bayesirt.bank.tables import ANSWER_COLUMNS
 from bayesirt.data.responses import Responses

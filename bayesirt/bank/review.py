@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import pandas as pd
 
 from bayesirt.bank.alarms import Alarm
+from bayesirt.bank.anchor_answers import AnchorGroups, anchor_groups, group_abilities
 from bayesirt.bank.anchor_drift import anchor_alarms, anchor_drift, not_answered
 from bayesirt.bank.benchmark_drift import benchmark_alarms, benchmark_drift
-from bayesirt.bank.groups import AnchorGroups, anchor_groups, group_abilities
 from bayesirt.bank.item_bank import ItemBank
 from bayesirt.bank.novelty import novelty, novelty_alarms
-from bayesirt.bank.reference import reference_alarms, reference_subjects
+from bayesirt.bank.reference_subjects import reference_alarms, reference_subjects
 from bayesirt.bank.saturation import no_subjects, saturation, saturation_alarms
 from bayesirt.estimators.normal_beliefs import Abilities
 from bayesirt.random_keys import Key, as_key

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bayesirt.bank.bank_tables import joined_answers, kept_excess
 from bayesirt.bank.folder import append_step, read_bank
-from bayesirt.bank.parts import joined_answers, kept_excess
 from bayesirt.bank.step import BankStep
-from bayesirt.bank.suite.scores import SuiteScores, predict_suite
+from bayesirt.bank.suite.suite_scores import SuiteScores, predict_suite
 from bayesirt.bank.tables import ANSWER_COLUMNS, clean_answers
 from bayesirt.errors import ResponseError
 from bayesirt.inference.ability_belief import Answers

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from bayesirt.checks.fit.cell_residuals import Draw, thinned
-from bayesirt.checks.fit.tails import adjusted
+from bayesirt.checks.fit.tail_probabilities import adjusted
 from bayesirt.data.scales import Scale
 from bayesirt.likelihood.graded import grade_probabilities, offsets
 from bayesirt.posterior import Posterior

@@ -5,7 +5,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from bayesirt.checks.fit.tails import to_normal
+from bayesirt.checks.fit.tail_probabilities import to_normal
 
 LEAST_SUBJECTS = 10
 """With fewer that answered an item, its correlation is not tested."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bayesirt.checks.extreme_scores import HARDLY_DISCRIMINATES
 from bayesirt.checks.fit.cell_residuals import refuse_other_models
 from bayesirt.checks.fit.item_pairs import LocalDependence
-from bayesirt.checks.fit.tails import adjusted
+from bayesirt.checks.fit.tail_probabilities import adjusted
 from bayesirt.checks.grade_review import grades_by_item, idle_grades, is_graded
 from bayesirt.checks.item_evidence import (
     SATURATED,

@@ -37,7 +37,7 @@ def run_correlation(responses: Responses, point: PointEstimate) -> RunCorrelatio
     sums over cells. p is the point estimate's, from these runs too, which makes ρ too small.
 
     >>> once = Responses.from_arrays([[1, 0], [0, 1]])
-    >>> from bayesirt.estimators.choice import fit_point
+    >>> from bayesirt.estimators.registry import fit_point
     >>> run_correlation(once, fit_point(once)).sure
     False
     """

@@ -33,7 +33,7 @@ class PriorKind(StrEnum):
     fixed = "fixed"
 
 
-class Point(StrEnum):
+class PointChoice(StrEnum):
     """Point estimators that the sampler may start from."""
 
     auto = "auto"
@@ -75,7 +75,7 @@ class ScoreKind(StrEnum):
     unbounded = "unbounded"
 
 
-class Engine(StrEnum):
+class EngineChoice(StrEnum):
     """Posterior engines."""
 
     auto = "auto"
@@ -224,11 +224,11 @@ SlopesIfAny = Annotated[
     ),
 ]
 EngineOption = Annotated[
-    Engine,
+    EngineChoice,
     typer.Option(help="nuts and blocked are exact, laplace is approximate, auto chooses by size."),
 ]
 PointOption = Annotated[
-    Point,
+    PointChoice,
     typer.Option(
         help="Point estimator to start from; auto: em, but cbmm for the 2pl with many items."
     ),

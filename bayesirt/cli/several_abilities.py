@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from bayesirt.cli.options import Model, Point, PriorKind, Repeats
+from bayesirt.cli.options import Model, PointChoice, PriorKind, Repeats
 from bayesirt.cli.reading_input import announce, read_and_tell, say
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ def rank_by_several(typed: SimpleNamespace, path: Path, *, talk: bool) -> None:
         "--priors": typed.priors is not PriorKind.hierarchical,
         "--formula": typed.formula, "--group": typed.group, "--facet": typed.reading.facet,
         "--subject-factors": typed.reading.factors,
-        "--point": typed.point is not Point.auto, "--repeats": typed.repeats is not Repeats.auto,
+        "--point": typed.point is not PointChoice.auto,
+        "--repeats": typed.repeats is not Repeats.auto,
     })  # fmt: skip
     settings = ExplorationSettings(
         _number_of_abilities(typed.abilities), typed.seed, typed.chains, typed.warmup or 500,

@@ -22,10 +22,10 @@ from bayesirt.data.stored_cells import StoredCells
 from bayesirt.estimators.block_mm import init_mm, mm_step
 from bayesirt.estimators.block_newton import init_newton, newton_step
 from bayesirt.estimators.cell_sums import CellSums, cell_sums
-from bayesirt.estimators.driver import Run, iterate, joined
+from bayesirt.estimators.initial_values import Point, logit_start, to_standard
+from bayesirt.estimators.iteration import Iterations, iterate, joined
 from bayesirt.estimators.parameter_table import parameter_table
 from bayesirt.estimators.standard_errors import block_errors
-from bayesirt.estimators.starts import Point, logit_start, to_standard
 from bayesirt.estimators.weak_prior import FLAT, WeakPrior
 from bayesirt.likelihood.cell_sums import ByRows, Layout, RowBlocks, in_row_blocks, layout_of
 from bayesirt.likelihood.families import LOGIT
@@ -175,9 +175,9 @@ def _descend(
     point: Point,
     phases: list[_Phase],
     max_iterations: int,
-) -> tuple[Point, Run, int]:
+) -> tuple[Point, Iterations, int]:
     """Go down in each phase's precision until its tolerance is met; count the passes."""
-    runs: list[Run] = []
+    runs: list[Iterations] = []
     passes = 0
     for precision, tol in phases:
         state, run = iterate(

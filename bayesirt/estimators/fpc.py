@@ -14,7 +14,7 @@ from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.fpc_information import new_item_covariance
 from bayesirt.estimators.fpc_steps import (
     AbilityPopulation,
-    Parameters,
+    FPCParameters,
     em_step,
     given_items,
     problem_of,
@@ -110,7 +110,7 @@ def calibrate_items(
     tolerance = tolerance or usual_tolerance(problem.known.d.dtype)
     em = partial(em_step, quadrature, population, problem)
     state, run = climb(em, *first, tolerance=tolerance, max_iterations=max_iterations, name="fpc")
-    parameters: Parameters = state.parameters
+    parameters: FPCParameters = state.parameters
     abilities, log_likelihood = given_items(
         quadrature, problem, parameters, state.beliefs.abilities
     )
@@ -176,7 +176,7 @@ def _check_linked(
 
 def _table(
     responses: Responses,
-    parameters: Parameters,
+    parameters: FPCParameters,
     anchors: KnownItems,
     at_known: NDArray[np.intp],
     covariance: NDArray[np.float64],

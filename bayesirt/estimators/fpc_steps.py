@@ -40,7 +40,7 @@ class Usual(NamedTuple):
     weight: float
 
 
-class Parameters(NamedTuple):
+class FPCParameters(NamedTuple):
     """All that is estimated and belongs to no single subject.
 
     New items, the mean of these and `to_root` of their covariance; mean and `to_root` of the
@@ -64,7 +64,7 @@ class Parameters(NamedTuple):
         return Normal(self.mean, inverse(from_root(self.ability_root)))
 
 
-class Problem(NamedTuple):
+class FPCProblem(NamedTuple):
     """What stays as it is; the layout has new items first, then known ones."""
 
     layout: DenseLayout
@@ -83,7 +83,7 @@ class Problem(NamedTuple):
 
 def problem_of(
     responses: Responses, known: KnownItems, anchors: KnownItems, order: NDArray[np.intp]
-) -> Problem:
+) -> FPCProblem:
     """Return what stays as it is, from responses with items in some order, new ones first."""
     dtype = jnp.result_type(float)
     layout = DenseLayout(*(jnp.asarray(x[:, order]) for x in responses.cells.matrices()))
@@ -97,10 +97,10 @@ def problem_of(
         n + 2.0,
     )
     given = Items(jnp.asarray(anchors.a, dtype), jnp.asarray(anchors.d, dtype))
-    return Problem(layout, given, usual)
+    return FPCProblem(layout, given, usual)
 
 
-def start(problem: Problem, population: AbilityPopulation) -> tuple[Parameters, Beliefs]:
+def start(problem: FPCProblem, population: AbilityPopulation) -> tuple[FPCParameters, Beliefs]:
     """Return new items with usual slopes, and abilities by the answers to known items."""
     new, n = problem.new(), problem.known.a.shape[1]
     dtype = problem.known.d.dtype
@@ -117,12 +117,12 @@ def start(problem: Problem, population: AbilityPopulation) -> tuple[Parameters, 
     items = Items(a, logit - a @ mean)
     usual = problem.usual
     unknown = first_unknown(items)
-    parameters = Parameters(items, usual.centre, to_root(usual.covariance), mean, root)
+    parameters = FPCParameters(items, usual.centre, to_root(usual.covariance), mean, root)
     return parameters, Beliefs(abilities, unknown)
 
 
 def _expectation(
-    quadrature: Quadrature, problem: Problem, parameters: Parameters, beliefs: Beliefs
+    quadrature: Quadrature, problem: FPCProblem, parameters: FPCParameters, beliefs: Beliefs
 ) -> Expectation:
     """Return what answers say at some parameters, with equations of new items."""
     both, n_new = problem.with_known(parameters.items), len(parameters.items.d)
@@ -137,7 +137,7 @@ def _expectation(
     )
 
 
-def _loss(usual: Usual, parameters: Parameters, unknown: Array, bound: Array) -> Array:
+def _loss(usual: Usual, parameters: FPCParameters, unknown: Array, bound: Array) -> Array:
     """Return the negative lower bound with items integrated out too, and the hyperprior."""
     prior, population = parameters.prior, parameters.population
     off = parameters.centre - usual.centre
@@ -150,10 +150,10 @@ def _loss(usual: Usual, parameters: Parameters, unknown: Array, bound: Array) ->
 def _em_step(
     quadrature: Quadrature,
     population: AbilityPopulation,
-    problem: Problem,
-    parameters: Parameters,
+    problem: FPCProblem,
+    parameters: FPCParameters,
     beliefs: Beliefs,
-) -> tuple[Parameters, Beliefs, Float[Array, ""]]:
+) -> tuple[FPCParameters, Beliefs, Float[Array, ""]]:
     """Take one EM step; the loss is at the parameters before it."""
     prior, usual = parameters.prior, problem.usual
     now, equations, bound = _expectation(quadrature, problem, parameters, beliefs)
@@ -168,7 +168,7 @@ def _em_step(
     mean, ability_root = parameters.mean, parameters.ability_root
     if population == "estimated":
         mean, ability_root = _best_abilities(now.abilities)
-    after = Parameters(Items.of(both), centre, to_root(scatter / weight), mean, ability_root)
+    after = FPCParameters(Items.of(both), centre, to_root(scatter / weight), mean, ability_root)
     return after, Beliefs(now.abilities, unknown), loss
 
 
@@ -181,7 +181,7 @@ def _best_abilities(abilities: Abilities) -> tuple[Array, Array]:
 
 
 def _given_items(
-    quadrature: Quadrature, problem: Problem, parameters: Parameters, abilities: Abilities
+    quadrature: Quadrature, problem: FPCProblem, parameters: FPCParameters, abilities: Abilities
 ) -> tuple[Abilities, Float[Array, ""]]:
     """Return abilities as if items were known, and a bound of the marginal log likelihood."""
     both = problem.with_known(parameters.items)

@@ -10,12 +10,12 @@ from jaxtyping import Array, Float
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
+from bayesirt.estimators.initial_values import logit_start, to_standard
 from bayesirt.estimators.joint.curvature import DenseCurvature
-from bayesirt.estimators.joint.density import Point
+from bayesirt.estimators.joint.density import JointPoint
 from bayesirt.estimators.joint.information import JointProblem, joint_problem
 from bayesirt.estimators.joint.mode import Mode, find_mode
 from bayesirt.estimators.parameter_table import parameter_table
-from bayesirt.estimators.starts import logit_start, to_standard
 from bayesirt.models import Priors, TwoPL
 from bayesirt.point_estimate import PointEstimate
 
@@ -155,16 +155,16 @@ def _errors(mode: Mode, a: Float[Array, " item"], d: Float[Array, " item"]) -> S
     z, n = (theta + shift) / s, len(theta)
     of_s = jnp.where(z.std() > 0.5, z / n, 0)  # equal abilities are not scaled
     directions = jnp.stack([jnp.ones_like(z) / n, of_s])
-    along = [mode.curvature.solve(Point(v, 0 * items, means)) for v in directions]
+    along = [mode.curvature.solve(JointPoint(v, 0 * items, means)) for v in directions]
     return _by_delta(mode.curvature.covariances, directions, *along, (z, s, a, d - a * shift))
 
 
 @jax.jit
 def _by_delta(
-    covariances: Point,
+    covariances: JointPoint,
     directions: Float[Array, "2 subject"],
-    with_m: Point,
-    with_s: Point,
+    with_m: JointPoint,
+    with_s: JointPoint,
     standardised: tuple[Array, ...],
 ) -> StandardErrors:
     z, s, a, intercept = standardised

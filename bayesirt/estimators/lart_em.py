@@ -19,7 +19,7 @@ from bayesirt.estimators.ability_quadrature import (
     ExpectedItemSums,
     integrate_abilities,
 )
-from bayesirt.estimators.driver import Run, iterate, joined
+from bayesirt.estimators.iteration import Iterations, iterate, joined
 from bayesirt.estimators.lart_estimate import lart_estimate
 from bayesirt.estimators.lart_start import spectral_lart
 from bayesirt.estimators.lart_steps import (
@@ -112,7 +112,7 @@ def fit_lart(
     data = lart_data(responses, lengths)
     start, theta = spectral_lart(responses, data, link)
     free, wide = to_free(start), start.a.dtype
-    runs: list[Run] = []
+    runs: list[Iterations] = []
     mode = theta
     phases: list[tuple[Any, float]] = [(wide, tol)]
     if responses.n_observed > _LARGE and wide != jnp.float32:

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.ability_quadrature import AbilityPosteriors, ExpectedItemSums
-from bayesirt.estimators.driver import Run
+from bayesirt.estimators.iteration import Iterations
 from bayesirt.estimators.lart_steps import (
     ANSWER_PRECISION,
     LaRTData,
@@ -26,7 +26,7 @@ def lart_estimate(
     items: LaRTItems,
     posteriors: AbilityPosteriors,
     sums: ExpectedItemSums,
-    run: Run,
+    run: Iterations,
     settings: Mapping[str, Any],
 ) -> PointEstimate:
     """Return the estimate at items, with what answers and lengths say of the subjects there."""

@@ -23,12 +23,12 @@ from scipy.special import logit
 
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.ability_quadrature import (
-    Abilities,
     AbilityPosteriors,
+    AbilityPriors,
     gauss_hermite,
     integrate_abilities,
 )
-from bayesirt.estimators.driver import iterate
+from bayesirt.estimators.iteration import iterate
 from bayesirt.estimators.marginal_information import observed_covariance, score_roots
 from bayesirt.estimators.parameter_table import parameter_table
 from bayesirt.likelihood.cell_sums import Layout, layout_of
@@ -232,7 +232,7 @@ def em_step(
     """
     known, n = usual_items(model, shrink=shrink), len(near)
     values, rates, bends = _values_and_rates(known, sites)
-    before = Abilities(jnp.zeros_like(near), jnp.ones_like(near))
+    before = AbilityPriors(jnp.zeros_like(near), jnp.ones_like(near))
     posteriors, sums = integrate_abilities(
         layout, model.family, (*values,), before, near, n_nodes=n_nodes, dtype=near.dtype
     )

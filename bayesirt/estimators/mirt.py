@@ -10,11 +10,11 @@ from jaxtyping import Array, Float
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.ability_beliefs import abilities_given
 from bayesirt.estimators.cell_expectations import Quadrature, usual_quadrature
-from bayesirt.estimators.driver import Run
 from bayesirt.estimators.item_newton import item_step
+from bayesirt.estimators.iteration import Iterations
 from bayesirt.estimators.mirt_population import (
     ItemPopulation,
-    Parameters,
+    MirtPopulation,
     best_population,
     in_principal_axes,
     population_loss,
@@ -39,10 +39,10 @@ class Optimum(NamedTuple):
     Abilities are given items, whose covariances are those of complete data.
     """
 
-    parameters: Parameters
+    parameters: MirtPopulation
     beliefs: Beliefs
     log_likelihood: Float[Array, ""]
-    run: Run
+    run: Iterations
 
 
 def fit_mirt(
@@ -147,7 +147,7 @@ def fit_mirt(
 def optimum(
     layout: DenseLayout,
     quadrature: Quadrature,
-    first: tuple[Parameters, Beliefs],
+    first: tuple[MirtPopulation, Beliefs],
     *,
     tolerance: float,
     max_iterations: int,
@@ -164,8 +164,8 @@ def optimum(
 
 
 def em_step(
-    quadrature: Quadrature, layout: DenseLayout, parameters: Parameters, beliefs: Beliefs
-) -> tuple[Parameters, Beliefs, Float[Array, ""]]:
+    quadrature: Quadrature, layout: DenseLayout, parameters: MirtPopulation, beliefs: Beliefs
+) -> tuple[MirtPopulation, Beliefs, Float[Array, ""]]:
     """Take one EM step.
 
     The loss, at the parameters before it, is the negative lower bound of the evidence, abilities
@@ -177,7 +177,9 @@ def em_step(
     loss = population_loss(items, beliefs.unknown, population) - bound
     covariance = equations.damped_covariance(population.prior, beliefs.unknown)
     best = item_step(layout, items.both, population.prior, now, quadrature, equations)
-    moved = to_standard(Parameters(Items.of(best), population), Beliefs(now.abilities, covariance))
+    moved = to_standard(
+        MirtPopulation(Items.of(best), population), Beliefs(now.abilities, covariance)
+    )
     after, beliefs = turned_back(*moved, items)
     return after._replace(population=best_population(after, beliefs)), beliefs, loss
 

@@ -40,14 +40,14 @@ class ItemPopulation(NamedTuple):
         return Normal(jnp.append(self.mu_a, self.mu_d), precision)
 
 
-class Parameters(NamedTuple):
+class MirtPopulation(NamedTuple):
     """All that belongs to no single subject."""
 
     items: Items
     population: ItemPopulation
 
 
-Moved = tuple[Parameters, Beliefs]
+Moved = tuple[MirtPopulation, Beliefs]
 """Both in other axes of the abilities."""
 
 
@@ -60,7 +60,10 @@ def first_population(n_abilities: int, like: Array) -> ItemPopulation:
 
 
 def moved_axes(
-    parameters: Parameters, beliefs: Beliefs, matrix: Float[Array, "k k"], shift: Float[Array, " k"]
+    parameters: MirtPopulation,
+    beliefs: Beliefs,
+    matrix: Float[Array, "k k"],
+    shift: Float[Array, " k"],
 ) -> Moved:
     """Return the same with θ = matrix θ' + shift, so that no response sees a difference."""
     (items, population), (abilities, unknown) = parameters, beliefs
@@ -74,10 +77,10 @@ def moved_axes(
     mean, covariance = (abilities.mean - shift) @ to_new.T, to_new @ abilities.covariance @ to_new.T
     items = Items(items.a @ matrix, items.d + items.a @ shift)
     known = Beliefs(Abilities(mean, covariance), change @ unknown @ change.T)
-    return Parameters(items, population), known
+    return MirtPopulation(items, population), known
 
 
-def to_standard(parameters: Parameters, beliefs: Beliefs) -> Moved:
+def to_standard(parameters: MirtPopulation, beliefs: Beliefs) -> Moved:
     """Move location, scales and angles of the abilities to where they are most likely.
 
     Parameter expansion (Liu, Rubin & Wu 1998): EM alone creeps where each subject's posterior holds
@@ -99,7 +102,7 @@ def to_standard(parameters: Parameters, beliefs: Beliefs) -> Moved:
     return moved_axes(parameters, beliefs, matrix, jnp.zeros_like(mu))
 
 
-def located(parameters: Parameters, beliefs: Beliefs) -> Moved:
+def located(parameters: MirtPopulation, beliefs: Beliefs) -> Moved:
     """Move the location alone."""
     (items, population), (abilities, unknown) = parameters, beliefs
     n, dtype = items.a.shape[1], items.d.dtype
@@ -110,7 +113,7 @@ def located(parameters: Parameters, beliefs: Beliefs) -> Moved:
     return moved_axes(parameters, beliefs, jnp.eye(n, dtype=dtype), shift)
 
 
-def turned_back(parameters: Parameters, beliefs: Beliefs, before: Items) -> Moved:
+def turned_back(parameters: MirtPopulation, beliefs: Beliefs, before: Items) -> Moved:
     """Rotate the axes to where slopes are closest to what they were (Procrustes).
 
     The loss does not see rotations, and steps with one in them never come to an end.
@@ -119,7 +122,7 @@ def turned_back(parameters: Parameters, beliefs: Beliefs, before: Items) -> Move
     return moved_axes(parameters, beliefs, left @ right, jnp.zeros_like(before.a[0]))
 
 
-def best_population(parameters: Parameters, beliefs: Beliefs) -> ItemPopulation:
+def best_population(parameters: MirtPopulation, beliefs: Beliefs) -> ItemPopulation:
     """Return the population that fits the items, what is not known of them included."""
     ((a, d), population), covariance = parameters, beliefs.unknown
     n_items, n = a.shape
@@ -152,7 +155,7 @@ def population_loss(
     return items_loss(items, item_covariance, population.prior) + hyper / 2
 
 
-def in_principal_axes(parameters: Parameters, beliefs: Beliefs) -> Moved:
+def in_principal_axes(parameters: MirtPopulation, beliefs: Beliefs) -> Moved:
     """Rotate the axes to where Σ_j a_j a_jᵀ is diagonal and descending, and Σ_j a ≥ 0."""
     a = parameters.items.a
     _, vectors = jnp.linalg.eigh(a.T @ a)

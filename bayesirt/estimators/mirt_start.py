@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.estimators.mirt_population import ItemPopulation, Parameters, first_population
+from bayesirt.estimators.mirt_population import ItemPopulation, MirtPopulation, first_population
 from bayesirt.estimators.normal_beliefs import (
     Abilities,
     Beliefs,
@@ -28,7 +28,7 @@ _LEAST_SHARE = 0.1
 _SPARE_VECTORS, _SUBSPACE_STEPS = 8, 12
 
 
-def start(layout: DenseLayout, n_abilities: int) -> tuple[Parameters, Beliefs]:
+def start(layout: DenseLayout, n_abilities: int) -> tuple[MirtPopulation, Beliefs]:
     """Return items and abilities from the singular vectors of standardised residuals.
 
     Residuals are of each item's proportion correct. A correlation h of an item with an ability
@@ -53,7 +53,7 @@ def start(layout: DenseLayout, n_abilities: int) -> tuple[Parameters, Beliefs]:
     population = first_population(n_abilities, items.d)
     abilities = Abilities(host(mean, dtype), host(half, dtype))
     beliefs = Beliefs(abilities, first_unknown(items))
-    return Parameters(items, population), beliefs
+    return MirtPopulation(items, population), beliefs
 
 
 def _leading_vectors(residuals: NDArray[np.float32], n: int) -> tuple[Any, Any]:
@@ -100,7 +100,7 @@ def check_start(responses: Responses, n_abilities: int, init: PointEstimate | No
 
 def start_from(
     init: PointEstimate, responses: Responses, n_abilities: int
-) -> tuple[Parameters, Beliefs]:
+) -> tuple[MirtPopulation, Beliefs]:
     """Return items as they were estimated, and abilities of which nothing is known."""
     dtype = jnp.result_type(float)
     found = Items(*(jnp.asarray(init[name], dtype) for name in ("a", "d")))
@@ -112,4 +112,4 @@ def start_from(
     )
     abilities = without_answers(standard_normal(n_abilities, dtype), responses.n_subjects)
     unknown = jnp.asarray(init["item_covariance"], dtype)
-    return Parameters(found, population), Beliefs(abilities, unknown)
+    return MirtPopulation(found, population), Beliefs(abilities, unknown)

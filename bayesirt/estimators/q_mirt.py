@@ -14,12 +14,12 @@ from bayesirt.data.q_matrix import QMatrix
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.cell_expectations import Quadrature
-from bayesirt.estimators.driver import LOSS_RISES
 from bayesirt.estimators.item_newton import item_step
+from bayesirt.estimators.iteration import LOSS_RISES
 from bayesirt.estimators.mirt_table import in_64_bits, standard_errors
 from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, without_answers
 from bayesirt.estimators.q_mirt_population import (
-    Parameters,
+    QMirtPopulation,
     best_correlation,
     best_spreads,
     correlation_loss,
@@ -158,7 +158,9 @@ def _nodes_to_try(n_nodes: int | None, *, large: bool) -> tuple[int, ...]:
     return (_FEW_NODES if large else _NODES, *_MORE_NODES)
 
 
-def start(layout: DenseLayout, slots: Slots, structure: Structure) -> tuple[Parameters, Beliefs]:
+def start(
+    layout: DenseLayout, slots: Slots, structure: Structure
+) -> tuple[QMirtPopulation, Beliefs]:
     """Return items from the proportions correct, and abilities of which nothing is known.
 
     Slopes are smaller where an item needs many abilities, so that all items discriminate alike.
@@ -169,7 +171,7 @@ def start(layout: DenseLayout, slots: Slots, structure: Structure) -> tuple[Para
     log_a = jnp.where(slots.taken, -jnp.log(slots.taken.sum(1, keepdims=True)) / 2, 0)
     population = first_population(slots.n_abilities, structure, d)
     abilities = without_answers(population.abilities, layout.shape[0])
-    return Parameters(SlotItems(log_a.astype(dtype), d), population), Beliefs(abilities)
+    return QMirtPopulation(SlotItems(log_a.astype(dtype), d), population), Beliefs(abilities)
 
 
 def em_step(
@@ -177,9 +179,9 @@ def em_step(
     quadrature: Quadrature,
     layout: DenseLayout,
     slots: Slots,
-    parameters: Parameters,
+    parameters: QMirtPopulation,
     beliefs: Beliefs,
-) -> tuple[Parameters, Beliefs, Float[Array, ""], Found]:
+) -> tuple[QMirtPopulation, Beliefs, Float[Array, ""], Found]:
     """Take one EM step; the loss and what is found are at the parameters before it."""
     items, population = parameters
     prior = population.prior(slots)
@@ -196,13 +198,15 @@ def em_step(
         return slots.items(SlotItems.of(x))
 
     best = item_step(layout, items.both, prior, now, quadrature, equations, to_items)
-    moved, abilities = to_standard(slots, Parameters(SlotItems.of(best), population), now.abilities)
+    moved, abilities = to_standard(
+        slots, QMirtPopulation(SlotItems.of(best), population), now.abilities
+    )
     moved = moved._replace(population=best_correlation(structure, abilities, moved.population))
     after = moved._replace(population=best_spreads(slots, moved, covariance))
     return after, Beliefs(abilities), loss, Found(now.abilities, covariance, bound)
 
 
-def _mend(near: Parameters, far: Parameters) -> Parameters:
+def _mend(near: QMirtPopulation, far: QMirtPopulation) -> QMirtPopulation:
     """Return parameters after a leap with correlations that can be."""
     near_by, there = near.population.correlation, far.population.correlation
     population = far.population._replace(correlation=correlation_towards(near_by, there))
@@ -213,7 +217,7 @@ def _table(
     responses: Responses,
     q: QMatrix,
     structure: Structure,
-    parameters: Parameters,
+    parameters: QMirtPopulation,
     found: Found,
 ) -> xr.Dataset:
     """Return the named parameters, in 64 bits."""

@@ -85,7 +85,7 @@ def one_factor(general: Float[Array, " ability"]) -> Float[Array, "ability abili
     return jnp.outer(general, general) + jnp.diag(1 - general**2)
 
 
-class Parameters(NamedTuple):
+class QMirtPopulation(NamedTuple):
     """All that belongs to no single subject."""
 
     items: SlotItems
@@ -93,8 +93,8 @@ class Parameters(NamedTuple):
 
 
 def to_standard(
-    slots: Slots, parameters: Parameters, abilities: Abilities
-) -> tuple[Parameters, Abilities]:
+    slots: Slots, parameters: QMirtPopulation, abilities: Abilities
+) -> tuple[QMirtPopulation, Abilities]:
     """Move location and scale of each ability to where it is most likely; no response sees it.
 
     Parameter expansion (Liu, Rubin & Wu 1998). Location is a linear system in the shifts, μ_d and β
@@ -105,8 +105,8 @@ def to_standard(
 
 
 def _located(
-    slots: Slots, parameters: Parameters, abilities: Abilities
-) -> tuple[Parameters, Abilities]:
+    slots: Slots, parameters: QMirtPopulation, abilities: Abilities
+) -> tuple[QMirtPopulation, Abilities]:
     items, population = parameters
     whole = slots.items(items)
     shift, found = best_location(
@@ -114,7 +114,7 @@ def _located(
     )
     items = items._replace(d=items.d + whole.a @ shift)
     population = population._replace(mu_d=found[0], beta=found[1:])
-    return Parameters(items, population), abilities._replace(mean=abilities.mean - shift)
+    return QMirtPopulation(items, population), abilities._replace(mean=abilities.mean - shift)
 
 
 def d_regression(slots: Slots, population: Population) -> tuple[Array, Array, Array]:
@@ -127,8 +127,8 @@ def d_regression(slots: Slots, population: Population) -> tuple[Array, Array, Ar
 
 
 def _scaled(
-    slots: Slots, parameters: Parameters, abilities: Abilities
-) -> tuple[Parameters, Abilities]:
+    slots: Slots, parameters: QMirtPopulation, abilities: Abilities
+) -> tuple[QMirtPopulation, Abilities]:
     (items, population), n = parameters, len(abilities.mean)
     products = inverse(population.correlation) * abilities.scatter()
     weight = jnp.exp(-2 * population.spreads.log_a)
@@ -153,7 +153,7 @@ def _scaled(
     found = jax.lax.fori_loop(0, _SCALE_STEPS, newton, start)
     logs, shrunk = found[:-1], jnp.exp(-found[:-1])
     log_a = items.log_a + jnp.where(slots.taken, logs[slots.ability], 0)
-    after = Parameters(items._replace(log_a=log_a), population._replace(mu_a=found[-1]))
+    after = QMirtPopulation(items._replace(log_a=log_a), population._replace(mu_a=found[-1]))
     covariance = shrunk[:, None] * abilities.covariance * shrunk
     return after, Abilities(abilities.mean * shrunk, covariance)
 
@@ -206,7 +206,9 @@ def correlation_towards(
 
 
 def best_spreads(
-    slots: Slots, parameters: Parameters, item_covariance: Float[Array, "item parameter parameter"]
+    slots: Slots,
+    parameters: QMirtPopulation,
+    item_covariance: Float[Array, "item parameter parameter"],
 ) -> Population:
     """Return the population with the spreads of the items, what is not known of them included."""
     items, population = parameters
@@ -235,7 +237,9 @@ def _of_location(slots: Slots, population: Population) -> Float[Array, "coeffici
 
 
 def population_loss(
-    slots: Slots, parameters: Parameters, item_covariance: Float[Array, "item parameter parameter"]
+    slots: Slots,
+    parameters: QMirtPopulation,
+    item_covariance: Float[Array, "item parameter parameter"],
 ) -> Float[Array, ""]:
     """Return the negative log prior of items and of their population, up to a constant.
 

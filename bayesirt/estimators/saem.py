@@ -24,7 +24,7 @@ from bayesirt.estimators.ability_quadrature import (
     gauss_hermite,
     integrate_abilities,
 )
-from bayesirt.estimators.driver import ConvergenceWarning, Run
+from bayesirt.estimators.iteration import ConvergenceWarning, Iterations
 from bayesirt.estimators.lart_estimate import lart_estimate
 from bayesirt.estimators.lart_start import spectral_lart
 from bayesirt.estimators.lart_steps import (
@@ -291,7 +291,7 @@ def _random_start(key: Array, items: LaRTItems, theta: Array) -> tuple[LaRTItems
     return start, jax.random.normal(keys[3], theta.shape, theta.dtype)
 
 
-def _judged(losses: np.ndarray, tol: float) -> Run:
+def _judged(losses: np.ndarray, tol: float) -> Iterations:
     """Return how a run of a fixed length went."""
     last = max(1, len(losses) // 10)
     change = abs(losses[-1] - losses[-1 - last])
@@ -300,7 +300,7 @@ def _judged(losses: np.ndarray, tol: float) -> Run:
     reason = f"the loss changed by {says} {tol:g} of itself over the last {last} iterations"
     if not converged:
         warnings.warn(f"saem: {reason}", ConvergenceWarning, stacklevel=3)
-    return Run(len(losses) - 1, converged, reason, losses)
+    return Iterations(len(losses) - 1, converged, reason, losses)
 
 
 @lru_cache

@@ -17,8 +17,8 @@ from jaxtyping import Array, Float
 
 from bayesirt.estimators.ability_beliefs import ability_steps, evidence
 from bayesirt.estimators.cell_expectations import Quadrature
-from bayesirt.estimators.driver import Run, iterate
 from bayesirt.estimators.item_newton import ItemEquations, item_equations
+from bayesirt.estimators.iteration import Iterations, iterate
 from bayesirt.estimators.normal_beliefs import Beliefs, Items, Normal
 from bayesirt.estimators.q_slots import Slots
 from bayesirt.likelihood.cell_sums import DenseLayout
@@ -101,7 +101,7 @@ def climb(
     name: str,
     most_rise: float = np.inf,
     mend: Mend | None = None,
-) -> tuple[EMState, Run]:
+) -> tuple[EMState, Iterations]:
     """Repeat three EM steps until the loss hardly changes."""
     loss = em(parameters, beliefs)[2]
     return iterate(

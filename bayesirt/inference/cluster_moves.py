@@ -29,8 +29,8 @@ from bayesirt.inference.block_steps import (
     normal_draw,
 )
 from bayesirt.inference.blocked import Move, Position, Statistics
+from bayesirt.inference.chain_starts import Start
 from bayesirt.inference.one_ability import OneAbility
-from bayesirt.inference.starts import Start
 from bayesirt.inference.two_way import TwoWay
 from bayesirt.likelihood.passes import Passes, SubjectSums
 from bayesirt.point_estimate import PointEstimate

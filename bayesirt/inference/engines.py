@@ -8,8 +8,8 @@ from bayesirt.data.clusters import Clusters, refuse_useless
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.estimators.choice import fit_point
 from bayesirt.estimators.mirt_start import check_start
+from bayesirt.estimators.registry import fit_point
 from bayesirt.inference.item_groups import by_group, joined, started_by_group
 from bayesirt.inference.laplace import FEW, sample_laplace
 from bayesirt.inference.lart_laplace import sample_lart_laplace

@@ -22,9 +22,9 @@ from bayesirt.data.difficulty import Factor
 from bayesirt.data.responses import Responses
 from bayesirt.inference.block_steps import joint_normal_draw, normal_draw
 from bayesirt.inference.blocked import Move, Position, Statistics
+from bayesirt.inference.chain_starts import Start
 from bayesirt.inference.checkpoint import Samples
 from bayesirt.inference.one_ability import OneAbility
-from bayesirt.inference.starts import Start
 from bayesirt.inference.two_way import TwoWay
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from bayesirt.data.clusters import Clusters
 from bayesirt.data.responses import Responses
-from bayesirt.estimators.choice import fit_point
 from bayesirt.estimators.cluster_shares import draw_clusters_given, draw_shares, products
 from bayesirt.estimators.joint.curvature import DenseCurvature
 from bayesirt.estimators.joint.density import STANDARD, AbilityPrior
 from bayesirt.estimators.joint.information import JointProblem, joint_problem
 from bayesirt.estimators.joint.mode import Centre, Mode, find_mode
 from bayesirt.estimators.marginal import usual_items
+from bayesirt.estimators.registry import fit_point
 from bayesirt.inference.item_populations import draw_item_populations
 from bayesirt.inference.level_and_scale import redraw_level_and_scale
 from bayesirt.inference.options import RunOptions

@@ -16,10 +16,10 @@ import numpy as np
 from jaxtyping import Array
 
 from bayesirt.data.responses import Responses
-from bayesirt.estimators.choice import fit_point
 from bayesirt.estimators.joint.density import AbilityPrior
 from bayesirt.estimators.joint.information import joint_problem
 from bayesirt.estimators.joint.mode import Mode
+from bayesirt.estimators.registry import fit_point
 from bayesirt.inference.blocked import BlockedNewton, Position
 from bayesirt.inference.laplace import (
     Samples,

@@ -20,8 +20,14 @@ from numpy.typing import NDArray
 from bayesirt.data.responses import Responses
 from bayesirt.inference.block_steps import log_concave_move, newton_line_move
 from bayesirt.inference.blocked import Move, Position, Statistics
+from bayesirt.inference.chain_starts import (
+    SURE_SIGN,
+    Start,
+    place_leaning,
+    place_population,
+    usable,
+)
 from bayesirt.inference.row_shards import put_everywhere, share_cells, share_rows
-from bayesirt.inference.starts import SURE_SIGN, Start, place_leaning, place_population, usable
 from bayesirt.inference.subject_moves import Normals
 from bayesirt.inference.two_way import TwoWay
 from bayesirt.likelihood.cell_sums import layout_of

@@ -17,9 +17,9 @@ from numpyro.distributions import Wishart, WishartCholesky, biject_to, constrain
 
 from bayesirt.inference.block_steps import joint_normal_draw, log_uniform
 from bayesirt.inference.blocked import Move, Position, Statistics
+from bayesirt.inference.chain_starts import Start, place_leaning, usable
 from bayesirt.inference.checkpoint import Samples
 from bayesirt.inference.mirt_axes import aligned_draws
-from bayesirt.inference.starts import Start, place_leaning, usable
 from bayesirt.inference.two_way import TwoWay
 from bayesirt.models import Mirt
 from bayesirt.models.mirt import MU_A_SD, MU_B_SD, USUAL_SPREAD

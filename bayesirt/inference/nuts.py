@@ -11,7 +11,7 @@ from jax.sharding import Mesh
 from numpyro.infer.hmc import HMCState, hmc
 
 from bayesirt.data.responses import Responses
-from bayesirt.estimators.choice import fit_point
+from bayesirt.estimators.registry import fit_point
 from bayesirt.inference.chains import Length, run_chains
 from bayesirt.inference.options import RunOptions, watched
 from bayesirt.inference.row_shards import put_everywhere

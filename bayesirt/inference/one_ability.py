@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.marginal import usual_items
 from bayesirt.inference.blocked import Position
-from bayesirt.inference.starts import (
+from bayesirt.inference.chain_starts import (
     LEAST_SE,
     LEAST_SLOPE,
     MOST_SE,

@@ -59,14 +59,14 @@ class QMirtProblem:
         dtype = jnp.float32 if large else jnp.result_type(float).type
         return cls(layout, slots_of(q), ByQMatrix(model), Quadrature(n_nodes, dtype))
 
-    def cells(self, sites: Position, abilities: Abilities) -> "Cells":
+    def cells(self, sites: Position, abilities: Abilities) -> "CellDerivatives":
         """Return what each cell says, expected over abilities."""
         etas, shares = predictors_at_nodes(
             self.slots, self.items(sites), abilities, self.quadrature
         )
         at_nodes = [_cells_at(self.layout, eta) for eta in etas]
         columns = zip(*at_nodes, strict=True)
-        return Cells(*(sum(map(operator.mul, shares, own)) for own in columns))
+        return CellDerivatives(*(sum(map(operator.mul, shares, own)) for own in columns))
 
     def items(self, sites: Position) -> Items:
         """Return items in slots."""
@@ -86,7 +86,7 @@ class QMirtProblem:
         return sites | {"theta": nobody}
 
 
-class Cells(NamedTuple):
+class CellDerivatives(NamedTuple):
     """Expectations of each cell's derivatives with respect to its linear predictor.
 
     Attributes
@@ -128,7 +128,7 @@ class _Loadings(NamedTuple):
     own: Array
     predictor: Array
     shared: Array  # Covariance of both.
-    cells: Cells  # Of the item.
+    cells: CellDerivatives  # Of the item.
 
 
 def flat_parameters(sites: Position) -> Float[Array, " parameter"]:
@@ -165,7 +165,7 @@ def marginal_terms(problem: QMirtProblem, sites: Position, abilities: Abilities)
         lambda x: x.astype(problem.quadrature.dtype), (sites, turning_of(problem, sites))
     )
 
-    def add(total: Marginal, chunk: tuple[Cells, Abilities]) -> tuple[Marginal, None]:
+    def add(total: Marginal, chunk: tuple[CellDerivatives, Abilities]) -> tuple[Marginal, None]:
         own = _of_answers(problem, narrow, turning, chunk[0], chunk[1])
         return jax.tree.map(lambda x, y: x + y.astype(x.dtype), total, own), None
 
@@ -182,7 +182,11 @@ def marginal_terms(problem: QMirtProblem, sites: Position, abilities: Abilities)
 
 
 def _of_answers(
-    problem: QMirtProblem, sites: Position, turning: Array, cells: Cells, abilities: Abilities
+    problem: QMirtProblem,
+    sites: Position,
+    turning: Array,
+    cells: CellDerivatives,
+    abilities: Abilities,
 ) -> Marginal:
     """Return what some subjects' answers say, but for the density of their abilities."""
     needs, a = problem.way.needs, jnp.exp(sites["a"])
@@ -209,13 +213,13 @@ def _of_answers(
 
 
 def _loadings(
-    problem: QMirtProblem, sites: Position, cells: Cells, abilities: Abilities
+    problem: QMirtProblem, sites: Position, cells: CellDerivatives, abilities: Abilities
 ) -> _Loadings:
     mean, root = abilities
     item, ability = problem.way.needs.item, problem.way.needs.ability
     slopes = slopes_of(problem.way.needs, sites)
     own, predictor = root[:, ability], jnp.einsum("jk,ikl->ijl", slopes, root)[:, item]
-    of_items = Cells(*(x[:, item] for x in cells))
+    of_items = CellDerivatives(*(x[:, item] for x in cells))
     return _Loadings(mean[:, ability], own, predictor, (own * predictor).sum(-1), of_items)
 
 
@@ -238,7 +242,7 @@ def directions(
     problem: QMirtProblem,
     sites: Position,
     turning: Float[Array, "ability ability parameter"],
-    cells: Cells,
+    cells: CellDerivatives,
     abilities: Abilities,
 ) -> Directions:
     """Return how the scores of some subjects go with their abilities."""
@@ -293,8 +297,8 @@ def _columns(n_abilities: int) -> int:
 
 
 def in_chunks(
-    problem: QMirtProblem, cells: Cells, abilities: Abilities, size: int
-) -> tuple[Cells, Abilities]:
+    problem: QMirtProblem, cells: CellDerivatives, abilities: Abilities, size: int
+) -> tuple[CellDerivatives, Abilities]:
     """Return what `directions` needs, some subjects at a time, filled up by no subjects."""
     root = jnp.linalg.cholesky(abilities.covariance)
     size = min(size, len(root))
@@ -307,9 +311,9 @@ def in_chunks(
     return jax.tree.map(cut, (cells, Abilities(abilities.mean, root)))
 
 
-def _cells_at(layout: DenseLayout, eta: Float[Array, "subject item"]) -> Cells:
+def _cells_at(layout: DenseLayout, eta: Float[Array, "subject item"]) -> CellDerivatives:
     p = jax.nn.sigmoid(eta)
     information = layout.trials * p * (1 - p)
     slope = information * (1 - 2 * p)
     bend = information * (1 - 6 * p * (1 - p))
-    return Cells(layout.successes - layout.trials * p, information, slope, bend)
+    return CellDerivatives(layout.successes - layout.trials * p, information, slope, bend)

@@ -15,15 +15,15 @@ import numpy as np
 from jaxtyping import Array
 
 from bayesirt.data.responses import Responses
-from bayesirt.estimators.choice import fit_point
+from bayesirt.estimators.registry import fit_point
 from bayesirt.inference.blocked import BlockedNewton, Position
 from bayesirt.inference.laplace import FEW, ApproximationWarning, Samples, in_chains
 from bayesirt.inference.moves import population_moves
 from bayesirt.inference.options import RunOptions
+from bayesirt.inference.q_mirt_approximation import Approximation, draw_abilities
 from bayesirt.inference.q_mirt_information import QMirtProblem
+from bayesirt.inference.q_mirt_mode import MarginalMode, find_peak
 from bayesirt.inference.q_mirt_moves import free_moves, step_of_subjects
-from bayesirt.inference.q_mirt_peak import Peak, find_peak
-from bayesirt.inference.q_mirt_surrogate import Surrogate, draw_abilities
 from bayesirt.models import QMirt
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
@@ -62,9 +62,10 @@ def sample_q_mirt_laplace(
 
     What answers say of items and correlations, abilities integrated out, is put as a normal density
     around its peak, with the observed information of `bayesirt.inference.q_mirt_information`; with
-    the model's own priors it is drawn from by `bayesirt.inference.q_mirt_surrogate`. Abilities are
-    then normal given all else, and make exact steps of their own; so do all populations, which look
-    at no answers. What remains approximate is what items, and correlations, learn from answers.
+    the model's own priors it is drawn from by `bayesirt.inference.q_mirt_approximation`. Abilities
+    are then normal given all else, and make exact steps of their own; so do all populations, which
+    look at no answers. What remains approximate is what items, and correlations, learn from
+    answers.
 
     Tierney & Kadane 1986; Louis 1982.
     """
@@ -99,7 +100,7 @@ def sample_q_mirt_laplace(
 
 def draw_around(
     problem: QMirtProblem,
-    peak: Peak,
+    peak: MarginalMode,
     key: Array,
     n_draws: int,
     *,
@@ -124,9 +125,9 @@ def draw_around(
     return {name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0])}
 
 
-def _draw(problem: QMirtProblem, peak: Peak, keys: Array, rounds: int) -> Position:
+def _draw(problem: QMirtProblem, peak: MarginalMode, keys: Array, rounds: int) -> Position:
     of_sites, of_abilities, of_moves = jnp.moveaxis(jax.vmap(_three)(keys), 1, 0)
-    surrogate, way = Surrogate.around(problem, peak), problem.way
+    surrogate, way = Approximation.around(problem, peak), problem.way
     sites = jax.vmap(surrogate.draw)(of_sites)
     theta = draw_abilities(problem, peak, jax.vmap(surrogate.away)(sites), of_abilities)
     step_on = partial(step_of_subjects, way, problem.layout, problem.quadrature.dtype)

@@ -25,11 +25,11 @@ from bayesirt.inference.block_steps import (
     newton_move,
 )
 from bayesirt.inference.blocked import Move, Position, Statistics
+from bayesirt.inference.chain_starts import Start, place_leaning, place_population, usable
 from bayesirt.inference.checkpoint import Samples
 from bayesirt.inference.hamiltonian import follow
-from bayesirt.inference.q_mirt_turns import turn_abilities
+from bayesirt.inference.q_mirt_rotations import turn_abilities
 from bayesirt.inference.start_coordinates import FromMeans, StartCoordinates
-from bayesirt.inference.starts import Start, place_leaning, place_population, usable
 from bayesirt.inference.subject_moves import Normals, SubjectStep, move_subjects
 from bayesirt.inference.two_way import TwoWay
 from bayesirt.likelihood.loadings import Loadings

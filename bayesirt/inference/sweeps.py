@@ -10,7 +10,7 @@ import jax
 from jaxtyping import Array
 
 from bayesirt.data.responses import Responses
-from bayesirt.estimators.choice import fit_point
+from bayesirt.estimators.registry import fit_point
 from bayesirt.inference.blocked import (
     BlockedNewton,
     BlockedState,

@@ -23,8 +23,8 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
-from bayesirt.estimators.choice import FEW_ITEMS
-from bayesirt.inference.starts import without_lean
+from bayesirt.estimators.registry import FEW_ITEMS
+from bayesirt.inference.chain_starts import without_lean
 from bayesirt.likelihood.families import LOGIT
 from bayesirt.models.priors import Priors
 from bayesirt.point_estimate import PointEstimate

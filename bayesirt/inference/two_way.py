@@ -21,11 +21,11 @@ from bayesirt.data.difficulty import Design
 from bayesirt.data.responses import Responses
 from bayesirt.inference.block_steps import Chance, chance_for
 from bayesirt.inference.blocked import Move, Position
+from bayesirt.inference.chain_starts import Start
 from bayesirt.inference.checkpoint import Samples
 from bayesirt.inference.row_shards import place_rows
 from bayesirt.inference.site_terms import SiteTerms, site_terms, transforms_at
 from bayesirt.inference.start_coordinates import FromMeans, StartCoordinates
-from bayesirt.inference.starts import Start
 from bayesirt.inference.subject_moves import Normals
 from bayesirt.likelihood.cell_sums import log_likelihood_of
 from bayesirt.likelihood.loadings import Loadings

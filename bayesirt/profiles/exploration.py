@@ -22,8 +22,8 @@ from bayesirt.checks.extreme_scores import response_flags
 from bayesirt.data.connections import refuse_disconnected
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.estimators.choice import fit_point
 from bayesirt.estimators.dimension import choose_dimension
+from bayesirt.estimators.registry import fit_point
 from bayesirt.inference.engines import EngineName, plan_engine, sample_posterior
 from bayesirt.inference.options import RunOptions
 from bayesirt.likelihood.families import family_named

@@ -11,7 +11,7 @@ import numpy as np
 from bayesirt.data.connections import refuse_disconnected
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.data.responses import Responses
-from bayesirt.estimators.choice import fit_point
+from bayesirt.estimators.registry import fit_point
 from bayesirt.inference.engines import EngineName, sample_posterior
 from bayesirt.inference.options import RunOptions
 from bayesirt.models import QMirt

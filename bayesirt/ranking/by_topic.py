@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bayesirt.data.responses import Responses
 from bayesirt.data.topics import items_by_topic, topic_names
 from bayesirt.errors import ResponseError
-from bayesirt.estimators.choice import fit_point
+from bayesirt.estimators.registry import fit_point
 from bayesirt.names import counted, one_line
 from bayesirt.posterior import Posterior
 from bayesirt.ranking.finished_run import Run

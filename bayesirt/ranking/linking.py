@@ -11,7 +11,7 @@ from bayesirt.posterior import Posterior
 _SURE = 0.95
 
 
-class Line(NamedTuple):
+class LinearLink(NamedTuple):
     """What takes abilities as they are reported to a scale: intercept + slope x θ.
 
     Attributes
@@ -23,7 +23,7 @@ class Line(NamedTuple):
     slope: float
 
 
-def line_through(posterior: Posterior, anchors: Mapping[str, float]) -> Line:
+def line_through(posterior: Posterior, anchors: Mapping[str, float]) -> LinearLink:
     """Return the line on which anchors' mean abilities have their values."""
     subjects = posterior.subjects
     check_anchors(anchors, subjects)
@@ -31,7 +31,7 @@ def line_through(posterior: Posterior, anchors: Mapping[str, float]) -> Line:
     abilities = posterior.reported.theta
     theta = abilities[:, subjects.index(one)]
     if not others:
-        return Line(low - float(theta.mean()), 1.0)
+        return LinearLink(low - float(theta.mean()), 1.0)
     other, high = others[0]
     above = abilities[:, subjects.index(other)]
     p_above = float((above > theta).mean())
@@ -42,7 +42,7 @@ def line_through(posterior: Posterior, anchors: Mapping[str, float]) -> Line:
             f"higher"
         )
     slope = (high - low) / float(above.mean() - theta.mean())
-    return Line(low - slope * float(theta.mean()), slope)
+    return LinearLink(low - slope * float(theta.mean()), slope)
 
 
 def check_anchors(anchors: Mapping[str, float], subjects: Sequence[str]) -> None:

@@ -14,8 +14,8 @@ from bayesirt.checks.predictive_gain import compare_models
 from bayesirt.checks.wrong_lengths import WrongLengths, compare_wrong_lengths
 from bayesirt.data.connections import refuse_disconnected
 from bayesirt.data.responses import Responses
-from bayesirt.estimators.choice import fit_point
 from bayesirt.estimators.lart_em import fit_lart
+from bayesirt.estimators.registry import fit_point
 from bayesirt.inference.earlier_start import start_from
 from bayesirt.inference.engines import plan_engine, sample_posterior
 from bayesirt.inference.options import RunOptions

@@ -9,7 +9,7 @@ from bayesirt.models.priors import Priors
 
 if TYPE_CHECKING:
     from bayesirt.data.responses import Responses
-    from bayesirt.estimators.choice import PointMethod
+    from bayesirt.estimators.registry import PointMethod
     from bayesirt.inference.engines import EngineName
     from bayesirt.inference.options import RunOptions
     from bayesirt.models.response_model import ResponseModel

@@ -26,7 +26,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Column:
+class LeaderboardColumn:
     """A column: its title, how it is set, what stands below the title, and its cells."""
 
     title: str
@@ -39,7 +39,7 @@ class Column:
 class Leaderboard:
     """Columns, and which rows belong to a tier that is set apart from those beside it."""
 
-    columns: list[Column]
+    columns: list[LeaderboardColumn]
     bands: list[bool]
 
     @property
@@ -61,7 +61,7 @@ def leaderboard(ranking: Ranking, n_items: int, rows: int | None = None) -> Lead
     other = ("rank", "rank_low", "rank_high") if by_score else ("rank_by_accuracy",)
     columns = [
         _ranks("Rank", table, place),
-        Column("Subject", [_name(name) for name in table["subject"]], "name"),
+        LeaderboardColumn("Subject", [_name(name) for name in table["subject"]], "name"),
         *([_clusters(table)] if "cluster" in table else []),
         *(_by_score(ranking) if by_score else _by_ability(ranking, observed)),
         *[_prices(table, price) for price in ("length", "cost") if price in table],
@@ -71,7 +71,9 @@ def leaderboard(ranking: Ranking, n_items: int, rows: int | None = None) -> Lead
     if not observed:
         columns.append(_plain("Items run", table["n_items"], "more"))
     if (table["flag"] != "").any():
-        columns.append(Column("Note", [Cell(escape(x)) for x in table["flag"]], "name note more"))
+        columns.append(
+            LeaderboardColumn("Note", [Cell(escape(x)) for x in table["flag"]], "name note more")
+        )
     bands = [False] * len(table) if by_score else [bool(tier % 2 == 0) for tier in table["tier"]]
     return Leaderboard(columns, bands)
 
@@ -81,16 +83,16 @@ def all_observed(ranking: Ranking, n_items: int) -> bool:
     return bool((ranking.summary["n_items"] == n_items).all())
 
 
-def gain_column(gains: pd.DataFrame) -> Column:
+def gain_column(gains: pd.DataFrame) -> LeaderboardColumn:
     """Return abilities in a topic less those in the others, of subjects that have all topics."""
     cells = []
     for x, low, high in _three(gains, "gain"):
         shown = _with_interval(f"{x:+.2f}", f"{low:+.2f}", f"{high:+.2f}") if x == x else ""
         cells.append(Cell(shown, x if x == x else None))
-    return Column("Against other topics", cells, "more")
+    return LeaderboardColumn("Against other topics", cells, "more")
 
 
-def _by_ability(ranking: Ranking, observed: bool) -> list[Column]:
+def _by_ability(ranking: Ranking, observed: bool) -> list[LeaderboardColumn]:
     table = ranking.summary
     if "scale" in table:
         bars = _bars("Scale", table, "scale", "{:.0f}".format)
@@ -100,14 +102,14 @@ def _by_ability(ranking: Ranking, observed: bool) -> list[Column]:
     return [bars, _means(ranking), *expected, *_like_these(ranking)]
 
 
-def _by_score(ranking: Ranking) -> list[Column]:
+def _by_score(ranking: Ranking) -> list[LeaderboardColumn]:
     table = ranking.summary
     cells = [
         Cell(_with_interval(f"{x:+.2f}", f"{low:+.2f}", f"{high:+.2f}"), x)
         for x, low, high in _three(table, "ability")
     ]
     bars = _bars("Expected score", table, "expected_score", ranking.shown)
-    ability = Column("Ability", cells, "more")
+    ability = LeaderboardColumn("Ability", cells, "more")
     return [bars, _means(ranking), *_like_these(ranking), ability]
 
 
@@ -119,24 +121,26 @@ def _name(name: object) -> Cell:
     return Cell(Markup("<bdi>{}</bdi>").format(one_line(str(name), _NAME)))
 
 
-def _clusters(table: pd.DataFrame) -> Column:
-    return Column("Cluster", [_name(name) for name in table["cluster"]], "name more")
+def _clusters(table: pd.DataFrame) -> LeaderboardColumn:
+    return LeaderboardColumn("Cluster", [_name(name) for name in table["cluster"]], "name more")
 
 
-def _plain(title: str, values: Iterable[Any], kind: str = "") -> Column:
-    return Column(title, [Cell(f"{x:,}", float(x)) for x in values], kind)
+def _plain(title: str, values: Iterable[Any], kind: str = "") -> LeaderboardColumn:
+    return LeaderboardColumn(title, [Cell(f"{x:,}", float(x)) for x in values], kind)
 
 
-def _prices(table: pd.DataFrame, price: str) -> Column:
-    return Column(price.capitalize(), [Cell(brief(x), float(x)) for x in table[price]])
+def _prices(table: pd.DataFrame, price: str) -> LeaderboardColumn:
+    return LeaderboardColumn(price.capitalize(), [Cell(brief(x), float(x)) for x in table[price]])
 
 
-def _ranks(title: str, table: pd.DataFrame, names: tuple[str, ...], kind: str = "") -> Column:
+def _ranks(
+    title: str, table: pd.DataFrame, names: tuple[str, ...], kind: str = ""
+) -> LeaderboardColumn:
     cells = [
         Cell(_with_interval(*map(str, row)), float(row[0]))
         for row in table[list(names)].itertuples(index=False)
     ]
-    return Column(title, cells, kind)
+    return LeaderboardColumn(title, cells, kind)
 
 
 def _with_interval(shown: str, *ends: str) -> str:
@@ -145,35 +149,37 @@ def _with_interval(shown: str, *ends: str) -> str:
     return Markup('{} <span class="interval">({} to {})</span>').format(shown, *ends)
 
 
-def _chances(table: pd.DataFrame) -> Column:
+def _chances(table: pd.DataFrame) -> LeaderboardColumn:
     """Return P(best) in whole percents, of which none is certainty."""
     shown = [in_percent(p).replace("below ", "<").replace("over ", ">") for p in table["p_best"]]
     cells = [Cell(escape(x), float(p)) for x, p in zip(shown, table["p_best"], strict=True)]
-    return Column("P(best)", cells)
+    return LeaderboardColumn("P(best)", cells)
 
 
-def _means(ranking: Ranking) -> Column:
+def _means(ranking: Ranking) -> LeaderboardColumn:
     cells = [Cell(escape(ranking.shown(x)), float(x)) for x in ranking.summary["accuracy"]]
-    return Column(ranking.score.capitalize(), cells)
+    return LeaderboardColumn(ranking.score.capitalize(), cells)
 
 
-def _scores(ranking: Ranking, name: str, title: str) -> Column:
+def _scores(ranking: Ranking, name: str, title: str) -> LeaderboardColumn:
     """Return scores, those that were predicted with their intervals."""
     cells = []
     for x, low, high in _three(ranking.summary, name):
         ends = [ranking.shown(end).replace("%", "") for end in (low, high)]
         observed = Markup('{} <span class="interval">(observed)</span>').format(ranking.shown(x))
         cells.append(Cell(_with_interval(ranking.shown(x), *ends) if low < high else observed, x))
-    return Column(title, cells, "more")
+    return LeaderboardColumn(title, cells, "more")
 
 
-def _like_these(ranking: Ranking) -> list[Column]:
+def _like_these(ranking: Ranking) -> list[LeaderboardColumn]:
     if "population_score" not in ranking.summary:
         return []
     return [_scores(ranking, "population_score", "Items like these")]
 
 
-def _bars(title: str, table: pd.DataFrame, name: str, shown: Callable[[float], str]) -> Column:
+def _bars(
+    title: str, table: pd.DataFrame, name: str, shown: Callable[[float], str]
+) -> LeaderboardColumn:
     """Return values with their intervals, drawn on a common axis."""
     low, high = float(table[f"{name}_low"].min()), float(table[f"{name}_high"].max())
     ticks = MaxNLocator(_TICKS).tick_values(low, high) if high > low else np.array([low])
@@ -206,7 +212,7 @@ def _bars(title: str, table: pd.DataFrame, name: str, shown: Callable[[float], s
     axis = Markup('<svg class="bar" viewBox="0 0 {} 12" aria-hidden="true">{}</svg>').format(
         f"{_WIDTH:g}", Markup(marks)
     )
-    return Column(title, cells, "drawn", axis)
+    return LeaderboardColumn(title, cells, "drawn", axis)
 
 
 def _brief(mark: str) -> str:

@@ -6,6 +6,7 @@ from bayesirt.ranking.finished_run import Run
 _POINTS = {
     "cbmm": "Constrained block majorization-minimization, here with Newton steps (Qu, Heng, Zeng "
     "and Liu, 2026).",
+    "mml": "Marginal maximum likelihood by EM (Bock and Aitkin, 1981).",  # of earlier versions
     "joint_map": "The joint maximum of the posterior density (Mislevy, 1986).",
     "spectral": "Singular vectors of the answers (Zhang, Chen and Li, 2020).",
     "em": "EM with the speeds in closed form (Xu, Liu, Wang and Gu, 2026, by SAEM), accelerated by "

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 
-from bayesirt.estimators.driver import ConvergenceWarning
+from bayesirt.estimators.iteration import ConvergenceWarning
 from bayesirt.inference.options import RunOptions
 from bayesirt.point_estimate import PointEstimate
 

@@ -11,8 +11,8 @@ import pandas as pd
 from jaxtyping import Array
 from numpy.typing import NDArray
 
+from bayesirt.bank.bank_tables import check_anchors, with_anchors
 from bayesirt.bank.item_bank import ItemBank
-from bayesirt.bank.parts import check_anchors, with_anchors
 from bayesirt.bank.step import BankItems, BankStep
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError

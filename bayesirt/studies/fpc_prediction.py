@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from bayesirt.bank.step import BankItems
 from bayesirt.bank.suite.excess import measure_excess
-from bayesirt.bank.suite.scores import predict_suite
+from bayesirt.bank.suite.suite_scores import predict_suite
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.posterior import LEVEL

@@ -8,7 +8,7 @@ from typing import get_args
 import jax
 import numpy as np
 
-from bayesirt.bank.parts import check_anchors
+from bayesirt.bank.bank_tables import check_anchors
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.anchors import AnchorRule
 from bayesirt.studies.engine import Places, Row

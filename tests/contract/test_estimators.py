@@ -13,7 +13,7 @@ from scipy.special import expit
 from bayesirt.data.cells import CellList, SparseCells
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.cbmm import WeakPrior, fit_cbmm
-from bayesirt.estimators.driver import ConvergenceWarning
+from bayesirt.estimators.iteration import ConvergenceWarning
 from bayesirt.estimators.joint_map import fit_joint_map
 from bayesirt.estimators.marginal import fit_marginal
 from bayesirt.estimators.spectral import fit_spectral

@@ -24,7 +24,7 @@ from bayesirt.estimators.joint.density import (
     STANDARD,
     AbilityPrior,
     Coordinates,
-    Point,
+    JointPoint,
     item_coordinates,
 )
 from bayesirt.estimators.joint.information import JointProblem, joint_problem
@@ -58,10 +58,10 @@ def masked_counts(n_subjects: int, n_items: int) -> Responses:
 TINY = masked_counts(6, 5)
 
 
-def random_point(coordinates: Coordinates, n_subjects: int, n_items: int) -> Point:
+def random_point(coordinates: Coordinates, n_subjects: int, n_items: int) -> JointPoint:
     rng = np.random.default_rng(6)
     size = len(coordinates.names)
-    return Point(
+    return JointPoint(
         jnp.asarray(0.5 * rng.normal(size=n_subjects)),
         jnp.asarray(0.2 + 0.2 * rng.normal(size=(n_items, size))),
         jnp.asarray(0.3 * rng.normal(size=size if coordinates.learned else 0)),
@@ -81,7 +81,7 @@ def readable_density(
     names = item_coordinates(TwoPL(priors)).names
     logarithmic = priors.slopes == "positive"
 
-    def density(point: Point) -> jnp.ndarray:
+    def density(point: JointPoint) -> jnp.ndarray:
         values = dict(zip(names, point.items.T, strict=True))
         jacobian = 0.0
         if logarithmic:
@@ -103,7 +103,7 @@ def readable_density(
     return density
 
 
-def gradient_and_hessian(density, point: Point) -> tuple[np.ndarray, np.ndarray]:
+def gradient_and_hessian(density, point: JointPoint) -> tuple[np.ndarray, np.ndarray]:
     flat, unravel = ravel_pytree(point)
     both = jax.jit(jax.value_and_grad(lambda x: density(unravel(x))))
     hessian = jax.jit(jax.jacfwd(lambda x: both(x)[1]))
@@ -229,7 +229,7 @@ def test_tilt_is_the_slope_of_the_log_determinant_of_the_blocks(priors, eliminat
     a, d = coordinates.to_items(point.items)
     expected = trials * jax.nn.sigmoid(point.theta[:, None] * a + d)
 
-    def log_determinant(point: Point) -> jnp.ndarray:
+    def log_determinant(point: JointPoint) -> jnp.ndarray:
         def log_likelihood(theta, items):
             a, d = coordinates.to_items(items)
             eta = theta[:, None] * a + d

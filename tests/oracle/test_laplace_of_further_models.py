@@ -16,7 +16,7 @@ from laplace_algebra import (
 from scipy.stats import halfnorm, norm
 
 from bayesirt import Responses, RunOptions, Scale, sample_posterior
-from bayesirt.estimators.joint.density import Point
+from bayesirt.estimators.joint.density import JointPoint
 from bayesirt.estimators.joint.information import JointProblem, joint_problem
 from bayesirt.estimators.joint.mean_tilt import tilt_at
 from bayesirt.inference.item_populations import draw_item_populations
@@ -51,14 +51,14 @@ def problem_of(model: ResponseModel, eliminate: str) -> JointProblem:
     return joint_problem(some_of(model).cells, model, eliminate=eliminate, piece_size=2)
 
 
-def point_of(problem: JointProblem) -> tuple[Point, jnp.ndarray]:
+def point_of(problem: JointProblem) -> tuple[JointPoint, jnp.ndarray]:
     """Return a place that is not special, and spreads."""
     rng, coordinates = np.random.default_rng(6), problem.coordinates
     size = len(coordinates.names)
     items = 0.2 + 0.2 * rng.normal(size=(J, size))
-    point = Point(0.5 * rng.normal(size=N), items, 0.3 * rng.normal(size=size))
+    point = JointPoint(0.5 * rng.normal(size=N), items, 0.3 * rng.normal(size=size))
     spread = np.where(coordinates.known, coordinates.scales, 0.4 + 0.1 * np.arange(size))
-    return Point(*map(jnp.asarray, point)), jnp.asarray(spread)
+    return JointPoint(*map(jnp.asarray, point)), jnp.asarray(spread)
 
 
 def density_of(model: ResponseModel, problem: JointProblem, spread: jnp.ndarray):
@@ -66,7 +66,7 @@ def density_of(model: ResponseModel, problem: JointProblem, spread: jnp.ndarray)
     way, names = way_of(model), problem.coordinates.names
     data = way.data(some_of(model))
 
-    def density(point: Point) -> jnp.ndarray:
+    def density(point: JointPoint) -> jnp.ndarray:
         sites = {"theta": point.theta, "mu_b": jnp.zeros(())}
         for k, name in enumerate(names):
             sites |= {name: point.items[:, k], f"mu_{name}": point.means[k]}
@@ -107,7 +107,7 @@ def test_tilt_is_the_slope_of_the_log_determinant_of_the_blocks(eliminate):
     point, spread = point_of(problem)
     density, at = density_of(model, problem, spread), jnp.arange(J)
 
-    def log_determinant(point: Point) -> jnp.ndarray:
+    def log_determinant(point: JointPoint) -> jnp.ndarray:
         of_theta = -jax.hessian(lambda x: density(point._replace(theta=x)))(point.theta)
         of_items = -jax.hessian(lambda x: density(point._replace(items=x)))(point.items)
         blocks = jnp.linalg.slogdet(of_items[at, :, at, :])[1]

@@ -11,7 +11,7 @@ from numpyro.infer.util import log_density
 
 from bayesirt import RunOptions, sample_posterior
 from bayesirt.estimators.joint.curvature import DenseCurvature, IterativeCurvature, curvature_at
-from bayesirt.estimators.joint.density import Expansion, Point, expand, loss_at
+from bayesirt.estimators.joint.density import Expansion, JointPoint, expand, loss_at
 from bayesirt.estimators.joint.information import JointProblem, joint_problem
 from bayesirt.estimators.joint.mean_tilt import tilt_at
 from bayesirt.estimators.lart_em import fit_lart
@@ -33,7 +33,7 @@ OF_POPULATIONS = {
     f"{kind}_{name}": jnp.array(0.5) for kind in ("mu", "sigma") for name in ("phi", "omega", "lam")
 }
 NO_LEAN = {"mu_b": jnp.array(0.0), "mu_tau": jnp.array(0.0)}
-POINT = Point(
+POINT = JointPoint(
     jnp.array([0.4, -1.0, -0.7, -0.4, 0.7, 0.9]),
     jnp.array([[0.55, 0.5], [0.35, -0.2], [0.1, 0.9], [0.75, 0.6], [0.45, 0.3]]),
     jnp.array([0.3, -0.2]),
@@ -67,7 +67,7 @@ def readable_density(link: str):
     lengths = [LENGTHS[name] for name in ("phi", "omega", "lam")]
     evidence = tiny_latencies().speed_evidence(*lengths)
 
-    def density(point: Point) -> jnp.ndarray:
+    def density(point: JointPoint) -> jnp.ndarray:
         sites = {"theta": point.theta, "tau": evidence.speed(LENGTHS["rho"], point.theta)[0]}
         sites |= (
             {"a": point.items[:, 0], "d": point.items[:, 1]} | LENGTHS | OF_POPULATIONS | NO_LEAN
@@ -119,7 +119,7 @@ def test_curvature_is_that_of_the_readable_model_with_speeds_integrated_out(link
 def test_loss_falls_as_the_readable_density_rises(link):
     problem, density = tiny_problem(link, "items"), readable_density(link)
     nothing = jax.tree.map(jnp.zeros_like, POINT)
-    moved = Point(POINT.theta + 0.3, 0.8 * POINT.items, POINT.means - 0.1)
+    moved = JointPoint(POINT.theta + 0.3, 0.8 * POINT.items, POINT.means - 0.1)
     losses = [
         loss_at(problem.coordinates, SPREAD, nothing, at, problem.sums(at), problem.before)
         for at in (POINT, moved)
@@ -131,7 +131,7 @@ def test_loss_falls_as_the_readable_density_rises(link):
 def test_tilt_is_the_slope_of_the_log_determinant_of_the_blocks(eliminate):
     problem, density = tiny_problem("probit", eliminate), readable_density("probit")
 
-    def log_determinant(point: Point) -> jnp.ndarray:
+    def log_determinant(point: JointPoint) -> jnp.ndarray:
         of_theta = -jax.hessian(lambda theta: density(point._replace(theta=theta)))(point.theta)
         of_items = -jax.hessian(lambda items: density(point._replace(items=items)))(point.items)
         at = jnp.arange(5)

@@ -15,6 +15,7 @@ from bayesirt.estimators.cell_expectations import Quadrature
 from bayesirt.estimators.normal_beliefs import Abilities
 from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.inference.engines import sample_q_mirt
+from bayesirt.inference.q_mirt_approximation import Approximation
 from bayesirt.inference.q_mirt_information import (
     QMirtProblem,
     directions,
@@ -24,9 +25,8 @@ from bayesirt.inference.q_mirt_information import (
     turning_of,
     with_parameters,
 )
+from bayesirt.inference.q_mirt_mode import find_peak, start_sites
 from bayesirt.inference.q_mirt_moves import slopes_of
-from bayesirt.inference.q_mirt_peak import find_peak, start_sites
-from bayesirt.inference.q_mirt_surrogate import Surrogate
 from bayesirt.models import QMirt
 from bayesirt.profiles.simulation import simulate_q_mirt
 
@@ -167,7 +167,7 @@ def test_information_is_nearly_that_of_the_marginal_likelihood():
 @pytest.mark.slow
 def test_surrogate_has_the_peaks_slope_and_information():
     problem, peak = problem_and_peak()
-    surrogate = Surrogate.around(problem, peak)
+    surrogate = Approximation.around(problem, peak)
     here = flat_parameters(peak.sites)
 
     @jax.jit

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from bayesirt.bank.parts import with_anchors
+from bayesirt.bank.bank_tables import with_anchors
 from bayesirt.bank.suite.next_items import SuiteItems, choose_adaptively
-from bayesirt.bank.suite.scores import predict_suite
+from bayesirt.bank.suite.suite_scores import predict_suite
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.anchors import AnchorRule
 from bayesirt.estimators.fixed_items import KnownItems

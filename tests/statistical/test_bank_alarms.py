@@ -10,9 +10,9 @@ from scipy.special import expit
 from scipy.stats import binom
 
 from bayesirt import Responses
+from bayesirt.bank.anchor_answers import AnchorGroups, Group, group_abilities
 from bayesirt.bank.anchor_drift import anchor_drift
 from bayesirt.bank.benchmark_drift import benchmark_drift
-from bayesirt.bank.groups import AnchorGroups, Group, group_abilities
 from bayesirt.bank.novelty import measure_novelty, novelty_alarms
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.mirt import fit_mirt

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from bayesirt.bank.suite.scores import SuiteScores, measure_excess, predict_suite
+from bayesirt.bank.suite.suite_scores import SuiteScores, measure_excess, predict_suite
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.anchors import choose_anchors
 from bayesirt.estimators.fixed_items import KnownItems

@@ -22,7 +22,7 @@ from bayesirt.checks.fit.cell_residuals import Counts, Draw, residuals
 from bayesirt.checks.item_table import item_table
 from bayesirt.data.scales import PARTS
 from bayesirt.errors import ResponseError
-from bayesirt.estimators.choice import fit_point
+from bayesirt.estimators.registry import fit_point
 from bayesirt.likelihood.families import family_named
 from bayesirt.models import ResponseModel, model_for
 from bayesirt.ranking.gate import gate

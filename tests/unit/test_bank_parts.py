@@ -8,9 +8,7 @@ import pandas as pd
 import pytest
 
 from bayesirt import ResponseError, Responses
-from bayesirt.bank.item_bank import ItemBank
-from bayesirt.bank.new_answers import read_answers
-from bayesirt.bank.parts import (
+from bayesirt.bank.bank_tables import (
     anchor_answers,
     check_anchors,
     excess_figures,
@@ -20,6 +18,8 @@ from bayesirt.bank.parts import (
     with_anchors,
     with_kept_answers,
 )
+from bayesirt.bank.item_bank import ItemBank
+from bayesirt.bank.new_answers import read_answers
 from bayesirt.bank.scoring import NewScores, answers_table
 from bayesirt.bank.step import BankItems, BankStep
 from bayesirt.bank.suite.excess import Excess

@@ -11,12 +11,18 @@ from scipy.stats import binom
 
 from bayesirt import Responses
 from bayesirt.bank.alarms import holm
+from bayesirt.bank.anchor_answers import (
+    AnchorGroups,
+    Group,
+    anchor_groups,
+    group_abilities,
+    group_of,
+)
 from bayesirt.bank.anchor_drift import anchor_alarms, anchor_drift, not_answered
 from bayesirt.bank.benchmark_drift import benchmark_alarms, benchmark_drift
-from bayesirt.bank.groups import AnchorGroups, Group, anchor_groups, group_abilities, group_of
 from bayesirt.bank.item_bank import ItemBank
 from bayesirt.bank.novelty import novelty, novelty_alarms
-from bayesirt.bank.reference import reference_alarms, reference_subjects
+from bayesirt.bank.reference_subjects import reference_alarms, reference_subjects
 from bayesirt.bank.review import BankReview, review_bank
 from bayesirt.bank.saturation import saturation, saturation_alarms
 from bayesirt.bank.step import BankItems, BankStep

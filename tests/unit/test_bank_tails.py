@@ -10,7 +10,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import binom
 
-from bayesirt.bank.binomial_tails import Cells, exact_tail, saddle_tail
+from bayesirt.bank.binomial_tails import ExpectedAnswers, exact_tail, saddle_tail
 
 _EXACT = jax.jit(exact_tail, static_argnames=("most", "most_a_cell"))
 _SADDLE = jax.jit(saddle_tail)
@@ -19,7 +19,7 @@ _SADDLE = jax.jit(saddle_tail)
 class Distribution(NamedTuple):
     """How many answers are right, by adding up everything that can happen."""
 
-    cells: Cells
+    cells: ExpectedAnswers
     at_least: np.ndarray
 
 
@@ -33,7 +33,7 @@ def enumerated(n: np.ndarray, eta: np.ndarray, shares: np.ndarray) -> Distributi
     for outcome in product(*(range(m + 1) for m in n)):
         found[sum(outcome)] += np.prod([p[y] for p, y in zip(per_cell, outcome, strict=True)])
     size = len(found)
-    cells = Cells(
+    cells = ExpectedAnswers(
         jnp.asarray(np.tile(n[:, None], (1, size))),
         jnp.asarray(np.tile(eta[:, :, None], (1, 1, size))),
         jnp.asarray(shares),
@@ -60,7 +60,7 @@ def test_tails_of_many_subjects_agree_however_far_out():
     rng = np.random.default_rng(3)
     n_subjects, s = 100, np.arange(2, 100)
     eta = np.tile(1.5 * rng.normal(size=(1, n_subjects, 1)) + 0.3, (1, 1, len(s)))
-    cells = Cells(jnp.ones((n_subjects, len(s)), int), jnp.asarray(eta), jnp.ones(1))
+    cells = ExpectedAnswers(jnp.ones((n_subjects, len(s)), int), jnp.asarray(eta), jnp.ones(1))
     exact = _EXACT(jnp.asarray(s), cells, most=n_subjects, most_a_cell=1)
     assert exact.min() < 1e-20
     np.testing.assert_allclose(_SADDLE(jnp.asarray(s), cells), exact, rtol=0.03)

@@ -13,7 +13,7 @@ from bayesirt.estimators.block_mm import init_mm, mm_step
 from bayesirt.estimators.block_newton import init_newton, newton_step
 from bayesirt.estimators.cbmm import WeakPrior, fit_cbmm
 from bayesirt.estimators.cell_sums import CellSums, cell_sums
-from bayesirt.estimators.driver import ConvergenceWarning, iterate
+from bayesirt.estimators.iteration import ConvergenceWarning, iterate
 from bayesirt.likelihood.cell_sums import RowBlocks, in_row_blocks, layout_of
 from bayesirt.likelihood.families import LOGIT
 from bayesirt.point_estimate import PointEstimate

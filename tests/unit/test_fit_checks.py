@@ -21,10 +21,15 @@ from bayesirt.checks.fit.fit_check import FitCheck
 from bayesirt.checks.fit.held_out import HeldOut, clustered_error, predict_held_out
 from bayesirt.checks.fit.item_pairs import LocalDependence
 from bayesirt.checks.fit.items import item_fit
+from bayesirt.checks.fit.proportions_correct import check_totals
 from bayesirt.checks.fit.rasch import fit_rasch
 from bayesirt.checks.fit.subjects import person_fit
-from bayesirt.checks.fit.tails import LEAST_SHARE, Moments, adjusted, to_normal
-from bayesirt.checks.fit.totals import check_totals
+from bayesirt.checks.fit.tail_probabilities import (
+    LEAST_SHARE,
+    StandardisedSums,
+    adjusted,
+    to_normal,
+)
 from bayesirt.cli.existing_run import fit_check
 from bayesirt.estimators.dimension import log_scores
 from bayesirt.likelihood.cell_sums import DenseLayout
@@ -101,7 +106,7 @@ def test_skewed_sums_become_normal():
 
 def test_a_statistic_of_which_nothing_is_left_is_not_tested():
     z = np.random.default_rng(0).normal(size=(50, 2)) * [0.5, 1]
-    found = Moments(jnp.asarray(z.sum(0)), jnp.asarray((z**2).sum(0))).deviate(50)
+    found = StandardisedSums(jnp.asarray(z.sum(0)), jnp.asarray((z**2).sum(0))).deviate(50)
     assert 1 - z[:, 1].var() < LEAST_SHARE
     np.testing.assert_allclose(found, [standardised(z)[0], np.nan])
 

@@ -9,9 +9,9 @@ from mirt_data import known_of, rotated_to, simulated
 from scipy.optimize import minimize_scalar
 
 from bayesirt import PointEstimate, ResponseError, Responses
-from bayesirt.estimators.driver import ConvergenceWarning
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.fpc import calibrate_items
+from bayesirt.estimators.iteration import ConvergenceWarning
 from bayesirt.estimators.mirt import fit_mirt
 from bayesirt.estimators.normal_beliefs import Items, Normal
 from bayesirt.estimators.subject_scores import BOUND, posterior_of, score_subjects

@@ -21,11 +21,11 @@ from bayesirt import (
 )
 from bayesirt.checks.item_table import item_table
 from bayesirt.data.cells import CellList, SparseCells
-from bayesirt.estimators.driver import ConvergenceWarning
+from bayesirt.estimators.iteration import ConvergenceWarning
 from bayesirt.estimators.joint.arrow_system import inverse_factor
 from bayesirt.estimators.joint.cell_pieces import cut_cells
 from bayesirt.estimators.joint.curvature import curvature_at
-from bayesirt.estimators.joint.density import Point, expand
+from bayesirt.estimators.joint.density import JointPoint, expand
 from bayesirt.estimators.joint.information import JointProblem, arrow_at, joint_problem
 from bayesirt.estimators.joint.mode import Mode, find_mode
 from bayesirt.inference.laplace import ApproximationWarning, Search, draw_sites, sample_laplace
@@ -274,10 +274,10 @@ def test_few_subjects_are_approximated_with_a_warning():
         sample_laplace(responses, key=KEY, options=RunOptions(num_samples=10))
 
 
-def bent_point() -> Point:
+def bent_point() -> JointPoint:
     """Return a point where steep items contradict the responses."""
     means = jnp.array([0.5, 0.0])
-    return Point(jnp.linspace(3, -3, 24), jnp.tile(jnp.array([1.5, 0.0]), (20, 1)), means)
+    return JointPoint(jnp.linspace(3, -3, 24), jnp.tile(jnp.array([1.5, 0.0]), (20, 1)), means)
 
 
 @pytest.mark.parametrize("eliminate", ["items", "subjects"])

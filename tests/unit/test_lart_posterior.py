@@ -8,7 +8,7 @@ import pytest
 from lart_data import simulate_lart
 
 from bayesirt.errors import ResponseError
-from bayesirt.estimators.choice import fit_point
+from bayesirt.estimators.registry import fit_point
 from bayesirt.inference.laplace import sample_laplace
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.sweeps import sample_blocked

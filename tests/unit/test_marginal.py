@@ -24,9 +24,9 @@ from bayesirt import (
     TwoPL,
     fit_cbmm,
 )
-from bayesirt.estimators.choice import fit_point
 from bayesirt.estimators.marginal import fit_marginal, usual_items
 from bayesirt.estimators.marginal_information import observed_covariance
+from bayesirt.estimators.registry import fit_point
 from bayesirt.models import ResponseModel
 
 PATTERNS = np.array([list(f"{k:05b}") for k in range(32)], int)

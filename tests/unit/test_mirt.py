@@ -12,11 +12,11 @@ from bayesirt import PointEstimate, ResponseError, Responses, fit_marginal
 from bayesirt.data.cells import CellList, SparseCells
 from bayesirt.estimators.ability_beliefs import evidence
 from bayesirt.estimators.cell_expectations import Quadrature
-from bayesirt.estimators.driver import ConvergenceWarning
+from bayesirt.estimators.iteration import ConvergenceWarning
 from bayesirt.estimators.mirt import _EM, fit_mirt
 from bayesirt.estimators.mirt_population import (
     ItemPopulation,
-    Parameters,
+    MirtPopulation,
     located,
     moved_axes,
     population_loss,
@@ -165,7 +165,7 @@ def test_location_and_scale_are_the_best():
     )
     items = Items(*(jnp.asarray(rng.normal(size=s)) for s in ((6, 2), (6,))))
     unknown = jnp.broadcast_to(jnp.eye(3) / 10, (6, 3, 3))
-    first = Parameters(items, random_population(rng, 2)), Beliefs(abilities, unknown)
+    first = MirtPopulation(items, random_population(rng, 2)), Beliefs(abilities, unknown)
     standard = Normal(jnp.zeros(2), jnp.eye(2))
 
     def loss(matrix, shift, mu_d, moved):

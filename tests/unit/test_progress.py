@@ -8,7 +8,7 @@ import time
 import jax.numpy as jnp
 import pytest
 
-from bayesirt.estimators.driver import iterate
+from bayesirt.estimators.iteration import iterate
 from bayesirt.progress import fits_shown, least_seconds, progress_bar, rounds_of_chains
 
 

@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 from bayesirt import PointEstimate, ResponseError, Responses, fit_marginal
 from bayesirt.data.cells import CellList, SparseCells
 from bayesirt.data.q_matrix import QMatrix
-from bayesirt.estimators.driver import ConvergenceWarning
+from bayesirt.estimators.iteration import ConvergenceWarning
 from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.profiles.simulation import simulate_q_mirt
 from bayesirt.studies.abilities_coverage import draw_suite, study_q_matrix

@@ -18,13 +18,13 @@ from bayesirt import (
     sample_q_mirt,
     simulate_q_mirt,
 )
-from bayesirt.estimators.driver import ConvergenceWarning
+from bayesirt.estimators.iteration import ConvergenceWarning
 from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.inference import engines
 from bayesirt.inference.hamiltonian import follow
 from bayesirt.inference.laplace import ApproximationWarning
 from bayesirt.inference.q_mirt_laplace import sample_q_mirt_laplace
-from bayesirt.inference.q_mirt_peak import _mended
+from bayesirt.inference.q_mirt_mode import _mended
 from bayesirt.models import QMirt
 from bayesirt.profiles.ability_profiles import profile_abilities
 from bayesirt.profiles.item_prediction import predict_items

@@ -11,7 +11,7 @@ from bayesirt.inference.q_mirt_moves import (
     scales_stretched,
     slopes_of,
 )
-from bayesirt.inference.q_mirt_turns import (
+from bayesirt.inference.q_mirt_rotations import (
     Turning,
     nested_pairs,
     turn_abilities,

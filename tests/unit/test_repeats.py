@@ -10,7 +10,7 @@ from bayesirt import Graded, Posterior, Repeats, Responses, repeated_runs
 from bayesirt.checks.fit.cell_residuals import Counts, Draw, residuals
 from bayesirt.checks.run_correlation import run_correlation
 from bayesirt.errors import ResponseError
-from bayesirt.estimators.choice import fit_point
+from bayesirt.estimators.registry import fit_point
 from bayesirt.likelihood.beta_binomial import BETA_BINOMIAL
 from bayesirt.likelihood.families import LOGIT
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from bayesirt.checks.item_review import ItemReview, review_items
-from bayesirt.estimators.choice import PointMethod
+from bayesirt.estimators.registry import PointMethod
 from bayesirt.inference.engines import EngineName
 from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.score_order import led_by_score

@@ -8,8 +8,8 @@ from scipy.special import expit
 
 from bayesirt.bank.suite.draws import UnseenAnswers
 from bayesirt.bank.suite.excess import excess_covariance
-from bayesirt.bank.suite.parts import Seen, accuracy_draws, more_anchors
-from bayesirt.bank.suite.scores import Excess, SuiteScores, measure_excess, predict_suite
+from bayesirt.bank.suite.suite_scores import Excess, SuiteScores, measure_excess, predict_suite
+from bayesirt.bank.suite.summaries import Seen, accuracy_draws, more_anchors
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.fixed_items import KnownItems

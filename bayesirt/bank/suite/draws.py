@@ -35,7 +35,7 @@ _NODES = 3
 _LEAST_VARIANCE = 1e-12
 
 
-class Problem(NamedTuple):
+class SuiteProblem(NamedTuple):
     """What was answered, and what is to be predicted."""
 
     items: Items  # Of all benchmarks.
@@ -66,13 +66,13 @@ def problem_of(
     successes: NDArray[np.integer],
     trials: NDArray[np.integer],
     open_cells: NDArray[np.bool_],
-) -> Problem:
+) -> SuiteProblem:
     """Put answers and items on the device."""
     n, dtype = items.n_abilities, jnp.result_type(float)
     given = np.flatnonzero(trials.any(0))
     values, vectors = np.linalg.eigh(items.covariance)
     roots = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
-    return Problem(
+    return SuiteProblem(
         Items(jnp.asarray(items.a, dtype), jnp.asarray(items.d, dtype)),
         jnp.asarray(roots, dtype) if items.covariance.any() else None,
         jnp.asarray(given),
@@ -84,7 +84,7 @@ def problem_of(
 
 
 def draw_unseen(
-    problem: Problem, *, key: Array, n_draws: int, progress: bool = False
+    problem: SuiteProblem, *, key: Array, n_draws: int, progress: bool = False
 ) -> UnseenAnswers:
     """Draw abilities given answers, and items, then what both say of open cells.
 
@@ -111,7 +111,7 @@ def draw_unseen(
 
 
 def expected_right(
-    problem: Problem, theta: NDArray[np.float64]
+    problem: SuiteProblem, theta: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return what items as calibrated say of open cells, for given abilities."""
     found = _expected_right(problem, jnp.asarray(theta, problem.items.a.dtype))
@@ -119,7 +119,9 @@ def expected_right(
 
 
 @jax.jit
-def _expected_right(problem: Problem, theta: Float[Array, "subject ability"]) -> tuple[Array, ...]:
+def _expected_right(
+    problem: SuiteProblem, theta: Float[Array, "subject ability"]
+) -> tuple[Array, ...]:
     a, p = problem.items.a, problem.items.right(theta)
     weights = jnp.where(problem.open_cells, p * (1 - p), 0)
     expected = jnp.where(problem.open_cells, p, 0) @ problem.belongs
@@ -127,7 +129,7 @@ def _expected_right(problem: Problem, theta: Float[Array, "subject ability"]) ->
     return expected, jnp.stack(slopes, -1)
 
 
-def _approximate(problem: Problem) -> Abilities:
+def _approximate(problem: SuiteProblem) -> Abilities:
     """Return normal approximations to the posteriors of abilities, given items."""
     items, population = problem.items, problem.population
     own = Items(items.a[problem.given], items.d[problem.given])
@@ -148,7 +150,7 @@ class _Noise(NamedTuple):
     of_choices: Float[Array, "step subject"]
 
 
-def _noise(problem: Problem, key: Array) -> _Noise:
+def _noise(problem: SuiteProblem, key: Array) -> _Noise:
     """Return all random numbers of a draw, from one call, which takes long to compile."""
     n, k = problem.layout.shape[0], problem.items.a.shape[1]
     of_items = (len(problem.items.d) if problem.roots is not None else 0, k + 1)
@@ -161,7 +163,7 @@ def _noise(problem: Problem, key: Array) -> _Noise:
 
 @partial(jax.jit, static_argnums=3)
 def _draw(
-    problem: Problem, start: Abilities, keys: Array, cell_type: DTypeLike
+    problem: SuiteProblem, start: Abilities, keys: Array, cell_type: DTypeLike
 ) -> tuple[Array, Array, Array]:
     """Return expected numbers, variances and shares accepted of some draws."""
     roots = jnp.linalg.cholesky(start.covariance)
@@ -183,7 +185,7 @@ def _draw(
 
 
 def _move(
-    problem: Problem, theta: Float[Array, "subject ability"], noise: _Noise
+    problem: SuiteProblem, theta: Float[Array, "subject ability"], noise: _Noise
 ) -> tuple[Float[Array, "subject ability"], Float[Array, ""]]:
     """Take Metropolis steps on abilities given answers."""
     centre, precision = problem.population
@@ -214,7 +216,7 @@ def _move(
 _Likelihood = Callable[[Array], tuple[Array, Array, Array]]
 
 
-def _exact_items(problem: Problem) -> _Likelihood:
+def _exact_items(problem: SuiteProblem) -> _Likelihood:
     """Return θ → log likelihood of each subject, its score and information, items being known."""
     a, d = problem.items.a[problem.given], problem.items.d[problem.given]
     squares = pairs(a, 1.0)
@@ -228,7 +230,7 @@ def _exact_items(problem: Problem) -> _Likelihood:
 
 
 def _unsure_items(
-    problem: Problem, roots: Float[Array, "answered parameter parameter"]
+    problem: SuiteProblem, roots: Float[Array, "answered parameter parameter"]
 ) -> _Likelihood:
     """Return the same with a mean over the parameters of each item.
 

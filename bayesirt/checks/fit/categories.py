@@ -10,7 +10,12 @@ from jaxtyping import Array, Float
 from scipy.special import ndtr
 
 from bayesirt.checks.fit.cell_residuals import Counts, Draw, counts_of, thinned
-from bayesirt.checks.fit.tails import LEAST_SHARE, Moments, adjusted, to_normal
+from bayesirt.checks.fit.tail_probabilities import (
+    LEAST_SHARE,
+    StandardisedSums,
+    adjusted,
+    to_normal,
+)
 from bayesirt.data.scales import Scale
 from bayesirt.names import one_line
 from bayesirt.posterior import Posterior
@@ -100,7 +105,9 @@ def _over_draws(link: str, counts: Counts, draws: Draw) -> tuple[Float[Array, "g
         given = jnp.stack([(seen & (at == k)).sum(0) for k in range(len(levels) + 1)])
         return jnp.where(seen, reached[:-1] - reached[1:], 0), given
 
-    def add(total: tuple[Moments, Array], draw: Draw) -> tuple[tuple[Moments, Array], None]:
+    def add(
+        total: tuple[StandardisedSums, Array], draw: Draw
+    ) -> tuple[tuple[StandardisedSums, Array], None]:
         p, observed = of_draw(draw)
         expected, variance = p.sum(1), jnp.maximum((p * (1 - p)).sum(1), 1e-9)
         skewness = (p * (1 - p) * (1 - 2 * p)).sum(1) / variance**1.5
@@ -109,7 +116,7 @@ def _over_draws(link: str, counts: Counts, draws: Draw) -> tuple[Float[Array, "g
 
     first = jax.tree.map(lambda x: x[0], draws)
     shape, dtype = jax.eval_shape(of_draw, first)[1].shape, draws.a.dtype
-    start = Moments.none(shape, dtype), jnp.zeros((3, *shape), dtype)
+    start = StandardisedSums.none(shape, dtype), jnp.zeros((3, *shape), dtype)
     (moments, others), _ = jax.lax.scan(add, start, draws)
     left = 1 - moments.variance(n_draws) * (1 - 1 / n_draws)
     z = moments.z / n_draws / jnp.sqrt(jnp.maximum(left, LEAST_SHARE))

@@ -13,8 +13,8 @@ from bayesirt.checks.fit.direction import UNKNOWN, Direction, check_direction
 from bayesirt.checks.fit.held_out import Answer, HeldOut, predict_held_out
 from bayesirt.checks.fit.item_pairs import LocalDependence, local_dependence
 from bayesirt.checks.fit.items import item_fit
+from bayesirt.checks.fit.proportions_correct import ProportionsCorrect, check_totals
 from bayesirt.checks.fit.subjects import person_fit
-from bayesirt.checks.fit.totals import Totals, check_totals
 from bayesirt.checks.fit.wide import few_draws, few_subjects, is_wide
 from bayesirt.data.responses import Responses
 from bayesirt.data.scales import Scale, score_name
@@ -52,7 +52,7 @@ class FitCheck:
     items: pd.DataFrame
     subjects: pd.DataFrame
     dependence: LocalDependence
-    totals: Totals
+    totals: ProportionsCorrect
     held_out: HeldOut
     calibration: Calibration
     direction: Direction = UNKNOWN
@@ -184,9 +184,9 @@ def check_fit(
     -----
     p-values of items, subjects and pairs are posterior predictive ones, made uniform: the mean of
     each statistic over draws is divided by its own standard deviation under the model, which is
-    known from its variance over the posterior (`bayesirt.checks.fit.tails`). They hold if the
-    priors do. Large data show any departure, however small: `q3`, the excess columns and the gain
-    per answer say how much it matters.
+    known from its variance over the posterior (`bayesirt.checks.fit.tail_probabilities`). They hold
+    if the priors do. Large data show any departure, however small: `q3`, the excess columns and the
+    gain per answer say how much it matters.
 
     Of tables with more than two million cells, items, pairs and totals are checked on 2,000
     subjects drawn at random, and these and each subject's answers with about 20 draws. The

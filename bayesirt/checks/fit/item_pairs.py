@@ -20,7 +20,7 @@ from bayesirt.checks.fit.cell_residuals import (
     residuals,
     thinned,
 )
-from bayesirt.checks.fit.tails import LEAST_SHARE, Moments, to_normal
+from bayesirt.checks.fit.tail_probabilities import LEAST_SHARE, StandardisedSums, to_normal
 from bayesirt.likelihood.families import family_named
 from bayesirt.likelihood.host_arrays import host
 from bayesirt.names import one_line
@@ -349,7 +349,9 @@ def _block(
         e = cells.score - cells.weight * block.a * along[:, None]
         return e, moves, cells.weight - moves**2, cells.third
 
-    def add(total: Moments, at: tuple[Draw, Array, Array]) -> tuple[Moments, None]:
+    def add(
+        total: StandardisedSums, at: tuple[Draw, Array, Array]
+    ) -> tuple[StandardisedSums, None]:
         draw, *ability = at
         one, other = (
             side(own, start, draw, *ability)
@@ -363,7 +365,7 @@ def _block(
         tested = (jnp.abs(skewness) <= _MOST_SKEWNESS) & (variance >= _LEAST_INFORMATION)
         return total.add(jnp.where(tested, z, jnp.nan)), None
 
-    nothing = Moments.none((size, size), draws.a.dtype)
+    nothing = StandardisedSums.none((size, size), draws.a.dtype)
     n_draws = len(draws.theta)
     total = jax.lax.scan(add, nothing, (draws, *of_subjects))[0]
     return total.z / n_draws, total.variance(n_draws)

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from scipy.special import ndtr
 
 from bayesirt.checks.fit.cell_residuals import Counts, Draw, counts_of, residuals, thinned
-from bayesirt.checks.fit.tails import Moments, adjusted, to_normal
+from bayesirt.checks.fit.tail_probabilities import StandardisedSums, adjusted, to_normal
 from bayesirt.posterior import Posterior
 
 _MOST_DRAWS, _CELL_DRAWS = 200, 500_000_000
@@ -75,13 +75,15 @@ def _over_draws(link: str, counts: Counts, draws: Draw) -> _Found:
     """Return the standardised mean of z, and means of the rest."""
     n_draws, n_subjects = draws.theta.shape
 
-    def add(total: tuple[Moments, Array], draw: Draw) -> tuple[tuple[Moments, Array], None]:
+    def add(
+        total: tuple[StandardisedSums, Array], draw: Draw
+    ) -> tuple[tuple[StandardisedSums, Array], None]:
         z, *others = _at_draw(link, counts, draw)
         return (total[0].add(z), total[1] + jnp.stack(others)), None
 
     dtype = draws.theta.dtype
     nothing = jnp.zeros((len(_Found._fields) - 1, n_subjects), dtype)
-    start = Moments.none((n_subjects,), dtype), nothing
+    start = StandardisedSums.none((n_subjects,), dtype), nothing
     (moments, others), _ = jax.lax.scan(add, start, draws)
     return _Found(moments.deviate(n_draws), *others / n_draws)
 

@@ -27,7 +27,8 @@ def few_draws(posterior: Posterior) -> Posterior:
     """Return the posterior with about 20 draws, evenly from each chain.
 
     Statistics of a check of fit hardly move over draws where answers are many; how much they do is
-    estimated from the same draws, and `bayesirt.checks.fit.tails` allows for their number.
+    estimated from the same draws, and `bayesirt.checks.fit.tail_probabilities` allows for their
+    number.
     """
     chains, draws, _ = posterior["theta"].shape
     kept = min(draws, -(-FEW_DRAWS // chains))

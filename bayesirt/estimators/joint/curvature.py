@@ -21,7 +21,7 @@ from bayesirt.estimators.joint.arrow_system import (
     solve,
 )
 from bayesirt.estimators.joint.conjugate_gradients import Sides, colour, solve_iteratively
-from bayesirt.estimators.joint.density import Expansion, Point
+from bayesirt.estimators.joint.density import Expansion, JointPoint
 from bayesirt.estimators.joint.information import JointProblem, arrow_at, information_noise
 
 _DRAWS = 64
@@ -40,19 +40,19 @@ class DenseCurvature:
     # for it.
     observed: bool
 
-    def solve(self, gradient: Point) -> Point:
+    def solve(self, gradient: JointPoint) -> JointPoint:
         """Return the Newton step."""
         return self.problem.join(*solve(self.arrow, self.inverse, *self.problem.split(gradient)))
 
     @cached_property
-    def covariances(self) -> Point:
+    def covariances(self) -> JointPoint:
         """Blocks of the posterior covariance: of each subject, of each item, and of each mean.
 
         Shapes (subject,), (item, coordinate, coordinate) and (mean,).
         """
         kept, own, means = covariances(self.arrow, self.inverse)
         subjects, items = (kept, own) if self.problem.eliminates_items else (own, kept)
-        return Point(*map(jnp.asarray, (subjects[:, 0, 0], items, means)))
+        return JointPoint(*map(jnp.asarray, (subjects[:, 0, 0], items, means)))
 
     def draw(self, key: Array, n_draws: int) -> Draws:
         """Draw deviations from the mode."""
@@ -67,7 +67,7 @@ class IterativeCurvature:
 
     problem: JointProblem
     spread: Array  # shape (coordinate,)
-    point: Point
+    point: JointPoint
     expansion: Expansion
 
     observed = False
@@ -77,7 +77,7 @@ class IterativeCurvature:
         """The arrow matrix."""
         return arrow_at(self.problem, self.spread, self.point, self.expansion, observed=False)
 
-    def solve(self, gradient: Point) -> Point:
+    def solve(self, gradient: JointPoint) -> JointPoint:
         """Return the scoring step."""
         kept, own = self.problem.split(gradient)
         white = jnp.einsum("crk,ck->cr", self.arrow.own_factor, own)
@@ -109,7 +109,7 @@ Curvature = DenseCurvature | IterativeCurvature
 def curvature_at(
     problem: JointProblem,
     spread: Array,
-    point: Point,
+    point: JointPoint,
     expand: Callable[..., Expansion],
     *,
     dense_up_to: int,

@@ -28,7 +28,7 @@ _LEAST_SLOPE = 0.05
 _MOST_DIFFICULT = 4.0
 
 
-class Point(NamedTuple):
+class JointPoint(NamedTuple):
     """Values of all parameters, a step between two of them, or a gradient."""
 
     theta: Float[Array, " subject"]  # Abilities.
@@ -96,7 +96,7 @@ class Coordinates(NamedTuple):
 class Expansion(NamedTuple):
     """Second-order expansion of the log joint density, but for the cross terms of the cells."""
 
-    gradient: Point  # Uphill.
+    gradient: JointPoint  # Uphill.
     theta_curvature: Float[Array, " subject"]
     item_curvature: Float[Array, "item coordinate coordinate"]  # Negative second derivatives.
     jacobian: Float[Array, "item coefficient coordinate"]  # ∂(a, d, ...)/∂u.
@@ -199,7 +199,9 @@ def _of_slope_and_intercept(priors: Priors) -> Coordinates:
     )
 
 
-def sums_at(pieces: CellPieces, family: Family, coordinates: Coordinates, point: Point) -> Sums:
+def sums_at(
+    pieces: CellPieces, family: Family, coordinates: Coordinates, point: JointPoint
+) -> Sums:
     """Return the sums over the cells at a point, one piece after another."""
     found = [
         _piece_sums(
@@ -258,8 +260,8 @@ def item_derivatives(coordinates: Coordinates, items: Array) -> tuple[Array, Arr
 def loss_at(
     coordinates: Coordinates,
     spread: Array,
-    tilt: Point,
-    point: Point,
+    tilt: JointPoint,
+    point: JointPoint,
     sums: Sums,
     before: AbilityPrior = STANDARD,
 ) -> float:
@@ -285,8 +287,8 @@ def loss_at(
 def expand(
     coordinates: Coordinates,
     spread: Float[Array, " coordinate"],
-    tilt: Point,
-    point: Point,
+    tilt: JointPoint,
+    point: JointPoint,
     sums: Sums,
     before: AbilityPrior = STANDARD,
     *,
@@ -313,7 +315,7 @@ def expand(
         from_centres = centre - jnp.asarray(coordinates.centres)
         own = away.sum(0) - from_centres / jnp.square(jnp.asarray(coordinates.sds))
         of_means = jnp.concatenate([own, of_means])
-    gradient = Point(
+    gradient = JointPoint(
         sums.subjects.score[:, 0] - pull,
         jnp.einsum("jpk,jp->jk", jacobian, score) - away,
         of_means,

@@ -20,7 +20,7 @@ from bayesirt.estimators.joint.density import (
     AbilityPrior,
     Coordinates,
     Expansion,
-    Point,
+    JointPoint,
     Sums,
     item_coordinates,
     own_values,
@@ -52,24 +52,24 @@ class JointProblem:
         others = self.pieces.cells.shape[1 - self.pieces.axis]
         return others if self.eliminates_items else others * len(self.coordinates.names)
 
-    def sums(self, point: Point) -> Sums:
+    def sums(self, point: JointPoint) -> Sums:
         """Return the sums over the cells at a point."""
         return sums_at(self.pieces, self.family, self.coordinates, point)
 
-    def split(self, point: Point) -> tuple[Floats, Floats]:
+    def split(self, point: JointPoint) -> tuple[Floats, Floats]:
         """Return the kept side with the means, shape (kept,), and the rest, shape (unit, own)."""
         theta, items, means = (np.asarray(x, np.float64) for x in point)
         if self.eliminates_items:
             return np.concatenate([theta, means]), items
         return np.concatenate([items.ravel(), means]), theta[:, None]
 
-    def join(self, kept: Floats, own: Floats) -> Point:
+    def join(self, kept: Floats, own: Floats) -> JointPoint:
         """Return what `split` split."""
         sides, means = np.split(kept, [self.n_kept])
         if self.eliminates_items:
-            return Point(*map(jnp.asarray, (sides, own, means)))
+            return JointPoint(*map(jnp.asarray, (sides, own, means)))
         items = sides.reshape(-1, len(self.coordinates.names))
-        return Point(*map(jnp.asarray, (own[:, 0], items, means)))
+        return JointPoint(*map(jnp.asarray, (own[:, 0], items, means)))
 
 
 def joint_problem(
@@ -93,7 +93,7 @@ def joint_problem(
 
 
 def arrow_at(
-    problem: JointProblem, spread: Array, point: Point, expansion: Expansion, *, observed: bool
+    problem: JointProblem, spread: Array, point: JointPoint, expansion: Expansion, *, observed: bool
 ) -> Arrow:
     """Return the negative Hessian of the log joint density at a point."""
     items = np.asarray(expansion.item_curvature, np.float64)
@@ -113,7 +113,7 @@ def arrow_at(
     return Arrow(kept, kept_border(np.arange(len(kept))), means, factor, pieces)
 
 
-def means_curvature(problem: JointProblem, spread: Array, point: Point) -> Array:
+def means_curvature(problem: JointProblem, spread: Array, point: JointPoint) -> Array:
     """Return the curvature of each mean, with all else known."""
     coordinates, before = problem.coordinates, problem.before
     curvature = len(point.items) / spread**2 + jnp.asarray(coordinates.sds) ** -2
@@ -153,7 +153,7 @@ def _inverse_factors(blocks: Floats) -> Array:
 
 def _cross_pieces(
     problem: JointProblem,
-    point: Point,
+    point: JointPoint,
     expansion: Expansion,
     factor: Array,
     own_border: Callable[[NDArray[np.intp]], Floats],
@@ -177,7 +177,7 @@ def _cross_pieces(
         yield CrossPiece(int(piece.unit[0]), int(piece.live.sum()), own_factor, whitened)
 
 
-def _values(problem: JointProblem, point: Point, expansion: Expansion) -> list[Array]:
+def _values(problem: JointProblem, point: JointPoint, expansion: Expansion) -> list[Array]:
     """Return abilities, ∂z/∂u and the coefficients z of items, in the problem's dtype."""
     items = problem.coordinates.to_items(point.items)
     return [x.astype(problem.dtype) for x in (point.theta, expansion.jacobian, *items)]
@@ -210,7 +210,12 @@ def _whitened(
 
 
 def information_noise(
-    problem: JointProblem, spread: Array, point: Point, expansion: Expansion, key: Array, n: int
+    problem: JointProblem,
+    spread: Array,
+    point: JointPoint,
+    expansion: Expansion,
+    key: Array,
+    n: int,
 ) -> tuple[Array, Array]:
     """Draw noise whose covariance is the expected information, without forming the matrix.
 

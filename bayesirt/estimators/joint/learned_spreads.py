@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bayesirt.estimators.joint.density import Coordinates, Expansion, Point
+from bayesirt.estimators.joint.density import Coordinates, Expansion, JointPoint
 from bayesirt.likelihood.passes import ItemSums
 
 _MOST_SCALES = 2.0
@@ -20,7 +20,7 @@ _REACH, _NODES = 6.0, 61
 def learned_spreads(
     coordinates: Coordinates,
     spread: Float[Array, " coordinate"],
-    point: Point,
+    point: JointPoint,
     sums: ItemSums,
     here: Expansion,
 ) -> Float[Array, " coordinate"]:
@@ -42,7 +42,7 @@ def learned_spreads(
 @jax.jit
 def _of_log_slopes(
     spread: Float[Array, " coordinate"],
-    point: Point,
+    point: JointPoint,
     sums: ItemSums,
     jacobian: Float[Array, "item coefficient coordinate"],
     variance: Float[Array, " item"],

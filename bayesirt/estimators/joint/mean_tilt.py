@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bayesirt.estimators.joint.density import Coordinates, Expansion, Point, item_derivatives
+from bayesirt.estimators.joint.density import Coordinates, Expansion, JointPoint, item_derivatives
 from bayesirt.estimators.joint.information import JointProblem
 from bayesirt.likelihood.family import Family
 
 
-def tilt_at(problem: JointProblem, point: Point, expansion: Expansion) -> Point:
+def tilt_at(problem: JointProblem, point: JointPoint, expansion: Expansion) -> JointPoint:
     """Return the gradient that moves the mode to the posterior mean, to second order.
 
     With H the negative Hessian, E x ≈ x̂ - ½ H⁻¹ ∇ log det H. Of log det H the diagonal blocks are
@@ -47,7 +47,7 @@ def tilt_at(problem: JointProblem, point: Point, expansion: Expansion) -> Point:
         )
         theta = theta.at[by_subject].add(found[0])
         items = items.at[by_item].add(found[1])
-    return Point(theta, items, jnp.zeros_like(point.means))
+    return JointPoint(theta, items, jnp.zeros_like(point.means))
 
 
 @partial(jax.jit, static_argnums=(0, 1))

@@ -13,9 +13,9 @@ from jaxtyping import Array, Float
 
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.cluster_shares import expected_share
-from bayesirt.estimators.driver import ConvergenceWarning
+from bayesirt.estimators.iteration import ConvergenceWarning
 from bayesirt.estimators.joint.curvature import Curvature, curvature_at
-from bayesirt.estimators.joint.density import Expansion, Point, Sums, expand, loss_at
+from bayesirt.estimators.joint.density import Expansion, JointPoint, Sums, expand, loss_at
 from bayesirt.estimators.joint.information import JointProblem, means_curvature
 from bayesirt.estimators.joint.learned_spreads import learned_spreads
 from bayesirt.estimators.joint.mean_tilt import tilt_at
@@ -41,11 +41,11 @@ _LEAST_TOLD = 1e-3
 class State(NamedTuple):
     """Where the search stands."""
 
-    point: Point
+    point: JointPoint
     spread: Float[Array, " coordinate"]  # σ of each item coordinate.
-    tilt: Point  # Added to the gradient of the log density, see `mean_tilt`.
+    tilt: JointPoint  # Added to the gradient of the log density, see `mean_tilt`.
     sums: Sums  # At the point.
-    gap: Point  # By how much the tilt was last found to be wrong.
+    gap: JointPoint  # By how much the tilt was last found to be wrong.
     share: float  # Of that gap, how much was made good.
 
     def loss(self, problem: JointProblem) -> float:
@@ -57,14 +57,14 @@ class State(NamedTuple):
         return expand(problem.coordinates, *self._given, problem.before, observed=observed)
 
     @property
-    def _given(self) -> tuple[Array, Point, Point, Sums]:
+    def _given(self) -> tuple[Array, JointPoint, JointPoint, Sums]:
         return self.spread, self.tilt, self.point, self.sums
 
 
 class Mode(NamedTuple):
     """The joint mode and how it was reached."""
 
-    point: Point
+    point: JointPoint
     spread: Float[Array, " coordinate"]  # σ of each item coordinate, held fixed.
     curvature: Curvature  # At the mode.
     # Root mean square of each Newton step, in posterior standard deviations.
@@ -150,7 +150,7 @@ def _first(problem: JointProblem, start: Start) -> State:
     if cluster is not None:
         totals, sizes = (np.bincount(cluster, weights) for weights in (theta, None))
         means = jnp.concatenate([means, totals / sizes])
-    point = Point(theta, items, means)
+    point = JointPoint(theta, items, means)
     nothing = jax.tree.map(jnp.zeros_like, point)
     state = State(point, spread, nothing, problem.sums(point), nothing, 1.0)
     if not np.isfinite(state.loss(problem)):
@@ -198,7 +198,7 @@ def _leaning(
         theta, items, means = state.point
         a = problem.coordinates.to_items(items)[0]
         items = items.at[:, 1].add(a * lean)
-        point = Point(theta - lean, items, means.at[1].add(a.mean() * lean))
+        point = JointPoint(theta - lean, items, means.at[1].add(a.mean() * lean))
         state = state._replace(point=point, sums=problem.sums(point))
         if abs(lean) <= _LITTLE_LEAN * error:
             break
@@ -241,7 +241,7 @@ def _tilted(problem: JointProblem, state: State, here: Expansion, least_share: f
     return state._replace(tilt=tilt, gap=gap, share=share)
 
 
-def _aitken_share(state: State, gap: Point, least: float) -> float:
+def _aitken_share(state: State, gap: JointPoint, least: float) -> float:
     """Return the share that a secant through the last two gaps would close (Irons and Tuck)."""
     closed = jax.tree.map(jnp.subtract, state.gap, gap)
     length = _inner(closed, closed)
@@ -249,7 +249,7 @@ def _aitken_share(state: State, gap: Point, least: float) -> float:
     return float(np.clip(share, least, 1)) if _inner(state.gap, state.gap) > 0 else 1.0
 
 
-def _inner(one: Point, other: Point) -> float:
+def _inner(one: JointPoint, other: JointPoint) -> float:
     return sum(float(jnp.vdot(x, y)) for x, y in zip(one, other, strict=True))
 
 
@@ -258,13 +258,13 @@ def _sweep(problem: JointProblem, state: State) -> tuple[State, float]:
     step = jnp.linalg.solve(here.item_curvature, here.gradient.items[..., None])[..., 0]
     gain = float(jnp.vdot(step, here.gradient.items))
     theta, items, means = state.point
-    state = _downhill(problem, state, Point(0 * theta, step, 0 * means))
+    state = _downhill(problem, state, JointPoint(0 * theta, step, 0 * means))
     here = state.expansion(problem, observed=False)
     along_theta = here.gradient.theta / here.theta_curvature
     along_means = here.gradient.means / means_curvature(problem, state.spread, state.point)
     gain += float(jnp.vdot(along_theta, here.gradient.theta))
     gain += float(jnp.vdot(along_means, here.gradient.means))
-    state = _downhill(problem, state, Point(along_theta, 0 * items, along_means))
+    state = _downhill(problem, state, JointPoint(along_theta, 0 * items, along_means))
     return state, _per_parameter(gain, state.point)
 
 
@@ -275,18 +275,18 @@ def _newton_step(problem: JointProblem, state: State, curvature: Curvature) -> t
     return _downhill(problem, state, step), _per_parameter(gain, state.point)
 
 
-def _downhill(problem: JointProblem, state: State, step: Point) -> State:
+def _downhill(problem: JointProblem, state: State, step: JointPoint) -> State:
     """Take a step, or half of it, and so on, so that the loss does not rise."""
     before = state.loss(problem)
     slack = _ROUNDING * float(jnp.finfo(state.point.theta.dtype).eps) * abs(before)
     for halvings in range(_MOST_HALVINGS):
         share = 0.5**halvings
-        point = Point(*(x + share * along for x, along in zip(state.point, step, strict=True)))
+        point = JointPoint(*(x + share * along for x, along in zip(state.point, step, strict=True)))
         moved = state._replace(point=point, sums=problem.sums(point))
         if moved.loss(problem) <= before + slack:
             return moved
     return state
 
 
-def _per_parameter(gain: float, point: Point) -> float:
+def _per_parameter(gain: float, point: JointPoint) -> float:
     return float(np.sqrt(max(gain, 0.0) / sum(x.size for x in point)))

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bayesirt.estimators.driver import ConvergenceWarning
+from bayesirt.estimators.iteration import ConvergenceWarning
 from bayesirt.estimators.normal_beliefs import Abilities
 from bayesirt.estimators.q_slots import ability_step
 from bayesirt.estimators.symmetric_matrices import inverse
@@ -31,7 +31,7 @@ _LEAST_SHARE = 0.1
 """Of the information that there would be if abilities were known."""
 
 
-class Peak(NamedTuple):
+class MarginalMode(NamedTuple):
     """The most probable items and correlations, given the spreads of items."""
 
     sites: Position  # Without ``theta``.
@@ -61,7 +61,7 @@ class _Settled(NamedTuple):
 
 def find_peak(
     problem: QMirtProblem, init: PointEstimate, *, tol: float, max_iterations: int
-) -> Peak:
+) -> MarginalMode:
     """Climb to the most probable items and correlations by Newton's steps."""
     sites = start_sites(problem, init)
     theta, omega = jnp.asarray(init["theta"], float), problem.correlation(sites)
@@ -84,7 +84,7 @@ def find_peak(
             ConvergenceWarning,
             stacklevel=3,
         )
-    return Peak(sites, abilities, score, learnt, known, observed, tuple(steps), converged)
+    return MarginalMode(sites, abilities, score, learnt, known, observed, tuple(steps), converged)
 
 
 def start_sites(problem: QMirtProblem, init: PointEstimate) -> Position:

@@ -16,7 +16,7 @@ from bayesirt.estimators.normal_beliefs import Abilities
 from bayesirt.inference.blocked import Position
 from bayesirt.inference.hamiltonian import follow
 from bayesirt.inference.q_mirt_information import (
-    Cells,
+    CellDerivatives,
     QMirtProblem,
     directions,
     flat_parameters,
@@ -24,7 +24,7 @@ from bayesirt.inference.q_mirt_information import (
     turning_of,
     with_parameters,
 )
-from bayesirt.inference.q_mirt_peak import SPREADS, Peak
+from bayesirt.inference.q_mirt_mode import SPREADS, MarginalMode
 
 _TRAJECTORIES, _FEW_TRAJECTORIES = 12, 5
 _MANY = 500
@@ -43,18 +43,18 @@ class _Scales(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Surrogate:
+class Approximation:
     """The posterior of all that belongs to no single subject."""
 
     problem: QMirtProblem
-    peak: Peak
+    peak: MarginalMode
     score: Float[Array, " parameter"]
     # Of the answers at the peak, in the coordinates of `away`.
     information: Float[Array, "parameter parameter"]
     scales: _Scales  # Of the coordinates in which trajectories run.
 
     @classmethod
-    def around(cls, problem: QMirtProblem, peak: Peak) -> "Surrogate":
+    def around(cls, problem: QMirtProblem, peak: MarginalMode) -> "Approximation":
         """Take what answers say at a peak."""
         n_loadings = len(peak.sites["a"])
         chained = jnp.where(jnp.arange(len(peak.score)) < n_loadings, peak.score, 0)
@@ -111,7 +111,7 @@ class Surrogate:
 
 def draw_abilities(
     problem: QMirtProblem,
-    peak: Peak,
+    peak: MarginalMode,
     away: Float[Array, "draw parameter"],
     keys: Array,
 ) -> Float[Array, "draw subject ability"]:
@@ -122,7 +122,7 @@ def draw_abilities(
     sites, (mean, covariance) = peak.sites, peak.abilities
     turning = turning_of(problem, sites)
 
-    def shifts(chunk: tuple[Cells, Abilities]) -> Array:
+    def shifts(chunk: tuple[CellDerivatives, Abilities]) -> Array:
         along = directions(problem, sites, turning, *chunk).along
         return jnp.einsum("sp,ipk->isk", away.astype(along.dtype), along)
 

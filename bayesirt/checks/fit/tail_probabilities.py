@@ -13,7 +13,7 @@ LEAST_SHARE = 0.3
 """Of a statistic's variance that must be left when parameters are not known, for a test."""
 
 
-class Moments(NamedTuple):
+class StandardisedSums(NamedTuple):
     """Sums over draws of what is about N(0, 1) at each draw if the model holds."""
 
     # Sums of z and of z².
@@ -21,13 +21,13 @@ class Moments(NamedTuple):
     square: Float[Array, "..."]
 
     @classmethod
-    def none(cls, shape: tuple[int, ...], dtype: Any) -> "Moments":
+    def none(cls, shape: tuple[int, ...], dtype: Any) -> "StandardisedSums":
         """Return the sums over no draws."""
         return cls(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype))
 
-    def add(self, z: Float[Array, "..."]) -> "Moments":
+    def add(self, z: Float[Array, "..."]) -> "StandardisedSums":
         """Return the sums with another draw's."""
-        return Moments(self.z + z, self.square + z**2)
+        return StandardisedSums(self.z + z, self.square + z**2)
 
     def variance(self, n_draws: int) -> Float[Array, "..."]:
         """Return the variance of z over draws; 0 of a single one."""

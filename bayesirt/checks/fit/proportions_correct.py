@@ -18,7 +18,7 @@ _LEAST_DRAWS, _MOST_DRAWS, _CELL_DRAWS = 40, 400, 500_000_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Totals:
+class ProportionsCorrect:
     """Observed and predicted histograms of proportions correct."""
 
     # One row a bin of the subjects' proportions correct and one of the items': `of` ("subjects" or
@@ -41,7 +41,7 @@ class Totals:
         )
 
 
-def check_totals(posterior: Posterior, *, key: Array) -> Totals:
+def check_totals(posterior: Posterior, *, key: Array) -> ProportionsCorrect:
     """Compare the histograms of subjects' and items' proportions correct with replications.
 
     Each replication has a draw of the items. Subjects' shares are those of as many *new* subjects
@@ -67,7 +67,7 @@ def check_totals(posterior: Posterior, *, key: Array) -> Totals:
         table.insert(0, "of", of)
         tables.append(table)
         ps.append(p)
-    return Totals(pd.concat(tables, ignore_index=True), *ps)
+    return ProportionsCorrect(pd.concat(tables, ignore_index=True), *ps)
 
 
 def _compare(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bayesirt.bank.suite.draws import draw_unseen, expected_right, problem_of
 from bayesirt.bank.suite.excess import Excess, excess_covariance, measure_excess
-from bayesirt.bank.suite.parts import (
+from bayesirt.bank.suite.summaries import (
     Columns,
     Seen,
     accuracy_draws,

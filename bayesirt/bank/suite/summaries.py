@@ -11,7 +11,7 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from bayesirt.bank.suite.draws import Problem, UnseenAnswers, expected_right
+from bayesirt.bank.suite.draws import SuiteProblem, UnseenAnswers, expected_right
 from bayesirt.bank.suite.excess import Excess
 from bayesirt.bank.suite.table import SuiteTable
 from bayesirt.posterior import LEVEL
@@ -108,7 +108,7 @@ def suite_columns(draws: NDArray[np.float64], score: NDArray[np.float64]) -> pd.
 def more_anchors(
     seen: Seen,
     unseen: UnseenAnswers,
-    problem: Problem,
+    problem: SuiteProblem,
     beyond: NDArray[np.float64],
 ) -> pd.arrays.IntegerArray:
     """Return how many more answers would halve the interval of each subject's suite score.

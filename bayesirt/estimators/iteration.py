@@ -16,7 +16,7 @@ LOSS_RISES = "the loss rises"
 """Why an iteration stopped that was to."""
 
 
-class Run(NamedTuple):
+class Iterations(NamedTuple):
     """How an iteration went.
 
     Attributes
@@ -48,7 +48,7 @@ def iterate(
     max_iterations: int,
     name: str,
     most_rise: float = np.inf,
-) -> tuple[State, Run]:
+) -> tuple[State, Iterations]:
     """Repeat a step until the loss hardly changes."""
     trace = [float(loss(state))]
     reason = f"the loss still changes by more than {tol:g} of itself after {max_iterations} steps"
@@ -72,10 +72,10 @@ def iterate(
             show(change, last)
     if not converged:
         warnings.warn(f"{name}: {reason}", ConvergenceWarning, stacklevel=3)
-    return state, Run(len(trace) - 1, converged, reason, np.array(trace))
+    return state, Iterations(len(trace) - 1, converged, reason, np.array(trace))
 
 
-def joined(runs: Sequence[Run]) -> Run:
+def joined(runs: Sequence[Iterations]) -> Iterations:
     """Return runs of which each went on where the one before had stopped as one run."""
     traces = [run.trace[:-1] for run in runs[:-1]] + [runs[-1].trace]
     return runs[-1]._replace(
