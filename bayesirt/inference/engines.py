@@ -218,10 +218,10 @@ def _with_clusters(
 ) -> tuple[Method, str]:
     assert responses.clusters is not None
     refuse_useless(responses.clusters)
-    if model.priors.ability:
+    if model.priors.ability and not model.priors.groups:
         raise ResponseError(
-            "clusters of subjects, and groups of items, do not go together with what explains "
-            "ability; name the column of clusters as one of --subject-factors, or leave one out"
+            "clusters of subjects do not go together with what explains ability; name the column "
+            "of clusters as one of --subject-factors, or leave one out"
         )
     if not model.clustered:
         raise ResponseError(
