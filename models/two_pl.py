@@ -23,6 +23,8 @@ z by slopes β, of levels by effects u with a spread of their own,
 and so may abilities be by what is known of subjects, such as the LLM and the scaffold of an agent:
 
     θ_i ~ N(w_iᵀ β_θ + Σ_f v_f[level_fi], σ_θ),  v_f ~ N(0, σ_f),  σ_θ, σ_f ~ HalfNormal(1)
+
+With clusters too, that is so of γ_c, with a spread σ_γ ~ HalfNormal(1), and θ_i ~ N(γ_c, σ_θ).
 """
 
 from collections.abc import Mapping, Sequence
@@ -97,7 +99,7 @@ def two_pl_parameters(
         Position of each subject's cluster.
     n_clusters : int
     design, skills : Design
-        What explains the difficulty of items, and the ability of subjects.
+        What explains the difficulty of items, and the ability of subjects, or of their clusters.
 
     Returns
     -------
@@ -108,6 +110,10 @@ def two_pl_parameters(
     """
     if skills:
         mean = explained(skills, "beta_theta", [x.skill for x in skills.factors])
+        if clusters is not None:
+            sigma_gamma = sample("sigma_gamma", HalfNormal(1))
+            with plate("cluster", n_clusters):
+                mean = sample("gamma", Normal(mean, sigma_gamma))[clusters]
         sigma_theta = sample("sigma_theta", HalfNormal(1))
         with plate("subject", n_subjects):
             theta = sample("theta", Normal(mean, sigma_theta))
@@ -198,7 +204,12 @@ def unit(slopes: str, values: Values, t: Array) -> dict[str, Array]:
     grown, shrunk = jnp.exp(t), jnp.exp(-t)
     moved = {name: grown * values[name] for name in ("theta", "gamma", "mu_b") if name in values}
     if "sigma_theta" in values:
-        also = ["sigma_theta", "beta_theta", *(f"sigma_{x}" for x in _skills(values))]
+        also = [
+            "sigma_theta",
+            "sigma_gamma",
+            "beta_theta",
+            *(f"sigma_{x}" for x in _skills(values)),
+        ]
         names = [x for x in (*also, *_skills(values)) if x in values]
         moved |= {name: grown * values[name] for name in names}
     moved["a"] = shrunk * values["a"]

@@ -94,7 +94,7 @@ def check(
     else:
         if found is not None:
             typer.echo(found.to_text())
-        terminal.print_check(responses, rule)
+        terminal.print_check(responses, rule, reading.facet)
 
 
 def _fail(message: str) -> NoReturn:

@@ -1,6 +1,7 @@
 """The `rank` command."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -108,7 +109,8 @@ def rank(
     earlier = _earlier_run(out, settings, overwrite, update, per_component)
     reading = _reading(typed, settings)
     responses = _read(path, reading, talk)
-    settings = _explained(settings, responses, reading, earlier)
+    if not per_component:
+        settings = _explained(settings, responses, reading, earlier)
     told = _told(path, reading, checkpoint, talk)
     runs = _runs(earlier, responses, settings, told, per_component, reading.topic_column)
     if earlier is None or runs[""] is not earlier:
@@ -291,13 +293,25 @@ def _rank_groups(
     checkpoint = told["checkpoint"]
     runs = {
         name: rank_responses(
-            group, settings, **told | {"checkpoint": checkpoint and checkpoint / name}
+            group,
+            _explained_within(group, settings, told["reading"]),
+            **told | {"checkpoint": checkpoint and checkpoint / name},
         )
         for name, group in groups.items()
     }
     if checkpoint and checkpoint.is_dir() and not any(checkpoint.iterdir()):
         checkpoint.rmdir()  # that of the groups is gone, each by itself
     return runs
+
+
+def _explained_within(
+    group: "Responses", settings: "Settings", reading: Mapping[str, Any]
+) -> "Settings":
+    """Return settings with effects of the facets and factors that differ within a group."""
+    items, subjects = group.item_metadata, group.subject_metadata
+    facets = [x for x in reading.get("facet", ()) if items[x].nunique() > 1]
+    factors = [x for x in reading.get("factors", ()) if subjects[x].nunique() > 1]
+    return settings.explained(group, facets, factors)
 
 
 def _without_useless_clusters(group: "Responses") -> "Responses":

@@ -29,7 +29,8 @@ CostOption = Annotated[
 FacetOption = Annotated[
     list[str],
     typer.Option(
-        help="Column of a long file that differs between answers to a question, such as judge.",
+        help="Column of a long file, or of logs, that differs between answers to a question, such "
+        "as judge.",
         show_default=False,
     ),
 ]
@@ -37,7 +38,8 @@ FactorsOption = Annotated[
     list[str],
     typer.Option(
         "--subject-factors",
-        help="Columns of what subjects are made of, such as llm,scaffold: each is ranked.",
+        help="Columns of what subjects are made of, such as llm,scaffold (of logs: model,solver): "
+        "each is ranked.",
         show_default=False,
     ),
 ]

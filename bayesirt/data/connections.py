@@ -1,22 +1,43 @@
 """Whether subjects can be compared at all: by items, and subjects, that connect them."""
 
+from collections.abc import Iterable, Sequence
+
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.names import counted, one_line
 
+_NAMED = 4
 
-def refuse_disconnected(responses: Responses) -> None:
+
+def refuse_disconnected(responses: Responses, facets: Sequence[str] = ()) -> None:
     """Refuse responses whose subjects have no scale in common."""
-    groups = responses.components()
+    groups = told_groups(responses, facets)
     if len(groups) == 1:
         return
-    listed = "; ".join(
-        f"{counted(len(subjects), 'subject')} x {counted(len(items), 'item')} with "
-        f"{one_line(responses.subjects[subjects[0]])!r}"
-        for subjects, items in groups[:4]
-    )
+    of = facets[0] if facets else ""
+    way = f"have one {one_line(of)} score subjects of each on the same questions, or " if of else ""
     raise ResponseError(
         f"subjects and items fall into {len(groups)} groups without any response in common, so "
-        f"abilities are not comparable: {listed}{'; ...' if len(groups) > 4 else ''}; pass "
-        f"--per-component to rank each by itself"
+        f"abilities are not comparable: {'; '.join(groups[:_NAMED])}"
+        f"{'; ...' if len(groups) > _NAMED else ''}; {way}pass --per-component to rank each by "
+        f"itself"
     )
+
+
+def told_groups(responses: Responses, facets: Sequence[str] = ()) -> list[str]:
+    """Return what each group that responses connect holds: subjects, and levels of facets."""
+    told = []
+    for subjects, items in responses.components():
+        levels = responses.item_metadata[list(facets)].iloc[items]
+        parts = [f"{one_line(x)} {_listed(dict.fromkeys(levels[x].astype(str)))}" for x in facets]
+        size = f"{counted(len(subjects), 'subject')} x {counted(len(items), 'item')}"
+        names = _listed(responses.subjects[k] for k in subjects)
+        told.append(f"{', '.join(parts)}{' for ' if parts else ''}{size} with {names}")
+    return told
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Return the first names for a sentence."""
+    shown = [repr(one_line(name)) for name in names]
+    more = len(shown) - _NAMED
+    return ", ".join(shown[:_NAMED]) + (f" and {more} more" if more > 0 else "")

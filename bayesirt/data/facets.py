@@ -91,7 +91,10 @@ def groups_of(responses: Responses, column: str) -> Clusters:
         every = "all items" if len(groups.names) == 1 else "no two items"
         raise ResponseError(f"{every} have the same {one_line(column)!r}; leave out --group")
     if responses.clusters is not None:
-        raise ResponseError("groups of items and clusters of subjects do not go together yet")
+        raise ResponseError(
+            "groups of items and clusters of subjects do not go together; name the column of "
+            "clusters with --subject-factors in place of --cluster"
+        )
     return groups
 
 

@@ -61,8 +61,9 @@ class Clustered(OneAbility):
         n = np.bincount(self.codes)
         mean = np.bincount(self.codes, centre["theta"]) / n
         se = np.sqrt(np.bincount(self.codes, width["theta"] ** 2)) / n
-        centre |= {"gamma": mean, "icc": np.array(0.0)}
-        width |= {"gamma": se, "icc": np.array(1.0)}
+        share = "sigma_gamma" if self.skills else "icc"
+        centre |= {"gamma": mean, share: np.array(0.0)}
+        width |= {"gamma": se, share: np.array(1.0)}
         return centre, width
 
     def coordinates(self, point: PointEstimate, responses: Responses, data: Any) -> Any:
@@ -142,14 +143,20 @@ def _move_within(
     sums: SubjectSums,
     items: Float[Array, "item dim"],
 ) -> tuple[Position, Array]:
-    """Move the share between clusters, and θ at the same distance from γ in units of its spread."""
-    share, codes = sites["icc"], way.codes
-    centre = sites["gamma"][codes]
+    """Move the spread within clusters, and θ at the same distance from γ in units of it.
+
+    Its logarithm, or the share between clusters where that tells it.
+    """
+    name, codes = "icc" if "icc" in sites else "sigma_theta", way.codes
+    share, centre = sites[name], sites["gamma"][codes]
+
+    def log_spread(share: Array) -> Array:
+        return 0.5 * jax.nn.log_sigmoid(-share) if name == "icc" else share
 
     def carried(share: Array) -> tuple[Position, Array]:
-        growth = 0.5 * (jax.nn.log_sigmoid(-share) - jax.nn.log_sigmoid(-sites["icc"]))
+        growth = log_spread(share) - log_spread(sites[name])
         theta = centre + jnp.exp(growth) * (sites["theta"] - centre)
-        return sites | {"icc": share, "theta": theta}, len(codes) * growth
+        return sites | {name: share, "theta": theta}, len(codes) * growth
 
     def of_prior(share: Array) -> Array:
         moved, log_jacobian = carried(share)
@@ -177,20 +184,25 @@ def _move_within(
 
 
 def draw_clusters(way: Clustered, key: Array, sites: Position) -> tuple[Position, Statistics]:
-    """Move the share of variance between clusters, then draw their abilities."""
+    """Move the share of variance between clusters, if there is one, then draw their abilities."""
     share_key, draw_key = jax.random.split(key)
-    of_share = share_density(way.codes, len(sites["gamma"]), sites["theta"])
-    t, accepted = newton_line_move(
-        share_key, lambda t: of_share(sites["icc"] + t), _LEAST_PRECISION
-    )
-    sites = sites | {"icc": sites["icc"] + t}
+    told: Statistics = {}
+    if "icc" in sites:
+        of_share = share_density(way.codes, len(sites["gamma"]), sites["theta"])
+        t, accepted = newton_line_move(
+            share_key, lambda t: of_share(sites["icc"] + t), _LEAST_PRECISION
+        )
+        sites, told = (
+            sites | {"icc": sites["icc"] + t},
+            {"acceptance_share": accepted.astype(t.dtype)},
+        )
 
     def of_clusters(gamma: Array) -> Array:
         each = way.terms(sites | {"gamma": gamma}).each
         return each["gamma"] + _by_cluster(each["theta"], way.codes, len(gamma))
 
     gamma = normal_draw(draw_key, of_clusters, sites["gamma"])
-    return sites | {"gamma": gamma}, {"acceptance_share": accepted.astype(t.dtype)}
+    return sites | {"gamma": gamma}, told
 
 
 def _sums(passes: Passes, theta: Array, items: Array) -> SubjectSums:

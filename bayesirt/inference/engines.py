@@ -214,10 +214,10 @@ def _refused(method: str, model: ResponseModel) -> str:
 
 def _refuse_clusters(clusters: Clusters, model: ResponseModel) -> None:
     refuse_useless(clusters)
-    if model.priors.ability:
+    if model.priors.ability and not model.priors.groups:
         raise ResponseError(
-            "clusters of subjects, and groups of items, do not go together with what explains "
-            "ability; name the column of clusters as one of --subject-factors, or leave one out"
+            "clusters of subjects do not go together with what explains ability; name the column "
+            "of clusters as one of --subject-factors, or leave one out"
         )
     if not model.clustered:
         raise ResponseError(

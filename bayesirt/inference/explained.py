@@ -110,12 +110,13 @@ class Explained(OneAbility):
         }
         if self.design.covariates:
             of_items["covariates"] = (("item", "covariate"), self.design.z)
+        able = "cluster" if self.clusters else "subject"
         of_subjects: dict[str, tuple[Any, Any]] = {
-            f"{x.plain}_skill_of": ("subject", np.array(x.levels.of_each, str))
+            f"{x.plain}_skill_of": (able, np.array(x.levels.of_each, str))
             for x in self.skills.factors
         }
         if self.skills.covariates:
-            of_subjects["subject_covariates"] = (("subject", "subject_covariate"), self.skills.z)
+            of_subjects["subject_covariates"] = ((able, "subject_covariate"), self.skills.z)
         found = found.with_constants(of_items | of_subjects)
         if self.design:
             names = {x.site: x.name for x in self.design.factors}

@@ -42,7 +42,7 @@ def by_group(responses: Responses, column: str) -> Responses:
         latency=None if responses.latency is None else responses.latency[order],
         clusters=Clusters.of([responses.subjects[i] for i in subject]),
         costs=None,
-        subject_metadata=pd.DataFrame(),
+        subject_metadata=responses.subject_metadata.iloc[subject].set_axis(list(names)),
     )
 
 
@@ -59,7 +59,8 @@ def started_by_group(point: PointEstimate, cut: Responses) -> PointEstimate:
 def joined(cut: Posterior, responses: Responses, column: str) -> Posterior:
     """Return draws of subjects' abilities in general from those of them in each group.
 
-    `theta` is the ability in general, and `sigma_group` the spread of those in groups about it.
+    `theta` is the ability in general, `sigma_group` the spread of those in groups about it, and
+    `sigma_theta` that of abilities in general about what explains them.
     """
     assert cut.clusters is not None
     dataset = cut.dataset
@@ -68,7 +69,11 @@ def joined(cut: Posterior, responses: Responses, column: str) -> Posterior:
         str(name): x.to_numpy() for name, x in dataset.items() if name not in ("theta", "gamma")
     }
     samples["theta"] = cut["gamma"][..., of]
-    samples["sigma_group"] = np.sqrt(1 - samples.pop("icc"))
+    if "icc" in samples:
+        samples["sigma_group"] = np.sqrt(1 - samples.pop("icc"))
+    else:
+        samples["sigma_group"] = samples["sigma_theta"]
+        samples["sigma_theta"] = samples.pop("sigma_gamma")
     dims = {str(name): [str(d) for d in x.dims[2:]] for name, x in dataset.items()}
     attributes: dict[str, Any] = {str(k): x for k, x in cut.tree.attrs.items()} | {"groups": column}
     further = {d for own in dims.values() for d in own} - {"subject", "item", "cluster"}
@@ -82,9 +87,9 @@ def joined(cut: Posterior, responses: Responses, column: str) -> Posterior:
     )
     of_each = np.array(groups_of(responses, column).of_each, object)
     facts: dict[str, tuple[Any, Any]] = {GROUP_OF: ("item", of_each.astype(str))}
-    facts |= {
-        str(name): (x.dims, x.to_numpy())
-        for name, x in cut.tree["constant_data"].to_dataset().items()
-        if x.dims[:1] == ("item",)
-    }
+    for name, x in cut.tree["constant_data"].to_dataset().items():
+        if x.dims[:1] == ("item",):
+            facts[str(name)] = (x.dims, x.to_numpy())
+        elif x.dims[:1] == ("cluster",):
+            facts[str(name)] = (("subject", *x.dims[1:]), x.to_numpy()[of])
     return whole.with_constants(facts)

@@ -1,5 +1,7 @@
 """Which way a response model is sampled: by the moves of all models, or with some of its own."""
 
+import numpy as np
+
 from bayesirt.data.difficulty import design_of
 from bayesirt.data.responses import Responses
 from bayesirt.inference.cluster_moves import with_clusters
@@ -29,7 +31,10 @@ def way_of(model: ResponseModel, responses: Responses | None = None) -> TwoWay:
         return own(model)
     clusters = responses.clusters if model.clustered else None
     design = design_of(model.priors.difficulty, responses.item_metadata)
-    skills = design_of(model.priors.ability, responses.subject_metadata, "subject")
+    told = responses.subject_metadata
+    if clusters is not None:
+        told = told.iloc[np.unique(clusters.codes, return_index=True)[1]]
+    skills = design_of(model.priors.ability, told, "subject")
     if design or skills:
         own = explained(own)
     if clusters is not None:

@@ -93,6 +93,8 @@ def effective_items(posterior: Posterior) -> EffectiveItems:
         together, alone = ((x / (1 + sigma**2 * x)).sum(1) for x in (told @ member, told))
         counts.append(len(groups) * (together / alone).mean())
     share, tails = posterior.draws("sigma_group") ** 2, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    if "sigma_theta" in posterior.dataset:  # then abilities are not of unit variance
+        share = share / (share + posterior.theta.var(1))
     (low, high), (share_low, share_high) = (np.quantile(x, tails) for x in (counts, share))
     return EffectiveItems(
         column=str(posterior.tree.attrs["groups"]),

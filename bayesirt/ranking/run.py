@@ -74,7 +74,7 @@ def rank_responses(
         If subjects and items fall into groups without a response in common, memory will not do,
         the checkpoint is damaged or another run's, or the settings do not go together.
     """
-    refuse_disconnected(responses)
+    refuse_disconnected(responses, (reading or {}).get("facet", ()))
     asked = settings or Settings()
     settings = settled(asked, responses)
     check_anchors(dict(settings.scale), responses.subjects)

@@ -119,7 +119,7 @@ class Settings:
         formula = explained_by(responses, facets, self.priors.difficulty)
         ability = ability_by(factors, self.priors.ability)
         groups = self.priors.groups
-        if not (groups or ability or responses.clusters):  # which groups do not go with
+        if not (groups or responses.clusters):  # which groups do not go with
             groups = together(responses, facets)
         design_of(formula, responses.item_metadata)
         if groups:

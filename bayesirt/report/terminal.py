@@ -12,7 +12,7 @@ import pandas as pd
 from rich.text import Text
 
 from bayesirt.data.scales import shown_score
-from bayesirt.names import counted, one_line, rounded
+from bayesirt.names import one_line, rounded
 from bayesirt.report.terminal_parts import (
     ALARM,
     CAUTION,
@@ -183,8 +183,10 @@ def _amount(n: float) -> str:
     return "too many" if isinf(n) else f"{rounded(n):,}"
 
 
-def print_check(responses: Responses, rule: AverageRule | None) -> None:
+def print_check(responses: Responses, rule: AverageRule | None, facets: Sequence[str] = ()) -> None:
     """Print what the responses hold, whether they can be ranked, and the rule on averages."""
+    from bayesirt.data.connections import told_groups
+
     console = new_console()
     table = new_table("", "value")
     scale, shares = responses.scale, ("coverage", "scores of ")
@@ -195,7 +197,7 @@ def print_check(responses: Responses, rule: AverageRule | None) -> None:
             shown = f"{value:.1%}"
         table.add_row(str(name), shown)
     console.print(table)
-    groups = responses.components()
+    groups = told_groups(responses, facets)
     if len(groups) == 1:
         console.print("Every subject is connected with every other: this can be ranked.")
         if rule is not None:
@@ -205,9 +207,8 @@ def print_check(responses: Responses, rule: AverageRule | None) -> None:
         f"{len(groups)} groups have no response in common, so their abilities cannot be "
         f"compared; rank each by itself with --per-component:"
     )
-    for subjects, items in groups[:10]:
-        size = f"{counted(len(subjects), 'subject')} x {counted(len(items), 'item')}"
-        console.print(Text(f"  {size} with {one_line(responses.subjects[subjects[0]])}"))
+    for group in groups[:10]:
+        console.print(Text(f"  {group}"))
 
 
 def check_as_json(responses: Responses, rule: AverageRule | None) -> dict[str, Any]:

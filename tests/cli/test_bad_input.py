@@ -256,16 +256,30 @@ def test_disconnected_groups_are_checked_but_not_ranked(cli: Cli, tmp_path: Path
     assert "2 groups have no response in common" in " ".join(out.split())
     refusal = sentence(cli("rank", tmp_path / "r.csv", "--out", tmp_path / "run"))
     assert "2 groups without any response in common" in refusal
-    assert "2 subjects x 2 items with 'a1'; 2 subjects x 2 items with 'b1'" in refusal
+    assert "2 subjects x 2 items with 'a1', 'a2'; 2 subjects x 2 items with 'b1', 'b2'" in refusal
     assert "--per-component" in refusal
     assert not (tmp_path / "run").exists()
+
+
+def test_judges_and_subjects_that_are_not_connected_are_named(cli: Cli, tmp_path: Path):
+    rows = [
+        f"{judge}{k},q{q},{judge}nn,{(k + q) % 2}\n"
+        for judge in "ab" for k in range(6) for q in range(3)
+    ]  # fmt: skip
+    (tmp_path / "r.csv").write_text("model,item,judge,score\n" + "".join(rows))
+    told = ("--facet", "judge")
+    refusal = sentence(cli("rank", tmp_path / "r.csv", "--out", tmp_path / "run", *told))
+    named = "judge 'ann' for 6 subjects x 3 items with 'a0', 'a1', 'a2', 'a3' and 2 more"
+    assert named in refusal
+    assert "have one judge score subjects of each on the same questions, or pass" in refusal
+    assert f"  {named}" in cli("check", tmp_path / "r.csv", *told).out
 
 
 def test_one_subject_is_not_called_several(cli: Cli, tmp_path: Path):
     (tmp_path / "r.csv").write_text(TWO_GROUPS + "c,q9,1\n")
     refusal = sentence(cli("rank", tmp_path / "r.csv", "--out", tmp_path / "run"))
     assert "1 subject x 1 item with 'c'" in refusal
-    assert "  1 subject x 1 item with c" in cli("check", tmp_path / "r.csv").out
+    assert "  1 subject x 1 item with 'c'" in cli("check", tmp_path / "r.csv").out
 
 
 def test_groups_too_small_to_rank_are_refused(cli: Cli, tmp_path: Path):

@@ -321,6 +321,14 @@ def test_groups_are_ranked_each_by_itself_and_quietly(cli: Cli, tmp_path: Path):
     assert "name one of its groups, such as" in cli("compare", tmp_path / "run").err
 
 
+def test_groups_of_one_judge_each_are_ranked_without_its_effect(cli, tmp_path):
+    lines = write_results(tmp_path / "r.csv", groups="ab").read_text().splitlines()
+    told = [f"{line},{line[0]}" for line in lines[1:]]
+    (tmp_path / "r.csv").write_text("\n".join([f"{lines[0]},judge", *told]) + "\n")
+    options = ("--facet", "judge", "--per-component", "-q", "--out", tmp_path / "run")
+    assert cli("rank", tmp_path / "r.csv", *options, *FAST) == (0, "", "")
+
+
 @pytest.mark.slow
 def test_json_of_groups_is_one_object(cli, tmp_path):
     results = tmp_path / "apart.csv"

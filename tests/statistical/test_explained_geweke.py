@@ -24,6 +24,8 @@ STEM = Factor("stem", Clusters(("s", "t", "u"), (2, 0, 1)))
 
 DATE = Covariate("date", 0.0, 1.0, (-1.0, 1.4, 0.2, -0.6))
 LLM = Factor("llm", Clusters(("p", "q"), (0, 1, 1, 0)))
+YEAR = Covariate("year", 0.0, 1.0, (-1.2, 0.2, 1.0))
+MAKER = Factor("maker", Clusters(("p", "q"), (0, 1, 0)))
 SCAFFOLD = Factor("scaffold", Clusters(("f", "g"), (0, 0, 1, 1)))
 
 
@@ -34,9 +36,16 @@ def sites_of(design: Design, clusters: tuple[int, ...], skills: Design) -> dict[
     more, harder = explained(rng, design, "beta", [x.site for x in design.factors], 3)
     sites |= more | {"d": sites["d"] - harder}
     if skills:
-        more, abler = explained(rng, skills, "beta_theta", [x.skill for x in skills.factors], 4)
+        n = max(clusters, default=3) + 1
+        more, abler = explained(rng, skills, "beta_theta", [x.skill for x in skills.factors], n)
+        if clusters:
+            between = np.abs(rng.normal(size=PAIRS))
+            gamma = abler + between[:, None] * rng.normal(size=(PAIRS, n))
+            abler = gamma[:, list(clusters)]
+            more |= {"gamma": gamma, "sigma_gamma": np.log(between)}
+            del sites["icc"]
         sigma = np.abs(rng.normal(size=PAIRS))
-        theta = abler + sigma[:, None] * sites["theta"]
+        theta = abler + sigma[:, None] * rng.normal(size=(PAIRS, 4))
         sites |= more | {"theta": theta, "sigma_theta": np.log(sigma)}
     return sites
 
@@ -58,6 +67,12 @@ def explained(rng, design: Design, slopes: str, effects: list[str], n: int):
 def more_quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
     """Return moments of what explains items and subjects, and of it with these."""
     columns = [quantities(sites)]
+    if "sigma_gamma" in sites:
+        gamma, theta = (np.tanh(sites[x] / 3) for x in ("gamma", "theta"))
+        between, within = (np.tanh(sites[f"sigma_{x}"])[:, None] for x in ("gamma", "theta"))
+        away = np.tanh((sites["theta"][:, :1] - sites["theta"][:, 3:]) / 3) ** 2
+        columns += [gamma, gamma**2, gamma[:, :1] * theta, between, between**2, between * gamma**2]
+        columns += [within, within**2, within * theta**2, between * within, within * away]
     for name in (x for x in sorted(sites) if x.startswith(("beta", "effect_", "skill_"))):
         with_it = sites["theta" if "theta" in name or "skill" in name else "d"]
         own, told = np.tanh(sites[name] / 2), np.tanh(with_it[:, :3] / 3)
@@ -74,8 +89,9 @@ def more_quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
         (Design((MINUTES,), (JUDGE, STEM)), (), Design()),
         (Design((), (JUDGE,)), (0, 1, 0, 0), Design()),
         (Design(), (), Design((DATE,), (LLM, SCAFFOLD))),
+        (Design(), (0, 1, 2, 0), Design((YEAR,), (MAKER,))),
     ],
-    ids=["slope and two factors", "a factor, with clusters", "of subjects"],
+    ids=["slope and two factors", "a factor, with clusters", "of subjects", "of clusters"],
 )
 def test_parameters_stay_draws_from_the_prior(design, clusters, skills):
     """At most 120 quantities at 6 standard errors: a right sampler fails once in 4 million."""

@@ -9,11 +9,13 @@ import pytest
 
 from bayesirt import Posterior, Priors, Responses, RunOptions
 from bayesirt.checks.fit.item_pairs import local_dependence
+from bayesirt.data.clusters import Clusters
 from bayesirt.data.facets import groups_of
 from bayesirt.errors import ResponseError
 from bayesirt.inference.engines import sample_posterior
 from bayesirt.inference.item_groups import by_group
 from bayesirt.models import TwoPL
+from bayesirt.ranking.ability_sources import ability_sources
 from bayesirt.ranking.effective_items import effective_items
 
 
@@ -106,6 +108,31 @@ def test_the_check_names_the_column_that_dependent_pairs_share(known):
     assert ("rank with --group stem" in found.to_text()) != known
 
 
+def test_factors_of_subjects_explain_their_ability_in_general():
+    _, answers = grouped(12, 4, 3, 1.0)
+    told = pd.DataFrame({"llm": list("aabbccddeeff"), "date": range(12)}, list(answers.subjects))
+    answers = replace(answers, subject_metadata=told)
+    options = RunOptions(num_warmup=30, num_samples=20, num_chains=2)
+    model = TwoPL(Priors(groups="stem", ability="date + (1|llm)"))
+    found = sample_posterior(answers, key=jax.random.key(0), model=model, options=options)
+    assert found["theta"].shape == (2, 20, 12)
+    assert all((found[f"sigma_{x}"] > 0).all() for x in ("group", "theta", "skill_llm"))
+    assert found.clusters is None
+    assert found.item_groups.max() == 3
+    told = ability_sources(found)
+    assert set(told.effects["level"]) == set("abcdef")
+    assert told.effects["n_subjects"].to_list() == [2] * 6
+    assert found.tree["constant_data"]["llm_skill_of"].to_numpy().tolist() == list("aabbccddeeff")
+    assert 0 < effective_items(found).share < 1
+
+
+def test_clusters_with_groups_are_refused_with_the_way_out():
+    _, answers = grouped(12, 4, 3, 1.0)
+    answers = replace(answers, clusters=Clusters.of(list("aabbccddeeff")))
+    with pytest.raises(ResponseError, match="with --subject-factors in place of --cluster"):
+        groups_of(answers, "stem")
+
+
 def test_groups_are_sampled_as_clusters_of_a_subject_in_each():
     theta, answers = grouped(12, 4, 3, 1.0)
     options = RunOptions(num_warmup=30, num_samples=20, num_chains=2)
@@ -122,13 +149,16 @@ def test_groups_are_sampled_as_clusters_of_a_subject_in_each():
 
 
 @pytest.mark.slow
-def test_nuts_agrees_on_abilities_in_general_and_in_groups():
+@pytest.mark.parametrize("ability", ["", "(1|llm)"])
+def test_nuts_agrees_on_abilities_in_general_and_in_groups(ability):
     _, answers = grouped(20, 6, 4, 1.0)
+    told = pd.DataFrame({"llm": [f"llm {k % 5}" for k in range(20)]}, list(answers.subjects))
+    answers = replace(answers, subject_metadata=told)
     options, draws = RunOptions(num_warmup=500, num_samples=750, num_chains=2), {}
     for engine in ("blocked", "nuts"):
         draws[engine] = sample_posterior(
-            answers, key=jax.random.key(3), model=TwoPL(Priors(groups="stem")),
-            engine=engine, options=options,
+            answers, key=jax.random.key(3),
+            model=TwoPL(Priors(groups="stem", ability=ability)), engine=engine, options=options,
         )  # fmt: skip
     for name in ("theta", "d", "sigma_group"):
         blocked, nuts = (draws[x].dataset[name] for x in ("blocked", "nuts"))

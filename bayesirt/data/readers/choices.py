@@ -1,6 +1,6 @@
 """What a reader may be told to choose: the metric that scores a benchmark, and its filter."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from bayesirt.errors import ResponseError
@@ -35,6 +35,37 @@ class Choices:
     # Each a name, for all benchmarks that offer it, or ``benchmark=name`` for one of them.
     metric: tuple[str, ...] = ()
     filter: tuple[str, ...] = ()
+    # Facets of answers and factors of subjects that are asked for, such as judge.
+    told: tuple[str, ...] = ()
+
+    @property
+    def several_metrics(self) -> bool:
+        """Whether an answer counts once for each metric."""
+        return not {"metric", "judge"}.isdisjoint(self.told)
+
+    def metrics(
+        self,
+        benchmark: str,
+        offered: Sequence[str],
+        usual: Sequence[str],
+        judges: Mapping[str, str],
+    ) -> tuple[str, ...]:
+        """Return the metric that was chosen; where metrics, or their judges, are a facet, several.
+
+        >>> choices, judges = Choices(told=("judge",)), {"kind": "gpt", "true": "claude"}
+        >>> choices.metrics("chat", ["acc", "kind", "true"], ["acc"], judges)
+        ('kind', 'true')
+        """
+        named = [name for where, name in self._told("metric") if where in (None, benchmark)]
+        chosen = [x for x in offered if x in named] or list(usual)
+        if "metric" in self.told:
+            return tuple(chosen)
+        if "judge" in self.told and judges:
+            graded = [x for x in offered if x in judges and x in (named or judges)]
+            if len({judges[x] for x in graded}) == len(graded) > 1:
+                return tuple(graded)
+            usual = [x for x in graded if x in usual] or graded
+        return (self.pick("metric", benchmark, offered, usual),)
 
     def pick(
         self, option: str, benchmark: str, offered: Sequence[str], usual: Sequence[str] = ()
@@ -55,10 +86,11 @@ class Choices:
             return usual[0]
         raise OpenChoiceError(option, benchmark, usual)
 
-    def check_used(self, benchmarks: Mapping[str, tuple[str, str]]) -> None:
+    def check_used(self, benchmarks: Mapping[str, tuple[Collection[str], str]]) -> None:
         """Refuse a choice that no benchmark has heeded, such as one with a misspelt name."""
-        for place, option in enumerate(("metric", "filter")):
-            used = {chosen[place] for chosen in benchmarks.values()}
+        metrics = {name for chosen, _ in benchmarks.values() for name in chosen}
+        filters = {through for _, through in benchmarks.values()}
+        for option, used in (("metric", metrics), ("filter", filters)):
             for where, name in self._told(option):
                 if where is not None and where not in benchmarks:
                     raise ResponseError(

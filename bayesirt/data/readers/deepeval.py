@@ -52,7 +52,6 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
     cases = [case for key in _CASES for case in _list(run, key)]
     if not cases:
         raise NoAnswersError("it holds no test case; run the tests again, or leave the file out")
-    wanted = {PASS, *(metric.rpartition("=")[2] for metric in choices.metric)}
     contents = [_content(case) for case in cases]
     names = [name_at(case, "name", f"at test case {k + 1}") for k, case in enumerate(cases)]
     texts: dict[str, set[str]] = {}
@@ -66,13 +65,23 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
         if failed:
             errors += 1
             continue
-        kept = {metric: score for metric, score in scores.items() if metric in wanted}
         length = length_of(case.get("outputTokenCount"))
-        answers.append(Answer(item, kept, trials[item], length, content))
+        answers.append(Answer(item, scores, trials[item], length, content))
         trials[item] += 1
     subject, benchmark = _subject(run, path), _benchmark(run)
     left_out = {"error": errors} if errors else None
-    return [choose_scores(NAME, subject, benchmark, answers, choices, left_out=left_out)]
+    judges = {
+        str(metric.get("name")): judge
+        for case in cases
+        for metric in _list(case, "metricsData")
+        if isinstance(judge := metric.get("evaluationModel"), str) and judge
+    }
+    return [
+        choose_scores(
+            NAME, subject, benchmark, answers, choices,
+            usual=PASS, left_out=left_out, judges=judges,
+        )
+    ]  # fmt: skip
 
 
 def _list(record: Mapping[str, Any], key: str) -> list[dict[str, Any]]:

@@ -65,7 +65,7 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
                 benchmark,
                 list(groups[group].answers.values()),
                 choices,
-                filtered=group.filter,
+                filter=group.filter,
                 left_out={"an error, no answer": errors[group]} if errors[group] else {},
             )
         )

@@ -4,14 +4,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from bayesirt.data.readers.choices import Choices
 from bayesirt.errors import ResponseError
 
-ANSWER_COLUMNS = ("item", "score", "trial", "latency", "content")
+ANSWER_COLUMNS = ("item", "score", "trial", "latency", "content", "metric")
 
 
 class NoAnswersError(ResponseError):
@@ -37,14 +37,21 @@ class LogRows:
     harness: str
     subject: str
     benchmark: str
-    # What was chosen; empty where there is nothing to choose from.
-    metric: str
-    filter: str
+    # What was chosen, of metrics perhaps several; empty where there is nothing to choose from.
+    metrics: tuple[str, ...]
     # One row an answer, with `ANSWER_COLUMNS`; `score` is a number that is there, or infinite.
     answers: pd.DataFrame
+    filter: str = ""
     # Numbers of answers, by why they were left out.
     left_out: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # What else a reader should know.
+    told: Mapping[str, str] = field(default_factory=dict)  # Of all answers, such as the solver.
+    judges: Mapping[str, str] = field(default_factory=dict)  # The model that grades each metric.
+
+    @property
+    def metric(self) -> str:
+        """The metrics in one name."""
+        return " + ".join(self.metrics)
 
 
 class Harness(NamedTuple):
@@ -70,18 +77,19 @@ def choose_scores(
     answers: Sequence[Answer],
     choices: Choices,
     *,
-    filtered: str = "",
+    usual: str = "",
     left_out: Mapping[str, int] | None = None,
-    notes: tuple[str, ...] = (),
+    **about: Any,
 ) -> LogRows:
-    """Return answers with the score by the metric that was chosen.
+    """Return answers with the score by the metric that was chosen, and what else is said of them.
 
-    Without a choice, the metric is the only one whose scores all lie between 0 and 1.
+    Without a choice, the metric is the usual one, or the only one whose scores all lie between 0
+    and 1; where judges are a facet, each that a judge graded.
 
     >>> answers = [Answer("1", {"acc": 1.0, "nll": 3.2}), Answer("2", {"acc": math.nan})]
     >>> rows = choose_scores("lm-eval", "gpt-x", "arc", answers, Choices())
-    >>> rows.metric, rows.answers["score"].tolist(), rows.left_out
-    ('acc', [1.0], {'no score': 1})
+    >>> rows.metrics, rows.answers["score"].tolist(), rows.left_out
+    (('acc',), [1.0], {'no score': 1})
     """
     reasons = dict(left_out or {})
     seen: dict[str, bool] = {}
@@ -91,20 +99,23 @@ def choose_scores(
                 seen[name] = seen.get(name, True) and 0 <= score <= 1
     if not seen and not reasons:
         raise NoAnswersError("it holds no answer with a score; leave it out")
-    usual = [name for name, fits in seen.items() if fits]
-    metric = choices.pick("metric", benchmark, list(seen), usual) if seen else ""
+    judges = about.get("judges", {})
+    fitting = [usual] if usual in seen else [name for name, fits in seen.items() if fits]
+    metrics = choices.metrics(benchmark, list(seen), fitting, judges) if seen else ()
     scored = [
-        (a.item, a.scores[metric], a.trial, a.latency, a.content)
+        (a.item, a.scores[metric], a.trial, a.latency, a.content, metric)
         for a in answers
+        for metric in metrics
         if not math.isnan(a.scores.get(metric, math.nan))
     ]
-    if len(scored) < len(answers):
-        reasons["no score"] = reasons.get("no score", 0) + len(answers) - len(scored)
+    if missing := len(answers) * max(len(metrics), 1) - len(scored):
+        reasons["no score"] = reasons.get("no score", 0) + missing
+    said = (about.get("filter", ""), *about.get("told", {}).values(), *judges.values())
     try:
-        "".join((subject, benchmark, metric, filtered)).encode()
+        "".join((subject, benchmark, *metrics, *said)).encode()
         table = pd.DataFrame(scored, columns=list(ANSWER_COLUMNS))
     except UnicodeEncodeError:  # half a character, which JSON can hold
         raise ResponseError(
             "the name of an item, its hash or another name is not valid text; make the log again"
         ) from None
-    return LogRows(harness, subject, benchmark, metric, filtered, table, reasons, notes)
+    return LogRows(harness, subject, benchmark, metrics, table, left_out=reasons, **about)

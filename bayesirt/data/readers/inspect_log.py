@@ -1,5 +1,6 @@
 """Logs of inspect_ai: ``.eval`` archives and ``.json`` files, read without inspect_ai."""
 
+import itertools
 import math
 import re
 from collections import Counter
@@ -35,7 +36,8 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
     Values count as inspect_ai counts them: C is 1, P is .5, I and N (no answer) are 0; yes, true,
     no, false and numbers are what they say. Epochs are trials. Samples that ended in an error, were
     not finished, or were invalidated were not answered and are left out. The length is that of the
-    model's output tokens; reasoning tokens are among them, and are added if they are more.
+    model's output tokens; reasoning tokens are among them, and are added if they are more. The log
+    tells the solver, the task's arguments, and the judge of what a model graded.
     """
     header, samples = _load(path)
     about = object_at(header, "eval")
@@ -59,7 +61,16 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
         )
     status = header.get("status", "started")
     notes = () if status == "success" else (f"the log of {one_line(task)} is unfinished",)
-    return [choose_scores(NAME, subject, task, answers, choices, left_out=left_out, notes=notes)]
+    graders = _graders(about)
+    scorers = {name: name.partition("/")[0] for answer in answers for name in answer.scores}
+    judges = {name: graders[scorer] for name, scorer in scorers.items() if scorer in graders}
+    told = {**_texts(about.get("task_args")), **_solver(header)}
+    return [
+        choose_scores(
+            NAME, subject, task, answers, choices,
+            left_out=left_out, notes=notes, told=told, judges=judges,
+        )
+    ]  # fmt: skip
 
 
 def _aside(path: Path) -> str | None:
@@ -94,6 +105,42 @@ def _wanted(members: list[str]) -> list[str]:
         return [*header, "summaries.json"]
     numbered = {int(m[1]): m[0] for name in members if (m := _JOURNAL.fullmatch(name))}
     return header + [numbered[k] for k in sorted(numbered)]
+
+
+def _solver(header: Mapping[str, Any]) -> dict[str, str]:
+    """Return the solver, as it was named or by its steps."""
+    named, plan = header["eval"].get("solver"), header.get("plan")
+    steps = plan.get("steps") if isinstance(plan, dict) else None
+    parts = [_texts(step).get("solver", "") for step in steps or ()]
+    solver = str(named or " + ".join(filter(None, parts)))
+    return {"solver": solver} if solver else {}
+
+
+def _graders(about: Mapping[str, Any]) -> dict[str, str]:
+    """Return the model that grades, by scorer as scores call it."""
+    found: dict[str, str] = {}
+    named: list[str] = []
+    roles = about.get("model_roles")
+    for scorer in about.get("scorers") or ():
+        base = _texts(scorer).get("name", "").rpartition("/")[2]
+        again = (f"{base}{k}" for k in itertools.count(1))  # as inspect_ai calls scorers of a name
+        named.append(next(x for x in itertools.chain([base], again) if x not in named))
+        options = _texts(scorer.get("options")) if base else {}
+        role = options.get("model_role", "grader" if base.startswith("model_graded") else "")
+        by_role = _texts(roles.get(role) if isinstance(roles, dict) else None)
+        if judge := options.get("model") or by_role.get("model"):
+            found[named[-1]] = judge
+    return found
+
+
+def _texts(given: object) -> dict[str, str]:
+    """Return the values of an object that are texts, numbers, or lists of texts, as text."""
+    found = {}
+    for name, value in given.items() if isinstance(given, dict) else ():
+        several = isinstance(value, list) and all(isinstance(x, str) for x in value)
+        if several or isinstance(value, str | int | float):
+            found[str(name)] = ", ".join(value) if isinstance(value, list) else str(value)
+    return found
 
 
 def _unanswered(sample: Mapping[str, Any]) -> str:

@@ -8,36 +8,40 @@ import numpy as np
 import pandas as pd
 
 from bayesirt.data.cell_rows import check_duplicate_rule
+from bayesirt.data.facets import QUESTION, with_facets, with_factors
 from bayesirt.data.readers.harness import ANSWER_COLUMNS, LogRows
+from bayesirt.data.readers.reading import Reading
 from bayesirt.data.scales import PARTS, Scale, in_parts, look_continuous
 from bayesirt.data.score_values import count_successes
+from bayesirt.data.table_columns import list_columns
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
 Logs = Sequence[tuple[str, LogRows]]
 """The name of each file, as it is shown, and rows from it."""
 _PAIR = ["subject", "item"]
+_NO_LEVELS = ("item", "score", "latency", "content", "subject", "benchmark", "file")
 
 
-def join_logs(
-    logs: Logs, *, duplicates: str, threshold: float | None
-) -> tuple[pd.DataFrame, int, Scale | None]:
+def join_logs(logs: Logs, reading: Reading) -> tuple[pd.DataFrame, int, Scale | None]:
     """Return the runs of all logs, how many were copies, and what scores are if not 0 or 1.
 
     One row a run: subject, item (called ``benchmark/item``), successes, trials, latency (NaN where
-    nobody counted) and benchmark. Where `duplicates` is "error", each subject and item once. How
-    many runs say what another one says too, and count once.
+    nobody counted), benchmark, and levels of facets and factors. Where duplicates are an error,
+    each subject and item once. How many runs say what another one says too, and count once.
 
     A run is what one file says of a subject and item; where a file says it again, as one that was
     appended to does, that is another run. Trials of a run, such as epochs, are its own: they add
     up; of scores between 0 and 1 the mean is taken. Runs with the same successes, trials and
     length are one that was copied.
     """
-    check_duplicate_rule(duplicates)
+    check_duplicate_rule(reading.duplicates)
+    threshold = reading.threshold
     files = list(dict.fromkeys(name for name, _ in logs))
     answers = _stack(logs, files)
     if answers.empty:
         raise ResponseError("the logs hold no answer with a score; add logs of finished runs")
+    answers, described = _with_levels(answers, reading, files)
     _check_content(answers, files)
     scores = answers["score"].to_numpy(float)
     shares = threshold is None and look_continuous(scores)
@@ -47,28 +51,26 @@ def join_logs(
     answers["run"] = answers.groupby([*_PAIR, "trial", "file"], sort=False).cumcount()
     keys = [*_PAIR, "file", "run"]
     runs = answers.groupby(keys, sort=False, as_index=False).agg(
-        {"successes": "sum", "trials": "sum", "latency": "mean", "benchmark": "first"}
+        {"successes": "sum", "trials": "sum", "latency": "mean"} | dict.fromkeys(described, "first")
     )
     if scale is not None:
         share = runs["successes"] / runs["trials"]
         runs = runs.assign(successes=in_parts(share.to_numpy()), trials=PARTS)
     copies = 0
-    if duplicates == "error":
+    if reading.duplicates == "error":
         runs, copies = _fold_copies(runs, files)
     return runs, copies, scale
 
 
-def check_alike(logs: Logs) -> None:
+def check_alike(logs: Logs, *, by: Sequence[str] = ("metric", "filter")) -> None:
     """Refuse logs that score a benchmark by different metrics or filters."""
     first: dict[str, tuple[str, LogRows]] = {}
     for name, rows in logs:
         if not rows.metric:
             continue
         other, before = first.setdefault(rows.benchmark, (name, rows))
-        for option, one, two in (
-            ("metric", before.metric, rows.metric),
-            ("filter", before.filter, rows.filter),
-        ):
+        for option in by:
+            one, two = getattr(before, option), getattr(rows, option)
             if one != two:
                 raise ResponseError(
                     f"{one_line(rows.benchmark)} is scored by the {option} {one_line(one)!r} in "
@@ -96,16 +98,41 @@ def _stack(logs: Logs, files: Sequence[str]) -> pd.DataFrame:
     tables, place = [], {name: k for k, name in enumerate(files)}
     for name, rows in logs:
         if not rows.answers.empty:
-            table = rows.answers.assign(
-                subject=rows.subject,
-                benchmark=rows.benchmark,
-                metric=rows.metric,
-                file=place[name],
-            )
-            tables.append(table.assign(item=rows.benchmark + "/" + table["item"]))
+            own = {"subject": rows.subject, "benchmark": rows.benchmark, "file": place[name]}
+            if rows.judges:
+                own["judge"] = rows.answers["metric"].map(rows.judges)
+            own["item"] = rows.benchmark + "/" + rows.answers["item"]
+            told = {x: y for x, y in rows.told.items() if x not in (*ANSWER_COLUMNS, "question")}
+            tables.append(rows.answers.assign(**{"model": rows.subject} | told | own))
     if not tables:
         return pd.DataFrame(columns=["subject", "benchmark", *ANSWER_COLUMNS])
     return pd.concat(tables, ignore_index=True)
+
+
+def _with_levels(
+    answers: pd.DataFrame, reading: Reading, files: Sequence[str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return answers whose items tell the levels of facets, and columns that describe them."""
+    known = answers.columns.drop(list(_NO_LEVELS))
+    for column in (*reading.facet, *reading.factors):
+        if column not in known:
+            raise ResponseError(
+                f"these logs do not tell `{one_line(column)}`; beside scores they tell "
+                f"{list_columns(answers[known])}"
+            )
+        untold = answers[column].isna()
+        if untold.any():
+            raise ResponseError(
+                f"{files[answers['file'][untold.idxmax()]]} does not tell `{one_line(column)}` of "
+                f"every answer; leave that log out, or do without `{one_line(column)}`"
+            )
+    described = ["benchmark", *reading.facet, *reading.factors]
+    if reading.factors:
+        answers, _ = with_factors(answers, {"subject": "model"}, reading.factors)
+    if reading.facet:
+        answers, _ = with_facets(answers, {"item": "item"}, reading.facet)
+        described.append(QUESTION)
+    return answers, list(dict.fromkeys(described))
 
 
 def _check_content(answers: pd.DataFrame, files: Sequence[str]) -> None:

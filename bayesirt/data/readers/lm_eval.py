@@ -29,7 +29,7 @@ def _recognises(path: Path, head: bytes) -> bool:
 
 
 def read(path: Path, choices: Choices) -> list[LogRows]:
-    """Read a sample log.
+    """Read a sample log; ``fewshot`` tells how many examples the prompt has.
 
     There is one row for each document and filter: the rows of one filter are read. Of ``repeats``,
     the harness scores what the filter leaves, by default the first answer alone: that is one
@@ -39,7 +39,7 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
     if match is None:
         raise ResponseError("its name is not samples_<task>_<date>.jsonl; give it its name back")
     task, date = match.groups()
-    subject, notes = _model(path, date)
+    subject, shots, notes = _model(path, date, task)
     by_filter: dict[str, list[Answer]] = {}
     for number, row in read_json_lines(path):
         place = f"in line {number}"
@@ -48,8 +48,10 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
         by_filter.setdefault(through, []).append(Answer(item, _scores(row), content=content))
     chosen = choices.pick("filter", task, list(by_filter))
     return [
-        choose_scores(NAME, subject, task, by_filter[chosen], choices, filtered=chosen, notes=notes)
-    ]
+        choose_scores(
+            NAME, subject, task, by_filter[chosen], choices, filter=chosen, notes=notes, told=shots
+        )
+    ]  # fmt: skip
 
 
 def _aside(path: Path) -> str | None:
@@ -75,19 +77,21 @@ def _scores(row: dict[str, Any]) -> dict[str, float]:
     return numbers_in({name: row.get(name) for name in named if isinstance(name, str)})
 
 
-def _model(path: Path, date: str) -> tuple[str, tuple[str, ...]]:
-    """Return the model's name, and a note where the folder had to tell it."""
+def _model(path: Path, date: str, task: str) -> tuple[str, dict[str, str], tuple[str, ...]]:
+    """Return the model's name, its examples in the prompt, and a note where the folder names it."""
     folder = path.absolute().parent
     results = sorted(folder.glob("*_*.json"))
     beside = [p for p in results if p.name.endswith(f"_{date}.json")]
-    told = (
-        read_beside(other).get("model_name")
-        for other in beside or [p for p in results if _RESULTS.fullmatch(p.name)]
-    )
-    names = {name for name in told if isinstance(name, str) and name.strip()}
+    told = [
+        read_beside(other) for other in beside or [p for p in results if _RESULTS.fullmatch(p.name)]
+    ]
+    shots = [n for one in told if isinstance(n := one.get("n-shot"), dict) and task in n]
+    fewshot = {"fewshot": str(shots[0][task])} if len(shots) == 1 else {}
+    names = {x for one in told if isinstance(x := one.get("model_name"), str) and x.strip()}
     if len(names) == 1:
-        return names.pop(), ()
-    return folder.name.replace("__", "/", 1), ("no results file names the model: its folder does",)
+        return names.pop(), fewshot, ()
+    by_folder = folder.name.replace("__", "/", 1)
+    return by_folder, fewshot, ("no results file names the model: its folder does",)
 
 
 LM_EVAL = Harness(NAME, _recognises, read, _aside)

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import pandas as pd
 
+from bayesirt.data.facets import QUESTION
 from bayesirt.data.readers.choices import ChoiceError, Choices, OpenChoiceError, refuse_open
 from bayesirt.data.readers.deepeval import DEEPEVAL
 from bayesirt.data.readers.evalplus import EVALPLUS
@@ -55,7 +56,8 @@ def read_log_folder(
     progress : callable, optional
         Told how many files are read, and how many there are.
     **options
-        ``metric``, ``filter``, ``duplicates``, ``threshold`` and ``skip_damaged``, as
+        ``metric``, ``filter``, ``facet``, ``factors``, ``duplicates``, ``threshold`` and
+        ``skip_damaged``, as
         `bayesirt.data.readers.read_responses` takes them. Duplicates are several runs of a subject
         on an item, in the order of the files' paths; under "error", those that say the same count
         once.
@@ -111,7 +113,8 @@ def read_logs(
         score="successes",
         trials="trials",
         latency="latency" if runs["latency"].notna().any() else None,
-        item_metadata=["benchmark"],
+        item_metadata=["benchmark", *([QUESTION, *reading.facet] if reading.facet else [])],
+        subject_metadata=reading.factors,
         duplicates=reading.duplicates,
     )
     return replace(responses, scale=found.scale), found
@@ -131,7 +134,10 @@ def _read_runs(
     _refuse_scale(reading)
     if not os.path.exists(path):
         raise ResponseError(f"{one_line(str(path), 200)} does not exist; check the path")
-    path, choices = Path(path), Choices(reading.metric, reading.filter)
+    path, choices = (
+        Path(path),
+        Choices(reading.metric, reading.filter, (*reading.facet, *reading.factors)),
+    )
     found, left_out = _find(path, reading.skip_damaged)
     logs: list[tuple[str, LogRows]] = []
     still_open: list[OpenChoiceError] = []
@@ -154,8 +160,8 @@ def _read_runs(
     refuse_open(still_open)
     if not logs:
         raise _nothing(path, left_out)
-    choices.check_used({rows.benchmark: (rows.metric, rows.filter) for _, rows in logs})
-    return _join(logs, left_out, reading.duplicates, reading.threshold)
+    choices.check_used({rows.benchmark: (rows.metrics, rows.filter) for _, rows in logs})
+    return _join(logs, left_out, reading, choices)
 
 
 def _refuse_scale(reading: Reading) -> None:
@@ -202,12 +208,12 @@ def known_harnesses() -> str:
 def _join(
     logs: list[tuple[str, LogRows]],
     left_out: list[LeftOut],
-    duplicates: str,
-    threshold: float | None,
+    reading: Reading,
+    choices: Choices,
 ) -> tuple[pd.DataFrame, FoundLogs]:
     logs, renamed = tell_harnesses_apart(logs)
-    check_alike(logs)
-    runs, copies, scale = join_logs(logs, duplicates=duplicates, threshold=threshold)
+    check_alike(logs, by=("filter",) if choices.several_metrics else ("metric", "filter"))
+    runs, copies, scale = join_logs(logs, reading)
     notes = list(dict.fromkeys(note for _, rows in logs for note in rows.notes))
     if copies:
         notes.append(f"repeated answers that agree with the first, not counted again: {copies:,}")

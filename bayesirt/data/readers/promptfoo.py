@@ -25,6 +25,8 @@ NAME = "promptfoo"
 PASS = "pass"
 _ERROR = 2
 """Why a test failed: not by what was asserted, but since there was no answer."""
+_BY_MODEL = ("llm-rubric", "model-graded", "factuality", "g-eval")
+"""Kinds of checks that a model makes begin with these."""
 
 
 def _recognises(path: Path, head: bytes) -> bool:
@@ -35,6 +37,8 @@ def _recognises(path: Path, head: bytes) -> bool:
 def read(path: Path, choices: Choices) -> list[LogRows]:
     """Read results, which are of several subjects: a provider, with each prompt if there are two.
 
+    Where prompts are a facet, or a factor, subjects are providers alone.
+
     A test that was repeated is one item with several trials. Scored is what passed, or by
     ``--metric`` the score or a named score. Tests that ended in an error were not run.
     """
@@ -44,32 +48,32 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
         raise ResponseError("its `results` hold no list of results; write it again as JSON")
     if not results:
         raise NoAnswersError("it holds no result; run the evaluation again, or leave the file out")
-    wanted = {PASS, *(metric.rpartition("=")[2] for metric in choices.metric)}
     items, prompts = _items(results), _numbers(_prompt(row) for row in results)
-    answers: dict[str, list[Answer]] = {}
-    errors: Counter[str] = Counter()
-    trials: Counter[tuple[str, str]] = Counter()
+    answers: dict[tuple[str, str], list[Answer]] = {}
+    errors: Counter[tuple[str, str]] = Counter()
+    trials: Counter[tuple[tuple[str, str], str]] = Counter()
     for k, row in enumerate(results):
-        subject = _provider(row, k)
-        if len(prompts) > 1:
-            subject += f" (prompt {prompts[_prompt(row)]})"
-        own = answers.setdefault(subject, [])
+        of = _provider(row, k), _prompt(row)
+        own = answers.setdefault(of, [])
         if row.get("failureReason") == _ERROR:
-            errors[subject] += 1
+            errors[of] += 1
             continue
         name, content = items[_test(row)]
-        scores = {x: y for x, y in _scores(row).items() if x in wanted}
-        trials[subject, name] += 1
-        own.append(Answer(name, scores, trials[subject, name] - 1, _length(row), content))
+        trials[of, name] += 1
+        own.append(Answer(name, _scores(row), trials[of, name] - 1, _length(row), content))
     config = log.get("config")
     title = config.get("description") if isinstance(config, dict) else None
     benchmark = title if isinstance(title, str) and title.strip() else path.stem
+    apart = len(prompts) > 1 and "prompt" not in choices.told
+    shown = {_prompt(row): _shown(row) for row in results}
+    judges = _judges(results)
     return [
         choose_scores(
-            NAME, subject, benchmark, own, choices,
-            left_out={"error": errors[subject]} if subject in errors else None,
+            NAME, f"{of[0]} (prompt {prompts[of[1]]})" if apart else of[0], benchmark, own, choices,
+            usual=PASS, left_out={"error": errors[of]} if of in errors else None,
+            told={"prompt": shown[of[1]]}, judges=judges,
         )
-        for subject, own in answers.items()
+        for of, own in answers.items()
     ]  # fmt: skip
 
 
@@ -101,9 +105,30 @@ def _items(results: list[dict[str, Any]]) -> dict[str, tuple[str, str]]:
 
 
 def _prompt(row: Mapping[str, Any]) -> str:
+    return str(row.get("promptId") or _shown(row))
+
+
+def _shown(row: Mapping[str, Any]) -> str:
     prompt = row.get("prompt")
-    raw = prompt.get("label") or prompt.get("raw") if isinstance(prompt, dict) else None
-    return str(row.get("promptId") or raw or "")
+    return str(prompt.get("label") or prompt.get("raw") or "") if isinstance(prompt, dict) else ""
+
+
+def _judges(results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the provider that grades each metric, where it is the same for all tests."""
+    found: dict[str, set[str]] = {}
+    for row in results:
+        test = row.get("testCase")
+        test = test if isinstance(test, dict) else {}
+        checks, options = test.get("assert"), test.get("options")
+        usual = options.get("provider") if isinstance(options, dict) else None
+        for check in checks if isinstance(checks, list) else ():
+            if isinstance(check, dict):
+                by_model = str(check.get("type")).startswith(_BY_MODEL)
+                judge = check.get("provider") or (usual if by_model else None)
+                judge = judge.get("id") if isinstance(judge, dict) else judge
+                for metric in (PASS, "score", check.get("metric")) if judge else ():
+                    found.setdefault(str(metric), set()).add(str(judge))
+    return {metric: judges.pop() for metric, judges in found.items() if len(judges) == 1}
 
 
 def _numbers(values: Iterable[str]) -> dict[str, int]:

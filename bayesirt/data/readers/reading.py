@@ -133,7 +133,6 @@ class Reading:
     def of_table(self) -> str:
         """The first option given that only tables know, or nothing."""
         options: dict[str, object] = {f"--{role}": x for role, x in self.named.items()}
-        options |= {"--facet": self.facet, "--subject-factors": self.factors}
         return _first({"--items-in": self.items_in, "out_of_core": self.out_of_core, **options})
 
     @property

@@ -110,10 +110,11 @@ def read_responses(
         results, a file with the columns ``item`` and ``topic``.
     facet : str or sequence of str
         Columns of a long file that differ between answers to one question, such as the judge who
-        graded them: an item is then a question as one judge grades it.
+        graded them, or what logs tell of them: an item is then a question as one judge grades it.
     factors : str or sequence of str
-        Columns of a long file of what subjects are made of, such as their LLM and their scaffold.
-        Without a column of subjects' names, these are put together from them.
+        Columns of a long file of what subjects are made of, such as their LLM and their scaffold,
+        or what logs tell of them, such as model and solver. Without a column of subjects' names,
+        these are put together from them.
     item_table, subject_table : str, optional
         A file with the column ``item``, or ``subject``, and others that describe it.
     describing, of_subjects : str or sequence of str
@@ -163,7 +164,6 @@ def read_results(
     elif not are_logs(path, reading):
         responses = _read_table(path, reading, progress, announce)
     else:
-        _refuse_facets(reading, path.name)
         responses, found = read_logs(path, reading, progress)
     return _completed(responses, reading), found
 
@@ -261,8 +261,8 @@ def _refuse_facets(reading: Reading, name: str) -> None:
     of_long = {"--facet": reading.facet, "--subject-factors": reading.factors}
     for option, (column, *_) in ((name, x) for name, x in of_long.items() if x):
         raise ResponseError(
-            f"{option} {one_line(column)} names a column of a long table, and "
-            f"{one_line(name)} is none; leave it out, or write one row for each answer"
+            f"{option} {one_line(column)} names a column of a long table or of logs, and "
+            f"{one_line(name)} is neither; leave it out, or write one row for each answer"
         )
 
 
