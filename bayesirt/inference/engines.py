@@ -183,8 +183,8 @@ def plan_engine(
         _refuse_clusters(responses.clusters, model)
     if method == "laplace" and engine == "auto" and _refused(method, model):
         approximated = type(model) in ENGINES["laplace"].own
-        known = "what explains difficulty or ability"
-        known = known if model.priors.explains else f"the {model.title}"
+        known = "what explains difficulty or ability" if model.priors.explains else ""
+        known = known or ("groups of items" if model.priors.groups else f"the {model.title}")
         reason = "" if approximated else f"exact, as nothing approximates {known}"
         method = "blocked"
     if refused := _refused(method, model):
@@ -202,10 +202,10 @@ def _refused(method: str, model: ResponseModel) -> str:
             "laplace does not give wrong answers lengths of their own; ask for blocked, or leave "
             "out --wrong-lengths"
         )
-    if method == "laplace" and model.priors.explains:
+    if method == "laplace" and (model.priors.explains or model.priors.groups):
         return (
-            "laplace does not learn what explains difficulty or ability; ask for blocked, or for "
-            "auto"
+            "laplace learns neither what explains difficulty or ability nor how groups of items go "
+            "together, of which a subject answers few; ask for blocked, or for auto"
         )
     if method in model.engines:
         return ""

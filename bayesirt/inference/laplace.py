@@ -163,14 +163,21 @@ def in_chains(samples: Samples, options: RunOptions) -> Samples:
 
 def warn_where_rough(responses: Responses, mode: Mode) -> None:
     """Warn with `ApproximationWarning` where the responses say too little for a normal one."""
-    shape = responses.cells.shape
-    if min(shape) < FEW or _bent(mode):
+    if _few(responses) or _bent(mode):
         warnings.warn(
-            f"laplace: a normal approximation is rough for {shape[0]} subjects x {shape[1]} items "
-            f"that say so little; ask for blocked chains",
+            f"laplace: a normal approximation is rough for {responses.n_subjects} subjects x "
+            f"{responses.n_items} items that say so little; ask for blocked chains",
             ApproximationWarning,
             stacklevel=3,
         )
+
+
+def _few(responses: Responses) -> bool:
+    """Return whether there is too little for any normal approximation, or for one of clusters."""
+    if min(responses.cells.shape) < FEW:
+        return True
+    usual = np.median(responses.cells.totals(1).trials)
+    return responses.clusters is not None and bool(usual < FEW)
 
 
 def _bent(mode: Mode) -> bool:
@@ -186,7 +193,7 @@ def how_found(responses: Responses, problem: JointProblem, mode: Mode) -> dict[s
     return {
         "engine": "laplace",
         "approximate": 1,
-        "few": int(min(responses.cells.shape) < FEW),
+        "few": int(_few(responses)),
         "hyperparameters": (
             f"{' and '.join(held)} {how}" if problem.coordinates.learned else "fixed by the priors"
         ),
