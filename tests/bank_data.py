@@ -114,7 +114,7 @@ def assert_same_parts(found: object, wanted: object) -> None:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    files = [path for path in folder.rglob("*") if path.is_file()]
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != "bank.lock"]
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
