@@ -22,25 +22,7 @@ from bayesirt.cli.reading_options import Column
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bayesirt.studies import (
-        AbilitiesStudy,
-        CalibrationStudy,
-        CATStudy,
-        CBMMStudy,
-        FPCStudy,
-        LaRTStudy,
-        SparseStudy,
-    )
-
-    Study = (
-        AbilitiesStudy
-        | CalibrationStudy
-        | CATStudy
-        | CBMMStudy
-        | FPCStudy
-        | LaRTStudy
-        | SparseStudy
-    )
+    from bayesirt.studies import Study
 
 studies = typer.Typer(
     help="Run a simulation study of how far results can be trusted.", no_args_is_help=True
@@ -88,8 +70,7 @@ def calibration(
     prepare_jax(1)
     from bayesirt.models import Priors
     from bayesirt.studies import calibration_study
-    from bayesirt.studies.engines import study_engines
-    from bayesirt.studies.replication import Design
+    from bayesirt.studies.replication import Design, study_engines
 
     assumed = Priors(priors.value, slopes.value)
     engines = study_engines([e.value for e in engine or StudiedEngine], assumed)

@@ -1,9 +1,9 @@
 """Abilities against accuracy, against the truth, and against themselves on other items."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,10 @@ from bayesirt.data.responses import Responses
 from bayesirt.studies.abilities_matrix import AbilityMatrix, Matrix
 from bayesirt.studies.abilities_predictors import Division, Fits, divide, fit_all, predictions
 from bayesirt.studies.abilities_unseen import measure, predictors_of, split_items
-from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.measures import spearman
-from bayesirt.studies.tasks import PortableKey
+from bayesirt.studies.tasks import PortableKey, Row, Task
+
+Places = list[tuple[str, tuple[Any, ...]]]
 
 ESTIMATES = {
     "q-mirt": "Q-mIRT",
@@ -52,97 +53,69 @@ class Profile(NamedTuple):
         return self.levels["shares"]
 
 
-@dataclass(frozen=True)
-class CriterionTask:
-    """Abilities from all items beside accuracy on their items: the paper's criterion."""
-
-    matrix: AbilityMatrix
-    trained: int  # Responses that the network is shown, over all epochs.
-    key: PortableKey  # The study's.
-
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        of_rows = product(range(self.matrix.q.n_abilities), ESTIMATES)
-        return [("criterion", place) for place in of_rows]
-
-    def run(self) -> list[Row]:
-        """Return a row for each ability and estimate."""
-        everything = np.arange(self.matrix.q.n_items)
-        division = divide(self.matrix, everything, everything)
-        fits = fit_all(division, key=self.key.folded("criterion", 0), trained=self.trained)
-        found = profile_of(self.matrix, division, fits)
-        truth = None if self.matrix.truth is None else self.matrix.truth["theta"].to_numpy()
-        rows: list[Row] = []
-        for k, name in product(range(self.matrix.q.n_abilities), ESTIMATES):
-            own = found.levels[name][:, k]
-            rows.append({
-                "part": "criterion", "ability": k, "method": name, "items": int(found.n_items[k]),
-                "rho": rank_correlation(own, found.accuracy[:, k]),
-                "rho_true": float("nan") if truth is None else rank_correlation(own, truth[:, k]),
-            })  # fmt: skip
-        return rows
+def criterion_task(matrix: AbilityMatrix, trained: int, key: PortableKey) -> Task:
+    """Return abilities from all items beside accuracy on their items: the paper's criterion."""
+    of_rows = product(range(matrix.q.n_abilities), ESTIMATES)
+    return Task([("criterion", p) for p in of_rows], partial(criterion_rows, matrix, trained, key))
 
 
-@dataclass(frozen=True)
-class HalvesTask:
-    """Abilities from one random half of the items beside those from the other."""
-
-    repetition: int
-    matrix: AbilityMatrix
-    trained: int  # Responses that the network is shown, over all epochs.
-    key: PortableKey  # The study's.
-
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        return consistency_places(self.matrix, HALVES, HALVES, self.repetition)
-
-    def run(self) -> list[Row]:
-        """Return a row for each ability and estimate."""
-        halves = split_items(self.matrix.q.n_items, self.repetition, self.key, 0.5)
-        profiles = []
-        for side, half in enumerate(halves):
-            division = divide(self.matrix, half, half)
-            key = self.key.folded("halves", 2 * self.repetition + side)
-            fits = fit_all(division, key=key, trained=self.trained)
-            profiles.append(profile_of(self.matrix, division, fits))
-        return consistency_rows(profiles[0], profiles[1], HALVES, HALVES, self.repetition)
+def criterion_rows(matrix: AbilityMatrix, trained: int, key: PortableKey) -> list[Row]:
+    """Return a row for each ability and estimate."""
+    everything = np.arange(matrix.q.n_items)
+    division = divide(matrix, everything, everything)
+    fits = fit_all(division, key=key.folded("criterion", 0), trained=trained)
+    found = profile_of(matrix, division, fits)
+    truth = np.full(found.accuracy.shape, np.nan)
+    if matrix.truth is not None:
+        truth = matrix.truth["theta"].to_numpy()
+    return [
+        {
+            "items": int(found.n_items[k]),
+            "rho": rank_correlation(found.levels[name][:, k], found.accuracy[:, k]),
+            "rho_true": rank_correlation(found.levels[name][:, k], truth[:, k]),
+        }
+        for k, name in product(range(matrix.q.n_abilities), ESTIMATES)
+    ]
 
 
-@dataclass(frozen=True)
-class PairTask:
-    """Abilities from one benchmark beside those from another, and what each predicts."""
+def halves_task(repetition: int, matrix: AbilityMatrix, trained: int, key: PortableKey) -> Task:
+    """Return abilities from one random half of the items beside those from the other."""
+    places = consistency_places(matrix, HALVES, HALVES, repetition)
+    return Task(places, partial(halves_rows, repetition, matrix, trained, key))
 
-    one: int  # Benchmarks.
-    other: int  # Benchmarks.
-    matrix: AbilityMatrix
-    trained: int  # Responses that the network is shown, over all epochs.
-    key: PortableKey  # The study's.
 
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        pairs = ((self.one, self.other), (self.other, self.one))
-        ways = product(pairs, predictors_of(self.matrix))
-        return [
-            *consistency_places(self.matrix, self.one, self.other, 0),
-            *(("across", (source, target, name)) for (source, target), name in ways),
-        ]
+def halves_rows(
+    repetition: int, matrix: AbilityMatrix, trained: int, key: PortableKey
+) -> list[Row]:
+    """Return a row for each ability and estimate."""
+    profiles = []
+    for side, half in enumerate(split_items(matrix.q.n_items, repetition, key, 0.5)):
+        division, own = divide(matrix, half, half), key.folded("halves", 2 * repetition + side)
+        profiles.append(profile_of(matrix, division, fit_all(division, key=own, trained=trained)))
+    return consistency_rows(*profiles)
 
-    def run(self) -> list[Row]:
-        """Return the rows of both parts."""
-        rows: list[Row] = []
-        profiles = []
-        for source, target in ((self.one, self.other), (self.other, self.one)):
-            train, test = (np.flatnonzero(self.matrix.group == g) for g in (source, target))
-            division = divide(self.matrix, train, test)
-            fits = fit_all(division, key=self.key.folded("group", source), trained=self.trained)
-            profiles.append(profile_of(self.matrix, division, fits))
-            measured = measure(predictions(division, fits, self.matrix), division)
-            head = {"part": "across", "source": source, "target": target}
-            rows += [{**head, "method": name, **row} for name, row in measured.items()]
-        return rows + consistency_rows(profiles[0], profiles[1], self.one, self.other, 0)
+
+def pair_task(one: int, other: int, matrix: AbilityMatrix, trained: int, key: PortableKey) -> Task:
+    """Return abilities from one benchmark beside those from another, and what each predicts."""
+    ways = product(((one, other), (other, one)), predictors_of(matrix))
+    places = consistency_places(matrix, one, other, 0)
+    places += [("across", (*sides, name)) for sides, name in ways]
+    return Task(places, partial(pair_rows, one, other, matrix, trained, key))
+
+
+def pair_rows(
+    one: int, other: int, matrix: AbilityMatrix, trained: int, key: PortableKey
+) -> list[Row]:
+    """Return the rows of both parts."""
+    profiles: list[Profile] = []
+    across: list[Row] = []
+    for source, target in ((one, other), (other, one)):
+        train, test = (np.flatnonzero(matrix.group == g) for g in (source, target))
+        division = divide(matrix, train, test)
+        fits = fit_all(division, key=key.folded("group", source), trained=trained)
+        profiles.append(profile_of(matrix, division, fits))
+        across += measure(predictions(division, fits, matrix), division).values()
+    return [*consistency_rows(*profiles), *across]
 
 
 def profile_of(matrix: AbilityMatrix, division: Division, fits: Fits) -> Profile:
@@ -186,9 +159,7 @@ def consistency_places(matrix: AbilityMatrix, one: int, other: int, repetition: 
     return [("consistency", (one, other, repetition, k, name)) for k, name in of_rows]
 
 
-def consistency_rows(
-    first: Profile, second: Profile, one: int, other: int, repetition: int
-) -> list[Row]:
+def consistency_rows(first: Profile, second: Profile) -> list[Row]:
     """Compare abilities from two sets of items that share none.
 
     One row an ability and estimate: its ρ with itself, its mean ρ with the other abilities of the
@@ -197,15 +168,13 @@ def consistency_rows(
     rows: list[Row] = []
     for k, name in product(range(len(first.n_items)), ESTIMATES):
         a, b = first.levels[name][:, k], second.levels[name][:, k]
-        others = [_rho_with_others(a, second, name, k), _rho_with_others(b, first, name, k)]
-        held_out = [
-            rank_correlation(a, second.accuracy[:, k]), rank_correlation(b, first.accuracy[:, k]),
-        ]  # fmt: skip
+        sides = ((a, second), (b, first))
+        others = [_rho_with_others(own, far, name, k) for own, far in sides]
+        held_out = [rank_correlation(own, far.accuracy[:, k]) for own, far in sides]
         rows.append({
-            "part": "consistency", "one": one, "other": other, "repetition": repetition,
-            "ability": k, "method": name, "items_one": int(first.n_items[k]),
-            "items_other": int(second.n_items[k]), "rho": rank_correlation(a, b),
-            "rho_others": _mean(others), "held_out": _mean(held_out),
+            "items_one": int(first.n_items[k]), "items_other": int(second.n_items[k]),
+            "rho": rank_correlation(a, b), "rho_others": _mean(others),
+            "held_out": _mean(held_out),
         })  # fmt: skip
     return rows
 

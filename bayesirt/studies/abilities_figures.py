@@ -5,16 +5,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bayesirt.posterior import LEVEL
-from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
+from bayesirt.report.plots import ACCENT, INK, SOFT
 from bayesirt.studies.abilities_consistency import ESTIMATES, MORE_THAN, STRENGTHS
-from bayesirt.studies.figures import log_plain, name_rows, new_figure
+from bayesirt.studies.figures import log_plain, name_rows, new_figure, study_style
 from bayesirt.studies.study_rows import read_printed
 
 _POINTS = {"ms": 5, "mec": INK, "mew": 0.6}
 _KINDS = {"q-mirt": ("o", ACCENT), "neural": ("s", "white"), "shares": ("^", SOFT)}
 
 
-@figure_style()
+@study_style()
 def plot_prediction(prediction: pd.DataFrame) -> Figure:
     """Draw the AUC within subjects at unseen items by predictor."""
     fig, axes = new_figure(7.6, 1.2 + 0.27 * len(prediction))
@@ -29,11 +29,11 @@ def plot_prediction(prediction: pd.DataFrame) -> Figure:
     ax.axvline(0.5, color=SOFT, lw=0.8, ls="--")
     name_rows(ax, prediction["predictor"])
     ax.set_xlabel("AUC within a subject at unseen items")
-    ax.legend(frameon=False, fontsize=8, loc="upper right")
+    ax.legend(loc="upper right")
     return fig
 
 
-@figure_style()
+@study_style()
 def plot_consistency(abilities: pd.DataFrame) -> Figure:
     """Draw how consistent each ability is against the number of its items."""
     fig, axes = new_figure(8.2, 3.5, 1, 2, sharex=True, sharey=True)
@@ -52,13 +52,13 @@ def plot_consistency(abilities: pd.DataFrame) -> Figure:
         ax.axhline(STRENGTHS["moderate"], color=SOFT, lw=0.8, ls="--")
         ax.axvline(2 * MORE_THAN, color=SOFT, lw=0.8, ls=":")
         log_plain(ax)
-        ax.legend(frameon=False, fontsize=8, loc="lower right")
-    fig.supxlabel("items that need the ability, both halves together", fontsize=9)
+        ax.legend(loc="lower right")
+    fig.supxlabel("items that need the ability, both halves together")
     left.set_ylabel("Spearman's rho between halves")
     return fig
 
 
-@figure_style()
+@study_style()
 def plot_intervals(coverage: pd.DataFrame) -> Figure:
     """Draw the coverage of 90% intervals by size and quantity."""
     fig, axes = new_figure(6.4, 0.9 + 0.27 * len(coverage))

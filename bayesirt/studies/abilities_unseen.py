@@ -1,7 +1,7 @@
 """Answers to unseen items: random splits of the items, and the full posterior on one of them."""
 
 import time
-from dataclasses import dataclass
+from functools import partial
 
 import jax
 import numpy as np
@@ -23,10 +23,9 @@ from bayesirt.studies.abilities_predictors import (
     learnt_chances,
     predictions,
 )
-from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.fits import two_chains
 from bayesirt.studies.measures import log_losses
-from bayesirt.studies.tasks import PortableKey
+from bayesirt.studies.tasks import PortableKey, Row, Task
 
 TEST_SHARE = 0.1
 PREDICTION_COLUMNS = (
@@ -42,76 +41,48 @@ MOST_DRAWN = 200_000
 R_HAT_BOUND = 1.01
 
 
-@dataclass(frozen=True)
-class SplitTask:
-    """One random split of the items, by all predictors."""
-
-    split: int
-    matrix: AbilityMatrix
-    trained: int  # Responses that the network is shown, over all epochs.
-    key: PortableKey  # The study's.
-
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        return [("prediction", (self.split, name)) for name in predictors_of(self.matrix)]
-
-    def run(self) -> list[Row]:
-        """Return a row for each predictor."""
-        division = divide(self.matrix, *split_items(self.matrix.q.n_items, self.split, self.key))
-        fits = fit_all(division, key=self.key.folded("split", self.split), trained=self.trained)
-        measured = measure(predictions(division, fits, self.matrix), division)
-        head = {"part": "prediction", "split": self.split}
-        return [{**head, "method": name, **row} for name, row in measured.items()]
+def split_task(split: int, matrix: AbilityMatrix, trained: int, key: PortableKey) -> Task:
+    """Return one random split of the items, by all predictors."""
+    places = [("prediction", (split, name)) for name in predictors_of(matrix)]
+    return Task(places, partial(split_rows, split, matrix, trained, key))
 
 
-@dataclass(frozen=True)
-class AgreementTask:
-    """The full posterior beside the point estimate, on one split."""
+def split_rows(split: int, matrix: AbilityMatrix, trained: int, key: PortableKey) -> list[Row]:
+    """Return a row for each predictor."""
+    division = divide(matrix, *split_items(matrix.q.n_items, split, key))
+    fits = fit_all(division, key=key.folded("split", split), trained=trained)
+    return [*measure(predictions(division, fits, matrix), division).values()]
 
-    split: int
-    matrix: AbilityMatrix
-    draws: int  # Of each of two chains, after half as many of warm-up.
-    key: PortableKey  # The study's.
 
-    @property
-    def places(self) -> Places:
-        """Part and place of its row."""
-        return [("agreement", (self.split,))]
-
-    def run(self) -> list[Row]:
-        """Return the row."""
-        division = divide(self.matrix, *split_items(self.matrix.q.n_items, self.split, self.key))
-        structure = default_structure(division.q.n_abilities)
-        point = fit_q_mirt(division.responses, division.q, structure=structure)
-        start = time.perf_counter()
-        of_draws, of_items = jax.random.split(self.key.folded("agreement", self.split))
-        posterior = sample_q_mirt(
-            division.responses,
-            division.q,
-            key=of_draws,
-            structure=structure,
-            init=point,
-            options=two_chains(self.draws),
-        )
-        full = predict_items(posterior, _rows_to_predict(division), key=of_items).probability
-        seconds = time.perf_counter() - start
-        fast = learnt_chances(point, division.needs)
-        answers = division.successes, division.trials
-        return [
-            {
-                "part": "agreement",
-                "split": self.split,
-                "correlation": float(np.corrcoef(fast.ravel(), full.ravel())[0, 1]),
-                "mean_difference": float(np.abs(fast - full).mean()),
-                "auc_point": float(np.nanmean(subject_aucs(fast, *answers))),
-                "auc_posterior": float(np.nanmean(subject_aucs(full, *answers))),
-                "log_score_point": log_score(fast, *answers),
-                "log_score_posterior": log_score(full, *answers),
-                "r_hat_above": float((posterior.summary["r_hat"] > R_HAT_BOUND).mean()),
-                "seconds": seconds,
-            }
-        ]
+def agreement_rows(split: int, matrix: AbilityMatrix, draws: int, key: PortableKey) -> list[Row]:
+    """Compare the full posterior with the point estimate, on one split."""
+    division = divide(matrix, *split_items(matrix.q.n_items, split, key))
+    structure = default_structure(division.q.n_abilities)
+    point = fit_q_mirt(division.responses, division.q, structure=structure)
+    start = time.perf_counter()
+    of_draws, of_items = jax.random.split(key.folded("agreement", split))
+    posterior = sample_q_mirt(
+        division.responses,
+        division.q,
+        key=of_draws,
+        structure=structure,
+        init=point,
+        options=two_chains(draws),
+    )
+    full = predict_items(posterior, _rows_to_predict(division), key=of_items).probability
+    seconds = time.perf_counter() - start
+    fast = learnt_chances(point, division.needs)
+    row: Row = {
+        "correlation": float(np.corrcoef(fast.ravel(), full.ravel())[0, 1]),
+        "mean_difference": float(np.abs(fast - full).mean()),
+        "r_hat_above": float((posterior.summary["r_hat"] > R_HAT_BOUND).mean()),
+        "seconds": seconds,
+    }
+    answers = division.successes, division.trials
+    for name, p in (("point", fast), ("posterior", full)):
+        row[f"auc_{name}"] = float(np.nanmean(subject_aucs(p, *answers)))
+        row[f"log_score_{name}"] = log_score(p, *answers)
+    return [row]
 
 
 def auc(scores: Matrix, successes: Counts, failures: Counts) -> float:
@@ -160,18 +131,17 @@ def measure(found: dict[str, Matrix], division: Division) -> dict[str, dict[str,
         nothing = dict.fromkeys(PREDICTION_COLUMNS, float("nan")) | {"new_items": 0.0}
         return dict.fromkeys(found, nothing)
     within = {name: subject_aucs(p, successes, trials) for name, p in found.items()}
-    failures = (trials - successes).ravel()
     measured = {}
     for name, p in found.items():
-        of_subjects = within[name][np.isfinite(within[name])]
-        has = len(of_subjects) > 0
-        gain = (within[name] - within["items"])[np.isfinite(within[name])]
+        known = np.isfinite(within[name])
+        own, gain = within[name][known], (within[name] - within["items"])[known]
+        has = bool(known.any())
         measured[name] = {
-            "auc": float(of_subjects.mean()) if has else float("nan"),
-            "auc_sd": float(of_subjects.std()) if has else float("nan"),
-            "subjects": float(len(of_subjects)),
+            "auc": float(own.mean()) if has else float("nan"),
+            "auc_sd": float(own.std()) if has else float("nan"),
+            "subjects": float(len(own)),
             "above_items": float(gain.mean()) if has else float("nan"),
-            "pooled_auc": auc(p.ravel(), successes.ravel(), failures),
+            "pooled_auc": auc(p.ravel(), successes.ravel(), (trials - successes).ravel()),
             "log_score": float("nan") if name in NO_CHANCES else log_score(p, successes, trials),
             "new_items": float(trials.shape[1]),
         }

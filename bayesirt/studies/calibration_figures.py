@@ -1,6 +1,7 @@
 """Figures of a calibration study that say what to conclude."""
 
 import textwrap
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,10 +11,9 @@ from numpy.typing import NDArray
 
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL
-from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
-from bayesirt.studies.calibration_claims import trusted_from
-from bayesirt.studies.calibration_tables import CALIBRATED, SLACK, trust_table
-from bayesirt.studies.figures import GRID, legend_above, new_figure
+from bayesirt.report.plots import ACCENT, INK, SOFT
+from bayesirt.studies.calibration_tables import CALIBRATED, SLACK, trust_table, trusted_from
+from bayesirt.studies.figures import legend_above, new_figure, study_style
 from bayesirt.studies.rank_ecdf import counts_below, simultaneous_envelope
 from bayesirt.studies.replication import GROUPS, LEVELS, QUANTITIES, Design
 
@@ -24,7 +24,7 @@ _LEAST_P = 1e-9
 _CAPTION = {"fontsize": 8, "x": 0.01, "ha": "left"}
 
 
-@figure_style()
+@study_style()
 def plot_rank_ecdf(
     replications: pd.DataFrame, ranks: pd.DataFrame, size: tuple[int, int], design: Design
 ) -> Figure:
@@ -49,7 +49,7 @@ def plot_rank_ecdf(
     return fig
 
 
-@figure_style()
+@study_style()
 def plot_coverage(coverage: pd.DataFrame) -> Figure:
     """Draw the coverage of intervals against the size of the data."""
     engines = list(coverage["engine"].unique())
@@ -67,11 +67,11 @@ def plot_coverage(coverage: pd.DataFrame) -> Figure:
                 _draw_engine(ax, own[own["engine"] == engine], labels, place, len(engines))
             ax.set_xticks(range(len(labels)), labels)
             ax.set_xlim(-0.5, len(labels) - 0.5)
-            ax.grid(axis="y", **GRID)
+            ax.grid(visible=False, axis="x")
         ax_row[0].set_ylabel(f"coverage of {level:.0%} intervals")
     for ax, group in zip(axes[0], groups, strict=True):
-        ax.set_title(textwrap.fill(GROUPS[group], 18), fontsize=9)
-    legend_above(fig, axes[0, 0], len(engines), fontsize=9)
+        ax.set_title(textwrap.fill(GROUPS[group], 18))
+    legend_above(fig, axes[0, 0], len(engines))
     fig.supxlabel(_coverage_caption(coverage), **_CAPTION)
     return fig
 
@@ -87,13 +87,8 @@ def _draw_difference(ax: Axes, ranks: NDArray[np.int64], kept: int, probability:
     for bounds in (envelope.lower, envelope.upper):
         edge = np.concatenate([[0], bounds / n, [1]]) - z
         ax.plot(z, edge, color=SOFT, lw=0.8)
-    ax.fill_between(
-        envelope.points,
-        envelope.lower / n - envelope.points,
-        envelope.upper / n - envelope.points,
-        color=_PALE,
-        lw=0,
-    )
+    low, high = (bounds / n - envelope.points for bounds in (envelope.lower, envelope.upper))
+    ax.fill_between(envelope.points, low, high, color=_PALE, lw=0)
     ax.axhline(0, color=SOFT, lw=0.6)
     counts = np.concatenate([[0], counts_below(ranks, kept) / n, [1]])
     ax.plot(z, counts - z, color=INK, lw=1.2, drawstyle="steps-mid")
@@ -118,19 +113,13 @@ def _draw_engine(
 ) -> None:
     x = [labels.index(f"{row.n_subjects} x {row.n_items}") for row in rows.itertuples()]
     shift = 0.16 * (place - (n_engines - 1) / 2)
-    ax.errorbar(
-        np.asarray(x) + shift,
-        rows["coverage"],
-        yerr=[rows["coverage"] - rows["low"], rows["high"] - rows["coverage"]],
-        marker=_MARKS[place % len(_MARKS)],
-        linestyle=_LINES[place % len(_LINES)],
-        color=ACCENT if place else INK,
-        mfc="white" if place % 2 else None,
-        ms=5,
-        lw=1,
-        elinewidth=1,
-        label=one_line(str(rows["engine"].iloc[0]), 24) if len(rows) else None,
-    )
+    reach = [rows["coverage"] - rows["low"], rows["high"] - rows["coverage"]]
+    style: dict[str, Any] = {
+        "marker": _MARKS[place % len(_MARKS)], "linestyle": _LINES[place % len(_LINES)],
+        "color": ACCENT if place else INK, "mfc": "white" if place % 2 else None, "ms": 5, "lw": 1,
+        "label": one_line(str(rows["engine"].iloc[0]), 24) if len(rows) else None,
+    }  # fmt: skip
+    ax.errorbar(np.asarray(x) + shift, rows["coverage"], yerr=reach, elinewidth=1, **style)
 
 
 def _rank_caption(rows: pd.DataFrame, size: tuple[int, int]) -> str:

@@ -1,7 +1,6 @@
 """What the replications of a calibration study say, as tables with a verdict in words."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,19 +34,13 @@ def rank_table(replications: pd.DataFrame, kept: int, false_alarm: float) -> pd.
         for name in names if len(sound) else []:
             ranks = sound[f"rank_{name}"].to_numpy().astype(np.int64)
             shift, spread = _moments(ranks, kept)
-            rows.append(
-                {
-                    **cell,
-                    "quantity": name,
-                    "replications": len(ranks),
-                    "failed": len(runs) - len(ranks),
-                    "dependent": int((sound[f"ess_{name}"] < kept).sum()),
-                    "ties": int(sound[f"ties_{name}"].sum()),
-                    "p_value": uniformity_p_value(ranks, kept),
-                    "shift": shift,
-                    "spread": spread,
-                }
-            )
+            rows.append({
+                **cell, "quantity": name, "replications": len(ranks),
+                "failed": len(runs) - len(ranks),
+                "dependent": int((sound[f"ess_{name}"] < kept).sum()),
+                "ties": int(sound[f"ties_{name}"].sum()),
+                "p_value": uniformity_p_value(ranks, kept), "shift": shift, "spread": spread,
+            })  # fmt: skip
     table = pd.DataFrame(rows)
     if len(table):
         fails = table["p_value"] < false_alarm / len(table)
@@ -91,17 +84,21 @@ def trust_table(coverage: pd.DataFrame) -> pd.DataFrame:
     """
     if not len(coverage):
         return pd.DataFrame(columns=["engine", "group", "n_subjects", "n_items"])
-    rows: list[dict[str, Any]] = []
-    chosen = coverage[coverage["level"] == LEVEL]
-    for (engine, group), own in chosen.groupby(["engine", "group"], sort=False):
+    rows = []
+    for place, own in groups_of(coverage[coverage["level"] == LEVEL], ["engine", "group"]):
         by_size = own.assign(cells=own["n_subjects"] * own["n_items"]).sort_values("cells")
         holds = (by_size["low"] >= LEVEL - SLACK).to_numpy()
         first = len(holds) - int(np.logical_and.accumulate(holds[::-1]).sum())
-        size = [np.nan, np.nan]
-        if first < len(holds):
-            size = [float(n) for n in by_size[["n_subjects", "n_items"]].iloc[first]]
-        rows.append({"engine": engine, "group": group, "n_subjects": size[0], "n_items": size[1]})
+        size = by_size[["n_subjects", "n_items"]].astype(float).shift(-first).iloc[0]
+        rows.append(place | size.to_dict())
     return pd.DataFrame(rows)
+
+
+def trusted_from(n_subjects: float, n_items: float) -> str:
+    """Say from which size on intervals may be trusted."""
+    if np.isnan(n_subjects):
+        return "at none of the sizes"
+    return f"from {n_subjects:.0f} x {n_items:.0f} on"
 
 
 def _moments(ranks: NDArray[np.int64], kept: int) -> tuple[float, float]:
@@ -146,16 +143,11 @@ def _shares(
     margin = t.ppf(0.975, held - 1) * se if held > 1 else np.inf
     surplus, surplus_se = _ratio(above - below, members)
     return {
-        "replications": held,
-        "members": int(total),
-        "coverage": covered,
-        "se": se,
-        "low": max(0.0, covered - margin),
-        "high": min(1.0, covered + margin),
-        "below": below.sum() / total,
-        "above": above.sum() / total,
+        "replications": held, "members": int(total), "coverage": covered, "se": se,
+        "low": max(0.0, covered - margin), "high": min(1.0, covered + margin),
+        "below": below.sum() / total, "above": above.sum() / total,
         "skew": surplus / max(surplus_se, np.sqrt((1 - level) / total)),
-    }
+    }  # fmt: skip
 
 
 def _ratio(counts: NDArray[np.floating], members: NDArray[np.floating]) -> tuple[float, float]:

@@ -9,19 +9,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bayesirt.names import one_line
-from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
+from bayesirt.report.plots import ACCENT, INK, SOFT
 from bayesirt.studies.cbmm_conditions import FACTORS, base_values
-from bayesirt.studies.cbmm_matrix import MatrixLook
-from bayesirt.studies.cbmm_methods import POINT_METHODS, POSTERIORS
 from bayesirt.studies.cbmm_tables import MEASURES
+from bayesirt.studies.cbmm_tasks import POINT_METHODS, POSTERIORS
 from bayesirt.studies.figures import (
-    GRID,
     draw_boxes,
     draw_lines,
     legend_above,
     log_plain,
     log_values,
     new_figure,
+    study_style,
 )
 
 _LABELS = {
@@ -62,7 +61,7 @@ _REACH = 4
 """Interquartile ranges from the quartiles to the edge of a panel; what lies beyond is cut off."""
 
 
-@figure_style()
+@study_style()
 def plot_recovery(recovery: pd.DataFrame, factors: Sequence[str], size: tuple[int, int]) -> Figure:
     """Draw each measure over each factor (Qu et al., 2026, Figures A.1 to A.7)."""
     base, n = base_values(*size), len(factors)
@@ -73,7 +72,6 @@ def plot_recovery(recovery: pd.DataFrame, factors: Sequence[str], size: tuple[in
         rows = rows.sort_values("value")
         for ax, measure in zip(axes[:, column], MEASURES, strict=True):
             draw_lines(ax, rows, "value", measure, _STYLES, POINT_METHODS)
-            ax.grid(**GRID)
             ax.tick_params(labelsize=7)
         if factor in ("items", "subjects"):
             log_plain(axes[-1, column], rows["value"])
@@ -87,7 +85,7 @@ def plot_recovery(recovery: pd.DataFrame, factors: Sequence[str], size: tuple[in
     return fig
 
 
-@figure_style()
+@study_style()
 def plot_redundancy(redundancy: pd.DataFrame) -> Figure:
     """Draw false share and recall of redundant items over the sparsity of a.
 
@@ -110,7 +108,6 @@ def plot_redundancy(redundancy: pd.DataFrame) -> Figure:
     right.set_ylim(-0.03, 1.03)
     for ax in (left, right):
         ax.set_xlabel("share of items with a = 0")
-        ax.grid(**GRID)
     legend_above(fig, left, 3, fontsize=7)
     return fig
 
@@ -124,7 +121,7 @@ def _rule_style(row: pd.Series) -> dict[str, Any]:
     return {}
 
 
-@figure_style()
+@study_style()
 def plot_stability(starts: pd.DataFrame) -> Figure:
     """Draw how far apart fits from random starts are (Qu et al., 2026, Tables A.1 to A.3)."""
     fig, axes = new_figure(7.6, 3.2, 1, 3, sharex=True, sharey=True)
@@ -135,16 +132,15 @@ def plot_stability(starts: pd.DataFrame) -> Figure:
             apart = np.maximum(1 - own[f"rho_{name}"], _SAME)
             ax.plot(own["variance_two"] + shift, apart, label=POINT_METHODS[method], **style)
         ax.set_yscale("log")
-        ax.set_title(label, fontsize=9)
+        ax.set_title(label)
         ax.set_xticks(sorted(starts["variance_two"].unique()))
-        ax.grid(**GRID)
     axes[0, 0].set_ylabel("1 - Spearman of two fits (floor 1e-9)")
     axes[0, 1].set_xlabel("variance of the start (the larger of the two)")
     legend_above(fig, axes[0, 0], 2)
     return fig
 
 
-@figure_style()
+@study_style()
 def plot_heterogeneity(heterogeneity: pd.DataFrame) -> Figure:
     """Draw ρ of ability and accuracy against the spread of a (Qu et al., 2026, Figure 4)."""
     rows = heterogeneity[heterogeneity["method"] == "newton"]
@@ -155,7 +151,7 @@ def plot_heterogeneity(heterogeneity: pd.DataFrame) -> Figure:
         for kind, (label, mark, color, size) in _KINDS.items():
             own, style = rows[rows["factor"] == kind], {"mec": INK, "mew": 0.6, "ms": size}
             ax.plot(own["cv_a"], own[column], mark, color=color, label=label, **style)
-        ax.set_title(title, fontsize=9)
+        ax.set_title(title)
     left.set_ylabel("Spearman of ability and accuracy")
     known = rows[rows["rho_theta"].notna()].sort_values("cv_a")
     for column, line, color, label in (
@@ -163,19 +159,17 @@ def plot_heterogeneity(heterogeneity: pd.DataFrame) -> Figure:
         ("average_rho_theta", "o--", SOFT, "accuracy"),
     ):
         right.plot(known["cv_a"], known[column], line, color=color, ms=4, lw=1, label=label)
-    right.set_title("with the true θ (simulated)", fontsize=9)
+    right.set_title("with the true θ (simulated)")
     for ax in (middle, right):
-        ax.legend(frameon=False, fontsize=8)
-    for ax in axes[0]:
-        ax.grid(**GRID)
-    fig.supxlabel("coefficient of variation of the estimated a", fontsize=9)
+        ax.legend()
+    fig.supxlabel("coefficient of variation of the estimated a")
     return fig
 
 
-@figure_style()
-def plot_flow(look: MatrixLook) -> Figure:
+@study_style()
+def plot_flow(ranks: pd.DataFrame) -> Figure:
     """Draw how ranks change from accuracy to ability (Qu et al., 2026, Figure 5)."""
-    table = look.subjects[look.subjects["method"] == "newton"]
+    table = ranks[ranks["method"] == "newton"]
     first = table[table[["rank_accuracy", "rank_theta"]].max(axis=1) <= _MOST_SHOWN]
     left = first.sort_values(["accuracy", "theta"], ascending=False)["subject"].tolist()
     right = first.sort_values("theta", ascending=False)["subject"].tolist()
@@ -190,25 +184,25 @@ def plot_flow(look: MatrixLook) -> Figure:
         ax.text(1.02, z, f"{row.rank_theta:.0f}  {row.theta:.2f}  {name}", ha="left", **style)
     ax.set_xlim(-1.0, 2.0)
     ax.set_ylim(len(first) - 0.4, -1.6)
-    ax.text(0, -1.1, "by accuracy", ha="right", fontsize=9)
-    ax.text(1, -1.1, "by ability θ", ha="left", fontsize=9)
+    ax.text(0, -1.1, "by accuracy", ha="right")
+    ax.text(1, -1.1, "by ability θ", ha="left")
     ax.axis("off")
     return fig
 
 
-@figure_style()
-def plot_levels(look: MatrixLook) -> Figure:
+@study_style()
+def plot_levels(items: pd.DataFrame, level_rho: pd.DataFrame) -> Figure:
     """Draw the difficulty of items by human level (Qu et al., 2026, Figure 3)."""
-    items = look.items[look.items["method"] == "newton"]
-    rho = look.level_rho[look.level_rho["method"] == "newton"].set_index("measure")
+    items = items[items["method"] == "newton"]
+    rho = level_rho[level_rho["method"] == "newton"].set_index("measure")
     titles = {"minus_d": "-d", "b": "b = -d/a", "wrong": "share wrong"}
     fig, axes = new_figure(8.4, 3.4, 1, 3)
     for ax, (measure, title) in zip(axes[0], titles.items(), strict=True):
         _draw_levels(ax, items[items[measure].notna()], measure)
         found = rho.loc[measure]
         interval = f"{found['low']:.2f} to {found['high']:.2f}"
-        ax.set_title(f"{title}: rho {found['rho']:.2f} ({interval})", fontsize=9)
-    fig.supxlabel("human level", fontsize=9)
+        ax.set_title(f"{title}: rho {found['rho']:.2f} ({interval})")
+    fig.supxlabel("human level")
     return fig
 
 

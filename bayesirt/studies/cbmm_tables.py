@@ -5,8 +5,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesirt.checks.extreme_scores import HARDLY_DISCRIMINATES
-from bayesirt.studies.cbmm_methods import POINT_METHODS, POSTERIORS
-from bayesirt.studies.cbmm_tasks import BOUNDS, PARAMETERS
+from bayesirt.studies.cbmm_tasks import BOUNDS, PARAMETERS, POINT_METHODS, POSTERIORS
 from bayesirt.studies.study_rows import read_printed
 
 MEASURES = ("rho_theta", "rho_a", "rmse_d", "eta_error", "hellinger", "seconds")

@@ -68,6 +68,15 @@ def figures_of(
         )
 
 
+def rows_of(
+    table: pd.DataFrame, title: str, words: Mapping[str, str], **names: Mapping[Any, str]
+) -> Iterator[Claim]:
+    """Yield the figures of every row, under a title that its columns fill in, some by `names`."""
+    for row in table.to_dict("records"):
+        shown = row | {column: of[row[column]] for column, of in names.items()}
+        yield from figures_of(title.format(**shown), row, words)
+
+
 def claim_table(claims: Iterable[Claim]) -> pd.DataFrame:
     """Return one row a claim."""
     return pd.DataFrame(list(claims), columns=list(Claim._fields))

@@ -3,9 +3,11 @@
 Every figure is readable in black and white.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -15,20 +17,33 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 from numpy.typing import NDArray
 
-from bayesirt.report.plots import ACCENT, INK, SOFT
+from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
 
 Style = Mapping[str, Any]
-GRID: dict[str, Any] = {"color": "#e4e4e4", "lw": 0.6}
 POINT: dict[str, Any] = {"color": ACCENT, "mec": INK, "mew": 0.4}
 _WIDE = 20.0
 """Times the lowest value from which powers of ten are ticks enough."""
 
 
+@contextmanager
+def study_style() -> Iterator[None]:
+    """Draw as reports do, with a grid and small words."""
+    settings = {
+        "axes.grid": True, "axes.axisbelow": True, "grid.color": "#e4e4e4", "grid.linewidth": 0.6,
+        "axes.titlesize": 9, "figure.labelsize": 9, "xtick.labelsize": 8, "ytick.labelsize": 8,
+        "legend.frameon": False, "legend.fontsize": 8,
+    }  # fmt: skip
+    with figure_style(), mpl.rc_context(settings):
+        yield
+
+
 def new_figure(
-    width: float, height: float, rows: int = 1, columns: int = 1, **share: Any
+    width: float, height: float, rows: int = 1, columns: int = 1, *, x: str = "", **share: Any
 ) -> tuple[Figure, NDArray[Any]]:
-    """Return a figure and its panels, shape (row, column)."""
+    """Return a figure and its panels, shape (row, column), perhaps with a name of all x axes."""
     fig = Figure(figsize=(width, height), layout="constrained")
+    if x:
+        fig.supxlabel(x)
     return fig, fig.subplots(rows, columns, squeeze=False, **share)
 
 
@@ -56,7 +71,7 @@ def name_rows(ax: Axes, names: Sequence[str], **style: Any) -> None:
     """Name the rows 0, 1, ... of a panel of dots, the first on top."""
     ax.set_yticks(range(len(names)), list(names), **style)
     ax.set_ylim(len(names) - 0.4, -0.6)
-    ax.grid(axis="x", **GRID)
+    ax.grid(visible=False, axis="y")
 
 
 def draw_boxes(
@@ -74,13 +89,12 @@ def draw_boxes(
         boxprops={"facecolor": fill, "edgecolor": INK, "lw": 0.8}, whiskerprops=line, capprops=line,
         medianprops={"color": median, "lw": 1.4}, flierprops={"marker": ".", "ms": 3, "mec": SOFT},
     )  # fmt: skip
-    ax.grid(axis="y", **GRID)
+    ax.grid(visible=False, axis="x")
 
 
 def legend_above(fig: Figure, ax: Axes, n_columns: int, **style: Any) -> None:
     """Put what a panel names above the figure."""
     handles = ax.get_legend_handles_labels()
-    style = {"frameon": False, "fontsize": 8, **style}
     fig.legend(*handles, loc="outside upper center", ncols=n_columns, **style)
 
 

@@ -1,18 +1,15 @@
 """Claims of the FPC study beside those of Habba et al. (2026); errors are in points of accuracy."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pandas as pd
 
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL
-from bayesirt.studies.claims import Claim, against_zero, figures_of
+from bayesirt.studies.claims import Claim, against_zero, figures_of, rows_of
+from bayesirt.studies.fpc_matrix import FPCMatrix
 from bayesirt.studies.fpc_tasks import METHODS
-
-if TYPE_CHECKING:
-    from bayesirt.studies.fpc import FPCStudy
 
 RULE_WORDS = {
     "clusters": "clusters",
@@ -44,38 +41,36 @@ _INTERVALS = {
     "width": f"width of {LEVEL:.0%} intervals",
     "coverage": f"share of accuracies that {LEVEL:.0%} intervals hold",
 }
-_SPLIT_WORDS = {
+_MAE = {"mae": "MAE"}
+_RANKS = {"spearman": "Spearman correlation of ranks"}
+_OF_METHODS = {"fixed": _RANKS | _INTERVALS, "random": _RANKS}
+_SPLITS = {
     "random": "subjects like the reference",
     "abler": "abler ones",
     "families": "other families",
 }
 
 
-def fpc_claims(study: "FPCStudy") -> Iterator[Claim]:
+def fpc_claims(tables: Mapping[str, pd.DataFrame], matrix: FPCMatrix) -> Iterator[Claim]:
     """Yield how far predictions are off, against baselines, along the chain, and at what cost."""
-    responses, matrix = study.matrix.responses, study.matrix
     kind = "Simulated answers" if matrix.simulated else "Given answers"
-    yield Claim(f"{kind}, subjects", responses.n_subjects)
-    yield Claim(f"{kind}, items", responses.n_items)
+    yield Claim(f"{kind}, subjects", matrix.responses.n_subjects)
+    yield Claim(f"{kind}, items", matrix.responses.n_items)
     yield Claim(f"{kind}, benchmarks that join one by one", len(matrix.names))
-    yield from _on_methods(study.summary)
-    yield from _on_baselines(study.paired)
-    if not matrix.simulated:
-        yield from _on_aim(study.benchmarks)
-    yield from _on_trends(study.trends)
-    yield from _on_costs(study.costs)
-    yield from _on_varied(study.varied)
-    yield from _on_paper(study.paper)
-
-
-def _on_methods(summary: pd.DataFrame) -> Iterator[Claim]:
-    for row in summary.to_dict("records"):
-        words = {"mae": "MAE"}
-        if row["method"] in ("fixed", "random"):
-            words["spearman"] = "Spearman correlation of ranks"
-        if row["method"] == "fixed":
-            words |= _INTERVALS
+    for row in tables["methods"].to_dict("records"):
+        words = {**_MAE, **_OF_METHODS.get(row["method"], {})}
         yield from figures_of(f"{row['anchors']} anchors, {METHODS[row['method']]}", row, words)
+    yield from _on_baselines(tables["baselines"])
+    if not matrix.simulated:
+        yield from _on_aim(tables["benchmarks"])
+    trends = tables["trends"]
+    for row in trends[(trends["method"] == "fixed") & (trends["steps"] > 0)].itertuples():
+        text = f"{row.anchors:.0f} anchors, change of FPC's MAE over {row.steps:.0f} steps"
+        text += "" if row.within else ", over different benchmarks"
+        yield against_zero(text, row.slope * row.steps, row.slope_se * row.steps)
+    yield from _on_costs(tables["costs"])
+    yield from _on_varied(tables["rules"], tables["references"], tables["splits"])
+    yield from _on_paper(tables["paper"])
 
 
 def _on_baselines(paired: pd.DataFrame) -> Iterator[Claim]:
@@ -99,49 +94,33 @@ def _on_aim(benchmarks: pd.DataFrame) -> Iterator[Claim]:
         yield Claim(text, row.mae, verdict=f"{aim} the aim of {_AIM} points")
 
 
-def _on_trends(trends: pd.DataFrame) -> Iterator[Claim]:
-    for row in trends[(trends["method"] == "fixed") & (trends["steps"] > 0)].itertuples():
-        text = f"{row.anchors:.0f} anchors, change of FPC's MAE over {row.steps:.0f} steps"
-        text += "" if row.within else ", over different benchmarks"
-        yield against_zero(text, row.slope * row.steps, row.slope_se * row.steps)
-
-
 def _on_costs(costs: pd.DataFrame) -> Iterator[Claim]:
     own = costs[costs["anchors"] == costs["anchors"].max()]
-    for method in ("fixed", "concurrent"):
-        rows = own[own["method"] == method]
-        if rows.empty:
-            continue
-        last = rows.iloc[-1]
-        title = f"Cost at the last step with {last['anchors']:.0f} anchors, {METHODS[method]}"
-        for who in ("subject", "reference"):
-            kind = "new" if who == "subject" else "reference"
-            yield Claim(f"{title}, answers asked of a {kind} subject", last[f"asked_{who}"])
-        if method == "fixed":
-            share = rows["compiling"].sum() / max(rows["seconds"].sum(), 1e-9)
-            yield Claim("Mean seconds of a calibration", rows["seconds"].mean())
-            yield Claim("Share of these for compiling a new size of the problem", share)
+    last = own[own["method"].isin(("fixed", "concurrent"))].groupby("method", sort=False).tail(1)
+    title = "Cost at the last step with {anchors:.0f} anchors, {method}"
+    words = {"asked_subject": "answers asked of a new subject",
+             "asked_reference": "answers asked of a reference subject"}  # fmt: skip
+    yield from rows_of(last, title, words, method=METHODS)
+    rows = own[own["method"] == "fixed"]
+    share = rows["compiling"].sum() / max(rows["seconds"].sum(), 1e-9)
+    yield Claim("Mean seconds of a calibration", rows["seconds"].mean())
+    yield Claim("Share of these for compiling a new size of the problem", share)
 
 
-def _on_varied(varied: dict[str, pd.DataFrame]) -> Iterator[Claim]:
-    rules = varied["rules"]
+def _on_varied(
+    rules: pd.DataFrame, references: pd.DataFrame, splits: pd.DataFrame
+) -> Iterator[Claim]:
     ordered = rules[rules["method"] == "fixed"].sort_values(["anchors", "mae"])
-    for row in ordered.to_dict("records"):
-        title = f"{row['anchors']} anchors chosen by {RULE_WORDS[row['rule']]}"
-        yield from figures_of(title, row, {"mae": "MAE"})
-    references = varied["references"].sort_values("n_calibrating")
-    for row in references[references["method"] == "fixed"].to_dict("records"):
-        title = f"{row['anchors']} anchors, {row['n_calibrating']:.0f} reference subjects"
-        yield from figures_of(title, row, {"mae": "MAE", "coverage": _INTERVALS["coverage"]})
+    yield from rows_of(ordered, "{anchors} anchors chosen by {rule}", _MAE, rule=RULE_WORDS)
+    ordered = references[references["method"] == "fixed"].sort_values("n_calibrating")
+    words = {**_MAE, "coverage": _INTERVALS["coverage"]}
+    yield from rows_of(ordered, "{anchors} anchors, {n_calibrating:.0f} reference subjects", words)
     if len(references):
         free = references.loc[references["method"] == "random", "mae"].mean()
         yield Claim("Random sampling, which needs no reference subjects, MAE", free)
-    for row in varied["splits"].to_dict("records"):
-        title = f"{row['anchors']} anchors, {_SPLIT_WORDS[row['split']]}, {METHODS[row['method']]}"
-        more = {"bias": "bias", "coverage": _INTERVALS["coverage"]}
-        if row["method"] in ("fixed", "random"):
-            fixed = row["method"] == "fixed"
-            yield from figures_of(title, row, {"mae": "MAE", **(more if fixed else {})})
+    title, names = "{anchors} anchors, {split}, {method}", {"split": _SPLITS, "method": METHODS}
+    for method, more in (("fixed", {"bias": "bias", **words}), ("random", _MAE)):
+        yield from rows_of(splits[splits["method"] == method], title, more, **names)
 
 
 def _on_paper(paper: pd.DataFrame) -> Iterator[Claim]:

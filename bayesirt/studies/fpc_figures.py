@@ -7,8 +7,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from bayesirt.posterior import LEVEL
-from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
-from bayesirt.studies.figures import GRID, draw_lines, legend_above, log_plain, new_figure
+from bayesirt.report.plots import ACCENT, INK, SOFT
+from bayesirt.studies.figures import (
+    draw_lines,
+    legend_above,
+    log_plain,
+    new_figure,
+    study_style,
+)
 from bayesirt.studies.fpc_claims import RULE_WORDS
 from bayesirt.studies.fpc_tasks import METHODS
 
@@ -41,7 +47,7 @@ _CAPTION: dict[str, Any] = {"fontsize": 8, "loc": "left"}
 _COLUMNS = 2
 
 
-@figure_style()
+@study_style()
 def plot_along(along: pd.DataFrame, trends: pd.DataFrame) -> Figure:
     """Draw the error at each step of the chain, a panel for each number of anchors."""
     numbers = list(along["anchors"].unique())
@@ -55,7 +61,7 @@ def plot_along(along: pd.DataFrame, trends: pd.DataFrame) -> Figure:
     for ax, anchors in zip(axes.flat, numbers, strict=False):
         own = shifted[shifted["anchors"] == anchors]
         draw_lines(ax, own, "step", "mae", _LINES, METHODS, se="mae_se")
-        ax.grid(axis="y", **GRID)
+        ax.grid(visible=False, axis="x")
         row = slopes.loc[anchors]
         change, error = (row["steps"] * row[name] for name in ("slope", "slope_se"))
         caption = f"{anchors} anchors: FPC {change:+.2f} ± {error:.2f} from first to last"
@@ -64,13 +70,13 @@ def plot_along(along: pd.DataFrame, trends: pd.DataFrame) -> Figure:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     for ax in axes.flat[len(numbers) :]:
         ax.set_axis_off()
-    fig.supxlabel("step of the chain", fontsize=9)
-    fig.supylabel("MAE, points of accuracy", fontsize=9)
+    fig.supxlabel("step of the chain")
+    fig.supylabel("MAE, points of accuracy")
     legend_above(fig, axes[0, 0], 4)
     return fig
 
 
-@figure_style()
+@study_style()
 def plot_rules(rules: pd.DataFrame) -> Figure:
     """Draw the error by the rule that chooses anchors, against their number."""
     own = rules[rules["method"] == "fixed"]
@@ -85,13 +91,13 @@ def plot_rules(rules: pd.DataFrame) -> Figure:
             color, mark = _RULES[row.rule]
             ax.plot(row.mae, RULE_WORDS[row.rule], mark, color=color, mec=INK, ms=6)
         ax.set_title(f"{anchors} anchors: least off with {names.iloc[-1]}", **_CAPTION)
-        ax.grid(axis="x", **GRID)
+        ax.grid(visible=False, axis="y")
         ax.set_ylim(-0.6, len(found) - 0.4)
-    fig.supxlabel("MAE of FPC, points of accuracy", fontsize=9)
+    fig.supxlabel("MAE of FPC, points of accuracy")
     return fig
 
 
-@figure_style()
+@study_style()
 def plot_references(references: pd.DataFrame) -> Figure:
     """Draw the error against the number of reference subjects."""
     ordered = references.sort_values("n_calibrating")
@@ -102,14 +108,14 @@ def plot_references(references: pd.DataFrame) -> Figure:
     first, last = (f"{row['mae']:.2f} with {row[x]:.0f}" for _, row in own.iloc[[0, -1]].iterrows())
     ax.set_title(f"{own['anchors'].iloc[0]} anchors: FPC is off by {first} and {last}", **_CAPTION)
     log_plain(ax, own[x])
-    ax.grid(axis="y", **GRID)
+    ax.grid(visible=False, axis="x")
     ax.set_ylim(0, None)
     ax.set(xlabel="reference subjects", ylabel="MAE, points of accuracy")
-    ax.legend(frameon=False, fontsize=8)
+    ax.legend()
     return fig
 
 
-@figure_style()
+@study_style()
 def plot_coverage(splits: pd.DataFrame) -> Figure:
     """Draw coverage and error by who is predicted, against the number of anchors."""
     fixed, random = (splits[splits["method"] == name] for name in ("fixed", "random"))
@@ -127,9 +133,9 @@ def plot_coverage(splits: pd.DataFrame) -> Figure:
     right.set_ylim(0, None)
     for ax in (left, right):
         log_plain(ax, fixed["anchors"])
-        ax.grid(axis="y", **GRID)
+        ax.grid(visible=False, axis="x")
     left.set_ylabel("share of the intervals")
     right.set_ylabel("points of accuracy")
-    fig.supxlabel("anchors of each benchmark", fontsize=9)
+    fig.supxlabel("anchors of each benchmark")
     legend_above(fig, left, 3, title="subjects", title_fontsize=8)
     return fig

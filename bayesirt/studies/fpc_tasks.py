@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -9,9 +10,7 @@ import jax
 import numpy as np
 
 from bayesirt.bank.parts import check_anchors
-from bayesirt.data.responses import Responses
 from bayesirt.estimators.anchors import AnchorRule
-from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.fpc_chain import Chain, ChainStep, first_benchmarks, run_chain
 from bayesirt.studies.fpc_matrix import (
     REFERENCE_SHARE,
@@ -22,7 +21,7 @@ from bayesirt.studies.fpc_matrix import (
     divided,
 )
 from bayesirt.studies.fpc_prediction import MEASURES, measure_predictions, measure_random, shares
-from bayesirt.studies.tasks import PortableKey
+from bayesirt.studies.tasks import PortableKey, Row, Task
 
 USUAL_RULE: AnchorRule = "clusters"
 
@@ -36,23 +35,21 @@ METHODS = {
     "random": "random sampling",
 }
 """Who predicts, and in words."""
+PLACE = ("condition", "chain", "step", "method")
 COLUMNS = (
-    *("condition", "chain", "step", "method", "benchmark", "n_items", "n_asked", "n_earlier"),
-    *("n_calibrating", "n_test", *MEASURES),
-    *("asked_subject", "asked_reference", "seconds", "compiling", "converged"),
-)
-"""Of a row."""
+    "benchmark", "n_items", "n_asked", "n_earlier", "n_calibrating", "n_test", *MEASURES,
+    "asked_subject", "asked_reference", "seconds", "compiling", "converged",
+)  # fmt: skip
+"""Of a row, after its place."""
 
-_ESTIMATES = {
-    "fixed": {
-        "accuracy": "fixed",
-        "gp_irt": "fixed_gp_irt",
-        "p_irt": "fixed_p_irt",
-        "anchor_mean": "anchor_mean",
-    },
-    "concurrent": {"accuracy": "concurrent", "gp_irt": "concurrent_gp_irt"},
+_FIXED = {
+    "accuracy": "fixed",
+    "gp_irt": "fixed_gp_irt",
+    "p_irt": "fixed_p_irt",
+    "anchor_mean": "anchor_mean",
 }
-_LAST = "random"
+_CONCURRENT = {"accuracy": "concurrent", "gp_irt": "concurrent_gp_irt"}
+_RANDOM = "random"
 _MOST_TEST = 400
 _MOST_MAPS = 30_000
 """About half of what Linux allows a process; compiled code holds several for each function."""
@@ -125,113 +122,106 @@ def conditions_of(design: FPCDesign, matrix: FPCMatrix) -> list[Condition]:
     ]
 
 
-@dataclass(frozen=True)
-class ChainTask:
-    """One chain under one condition."""
+def abilities_of(design: FPCDesign, matrix: FPCMatrix) -> int:
+    """Return how many abilities the model of a suite has."""
+    return design.simulated.n_abilities if matrix.simulated else design.n_abilities
 
-    number: int  # Of the condition.
-    condition: Condition
-    chain: int
-    matrix: FPCMatrix
-    design: FPCDesign
-    key: PortableKey  # The study's.
 
-    @property
-    def n_abilities(self) -> int:
-        """Of the model."""
-        simulated = self.matrix.simulated
-        return self.design.simulated.n_abilities if simulated else self.design.n_abilities
-
-    @property
-    def order(self) -> list[str]:
-        """Benchmarks as they join, the same under all conditions."""
-        return chain_order(self.matrix, self.chain, self._rng(0))
-
-    @property
-    def measured(self) -> list[int]:
-        """Steps at which test subjects are predicted, the last among them."""
-        of = np.asarray(self.matrix.benchmarks, object)
-        n_steps = len(self.order) - first_benchmarks(of, self.order, self.n_abilities)
-        spread = np.linspace(1, n_steps, min(n_steps, self.design.measured))
-        return [int(step) for step in spread.round()]
-
-    @property
-    def places(self) -> Places:
-        """Part and place of its last row."""
-        return [("chains", (self.number, self.chain, self.measured[-1], _LAST))]
-
-    def run(self) -> list[Row]:
-        """Return a row for each measured step and method."""
-        _make_room()
-        condition, responses = self.condition, self.matrix.responses
-        everything = np.arange(responses.n_items)
-        reference, test = divided(self.matrix, condition.split, self._rng(1))
-        reference = reference[: condition.n_reference or None]
-        answers = responses.select(test[:_MOST_TEST], everything)
-        chain = Chain(
-            responses.select(reference, everything),
-            answers,
-            np.asarray(self.matrix.benchmarks, object),
-            condition.n_anchors,
-            condition.how,
-            self.n_abilities,
-        )
-        steps = run_chain(
-            chain,
-            self.order,
-            key=self.key.folded(self.chain),
-            measured=self.measured,
-            concurrent=self.chain < condition.concurrent,
-        )
-        place = {"condition": self.number, "chain": self.chain}
-        place |= {"n_calibrating": len(reference), "n_test": answers.n_subjects}
-        return [place | row for step in steps for row in self._rows(step, answers)]
-
-    def _rows(self, step: ChainStep, test: Responses) -> Iterator[Row]:
-        place = {
-            "step": step.step,
-            "benchmark": self.matrix.names.index(step.benchmark),
-            "n_items": step.n_items,
-            "n_asked": step.n_anchors,
-            "n_earlier": step.n_earlier,
-        }
-        for kind, calibration in (("fixed", step.fixed), ("concurrent", step.concurrent)):
-            if calibration is None:
-                continue
-            found = measure_predictions(calibration.predicted)
-            cost = calibration._asdict() | {"converged": float(calibration.converged)}
-            del cost["predicted"]
-            for estimate, method in _ESTIMATES[kind].items():
-                yield place | {"method": method, **found[estimate], **cost}
-        own = np.asarray(self.matrix.benchmarks, object) == step.benchmark
-        rng = self._rng(2, step.step)
-        measures = measure_random(shares(test)[:, own], step.n_anchors, rng)
-        free = {"asked_reference": 0, "seconds": 0.0, "compiling": 0.0, "converged": 1.0}
-        asked = {"asked_subject": step.n_anchors, **free}
-        yield place | {"method": _LAST, **measures, **asked}
-
-    def _rng(self, *numbers: int) -> np.random.Generator:
-        return self.key.rng(self.chain, *numbers)
+def measured_steps(design: FPCDesign, matrix: FPCMatrix, order: Sequence[str]) -> list[int]:
+    """Return the steps at which test subjects are predicted, the last among them."""
+    of = np.asarray(matrix.benchmarks, object)
+    n_steps = len(order) - first_benchmarks(of, order, abilities_of(design, matrix))
+    spread = np.linspace(1, n_steps, min(n_steps, design.measured))
+    return [int(step) for step in spread.round()]
 
 
 def tasks_of(
     design: FPCDesign, matrix: FPCMatrix, conditions: Sequence[Condition], key: PortableKey
-) -> list[ChainTask]:
+) -> list[Task]:
     """Return the chains of all conditions, chain by chain within what is varied."""
-    tasks = [
-        ChainTask(number, condition, chain, matrix, design, key)
-        for number, condition in enumerate(conditions)
-        for chain in range(condition.chains)
-    ]
     fewest = min(condition.n_anchors for condition in conditions)
-    check_anchors(matrix.benchmarks, fewest, tasks[0].n_abilities)
+    check_anchors(matrix.benchmarks, fewest, abilities_of(design, matrix))
 
-    def place(task: ChainTask) -> tuple[bool, bool, bool, int]:
-        own = task.condition
-        varied = own.how != USUAL_RULE, own.split != "random", own.n_reference > 0
-        return (*varied, task.chain)
+    def turn(place: tuple[int, int]) -> tuple[bool, bool, bool, int]:
+        own = conditions[place[0]]
+        return own.how != USUAL_RULE, own.split != "random", own.n_reference > 0, place[1]
 
-    return sorted(tasks, key=place)
+    chains = [(number, k) for number, own in enumerate(conditions) for k in range(own.chains)]
+    return [
+        chain_task(conditions[number], (number, k), matrix, design, key)
+        for number, k in sorted(chains, key=turn)
+    ]
+
+
+def chain_task(
+    condition: Condition,
+    place: tuple[int, int],
+    matrix: FPCMatrix,
+    design: FPCDesign,
+    key: PortableKey,
+) -> Task:
+    """Return a chain under a condition; benchmarks join in the same order under all of them."""
+    _, chain = place
+    order = chain_order(matrix, chain, key.rng(chain, 0))
+    steps = measured_steps(design, matrix, order)
+    concurrent = chain < condition.concurrent
+    methods = [*_FIXED.values(), *(_CONCURRENT.values() if concurrent else ()), _RANDOM]
+    places = [("chains", (*place, step, method)) for step in steps for method in methods]
+    n_abilities = abilities_of(design, matrix)
+    work = partial(chain_rows, condition, chain, matrix, order, steps, n_abilities, key)
+    return Task(places, work)
+
+
+def chain_rows(
+    condition: Condition,
+    chain: int,
+    matrix: FPCMatrix,
+    order: Sequence[str],
+    steps: Sequence[int],
+    n_abilities: int,
+    key: PortableKey,
+) -> list[Row]:
+    """Return a row for each measured step and method."""
+    _make_room()
+    responses, of = matrix.responses, np.asarray(matrix.benchmarks, object)
+    everything = np.arange(responses.n_items)
+    reference, test = divided(matrix, condition.split, key.rng(chain, 1))
+    reference = reference[: condition.n_reference or None]
+    answers = responses.select(test[:_MOST_TEST], everything)
+    calibrating = responses.select(reference, everything)
+    grown = run_chain(
+        Chain(calibrating, answers, of, condition.n_anchors, condition.how, n_abilities),
+        order,
+        key=key.folded(chain),
+        measured=steps,
+        concurrent=chain < condition.concurrent,
+    )
+    right, rows = shares(answers), []
+    for step in grown:
+        sizes = {
+            "benchmark": matrix.names.index(step.benchmark), "n_items": step.n_items,
+            "n_asked": step.n_anchors, "n_earlier": step.n_earlier,
+            "n_calibrating": len(reference), "n_test": answers.n_subjects,
+        }  # fmt: skip
+        rng = key.rng(chain, 2, step.step)
+        sample = measure_random(right[:, of == step.benchmark], step.n_anchors, rng)
+        rows += [sizes | row for row in (*_predicted(step), sample | _free(step))]
+    return rows
+
+
+def _predicted(step: ChainStep) -> Iterator[Row]:
+    for calibration, estimates in ((step.fixed, _FIXED), (step.concurrent, _CONCURRENT)):
+        if calibration is not None:
+            found = measure_predictions(calibration.predicted)
+            cost = calibration._asdict() | {"converged": float(calibration.converged)}
+            del cost["predicted"]
+            yield from (found[estimate] | cost for estimate in estimates)
+
+
+def _free(step: ChainStep) -> Row:
+    """Return what random sampling costs."""
+    nothing = {"asked_reference": 0, "seconds": 0.0, "compiling": 0.0, "converged": 1.0}
+    return {"asked_subject": step.n_anchors, **nothing}
 
 
 def _make_room() -> None:

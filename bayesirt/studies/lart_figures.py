@@ -10,9 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator
 
 from bayesirt.posterior import LEVEL
-from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
+from bayesirt.report.plots import ACCENT, INK, SOFT
 from bayesirt.studies.figures import (
-    GRID,
     POINT,
     draw_boxes,
     draw_lines,
@@ -22,9 +21,9 @@ from bayesirt.studies.figures import (
     name_rows,
     new_figure,
     patches,
+    study_style,
 )
 from bayesirt.studies.lart_claims import INTERVAL_LABELS, MEASURES, SYMBOLS
-from bayesirt.studies.lart_matrix import MatrixLook
 from bayesirt.studies.lart_matrix_tasks import PREDICTIONS
 from bayesirt.studies.lart_suites import ANSWERS, DRAWN, EM_METHODS, LENGTHS, SAEM_METHODS
 from bayesirt.studies.lart_tables import PLACE, saem_suites
@@ -45,7 +44,7 @@ _LEAST_GAP = 1e-3
 _ITEM_TICKS = (10, 20, 50, 100, 200, 400)
 
 
-@figure_style()
+@study_style()
 def plot_recovery(replications: pd.DataFrame) -> Figure:
     """Draw the errors of LaRT and IRT by the number of subjects (Xu et al., 2026, Figures 1, 2)."""
     fig, axes = new_figure(8.6, 4.8, 2, 4)
@@ -59,11 +58,11 @@ def plot_recovery(replications: pd.DataFrame) -> Figure:
     axes[0, 3].axis("off")
     handles = patches({EM_METHODS[name]: fill for name, fill in _FILLS.items()})
     axes[0, 3].legend(handles=handles, loc="center", frameon=False)
-    fig.supxlabel("subjects", fontsize=9)
+    fig.supxlabel("subjects")
     return fig
 
 
-@figure_style()
+@study_style()
 def plot_saem(replications: pd.DataFrame) -> Figure:
     """Draw SAEM from two starts beside EM (Xu et al., 2026, Figure 10)."""
     rows = saem_suites(_papers(replications))
@@ -71,20 +70,20 @@ def plot_saem(replications: pd.DataFrame) -> Figure:
     fig, axes = new_figure(9.2, 3.4, 1, 4)
     for ax, name in zip(axes[0], ANSWERS, strict=False):
         _draw_by_size(ax, rows, f"rmse_{name}", _SAEM_FILLS)
-        ax.set_title(f"RMSE of {SYMBOLS[name]}", fontsize=9)
+        ax.set_title(f"RMSE of {SYMBOLS[name]}")
     last = axes[0, 3]
     _draw_by_size(last, rows, "gap", {name: _SAEM_FILLS[name] for name in SAEM_METHODS})
     log_values(last)
     last.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    last.set_title("log likelihood below EM's", fontsize=9)
+    last.set_title("log likelihood below EM's")
     fills = {{"lart": "EM", **SAEM_METHODS}[name]: fill for name, fill in _SAEM_FILLS.items()}
     fig.legend(handles=patches(fills), loc="outside upper center", ncols=len(fills),
-               frameon=False, fontsize=8)  # fmt: skip
-    fig.supxlabel("subjects", fontsize=9)
+               )  # fmt: skip
+    fig.supxlabel("subjects")
     return fig
 
 
-@figure_style()
+@study_style()
 def plot_coverage(coverage: pd.DataFrame) -> Figure:
     """Draw coverage and width of the abilities' 90% intervals."""
     order = list(dict.fromkeys(method for method, _ in INTERVAL_LABELS))
@@ -111,29 +110,27 @@ def plot_coverage(coverage: pd.DataFrame) -> Figure:
     left.set_xlabel(f"coverage of {LEVEL:.0%} intervals")
     right.set_xlabel("mean width")
     for ax in (left, right):
-        ax.grid(axis="x", **GRID)
+        ax.grid(visible=False, axis="y")
     return fig
 
 
-@figure_style()
-def plot_abilities_and_speeds(look: MatrixLook) -> Figure:
+@study_style()
+def plot_abilities_and_speeds(subjects: pd.DataFrame, rhos: pd.DataFrame) -> Figure:
     """Draw speed against ability (Xu et al., 2026, Figure 3), and abilities by the two models."""
-    rows, rho = look.subjects, look.rho.iloc[0]
+    rows, rho = subjects, rhos.iloc[0]
     fig, axes = new_figure(8.0, 3.7, 1, 2)
     left, right = axes[0]
     left.plot(rows["theta_lart"], rows["tau"], "o", ms=4, **POINT)
     left.set(xlabel="ability θ by LaRT", ylabel="speed τ (above: shorter answers)")
     interval = f"{rho['low']:.2f} to {rho['high']:.2f}"
-    left.set_title(f"ρ = {rho['rho']:.2f} (90%: {interval})", fontsize=9)
+    left.set_title(f"ρ = {rho['rho']:.2f} (90%: {interval})")
     right.axline((0, 0), slope=1, color=SOFT, lw=0.8, ls="--")
     right.plot(rows["theta_irt"], rows["theta_lart"], "o", ms=4, **POINT)
     right.set(xlabel="ability θ by probit IRT", ylabel="ability θ by LaRT")
-    for ax in (left, right):
-        ax.grid(**GRID)
     return fig
 
 
-@figure_style()
+@study_style()
 def plot_prediction(prediction: pd.DataFrame) -> Figure:
     """Draw how much less LaRT is off than IRT, on items left out."""
     rows = prediction[prediction["method"] != "irt"]
@@ -145,17 +142,17 @@ def plot_prediction(prediction: pd.DataFrame) -> Figure:
         ax.hlines(own.index, own["low"], own["high"], color=INK, lw=1.4)
         ax.plot(own["gain"], own.index, "s", color=ACCENT, mec=INK, ms=6)
         ax.axvline(0, color=INK, lw=0.8, ls="--")
-        ax.set_title(f"{label} (less is better); IRT about {irt:.2f}", fontsize=9)
+        ax.set_title(f"{label} (less is better); IRT about {irt:.2f}")
         ax.set_xlabel("IRT less LaRT")
         ax.tick_params(axis="x", labelsize=7)
         ax.xaxis.set_major_locator(MaxNLocator(4))
-        ax.grid(axis="x", **GRID)
+        ax.grid(visible=False, axis="y")
     names = [f"{PREDICTIONS[row.method]}\n({row.split})" for row in own.itertuples()]
     name_rows(axes[0, 0], names, fontsize=8)
     return fig
 
 
-@figure_style()
+@study_style()
 def plot_efficiency(items: pd.DataFrame, subjects: pd.DataFrame) -> Figure:
     """Draw how few items and how few subjects will do (Xu et al., 2026, Figure 9 and Table 2)."""
     panels = (
@@ -167,7 +164,6 @@ def plot_efficiency(items: pd.DataFrame, subjects: pd.DataFrame) -> Figure:
     fig, axes = new_figure(9.6, 3.2, 1, 4)
     for ax, (table, x, y, title) in zip(axes[0], panels, strict=True):
         draw_lines(ax, table, x, y, _LINES, EM_METHODS)
-        ax.grid(**GRID)
         if x == "n_items":
             log_plain(ax, [n for n in _ITEM_TICKS if n <= table[x].max()])
         ax.set_ylim(0, None)
@@ -178,7 +174,7 @@ def plot_efficiency(items: pd.DataFrame, subjects: pd.DataFrame) -> Figure:
     return fig
 
 
-@figure_style()
+@study_style()
 def plot_criterion(outside: pd.DataFrame, criterion: pd.DataFrame) -> Figure:
     """Draw the criterion against abilities by both models."""
     pearson = criterion[criterion["coefficient"] == "Pearson"].set_index("method")
@@ -187,9 +183,8 @@ def plot_criterion(outside: pd.DataFrame, criterion: pd.DataFrame) -> Figure:
         ax.plot(outside[f"theta_{name}"], outside["criterion"], "o", ms=3.5, **POINT)
         row = pearson.loc[name]
         found = f"r = {row['value']:.3f} ({row['low']:.3f} to {row['high']:.3f})"
-        ax.set_title(f"{EM_METHODS[name]}: {found}", fontsize=9)
+        ax.set_title(f"{EM_METHODS[name]}: {found}")
         ax.set_xlabel("ability θ")
-        ax.grid(**GRID)
     axes[0, 0].set_ylabel("criterion")
     return fig
 

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -19,13 +18,12 @@ from bayesirt.models import LaRT
 from bayesirt.names import one_line
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.ranking.length_gain import correlation
-from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.fits import timed, two_chains
 from bayesirt.studies.labels import read_pairs
 from bayesirt.studies.lart_scoring import GRID, Cells, Items, Matrix, speed_evidence
 from bayesirt.studies.lart_suites import EM_METHODS, fit_model
 from bayesirt.studies.measures import RESAMPLES, TAILS, resampled_sums, spearman
-from bayesirt.studies.tasks import PortableKey
+from bayesirt.studies.tasks import PortableKey, Row
 
 RHO_COLUMNS = ("rho", "low", "high", "seconds")
 
@@ -35,64 +33,30 @@ _RHO = np.tanh(np.linspace(-3, 3, 301))
 _DRAW_SEED = 7
 
 
-@dataclass(frozen=True)
-class MatrixLook:
-    """A matrix by both models."""
-
-    size: tuple[int, int]
-    n_groups: int  # Base subjects.
-    # One row a model: seconds, converged, iterations, and the mean width of the 90% intervals of
-    # the abilities by each closed form.
-    fits: pd.DataFrame
-    rho: pd.DataFrame  # One row a way: rho, and low and high of its 90% interval.
-    # One row a subject: accuracy, its abilities by both models, and its speed.
-    subjects: pd.DataFrame
-
-
-@dataclass(frozen=True)
-class DrawTask:
-    """ρ by the posterior of the whole matrix."""
-
-    responses: Responses
-    draws: int  # By each of two chains, after half as many of warm-up.
-    key: PortableKey  # The study's.
-
-    part = "rho"
-
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        return [(self.part, ("posterior",))]
-
-    def run(self) -> list[Row]:
-        """Return the row."""
-        start = time.perf_counter()
-        posterior = sample_blocked(
-            self.responses,
-            key=self.key.folded(_DRAW_SEED),
-            model=LaRT(),
-            options=two_chains(self.draws, thinning=1),
-        )
-        low, median, high = correlation(posterior)
-        seconds = time.perf_counter() - start
-        row: Row = {"part": self.part, "method": "posterior", "rho": median}
-        return [row | {"low": low, "high": high, "seconds": seconds}]
+def draw_rows(responses: Responses, draws: int, key: PortableKey) -> list[Row]:
+    """Return ρ by the posterior of the whole matrix."""
+    start, options = time.perf_counter(), two_chains(draws, thinning=1)
+    own = key.folded(_DRAW_SEED)
+    posterior = sample_blocked(responses, key=own, model=LaRT(), options=options)
+    low, median, high = correlation(posterior)
+    seconds = time.perf_counter() - start
+    return [{"rho": median, "low": low, "high": high, "seconds": seconds}]
 
 
 def look_at(
     responses: Responses, groups: NDArray[np.intp], drawn: pd.DataFrame, rng: np.random.Generator
-) -> MatrixLook:
-    """Fit a matrix by both models."""
+) -> dict[str, pd.DataFrame]:
+    """Fit a matrix by both models: tables of the fits, of ρ and of the subjects."""
     fits, rows = {}, []
     for name in EM_METHODS:
         point, seconds = timed(partial(fit_model, name, responses))
         fits[name] = point
-        widths = {kind: _mean_width(point, responses, kind) for kind in KINDS}
-        rows.append({
-            "method": name, "seconds": seconds, "converged": point.converged,
-            "iterations": point.iterations,
-            **{f"width_{kind}": width for kind, width in widths.items()},
-        })  # fmt: skip
+        row = {"method": name, "seconds": seconds, "converged": point.converged}
+        row["iterations"] = point.iterations
+        for kind in KINDS:
+            table = ability_intervals(point, responses, kind=kind)
+            row[f"width_{kind}"] = float((table["high"] - table["low"]).mean())
+        rows.append(row)
     successes, trials, _ = responses.cells.totals(1)
     subjects = pd.DataFrame({
         "subject": responses.subjects, "group": groups, "accuracy": successes / trials,
@@ -102,13 +66,7 @@ def look_at(
     rho = rho_table(fits["lart"], responses, groups, rng)
     drawn = drawn[["method", "rho", "low", "high"]].rename(columns={"method": "interval"})
     rho = pd.concat([rho, drawn], ignore_index=True) if len(drawn) else rho
-    n_groups = len(np.unique(groups))
-    return MatrixLook(responses.cells.shape, n_groups, pd.DataFrame(rows), rho, subjects)
-
-
-def _mean_width(point: PointEstimate, responses: Responses, kind: str) -> float:
-    table = ability_intervals(point, responses, kind=kind)  # type: ignore[arg-type]
-    return float((table["high"] - table["low"]).mean())
+    return {"matrix_fits": pd.DataFrame(rows), "matrix_rho": rho, "matrix_subjects": subjects}
 
 
 def rho_table(

@@ -3,7 +3,7 @@
 Xu et al. (2026), 6.3.
 """
 
-from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
 from bayesirt.likelihood.latencies import SpeedEvidence
-from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.lart_scoring import (
     Cells,
     Items,
@@ -31,7 +30,10 @@ from bayesirt.studies.lart_splits import (
 )
 from bayesirt.studies.lart_suites import EM_METHODS, fit_model
 from bayesirt.studies.measures import log_losses, spearman
-from bayesirt.studies.tasks import PortableKey
+from bayesirt.studies.tasks import PortableKey, Row, Task
+
+Groups = NDArray[np.intp]
+"""shape (subject,): whom a division keeps together."""
 
 PREDICTIONS = {
     "irt": "probit IRT",
@@ -50,58 +52,41 @@ _FIRST_ITEMS = 10
 _SHOWN = (15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, 400)
 
 
-@dataclass(frozen=True)
-class PredictionTask:
-    """Every subject's answers predicted once, in one division of subjects and items."""
+def prediction_task(
+    repetition: int, split: int, responses: Responses, groups: Groups, key: PortableKey
+) -> Task:
+    """Return the prediction of every subject's answers, in one division that keeps groups whole."""
+    rng = key.rng("prediction", repetition, split)
+    folds = [
+        (test, item_folds(responses.n_items, N_FOLDS, rng))
+        for test in subject_folds(groups, N_FOLDS, rng) if len(test)
+    ]  # fmt: skip
+    tested = np.concatenate([test for test, _ in folds]).tolist()
+    places = [("prediction", (repetition, split, i, name)) for i in tested for name in PREDICTIONS]
+    return Task(places, partial(prediction_rows, responses, folds))
 
-    repetition: int
-    split: int  # Of `SPLITS`.
-    responses: Responses
-    groups: NDArray[np.intp]  # shape (subject,), What may not be divided between training and test.
-    key: PortableKey  # The study's.
 
-    part = "prediction"
-
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        subjects = range(self.responses.n_subjects)
-        return [
-            (self.part, (self.repetition, self.split, i, name))
-            for i in subjects
-            for name in PREDICTIONS
-        ]
-
-    def run(self) -> list[Row]:
-        """Return a row for each subject and method."""
-        rng = self.key.rng(self.part, self.repetition, self.split)
-        everyone = np.arange(self.responses.n_subjects)
-        rows: list[Row] = []
-        for test in subject_folds(self.groups, N_FOLDS, rng):
-            if len(test):
-                folds = item_folds(self.responses.n_items, N_FOLDS, rng)
-                rows += self._rows_of(np.setdiff1d(everyone, test), test, folds)
-        return rows
-
-    def _rows_of(
-        self, train: NDArray[np.intp], test: NDArray[np.intp], folds: list[NDArray[np.intp]]
-    ) -> list[Row]:
-        subjects, kept = with_answers(self.responses, train, np.arange(self.responses.n_items))
-        part = self.responses.select(subjects, kept)
+def prediction_rows(
+    responses: Responses, folds: list[tuple[NDArray[np.intp], list[NDArray[np.intp]]]]
+) -> list[Row]:
+    """Return errors by subject and method, of items fitted to the subjects of other folds."""
+    rows: list[Row] = []
+    everyone, cells = np.arange(responses.n_subjects), Cells.of(responses)
+    for test, of_items in folds:
+        train = np.setdiff1d(everyone, test)
+        subjects, kept = with_answers(responses, train, np.arange(responses.n_items))
+        part = responses.select(subjects, kept)
         items = {name: Items.of(fit_model(name, part)) for name in EM_METHODS}
-        cells = Cells.of(self.responses).rows(test).columns(kept)
-        own = [np.flatnonzero(np.isin(kept, fold)) for fold in folds]
-        scores = {
-            name: predict_left_out(items[name.split()[0]], cells, own, "length" in name)
+        own = [np.flatnonzero(np.isin(kept, fold)) for fold in of_items]
+        errors = np.array([
+            predict_left_out(
+                items[name.split()[0]], cells.rows(test).columns(kept), own, "length" in name
+            )
             for name in PREDICTIONS
-        }
-        head: Row = {"part": self.part, "repetition": self.repetition, "split": self.split}
-        return [
-            {**head, "subject": int(subject), "method": name}
-            | {c: float(s[k]) for c, s in zip(PREDICTION_COLUMNS, scores[name], strict=True)}
-            for k, subject in enumerate(test)
-            for name in PREDICTIONS
-        ]
+        ])  # fmt: skip
+        by_subject = errors.transpose(2, 0, 1).reshape(-1, len(PREDICTION_COLUMNS)).tolist()
+        rows += [dict(zip(PREDICTION_COLUMNS, found, strict=True)) for found in by_subject]
+    return rows
 
 
 def predict_left_out(
@@ -131,39 +116,25 @@ def applied_splits(groups: NDArray[np.intp]) -> list[tuple[int, NDArray[np.intp]
     return kinds
 
 
-@dataclass(frozen=True)
-class ValidityTask:
-    """Abilities by five disjoint sets of items."""
+def validity_task(repetition: int, responses: Responses, key: PortableKey) -> Task:
+    """Return the agreement of abilities by five disjoint sets of items."""
+    places = [("validity", (repetition, name)) for name in EM_METHODS]
+    sets = item_folds(responses.n_items, N_FOLDS, key.rng("validity", repetition))
+    return Task(places, partial(validity_rows, responses, sets))
 
-    repetition: int
-    responses: Responses
-    key: PortableKey  # The study's.
 
-    part = "validity"
-
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        return [(self.part, (self.repetition, name)) for name in EM_METHODS]
-
-    def run(self) -> list[Row]:
-        """Return a row for each method."""
-        rng = self.key.rng("validity", self.repetition)
-        n, j = self.responses.cells.shape
-        sets = item_folds(j, N_FOLDS, rng)
-        theta = {name: np.full((N_FOLDS, n), np.nan) for name in EM_METHODS}
-        for k, items in enumerate(sets):
-            subjects, kept = with_answers(self.responses, np.arange(n), items)
-            part = self.responses.select(subjects, kept)
-            for name in EM_METHODS:
-                theta[name][k, subjects] = fit_model(name, part)["theta"]
-        cells = Cells.of(self.responses)
-        rest = np.array([cells.accuracy(np.setdiff1d(np.arange(j), s)) for s in sets])
-        head: Row = {"part": self.part, "repetition": self.repetition}
-        return [
-            {**head, "method": name, **agreement_of_sets(found, rest)}
-            for name, found in theta.items()
-        ]
+def validity_rows(responses: Responses, sets: list[NDArray[np.intp]]) -> list[Row]:
+    """Return a row for each method."""
+    n, j = responses.cells.shape
+    theta = {name: np.full((len(sets), n), np.nan) for name in EM_METHODS}
+    for k, items in enumerate(sets):
+        subjects, kept = with_answers(responses, np.arange(n), items)
+        part = responses.select(subjects, kept)
+        for name in EM_METHODS:
+            theta[name][k, subjects] = fit_model(name, part)["theta"]
+    cells = Cells.of(responses)
+    rest = np.array([cells.accuracy(np.setdiff1d(np.arange(j), own)) for own in sets])
+    return [agreement_of_sets(found, rest) for found in theta.values()]
 
 
 def agreement_of_sets(theta: Matrix, rest: Matrix) -> dict[str, float]:
@@ -185,40 +156,28 @@ def agreement_of_sets(theta: Matrix, rest: Matrix) -> dict[str, float]:
     }
 
 
-@dataclass(frozen=True)
-class ItemTask:
-    """Abilities after more and more items, each chosen by what the ones before have told."""
+def item_task(responses: Responses) -> Task:
+    """Return abilities after more and more items, chosen by what the ones before have told."""
+    j = responses.n_items
+    counts = [min(_FIRST_ITEMS, j), *(n for n in _SHOWN if n < j)]
+    places = [("item_efficiency", (n, name)) for name in EM_METHODS for n in counts]
+    return Task(places, partial(item_rows, responses, counts))
 
-    responses: Responses
 
-    part = "item_efficiency"
-
-    @property
-    def counts(self) -> list[int]:
-        """Numbers of items after which abilities are looked at."""
-        j = self.responses.n_items
-        return [min(_FIRST_ITEMS, j), *(n for n in _SHOWN if n < j)]
-
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        return [(self.part, (n, name)) for n in self.counts for name in EM_METHODS]
-
-    def run(self) -> list[Row]:
-        """Return a row for each number of items and method."""
-        cells = Cells.of(self.responses)
-        accuracy = cells.accuracy(np.arange(self.responses.n_items))
-        rows: list[Row] = []
-        for name in EM_METHODS:
-            items = Items.of(fit_model(name, self.responses))
-            whole = score_abilities(items, cells).mean
-            for n, theta in adaptive_abilities(items, cells, self.counts).items():
-                row: Row = {"part": self.part, "n_items": n, "method": name}
-                row["distance"] = float(np.sqrt(np.mean((theta - whole) ** 2)))
-                row["rho"] = float(spearman(whole, theta))
-                row["rho_accuracy"] = float(spearman(accuracy, theta))
-                rows.append(row)
-        return rows
+def item_rows(responses: Responses, counts: list[int]) -> list[Row]:
+    """Return a row for each method and number of items."""
+    cells, rows = Cells.of(responses), []
+    accuracy = cells.accuracy(np.arange(responses.n_items))
+    for name in EM_METHODS:
+        items = Items.of(fit_model(name, responses))
+        whole = score_abilities(items, cells).mean
+        for theta in adaptive_abilities(items, cells, counts).values():
+            rows.append({
+                "distance": float(np.sqrt(np.mean((theta - whole) ** 2))),
+                "rho": float(spearman(whole, theta)),
+                "rho_accuracy": float(spearman(accuracy, theta)),
+            })  # fmt: skip
+    return rows
 
 
 def adaptive_abilities(items: Items, cells: Cells, counts: list[int]) -> dict[int, Matrix]:
@@ -256,51 +215,35 @@ def adaptive_abilities(items: Items, cells: Cells, counts: list[int]) -> dict[in
     return found
 
 
-@dataclass(frozen=True)
-class SubjectTask:
-    """Items fitted to fewer and fewer subjects, against those of all (Table 2)."""
+def subject_task(repetition: int, responses: Responses, groups: Groups, key: PortableKey) -> Task:
+    """Return items fitted to fewer and fewer subjects, against those of all (Table 2)."""
+    sizes = [max(2, round(share * responses.n_subjects)) for share in SHARES]
+    order = first_subjects(groups, key.rng("subjects", repetition))
+    places = [("subject_efficiency", (repetition, n, m)) for n, m in product(sizes, EM_METHODS)]
+    return Task(places, partial(subject_rows, responses, [np.sort(order[:n]) for n in sizes]))
 
-    repetition: int
-    responses: Responses
-    groups: NDArray[np.intp]  # shape (subject,), Subjects of a group enter one after another.
-    key: PortableKey  # The study's.
 
-    part = "subject_efficiency"
+def subject_rows(responses: Responses, chosen: list[NDArray[np.intp]]) -> list[Row]:
+    """Return a row for each set of subjects and method."""
+    items, everyone = most_telling(responses), np.arange(responses.n_subjects)
+    whole = {name: _item_fit(name, responses, everyone, items) for name in EM_METHODS}
+    return [
+        distances(_item_fit(name, responses, subjects, items), whole[name])
+        for subjects, name in product(chosen, EM_METHODS)
+    ]
 
-    @property
-    def sizes(self) -> list[int]:
-        """Numbers of subjects."""
-        return [max(2, round(share * self.responses.n_subjects)) for share in SHARES]
 
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        return [(self.part, (self.repetition, n, name)) for n in self.sizes for name in EM_METHODS]
-
-    def run(self) -> list[Row]:
-        """Return a row for each number of subjects and method."""
-        order = first_subjects(self.groups, self.key.rng("subjects", self.repetition))
-        chosen = most_telling(self.responses)
-        everyone = np.arange(self.responses.n_subjects)
-        whole = {name: self._fit(name, everyone, chosen) for name in EM_METHODS}
-        rows: list[Row] = []
-        for n, name in product(self.sizes, EM_METHODS):
-            found = self._fit(name, np.sort(order[:n]), chosen)
-            head: Row = {"part": self.part, "repetition": self.repetition, "n_subjects": n}
-            rows.append({**head, "method": name, **distances(found, whole[name])})
-        return rows
-
-    def _fit(
-        self, name: str, subjects: NDArray[np.intp], items: NDArray[np.intp]
-    ) -> dict[str, Matrix]:
-        """Return a and d over the chosen items, NaN where nobody answered one."""
-        subjects, kept = with_answers(self.responses, subjects, items)
-        point = fit_model(name, self.responses.select(subjects, kept))
-        found = {}
-        for parameter in ("a", "d"):
-            found[parameter] = np.full(len(items), np.nan)
-            found[parameter][np.isin(items, kept)] = point[parameter]
-        return found
+def _item_fit(
+    name: str, responses: Responses, subjects: NDArray[np.intp], items: NDArray[np.intp]
+) -> dict[str, Matrix]:
+    """Return a and d over some items, NaN where nobody answered one."""
+    subjects, kept = with_answers(responses, subjects, items)
+    point = fit_model(name, responses.select(subjects, kept))
+    found = {}
+    for parameter in ("a", "d"):
+        found[parameter] = np.full(len(items), np.nan)
+        found[parameter][np.isin(items, kept)] = point[parameter]
+    return found
 
 
 def distances(found: dict[str, Matrix], whole: dict[str, Matrix]) -> dict[str, float]:

@@ -1,13 +1,13 @@
 """Simulated suites of the LaRT study by each method (Xu et al., 2026, section 5)."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Array
 from numpy.typing import NDArray
 from scipy.stats import norm
 
@@ -19,10 +19,9 @@ from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import LaRT
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
-from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.fits import quietly, timed, two_chains
 from bayesirt.studies.measures import TAILS, n_covered
-from bayesirt.studies.tasks import PortableKey
+from bayesirt.studies.tasks import PortableKey, Row
 
 ANSWERS = ("theta", "a", "d")
 LENGTHS = ("phi", "omega", "lam", "rho")
@@ -57,11 +56,6 @@ class Condition:
     n_items: int
     rho: float  # Correlation of ability and speed.
 
-    @property
-    def is_papers(self) -> bool:
-        """Whether the paper simulates this, in its section 5."""
-        return (self.n_items, self.rho) == (50, -0.8) and self.n_subjects in (100, 200, 500)
-
 
 class Suite(NamedTuple):
     """Responses with lengths whose parameters are known."""
@@ -86,47 +80,33 @@ def draw_suite(condition: Condition, rng: np.random.Generator) -> Suite:
     return Suite({**truth, "rho": np.asarray(rho)}, responses)
 
 
-@dataclass(frozen=True)
-class SuiteTask:
-    """Some simulated suites of one condition by one method: what it compiles serves them all."""
+def suite_rows(
+    condition: Condition,
+    places: Sequence[tuple[int, int]],
+    method: str,
+    iterations: int,
+    draws: int,
+    key: PortableKey,
+) -> list[Row]:
+    """Return how far a method is off in each suite; suites depend on the place alone.
 
-    number: int  # Of the condition.
-    condition: Condition
-    replications: tuple[int, ...]
-    method: str  # Of `EM_METHODS` or `SAEM_METHODS`, or `DRAWN`.
-    iterations: int  # Of SAEM.
-    draws: int  # Of the posterior, by each of two chains after half as many of warm-up.
-    key: PortableKey  # The study's.
-
-    part = "suites"
-
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        return [(self.part, (self.number, k, self.method)) for k in self.replications]
-
-    def run(self) -> list[Row]:
-        """Return a row for each replication; suites depend on the place, not on the method."""
-        rows: list[Row] = []
-        for replication in self.replications:
-            place = (self.number, replication)
-            suite = draw_suite(self.condition, self.key.rng(*place))
-            key = self.key.folded(self.method, *place)
-            row: Row = {"part": self.part, "condition": self.number, "replication": replication}
-            rows.append({**row, "method": self.method, **self._measured(suite, key)})
-        return rows
-
-    def _measured(self, suite: Suite, key: Array) -> dict[str, float]:
-        if self.method == DRAWN:
+    SAEM takes so many iterations, and each of two chains of the posterior so many draws.
+    """
+    rows = []
+    for place in places:
+        suite, own = draw_suite(condition, key.rng(*place)), key.folded(method, *place)
+        if method == DRAWN:
             start = time.perf_counter()
-            run = two_chains(self.draws, thinning=1)
-            posterior = sample_blocked(suite.responses, key=key, model=LaRT(), options=run)
-            return measure_posterior(suite, posterior, time.perf_counter() - start)
-        if self.method in SAEM_METHODS:
-            options = {"iterations": self.iterations, **_SAEM_OPTIONS[self.method]}
-            fit = partial(fit_saem, suite.responses, key=key, **options)
-            return measure_point(suite, *timed(fit))
-        return measure_point(suite, *timed(partial(fit_model, self.method, suite.responses)))
+            run = two_chains(draws, thinning=1)
+            posterior = sample_blocked(suite.responses, key=own, model=LaRT(), options=run)
+            rows.append(measure_posterior(suite, posterior, time.perf_counter() - start))
+        elif method in SAEM_METHODS:
+            options = {"iterations": iterations, **_SAEM_OPTIONS[method]}
+            fit = partial(fit_saem, suite.responses, key=own, **options)
+            rows.append(measure_point(suite, *timed(fit)))
+        else:
+            rows.append(measure_point(suite, *timed(partial(fit_model, method, suite.responses))))
+    return rows
 
 
 def fit_model(name: str, responses: Responses) -> PointEstimate:

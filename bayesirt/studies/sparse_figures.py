@@ -7,8 +7,8 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
 from bayesirt.posterior import LEVEL
-from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
-from bayesirt.studies.figures import legend_above, name_rows, new_figure
+from bayesirt.report.plots import ACCENT, INK, SOFT
+from bayesirt.studies.figures import legend_above, name_rows, new_figure, study_style
 from bayesirt.studies.sparse_conditions import DOMAINS, MASKS
 from bayesirt.studies.sparse_tables import ERROR_NAMES
 
@@ -18,7 +18,7 @@ _BARS = {"mec": INK, "ecolor": SOFT, "capsize": 2, "lw": 1}
 _MARKS = {"domains": "D", "biased": "o", "random": "s"}
 
 
-@figure_style()
+@study_style()
 def plot_domains(domains: pd.DataFrame) -> Figure:
     """Draw ρ of the simple average and of IRT in each domain beside the paper's."""
     fig, axes = new_figure(7.2, 3.2)
@@ -40,7 +40,7 @@ def plot_domains(domains: pd.DataFrame) -> Figure:
     return fig
 
 
-@figure_style()
+@study_style()
 def plot_failure_surface(grid: pd.DataFrame) -> Figure:
     """Draw ρ over sparsity and difficulty gap: the failure surface of Kang (2026), Figure 1."""
     biased, random = (grid[grid["mask"] == mask] for mask in MASKS)
@@ -55,14 +55,14 @@ def plot_failure_surface(grid: pd.DataFrame) -> Figure:
     for ax, (title, table, column, levels) in zip(axes.flat, panels, strict=True):
         _draw_surface(ax, table, column, levels)
         ax.set_title(title, fontsize=8, loc="left")
-    fig.supxlabel("sparsity S", fontsize=9)
-    fig.supylabel("difficulty gap D", fontsize=9)
+    fig.supxlabel("sparsity S")
+    fig.supylabel("difficulty gap D")
     label = "1 - rho (A, B, C); gain in rho (D)"
     fig.colorbar(axes[0, 0].collections[0], ax=axes, label=label, shrink=0.6)
     return fig
 
 
-@figure_style()
+@study_style()
 def plot_warning(replications: pd.DataFrame, warning: pd.DataFrame) -> Figure:
     """Draw whether the posterior warns of the average's failure, and whether its ranks hold."""
     drawn = replications[replications["subjects"].notna()]
@@ -77,13 +77,14 @@ def plot_warning(replications: pd.DataFrame, warning: pd.DataFrame) -> Figure:
     left.plot([lowest, 1], [lowest, 1], color=ACCENT, lw=1)
     left.set_xlabel("rho of the simple average with the truth")
     left.set_ylabel(f"middle of its {LEVEL:.0%} interval by the posterior")
-    left.legend(frameon=False, fontsize=8)
+    left.legend()
     _draw_coverage(right, warning)
     return fig
 
 
 def _draw_surface(ax: Axes, table: pd.DataFrame, column: str, levels: tuple[float, ...]) -> None:
     """Draw a shade a cell, darker where ρ is lower, or the gain higher, and contours of both."""
+    ax.grid(visible=False)
     square = table.pivot(index="D", columns="S", values=column)
     x, y, z = square.columns.to_numpy(), square.index.to_numpy(), square.to_numpy()
     shade = z if column == "gain" else 1 - z
@@ -112,4 +113,4 @@ def _draw_coverage(ax: Axes, warning: pd.DataFrame) -> None:
     ax.set_xlabel("ranking error of the simple average")
     ax.set_ylabel(f"coverage of {LEVEL:.0%} intervals")
     ax.set_ylim(None, 1.02)
-    ax.legend(frameon=False, fontsize=7)
+    ax.legend(fontsize=7)
