@@ -28,21 +28,23 @@ from bayesirt.studies.abilities_consistency import (
     pair_task,
 )
 from bayesirt.studies.abilities_coverage import BATCH, COVERAGE_COLUMNS, coverage_rows
-from bayesirt.studies.abilities_figures import plot_consistency, plot_intervals, plot_prediction
 from bayesirt.studies.abilities_matrix import AbilityMatrix, given_matrix, simulated_matrix
-from bayesirt.studies.abilities_predictors import PREDICTORS
 from bayesirt.studies.abilities_tables import (
     ability_table,
     across_table,
     consistency_table,
     coverage_table,
     criterion_table,
+    plot_consistency,
+    plot_intervals,
+    plot_prediction,
     prediction_table,
 )
 from bayesirt.studies.abilities_unseen import (
     AGREEMENT_COLUMNS,
     MOST_DRAWN,
     PREDICTION_COLUMNS,
+    PREDICTORS,
     agreement_rows,
     split_task,
 )

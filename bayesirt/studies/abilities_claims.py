@@ -9,34 +9,11 @@ from bayesirt.posterior import LEVEL
 from bayesirt.studies.abilities_consistency import ESTIMATES, MORE_THAN
 from bayesirt.studies.abilities_coverage import QUANTITIES
 from bayesirt.studies.abilities_matrix import CORRELATION, AbilityMatrix
-from bayesirt.studies.abilities_predictors import PREDICTORS
 from bayesirt.studies.abilities_tables import t_bound
-from bayesirt.studies.abilities_unseen import MOST_DRAWN
+from bayesirt.studies.abilities_unseen import MOST_DRAWN, PREDICTORS
 from bayesirt.studies.claims import Claim, figures_of, rows_of, sign_of, spanning
-from bayesirt.studies.study_rows import read_printed
+from bayesirt.studies.measures import read_notes, read_printed
 
-NOTES = (
-    "A simulated matrix has the paper's shares of items (Table 3, MMLU-MATH). From the rows of a "
-    "Q-matrix no method can be expected to reach more than the true abilities and the true "
-    "population of items.",
-    "The criterion of accuracy on the same items is circular: the same answers make the ability "
-    "and the accuracy. And it does not need the ability, as accuracy on all items shows.",
-    "The subject's accuracy and an IRT model that knows nothing of items give all new items the "
-    "same chance, so their AUC within a subject is .5 by construction. Beside random chances the "
-    "paper compares with nothing else, and to beat these it is enough to know which kinds of items "
-    "are hard for everybody, which is all that chances averaged over subjects tell.",
-    "The paper's standard deviation of the AUC over its 41 subjects is hardly more than its "
-    "splits leave to chance: the weakest and the ablest models are all predicted alike.",
-    "Chances of Q-mIRT integrate over abilities by their standard errors, as if independent of "
-    "each other, and over the population of items. NeuralCD has neither. The paper states no "
-    "number of epochs; here the network always sees about as many answers as 20 epochs of the "
-    "paper's matrix give.",
-    "Differences of AUC have 95% bounds between splits by Student's t, as if these were "
-    "independent; they share subjects and most of their training items.",
-    "The paper's abstract has .77 to .86 across benchmarks and its section 3.4 .77 to .81; its "
-    "Table 5 has .77 to .86. Its section 3.3 correlates subjects within an ability, as is done "
-    "here, its appendix D.4 abilities within a subject.",
-)
 _MOST_FINDINGS = 3
 _PAPERS_SPLITS = 10
 _STRENGTHS = {"strong": "strong (rho > .7)", "moderate": "moderate (> .5)", "weak": "weak (> .3)",
@@ -73,14 +50,14 @@ def ability_claims(
 
 
 def ability_notes(matrix: AbilityMatrix) -> Iterator[str]:
-    """Yield what keeps abilities from being told apart, what was left out, and `NOTES`."""
+    """Yield what keeps abilities from being told apart, what was left out, and the notes."""
     findings = matrix.q.findings()
     yield from (f"The Q-matrix: {finding}." for finding in findings[:_MOST_FINDINGS])
     if len(findings) > _MOST_FINDINGS:
         yield f"The Q-matrix: {len(findings) - _MOST_FINDINGS} more findings of this kind."
     if matrix.responses.n_observed > MOST_DRAWN:
         yield f"No full posterior is drawn of more than {MOST_DRAWN:,} responses."
-    yield from NOTES
+    yield from read_notes("abilities")
 
 
 def printed(table: str, quantity: str, place: str) -> float:

@@ -10,8 +10,16 @@ from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
 from bayesirt.studies.abilities_matrix import AbilityMatrix, Matrix
-from bayesirt.studies.abilities_predictors import Division, Fits, divide, fit_all, predictions
-from bayesirt.studies.abilities_unseen import measure, predictors_of, split_items
+from bayesirt.studies.abilities_unseen import (
+    Division,
+    Fits,
+    divide,
+    fit_all,
+    measure,
+    predictions,
+    predictors_of,
+    split_items,
+)
 from bayesirt.studies.measures import spearman
 from bayesirt.studies.tasks import PortableKey, Row, Task
 

@@ -15,7 +15,7 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 from bayesirt.profiles.simulation import simulate_q_mirt
 from bayesirt.studies.labels import labels_for
-from bayesirt.studies.study_rows import read_printed
+from bayesirt.studies.measures import read_printed
 
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.integer]
@@ -74,10 +74,7 @@ def simulated_matrix(size: tuple[int, int, int], *, key: Array) -> AbilityMatrix
 
 
 def papers_q_matrix(n_items: int, n_abilities: int, rng: np.random.Generator) -> QMatrix:
-    """Draw a Q-matrix with the shares of items that need an ability in MMLU-MATH.
-
-    Zhang et al. (2026), Table 3.
-    """
+    """Draw a Q-matrix with MMLU-MATH's shares of items by ability (Zhang et al., 2026, Table 3)."""
     printed = read_printed("abilities_printed")
     counts = printed.loc[printed["table"] == "coverage", "value"].to_numpy(float)
     n_printed = printed.loc[

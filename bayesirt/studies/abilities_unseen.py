@@ -1,31 +1,221 @@
-"""Answers to unseen items: random splits of the items, and the full posterior on one of them."""
+"""Answers to unseen items, by what may be said of them from the abilities that they need.
+
+Predictors range from the subject's accuracy, which says nothing of items, to the mean accuracy of
+all subjects on items that share abilities, which says nothing of subjects.
+"""
 
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Array
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 from scipy.stats import rankdata
 
 from bayesirt.data.q_matrix import QMatrix
+from bayesirt.data.responses import Responses
+from bayesirt.estimators.neural_cd import NeuralDiagnosis, fit_neural_cd
 from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.inference.engines import sample_q_mirt
 from bayesirt.models.q_mirt import default_structure
+from bayesirt.point_estimate import PointEstimate
 from bayesirt.profiles.item_prediction import predict_items
 from bayesirt.studies.abilities_matrix import AbilityMatrix, Counts, Matrix
-from bayesirt.studies.abilities_predictors import (
-    NO_CHANCES,
-    PREDICTORS,
-    Division,
-    divide,
-    fit_all,
-    learnt_chances,
-    predictions,
-)
 from bayesirt.studies.fits import two_chains
-from bayesirt.studies.measures import log_losses
+from bayesirt.studies.measures import log_losses, with_answers
 from bayesirt.studies.tasks import PortableKey, Row, Task
+
+PREDICTORS = {
+    "accuracy": "subject's accuracy",
+    "2pl": "2PL that knows nothing of items",
+    "items": "all subjects' accuracy on items that share abilities",
+    "additive": "subject's accuracy + all subjects' on such items",
+    "own items": "subject's accuracy on items that share abilities",
+    "both": "mean of the subject's and all subjects' on such items",
+    "neutral": "Q-mIRT, neutral items",
+    "learnt": "Q-mIRT, population of items learnt",
+    "learnt, average": "the same, averaged over subjects",
+    "learnt, profile": "the same, less the average subject",
+    "neural": "NeuralCD, as in the paper",
+    "neural, average": "the same, averaged over subjects",
+    "neural, profile": "the same, less the average subject",
+    "true abilities": "true abilities and population of items",
+    "true chances": "true abilities and items",
+}
+"""Predictors, in words; the last two are of simulated matrices."""
+
+NO_CHANCES = frozenset({"learnt, profile", "neural, profile"})
+"""Predictors that order answers, but give no probability."""
+
+_DECAYS = 4
+"""Times that the network's rate is lowered, as in 20 epochs."""
+
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(31)
+_EDGE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Division:
+    """Items with responses, and items to predict."""
+
+    responses: Responses  # To learn from.
+    q: QMatrix  # Of their items, without the abilities that none of these needs.
+    # shape (new item, ability), Of the items to predict, which all need an ability of `q`.
+    needs: NDArray[np.bool_]
+    subjects: NDArray[np.intp]  # Places of the rows of `responses` in the whole matrix.
+    items: NDArray[np.intp]  # Places of the items to predict in the whole matrix.
+    successes: Counts  # shape (subject, new item)
+    trials: Counts  # shape (subject, new item)
+
+
+@dataclass(frozen=True, eq=False)
+class Fits:
+    """What the training items say, by each model."""
+
+    q_mirt: PointEstimate  # With the Q-matrix.
+    plain: PointEstimate  # With one ability that all items need.
+    neural: NeuralDiagnosis
+
+
+def divide(matrix: AbilityMatrix, train: NDArray[np.intp], test: NDArray[np.intp]) -> Division:
+    """Divide a matrix by its items."""
+    responses = matrix.responses
+    subjects, kept = with_answers(responses, np.arange(responses.n_subjects), train)
+    part = responses.select(subjects, kept)
+    q = matrix.q.for_items(part.items, drop_unneeded=True)
+    known = np.array([matrix.q.abilities.index(name) for name in q.abilities])
+    needs = matrix.q.needs[np.ix_(test, known)]
+    items = test[needs.any(1)]
+    successes, trials = (x[np.ix_(subjects, items)] for x in responses.cells.matrices())
+    return Division(part, q, needs[needs.any(1)], subjects, items, successes, trials)
+
+
+def fit_all(division: Division, *, key: Array, trained: int) -> Fits:
+    """Fit all models to the training items."""
+    responses, q = division.responses, division.q
+    one = QMatrix.from_arrays(np.ones((q.n_items, 1), bool), q.items)
+    epochs = max(1, round(trained / responses.n_observed))
+    decay = max(1, round(epochs / _DECAYS))
+    return Fits(
+        fit_q_mirt(responses, q, structure=default_structure(q.n_abilities)),
+        fit_q_mirt(responses, one, structure="independent"),
+        fit_neural_cd(responses, q, key=key, epochs=epochs, decay_epochs=decay),
+    )
+
+
+def predictions(division: Division, fits: Fits, matrix: AbilityMatrix) -> dict[str, Matrix]:
+    """Return chances (but for `NO_CHANCES`) at the items to predict, by `PREDICTORS`."""
+    rows, place = np.unique(division.needs, axis=0, return_inverse=True)
+    found = {
+        **shared_accuracies(division, rows),
+        "2pl": learnt_chances(fits.plain, np.ones((len(rows), 1), bool)),
+        "neutral": neutral_chances(fits.q_mirt, rows),
+        **_parts("learnt", learnt_chances(fits.q_mirt, rows)),
+        **_parts("neural", fits.neural.predict(rows)),
+    }
+    of_items = {name: p[:, place] for name, p in found.items()}
+    if matrix.truth is not None:
+        of_items |= _true_chances(matrix, division)
+    return {name: of_items[name] for name in PREDICTORS if name in of_items}
+
+
+def shared_accuracies(division: Division, new: NDArray[np.bool_]) -> dict[str, Matrix]:
+    """Return what accuracies say without a model.
+
+    The predictors accuracy, items, additive, own items and both.
+
+    A training item counts for a new one by the abilities that both need as a share of those that
+    either needs. Each accuracy is drawn towards what is known without shared abilities, as by one
+    more answer.
+    """
+    successes, trials = (np.asarray(x, float) for x in division.responses.cells.matrices())
+    weights = similarity(new, division.q.needs)
+    total = successes.sum() / trials.sum()
+    overall = (successes.sum(1) + total) / (trials.sum(1) + 1)
+    asked = np.maximum(trials.sum(0), 1)
+    of_item = successes.sum(0) / asked
+    items = (weights @ of_item + total) / (weights.sum(1) + 1)
+    own = (successes @ weights.T + overall[:, None]) / (trials @ weights.T + 1)
+    shape = own.shape
+    additive = _logit(overall)[:, None] + _logit(items) - _logit(total)
+    return {
+        "accuracy": np.broadcast_to(overall[:, None], shape),
+        "items": np.broadcast_to(items, shape),
+        "additive": expit(additive),
+        "own items": own,
+        "both": expit((_logit(own) + _logit(items)) / 2),
+    }
+
+
+def similarity(new: NDArray[np.bool_], known: NDArray[np.bool_]) -> Matrix:
+    """Return the abilities that two items need as a share of those that either needs."""
+    shared = new.astype(float) @ known.T.astype(float)
+    return shared / (new.sum(1)[:, None] + known.sum(1) - shared)
+
+
+def learnt_chances(point: PointEstimate | Mapping[str, Any], needs: NDArray[np.bool_]) -> Matrix:
+    """Return chances at items drawn from the population that a fit has learnt.
+
+    Integrates over abilities by ``theta_se``, as if they were independent, and over slopes and
+    intercepts, with the logit taken to be normal: within a hundredth of the exact chance unless
+    slopes vary much.
+    """
+    theta, se = _abilities(point)
+    mu, sigma = float(point["mu_a"]), float(point["sigma_a"])
+    slope = np.exp(mu + sigma**2 / 2)
+    mean = slope * theta @ needs.T + float(point["mu_d"]) + needs @ np.asarray(point["beta"])
+    spread = slope**2 * (np.expm1(sigma**2) * theta**2 + np.exp(sigma**2) * se**2)
+    return _mean_chance(mean, spread @ needs.T + float(point["sigma_d"]) ** 2)
+
+
+def neutral_chances(point: PointEstimate, needs: NDArray[np.bool_]) -> Matrix:
+    """Return chances at items with slopes 1 and intercept 0."""
+    theta, se = _abilities(point)
+    return _mean_chance(theta @ needs.T, se**2 @ needs.T)
+
+
+def _abilities(point: PointEstimate | Mapping[str, Any]) -> tuple[Matrix, Matrix]:
+    theta = np.asarray(point["theta"])
+    known = isinstance(point, PointEstimate)
+    return theta, np.asarray(point["theta_se"]) if known else np.zeros_like(theta)
+
+
+def _mean_chance(mean: Matrix, variance: Matrix) -> Matrix:
+    """Return the mean of sigmoid(η) for η ~ N(mean, variance)."""
+    sd, p = np.sqrt(variance), np.zeros_like(mean)
+    for node, weight in zip(_NODES, _WEIGHTS / _WEIGHTS.sum(), strict=True):
+        p += weight * expit(mean + node * sd)
+    return p
+
+
+def _parts(name: str, p: Matrix) -> dict[str, Matrix]:
+    """Return chances, what is the same for all subjects of them, and what is not."""
+    logits = _logit(p)
+    average = np.broadcast_to(p.mean(0), p.shape)
+    return {name: p, f"{name}, average": average, f"{name}, profile": logits - logits.mean(0)}
+
+
+def _true_chances(matrix: AbilityMatrix, division: Division) -> dict[str, Matrix]:
+    assert matrix.truth is not None
+    truth = {str(name): x.to_numpy() for name, x in matrix.truth.items()}
+    slopes = np.zeros(matrix.q.needs.shape)
+    slopes[matrix.q.loadings] = truth["a"]
+    of_subjects = truth | {"theta": truth["theta"][division.subjects]}
+    logits = of_subjects["theta"] @ slopes[division.items].T + truth["d"][division.items]
+    return {
+        "true abilities": learnt_chances(of_subjects, matrix.q.needs[division.items]),
+        "true chances": expit(logits),
+    }
+
+
+def _logit(p: Any) -> Any:
+    return logit(np.clip(p, _EDGE, 1 - _EDGE))
+
 
 TEST_SHARE = 0.1
 PREDICTION_COLUMNS = (
@@ -122,10 +312,7 @@ def split_items(
 
 
 def measure(found: dict[str, Matrix], division: Division) -> dict[str, dict[str, float]]:
-    """Return how well each predictor does, by predictor and `PREDICTION_COLUMNS`.
-
-    `auc`, `auc_sd` and `subjects` are of the AUC within a subject; NaN without items to predict.
-    """
+    """Return how well each predictor does within subjects, by `PREDICTION_COLUMNS`."""
     successes, trials = division.successes, division.trials
     if not trials.sum():
         nothing = dict.fromkeys(PREDICTION_COLUMNS, float("nan")) | {"new_items": 0.0}

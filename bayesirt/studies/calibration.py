@@ -15,18 +15,20 @@ import pandas as pd
 from jaxtyping import Array
 
 from bayesirt.posterior import LEVEL
-from bayesirt.studies.calibration_figures import plot_coverage, plot_rank_ecdf
 from bayesirt.studies.calibration_tables import (
     CALIBRATED,
     CELL,
     SLACK,
     coverage_table,
+    plot_coverage,
+    plot_rank_ecdf,
     rank_table,
     trust_table,
     trusted_from,
 )
 from bayesirt.studies.claims import Claim
 from bayesirt.studies.engine import Part, Running, Study, do_tasks
+from bayesirt.studies.measures import groups_of
 from bayesirt.studies.replication import (
     GROUPS,
     QUANTITIES,
@@ -35,7 +37,6 @@ from bayesirt.studies.replication import (
     replicate,
     row_columns,
 )
-from bayesirt.studies.study_rows import groups_of
 from bayesirt.studies.tasks import PortableKey, Task
 
 _PLACE = [*CELL, "replication"]

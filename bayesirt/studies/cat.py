@@ -34,7 +34,7 @@ from bayesirt.studies.cat_tests import (
 from bayesirt.studies.claims import Claim
 from bayesirt.studies.engine import Part, Running, Study, do_tasks
 from bayesirt.studies.figures import draw_lines, legend_above, new_figure, study_style
-from bayesirt.studies.study_rows import groups_of
+from bayesirt.studies.measures import groups_of, read_notes
 from bayesirt.studies.tasks import PortableKey, Row, Task
 
 
@@ -61,11 +61,6 @@ class CATDesign:
 CAT_QUICK = CATDesign(1, Sizes(200, 60, 80, 16, 20))
 """One smaller bank of each model and shorter tests."""
 
-NOTES = (
-    "The same items for all are those that are best before any answer: a short form chosen with "
-    "care.",
-    "Subjects of one bank share its calibration, which the standard errors leave out.",
-)
 _PLACE = ("condition", "replication", "method", "answers")
 _TYPICAL = 0.5
 """Share of the subjects that have stopped at the typical number of answers."""
@@ -108,7 +103,7 @@ def cat_found(replications: pd.DataFrame, design: CATDesign) -> Study:
         replications,
         {"answers": lengths, "stops": stops},
         cat_claims(lengths, stops),
-        NOTES,
+        read_notes("cat"),
         {"tests": partial(plot_tests, lengths)},
     )
 
@@ -145,10 +140,7 @@ def measure_columns(stops: tuple[float, ...]) -> list[str]:
 
 
 def measure_track(track: Track, subjects: Subjects, stops: tuple[float, ...]) -> list[Row]:
-    """Compare what is said of abilities with the truth, after each number of answers.
-
-    Of all subjects `held` is the share that stopped while the interval held the truth.
-    """
+    """Compare with the truth after each answer; `held`: stopped while the interval held it."""
     wide = track.high - track.low
     error = (track.mean - subjects.theta) ** 2
     covered = (track.low <= subjects.theta) & (subjects.theta <= track.high)
@@ -170,10 +162,7 @@ def measure_track(track: Track, subjects: Subjects, stops: tuple[float, ...]) ->
 
 
 def length_table(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return error, width and coverage by model, method and number of answers.
-
-    Standard errors are over subjects; that these share a calibration is left out.
-    """
+    """Return error, width and coverage by number of answers, with errors over subjects alone."""
     rows = []
     for place, own in groups_of(_ordered(replications), ["model", "method", "answers"]):
         n = own["subjects"].sum()

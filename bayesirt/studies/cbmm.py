@@ -13,7 +13,7 @@ import jax
 from jaxtyping import Array
 
 from bayesirt.data.responses import Responses
-from bayesirt.studies.cbmm_claims import NOTES, cbmm_claims
+from bayesirt.studies.cbmm_claims import cbmm_claims
 from bayesirt.studies.cbmm_conditions import Condition, conditions_of, draw_suite
 from bayesirt.studies.cbmm_figures import (
     plot_flow,
@@ -44,7 +44,7 @@ from bayesirt.studies.cbmm_tasks import (
 )
 from bayesirt.studies.engine import Part, Running, Study, do_tasks
 from bayesirt.studies.labels import fingerprint
-from bayesirt.studies.study_rows import with_conditions
+from bayesirt.studies.measures import read_notes, with_conditions
 from bayesirt.studies.tasks import PortableKey, Task
 
 _PARTS = {
@@ -114,10 +114,7 @@ def cbmm_study(
     responses: Responses | None = None,
     **running: Unpack[Running],
 ) -> Study:
-    """Do Qu et al. (2026), section 4, again: recovery, stability, accuracy, redundancy.
-
-    Stability, ranking and level are of the given responses, or of a simulated matrix.
-    """
+    """Do Qu et al. (2026), section 4, again, on a given matrix or a simulated one."""
     design, portable = design or CBMMDesign(), PortableKey.of(key)
     matrix = responses
     if matrix is None:
@@ -151,7 +148,7 @@ def cbmm_study(
         "heterogeneity": partial(plot_heterogeneity, tables["heterogeneity"]),
         "flow": partial(plot_flow, look["ranks"]),
     }
-    notes = [*NOTES]
+    notes = read_notes("cbmm")
     if len(look["levels"]):
         tables |= {name: look[name] for name in ("levels", "level_rho")}
         figures["levels"] = partial(plot_levels, look["items"], look["level_rho"])

@@ -13,44 +13,6 @@ from bayesirt.studies.cbmm_tasks import POINT_METHODS, POSTERIORS
 from bayesirt.studies.claims import Claim, figures_of, ranging, rows_of, spanning
 from bayesirt.studies.measures import spearman
 
-NOTES = (
-    "Nothing is read off a plot. Qu et al. (2026) print a few ratios and Tables A.1 to A.3; "
-    "Figures 1 to 5 and A.1 to A.7 give no numbers and stand beside ours in kind only. Its times "
-    "are from another machine and against other programs, so only ratios are compared. Times of "
-    "joint MAP and MML include the errors of all parameters; suites that run side by side blur "
-    "them all.",
-    "All is compared with abilities of mean 0 and standard deviation 1, in estimate and truth; "
-    "eta is the same on any scale. The missing shares of the paper's figures are not stated but "
-    "for their range, so they are ours, and its N(0, 0.5) is read as a variance.",
-    "The paper says, too, that more items tell of abilities, more subjects of items, and that both "
-    "lower the error of eta. It calls cBMM robust to temperature, missing cells and a = 0. An "
-    "error of eta above 1 is worse than eta = 0.",
-    "MM is Algorithm 1 with the printed start, tolerance and no prior. It stops once the loss "
-    "changes by less than 1e-4 of itself, which may be far from the optimum. Where data are few it "
-    "is better off stopping there: the optimum without a prior then lies far out or nowhere (on "
-    "200 x 200 suites with 80% missing, going on to 1e-9 made its error of eta a thousand times "
-    "larger). Newton, joint MAP and MML hold a weak or proper prior, and run until they converge.",
-    "The paper reports 'NA' of mirt at 2,000 items and more, log10 temperatures of 0.5 and 0.75, "
-    "all of MNAR, and 40% and 50% of a = 0; MML here (EM as well) gives an estimate wherever it is "
-    "run, which is up to 2,000 items.",
-    "An item that loses its wrong answers (MNAR) has only right ones: its a and d are no longer in "
-    "the data, whatever the method. Abilities hardly suffer.",
-    "The paper counts a > 0 as the discovery: a recall of 1 (100% in the paper) then says that no "
-    "useful item is lost, and its precision (uncontrolled in the paper) that few of the items kept "
-    "are redundant. Dropping items asks the other way round, which is the false share here. Half "
-    "of the redundant items have an estimate above 0 by chance alone, so a = 0 cannot find many "
-    "more than half of them; a wider bound finds more, but nothing says beforehand how many are "
-    "wrong.",
-    "Redundant means a = 0, all other items have a from 0.5 to 1: items between the two, which "
-    "real suites have, are harder. Lists hold P(|a| < 0.25) to the bound q given the prior, which "
-    "learns one normal spread of the slopes (positive: of their logs) and fits no such gap.",
-    "The diagonals of Tables A.1 to A.3 are 1 with deviations of 1e-17, as if each fit were "
-    "compared with itself; ours compare two starts of one variance. The IFEval columns of the "
-    "three tables agree to the last digit, though they are of three parameters. MuSR's 0.92 ± 0.36 "
-    "is what some two reversed fits in 50 would give.",
-    "The paper sees an inverse relation of CV(a) and the agreement of ability and accuracy; and by "
-    "level (Figure 3) a consistent rise of the median of -d and a growing spread.",
-)
 _RECOVERED = {
     "rho_theta": "Spearman of theta",
     "rho_a": "Spearman of a",

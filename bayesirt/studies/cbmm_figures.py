@@ -87,10 +87,7 @@ def plot_recovery(recovery: pd.DataFrame, factors: Sequence[str], size: tuple[in
 
 @study_style()
 def plot_redundancy(redundancy: pd.DataFrame) -> Figure:
-    """Draw false share and recall of redundant items over the sparsity of a.
-
-    With two standard errors, and the bound q = 10% of the posterior's lists.
-    """
+    """Draw false share (± 2 standard errors) and recall of redundant items over the sparsity."""
     fig, axes = new_figure(7.6, 3.9, 1, 2, sharex=True)
     left, right = axes[0]
     rules = redundancy.groupby("rule", sort=False) if len(redundancy) else ()

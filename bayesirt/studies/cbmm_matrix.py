@@ -19,8 +19,7 @@ from bayesirt.studies.cbmm_tasks import (
     fit_timed,
     variation,
 )
-from bayesirt.studies.measures import TAILS, spearman
-from bayesirt.studies.study_rows import groups_of
+from bayesirt.studies.measures import TAILS, groups_of, spearman
 
 MEASURES = {"minus_d": "-d", "b": "b = -d/a", "wrong": "the share wrong"}
 """Of an item's difficulty."""
@@ -28,10 +27,7 @@ _RESAMPLES = 1000
 
 
 def look_at(responses: Responses, *, key: Array) -> dict[str, pd.DataFrame]:
-    """Fit a matrix by both steps, and hold the fits against accuracy and level.
-
-    Tables by name; those of items and their levels are empty where these carry no numeric level.
-    """
+    """Fit a matrix by both steps: tables, some empty where items carry no numeric level."""
     fit_key, bootstrap_key = jax.random.split(key)
     fits = {str(step): fit_timed(step, responses, key=fit_key) for step in STEPS}
     items = _item_table(responses, fits)
@@ -68,10 +64,7 @@ def level_table(items: pd.DataFrame) -> pd.DataFrame:
 
 
 def level_correlations(items: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """Return Spearman's ρ of measures of difficulty with the level; without a b where a = 0.
-
-    Intervals are percentiles over items drawn again with replacement.
-    """
+    """Return Spearman's ρ of difficulty and level, with intervals from items drawn again."""
     rows = []
     for method, own in items.groupby("method", sort=False) if len(items) else ():
         for name in MEASURES:

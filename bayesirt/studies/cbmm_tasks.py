@@ -169,11 +169,7 @@ def start_task(
 def start_rows(
     replication: int, responses: Responses, variances: tuple[float, ...], key: PortableKey
 ) -> list[Row]:
-    """Return how alike two fits are, for each step and pair of variances.
-
-    Between two variances the fits of one start each are compared; within a variance those of
-    two starts.
-    """
+    """Return how alike two fits are, for each step and pair of variances."""
     rows = []
     for step in STEPS:
         fits = [

@@ -19,16 +19,7 @@ from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.studies.engine import Part, Running, Study, do_tasks
 from bayesirt.studies.labels import fingerprint
-from bayesirt.studies.lart_claims import MATRIX_NOTES, NOTES, matrix_claims, simulation_claims
-from bayesirt.studies.lart_figures import (
-    plot_abilities_and_speeds,
-    plot_coverage,
-    plot_criterion,
-    plot_efficiency,
-    plot_prediction,
-    plot_recovery,
-    plot_saem,
-)
+from bayesirt.studies.lart_claims import matrix_claims, simulation_claims
 from bayesirt.studies.lart_matrix import (
     RHO_COLUMNS,
     criterion_table,
@@ -38,16 +29,17 @@ from bayesirt.studies.lart_matrix import (
 )
 from bayesirt.studies.lart_matrix_tasks import (
     ITEM_COLUMNS,
+    N_FOLDS,
     PREDICTION_COLUMNS,
     SUBJECT_COLUMNS,
     VALIDITY_COLUMNS,
     applied_splits,
+    base_subjects,
     item_task,
     prediction_task,
     subject_task,
     validity_task,
 )
-from bayesirt.studies.lart_splits import N_FOLDS, base_subjects
 from bayesirt.studies.lart_suites import (
     DRAWN,
     EM_METHODS,
@@ -60,12 +52,19 @@ from bayesirt.studies.lart_tables import (
     PLACE,
     coverage_table,
     mean_table,
+    plot_abilities_and_speeds,
+    plot_coverage,
+    plot_criterion,
+    plot_efficiency,
+    plot_prediction,
+    plot_recovery,
+    plot_saem,
     prediction_table,
     recovery_table,
     saem_table,
     time_table,
 )
-from bayesirt.studies.study_rows import with_conditions
+from bayesirt.studies.measures import read_notes, with_conditions
 from bayesirt.studies.tasks import PortableKey, Task
 
 _PARTS = {
@@ -176,7 +175,7 @@ def lart_found(suites: pd.DataFrame) -> Study:
         "coverage": partial(plot_coverage, tables["coverage"]),
     }
     title = f"LaRT study of {len(suites):,} fits"
-    return Study(title, suites, tables, simulation_claims(**tables), NOTES, figures)
+    return Study(title, suites, tables, simulation_claims(**tables), read_notes("lart"), figures)
 
 
 def _with_matrix(
@@ -214,7 +213,7 @@ def _with_matrix(
         simulated.replications,
         {**simulated.tables, **look},
         [*simulated.said, *matrix_claims(look, responses.n_items)],
-        [*NOTES, *MATRIX_NOTES],
+        read_notes("lart") + read_notes("lart_matrix"),
         {**simulated.figures, **figures},
     )
 

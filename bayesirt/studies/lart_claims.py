@@ -19,56 +19,12 @@ from bayesirt.studies.claims import (
 )
 from bayesirt.studies.lart_matrix_tasks import PREDICTIONS
 from bayesirt.studies.lart_suites import ANSWERS, DRAWN, EM_METHODS, LENGTHS, SAEM_METHODS
-from bayesirt.studies.lart_tables import PLACE
-from bayesirt.studies.study_rows import groups_of, read_printed
+from bayesirt.studies.lart_tables import INTERVAL_LABELS, MEASURES, PLACE, SYMBOLS
+from bayesirt.studies.measures import groups_of, read_printed
 
-SYMBOLS = {
-    "theta": "θ", "a": "a", "d": "d", "phi": "φ", "omega": "ω", "lam": "λ", "rho": "ρ",
-}  # fmt: skip
-INTERVAL_LABELS = {
-    ("irt", "asymptotic"): "IRT, closed form",
-    ("lart", "asymptotic"): "LaRT, equation 10",
-    ("lart", "finite"): "LaRT, finite length",
-    ("lart", "given_items"): "LaRT, posterior sd given items",
-    (DRAWN, "posterior"): "LaRT, full posterior",
-}
-MEASURES = {"absolute_error": "mean absolute error", "log_score": "log score"}
 _SHOWN_ITEMS = (10, 20, 50, 100, 200)
 _OUTLIER = 2
 """Times EM's largest error from which on SAEM's is called an outlier."""
-
-NOTES = (
-    "Xu et al. (2026) plot their simulation (Figures 1, 2, 10 and 11) and print no figure of it, "
-    "so it is compared in kind only: the paper finds LaRT better on all parameters, uniformly, and "
-    "outliers of a and d and larger errors throughout after the burn-in. N(0, 0.5) is read as a "
-    "variance, λ as one too.",
-    "Abilities here are posterior means where the paper has posterior modes, and both models are "
-    "fitted by exact EM with a weak prior (standard deviation 10 of a and d) where the paper has "
-    "SAEM. The paper does not say how many iterations its SAEM runs; ours runs the design's.",
-    "Our SAEM takes an expectation over the latent answers and one step of a closed form where "
-    "the paper's maximises anew by L-BFGS: this makes the burn-in's α = 1 far less noisy.",
-    "Equation 10 holds in the limit of endless many lengths; the finite-length interval has "
-    "1/(1 - ρ²) replaced by 1 + ρ²/(1 - ρ² + 1/P). Both take items as known, which the full "
-    "posterior does not. Text and tables of the paper print no coverage.",
-)
-MATRIX_NOTES = (
-    "The paper says of its benchmarks that the abler take longer, so that ρ is below 0. Rows of "
-    "one base subject are alike: where it is given, the interval by base subjects is the one.",
-    "Table 1 is of AMC23, AIME24 and AIME25 together (128 x 100), divided once. The paper does "
-    "not say whether lengths of the items left out were looked at; both ways are shown. Here "
-    "every subject is held out once a repetition, its ability estimated from four folds of items "
-    "whose parameters come from other subjects. The absolute error rewards predictions that are "
-    "too sure; the log score does not. What dividing by base subject changes, items owe to the "
-    "twin of a row that is held out, and to the chance of other folds.",
-    "Validity: a variance of 0 is had by giving everyone the same ability, and LaRT's sets agree "
-    "for being of the same speed, too. So ranks, and accuracy on all other items, are shown beside "
-    "it. The paper does not print its divisor; ours is the number of sets.",
-    "'Scaled Euclidean distance' is not defined in the paper; ours is the root mean square. Each "
-    "model is held against its own estimate from all data, as in the paper, which is no truth. "
-    "For either model, subject efficiency takes the hundred items of most information by LaRT.",
-    "Item efficiency chooses items by equation 10, each from what the subject answered before; "
-    "items are as fitted to all subjects, those tested among them.",
-)
 
 
 def simulation_claims(

@@ -142,11 +142,7 @@ def with_criterion(subjects: pd.DataFrame, criterion: Mapping[str, float]) -> pd
 
 
 def criterion_table(known: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """Return how well abilities go with the criterion, with and without lengths.
-
-    Intervals are 90% percentiles over base subjects drawn again with replacement, the same ones
-    for every ability.
-    """
+    """Return how abilities go with the criterion; intervals over base subjects drawn again."""
     samples = [np.arange(len(known)), *_resampled(known["group"].to_numpy(), rng)]
     columns = {name: known[column].to_numpy() for name, column in ABILITIES.items()}
     outside = known["criterion"].to_numpy()

@@ -3,6 +3,7 @@
 Xu et al. (2026), 6.3.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import product
 
@@ -20,17 +21,47 @@ from bayesirt.studies.lart_scoring import (
     score_abilities,
     speed_evidence,
 )
-from bayesirt.studies.lart_splits import (
-    N_FOLDS,
-    SPLITS,
-    first_subjects,
-    item_folds,
-    subject_folds,
-    with_answers,
-)
 from bayesirt.studies.lart_suites import EM_METHODS, fit_model
-from bayesirt.studies.measures import log_losses, spearman
+from bayesirt.studies.measures import log_losses, spearman, with_answers
 from bayesirt.studies.tasks import PortableKey, Row, Task
+
+N_FOLDS = 5
+SPLITS = ("by row", "by base subject")
+
+
+def base_subjects(names: Sequence[str], suffixes: Sequence[str]) -> NDArray[np.intp]:
+    """Return which base subject each row is of: names alike but for an ending belong together."""
+    longest_first = sorted(suffixes, key=len, reverse=True)
+    bases = []
+    for name in names:
+        ending = next((s for s in longest_first if s and name.endswith(s)), "")
+        bases.append(name[: len(name) - len(ending)])
+    return np.unique(bases, return_inverse=True)[1]
+
+
+def subject_folds(
+    groups: NDArray[np.intp], n_folds: int, rng: np.random.Generator
+) -> list[NDArray[np.intp]]:
+    """Divide the subjects into disjoint folds of about the same size, groups unbroken."""
+    labels, sizes = np.unique(groups, return_counts=True)
+    fold_of, filled = np.zeros(len(labels), int), np.zeros(n_folds, int)
+    for k in rng.permutation(len(labels)):
+        fold_of[k] = filled.argmin()
+        filled[fold_of[k]] += sizes[k]
+    of_subject = fold_of[np.searchsorted(labels, groups)]
+    return [np.flatnonzero(of_subject == fold) for fold in range(n_folds)]
+
+
+def item_folds(n_items: int, n_folds: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+    """Divide the items into disjoint folds of about the same size."""
+    return [np.sort(part) for part in np.array_split(rng.permutation(n_items), n_folds)]
+
+
+def first_subjects(groups: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
+    """Return the subjects in random order, those of a group one after another."""
+    place = rng.permutation(groups.max() + 1)
+    return np.argsort(place[groups], kind="stable")
+
 
 Groups = NDArray[np.intp]
 """shape (subject,): whom a division keeps together."""
@@ -138,11 +169,7 @@ def validity_rows(responses: Responses, sets: list[NDArray[np.intp]]) -> list[Ro
 
 
 def agreement_of_sets(theta: Matrix, rest: Matrix) -> dict[str, float]:
-    """Return how far abilities by disjoint sets of items agree, among subjects in all sets.
-
-    variance_sum is of each subject's abilities over the sets (divisor: their number), as in the
-    paper; rho_rest the mean ρ of a set's abilities and the accuracy on all other items.
-    """
+    """Return how far abilities by disjoint sets of items agree, among subjects in all sets."""
     whole = np.isfinite(theta).all(0)
     own, other = theta[:, whole], rest[:, whole]
     variance = own.var(0)

@@ -98,10 +98,7 @@ def score_abilities(
     answered: NDArray[np.bool_] | None = None,
     timed: NDArray[np.bool_] | None = None,
 ) -> Scores:
-    """Return what answers and lengths say of abilities.
-
-    Xu et al. (2026), equation 9 and Lemma 1, corrected.
-    """
+    """Return what answers and lengths say of abilities (Xu et al., 2026, Lemma 1, corrected)."""
     one = np.ones(cells.trials.shape[1])
     right = cells.successes * (one if answered is None else answered)
     wrong = (cells.trials - cells.successes) * (one if answered is None else answered)

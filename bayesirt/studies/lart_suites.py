@@ -88,10 +88,7 @@ def suite_rows(
     draws: int,
     key: PortableKey,
 ) -> list[Row]:
-    """Return how far a method is off in each suite; suites depend on the place alone.
-
-    SAEM takes so many iterations, and each of two chains of the posterior so many draws.
-    """
+    """Return how far a method is off in each suite; suites depend on the place alone."""
     rows = []
     for place in places:
         suite, own = draw_suite(condition, key.rng(*place)), key.folded(method, *place)

@@ -179,10 +179,7 @@ def _ranks(simulation: Simulation, draws: Draws, key: Array, priors: Priors, kep
 
 
 def quantities_of(draws: Draws, responses: Responses) -> dict[str, NDArray[np.floating]]:
-    """Return the quantities whose ranks are taken.
-
-    By the names of `QUANTITIES`. Of several top scorers or most extreme items the first.
-    """
+    """Return `QUANTITIES`; of several top scorers or most extreme items the first."""
     theta, a, d = (draws[name] for name in ("theta", "a", "d"))
     successes, trials = responses.cells.matrices()
     scorer = int(np.argmax(successes.sum(1) / trials.sum(1)))

@@ -17,6 +17,7 @@ from bayesirt.models import Priors
 from bayesirt.posterior import LEVEL
 from bayesirt.studies.claims import Claim, at_least, beside, rows_of
 from bayesirt.studies.engine import Part, Running, Study, do_tasks
+from bayesirt.studies.measures import read_notes, with_conditions
 from bayesirt.studies.sparse_conditions import (
     DOMAINS,
     MASKS,
@@ -25,11 +26,11 @@ from bayesirt.studies.sparse_conditions import (
     draw_suite,
     grid_conditions,
 )
-from bayesirt.studies.sparse_draws import BATCH, draw_abilities
-from bayesirt.studies.sparse_figures import plot_domains, plot_failure_surface, plot_warning
 from bayesirt.studies.sparse_measures import (
+    BATCH,
     DRAWS_COLUMNS,
     POINT_COLUMNS,
+    draw_abilities,
     fit,
     measure_draws,
     measure_point,
@@ -39,30 +40,18 @@ from bayesirt.studies.sparse_tables import (
     domain_table,
     grid_table,
     law_table,
+    plot_domains,
+    plot_failure_surface,
+    plot_warning,
     surface_table,
     warning_table,
 )
-from bayesirt.studies.study_rows import with_conditions
 from bayesirt.studies.tasks import PortableKey, Row, Task
 
 _PLACE = ("condition", "seed")
 _DESIGNS = {"domains": "Domains"} | {mask: f"Grid, {words}" for mask, words in MASKS.items()}
 _ROUNDING = 5e-4
 _PAPERS_SEEDS = 20
-
-NOTES = (
-    "The domains' items, trials and coverage are the paper's. Abilities of all but the Fake and "
-    "the True subject and the masks of the others are unpublished and drawn for each seed, so "
-    "figures match in kind, not digit for digit. Appendix B gives the True subject four items, "
-    "section 4.3 three; we take four.",
-    "The biased mask matches ability to difficulty: abler subjects meet harder items. It is one "
-    "kind of bias; if easy items went to able subjects, the average would exaggerate the order.",
-    "IRT is joint MAP, as in the paper, but run until it converges: the authors' code stops after "
-    "80 steps, fits the biased mask only, and sets rho to 1 where S = 0.",
-    "Ranks are whole numbers, so their intervals cover more often than they say. On the grid, "
-    "discriminations rise with difficulties, which the default prior does not expect, so intervals "
-    "of abilities cover less often. The paper's prior (--priors fixed) is affected less.",
-)
 
 
 @dataclass(frozen=True)
@@ -90,10 +79,7 @@ QUICK = SparseDesign(4, 4, 1, (0.0, 0.35, 0.7), (0.5, 2.0, 3.5, 5.0))
 def sparse_study(
     design: SparseDesign | None = None, *, key: Array, **running: Unpack[Running]
 ) -> Study:
-    """Simulate sparse suites, rank them by averages, IRT and posterior, and compare with the truth.
-
-    Kang (2026), sections 4 and 5, Tables 1 to 3.
-    """
+    """Do Kang (2026), sections 4 and 5, again, and see whether the posterior warns."""
     design, portable = design or SparseDesign(), PortableKey.of(key)
     parts = {"suites": Part(_PLACE, (*POINT_COLUMNS, *DRAWS_COLUMNS))}
     settings = {**asdict(design), "key": portable}
@@ -120,7 +106,7 @@ def sparse_study(
             "warning": warning,
         },
         sparse_claims(suites, domains, surface, warning),
-        NOTES,
+        read_notes("sparse"),
         figures,
     )
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from bayesirt.data.responses import Responses
-from bayesirt.studies.study_rows import read_printed
+from bayesirt.studies.measures import read_printed
 
 DOMAINS = {
     "nlp": "language tasks (GLUE)",
@@ -158,10 +158,7 @@ def even_weights(n_subjects: int, n_items: int) -> NDArray[np.float64]:
 
 
 def matched_weights(theta: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return weights under which able subjects meet hard items and weak ones easy items.
-
-    Kang (2026), 5.3, "difficulty-biased missingness"; the formula is in the authors' code.
-    """
+    """Return weights by which able subjects meet hard items (Kang, 2026, 5.3; their code)."""
     u, v = ((x - x.min()) / np.ptp(x) for x in (theta, b))
     return np.maximum((1 - np.abs(u[:, None] - v)) ** 2, _LEAST_WEIGHT)
 

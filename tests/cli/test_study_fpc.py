@@ -8,7 +8,7 @@ import pandas as pd
 from cli.conftest import Cli
 
 from bayesirt import studies
-from bayesirt.studies.fpc_matrix import SimulatedSuite, simulated_matrix
+from bayesirt.studies.fpc_tasks import SimulatedSuite, simulated_matrix
 
 STUDY = "fpc_study"
 

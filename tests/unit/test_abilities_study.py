@@ -41,33 +41,31 @@ from bayesirt.studies.abilities_matrix import (
     papers_q_matrix,
     simulated_matrix,
 )
-from bayesirt.studies.abilities_predictors import (
-    PREDICTORS,
-    Division,
-    Fits,
-    divide,
-    fit_all,
-    learnt_chances,
-    neutral_chances,
-    predictions,
-    shared_accuracies,
-    similarity,
-)
 from bayesirt.studies.abilities_tables import (
     consistency_table,
     coverage_table,
     criterion_table,
 )
 from bayesirt.studies.abilities_unseen import (
+    PREDICTORS,
+    Division,
+    Fits,
     auc,
+    divide,
+    fit_all,
+    learnt_chances,
     log_score,
     measure,
+    neutral_chances,
+    predictions,
+    shared_accuracies,
+    similarity,
     split_items,
     subject_aucs,
 )
 from bayesirt.studies.engine import Study
 from bayesirt.studies.labels import read_groups
-from bayesirt.studies.study_rows import read_printed
+from bayesirt.studies.measures import read_printed
 from bayesirt.studies.tasks import PortableKey
 
 KEY = PortableKey.of(jax.random.key(3))

@@ -28,8 +28,14 @@ from bayesirt.studies.calibration import (
     calibration_claims,
     calibration_found,
 )
-from bayesirt.studies.calibration_figures import plot_coverage, plot_rank_ecdf
-from bayesirt.studies.calibration_tables import CELL, coverage_table, rank_table, trust_table
+from bayesirt.studies.calibration_tables import (
+    CELL,
+    coverage_table,
+    plot_coverage,
+    plot_rank_ecdf,
+    rank_table,
+    trust_table,
+)
 from bayesirt.studies.claims import claim_table
 from bayesirt.studies.rank_ecdf import counts_below, simultaneous_envelope, uniformity_p_value
 from bayesirt.studies.replication import Design, Engine, judge, quantities_of, row_columns

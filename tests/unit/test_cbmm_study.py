@@ -44,7 +44,7 @@ from bayesirt.studies.cbmm_tasks import (
     variation,
 )
 from bayesirt.studies.engine import Study
-from bayesirt.studies.study_rows import read_printed
+from bayesirt.studies.measures import read_printed
 from bayesirt.studies.tasks import PortableKey
 
 TINY = CBMMDesign(

@@ -23,14 +23,6 @@ from bayesirt.studies.engine import Study
 from bayesirt.studies.fits import compile_clock
 from bayesirt.studies.fpc import fpc_found, fpc_study
 from bayesirt.studies.fpc_chain import Calibration, Chain, ChainStep, first_benchmarks, run_chain
-from bayesirt.studies.fpc_matrix import (
-    FPCMatrix,
-    SimulatedSuite,
-    chain_order,
-    divided,
-    given_matrix,
-    simulated_matrix,
-)
 from bayesirt.studies.fpc_prediction import (
     measure_predictions,
     measure_random,
@@ -42,12 +34,18 @@ from bayesirt.studies.fpc_tasks import (
     FPC_SIMULATED,
     METHODS,
     FPCDesign,
+    FPCMatrix,
+    SimulatedSuite,
+    chain_order,
     chain_task,
     conditions_of,
+    divided,
+    given_matrix,
+    simulated_matrix,
     tasks_of,
 )
 from bayesirt.studies.labels import read_families
-from bayesirt.studies.study_rows import read_printed
+from bayesirt.studies.measures import read_printed
 from bayesirt.studies.tasks import PortableKey
 
 SMALL = SimulatedSuite(4, 12, 40, 1)

@@ -34,20 +34,17 @@ from bayesirt.studies.lart_matrix_tasks import (
     PREDICTIONS,
     adaptive_abilities,
     agreement_of_sets,
+    base_subjects,
     distances,
+    first_subjects,
+    item_folds,
     item_task,
     predict_left_out,
     prediction_task,
+    subject_folds,
     subject_task,
 )
 from bayesirt.studies.lart_scoring import Cells, Items, item_information, score_abilities
-from bayesirt.studies.lart_splits import (
-    base_subjects,
-    first_subjects,
-    item_folds,
-    subject_folds,
-    with_answers,
-)
 from bayesirt.studies.lart_suites import Condition, draw_suite, measure_point, rmse
 from bayesirt.studies.lart_tables import (
     coverage_table,
@@ -56,7 +53,7 @@ from bayesirt.studies.lart_tables import (
     resampled_mean,
     saem_table,
 )
-from bayesirt.studies.study_rows import read_printed
+from bayesirt.studies.measures import read_printed, with_answers
 from bayesirt.studies.tasks import PortableKey
 
 TINY = LaRTDesign(

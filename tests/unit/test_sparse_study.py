@@ -27,6 +27,7 @@ from bayesirt.point_estimate import PointEstimate
 from bayesirt.ranking.simple_averages import ERROR_LAWS
 from bayesirt.studies import sparse_measures
 from bayesirt.studies.engine import Study
+from bayesirt.studies.measures import read_printed
 from bayesirt.studies.sparse import QUICK, SparseDesign, sparse_study
 from bayesirt.studies.sparse_conditions import (
     DOMAINS,
@@ -41,10 +42,10 @@ from bayesirt.studies.sparse_conditions import (
     grid_conditions,
     matched_weights,
 )
-from bayesirt.studies.sparse_draws import draw_abilities
 from bayesirt.studies.sparse_measures import (
     DRAWS_COLUMNS,
     POINT_COLUMNS,
+    draw_abilities,
     measure_draws,
     measure_point,
     simple_average,
@@ -57,7 +58,6 @@ from bayesirt.studies.sparse_tables import (
     law_table,
     warning_table,
 )
-from bayesirt.studies.study_rows import read_printed
 
 TINY = SparseDesign(1, 2, 0, (0.0, 0.4, 0.7), (1.0, 3.0, 5.0))
 N_TINY = 4 + 2 * 2 * 9
