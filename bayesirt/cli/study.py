@@ -210,14 +210,14 @@ def abilities(
     prepare_jax(1)
     from bayesirt.data.readers import read_q_matrix, read_responses
     from bayesirt.studies import ABILITIES_QUICK, AbilitiesDesign, abilities_study
-    from bayesirt.studies.labels import read_groups
+    from bayesirt.studies.labels import read_labels
 
     study = partial(
         abilities_study,
         ABILITIES_QUICK if quick else AbilitiesDesign(),
         responses=None if responses is None else read_responses(responses),
         q=None if q_matrix is None else read_q_matrix(q_matrix),
-        groups=None if groups is None else read_groups(groups),
+        groups=None if groups is None else read_labels(groups, "item", "benchmark"),
     )
     _run(study, "tasks", seed, out, processes, dask, quiet)
 
@@ -274,14 +274,14 @@ def fpc(
     prepare_jax(1)
     from bayesirt.data.readers import read_responses
     from bayesirt.studies import FPC_QUICK, fpc_study
-    from bayesirt.studies.labels import read_families, read_groups
+    from bayesirt.studies.labels import read_labels
 
     study = partial(
         fpc_study,
         FPC_QUICK if quick else None,
         responses=None if responses is None else read_responses(responses),
-        groups=None if groups is None else read_groups(groups),
-        families=None if families is None else read_families(families),
+        groups=None if groups is None else read_labels(groups, "item", "benchmark"),
+        families=None if families is None else read_labels(families, "subject", "family"),
     )
     _run(study, "chains", seed, out, processes, dask, quiet)
 

@@ -7,7 +7,7 @@ and how much of what they predict of unseen items is about subjects at all.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, Unpack
 
 import jax
@@ -23,9 +23,10 @@ from bayesirt.studies.abilities_consistency import (
     CONSISTENCY_COLUMNS,
     CRITERION_COLUMNS,
     ESTIMATES,
-    criterion_task,
-    halves_task,
-    pair_task,
+    HALVES,
+    criterion_rows,
+    halves_rows,
+    pair_rows,
 )
 from bayesirt.studies.abilities_coverage import BATCH, COVERAGE_COLUMNS, coverage_rows
 from bayesirt.studies.abilities_matrix import AbilityMatrix, given_matrix, simulated_matrix
@@ -46,7 +47,8 @@ from bayesirt.studies.abilities_unseen import (
     PREDICTION_COLUMNS,
     PREDICTORS,
     agreement_rows,
-    split_task,
+    predictors_of,
+    split_rows,
 )
 from bayesirt.studies.engine import Part, Running, Study, do_tasks
 from bayesirt.studies.labels import fingerprint
@@ -80,7 +82,7 @@ class AbilitiesDesign:
     trained: int = 600_000
 
 
-ABILITIES_QUICK = AbilitiesDesign(
+ABILITIES_QUICK = AbilitiesDesign(  # A smaller matrix, fewer suites and fewer splits.
     replications=3,
     draws=150,
     size=(41, 200, 12),
@@ -89,7 +91,6 @@ ABILITIES_QUICK = AbilitiesDesign(
     posterior_draws=100,
     trained=300_000,
 )
-"""A smaller matrix, fewer suites and fewer splits."""
 
 
 def abilities_study(
@@ -174,12 +175,23 @@ def matrix_tasks(
     if design.posterior_draws and matrix.responses.n_observed <= MOST_DRAWN:
         draw = partial(agreement_rows, 0, matrix, design.posterior_draws, key)
         yield Task([("agreement", (0,))], draw)
-    settings = matrix, design.trained, key
-    yield criterion_task(*settings)
-    yield from (halves_task(k, *settings) for k in range(design.halves))
-    pairs = combinations(range(len(matrix.groups)), 2)
-    yield from (pair_task(one, other, *settings) for one, other in pairs)
-    yield from (split_task(k, *settings) for k in range(design.splits))
+    for places, rows, numbers in _work(design, matrix):
+        yield Task(places, partial(rows, *numbers, matrix, design.trained, key))
+
+
+def _work(design: AbilitiesDesign, matrix: AbilityMatrix) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield the places of rows, what returns them, and the numbers of what is divided."""
+    each = [*product(range(matrix.q.n_abilities), ESTIMATES)]
+    yield [("criterion", place) for place in each], criterion_rows, ()
+    for k in range(design.halves):
+        yield [("consistency", (HALVES, HALVES, k, *p)) for p in each], halves_rows, (k,)
+    predictors = predictors_of(matrix)
+    for pair in combinations(range(len(matrix.groups)), 2):
+        ways = product((pair, pair[::-1]), predictors)
+        across = [("across", (*way, name)) for way, name in ways]
+        yield [*(("consistency", (*pair, 0, *p)) for p in each), *across], pair_rows, pair
+    for k in range(design.splits):
+        yield [("prediction", (k, name)) for name in predictors], split_rows, (k,)
 
 
 def _matrix(

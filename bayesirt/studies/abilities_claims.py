@@ -16,6 +16,8 @@ from bayesirt.studies.measures import read_notes, read_printed
 
 _MOST_FINDINGS = 3
 _PAPERS_SPLITS = 10
+_PLACES = ("MMLU-MATH", "MMLU-Pro-MATH", "MATH500")
+_OVER_SPLITS = "mean sd of AUC over splits", "MMLU-MATH"
 _STRENGTHS = {"strong": "strong (rho > .7)", "moderate": "moderate (> .5)", "weak": "weak (> .3)",
               "none": "none of these"}  # fmt: skip
 _ACROSS = ("learnt", "learnt, average", "neural", "neural, average", "items", "own items")
@@ -164,16 +166,17 @@ def _on_unseen_items(table: pd.DataFrame) -> Iterator[Claim]:
         chances = {"log_score": "log score of all answers"} if np.isfinite(row["log_score"]) else {}
         yield from figures_of(title, row, words | chances)
     neural = table.set_index("method").loc["neural"]
-    for place in ("MMLU-MATH", "MMLU-Pro-MATH", "MATH500"):
-        paper = printed("within", "mean AUC", place)
-        yield Claim(f"NeuralCD, AUC, the paper's on {place}", neural["auc"], paper=paper)
-    text = "NeuralCD, standard deviation of AUC over subjects, the paper's on MMLU-MATH (Table 4)"
-    paper = printed("within", "sd of AUC over subjects", "MMLU-MATH")
-    yield Claim(text, neural["auc_sd"], paper=paper)
-    splits = printed("within", "mean sd of AUC over splits", "MMLU-MATH")
-    yield Claim("NeuralCD, standard deviation of a subject's AUC over splits", np.nan, paper=splits)
+    spread = "standard deviation of AUC over subjects, the paper's on MMLU-MATH (Table 4)"
+    for text, column, quantity, place in (
+        *((f"AUC, the paper's on {place}", "auc", "mean AUC", place) for place in _PLACES),
+        (spread, "auc_sd", "sd of AUC over subjects", "MMLU-MATH"),
+        ("standard deviation of a subject's AUC over splits", "", *_OVER_SPLITS),
+    ):
+        here, paper = neural.get(column, np.nan), printed("within", quantity, place)
+        yield Claim(f"NeuralCD, {text}", here, paper=paper)
     text = f"NeuralCD, what of a subject's AUC {_PAPERS_SPLITS} splits leave to chance"
-    yield Claim(text, np.nan, paper=round(splits / np.sqrt(_PAPERS_SPLITS), 4))
+    left = printed("within", *_OVER_SPLITS) / np.sqrt(_PAPERS_SPLITS)
+    yield Claim(text, np.nan, paper=round(left, 4))
 
 
 def _on_profiles(table: pd.DataFrame, prediction: pd.DataFrame) -> Iterator[Claim]:

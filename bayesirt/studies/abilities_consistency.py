@@ -1,15 +1,13 @@
 """Abilities against accuracy, against the truth, and against themselves on other items."""
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
-from bayesirt.studies.abilities_matrix import AbilityMatrix, Matrix
+from bayesirt.studies.abilities_matrix import AbilityMatrix
 from bayesirt.studies.abilities_unseen import (
     Division,
     Fits,
@@ -17,31 +15,22 @@ from bayesirt.studies.abilities_unseen import (
     fit_all,
     measure,
     predictions,
-    predictors_of,
     split_items,
 )
-from bayesirt.studies.measures import spearman
-from bayesirt.studies.tasks import PortableKey, Row, Task
+from bayesirt.studies.measures import Floats, Index, Mask, spearman
+from bayesirt.studies.tasks import PortableKey, Row
 
-Places = list[tuple[str, tuple[Any, ...]]]
-
-ESTIMATES = {
+ESTIMATES = {  # What an ability may be estimated by; the last two know no model.
     "q-mirt": "Q-mIRT",
     "neural": "NeuralCD",
     "shares": "accuracy on the ability's items",
     "overall": "accuracy on all items",
 }
-"""What an ability may be estimated by; the last two know no model."""
 
 CRITERION_COLUMNS = ("items", "rho", "rho_true")
 CONSISTENCY_COLUMNS = ("items_one", "items_other", "rho", "rho_others", "held_out")
-
-MORE_THAN = 10
-"""Items that an ability must have on both sides, as in the paper (section 3.3)."""
-
-HALVES = -1
-"""In place of a benchmark: random halves of the items."""
-
+MORE_THAN = 10  # Items that an ability must have on both sides, as in the paper (section 3.3).
+HALVES = -1  # In place of a benchmark: random halves of the items.
 STRENGTHS = {"strong": 0.7, "moderate": 0.5, "weak": 0.3}
 """Correlations above which Zhang et al. (2026) (section 3.2) calls them so."""
 
@@ -51,24 +40,18 @@ _FEWEST = 5
 class Profile(NamedTuple):
     """What some items say of abilities."""
 
-    n_items: NDArray[np.intp]  # shape (ability,), Items that need each.
+    n_items: Index  # shape (ability,), Items that need each.
     # shape (subject, ability), By the keys of `ESTIMATES`; NaN where the items say nothing.
-    levels: dict[str, Matrix]
+    levels: dict[str, Floats]
 
     @property
-    def accuracy(self) -> Matrix:
+    def accuracy(self) -> Floats:
         """Accuracy on the items of each ability, shape (subject, ability)."""
         return self.levels["shares"]
 
 
-def criterion_task(matrix: AbilityMatrix, trained: int, key: PortableKey) -> Task:
-    """Return abilities from all items beside accuracy on their items: the paper's criterion."""
-    of_rows = product(range(matrix.q.n_abilities), ESTIMATES)
-    return Task([("criterion", p) for p in of_rows], partial(criterion_rows, matrix, trained, key))
-
-
 def criterion_rows(matrix: AbilityMatrix, trained: int, key: PortableKey) -> list[Row]:
-    """Return a row for each ability and estimate."""
+    """Return abilities from all items beside accuracy on their items: the paper's criterion."""
     everything = np.arange(matrix.q.n_items)
     division = divide(matrix, everything, everything)
     fits = fit_all(division, key=key.folded("criterion", 0), trained=trained)
@@ -86,16 +69,10 @@ def criterion_rows(matrix: AbilityMatrix, trained: int, key: PortableKey) -> lis
     ]
 
 
-def halves_task(repetition: int, matrix: AbilityMatrix, trained: int, key: PortableKey) -> Task:
-    """Return abilities from one random half of the items beside those from the other."""
-    places = consistency_places(matrix, HALVES, HALVES, repetition)
-    return Task(places, partial(halves_rows, repetition, matrix, trained, key))
-
-
 def halves_rows(
     repetition: int, matrix: AbilityMatrix, trained: int, key: PortableKey
 ) -> list[Row]:
-    """Return a row for each ability and estimate."""
+    """Compare abilities from one random half of the items with those from the other."""
     profiles = []
     for side, half in enumerate(split_items(matrix.q.n_items, repetition, key, 0.5)):
         division, own = divide(matrix, half, half), key.folded("halves", 2 * repetition + side)
@@ -103,18 +80,10 @@ def halves_rows(
     return consistency_rows(*profiles)
 
 
-def pair_task(one: int, other: int, matrix: AbilityMatrix, trained: int, key: PortableKey) -> Task:
-    """Return abilities from one benchmark beside those from another, and what each predicts."""
-    ways = product(((one, other), (other, one)), predictors_of(matrix))
-    places = consistency_places(matrix, one, other, 0)
-    places += [("across", (*sides, name)) for sides, name in ways]
-    return Task(places, partial(pair_rows, one, other, matrix, trained, key))
-
-
 def pair_rows(
     one: int, other: int, matrix: AbilityMatrix, trained: int, key: PortableKey
 ) -> list[Row]:
-    """Return the rows of both parts."""
+    """Compare abilities from two benchmarks, and return what each predicts of the other."""
     profiles: list[Profile] = []
     across: list[Row] = []
     for source, target in ((one, other), (other, one)):
@@ -146,7 +115,7 @@ def profile_of(matrix: AbilityMatrix, division: Division, fits: Fits) -> Profile
     return Profile(n_items, levels)
 
 
-def accuracies(responses: Responses, needs: NDArray[np.bool_]) -> tuple[Matrix, Matrix]:
+def accuracies(responses: Responses, needs: Mask) -> tuple[Floats, Floats]:
     """Return the share of right answers, by ability and over all items."""
     successes, trials = (np.asarray(x, float) for x in responses.cells.matrices())
     asked = trials @ needs
@@ -155,16 +124,10 @@ def accuracies(responses: Responses, needs: NDArray[np.bool_]) -> tuple[Matrix, 
     return of_ability, successes.sum(1) / trials.sum(1)
 
 
-def rank_correlation(one: Matrix, other: Matrix) -> float:
+def rank_correlation(one: Floats, other: Floats) -> float:
     """Return Spearman's ρ over the subjects that have both; NaN if they are fewer than five."""
     both = np.isfinite(one) & np.isfinite(other)
     return float(spearman(one[both], other[both])) if both.sum() >= _FEWEST else float("nan")
-
-
-def consistency_places(matrix: AbilityMatrix, one: int, other: int, repetition: int) -> Places:
-    """Return the part and place of each row of `consistency_rows`."""
-    of_rows = product(range(matrix.q.n_abilities), ESTIMATES)
-    return [("consistency", (one, other, repetition, k, name)) for k, name in of_rows]
 
 
 def consistency_rows(first: Profile, second: Profile) -> list[Row]:
@@ -187,7 +150,7 @@ def consistency_rows(first: Profile, second: Profile) -> list[Row]:
     return rows
 
 
-def _rho_with_others(own: Matrix, profile: Profile, name: str, k: int) -> float:
+def _rho_with_others(own: Floats, profile: Profile, name: str, k: int) -> float:
     chosen = [j for j in np.flatnonzero(profile.n_items > MORE_THAN) if j != k]
     return _mean([rank_correlation(own, profile.levels[name][:, j]) for j in chosen])
 

@@ -28,9 +28,7 @@ COVERAGE_COLUMNS = (
     "rho_theta", "r_hat_above", "r_hat_highest", "ess_lowest", "seconds",
 )  # fmt: skip
 
-BATCH = 10
-"""Replications that one process does with what it has compiled."""
-
+BATCH = 10  # Replications that one process does with what it has compiled.
 _ABILITIES_AN_ITEM, _MOST_ABILITIES, _MOST_SHARE = 2.4, 4, 0.5
 
 

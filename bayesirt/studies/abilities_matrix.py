@@ -15,14 +15,10 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 from bayesirt.profiles.simulation import simulate_q_mirt
 from bayesirt.studies.labels import labels_for
-from bayesirt.studies.measures import read_printed
+from bayesirt.studies.measures import Index, read_printed
 
-Matrix = NDArray[np.float64]
 Counts = NDArray[np.integer]
-
-CORRELATION = 0.7
-"""Of each pair of simulated abilities: abilities of language models go together."""
-
+CORRELATION = 0.7  # Of each pair of simulated abilities: abilities of language models go together.
 _FEWEST_ITEMS = 3
 _LEAST_ITEMS, _LEAST_SUBJECTS = 10, 5
 
@@ -34,7 +30,7 @@ class AbilityMatrix:
     responses: Responses
     q: QMatrix  # A row for each item, in the order of the responses.
     groups: tuple[str, ...]  # Benchmarks; empty if they are not known.
-    group: NDArray[np.intp]  # shape (item,), Which of them an item is of; -1 if they are not known.
+    group: Index  # shape (item,), Which of them an item is of; -1 if they are not known.
     truth: xr.Dataset | None = (
         None  # As `bayesirt.profiles.simulation.QSimulation` names parameters.
     )

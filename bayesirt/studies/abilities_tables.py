@@ -85,6 +85,9 @@ def consistency_table(consistency: pd.DataFrame, groups: Sequence[str]) -> pd.Da
     """Return how well abilities agree between sets of items, where both have more than 10."""
     rows = []
     kept = consistency[_both_more(consistency) & consistency["rho"].notna()]
+    order = kept["method"].map(list(ESTIMATES).index)
+    kept = kept.assign(pair=kept.groupby(["one", "other"], sort=False).ngroup(), order=order)
+    kept = kept.sort_values(["pair", "order"], kind="stable")
     for (one, other, name), own in kept.groupby(["one", "other", "method"], sort=False):
         pair = _HALVES_NAME if one == HALVES else f"{groups[int(one)]} and {groups[int(other)]}"
         rows.append({
@@ -94,11 +97,7 @@ def consistency_table(consistency: pd.DataFrame, groups: Sequence[str]) -> pd.Da
             "median_rho_others": own["rho_others"].median(),
         })  # fmt: skip
     columns = ["items", "method", "abilities", "median_rho", "share_moderate", "median_rho_others"]
-    table = pd.DataFrame(rows, columns=columns)
-    order = table["method"].map(list(ESTIMATES).index)
-    first = table["items"].map({name: k for k, name in enumerate(table["items"].unique())})
-    return table.loc[pd.concat([first, order], axis=1).sort_values(["items", "method"]).index]\
-        .reset_index(drop=True)  # fmt: skip
+    return pd.DataFrame(rows, columns=columns)
 
 
 def prediction_table(prediction: pd.DataFrame) -> pd.DataFrame:

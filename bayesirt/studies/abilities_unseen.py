@@ -7,13 +7,11 @@ all subjects on items that share abilities, which says nothing of subjects.
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Array
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 from scipy.stats import rankdata
 
@@ -25,12 +23,12 @@ from bayesirt.inference.engines import sample_q_mirt
 from bayesirt.models.q_mirt import default_structure
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.profiles.item_prediction import predict_items
-from bayesirt.studies.abilities_matrix import AbilityMatrix, Counts, Matrix
+from bayesirt.studies.abilities_matrix import AbilityMatrix, Counts
 from bayesirt.studies.fits import two_chains
-from bayesirt.studies.measures import log_losses, with_answers
-from bayesirt.studies.tasks import PortableKey, Row, Task
+from bayesirt.studies.measures import Floats, Index, Mask, log_losses, with_answers
+from bayesirt.studies.tasks import PortableKey, Row
 
-PREDICTORS = {
+PREDICTORS = {  # Predictors, in words; the last two are of simulated matrices.
     "accuracy": "subject's accuracy",
     "2pl": "2PL that knows nothing of items",
     "items": "all subjects' accuracy on items that share abilities",
@@ -47,14 +45,11 @@ PREDICTORS = {
     "true abilities": "true abilities and population of items",
     "true chances": "true abilities and items",
 }
-"""Predictors, in words; the last two are of simulated matrices."""
 
 NO_CHANCES = frozenset({"learnt, profile", "neural, profile"})
 """Predictors that order answers, but give no probability."""
 
-_DECAYS = 4
-"""Times that the network's rate is lowered, as in 20 epochs."""
-
+_DECAYS = 4  # Times that the network's rate is lowered, as in 20 epochs.
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(31)
 _EDGE = 1e-6
 
@@ -66,9 +61,9 @@ class Division:
     responses: Responses  # To learn from.
     q: QMatrix  # Of their items, without the abilities that none of these needs.
     # shape (new item, ability), Of the items to predict, which all need an ability of `q`.
-    needs: NDArray[np.bool_]
-    subjects: NDArray[np.intp]  # Places of the rows of `responses` in the whole matrix.
-    items: NDArray[np.intp]  # Places of the items to predict in the whole matrix.
+    needs: Mask
+    subjects: Index  # Places of the rows of `responses` in the whole matrix.
+    items: Index  # Places of the items to predict in the whole matrix.
     successes: Counts  # shape (subject, new item)
     trials: Counts  # shape (subject, new item)
 
@@ -82,7 +77,7 @@ class Fits:
     neural: NeuralDiagnosis
 
 
-def divide(matrix: AbilityMatrix, train: NDArray[np.intp], test: NDArray[np.intp]) -> Division:
+def divide(matrix: AbilityMatrix, train: Index, test: Index) -> Division:
     """Divide a matrix by its items."""
     responses = matrix.responses
     subjects, kept = with_answers(responses, np.arange(responses.n_subjects), train)
@@ -108,7 +103,7 @@ def fit_all(division: Division, *, key: Array, trained: int) -> Fits:
     )
 
 
-def predictions(division: Division, fits: Fits, matrix: AbilityMatrix) -> dict[str, Matrix]:
+def predictions(division: Division, fits: Fits, matrix: AbilityMatrix) -> dict[str, Floats]:
     """Return chances (but for `NO_CHANCES`) at the items to predict, by `PREDICTORS`."""
     rows, place = np.unique(division.needs, axis=0, return_inverse=True)
     found = {
@@ -124,7 +119,7 @@ def predictions(division: Division, fits: Fits, matrix: AbilityMatrix) -> dict[s
     return {name: of_items[name] for name in PREDICTORS if name in of_items}
 
 
-def shared_accuracies(division: Division, new: NDArray[np.bool_]) -> dict[str, Matrix]:
+def shared_accuracies(division: Division, new: Mask) -> dict[str, Floats]:
     """Return what accuracies say without a model.
 
     The predictors accuracy, items, additive, own items and both.
@@ -152,13 +147,13 @@ def shared_accuracies(division: Division, new: NDArray[np.bool_]) -> dict[str, M
     }
 
 
-def similarity(new: NDArray[np.bool_], known: NDArray[np.bool_]) -> Matrix:
+def similarity(new: Mask, known: Mask) -> Floats:
     """Return the abilities that two items need as a share of those that either needs."""
     shared = new.astype(float) @ known.T.astype(float)
     return shared / (new.sum(1)[:, None] + known.sum(1) - shared)
 
 
-def learnt_chances(point: PointEstimate | Mapping[str, Any], needs: NDArray[np.bool_]) -> Matrix:
+def learnt_chances(point: PointEstimate | Mapping[str, Any], needs: Mask) -> Floats:
     """Return chances at items drawn from the population that a fit has learnt.
 
     Integrates over abilities by ``theta_se``, as if they were independent, and over slopes and
@@ -173,19 +168,19 @@ def learnt_chances(point: PointEstimate | Mapping[str, Any], needs: NDArray[np.b
     return _mean_chance(mean, spread @ needs.T + float(point["sigma_d"]) ** 2)
 
 
-def neutral_chances(point: PointEstimate, needs: NDArray[np.bool_]) -> Matrix:
+def neutral_chances(point: PointEstimate, needs: Mask) -> Floats:
     """Return chances at items with slopes 1 and intercept 0."""
     theta, se = _abilities(point)
     return _mean_chance(theta @ needs.T, se**2 @ needs.T)
 
 
-def _abilities(point: PointEstimate | Mapping[str, Any]) -> tuple[Matrix, Matrix]:
+def _abilities(point: PointEstimate | Mapping[str, Any]) -> tuple[Floats, Floats]:
     theta = np.asarray(point["theta"])
     known = isinstance(point, PointEstimate)
     return theta, np.asarray(point["theta_se"]) if known else np.zeros_like(theta)
 
 
-def _mean_chance(mean: Matrix, variance: Matrix) -> Matrix:
+def _mean_chance(mean: Floats, variance: Floats) -> Floats:
     """Return the mean of sigmoid(η) for η ~ N(mean, variance)."""
     sd, p = np.sqrt(variance), np.zeros_like(mean)
     for node, weight in zip(_NODES, _WEIGHTS / _WEIGHTS.sum(), strict=True):
@@ -193,14 +188,14 @@ def _mean_chance(mean: Matrix, variance: Matrix) -> Matrix:
     return p
 
 
-def _parts(name: str, p: Matrix) -> dict[str, Matrix]:
+def _parts(name: str, p: Floats) -> dict[str, Floats]:
     """Return chances, what is the same for all subjects of them, and what is not."""
     logits = _logit(p)
     average = np.broadcast_to(p.mean(0), p.shape)
     return {name: p, f"{name}, average": average, f"{name}, profile": logits - logits.mean(0)}
 
 
-def _true_chances(matrix: AbilityMatrix, division: Division) -> dict[str, Matrix]:
+def _true_chances(matrix: AbilityMatrix, division: Division) -> dict[str, Floats]:
     assert matrix.truth is not None
     truth = {str(name): x.to_numpy() for name, x in matrix.truth.items()}
     slopes = np.zeros(matrix.q.needs.shape)
@@ -225,20 +220,12 @@ AGREEMENT_COLUMNS = (
     "correlation", "mean_difference", "auc_point", "auc_posterior", "log_score_point",
     "log_score_posterior", "r_hat_above", "seconds",
 )  # fmt: skip
-MOST_DRAWN = 200_000
-"""Responses beyond which no full posterior is drawn."""
-
+MOST_DRAWN = 200_000  # Responses beyond which no full posterior is drawn.
 R_HAT_BOUND = 1.01
 
 
-def split_task(split: int, matrix: AbilityMatrix, trained: int, key: PortableKey) -> Task:
-    """Return one random split of the items, by all predictors."""
-    places = [("prediction", (split, name)) for name in predictors_of(matrix)]
-    return Task(places, partial(split_rows, split, matrix, trained, key))
-
-
 def split_rows(split: int, matrix: AbilityMatrix, trained: int, key: PortableKey) -> list[Row]:
-    """Return a row for each predictor."""
+    """Return what each predictor says of one random split of the items."""
     division = divide(matrix, *split_items(matrix.q.n_items, split, key))
     fits = fit_all(division, key=key.folded("split", split), trained=trained)
     return [*measure(predictions(division, fits, matrix), division).values()]
@@ -275,7 +262,7 @@ def agreement_rows(split: int, matrix: AbilityMatrix, draws: int, key: PortableK
     return [row]
 
 
-def auc(scores: Matrix, successes: Counts, failures: Counts) -> float:
+def auc(scores: Floats, successes: Counts, failures: Counts) -> float:
     """Return the probability that a right answer has a higher score than a wrong one."""
     n_right, n_wrong = int(successes.sum()), int(failures.sum())
     if not (n_right and n_wrong):
@@ -285,13 +272,13 @@ def auc(scores: Matrix, successes: Counts, failures: Counts) -> float:
     return float(above / (n_right * n_wrong))
 
 
-def subject_aucs(scores: Matrix, successes: Counts, trials: Counts) -> Matrix:
+def subject_aucs(scores: Floats, successes: Counts, trials: Counts) -> Floats:
     """Return the AUC within each subject."""
     rows = zip(scores, successes, trials - successes, strict=True)
     return np.array([auc(*row) for row in rows])
 
 
-def log_score(p: Matrix, successes: Counts, trials: Counts) -> float:
+def log_score(p: Floats, successes: Counts, trials: Counts) -> float:
     """Return the mean negative log probability of an answer, pooled over subjects and items."""
     return float(log_losses(p, successes, trials - successes).sum() / trials.sum())
 
@@ -304,14 +291,14 @@ def predictors_of(matrix: AbilityMatrix) -> list[str]:
 
 def split_items(
     n_items: int, number: int, key: PortableKey, share: float = TEST_SHARE
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+) -> tuple[Index, Index]:
     """Divide the items at random."""
     order = key.rng("items", number, round(1000 * share)).permutation(n_items)
     n_test = max(1, round(share * n_items))
     return np.sort(order[n_test:]), np.sort(order[:n_test])
 
 
-def measure(found: dict[str, Matrix], division: Division) -> dict[str, dict[str, float]]:
+def measure(found: dict[str, Floats], division: Division) -> dict[str, dict[str, float]]:
     """Return how well each predictor does within subjects, by `PREDICTION_COLUMNS`."""
     successes, trials = division.successes, division.trials
     if not trials.sum():

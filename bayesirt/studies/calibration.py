@@ -29,14 +29,7 @@ from bayesirt.studies.calibration_tables import (
 from bayesirt.studies.claims import Claim
 from bayesirt.studies.engine import Part, Running, Study, do_tasks
 from bayesirt.studies.measures import groups_of
-from bayesirt.studies.replication import (
-    GROUPS,
-    QUANTITIES,
-    Design,
-    Engine,
-    replicate,
-    row_columns,
-)
+from bayesirt.studies.replication import GROUPS, QUANTITIES, Design, Engine, replicate, row_columns
 from bayesirt.studies.tasks import PortableKey, Task
 
 _PLACE = [*CELL, "replication"]

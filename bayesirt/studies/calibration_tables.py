@@ -21,9 +21,7 @@ from bayesirt.studies.replication import GROUPS, LEVELS, QUANTITIES, Design
 
 CELL = ["engine", "n_subjects", "n_items"]
 CALIBRATED = "calibrated"
-SLACK = 0.05
-"""Intervals that cover less than they say by no more than this may be trusted."""
-
+SLACK = 0.05  # Intervals that cover less than they say by no more than this may be trusted.
 _CLEAR = 3.0
 _SIDES = ("below", "in", "above")
 
@@ -173,7 +171,8 @@ def plot_rank_ecdf(
     replications: pd.DataFrame, ranks: pd.DataFrame, size: tuple[int, int], design: Design
 ) -> Figure:
     """Draw how far the ECDF of the ranks strays from uniform, by quantity and engine."""
-    rows, sound = (_at_size(table, size) for table in (ranks, replications))
+    place = {"n_subjects": size[0], "n_items": size[1]}
+    rows, sound = (t[(t[[*place]] == pd.Series(place)).all(axis=1)] for t in (ranks, replications))
     sound = sound[sound["failed"] == ""]
     engines, quantities = (list(rows[name].unique()) for name in ("engine", "quantity"))
     probability = 1 - design.false_alarm / len(ranks)
@@ -218,10 +217,6 @@ def plot_coverage(coverage: pd.DataFrame) -> Figure:
     legend_above(fig, axes[0, 0], len(engines))
     fig.supxlabel(_coverage_caption(coverage), **_CAPTION)
     return fig
-
-
-def _at_size(table: pd.DataFrame, size: tuple[int, int]) -> pd.DataFrame:
-    return table[(table["n_subjects"] == size[0]) & (table["n_items"] == size[1])]
 
 
 def _draw_difference(ax: Axes, ranks: NDArray[np.int64], kept: int, probability: float) -> None:
@@ -277,16 +272,13 @@ def _rank_caption(rows: pd.DataFrame, size: tuple[int, int]) -> str:
     for engine, own in rows.groupby("engine", sort=False):
         wrong = own[own["verdict"] != CALIBRATED]
         listed = [
-            f"{QUANTITIES[row.quantity]} {row.verdict} ({_p_in_words(row.p_value)})"
+            f"{QUANTITIES[row.quantity]} {row.verdict} "
+            f"(p {'<' if row.p_value < _LEAST_P else ''} {max(row.p_value, _LEAST_P):.1g})"
             for row in wrong.itertuples()
         ]
         counted = f"ranks {CALIBRATED} in {len(own) - len(wrong)} of {len(own)} quantities"
         said.append(f"{one_line(str(engine), 24)}: {'; '.join([counted, *listed])}.")
     return "\n".join(textwrap.fill(text, 110) for text in (how, *said))
-
-
-def _p_in_words(p_value: float) -> str:
-    return f"p {p_value:.1g}" if p_value >= _LEAST_P else f"p < {_LEAST_P:.0g}"
 
 
 def _coverage_caption(coverage: pd.DataFrame) -> str:

@@ -62,8 +62,7 @@ CAT_QUICK = CATDesign(1, Sizes(200, 60, 80, 16, 20))
 """One smaller bank of each model and shorter tests."""
 
 _PLACE = ("condition", "replication", "method", "answers")
-_TYPICAL = 0.5
-"""Share of the subjects that have stopped at the typical number of answers."""
+_TYPICAL = 0.5  # Share of the subjects that have stopped at the typical number of answers.
 _CLEAR = 3.0
 _LINES = {
     "information": {"color": ACCENT, "ls": "-"},
@@ -81,11 +80,12 @@ _MEASURES = {
 def cat_study(design: CATDesign | None = None, *, key: Array, **running: Unpack[Running]) -> Study:
     """Let simulated subjects take adaptive and other tests, and compare with the truth."""
     design, portable = design or CATDesign(), PortableKey.of(key)
-    tasks = [
-        _bank_task(design, place, model, portable)
-        for replication in range(design.replications)
-        for place, model in (((number, replication), m) for number, m in enumerate(BANKS))
-    ]
+    kinds, lengths = [*enumerate(BANKS)], range(design.sizes.answers + 1)
+    tasks = []
+    for replication, (number, model) in product(range(design.replications), kinds):
+        place = number, replication
+        rows = [("tests", (*place, method, n)) for method, n in product(METHODS, lengths)]
+        tasks.append(Task(rows, partial(bank_rows, design, place, model, portable)))
     parts = {"tests": Part(_PLACE, measure_columns(design.stops)[1:])}
     table = do_tasks(tasks, parts, {**asdict(design), "key": portable}, running)["tests"]
     table = table.assign(model=table["condition"].map(dict(enumerate(BANKS))))
@@ -106,14 +106,6 @@ def cat_found(replications: pd.DataFrame, design: CATDesign) -> Study:
         read_notes("cat"),
         {"tests": partial(plot_tests, lengths)},
     )
-
-
-def _bank_task(
-    design: CATDesign, place: tuple[int, int], model: BankModel, key: PortableKey
-) -> Task:
-    rows = product(METHODS, range(design.sizes.answers + 1))
-    places = [("tests", (*place, method, n)) for method, n in rows]
-    return Task(places, partial(bank_rows, design, place, model, key))
 
 
 def bank_rows(

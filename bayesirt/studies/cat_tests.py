@@ -19,14 +19,12 @@ from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import model_named
 from bayesirt.posterior import Posterior
 from bayesirt.ranking.item_information import expected_information, expected_variance
+from bayesirt.studies.measures import Floats
 
 BankModel = Literal["2pl", "lart"]
-
 BANKS: dict[BankModel, str] = {"2pl": "2PL", "lart": "LaRT"}
-_DRAWS = 500
-"""Of each of two chains."""
-RHO = -0.6
-"""Correlation of ability and speed: the abler take longer."""
+_DRAWS = 500  # Of each of two chains.
+RHO = -0.6  # Correlation of ability and speed: the abler take longer.
 
 METHOD_NAMES = {
     "information": "most information",
@@ -43,19 +41,19 @@ _NODES = 25
 class Items(NamedTuple):
     """True items, as their model has them; the 2PL's lengths are noise that nobody looks at."""
 
-    a: NDArray[np.float64]  # shape (item,)
-    d: NDArray[np.float64]  # shape (item,)
-    phi: NDArray[np.float64]  # shape (item,)
-    omega: NDArray[np.float64]  # shape (item,)
-    lam: NDArray[np.float64]  # shape (item,)
+    a: Floats  # shape (item,)
+    d: Floats  # shape (item,)
+    phi: Floats  # shape (item,)
+    omega: Floats  # shape (item,)
+    lam: Floats  # shape (item,)
 
 
 class Subjects(NamedTuple):
     """Subjects whose ability is known, and what each would answer to each item."""
 
-    theta: NDArray[np.float64]  # shape (subject,)
+    theta: Floats  # shape (subject,)
     right: NDArray[np.int64]  # shape (subject, item)
-    log_latency: NDArray[np.float64]  # shape (subject, item)
+    log_latency: Floats  # shape (subject, item)
 
 
 def draw_items(model: BankModel, n_items: int, rng: np.random.Generator) -> Items:
@@ -102,9 +100,9 @@ def calibrate(model: BankModel, subjects: Subjects, *, key: Array) -> Posterior:
 class Track(NamedTuple):
     """What is said of each ability after each number of answers, from none on."""
 
-    mean: NDArray[np.float64]  # shape (answers, subject)
-    low: NDArray[np.float64]  # shape (answers, subject)
-    high: NDArray[np.float64]  # shape (answers, subject)
+    mean: Floats  # shape (answers, subject)
+    low: Floats  # shape (answers, subject)
+    high: Floats  # shape (answers, subject)
 
 
 def take_tests(
@@ -143,7 +141,7 @@ def take_tests(
 
 def _priority(
     method: str, items: ItemDraws, link: str, shape: tuple[int, int], rng: np.random.Generator
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return what decides where answers do not: the higher, the earlier."""
     if method == "random":
         return rng.uniform(size=shape)

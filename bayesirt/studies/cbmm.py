@@ -90,7 +90,7 @@ class CBMMDesign:
         return list(conditions_of(self.size, self.sizes, values))
 
 
-CBMM_QUICK = CBMMDesign(
+CBMM_QUICK = CBMMDesign(  # Smaller suites, fewer values and fewer replications.
     replications=3,
     mml_replications=3,
     drawn_replications=3,
@@ -104,7 +104,6 @@ CBMM_QUICK = CBMMDesign(
     posteriors=("laplace positive", "laplace free"),
     starts=3,
 )
-"""Smaller suites, fewer values and fewer replications."""
 
 
 def cbmm_study(

@@ -6,7 +6,6 @@ import jax
 import numpy as np
 import pandas as pd
 from jaxtyping import Array
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from bayesirt.data.responses import Responses
@@ -19,7 +18,7 @@ from bayesirt.studies.cbmm_tasks import (
     fit_timed,
     variation,
 )
-from bayesirt.studies.measures import TAILS, groups_of, spearman
+from bayesirt.studies.measures import TAILS, Floats, groups_of, spearman
 
 MEASURES = {"minus_d": "-d", "b": "b = -d/a", "wrong": "the share wrong"}
 """Of an item's difficulty."""
@@ -41,7 +40,7 @@ def look_at(responses: Responses, *, key: Array) -> dict[str, pd.DataFrame]:
     }
 
 
-def levels_of(responses: Responses) -> NDArray[np.float64] | None:
+def levels_of(responses: Responses) -> Floats | None:
     """Return the items' human level, where they carry a numeric column of that name."""
     names = [c for c in responses.item_metadata.columns if str(c).strip().lower() == "level"]
     if not names:

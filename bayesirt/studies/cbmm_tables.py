@@ -2,16 +2,12 @@
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from bayesirt.checks.extreme_scores import HARDLY_DISCRIMINATES
 from bayesirt.studies.cbmm_tasks import BOUNDS, PARAMETERS, POINT_METHODS, POSTERIORS
-from bayesirt.studies.measures import read_printed
+from bayesirt.studies.measures import Floats, read_printed
 
 MEASURES = ("rho_theta", "rho_a", "rmse_d", "eta_error", "hellinger", "seconds")
-
-Counts = NDArray[np.float64]
-
 _NOTHING = np.nan, "not run here"
 _KEPT = (*MEASURES, "cv_a", "rho_average", "rho_average_top", "average_rho_theta", "iterations")
 
@@ -75,7 +71,7 @@ def _rules(method: str) -> list[tuple[str, float, str]]:
     return [(f"{method}: a = 0", 0, "zeros"), (bound, 0, "small")]
 
 
-def _shares(items: Counts, nil: Counts, declared: Counts, right: Counts) -> dict[str, float]:
+def _shares(items: Floats, nil: Floats, declared: Floats, right: Floats) -> dict[str, float]:
     false = (declared - right) / np.maximum(declared, 1)
     found = (items - nil) - (declared - right)  # rightly not declared: the paper's discoveries
     n = len(declared)
@@ -89,7 +85,7 @@ def _shares(items: Counts, nil: Counts, declared: Counts, right: Counts) -> dict
     }  # fmt: skip
 
 
-def _ratio(part: Counts, whole: Counts) -> float:
+def _ratio(part: Floats, whole: Floats) -> float:
     return float(part.sum() / whole.sum()) if whole.sum() else np.nan
 
 

@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple
 import jax
 import numpy as np
 from jaxtyping import Array
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from bayesirt.checks.extreme_scores import HARDLY_DISCRIMINATES
@@ -27,7 +26,7 @@ from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.studies.cbmm_conditions import Condition, Suite, draw_suite
 from bayesirt.studies.fits import quietly, timed
-from bayesirt.studies.measures import spearman
+from bayesirt.studies.measures import Floats, spearman
 from bayesirt.studies.tasks import PortableKey, Row, Task
 
 POINT_METHODS = {
@@ -38,20 +37,16 @@ POINT_METHODS = {
 }
 
 SLOW = frozenset({"mml"})
-MOST_ITEMS_OF_MML = 2000
-"""The errors of MML need a matrix of 2 J rows to be taken apart."""
-
+MOST_ITEMS_OF_MML = 2000  # The errors of MML need a matrix of 2 J rows to be taken apart.
 POSTERIORS = ("laplace positive", "laplace free", "blocked positive", "blocked free")
 """Engine and kind of slopes."""
 
 Step = Literal["mm", "newton"]
-
 STEPS: tuple[Step, ...] = ("mm", "newton")
 PARAMETERS = ("theta", "a", "d")
 STABILITY_COLUMNS = (*(f"rho_{name}" for name in PARAMETERS), "iterations", "converged")
 TOP_SHARE = 0.2
-BOUNDS = (0.05, 0.1, 0.2)
-"""q: bounds on the share of items that are wrongly called redundant."""
+BOUNDS = (0.05, 0.1, 0.2)  # q: bounds on the share of items that are wrongly called redundant.
 
 FIT_COLUMNS = (
     "seconds", "converged", "iterations", "log_likelihood", "rho_theta", "rho_a", "rmse_d",
@@ -64,9 +59,9 @@ REVIEW_COLUMNS = tuple(f"{what}_{q:g}" for q in BOUNDS for what in ("listed", "l
 class Fit(NamedTuple):
     """A point estimate on the paper's scale."""
 
-    theta: NDArray[np.float64]  # shape (subject,), Mean 0, standard deviation 1.
-    a: NDArray[np.float64]  # shape (item,), In units of η.
-    d: NDArray[np.float64]  # shape (item,), In units of η.
+    theta: Floats  # shape (subject,), Mean 0, standard deviation 1.
+    a: Floats  # shape (item,), In units of η.
+    d: Floats  # shape (item,), In units of η.
     seconds: float  # Without compilation.
     point: PointEstimate
 
@@ -104,9 +99,7 @@ def _fitters(key: Array, temperature: float) -> dict[str, Callable[..., PointEst
     }
 
 
-def on_sample_scale(
-    theta: NDArray[np.float64], a: NDArray[np.float64], d: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def on_sample_scale(theta: Floats, a: Floats, d: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the same η with abilities of mean 0 and standard deviation 1."""
     mean, sd = theta.mean(), theta.std()
     return (theta - mean) / sd, a * sd, d + a * mean
@@ -126,7 +119,7 @@ def sample_review(name: str, responses: Responses, *, key: Array) -> Posterior:
 
 def random_start(
     responses: Responses, variance: float, key: Array
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats, Floats]:
     """Draw a start: θ ~ N(0, 1), log a and d ~ N(0, variance) (Qu et al., 2026, A.7)."""
     keys, j, sd = jax.random.split(key, 3), responses.n_items, np.sqrt(variance)
     theta = np.asarray(jax.random.normal(keys[0], (responses.n_subjects,)))
@@ -233,29 +226,29 @@ def measure_review(suite: Suite, posterior: Posterior) -> Row:
     return row
 
 
-def relative_error(true: NDArray[np.float64], found: NDArray[np.float64]) -> float:
+def relative_error(true: Floats, found: Floats) -> float:
     """Return ‖X - X̂‖² / ‖X‖², squared as Qu et al. (2026), A.6, prints it."""
     return float(((true - found) ** 2).sum() / (true**2).sum())
 
 
-def hellinger(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+def hellinger(one: Floats, other: Floats) -> float:
     """Return the mean of (√p - √q)² + (√(1-p) - √(1-q))², as Qu et al. (2026), A.6, prints it."""
     right = (np.sqrt(one) - np.sqrt(other)) ** 2
     return float((right + (np.sqrt(1 - one) - np.sqrt(1 - other)) ** 2).mean())
 
 
-def variation(a: NDArray[np.float64]) -> float:
+def variation(a: Floats) -> float:
     """Return the coefficient of variation of a (Qu et al., 2026, 4.4)."""
     return float(a.std() / a.mean())
 
 
-def accuracy_of(responses: Responses) -> NDArray[np.float64]:
+def accuracy_of(responses: Responses) -> Floats:
     """Return each subject's share of right answers among its trials."""
     successes, trials, _ = responses.cells.totals(1)
     return np.asarray(successes / trials)
 
 
-def agreement(theta: NDArray[np.float64], accuracy: NDArray[np.float64]) -> tuple[float, float]:
+def agreement(theta: Floats, accuracy: Floats) -> tuple[float, float]:
     """Return ρ of ability and accuracy, of all and of the top 20% by accuracy (4.4, Figure 4)."""
     n_top = max(2, round(TOP_SHARE * len(accuracy)))
     top = np.argsort(-accuracy, kind="stable")[:n_top]

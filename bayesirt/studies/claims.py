@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-_ERRORS = 2.0
-"""Standard errors within which two figures agree, or a stated coverage holds."""
+_ERRORS = 2.0  # Standard errors within which two figures agree, or a stated coverage holds.
 
 
 class Claim(NamedTuple):

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import matplotlib as mpl
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -18,11 +17,11 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 from numpy.typing import NDArray
 
 from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
+from bayesirt.studies.measures import Floats
 
 Style = Mapping[str, Any]
 POINT: dict[str, Any] = {"color": ACCENT, "mec": INK, "mew": 0.4}
-_WIDE = 20.0
-"""Times the lowest value from which powers of ten are ticks enough."""
+_WIDE = 20.0  # Times the lowest value from which powers of ten are ticks enough.
 
 
 @contextmanager
@@ -76,7 +75,7 @@ def name_rows(ax: Axes, names: Sequence[str], **style: Any) -> None:
 
 def draw_boxes(
     ax: Axes,
-    values: Sequence[NDArray[np.float64]],
+    values: Sequence[Floats],
     places: Iterable[float],
     width: float,
     fill: str = "white",

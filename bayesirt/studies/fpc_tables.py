@@ -10,21 +10,14 @@ from matplotlib.ticker import MaxNLocator
 
 from bayesirt.posterior import LEVEL
 from bayesirt.report.plots import ACCENT, INK, SOFT
-from bayesirt.studies.figures import (
-    draw_lines,
-    legend_above,
-    log_plain,
-    new_figure,
-    study_style,
-)
+from bayesirt.studies.figures import draw_lines, legend_above, log_plain, new_figure, study_style
 from bayesirt.studies.fpc_prediction import MEASURES
 from bayesirt.studies.fpc_tasks import METHODS, RULE_WORDS, USUAL_RULE
 from bayesirt.studies.measures import groups_of, read_printed
 
 _BASELINES = ("concurrent", "concurrent_gp_irt", "anchor_mean", "random")
 _SHOWN = ("fixed", "fixed_gp_irt", "anchor_mean", "random")
-_WITHIN = 8
-"""Rows to spare beyond one a benchmark, from which a trend is taken within benchmarks."""
+_WITHIN = 8  # Rows to spare beyond one a benchmark, from which a trend is taken within benchmarks.
 
 
 def usual_rows(rows: pd.DataFrame) -> pd.DataFrame:

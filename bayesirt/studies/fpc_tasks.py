@@ -1,29 +1,27 @@
 """The suite that the FPC study grows, what it varies, and its work: a chain under a condition."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import jax
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from bayesirt.bank.parts import check_anchors
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.anchors import AnchorRule
-from bayesirt.studies.fpc_chain import Chain, ChainStep, first_benchmarks, run_chain
+from bayesirt.studies.fpc_chain import Chain, first_benchmarks, run_chain
 from bayesirt.studies.fpc_prediction import MEASURES, measure_predictions, measure_random, shares
 from bayesirt.studies.labels import labels_for
+from bayesirt.studies.measures import Index
 from bayesirt.studies.tasks import PortableKey, Row, Task
 
 Split = Literal["random", "abler", "families"]
-
-REFERENCE_SHARE = 0.75
-"""Of the subjects, as in Habba et al. (2026)."""
+REFERENCE_SHARE = 0.75  # Of the subjects, as in Habba et al. (2026).
 _LEAST_TEST = 5
 _FEWEST_BENCHMARKS = 3
 
@@ -51,13 +49,6 @@ class FPCMatrix:
     def names(self) -> tuple[str, ...]:
         """The benchmarks, in the order of their names."""
         return tuple(sorted(set(self.benchmarks)))
-
-
-class Parts(NamedTuple):
-    """Subjects that calibrate and subjects that are predicted, each in random order."""
-
-    reference: NDArray[np.intp]  # Positions.
-    test: NDArray[np.intp]  # Positions.
 
 
 def given_matrix(
@@ -114,19 +105,18 @@ def chain_order(matrix: FPCMatrix, chain: int, rng: np.random.Generator) -> list
     return [*(others[b] for b in rng.permutation(len(others))), last]
 
 
-def divided(matrix: FPCMatrix, split: Split, rng: np.random.Generator) -> Parts:
-    """Divide the subjects, three quarters to calibrate and a quarter to predict."""
+def divided(matrix: FPCMatrix, split: Split, rng: np.random.Generator) -> tuple[Index, Index]:
+    """Return three quarters of the subjects to calibrate and others to predict, in random order."""
     order = rng.permutation(matrix.responses.n_subjects)
     n_test = len(order) - round(REFERENCE_SHARE * len(order))
+    chosen = np.arange(len(order)) < n_test
     if split == "abler":
-        score = _suite_scores(matrix)[order]
-        able = np.argsort(-score, kind="stable")[:n_test]
-        chosen = np.isin(np.arange(len(order)), able)
+        of, right = np.asarray(matrix.benchmarks, object), shares(matrix.responses)
+        score = np.mean([right[:, of == name].mean(1) for name in matrix.names], axis=0)[order]
+        chosen = np.isin(np.arange(len(order)), np.argsort(-score, kind="stable")[:n_test])
     elif split == "families":
         chosen = np.isin(np.asarray(matrix.families, object)[order], _held_out(matrix, n_test, rng))
-    else:
-        chosen = np.arange(len(order)) < n_test
-    return Parts(order[~chosen][: len(order) - n_test], order[chosen])
+    return order[~chosen][: len(order) - n_test], order[chosen]
 
 
 def _held_out(matrix: FPCMatrix, n_test: int, rng: np.random.Generator) -> list[str]:
@@ -145,16 +135,9 @@ def _held_out(matrix: FPCMatrix, n_test: int, rng: np.random.Generator) -> list[
     return held
 
 
-def _suite_scores(matrix: FPCMatrix) -> NDArray[np.float64]:
-    of, right = np.asarray(matrix.benchmarks, object), shares(matrix.responses)
-    means = np.array([right[:, of == name].mean(1) for name in matrix.names])
-    scores: NDArray[np.float64] = means.mean(0)
-    return scores
-
-
 USUAL_RULE: AnchorRule = "clusters"
 
-METHODS = {
+METHODS = {  # Who predicts, and in words.
     "fixed": "FPC",
     "fixed_gp_irt": "FPC by gp-IRT",
     "fixed_p_irt": "FPC by p-IRT",
@@ -163,22 +146,19 @@ METHODS = {
     "concurrent_gp_irt": "concurrent calibration by gp-IRT",
     "random": "random sampling",
 }
-"""Who predicts, and in words."""
-RULE_WORDS = {
+RULE_WORDS = {  # Rules that choose anchors, in words.
     "clusters": "clusters",
     "random": "random items",
     "discrimination": "largest slopes",
     "design": "least expected variance",
     "information": "most information",
 }
-"""Rules that choose anchors, in words."""
 
 PLACE = ("condition", "chain", "step", "method")
-COLUMNS = (
+COLUMNS = (  # Of a row, after its place.
     "benchmark", "n_items", "n_asked", "n_earlier", "n_calibrating", "n_test", *MEASURES,
     "asked_subject", "asked_reference", "seconds", "compiling", "converged",
 )  # fmt: skip
-"""Of a row, after its place."""
 
 _FIXED = {
     "accuracy": "fixed",
@@ -214,7 +194,7 @@ class FPCDesign:
 FPC_SIMULATED = FPCDesign(anchors=(5, 10, 20), usual=10, rule_anchors=(10,), references=(25, 100))
 """For benchmarks of 40 items."""
 
-FPC_QUICK = FPCDesign(
+FPC_QUICK = FPCDesign(  # A short chain, and few steps of it.
     anchors=(5, 10),
     usual=10,
     rule_anchors=(10,),
@@ -226,7 +206,6 @@ FPC_QUICK = FPCDesign(
     measured=2,
     simulated=SimulatedSuite(8, 30, 240, 2),
 )
-"""A short chain, and few steps of it."""
 
 
 @dataclass(frozen=True)
@@ -334,32 +313,24 @@ def chain_rows(
         measured=steps,
         concurrent=chain < condition.concurrent,
     )
-    right, rows = shares(answers), []
+    rows: list[Row] = []
     for step in grown:
         sizes = {
             "benchmark": matrix.names.index(step.benchmark), "n_items": step.n_items,
             "n_asked": step.n_anchors, "n_earlier": step.n_earlier,
             "n_calibrating": len(reference), "n_test": answers.n_subjects,
         }  # fmt: skip
-        rng = key.rng(chain, 2, step.step)
-        sample = measure_random(right[:, of == step.benchmark], step.n_anchors, rng)
-        rows += [sizes | row for row in (*_predicted(step), sample | _free(step))]
+        for calibration, estimates in ((step.fixed, _FIXED), (step.concurrent, _CONCURRENT)):
+            if calibration is not None:
+                found = measure_predictions(calibration.predicted)
+                cost = calibration._asdict() | {"converged": float(calibration.converged)}
+                del cost["predicted"]
+                rows += [sizes | found[estimate] | cost for estimate in estimates]
+        right = shares(answers)[:, of == step.benchmark]
+        sample = measure_random(right, step.n_anchors, key.rng(chain, 2, step.step))
+        free = {"asked_subject": step.n_anchors, "asked_reference": 0, "converged": 1.0}
+        rows.append(sizes | sample | free | {"seconds": 0.0, "compiling": 0.0})
     return rows
-
-
-def _predicted(step: ChainStep) -> Iterator[Row]:
-    for calibration, estimates in ((step.fixed, _FIXED), (step.concurrent, _CONCURRENT)):
-        if calibration is not None:
-            found = measure_predictions(calibration.predicted)
-            cost = calibration._asdict() | {"converged": float(calibration.converged)}
-            del cost["predicted"]
-            yield from (found[estimate] | cost for estimate in estimates)
-
-
-def _free(step: ChainStep) -> Row:
-    """Return what random sampling costs."""
-    nothing = {"asked_reference": 0, "seconds": 0.0, "compiling": 0.0, "converged": 1.0}
-    return {"asked_subject": step.n_anchors, **nothing}
 
 
 def _make_room() -> None:

@@ -13,7 +13,6 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 from jaxtyping import Array
-from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
@@ -64,7 +63,7 @@ from bayesirt.studies.lart_tables import (
     saem_table,
     time_table,
 )
-from bayesirt.studies.measures import read_notes, with_conditions
+from bayesirt.studies.measures import Index, read_notes, with_conditions
 from bayesirt.studies.tasks import PortableKey, Task
 
 _PARTS = {
@@ -76,8 +75,7 @@ _PARTS = {
     "rho": Part(("method",), RHO_COLUMNS),
 }
 
-BATCH = 20
-"""Suites that are simulated one after another, so that little is compiled."""
+BATCH = 20  # Suites that are simulated one after another, so that little is compiled.
 
 
 @dataclass(frozen=True)
@@ -115,7 +113,7 @@ class LaRTDesign:
         return min(self.replications, self.drawn_replications) if drawn else 0
 
 
-LART_QUICK = LaRTDesign(
+LART_QUICK = LaRTDesign(  # Fewer replications and repetitions, and no draws of a given matrix.
     replications=20,
     saem_replications=3,
     drawn_replications=3,
@@ -124,7 +122,6 @@ LART_QUICK = LaRTDesign(
     matrix_draws=0,
     repetitions=1,
 )
-"""Fewer replications and repetitions, and no draws of a given matrix."""
 
 
 def lart_study(
@@ -250,7 +247,7 @@ def suite_tasks(design: LaRTDesign, key: PortableKey) -> Iterator[Task]:
 
 
 def _matrix_tasks(
-    design: LaRTDesign, key: PortableKey, responses: Responses, groups: NDArray[np.intp]
+    design: LaRTDesign, key: PortableKey, responses: Responses, groups: Index
 ) -> Iterator[Task]:
     yield item_task(responses)
     if design.matrix_draws:

@@ -23,8 +23,7 @@ from bayesirt.studies.lart_tables import INTERVAL_LABELS, MEASURES, PLACE, SYMBO
 from bayesirt.studies.measures import groups_of, read_printed
 
 _SHOWN_ITEMS = (10, 20, 50, 100, 200)
-_OUTLIER = 2
-"""Times EM's largest error from which on SAEM's is called an outlier."""
+_OUTLIER = 2  # Times EM's largest error from which on SAEM's is called an outlier.
 
 
 def simulation_claims(

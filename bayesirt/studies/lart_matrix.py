@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from bayesirt.data.responses import Responses
@@ -20,13 +19,12 @@ from bayesirt.point_estimate import PointEstimate
 from bayesirt.ranking.length_gain import correlation
 from bayesirt.studies.fits import timed, two_chains
 from bayesirt.studies.labels import read_pairs
-from bayesirt.studies.lart_scoring import GRID, Cells, Items, Matrix, speed_evidence
+from bayesirt.studies.lart_scoring import GRID, Cells, Items, speed_evidence
 from bayesirt.studies.lart_suites import EM_METHODS, fit_model
-from bayesirt.studies.measures import RESAMPLES, TAILS, resampled_sums, spearman
+from bayesirt.studies.measures import RESAMPLES, TAILS, Floats, Index, resampled_sums, spearman
 from bayesirt.studies.tasks import PortableKey, Row
 
 RHO_COLUMNS = ("rho", "low", "high", "seconds")
-
 ABILITIES = {"accuracy": "accuracy", "irt": "theta_irt", "lart": "theta_lart"}
 _LEAST_SUBJECTS = 5
 _RHO = np.tanh(np.linspace(-3, 3, 301))
@@ -44,7 +42,7 @@ def draw_rows(responses: Responses, draws: int, key: PortableKey) -> list[Row]:
 
 
 def look_at(
-    responses: Responses, groups: NDArray[np.intp], drawn: pd.DataFrame, rng: np.random.Generator
+    responses: Responses, groups: Index, drawn: pd.DataFrame, rng: np.random.Generator
 ) -> dict[str, pd.DataFrame]:
     """Fit a matrix by both models: tables of the fits, of ρ and of the subjects."""
     fits, rows = {}, []
@@ -70,7 +68,7 @@ def look_at(
 
 
 def rho_table(
-    point: PointEstimate, responses: Responses, groups: NDArray[np.intp], rng: np.random.Generator
+    point: PointEstimate, responses: Responses, groups: Index, rng: np.random.Generator
 ) -> pd.DataFrame:
     """Return ρ with intervals from rows and from base subjects drawn again; items are held."""
     curves = rho_curves(Items.of(point), Cells.of(responses))
@@ -84,7 +82,7 @@ def rho_table(
     return pd.DataFrame(rows)
 
 
-def rho_curves(items: Items, cells: Cells) -> Matrix:
+def rho_curves(items: Items, cells: Cells) -> Floats:
     """Return each subject's log likelihood as a function of ρ alone.
 
     ∫ N(θ; 0, 1) p(answers | θ) ∫ exp(pull τ - P τ²/2) N(τ; ρ θ, 1 - ρ²) dτ dθ.
@@ -104,9 +102,7 @@ def rho_curves(items: Items, cells: Cells) -> Matrix:
     return curves
 
 
-def resampled_rho(
-    curves: Matrix, labels: NDArray[np.intp], rng: np.random.Generator
-) -> tuple[float, float]:
+def resampled_rho(curves: Floats, labels: Index, rng: np.random.Generator) -> tuple[float, float]:
     """Return the bounds of ρ's 90% interval, from groups drawn again with replacement."""
     best = _RHO[resampled_sums(curves, labels, rng).argmax(1)]
     low, high = np.quantile(best, TAILS)
@@ -147,7 +143,7 @@ def criterion_table(known: pd.DataFrame, rng: np.random.Generator) -> pd.DataFra
     columns = {name: known[column].to_numpy() for name, column in ABILITIES.items()}
     outside = known["criterion"].to_numpy()
     rows = []
-    coefficients: dict[str, Callable[[Matrix, Matrix], float]] = {
+    coefficients: dict[str, Callable[[Floats, Floats], float]] = {
         "Pearson": lambda x, y: float(np.corrcoef(x, y)[0, 1]),
         "Spearman": lambda x, y: float(spearman(x, y)),
     }
@@ -163,7 +159,7 @@ def criterion_table(known: pd.DataFrame, rng: np.random.Generator) -> pd.DataFra
     return pd.DataFrame(rows, columns=["coefficient", "method", "subjects", "value", "low", "high"])
 
 
-def _resampled(groups: NDArray[np.intp], rng: np.random.Generator) -> list[NDArray[np.intp]]:
+def _resampled(groups: Index, rng: np.random.Generator) -> list[Index]:
     """Return positions of the members of groups drawn with replacement, many times."""
     members = [np.flatnonzero(groups == label) for label in np.unique(groups)]
     drawn = rng.integers(0, len(members), (RESAMPLES, len(members)))

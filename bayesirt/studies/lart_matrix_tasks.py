@@ -8,28 +8,26 @@ from functools import partial
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
 from bayesirt.likelihood.latencies import SpeedEvidence
 from bayesirt.studies.lart_scoring import (
     Cells,
     Items,
-    Matrix,
     item_information,
     posterior_on_grid,
     score_abilities,
     speed_evidence,
 )
 from bayesirt.studies.lart_suites import EM_METHODS, fit_model
-from bayesirt.studies.measures import log_losses, spearman, with_answers
+from bayesirt.studies.measures import Floats, Index, log_losses, spearman, with_answers
 from bayesirt.studies.tasks import PortableKey, Row, Task
 
 N_FOLDS = 5
 SPLITS = ("by row", "by base subject")
 
 
-def base_subjects(names: Sequence[str], suffixes: Sequence[str]) -> NDArray[np.intp]:
+def base_subjects(names: Sequence[str], suffixes: Sequence[str]) -> Index:
     """Return which base subject each row is of: names alike but for an ending belong together."""
     longest_first = sorted(suffixes, key=len, reverse=True)
     bases = []
@@ -39,9 +37,7 @@ def base_subjects(names: Sequence[str], suffixes: Sequence[str]) -> NDArray[np.i
     return np.unique(bases, return_inverse=True)[1]
 
 
-def subject_folds(
-    groups: NDArray[np.intp], n_folds: int, rng: np.random.Generator
-) -> list[NDArray[np.intp]]:
+def subject_folds(groups: Index, n_folds: int, rng: np.random.Generator) -> list[Index]:
     """Divide the subjects into disjoint folds of about the same size, groups unbroken."""
     labels, sizes = np.unique(groups, return_counts=True)
     fold_of, filled = np.zeros(len(labels), int), np.zeros(n_folds, int)
@@ -52,19 +48,18 @@ def subject_folds(
     return [np.flatnonzero(of_subject == fold) for fold in range(n_folds)]
 
 
-def item_folds(n_items: int, n_folds: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+def item_folds(n_items: int, n_folds: int, rng: np.random.Generator) -> list[Index]:
     """Divide the items into disjoint folds of about the same size."""
     return [np.sort(part) for part in np.array_split(rng.permutation(n_items), n_folds)]
 
 
-def first_subjects(groups: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
+def first_subjects(groups: Index, rng: np.random.Generator) -> Index:
     """Return the subjects in random order, those of a group one after another."""
     place = rng.permutation(groups.max() + 1)
     return np.argsort(place[groups], kind="stable")
 
 
-Groups = NDArray[np.intp]
-"""shape (subject,): whom a division keeps together."""
+Groups = Index  # shape (subject,): whom a division keeps together.
 
 PREDICTIONS = {
     "irt": "probit IRT",
@@ -97,9 +92,7 @@ def prediction_task(
     return Task(places, partial(prediction_rows, responses, folds))
 
 
-def prediction_rows(
-    responses: Responses, folds: list[tuple[NDArray[np.intp], list[NDArray[np.intp]]]]
-) -> list[Row]:
+def prediction_rows(responses: Responses, folds: list[tuple[Index, list[Index]]]) -> list[Row]:
     """Return errors by subject and method, of items fitted to the subjects of other folds."""
     rows: list[Row] = []
     everyone, cells = np.arange(responses.n_subjects), Cells.of(responses)
@@ -121,8 +114,8 @@ def prediction_rows(
 
 
 def predict_left_out(
-    items: Items, cells: Cells, folds: list[NDArray[np.intp]], length_known: bool
-) -> tuple[Matrix, Matrix]:
+    items: Items, cells: Cells, folds: list[Index], length_known: bool
+) -> tuple[Floats, Floats]:
     """Return each subject's mean error over items that its ability was estimated without."""
     plugged, predicted = np.zeros_like(cells.trials), np.zeros_like(cells.trials)
     for fold in folds:
@@ -138,7 +131,7 @@ def predict_left_out(
     return errors.sum(1) / n, logs.sum(1) / n
 
 
-def applied_splits(groups: NDArray[np.intp]) -> list[tuple[int, NDArray[np.intp]]]:
+def applied_splits(groups: Index) -> list[tuple[int, Index]]:
     """Return how subjects are divided: by row, and by base subject where some share one."""
     rows = np.arange(len(groups))
     kinds = [(SPLITS.index("by row"), rows)]
@@ -154,7 +147,7 @@ def validity_task(repetition: int, responses: Responses, key: PortableKey) -> Ta
     return Task(places, partial(validity_rows, responses, sets))
 
 
-def validity_rows(responses: Responses, sets: list[NDArray[np.intp]]) -> list[Row]:
+def validity_rows(responses: Responses, sets: list[Index]) -> list[Row]:
     """Return a row for each method."""
     n, j = responses.cells.shape
     theta = {name: np.full((len(sets), n), np.nan) for name in EM_METHODS}
@@ -168,7 +161,7 @@ def validity_rows(responses: Responses, sets: list[NDArray[np.intp]]) -> list[Ro
     return [agreement_of_sets(found, rest) for found in theta.values()]
 
 
-def agreement_of_sets(theta: Matrix, rest: Matrix) -> dict[str, float]:
+def agreement_of_sets(theta: Floats, rest: Floats) -> dict[str, float]:
     """Return how far abilities by disjoint sets of items agree, among subjects in all sets."""
     whole = np.isfinite(theta).all(0)
     own, other = theta[:, whole], rest[:, whole]
@@ -207,7 +200,7 @@ def item_rows(responses: Responses, counts: list[int]) -> list[Row]:
     return rows
 
 
-def adaptive_abilities(items: Items, cells: Cells, counts: list[int]) -> dict[int, Matrix]:
+def adaptive_abilities(items: Items, cells: Cells, counts: list[int]) -> dict[int, Floats]:
     """Return abilities after some numbers of items, each subject's chosen for itself.
 
     Xu et al. (2026), 6.3.2: the next item is the one with the largest information at the estimate
@@ -223,7 +216,7 @@ def adaptive_abilities(items: Items, cells: Cells, counts: list[int]) -> dict[in
     seen = np.isfinite(cells.x)
     precision = np.where(seen, items.phi**2 / items.lam, 0.0)
     pull = -np.where(seen, (cells.x - items.omega) * items.phi / items.lam, 0.0)
-    found: dict[int, Matrix] = {}
+    found: dict[int, Floats] = {}
     for count in range(counts[0], counts[-1] + 1):
         theta = posterior_on_grid(total, evidence, items.rho).mean
         if count in counts:
@@ -250,7 +243,7 @@ def subject_task(repetition: int, responses: Responses, groups: Groups, key: Por
     return Task(places, partial(subject_rows, responses, [np.sort(order[:n]) for n in sizes]))
 
 
-def subject_rows(responses: Responses, chosen: list[NDArray[np.intp]]) -> list[Row]:
+def subject_rows(responses: Responses, chosen: list[Index]) -> list[Row]:
     """Return a row for each set of subjects and method."""
     items, everyone = most_telling(responses), np.arange(responses.n_subjects)
     whole = {name: _item_fit(name, responses, everyone, items) for name in EM_METHODS}
@@ -260,9 +253,7 @@ def subject_rows(responses: Responses, chosen: list[NDArray[np.intp]]) -> list[R
     ]
 
 
-def _item_fit(
-    name: str, responses: Responses, subjects: NDArray[np.intp], items: NDArray[np.intp]
-) -> dict[str, Matrix]:
+def _item_fit(name: str, responses: Responses, subjects: Index, items: Index) -> dict[str, Floats]:
     """Return a and d over some items, NaN where nobody answered one."""
     subjects, kept = with_answers(responses, subjects, items)
     point = fit_model(name, responses.select(subjects, kept))
@@ -273,7 +264,7 @@ def _item_fit(
     return found
 
 
-def distances(found: dict[str, Matrix], whole: dict[str, Matrix]) -> dict[str, float]:
+def distances(found: dict[str, Floats], whole: dict[str, Floats]) -> dict[str, float]:
     """Return how far items are from those of all subjects: root mean square and median."""
     row = {}
     for name in ("a", "d"):
@@ -283,7 +274,7 @@ def distances(found: dict[str, Matrix], whole: dict[str, Matrix]) -> dict[str, f
     return row
 
 
-def most_telling(responses: Responses) -> NDArray[np.intp]:
+def most_telling(responses: Responses) -> Index:
     """Return the hundred items with the largest mean information about all abilities."""
     point = fit_model("lart", responses)
     information = item_information(Items.of(point), point["theta"]).mean(0)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.stats import norm
 
 from bayesirt.data.responses import Responses
@@ -20,7 +19,7 @@ from bayesirt.models import LaRT
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.studies.fits import quietly, timed, two_chains
-from bayesirt.studies.measures import TAILS, n_covered
+from bayesirt.studies.measures import TAILS, Floats, n_covered
 from bayesirt.studies.tasks import PortableKey, Row
 
 ANSWERS = ("theta", "a", "d")
@@ -42,10 +41,8 @@ _SAEM_OPTIONS: dict[str, dict[str, Any]] = {
     "saem spectral": {},
     "saem burn-in": {"start": "random", "burn_in": 20},
 }
-_D_SD = np.sqrt(0.5)
-"""The paper writes N(0, 0.5), and has variances in this place elsewhere."""
-_REACH = float(norm.ppf(TAILS[1]))
-"""Of an interval, in standard deviations."""
+_D_SD = np.sqrt(0.5)  # The paper writes N(0, 0.5), and has variances in this place elsewhere.
+_REACH = float(norm.ppf(TAILS[1]))  # Of an interval, in standard deviations.
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ class Suite(NamedTuple):
     """Responses with lengths whose parameters are known."""
 
     # theta and tau, shape (subject,); a, d, phi, omega and lam, shape (item,); rho.
-    truth: dict[str, NDArray[np.float64]]
+    truth: dict[str, Floats]
     responses: Responses
 
 
@@ -135,12 +132,12 @@ def measure_posterior(suite: Suite, posterior: Posterior, seconds: float) -> Row
     return row | _of_interval(suite.truth["theta"], interval, "posterior")
 
 
-def rmse(true: NDArray[np.float64], found: NDArray[np.float64]) -> float:
+def rmse(true: Floats, found: Floats) -> float:
     """Return √ mean (found - true)²."""
     return float(np.sqrt(np.mean((found - true) ** 2)))
 
 
-def _of_interval(theta: NDArray[np.float64], interval: pd.DataFrame, kind: str) -> Row:
+def _of_interval(theta: Floats, interval: pd.DataFrame, kind: str) -> Row:
     low, high = interval["low"].to_numpy(), interval["high"].to_numpy()
     covered = n_covered(theta, low, high) / len(theta)
     return {f"cover_{kind}": covered, f"width_{kind}": float((high - low).mean())}

@@ -8,7 +8,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator
-from numpy.typing import NDArray
 
 from bayesirt.posterior import LEVEL
 from bayesirt.report.plots import ACCENT, INK, SOFT
@@ -33,7 +32,7 @@ from bayesirt.studies.lart_suites import (
     LENGTHS,
     SAEM_METHODS,
 )
-from bayesirt.studies.measures import TAILS, groups_of, resampled_sums
+from bayesirt.studies.measures import TAILS, Floats, Index, groups_of, resampled_sums
 
 PLACE = ["n_subjects", "n_items", "rho"]
 
@@ -72,11 +71,10 @@ def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
 def time_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return the median seconds of each method, and how often it converges."""
     groups = replications.groupby([*PLACE, "method"], sort=False)
-    table = pd.DataFrame({
-        "replications": groups.size(), "seconds": groups["seconds"].median(),
-        "converged": groups["converged"].mean(),
-    })  # fmt: skip
-    return table.reset_index()
+    return groups.agg(
+        replications=("seconds", "size"), seconds=("seconds", "median"),
+        converged=("converged", "mean"),
+    ).reset_index()  # fmt: skip
 
 
 def saem_suites(replications: pd.DataFrame) -> pd.DataFrame:
@@ -92,13 +90,11 @@ def saem_suites(replications: pd.DataFrame) -> pd.DataFrame:
 def saem_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return how SAEM compares with EM in its suites (Xu et al., 2026, Appendix D)."""
     groups = saem_suites(replications).groupby([*PLACE, "method"], sort=False)
-    table = pd.DataFrame({"replications": groups.size()})
-    for name in (*ANSWERS, *LENGTHS):
-        table[f"rmse_{name}"] = groups[f"rmse_{name}"].mean()
-    table["worst_a"] = groups["rmse_a"].max()
-    table["gap"], table["largest_gap"] = groups["gap"].median(), groups["gap"].max()
-    table["converged"] = groups["converged"].mean()
-    return table.reset_index()
+    errors = {f"rmse_{name}": (f"rmse_{name}", "mean") for name in (*ANSWERS, *LENGTHS)}
+    return groups.agg(
+        replications=("gap", "size"), **errors, worst_a=("rmse_a", "max"), gap=("gap", "median"),
+        largest_gap=("gap", "max"), converged=("converged", "mean"),
+    ).reset_index()  # fmt: skip
 
 
 def coverage_table(replications: pd.DataFrame) -> pd.DataFrame:
@@ -118,9 +114,7 @@ def coverage_table(replications: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def prediction_table(
-    rows: pd.DataFrame, groups: NDArray[np.intp], rng: np.random.Generator
-) -> pd.DataFrame:
+def prediction_table(rows: pd.DataFrame, groups: Index, rng: np.random.Generator) -> pd.DataFrame:
     """Return errors on items left out; `gain` on IRT has a 90% interval over base subjects."""
     found = []
     for split, own in rows.groupby("split"):
@@ -138,9 +132,7 @@ def prediction_table(
     return pd.DataFrame(found)
 
 
-def resampled_mean(
-    values: NDArray[np.float64], labels: NDArray[np.intp], rng: np.random.Generator
-) -> tuple[float, float]:
+def resampled_mean(values: Floats, labels: Index, rng: np.random.Generator) -> tuple[float, float]:
     """Return the bounds of the mean's 90% interval, from groups drawn again with replacement."""
     both = np.stack([values, np.ones(len(values))], axis=1)
     sums, sizes = resampled_sums(both, labels, rng).T
@@ -174,18 +166,15 @@ _ITEM_TICKS = (10, 20, 50, 100, 200, 400)
 @study_style()
 def plot_recovery(replications: pd.DataFrame) -> Figure:
     """Draw the errors of LaRT and IRT by the number of subjects (Xu et al., 2026, Figures 1, 2)."""
-    fig, axes = new_figure(8.6, 4.8, 2, 4)
+    fig, axes = new_figure(8.6, 4.8, 2, 4, x="subjects")
     for ax, name in zip([*axes[0, :3], *axes[1]], (*ANSWERS, *LENGTHS), strict=True):
         fills = _FILLS if name in ANSWERS else {"lart": ACCENT}
         _draw_by_size(ax, _papers(replications), f"rmse_{name}", fills)
-        ax.set_title(
-            f"{'absolute error' if name == 'rho' else 'RMSE'} of {SYMBOLS[name]}", fontsize=9
-        )
-        ax.set_ylim(0, None)
+        error = "absolute error" if name == "rho" else "RMSE"
+        ax.set(title=f"{error} of {SYMBOLS[name]}", ylim=(0, None))
     axes[0, 3].axis("off")
     handles = patches({EM_METHODS[name]: fill for name, fill in _FILLS.items()})
-    axes[0, 3].legend(handles=handles, loc="center", frameon=False)
-    fig.supxlabel("subjects")
+    axes[0, 3].legend(handles=handles, loc="center")
     return fig
 
 
@@ -194,19 +183,17 @@ def plot_saem(replications: pd.DataFrame) -> Figure:
     """Draw SAEM from two starts beside EM (Xu et al., 2026, Figure 10)."""
     rows = saem_suites(_papers(replications))
     rows["gap"] = rows["gap"].clip(lower=_LEAST_GAP)
-    fig, axes = new_figure(9.2, 3.4, 1, 4)
+    fig, axes = new_figure(9.2, 3.4, 1, 4, x="subjects")
     for ax, name in zip(axes[0], ANSWERS, strict=False):
         _draw_by_size(ax, rows, f"rmse_{name}", _SAEM_FILLS)
         ax.set_title(f"RMSE of {SYMBOLS[name]}")
-    last = axes[0, 3]
-    _draw_by_size(last, rows, "gap", {name: _SAEM_FILLS[name] for name in SAEM_METHODS})
+    last, (em, *saem) = axes[0, 3], _SAEM_FILLS
+    _draw_by_size(last, rows, "gap", {name: _SAEM_FILLS[name] for name in saem})
     log_values(last)
     last.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     last.set_title("log likelihood below EM's")
-    fills = {{"lart": "EM", **SAEM_METHODS}[name]: fill for name, fill in _SAEM_FILLS.items()}
-    fig.legend(handles=patches(fills), loc="outside upper center", ncols=len(fills),
-               )  # fmt: skip
-    fig.supxlabel("subjects")
+    handles = patches({{em: "EM", **SAEM_METHODS}[name]: x for name, x in _SAEM_FILLS.items()})
+    fig.legend(handles=handles, loc="outside upper center", ncols=len(handles))
     return fig
 
 
@@ -221,8 +208,8 @@ def plot_coverage(coverage: pd.DataFrame) -> Figure:
     y = 0.0
     for place, own in conditions:
         label = "{n_subjects:.0f} subjects, {n_items:.0f} items, ρ = {rho:g}".format(**place)
-        left.text(0.0, y + 0.9, label, fontsize=8, weight="bold",
-                  transform=left.get_yaxis_transform())  # fmt: skip
+        beside = {"weight": "bold", "transform": left.get_yaxis_transform()}
+        left.text(0.0, y + 0.9, label, fontsize=8, **beside)
         y += 1.8
         for row in own.sort_values("method", key=lambda m: m.map(order.index)).itertuples():
             style = {"ms": 5, "mec": INK, "mew": 0.6, "ls": "", **_MARKS[row.method]}
@@ -231,10 +218,9 @@ def plot_coverage(coverage: pd.DataFrame) -> Figure:
             right.plot(row.width, y, **style)
             ticks[y] = INTERVAL_LABELS[row.method, row.interval]
             y += 1
-    left.set_yticks(list(ticks), list(ticks.values()), fontsize=8)
-    left.set_ylim(y - 0.3, 0.1)
+    left.set_yticks(list(ticks), list(ticks.values()))
+    left.set(ylim=(y - 0.3, 0.1), xlabel=f"coverage of {LEVEL:.0%} intervals")
     left.axvline(LEVEL, color=INK, ls="--", lw=1)
-    left.set_xlabel(f"coverage of {LEVEL:.0%} intervals")
     right.set_xlabel("mean width")
     for ax in (left, right):
         ax.grid(visible=False, axis="y")
@@ -244,15 +230,13 @@ def plot_coverage(coverage: pd.DataFrame) -> Figure:
 @study_style()
 def plot_abilities_and_speeds(subjects: pd.DataFrame, rhos: pd.DataFrame) -> Figure:
     """Draw speed against ability (Xu et al., 2026, Figure 3), and abilities by the two models."""
-    rows, rho = subjects, rhos.iloc[0]
+    rho = "ρ = {rho:.2f} (90%: {low:.2f} to {high:.2f})".format(**rhos.iloc[0])
     fig, axes = new_figure(8.0, 3.7, 1, 2)
     left, right = axes[0]
-    left.plot(rows["theta_lart"], rows["tau"], "o", ms=4, **POINT)
-    left.set(xlabel="ability θ by LaRT", ylabel="speed τ (above: shorter answers)")
-    interval = f"{rho['low']:.2f} to {rho['high']:.2f}"
-    left.set_title(f"ρ = {rho['rho']:.2f} (90%: {interval})")
+    left.plot(subjects["theta_lart"], subjects["tau"], "o", ms=4, **POINT)
+    left.set(title=rho, xlabel="ability θ by LaRT", ylabel="speed τ (above: shorter answers)")
     right.axline((0, 0), slope=1, color=SOFT, lw=0.8, ls="--")
-    right.plot(rows["theta_irt"], rows["theta_lart"], "o", ms=4, **POINT)
+    right.plot(subjects["theta_irt"], subjects["theta_lart"], "o", ms=4, **POINT)
     right.set(xlabel="ability θ by probit IRT", ylabel="ability θ by LaRT")
     return fig
 
@@ -262,7 +246,7 @@ def plot_prediction(prediction: pd.DataFrame) -> Figure:
     """Draw how much less LaRT is off than IRT, on items left out."""
     rows = prediction[prediction["method"] != "irt"]
     height = 1.4 + 0.45 * len(rows) / len(MEASURES)
-    fig, axes = new_figure(8.6, height, 1, 2, sharey=True)
+    fig, axes = new_figure(8.6, height, 1, 2, x="IRT less LaRT", sharey=True)
     for ax, (measure, label) in zip(axes[0], MEASURES.items(), strict=True):
         own = rows[rows["measure"] == measure].reset_index(drop=True)
         irt = prediction.query("method == 'irt' and measure == @measure")["value"].iloc[-1]
@@ -270,12 +254,8 @@ def plot_prediction(prediction: pd.DataFrame) -> Figure:
         ax.plot(own["gain"], own.index, "s", color=ACCENT, mec=INK, ms=6)
         ax.axvline(0, color=INK, lw=0.8, ls="--")
         ax.set_title(f"{label} (less is better); IRT about {irt:.2f}")
-        ax.set_xlabel("IRT less LaRT")
-        ax.tick_params(axis="x", labelsize=7)
         ax.xaxis.set_major_locator(MaxNLocator(4))
-        ax.grid(visible=False, axis="y")
-    names = [f"{PREDICTIONS[row.method]}\n({row.split})" for row in own.itertuples()]
-    name_rows(axes[0, 0], names, fontsize=8)
+        name_rows(ax, [f"{PREDICTIONS[row.method]}\n({row.split})" for row in own.itertuples()])
     return fig
 
 
@@ -293,10 +273,8 @@ def plot_efficiency(items: pd.DataFrame, subjects: pd.DataFrame) -> Figure:
         draw_lines(ax, table, x, y, _LINES, EM_METHODS)
         if x == "n_items":
             log_plain(ax, [n for n in _ITEM_TICKS if n <= table[x].max()])
-        ax.set_ylim(0, None)
-        ax.tick_params(labelsize=7)
+        ax.set(ylim=(0, None), xlabel=x.removeprefix("n_"))
         ax.set_title(title, fontsize=8)
-        ax.set_xlabel(x.removeprefix("n_"), fontsize=8)
     legend_above(fig, axes[0, 0], 2)
     return fig
 
@@ -305,13 +283,11 @@ def plot_efficiency(items: pd.DataFrame, subjects: pd.DataFrame) -> Figure:
 def plot_criterion(outside: pd.DataFrame, criterion: pd.DataFrame) -> Figure:
     """Draw the criterion against abilities by both models."""
     pearson = criterion[criterion["coefficient"] == "Pearson"].set_index("method")
-    fig, axes = new_figure(7.6, 3.6, 1, 2, sharey=True)
+    fig, axes = new_figure(7.6, 3.6, 1, 2, x="ability θ", sharey=True)
     for ax, name in zip(axes[0], _FILLS, strict=True):
         ax.plot(outside[f"theta_{name}"], outside["criterion"], "o", ms=3.5, **POINT)
-        row = pearson.loc[name]
-        found = f"r = {row['value']:.3f} ({row['low']:.3f} to {row['high']:.3f})"
+        found = "r = {value:.3f} ({low:.3f} to {high:.3f})".format(**pearson.loc[name])
         ax.set_title(f"{EM_METHODS[name]}: {found}")
-        ax.set_xlabel("ability θ")
     axes[0, 0].set_ylabel("criterion")
     return fig
 
@@ -332,4 +308,3 @@ def _draw_by_size(ax: Axes, rows: pd.DataFrame, column: str, fills: Mapping[str,
         draw_boxes(ax, values, places, width, fill, INK if fill == "white" else "white")
     ax.set_xticks(range(len(sizes)), [f"{n:g}" for n in sizes])
     ax.set_xlim(-0.6, len(sizes) - 0.4)
-    ax.tick_params(labelsize=7)

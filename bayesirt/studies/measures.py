@@ -63,28 +63,27 @@ def ratio_se(part: "pd.Series[float]", whole: "pd.Series[float]") -> float:
     return float(np.sqrt(n / (n - 1) * (residual**2).sum()) / whole.sum())
 
 
-TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
-"""Shares of the draws below the bounds of an interval."""
-
+TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)  # Shares of the draws below the bounds of an interval.
 RESAMPLES = 2000
-
-Values = NDArray[np.float64]
+Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 Counts = NDArray[np.integer] | NDArray[np.float64]
 
 
-def spearman(one: NDArray[np.floating], other: NDArray[np.floating]) -> Values:
+def spearman(one: NDArray[np.floating], other: NDArray[np.floating]) -> Floats:
     """Return Spearman's ρ, perhaps of many rows; tied values share the mean of their ranks."""
     x, y = (_unit(rankdata(values, axis=-1)) for values in (one, other))
     return y @ x
 
 
-def _unit(values: Values) -> Values:
+def _unit(values: Floats) -> Floats:
     centred = values - values.mean(-1, keepdims=True)
     norm = np.sqrt((centred**2).sum(-1, keepdims=True))
     return np.divide(centred, norm, out=np.full_like(centred, np.nan), where=norm > 0)
 
 
-def log_losses(p: Values, right: Counts, wrong: Counts) -> Values:
+def log_losses(p: Floats, right: Counts, wrong: Counts) -> Floats:
     """Return the negative log probability of the answers of each cell."""
     losses = -right * np.log(np.maximum(p, np.finfo(float).tiny))
     return np.asarray(losses - wrong * np.log(np.maximum(1 - p, np.finfo(float).eps)))
@@ -97,7 +96,7 @@ def n_covered(
     return float(((low <= true) & (true <= high)).sum())
 
 
-def resampled_sums(values: Values, labels: NDArray[np.intp], rng: np.random.Generator) -> Values:
+def resampled_sums(values: Floats, labels: NDArray[np.intp], rng: np.random.Generator) -> Floats:
     """Return sums of the rows of values over groups drawn again with replacement, many times."""
     codes = np.unique(labels, return_inverse=True)[1]
     sums = np.zeros((codes.max() + 1, values.shape[1]))

@@ -45,20 +45,16 @@ QUANTITIES = {
 }
 """What ranks are taken of. The most extreme item and the top scorer depend on the responses."""
 
-GROUPS = {
+GROUPS = {  # Whose intervals are counted together.
     "theta": "abilities",
     "a": "discriminations",
     "d": "intercepts",
     "extreme_a": "discriminations of extreme items",
     "extreme_d": "intercepts of extreme items",
 }
-"""Whose intervals are counted together."""
 
-LEVELS = (0.5, 0.9)
-"""Mass of the equal-tailed intervals."""
-
-EXTREME_SHARE = 0.05
-"""An item with at most this share of right or of wrong answers is extreme."""
+LEVELS = (0.5, 0.9)  # Mass of the equal-tailed intervals.
+EXTREME_SHARE = 0.05  # An item with at most this share of right or of wrong answers is extreme.
 
 
 @dataclass(frozen=True)

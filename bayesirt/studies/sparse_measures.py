@@ -28,13 +28,11 @@ from bayesirt.models import Priors, TwoPL
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.ranking.simple_averages import difficulty_gap
 from bayesirt.ranking.subject_ranking import ranks_of_draws
-from bayesirt.studies.measures import TAILS, n_covered, spearman
+from bayesirt.studies.measures import TAILS, Floats, n_covered, spearman
 from bayesirt.studies.sparse_conditions import Suite
 
 MOST_SUBJECTS, MOST_ITEMS = 12, 10
-BATCH = 50
-"""Suites of one call."""
-
+BATCH = 50  # Suites of one call.
 _CHAINS, _WARMUP, _DRAWS = 2, 300, 1000
 
 
@@ -67,7 +65,7 @@ def draw_abilities(
     *,
     key: Array,
     priors: Priors | None = None,
-) -> list[NDArray[np.float64]]:
+) -> list[Floats]:
     """Draw from the posterior of each of many suites by blocked Newton-Metropolis."""
     way = OneAbility(TwoPL(priors or Priors()))
     start_key, run_key = jax.random.split(key)
@@ -103,7 +101,7 @@ def _filled_cells(suite: Responses) -> tuple[NDArray[np.int32], ...]:
 
 def _filled_start(
     way: OneAbility, point: PointEstimate
-) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """Return centre and width of the start; what fills up starts within one unit of 0."""
     centre, width = way.start(point, None)
     return (
@@ -112,7 +110,7 @@ def _filled_start(
     )
 
 
-def _filled(name: str, values: NDArray[np.float64], fill: float) -> NDArray[np.float64]:
+def _filled(name: str, values: Floats, fill: float) -> Floats:
     if not values.ndim:
         return values
     size = MOST_SUBJECTS if name == "theta" else MOST_ITEMS
@@ -137,7 +135,7 @@ def fit(responses: Responses) -> PointEstimate:
     return fit_irt(responses)
 
 
-def simple_average(responses: Responses) -> NDArray[np.float64]:
+def simple_average(responses: Responses) -> Floats:
     """Return each subject's mean success rate over the items that it met (Kang, 2026, eq. 3)."""
     successes, trials = responses.cells.matrices()
     rates = successes / np.maximum(trials, 1)
@@ -200,7 +198,7 @@ def measure_draws(suite: Suite, chains: NDArray[np.floating]) -> Row:
     }
 
 
-def _ranks(values: NDArray[np.floating]) -> NDArray[np.float64]:
+def _ranks(values: NDArray[np.floating]) -> Floats:
     """Return ranks, best first; tied subjects share the first of their ranks."""
     return rankdata(-values, method="min")
 

@@ -7,31 +7,28 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from scipy.optimize import curve_fit
 
 from bayesirt.posterior import LEVEL
 from bayesirt.report.plots import ACCENT, INK, SOFT
 from bayesirt.studies.figures import legend_above, name_rows, new_figure, study_style
-from bayesirt.studies.measures import ratio_se, read_printed
+from bayesirt.studies.measures import Floats, ratio_se, read_printed
 from bayesirt.studies.sparse_conditions import DOMAINS, GRID_ABILITY_SD, MASKS
 
 TERMS = ("constant", "S", "D", "S x D")
-
 ERROR_BOUNDS = (0.05, 0.2)
 """Ranking errors of the simple average from which on it fails, and fails badly."""
 
 ERROR_NAMES = ("up to 0.05", "0.05 to 0.2", "above 0.2")
 SPARSE_FROM = 0.4
-
 _ROUNDING = 1e-9
 
 
 class Interaction(NamedTuple):
     """The centred interaction regression, Kang (2026), equation (6)."""
 
-    gamma: NDArray[np.float64]  # shape (4,), By `TERMS`.
-    t: NDArray[np.float64]  # shape (4,), Each coefficient in units of its standard error.
+    gamma: Floats  # shape (4,), By `TERMS`.
+    t: Floats  # shape (4,), Each coefficient in units of its standard error.
     r_squared: float
 
 
@@ -44,9 +41,7 @@ class PowerLaw(NamedTuple):
     residual_sd: float  # Root of the mean squared residual, on the same scale.
 
 
-def fit_interaction(
-    sparsity: NDArray[np.float64], gap: NDArray[np.float64], error: NDArray[np.float64]
-) -> Interaction:
+def fit_interaction(sparsity: Floats, gap: Floats, error: Floats) -> Interaction:
     """Regress ranking error on centred S and D and on their product, by least squares."""
     s, d = sparsity - sparsity.mean(), gap - gap.mean()
     design = np.stack([np.ones_like(s), s, d, s * d], axis=1)
@@ -58,7 +53,7 @@ def fit_interaction(
     return Interaction(gamma, t, _r_squared(residual, error))
 
 
-def fit_power_law(product: NDArray[np.float64], error: NDArray[np.float64]) -> PowerLaw:
+def fit_power_law(product: Floats, error: Floats) -> PowerLaw:
     """Fit the power law by least squares on the scale of the error."""
     (scale, exponent), _ = curve_fit(
         lambda x, scale, exponent: scale * x**exponent,
@@ -70,7 +65,7 @@ def fit_power_law(product: NDArray[np.float64], error: NDArray[np.float64]) -> P
     return _power_law(scale, exponent, product, error)
 
 
-def fit_log_power_law(product: NDArray[np.float64], error: NDArray[np.float64]) -> PowerLaw:
+def fit_log_power_law(product: Floats, error: Floats) -> PowerLaw:
     """Fit the power law as Kang (2026) does: a straight line through logs.
 
     Cells with hardly any error, whose logs are far apart, weigh as much as those with a large one.
@@ -81,15 +76,13 @@ def fit_log_power_law(product: NDArray[np.float64], error: NDArray[np.float64]) 
     return _power_law(np.exp(log_scale), exponent, product[used], error[used])
 
 
-def _power_law(
-    scale: float, exponent: float, product: NDArray[np.float64], error: NDArray[np.float64]
-) -> PowerLaw:
+def _power_law(scale: float, exponent: float, product: Floats, error: Floats) -> PowerLaw:
     residual = error - scale * product**exponent
     spread = float(np.sqrt((residual**2).mean()))
     return PowerLaw(float(scale), float(exponent), _r_squared(residual, error), spread)
 
 
-def _r_squared(residual: NDArray[np.float64], error: NDArray[np.float64]) -> float:
+def _r_squared(residual: Floats, error: Floats) -> float:
     return float(1 - (residual**2).sum() / ((error - error.mean()) ** 2).sum())
 
 

@@ -21,9 +21,7 @@ _INHERITED = (
 )
 
 Row = dict[str, Any]
-
-_PATIENCE = 10
-"""Seconds to wait for a Dask scheduler."""
+_PATIENCE = 10  # Seconds to wait for a Dask scheduler.
 
 
 class PortableKey(NamedTuple):

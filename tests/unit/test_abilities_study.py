@@ -64,7 +64,6 @@ from bayesirt.studies.abilities_unseen import (
     subject_aucs,
 )
 from bayesirt.studies.engine import Study
-from bayesirt.studies.labels import read_groups
 from bayesirt.studies.measures import read_printed
 from bayesirt.studies.tasks import PortableKey
 
@@ -546,20 +545,6 @@ def test_what_cannot_be_studied_is_one_sentence(tmp_path: Path):
     small = Responses.from_arrays(np.tri(6, 5))
     with pytest.raises(ResponseError, match="at least 5 subjects and 10 items"):
         given_matrix(small, QMatrix.from_arrays(np.ones((5, 1)), small.items))
-
-
-def test_groups_are_read(tmp_path: Path):
-    path = tmp_path / "g.csv"
-    path.write_text("item,benchmark\nq1,x\n2,y\n")
-    assert read_groups(path) == {"q1": "x", "2": "y"}
-    for text, words in (
-        ("item,group\nq1,x\n", "columns item and benchmark"),
-        ("item,benchmark\nq1,x\nq1,y\n", "'q1' twice"),
-        ("item,benchmark\nq1,\n", "no benchmark for item 'q1'"),
-    ):
-        path.write_text(text)
-        with pytest.raises(ResponseError, match=words):
-            read_groups(path)
 
 
 def test_large_matrices_get_no_full_posterior(monkeypatch: pytest.MonkeyPatch):

@@ -44,7 +44,7 @@ from bayesirt.studies.fpc_tasks import (
     simulated_matrix,
     tasks_of,
 )
-from bayesirt.studies.labels import read_families
+from bayesirt.studies.labels import read_labels
 from bayesirt.studies.measures import read_printed
 from bayesirt.studies.tasks import PortableKey
 
@@ -232,7 +232,7 @@ def test_subjects_are_divided_as_is_said():
         assert len(reference) == 30
         assert len(test) == (8 if split == "families" else 10)
         again = divided(matrix, split, np.random.default_rng(3))
-        np.testing.assert_array_equal(again.test, test)
+        np.testing.assert_array_equal(again[1], test)
     family = np.asarray(matrix.families)
     assert not set(family[reference]) & set(family[test])
     score = shares(matrix.responses).mean(1)
@@ -282,21 +282,19 @@ def test_what_cannot_be_studied_is_refused(tmp_path: Path):
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("subject,kin\na,x\n", "must have the columns subject and family"),
-        ("subject,family\na,x\na,y\n", "'a' twice"),
-        ("subject,family\na,x\nb,\n", "no family for subject 'b'"),
-    ],
-)
-def test_families_are_read(tmp_path: Path, text: str, said: str):
+@pytest.mark.parametrize(("kind", "label"), [("subject", "family"), ("item", "benchmark")])
+def test_labels_are_read(tmp_path: Path, kind: str, label: str):
     path = tmp_path / "f.csv"
-    path.write_text("subject,family\na,x\nb,7\n")
-    assert read_families(path) == {"a": "x", "b": "7"}
-    path.write_text(text)
-    with pytest.raises(ResponseError, match=said):
-        read_families(path)
+    path.write_text(f"{kind},{label}\na,x\nb,7\n")
+    assert read_labels(path, kind, label) == {"a": "x", "b": "7"}
+    for text, said in (
+        (f"{kind},kin\na,x\n", f"must have the columns {kind} and {label}"),
+        (f"{kind},{label}\na,x\na,y\n", "'a' twice"),
+        (f"{kind},{label}\na,x\nb,\n", f"no {label} for {kind} 'b'"),
+    ):
+        path.write_text(text)
+        with pytest.raises(ResponseError, match=said):
+            read_labels(path, kind, label)
 
 
 def test_one_thing_is_varied_at_a_time():
