@@ -26,7 +26,6 @@ ESTIMATES = {  # What an ability may be estimated by; the last two know no model
     "shares": "accuracy on the ability's items",
     "overall": "accuracy on all items",
 }
-
 CRITERION_COLUMNS = ("items", "rho", "rho_true")
 CONSISTENCY_COLUMNS = ("items_one", "items_other", "rho", "rho_others", "held_out")
 MORE_THAN = 10  # Items that an ability must have on both sides, as in the paper (section 3.3).

@@ -27,7 +27,6 @@ COVERAGE_COLUMNS = (
     *(f"{name}_{what}" for name in QUANTITIES for what in ("covered", "n", "width")),
     "rho_theta", "r_hat_above", "r_hat_highest", "ess_lowest", "seconds",
 )  # fmt: skip
-
 BATCH = 10  # Replications that one process does with what it has compiled.
 _ABILITIES_AN_ITEM, _MOST_ABILITIES, _MOST_SHARE = 2.4, 4, 0.5
 

@@ -19,6 +19,8 @@ from bayesirt.studies.measures import groups_of, ratio_se, read_printed
 
 _MEASURED = ["auc", "auc_sd", "subjects", "above_items", "pooled_auc", "log_score", "new_items"]
 _HALVES_NAME = "halves of the items"
+_POINTS = {"ms": 5, "mec": INK, "mew": 0.6}
+_KINDS = {"q-mirt": ("o", ACCENT), "neural": ("s", "white"), "shares": ("^", SOFT)}
 
 
 def coverage_table(suites: pd.DataFrame) -> pd.DataFrame:
@@ -142,10 +144,6 @@ def _strengths(values: np.ndarray) -> dict[str, float]:
 
 def _both_more(rows: pd.DataFrame) -> pd.Series:
     return (rows["items_one"] > MORE_THAN) & (rows["items_other"] > MORE_THAN)
-
-
-_POINTS = {"ms": 5, "mec": INK, "mew": 0.6}
-_KINDS = {"q-mirt": ("o", ACCENT), "neural": ("s", "white"), "shares": ("^", SOFT)}
 
 
 @study_style()

@@ -45,13 +45,22 @@ PREDICTORS = {  # Predictors, in words; the last two are of simulated matrices.
     "true abilities": "true abilities and population of items",
     "true chances": "true abilities and items",
 }
-
 NO_CHANCES = frozenset({"learnt, profile", "neural, profile"})
 """Predictors that order answers, but give no probability."""
 
 _DECAYS = 4  # Times that the network's rate is lowered, as in 20 epochs.
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(31)
 _EDGE = 1e-6
+TEST_SHARE = 0.1
+PREDICTION_COLUMNS = (
+    "auc", "auc_sd", "subjects", "above_items", "pooled_auc", "log_score", "new_items",
+)  # fmt: skip
+AGREEMENT_COLUMNS = (
+    "correlation", "mean_difference", "auc_point", "auc_posterior", "log_score_point",
+    "log_score_posterior", "r_hat_above", "seconds",
+)  # fmt: skip
+MOST_DRAWN = 200_000  # Responses beyond which no full posterior is drawn.
+R_HAT_BOUND = 1.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,18 +219,6 @@ def _true_chances(matrix: AbilityMatrix, division: Division) -> dict[str, Floats
 
 def _logit(p: Any) -> Any:
     return logit(np.clip(p, _EDGE, 1 - _EDGE))
-
-
-TEST_SHARE = 0.1
-PREDICTION_COLUMNS = (
-    "auc", "auc_sd", "subjects", "above_items", "pooled_auc", "log_score", "new_items",
-)  # fmt: skip
-AGREEMENT_COLUMNS = (
-    "correlation", "mean_difference", "auc_point", "auc_posterior", "log_score_point",
-    "log_score_posterior", "r_hat_above", "seconds",
-)  # fmt: skip
-MOST_DRAWN = 200_000  # Responses beyond which no full posterior is drawn.
-R_HAT_BOUND = 1.01
 
 
 def split_rows(split: int, matrix: AbilityMatrix, trained: int, key: PortableKey) -> list[Row]:

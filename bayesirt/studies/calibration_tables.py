@@ -24,6 +24,11 @@ CALIBRATED = "calibrated"
 SLACK = 0.05  # Intervals that cover less than they say by no more than this may be trusted.
 _CLEAR = 3.0
 _SIDES = ("below", "in", "above")
+_MARKS = ("o", "s", "^", "D", "v", "P")
+_LINES = ("-", "--", ":", "-.")
+_PALE = "#dcdcdc"
+_LEAST_P = 1e-9
+_CAPTION = {"fontsize": 8, "x": 0.01, "ha": "left"}
 
 
 def rank_table(replications: pd.DataFrame, kept: int, false_alarm: float) -> pd.DataFrame:
@@ -157,13 +162,6 @@ def _ratio(counts: NDArray[np.floating], members: NDArray[np.floating]) -> tuple
     share, held = counts.sum() / members.sum(), int((members > 0).sum())
     between = np.sum((counts - share * members) ** 2) * held / max(held - 1, 1)
     return float(share), float(np.sqrt(between) / members.sum())
-
-
-_MARKS = ("o", "s", "^", "D", "v", "P")
-_LINES = ("-", "--", ":", "-.")
-_PALE = "#dcdcdc"
-_LEAST_P = 1e-9
-_CAPTION = {"fontsize": 8, "x": 0.01, "ha": "left"}
 
 
 @study_style()

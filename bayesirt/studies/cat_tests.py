@@ -25,7 +25,6 @@ BankModel = Literal["2pl", "lart"]
 BANKS: dict[BankModel, str] = {"2pl": "2PL", "lart": "LaRT"}
 _DRAWS = 500  # Of each of two chains.
 RHO = -0.6  # Correlation of ability and speed: the abler take longer.
-
 METHOD_NAMES = {
     "information": "most information",
     "variance": "least variance",

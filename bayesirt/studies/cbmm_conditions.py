@@ -23,7 +23,6 @@ FACTORS = {
     "sparsity": "items with a = 0",
     "spread": "CV of a (not in the paper)",
 }
-
 _LEAST_A, _MOST_A = 0.5, 1.0
 _MEAN_A = (_LEAST_A + _MOST_A) / 2
 _BASE_SPREAD = (_MOST_A - _LEAST_A) / np.sqrt(12) / _MEAN_A

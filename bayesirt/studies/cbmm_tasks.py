@@ -35,8 +35,6 @@ POINT_METHODS = {
     "joint_map": "joint MAP",
     "mml": "MML",
 }
-
-SLOW = frozenset({"mml"})
 MOST_ITEMS_OF_MML = 2000  # The errors of MML need a matrix of 2 J rows to be taken apart.
 POSTERIORS = ("laplace positive", "laplace free", "blocked positive", "blocked free")
 """Engine and kind of slopes."""
@@ -47,7 +45,6 @@ PARAMETERS = ("theta", "a", "d")
 STABILITY_COLUMNS = (*(f"rho_{name}" for name in PARAMETERS), "iterations", "converged")
 TOP_SHARE = 0.2
 BOUNDS = (0.05, 0.1, 0.2)  # q: bounds on the share of items that are wrongly called redundant.
-
 FIT_COLUMNS = (
     "seconds", "converged", "iterations", "log_likelihood", "rho_theta", "rho_a", "rmse_d",
     "eta_error", "hellinger", "cv_a", "rho_average", "rho_average_top", "average_rho_theta",
@@ -68,8 +65,8 @@ class Fit(NamedTuple):
 
 def methods_for(n_items: int, slow: bool) -> list[str]:
     """Return the point estimators for a size."""
-    small = n_items <= MOST_ITEMS_OF_MML
-    return [name for name in POINT_METHODS if name not in SLOW or (slow and small)]
+    with_mml = slow and n_items <= MOST_ITEMS_OF_MML
+    return [name for name in POINT_METHODS if name != "mml" or with_mml]
 
 
 def fit_timed(name: str, responses: Responses, *, key: Array, temperature: float = 1.0) -> Fit:

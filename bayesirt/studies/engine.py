@@ -158,7 +158,13 @@ class Study:
         return "\n".join(in_words(self.claims, self.notes))
 
     def save(self, folder: Path) -> None:
-        """Write tables, verdict and figures into a folder, perhaps that of the run."""
+        """Write the tables as CSV, the verdict as text and the figures as SVG.
+
+        Parameters
+        ----------
+        folder : Path
+            Made where it is missing; may be the one that the study ran in.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         for name, table in {**self.tables, "claims": self.claims}.items():
             table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")

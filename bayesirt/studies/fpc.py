@@ -63,6 +63,10 @@ _SPLITS = {
     "abler": "abler ones",
     "families": "other families",
 }
+_MATRIX_SEED = 43
+_COLUMNS = {
+    "anchors": "n_anchors", "rule": "how", "n_reference": "n_reference", "split": "split"
+}  # fmt: skip
 
 
 def fpc_claims(tables: Mapping[str, pd.DataFrame], matrix: FPCMatrix) -> Iterator[Claim]:
@@ -146,12 +150,6 @@ def _on_paper(paper: pd.DataFrame) -> Iterator[Claim]:
         ours = row["ours"] if quantity == "mae_low" else np.nan
         text = f"{row['anchors']} anchors, MAE (paper: about, {end})"
         yield Claim(text, ours, paper=row["value"])
-
-
-_MATRIX_SEED = 43
-_COLUMNS = {
-    "anchors": "n_anchors", "rule": "how", "n_reference": "n_reference", "split": "split"
-}  # fmt: skip
 
 
 def fpc_study(

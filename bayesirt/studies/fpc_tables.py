@@ -18,6 +18,32 @@ from bayesirt.studies.measures import groups_of, read_printed
 _BASELINES = ("concurrent", "concurrent_gp_irt", "anchor_mean", "random")
 _SHOWN = ("fixed", "fixed_gp_irt", "anchor_mean", "random")
 _WITHIN = 8  # Rows to spare beyond one a benchmark, from which a trend is taken within benchmarks.
+Styles = dict[str, dict[str, Any]]
+_LINES: Styles = {
+    "fixed": {"color": ACCENT, "ls": "-", "marker": "o"},
+    "fixed_gp_irt": {"color": ACCENT, "ls": ":", "marker": "s"},
+    "concurrent": {"color": INK, "ls": "--", "marker": "^"},
+    "random": {"color": SOFT, "ls": "-", "marker": "v"},
+}
+_RULES = {
+    "clusters": (ACCENT, "o"),
+    "random": (SOFT, "v"),
+    "discrimination": ("white", "s"),
+    "design": (INK, "D"),
+    "information": ("white", "^"),
+}
+_SPLITS: Styles = {
+    "random": {"color": ACCENT, "ls": "-", "marker": "o"},
+    "abler": {"color": INK, "ls": "--", "marker": "s"},
+    "families": {"color": INK, "ls": ":", "marker": "^"},
+}
+_SPLIT_LABELS = {
+    "random": "like the reference",
+    "abler": "abler than the reference",
+    "families": "of other families",
+}
+_CAPTION: dict[str, Any] = {"fontsize": 8, "loc": "left"}
+_COLUMNS = 2
 
 
 def usual_rows(rows: pd.DataFrame) -> pd.DataFrame:
@@ -109,35 +135,6 @@ def paper_table(summary: pd.DataFrame) -> pd.DataFrame:
         known = row.quantity in columns and place in ours.index
         found.append(float(ours.loc[place, columns[row.quantity]]) if known else np.nan)
     return printed.assign(ours=found)
-
-
-Styles = dict[str, dict[str, Any]]
-
-_LINES: Styles = {
-    "fixed": {"color": ACCENT, "ls": "-", "marker": "o"},
-    "fixed_gp_irt": {"color": ACCENT, "ls": ":", "marker": "s"},
-    "concurrent": {"color": INK, "ls": "--", "marker": "^"},
-    "random": {"color": SOFT, "ls": "-", "marker": "v"},
-}
-_RULES = {
-    "clusters": (ACCENT, "o"),
-    "random": (SOFT, "v"),
-    "discrimination": ("white", "s"),
-    "design": (INK, "D"),
-    "information": ("white", "^"),
-}
-_SPLITS: Styles = {
-    "random": {"color": ACCENT, "ls": "-", "marker": "o"},
-    "abler": {"color": INK, "ls": "--", "marker": "s"},
-    "families": {"color": INK, "ls": ":", "marker": "^"},
-}
-_SPLIT_LABELS = {
-    "random": "like the reference",
-    "abler": "abler than the reference",
-    "families": "of other families",
-}
-_CAPTION: dict[str, Any] = {"fontsize": 8, "loc": "left"}
-_COLUMNS = 2
 
 
 @study_style()

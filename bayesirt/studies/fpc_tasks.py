@@ -24,6 +24,39 @@ Split = Literal["random", "abler", "families"]
 REFERENCE_SHARE = 0.75  # Of the subjects, as in Habba et al. (2026).
 _LEAST_TEST = 5
 _FEWEST_BENCHMARKS = 3
+USUAL_RULE: AnchorRule = "clusters"
+METHODS = {  # Who predicts, and in words.
+    "fixed": "FPC",
+    "fixed_gp_irt": "FPC by gp-IRT",
+    "fixed_p_irt": "FPC by p-IRT",
+    "anchor_mean": "mean of anchors",
+    "concurrent": "concurrent calibration",
+    "concurrent_gp_irt": "concurrent calibration by gp-IRT",
+    "random": "random sampling",
+}
+RULE_WORDS = {  # Rules that choose anchors, in words.
+    "clusters": "clusters",
+    "random": "random items",
+    "discrimination": "largest slopes",
+    "design": "least expected variance",
+    "information": "most information",
+}
+PLACE = ("condition", "chain", "step", "method")
+COLUMNS = (  # Of a row, after its place.
+    "benchmark", "n_items", "n_asked", "n_earlier", "n_calibrating", "n_test", *MEASURES,
+    "asked_subject", "asked_reference", "seconds", "compiling", "converged",
+)  # fmt: skip
+_FIXED = {
+    "accuracy": "fixed",
+    "gp_irt": "fixed_gp_irt",
+    "p_irt": "fixed_p_irt",
+    "anchor_mean": "anchor_mean",
+}
+_CONCURRENT = {"accuracy": "concurrent", "gp_irt": "concurrent_gp_irt"}
+_RANDOM = "random"
+_MOST_TEST = 400
+_MOST_MAPS = 30_000
+"""About half of what Linux allows a process; compiled code holds several for each function."""
 
 
 @dataclass(frozen=True)
@@ -133,44 +166,6 @@ def _held_out(matrix: FPCMatrix, n_test: int, rng: np.random.Generator) -> list[
             f"out; name smaller families, or leave them out"
         )
     return held
-
-
-USUAL_RULE: AnchorRule = "clusters"
-
-METHODS = {  # Who predicts, and in words.
-    "fixed": "FPC",
-    "fixed_gp_irt": "FPC by gp-IRT",
-    "fixed_p_irt": "FPC by p-IRT",
-    "anchor_mean": "mean of anchors",
-    "concurrent": "concurrent calibration",
-    "concurrent_gp_irt": "concurrent calibration by gp-IRT",
-    "random": "random sampling",
-}
-RULE_WORDS = {  # Rules that choose anchors, in words.
-    "clusters": "clusters",
-    "random": "random items",
-    "discrimination": "largest slopes",
-    "design": "least expected variance",
-    "information": "most information",
-}
-
-PLACE = ("condition", "chain", "step", "method")
-COLUMNS = (  # Of a row, after its place.
-    "benchmark", "n_items", "n_asked", "n_earlier", "n_calibrating", "n_test", *MEASURES,
-    "asked_subject", "asked_reference", "seconds", "compiling", "converged",
-)  # fmt: skip
-
-_FIXED = {
-    "accuracy": "fixed",
-    "gp_irt": "fixed_gp_irt",
-    "p_irt": "fixed_p_irt",
-    "anchor_mean": "anchor_mean",
-}
-_CONCURRENT = {"accuracy": "concurrent", "gp_irt": "concurrent_gp_irt"}
-_RANDOM = "random"
-_MOST_TEST = 400
-_MOST_MAPS = 30_000
-"""About half of what Linux allows a process; compiled code holds several for each function."""
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,6 @@ _PARTS = {
     "item_efficiency": Part(("n_items", "method"), ITEM_COLUMNS),
     "rho": Part(("method",), RHO_COLUMNS),
 }
-
 BATCH = 20  # Suites that are simulated one after another, so that little is compiled.
 
 

@@ -25,6 +25,22 @@ from bayesirt.studies.tasks import PortableKey, Row, Task
 
 N_FOLDS = 5
 SPLITS = ("by row", "by base subject")
+Groups = Index  # shape (subject,): whom a division keeps together.
+PREDICTIONS = {
+    "irt": "probit IRT",
+    "lart": "LaRT, item not yet run",
+    "lart length": "LaRT, length of the item known",
+}
+PREDICTION_COLUMNS = ("absolute_error", "log_score")
+VALIDITY_COLUMNS = ("subjects", "variance_sum", "within_share", "rho_sets", "rho_rest")
+ITEM_COLUMNS = ("distance", "rho", "rho_accuracy")
+SUBJECT_COLUMNS = ("distance_a", "distance_d", "typical_a", "typical_d")
+SHARES = (50 / 140, 75 / 140, 100 / 140, 125 / 140)
+"""Of the subjects, in Table 2 of Xu et al. (2026)."""
+
+_MOST_ITEMS = 100
+_FIRST_ITEMS = 10
+_SHOWN = (15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, 400)
 
 
 def base_subjects(names: Sequence[str], suffixes: Sequence[str]) -> Index:
@@ -57,25 +73,6 @@ def first_subjects(groups: Index, rng: np.random.Generator) -> Index:
     """Return the subjects in random order, those of a group one after another."""
     place = rng.permutation(groups.max() + 1)
     return np.argsort(place[groups], kind="stable")
-
-
-Groups = Index  # shape (subject,): whom a division keeps together.
-
-PREDICTIONS = {
-    "irt": "probit IRT",
-    "lart": "LaRT, item not yet run",
-    "lart length": "LaRT, length of the item known",
-}
-PREDICTION_COLUMNS = ("absolute_error", "log_score")
-VALIDITY_COLUMNS = ("subjects", "variance_sum", "within_share", "rho_sets", "rho_rest")
-ITEM_COLUMNS = ("distance", "rho", "rho_accuracy")
-SUBJECT_COLUMNS = ("distance_a", "distance_d", "typical_a", "typical_d")
-SHARES = (50 / 140, 75 / 140, 100 / 140, 125 / 140)
-"""Of the subjects, in Table 2 of Xu et al. (2026)."""
-
-_MOST_ITEMS = 100
-_FIRST_ITEMS = 10
-_SHOWN = (15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, 400)
 
 
 def prediction_task(

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from scipy.stats import norm
 
 from bayesirt.data.responses import Responses
@@ -29,14 +28,12 @@ FIT_COLUMNS = (
     "seconds", "converged", "loss", *(f"rmse_{name}" for name in (*ANSWERS, *LENGTHS)),
     *(f"{what}_{kind}" for kind in INTERVALS for what in ("cover", "width")),
 )  # fmt: skip
-
 EM_METHODS = {"lart": "LaRT", "irt": "probit IRT"}
 SAEM_METHODS = {
     "saem spectral": "SAEM, spectral start, 1/t",
     "saem burn-in": "SAEM, random start, burn-in of 20",
 }
 DRAWN = "lart posterior"
-
 _SAEM_OPTIONS: dict[str, dict[str, Any]] = {
     "saem spectral": {},
     "saem burn-in": {"start": "random", "burn_in": 20},
@@ -116,20 +113,19 @@ def measure_point(suite: Suite, point: PointEstimate, seconds: float) -> Row:
             row[f"rmse_{name}"] = rmse(suite.truth[name], point[name])
     theta = suite.truth["theta"]
     for kind in KINDS:
-        row |= _of_interval(theta, ability_intervals(point, suite.responses, kind=kind), kind)
+        interval = ability_intervals(point, suite.responses, kind=kind)
+        row |= _of_interval(theta, interval["low"], interval["high"], kind)
     reach = _REACH * point["theta_se"]
-    given = pd.DataFrame({"low": point["theta"] - reach, "high": point["theta"] + reach})
-    return row | _of_interval(theta, given, "given_items")
+    return row | _of_interval(theta, point["theta"] - reach, point["theta"] + reach, "given_items")
 
 
 def measure_posterior(suite: Suite, posterior: Posterior, seconds: float) -> Row:
     """Compare a posterior's means and intervals with the truth, by `FIT_COLUMNS`."""
-    low, high = np.quantile(posterior.theta, TAILS, axis=0)
     row = {"seconds": seconds}
     for name in (*ANSWERS, *LENGTHS):
         row[f"rmse_{name}"] = rmse(suite.truth[name], posterior.draws(name).mean(0))
-    interval = pd.DataFrame({"low": low, "high": high})
-    return row | _of_interval(suite.truth["theta"], interval, "posterior")
+    low, high = np.quantile(posterior.theta, TAILS, axis=0)
+    return row | _of_interval(suite.truth["theta"], low, high, "posterior")
 
 
 def rmse(true: Floats, found: Floats) -> float:
@@ -137,7 +133,6 @@ def rmse(true: Floats, found: Floats) -> float:
     return float(np.sqrt(np.mean((found - true) ** 2)))
 
 
-def _of_interval(theta: Floats, interval: pd.DataFrame, kind: str) -> Row:
-    low, high = interval["low"].to_numpy(), interval["high"].to_numpy()
+def _of_interval(theta: Floats, low: Any, high: Any, kind: str) -> Row:
     covered = n_covered(theta, low, high) / len(theta)
     return {f"cover_{kind}": covered, f"width_{kind}": float((high - low).mean())}

@@ -35,7 +35,6 @@ from bayesirt.studies.lart_suites import (
 from bayesirt.studies.measures import TAILS, Floats, Index, groups_of, resampled_sums
 
 PLACE = ["n_subjects", "n_items", "rho"]
-
 SYMBOLS = {
     "theta": "θ", "a": "a", "d": "d", "phi": "φ", "omega": "ω", "lam": "λ", "rho": "ρ",
 }  # fmt: skip
@@ -48,6 +47,19 @@ INTERVAL_LABELS = {
 }
 MEASURES = {"absolute_error": "mean absolute error", "log_score": "log score"}
 _INTERVALS_OF = {"lart": INTERVALS[:3], "irt": INTERVALS[:1], DRAWN: INTERVALS[3:]}
+_FILLS = {"irt": "white", "lart": ACCENT}
+_SAEM_FILLS = dict(zip(("lart", *SAEM_METHODS), (INK, ACCENT, "white"), strict=True))
+_LINES: dict[str, dict[str, Any]] = {
+    "irt": {"color": SOFT, "ls": "--", "marker": "o"},
+    "lart": {"color": ACCENT, "ls": "-", "marker": "s"},
+}
+_MARKS: dict[str, dict[str, Any]] = {
+    "irt": {"marker": "s", "color": SOFT},
+    "lart": {"marker": "o", "color": ACCENT},
+    DRAWN: {"marker": "D", "color": ACCENT},
+}
+_LEAST_GAP = 1e-3
+_ITEM_TICKS = (10, 20, 50, 100, 200, 400)
 
 
 def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
@@ -146,21 +158,6 @@ def mean_table(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     table = groups.mean()
     table.insert(0, "repetitions", groups.size())
     return table.reset_index()
-
-
-_FILLS = {"irt": "white", "lart": ACCENT}
-_SAEM_FILLS = dict(zip(("lart", *SAEM_METHODS), (INK, ACCENT, "white"), strict=True))
-_LINES: dict[str, dict[str, Any]] = {
-    "irt": {"color": SOFT, "ls": "--", "marker": "o"},
-    "lart": {"color": ACCENT, "ls": "-", "marker": "s"},
-}
-_MARKS: dict[str, dict[str, Any]] = {
-    "irt": {"marker": "s", "color": SOFT},
-    "lart": {"marker": "o", "color": ACCENT},
-    DRAWN: {"marker": "D", "color": ACCENT},
-}
-_LEAST_GAP = 1e-3
-_ITEM_TICKS = (10, 20, 50, 100, 200, 400)
 
 
 @study_style()

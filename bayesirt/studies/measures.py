@@ -12,6 +12,13 @@ from scipy.stats import rankdata
 from bayesirt.data.responses import Responses
 from bayesirt.posterior import LEVEL
 
+TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)  # Shares of the draws below the bounds of an interval.
+RESAMPLES = 2000
+Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+Counts = NDArray[np.integer] | NDArray[np.float64]
+
 
 def read_printed(name: str) -> pd.DataFrame:
     """Return a small table of figures that a paper prints; NaN where it prints nothing."""
@@ -61,14 +68,6 @@ def ratio_se(part: "pd.Series[float]", whole: "pd.Series[float]") -> float:
         return float("nan")
     residual = (part - part.sum() / whole.sum() * whole).to_numpy()
     return float(np.sqrt(n / (n - 1) * (residual**2).sum()) / whole.sum())
-
-
-TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)  # Shares of the draws below the bounds of an interval.
-RESAMPLES = 2000
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
-Mask = NDArray[np.bool_]
-Counts = NDArray[np.integer] | NDArray[np.float64]
 
 
 def spearman(one: NDArray[np.floating], other: NDArray[np.floating]) -> Floats:

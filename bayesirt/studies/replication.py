@@ -33,7 +33,6 @@ from bayesirt.studies.tasks import PortableKey, Row
 
 Engine = Callable[[Responses, Array], Posterior]
 Draws = Mapping[str, NDArray[np.floating]]
-
 QUANTITIES = {
     "theta": "ability of the first subject",
     "a": "discrimination of the first item",
@@ -52,7 +51,6 @@ GROUPS = {  # Whose intervals are counted together.
     "extreme_a": "discriminations of extreme items",
     "extreme_d": "intercepts of extreme items",
 }
-
 LEVELS = (0.5, 0.9)  # Mass of the equal-tailed intervals.
 EXTREME_SHARE = 0.05  # An item with at most this share of right or of wrong answers is extreme.
 

@@ -23,7 +23,6 @@ DOMAINS = {
     "driving": "driving safety",
     "security": "security products",
 }
-
 MASKS = {"biased": "abler subjects meet harder items", "random": "cells are missing at random"}
 GRID_SIZE, GRID_TRIALS = 10, 100
 GRID_ABILITY_SD = float(np.linspace(-2, 2, GRID_SIZE).std())

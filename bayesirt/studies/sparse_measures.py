@@ -30,10 +30,20 @@ from bayesirt.ranking.simple_averages import difficulty_gap
 from bayesirt.ranking.subject_ranking import ranks_of_draws
 from bayesirt.studies.measures import TAILS, Floats, n_covered, spearman
 from bayesirt.studies.sparse_conditions import Suite
+from bayesirt.studies.tasks import Row
 
 MOST_SUBJECTS, MOST_ITEMS = 12, 10
 BATCH = 50  # Suites of one call.
 _CHAINS, _WARMUP, _DRAWS = 2, 300, 1000
+POINT_COLUMNS = (
+    "coverage", "rho_average", "rho_irt", "rho_difficulty", "gap_irt", "fake_rank",
+    "fake_rank_average", "fake_rank_irt", "best_rank_average", "best_rank_irt",
+)  # fmt: skip
+DRAWS_COLUMNS = (
+    "rho_posterior", "rho_posterior_low", "rho_posterior_high", "average_low", "average_high",
+    "subjects", "ranks_covered", "rank_width", "abilities_covered", "misplaced", "exposed",
+    "false_alarms", "ess",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -70,12 +80,13 @@ def draw_abilities(
     way = OneAbility(TwoPL(priors or Priors()))
     start_key, run_key = jax.random.split(key)
     filled = [*range(len(suites)), *(0,) * (BATCH - len(suites))]
-    cells = [_filled_cells(suite) for suite in suites]
-    data = DenseLayout(*(jnp.asarray(np.stack([cells[k][x] for k in filled])) for x in (0, 1)))
-    around = [_filled_start(way, point) for point in points]
+    cells = [suites[k].cells.matrices() for k in filled]
+    data = DenseLayout(*(jnp.stack([_filled_cells(pair[x]) for pair in cells]) for x in (0, 1)))
+    around = [way.start(point, None) for point in points]
+    # What fills up starts within one unit of 0.
     centre, width = (
-        {name: np.stack([around[k][x][name] for k in filled]) for name in around[0][x]}
-        for x in (0, 1)
+        {name: np.stack([_filled(name, around[k][x][name], x) for k in filled]) for name in own}
+        for x, own in enumerate(around[0])
     )
     starts = start_chains(start_key, centre, width, _CHAINS)
     by_chain = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), starts)
@@ -94,20 +105,9 @@ def _of_suite(data: DenseLayout, suite: Array) -> DenseLayout:
     return DenseLayout(data.successes[suite], data.trials[suite])
 
 
-def _filled_cells(suite: Responses) -> tuple[NDArray[np.int32], ...]:
-    missing = (0, MOST_SUBJECTS - suite.n_subjects), (0, MOST_ITEMS - suite.n_items)
-    return tuple(np.pad(x.astype(np.int32), missing) for x in suite.cells.matrices())
-
-
-def _filled_start(
-    way: OneAbility, point: PointEstimate
-) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """Return centre and width of the start; what fills up starts within one unit of 0."""
-    centre, width = way.start(point, None)
-    return (
-        {name: _filled(name, values, 0.0) for name, values in centre.items()},
-        {name: _filled(name, values, 1.0) for name, values in width.items()},
-    )
+def _filled_cells(counts: NDArray[np.integer]) -> NDArray[np.int32]:
+    missing = (0, MOST_SUBJECTS - counts.shape[0]), (0, MOST_ITEMS - counts.shape[1])
+    return np.pad(counts.astype(np.int32), missing)
 
 
 def _filled(name: str, values: Floats, fill: float) -> Floats:
@@ -115,19 +115,6 @@ def _filled(name: str, values: Floats, fill: float) -> Floats:
         return values
     size = MOST_SUBJECTS if name == "theta" else MOST_ITEMS
     return np.pad(values, (0, size - len(values)), constant_values=fill)
-
-
-Row = dict[str, float]
-
-POINT_COLUMNS = (
-    "coverage", "rho_average", "rho_irt", "rho_difficulty", "gap_irt", "fake_rank",
-    "fake_rank_average", "fake_rank_irt", "best_rank_average", "best_rank_irt",
-)  # fmt: skip
-DRAWS_COLUMNS = (
-    "rho_posterior", "rho_posterior_low", "rho_posterior_high", "average_low", "average_high",
-    "subjects", "ranks_covered", "rank_width", "abilities_covered", "misplaced", "exposed",
-    "false_alarms", "ess",
-)  # fmt: skip
 
 
 def fit(responses: Responses) -> PointEstimate:

@@ -22,6 +22,15 @@ ERROR_BOUNDS = (0.05, 0.2)
 ERROR_NAMES = ("up to 0.05", "0.05 to 0.2", "above 0.2")
 SPARSE_FROM = 0.4
 _ROUNDING = 1e-9
+_INTERVALS = ["average_low", "average_high", "rho_posterior_low", "rho_posterior_high"]
+_RANKS = [
+    "rho_difficulty", "fake_rank", "fake_rank_average", "fake_rank_irt", "best_rank_average",
+    "best_rank_irt",
+]  # fmt: skip
+_CONTOURS = (0.6, 0.8, 0.9, 0.95, 0.99)
+_GAINS = (0.01, 0.05, 0.1, 0.2, 0.4)
+_BARS = {"mec": INK, "ecolor": SOFT, "capsize": 2, "lw": 1}
+_MARKS = {"domains": "D", "biased": "o", "random": "s"}
 
 
 class Interaction(NamedTuple):
@@ -100,13 +109,6 @@ def domain_table(replications: pd.DataFrame) -> pd.DataFrame:
         row |= {column: own[column].mean() for column in _INTERVALS + _RANKS}
         rows.append(row | printed.loc[name].to_dict())
     return pd.DataFrame(rows)
-
-
-_INTERVALS = ["average_low", "average_high", "rho_posterior_low", "rho_posterior_high"]
-_RANKS = [
-    "rho_difficulty", "fake_rank", "fake_rank_average", "fake_rank_irt", "best_rank_average",
-    "best_rank_irt",
-]  # fmt: skip
 
 
 def grid_table(replications: pd.DataFrame) -> pd.DataFrame:
@@ -194,12 +196,6 @@ def _inside(rows: pd.DataFrame, value: str, interval: str) -> pd.Series:
     """Return whether a value lies in its interval; ranks make ties, so bounds are rounded."""
     low, high = rows[f"{interval}_low"] - _ROUNDING, rows[f"{interval}_high"] + _ROUNDING
     return rows[value].between(low, high)
-
-
-_CONTOURS = (0.6, 0.8, 0.9, 0.95, 0.99)
-_GAINS = (0.01, 0.05, 0.1, 0.2, 0.4)
-_BARS = {"mec": INK, "ecolor": SOFT, "capsize": 2, "lw": 1}
-_MARKS = {"domains": "D", "biased": "o", "random": "s"}
 
 
 @study_style()

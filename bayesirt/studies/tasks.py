@@ -19,7 +19,6 @@ _INHERITED = (
     "jax_compilation_cache_dir",
     "jax_persistent_cache_min_compile_time_secs",
 )
-
 Row = dict[str, Any]
 _PATIENCE = 10  # Seconds to wait for a Dask scheduler.
 
