@@ -1,4 +1,10 @@
-"""Studies of how far the package's own answers can be trusted."""
+"""Studies of how far the package's own answers can be trusted.
+
+A study is a design (what is simulated), tasks (what one condition does), tables, claims, figures.
+`engine` does tasks, keeps and resumes their rows, and saves what a study found; `tasks`,
+`measures`, `fits`, `labels`, `claims` and `figures` are what studies share. Else, `x.py` is where
+study x begins, `x_tables.py` is what its rows say, and the other files are what its tasks do.
+"""
 
 from bayesirt.studies.abilities import ABILITIES_QUICK, AbilitiesDesign, abilities_study
 from bayesirt.studies.calibration import CalibrationStudy, calibration_study

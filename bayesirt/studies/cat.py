@@ -17,7 +17,6 @@ from matplotlib.figure import Figure
 
 from bayesirt.inference.ability_belief import ItemDraws
 from bayesirt.posterior import LEVEL
-from bayesirt.report.plots import ACCENT, INK, SOFT
 from bayesirt.studies.cat_tests import (
     ADAPTIVE,
     BANKS,
@@ -64,12 +63,6 @@ CAT_QUICK = CATDesign(1, Sizes(200, 60, 80, 16, 20))
 _PLACE = ("condition", "replication", "method", "answers")
 _TYPICAL = 0.5  # Share of the subjects that have stopped at the typical number of answers.
 _CLEAR = 3.0
-_LINES = {
-    "information": {"color": ACCENT, "ls": "-"},
-    "variance": {"color": INK, "ls": "--"},
-    "fixed": {"color": INK, "ls": ":"},
-    "random": {"color": SOFT, "ls": "-"},
-}
 _MEASURES = {
     "rmse": "RMSE of ability",
     "width": f"mean width of {LEVEL:.0%} intervals",
@@ -232,7 +225,7 @@ def plot_tests(lengths: pd.DataFrame) -> Figure:
     fig, axes = new_figure(*size, len(models), len(_MEASURES), x="answers", sharex=True)
     for row, (model, own) in zip(axes, models, strict=True):
         for ax, (measure, title) in zip(row, _MEASURES.items(), strict=True):
-            draw_lines(ax, own, "answers", measure, _LINES, METHOD_NAMES)
+            draw_lines(ax, own, "answers", measure, METHOD_NAMES)
             ax.set_title(f"{BANKS[model]}: {title}", fontsize=8, loc="left")
         band = 2 * (LEVEL * (1 - LEVEL) / own["subjects"].iloc[0]) ** 0.5
         row[-1].axhspan(LEVEL - band, LEVEL + band, color="#e4e4e4")

@@ -13,6 +13,7 @@ from bayesirt.studies.cbmm_conditions import FACTORS, base_values
 from bayesirt.studies.cbmm_tables import MEASURES
 from bayesirt.studies.cbmm_tasks import POINT_METHODS, POSTERIORS
 from bayesirt.studies.figures import (
+    STYLES,
     draw_boxes,
     draw_lines,
     legend_above,
@@ -29,12 +30,6 @@ _LABELS = {
     "eta_error": "relative error of η",
     "hellinger": "Hellinger distance",
     "seconds": "seconds",
-}
-_STYLES: dict[str, dict[str, Any]] = {
-    "mm": {"color": ACCENT, "marker": "o", "ls": "-"},
-    "newton": {"color": INK, "marker": "s", "ls": "-", "mfc": "white"},
-    "joint_map": {"color": SOFT, "marker": "^", "ls": "--"},
-    "mml": {"color": INK, "marker": "x", "ls": ":"},
 }
 _MARKS = ((ACCENT, "o", ACCENT), (ACCENT, "o", "white"), (INK, "D", INK), (INK, "D", "white"))
 _ENGINES: dict[str, dict[str, Any]] = {
@@ -66,7 +61,7 @@ def plot_recovery(recovery: pd.DataFrame, factors: Sequence[str], size: tuple[in
         rows.loc[rows["factor"] == "base", "value"] = base[factor]
         rows, last = rows.sort_values("value"), axes[-1, column]
         for ax, measure in zip(axes[:, column], MEASURES, strict=True):
-            draw_lines(ax, rows, "value", measure, _STYLES, POINT_METHODS)
+            draw_lines(ax, rows, "value", measure, POINT_METHODS)
         if factor in ("items", "subjects"):
             log_plain(last, rows["value"])
             last.tick_params(axis="x", labelrotation=90)
@@ -114,9 +109,9 @@ def plot_stability(starts: pd.DataFrame) -> Figure:
     title = "variance of the start (the larger of the two)"
     fig, axes = new_figure(7.6, 3.2, 1, 3, x=title, sharex=True, sharey=True)
     for ax, (name, label) in zip(axes[0], {"theta": "θ", "a": "a", "d": "d"}.items(), strict=True):
-        for method, shift in (("mm", -0.15), ("newton", 0.15)):
+        for method, shift, style in zip(("mm", "newton"), (-0.15, 0.15), STYLES, strict=False):
             own = starts[starts["method"] == method]
-            style = _STYLES[method] | {"ls": "", "ms": 4, "alpha": 0.7, "mew": 0.6}
+            style = style | {"ls": "", "ms": 4, "alpha": 0.7, "mew": 0.6}
             apart = np.maximum(1 - own[f"rho_{name}"], _SAME)
             ax.plot(own["variance_two"] + shift, apart, label=POINT_METHODS[method], **style)
         ax.set(yscale="log", title=label, xticks=sorted(starts["variance_two"].unique()))

@@ -19,7 +19,12 @@ from numpy.typing import NDArray
 from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
 from bayesirt.studies.measures import Floats
 
-Style = Mapping[str, Any]
+STYLES: tuple[dict[str, Any], ...] = (  # Of lines, told apart without colours, too.
+    {"color": ACCENT, "ls": "-", "marker": "o"},
+    {"color": INK, "ls": "--", "marker": "s", "mfc": "white"},
+    {"color": SOFT, "ls": "-", "marker": "^"},
+    {"color": INK, "ls": ":", "marker": "x"},
+)
 POINT: dict[str, Any] = {"color": ACCENT, "mec": INK, "mew": 0.4}
 _WIDE = 20.0  # Times the lowest value from which powers of ten are ticks enough.
 
@@ -51,19 +56,19 @@ def draw_lines(
     table: pd.DataFrame,
     x: str,
     y: str,
-    styles: Mapping[str, Style],
-    labels: Mapping[str, str] | None = None,
+    names: Mapping[str, str],
     *,
     by: str = "method",
     se: str | None = None,
+    **style: Any,
 ) -> None:
-    """Draw a line for each style's rows, with bars of two standard errors where they are named."""
-    for name, style in styles.items():
+    """Draw a line for each name's rows, with bars of two standard errors where they are named."""
+    for (name, label), own_style in zip(names.items(), STYLES, strict=False):
         own = table[table[by] == name]
         if len(own):
             bars = {} if se is None else {"yerr": 2 * own[se].fillna(0), "elinewidth": 0.8}
-            label = labels[name] if labels else None
-            ax.errorbar(own[x], own[y], **{"ms": 4, "lw": 1.2, "label": label, **bars, **style})
+            looks = {"ms": 4, "lw": 1.2, "label": label, **bars, **own_style, **style}
+            ax.errorbar(own[x], own[y], **looks)
 
 
 def name_rows(ax: Axes, names: Sequence[str], **style: Any) -> None:

@@ -18,13 +18,8 @@ from bayesirt.studies.measures import groups_of, read_printed
 _BASELINES = ("concurrent", "concurrent_gp_irt", "anchor_mean", "random")
 _SHOWN = ("fixed", "fixed_gp_irt", "anchor_mean", "random")
 _WITHIN = 8  # Rows to spare beyond one a benchmark, from which a trend is taken within benchmarks.
-Styles = dict[str, dict[str, Any]]
-_LINES: Styles = {
-    "fixed": {"color": ACCENT, "ls": "-", "marker": "o"},
-    "fixed_gp_irt": {"color": ACCENT, "ls": ":", "marker": "s"},
-    "concurrent": {"color": INK, "ls": "--", "marker": "^"},
-    "random": {"color": SOFT, "ls": "-", "marker": "v"},
-}
+_LINES = ("fixed", "concurrent", "random", "fixed_gp_irt")
+_NAMES = {name: METHODS[name] for name in _LINES}
 _RULES = {
     "clusters": (ACCENT, "o"),
     "random": (SOFT, "v"),
@@ -32,12 +27,7 @@ _RULES = {
     "design": (INK, "D"),
     "information": ("white", "^"),
 }
-_SPLITS: Styles = {
-    "random": {"color": ACCENT, "ls": "-", "marker": "o"},
-    "abler": {"color": INK, "ls": "--", "marker": "s"},
-    "families": {"color": INK, "ls": ":", "marker": "^"},
-}
-_SPLIT_LABELS = {
+_SPLITS = {
     "random": "like the reference",
     "abler": "abler than the reference",
     "families": "of other families",
@@ -150,7 +140,7 @@ def plot_along(along: pd.DataFrame, trends: pd.DataFrame) -> Figure:
     shifted = along.assign(step=along["step"] + shift)
     for ax, anchors in zip(axes.flat, numbers, strict=False):
         own = shifted[shifted["anchors"] == anchors]
-        draw_lines(ax, own, "step", "mae", _LINES, METHODS, se="mae_se")
+        draw_lines(ax, own, "step", "mae", _NAMES, se="mae_se")
         ax.grid(visible=False, axis="x")
         row = slopes.loc[anchors]
         change, error = (row["steps"] * row[name] for name in ("slope", "slope_se"))
@@ -194,7 +184,7 @@ def plot_references(references: pd.DataFrame) -> Figure:
     own = ordered[ordered["method"] == "fixed"]
     fig, axes = new_figure(5.4, 3.2)
     ax, x = axes[0, 0], "n_calibrating"
-    draw_lines(ax, ordered, x, "mae", _LINES, METHODS, se="mae_se")
+    draw_lines(ax, ordered, x, "mae", _NAMES, se="mae_se")
     first, last = (f"{row['mae']:.2f} with {row[x]:.0f}" for _, row in own.iloc[[0, -1]].iterrows())
     ax.set_title(f"{own['anchors'].iloc[0]} anchors: FPC is off by {first} and {last}", **_CAPTION)
     log_plain(ax, own[x])
@@ -209,12 +199,11 @@ def plot_references(references: pd.DataFrame) -> Figure:
 def plot_coverage(splits: pd.DataFrame) -> Figure:
     """Draw coverage and error by who is predicted, against the number of anchors."""
     fixed, random = (splits[splits["method"] == name] for name in ("fixed", "random"))
-    faint = {name: style | {"color": SOFT} for name, style in _SPLITS.items()}
     fig, axes = new_figure(7.8, 3.4, 1, 2)
     left, right = axes[0]
-    draw_lines(left, fixed, "anchors", "coverage", _SPLITS, _SPLIT_LABELS, by="split")
+    draw_lines(left, fixed, "anchors", "coverage", _SPLITS, by="split")
     draw_lines(right, fixed, "anchors", "mae", _SPLITS, by="split")
-    draw_lines(right, random, "anchors", "mae", faint, by="split")
+    draw_lines(right, random, "anchors", "mae", _SPLITS, by="split", color=SOFT)
     left.axhline(LEVEL, color=SOFT, lw=1)
     lowest = fixed["coverage"].min()
     left.set_title(f"{LEVEL:.0%} intervals hold {lowest:.0%} at the least", **_CAPTION)

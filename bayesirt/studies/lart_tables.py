@@ -49,10 +49,6 @@ MEASURES = {"absolute_error": "mean absolute error", "log_score": "log score"}
 _INTERVALS_OF = {"lart": INTERVALS[:3], "irt": INTERVALS[:1], DRAWN: INTERVALS[3:]}
 _FILLS = {"irt": "white", "lart": ACCENT}
 _SAEM_FILLS = dict(zip(("lart", *SAEM_METHODS), (INK, ACCENT, "white"), strict=True))
-_LINES: dict[str, dict[str, Any]] = {
-    "irt": {"color": SOFT, "ls": "--", "marker": "o"},
-    "lart": {"color": ACCENT, "ls": "-", "marker": "s"},
-}
 _MARKS: dict[str, dict[str, Any]] = {
     "irt": {"marker": "s", "color": SOFT},
     "lart": {"marker": "o", "color": ACCENT},
@@ -267,7 +263,7 @@ def plot_efficiency(items: pd.DataFrame, subjects: pd.DataFrame) -> Figure:
     )
     fig, axes = new_figure(9.6, 3.2, 1, 4)
     for ax, (table, x, y, title) in zip(axes[0], panels, strict=True):
-        draw_lines(ax, table, x, y, _LINES, EM_METHODS)
+        draw_lines(ax, table, x, y, EM_METHODS)
         if x == "n_items":
             log_plain(ax, [n for n in _ITEM_TICKS if n <= table[x].max()])
         ax.set(ylim=(0, None), xlabel=x.removeprefix("n_"))
