@@ -10,6 +10,7 @@ from functools import partial
 from typing import Unpack
 
 import jax
+import pandas as pd
 from jaxtyping import Array
 
 from bayesirt.data.responses import Responses
@@ -128,8 +129,18 @@ def cbmm_study(
     columns = {name: name for name in ("factor", "value", "n_subjects", "n_items")}
     methods = [*POINT_METHODS, *POSTERIORS]
     fits = with_conditions(rows["suites"], design.conditions, columns, methods)
-    kind = "simulated" if responses is None else "given"
-    n, j = matrix.cells.shape
+    return cbmm_found(fits, starts, look, design, matrix.cells.shape, responses is None)
+
+
+def cbmm_found(
+    fits: pd.DataFrame,
+    starts: pd.DataFrame,
+    look: dict[str, pd.DataFrame],
+    design: CBMMDesign,
+    size: tuple[int, int],
+    simulated: bool,
+) -> Study:
+    """Return what the rows of suites and starts and the look at a matrix of this size say."""
     recovery, redundancy = recovery_table(fits), redundancy_table(fits)
     tables = {
         "recovery": recovery,
@@ -153,11 +164,12 @@ def cbmm_study(
         figures["levels"] = partial(plot_levels, look["items"], look["level_rho"])
     else:
         notes.append("The items carry no numeric level, so difficulty is held against none.")
+    kind = "simulated" if simulated else "given"
     return Study(
-        f"cBMM study of {len(fits):,} fits and a {kind} {n} x {j} matrix",
+        f"cBMM study of {len(fits):,} fits and a {kind} {size[0]} x {size[1]} matrix",
         fits,
         tables,
-        cbmm_claims(tables | look, (n, j), responses is None),
+        cbmm_claims(tables | look, size, simulated),
         notes,
         figures,
     )
