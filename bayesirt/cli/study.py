@@ -4,7 +4,7 @@ from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,25 +22,7 @@ from bayesirt.cli.reading_options import Column
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bayesirt.studies import (
-        AbilitiesStudy,
-        CalibrationStudy,
-        CATStudy,
-        CBMMStudy,
-        FPCStudy,
-        LaRTStudy,
-        SparseStudy,
-    )
-
-    Study = (
-        AbilitiesStudy
-        | CalibrationStudy
-        | CATStudy
-        | CBMMStudy
-        | FPCStudy
-        | LaRTStudy
-        | SparseStudy
-    )
+    from bayesirt.studies import Study
 
 studies = typer.Typer(
     help="Run a simulation study of how far results can be trusted.", no_args_is_help=True
@@ -51,6 +33,11 @@ Folder = Annotated[
     Path, typer.Option(help="Output folder. A partial study found there is resumed.")
 ]
 Processes = Annotated[int, typer.Option(min=1, max=64, help="Number of parallel processes.")]
+
+
+def _file(text: str, *names: str) -> Any:
+    """Return the option of a file that a study may be given."""
+    return typer.Option(*names, help=text, show_default=False)
 
 
 class StudiedEngine(StrEnum):
@@ -88,8 +75,7 @@ def calibration(
     prepare_jax(1)
     from bayesirt.models import Priors
     from bayesirt.studies import calibration_study
-    from bayesirt.studies.engines import study_engines
-    from bayesirt.studies.replication import Design
+    from bayesirt.studies.replication import Design, study_engines
 
     assumed = Priors(priors.value, slopes.value)
     engines = study_engines([e.value for e in engine or StudiedEngine], assumed)
@@ -122,11 +108,7 @@ def sparse(
 @studies.command()
 def cbmm(
     responses: Annotated[
-        Path | None,
-        typer.Option(
-            help="Results file for stability, ranks and levels; by default simulated.",
-            show_default=False,
-        ),
+        Path | None, _file("Results file for stability, ranks and levels; by default simulated.")
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Smaller suites and fewer of them: two minutes.")
@@ -150,11 +132,7 @@ def cbmm(
 @studies.command()
 def lart(
     responses: Annotated[
-        Path | None,
-        typer.Option(
-            help="Long results file with tokens or times; by default simulated.",
-            show_default=False,
-        ),
+        Path | None, _file("Long results file with tokens or times; by default simulated.")
     ] = None,
     latency: Column = None,
     suffix: Annotated[
@@ -165,10 +143,7 @@ def lart(
         ),
     ] = None,
     criterion: Annotated[
-        Path | None,
-        typer.Option(
-            help="CSV (subject, value) of an external measure of ability.", show_default=False
-        ),
+        Path | None, _file("CSV (subject, value) of an external measure of ability.")
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer replications: two to three minutes.")
@@ -199,22 +174,13 @@ def lart(
 def abilities(
     responses: Annotated[
         Path | None,
-        typer.Option(
-            help="Results file to study; by default suites and a matrix are simulated.",
-            show_default=False,
-        ),
+        typer.Option(help="Results file to study; by default suites and a matrix are simulated."),
     ] = None,
     q_matrix: Annotated[
-        Path | None,
-        typer.Option(
-            "--q-matrix", help="Which abilities each of its items needs.", show_default=False
-        ),
+        Path | None, _file("Which abilities each of its items needs.", "--q-matrix")
     ] = None,
     groups: Annotated[
-        Path | None,
-        typer.Option(
-            help="CSV (item, benchmark), to predict one benchmark from another.", show_default=False
-        ),
+        Path | None, _file("CSV (item, benchmark), to predict one benchmark from another.")
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Smaller, with fewer splits: three minutes.")
@@ -229,14 +195,14 @@ def abilities(
     prepare_jax(1)
     from bayesirt.data.readers import read_q_matrix, read_responses
     from bayesirt.studies import ABILITIES_QUICK, AbilitiesDesign, abilities_study
-    from bayesirt.studies.labels import read_groups
+    from bayesirt.studies.labels import read_labels
 
     study = partial(
         abilities_study,
         ABILITIES_QUICK if quick else AbilitiesDesign(),
         responses=None if responses is None else read_responses(responses),
         q=None if q_matrix is None else read_q_matrix(q_matrix),
-        groups=None if groups is None else read_groups(groups),
+        groups=None if groups is None else read_labels(groups, "item", "benchmark"),
     )
     _run(study, "tasks", seed, out, processes, dask, quiet)
 
@@ -263,22 +229,14 @@ def cat(
 @studies.command()
 def fpc(
     responses: Annotated[
-        Path | None,
-        typer.Option(
-            help="Complete results file; by default a suite is simulated.",
-            show_default=False,
-        ),
+        Path | None, typer.Option(help="Complete results file; by default a suite is simulated.")
     ] = None,
     groups: Annotated[
-        Path | None,
-        typer.Option(help="CSV (item, benchmark): the benchmark of each item.", show_default=False),
+        Path | None, _file("CSV (item, benchmark): the benchmark of each item.")
     ] = None,
     families: Annotated[
         Path | None,
-        typer.Option(
-            help="CSV (subject, family), to predict families left out of the calibration.",
-            show_default=False,
-        ),
+        _file("CSV (subject, family), to predict families left out of the calibration."),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="A short chain with few steps: three minutes.")
@@ -293,14 +251,14 @@ def fpc(
     prepare_jax(1)
     from bayesirt.data.readers import read_responses
     from bayesirt.studies import FPC_QUICK, fpc_study
-    from bayesirt.studies.labels import read_families, read_groups
+    from bayesirt.studies.labels import read_labels
 
     study = partial(
         fpc_study,
         FPC_QUICK if quick else None,
         responses=None if responses is None else read_responses(responses),
-        groups=None if groups is None else read_groups(groups),
-        families=None if families is None else read_families(families),
+        groups=None if groups is None else read_labels(groups, "item", "benchmark"),
+        families=None if families is None else read_labels(families, "subject", "family"),
     )
     _run(study, "chains", seed, out, processes, dask, quiet)
 

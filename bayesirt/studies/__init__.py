@@ -1,18 +1,20 @@
-"""Studies of how far the package's own answers can be trusted."""
+"""Studies of how far the package's own answers can be trusted.
 
-from bayesirt.studies.abilities import (
-    ABILITIES_QUICK,
-    AbilitiesDesign,
-    AbilitiesStudy,
-    abilities_study,
-)
+A study is a design (what is simulated), tasks (what one condition does), tables, claims, figures.
+`engine` does tasks, keeps and resumes their rows, and saves what a study found; `tasks`,
+`measures`, `fits`, `labels`, `claims` and `figures` are what studies share. Else, `x.py` is where
+study x begins, `x_tables.py` is what its rows say, and the other files are what its tasks do.
+"""
+
+from bayesirt.studies.abilities import ABILITIES_QUICK, AbilitiesDesign, abilities_study
 from bayesirt.studies.calibration import CalibrationStudy, calibration_study
-from bayesirt.studies.cat import CAT_QUICK, CATDesign, CATStudy, cat_study
-from bayesirt.studies.cbmm import CBMM_QUICK, CBMMDesign, CBMMStudy, cbmm_study
-from bayesirt.studies.fpc import FPCStudy, fpc_study
+from bayesirt.studies.cat import CAT_QUICK, CATDesign, cat_study
+from bayesirt.studies.cbmm import CBMM_QUICK, CBMMDesign, cbmm_study
+from bayesirt.studies.engine import Study
+from bayesirt.studies.fpc import fpc_study
 from bayesirt.studies.fpc_tasks import FPC_QUICK, FPCDesign
-from bayesirt.studies.lart import LART_QUICK, LaRTDesign, LaRTStudy, lart_study
-from bayesirt.studies.sparse import QUICK, SparseDesign, SparseStudy, sparse_study
+from bayesirt.studies.lart import LART_QUICK, LaRTDesign, lart_study
+from bayesirt.studies.sparse import QUICK, SparseDesign, sparse_study
 
 __all__ = [
     "ABILITIES_QUICK",
@@ -22,18 +24,13 @@ __all__ = [
     "LART_QUICK",
     "QUICK",
     "AbilitiesDesign",
-    "AbilitiesStudy",
     "CATDesign",
-    "CATStudy",
     "CBMMDesign",
-    "CBMMStudy",
     "CalibrationStudy",
     "FPCDesign",
-    "FPCStudy",
     "LaRTDesign",
-    "LaRTStudy",
     "SparseDesign",
-    "SparseStudy",
+    "Study",
     "abilities_study",
     "calibration_study",
     "cat_study",

@@ -4,17 +4,16 @@ Whether intervals hold, what abilities have to do with accuracy and with themsel
 and how much of what they predict of unseen items is about subjects at all.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
-from itertools import combinations
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import combinations, product
 from typing import Any, Unpack
 
 import jax
 import numpy as np
 import pandas as pd
 from jaxtyping import Array
-from matplotlib.figure import Figure
 
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.data.responses import Responses
@@ -24,33 +23,36 @@ from bayesirt.studies.abilities_consistency import (
     CONSISTENCY_COLUMNS,
     CRITERION_COLUMNS,
     ESTIMATES,
-    CriterionTask,
-    HalvesTask,
-    PairTask,
+    HALVES,
+    criterion_rows,
+    halves_rows,
+    pair_rows,
 )
-from bayesirt.studies.abilities_coverage import BATCH, COVERAGE_COLUMNS, CoverageTask
-from bayesirt.studies.abilities_figures import plot_consistency, plot_intervals, plot_prediction
+from bayesirt.studies.abilities_coverage import BATCH, COVERAGE_COLUMNS, coverage_rows
 from bayesirt.studies.abilities_matrix import AbilityMatrix, given_matrix, simulated_matrix
-from bayesirt.studies.abilities_predictors import PREDICTORS
 from bayesirt.studies.abilities_tables import (
     ability_table,
     across_table,
     consistency_table,
     coverage_table,
     criterion_table,
+    plot_consistency,
+    plot_intervals,
+    plot_prediction,
     prediction_table,
 )
 from bayesirt.studies.abilities_unseen import (
     AGREEMENT_COLUMNS,
     MOST_DRAWN,
     PREDICTION_COLUMNS,
-    AgreementTask,
-    SplitTask,
+    PREDICTORS,
+    agreement_rows,
+    predictors_of,
+    split_rows,
 )
-from bayesirt.studies.claims import Claim
-from bayesirt.studies.engine import Part, Placed, Running, SavedStudy, do_tasks
+from bayesirt.studies.engine import Part, Running, Study, do_tasks
 from bayesirt.studies.labels import fingerprint
-from bayesirt.studies.tasks import PortableKey
+from bayesirt.studies.tasks import PortableKey, Task
 
 _PARTS = {
     "coverage": Part(("size", "replication"), COVERAGE_COLUMNS),
@@ -60,7 +62,6 @@ _PARTS = {
     "across": Part(("source", "target", "method"), PREDICTION_COLUMNS),
     "agreement": Part(("split",), AGREEMENT_COLUMNS),
 }
-_FIRST = "coverage"
 _MATRIX_SEED = 41
 Size = tuple[int, int, int]
 
@@ -81,7 +82,7 @@ class AbilitiesDesign:
     trained: int = 600_000
 
 
-ABILITIES_QUICK = AbilitiesDesign(
+ABILITIES_QUICK = AbilitiesDesign(  # A smaller matrix, fewer suites and fewer splits.
     replications=3,
     draws=150,
     size=(41, 200, 12),
@@ -90,86 +91,6 @@ ABILITIES_QUICK = AbilitiesDesign(
     posterior_draws=100,
     trained=300_000,
 )
-"""A smaller matrix, fewer suites and fewer splits."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class AbilitiesStudy(SavedStudy):
-    """What came of every suite and every division of the matrix, and what it says."""
-
-    replications: pd.DataFrame  # One row a simulated suite; empty where a matrix was given.
-    matrix: AbilityMatrix  # That all else is about.
-    design: AbilitiesDesign
-    parts: Mapping[str, pd.DataFrame] = field(default_factory=dict)  # The other rows of `_PARTS`.
-
-    def __repr__(self) -> str:
-        responses = self.matrix.responses
-        kind = "given" if self.matrix.truth is None else "simulated"
-        return (
-            f"<AbilitiesStudy of {len(self.replications):,} suites and a {kind} "
-            f"{responses.n_subjects} x {responses.n_items} matrix>"
-        )
-
-    @cached_property
-    def summary(self) -> pd.DataFrame:
-        """How well unseen items are predicted; see `prediction_table`."""
-        return prediction_table(self.parts["prediction"])
-
-    @cached_property
-    def coverage(self) -> pd.DataFrame:
-        """Whether intervals hold; see `coverage_table`."""
-        return coverage_table(self.replications)
-
-    @cached_property
-    def criterion(self) -> pd.DataFrame:
-        """What abilities have to do with accuracy; see `criterion_table`."""
-        return criterion_table(self.parts["criterion"], self.parts["consistency"])
-
-    @cached_property
-    def consistency(self) -> pd.DataFrame:
-        """What abilities have to do with themselves; see `consistency_table`."""
-        return consistency_table(self.parts["consistency"], self.matrix.groups)
-
-    @cached_property
-    def abilities(self) -> pd.DataFrame:
-        """Each ability; see `ability_table`."""
-        return ability_table(
-            self.parts["criterion"], self.parts["consistency"], self.matrix.q.abilities
-        )
-
-    @cached_property
-    def across(self) -> pd.DataFrame:
-        """How well other benchmarks are predicted; see `across_table`."""
-        return across_table(self.parts["across"], self.matrix)
-
-    def _claims(self) -> Iterator[Claim]:
-        return ability_claims(self)
-
-    def _notes(self) -> Iterator[str]:
-        return ability_notes(self)
-
-    def _tables(self) -> dict[str, pd.DataFrame]:
-        tables = {
-            "unseen_items": self.summary,
-            "criteria": self.criterion,
-            "consistencies": self.consistency,
-            "abilities": self.abilities,
-        }
-        others = {
-            "intervals": self.coverage,
-            "across_benchmarks": self.across,
-            "full_posterior": self.parts["agreement"],
-        }
-        return tables | {name: table for name, table in others.items() if len(table)}
-
-    def _figures(self) -> dict[str, Figure]:
-        figures = {
-            "unseen_items": plot_prediction(self.summary),
-            "consistencies": plot_consistency(self.abilities),
-        }
-        if len(self.replications):
-            figures["intervals"] = plot_intervals(self.coverage)
-        return figures
 
 
 def abilities_study(
@@ -180,43 +101,17 @@ def abilities_study(
     q: QMatrix | None = None,
     groups: Mapping[str, str] | None = None,
     **running: Unpack[Running],
-) -> AbilitiesStudy:
-    """Do Zhang et al. (2026) again: criterion, consistency, unseen items, and honest baselines.
+) -> Study:
+    """Do Zhang et al. (2026), sections 3.2 to 3.4, Figures 5 to 7, Tables 3 to 5, again.
 
-    Parameters
-    ----------
-    design : AbilitiesDesign, optional
-    key : jax.random.key
-        The same key gives the same study, but for its times, on the same machine, however it
-        is run.
-    responses : Responses, optional
-        To be studied instead of a simulated matrix and suites.
-    q : QMatrix, optional
-        With a row for each of their items.
-    groups : mapping, optional
-        The benchmark of each of their items, to go from one to another.
-    **running
-        ``folder``, ``n_processes``, ``scheduler`` and ``progress``: see `Running`.
-
-    Returns
-    -------
-    AbilitiesStudy
-
-    Raises
-    ------
-    ResponseError
-        If responses come without a Q-matrix or it without them, an item has no row or no
-        benchmark, there are too few of them, the folder holds something else, or the scheduler
-        cannot be reached.
-
-    References
-    ----------
-    Zhang et al. (2026), sections 3.2 to 3.4, Figures 5 to 7, Tables 3 to 5.
+    Criterion, consistency and unseen items, beside honest baselines: of simulated suites and a
+    simulated matrix, or of given responses, the Q-matrix of their items, and perhaps the benchmark
+    of each item (`groups`), to go from one to another.
     """
     design, portable = design or AbilitiesDesign(), PortableKey.of(key)
     matrix = _matrix(design, key, responses, q, groups)
     settings: dict[str, Any] = {**asdict(design), "key": portable}
-    tasks: list[Placed] = []
+    tasks: list[Task] = []
     if responses is None:
         tasks += coverage_tasks(design, portable)
     else:
@@ -224,34 +119,79 @@ def abilities_study(
         settings["groups"] = [matrix.groups, matrix.group.tolist()]
     tasks += matrix_tasks(design, matrix, portable)
     rows = do_tasks(tasks, _PARTS, settings, running)
-    return AbilitiesStudy(_with_sizes(rows[_FIRST], design), matrix, design, _parts(rows))
+    parts = {name: _in_order(table, _PARTS[name].place) for name, table in rows.items()}
+    return abilities_found(parts, matrix, design)
 
 
-def coverage_tasks(design: AbilitiesDesign, key: PortableKey) -> list[CoverageTask]:
-    """Return the suites in batches, the largest first."""
-    batches = [
-        tuple(range(first, min(first + BATCH, design.replications)))
-        for first in range(0, design.replications, BATCH)
-    ]
+def abilities_found(
+    parts: Mapping[str, pd.DataFrame], matrix: AbilityMatrix, design: AbilitiesDesign
+) -> Study:
+    """Return what the rows of all parts say."""
+    suites = _with_sizes(parts["coverage"], design)
+    criterion, consistency = parts["criterion"], parts["consistency"]
+    tables = {
+        "unseen_items": prediction_table(parts["prediction"]),
+        "criteria": criterion_table(criterion, consistency),
+        "consistencies": consistency_table(consistency, matrix.groups),
+        "abilities": ability_table(criterion, consistency, matrix.q.abilities),
+    }
+    others = {
+        "intervals": coverage_table(suites),
+        "across_benchmarks": across_table(parts["across"], matrix),
+        "full_posterior": parts["agreement"],
+    }
+    figures = {
+        "unseen_items": partial(plot_prediction, tables["unseen_items"]),
+        "consistencies": partial(plot_consistency, tables["abilities"]),
+    }
+    if len(suites):
+        figures["intervals"] = partial(plot_intervals, others["intervals"])
+    kind = "given" if matrix.truth is None else "simulated"
+    n, j = matrix.responses.cells.shape
+    return Study(
+        f"abilities study of {len(suites):,} suites and a {kind} {n} x {j} matrix",
+        suites,
+        tables | {name: table for name, table in others.items() if len(table)},
+        ability_claims(tables | others, matrix, parts["prediction"]),
+        [*ability_notes(matrix)],
+        figures,
+    )
+
+
+def coverage_tasks(design: AbilitiesDesign, key: PortableKey) -> Iterator[Task]:
+    """Yield the suites in batches, the largest first."""
     sizes = sorted(enumerate(design.coverage_sizes), key=lambda pair: -pair[1][1] * pair[1][2])
-    return [
-        CoverageTask(number, size, batch, design.draws, key)
-        for number, size in sizes
-        for batch in batches
-    ]
+    for number, size in sizes:
+        for first in range(0, design.replications, BATCH):
+            batch = range(first, min(first + BATCH, design.replications))
+            places = [("coverage", (number, k)) for k in batch]
+            yield Task(places, partial(coverage_rows, number, size, batch, design.draws, key))
 
 
-def matrix_tasks(design: AbilitiesDesign, matrix: AbilityMatrix, key: PortableKey) -> list[Placed]:
-    """Return what is done with one matrix."""
-    tasks: list[Placed] = []
+def matrix_tasks(
+    design: AbilitiesDesign, matrix: AbilityMatrix, key: PortableKey
+) -> Iterator[Task]:
+    """Yield what is done with one matrix."""
     if design.posterior_draws and matrix.responses.n_observed <= MOST_DRAWN:
-        tasks.append(AgreementTask(0, matrix, design.posterior_draws, key))
-    tasks.append(CriterionTask(matrix, design.trained, key))
-    tasks += [HalvesTask(k, matrix, design.trained, key) for k in range(design.halves)]
-    pairs = combinations(range(len(matrix.groups)), 2)
-    tasks += [PairTask(one, other, matrix, design.trained, key) for one, other in pairs]
-    tasks += [SplitTask(k, matrix, design.trained, key) for k in range(design.splits)]
-    return tasks
+        draw = partial(agreement_rows, 0, matrix, design.posterior_draws, key)
+        yield Task([("agreement", (0,))], draw)
+    for places, rows, numbers in _work(design, matrix):
+        yield Task(places, partial(rows, *numbers, matrix, design.trained, key))
+
+
+def _work(design: AbilitiesDesign, matrix: AbilityMatrix) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield the places of rows, what returns them, and the numbers of what is divided."""
+    each = [*product(range(matrix.q.n_abilities), ESTIMATES)]
+    yield [("criterion", place) for place in each], criterion_rows, ()
+    for k in range(design.halves):
+        yield [("consistency", (HALVES, HALVES, k, *p)) for p in each], halves_rows, (k,)
+    predictors = predictors_of(matrix)
+    for pair in combinations(range(len(matrix.groups)), 2):
+        ways = product((pair, pair[::-1]), predictors)
+        across = [("across", (*way, name)) for way, name in ways]
+        yield [*(("consistency", (*pair, 0, *p)) for p in each), *across], pair_rows, pair
+    for k in range(design.splits):
+        yield [("prediction", (k, name)) for name in predictors], split_rows, (k,)
 
 
 def _matrix(
@@ -277,23 +217,16 @@ def _matrix(
     return simulated_matrix(design.size, key=jax.random.fold_in(key, _MATRIX_SEED))
 
 
-def _parts(rows: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """Return the rows of each part in the order of their places."""
-    orders = {name: k for k, name in enumerate([*PREDICTORS, *ESTIMATES])}
-    parts = {}
-    for part, table in rows.items():
-        if part != _FIRST:
-            by = [table[name] for name in _PARTS[part].place]
-            by = [x.map(orders) if x.name == "method" else x for x in by]
-            order = np.lexsort([x.to_numpy(float) for x in by[::-1]])
-            parts[part] = table.iloc[order].reset_index(drop=True)
-    return parts
+def _in_order(table: pd.DataFrame, place: Sequence[str]) -> pd.DataFrame:
+    """Return rows in the order of their places."""
+    methods = {name: k for k, name in enumerate([*PREDICTORS, *ESTIMATES])}
+    return table.sort_values(
+        list(place), key=lambda x: x.map(methods) if x.name == "method" else x, ignore_index=True
+    )
 
 
 def _with_sizes(suites: pd.DataFrame, design: AbilitiesDesign) -> pd.DataFrame:
-    """Return the rows of suites in order, with their sizes."""
-    ordered = suites.sort_values(["size", "replication"], ignore_index=True)
-    sizes = np.array([design.coverage_sizes[int(k)] for k in ordered["size"]]).reshape(-1, 3)
-    for place, name in enumerate(("n_subjects", "n_items", "n_abilities")):
-        ordered.insert(place, name, sizes[:, place])
-    return ordered.drop(columns="size")
+    """Return the rows of suites with what their size says in its place."""
+    sizes = np.array([design.coverage_sizes[int(k)] for k in suites["size"]]).reshape(-1, 3)
+    named = pd.DataFrame(sizes, columns=["n_subjects", "n_items", "n_abilities"])
+    return pd.concat([named, suites.drop(columns="size")], axis=1)

@@ -1,7 +1,6 @@
 """Claims of the abilities study beside those of Zhang et al. (2026)."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pandas as pd
@@ -10,39 +9,15 @@ from bayesirt.posterior import LEVEL
 from bayesirt.studies.abilities_consistency import ESTIMATES, MORE_THAN
 from bayesirt.studies.abilities_coverage import QUANTITIES
 from bayesirt.studies.abilities_matrix import CORRELATION, AbilityMatrix
-from bayesirt.studies.abilities_predictors import PREDICTORS
 from bayesirt.studies.abilities_tables import t_bound
-from bayesirt.studies.abilities_unseen import MOST_DRAWN
-from bayesirt.studies.claims import Claim, figures_of, sign_of, spanning
-from bayesirt.studies.study_rows import read_printed
+from bayesirt.studies.abilities_unseen import MOST_DRAWN, PREDICTORS
+from bayesirt.studies.claims import Claim, figures_of, rows_of, sign_of, spanning
+from bayesirt.studies.measures import read_notes, read_printed
 
-if TYPE_CHECKING:
-    from bayesirt.studies.abilities import AbilitiesStudy
-
-NOTES = (
-    "A simulated matrix has the paper's shares of items (Table 3, MMLU-MATH). From the rows of a "
-    "Q-matrix no method can be expected to reach more than the true abilities and the true "
-    "population of items.",
-    "The criterion of accuracy on the same items is circular: the same answers make the ability "
-    "and the accuracy. And it does not need the ability, as accuracy on all items shows.",
-    "The subject's accuracy and an IRT model that knows nothing of items give all new items the "
-    "same chance, so their AUC within a subject is .5 by construction. Beside random chances the "
-    "paper compares with nothing else, and to beat these it is enough to know which kinds of items "
-    "are hard for everybody, which is all that chances averaged over subjects tell.",
-    "The paper's standard deviation of the AUC over its 41 subjects is hardly more than its "
-    "splits leave to chance: the weakest and the ablest models are all predicted alike.",
-    "Chances of Q-mIRT integrate over abilities by their standard errors, as if independent of "
-    "each other, and over the population of items. NeuralCD has neither. The paper states no "
-    "number of epochs; here the network always sees about as many answers as 20 epochs of the "
-    "paper's matrix give.",
-    "Differences of AUC have 95% bounds between splits by Student's t, as if these were "
-    "independent; they share subjects and most of their training items.",
-    "The paper's abstract has .77 to .86 across benchmarks and its section 3.4 .77 to .81; its "
-    "Table 5 has .77 to .86. Its section 3.3 correlates subjects within an ability, as is done "
-    "here, its appendix D.4 abilities within a subject.",
-)
 _MOST_FINDINGS = 3
 _PAPERS_SPLITS = 10
+_PLACES = ("MMLU-MATH", "MMLU-Pro-MATH", "MATH500")
+_OVER_SPLITS = "mean sd of AUC over splits", "MMLU-MATH"
 _STRENGTHS = {"strong": "strong (rho > .7)", "moderate": "moderate (> .5)", "weak": "weak (> .3)",
               "none": "none of these"}  # fmt: skip
 _ACROSS = ("learnt", "learnt, average", "neural", "neural, average", "items", "own items")
@@ -50,29 +25,41 @@ _COMPARED = (
     ("learnt", "learnt, average"), ("neural", "neural, average"), ("learnt", "both"),
     ("learnt", "items"), ("neural", "items"),
 )  # fmt: skip
+_AGREEMENT = {
+    "correlation": "correlation of its chances with those of the point estimate",
+    "mean_difference": "mean difference from these",
+    "auc_posterior": "AUC",
+    "auc_point": "AUC of the point estimate",
+    "log_score_posterior": "log score",
+    "log_score_point": "log score of the point estimate",
+    "r_hat_above": "share of R-hats above 1.01",
+}
 
 
-def ability_claims(study: "AbilitiesStudy") -> Iterator[Claim]:
+def ability_claims(
+    tables: Mapping[str, pd.DataFrame], matrix: AbilityMatrix, prediction: pd.DataFrame
+) -> Iterator[Claim]:
     """Yield what intervals hold, what abilities go with, and what unseen items say of them."""
-    yield from _on_coverage(study.coverage)
-    yield from _on_matrix(study.matrix)
-    yield from _on_criterion(study.criterion)
-    yield from _on_consistency(study.consistency)
-    yield from _on_unseen_items(study.summary)
-    yield from _on_profiles(study.summary, study.parts["prediction"])
-    yield from _on_agreement(study.parts["agreement"])
-    yield from _on_across(study.across)
+    yield from _on_coverage(tables["intervals"])
+    yield from _on_matrix(matrix)
+    yield from _on_criterion(tables["criteria"])
+    yield from _on_consistency(tables["consistencies"])
+    yield from _on_unseen_items(tables["unseen_items"])
+    yield from _on_profiles(tables["unseen_items"], prediction)
+    title = "Full posterior on one split (predict_items)"
+    yield from rows_of(tables["full_posterior"], title, _AGREEMENT)
+    yield from _on_across(tables["across_benchmarks"])
 
 
-def ability_notes(study: "AbilitiesStudy") -> Iterator[str]:
-    """Yield what keeps abilities from being told apart, what was left out, and `NOTES`."""
-    findings = study.matrix.q.findings()
+def ability_notes(matrix: AbilityMatrix) -> Iterator[str]:
+    """Yield what keeps abilities from being told apart, what was left out, and the notes."""
+    findings = matrix.q.findings()
     yield from (f"The Q-matrix: {finding}." for finding in findings[:_MOST_FINDINGS])
     if len(findings) > _MOST_FINDINGS:
         yield f"The Q-matrix: {len(findings) - _MOST_FINDINGS} more findings of this kind."
-    if study.matrix.responses.n_observed > MOST_DRAWN:
+    if matrix.responses.n_observed > MOST_DRAWN:
         yield f"No full posterior is drawn of more than {MOST_DRAWN:,} responses."
-    yield from NOTES
+    yield from read_notes("abilities")
 
 
 def printed(table: str, quantity: str, place: str) -> float:
@@ -95,65 +82,59 @@ def paired_gain(prediction: pd.DataFrame, one: str, other: str) -> tuple[float, 
 
 
 def _on_coverage(coverage: pd.DataFrame) -> Iterator[Claim]:
+    sizes = "{n_subjects:.0f} x {n_items:.0f} with {n_abilities:.0f} abilities"
+    title = f"{{suites}} suites of {sizes}, drawn from the model itself"
     words = {
         "rho_theta": "correlation of posterior means of abilities with the truth",
         "r_hat_above": "share of R-hats above 1.01",
         "r_hat_highest": "highest R-hat",
     }
-    last = ""
+    once = coverage["quantity"] == "theta" if len(coverage) else []
+    yield from rows_of(coverage[once], title, words)
     for row in coverage.to_dict("records"):
-        size = "{n_subjects:.0f} x {n_items:.0f} with {n_abilities:.0f} abilities".format(**row)
-        title = f"{row['suites']} suites of {size}, drawn from the model itself"
-        if title != last:
-            yield from figures_of(title, row, words)
-        last = title
-        text = f"{title}, coverage of {LEVEL:.0%} intervals of {QUANTITIES[row['quantity']]}"
-        claim = spanning(text, row, "coverage")
+        text = f"coverage of {LEVEL:.0%} intervals of {QUANTITIES[row['quantity']]}"
+        claim = spanning(f"{title.format(**row)}, {text}", row, "coverage")
         holds = "holds" if row["low"] <= LEVEL <= row["high"] else f"misses {LEVEL:.0%}"
         yield claim._replace(verdict=f"{claim.verdict} between suites: {holds}")
 
 
 def _on_matrix(matrix: AbilityMatrix) -> Iterator[Claim]:
     counts = matrix.q.needs.sum(0)
-    title = "Given matrix" if matrix.truth is None else "Simulated matrix"
-    yield Claim(f"{title}, subjects", matrix.responses.n_subjects)
-    yield Claim(f"{title}, items", matrix.responses.n_items)
-    yield Claim(f"{title}, abilities", matrix.q.n_abilities)
-    needed = int((counts > MORE_THAN).sum())
-    yield Claim(f"{title}, abilities needed by more than {MORE_THAN} items", needed)
-    yield Claim(f"{title}, largest share of items that need one", counts.max() / matrix.q.n_items)
+    facts = {
+        "subjects": matrix.responses.n_subjects,
+        "items": matrix.responses.n_items,
+        "abilities": matrix.q.n_abilities,
+        f"abilities needed by more than {MORE_THAN} items": int((counts > MORE_THAN).sum()),
+        "largest share of items that need one": counts.max() / matrix.q.n_items,
+    }
     if matrix.truth is not None:
-        yield Claim(f"{title}, correlation of each pair of abilities", CORRELATION)
-        adds = f"{title}, standard deviation in logits of what an ability adds to an intercept"
-        yield Claim(adds, float(matrix.truth["sigma_beta"]))
-        own = f"{title}, standard deviation in logits of what is the item's own"
-        yield Claim(own, float(matrix.truth["sigma_d"]))
+        in_logits = "standard deviation in logits of what"
+        facts |= {
+            "correlation of each pair of abilities": CORRELATION,
+            f"{in_logits} an ability adds to an intercept": float(matrix.truth["sigma_beta"]),
+            f"{in_logits} is the item's own": float(matrix.truth["sigma_d"]),
+        }
+    title = "Given matrix" if matrix.truth is None else "Simulated matrix"
+    yield from (Claim(f"{title}, {text}", value) for text, value in facts.items())
 
 
 def _on_criterion(criterion: pd.DataFrame) -> Iterator[Claim]:
     if criterion.empty:
         yield Claim(f"Criterion, abilities needed by more than {MORE_THAN} items", 0)
     for row in criterion.to_dict("records"):
-        of = row["criterion"] if row["criterion"].startswith("true") else (
-            f"accuracy on {row['criterion']}")  # fmt: skip
-        title = f"Criterion, {of}, by {ESTIMATES[row['method']]}, {_of_abilities(row)}"
-        yield Claim(f"{title}, median rho", row["median_rho"])
+        of = row["criterion"]
+        of = of if of.startswith("true") else f"accuracy on {of}"
+        title = f"Criterion, {of}, by {ESTIMATES[row['method']]}, {row['abilities']} of the"
+        words = {"median_rho": "median rho"}
         if row["criterion"] == "the same items":
             every = row["method"] in ("q-mirt", "neural")
-            words = _STRENGTHS if every else {"strong": _STRENGTHS["strong"]}
-            yield from figures_of(title, row, words)
-    for place in ("chemistry", "physics", "computer science"):
-        n = printed("criterion", "abilities", place)
-        paper = printed("criterion", "moderate at least", place)
-        yield Claim(f"Of {n:.0f} abilities in {place}, moderate at least", np.nan, paper=paper)
-    strong = printed("criterion", "strong in two benchmarks at least", "mathematics")
-    n = printed("criterion", "abilities", "mathematics")
-    text = f"Of {n:.0f} abilities in mathematics, strong in two of three benchmarks"
-    yield Claim(text, np.nan, paper=strong)
-
-
-def _of_abilities(row: Any) -> str:
-    return f"{row['abilities']} of the abilities"
+            words |= _STRENGTHS if every else {"strong": _STRENGTHS["strong"]}
+        yield from figures_of(f"{title} abilities", row, words)
+    places = [(p, "moderate at least") for p in ("chemistry", "physics", "computer science")]
+    for place, what in (*places, ("mathematics", "strong in two benchmarks at least")):
+        n, paper = printed("criterion", "abilities", place), printed("criterion", what, place)
+        text = what.replace("two benchmarks at least", "two of three benchmarks")
+        yield Claim(f"Of {n:.0f} abilities in {place}, {text}", np.nan, paper=paper)
 
 
 def _on_consistency(consistency: pd.DataFrame) -> Iterator[Claim]:
@@ -165,8 +146,8 @@ def _on_consistency(consistency: pd.DataFrame) -> Iterator[Claim]:
         "share_moderate": printed("consistency", "share above 0.5", "benchmark pairs"),
     }
     for row in consistency.to_dict("records"):
-        enough = f"{_of_abilities(row)}, needed by more than {MORE_THAN} items on both sides"
-        title = f"Consistency, {row['items']}, {enough}, {ESTIMATES[row['method']]}"
+        of = f"{row['abilities']} of the abilities, needed by more than {MORE_THAN} items"
+        title = f"Consistency, {row['items']}, {of} on both sides, {ESTIMATES[row['method']]}"
         yield from figures_of(title, row, words, papers)
         if row["method"] == "q-mirt" and np.isfinite(row["median_rho_others"]):
             others = f"{title}, median rho with other abilities of the other side"
@@ -178,24 +159,24 @@ def _on_consistency(consistency: pd.DataFrame) -> Iterator[Claim]:
 
 
 def _on_unseen_items(table: pd.DataFrame) -> Iterator[Claim]:
-    words = {"auc": "AUC within a subject", "auc_sd": "its standard deviation over subjects",
-             "log_score": "log score of all answers"}  # fmt: skip
+    words = {"auc": "AUC within a subject", "auc_sd": "its standard deviation over subjects"}
     for row in table.to_dict("records"):
         sizes = f"{row['splits']} random splits, {row['new_items']:.0f} new ones each"
         title = f"Unseen items, {sizes}, {predictor_in_words(row['method'])}"
-        said = words if np.isfinite(row["log_score"]) else dict(list(words.items())[:2])
-        yield from figures_of(title, row, said)
+        chances = {"log_score": "log score of all answers"} if np.isfinite(row["log_score"]) else {}
+        yield from figures_of(title, row, words | chances)
     neural = table.set_index("method").loc["neural"]
-    for place in ("MMLU-MATH", "MMLU-Pro-MATH", "MATH500"):
-        paper = printed("within", "mean AUC", place)
-        yield Claim(f"NeuralCD, AUC, the paper's on {place}", neural["auc"], paper=paper)
-    text = "NeuralCD, standard deviation of AUC over subjects, the paper's on MMLU-MATH (Table 4)"
-    paper = printed("within", "sd of AUC over subjects", "MMLU-MATH")
-    yield Claim(text, neural["auc_sd"], paper=paper)
-    splits = printed("within", "mean sd of AUC over splits", "MMLU-MATH")
-    yield Claim("NeuralCD, standard deviation of a subject's AUC over splits", np.nan, paper=splits)
+    spread = "standard deviation of AUC over subjects, the paper's on MMLU-MATH (Table 4)"
+    for text, column, quantity, place in (
+        *((f"AUC, the paper's on {place}", "auc", "mean AUC", place) for place in _PLACES),
+        (spread, "auc_sd", "sd of AUC over subjects", "MMLU-MATH"),
+        ("standard deviation of a subject's AUC over splits", "", *_OVER_SPLITS),
+    ):
+        here, paper = neural.get(column, np.nan), printed("within", quantity, place)
+        yield Claim(f"NeuralCD, {text}", here, paper=paper)
     text = f"NeuralCD, what of a subject's AUC {_PAPERS_SPLITS} splits leave to chance"
-    yield Claim(text, np.nan, paper=round(splits / np.sqrt(_PAPERS_SPLITS), 4))
+    left = printed("within", *_OVER_SPLITS) / np.sqrt(_PAPERS_SPLITS)
+    yield Claim(text, np.nan, paper=round(left, 4))
 
 
 def _on_profiles(table: pd.DataFrame, prediction: pd.DataFrame) -> Iterator[Claim]:
@@ -203,27 +184,14 @@ def _on_profiles(table: pd.DataFrame, prediction: pd.DataFrame) -> Iterator[Clai
     for name in ("learnt", "neural"):
         above, average = (auc[x] - 0.5 for x in (name, f"{name}, average"))
         if above > 0:
-            text = (
-                f"{PREDICTORS[name]}, share of its AUC above .5 that averaging over subjects leaves"
-            )
-            yield Claim(text, 1.0 if average >= above else max(average, 0.0) / above)
+            text = "share of its AUC above .5 that averaging over subjects leaves"
+            left = 1.0 if average >= above else max(average, 0.0) / above
+            yield Claim(f"{PREDICTORS[name]}, {text}", left)
     for one, other in _COMPARED:
         gain, bound = paired_gain(prediction, one, other)
         text = f"AUC of {predictor_in_words(one)} less that of {predictor_in_words(other)}"
         verdict = f"95% bounds ± {bound:.3f}: {sign_of(gain - bound, gain + bound)}"
         yield Claim(text, gain, verdict=verdict)
-
-
-def _on_agreement(agreement: pd.DataFrame) -> Iterator[Claim]:
-    words = {
-        "correlation": "correlation of its chances with those of the point estimate",
-        "mean_difference": "mean difference from these", "auc_posterior": "AUC",
-        "auc_point": "AUC of the point estimate", "log_score_posterior": "log score",
-        "log_score_point": "log score of the point estimate",
-        "r_hat_above": "share of R-hats above 1.01",
-    }  # fmt: skip
-    for _, row in agreement.iterrows():
-        yield from figures_of("Full posterior on one split (predict_items)", row, words)
 
 
 def _on_across(across: pd.DataFrame) -> Iterator[Claim]:

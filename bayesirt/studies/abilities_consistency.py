@@ -1,38 +1,35 @@
 """Abilities against accuracy, against the truth, and against themselves on other items."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
-from bayesirt.studies.abilities_matrix import AbilityMatrix, Matrix
-from bayesirt.studies.abilities_predictors import Division, Fits, divide, fit_all, predictions
-from bayesirt.studies.abilities_unseen import measure, predictors_of, split_items
-from bayesirt.studies.engine import Places, Row
-from bayesirt.studies.measures import spearman
-from bayesirt.studies.tasks import PortableKey
+from bayesirt.studies.abilities_matrix import AbilityMatrix
+from bayesirt.studies.abilities_unseen import (
+    Division,
+    Fits,
+    divide,
+    fit_all,
+    measure,
+    predictions,
+    split_items,
+)
+from bayesirt.studies.measures import Floats, Index, Mask, spearman
+from bayesirt.studies.tasks import PortableKey, Row
 
-ESTIMATES = {
+ESTIMATES = {  # What an ability may be estimated by; the last two know no model.
     "q-mirt": "Q-mIRT",
     "neural": "NeuralCD",
     "shares": "accuracy on the ability's items",
     "overall": "accuracy on all items",
 }
-"""What an ability may be estimated by; the last two know no model."""
-
 CRITERION_COLUMNS = ("items", "rho", "rho_true")
 CONSISTENCY_COLUMNS = ("items_one", "items_other", "rho", "rho_others", "held_out")
-
-MORE_THAN = 10
-"""Items that an ability must have on both sides, as in the paper (section 3.3)."""
-
-HALVES = -1
-"""In place of a benchmark: random halves of the items."""
-
+MORE_THAN = 10  # Items that an ability must have on both sides, as in the paper (section 3.3).
+HALVES = -1  # In place of a benchmark: random halves of the items.
 STRENGTHS = {"strong": 0.7, "moderate": 0.5, "weak": 0.3}
 """Correlations above which Zhang et al. (2026) (section 3.2) calls them so."""
 
@@ -42,107 +39,59 @@ _FEWEST = 5
 class Profile(NamedTuple):
     """What some items say of abilities."""
 
-    n_items: NDArray[np.intp]  # shape (ability,), Items that need each.
+    n_items: Index  # shape (ability,), Items that need each.
     # shape (subject, ability), By the keys of `ESTIMATES`; NaN where the items say nothing.
-    levels: dict[str, Matrix]
+    levels: dict[str, Floats]
 
     @property
-    def accuracy(self) -> Matrix:
+    def accuracy(self) -> Floats:
         """Accuracy on the items of each ability, shape (subject, ability)."""
         return self.levels["shares"]
 
 
-@dataclass(frozen=True)
-class CriterionTask:
-    """Abilities from all items beside accuracy on their items: the paper's criterion."""
-
-    matrix: AbilityMatrix
-    trained: int  # Responses that the network is shown, over all epochs.
-    key: PortableKey  # The study's.
-
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        of_rows = product(range(self.matrix.q.n_abilities), ESTIMATES)
-        return [("criterion", place) for place in of_rows]
-
-    def run(self) -> list[Row]:
-        """Return a row for each ability and estimate."""
-        everything = np.arange(self.matrix.q.n_items)
-        division = divide(self.matrix, everything, everything)
-        fits = fit_all(division, key=self.key.folded("criterion", 0), trained=self.trained)
-        found = profile_of(self.matrix, division, fits)
-        truth = None if self.matrix.truth is None else self.matrix.truth["theta"].to_numpy()
-        rows: list[Row] = []
-        for k, name in product(range(self.matrix.q.n_abilities), ESTIMATES):
-            own = found.levels[name][:, k]
-            rows.append({
-                "part": "criterion", "ability": k, "method": name, "items": int(found.n_items[k]),
-                "rho": rank_correlation(own, found.accuracy[:, k]),
-                "rho_true": float("nan") if truth is None else rank_correlation(own, truth[:, k]),
-            })  # fmt: skip
-        return rows
+def criterion_rows(matrix: AbilityMatrix, trained: int, key: PortableKey) -> list[Row]:
+    """Return abilities from all items beside accuracy on their items: the paper's criterion."""
+    everything = np.arange(matrix.q.n_items)
+    division = divide(matrix, everything, everything)
+    fits = fit_all(division, key=key.folded("criterion", 0), trained=trained)
+    found = profile_of(matrix, division, fits)
+    truth = np.full(found.accuracy.shape, np.nan)
+    if matrix.truth is not None:
+        truth = matrix.truth["theta"].to_numpy()
+    return [
+        {
+            "items": int(found.n_items[k]),
+            "rho": rank_correlation(found.levels[name][:, k], found.accuracy[:, k]),
+            "rho_true": rank_correlation(found.levels[name][:, k], truth[:, k]),
+        }
+        for k, name in product(range(matrix.q.n_abilities), ESTIMATES)
+    ]
 
 
-@dataclass(frozen=True)
-class HalvesTask:
-    """Abilities from one random half of the items beside those from the other."""
-
-    repetition: int
-    matrix: AbilityMatrix
-    trained: int  # Responses that the network is shown, over all epochs.
-    key: PortableKey  # The study's.
-
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        return consistency_places(self.matrix, HALVES, HALVES, self.repetition)
-
-    def run(self) -> list[Row]:
-        """Return a row for each ability and estimate."""
-        halves = split_items(self.matrix.q.n_items, self.repetition, self.key, 0.5)
-        profiles = []
-        for side, half in enumerate(halves):
-            division = divide(self.matrix, half, half)
-            key = self.key.folded("halves", 2 * self.repetition + side)
-            fits = fit_all(division, key=key, trained=self.trained)
-            profiles.append(profile_of(self.matrix, division, fits))
-        return consistency_rows(profiles[0], profiles[1], HALVES, HALVES, self.repetition)
+def halves_rows(
+    repetition: int, matrix: AbilityMatrix, trained: int, key: PortableKey
+) -> list[Row]:
+    """Compare abilities from one random half of the items with those from the other."""
+    profiles = []
+    for side, half in enumerate(split_items(matrix.q.n_items, repetition, key, 0.5)):
+        division, own = divide(matrix, half, half), key.folded("halves", 2 * repetition + side)
+        profiles.append(profile_of(matrix, division, fit_all(division, key=own, trained=trained)))
+    return consistency_rows(*profiles)
 
 
-@dataclass(frozen=True)
-class PairTask:
-    """Abilities from one benchmark beside those from another, and what each predicts."""
-
-    one: int  # Benchmarks.
-    other: int  # Benchmarks.
-    matrix: AbilityMatrix
-    trained: int  # Responses that the network is shown, over all epochs.
-    key: PortableKey  # The study's.
-
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        pairs = ((self.one, self.other), (self.other, self.one))
-        ways = product(pairs, predictors_of(self.matrix))
-        return [
-            *consistency_places(self.matrix, self.one, self.other, 0),
-            *(("across", (source, target, name)) for (source, target), name in ways),
-        ]
-
-    def run(self) -> list[Row]:
-        """Return the rows of both parts."""
-        rows: list[Row] = []
-        profiles = []
-        for source, target in ((self.one, self.other), (self.other, self.one)):
-            train, test = (np.flatnonzero(self.matrix.group == g) for g in (source, target))
-            division = divide(self.matrix, train, test)
-            fits = fit_all(division, key=self.key.folded("group", source), trained=self.trained)
-            profiles.append(profile_of(self.matrix, division, fits))
-            measured = measure(predictions(division, fits, self.matrix), division)
-            head = {"part": "across", "source": source, "target": target}
-            rows += [{**head, "method": name, **row} for name, row in measured.items()]
-        return rows + consistency_rows(profiles[0], profiles[1], self.one, self.other, 0)
+def pair_rows(
+    one: int, other: int, matrix: AbilityMatrix, trained: int, key: PortableKey
+) -> list[Row]:
+    """Compare abilities from two benchmarks, and return what each predicts of the other."""
+    profiles: list[Profile] = []
+    across: list[Row] = []
+    for source, target in ((one, other), (other, one)):
+        train, test = (np.flatnonzero(matrix.group == g) for g in (source, target))
+        division = divide(matrix, train, test)
+        fits = fit_all(division, key=key.folded("group", source), trained=trained)
+        profiles.append(profile_of(matrix, division, fits))
+        across += measure(predictions(division, fits, matrix), division).values()
+    return [*consistency_rows(*profiles), *across]
 
 
 def profile_of(matrix: AbilityMatrix, division: Division, fits: Fits) -> Profile:
@@ -165,7 +114,7 @@ def profile_of(matrix: AbilityMatrix, division: Division, fits: Fits) -> Profile
     return Profile(n_items, levels)
 
 
-def accuracies(responses: Responses, needs: NDArray[np.bool_]) -> tuple[Matrix, Matrix]:
+def accuracies(responses: Responses, needs: Mask) -> tuple[Floats, Floats]:
     """Return the share of right answers, by ability and over all items."""
     successes, trials = (np.asarray(x, float) for x in responses.cells.matrices())
     asked = trials @ needs
@@ -174,21 +123,13 @@ def accuracies(responses: Responses, needs: NDArray[np.bool_]) -> tuple[Matrix, 
     return of_ability, successes.sum(1) / trials.sum(1)
 
 
-def rank_correlation(one: Matrix, other: Matrix) -> float:
+def rank_correlation(one: Floats, other: Floats) -> float:
     """Return Spearman's ρ over the subjects that have both; NaN if they are fewer than five."""
     both = np.isfinite(one) & np.isfinite(other)
     return float(spearman(one[both], other[both])) if both.sum() >= _FEWEST else float("nan")
 
 
-def consistency_places(matrix: AbilityMatrix, one: int, other: int, repetition: int) -> Places:
-    """Return the part and place of each row of `consistency_rows`."""
-    of_rows = product(range(matrix.q.n_abilities), ESTIMATES)
-    return [("consistency", (one, other, repetition, k, name)) for k, name in of_rows]
-
-
-def consistency_rows(
-    first: Profile, second: Profile, one: int, other: int, repetition: int
-) -> list[Row]:
+def consistency_rows(first: Profile, second: Profile) -> list[Row]:
     """Compare abilities from two sets of items that share none.
 
     One row an ability and estimate: its ρ with itself, its mean ρ with the other abilities of the
@@ -197,20 +138,18 @@ def consistency_rows(
     rows: list[Row] = []
     for k, name in product(range(len(first.n_items)), ESTIMATES):
         a, b = first.levels[name][:, k], second.levels[name][:, k]
-        others = [_rho_with_others(a, second, name, k), _rho_with_others(b, first, name, k)]
-        held_out = [
-            rank_correlation(a, second.accuracy[:, k]), rank_correlation(b, first.accuracy[:, k]),
-        ]  # fmt: skip
+        sides = ((a, second), (b, first))
+        others = [_rho_with_others(own, far, name, k) for own, far in sides]
+        held_out = [rank_correlation(own, far.accuracy[:, k]) for own, far in sides]
         rows.append({
-            "part": "consistency", "one": one, "other": other, "repetition": repetition,
-            "ability": k, "method": name, "items_one": int(first.n_items[k]),
-            "items_other": int(second.n_items[k]), "rho": rank_correlation(a, b),
-            "rho_others": _mean(others), "held_out": _mean(held_out),
+            "items_one": int(first.n_items[k]), "items_other": int(second.n_items[k]),
+            "rho": rank_correlation(a, b), "rho_others": _mean(others),
+            "held_out": _mean(held_out),
         })  # fmt: skip
     return rows
 
 
-def _rho_with_others(own: Matrix, profile: Profile, name: str, k: int) -> float:
+def _rho_with_others(own: Floats, profile: Profile, name: str, k: int) -> float:
     chosen = [j for j in np.flatnonzero(profile.n_items > MORE_THAN) if j != k]
     return _mean([rank_correlation(own, profile.levels[name][:, j]) for j in chosen])
 

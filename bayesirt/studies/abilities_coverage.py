@@ -1,7 +1,7 @@
 """Whether the posterior's intervals hold: suites drawn from the model's own prior."""
 
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -16,10 +16,9 @@ from bayesirt.inference.engines import sample_q_mirt
 from bayesirt.models.q_mirt import default_structure, q_mirt_model
 from bayesirt.posterior import Posterior
 from bayesirt.studies.abilities_unseen import R_HAT_BOUND
-from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.fits import two_chains
 from bayesirt.studies.measures import TAILS, n_covered
-from bayesirt.studies.tasks import PortableKey
+from bayesirt.studies.tasks import PortableKey, Row
 
 QUANTITIES = {
     "theta": "abilities", "a": "slopes", "d": "intercepts", "correlation": "correlations",
@@ -28,10 +27,7 @@ COVERAGE_COLUMNS = (
     *(f"{name}_{what}" for name in QUANTITIES for what in ("covered", "n", "width")),
     "rho_theta", "r_hat_above", "r_hat_highest", "ess_lowest", "seconds",
 )  # fmt: skip
-
-BATCH = 10
-"""Replications that one process does with what it has compiled."""
-
+BATCH = 10  # Replications that one process does with what it has compiled.
 _ABILITIES_AN_ITEM, _MOST_ABILITIES, _MOST_SHARE = 2.4, 4, 0.5
 
 
@@ -42,39 +38,22 @@ class Suite(NamedTuple):
     truth: dict[str, NDArray[np.floating]]  # Named like the sites of the posterior.
 
 
-@dataclass(frozen=True)
-class CoverageTask:
-    """Some simulated suites of one size; what it compiles serves them all."""
-
-    number: int  # Of the size.
-    size: tuple[int, int, int]  # Subjects, items, abilities.
-    replications: tuple[int, ...]
-    draws: int  # Of each of two chains, after half as many of warm-up.
-    key: PortableKey  # The study's.
-
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        return [("coverage", (self.number, k)) for k in self.replications]
-
-    def run(self) -> list[Row]:
-        """Return a row for each replication."""
-        n_subjects, n_items, n_abilities = self.size
-        q = study_q_matrix(n_items, n_abilities, self.key.rng(self.number))
-        rows: list[Row] = []
-        for replication in self.replications:
-            key = self.key.folded(f"coverage {self.number}", replication)
-            of_suite, of_draws = jax.random.split(key)
-            suite = draw_suite(n_subjects, q, key=of_suite)
-            start = time.perf_counter()
-            posterior = sample_q_mirt(
-                suite.responses, q, key=of_draws, options=two_chains(self.draws)
-            )
-            measured = measure_posterior(suite, posterior)
-            measured["seconds"] = time.perf_counter() - start
-            place = {"size": self.number, "replication": replication}
-            rows.append({"part": "coverage", **place, **measured})
-        return rows
+def coverage_rows(
+    number: int, size: tuple[int, int, int], replications: Sequence[int], draws: int,
+    key: PortableKey,
+) -> list[Row]:  # fmt: skip
+    """Return how well each suite of a size is covered; what is compiled serves them all."""
+    n_subjects, n_items, n_abilities = size
+    q = study_q_matrix(n_items, n_abilities, key.rng(number))
+    rows: list[Row] = []
+    for replication in replications:
+        of_suite, of_draws = jax.random.split(key.folded(f"coverage {number}", replication))
+        suite = draw_suite(n_subjects, q, key=of_suite)
+        start = time.perf_counter()
+        posterior = sample_q_mirt(suite.responses, q, key=of_draws, options=two_chains(draws))
+        measured = measure_posterior(suite, posterior)
+        rows.append({**measured, "seconds": time.perf_counter() - start})
+    return rows
 
 
 def study_q_matrix(n_items: int, n_abilities: int, rng: np.random.Generator) -> QMatrix:

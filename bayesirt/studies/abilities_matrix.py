@@ -15,14 +15,10 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 from bayesirt.profiles.simulation import simulate_q_mirt
 from bayesirt.studies.labels import labels_for
-from bayesirt.studies.study_rows import read_printed
+from bayesirt.studies.measures import Index, read_printed
 
-Matrix = NDArray[np.float64]
 Counts = NDArray[np.integer]
-
-CORRELATION = 0.7
-"""Of each pair of simulated abilities: abilities of language models go together."""
-
+CORRELATION = 0.7  # Of each pair of simulated abilities: abilities of language models go together.
 _FEWEST_ITEMS = 3
 _LEAST_ITEMS, _LEAST_SUBJECTS = 10, 5
 
@@ -34,7 +30,7 @@ class AbilityMatrix:
     responses: Responses
     q: QMatrix  # A row for each item, in the order of the responses.
     groups: tuple[str, ...]  # Benchmarks; empty if they are not known.
-    group: NDArray[np.intp]  # shape (item,), Which of them an item is of; -1 if they are not known.
+    group: Index  # shape (item,), Which of them an item is of; -1 if they are not known.
     truth: xr.Dataset | None = (
         None  # As `bayesirt.profiles.simulation.QSimulation` names parameters.
     )
@@ -74,10 +70,7 @@ def simulated_matrix(size: tuple[int, int, int], *, key: Array) -> AbilityMatrix
 
 
 def papers_q_matrix(n_items: int, n_abilities: int, rng: np.random.Generator) -> QMatrix:
-    """Draw a Q-matrix with the shares of items that need an ability in MMLU-MATH.
-
-    Zhang et al. (2026), Table 3.
-    """
+    """Draw a Q-matrix with MMLU-MATH's shares of items by ability (Zhang et al., 2026, Table 3)."""
     printed = read_printed("abilities_printed")
     counts = printed.loc[printed["table"] == "coverage", "value"].to_numpy(float)
     n_printed = printed.loc[

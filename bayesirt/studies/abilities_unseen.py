@@ -1,33 +1,56 @@
-"""Answers to unseen items: random splits of the items, and the full posterior on one of them."""
+"""Answers to unseen items, by what may be said of them from the abilities that they need.
+
+Predictors range from the subject's accuracy, which says nothing of items, to the mean accuracy of
+all subjects on items that share abilities, which says nothing of subjects.
+"""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
-from numpy.typing import NDArray
+from jaxtyping import Array
+from scipy.special import expit, logit
 from scipy.stats import rankdata
 
 from bayesirt.data.q_matrix import QMatrix
+from bayesirt.data.responses import Responses
+from bayesirt.estimators.neural_cd import NeuralDiagnosis, fit_neural_cd
 from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.inference.engines import sample_q_mirt
 from bayesirt.models.q_mirt import default_structure
+from bayesirt.point_estimate import PointEstimate
 from bayesirt.profiles.item_prediction import predict_items
-from bayesirt.studies.abilities_matrix import AbilityMatrix, Counts, Matrix
-from bayesirt.studies.abilities_predictors import (
-    NO_CHANCES,
-    PREDICTORS,
-    Division,
-    divide,
-    fit_all,
-    learnt_chances,
-    predictions,
-)
-from bayesirt.studies.engine import Places, Row
+from bayesirt.studies.abilities_matrix import AbilityMatrix, Counts
 from bayesirt.studies.fits import two_chains
-from bayesirt.studies.measures import log_losses
-from bayesirt.studies.tasks import PortableKey
+from bayesirt.studies.measures import Floats, Index, Mask, log_losses, with_answers
+from bayesirt.studies.tasks import PortableKey, Row
 
+PREDICTORS = {  # Predictors, in words; the last two are of simulated matrices.
+    "accuracy": "subject's accuracy",
+    "2pl": "2PL that knows nothing of items",
+    "items": "all subjects' accuracy on items that share abilities",
+    "additive": "subject's accuracy + all subjects' on such items",
+    "own items": "subject's accuracy on items that share abilities",
+    "both": "mean of the subject's and all subjects' on such items",
+    "neutral": "Q-mIRT, neutral items",
+    "learnt": "Q-mIRT, population of items learnt",
+    "learnt, average": "the same, averaged over subjects",
+    "learnt, profile": "the same, less the average subject",
+    "neural": "NeuralCD, as in the paper",
+    "neural, average": "the same, averaged over subjects",
+    "neural, profile": "the same, less the average subject",
+    "true abilities": "true abilities and population of items",
+    "true chances": "true abilities and items",
+}
+NO_CHANCES = frozenset({"learnt, profile", "neural, profile"})
+"""Predictors that order answers, but give no probability."""
+
+_DECAYS = 4  # Times that the network's rate is lowered, as in 20 epochs.
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(31)
+_EDGE = 1e-6
 TEST_SHARE = 0.1
 PREDICTION_COLUMNS = (
     "auc", "auc_sd", "subjects", "above_items", "pooled_auc", "log_score", "new_items",
@@ -36,85 +59,207 @@ AGREEMENT_COLUMNS = (
     "correlation", "mean_difference", "auc_point", "auc_posterior", "log_score_point",
     "log_score_posterior", "r_hat_above", "seconds",
 )  # fmt: skip
-MOST_DRAWN = 200_000
-"""Responses beyond which no full posterior is drawn."""
-
+MOST_DRAWN = 200_000  # Responses beyond which no full posterior is drawn.
 R_HAT_BOUND = 1.01
 
 
-@dataclass(frozen=True)
-class SplitTask:
-    """One random split of the items, by all predictors."""
+@dataclass(frozen=True, eq=False)
+class Division:
+    """Items with responses, and items to predict."""
 
-    split: int
-    matrix: AbilityMatrix
-    trained: int  # Responses that the network is shown, over all epochs.
-    key: PortableKey  # The study's.
-
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        return [("prediction", (self.split, name)) for name in predictors_of(self.matrix)]
-
-    def run(self) -> list[Row]:
-        """Return a row for each predictor."""
-        division = divide(self.matrix, *split_items(self.matrix.q.n_items, self.split, self.key))
-        fits = fit_all(division, key=self.key.folded("split", self.split), trained=self.trained)
-        measured = measure(predictions(division, fits, self.matrix), division)
-        head = {"part": "prediction", "split": self.split}
-        return [{**head, "method": name, **row} for name, row in measured.items()]
+    responses: Responses  # To learn from.
+    q: QMatrix  # Of their items, without the abilities that none of these needs.
+    # shape (new item, ability), Of the items to predict, which all need an ability of `q`.
+    needs: Mask
+    subjects: Index  # Places of the rows of `responses` in the whole matrix.
+    items: Index  # Places of the items to predict in the whole matrix.
+    successes: Counts  # shape (subject, new item)
+    trials: Counts  # shape (subject, new item)
 
 
-@dataclass(frozen=True)
-class AgreementTask:
-    """The full posterior beside the point estimate, on one split."""
+@dataclass(frozen=True, eq=False)
+class Fits:
+    """What the training items say, by each model."""
 
-    split: int
-    matrix: AbilityMatrix
-    draws: int  # Of each of two chains, after half as many of warm-up.
-    key: PortableKey  # The study's.
-
-    @property
-    def places(self) -> Places:
-        """Part and place of its row."""
-        return [("agreement", (self.split,))]
-
-    def run(self) -> list[Row]:
-        """Return the row."""
-        division = divide(self.matrix, *split_items(self.matrix.q.n_items, self.split, self.key))
-        structure = default_structure(division.q.n_abilities)
-        point = fit_q_mirt(division.responses, division.q, structure=structure)
-        start = time.perf_counter()
-        of_draws, of_items = jax.random.split(self.key.folded("agreement", self.split))
-        posterior = sample_q_mirt(
-            division.responses,
-            division.q,
-            key=of_draws,
-            structure=structure,
-            init=point,
-            options=two_chains(self.draws),
-        )
-        full = predict_items(posterior, _rows_to_predict(division), key=of_items).probability
-        seconds = time.perf_counter() - start
-        fast = learnt_chances(point, division.needs)
-        answers = division.successes, division.trials
-        return [
-            {
-                "part": "agreement",
-                "split": self.split,
-                "correlation": float(np.corrcoef(fast.ravel(), full.ravel())[0, 1]),
-                "mean_difference": float(np.abs(fast - full).mean()),
-                "auc_point": float(np.nanmean(subject_aucs(fast, *answers))),
-                "auc_posterior": float(np.nanmean(subject_aucs(full, *answers))),
-                "log_score_point": log_score(fast, *answers),
-                "log_score_posterior": log_score(full, *answers),
-                "r_hat_above": float((posterior.summary["r_hat"] > R_HAT_BOUND).mean()),
-                "seconds": seconds,
-            }
-        ]
+    q_mirt: PointEstimate  # With the Q-matrix.
+    plain: PointEstimate  # With one ability that all items need.
+    neural: NeuralDiagnosis
 
 
-def auc(scores: Matrix, successes: Counts, failures: Counts) -> float:
+def divide(matrix: AbilityMatrix, train: Index, test: Index) -> Division:
+    """Divide a matrix by its items."""
+    responses = matrix.responses
+    subjects, kept = with_answers(responses, np.arange(responses.n_subjects), train)
+    part = responses.select(subjects, kept)
+    q = matrix.q.for_items(part.items, drop_unneeded=True)
+    known = np.array([matrix.q.abilities.index(name) for name in q.abilities])
+    needs = matrix.q.needs[np.ix_(test, known)]
+    items = test[needs.any(1)]
+    successes, trials = (x[np.ix_(subjects, items)] for x in responses.cells.matrices())
+    return Division(part, q, needs[needs.any(1)], subjects, items, successes, trials)
+
+
+def fit_all(division: Division, *, key: Array, trained: int) -> Fits:
+    """Fit all models to the training items."""
+    responses, q = division.responses, division.q
+    one = QMatrix.from_arrays(np.ones((q.n_items, 1), bool), q.items)
+    epochs = max(1, round(trained / responses.n_observed))
+    decay = max(1, round(epochs / _DECAYS))
+    return Fits(
+        fit_q_mirt(responses, q, structure=default_structure(q.n_abilities)),
+        fit_q_mirt(responses, one, structure="independent"),
+        fit_neural_cd(responses, q, key=key, epochs=epochs, decay_epochs=decay),
+    )
+
+
+def predictions(division: Division, fits: Fits, matrix: AbilityMatrix) -> dict[str, Floats]:
+    """Return chances (but for `NO_CHANCES`) at the items to predict, by `PREDICTORS`."""
+    rows, place = np.unique(division.needs, axis=0, return_inverse=True)
+    found = {
+        **shared_accuracies(division, rows),
+        "2pl": learnt_chances(fits.plain, np.ones((len(rows), 1), bool)),
+        "neutral": neutral_chances(fits.q_mirt, rows),
+        **_parts("learnt", learnt_chances(fits.q_mirt, rows)),
+        **_parts("neural", fits.neural.predict(rows)),
+    }
+    of_items = {name: p[:, place] for name, p in found.items()}
+    if matrix.truth is not None:
+        of_items |= _true_chances(matrix, division)
+    return {name: of_items[name] for name in PREDICTORS if name in of_items}
+
+
+def shared_accuracies(division: Division, new: Mask) -> dict[str, Floats]:
+    """Return what accuracies say without a model.
+
+    The predictors accuracy, items, additive, own items and both.
+
+    A training item counts for a new one by the abilities that both need as a share of those that
+    either needs. Each accuracy is drawn towards what is known without shared abilities, as by one
+    more answer.
+    """
+    successes, trials = (np.asarray(x, float) for x in division.responses.cells.matrices())
+    weights = similarity(new, division.q.needs)
+    total = successes.sum() / trials.sum()
+    overall = (successes.sum(1) + total) / (trials.sum(1) + 1)
+    asked = np.maximum(trials.sum(0), 1)
+    of_item = successes.sum(0) / asked
+    items = (weights @ of_item + total) / (weights.sum(1) + 1)
+    own = (successes @ weights.T + overall[:, None]) / (trials @ weights.T + 1)
+    shape = own.shape
+    additive = _logit(overall)[:, None] + _logit(items) - _logit(total)
+    return {
+        "accuracy": np.broadcast_to(overall[:, None], shape),
+        "items": np.broadcast_to(items, shape),
+        "additive": expit(additive),
+        "own items": own,
+        "both": expit((_logit(own) + _logit(items)) / 2),
+    }
+
+
+def similarity(new: Mask, known: Mask) -> Floats:
+    """Return the abilities that two items need as a share of those that either needs."""
+    shared = new.astype(float) @ known.T.astype(float)
+    return shared / (new.sum(1)[:, None] + known.sum(1) - shared)
+
+
+def learnt_chances(point: PointEstimate | Mapping[str, Any], needs: Mask) -> Floats:
+    """Return chances at items drawn from the population that a fit has learnt.
+
+    Integrates over abilities by ``theta_se``, as if they were independent, and over slopes and
+    intercepts, with the logit taken to be normal: within a hundredth of the exact chance unless
+    slopes vary much.
+    """
+    theta, se = _abilities(point)
+    mu, sigma = float(point["mu_a"]), float(point["sigma_a"])
+    slope = np.exp(mu + sigma**2 / 2)
+    mean = slope * theta @ needs.T + float(point["mu_d"]) + needs @ np.asarray(point["beta"])
+    spread = slope**2 * (np.expm1(sigma**2) * theta**2 + np.exp(sigma**2) * se**2)
+    return _mean_chance(mean, spread @ needs.T + float(point["sigma_d"]) ** 2)
+
+
+def neutral_chances(point: PointEstimate, needs: Mask) -> Floats:
+    """Return chances at items with slopes 1 and intercept 0."""
+    theta, se = _abilities(point)
+    return _mean_chance(theta @ needs.T, se**2 @ needs.T)
+
+
+def _abilities(point: PointEstimate | Mapping[str, Any]) -> tuple[Floats, Floats]:
+    theta = np.asarray(point["theta"])
+    known = isinstance(point, PointEstimate)
+    return theta, np.asarray(point["theta_se"]) if known else np.zeros_like(theta)
+
+
+def _mean_chance(mean: Floats, variance: Floats) -> Floats:
+    """Return the mean of sigmoid(η) for η ~ N(mean, variance)."""
+    sd, p = np.sqrt(variance), np.zeros_like(mean)
+    for node, weight in zip(_NODES, _WEIGHTS / _WEIGHTS.sum(), strict=True):
+        p += weight * expit(mean + node * sd)
+    return p
+
+
+def _parts(name: str, p: Floats) -> dict[str, Floats]:
+    """Return chances, what is the same for all subjects of them, and what is not."""
+    logits = _logit(p)
+    average = np.broadcast_to(p.mean(0), p.shape)
+    return {name: p, f"{name}, average": average, f"{name}, profile": logits - logits.mean(0)}
+
+
+def _true_chances(matrix: AbilityMatrix, division: Division) -> dict[str, Floats]:
+    assert matrix.truth is not None
+    truth = {str(name): x.to_numpy() for name, x in matrix.truth.items()}
+    slopes = np.zeros(matrix.q.needs.shape)
+    slopes[matrix.q.loadings] = truth["a"]
+    of_subjects = truth | {"theta": truth["theta"][division.subjects]}
+    logits = of_subjects["theta"] @ slopes[division.items].T + truth["d"][division.items]
+    return {
+        "true abilities": learnt_chances(of_subjects, matrix.q.needs[division.items]),
+        "true chances": expit(logits),
+    }
+
+
+def _logit(p: Any) -> Any:
+    return logit(np.clip(p, _EDGE, 1 - _EDGE))
+
+
+def split_rows(split: int, matrix: AbilityMatrix, trained: int, key: PortableKey) -> list[Row]:
+    """Return what each predictor says of one random split of the items."""
+    division = divide(matrix, *split_items(matrix.q.n_items, split, key))
+    fits = fit_all(division, key=key.folded("split", split), trained=trained)
+    return [*measure(predictions(division, fits, matrix), division).values()]
+
+
+def agreement_rows(split: int, matrix: AbilityMatrix, draws: int, key: PortableKey) -> list[Row]:
+    """Compare the full posterior with the point estimate, on one split."""
+    division = divide(matrix, *split_items(matrix.q.n_items, split, key))
+    structure = default_structure(division.q.n_abilities)
+    point = fit_q_mirt(division.responses, division.q, structure=structure)
+    start = time.perf_counter()
+    of_draws, of_items = jax.random.split(key.folded("agreement", split))
+    posterior = sample_q_mirt(
+        division.responses,
+        division.q,
+        key=of_draws,
+        structure=structure,
+        init=point,
+        options=two_chains(draws),
+    )
+    full = predict_items(posterior, _rows_to_predict(division), key=of_items).probability
+    seconds = time.perf_counter() - start
+    fast = learnt_chances(point, division.needs)
+    row: Row = {
+        "correlation": float(np.corrcoef(fast.ravel(), full.ravel())[0, 1]),
+        "mean_difference": float(np.abs(fast - full).mean()),
+        "r_hat_above": float((posterior.summary["r_hat"] > R_HAT_BOUND).mean()),
+        "seconds": seconds,
+    }
+    answers = division.successes, division.trials
+    for name, p in (("point", fast), ("posterior", full)):
+        row[f"auc_{name}"] = float(np.nanmean(subject_aucs(p, *answers)))
+        row[f"log_score_{name}"] = log_score(p, *answers)
+    return [row]
+
+
+def auc(scores: Floats, successes: Counts, failures: Counts) -> float:
     """Return the probability that a right answer has a higher score than a wrong one."""
     n_right, n_wrong = int(successes.sum()), int(failures.sum())
     if not (n_right and n_wrong):
@@ -124,13 +269,13 @@ def auc(scores: Matrix, successes: Counts, failures: Counts) -> float:
     return float(above / (n_right * n_wrong))
 
 
-def subject_aucs(scores: Matrix, successes: Counts, trials: Counts) -> Matrix:
+def subject_aucs(scores: Floats, successes: Counts, trials: Counts) -> Floats:
     """Return the AUC within each subject."""
     rows = zip(scores, successes, trials - successes, strict=True)
     return np.array([auc(*row) for row in rows])
 
 
-def log_score(p: Matrix, successes: Counts, trials: Counts) -> float:
+def log_score(p: Floats, successes: Counts, trials: Counts) -> float:
     """Return the mean negative log probability of an answer, pooled over subjects and items."""
     return float(log_losses(p, successes, trials - successes).sum() / trials.sum())
 
@@ -143,35 +288,31 @@ def predictors_of(matrix: AbilityMatrix) -> list[str]:
 
 def split_items(
     n_items: int, number: int, key: PortableKey, share: float = TEST_SHARE
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+) -> tuple[Index, Index]:
     """Divide the items at random."""
     order = key.rng("items", number, round(1000 * share)).permutation(n_items)
     n_test = max(1, round(share * n_items))
     return np.sort(order[n_test:]), np.sort(order[:n_test])
 
 
-def measure(found: dict[str, Matrix], division: Division) -> dict[str, dict[str, float]]:
-    """Return how well each predictor does, by predictor and `PREDICTION_COLUMNS`.
-
-    `auc`, `auc_sd` and `subjects` are of the AUC within a subject; NaN without items to predict.
-    """
+def measure(found: dict[str, Floats], division: Division) -> dict[str, dict[str, float]]:
+    """Return how well each predictor does within subjects, by `PREDICTION_COLUMNS`."""
     successes, trials = division.successes, division.trials
     if not trials.sum():
         nothing = dict.fromkeys(PREDICTION_COLUMNS, float("nan")) | {"new_items": 0.0}
         return dict.fromkeys(found, nothing)
     within = {name: subject_aucs(p, successes, trials) for name, p in found.items()}
-    failures = (trials - successes).ravel()
     measured = {}
     for name, p in found.items():
-        of_subjects = within[name][np.isfinite(within[name])]
-        has = len(of_subjects) > 0
-        gain = (within[name] - within["items"])[np.isfinite(within[name])]
+        known = np.isfinite(within[name])
+        own, gain = within[name][known], (within[name] - within["items"])[known]
+        has = bool(known.any())
         measured[name] = {
-            "auc": float(of_subjects.mean()) if has else float("nan"),
-            "auc_sd": float(of_subjects.std()) if has else float("nan"),
-            "subjects": float(len(of_subjects)),
+            "auc": float(own.mean()) if has else float("nan"),
+            "auc_sd": float(own.std()) if has else float("nan"),
+            "subjects": float(len(own)),
             "above_items": float(gain.mean()) if has else float("nan"),
-            "pooled_auc": auc(p.ravel(), successes.ravel(), failures),
+            "pooled_auc": auc(p.ravel(), successes.ravel(), (trials - successes).ravel()),
             "log_score": float("nan") if name in NO_CHANCES else log_score(p, successes, trials),
             "new_items": float(trials.shape[1]),
         }

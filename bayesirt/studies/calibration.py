@@ -5,28 +5,38 @@ intervals, by the size of the data.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import product
 from typing import Unpack
 
 import jax.numpy as jnp
 import pandas as pd
 from jaxtyping import Array
-from matplotlib.figure import Figure
 
-from bayesirt.studies.calibration_claims import calibration_claims, calibration_notes
-from bayesirt.studies.calibration_figures import plot_coverage, plot_rank_ecdf
-from bayesirt.studies.calibration_tables import CELL, coverage_table, rank_table, trust_table
+from bayesirt.posterior import LEVEL
+from bayesirt.studies.calibration_tables import (
+    CALIBRATED,
+    CELL,
+    SLACK,
+    coverage_table,
+    plot_coverage,
+    plot_rank_ecdf,
+    rank_table,
+    trust_table,
+    trusted_from,
+)
 from bayesirt.studies.claims import Claim
-from bayesirt.studies.engine import Done, Part, Running, SavedStudy, do_tasks
-from bayesirt.studies.replication import Design, Engine, Task, row_columns
-from bayesirt.studies.tasks import PortableKey
+from bayesirt.studies.engine import Part, Running, Study, do_tasks
+from bayesirt.studies.measures import groups_of
+from bayesirt.studies.replication import GROUPS, QUANTITIES, Design, Engine, replicate, row_columns
+from bayesirt.studies.tasks import PortableKey, Task
 
 _PLACE = [*CELL, "replication"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CalibrationStudy(SavedStudy):
+class CalibrationStudy(Study):
     """What came of every replication, and what it says.
 
     Attributes
@@ -37,46 +47,22 @@ class CalibrationStudy(SavedStudy):
     design : Design
     """
 
-    replications: pd.DataFrame
     design: Design
 
-    def __repr__(self) -> str:
-        engines = ", ".join(self.replications["engine"].unique())
-        return f"<CalibrationStudy of {engines}: {len(self.replications)} runs>"
-
-    @cached_property
+    @property
     def summary(self) -> pd.DataFrame:
-        """Whether ranks are uniform, by engine, size and quantity; see `rank_table`."""
-        return rank_table(self.replications, self.design.kept, self.design.false_alarm)
+        """Whether ranks are uniform, by engine, size and quantity."""
+        return self.tables["ranks"]
 
-    @cached_property
+    @property
     def coverage(self) -> pd.DataFrame:
-        """Coverage of 50% and 90% intervals, by engine, size and group; see `coverage_table`."""
-        return coverage_table(self.replications, self.design.false_alarm)
+        """Coverage of 50% and 90% intervals, by engine, size and group."""
+        return self.tables["coverage"]
 
-    @cached_property
+    @property
     def trust(self) -> pd.DataFrame:
-        """From which size on 90% intervals may be trusted; see `trust_table`."""
-        return trust_table(self.coverage)
-
-    def _claims(self) -> Iterator[Claim]:
-        return calibration_claims(self.replications, self.summary, self.coverage, self.trust)
-
-    def _notes(self) -> Iterator[str]:
-        return calibration_notes(self.design.false_alarm)
-
-    def _tables(self) -> dict[str, pd.DataFrame]:
-        return {"ranks": self.summary, "coverage": self.coverage, "trust": self.trust}
-
-    def _figures(self) -> dict[str, Figure]:
-        """Return the figures by name; none where every engine failed."""
-        if not len(self.summary):
-            return {}
-        sizes = self.summary[CELL[1:]].drop_duplicates().itertuples(index=False)
-        return {"coverage": plot_coverage(self.coverage)} | {
-            f"ranks_{n}x{m}": plot_rank_ecdf(self.replications, self.summary, (n, m), self.design)
-            for n, m in sizes
-        }
+        """From which size on 90% intervals may be trusted."""
+        return self.tables["trust"]
 
 
 def calibration_study(
@@ -133,45 +119,84 @@ def calibration_study(
     """
     if not engines or not sizes or n_replications < 1:
         raise ValueError("a study needs an engine, a size and a replication")
-    design = design or Design()
-    portable = PortableKey.of(key)
+    design, portable = design or Design(), PortableKey.of(key)
     settings = {**asdict(design), "key": portable, "dtype": str(jnp.zeros(()).dtype)}
     del settings["false_alarm"]
     tasks = [
-        Task(engines, size, replication, design, portable)
-        for replication in range(n_replications)
-        for size in sizes
-    ]
+        Task([("runs", (name, *size, k))], partial(replicate, name, engine, (*size, k), design,
+                                                   portable))
+        for k, size, (name, engine) in product(range(n_replications), sizes, engines.items())
+    ]  # fmt: skip
     parts = {"runs": Part(_PLACE, row_columns(design.priors))}
-    rows = do_tasks(
-        tasks,
-        parts,
-        settings,
-        running,
-        left=_left_of,
+    rows = do_tasks(tasks, parts, settings, running)["runs"]
+    asked = [(name, *n, k) for n, name, k in product(sizes, engines, range(n_replications))]
+    ordered = rows.astype(dict.fromkeys(_PLACE[1:], int)).set_index(_PLACE).loc[asked]
+    return calibration_found(ordered.reset_index(), design)
+
+
+def calibration_found(rows: pd.DataFrame, design: Design) -> CalibrationStudy:
+    """Return what the rows of an engine, a size and a replication say."""
+    ranks = rank_table(rows, design.kept, design.false_alarm)
+    coverage = coverage_table(rows, design.false_alarm)
+    trust = trust_table(coverage)
+    figures = {"coverage": partial(plot_coverage, coverage)} if len(ranks) else {}
+    sizes = ranks[CELL[1:]].drop_duplicates().itertuples(index=False) if len(ranks) else ()
+    for n, m in sizes:
+        figures[f"ranks_{n}x{m}"] = partial(plot_rank_ecdf, rows, ranks, (n, m), design)
+    note = (
+        f"'{CALIBRATED}' means that these replications show no departure; of studies of right "
+        f"engines, {design.false_alarm:.2g} show one by ranks and as many by coverage."
     )
-    return CalibrationStudy(_in_order(rows["runs"], list(engines), sizes, n_replications), design)
+    return CalibrationStudy(
+        f"calibration study of {', '.join(rows['engine'].unique())}: {len(rows)} runs",
+        rows,
+        {"ranks": ranks, "coverage": coverage, "trust": trust},
+        calibration_claims(rows, ranks, coverage, trust),
+        [note],
+        figures,
+        design,
+    )
 
 
-def _left_of(task: Task, done: Done) -> Task | None:
-    """Return the task with the engines that have not run on it."""
-    place = (*task.size, task.replication)
-    left = {n: engine for n, engine in task.engines.items() if (n, *place) not in done["runs"]}
-    return replace(task, engines=left) if left else None
+def calibration_claims(
+    replications: pd.DataFrame, ranks: pd.DataFrame, coverage: pd.DataFrame, trust: pd.DataFrame
+) -> Iterator[Claim]:
+    """Yield by engine and size which ranks and intervals are right, and from where on they are."""
+    for place, runs in groups_of(replications, CELL):
+        title = "{engine}, {n_subjects} x {n_items}".format(**place)
+        yield Claim(f"{title}, replications", len(runs))
+        yield from _on_ranks(title, _of_cell(ranks, place))
+        rows = _of_cell(coverage, place)
+        for row in rows[rows["level"] == LEVEL].itertuples() if len(rows) else ():
+            text = f"{title}, coverage of {LEVEL:.0%} intervals of {GROUPS[row.group]}"
+            yield Claim(text, row.coverage, row.se, verdict=row.verdict)
+        for trouble in ("failed", "warned"):
+            said = runs.loc[runs[trouble] != "", trouble]
+            if len(said):
+                verdict = f"first with: {said.iloc[0]}"
+                yield Claim(f"{title}, replications that {trouble}", len(said), verdict=verdict)
+    for row in trust.itertuples():
+        text = f"{row.engine}, fewest answers with which {LEVEL:.0%} intervals of"
+        text = f"{text} {GROUPS[row.group]} surely cover {LEVEL - SLACK:.0%} or more"
+        where = trusted_from(row.n_subjects, row.n_items)
+        yield Claim(text, row.n_subjects * row.n_items, verdict=where)
 
 
-def _in_order(
-    table: pd.DataFrame,
-    engines: Sequence[str],
-    sizes: Sequence[tuple[int, int]],
-    n_replications: int,
-) -> pd.DataFrame:
-    """Return the rows that were asked for, ordered by size, engine and replication."""
-    places = [
-        (engine, *size, replication)
-        for size in sizes
-        for engine in engines
-        for replication in range(n_replications)
-    ]
-    whole = table.astype(dict.fromkeys(_PLACE[1:], int))
-    return whole.set_index(_PLACE).loc[places].reset_index()
+def _on_ranks(title: str, rows: pd.DataFrame) -> Iterator[Claim]:
+    """Yield how many quantities of one engine at one size are calibrated, and which are not."""
+    if not len(rows):
+        return
+    wrong = rows[rows["verdict"] != CALIBRATED]
+    text = f"{title}, quantities of {len(rows)} whose ranks are {CALIBRATED}"
+    yield Claim(text, len(rows) - len(wrong))
+    for row in wrong.itertuples():
+        text = f"{title}, p of the ranks of the {QUANTITIES[row.quantity]}"
+        yield Claim(text, row.p_value, verdict=row.verdict)
+    dependent = rows[rows["dependent"] > 0]["dependent"]
+    if len(dependent):
+        text = f"{title}, most replications with too few effective draws"
+        yield Claim(text, dependent.max(), verdict=f"for {len(dependent)} quantities")
+
+
+def _of_cell(table: pd.DataFrame, place: Mapping[str, object]) -> pd.DataFrame:
+    return table[(table[CELL] == pd.Series(place)).all(axis=1)] if len(table) else table

@@ -1,25 +1,34 @@
-"""What the replications of a calibration study say, as tables with a verdict in words."""
+"""What the replications of a calibration study say: tables with a verdict in words, and figures."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.stats import norm, t
 
+from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL
-from bayesirt.studies.rank_ecdf import uniformity_p_value
-from bayesirt.studies.replication import GROUPS, LEVELS, QUANTITIES
-from bayesirt.studies.study_rows import groups_of
+from bayesirt.report.plots import ACCENT, INK, SOFT
+from bayesirt.studies.figures import legend_above, new_figure, study_style
+from bayesirt.studies.measures import groups_of
+from bayesirt.studies.rank_ecdf import counts_below, simultaneous_envelope, uniformity_p_value
+from bayesirt.studies.replication import GROUPS, LEVELS, QUANTITIES, Design
 
 CELL = ["engine", "n_subjects", "n_items"]
 CALIBRATED = "calibrated"
-SLACK = 0.05
-"""Intervals that cover less than they say by no more than this may be trusted."""
-
+SLACK = 0.05  # Intervals that cover less than they say by no more than this may be trusted.
 _CLEAR = 3.0
 _SIDES = ("below", "in", "above")
+_MARKS = ("o", "s", "^", "D", "v", "P")
+_LINES = ("-", "--", ":", "-.")
+_PALE = "#dcdcdc"
+_LEAST_P = 1e-9
+_CAPTION = {"fontsize": 8, "x": 0.01, "ha": "left"}
 
 
 def rank_table(replications: pd.DataFrame, kept: int, false_alarm: float) -> pd.DataFrame:
@@ -35,19 +44,13 @@ def rank_table(replications: pd.DataFrame, kept: int, false_alarm: float) -> pd.
         for name in names if len(sound) else []:
             ranks = sound[f"rank_{name}"].to_numpy().astype(np.int64)
             shift, spread = _moments(ranks, kept)
-            rows.append(
-                {
-                    **cell,
-                    "quantity": name,
-                    "replications": len(ranks),
-                    "failed": len(runs) - len(ranks),
-                    "dependent": int((sound[f"ess_{name}"] < kept).sum()),
-                    "ties": int(sound[f"ties_{name}"].sum()),
-                    "p_value": uniformity_p_value(ranks, kept),
-                    "shift": shift,
-                    "spread": spread,
-                }
-            )
+            rows.append({
+                **cell, "quantity": name, "replications": len(ranks),
+                "failed": len(runs) - len(ranks),
+                "dependent": int((sound[f"ess_{name}"] < kept).sum()),
+                "ties": int(sound[f"ties_{name}"].sum()),
+                "p_value": uniformity_p_value(ranks, kept), "shift": shift, "spread": spread,
+            })  # fmt: skip
     table = pd.DataFrame(rows)
     if len(table):
         fails = table["p_value"] < false_alarm / len(table)
@@ -85,23 +88,24 @@ def coverage_table(replications: pd.DataFrame, false_alarm: float) -> pd.DataFra
 
 
 def trust_table(coverage: pd.DataFrame) -> pd.DataFrame:
-    """Return from which studied size on each engine's 90% intervals may be trusted.
-
-    There, and at every larger size, the 95% interval of the coverage lies above 85%.
-    """
+    """Return from which size on the 95% interval of the coverage of 90% intervals is above 85%."""
     if not len(coverage):
         return pd.DataFrame(columns=["engine", "group", "n_subjects", "n_items"])
-    rows: list[dict[str, Any]] = []
-    chosen = coverage[coverage["level"] == LEVEL]
-    for (engine, group), own in chosen.groupby(["engine", "group"], sort=False):
+    rows = []
+    for place, own in groups_of(coverage[coverage["level"] == LEVEL], ["engine", "group"]):
         by_size = own.assign(cells=own["n_subjects"] * own["n_items"]).sort_values("cells")
         holds = (by_size["low"] >= LEVEL - SLACK).to_numpy()
         first = len(holds) - int(np.logical_and.accumulate(holds[::-1]).sum())
-        size = [np.nan, np.nan]
-        if first < len(holds):
-            size = [float(n) for n in by_size[["n_subjects", "n_items"]].iloc[first]]
-        rows.append({"engine": engine, "group": group, "n_subjects": size[0], "n_items": size[1]})
+        size = by_size[["n_subjects", "n_items"]].astype(float).shift(-first).iloc[0]
+        rows.append(place | size.to_dict())
     return pd.DataFrame(rows)
+
+
+def trusted_from(n_subjects: float, n_items: float) -> str:
+    """Say from which size on intervals may be trusted."""
+    if np.isnan(n_subjects):
+        return "at none of the sizes"
+    return f"from {n_subjects:.0f} x {n_items:.0f} on"
 
 
 def _moments(ranks: NDArray[np.int64], kept: int) -> tuple[float, float]:
@@ -146,16 +150,11 @@ def _shares(
     margin = t.ppf(0.975, held - 1) * se if held > 1 else np.inf
     surplus, surplus_se = _ratio(above - below, members)
     return {
-        "replications": held,
-        "members": int(total),
-        "coverage": covered,
-        "se": se,
-        "low": max(0.0, covered - margin),
-        "high": min(1.0, covered + margin),
-        "below": below.sum() / total,
-        "above": above.sum() / total,
+        "replications": held, "members": int(total), "coverage": covered, "se": se,
+        "low": max(0.0, covered - margin), "high": min(1.0, covered + margin),
+        "below": below.sum() / total, "above": above.sum() / total,
         "skew": surplus / max(surplus_se, np.sqrt((1 - level) / total)),
-    }
+    }  # fmt: skip
 
 
 def _ratio(counts: NDArray[np.floating], members: NDArray[np.floating]) -> tuple[float, float]:
@@ -163,3 +162,134 @@ def _ratio(counts: NDArray[np.floating], members: NDArray[np.floating]) -> tuple
     share, held = counts.sum() / members.sum(), int((members > 0).sum())
     between = np.sum((counts - share * members) ** 2) * held / max(held - 1, 1)
     return float(share), float(np.sqrt(between) / members.sum())
+
+
+@study_style()
+def plot_rank_ecdf(
+    replications: pd.DataFrame, ranks: pd.DataFrame, size: tuple[int, int], design: Design
+) -> Figure:
+    """Draw how far the ECDF of the ranks strays from uniform, by quantity and engine."""
+    place = {"n_subjects": size[0], "n_items": size[1]}
+    rows, sound = (t[(t[[*place]] == pd.Series(place)).all(axis=1)] for t in (ranks, replications))
+    sound = sound[sound["failed"] == ""]
+    engines, quantities = (list(rows[name].unique()) for name in ("engine", "quantity"))
+    probability = 1 - design.false_alarm / len(ranks)
+    n, m = len(quantities), len(engines)
+    fig, axes = new_figure(1.4 + 2.6 * m, 1.5 + 1.25 * n, n, m, sharex=True, sharey=True)
+    for row in rows.itertuples():
+        ax = axes[quantities.index(row.quantity), engines.index(row.engine)]
+        own = sound.loc[sound["engine"] == row.engine, f"rank_{row.quantity}"]
+        _draw_difference(ax, own.to_numpy().astype(np.int64), design.kept, probability)
+        _frame(ax, row.verdict)
+    for ax, engine in zip(axes[0], engines, strict=True):
+        ax.set_title(one_line(engine, 24), fontweight="bold")
+    for ax, quantity in zip(axes[:, 0], quantities, strict=True):
+        label = textwrap.fill(QUANTITIES[quantity], 16)
+        ax.set_ylabel(label, rotation=0, ha="right", va="center")
+    fig.supxlabel(_rank_caption(rows, size), **_CAPTION)
+    return fig
+
+
+@study_style()
+def plot_coverage(coverage: pd.DataFrame) -> Figure:
+    """Draw the coverage of intervals against the size of the data."""
+    engines = list(coverage["engine"].unique())
+    groups = [name for name in GROUPS if (coverage["group"] == name).any()]
+    by_cells = coverage.assign(cells=coverage["n_subjects"] * coverage["n_items"])
+    sizes = by_cells.drop_duplicates(["n_subjects", "n_items"]).sort_values("cells")
+    labels = [f"{row.n_subjects} x {row.n_items}" for row in sizes.itertuples()]
+    n, m = len(LEVELS), len(groups)
+    fig, axes = new_figure(1.2 + 2.2 * m, 5.4, n, m, sharex=True, sharey="row")
+    for ax_row, level in zip(axes, LEVELS, strict=True):
+        for ax, group in zip(ax_row, groups, strict=True):
+            own = coverage[(coverage["level"] == level) & (coverage["group"] == group)]
+            ax.axhline(level, color=INK, lw=0.8)
+            for place, engine in enumerate(engines):
+                _draw_engine(ax, own[own["engine"] == engine], labels, place, len(engines))
+            ax.set_xticks(range(len(labels)), labels)
+            ax.set_xlim(-0.5, len(labels) - 0.5)
+            ax.grid(visible=False, axis="x")
+        ax_row[0].set_ylabel(f"coverage of {level:.0%} intervals")
+    for ax, group in zip(axes[0], groups, strict=True):
+        ax.set_title(textwrap.fill(GROUPS[group], 18))
+    legend_above(fig, axes[0, 0], len(engines))
+    fig.supxlabel(_coverage_caption(coverage), **_CAPTION)
+    return fig
+
+
+def _draw_difference(ax: Axes, ranks: NDArray[np.int64], kept: int, probability: float) -> None:
+    n = len(ranks)
+    envelope = simultaneous_envelope(n, kept, probability)
+    z = np.concatenate([[0], envelope.points, [1]])
+    for bounds in (envelope.lower, envelope.upper):
+        edge = np.concatenate([[0], bounds / n, [1]]) - z
+        ax.plot(z, edge, color=SOFT, lw=0.8)
+    low, high = (bounds / n - envelope.points for bounds in (envelope.lower, envelope.upper))
+    ax.fill_between(envelope.points, low, high, color=_PALE, lw=0)
+    ax.axhline(0, color=SOFT, lw=0.6)
+    counts = np.concatenate([[0], counts_below(ranks, kept) / n, [1]])
+    ax.plot(z, counts - z, color=INK, lw=1.2, drawstyle="steps-mid")
+    ax.set_xticks([0, 0.5, 1])
+
+
+def _frame(ax: Axes, verdict: str) -> None:
+    """Write the verdict into a panel; one that fails is framed."""
+    fails = verdict != CALIBRATED
+    ax.text(
+        0.03, 0.97, verdict, transform=ax.transAxes, va="top", fontsize=7,
+        fontweight="bold" if fails else "normal",
+        bbox={"color": "white", "alpha": 0.8, "pad": 0.5},
+    )  # fmt: skip
+    if fails:
+        for spine in ax.spines.values():
+            spine.set(visible=True, linewidth=2, color=INK)
+
+
+def _draw_engine(
+    ax: Axes, rows: pd.DataFrame, labels: list[str], place: int, n_engines: int
+) -> None:
+    x = [labels.index(f"{row.n_subjects} x {row.n_items}") for row in rows.itertuples()]
+    shift = 0.16 * (place - (n_engines - 1) / 2)
+    reach = [rows["coverage"] - rows["low"], rows["high"] - rows["coverage"]]
+    style: dict[str, Any] = {
+        "marker": _MARKS[place % len(_MARKS)], "linestyle": _LINES[place % len(_LINES)],
+        "color": ACCENT if place else INK, "mfc": "white" if place % 2 else None, "ms": 5, "lw": 1,
+        "label": one_line(str(rows["engine"].iloc[0]), 24) if len(rows) else None,
+    }  # fmt: skip
+    ax.errorbar(np.asarray(x) + shift, rows["coverage"], yerr=reach, elinewidth=1, **style)
+
+
+def _rank_caption(rows: pd.DataFrame, size: tuple[int, int]) -> str:
+    how = (
+        f"{size[0]} x {size[1]}. Share of ranks below a fraction of the draws, minus that "
+        f"fraction. Inside the grey band nothing is seen to be wrong. Where the line leaves it "
+        f"above, draws are too high (biased high); below, too low; first above, then below, too "
+        f"narrow; first below, then above, too wide."
+    )
+    said = []
+    for engine, own in rows.groupby("engine", sort=False):
+        wrong = own[own["verdict"] != CALIBRATED]
+        listed = [
+            f"{QUANTITIES[row.quantity]} {row.verdict} "
+            f"(p {'<' if row.p_value < _LEAST_P else ''} {max(row.p_value, _LEAST_P):.1g})"
+            for row in wrong.itertuples()
+        ]
+        counted = f"ranks {CALIBRATED} in {len(own) - len(wrong)} of {len(own)} quantities"
+        said.append(f"{one_line(str(engine), 24)}: {'; '.join([counted, *listed])}.")
+    return "\n".join(textwrap.fill(text, 110) for text in (how, *said))
+
+
+def _coverage_caption(coverage: pd.DataFrame) -> str:
+    how = (
+        "Marks on the line: intervals hold as often as they say; below: too narrow. Bars are 95% "
+        "intervals over replications."
+    )
+    said = []
+    for engine, own in trust_table(coverage).groupby("engine", sort=False):
+        where = [
+            f"of {GROUPS[row.group]} {trusted_from(row.n_subjects, row.n_items)}"
+            for row in own.itertuples()
+        ]
+        sure = f"{LEVEL:.0%} intervals that surely cover {LEVEL - SLACK:.0%} or more"
+        said.append(f"{engine}: {sure}: {'; '.join(where)}.")
+    return "\n".join(textwrap.fill(text, 130) for text in (how, *said))

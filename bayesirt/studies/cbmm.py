@@ -6,17 +6,16 @@ human level, and redundant items with and without control of false ones.
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import partial
 from typing import Unpack
 
 import jax
 import pandas as pd
 from jaxtyping import Array
-from matplotlib.figure import Figure
 
 from bayesirt.data.responses import Responses
-from bayesirt.studies.cbmm_claims import cbmm_claims, cbmm_notes
-from bayesirt.studies.cbmm_conditions import Condition, conditions_of
+from bayesirt.studies.cbmm_claims import cbmm_claims
+from bayesirt.studies.cbmm_conditions import Condition, conditions_of, draw_suite
 from bayesirt.studies.cbmm_figures import (
     plot_flow,
     plot_heterogeneity,
@@ -25,8 +24,7 @@ from bayesirt.studies.cbmm_figures import (
     plot_redundancy,
     plot_stability,
 )
-from bayesirt.studies.cbmm_matrix import SIMULATED_SIZE, MatrixLook, look_at, simulated_matrix
-from bayesirt.studies.cbmm_methods import POINT_METHODS, POSTERIORS, methods_for
+from bayesirt.studies.cbmm_matrix import look_at
 from bayesirt.studies.cbmm_tables import (
     heterogeneity_table,
     paper_table,
@@ -37,24 +35,26 @@ from bayesirt.studies.cbmm_tables import (
 from bayesirt.studies.cbmm_tasks import (
     FIT_COLUMNS,
     NIL_COLUMNS,
+    POINT_METHODS,
+    POSTERIORS,
     REVIEW_COLUMNS,
     STABILITY_COLUMNS,
-    StartTask,
-    SuiteTask,
+    methods_for,
+    start_task,
+    suite_rows,
 )
-from bayesirt.studies.claims import Claim
-from bayesirt.studies.engine import Part, Running, SavedStudy, do_tasks
+from bayesirt.studies.engine import Part, Running, Study, do_tasks
 from bayesirt.studies.labels import fingerprint
-from bayesirt.studies.study_rows import with_conditions
-from bayesirt.studies.tasks import PortableKey
+from bayesirt.studies.measures import read_notes, with_conditions
+from bayesirt.studies.tasks import PortableKey, Task
 
-_PLACE = ("condition", "replication", "method")
-_START_PLACE = ("method", "replication", "variance_one", "variance_two")
-_STARTS = "stability"
 _PARTS = {
-    "suites": Part(_PLACE, (*FIT_COLUMNS, *NIL_COLUMNS, *REVIEW_COLUMNS)),
-    _STARTS: Part(_START_PLACE, STABILITY_COLUMNS[len(_START_PLACE) :]),
+    "suites": Part(
+        ("condition", "replication", "method"), (*FIT_COLUMNS, *NIL_COLUMNS, *REVIEW_COLUMNS)
+    ),
+    "stability": Part(("method", "replication", "variance_one", "variance_two"), STABILITY_COLUMNS),
 }
+_ROBUSTNESS = ("temperature", "mcar", "mar", "mnar", "sparsity")
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class CBMMDesign:
     posteriors: tuple[str, ...] = POSTERIORS
     starts: int = 50  # Random starts of each variance.
     variances: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 5.0)  # Of log a and d in these.
-    matrix_size: tuple[int, int] = SIMULATED_SIZE  # Of the matrix, where none is given.
+    matrix_size: tuple[int, int] = (140, 500)  # Of one that is drawn; MATH-500's.
 
     @property
     def conditions(self) -> list[Condition]:
@@ -91,7 +91,7 @@ class CBMMDesign:
         return list(conditions_of(self.size, self.sizes, values))
 
 
-CBMM_QUICK = CBMMDesign(
+CBMM_QUICK = CBMMDesign(  # Smaller suites, fewer values and fewer replications.
     replications=3,
     mml_replications=3,
     drawn_replications=3,
@@ -105,82 +105,6 @@ CBMM_QUICK = CBMMDesign(
     posteriors=("laplace positive", "laplace free"),
     starts=3,
 )
-"""Smaller suites, fewer values and fewer replications."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class CBMMStudy(SavedStudy):
-    """What came of every suite, start and matrix, and what it says."""
-
-    replications: pd.DataFrame  # One row a suite and method.
-    starts: pd.DataFrame  # One row a step, replication and pair of start variances.
-    matrix: MatrixLook  # Of the given responses, or of a simulated matrix.
-    design: CBMMDesign
-
-    def __repr__(self) -> str:
-        n, j = self.matrix.size
-        kind = "simulated" if self.matrix.simulated else "given"
-        return f"<CBMMStudy of {len(self.replications):,} fits and a {kind} {n} x {j} matrix>"
-
-    @cached_property
-    def summary(self) -> pd.DataFrame:
-        """How well each method recovers each design; see `recovery_table`."""
-        return recovery_table(self.replications)
-
-    @cached_property
-    def redundancy(self) -> pd.DataFrame:
-        """How well redundant items are found; see `redundancy_table`."""
-        return redundancy_table(self.replications)
-
-    @cached_property
-    def stability(self) -> pd.DataFrame:
-        """How alike fits from random starts are; see `stability_table`."""
-        return stability_table(self.starts)
-
-    @cached_property
-    def heterogeneity(self) -> pd.DataFrame:
-        """ρ of ability and accuracy against the spread of a; see `heterogeneity_table`."""
-        return heterogeneity_table(self.summary, self.matrix.agreement)
-
-    @cached_property
-    def paper(self) -> pd.DataFrame:
-        """What the paper prints in its text, beside ours; see `paper_table`."""
-        return paper_table(self.summary, self.redundancy)
-
-    def _claims(self) -> Iterator[Claim]:
-        return cbmm_claims(self)
-
-    def _notes(self) -> Iterator[str]:
-        return cbmm_notes(self.matrix)
-
-    def _tables(self) -> dict[str, pd.DataFrame]:
-        tables = {
-            "recovery": self.summary,
-            "paper": self.paper,
-            "redundancy": self.redundancy,
-            "stability": self.stability,
-            "heterogeneity": self.heterogeneity,
-            "agreement": self.matrix.agreement,
-            "ranks": self.matrix.subjects,
-        }
-        if len(self.matrix.levels):
-            tables |= {"levels": self.matrix.levels, "level_rho": self.matrix.level_rho}
-        return tables
-
-    def _figures(self) -> dict[str, Figure]:
-        figures = {
-            "size": plot_recovery(self.summary, ("items", "subjects"), self.design.size),
-            "robustness": plot_recovery(
-                self.summary, ("temperature", "mcar", "mar", "mnar", "sparsity"), self.design.size
-            ),
-            "redundancy": plot_redundancy(self.redundancy),
-            "stability": plot_stability(self.starts),
-            "heterogeneity": plot_heterogeneity(self.heterogeneity),
-            "flow": plot_flow(self.matrix),
-        }
-        if len(self.matrix.levels):
-            figures["levels"] = plot_levels(self.matrix)
-        return figures
 
 
 def cbmm_study(
@@ -189,63 +113,74 @@ def cbmm_study(
     key: Array,
     responses: Responses | None = None,
     **running: Unpack[Running],
-) -> CBMMStudy:
-    """Do Qu et al. (2026) again: recovery, stability, agreement with accuracy, redundancy.
-
-    Parameters
-    ----------
-    design : CBMMDesign, optional
-    key : jax.random.key
-        The same key gives the same study, but for its times, on the same machine, however it
-        is run.
-    responses : Responses, optional
-        The matrix for stability, ranking and level; by default one is simulated.
-    **running
-        ``folder``, ``n_processes``, ``scheduler`` and ``progress``: see `Running`.
-
-    Returns
-    -------
-    CBMMStudy
-
-    Raises
-    ------
-    ResponseError
-        If the folder holds something else, or the scheduler cannot be reached.
-
-    References
-    ----------
-    Qu et al. (2026), section 4, A.6 and A.7.
-    """
-    design = design or CBMMDesign()
-    portable = PortableKey.of(key)
-    simulated = responses is None
-    if responses is None:
-        responses = simulated_matrix(portable.rng("matrix"), design.matrix_size)
-    settings = {**asdict(design), "key": portable, "responses": fingerprint(responses)}
-    tasks: list[SuiteTask | StartTask] = [
-        *_suite_tasks(design, portable),
-        *_start_tasks(design, portable, responses),
-    ]
+) -> Study:
+    """Do Qu et al. (2026), section 4, again, on a given matrix or a simulated one."""
+    design, portable = design or CBMMDesign(), PortableKey.of(key)
+    matrix = responses
+    if matrix is None:
+        base = Condition("base", 0.0, *design.matrix_size)
+        matrix = draw_suite(base, portable.rng("matrix")).responses
+    settings = {**asdict(design), "key": portable, "responses": fingerprint(matrix)}
+    tasks = [*_suite_tasks(design, portable)]
+    tasks += [start_task(k, matrix, design.variances, portable) for k in range(design.starts)]
     rows = do_tasks(tasks, _PARTS, settings, running)
-    look = look_at(responses, key=jax.random.fold_in(key, len(tasks)), simulated=simulated)
-    ordered = rows[_STARTS].sort_values(list(_START_PLACE), ignore_index=True)
+    look = look_at(matrix, key=jax.random.fold_in(key, len(tasks)))
+    starts = rows["stability"].sort_values(list(_PARTS["stability"].place), ignore_index=True)
     columns = {name: name for name in ("factor", "value", "n_subjects", "n_items")}
     methods = [*POINT_METHODS, *POSTERIORS]
     fits = with_conditions(rows["suites"], design.conditions, columns, methods)
-    return CBMMStudy(fits, ordered, look, design)
+    return cbmm_found(fits, starts, look, design, matrix.cells.shape, responses is None)
 
 
-def _suite_tasks(design: CBMMDesign, key: PortableKey) -> list[SuiteTask]:
-    """Return all suites, one replication of every condition after the other."""
-    tasks = []
+def cbmm_found(
+    fits: pd.DataFrame,
+    starts: pd.DataFrame,
+    look: dict[str, pd.DataFrame],
+    design: CBMMDesign,
+    size: tuple[int, int],
+    simulated: bool,
+) -> Study:
+    """Return what the rows of suites and starts and the look at a matrix of this size say."""
+    recovery, redundancy = recovery_table(fits), redundancy_table(fits)
+    tables = {
+        "recovery": recovery,
+        "paper": paper_table(recovery, redundancy),
+        "redundancy": redundancy,
+        "stability": stability_table(starts),
+        "heterogeneity": heterogeneity_table(recovery, look["agreement"]),
+        **{name: look[name] for name in ("agreement", "ranks")},
+    }
+    figures = {
+        "size": partial(plot_recovery, recovery, ("items", "subjects"), design.size),
+        "robustness": partial(plot_recovery, recovery, _ROBUSTNESS, design.size),
+        "redundancy": partial(plot_redundancy, redundancy),
+        "stability": partial(plot_stability, starts),
+        "heterogeneity": partial(plot_heterogeneity, tables["heterogeneity"]),
+        "flow": partial(plot_flow, look["ranks"]),
+    }
+    notes = read_notes("cbmm")
+    if len(look["levels"]):
+        tables |= {name: look[name] for name in ("levels", "level_rho")}
+        figures["levels"] = partial(plot_levels, look["items"], look["level_rho"])
+    else:
+        notes.append("The items carry no numeric level, so difficulty is held against none.")
+    kind = "simulated" if simulated else "given"
+    return Study(
+        f"cBMM study of {len(fits):,} fits and a {kind} {size[0]} x {size[1]} matrix",
+        fits,
+        tables,
+        cbmm_claims(tables | look, size, simulated),
+        notes,
+        figures,
+    )
+
+
+def _suite_tasks(design: CBMMDesign, key: PortableKey) -> Iterator[Task]:
+    """Yield all suites, one replication of every condition after the other."""
     for replication in range(design.replications):
         mml, drawn = (replication < n for n in (design.mml_replications, design.drawn_replications))
         for number, condition in enumerate(design.conditions):
-            methods = tuple(methods_for(condition.n_items, mml))
+            place, methods = (number, replication), methods_for(condition.n_items, mml)
             posteriors = design.posteriors if drawn and condition.factor == "sparsity" else ()
-            tasks.append(SuiteTask(number, condition, replication, methods, posteriors, key))
-    return tasks
-
-
-def _start_tasks(design: CBMMDesign, key: PortableKey, responses: Responses) -> list[StartTask]:
-    return [StartTask(k, responses, design.variances, key) for k in range(design.starts)]
+            work = partial(suite_rows, condition, place, methods, posteriors, key)
+            yield Task([("suites", (*place, name)) for name in (*methods, *posteriors)], work)

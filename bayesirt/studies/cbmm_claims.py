@@ -1,7 +1,6 @@
 """Claims of the cBMM study beside those of Qu et al. (2026)."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pandas as pd
@@ -9,53 +8,11 @@ import pandas as pd
 from bayesirt.checks.extreme_scores import HARDLY_DISCRIMINATES
 from bayesirt.posterior import LEVEL
 from bayesirt.studies.cbmm_conditions import FACTORS
-from bayesirt.studies.cbmm_matrix import MatrixLook
-from bayesirt.studies.cbmm_methods import POINT_METHODS, POSTERIORS
-from bayesirt.studies.claims import Claim, figures_of, ranging, spanning
+from bayesirt.studies.cbmm_matrix import MEASURES
+from bayesirt.studies.cbmm_tasks import POINT_METHODS, POSTERIORS
+from bayesirt.studies.claims import Claim, figures_of, ranging, rows_of, spanning
 from bayesirt.studies.measures import spearman
 
-if TYPE_CHECKING:
-    from bayesirt.studies.cbmm import CBMMStudy
-
-NOTES = (
-    "Nothing is read off a plot. Qu et al. (2026) print a few ratios and Tables A.1 to A.3; "
-    "Figures 1 to 5 and A.1 to A.7 give no numbers and stand beside ours in kind only. Its times "
-    "are from another machine and against other programs, so only ratios are compared. Times of "
-    "joint MAP and MML include the errors of all parameters; suites that run side by side blur "
-    "them all.",
-    "All is compared with abilities of mean 0 and standard deviation 1, in estimate and truth; "
-    "eta is the same on any scale. The missing shares of the paper's figures are not stated but "
-    "for their range, so they are ours, and its N(0, 0.5) is read as a variance.",
-    "The paper says, too, that more items tell of abilities, more subjects of items, and that both "
-    "lower the error of eta. It calls cBMM robust to temperature, missing cells and a = 0. An "
-    "error of eta above 1 is worse than eta = 0.",
-    "MM is Algorithm 1 with the printed start, tolerance and no prior. It stops once the loss "
-    "changes by less than 1e-4 of itself, which may be far from the optimum. Where data are few it "
-    "is better off stopping there: the optimum without a prior then lies far out or nowhere (on "
-    "200 x 200 suites with 80% missing, going on to 1e-9 made its error of eta a thousand times "
-    "larger). Newton, joint MAP and MML hold a weak or proper prior, and run until they converge.",
-    "The paper reports 'NA' of mirt at 2,000 items and more, log10 temperatures of 0.5 and 0.75, "
-    "all of MNAR, and 40% and 50% of a = 0; MML here (EM as well) gives an estimate wherever it is "
-    "run, which is up to 2,000 items.",
-    "An item that loses its wrong answers (MNAR) has only right ones: its a and d are no longer in "
-    "the data, whatever the method. Abilities hardly suffer.",
-    "The paper counts a > 0 as the discovery: a recall of 1 (100% in the paper) then says that no "
-    "useful item is lost, and its precision (uncontrolled in the paper) that few of the items kept "
-    "are redundant. Dropping items asks the other way round, which is the false share here. Half "
-    "of the redundant items have an estimate above 0 by chance alone, so a = 0 cannot find many "
-    "more than half of them; a wider bound finds more, but nothing says beforehand how many are "
-    "wrong.",
-    "Redundant means a = 0, all other items have a from 0.5 to 1: items between the two, which "
-    "real suites have, are harder. Lists hold P(|a| < 0.25) to the bound q given the prior, which "
-    "learns one normal spread of the slopes (positive: of their logs) and fits no such gap.",
-    "The diagonals of Tables A.1 to A.3 are 1 with deviations of 1e-17, as if each fit were "
-    "compared with itself; ours compare two starts of one variance. The IFEval columns of the "
-    "three tables agree to the last digit, though they are of three parameters. MuSR's 0.92 ± 0.36 "
-    "is what some two reversed fits in 50 would give.",
-    "The paper sees an inverse relation of CV(a) and the agreement of ability and accuracy; and by "
-    "level (Figure 3) a consistent rise of the median of -d and a growing spread.",
-)
-_MEASURES = {"minus_d": "-d", "b": "b = -d/a", "wrong": "the share wrong"}
 _RECOVERED = {
     "rho_theta": "Spearman of theta",
     "rho_a": "Spearman of a",
@@ -65,47 +22,36 @@ _RECOVERED = {
 _STABLE = 0.99
 
 
-def cbmm_claims(study: "CBMMStudy") -> Iterator[Claim]:
+def cbmm_claims(
+    tables: Mapping[str, pd.DataFrame], size: tuple[int, int], simulated: bool
+) -> Iterator[Claim]:
     """Yield recovery, times, redundant items, stability, and what is said of one matrix."""
-    yield from _on_recovery(study.summary)
-    yield from _on_time(study.summary, study.paper)
-    if len(study.redundancy):
-        yield from _on_redundancy(study.redundancy)
-    n, j = study.matrix.size
-    kind = "drawn from the base, as none is given" if study.matrix.simulated else "given"
-    yield Claim(f"Matrix, {kind}, subjects", n)
-    yield Claim(f"Matrix, {kind}, items", j)
-    yield from _on_starts(study.stability)
-    yield from _on_agreement(study.matrix)
-    yield from _on_heterogeneity(study.heterogeneity)
-    yield from _on_levels(study.matrix)
-
-
-def cbmm_notes(matrix: MatrixLook) -> Iterator[str]:
-    """Yield `NOTES`, and what the matrix lacks."""
-    yield from NOTES
-    if not len(matrix.levels):
-        yield "The items carry no numeric level, so difficulty is held against none."
-
-
-def _on_recovery(recovery: pd.DataFrame) -> Iterator[Claim]:
-    base = recovery[recovery["factor"] == "base"]
-    for row in base.to_dict("records"):
-        size = f"{row['n_subjects']} x {row['n_items']}, {row['replications']} suites"
-        title = f"Base, {size}, {POINT_METHODS[row['method']]}"
-        yield from figures_of(title, row, _RECOVERED | {"hellinger": "Hellinger distance"})
-    newton = recovery[recovery["method"] == "newton"]
-    for factor, size in (("items", "n_items"), ("subjects", "n_subjects")):
-        own = newton[newton["factor"].isin([factor, "base"])].sort_values(size)
-        for row in own.iloc[[0, -1]].to_dict("records") if len(own) > 1 else ():
-            yield from figures_of(f"{row[size]} {factor}, Newton", row, _RECOVERED)
+    recovery, newton = tables["recovery"], tables["recovery"].query("method == 'newton'")
+    title = "Base, {n_subjects} x {n_items}, {replications} suites, {method}"
+    base, words = recovery[recovery["factor"] == "base"], {"hellinger": "Hellinger distance"}
+    yield from rows_of(base, title, _RECOVERED | words, method=POINT_METHODS)
+    for factor in ("items", "subjects"):
+        own = newton[newton["factor"].isin([factor, "base"])].sort_values(f"n_{factor}")
+        ends = own.iloc[[0, -1]] if len(own) > 1 else own.head(0)
+        yield from rows_of(ends, f"{{n_{factor}}} {factor}, Newton", _RECOVERED)
     for factor in ("temperature", "mcar", "mar", "mnar", "sparsity", "spread"):
         yield from _on_factor(recovery[recovery["factor"] == factor], FACTORS[factor])
     text = "Share of designs and methods whose every estimate converged"
     yield Claim(text, (recovery["converged"] == 1).mean())
-    for row in recovery[recovery["converged"] < 1].itertuples():
-        text = f"{row.method} at {FACTORS[row.factor]} {row.value:g}, share not converged"
-        yield Claim(text, 1 - row.converged)
+    short = recovery[recovery["converged"] < 1].assign(left=lambda own: 1 - own["converged"])
+    words = {"left": "share not converged"}
+    yield from rows_of(short, "{method} at {factor} {value:g}", words, factor=FACTORS)
+    slower = base[base["method"] != "mm"]
+    yield from rows_of(slower, "Base, {method}", {"time_ratio": "time over that of MM"})
+    yield from _on_paper(tables["paper"])
+    yield from _on_redundancy(tables["redundancy"])
+    kind = "drawn from the base, as none is given" if simulated else "given"
+    yield Claim(f"Matrix, {kind}, subjects", size[0])
+    yield Claim(f"Matrix, {kind}, items", size[1])
+    yield from _on_starts(tables["stability"])
+    yield from _on_agreement(tables["agreement"], tables["ranks"])
+    yield from _on_heterogeneity(tables["heterogeneity"])
+    yield from _on_levels(tables["levels"], tables["level_rho"])
 
 
 def _on_factor(own: pd.DataFrame, factor: str) -> Iterator[Claim]:
@@ -114,18 +60,18 @@ def _on_factor(own: pd.DataFrame, factor: str) -> Iterator[Claim]:
     if not len(errors):
         return
     at = np.abs(np.log(errors["mm"] / errors["newton"])).idxmax()
-    rows = own[own["value"] == at].set_index("method")
+    rows = own[own["value"] == at]
     title = f"{_upper(factor)} at {at:g}, where MM and Newton are farthest apart"
-    for name, row in rows.iterrows():
-        yield from figures_of(f"{title}, {name}", row, _RECOVERED)
-    mm, newton = rows["eta_error"]["mm"], rows["eta_error"]["newton"]
+    yield from rows_of(rows, f"{title}, {{method}}", _RECOVERED)
+    mm, newton = errors.loc[at, "mm"], errors.loc[at, "newton"]
     verdict = "the two agree"
     if min(mm, newton) > 1:
         verdict = "nothing here is accurate"
     elif mm >= 2 * newton:
+        behind = rows.set_index("method").loc["mm", "behind"]
         verdict = (
-            f"MM's log likelihood is below Newton's in {rows.loc['mm', 'behind']:.0%} of the "
-            f"suites, where it stopped short; in the others it lacks Newton's prior"
+            f"MM's log likelihood is below Newton's in {behind:.0%} of the suites, where it "
+            f"stopped short; in the others it lacks Newton's prior"
         )
     yield Claim(f"{title}, error of eta by MM over Newton's", mm / newton, verdict=verdict)
 
@@ -134,24 +80,24 @@ def _upper(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _on_time(recovery: pd.DataFrame, paper: pd.DataFrame) -> Iterator[Claim]:
-    base = recovery[(recovery["factor"] == "base") & (recovery["method"] != "mm")]
-    for row in base.itertuples():
-        yield Claim(f"Base, time over that of MM, {row.method}", row.time_ratio)
+def _on_paper(paper: pd.DataFrame) -> Iterator[Claim]:
     for row in paper[paper["here"].notna()].itertuples():
         printed = row.printed_low if row.printed_low == row.printed_high else np.nan
         yield Claim(_upper(row.quantity), row.here, paper=printed, verdict=row.here_is)
 
 
 def _on_redundancy(redundancy: pd.DataFrame) -> Iterator[Claim]:
+    if not len(redundancy):
+        return
     words = {
         "recall": "share of the items with a = 0 that it finds",
         "false_share": "false share",
         "paper_recall": "recall of a > 0",
         "paper_precision": "precision of a > 0",
     }
-    for rule in (*(f"{name}: a = 0" for name in ("mm", "newton", "mml")),
-                 f"newton: a < {HARDLY_DISCRIMINATES}"):  # fmt: skip
+    rules = [*(f"{name}: a = 0" for name in ("mm", "newton", "mml")),
+             f"newton: a < {HARDLY_DISCRIMINATES}"]  # fmt: skip
+    for rule in rules:
         own = redundancy[redundancy["rule"] == rule]
         for column, text in words.items() if len(own) else ():
             yield ranging(f"Declared redundant by {rule}, {text}", own[column])
@@ -161,7 +107,7 @@ def _on_redundancy(redundancy: pd.DataFrame) -> Iterator[Claim]:
         holds = {"yes": "the bound holds"}.get(row["holds"], f"bound exceeded: {row['holds']}")
         share, error = row["false_share"], row["false_share_se"]
         yield Claim(f"{title}, false share", share, error, verdict=holds)
-        yield from figures_of(title, row, {"recall": "share found"})
+        yield Claim(f"{title}, share found", row["recall"])
 
 
 def _on_starts(stability: pd.DataFrame) -> Iterator[Claim]:
@@ -187,22 +133,20 @@ def _on_starts(stability: pd.DataFrame) -> Iterator[Claim]:
         yield Claim(text, theta["reversed"].sum())
 
 
-def _on_agreement(matrix: MatrixLook) -> Iterator[Claim]:
-    for row in matrix.agreement.to_dict("records"):
-        title = f"Ability and accuracy on the matrix, {row['method']}"
-        of = "all" if row["scope"] == "all" else f"the {row['subjects']} best"
-        yield Claim(f"{title}, Spearman of {of}", row["rho"])
-        if row["scope"] == "all":
-            words = {"cv_a": "CV of a", "log_likelihood": "log likelihood",
-                     "iterations": "iterations"}  # fmt: skip
-            yield from figures_of(title, row, words)
-    newton = matrix.subjects[matrix.subjects["method"] == "newton"]
+def _on_agreement(agreement: pd.DataFrame, ranks: pd.DataFrame) -> Iterator[Claim]:
+    title = "Ability and accuracy on the matrix, {method}"
+    words = {"cv_a": "CV of a", "log_likelihood": "log likelihood", "iterations": "iterations"}
+    for _, own in agreement.groupby("method", sort=False):
+        every, top = own[own["scope"] == "all"], own[own["scope"] != "all"]
+        yield from rows_of(every, title, {"rho": "Spearman of all"} | words)
+        yield from rows_of(top, title + " and the {subjects} best", {"rho": "Spearman"})
+    newton = ranks[ranks["method"] == "newton"]
     moved = (newton["rank_accuracy"] - newton["rank_theta"]).abs()
     farthest = newton.loc[moved.idxmax()]
-    ranks = f"from {farthest['rank_accuracy']:.0f} to {farthest['rank_theta']:.0f}"
+    at = f"from {farthest['rank_accuracy']:.0f} to {farthest['rank_theta']:.0f}"
     text = "From accuracy to ability, change of rank"
     yield Claim(f"{text}, median", moved.median())
-    yield Claim(f"{text}, largest", moved.max(), verdict=f"{farthest['subject']} {ranks}")
+    yield Claim(f"{text}, largest", moved.max(), verdict=f"{farthest['subject']} {at}")
 
 
 def _on_heterogeneity(heterogeneity: pd.DataFrame) -> Iterator[Claim]:
@@ -211,32 +155,31 @@ def _on_heterogeneity(heterogeneity: pd.DataFrame) -> Iterator[Claim]:
     if len(rows) <= 2:
         return
     title = f"Over {len(rows)} suites with all cells, Spearman of CV(a) and this agreement"
-    for name, words in (("rho_average", "all"), ("rho_average_top", "top 20%")):
+    for name, who in (("rho_average", "all"), ("rho_average_top", "top 20%")):
         rho = float(spearman(rows["cv_a"].to_numpy(), rows[name].to_numpy()))
         verdict = "inverse, as in the paper" if rho < 0 else "not inverse"
-        yield Claim(f"{title}, {words}", rho, verdict=verdict)
+        yield Claim(f"{title}, {who}", rho, verdict=verdict)
     ahead = (known["rho_theta"] - known["average_rho_theta"]).to_numpy()
     text = f"Suites of {len(known)} whose truth ability is nearer to than accuracy"
     yield Claim(text, int((ahead > 0).sum()))
     most = known.iloc[int(ahead.argmax())]
     title = f"Where ability is ahead the most, at a CV of {most['cv_a']:.2f}, Spearman of theta"
-    yield Claim(f"{title} and ability", most["rho_theta"])
-    yield Claim(f"{title} and accuracy", most["average_rho_theta"])
+    words = {"rho_theta": "and ability", "average_rho_theta": "and accuracy"}
+    yield from figures_of(title, most, words)
 
 
-def _on_levels(matrix: MatrixLook) -> Iterator[Claim]:
-    for row in matrix.level_rho.to_dict("records"):
-        title = f"Spearman of {_MEASURES[row['measure']]} and human level, {row['method']}"
+def _on_levels(levels: pd.DataFrame, level_rho: pd.DataFrame) -> Iterator[Claim]:
+    for row in level_rho.to_dict("records"):
+        title = f"Spearman of {MEASURES[row['measure']]} and human level, {row['method']}"
         title = f"{title}, {row['items']} items, {LEVEL:.0%} interval over items"
         yield spanning(title, row, "rho")
-    if not len(matrix.levels):
+    if not len(levels):
         return
-    newton = matrix.levels[matrix.levels["method"] == "newton"]
-    for row in newton.itertuples():
-        yield Claim(f"Median of -d at level {row.level:g}", row.minus_d)
-    steady = "a rise at every level" if (np.diff(newton["minus_d"]) > 0).all() else "no steady rise"
-    yield Claim("Smallest change of that median", np.diff(newton["minus_d"]).min(), verdict=steady)
-    width = newton["minus_d_high"] - newton["minus_d_low"]
+    newton = levels[levels["method"] == "newton"]
+    yield from rows_of(newton, "Level {level:g}", {"minus_d": "median of -d"})
+    steps, width = np.diff(newton["minus_d"]), newton["minus_d_high"] - newton["minus_d_low"]
+    steady = "a rise at every level" if (steps > 0).all() else "no steady rise"
+    yield Claim("Smallest change of that median", steps.min(), verdict=steady)
     text = "Width of the middle half of -d"
     wider = "widens" if width.iloc[-1] > width.iloc[0] else "does not widen"
     yield Claim(f"{text}, lowest level", width.iloc[0])

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit
 
 from bayesirt.data.responses import Responses
+from bayesirt.studies.measures import Floats, Mask
 from bayesirt.studies.sparse_conditions import draw_mask, even_weights
 
 FACTORS = {
@@ -23,16 +23,11 @@ FACTORS = {
     "sparsity": "items with a = 0",
     "spread": "CV of a (not in the paper)",
 }
-
 _LEAST_A, _MOST_A = 0.5, 1.0
 _MEAN_A = (_LEAST_A + _MOST_A) / 2
 _BASE_SPREAD = (_MOST_A - _LEAST_A) / np.sqrt(12) / _MEAN_A
-
-_D_SD = np.sqrt(0.5)
-"""The paper writes N(0, 0.5), and variances elsewhere in this place."""
-
+_D_SD = np.sqrt(0.5)  # The paper writes N(0, 0.5), and variances elsewhere in this place.
 _MOST_TRIES = 1000
-
 _MAR_SLOPE = 2.0
 """β, how much likelier a cell is to be missing at the last row and column than at the first."""
 
@@ -59,9 +54,9 @@ class Condition:
 class Suite(NamedTuple):
     """Responses whose parameters are known."""
 
-    theta: NDArray[np.float64]  # shape (subject,)
-    a: NDArray[np.float64]  # shape (item,)
-    d: NDArray[np.float64]  # shape (item,)
+    theta: Floats  # shape (subject,)
+    a: Floats  # shape (item,)
+    d: Floats  # shape (item,)
     temperature: float
     responses: Responses
 
@@ -101,7 +96,7 @@ def conditions_of(
         yield from (Condition(factor, value, n, j) for value in own if value != base[factor])
 
 
-def _draw_slopes(condition: Condition, rng: np.random.Generator) -> NDArray[np.float64]:
+def _draw_slopes(condition: Condition, rng: np.random.Generator) -> Floats:
     """Draw a: uniform; log-normal of the same mean where its spread is the factor."""
     n, value = condition.n_items, condition.value
     if condition.factor == "spread":
@@ -113,7 +108,7 @@ def _draw_slopes(condition: Condition, rng: np.random.Generator) -> NDArray[np.f
     return a
 
 
-def missing_by_place(n_subjects: int, n_items: int, rate: float) -> NDArray[np.float64]:
+def missing_by_place(n_subjects: int, n_items: int, rate: float) -> Floats:
     """Return the probability of each cell to be missing at random, by its place (A.6.3)."""
     row, column = np.linspace(0, 1, n_subjects), np.linspace(0, 1, n_items)
     place = _MAR_SLOPE * (row[:, None] + column) / 2
@@ -121,9 +116,7 @@ def missing_by_place(n_subjects: int, n_items: int, rate: float) -> NDArray[np.f
     return expit(alpha + place)
 
 
-def observed(
-    condition: Condition, right: NDArray[np.bool_], rng: np.random.Generator
-) -> NDArray[np.bool_]:
+def observed(condition: Condition, right: Mask, rng: np.random.Generator) -> Mask:
     """Draw which cells are observed; under MNAR some items lose all wrong answers (A.6.3)."""
     (n, j), value = right.shape, condition.value
     if condition.factor == "mcar":

@@ -5,23 +5,22 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bayesirt.names import one_line
-from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
+from bayesirt.report.plots import ACCENT, INK, SOFT
 from bayesirt.studies.cbmm_conditions import FACTORS, base_values
-from bayesirt.studies.cbmm_matrix import MatrixLook
-from bayesirt.studies.cbmm_methods import POINT_METHODS, POSTERIORS
 from bayesirt.studies.cbmm_tables import MEASURES
+from bayesirt.studies.cbmm_tasks import POINT_METHODS, POSTERIORS
 from bayesirt.studies.figures import (
-    GRID,
+    STYLES,
     draw_boxes,
     draw_lines,
     legend_above,
     log_plain,
     log_values,
     new_figure,
+    study_style,
 )
 
 _LABELS = {
@@ -31,12 +30,6 @@ _LABELS = {
     "eta_error": "relative error of η",
     "hellinger": "Hellinger distance",
     "seconds": "seconds",
-}
-_STYLES: dict[str, dict[str, Any]] = {
-    "mm": {"color": ACCENT, "marker": "o", "ls": "-"},
-    "newton": {"color": INK, "marker": "s", "ls": "-", "mfc": "white"},
-    "joint_map": {"color": SOFT, "marker": "^", "ls": "--"},
-    "mml": {"color": INK, "marker": "x", "ls": ":"},
 }
 _MARKS = ((ACCENT, "o", ACCENT), (ACCENT, "o", "white"), (INK, "D", INK), (INK, "D", "white"))
 _ENGINES: dict[str, dict[str, Any]] = {
@@ -51,18 +44,14 @@ _KINDS = {
 }
 _SHOWN_BOUND = 0.1
 _SAME = 1e-9
-_APART = 0.004
-"""Shift of one rule's points from the next one's, so that neither hides the other."""
-
+_APART = 0.004  # Shift of one rule's points from the next one's, so that neither hides the other.
 _MOST_SHOWN = 30
-_FAR = 3
-"""Places from which on a change of rank is drawn dark."""
-
+_FAR = 3  # Places from which on a change of rank is drawn dark.
 _REACH = 4
 """Interquartile ranges from the quartiles to the edge of a panel; what lies beyond is cut off."""
 
 
-@figure_style()
+@study_style()
 def plot_recovery(recovery: pd.DataFrame, factors: Sequence[str], size: tuple[int, int]) -> Figure:
     """Draw each measure over each factor (Qu et al., 2026, Figures A.1 to A.7)."""
     base, n = base_values(*size), len(factors)
@@ -70,15 +59,13 @@ def plot_recovery(recovery: pd.DataFrame, factors: Sequence[str], size: tuple[in
     for column, factor in enumerate(factors):
         rows = recovery[recovery["factor"].isin([factor, "base"])].copy()
         rows.loc[rows["factor"] == "base", "value"] = base[factor]
-        rows = rows.sort_values("value")
+        rows, last = rows.sort_values("value"), axes[-1, column]
         for ax, measure in zip(axes[:, column], MEASURES, strict=True):
-            draw_lines(ax, rows, "value", measure, _STYLES, POINT_METHODS)
-            ax.grid(**GRID)
-            ax.tick_params(labelsize=7)
+            draw_lines(ax, rows, "value", measure, POINT_METHODS)
         if factor in ("items", "subjects"):
-            log_plain(axes[-1, column], rows["value"])
-            axes[-1, column].tick_params(axis="x", labelrotation=90)
-        axes[-1, column].set_xlabel(FACTORS[factor], fontsize=8)
+            log_plain(last, rows["value"])
+            last.tick_params(axis="x", labelrotation=90)
+        last.set_xlabel(FACTORS[factor], fontsize=8)
     for ax, measure in zip(axes[:, 0], MEASURES, strict=True):
         ax.set_ylabel(_LABELS[measure], fontsize=8)
         if not measure.startswith("rho"):
@@ -87,13 +74,10 @@ def plot_recovery(recovery: pd.DataFrame, factors: Sequence[str], size: tuple[in
     return fig
 
 
-@figure_style()
+@study_style()
 def plot_redundancy(redundancy: pd.DataFrame) -> Figure:
-    """Draw false share and recall of redundant items over the sparsity of a.
-
-    With two standard errors, and the bound q = 10% of the posterior's lists.
-    """
-    fig, axes = new_figure(7.6, 3.9, 1, 2, sharex=True)
+    """Draw false share (± 2 standard errors) and recall of redundant items over the sparsity."""
+    fig, axes = new_figure(7.6, 3.9, 1, 2, x="share of items with a = 0", sharex=True)
     left, right = axes[0]
     rules = redundancy.groupby("rule", sort=False) if len(redundancy) else ()
     shown = [(rule, own) for rule, own in rules if _rule_style(own.iloc[0])]
@@ -104,13 +88,8 @@ def plot_redundancy(redundancy: pd.DataFrame) -> Figure:
         left.errorbar(x, own["false_share"], yerr=bars, capsize=2, label=rule, **style)
         right.plot(x, own["recall"], **style)
     left.axhline(_SHOWN_BOUND, color=INK, ls="--", lw=1, label=f"bound q = {_SHOWN_BOUND:g}")
-    left.set_ylabel("false share of the declared items")
-    right.set_ylabel("share of the redundant items found")
-    left.set_ylim(-0.03, None)
-    right.set_ylim(-0.03, 1.03)
-    for ax in (left, right):
-        ax.set_xlabel("share of items with a = 0")
-        ax.grid(**GRID)
+    left.set(ylabel="false share of the declared items", ylim=(-0.03, None))
+    right.set(ylabel="share of the redundant items found", ylim=(-0.03, 1.03))
     legend_above(fig, left, 3, fontsize=7)
     return fig
 
@@ -124,58 +103,50 @@ def _rule_style(row: pd.Series) -> dict[str, Any]:
     return {}
 
 
-@figure_style()
+@study_style()
 def plot_stability(starts: pd.DataFrame) -> Figure:
     """Draw how far apart fits from random starts are (Qu et al., 2026, Tables A.1 to A.3)."""
-    fig, axes = new_figure(7.6, 3.2, 1, 3, sharex=True, sharey=True)
-    for ax, (name, label) in zip(axes[0], (("theta", "θ"), ("a", "a"), ("d", "d")), strict=True):
-        for method, shift in (("mm", -0.15), ("newton", 0.15)):
+    title = "variance of the start (the larger of the two)"
+    fig, axes = new_figure(7.6, 3.2, 1, 3, x=title, sharex=True, sharey=True)
+    for ax, (name, label) in zip(axes[0], {"theta": "θ", "a": "a", "d": "d"}.items(), strict=True):
+        for method, shift, style in zip(("mm", "newton"), (-0.15, 0.15), STYLES, strict=False):
             own = starts[starts["method"] == method]
-            style = _STYLES[method] | {"ls": "", "ms": 4, "alpha": 0.7, "mew": 0.6}
+            style = style | {"ls": "", "ms": 4, "alpha": 0.7, "mew": 0.6}
             apart = np.maximum(1 - own[f"rho_{name}"], _SAME)
             ax.plot(own["variance_two"] + shift, apart, label=POINT_METHODS[method], **style)
-        ax.set_yscale("log")
-        ax.set_title(label, fontsize=9)
-        ax.set_xticks(sorted(starts["variance_two"].unique()))
-        ax.grid(**GRID)
+        ax.set(yscale="log", title=label, xticks=sorted(starts["variance_two"].unique()))
     axes[0, 0].set_ylabel("1 - Spearman of two fits (floor 1e-9)")
-    axes[0, 1].set_xlabel("variance of the start (the larger of the two)")
     legend_above(fig, axes[0, 0], 2)
     return fig
 
 
-@figure_style()
+@study_style()
 def plot_heterogeneity(heterogeneity: pd.DataFrame) -> Figure:
     """Draw ρ of ability and accuracy against the spread of a (Qu et al., 2026, Figure 4)."""
     rows = heterogeneity[heterogeneity["method"] == "newton"]
-    fig, axes = new_figure(8.4, 3.4, 1, 3)
+    fig, axes = new_figure(8.4, 3.4, 1, 3, x="coefficient of variation of the estimated a")
     left, middle, right = axes[0]
     titles = {"rho_average_top": "top 20% by accuracy", "rho_average": "all"}
     for ax, (column, title) in zip((left, middle), titles.items(), strict=True):
         for kind, (label, mark, color, size) in _KINDS.items():
             own, style = rows[rows["factor"] == kind], {"mec": INK, "mew": 0.6, "ms": size}
             ax.plot(own["cv_a"], own[column], mark, color=color, label=label, **style)
-        ax.set_title(title, fontsize=9)
-    left.set_ylabel("Spearman of ability and accuracy")
+        ax.set_title(title)
     known = rows[rows["rho_theta"].notna()].sort_values("cv_a")
-    for column, line, color, label in (
-        ("rho_theta", "s-", INK, "ability"),
-        ("average_rho_theta", "o--", SOFT, "accuracy"),
-    ):
+    lines = {"rho_theta": ("s-", INK, "ability"), "average_rho_theta": ("o--", SOFT, "accuracy")}
+    for column, (line, color, label) in lines.items():
         right.plot(known["cv_a"], known[column], line, color=color, ms=4, lw=1, label=label)
-    right.set_title("with the true θ (simulated)", fontsize=9)
+    left.set_ylabel("Spearman of ability and accuracy")
+    right.set_title("with the true θ (simulated)")
     for ax in (middle, right):
-        ax.legend(frameon=False, fontsize=8)
-    for ax in axes[0]:
-        ax.grid(**GRID)
-    fig.supxlabel("coefficient of variation of the estimated a", fontsize=9)
+        ax.legend()
     return fig
 
 
-@figure_style()
-def plot_flow(look: MatrixLook) -> Figure:
+@study_style()
+def plot_flow(ranks: pd.DataFrame) -> Figure:
     """Draw how ranks change from accuracy to ability (Qu et al., 2026, Figure 5)."""
-    table = look.subjects[look.subjects["method"] == "newton"]
+    table = ranks[ranks["method"] == "newton"]
     first = table[table[["rank_accuracy", "rank_theta"]].max(axis=1) <= _MOST_SHOWN]
     left = first.sort_values(["accuracy", "theta"], ascending=False)["subject"].tolist()
     right = first.sort_values("theta", ascending=False)["subject"].tolist()
@@ -188,37 +159,28 @@ def plot_flow(look: MatrixLook) -> Figure:
         text = f"{name}  {row.accuracy:.1%}  {row.rank_accuracy:.0f}"
         ax.text(-0.02, y, text, ha="right", **style)
         ax.text(1.02, z, f"{row.rank_theta:.0f}  {row.theta:.2f}  {name}", ha="left", **style)
-    ax.set_xlim(-1.0, 2.0)
-    ax.set_ylim(len(first) - 0.4, -1.6)
-    ax.text(0, -1.1, "by accuracy", ha="right", fontsize=9)
-    ax.text(1, -1.1, "by ability θ", ha="left", fontsize=9)
+    ax.set(xlim=(-1.0, 2.0), ylim=(len(first) - 0.4, -1.6))
+    ax.text(0, -1.1, "by accuracy", ha="right")
+    ax.text(1, -1.1, "by ability θ", ha="left")
     ax.axis("off")
     return fig
 
 
-@figure_style()
-def plot_levels(look: MatrixLook) -> Figure:
+@study_style()
+def plot_levels(items: pd.DataFrame, level_rho: pd.DataFrame) -> Figure:
     """Draw the difficulty of items by human level (Qu et al., 2026, Figure 3)."""
-    items = look.items[look.items["method"] == "newton"]
-    rho = look.level_rho[look.level_rho["method"] == "newton"].set_index("measure")
+    items = items[items["method"] == "newton"]
+    rho = level_rho[level_rho["method"] == "newton"].set_index("measure")
     titles = {"minus_d": "-d", "b": "b = -d/a", "wrong": "share wrong"}
-    fig, axes = new_figure(8.4, 3.4, 1, 3)
+    fig, axes = new_figure(8.4, 3.4, 1, 3, x="human level")
     for ax, (measure, title) in zip(axes[0], titles.items(), strict=True):
-        _draw_levels(ax, items[items[measure].notna()], measure)
-        found = rho.loc[measure]
-        interval = f"{found['low']:.2f} to {found['high']:.2f}"
-        ax.set_title(f"{title}: rho {found['rho']:.2f} ({interval})", fontsize=9)
-    fig.supxlabel("human level", fontsize=9)
+        own = items[items[measure].notna()]
+        values = {f"{level:g}": x.to_numpy() for level, x in own.groupby("level")[measure]}
+        draw_boxes(ax, [*values.values()], range(1, len(values) + 1), 0.6, median=ACCENT)
+        ax.set_xticks(range(1, len(values) + 1), [*values])
+        low, high = own[measure].quantile([0.25, 0.75])
+        reach, (least, most) = _REACH * (high - low), own[measure].agg(["min", "max"])
+        ends = max(low - reach, least - 0.1 * reach), min(high + reach, most + 0.1 * reach)
+        found = "rho {rho:.2f} ({low:.2f} to {high:.2f})".format(**rho.loc[measure])
+        ax.set(ylim=ends, title=f"{title}: {found}")
     return fig
-
-
-def _draw_levels(ax: Axes, items: pd.DataFrame, measure: str) -> None:
-    groups = {f"{level:g}": own[measure].to_numpy() for level, own in items.groupby("level")}
-    places = range(1, len(groups) + 1)
-    draw_boxes(ax, list(groups.values()), places, 0.6, median=ACCENT)
-    ax.set_xticks(places, list(groups))
-    values = items[measure]
-    low, high = values.quantile([0.25, 0.75])
-    reach = _REACH * (high - low)
-    bottom, top = values.min() - 0.1 * reach, values.max() + 0.1 * reach
-    ax.set_ylim(max(low - reach, bottom), min(high + reach, top))

@@ -1,69 +1,46 @@
 """What cBMM says of one matrix: ranking against accuracy, difficulty against human level."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import jax
 import numpy as np
 import pandas as pd
 from jaxtyping import Array
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from bayesirt.data.responses import Responses
-from bayesirt.studies.cbmm_conditions import Condition, draw_suite
-from bayesirt.studies.cbmm_methods import Fit, fit_timed
-from bayesirt.studies.cbmm_tasks import STEPS, TOP_SHARE, accuracy_of, agreement, variation
-from bayesirt.studies.measures import TAILS, spearman
+from bayesirt.studies.cbmm_tasks import (
+    STEPS,
+    TOP_SHARE,
+    Fit,
+    accuracy_of,
+    agreement,
+    fit_timed,
+    variation,
+)
+from bayesirt.studies.measures import TAILS, Floats, groups_of, spearman
 
-SIMULATED_SIZE = (140, 500)
-"""Of the paper's MATH-500."""
-
+MEASURES = {"minus_d": "-d", "b": "b = -d/a", "wrong": "the share wrong"}
+"""Of an item's difficulty."""
 _RESAMPLES = 1000
 
 
-@dataclass(frozen=True)
-class MatrixLook:
-    """A matrix by both steps of cBMM."""
-
-    size: tuple[int, int]
-    simulated: bool  # Whether the matrix is drawn from the paper's design, for want of a real one.
-    # One row a method and scope (all, or the top 20% by accuracy): subjects, coefficient of
-    # variation of a, rho of ability and accuracy, iterations, convergence, log likelihood.
-    agreement: pd.DataFrame
-    subjects: pd.DataFrame  # One row a method and subject: accuracy, theta and the rank by each.
-    # One row a method and level: items, share wrong, and quartiles of -d and of b. Empty where the
-    # items carry no numeric ``level``.
-    levels: pd.DataFrame
-    # One row a method and measure of difficulty: items, rho with the level and its 90% interval.
-    level_rho: pd.DataFrame
-    items: pd.DataFrame  # One row a method and item: level, share wrong, -d and b.
-
-
-def simulated_matrix(rng: np.random.Generator, size: tuple[int, int]) -> Responses:
-    """Draw a matrix from the paper's design."""
-    return draw_suite(Condition("base", 0.0, *size), rng).responses
-
-
-def look_at(responses: Responses, *, key: Array, simulated: bool = False) -> MatrixLook:
-    """Fit a matrix by both steps, and hold the fits against accuracy and level."""
+def look_at(responses: Responses, *, key: Array) -> dict[str, pd.DataFrame]:
+    """Fit a matrix by both steps: tables, some empty where items carry no numeric level."""
     fit_key, bootstrap_key = jax.random.split(key)
-    fits: dict[str, Fit] = {step: fit_timed(step, responses, key=fit_key) for step in STEPS}
-    level = levels_of(responses)
-    items = pd.DataFrame() if level is None else _item_rows(responses, fits, level)
+    fits = {str(step): fit_timed(step, responses, key=fit_key) for step in STEPS}
+    items = _item_table(responses, fits)
     seed = np.asarray(jax.random.key_data(bootstrap_key)).tolist()
-    return MatrixLook(
-        responses.cells.shape,
-        simulated,
-        pd.DataFrame(_agreement_rows(responses, fits)),
-        pd.concat([_subject_rows(responses, name, fit) for name, fit in fits.items()]),
-        level_table(items),
-        level_correlations(items, np.random.default_rng(seed)),
-        items,
-    )
+    return {
+        "agreement": _agreement_table(responses, fits),
+        "ranks": pd.concat([_rank_table(responses, name, fit) for name, fit in fits.items()]),
+        "items": items,
+        "levels": level_table(items),
+        "level_rho": level_correlations(items, np.random.default_rng(seed)),
+    }
 
 
-def levels_of(responses: Responses) -> NDArray[np.float64] | None:
+def levels_of(responses: Responses) -> Floats | None:
     """Return the items' human level, where they carry a numeric column of that name."""
     names = [c for c in responses.item_metadata.columns if str(c).strip().lower() == "level"]
     if not names:
@@ -75,9 +52,8 @@ def levels_of(responses: Responses) -> NDArray[np.float64] | None:
 def level_table(items: pd.DataFrame) -> pd.DataFrame:
     """Return by method and level the share wrong and the quartiles of -d and b."""
     rows = []
-    for place, own in items.groupby(["method", "level"], sort=False) if len(items) else ():
-        row = {"method": place[0], "level": place[1], "items": len(own)}
-        row["wrong"] = own["wrong"].mean()
+    for place, own in groups_of(items, ["method", "level"]) if len(items) else ():
+        row = place | {"items": len(own), "wrong": own["wrong"].mean()}
         for name in ("minus_d", "b"):
             quartiles = own[name].dropna().quantile([0.25, 0.5, 0.75])
             row |= dict(zip((f"{name}_low", name, f"{name}_high"), quartiles, strict=True))
@@ -87,57 +63,49 @@ def level_table(items: pd.DataFrame) -> pd.DataFrame:
 
 
 def level_correlations(items: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """Return Spearman's ρ of measures of difficulty with the level; without a b where a = 0.
-
-    Intervals are percentiles over items drawn again with replacement.
-    """
+    """Return Spearman's ρ of difficulty and level, with intervals from items drawn again."""
     rows = []
     for method, own in items.groupby("method", sort=False) if len(items) else ():
-        for name in ("minus_d", "b", "wrong"):
+        for name in MEASURES:
             pairs = own[["level", name]].dropna().to_numpy()
             drawn = pairs[rng.integers(0, len(pairs), (_RESAMPLES, len(pairs)))]
-            spread = [float(spearman(sample[:, 0], sample[:, 1])) for sample in drawn]
-            told = [x for x in spread if np.isfinite(x)]
-            low, high = np.quantile(told, TAILS) if told else (np.nan, np.nan)
-            rho = float(spearman(pairs[:, 0], pairs[:, 1]))
+            spread = np.array([float(spearman(*sample.T)) for sample in drawn])
+            told = spread[np.isfinite(spread)]
+            low, high = np.quantile(told, TAILS) if len(told) else (np.nan, np.nan)
+            rho = float(spearman(*pairs.T))
             rows.append((method, name, len(pairs), rho, float(low), float(high)))
     return pd.DataFrame(rows, columns=["method", "measure", "items", "rho", "low", "high"])
 
 
-def _agreement_rows(responses: Responses, fits: dict[str, Fit]) -> Iterator[dict[str, object]]:
+def _agreement_table(responses: Responses, fits: Mapping[str, Fit]) -> pd.DataFrame:
     accuracy = accuracy_of(responses)
+    rows = []
     for name, fit in fits.items():
         every, top = agreement(fit.theta, accuracy)
         for scope, rho, share in (("all", every, 1.0), ("top 20%", top, TOP_SHARE)):
-            yield {
-                "method": name,
-                "scope": scope,
-                "subjects": max(2, round(share * len(accuracy))),
-                "cv_a": variation(fit.a),
-                "rho": rho,
-                "iterations": fit.point.iterations,
-                "converged": fit.point.converged,
-                "log_likelihood": fit.point.log_likelihood,
-                "seconds": fit.seconds,
-            }
+            rows.append({
+                "method": name, "scope": scope,
+                "subjects": max(2, round(share * len(accuracy))), "cv_a": variation(fit.a),
+                "rho": rho, "iterations": fit.point.iterations, "converged": fit.point.converged,
+                "log_likelihood": fit.point.log_likelihood, "seconds": fit.seconds,
+            })  # fmt: skip
+    return pd.DataFrame(rows)
 
 
-def _subject_rows(responses: Responses, name: str, fit: Fit) -> pd.DataFrame:
+def _rank_table(responses: Responses, name: str, fit: Fit) -> pd.DataFrame:
     accuracy = accuracy_of(responses)
     table = pd.DataFrame({
-        "method": name,
-        "subject": responses.subjects,
-        "accuracy": accuracy,
-        "theta": fit.theta,
+        "method": name, "subject": responses.subjects, "accuracy": accuracy, "theta": fit.theta,
         "rank_accuracy": rankdata(-accuracy, method="min"),
         "rank_theta": rankdata(-fit.theta, method="min"),
     })  # fmt: skip
     return table.sort_values("rank_theta", kind="stable", ignore_index=True)
 
 
-def _item_rows(
-    responses: Responses, fits: dict[str, Fit], level: NDArray[np.float64]
-) -> pd.DataFrame:
+def _item_table(responses: Responses, fits: Mapping[str, Fit]) -> pd.DataFrame:
+    level = levels_of(responses)
+    if level is None:
+        return pd.DataFrame()
     successes, trials, _ = responses.cells.totals(0)
     parts = []
     for name, fit in fits.items():

@@ -2,15 +2,13 @@
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from bayesirt.checks.extreme_scores import HARDLY_DISCRIMINATES
-from bayesirt.studies.cbmm_methods import POINT_METHODS, POSTERIORS
-from bayesirt.studies.cbmm_tasks import BOUNDS, PARAMETERS
-from bayesirt.studies.study_rows import read_printed
+from bayesirt.studies.cbmm_tasks import BOUNDS, PARAMETERS, POINT_METHODS, POSTERIORS
+from bayesirt.studies.measures import Floats, read_printed
 
 MEASURES = ("rho_theta", "rho_a", "rmse_d", "eta_error", "hellinger", "seconds")
-
+_NOTHING = np.nan, "not run here"
 _KEPT = (*MEASURES, "cv_a", "rho_average", "rho_average_top", "average_rho_theta", "iterations")
 
 
@@ -22,10 +20,16 @@ def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
     """
     point = replications[replications["method"].isin(list(POINT_METHODS))]
     place = ["factor", "value", "n_subjects", "n_items"]
-    of_mm = point[point["method"] == "mm"].set_index([*place, "replication"])["seconds"]
-    own = point.set_index([*place, "replication"])["seconds"]
+
+    def of(method: str, column: str) -> pd.Series:
+        """Return what a method has in the suite of each row."""
+        own = point[column].where(point["method"] == method)
+        return own.groupby([point[name] for name in (*place, "replication")]).transform("max")
+
+    behind = (point["log_likelihood"] < of("newton", "log_likelihood")).astype(float)
     point = point.assign(
-        time_ratio=(own / of_mm.reindex(own.index)).to_numpy(), behind=_behind(point, place)
+        time_ratio=point["seconds"] / of("mm", "seconds"),
+        behind=behind.where(point["method"] == "mm"),
     )
     groups = point.groupby([*place, "method"], sort=False)
     table = pd.DataFrame({"replications": groups.size(), "converged": groups["converged"].mean()})
@@ -37,73 +41,56 @@ def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
-def _behind(point: pd.DataFrame, place: list[str]) -> NDArray[np.float64]:
-    """Return whether MM's log likelihood is below Newton's."""
-    own = point.set_index([*place, "replication"])["log_likelihood"]
-    newton = own[(point["method"] == "newton").to_numpy()]
-    short = (own < newton.reindex(own.index)).to_numpy(float)
-    return np.where(point["method"] == "mm", short, np.nan)
-
-
 def redundancy_table(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return how well items with a = 0 are found, by sparsity and rule.
-
-    The false share is 0 where none is declared; `paper_` columns call a ≠ 0 the discovery.
-    """
+    """Return how well items with a = 0 are found; `paper_` columns call a ≠ 0 the discovery."""
     sparse = replications[replications["factor"] == "sparsity"]
     rows = []
-    for place, own in sparse.groupby(["value", "method"], sort=False):
-        for rule, q, declared, right in _rules(str(place[1])):
+    for (sparsity, method), own in sparse.groupby(["value", "method"], sort=False):
+        for rule, q, declared in _rules(str(method)):
+            right = declared.replace("listed", "listed_right") if q else f"{declared}_right"
             part = own[own[declared].notna()]
             if len(part):
-                rows.append({
-                    "sparsity": place[0], "method": place[1], "rule": rule, "q": q,
-                    **_shares(part["items"], part["nil"], part[declared], part[right]),
-                })  # fmt: skip
+                place = {"sparsity": sparsity, "method": method, "rule": rule, "q": q or np.nan}
+                counts = part[["items", "nil", declared, right]].to_numpy(float).T
+                rows.append(place | _shares(*counts))
     table = pd.DataFrame(rows)
     if len(table):
         # A false share below q in expectation may exceed it in a mean of few suites.
-        low = table["false_share"] - 2 * table["false_share_se"].fillna(np.inf)
-        table["holds"] = np.where(
-            table["q"].isna(), "no bound",
-            np.where(table["false_share"] <= table["q"], "yes",
-                     np.where(low <= table["q"], "within noise", "no")),
+        share, low = table["false_share"], 2 * table["false_share_se"].fillna(np.inf)
+        table["holds"] = np.select(
+            [table["q"].isna(), share <= table["q"], share - low <= table["q"]],
+            ["no bound", "yes", "within noise"], "no",
         )  # fmt: skip
     return table
 
 
-def _rules(method: str) -> list[tuple[str, float, str, str]]:
+def _rules(method: str) -> list[tuple[str, float, str]]:
     if method in POSTERIORS:
-        return [(f"{method}, q = {q:g}", q, f"listed_{q:g}", f"listed_right_{q:g}") for q in BOUNDS]
-    return [
-        (f"{method}: a = 0", np.nan, "zeros", "zeros_right"),
-        (f"{method}: a < {HARDLY_DISCRIMINATES}", np.nan, "small", "small_right"),
-    ]
+        return [(f"{method}, q = {q:g}", q, f"listed_{q:g}") for q in BOUNDS]
+    bound = f"{method}: a < {HARDLY_DISCRIMINATES}"
+    return [(f"{method}: a = 0", 0, "zeros"), (bound, 0, "small")]
 
 
-def _shares(
-    items: pd.Series, nil: pd.Series, declared: pd.Series, right: pd.Series
-) -> dict[str, float]:
-    false = ((declared - right) / declared.where(declared > 0)).fillna(0.0)
+def _shares(items: Floats, nil: Floats, declared: Floats, right: Floats) -> dict[str, float]:
+    false = (declared - right) / np.maximum(declared, 1)
     found = (items - nil) - (declared - right)  # rightly not declared: the paper's discoveries
-    kept = items - declared
+    n = len(declared)
     return {
-        "replications": len(declared),
-        "declared": declared.mean(),
-        "precision": right.sum() / declared.sum() if declared.sum() else np.nan,
-        "recall": right.sum() / nil.sum() if nil.sum() else np.nan,
+        "replications": n, "declared": declared.mean(),
+        "precision": _ratio(right, declared), "recall": _ratio(right, nil),
         "false_share": false.mean(),
-        "false_share_se": false.sem() if len(false) > 1 else np.nan,
-        "paper_precision": found.sum() / kept.sum() if kept.sum() else np.nan,
-        "paper_recall": found.sum() / (items - nil).sum(),
-    }
+        "false_share_se": false.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan,
+        "paper_precision": _ratio(found, items - declared),
+        "paper_recall": _ratio(found, items - nil),
+    }  # fmt: skip
+
+
+def _ratio(part: Floats, whole: Floats) -> float:
+    return float(part.sum() / whole.sum()) if whole.sum() else np.nan
 
 
 def stability_table(starts: pd.DataFrame) -> pd.DataFrame:
-    """Return how alike the fits from random starts are, beside Tables A.1 to A.3.
-
-    Printed are the lowest and highest mean and the largest standard deviation of six suites.
-    """
+    """Return how alike fits from random starts are, beside the span of Tables A.1 to A.3."""
     places = ["parameter", "variance_one", "variance_two"]
     printed = read_printed("cbmm_stability").groupby(places)
     of_paper = pd.DataFrame({
@@ -111,21 +98,21 @@ def stability_table(starts: pd.DataFrame) -> pd.DataFrame:
         "printed_highest": printed["mean"].max(),
         "printed_largest_sd": printed["sd"].max(),
     }).reset_index()  # fmt: skip
+    groups = starts.groupby(["method", "variance_one", "variance_two"])
     parts = []
     for name in PARAMETERS:
-        groups = starts.groupby(["method", "variance_one", "variance_two"])
         rho = groups[f"rho_{name}"]
-        parts.append(
-            pd.DataFrame({
-                "runs": rho.size(), "mean": rho.mean(), "sd": rho.std(ddof=0), "lowest": rho.min(),
-                "reversed": rho.apply(lambda x: int((x < 0).sum())),
-                "iterations": groups["iterations"].mean(), "converged": groups["converged"].mean(),
-            }).reset_index().assign(parameter=name)
-        )  # fmt: skip
+        part = pd.DataFrame({
+            "runs": rho.size(), "mean": rho.mean(), "sd": rho.std(ddof=0), "lowest": rho.min(),
+            "reversed": rho.apply(lambda x: int((x < 0).sum())),
+            "iterations": groups["iterations"].mean(), "converged": groups["converged"].mean(),
+        })  # fmt: skip
+        parts.append(part.reset_index().assign(parameter=name))
     table = pd.concat(parts, ignore_index=True).merge(of_paper, on=places, how="left")
     beside = [c for c in of_paper.columns if c.startswith("printed")]
     table.loc[table["method"] != "mm", beside] = np.nan
-    return table[["method", *places, *[c for c in table.columns if c not in ("method", *places)]]]
+    first = table[["method", *places]]
+    return pd.concat([first, table.drop(columns=list(first))], axis=1)
 
 
 def heterogeneity_table(recovery: pd.DataFrame, looked: pd.DataFrame) -> pd.DataFrame:
@@ -145,41 +132,35 @@ def heterogeneity_table(recovery: pd.DataFrame, looked: pd.DataFrame) -> pd.Data
 
 def paper_table(recovery: pd.DataFrame, redundancy: pd.DataFrame) -> pd.DataFrame:
     """Return what the paper prints beside ours, NaN where nothing answers to it."""
+    found = {
+        "growth": _growth(recovery, "mm"),
+        "growth_newton": _growth(recovery, "newton"),
+        "speedup_simulated": _largest_ratio(recovery),
+        "speedup_mcar": _largest_ratio(recovery[recovery["factor"] == "mcar"]),
+    }
+    if len(redundancy):
+        lowest = redundancy.loc[redundancy["rule"] == "mm: a = 0", "paper_recall"].min()
+        found["recall"] = float(lowest), "lowest over sparsities, MM"
     table = read_printed("cbmm_printed")
-    here = {"growth": _growth(recovery, "mm"), "recall": _lowest_recall(redundancy)}
-    for claim, factors in (("speedup_simulated", None), ("speedup_mcar", ["mcar"])):
-        here[claim] = _largest_ratio(recovery, factors)
-    ours = [here.get(claim, (np.nan, "not run here")) for claim in table["claim"]]
-    table = table.assign(here=[x for x, _ in ours], here_is=[words for _, words in ours])
-    newton = _growth(recovery, "newton")
-    table.loc[len(table)] = {
-        "claim": "growth_newton", "quantity": "time's growth with items by Newton", "source": "",
-        "here": newton[0], "here_is": newton[1],
-    }  # fmt: skip
-    return table
+    table.loc[len(table), ["claim", "quantity", "source"]] = (
+        "growth_newton", "time's growth with items by Newton", "",
+    )  # fmt: skip
+    ours = [found.get(claim, _NOTHING) for claim in table["claim"]]
+    return table.assign(here=[x for x, _ in ours], here_is=[words for _, words in ours])
 
 
 def _growth(recovery: pd.DataFrame, method: str) -> tuple[float, str]:
-    wide = recovery[recovery["factor"].isin(["items", "base"]) & (recovery["method"] == method)]
-    if wide["n_items"].nunique() < 2:
-        return np.nan, "not run here"
-    few, many = wide.loc[wide["n_items"].idxmin()], wide.loc[wide["n_items"].idxmax()]
+    own = recovery[recovery["factor"].isin(["items", "base"]) & (recovery["method"] == method)]
+    few, many = own.loc[own["n_items"].idxmin()], own.loc[own["n_items"].idxmax()]
+    if few["n_items"] == many["n_items"]:
+        return _NOTHING
     span = f"from {few['n_items']:.0f} to {many['n_items']:.0f} items"
-    words = f"{span}, {few['n_subjects']:.0f} subjects"
-    return float(many["seconds"] / few["seconds"]), words
+    return float(many["seconds"] / few["seconds"]), f"{span}, {few['n_subjects']:.0f} subjects"
 
 
-def _lowest_recall(redundancy: pd.DataFrame) -> tuple[float, str]:
-    if not len(redundancy):
-        return np.nan, "not run here"
-    rows = redundancy[redundancy["rule"] == "mm: a = 0"]
-    return float(rows["paper_recall"].min()), "lowest over sparsities, MM"
-
-
-def _largest_ratio(recovery: pd.DataFrame, factors: list[str] | None) -> tuple[float, str]:
-    rows = recovery if factors is None else recovery[recovery["factor"].isin(factors)]
+def _largest_ratio(rows: pd.DataFrame) -> tuple[float, str]:
     rows = rows[~rows["method"].isin(["mm", "newton"])]
     if not len(rows):
-        return np.nan, "not run here"
+        return _NOTHING
     most = rows.loc[rows["time_ratio"].idxmax()]
     return float(most["time_ratio"]), f"{most['method']} over mm, errors of the items included"

@@ -1,12 +1,14 @@
-"""The work of the cBMM study: one suite by all methods, its measures, and random starts."""
+"""The work of the cBMM study: its methods, one suite by all of them, and random starts."""
 
-from dataclasses import dataclass
-from functools import partial
-from itertools import combinations, combinations_with_replacement, product
-from typing import Literal
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from itertools import combinations_with_replacement, product
+from typing import Literal, NamedTuple
 
+import jax
 import numpy as np
-from numpy.typing import NDArray
+from jaxtyping import Array
 from scipy.special import expit
 
 from bayesirt.checks.extreme_scores import HARDLY_DISCRIMINATES
@@ -14,33 +16,35 @@ from bayesirt.checks.item_review import review_items
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.cbmm import fit_cbmm
+from bayesirt.estimators.joint_map import fit_joint_map
+from bayesirt.estimators.marginal import fit_marginal
+from bayesirt.inference.laplace import ApproximationWarning, sample_laplace
+from bayesirt.inference.options import RunOptions
+from bayesirt.inference.sweeps import sample_blocked
+from bayesirt.models import Priors, TwoPL
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.studies.cbmm_conditions import Condition, Suite, draw_suite
-from bayesirt.studies.cbmm_methods import (
-    Fit,
-    fit_timed,
-    on_sample_scale,
-    random_start,
-    sample_review,
-)
-from bayesirt.studies.engine import Places, Row
-from bayesirt.studies.fits import quietly
-from bayesirt.studies.measures import spearman
-from bayesirt.studies.tasks import PortableKey
+from bayesirt.studies.fits import quietly, timed
+from bayesirt.studies.measures import Floats, spearman
+from bayesirt.studies.tasks import PortableKey, Row, Task
+
+POINT_METHODS = {
+    "mm": "cBMM, MM steps (the paper's)",
+    "newton": "cBMM, Newton steps",
+    "joint_map": "joint MAP",
+    "mml": "MML",
+}
+MOST_ITEMS_OF_MML = 2000  # The errors of MML need a matrix of 2 J rows to be taken apart.
+POSTERIORS = ("laplace positive", "laplace free", "blocked positive", "blocked free")
+"""Engine and kind of slopes."""
 
 Step = Literal["mm", "newton"]
-
 STEPS: tuple[Step, ...] = ("mm", "newton")
 PARAMETERS = ("theta", "a", "d")
-STABILITY_COLUMNS = (
-    "method", "replication", "variance_one", "variance_two",
-    *(f"rho_{name}" for name in PARAMETERS), "iterations", "converged",
-)  # fmt: skip
+STABILITY_COLUMNS = (*(f"rho_{name}" for name in PARAMETERS), "iterations", "converged")
 TOP_SHARE = 0.2
-BOUNDS = (0.05, 0.1, 0.2)
-"""q: bounds on the share of items that are wrongly called redundant."""
-
+BOUNDS = (0.05, 0.1, 0.2)  # q: bounds on the share of items that are wrongly called redundant.
 FIT_COLUMNS = (
     "seconds", "converged", "iterations", "log_likelihood", "rho_theta", "rho_a", "rmse_d",
     "eta_error", "hellinger", "cv_a", "rho_average", "rho_average_top", "average_rho_theta",
@@ -49,93 +53,132 @@ NIL_COLUMNS = ("items", "nil", "zeros", "zeros_right", "small", "small_right")
 REVIEW_COLUMNS = tuple(f"{what}_{q:g}" for q in BOUNDS for what in ("listed", "listed_right"))
 
 
-@dataclass(frozen=True)
-class SuiteTask:
-    """One simulated suite, and the methods to try on it."""
+class Fit(NamedTuple):
+    """A point estimate on the paper's scale."""
 
-    number: int  # Of the condition.
-    condition: Condition
-    replication: int
-    methods: tuple[str, ...]  # Of `POINT_METHODS`.
-    posteriors: tuple[str, ...]  # Of `POSTERIORS`.
-    key: PortableKey  # The study's.
-
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        names = (*self.methods, *self.posteriors)
-        return [("suites", (self.number, self.replication, name)) for name in names]
-
-    def run(self) -> list[Row]:
-        """Return a row for each method; keys depend on what is run, not on when or where."""
-        place = (self.number, self.replication)
-        suite = draw_suite(self.condition, self.key.rng(*place))
-        head = dict(zip(("condition", "replication"), place, strict=True))
-        rows: list[Row] = []
-        for name in self.methods:
-            key = self.key.folded(*place, name)
-            fit = fit_timed(name, suite.responses, key=key, temperature=suite.temperature)
-            rows.append({**head, "method": name, **measure_fit(suite, fit)})
-        for name in self.posteriors:
-            row: Row = {**head, "method": name}
-            try:
-                posterior = sample_review(name, suite.responses, key=self.key.folded(*place, name))
-                row |= measure_review(suite, posterior)
-            except ResponseError:
-                row |= {"items": self.condition.n_items}  # no curvature that Laplace could use
-            rows.append(row)
-        return rows
+    theta: Floats  # shape (subject,), Mean 0, standard deviation 1.
+    a: Floats  # shape (item,), In units of η.
+    d: Floats  # shape (item,), In units of η.
+    seconds: float  # Without compilation.
+    point: PointEstimate
 
 
-@dataclass(frozen=True)
-class StartTask:
-    """Fits of one matrix from random starts of every variance."""
+def methods_for(n_items: int, slow: bool) -> list[str]:
+    """Return the point estimators for a size."""
+    with_mml = slow and n_items <= MOST_ITEMS_OF_MML
+    return [name for name in POINT_METHODS if name != "mml" or with_mml]
 
-    replication: int
-    responses: Responses
-    variances: tuple[float, ...]
-    key: PortableKey  # The study's.
 
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        pairs = combinations_with_replacement(self.variances, 2)
-        ways = product(STEPS, pairs)
-        return [("stability", (step, self.replication, *pair)) for step, pair in ways]
+def fit_timed(name: str, responses: Responses, *, key: Array, temperature: float = 1.0) -> Fit:
+    """Fit by one of `POINT_METHODS`; compile first, then measure the time."""
+    fit = _fitters(key, temperature)[name]
+    _compile(name, responses.cells.shape)
+    point, seconds = timed(partial(fit, responses))
+    unit = 1.0 if name in ("mm", "newton") else temperature
+    parts = (point["theta"], unit * point["a"], unit * point["d"])
+    return Fit(*on_sample_scale(*parts), seconds, point)
 
-    def run(self) -> list[Row]:
-        """Return a row for each step and pair of variances.
 
-        Between two variances the fits of one start each are compared; within a variance those of
-        two starts.
-        """
-        rows: list[Row] = []
-        for step in STEPS:
-            fits = [self._fit(step, v, k) for k, v in enumerate(self.variances)]
-            for (one, first), (two, second) in combinations(enumerate(fits), 2):
-                rows.append(self._row(step, one, two, first, second))
-            for k, variance in enumerate(self.variances):
-                again = self._fit(step, variance, len(self.variances) + k)
-                rows.append(self._row(step, k, k, fits[k], again))
-        return rows
+@cache
+def _compile(name: str, shape: tuple[int, int]) -> None:
+    """Fit any responses of a shape once in this process, so that no later fit has to compile."""
+    answers = np.random.default_rng(0).integers(0, 2, shape)
+    fit = _fitters(jax.random.key(0), 1.0)[name]
+    quietly(partial(fit, Responses.from_arrays(answers), max_iterations=1))
 
-    def _fit(self, step: Step, variance: float, number: int) -> PointEstimate:
-        key = self.key.folded("starts", self.replication, number)
-        start = random_start(self.responses, variance, key)
-        return quietly(partial(fit_cbmm, self.responses, step=step, start=start))
 
-    def _row(
-        self, step: Step, one: int, two: int, first: PointEstimate, second: PointEstimate
-    ) -> Row:
-        return {
-            "method": step,
-            "replication": self.replication,
-            "variance_one": self.variances[one],
-            "variance_two": self.variances[two],
-            **{f"rho_{name}": float(spearman(first[name], second[name])) for name in PARAMETERS},
-            "iterations": (first.iterations + second.iterations) / 2,
-            "converged": float(first.converged and second.converged),
-        }
+def _fitters(key: Array, temperature: float) -> dict[str, Callable[..., PointEstimate]]:
+    return {
+        "mm": partial(fit_cbmm, step="mm", key=key, temperature=temperature),
+        "newton": partial(fit_cbmm, temperature=temperature),
+        "joint_map": fit_joint_map,
+        "mml": partial(fit_marginal, model="2pl", shrink=False, errors="own"),
+    }
+
+
+def on_sample_scale(theta: Floats, a: Floats, d: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the same η with abilities of mean 0 and standard deviation 1."""
+    mean, sd = theta.mean(), theta.std()
+    return (theta - mean) / sd, a * sd, d + a * mean
+
+
+def sample_review(name: str, responses: Responses, *, key: Array) -> Posterior:
+    """Draw from one of `POSTERIORS`, long enough for P(|a| < a_min)."""
+    engine, slopes = name.split()
+    priors = Priors(slopes="free" if slopes == "free" else "positive")
+    if engine == "laplace":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ApproximationWarning)  # how rough it is, is the study
+            return sample_laplace(responses, key=key, model=TwoPL(priors))
+    options = RunOptions(num_chains=2, num_warmup=200, num_samples=250, thinning=1)
+    return sample_blocked(responses, key=key, model=TwoPL(priors), options=options)
+
+
+def random_start(
+    responses: Responses, variance: float, key: Array
+) -> tuple[Floats, Floats, Floats]:
+    """Draw a start: θ ~ N(0, 1), log a and d ~ N(0, variance) (Qu et al., 2026, A.7)."""
+    keys, j, sd = jax.random.split(key, 3), responses.n_items, np.sqrt(variance)
+    theta = np.asarray(jax.random.normal(keys[0], (responses.n_subjects,)))
+    a, d = (np.asarray(sd * jax.random.normal(k, (j,))) for k in keys[1:])
+    return theta, np.exp(a), d
+
+
+def suite_rows(
+    condition: Condition,
+    place: tuple[int, int],
+    methods: Sequence[str],
+    posteriors: Sequence[str],
+    key: PortableKey,
+) -> list[Row]:
+    """Return what each method says of one suite; keys depend on what is run, not on when."""
+    suite = draw_suite(condition, key.rng(*place))
+    rows: list[Row] = []
+    for name in methods:
+        own = key.folded(*place, name)
+        fit = fit_timed(name, suite.responses, key=own, temperature=suite.temperature)
+        rows.append(measure_fit(suite, fit))
+    for name in posteriors:
+        try:
+            posterior = sample_review(name, suite.responses, key=key.folded(*place, name))
+            rows.append(measure_review(suite, posterior))
+        except ResponseError:
+            rows.append({"items": condition.n_items})  # no curvature that Laplace could use
+    return rows
+
+
+def start_task(
+    replication: int, responses: Responses, variances: tuple[float, ...], key: PortableKey
+) -> Task:
+    """Return fits of one matrix from random starts of every variance."""
+    ways = product(STEPS, combinations_with_replacement(variances, 2))
+    places = [("stability", (step, replication, *pair)) for step, pair in ways]
+    return Task(places, partial(start_rows, replication, responses, variances, key))
+
+
+def start_rows(
+    replication: int, responses: Responses, variances: tuple[float, ...], key: PortableKey
+) -> list[Row]:
+    """Return how alike two fits are, for each step and pair of variances."""
+    rows = []
+    for step in STEPS:
+        fits = [
+            quietly(partial(fit_cbmm, responses, step=step, start=random_start(
+                responses, variance, key.folded("starts", replication, number))))
+            for number, variance in enumerate(variances * 2)
+        ]  # fmt: skip
+        n = len(variances)
+        for one, other in combinations_with_replacement(range(n), 2):
+            rows.append(_likeness(fits[one], fits[other if other != one else n + one]))
+    return rows
+
+
+def _likeness(one: PointEstimate, other: PointEstimate) -> Row:
+    return {
+        **{f"rho_{name}": float(spearman(one[name], other[name])) for name in PARAMETERS},
+        "iterations": (one.iterations + other.iterations) / 2,
+        "converged": float(one.converged and other.converged),
+    }
 
 
 def measure_fit(suite: Suite, fit: Fit) -> Row:
@@ -180,29 +223,29 @@ def measure_review(suite: Suite, posterior: Posterior) -> Row:
     return row
 
 
-def relative_error(true: NDArray[np.float64], found: NDArray[np.float64]) -> float:
+def relative_error(true: Floats, found: Floats) -> float:
     """Return ‖X - X̂‖² / ‖X‖², squared as Qu et al. (2026), A.6, prints it."""
     return float(((true - found) ** 2).sum() / (true**2).sum())
 
 
-def hellinger(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+def hellinger(one: Floats, other: Floats) -> float:
     """Return the mean of (√p - √q)² + (√(1-p) - √(1-q))², as Qu et al. (2026), A.6, prints it."""
     right = (np.sqrt(one) - np.sqrt(other)) ** 2
     return float((right + (np.sqrt(1 - one) - np.sqrt(1 - other)) ** 2).mean())
 
 
-def variation(a: NDArray[np.float64]) -> float:
+def variation(a: Floats) -> float:
     """Return the coefficient of variation of a (Qu et al., 2026, 4.4)."""
     return float(a.std() / a.mean())
 
 
-def accuracy_of(responses: Responses) -> NDArray[np.float64]:
+def accuracy_of(responses: Responses) -> Floats:
     """Return each subject's share of right answers among its trials."""
     successes, trials, _ = responses.cells.totals(1)
     return np.asarray(successes / trials)
 
 
-def agreement(theta: NDArray[np.float64], accuracy: NDArray[np.float64]) -> tuple[float, float]:
+def agreement(theta: Floats, accuracy: Floats) -> tuple[float, float]:
     """Return ρ of ability and accuracy, of all and of the top 20% by accuracy (4.4, Figure 4)."""
     n_top = max(2, round(TOP_SHARE * len(accuracy)))
     top = np.argsort(-accuracy, kind="stable")[:n_top]

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-_ERRORS = 2.0
-"""Standard errors within which two figures agree, or a stated coverage holds."""
+_ERRORS = 2.0  # Standard errors within which two figures agree, or a stated coverage holds.
 
 
 class Claim(NamedTuple):
@@ -66,6 +65,15 @@ def figures_of(
         yield Claim(
             f"{title}, {text}", float(row[column]), error, (papers or {}).get(column, np.nan)
         )
+
+
+def rows_of(
+    table: pd.DataFrame, title: str, words: Mapping[str, str], **names: Mapping[Any, str]
+) -> Iterator[Claim]:
+    """Yield the figures of every row, under a title that its columns fill in, some by `names`."""
+    for row in table.to_dict("records"):
+        shown = row | {column: of[row[column]] for column, of in names.items()}
+        yield from figures_of(title.format(**shown), row, words)
 
 
 def claim_table(claims: Iterable[Claim]) -> pd.DataFrame:

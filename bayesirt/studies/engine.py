@@ -1,34 +1,92 @@
 """The engine of all studies: tasks whose rows are logged as they come, and what a study leaves."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import csv
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypedDict, TypeVar
+from typing import Any, NamedTuple, TypedDict
 
 import pandas as pd
 from matplotlib.figure import Figure
 
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
 from bayesirt.studies.claims import Claim, claim_table, in_words
-from bayesirt.studies.replication_log import ReplicationLog
-from bayesirt.studies.tasks import Work, run_tasks
+from bayesirt.studies.tasks import Row, Task, run_tasks
 
-Row = dict[str, Any]
-Place = tuple[Any, ...]
-Places = list[tuple[str, Place]]
-Done = Mapping[str, Collection[Place]]
+_SETTINGS, _ROWS = "study.json", "replications.csv"
+_WORDS = frozenset({"engine", "method", "warned", "failed"})
 
 
-class Placed(Work[Row], Protocol):
-    """A task that knows the part and place of its rows."""
+class ReplicationLog:
+    """Rows of a study, in memory and, where a folder is given, in a file."""
+
+    def __init__(
+        self, columns: Sequence[str], settings: Mapping[str, Any], folder: Path | None = None
+    ) -> None:
+        self._columns = list(columns)
+        self._rows: list[dict[str, Any]] = []
+        self._path = None if folder is None else folder / _ROWS
+        if folder is None:
+            return
+        try:
+            _claim(folder, settings)
+            self._rows = _read(folder / _ROWS, self._columns)
+        except OSError as error:
+            shown = one_line(str(folder), 400)
+            raise ResponseError(f"{shown} cannot be written: {error.strerror}") from error
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Keep a row; one write a row, so that a study cut short loses none but the last."""
+        self._rows.append(dict(row))
+        if self._path is not None:
+            with self._path.open("a", encoding="utf-8", newline="") as file:
+                csv.DictWriter(file, self._columns, lineterminator="\n").writerow(row)
+
+    def values_of(self, columns: Sequence[str]) -> set[tuple[Any, ...]]:
+        """Return the values that these columns hold together."""
+        return {tuple(row[name] for name in columns) for row in self._rows}
 
     @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        ...
+    def table(self) -> pd.DataFrame:
+        """All rows; numbers are floats, NaN where the engine failed."""
+        table = pd.DataFrame(self._rows, columns=self._columns)
+        numbers = [name for name in self._columns if name not in _WORDS]
+        return table.astype(dict.fromkeys(numbers, float))
 
 
-AnyTask = TypeVar("AnyTask", bound=Placed)
+def _claim(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Write the settings, or make sure that the folder's are the same."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path, text = folder / _SETTINGS, json.dumps(settings, indent=2, sort_keys=True) + "\n"
+    shown = one_line(str(folder), 400)
+    if not path.exists():
+        if any(folder.iterdir()):
+            raise ResponseError(f"{shown} holds files that are no study; name another folder")
+        path.write_text(text, "utf-8")
+    elif path.read_text("utf-8") != text:
+        raise ResponseError(
+            f"{shown} holds a study with other settings (see {_SETTINGS}); name another folder"
+        )
+
+
+def _read(path: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Read the rows, cutting off one that was not written to its end."""
+    whole = path.read_bytes() if path.exists() else b""
+    whole = whole[: whole.rfind(b"\n") + 1]
+    if not whole:
+        path.write_text(",".join(columns) + "\n", "utf-8")
+        return []
+    path.write_bytes(whole)
+    header, *lines = csv.reader(whole.decode().splitlines())
+    if header != list(columns):
+        raise ResponseError(f"{one_line(str(path), 400)} has other columns; name another folder")
+    return [
+        {k: v if k in _WORDS else float(v or "nan") for k, v in zip(columns, line, strict=True)}
+        for line in lines
+    ]
 
 
 class Part(NamedTuple):
@@ -47,25 +105,13 @@ class Running(TypedDict, total=False):
     progress: Callable[[int, int], None] | None  # Told (done, all) after each task.
 
 
-def unless_done(task: Any, done: Done) -> Any:
-    """Return a task, all or nothing, if a row of its places is still missing."""
-    return None if all(place in done[part] for part, place in task.places) else task
-
-
 def do_tasks(
-    tasks: Sequence[AnyTask],
-    parts: Mapping[str, Part],
-    settings: Mapping[str, Any],
-    running: Running,
-    *,
-    left: Callable[[AnyTask, Done], AnyTask | None] = unless_done,
-    count_rows: bool = False,
+    tasks: Sequence[Task], parts: Mapping[str, Part], settings: Mapping[str, Any], running: Running
 ) -> dict[str, pd.DataFrame]:
-    """Do what the logs do not hold, and return each part's rows as they were logged.
+    """Do the tasks of which the logs lack a row, and return each part's rows as they were logged.
 
     The first part's log lies in the folder itself, and claims it; the others' in folders of their
-    names. A row names its part, or else has the place of just one. Progress counts tasks, or else
-    the rows at their places.
+    names.
     """
     folder, progress = running.get("folder"), running.get("progress")
     logs = {
@@ -75,37 +121,41 @@ def do_tasks(
         for k, (name, part) in enumerate(parts.items())
     }
     done = {name: log.values_of(parts[name].place) for name, log in logs.items()}
-    waiting = [rest for task in tasks if (rest := left(task, done)) is not None]
-    n_all, n_waiting = (
-        sum(len(task.places) if count_rows else 1 for task in some) for some in (tasks, waiting)
-    )
-    n_done = n_all - n_waiting
-    for rows in run_tasks(waiting, running.get("n_processes", 1), running.get("scheduler")):
-        for row in rows:
-            name = row.pop("part", None) or _part_of(row, parts)
-            if tuple(row[column] for column in parts[name].place) not in done[name]:
-                logs[name].append(row)
-        n_done += len(rows) if count_rows else 1
+    waiting = [t for t in tasks if any(place not in done[part] for part, place in t.places)]
+    n_done = len(tasks) - len(waiting)
+    for task, rows in run_tasks(waiting, running.get("n_processes", 1), running.get("scheduler")):
+        for (part, place), row in zip(task.places, rows, strict=True):
+            if place not in done[part]:
+                named: Row = dict(zip(parts[part].place, place, strict=True))
+                logs[part].append(named | row)
+        n_done += 1
         if progress is not None:
-            progress(n_done, n_all)
+            progress(n_done, len(tasks))
     return {name: log.table for name, log in logs.items()}
 
 
-def _part_of(row: Row, parts: Mapping[str, Part]) -> str:
-    return next(name for name, part in parts.items() if row.keys() >= set(part.place))
+@dataclass(frozen=True, eq=False, repr=False)
+class Study:
+    """What came of a study's work, and what it says."""
 
+    title: str
+    replications: pd.DataFrame
+    tables: Mapping[str, pd.DataFrame]  # By the names of their files.
+    said: Iterable[Claim]
+    notes: Sequence[str]
+    figures: Mapping[str, Callable[[], Figure]]  # Drawn when the study is saved.
 
-class SavedStudy(ABC):
-    """What every study can do with its tables, claims and figures."""
+    def __repr__(self) -> str:
+        return f"<{self.title}>"
 
     @cached_property
     def claims(self) -> pd.DataFrame:
         """What the study finds, one row a figure; see `bayesirt.studies.claims`."""
-        return claim_table(self._claims())
+        return claim_table(self.said)
 
     def to_text(self) -> str:
         """Return the verdict in words."""
-        return "\n".join(in_words(self.claims, self._notes()))
+        return "\n".join(in_words(self.claims, self.notes))
 
     def save(self, folder: Path) -> None:
         """Write the tables as CSV, the verdict as text and the figures as SVG.
@@ -116,20 +166,8 @@ class SavedStudy(ABC):
             Made where it is missing; may be the one that the study ran in.
         """
         folder.mkdir(parents=True, exist_ok=True)
-        for name, table in {**self._tables(), "claims": self.claims}.items():
+        for name, table in {**self.tables, "claims": self.claims}.items():
             table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
         (folder / "verdict.txt").write_text(self.to_text() + "\n", "utf-8")
-        for name, figure in self._figures().items():
-            figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
-
-    @abstractmethod
-    def _claims(self) -> Iterable[Claim]: ...
-
-    @abstractmethod
-    def _notes(self) -> Iterable[str]: ...
-
-    @abstractmethod
-    def _tables(self) -> Mapping[str, pd.DataFrame]: ...
-
-    @abstractmethod
-    def _figures(self) -> Mapping[str, Figure]: ...
+        for name, draw in self.figures.items():
+            draw().savefig(folder / f"{name}.svg", metadata={"Date": None})

@@ -3,10 +3,11 @@
 Every figure is readable in black and white.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
+import matplotlib as mpl
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -15,20 +16,38 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 from numpy.typing import NDArray
 
-from bayesirt.report.plots import ACCENT, INK, SOFT
+from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
+from bayesirt.studies.measures import Floats
 
-Style = Mapping[str, Any]
-GRID: dict[str, Any] = {"color": "#e4e4e4", "lw": 0.6}
+STYLES: tuple[dict[str, Any], ...] = (  # Of lines, told apart without colours, too.
+    {"color": ACCENT, "ls": "-", "marker": "o"},
+    {"color": INK, "ls": "--", "marker": "s", "mfc": "white"},
+    {"color": SOFT, "ls": "-", "marker": "^"},
+    {"color": INK, "ls": ":", "marker": "x"},
+)
 POINT: dict[str, Any] = {"color": ACCENT, "mec": INK, "mew": 0.4}
-_WIDE = 20.0
-"""Times the lowest value from which powers of ten are ticks enough."""
+_WIDE = 20.0  # Times the lowest value from which powers of ten are ticks enough.
+
+
+@contextmanager
+def study_style() -> Iterator[None]:
+    """Draw as reports do, with a grid and small words."""
+    settings = {
+        "axes.grid": True, "axes.axisbelow": True, "grid.color": "#e4e4e4", "grid.linewidth": 0.6,
+        "axes.titlesize": 9, "figure.labelsize": 9, "xtick.labelsize": 8, "ytick.labelsize": 8,
+        "legend.frameon": False, "legend.fontsize": 8,
+    }  # fmt: skip
+    with figure_style(), mpl.rc_context(settings):
+        yield
 
 
 def new_figure(
-    width: float, height: float, rows: int = 1, columns: int = 1, **share: Any
+    width: float, height: float, rows: int = 1, columns: int = 1, *, x: str = "", **share: Any
 ) -> tuple[Figure, NDArray[Any]]:
-    """Return a figure and its panels, shape (row, column)."""
+    """Return a figure and its panels, shape (row, column), perhaps with a name of all x axes."""
     fig = Figure(figsize=(width, height), layout="constrained")
+    if x:
+        fig.supxlabel(x)
     return fig, fig.subplots(rows, columns, squeeze=False, **share)
 
 
@@ -37,31 +56,31 @@ def draw_lines(
     table: pd.DataFrame,
     x: str,
     y: str,
-    styles: Mapping[str, Style],
-    labels: Mapping[str, str] | None = None,
+    names: Mapping[str, str],
     *,
     by: str = "method",
     se: str | None = None,
+    **style: Any,
 ) -> None:
-    """Draw a line for each style's rows, with bars of two standard errors where they are named."""
-    for name, style in styles.items():
+    """Draw a line for each name's rows, with bars of two standard errors where they are named."""
+    for (name, label), own_style in zip(names.items(), STYLES, strict=False):
         own = table[table[by] == name]
         if len(own):
             bars = {} if se is None else {"yerr": 2 * own[se].fillna(0), "elinewidth": 0.8}
-            label = labels[name] if labels else None
-            ax.errorbar(own[x], own[y], **{"ms": 4, "lw": 1.2, "label": label, **bars, **style})
+            looks = {"ms": 4, "lw": 1.2, "label": label, **bars, **own_style, **style}
+            ax.errorbar(own[x], own[y], **looks)
 
 
 def name_rows(ax: Axes, names: Sequence[str], **style: Any) -> None:
     """Name the rows 0, 1, ... of a panel of dots, the first on top."""
     ax.set_yticks(range(len(names)), list(names), **style)
     ax.set_ylim(len(names) - 0.4, -0.6)
-    ax.grid(axis="x", **GRID)
+    ax.grid(visible=False, axis="y")
 
 
 def draw_boxes(
     ax: Axes,
-    values: Sequence[NDArray[np.float64]],
+    values: Sequence[Floats],
     places: Iterable[float],
     width: float,
     fill: str = "white",
@@ -74,13 +93,12 @@ def draw_boxes(
         boxprops={"facecolor": fill, "edgecolor": INK, "lw": 0.8}, whiskerprops=line, capprops=line,
         medianprops={"color": median, "lw": 1.4}, flierprops={"marker": ".", "ms": 3, "mec": SOFT},
     )  # fmt: skip
-    ax.grid(axis="y", **GRID)
+    ax.grid(visible=False, axis="x")
 
 
 def legend_above(fig: Figure, ax: Axes, n_columns: int, **style: Any) -> None:
     """Put what a panel names above the figure."""
     handles = ax.get_legend_handles_labels()
-    style = {"frameon": False, "fontsize": 8, **style}
     fig.legend(*handles, loc="outside upper center", ncols=n_columns, **style)
 
 

@@ -23,6 +23,7 @@ from bayesirt.estimators.mirt import fit_mirt
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.studies.fits import compile_clock, quietly
 from bayesirt.studies.fpc_prediction import predict_benchmark
+from bayesirt.studies.measures import Index
 
 _ITEMS_AN_ABILITY = 10
 _TOGETHER = 8
@@ -118,7 +119,7 @@ class Chain:
     how: AnchorRule = "clusters"
     n_abilities: int = 5
 
-    def answers(self, items: NDArray[np.intp]) -> Responses:
+    def answers(self, items: Index) -> Responses:
         """Return what reference subjects answered to some items."""
         return self.reference.select(np.arange(self.reference.n_subjects), np.sort(items))
 
@@ -130,7 +131,7 @@ class Chain:
         items = with_anchors(known, *rule, how=self.how, key=key)
         return ItemBank(self.n_abilities, (BankStep("create", items),))
 
-    def linked(self, bank: ItemBank, own: NDArray[np.intp]) -> Responses:
+    def linked(self, bank: ItemBank, own: Index) -> Responses:
         """Return the answers to a new benchmark and to the anchors that link it."""
         names = bank.benchmark_names
         n = len(names) // _TOGETHER * _TOGETHER or len(names)
@@ -138,17 +139,13 @@ class Chain:
         old = np.flatnonzero([item in anchors for item in self.reference.items])
         return self.answers(np.append(old, own))
 
-    def chosen(
-        self, point: PointEstimate, own: NDArray[np.intp], name: str, *, key: Array
-    ) -> BankItems:
+    def chosen(self, point: PointEstimate, own: Index, name: str, *, key: Array) -> BankItems:
         """Return a benchmark's items, as an estimate has them, with anchors among them."""
         found, names = KnownItems.from_estimate(point), {self.reference.items[j] for j in own}
         new = found.select(np.flatnonzero([item in names for item in found.names]))
         return with_anchors(new, [name] * len(own), self.n_anchors, how=self.how, key=key)
 
-    def concurrent(
-        self, earlier: KnownItems, own: NDArray[np.intp], name: str, *, key: Array
-    ) -> Calibration:
+    def concurrent(self, earlier: KnownItems, own: Index, name: str, *, key: Array) -> Calibration:
         """Fit earlier anchors and a new benchmark together, and predict from that."""
         of_anchors, of_prediction = jax.random.split(key)
         names = set(earlier.names)

@@ -6,7 +6,6 @@ import jax
 import numpy as np
 import pandas as pd
 from jaxtyping import Array
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from bayesirt.bank.step import BankItems
@@ -15,19 +14,16 @@ from bayesirt.bank.suite.suite_scores import predict_suite
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.posterior import LEVEL
-from bayesirt.studies.measures import spearman
+from bayesirt.studies.measures import Floats, Index, spearman
 
 MEASURES = ("mae", "bias", "spearman", "coverage", "width")
 ESTIMATES = ("accuracy", "p_irt", "gp_irt", "anchor_mean")
 _POINTS = 100
 _ROUNDING = 1e-9
 _SAMPLES = 20
-
 Measures = dict[str, float]
 _NO_INTERVALS: Measures = {"coverage": float("nan"), "width": float("nan")}
-
-_MOST_MEASURED = 250
-"""Reference subjects whose errors are looked at: enough for a mean square."""
+_MOST_MEASURED = 250  # Reference subjects whose errors are looked at: enough for a mean square.
 _EXCESS_DRAWS = 60
 _DRAWS = 100
 _ROOM = 128
@@ -75,10 +71,10 @@ def predict_benchmark(
     return found.loc[list(test.subjects), _PREDICTED].assign(truth=truth)
 
 
-def shares(responses: Responses) -> NDArray[np.float64]:
+def shares(responses: Responses) -> Floats:
     """Return the proportion correct of each cell, shape (subject, item)."""
     successes, trials = responses.cells.matrices()
-    found: NDArray[np.float64] = successes / np.maximum(trials, 1)
+    found: Floats = successes / np.maximum(trials, 1)
     return found
 
 
@@ -93,7 +89,7 @@ def measure_predictions(predicted: pd.DataFrame) -> dict[str, Measures]:
     }
 
 
-def measure_random(right: NDArray[np.float64], n_asked: int, rng: np.random.Generator) -> Measures:
+def measure_random(right: Floats, n_asked: int, rng: np.random.Generator) -> Measures:
     """Ask all subjects the same few items, drawn at random 20 times, and take their mean.
 
     Intervals are Wilson's (1927), with (J - n) / (J - 1) of the variance that n answers would have
@@ -130,7 +126,7 @@ def _joined(*parts: KnownItems) -> KnownItems:
 
 
 def _answers(
-    responses: Responses, subjects: NDArray[np.intp], items: set[str], sure: tuple[str, ...]
+    responses: Responses, subjects: Index, items: set[str], sure: tuple[str, ...]
 ) -> Responses:
     """Return the answers of some subjects to some items, and right ones to fillers."""
     found = np.flatnonzero([name in items for name in responses.items])
@@ -142,7 +138,7 @@ def _answers(
     )
 
 
-def _compared(values: NDArray[np.float64], truth: NDArray[np.float64]) -> Measures:
+def _compared(values: Floats, truth: Floats) -> Measures:
     off = _POINTS * (values - truth)
     return {
         "mae": float(np.abs(off).mean()),
@@ -151,16 +147,12 @@ def _compared(values: NDArray[np.float64], truth: NDArray[np.float64]) -> Measur
     }
 
 
-def _intervals(
-    low: NDArray[np.float64], high: NDArray[np.float64], truth: NDArray[np.float64]
-) -> Measures:
+def _intervals(low: Floats, high: Floats, truth: Floats) -> Measures:
     held = (low <= truth + _ROUNDING) & (truth <= high + _ROUNDING)
     return {"coverage": float(held.mean()), "width": float(_POINTS * (high - low).mean())}
 
 
-def _wilson(
-    mean: NDArray[np.float64], variance: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _wilson(mean: Floats, variance: float) -> tuple[Floats, Floats]:
     """Return ends of intervals; the variance is that of a mean whose answers vary by 1."""
     share = float(ndtri((1 + LEVEL) / 2)) ** 2 * variance
     centre = (mean + share / 2) / (1 + share)

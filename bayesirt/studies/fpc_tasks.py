@@ -1,32 +1,31 @@
-"""What the FPC study varies, and its work: one chain under one condition."""
+"""The suite that the FPC study grows, what it varies, and its work: a chain under a condition."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 import jax
 import numpy as np
+from scipy.special import expit
 
 from bayesirt.bank.bank_tables import check_anchors
 from bayesirt.data.responses import Responses
+from bayesirt.errors import ResponseError
 from bayesirt.estimators.anchors import AnchorRule
-from bayesirt.studies.engine import Places, Row
-from bayesirt.studies.fpc_chain import Chain, ChainStep, first_benchmarks, run_chain
-from bayesirt.studies.fpc_matrix import (
-    REFERENCE_SHARE,
-    FPCMatrix,
-    SimulatedSuite,
-    Split,
-    chain_order,
-    divided,
-)
+from bayesirt.studies.fpc_chain import Chain, first_benchmarks, run_chain
 from bayesirt.studies.fpc_prediction import MEASURES, measure_predictions, measure_random, shares
-from bayesirt.studies.tasks import PortableKey
+from bayesirt.studies.labels import labels_for
+from bayesirt.studies.measures import Index
+from bayesirt.studies.tasks import PortableKey, Row, Task
 
+Split = Literal["random", "abler", "families"]
+REFERENCE_SHARE = 0.75  # Of the subjects, as in Habba et al. (2026).
+_LEAST_TEST = 5
+_FEWEST_BENCHMARKS = 3
 USUAL_RULE: AnchorRule = "clusters"
-
-METHODS = {
+METHODS = {  # Who predicts, and in words.
     "fixed": "FPC",
     "fixed_gp_irt": "FPC by gp-IRT",
     "fixed_p_irt": "FPC by p-IRT",
@@ -35,27 +34,138 @@ METHODS = {
     "concurrent_gp_irt": "concurrent calibration by gp-IRT",
     "random": "random sampling",
 }
-"""Who predicts, and in words."""
-COLUMNS = (
-    *("condition", "chain", "step", "method", "benchmark", "n_items", "n_asked", "n_earlier"),
-    *("n_calibrating", "n_test", *MEASURES),
-    *("asked_subject", "asked_reference", "seconds", "compiling", "converged"),
-)
-"""Of a row."""
-
-_ESTIMATES = {
-    "fixed": {
-        "accuracy": "fixed",
-        "gp_irt": "fixed_gp_irt",
-        "p_irt": "fixed_p_irt",
-        "anchor_mean": "anchor_mean",
-    },
-    "concurrent": {"accuracy": "concurrent", "gp_irt": "concurrent_gp_irt"},
+RULE_WORDS = {  # Rules that choose anchors, in words.
+    "clusters": "clusters",
+    "random": "random items",
+    "discrimination": "largest slopes",
+    "design": "least expected variance",
+    "information": "most information",
 }
-_LAST = "random"
+PLACE = ("condition", "chain", "step", "method")
+COLUMNS = (  # Of a row, after its place.
+    "benchmark", "n_items", "n_asked", "n_earlier", "n_calibrating", "n_test", *MEASURES,
+    "asked_subject", "asked_reference", "seconds", "compiling", "converged",
+)  # fmt: skip
+_FIXED = {
+    "accuracy": "fixed",
+    "gp_irt": "fixed_gp_irt",
+    "p_irt": "fixed_p_irt",
+    "anchor_mean": "anchor_mean",
+}
+_CONCURRENT = {"accuracy": "concurrent", "gp_irt": "concurrent_gp_irt"}
+_RANDOM = "random"
 _MOST_TEST = 400
 _MOST_MAPS = 30_000
 """About half of what Linux allows a process; compiled code holds several for each function."""
+
+
+@dataclass(frozen=True)
+class SimulatedSuite:
+    """A suite of many small benchmarks, such as the 57 subjects of MMLU."""
+
+    n_benchmarks: int = 57
+    n_items: int = 40  # Of each.
+    n_subjects: int = 400  # Reference and test subjects together.
+    n_abilities: int = 5  # Of the truth, and of the model.
+
+
+@dataclass(frozen=True, eq=False)
+class FPCMatrix:
+    """Complete answers to several benchmarks."""
+
+    responses: Responses
+    benchmarks: tuple[str, ...]  # Each item's.
+    families: tuple[str, ...] = ()  # Each subject's; empty if they are not known.
+    simulated: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The benchmarks, in the order of their names."""
+        return tuple(sorted(set(self.benchmarks)))
+
+
+def given_matrix(
+    responses: Responses, groups: Mapping[str, str], families: Mapping[str, str] | None = None
+) -> FPCMatrix:
+    """Return the suite of given responses."""
+    missing = responses.n_subjects * responses.n_items - responses.n_observed
+    if missing:
+        raise ResponseError(
+            f"predictions are compared with full evaluations, but {missing:,} of the answers are "
+            f"missing; keep the subjects and items that have all"
+        )
+    benchmarks = labels_for(responses.items, groups, "item", "benchmark")
+    if len(set(benchmarks)) < _FEWEST_BENCHMARKS:
+        raise ResponseError(
+            f"a chain takes {_FEWEST_BENCHMARKS} benchmarks at least, got {len(set(benchmarks))}"
+        )
+    if (1 - REFERENCE_SHARE) * responses.n_subjects < _LEAST_TEST:
+        raise ResponseError(
+            f"a quarter of {responses.n_subjects} subjects is too few to predict; it takes "
+            f"{_LEAST_TEST / (1 - REFERENCE_SHARE):.0f} subjects at least"
+        )
+    if families is None:
+        return FPCMatrix(responses, benchmarks)
+    named = labels_for(responses.subjects, families, "subject", "family")
+    matrix = FPCMatrix(responses, benchmarks, named)
+    divided(matrix, "families", np.random.default_rng(0))
+    return matrix
+
+
+def simulated_matrix(suite: SimulatedSuite, rng: np.random.Generator) -> FPCMatrix:
+    """Simulate a suite of benchmarks that need a general ability and others in their own mixture.
+
+    θ ~ N(0, I). The mean slopes of a benchmark are 1 on the first ability and N(0, .5²) on each
+    other one, those of its items N(mean, .4²) on each; intercepts are N(δ, 1.2²) with δ ~ N(.5,
+    .8²) of the benchmark.
+    """
+    n, j, k = suite.n_benchmarks, suite.n_items, suite.n_abilities
+    mean = np.concatenate([np.ones((n, 1)), 0.5 * rng.normal(size=(n, k - 1))], 1)
+    a = np.repeat(mean, j, 0) + 0.4 * rng.normal(size=(n * j, k))
+    d = np.repeat(0.5 + 0.8 * rng.normal(size=n), j) + 1.2 * rng.normal(size=n * j)
+    theta = rng.normal(size=(suite.n_subjects, k))
+    right = rng.uniform(size=(suite.n_subjects, n * j)) < expit(theta @ a.T + d)
+    names = [f"subset {b:02}" for b in range(1, n + 1)]
+    items = [f"{name}, {q}" for name in names for q in range(1, j + 1)]
+    responses = Responses.from_arrays(right.astype(np.int64), items=items)
+    return FPCMatrix(responses, tuple(np.repeat(names, j).tolist()), simulated=True)
+
+
+def chain_order(matrix: FPCMatrix, chain: int, rng: np.random.Generator) -> list[str]:
+    """Return the order in which benchmarks join: each is the last of some chain, in turn."""
+    last = matrix.names[chain % len(matrix.names)]
+    others = [name for name in matrix.names if name != last]
+    return [*(others[b] for b in rng.permutation(len(others))), last]
+
+
+def divided(matrix: FPCMatrix, split: Split, rng: np.random.Generator) -> tuple[Index, Index]:
+    """Return three quarters of the subjects to calibrate and others to predict, in random order."""
+    order = rng.permutation(matrix.responses.n_subjects)
+    n_test = len(order) - round(REFERENCE_SHARE * len(order))
+    chosen = np.arange(len(order)) < n_test
+    if split == "abler":
+        of, right = np.asarray(matrix.benchmarks, object), shares(matrix.responses)
+        score = np.mean([right[:, of == name].mean(1) for name in matrix.names], axis=0)[order]
+        chosen = np.isin(np.arange(len(order)), np.argsort(-score, kind="stable")[:n_test])
+    elif split == "families":
+        chosen = np.isin(np.asarray(matrix.families, object)[order], _held_out(matrix, n_test, rng))
+    return order[~chosen][: len(order) - n_test], order[chosen]
+
+
+def _held_out(matrix: FPCMatrix, n_test: int, rng: np.random.Generator) -> list[str]:
+    """Return families that make up a quarter of the subjects at most."""
+    names, sizes = np.unique(np.asarray(matrix.families, object), return_counts=True)
+    held, n_held = [], 0
+    for k in rng.permutation(len(names)):
+        if n_held + sizes[k] <= n_test:
+            held.append(str(names[k]))
+            n_held += int(sizes[k])
+    if n_held < _LEAST_TEST:
+        raise ResponseError(
+            f"{len(names)} families cannot be divided so that a quarter of the subjects is held "
+            f"out; name smaller families, or leave them out"
+        )
+    return held
 
 
 @dataclass(frozen=True)
@@ -79,7 +189,7 @@ class FPCDesign:
 FPC_SIMULATED = FPCDesign(anchors=(5, 10, 20), usual=10, rule_anchors=(10,), references=(25, 100))
 """For benchmarks of 40 items."""
 
-FPC_QUICK = FPCDesign(
+FPC_QUICK = FPCDesign(  # A short chain, and few steps of it.
     anchors=(5, 10),
     usual=10,
     rule_anchors=(10,),
@@ -91,7 +201,6 @@ FPC_QUICK = FPCDesign(
     measured=2,
     simulated=SimulatedSuite(8, 30, 240, 2),
 )
-"""A short chain, and few steps of it."""
 
 
 @dataclass(frozen=True)
@@ -125,113 +234,98 @@ def conditions_of(design: FPCDesign, matrix: FPCMatrix) -> list[Condition]:
     ]
 
 
-@dataclass(frozen=True)
-class ChainTask:
-    """One chain under one condition."""
+def abilities_of(design: FPCDesign, matrix: FPCMatrix) -> int:
+    """Return how many abilities the model of a suite has."""
+    return design.simulated.n_abilities if matrix.simulated else design.n_abilities
 
-    number: int  # Of the condition.
-    condition: Condition
-    chain: int
-    matrix: FPCMatrix
-    design: FPCDesign
-    key: PortableKey  # The study's.
 
-    @property
-    def n_abilities(self) -> int:
-        """Of the model."""
-        simulated = self.matrix.simulated
-        return self.design.simulated.n_abilities if simulated else self.design.n_abilities
-
-    @property
-    def order(self) -> list[str]:
-        """Benchmarks as they join, the same under all conditions."""
-        return chain_order(self.matrix, self.chain, self._rng(0))
-
-    @property
-    def measured(self) -> list[int]:
-        """Steps at which test subjects are predicted, the last among them."""
-        of = np.asarray(self.matrix.benchmarks, object)
-        n_steps = len(self.order) - first_benchmarks(of, self.order, self.n_abilities)
-        spread = np.linspace(1, n_steps, min(n_steps, self.design.measured))
-        return [int(step) for step in spread.round()]
-
-    @property
-    def places(self) -> Places:
-        """Part and place of its last row."""
-        return [("chains", (self.number, self.chain, self.measured[-1], _LAST))]
-
-    def run(self) -> list[Row]:
-        """Return a row for each measured step and method."""
-        _make_room()
-        condition, responses = self.condition, self.matrix.responses
-        everything = np.arange(responses.n_items)
-        reference, test = divided(self.matrix, condition.split, self._rng(1))
-        reference = reference[: condition.n_reference or None]
-        answers = responses.select(test[:_MOST_TEST], everything)
-        chain = Chain(
-            responses.select(reference, everything),
-            answers,
-            np.asarray(self.matrix.benchmarks, object),
-            condition.n_anchors,
-            condition.how,
-            self.n_abilities,
-        )
-        steps = run_chain(
-            chain,
-            self.order,
-            key=self.key.folded(self.chain),
-            measured=self.measured,
-            concurrent=self.chain < condition.concurrent,
-        )
-        place = {"condition": self.number, "chain": self.chain}
-        place |= {"n_calibrating": len(reference), "n_test": answers.n_subjects}
-        return [place | row for step in steps for row in self._rows(step, answers)]
-
-    def _rows(self, step: ChainStep, test: Responses) -> Iterator[Row]:
-        place = {
-            "step": step.step,
-            "benchmark": self.matrix.names.index(step.benchmark),
-            "n_items": step.n_items,
-            "n_asked": step.n_anchors,
-            "n_earlier": step.n_earlier,
-        }
-        for kind, calibration in (("fixed", step.fixed), ("concurrent", step.concurrent)):
-            if calibration is None:
-                continue
-            found = measure_predictions(calibration.predicted)
-            cost = calibration._asdict() | {"converged": float(calibration.converged)}
-            del cost["predicted"]
-            for estimate, method in _ESTIMATES[kind].items():
-                yield place | {"method": method, **found[estimate], **cost}
-        own = np.asarray(self.matrix.benchmarks, object) == step.benchmark
-        rng = self._rng(2, step.step)
-        measures = measure_random(shares(test)[:, own], step.n_anchors, rng)
-        free = {"asked_reference": 0, "seconds": 0.0, "compiling": 0.0, "converged": 1.0}
-        asked = {"asked_subject": step.n_anchors, **free}
-        yield place | {"method": _LAST, **measures, **asked}
-
-    def _rng(self, *numbers: int) -> np.random.Generator:
-        return self.key.rng(self.chain, *numbers)
+def measured_steps(design: FPCDesign, matrix: FPCMatrix, order: Sequence[str]) -> list[int]:
+    """Return the steps at which test subjects are predicted, the last among them."""
+    of = np.asarray(matrix.benchmarks, object)
+    n_steps = len(order) - first_benchmarks(of, order, abilities_of(design, matrix))
+    spread = np.linspace(1, n_steps, min(n_steps, design.measured))
+    return [int(step) for step in spread.round()]
 
 
 def tasks_of(
     design: FPCDesign, matrix: FPCMatrix, conditions: Sequence[Condition], key: PortableKey
-) -> list[ChainTask]:
+) -> list[Task]:
     """Return the chains of all conditions, chain by chain within what is varied."""
-    tasks = [
-        ChainTask(number, condition, chain, matrix, design, key)
-        for number, condition in enumerate(conditions)
-        for chain in range(condition.chains)
-    ]
     fewest = min(condition.n_anchors for condition in conditions)
-    check_anchors(matrix.benchmarks, fewest, tasks[0].n_abilities)
+    check_anchors(matrix.benchmarks, fewest, abilities_of(design, matrix))
 
-    def place(task: ChainTask) -> tuple[bool, bool, bool, int]:
-        own = task.condition
-        varied = own.how != USUAL_RULE, own.split != "random", own.n_reference > 0
-        return (*varied, task.chain)
+    def turn(place: tuple[int, int]) -> tuple[bool, bool, bool, int]:
+        own = conditions[place[0]]
+        return own.how != USUAL_RULE, own.split != "random", own.n_reference > 0, place[1]
 
-    return sorted(tasks, key=place)
+    chains = [(number, k) for number, own in enumerate(conditions) for k in range(own.chains)]
+    return [
+        chain_task(conditions[number], (number, k), matrix, design, key)
+        for number, k in sorted(chains, key=turn)
+    ]
+
+
+def chain_task(
+    condition: Condition,
+    place: tuple[int, int],
+    matrix: FPCMatrix,
+    design: FPCDesign,
+    key: PortableKey,
+) -> Task:
+    """Return a chain under a condition; benchmarks join in the same order under all of them."""
+    _, chain = place
+    order = chain_order(matrix, chain, key.rng(chain, 0))
+    steps = measured_steps(design, matrix, order)
+    concurrent = chain < condition.concurrent
+    methods = [*_FIXED.values(), *(_CONCURRENT.values() if concurrent else ()), _RANDOM]
+    places = [("chains", (*place, step, method)) for step in steps for method in methods]
+    n_abilities = abilities_of(design, matrix)
+    work = partial(chain_rows, condition, chain, matrix, order, steps, n_abilities, key)
+    return Task(places, work)
+
+
+def chain_rows(
+    condition: Condition,
+    chain: int,
+    matrix: FPCMatrix,
+    order: Sequence[str],
+    steps: Sequence[int],
+    n_abilities: int,
+    key: PortableKey,
+) -> list[Row]:
+    """Return a row for each measured step and method."""
+    _make_room()
+    responses, of = matrix.responses, np.asarray(matrix.benchmarks, object)
+    everything = np.arange(responses.n_items)
+    reference, test = divided(matrix, condition.split, key.rng(chain, 1))
+    reference = reference[: condition.n_reference or None]
+    answers = responses.select(test[:_MOST_TEST], everything)
+    calibrating = responses.select(reference, everything)
+    grown = run_chain(
+        Chain(calibrating, answers, of, condition.n_anchors, condition.how, n_abilities),
+        order,
+        key=key.folded(chain),
+        measured=steps,
+        concurrent=chain < condition.concurrent,
+    )
+    rows: list[Row] = []
+    for step in grown:
+        sizes = {
+            "benchmark": matrix.names.index(step.benchmark), "n_items": step.n_items,
+            "n_asked": step.n_anchors, "n_earlier": step.n_earlier,
+            "n_calibrating": len(reference), "n_test": answers.n_subjects,
+        }  # fmt: skip
+        for calibration, estimates in ((step.fixed, _FIXED), (step.concurrent, _CONCURRENT)):
+            if calibration is not None:
+                found = measure_predictions(calibration.predicted)
+                cost = calibration._asdict() | {"converged": float(calibration.converged)}
+                del cost["predicted"]
+                rows += [sizes | found[estimate] | cost for estimate in estimates]
+        right = shares(answers)[:, of == step.benchmark]
+        sample = measure_random(right, step.n_anchors, key.rng(chain, 2, step.step))
+        free = {"asked_subject": step.n_anchors, "asked_reference": 0, "converged": 1.0}
+        rows.append(sizes | sample | free | {"seconds": 0.0, "compiling": 0.0})
+    return rows
 
 
 def _make_room() -> None:

@@ -13,16 +13,6 @@ from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
 
-def read_groups(path: Path) -> dict[str, str]:
-    """Read the benchmark of each item."""
-    return _labels_in(path, "item", "benchmark")
-
-
-def read_families(path: Path) -> dict[str, str]:
-    """Read the family of each subject."""
-    return _labels_in(path, "subject", "family")
-
-
 def read_pairs(path: Path, kind: str, label: str) -> pd.DataFrame:
     """Read a table of two columns at least, in which nothing stands twice."""
     table, name = read_table(path), one_line(path.name)
@@ -35,7 +25,8 @@ def read_pairs(path: Path, kind: str, label: str) -> pd.DataFrame:
     return table
 
 
-def _labels_in(path: Path, kind: str, label: str) -> dict[str, str]:
+def read_labels(path: Path, kind: str, label: str) -> dict[str, str]:
+    """Read what each item or subject is labelled with: a benchmark, or a family."""
     table = read_pairs(path, kind, label)
     empty = table[label].isna() | (table[label].astype(str).str.strip() == "")
     if empty.any():

@@ -5,24 +5,52 @@ lengths ρ, prediction, validity, what few items or subjects do, and a criterion
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
-from itertools import islice, product
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import product
 from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Array
-from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.studies.claims import Claim
-from bayesirt.studies.engine import Part, Placed, Running, SavedStudy, do_tasks
+from bayesirt.studies.engine import Part, Running, Study, do_tasks
 from bayesirt.studies.labels import fingerprint
-from bayesirt.studies.lart_claims import MATRIX_NOTES, NOTES, matrix_claims, simulation_claims
-from bayesirt.studies.lart_figures import (
+from bayesirt.studies.lart_claims import matrix_claims, simulation_claims
+from bayesirt.studies.lart_matrix import (
+    RHO_COLUMNS,
+    criterion_table,
+    draw_rows,
+    look_at,
+    with_criterion,
+)
+from bayesirt.studies.lart_matrix_tasks import (
+    ITEM_COLUMNS,
+    N_FOLDS,
+    PREDICTION_COLUMNS,
+    SUBJECT_COLUMNS,
+    VALIDITY_COLUMNS,
+    applied_splits,
+    base_subjects,
+    item_task,
+    prediction_task,
+    subject_task,
+    validity_task,
+)
+from bayesirt.studies.lart_suites import (
+    DRAWN,
+    EM_METHODS,
+    FIT_COLUMNS,
+    SAEM_METHODS,
+    Condition,
+    suite_rows,
+)
+from bayesirt.studies.lart_tables import (
+    PLACE,
+    coverage_table,
+    mean_table,
     plot_abilities_and_speeds,
     plot_coverage,
     plot_criterion,
@@ -30,46 +58,13 @@ from bayesirt.studies.lart_figures import (
     plot_prediction,
     plot_recovery,
     plot_saem,
-)
-from bayesirt.studies.lart_matrix import (
-    RHO_COLUMNS,
-    DrawTask,
-    MatrixLook,
-    criterion_table,
-    look_at,
-    with_criterion,
-)
-from bayesirt.studies.lart_matrix_tasks import (
-    ITEM_COLUMNS,
-    PREDICTION_COLUMNS,
-    SUBJECT_COLUMNS,
-    VALIDITY_COLUMNS,
-    ItemTask,
-    PredictionTask,
-    SubjectTask,
-    ValidityTask,
-    applied_splits,
-)
-from bayesirt.studies.lart_splits import N_FOLDS, base_subjects
-from bayesirt.studies.lart_suites import (
-    DRAWN,
-    EM_METHODS,
-    FIT_COLUMNS,
-    SAEM_METHODS,
-    Condition,
-    SuiteTask,
-)
-from bayesirt.studies.lart_tables import (
-    PLACE,
-    coverage_table,
-    mean_table,
     prediction_table,
     recovery_table,
     saem_table,
     time_table,
 )
-from bayesirt.studies.study_rows import with_conditions
-from bayesirt.studies.tasks import PortableKey
+from bayesirt.studies.measures import Index, read_notes, with_conditions
+from bayesirt.studies.tasks import PortableKey, Task
 
 _PARTS = {
     "suites": Part(("condition", "replication", "method"), FIT_COLUMNS),
@@ -79,10 +74,7 @@ _PARTS = {
     "item_efficiency": Part(("n_items", "method"), ITEM_COLUMNS),
     "rho": Part(("method",), RHO_COLUMNS),
 }
-
-
-BATCH = 20
-"""Suites that are simulated one after another, so that little is compiled."""
+BATCH = 20  # Suites that are simulated one after another, so that little is compiled.
 
 
 @dataclass(frozen=True)
@@ -120,7 +112,7 @@ class LaRTDesign:
         return min(self.replications, self.drawn_replications) if drawn else 0
 
 
-LART_QUICK = LaRTDesign(
+LART_QUICK = LaRTDesign(  # Fewer replications and repetitions, and no draws of a given matrix.
     replications=20,
     saem_replications=3,
     drawn_replications=3,
@@ -129,95 +121,6 @@ LART_QUICK = LaRTDesign(
     matrix_draws=0,
     repetitions=1,
 )
-"""Fewer replications and repetitions, and no draws of a given matrix."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class LaRTStudy(SavedStudy):
-    """What came of every suite and of the matrix, and what it says."""
-
-    replications: pd.DataFrame  # One row a suite and method.
-    design: LaRTDesign
-    matrix: MatrixLook | None = None  # Of the given responses; what follows is empty without.
-    prediction: pd.DataFrame = field(default_factory=pd.DataFrame)
-    validity: pd.DataFrame = field(default_factory=pd.DataFrame)
-    subject_efficiency: pd.DataFrame = field(default_factory=pd.DataFrame)
-    item_efficiency: pd.DataFrame = field(default_factory=pd.DataFrame)
-    criterion: pd.DataFrame = field(default_factory=pd.DataFrame)
-    outside: pd.DataFrame = field(default_factory=pd.DataFrame)  # Subjects that have a criterion.
-
-    def __repr__(self) -> str:
-        matrix = (
-            "no matrix" if self.matrix is None else "a {} x {} matrix".format(*self.matrix.size)
-        )
-        return f"<LaRTStudy of {len(self.replications):,} fits and {matrix}>"
-
-    @cached_property
-    def summary(self) -> pd.DataFrame:
-        """How far LaRT and IRT are from the truth; see `recovery_table`."""
-        return recovery_table(self.replications)
-
-    @cached_property
-    def seconds(self) -> pd.DataFrame:
-        """How long each method takes; see `time_table`."""
-        return time_table(self.replications)
-
-    @cached_property
-    def saem(self) -> pd.DataFrame:
-        """SAEM beside EM; see `saem_table`."""
-        return saem_table(self.replications)
-
-    @cached_property
-    def coverage(self) -> pd.DataFrame:
-        """Coverage and width of the abilities' intervals; see `coverage_table`."""
-        return coverage_table(self.replications)
-
-    def _claims(self) -> Iterator[Claim]:
-        yield from simulation_claims(self.summary, self.seconds, self.saem, self.coverage)
-        if self.matrix is not None:
-            yield from matrix_claims(self, self.matrix)
-
-    def _notes(self) -> tuple[str, ...]:
-        return NOTES if self.matrix is None else (*NOTES, *MATRIX_NOTES)
-
-    def _tables(self) -> dict[str, pd.DataFrame]:
-        tables = {
-            "recovery": self.summary,
-            "seconds": self.seconds,
-            "saem": self.saem,
-            "coverage": self.coverage,
-        }
-        return tables | ({} if self.matrix is None else self._matrix_tables(self.matrix))
-
-    def _figures(self) -> dict[str, Figure]:
-        figures = {
-            "recovery": plot_recovery(self.replications),
-            "saem": plot_saem(self.replications),
-            "coverage": plot_coverage(self.coverage),
-        }
-        return figures | ({} if self.matrix is None else self._matrix_figures(self.matrix))
-
-    def _matrix_tables(self, matrix: MatrixLook) -> dict[str, pd.DataFrame]:
-        tables = {
-            "matrix_fits": matrix.fits,
-            "matrix_rho": matrix.rho,
-            "matrix_subjects": matrix.subjects,
-            "matrix_prediction": self.prediction,
-            "matrix_validity": self.validity,
-            "matrix_subject_efficiency": self.subject_efficiency,
-            "matrix_item_efficiency": self.item_efficiency,
-        }
-        return tables | ({"matrix_criterion": self.criterion} if len(self.criterion) else {})
-
-    def _matrix_figures(self, matrix: MatrixLook) -> dict[str, Figure]:
-        figures = {
-            "abilities_and_speeds": plot_abilities_and_speeds(matrix),
-            "prediction": plot_prediction(self.prediction),
-            "efficiency": plot_efficiency(self.item_efficiency, self.subject_efficiency),
-        }
-        if len(self.criterion):
-            figures["criterion"] = plot_criterion(self.outside, self.criterion)
-        return figures
 
 
 def lart_study(
@@ -228,44 +131,18 @@ def lart_study(
     suffixes: Sequence[str] = (),
     criterion: Mapping[str, float] | None = None,
     **running: Unpack[Running],
-) -> LaRTStudy:
-    """Do Xu et al. (2026) again: simulation, SAEM, intervals; what lengths are worth on a matrix.
+) -> Study:
+    """Do Xu et al. (2026), sections 5 and 6.3, Tables 1 and 2, Appendix D, again.
 
-    Parameters
-    ----------
-    design : LaRTDesign, optional
-    key : jax.random.key
-        The same key gives the same study, but for its times, on the same machine, however it
-        is run.
-    responses : Responses, optional
-        With lengths: the matrix for ρ, prediction, validity and efficiency.
-    suffixes : sequence of str, optional
-        Endings of subjects' names that say only how they were asked, such as ``_one_shot``: rows
-        alike but for it are one base subject, which is not divided.
-    criterion : mapping, optional
-        A measure of ability from outside, by subject.
-    **running
-        ``folder``, ``n_processes``, ``scheduler`` and ``progress``: see `Running`.
-
-    Returns
-    -------
-    LaRTStudy
-
-    Raises
-    ------
-    ResponseError
-        If the responses have no lengths or too few items, a criterion comes without responses or
-        tells nothing, the folder holds something else, or the scheduler cannot be reached.
-
-    References
-    ----------
-    Xu et al. (2026), sections 5 and 6.3, Tables 1 and 2, Appendix D.
+    Given responses with lengths are the matrix for ρ, prediction, validity and efficiency. Subjects
+    alike but for a suffix (such as `_one_shot`) are one base subject, which is not divided; a
+    criterion is a measure of ability from outside, by subject.
     """
     design, portable = design or LaRTDesign(), PortableKey.of(key)
     _check_matrix(responses, criterion)
     groups = np.zeros(0, np.intp)
     settings: dict[str, Any] = {**asdict(design), "key": portable}
-    tasks: list[Placed] = [*suite_tasks(design, portable)]
+    tasks = [*suite_tasks(design, portable)]
     if responses is not None:
         groups = base_subjects(responses.subjects, suffixes)
         settings |= {"responses": fingerprint(responses), "suffixes": list(suffixes)}
@@ -273,9 +150,68 @@ def lart_study(
     rows = do_tasks(tasks, _PARTS, settings, running)
     columns, methods = {name: name for name in PLACE}, [*EM_METHODS, *SAEM_METHODS, DRAWN]
     suites = with_conditions(rows["suites"], design.conditions, columns, methods)
+    simulated = lart_found(suites)
     if responses is None:
-        return LaRTStudy(suites, design)
-    return _with_matrix(suites, design, portable, responses, groups, criterion or {}, rows)
+        return simulated
+    look = look_at(responses, groups, rows["rho"], portable.rng("rho"))
+    return _with_matrix(simulated, responses, look, rows, criterion or {}, portable)
+
+
+def lart_found(suites: pd.DataFrame) -> Study:
+    """Return what the rows of a suite and method say."""
+    tables = {
+        "recovery": recovery_table(suites),
+        "seconds": time_table(suites),
+        "saem": saem_table(suites),
+        "coverage": coverage_table(suites),
+    }
+    figures = {
+        "recovery": partial(plot_recovery, suites),
+        "saem": partial(plot_saem, suites),
+        "coverage": partial(plot_coverage, tables["coverage"]),
+    }
+    title = f"LaRT study of {len(suites):,} fits"
+    return Study(title, suites, tables, simulation_claims(**tables), read_notes("lart"), figures)
+
+
+def _with_matrix(
+    simulated: Study,
+    responses: Responses,
+    look: dict[str, pd.DataFrame],
+    rows: Mapping[str, pd.DataFrame],
+    criterion: Mapping[str, float],
+    key: PortableKey,
+) -> Study:
+    """Return a study of simulated suites with what the rows of a given matrix say."""
+    subjects = look["matrix_subjects"]
+    groups = subjects["group"].to_numpy()
+    predicted = rows["prediction"].sort_values([*_PARTS["prediction"].place], ignore_index=True)
+    prediction = prediction_table(predicted, groups, key.rng("prediction"))
+    by_subjects = mean_table(rows["subject_efficiency"], ["n_subjects", "method"])
+    by_items = mean_table(rows["item_efficiency"], ["n_items", "method"])
+    look |= {
+        "matrix_prediction": prediction,
+        "matrix_validity": mean_table(rows["validity"], ["method"]),
+        "matrix_subject_efficiency": by_subjects,
+        "matrix_item_efficiency": by_items,
+    }
+    figures = {
+        "abilities_and_speeds": partial(plot_abilities_and_speeds, subjects, look["matrix_rho"]),
+        "prediction": partial(plot_prediction, prediction),
+        "efficiency": partial(plot_efficiency, by_items, by_subjects),
+    }
+    if criterion:
+        outside = with_criterion(subjects, criterion)
+        look["matrix_criterion"] = criterion_table(outside, key.rng("criterion"))
+        figures["criterion"] = partial(plot_criterion, outside, look["matrix_criterion"])
+    return Study(
+        f"{simulated.title} and a {responses.n_subjects} x {responses.n_items} matrix",
+        simulated.replications,
+        {**simulated.tables, **look},
+        [*simulated.said, *matrix_claims(look, responses.n_items)],
+        read_notes("lart") + read_notes("lart_matrix"),
+        {**simulated.figures, **figures},
+    )
 
 
 def _check_matrix(responses: Responses | None, criterion: Mapping[str, float] | None) -> None:
@@ -297,52 +233,27 @@ def _check_matrix(responses: Responses | None, criterion: Mapping[str, float] | 
         with_criterion(pd.DataFrame({"subject": responses.subjects}), criterion)
 
 
-def suite_tasks(design: LaRTDesign, key: PortableKey) -> list[SuiteTask]:
-    """Return all suites in batches, the long work first."""
-    tasks = []
+def suite_tasks(design: LaRTDesign, key: PortableKey) -> Iterator[Task]:
+    """Yield all suites in batches, the long work first."""
     methods = (DRAWN, *SAEM_METHODS, *EM_METHODS)
     for method, (number, condition) in product(methods, reversed([*enumerate(design.conditions)])):
-        replications = iter(range(design.replications_of(method, number)))
-        while batch := tuple(islice(replications, BATCH)):
-            settings = (method, design.iterations, design.draws, key)
-            tasks.append(SuiteTask(number, condition, batch, *settings))
-    return tasks
+        n = design.replications_of(method, number)
+        for first in range(0, n, BATCH):
+            batch = [(number, k) for k in range(first, min(first + BATCH, n))]
+            settings = method, design.iterations, design.draws, key
+            places = [("suites", (*place, method)) for place in batch]
+            yield Task(places, partial(suite_rows, condition, batch, *settings))
 
 
 def _matrix_tasks(
-    design: LaRTDesign, key: PortableKey, responses: Responses, groups: NDArray[np.intp]
-) -> list[Placed]:
-    tasks: list[Placed] = [ItemTask(responses)]
+    design: LaRTDesign, key: PortableKey, responses: Responses, groups: Index
+) -> Iterator[Task]:
+    yield item_task(responses)
     if design.matrix_draws:
-        tasks.append(DrawTask(responses, design.matrix_draws, key))
+        draw = partial(draw_rows, responses, design.matrix_draws, key)
+        yield Task([("rho", ("posterior",))], draw)
     for k in range(design.repetitions):
-        splits = applied_splits(groups)
-        tasks += [PredictionTask(k, split, responses, own, key) for split, own in splits]
-        tasks += [ValidityTask(k, responses, key), SubjectTask(k, responses, groups, key)]
-    return tasks
-
-
-def _with_matrix(
-    suites: pd.DataFrame,
-    design: LaRTDesign,
-    key: PortableKey,
-    responses: Responses,
-    groups: NDArray[np.intp],
-    criterion: Mapping[str, float],
-    rows: Mapping[str, pd.DataFrame],
-) -> LaRTStudy:
-    look = look_at(responses, groups, rows["rho"], key.rng("rho"))
-    order = list(_PARTS["prediction"].place)
-    predicted = rows["prediction"].sort_values(order, ignore_index=True)
-    outside = with_criterion(look.subjects, criterion) if criterion else pd.DataFrame()
-    return LaRTStudy(
-        suites,
-        design,
-        look,
-        prediction_table(predicted, groups, key.rng("prediction")),
-        mean_table(rows["validity"], ["method"]),
-        mean_table(rows["subject_efficiency"], ["n_subjects", "method"]),
-        mean_table(rows["item_efficiency"], ["n_items", "method"]),
-        criterion_table(outside, key.rng("criterion")) if criterion else pd.DataFrame(),
-        outside,
-    )
+        for split, own in applied_splits(groups):
+            yield prediction_task(k, split, responses, own, key)
+        yield validity_task(k, responses, key)
+        yield subject_task(k, responses, groups, key)

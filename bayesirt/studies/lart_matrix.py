@@ -2,13 +2,11 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from bayesirt.data.responses import Responses
@@ -19,80 +17,44 @@ from bayesirt.models import LaRT
 from bayesirt.names import one_line
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.ranking.length_gain import correlation
-from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.fits import timed, two_chains
 from bayesirt.studies.labels import read_pairs
-from bayesirt.studies.lart_scoring import GRID, Cells, Items, Matrix, speed_evidence
+from bayesirt.studies.lart_scoring import GRID, Cells, Items, speed_evidence
 from bayesirt.studies.lart_suites import EM_METHODS, fit_model
-from bayesirt.studies.measures import RESAMPLES, TAILS, resampled_sums, spearman
-from bayesirt.studies.tasks import PortableKey
+from bayesirt.studies.measures import RESAMPLES, TAILS, Floats, Index, resampled_sums, spearman
+from bayesirt.studies.tasks import PortableKey, Row
 
 RHO_COLUMNS = ("rho", "low", "high", "seconds")
-
 ABILITIES = {"accuracy": "accuracy", "irt": "theta_irt", "lart": "theta_lart"}
 _LEAST_SUBJECTS = 5
 _RHO = np.tanh(np.linspace(-3, 3, 301))
 _DRAW_SEED = 7
 
 
-@dataclass(frozen=True)
-class MatrixLook:
-    """A matrix by both models."""
-
-    size: tuple[int, int]
-    n_groups: int  # Base subjects.
-    # One row a model: seconds, converged, iterations, and the mean width of the 90% intervals of
-    # the abilities by each closed form.
-    fits: pd.DataFrame
-    rho: pd.DataFrame  # One row a way: rho, and low and high of its 90% interval.
-    # One row a subject: accuracy, its abilities by both models, and its speed.
-    subjects: pd.DataFrame
-
-
-@dataclass(frozen=True)
-class DrawTask:
-    """ρ by the posterior of the whole matrix."""
-
-    responses: Responses
-    draws: int  # By each of two chains, after half as many of warm-up.
-    key: PortableKey  # The study's.
-
-    part = "rho"
-
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        return [(self.part, ("posterior",))]
-
-    def run(self) -> list[Row]:
-        """Return the row."""
-        start = time.perf_counter()
-        posterior = sample_blocked(
-            self.responses,
-            key=self.key.folded(_DRAW_SEED),
-            model=LaRT(),
-            options=two_chains(self.draws, thinning=1),
-        )
-        low, median, high = correlation(posterior)
-        seconds = time.perf_counter() - start
-        row: Row = {"part": self.part, "method": "posterior", "rho": median}
-        return [row | {"low": low, "high": high, "seconds": seconds}]
+def draw_rows(responses: Responses, draws: int, key: PortableKey) -> list[Row]:
+    """Return ρ by the posterior of the whole matrix."""
+    start, options = time.perf_counter(), two_chains(draws, thinning=1)
+    own = key.folded(_DRAW_SEED)
+    posterior = sample_blocked(responses, key=own, model=LaRT(), options=options)
+    low, median, high = correlation(posterior)
+    seconds = time.perf_counter() - start
+    return [{"rho": median, "low": low, "high": high, "seconds": seconds}]
 
 
 def look_at(
-    responses: Responses, groups: NDArray[np.intp], drawn: pd.DataFrame, rng: np.random.Generator
-) -> MatrixLook:
-    """Fit a matrix by both models."""
+    responses: Responses, groups: Index, drawn: pd.DataFrame, rng: np.random.Generator
+) -> dict[str, pd.DataFrame]:
+    """Fit a matrix by both models: tables of the fits, of ρ and of the subjects."""
     fits, rows = {}, []
     for name in EM_METHODS:
         point, seconds = timed(partial(fit_model, name, responses))
         fits[name] = point
-        widths = {kind: _mean_width(point, responses, kind) for kind in KINDS}
-        rows.append({
-            "method": name, "seconds": seconds, "converged": point.converged,
-            "iterations": point.iterations,
-            **{f"width_{kind}": width for kind, width in widths.items()},
-        })  # fmt: skip
+        row = {"method": name, "seconds": seconds, "converged": point.converged}
+        row["iterations"] = point.iterations
+        for kind in KINDS:
+            table = ability_intervals(point, responses, kind=kind)
+            row[f"width_{kind}"] = float((table["high"] - table["low"]).mean())
+        rows.append(row)
     successes, trials, _ = responses.cells.totals(1)
     subjects = pd.DataFrame({
         "subject": responses.subjects, "group": groups, "accuracy": successes / trials,
@@ -102,17 +64,11 @@ def look_at(
     rho = rho_table(fits["lart"], responses, groups, rng)
     drawn = drawn[["method", "rho", "low", "high"]].rename(columns={"method": "interval"})
     rho = pd.concat([rho, drawn], ignore_index=True) if len(drawn) else rho
-    n_groups = len(np.unique(groups))
-    return MatrixLook(responses.cells.shape, n_groups, pd.DataFrame(rows), rho, subjects)
-
-
-def _mean_width(point: PointEstimate, responses: Responses, kind: str) -> float:
-    table = ability_intervals(point, responses, kind=kind)  # type: ignore[arg-type]
-    return float((table["high"] - table["low"]).mean())
+    return {"matrix_fits": pd.DataFrame(rows), "matrix_rho": rho, "matrix_subjects": subjects}
 
 
 def rho_table(
-    point: PointEstimate, responses: Responses, groups: NDArray[np.intp], rng: np.random.Generator
+    point: PointEstimate, responses: Responses, groups: Index, rng: np.random.Generator
 ) -> pd.DataFrame:
     """Return ρ with intervals from rows and from base subjects drawn again; items are held."""
     curves = rho_curves(Items.of(point), Cells.of(responses))
@@ -126,7 +82,7 @@ def rho_table(
     return pd.DataFrame(rows)
 
 
-def rho_curves(items: Items, cells: Cells) -> Matrix:
+def rho_curves(items: Items, cells: Cells) -> Floats:
     """Return each subject's log likelihood as a function of ρ alone.
 
     ∫ N(θ; 0, 1) p(answers | θ) ∫ exp(pull τ - P τ²/2) N(τ; ρ θ, 1 - ρ²) dτ dθ.
@@ -146,9 +102,7 @@ def rho_curves(items: Items, cells: Cells) -> Matrix:
     return curves
 
 
-def resampled_rho(
-    curves: Matrix, labels: NDArray[np.intp], rng: np.random.Generator
-) -> tuple[float, float]:
+def resampled_rho(curves: Floats, labels: Index, rng: np.random.Generator) -> tuple[float, float]:
     """Return the bounds of ρ's 90% interval, from groups drawn again with replacement."""
     best = _RHO[resampled_sums(curves, labels, rng).argmax(1)]
     low, high = np.quantile(best, TAILS)
@@ -184,16 +138,12 @@ def with_criterion(subjects: pd.DataFrame, criterion: Mapping[str, float]) -> pd
 
 
 def criterion_table(known: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """Return how well abilities go with the criterion, with and without lengths.
-
-    Intervals are 90% percentiles over base subjects drawn again with replacement, the same ones
-    for every ability.
-    """
+    """Return how abilities go with the criterion; intervals over base subjects drawn again."""
     samples = [np.arange(len(known)), *_resampled(known["group"].to_numpy(), rng)]
     columns = {name: known[column].to_numpy() for name, column in ABILITIES.items()}
     outside = known["criterion"].to_numpy()
     rows = []
-    coefficients: dict[str, Callable[[Matrix, Matrix], float]] = {
+    coefficients: dict[str, Callable[[Floats, Floats], float]] = {
         "Pearson": lambda x, y: float(np.corrcoef(x, y)[0, 1]),
         "Spearman": lambda x, y: float(spearman(x, y)),
     }
@@ -209,7 +159,7 @@ def criterion_table(known: pd.DataFrame, rng: np.random.Generator) -> pd.DataFra
     return pd.DataFrame(rows, columns=["coefficient", "method", "subjects", "value", "low", "high"])
 
 
-def _resampled(groups: NDArray[np.intp], rng: np.random.Generator) -> list[NDArray[np.intp]]:
+def _resampled(groups: Index, rng: np.random.Generator) -> list[Index]:
     """Return positions of the members of groups drawn with replacement, many times."""
     members = [np.flatnonzero(groups == label) for label in np.unique(groups)]
     drawn = rng.integers(0, len(members), (RESAMPLES, len(members)))

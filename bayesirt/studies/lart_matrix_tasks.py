@@ -3,36 +3,29 @@
 Xu et al. (2026), 6.3.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import partial
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
 from bayesirt.likelihood.latencies import SpeedEvidence
-from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.lart_scoring import (
     Cells,
     Items,
-    Matrix,
     item_information,
     posterior_on_grid,
     score_abilities,
     speed_evidence,
 )
-from bayesirt.studies.lart_splits import (
-    N_FOLDS,
-    SPLITS,
-    first_subjects,
-    item_folds,
-    subject_folds,
-    with_answers,
-)
 from bayesirt.studies.lart_suites import EM_METHODS, fit_model
-from bayesirt.studies.measures import log_losses, spearman
-from bayesirt.studies.tasks import PortableKey
+from bayesirt.studies.measures import Floats, Index, log_losses, spearman, with_answers
+from bayesirt.studies.tasks import PortableKey, Row, Task
 
+N_FOLDS = 5
+SPLITS = ("by row", "by base subject")
+Groups = Index  # shape (subject,): whom a division keeps together.
 PREDICTIONS = {
     "irt": "probit IRT",
     "lart": "LaRT, item not yet run",
@@ -50,63 +43,76 @@ _FIRST_ITEMS = 10
 _SHOWN = (15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, 400)
 
 
-@dataclass(frozen=True)
-class PredictionTask:
-    """Every subject's answers predicted once, in one division of subjects and items."""
+def base_subjects(names: Sequence[str], suffixes: Sequence[str]) -> Index:
+    """Return which base subject each row is of: names alike but for an ending belong together."""
+    longest_first = sorted(suffixes, key=len, reverse=True)
+    bases = []
+    for name in names:
+        ending = next((s for s in longest_first if s and name.endswith(s)), "")
+        bases.append(name[: len(name) - len(ending)])
+    return np.unique(bases, return_inverse=True)[1]
 
-    repetition: int
-    split: int  # Of `SPLITS`.
-    responses: Responses
-    groups: NDArray[np.intp]  # shape (subject,), What may not be divided between training and test.
-    key: PortableKey  # The study's.
 
-    part = "prediction"
+def subject_folds(groups: Index, n_folds: int, rng: np.random.Generator) -> list[Index]:
+    """Divide the subjects into disjoint folds of about the same size, groups unbroken."""
+    labels, sizes = np.unique(groups, return_counts=True)
+    fold_of, filled = np.zeros(len(labels), int), np.zeros(n_folds, int)
+    for k in rng.permutation(len(labels)):
+        fold_of[k] = filled.argmin()
+        filled[fold_of[k]] += sizes[k]
+    of_subject = fold_of[np.searchsorted(labels, groups)]
+    return [np.flatnonzero(of_subject == fold) for fold in range(n_folds)]
 
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        subjects = range(self.responses.n_subjects)
-        return [
-            (self.part, (self.repetition, self.split, i, name))
-            for i in subjects
-            for name in PREDICTIONS
-        ]
 
-    def run(self) -> list[Row]:
-        """Return a row for each subject and method."""
-        rng = self.key.rng(self.part, self.repetition, self.split)
-        everyone = np.arange(self.responses.n_subjects)
-        rows: list[Row] = []
-        for test in subject_folds(self.groups, N_FOLDS, rng):
-            if len(test):
-                folds = item_folds(self.responses.n_items, N_FOLDS, rng)
-                rows += self._rows_of(np.setdiff1d(everyone, test), test, folds)
-        return rows
+def item_folds(n_items: int, n_folds: int, rng: np.random.Generator) -> list[Index]:
+    """Divide the items into disjoint folds of about the same size."""
+    return [np.sort(part) for part in np.array_split(rng.permutation(n_items), n_folds)]
 
-    def _rows_of(
-        self, train: NDArray[np.intp], test: NDArray[np.intp], folds: list[NDArray[np.intp]]
-    ) -> list[Row]:
-        subjects, kept = with_answers(self.responses, train, np.arange(self.responses.n_items))
-        part = self.responses.select(subjects, kept)
+
+def first_subjects(groups: Index, rng: np.random.Generator) -> Index:
+    """Return the subjects in random order, those of a group one after another."""
+    place = rng.permutation(groups.max() + 1)
+    return np.argsort(place[groups], kind="stable")
+
+
+def prediction_task(
+    repetition: int, split: int, responses: Responses, groups: Groups, key: PortableKey
+) -> Task:
+    """Return the prediction of every subject's answers, in one division that keeps groups whole."""
+    rng = key.rng("prediction", repetition, split)
+    folds = [
+        (test, item_folds(responses.n_items, N_FOLDS, rng))
+        for test in subject_folds(groups, N_FOLDS, rng) if len(test)
+    ]  # fmt: skip
+    tested = np.concatenate([test for test, _ in folds]).tolist()
+    places = [("prediction", (repetition, split, i, name)) for i in tested for name in PREDICTIONS]
+    return Task(places, partial(prediction_rows, responses, folds))
+
+
+def prediction_rows(responses: Responses, folds: list[tuple[Index, list[Index]]]) -> list[Row]:
+    """Return errors by subject and method, of items fitted to the subjects of other folds."""
+    rows: list[Row] = []
+    everyone, cells = np.arange(responses.n_subjects), Cells.of(responses)
+    for test, of_items in folds:
+        train = np.setdiff1d(everyone, test)
+        subjects, kept = with_answers(responses, train, np.arange(responses.n_items))
+        part = responses.select(subjects, kept)
         items = {name: Items.of(fit_model(name, part)) for name in EM_METHODS}
-        cells = Cells.of(self.responses).rows(test).columns(kept)
-        own = [np.flatnonzero(np.isin(kept, fold)) for fold in folds]
-        scores = {
-            name: predict_left_out(items[name.split()[0]], cells, own, "length" in name)
+        own = [np.flatnonzero(np.isin(kept, fold)) for fold in of_items]
+        errors = np.array([
+            predict_left_out(
+                items[name.split()[0]], cells.rows(test).columns(kept), own, "length" in name
+            )
             for name in PREDICTIONS
-        }
-        head: Row = {"part": self.part, "repetition": self.repetition, "split": self.split}
-        return [
-            {**head, "subject": int(subject), "method": name}
-            | {c: float(s[k]) for c, s in zip(PREDICTION_COLUMNS, scores[name], strict=True)}
-            for k, subject in enumerate(test)
-            for name in PREDICTIONS
-        ]
+        ])  # fmt: skip
+        by_subject = errors.transpose(2, 0, 1).reshape(-1, len(PREDICTION_COLUMNS)).tolist()
+        rows += [dict(zip(PREDICTION_COLUMNS, found, strict=True)) for found in by_subject]
+    return rows
 
 
 def predict_left_out(
-    items: Items, cells: Cells, folds: list[NDArray[np.intp]], length_known: bool
-) -> tuple[Matrix, Matrix]:
+    items: Items, cells: Cells, folds: list[Index], length_known: bool
+) -> tuple[Floats, Floats]:
     """Return each subject's mean error over items that its ability was estimated without."""
     plugged, predicted = np.zeros_like(cells.trials), np.zeros_like(cells.trials)
     for fold in folds:
@@ -122,7 +128,7 @@ def predict_left_out(
     return errors.sum(1) / n, logs.sum(1) / n
 
 
-def applied_splits(groups: NDArray[np.intp]) -> list[tuple[int, NDArray[np.intp]]]:
+def applied_splits(groups: Index) -> list[tuple[int, Index]]:
     """Return how subjects are divided: by row, and by base subject where some share one."""
     rows = np.arange(len(groups))
     kinds = [(SPLITS.index("by row"), rows)]
@@ -131,47 +137,29 @@ def applied_splits(groups: NDArray[np.intp]) -> list[tuple[int, NDArray[np.intp]
     return kinds
 
 
-@dataclass(frozen=True)
-class ValidityTask:
-    """Abilities by five disjoint sets of items."""
-
-    repetition: int
-    responses: Responses
-    key: PortableKey  # The study's.
-
-    part = "validity"
-
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        return [(self.part, (self.repetition, name)) for name in EM_METHODS]
-
-    def run(self) -> list[Row]:
-        """Return a row for each method."""
-        rng = self.key.rng("validity", self.repetition)
-        n, j = self.responses.cells.shape
-        sets = item_folds(j, N_FOLDS, rng)
-        theta = {name: np.full((N_FOLDS, n), np.nan) for name in EM_METHODS}
-        for k, items in enumerate(sets):
-            subjects, kept = with_answers(self.responses, np.arange(n), items)
-            part = self.responses.select(subjects, kept)
-            for name in EM_METHODS:
-                theta[name][k, subjects] = fit_model(name, part)["theta"]
-        cells = Cells.of(self.responses)
-        rest = np.array([cells.accuracy(np.setdiff1d(np.arange(j), s)) for s in sets])
-        head: Row = {"part": self.part, "repetition": self.repetition}
-        return [
-            {**head, "method": name, **agreement_of_sets(found, rest)}
-            for name, found in theta.items()
-        ]
+def validity_task(repetition: int, responses: Responses, key: PortableKey) -> Task:
+    """Return the agreement of abilities by five disjoint sets of items."""
+    places = [("validity", (repetition, name)) for name in EM_METHODS]
+    sets = item_folds(responses.n_items, N_FOLDS, key.rng("validity", repetition))
+    return Task(places, partial(validity_rows, responses, sets))
 
 
-def agreement_of_sets(theta: Matrix, rest: Matrix) -> dict[str, float]:
-    """Return how far abilities by disjoint sets of items agree, among subjects in all sets.
+def validity_rows(responses: Responses, sets: list[Index]) -> list[Row]:
+    """Return a row for each method."""
+    n, j = responses.cells.shape
+    theta = {name: np.full((len(sets), n), np.nan) for name in EM_METHODS}
+    for k, items in enumerate(sets):
+        subjects, kept = with_answers(responses, np.arange(n), items)
+        part = responses.select(subjects, kept)
+        for name in EM_METHODS:
+            theta[name][k, subjects] = fit_model(name, part)["theta"]
+    cells = Cells.of(responses)
+    rest = np.array([cells.accuracy(np.setdiff1d(np.arange(j), own)) for own in sets])
+    return [agreement_of_sets(found, rest) for found in theta.values()]
 
-    variance_sum is of each subject's abilities over the sets (divisor: their number), as in the
-    paper; rho_rest the mean ρ of a set's abilities and the accuracy on all other items.
-    """
+
+def agreement_of_sets(theta: Floats, rest: Floats) -> dict[str, float]:
+    """Return how far abilities by disjoint sets of items agree, among subjects in all sets."""
     whole = np.isfinite(theta).all(0)
     own, other = theta[:, whole], rest[:, whole]
     variance = own.var(0)
@@ -185,43 +173,31 @@ def agreement_of_sets(theta: Matrix, rest: Matrix) -> dict[str, float]:
     }
 
 
-@dataclass(frozen=True)
-class ItemTask:
-    """Abilities after more and more items, each chosen by what the ones before have told."""
-
-    responses: Responses
-
-    part = "item_efficiency"
-
-    @property
-    def counts(self) -> list[int]:
-        """Numbers of items after which abilities are looked at."""
-        j = self.responses.n_items
-        return [min(_FIRST_ITEMS, j), *(n for n in _SHOWN if n < j)]
-
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        return [(self.part, (n, name)) for n in self.counts for name in EM_METHODS]
-
-    def run(self) -> list[Row]:
-        """Return a row for each number of items and method."""
-        cells = Cells.of(self.responses)
-        accuracy = cells.accuracy(np.arange(self.responses.n_items))
-        rows: list[Row] = []
-        for name in EM_METHODS:
-            items = Items.of(fit_model(name, self.responses))
-            whole = score_abilities(items, cells).mean
-            for n, theta in adaptive_abilities(items, cells, self.counts).items():
-                row: Row = {"part": self.part, "n_items": n, "method": name}
-                row["distance"] = float(np.sqrt(np.mean((theta - whole) ** 2)))
-                row["rho"] = float(spearman(whole, theta))
-                row["rho_accuracy"] = float(spearman(accuracy, theta))
-                rows.append(row)
-        return rows
+def item_task(responses: Responses) -> Task:
+    """Return abilities after more and more items, chosen by what the ones before have told."""
+    j = responses.n_items
+    counts = [min(_FIRST_ITEMS, j), *(n for n in _SHOWN if n < j)]
+    places = [("item_efficiency", (n, name)) for name in EM_METHODS for n in counts]
+    return Task(places, partial(item_rows, responses, counts))
 
 
-def adaptive_abilities(items: Items, cells: Cells, counts: list[int]) -> dict[int, Matrix]:
+def item_rows(responses: Responses, counts: list[int]) -> list[Row]:
+    """Return a row for each method and number of items."""
+    cells, rows = Cells.of(responses), []
+    accuracy = cells.accuracy(np.arange(responses.n_items))
+    for name in EM_METHODS:
+        items = Items.of(fit_model(name, responses))
+        whole = score_abilities(items, cells).mean
+        for theta in adaptive_abilities(items, cells, counts).values():
+            rows.append({
+                "distance": float(np.sqrt(np.mean((theta - whole) ** 2))),
+                "rho": float(spearman(whole, theta)),
+                "rho_accuracy": float(spearman(accuracy, theta)),
+            })  # fmt: skip
+    return rows
+
+
+def adaptive_abilities(items: Items, cells: Cells, counts: list[int]) -> dict[int, Floats]:
     """Return abilities after some numbers of items, each subject's chosen for itself.
 
     Xu et al. (2026), 6.3.2: the next item is the one with the largest information at the estimate
@@ -237,7 +213,7 @@ def adaptive_abilities(items: Items, cells: Cells, counts: list[int]) -> dict[in
     seen = np.isfinite(cells.x)
     precision = np.where(seen, items.phi**2 / items.lam, 0.0)
     pull = -np.where(seen, (cells.x - items.omega) * items.phi / items.lam, 0.0)
-    found: dict[int, Matrix] = {}
+    found: dict[int, Floats] = {}
     for count in range(counts[0], counts[-1] + 1):
         theta = posterior_on_grid(total, evidence, items.rho).mean
         if count in counts:
@@ -256,54 +232,36 @@ def adaptive_abilities(items: Items, cells: Cells, counts: list[int]) -> dict[in
     return found
 
 
-@dataclass(frozen=True)
-class SubjectTask:
-    """Items fitted to fewer and fewer subjects, against those of all (Table 2)."""
-
-    repetition: int
-    responses: Responses
-    groups: NDArray[np.intp]  # shape (subject,), Subjects of a group enter one after another.
-    key: PortableKey  # The study's.
-
-    part = "subject_efficiency"
-
-    @property
-    def sizes(self) -> list[int]:
-        """Numbers of subjects."""
-        return [max(2, round(share * self.responses.n_subjects)) for share in SHARES]
-
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        return [(self.part, (self.repetition, n, name)) for n in self.sizes for name in EM_METHODS]
-
-    def run(self) -> list[Row]:
-        """Return a row for each number of subjects and method."""
-        order = first_subjects(self.groups, self.key.rng("subjects", self.repetition))
-        chosen = most_telling(self.responses)
-        everyone = np.arange(self.responses.n_subjects)
-        whole = {name: self._fit(name, everyone, chosen) for name in EM_METHODS}
-        rows: list[Row] = []
-        for n, name in product(self.sizes, EM_METHODS):
-            found = self._fit(name, np.sort(order[:n]), chosen)
-            head: Row = {"part": self.part, "repetition": self.repetition, "n_subjects": n}
-            rows.append({**head, "method": name, **distances(found, whole[name])})
-        return rows
-
-    def _fit(
-        self, name: str, subjects: NDArray[np.intp], items: NDArray[np.intp]
-    ) -> dict[str, Matrix]:
-        """Return a and d over the chosen items, NaN where nobody answered one."""
-        subjects, kept = with_answers(self.responses, subjects, items)
-        point = fit_model(name, self.responses.select(subjects, kept))
-        found = {}
-        for parameter in ("a", "d"):
-            found[parameter] = np.full(len(items), np.nan)
-            found[parameter][np.isin(items, kept)] = point[parameter]
-        return found
+def subject_task(repetition: int, responses: Responses, groups: Groups, key: PortableKey) -> Task:
+    """Return items fitted to fewer and fewer subjects, against those of all (Table 2)."""
+    sizes = [max(2, round(share * responses.n_subjects)) for share in SHARES]
+    order = first_subjects(groups, key.rng("subjects", repetition))
+    places = [("subject_efficiency", (repetition, n, m)) for n, m in product(sizes, EM_METHODS)]
+    return Task(places, partial(subject_rows, responses, [np.sort(order[:n]) for n in sizes]))
 
 
-def distances(found: dict[str, Matrix], whole: dict[str, Matrix]) -> dict[str, float]:
+def subject_rows(responses: Responses, chosen: list[Index]) -> list[Row]:
+    """Return a row for each set of subjects and method."""
+    items, everyone = most_telling(responses), np.arange(responses.n_subjects)
+    whole = {name: _item_fit(name, responses, everyone, items) for name in EM_METHODS}
+    return [
+        distances(_item_fit(name, responses, subjects, items), whole[name])
+        for subjects, name in product(chosen, EM_METHODS)
+    ]
+
+
+def _item_fit(name: str, responses: Responses, subjects: Index, items: Index) -> dict[str, Floats]:
+    """Return a and d over some items, NaN where nobody answered one."""
+    subjects, kept = with_answers(responses, subjects, items)
+    point = fit_model(name, responses.select(subjects, kept))
+    found = {}
+    for parameter in ("a", "d"):
+        found[parameter] = np.full(len(items), np.nan)
+        found[parameter][np.isin(items, kept)] = point[parameter]
+    return found
+
+
+def distances(found: dict[str, Floats], whole: dict[str, Floats]) -> dict[str, float]:
     """Return how far items are from those of all subjects: root mean square and median."""
     row = {}
     for name in ("a", "d"):
@@ -313,7 +271,7 @@ def distances(found: dict[str, Matrix], whole: dict[str, Matrix]) -> dict[str, f
     return row
 
 
-def most_telling(responses: Responses) -> NDArray[np.intp]:
+def most_telling(responses: Responses) -> Index:
     """Return the hundred items with the largest mean information about all abilities."""
     point = fit_model("lart", responses)
     information = item_information(Items.of(point), point["theta"]).mean(0)

@@ -7,28 +7,26 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr, logsumexp, ndtr
 from scipy.stats import norm
 
 from bayesirt.data.responses import Responses
 from bayesirt.likelihood.latencies import SpeedEvidence
 from bayesirt.point_estimate import PointEstimate
+from bayesirt.studies.measures import Floats, Index, Mask
 
 GRID = np.linspace(-6, 6, 601)
 """Abilities; a posterior after 500 items is still ten times wider than a step."""
-
-Matrix = NDArray[np.float64]
 
 
 class Items(NamedTuple):
     """Items of LaRT, or of plain IRT, that are taken as known."""
 
-    a: Matrix  # shape (item,), as are the others.
-    d: Matrix
-    phi: Matrix  # Without lengths 0, which leaves lengths without a word.
-    omega: Matrix
-    lam: Matrix
+    a: Floats  # shape (item,), as are the others.
+    d: Floats
+    phi: Floats  # Without lengths 0, which leaves lengths without a word.
+    omega: Floats
+    lam: Floats
     rho: float
 
     @classmethod
@@ -39,7 +37,7 @@ class Items(NamedTuple):
             return cls(a, d, 0 * a, 0 * a, 0 * a + 1, 0.0)
         return cls(a, d, point["phi"], point["omega"], point["lam"], float(point["rho"]))
 
-    def log_probabilities(self) -> tuple[Matrix, Matrix]:
+    def log_probabilities(self) -> tuple[Floats, Floats]:
         """Return log Φ(η) and log Φ(-η), shape (grid, item)."""
         eta = GRID[:, None] * self.a + self.d
         return log_ndtr(eta), log_ndtr(-eta)
@@ -48,9 +46,9 @@ class Items(NamedTuple):
 class Cells(NamedTuple):
     """Answers and log lengths as matrices."""
 
-    successes: Matrix  # shape (subject, item), as are the others.
-    trials: Matrix
-    x: Matrix  # NaN where no length was seen.
+    successes: Floats  # shape (subject, item), as are the others.
+    trials: Floats
+    x: Floats  # NaN where no length was seen.
 
     @classmethod
     def of(cls, responses: Responses) -> "Cells":
@@ -62,15 +60,15 @@ class Cells(NamedTuple):
             x[listed.subject, listed.item] = np.log(responses.latency)
         return cls(successes, trials, x)
 
-    def rows(self, subjects: NDArray[np.intp]) -> "Cells":
+    def rows(self, subjects: Index) -> "Cells":
         """Return some subjects'."""
         return Cells(*(matrix[subjects] for matrix in self))
 
-    def columns(self, items: NDArray[np.intp]) -> "Cells":
+    def columns(self, items: Index) -> "Cells":
         """Return some items'."""
         return Cells(*(matrix[:, items] for matrix in self))
 
-    def accuracy(self, items: NDArray[np.intp]) -> Matrix:
+    def accuracy(self, items: Index) -> Floats:
         """Return each subject's proportion correct among some items, NaN where it answered none."""
         successes, trials = self.successes[:, items].sum(1), self.trials[:, items].sum(1)
         return np.divide(successes, trials, out=np.full(len(trials), np.nan), where=trials > 0)
@@ -79,29 +77,23 @@ class Cells(NamedTuple):
 class Scores(NamedTuple):
     """What is known of each ability."""
 
-    mean: Matrix  # shape (subject,)
-    mode: Matrix  # shape (subject,)
-    probability: Matrix  # shape (subject, grid), Of the posterior, at `GRID`.
+    mean: Floats  # shape (subject,)
+    mode: Floats  # shape (subject,)
+    probability: Floats  # shape (subject, grid), Of the posterior, at `GRID`.
 
-    def predictive(self, items: Items) -> Matrix:
+    def predictive(self, items: Items) -> Floats:
         """Return P(right) with the ability integrated out, shape (subject, item)."""
         return self.probability @ ndtr(GRID[:, None] * items.a + items.d)
 
-    def plugged_in(self, items: Items) -> Matrix:
+    def plugged_in(self, items: Items) -> Floats:
         """Return P(right) at the mode, shape (subject, item)."""
         return np.asarray(ndtr(self.mode[:, None] * items.a + items.d))
 
 
 def score_abilities(
-    items: Items,
-    cells: Cells,
-    answered: NDArray[np.bool_] | None = None,
-    timed: NDArray[np.bool_] | None = None,
+    items: Items, cells: Cells, answered: Mask | None = None, timed: Mask | None = None
 ) -> Scores:
-    """Return what answers and lengths say of abilities.
-
-    Xu et al. (2026), equation 9 and Lemma 1, corrected.
-    """
+    """Return what answers and lengths say of abilities (Xu et al., 2026, Lemma 1, corrected)."""
     one = np.ones(cells.trials.shape[1])
     right = cells.successes * (one if answered is None else answered)
     wrong = (cells.trials - cells.successes) * (one if answered is None else answered)
@@ -110,7 +102,7 @@ def score_abilities(
     return posterior_on_grid(log_likelihood, speed_evidence(items, cells, timed), items.rho)
 
 
-def posterior_on_grid(log_likelihood: Matrix, evidence: SpeedEvidence, rho: float) -> Scores:
+def posterior_on_grid(log_likelihood: Floats, evidence: SpeedEvidence, rho: float) -> Scores:
     """Return the posterior from the answers' log likelihood at `GRID` and the lengths' evidence."""
     mean, variance = (np.asarray(x)[:, None] for x in evidence.ability(jnp.asarray(rho)))
     log_density = log_likelihood - (GRID - mean) ** 2 / (2 * variance)
@@ -118,9 +110,7 @@ def posterior_on_grid(log_likelihood: Matrix, evidence: SpeedEvidence, rho: floa
     return Scores(probability @ GRID, _modes(log_density), probability)
 
 
-def speed_evidence(
-    items: Items, cells: Cells, timed: NDArray[np.bool_] | None = None
-) -> SpeedEvidence:
+def speed_evidence(items: Items, cells: Cells, timed: Mask | None = None) -> SpeedEvidence:
     """Return what lengths say of speeds."""
     seen = np.isfinite(cells.x) if timed is None else np.isfinite(cells.x) & timed
     above = np.where(seen, cells.x - items.omega, 0.0)
@@ -128,14 +118,14 @@ def speed_evidence(
     return SpeedEvidence(precision, pull)  # type: ignore[arg-type]
 
 
-def item_information(items: Items, theta: Matrix) -> Matrix:
+def item_information(items: Items, theta: Floats) -> Floats:
     """Return a² φ(η)²/(Φ(η) (1 - Φ(η))) of each item at each ability."""
     eta = theta[:, None] * items.a + items.d
     p = np.clip(ndtr(eta), 1e-300, 1 - 1e-16)
     return items.a**2 * norm.pdf(eta) ** 2 / (p * (1 - p))
 
 
-def _modes(log_density: Matrix) -> Matrix:
+def _modes(log_density: Floats) -> Floats:
     """Return the summits, between grid points by a parabola."""
     rows, step = np.arange(len(log_density)), GRID[1] - GRID[0]
     at = np.clip(log_density.argmax(1), 1, len(GRID) - 2)

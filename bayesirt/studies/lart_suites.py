@@ -1,14 +1,12 @@
 """Simulated suites of the LaRT study by each method (Xu et al., 2026, section 5)."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
-from jaxtyping import Array
-from numpy.typing import NDArray
 from scipy.stats import norm
 
 from bayesirt.data.responses import Responses
@@ -19,10 +17,9 @@ from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import LaRT
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
-from bayesirt.studies.engine import Places, Row
 from bayesirt.studies.fits import quietly, timed, two_chains
-from bayesirt.studies.measures import TAILS, n_covered
-from bayesirt.studies.tasks import PortableKey
+from bayesirt.studies.measures import TAILS, Floats, n_covered
+from bayesirt.studies.tasks import PortableKey, Row
 
 ANSWERS = ("theta", "a", "d")
 LENGTHS = ("phi", "omega", "lam", "rho")
@@ -31,22 +28,18 @@ FIT_COLUMNS = (
     "seconds", "converged", "loss", *(f"rmse_{name}" for name in (*ANSWERS, *LENGTHS)),
     *(f"{what}_{kind}" for kind in INTERVALS for what in ("cover", "width")),
 )  # fmt: skip
-
 EM_METHODS = {"lart": "LaRT", "irt": "probit IRT"}
 SAEM_METHODS = {
     "saem spectral": "SAEM, spectral start, 1/t",
     "saem burn-in": "SAEM, random start, burn-in of 20",
 }
 DRAWN = "lart posterior"
-
 _SAEM_OPTIONS: dict[str, dict[str, Any]] = {
     "saem spectral": {},
     "saem burn-in": {"start": "random", "burn_in": 20},
 }
-_D_SD = np.sqrt(0.5)
-"""The paper writes N(0, 0.5), and has variances in this place elsewhere."""
-_REACH = float(norm.ppf(TAILS[1]))
-"""Of an interval, in standard deviations."""
+_D_SD = np.sqrt(0.5)  # The paper writes N(0, 0.5), and has variances in this place elsewhere.
+_REACH = float(norm.ppf(TAILS[1]))  # Of an interval, in standard deviations.
 
 
 @dataclass(frozen=True)
@@ -57,17 +50,12 @@ class Condition:
     n_items: int
     rho: float  # Correlation of ability and speed.
 
-    @property
-    def is_papers(self) -> bool:
-        """Whether the paper simulates this, in its section 5."""
-        return (self.n_items, self.rho) == (50, -0.8) and self.n_subjects in (100, 200, 500)
-
 
 class Suite(NamedTuple):
     """Responses with lengths whose parameters are known."""
 
     # theta and tau, shape (subject,); a, d, phi, omega and lam, shape (item,); rho.
-    truth: dict[str, NDArray[np.float64]]
+    truth: dict[str, Floats]
     responses: Responses
 
 
@@ -86,47 +74,30 @@ def draw_suite(condition: Condition, rng: np.random.Generator) -> Suite:
     return Suite({**truth, "rho": np.asarray(rho)}, responses)
 
 
-@dataclass(frozen=True)
-class SuiteTask:
-    """Some simulated suites of one condition by one method: what it compiles serves them all."""
-
-    number: int  # Of the condition.
-    condition: Condition
-    replications: tuple[int, ...]
-    method: str  # Of `EM_METHODS` or `SAEM_METHODS`, or `DRAWN`.
-    iterations: int  # Of SAEM.
-    draws: int  # Of the posterior, by each of two chains after half as many of warm-up.
-    key: PortableKey  # The study's.
-
-    part = "suites"
-
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        return [(self.part, (self.number, k, self.method)) for k in self.replications]
-
-    def run(self) -> list[Row]:
-        """Return a row for each replication; suites depend on the place, not on the method."""
-        rows: list[Row] = []
-        for replication in self.replications:
-            place = (self.number, replication)
-            suite = draw_suite(self.condition, self.key.rng(*place))
-            key = self.key.folded(self.method, *place)
-            row: Row = {"part": self.part, "condition": self.number, "replication": replication}
-            rows.append({**row, "method": self.method, **self._measured(suite, key)})
-        return rows
-
-    def _measured(self, suite: Suite, key: Array) -> dict[str, float]:
-        if self.method == DRAWN:
+def suite_rows(
+    condition: Condition,
+    places: Sequence[tuple[int, int]],
+    method: str,
+    iterations: int,
+    draws: int,
+    key: PortableKey,
+) -> list[Row]:
+    """Return how far a method is off in each suite; suites depend on the place alone."""
+    rows = []
+    for place in places:
+        suite, own = draw_suite(condition, key.rng(*place)), key.folded(method, *place)
+        if method == DRAWN:
             start = time.perf_counter()
-            run = two_chains(self.draws, thinning=1)
-            posterior = sample_blocked(suite.responses, key=key, model=LaRT(), options=run)
-            return measure_posterior(suite, posterior, time.perf_counter() - start)
-        if self.method in SAEM_METHODS:
-            options = {"iterations": self.iterations, **_SAEM_OPTIONS[self.method]}
-            fit = partial(fit_saem, suite.responses, key=key, **options)
-            return measure_point(suite, *timed(fit))
-        return measure_point(suite, *timed(partial(fit_model, self.method, suite.responses)))
+            run = two_chains(draws, thinning=1)
+            posterior = sample_blocked(suite.responses, key=own, model=LaRT(), options=run)
+            rows.append(measure_posterior(suite, posterior, time.perf_counter() - start))
+        elif method in SAEM_METHODS:
+            options = {"iterations": iterations, **_SAEM_OPTIONS[method]}
+            fit = partial(fit_saem, suite.responses, key=own, **options)
+            rows.append(measure_point(suite, *timed(fit)))
+        else:
+            rows.append(measure_point(suite, *timed(partial(fit_model, method, suite.responses))))
+    return rows
 
 
 def fit_model(name: str, responses: Responses) -> PointEstimate:
@@ -142,28 +113,26 @@ def measure_point(suite: Suite, point: PointEstimate, seconds: float) -> Row:
             row[f"rmse_{name}"] = rmse(suite.truth[name], point[name])
     theta = suite.truth["theta"]
     for kind in KINDS:
-        row |= _of_interval(theta, ability_intervals(point, suite.responses, kind=kind), kind)
+        interval = ability_intervals(point, suite.responses, kind=kind)
+        row |= _of_interval(theta, interval["low"], interval["high"], kind)
     reach = _REACH * point["theta_se"]
-    given = pd.DataFrame({"low": point["theta"] - reach, "high": point["theta"] + reach})
-    return row | _of_interval(theta, given, "given_items")
+    return row | _of_interval(theta, point["theta"] - reach, point["theta"] + reach, "given_items")
 
 
 def measure_posterior(suite: Suite, posterior: Posterior, seconds: float) -> Row:
     """Compare a posterior's means and intervals with the truth, by `FIT_COLUMNS`."""
-    low, high = np.quantile(posterior.theta, TAILS, axis=0)
     row = {"seconds": seconds}
     for name in (*ANSWERS, *LENGTHS):
         row[f"rmse_{name}"] = rmse(suite.truth[name], posterior.draws(name).mean(0))
-    interval = pd.DataFrame({"low": low, "high": high})
-    return row | _of_interval(suite.truth["theta"], interval, "posterior")
+    low, high = np.quantile(posterior.theta, TAILS, axis=0)
+    return row | _of_interval(suite.truth["theta"], low, high, "posterior")
 
 
-def rmse(true: NDArray[np.float64], found: NDArray[np.float64]) -> float:
+def rmse(true: Floats, found: Floats) -> float:
     """Return √ mean (found - true)²."""
     return float(np.sqrt(np.mean((found - true) ** 2)))
 
 
-def _of_interval(theta: NDArray[np.float64], interval: pd.DataFrame, kind: str) -> Row:
-    low, high = interval["low"].to_numpy(), interval["high"].to_numpy()
+def _of_interval(theta: Floats, low: Any, high: Any, kind: str) -> Row:
     covered = n_covered(theta, low, high) / len(theta)
     return {f"cover_{kind}": covered, f"width_{kind}": float((high - low).mean())}

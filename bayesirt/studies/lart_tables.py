@@ -1,11 +1,29 @@
-"""The tables of the LaRT study."""
+"""The tables and figures of the LaRT study."""
+
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator
 
-from bayesirt.studies.lart_matrix_tasks import PREDICTION_COLUMNS, PREDICTIONS
-from bayesirt.studies.lart_splits import SPLITS
+from bayesirt.posterior import LEVEL
+from bayesirt.report.plots import ACCENT, INK, SOFT
+from bayesirt.studies.figures import (
+    POINT,
+    draw_boxes,
+    draw_lines,
+    legend_above,
+    log_plain,
+    log_values,
+    name_rows,
+    new_figure,
+    patches,
+    study_style,
+)
+from bayesirt.studies.lart_matrix_tasks import PREDICTION_COLUMNS, PREDICTIONS, SPLITS
 from bayesirt.studies.lart_suites import (
     ANSWERS,
     DRAWN,
@@ -14,19 +32,34 @@ from bayesirt.studies.lart_suites import (
     LENGTHS,
     SAEM_METHODS,
 )
-from bayesirt.studies.measures import TAILS, resampled_sums
-from bayesirt.studies.study_rows import groups_of
+from bayesirt.studies.measures import TAILS, Floats, Index, groups_of, resampled_sums
 
 PLACE = ["n_subjects", "n_items", "rho"]
-
+SYMBOLS = {
+    "theta": "θ", "a": "a", "d": "d", "phi": "φ", "omega": "ω", "lam": "λ", "rho": "ρ",
+}  # fmt: skip
+INTERVAL_LABELS = {
+    ("irt", "asymptotic"): "IRT, closed form",
+    ("lart", "asymptotic"): "LaRT, equation 10",
+    ("lart", "finite"): "LaRT, finite length",
+    ("lart", "given_items"): "LaRT, posterior sd given items",
+    (DRAWN, "posterior"): "LaRT, full posterior",
+}
+MEASURES = {"absolute_error": "mean absolute error", "log_score": "log score"}
 _INTERVALS_OF = {"lart": INTERVALS[:3], "irt": INTERVALS[:1], DRAWN: INTERVALS[3:]}
+_FILLS = {"irt": "white", "lart": ACCENT}
+_SAEM_FILLS = dict(zip(("lart", *SAEM_METHODS), (INK, ACCENT, "white"), strict=True))
+_MARKS: dict[str, dict[str, Any]] = {
+    "irt": {"marker": "s", "color": SOFT},
+    "lart": {"marker": "o", "color": ACCENT},
+    DRAWN: {"marker": "D", "color": ACCENT},
+}
+_LEAST_GAP = 1e-3
+_ITEM_TICKS = (10, 20, 50, 100, 200, 400)
 
 
 def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return by condition and parameter how far LaRT and IRT by EM are from the truth.
-
-    `gain` is IRT's mean error less LaRT's; NaN for what IRT does not have.
-    """
+    """Return how far LaRT and IRT by EM are from the truth; `gain` is how much less LaRT is."""
     rows = []
     for place, own in groups_of(replications, PLACE):
         of = {name: own[own["method"] == name].set_index("replication") for name in EM_METHODS}
@@ -46,11 +79,10 @@ def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
 def time_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return the median seconds of each method, and how often it converges."""
     groups = replications.groupby([*PLACE, "method"], sort=False)
-    table = pd.DataFrame({
-        "replications": groups.size(), "seconds": groups["seconds"].median(),
-        "converged": groups["converged"].mean(),
-    })  # fmt: skip
-    return table.reset_index()
+    return groups.agg(
+        replications=("seconds", "size"), seconds=("seconds", "median"),
+        converged=("converged", "mean"),
+    ).reset_index()  # fmt: skip
 
 
 def saem_suites(replications: pd.DataFrame) -> pd.DataFrame:
@@ -64,18 +96,13 @@ def saem_suites(replications: pd.DataFrame) -> pd.DataFrame:
 
 
 def saem_table(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return how SAEM compares with EM in its suites (Xu et al., 2026, Appendix D).
-
-    Log likelihoods hold the weak prior of a few items without a finite estimate.
-    """
+    """Return how SAEM compares with EM in its suites (Xu et al., 2026, Appendix D)."""
     groups = saem_suites(replications).groupby([*PLACE, "method"], sort=False)
-    table = pd.DataFrame({"replications": groups.size()})
-    for name in (*ANSWERS, *LENGTHS):
-        table[f"rmse_{name}"] = groups[f"rmse_{name}"].mean()
-    table["worst_a"] = groups["rmse_a"].max()
-    table["gap"], table["largest_gap"] = groups["gap"].median(), groups["gap"].max()
-    table["converged"] = groups["converged"].mean()
-    return table.reset_index()
+    errors = {f"rmse_{name}": (f"rmse_{name}", "mean") for name in (*ANSWERS, *LENGTHS)}
+    return groups.agg(
+        replications=("gap", "size"), **errors, worst_a=("rmse_a", "max"), gap=("gap", "median"),
+        largest_gap=("gap", "max"), converged=("converged", "mean"),
+    ).reset_index()  # fmt: skip
 
 
 def coverage_table(replications: pd.DataFrame) -> pd.DataFrame:
@@ -95,13 +122,8 @@ def coverage_table(replications: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def prediction_table(
-    rows: pd.DataFrame, groups: NDArray[np.intp], rng: np.random.Generator
-) -> pd.DataFrame:
-    """Return how far predictions of items left out are off, and by how much less than IRT's.
-
-    `gain` has a 90% interval from base subjects drawn again with replacement.
-    """
+def prediction_table(rows: pd.DataFrame, groups: Index, rng: np.random.Generator) -> pd.DataFrame:
+    """Return errors on items left out; `gain` on IRT has a 90% interval over base subjects."""
     found = []
     for split, own in rows.groupby("split"):
         for measure in PREDICTION_COLUMNS:
@@ -118,9 +140,7 @@ def prediction_table(
     return pd.DataFrame(found)
 
 
-def resampled_mean(
-    values: NDArray[np.float64], labels: NDArray[np.intp], rng: np.random.Generator
-) -> tuple[float, float]:
+def resampled_mean(values: Floats, labels: Index, rng: np.random.Generator) -> tuple[float, float]:
     """Return the bounds of the mean's 90% interval, from groups drawn again with replacement."""
     both = np.stack([values, np.ones(len(values))], axis=1)
     sums, sizes = resampled_sums(both, labels, rng).T
@@ -134,3 +154,150 @@ def mean_table(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     table = groups.mean()
     table.insert(0, "repetitions", groups.size())
     return table.reset_index()
+
+
+@study_style()
+def plot_recovery(replications: pd.DataFrame) -> Figure:
+    """Draw the errors of LaRT and IRT by the number of subjects (Xu et al., 2026, Figures 1, 2)."""
+    fig, axes = new_figure(8.6, 4.8, 2, 4, x="subjects")
+    for ax, name in zip([*axes[0, :3], *axes[1]], (*ANSWERS, *LENGTHS), strict=True):
+        fills = _FILLS if name in ANSWERS else {"lart": ACCENT}
+        _draw_by_size(ax, _papers(replications), f"rmse_{name}", fills)
+        error = "absolute error" if name == "rho" else "RMSE"
+        ax.set(title=f"{error} of {SYMBOLS[name]}", ylim=(0, None))
+    axes[0, 3].axis("off")
+    handles = patches({EM_METHODS[name]: fill for name, fill in _FILLS.items()})
+    axes[0, 3].legend(handles=handles, loc="center")
+    return fig
+
+
+@study_style()
+def plot_saem(replications: pd.DataFrame) -> Figure:
+    """Draw SAEM from two starts beside EM (Xu et al., 2026, Figure 10)."""
+    rows = saem_suites(_papers(replications))
+    rows["gap"] = rows["gap"].clip(lower=_LEAST_GAP)
+    fig, axes = new_figure(9.2, 3.4, 1, 4, x="subjects")
+    for ax, name in zip(axes[0], ANSWERS, strict=False):
+        _draw_by_size(ax, rows, f"rmse_{name}", _SAEM_FILLS)
+        ax.set_title(f"RMSE of {SYMBOLS[name]}")
+    last, (em, *saem) = axes[0, 3], _SAEM_FILLS
+    _draw_by_size(last, rows, "gap", {name: _SAEM_FILLS[name] for name in saem})
+    log_values(last)
+    last.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    last.set_title("log likelihood below EM's")
+    handles = patches({{em: "EM", **SAEM_METHODS}[name]: x for name, x in _SAEM_FILLS.items()})
+    fig.legend(handles=handles, loc="outside upper center", ncols=len(handles))
+    return fig
+
+
+@study_style()
+def plot_coverage(coverage: pd.DataFrame) -> Figure:
+    """Draw coverage and width of the abilities' 90% intervals."""
+    order = list(dict.fromkeys(method for method, _ in INTERVAL_LABELS))
+    conditions = list(groups_of(coverage, PLACE))
+    fig, axes = new_figure(8.4, 0.9 + 1.15 * len(conditions), 1, 2, sharey=True)
+    left, right = axes[0]
+    ticks: dict[float, str] = {}
+    y = 0.0
+    for place, own in conditions:
+        label = "{n_subjects:.0f} subjects, {n_items:.0f} items, ρ = {rho:g}".format(**place)
+        beside = {"weight": "bold", "transform": left.get_yaxis_transform()}
+        left.text(0.0, y + 0.9, label, fontsize=8, **beside)
+        y += 1.8
+        for row in own.sort_values("method", key=lambda m: m.map(order.index)).itertuples():
+            style = {"ms": 5, "mec": INK, "mew": 0.6, "ls": "", **_MARKS[row.method]}
+            error = 2 * np.nan_to_num(row.coverage_se)
+            left.errorbar(row.coverage, y, xerr=error, elinewidth=1.2, capsize=2, **style)
+            right.plot(row.width, y, **style)
+            ticks[y] = INTERVAL_LABELS[row.method, row.interval]
+            y += 1
+    left.set_yticks(list(ticks), list(ticks.values()))
+    left.set(ylim=(y - 0.3, 0.1), xlabel=f"coverage of {LEVEL:.0%} intervals")
+    left.axvline(LEVEL, color=INK, ls="--", lw=1)
+    right.set_xlabel("mean width")
+    for ax in (left, right):
+        ax.grid(visible=False, axis="y")
+    return fig
+
+
+@study_style()
+def plot_abilities_and_speeds(subjects: pd.DataFrame, rhos: pd.DataFrame) -> Figure:
+    """Draw speed against ability (Xu et al., 2026, Figure 3), and abilities by the two models."""
+    rho = "ρ = {rho:.2f} (90%: {low:.2f} to {high:.2f})".format(**rhos.iloc[0])
+    fig, axes = new_figure(8.0, 3.7, 1, 2)
+    left, right = axes[0]
+    left.plot(subjects["theta_lart"], subjects["tau"], "o", ms=4, **POINT)
+    left.set(title=rho, xlabel="ability θ by LaRT", ylabel="speed τ (above: shorter answers)")
+    right.axline((0, 0), slope=1, color=SOFT, lw=0.8, ls="--")
+    right.plot(subjects["theta_irt"], subjects["theta_lart"], "o", ms=4, **POINT)
+    right.set(xlabel="ability θ by probit IRT", ylabel="ability θ by LaRT")
+    return fig
+
+
+@study_style()
+def plot_prediction(prediction: pd.DataFrame) -> Figure:
+    """Draw how much less LaRT is off than IRT, on items left out."""
+    rows = prediction[prediction["method"] != "irt"]
+    height = 1.4 + 0.45 * len(rows) / len(MEASURES)
+    fig, axes = new_figure(8.6, height, 1, 2, x="IRT less LaRT", sharey=True)
+    for ax, (measure, label) in zip(axes[0], MEASURES.items(), strict=True):
+        own = rows[rows["measure"] == measure].reset_index(drop=True)
+        irt = prediction.query("method == 'irt' and measure == @measure")["value"].iloc[-1]
+        ax.hlines(own.index, own["low"], own["high"], color=INK, lw=1.4)
+        ax.plot(own["gain"], own.index, "s", color=ACCENT, mec=INK, ms=6)
+        ax.axvline(0, color=INK, lw=0.8, ls="--")
+        ax.set_title(f"{label} (less is better); IRT about {irt:.2f}")
+        ax.xaxis.set_major_locator(MaxNLocator(4))
+        name_rows(ax, [f"{PREDICTIONS[row.method]}\n({row.split})" for row in own.itertuples()])
+    return fig
+
+
+@study_style()
+def plot_efficiency(items: pd.DataFrame, subjects: pd.DataFrame) -> Figure:
+    """Draw how few items and how few subjects will do (Xu et al., 2026, Figure 9 and Table 2)."""
+    panels = (
+        (items, "n_items", "distance", "θ: distance from all items"),
+        (items.assign(rho=1 - items["rho"]), "n_items", "rho", "θ: 1 - Spearman with all items"),
+        (subjects, "n_subjects", "distance_a", "a: distance from all subjects"),
+        (subjects, "n_subjects", "distance_d", "d: distance from all subjects"),
+    )
+    fig, axes = new_figure(9.6, 3.2, 1, 4)
+    for ax, (table, x, y, title) in zip(axes[0], panels, strict=True):
+        draw_lines(ax, table, x, y, EM_METHODS)
+        if x == "n_items":
+            log_plain(ax, [n for n in _ITEM_TICKS if n <= table[x].max()])
+        ax.set(ylim=(0, None), xlabel=x.removeprefix("n_"))
+        ax.set_title(title, fontsize=8)
+    legend_above(fig, axes[0, 0], 2)
+    return fig
+
+
+@study_style()
+def plot_criterion(outside: pd.DataFrame, criterion: pd.DataFrame) -> Figure:
+    """Draw the criterion against abilities by both models."""
+    pearson = criterion[criterion["coefficient"] == "Pearson"].set_index("method")
+    fig, axes = new_figure(7.6, 3.6, 1, 2, x="ability θ", sharey=True)
+    for ax, name in zip(axes[0], _FILLS, strict=True):
+        ax.plot(outside[f"theta_{name}"], outside["criterion"], "o", ms=3.5, **POINT)
+        found = "r = {value:.3f} ({low:.3f} to {high:.3f})".format(**pearson.loc[name])
+        ax.set_title(f"{EM_METHODS[name]}: {found}")
+    axes[0, 0].set_ylabel("criterion")
+    return fig
+
+
+def _papers(replications: pd.DataFrame) -> pd.DataFrame:
+    """Return the conditions of the most items: the short tests are another matter."""
+    return replications[replications["n_items"] == replications["n_items"].max()]
+
+
+def _draw_by_size(ax: Axes, rows: pd.DataFrame, column: str, fills: Mapping[str, str]) -> None:
+    """Draw a box for each number of subjects and method."""
+    sizes = sorted(rows["n_subjects"].unique())
+    width = 0.3 if len(fills) < 3 else 0.8 / len(fills)
+    for place, (method, fill) in enumerate(fills.items()):
+        own = rows[rows["method"] == method].groupby("n_subjects")[column]
+        values = [own.get_group(n).dropna().to_numpy() for n in sizes]
+        places = np.arange(len(sizes)) + (place - (len(fills) - 1) / 2) * (width + 0.02)
+        draw_boxes(ax, values, places, width, fill, INK if fill == "white" else "white")
+    ax.set_xticks(range(len(sizes)), [f"{n:g}" for n in sizes])
+    ax.set_xlim(-0.6, len(sizes) - 0.4)

@@ -1,33 +1,88 @@
-"""Measures that studies share: correlations of ranks, log scores, covered values, resampling."""
+"""What studies share: printed figures, rows and their groups, errors, correlations, resampling."""
+
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from bayesirt.data.responses import Responses
 from bayesirt.posterior import LEVEL
 
-TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
-"""Shares of the draws below the bounds of an interval."""
-
+TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)  # Shares of the draws below the bounds of an interval.
 RESAMPLES = 2000
-
-Values = NDArray[np.float64]
+Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 Counts = NDArray[np.integer] | NDArray[np.float64]
 
 
-def spearman(one: NDArray[np.floating], other: NDArray[np.floating]) -> Values:
+def read_printed(name: str) -> pd.DataFrame:
+    """Return a small table of figures that a paper prints; NaN where it prints nothing."""
+    path = files("bayesirt.studies").joinpath(f"{name}.csv")
+    with path.open(encoding="utf-8") as file:
+        return pd.read_csv(file)
+
+
+def read_notes(name: str) -> list[str]:
+    """Return what should be known about the figures of a study, a line each."""
+    path = files("bayesirt.studies").joinpath(f"notes_{name}.txt")
+    return path.read_text("utf-8").splitlines()
+
+
+def with_conditions(
+    rows: pd.DataFrame,
+    conditions: Sequence[Any],
+    columns: dict[str, str],
+    methods: Sequence[str] | None = None,
+    *,
+    replication: str = "replication",
+) -> pd.DataFrame:
+    """Return a log's rows, ordered, with what their conditions say in place of `condition`."""
+    by = [rows["condition"], rows[replication]]
+    if methods is not None:
+        by.append(rows["method"].map(list(methods).index))
+    order = pd.concat(by, axis=1).sort_values([key.name for key in by], kind="stable").index
+    ordered = rows.loc[order].reset_index(drop=True)
+    chosen = [conditions[int(k)] for k in ordered["condition"]]
+    for place, (column, attribute) in enumerate(columns.items()):
+        ordered.insert(place, column, [getattr(c, attribute) for c in chosen])
+    return ordered.drop(columns="condition")
+
+
+def groups_of(
+    rows: pd.DataFrame, by: Sequence[str]
+) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """Yield groups in the order in which they appear, each with what its rows share."""
+    for place, own in rows.groupby(list(by), sort=False):
+        yield dict(zip(by, place, strict=True)), own
+
+
+def ratio_se(part: "pd.Series[float]", whole: "pd.Series[float]") -> float:
+    """Return the standard error of Σ part / Σ whole between independent suites."""
+    n = len(part)
+    if n < 2:
+        return float("nan")
+    residual = (part - part.sum() / whole.sum() * whole).to_numpy()
+    return float(np.sqrt(n / (n - 1) * (residual**2).sum()) / whole.sum())
+
+
+def spearman(one: NDArray[np.floating], other: NDArray[np.floating]) -> Floats:
     """Return Spearman's ρ, perhaps of many rows; tied values share the mean of their ranks."""
     x, y = (_unit(rankdata(values, axis=-1)) for values in (one, other))
     return y @ x
 
 
-def _unit(values: Values) -> Values:
+def _unit(values: Floats) -> Floats:
     centred = values - values.mean(-1, keepdims=True)
     norm = np.sqrt((centred**2).sum(-1, keepdims=True))
     return np.divide(centred, norm, out=np.full_like(centred, np.nan), where=norm > 0)
 
 
-def log_losses(p: Values, right: Counts, wrong: Counts) -> Values:
+def log_losses(p: Floats, right: Counts, wrong: Counts) -> Floats:
     """Return the negative log probability of the answers of each cell."""
     losses = -right * np.log(np.maximum(p, np.finfo(float).tiny))
     return np.asarray(losses - wrong * np.log(np.maximum(1 - p, np.finfo(float).eps)))
@@ -40,10 +95,18 @@ def n_covered(
     return float(((low <= true) & (true <= high)).sum())
 
 
-def resampled_sums(values: Values, labels: NDArray[np.intp], rng: np.random.Generator) -> Values:
+def resampled_sums(values: Floats, labels: NDArray[np.intp], rng: np.random.Generator) -> Floats:
     """Return sums of the rows of values over groups drawn again with replacement, many times."""
     codes = np.unique(labels, return_inverse=True)[1]
     sums = np.zeros((codes.max() + 1, values.shape[1]))
     np.add.at(sums, codes, values)
     counts = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), RESAMPLES)
     return np.asarray(counts @ sums)
+
+
+def with_answers(
+    responses: Responses, subjects: NDArray[np.intp], items: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return those of the subjects and items that have a response among each other."""
+    seen = responses.cells.matrices()[1][np.ix_(subjects, items)] > 0
+    return subjects[seen.any(1)], items[seen.any(0)]

@@ -55,11 +55,7 @@ def simultaneous_envelope(n_replications: int, kept: int, probability: float = 0
 
 
 def uniformity_p_value(ranks: NDArray[np.int64], kept: int) -> float:
-    """Return how often uniform ranks stray as far from uniformity as these.
-
-    The statistic is the smallest tail probability that any point's count has; its exact
-    distribution comes from the recursion of `simultaneous_envelope`.
-    """
+    """Return how often uniform ranks stray as far, by the smallest tail of any point's count."""
     n = len(ranks)
     counts, points = counts_below(ranks, kept), _points(kept)
     tails = np.minimum(binom.cdf(counts, n, points), binom.sf(counts - 1, n, points))

@@ -7,9 +7,9 @@ cover them as often as they say, for every function of parameters and responses.
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
 
 import jax
 import numpy as np
@@ -20,17 +20,19 @@ from scipy.special import expit
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
+from bayesirt.inference.laplace import sample_laplace
+from bayesirt.inference.nuts import sample_nuts
+from bayesirt.inference.options import RunOptions
+from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.likelihood.families import LOGIT
-from bayesirt.models import Priors
+from bayesirt.models import Priors, TwoPL
 from bayesirt.names import one_line
 from bayesirt.posterior import Posterior
 from bayesirt.simulate import Simulation, simulate_responses
-from bayesirt.studies.tasks import PortableKey
+from bayesirt.studies.tasks import PortableKey, Row
 
 Engine = Callable[[Responses, Array], Posterior]
-Row = dict[str, float | str]
 Draws = Mapping[str, NDArray[np.floating]]
-
 QUANTITIES = {
     "theta": "ability of the first subject",
     "a": "discrimination of the first item",
@@ -42,20 +44,15 @@ QUANTITIES = {
 }
 """What ranks are taken of. The most extreme item and the top scorer depend on the responses."""
 
-GROUPS = {
+GROUPS = {  # Whose intervals are counted together.
     "theta": "abilities",
     "a": "discriminations",
     "d": "intercepts",
     "extreme_a": "discriminations of extreme items",
     "extreme_d": "intercepts of extreme items",
 }
-"""Whose intervals are counted together."""
-
-LEVELS = (0.5, 0.9)
-"""Mass of the equal-tailed intervals."""
-
-EXTREME_SHARE = 0.05
-"""An item with at most this share of right or of wrong answers is extreme."""
+LEVELS = (0.5, 0.9)  # Mass of the equal-tailed intervals.
+EXTREME_SHARE = 0.05  # An item with at most this share of right or of wrong answers is extreme.
 
 
 @dataclass(frozen=True)
@@ -73,45 +70,21 @@ class Design:
     false_alarm: float = 0.05
 
 
-@dataclass(frozen=True)
-class Task:
-    """One simulation, and the engines to run on it."""
+_SAMPLERS: dict[str, tuple[Callable[..., Posterior], RunOptions]] = {
+    "nuts": (sample_nuts, RunOptions(num_chains=2, num_warmup=500)),
+    "blocked": (sample_blocked, RunOptions(num_warmup=300, thinning=2)),
+    "laplace": (sample_laplace, RunOptions(num_samples=500)),
+}
 
-    engines: Mapping[str, Engine]
-    size: tuple[int, int]  # Subjects and items.
-    replication: int
-    design: Design
-    key: PortableKey  # The study's.
 
-    @property
-    def places(self) -> list[tuple[str, tuple[Any, ...]]]:
-        """Part and place of each row."""
-        return [("runs", (name, *self.size, self.replication)) for name in self.engines]
+def study_engines(names: Sequence[str], priors: Priors | None = None) -> dict[str, Engine]:
+    """Return the package's engines by name, set up for many small runs."""
+    return {name: partial(_sample, name, priors or Priors()) for name in names}
 
-    def run(self) -> list[Row]:
-        """Return a row for each engine; keys depend on what is run, not on when or where."""
-        design, place = self.design, (*self.size, self.replication)
-        simulation = simulate_responses(
-            *self.size,
-            key=self.key.folded(*place),
-            priors=design.priors,
-            trials=design.trials,
-            missing=design.missing,
-        )
-        return [
-            {
-                "engine": name,
-                **dict(zip(("n_subjects", "n_items", "replication"), place, strict=True)),
-                **replicate(
-                    simulation,
-                    engine,
-                    key=self.key.folded(*place, name),
-                    priors=design.priors,
-                    kept=design.kept,
-                ),
-            }
-            for name, engine in self.engines.items()
-        ]
+
+def _sample(name: str, priors: Priors, responses: Responses, key: Array) -> Posterior:
+    sampler, options = _SAMPLERS[name]
+    return sampler(responses, key=key, model=TwoPL(priors), options=options)
 
 
 def names_for(names: Mapping[str, str], priors: Priors) -> list[str]:
@@ -120,8 +93,23 @@ def names_for(names: Mapping[str, str], priors: Priors) -> list[str]:
 
 
 def replicate(
-    simulation: Simulation, engine: Engine, *, key: Array, priors: Priors, kept: int
-) -> Row:
+    name: str, engine: Engine, place: tuple[int, int, int], design: Design, key: PortableKey
+) -> list[Row]:
+    """Run one engine on the simulation of a size and replication; keys depend on these alone."""
+    n_subjects, n_items, _ = place
+    simulation = simulate_responses(
+        n_subjects,
+        n_items,
+        key=key.folded(*place),
+        priors=design.priors,
+        trials=design.trials,
+        missing=design.missing,
+    )
+    own = key.folded(*place, name)
+    return [judge(simulation, engine, key=own, priors=design.priors, kept=design.kept)]
+
+
+def judge(simulation: Simulation, engine: Engine, *, key: Array, priors: Priors, kept: int) -> Row:
     """Run one engine on one simulation, and return the columns of `row_columns`.
 
     Of each quantity the rank, ties and bulk ESS, of each group counts by level; `failed` and
@@ -185,10 +173,7 @@ def _ranks(simulation: Simulation, draws: Draws, key: Array, priors: Priors, kep
 
 
 def quantities_of(draws: Draws, responses: Responses) -> dict[str, NDArray[np.floating]]:
-    """Return the quantities whose ranks are taken.
-
-    By the names of `QUANTITIES`. Of several top scorers or most extreme items the first.
-    """
+    """Return `QUANTITIES`; of several top scorers or most extreme items the first."""
     theta, a, d = (draws[name] for name in ("theta", "a", "d"))
     successes, trials = responses.cells.matrices()
     scorer = int(np.argmax(successes.sum(1) / trials.sum(1)))

@@ -4,47 +4,54 @@ Four domains and a grid of sparsities and difficulty gaps, as in the paper; and,
 the posterior says of both rankings without knowing the truth.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
-from itertools import islice
-from typing import NamedTuple, Unpack
+from functools import partial
+from typing import Unpack
 
+import numpy as np
 import pandas as pd
 from jaxtyping import Array
-from matplotlib.figure import Figure
 
 from bayesirt.models import Priors
-from bayesirt.studies.claims import Claim
-from bayesirt.studies.engine import Part, Places, Row, Running, SavedStudy, do_tasks
-from bayesirt.studies.sparse_claims import NOTES, sparse_claims
+from bayesirt.posterior import LEVEL
+from bayesirt.studies.claims import Claim, at_least, beside, rows_of
+from bayesirt.studies.engine import Part, Running, Study, do_tasks
+from bayesirt.studies.measures import read_notes, with_conditions
 from bayesirt.studies.sparse_conditions import (
+    DOMAINS,
+    MASKS,
     Condition,
-    Suite,
     domain_conditions,
     draw_suite,
     grid_conditions,
 )
-from bayesirt.studies.sparse_draws import BATCH, draw_abilities
-from bayesirt.studies.sparse_figures import plot_domains, plot_failure_surface, plot_warning
 from bayesirt.studies.sparse_measures import (
+    BATCH,
     DRAWS_COLUMNS,
     POINT_COLUMNS,
+    draw_abilities,
     fit,
     measure_draws,
     measure_point,
 )
 from bayesirt.studies.sparse_tables import (
+    ERROR_BOUNDS,
     domain_table,
     grid_table,
     law_table,
+    plot_domains,
+    plot_failure_surface,
+    plot_warning,
     surface_table,
     warning_table,
 )
-from bayesirt.studies.study_rows import with_conditions
-from bayesirt.studies.tasks import PortableKey
+from bayesirt.studies.tasks import PortableKey, Row, Task
 
 _PLACE = ("condition", "seed")
+_DESIGNS = {"domains": "Domains"} | {mask: f"Grid, {words}" for mask, words in MASKS.items()}
+_ROUNDING = 5e-4
+_PAPERS_SEEDS = 20
 
 
 @dataclass(frozen=True)
@@ -69,166 +76,140 @@ QUICK = SparseDesign(4, 4, 1, (0.0, 0.35, 0.7), (0.5, 2.0, 3.5, 5.0))
 """A coarser grid with fewer seeds."""
 
 
-class Drawn(NamedTuple):
-    """A suite and where it stands in the study."""
-
-    number: int  # Of the condition.
-    condition: Condition
-    seed: int
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Suites that are drawn, fitted and perhaps sampled together."""
-
-    number: int  # Of the batch.
-    suites: tuple[Drawn, ...]
-    samples: bool  # Whether to draw from the posterior, too.
-    priors: Priors  # Of the posterior.
-    key: PortableKey  # The study's.
-
-    @property
-    def places(self) -> Places:
-        """Part and place of each row."""
-        return [("suites", (suite.number, suite.seed)) for suite in self.suites]
-
-    def run(self) -> list[Row]:
-        """Return a row for each suite; it depends on the key and on what is in the batch."""
-        suites = [self._suite(place) for place in self.suites]
-        points = [fit(suite.responses) for suite in suites]
-        rows: list[Row] = [
-            {"condition": place.number, "seed": place.seed, **measure_point(suite, point)}
-            for place, suite, point in zip(self.suites, suites, points, strict=True)
-        ]
-        if self.samples:
-            draws = draw_abilities(
-                [suite.responses for suite in suites],
-                points,
-                key=self.key.folded(self.number),
-                priors=self.priors,
-            )
-            for row, suite, theta in zip(rows, suites, draws, strict=True):
-                row |= measure_draws(suite, theta)
-        return rows
-
-    def _suite(self, place: Drawn) -> Suite:
-        return draw_suite(place.condition, self.key.rng(place.number, place.seed))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SparseStudy(SavedStudy):
-    """What came of every suite, and what it says."""
-
-    replications: pd.DataFrame  # One row a suite; NaN where no posterior was drawn.
-    design: SparseDesign
-
-    def __repr__(self) -> str:
-        drawn = self.replications["subjects"].notna().sum()
-        return f"<SparseStudy of {len(self.replications):,} suites, {drawn:,} with a posterior>"
-
-    @cached_property
-    def summary(self) -> pd.DataFrame:
-        """The domains beside the paper; see `domain_table`."""
-        return domain_table(self.replications)
-
-    @cached_property
-    def grid(self) -> pd.DataFrame:
-        """Means of each cell of the grid; see `grid_table`."""
-        return grid_table(self.replications)
-
-    @cached_property
-    def surface(self) -> pd.DataFrame:
-        """The failure surface beside the paper's; see `surface_table`."""
-        return surface_table(self.grid)
-
-    @cached_property
-    def laws(self) -> pd.DataFrame:
-        """What `bayesirt.ranking.simple_averages` expects of the average; see `law_table`."""
-        return law_table(self.grid)
-
-    @cached_property
-    def warning(self) -> pd.DataFrame:
-        """Whether the posterior's intervals hold, and warn; see `warning_table`."""
-        return warning_table(self.replications)
-
-    def _claims(self) -> Iterator[Claim]:
-        return sparse_claims(self.replications, self.summary, self.surface, self.warning)
-
-    def _notes(self) -> tuple[str, ...]:
-        return NOTES
-
-    def _tables(self) -> dict[str, pd.DataFrame]:
-        tables = {"domains": self.summary, "grid": self.grid, "surface": self.surface}
-        return tables | {"laws": self.laws, "warning": self.warning}
-
-    def _figures(self) -> dict[str, Figure]:
-        figures = {
-            "domains": plot_domains(self.summary),
-            "failure_surface": plot_failure_surface(self.grid),
-        }
-        if len(self.warning):
-            figures["warning"] = plot_warning(self.replications, self.warning)
-        return figures
-
-
 def sparse_study(
     design: SparseDesign | None = None, *, key: Array, **running: Unpack[Running]
-) -> SparseStudy:
-    """Simulate sparse suites, rank them by averages, IRT and posterior, and compare with the truth.
-
-    Parameters
-    ----------
-    design : SparseDesign, optional
-    key : jax.random.key
-        The same key gives the same study on the same machine, however many processes run it.
-    **running
-        ``folder``, ``n_processes``, ``scheduler`` and ``progress``: see `Running`.
-
-    Returns
-    -------
-    SparseStudy
-
-    Raises
-    ------
-    ResponseError
-        If the folder holds something else, or the scheduler cannot be reached.
-
-    References
-    ----------
-    Kang (2026), sections 4 and 5, Tables 1 to 3.
-    """
-    design = design or SparseDesign()
-    portable = PortableKey.of(key)
-    rows = do_tasks(
-        _batches(design, portable),
-        {"suites": Part(_PLACE, (*POINT_COLUMNS, *DRAWS_COLUMNS))},
-        {**asdict(design), "key": portable},
-        running,
-        count_rows=True,
+) -> Study:
+    """Do Kang (2026), sections 4 and 5, again, and see whether the posterior warns."""
+    design, portable = design or SparseDesign(), PortableKey.of(key)
+    parts = {"suites": Part(_PLACE, (*POINT_COLUMNS, *DRAWS_COLUMNS))}
+    settings = {**asdict(design), "key": portable}
+    rows = do_tasks(suite_tasks(design, portable), parts, settings, running)["suites"]
+    columns = {"name": "name", "S": "sparsity", "D": "gap"}
+    suites = with_conditions(rows, design.conditions, columns, replication="seed")
+    domains, grid, warning = domain_table(suites), grid_table(suites), warning_table(suites)
+    surface = surface_table(grid)
+    figures = {
+        "domains": partial(plot_domains, domains),
+        "failure_surface": partial(plot_failure_surface, grid),
+    }
+    if len(warning):
+        figures["warning"] = partial(plot_warning, suites, warning)
+    n_drawn = suites["subjects"].notna().sum()
+    return Study(
+        f"sparse study of {len(suites):,} suites, {n_drawn:,} with a posterior",
+        suites,
+        {
+            "domains": domains,
+            "grid": grid,
+            "surface": surface,
+            "laws": law_table(grid),
+            "warning": warning,
+        },
+        sparse_claims(suites, domains, surface, warning),
+        read_notes("sparse"),
+        figures,
     )
-    of_condition = {"name": "name", "S": "sparsity", "D": "gap"}
-    suites = with_conditions(rows["suites"], design.conditions, of_condition, replication="seed")
-    return SparseStudy(suites, design)
 
 
-def _batches(design: SparseDesign, key: PortableKey) -> list[Batch]:
+def suite_tasks(design: SparseDesign, key: PortableKey) -> list[Task]:
     """Return all suites in batches, those with a posterior first."""
-    drawn: list[Drawn] = []
-    others: list[Drawn] = []
-    for number, condition in enumerate(design.conditions):
+    conditions = design.conditions
+    suites: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
+    for number, condition in enumerate(conditions):
         n = design.domain_seeds if condition.is_domain else design.grid_seeds
         n_drawn = n if condition.is_domain and design.drawn_seeds else design.drawn_seeds
         for seed in range(n):
-            (drawn if seed < n_drawn else others).append(Drawn(number, condition, seed))
-    parts = [(part, True) for part in _in_parts(drawn)]
-    parts += [(part, False) for part in _in_parts(others)]
+            suites[seed < n_drawn].append((number, seed))
+    batches = [
+        (places[first : first + BATCH], drawn)
+        for drawn, places in suites.items()
+        for first in range(0, len(places), BATCH)
+    ]
     return [
-        Batch(number, part, samples, design.priors, key)
-        for number, (part, samples) in enumerate(parts)
+        Task(
+            [("suites", place) for place in places],
+            partial(suite_rows, conditions, places, key, design.priors, k if drawn else None),
+        )
+        for k, (places, drawn) in enumerate(batches)
     ]
 
 
-def _in_parts(places: list[Drawn]) -> Iterator[tuple[Drawn, ...]]:
-    rest = iter(places)
-    while part := tuple(islice(rest, BATCH)):
-        yield part
+def suite_rows(
+    conditions: Sequence[Condition],
+    places: Sequence[tuple[int, int]],
+    key: PortableKey,
+    priors: Priors,
+    batch: int | None,
+) -> list[Row]:
+    """Return a row for each suite, with draws from its posterior if the batch has a number."""
+    suites = [draw_suite(conditions[place[0]], key.rng(*place)) for place in places]
+    points = [fit(suite.responses) for suite in suites]
+    rows: list[Row] = [{**measure_point(*both)} for both in zip(suites, points, strict=True)]
+    if batch is not None:
+        responses = [suite.responses for suite in suites]
+        draws = draw_abilities(responses, points, key=key.folded(batch), priors=priors)
+        for row, suite, theta in zip(rows, suites, draws, strict=True):
+            row |= measure_draws(suite, theta)
+    return rows
+
+
+def sparse_claims(
+    replications: pd.DataFrame, domains: pd.DataFrame, surface: pd.DataFrame, warning: pd.DataFrame
+) -> Iterator[Claim]:
+    """Yield the domains' rankings, the failure surface, and what the posterior's intervals hold."""
+    for row in domains.to_dict("records"):
+        title = f"{DOMAINS[row['domain']]}, S x D = {row['S'] * row['D']:.2f}"
+        for name, words in (("rho_average", "the simple average"), ("rho_irt", "IRT")):
+            errors = (row[f"{name}_sd"] / np.sqrt(row["seeds"]),
+                      row[f"printed_{name}_sd"] / np.sqrt(_PAPERS_SEEDS))  # fmt: skip
+            text = f"{title}, rho of {words}"
+            yield beside(text, row[name], errors[0], row[f"printed_{name}"], errors[1], _ROUNDING)
+        if not np.isnan(row["fake_rank"]):
+            text = f"{title}, average rank of the subject that met only easy items"
+            yield Claim(f"{text}, true", row["fake_rank"])
+            printed = row["printed_fake_rank_average"]
+            yield Claim(f"{text}, by the average", row["fake_rank_average"], paper=printed)
+            yield Claim(f"{text}, by IRT", row["fake_rank_irt"])
+    for row in surface.itertuples():
+        error, printed_error = abs(row.value / row.t), abs(row.printed / row.printed_t)
+        text = f"{_DESIGNS[row.mask]}: {row.quantity}"
+        yield beside(text, row.value, error, row.printed, printed_error, _ROUNDING)
+    yield from _on_sparse_domains(domains, surface)
+    yield from _on_warning(replications, warning)
+
+
+def _on_sparse_domains(domains: pd.DataFrame, surface: pd.DataFrame) -> Iterator[Claim]:
+    """Yield whether the grid's power law, of 10 x 10 suites, tells the error of 6-item domains."""
+    law = surface[surface["mask"] == "biased"].set_index("quantity")["value"]
+    scale, power = (law[f"least squares power law {name}"] for name in ("scale", "exponent"))
+    sparse = domains[domains["S"] > 0]
+    expected = (scale * (sparse["S"] * sparse["D"]) ** power).mean()
+    yield Claim("Mean error of the average in sparse domains, by the grid's power law", expected)
+    found = (1 - sparse["rho_average"]).mean()
+    yield Claim("Mean error of the average in sparse domains, found", found)
+
+
+def _on_warning(replications: pd.DataFrame, warning: pd.DataFrame) -> Iterator[Claim]:
+    drawn = replications[replications["subjects"].notna()]
+    yield Claim("Suites whose posterior was drawn", len(drawn))
+    if not len(drawn):
+        return
+    for share, words in ((0.5, "median"), (0.05, "5% quantile"), (0.0, "lowest")):
+        text = f"Effective draws of each suite's least certain ability, {words}"
+        yield Claim(text, drawn["ess"].quantile(share))
+    fails = drawn[1 - drawn["rho_average"] > ERROR_BOUNDS[0]]
+    if len(fails):
+        title = f"Where the average fails (error above {ERROR_BOUNDS[0]}, {len(fails):,} suites)"
+        covered = fails["ranks_covered"].sum() / fails["subjects"].sum()
+        yield at_least(f"{title}, true ranks that {LEVEL:.0%} intervals hold", covered, 0, LEVEL)
+        exposed = fails["exposed"].sum() / fails["misplaced"].sum()
+        yield Claim(f"{title}, share of the misplaced subjects that intervals expose", exposed)
+    of_subjects = {"misplaced": "subjects misplaced", "exposed": "of these exposed",
+                   "false_alarms": "others exposed by mistake"}  # fmt: skip
+    title = "{design}, error of the average {average_error}"
+    yield from rows_of(warning, title, of_subjects, design=_DESIGNS)
+    for row in warning.to_dict("records"):
+        for of in ("rank", "ability"):
+            text = f"{title.format(**row | {'design': _DESIGNS[row['design']]})}, coverage of"
+            cover, error = row[f"{of}_coverage"], row[f"{of}_coverage_se"]
+            yield at_least(f"{text} {LEVEL:.0%} intervals of {of}", cover, error, LEVEL)

@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from bayesirt.data.responses import Responses
-from bayesirt.studies.study_rows import read_printed
+from bayesirt.studies.measures import Floats, Index, Mask, read_printed
 
 DOMAINS = {
     "nlp": "language tasks (GLUE)",
@@ -24,9 +23,7 @@ DOMAINS = {
     "driving": "driving safety",
     "security": "security products",
 }
-
 MASKS = {"biased": "abler subjects meet harder items", "random": "cells are missing at random"}
-
 GRID_SIZE, GRID_TRIALS = 10, 100
 GRID_ABILITY_SD = float(np.linspace(-2, 2, GRID_SIZE).std())
 """Standard deviation of the grid's abilities: the unit of a fitted gap, on the paper's scale."""
@@ -61,8 +58,8 @@ class Condition:
 class Suite(NamedTuple):
     """Responses whose parameters are known."""
 
-    theta: NDArray[np.float64]  # shape (subject,)
-    b: NDArray[np.float64]  # shape (item,)
+    theta: Floats  # shape (subject,)
+    b: Floats  # shape (item,)
     responses: Responses
     # Whether the first subject met only easy items and the second, the best, only hard ones.
     has_fake: bool = False
@@ -117,15 +114,13 @@ def _draw_domain(name: str, rng: np.random.Generator) -> Suite:
 
 
 @cache
-def _domain(name: str) -> tuple[pd.Series, NDArray[np.float64], NDArray[np.float64]]:
+def _domain(name: str) -> tuple[pd.Series, Floats, Floats]:
     items = read_printed("sparse_items").query("domain == @name")
     facts = read_printed("sparse_domains").set_index("domain").loc[name]
     return facts, items["a"].to_numpy(), items["b"].to_numpy()
 
 
-def _other_abilities(
-    fake: float, fake_rank: float, n: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def _other_abilities(fake: float, fake_rank: float, n: int, rng: np.random.Generator) -> Floats:
     """Draw abilities of all but the Fake and the True; the Fake's rank is kept where stated."""
     if np.isnan(fake_rank):
         return _spread(_LOWEST, _HIGHEST, n - 2, rng)
@@ -134,44 +129,33 @@ def _other_abilities(
     return np.r_[below, _spread(fake, _HIGHEST, above, rng)]
 
 
-def _spread(low: float, high: float, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def _spread(low: float, high: float, n: int, rng: np.random.Generator) -> Floats:
     """Draw one value in each of n equal parts of a range."""
     return low + (high - low) * (np.arange(n) + rng.uniform(size=n)) / n
 
 
 def _draw_responses(
-    theta: NDArray[np.float64],
-    a: NDArray[np.float64],
-    b: NDArray[np.float64],
-    mask: NDArray[np.bool_],
-    trials: int,
-    rng: np.random.Generator,
+    theta: Floats, a: Floats, b: Floats, mask: Mask, trials: int, rng: np.random.Generator
 ) -> Responses:
     """Draw responses from the 2PL of Kang (2026), equation (4)."""
     counts = np.where(mask, trials, 0)
     return Responses.from_arrays(rng.binomial(counts, expit(a * (theta[:, None] - b))), counts)
 
 
-def even_weights(n_subjects: int, n_items: int) -> NDArray[np.float64]:
+def even_weights(n_subjects: int, n_items: int) -> Floats:
     """Return weights under which cells are missing completely at random."""
     return np.ones((n_subjects, n_items))
 
 
-def matched_weights(theta: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return weights under which able subjects meet hard items and weak ones easy items.
-
-    Kang (2026), 5.3, "difficulty-biased missingness"; the formula is in the authors' code.
-    """
+def matched_weights(theta: Floats, b: Floats) -> Floats:
+    """Return weights by which able subjects meet hard items (Kang, 2026, 5.3; their code)."""
     u, v = ((x - x.min()) / np.ptp(x) for x in (theta, b))
     return np.maximum((1 - np.abs(u[:, None] - v)) ** 2, _LEAST_WEIGHT)
 
 
 def draw_mask(
-    weights: NDArray[np.float64],
-    n_observed: int,
-    rng: np.random.Generator,
-    given: NDArray[np.bool_] | None = None,
-) -> NDArray[np.bool_]:
+    weights: Floats, n_observed: int, rng: np.random.Generator, given: Mask | None = None
+) -> Mask:
     """Draw which cells are observed: two items a subject, three subjects an item, then the rest."""
     n_given = 0 if given is None else len(given)
     mask = np.zeros(weights.shape, bool)
@@ -193,5 +177,5 @@ def draw_mask(
     return mask
 
 
-def _pick(weights: NDArray[np.float64], n: int, rng: np.random.Generator) -> NDArray[np.intp]:
+def _pick(weights: Floats, n: int, rng: np.random.Generator) -> Index:
     return rng.choice(len(weights), n, replace=False, p=weights / weights.sum())

@@ -3,9 +3,9 @@
 import concurrent.futures
 import multiprocessing
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,11 +19,8 @@ _INHERITED = (
     "jax_compilation_cache_dir",
     "jax_persistent_cache_min_compile_time_secs",
 )
-
-Result = TypeVar("Result")
-
-_PATIENCE = 10
-"""Seconds to wait for a Dask scheduler."""
+Row = dict[str, Any]
+_PATIENCE = 10  # Seconds to wait for a Dask scheduler.
 
 
 class PortableKey(NamedTuple):
@@ -57,26 +54,25 @@ def _as_number(what: int | str) -> int:
     return zlib.crc32(what.encode()) if isinstance(what, str) else what
 
 
-class Work(Protocol[Result]):
-    """Something that other processes can be sent, and that can be run there."""
+class Task(NamedTuple):
+    """A piece of work, and which rows come of it."""
 
-    def run(self) -> list[Result]:
-        """Return what comes of it."""
-        ...
+    places: Sequence[tuple[str, tuple[Any, ...]]]  # Part and place of each row.
+    work: Callable[[], Sequence[Row]]  # Returns what was measured at each place, in their order.
 
 
 def run_tasks(
-    tasks: Sequence[Work[Result]], n_processes: int, scheduler: str | None = None
-) -> Iterator[list[Result]]:
-    """Yield the rows of each task as it ends."""
+    tasks: Sequence[Task], n_processes: int, scheduler: str | None = None
+) -> Iterator[tuple[Task, Sequence[Row]]]:
+    """Yield each task and its rows as it ends."""
     if n_processes == 1 and scheduler is None:
-        yield from (task.run() for task in tasks)
+        yield from ((task, task.work()) for task in tasks)
         return
     inherited = {name: getattr(jax.config, name) for name in _INHERITED}
     with _pool(n_processes, scheduler) as pool:
-        futures = [pool.submit(_run_as_here, inherited, task) for task in tasks]
+        futures = {pool.submit(_run_as_here, inherited, task.work): task for task in tasks}
         for future in concurrent.futures.as_completed(futures):
-            yield future.result()
+            yield futures[future], future.result()
 
 
 @contextmanager
@@ -105,8 +101,8 @@ def _pool(n_processes: int, scheduler: str | None) -> Iterator[concurrent.future
         yield client.get_executor()
 
 
-def _run_as_here(settings: Mapping[str, Any], task: Work[Result]) -> list[Result]:
-    """Run a task in another process, under the configuration of the one that sent it."""
+def _run_as_here(settings: Mapping[str, Any], work: Callable[[], Sequence[Row]]) -> Sequence[Row]:
+    """Do work in another process, under the configuration of the one that sent it."""
     for name, value in settings.items():
         jax.config.update(name, value)
-    return task.run()
+    return work()

@@ -70,9 +70,3 @@ def remembered(monkeypatch: pytest.MonkeyPatch, study: str) -> Asked:
 
     monkeypatch.setattr(studies, study, remember)
     return calls
-
-
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Asked:
-    """Return what the module's STUDY is asked for, which ends at once."""
-    return remembered(monkeypatch, request.module.STUDY)

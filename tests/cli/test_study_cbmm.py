@@ -1,17 +1,14 @@
-"""`study cbmm` passes its options on, and runs from a results file to figures."""
+"""`study cbmm` runs from a results file to figures."""
 
 from dataclasses import replace
 from pathlib import Path
 
-import jax
 import numpy as np
 import pandas as pd
 import pytest
 from cli.conftest import Cli
 
 from bayesirt import studies
-
-STUDY = "cbmm_study"
 
 
 def write_results(path: Path) -> Path:
@@ -24,24 +21,6 @@ def write_results(path: Path) -> Path:
     table = {"model": subject, "item": item, "score": right.ravel() * 1, "level": level[item]}
     pd.DataFrame(table).to_csv(path, index=False)
     return path
-
-
-def test_the_study_takes_its_options(cli: Cli, asked, tmp_path: Path):
-    results = write_results(tmp_path / "r.csv")
-    words = ("--quick", "--seed", 7, "--processes", 1, "--responses", results, "-q")
-    assert cli("study", "cbmm", "--out", tmp_path / "out", *words) == (0, "", "")
-    ((design, options),) = asked
-    assert design == studies.CBMM_QUICK
-    assert (options["n_processes"], options["progress"]) == (1, None)
-    assert options["responses"].cells.shape == (30, 20)
-    assert (jax.random.key_data(options["key"]) == jax.random.key_data(jax.random.key(7))).all()
-
-
-def test_a_bad_results_file_is_one_sentence(cli: Cli, tmp_path: Path):
-    shown = cli("study", "cbmm", "--responses", tmp_path / "none.csv", "--out", tmp_path / "out")
-    assert (shown.code, shown.out) == (2, "")
-    assert "none.csv" in shown.err
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow

@@ -1,10 +1,8 @@
-"""`study lart` passes its options on, and runs from a results file to figures."""
+"""`study lart` runs from a results file to figures."""
 
 from dataclasses import replace
 from pathlib import Path
 
-import jax
-import numpy as np
 import pandas as pd
 import pytest
 from cli.conftest import Cli
@@ -12,38 +10,12 @@ from lart_data import simulate_lart
 
 from bayesirt import studies
 
-STUDY = "lart_study"
 
-
-def write_results(path: Path, column: str = "tokens") -> Path:
+def write_results(path: Path) -> Path:
     """Write 20 x 10 responses with lengths."""
-    table = simulate_lart(20, 10)[0].to_long().rename(columns={"latency": column})
+    table = simulate_lart(20, 10)[0].to_long().rename(columns={"latency": "tokens"})
     table.drop(columns="trials").rename(columns={"successes": "score"}).to_csv(path, index=False)
     return path
-
-
-def test_the_study_takes_its_options(cli: Cli, asked, tmp_path: Path):
-    results = write_results(tmp_path / "r.csv", "how_long")
-    criterion = tmp_path / "c.csv"
-    criterion.write_text("subject,value\nsubject 1,2.5\n")
-    words = ("--quick", "--seed", 7, "--processes", 1, "--responses", results, "-q")
-    more = ("--latency", "how_long", "--suffix", "_one", "--suffix", "_zero")
-    out = ("--criterion", criterion, "--out", tmp_path / "out")
-    assert cli("study", "lart", *words, *more, *out) == (0, "", "")
-    ((design, options),) = asked
-    assert design == studies.LART_QUICK
-    assert (options["n_processes"], options["progress"]) == (1, None)
-    assert np.isfinite(options["responses"].latency).all()
-    assert (options["suffixes"], options["criterion"]) == (["_one", "_zero"], {"subject 1": 2.5})
-    assert (jax.random.key_data(options["key"]) == jax.random.key_data(jax.random.key(7))).all()
-
-
-def test_results_without_lengths_are_one_sentence(cli: Cli, tmp_path: Path):
-    results = write_results(tmp_path / "r.csv", "how_long")
-    shown = cli("study", "lart", "--responses", results, "--out", tmp_path / "out")
-    assert (shown.code, shown.out) == (2, "")
-    assert "name its column with --latency" in shown.err
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow

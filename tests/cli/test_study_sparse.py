@@ -1,32 +1,16 @@
-"""`study sparse` passes its options on; `check` and `rank` say what its rule says."""
+"""`check` and `rank` say what the rule of `study sparse` says."""
 
 import json
 from pathlib import Path
 
-import jax
 import numpy as np
 import pandas as pd
 import pytest
 from cli.conftest import Cli
 
-from bayesirt import studies
-from bayesirt.models import Priors
 from bayesirt.ranking.simple_averages import ERROR_LAWS
 
 ADVICE = "Rank by ability, and report the simple average beside it."
-
-
-STUDY = "sparse_study"
-
-
-def test_the_study_takes_its_options(cli: Cli, asked, tmp_path: Path):
-    words = ("--quick", "--seed", 7, "--processes", 1, "--priors", "fixed", "-q")
-    assert cli("study", "sparse", "--out", tmp_path / "out", *words) == (0, "", "")
-    ((design, options),) = asked
-    assert design.priors == Priors("fixed")
-    assert design.gaps == studies.QUICK.gaps
-    assert (options["n_processes"], options["progress"]) == (1, None)
-    assert (jax.random.key_data(options["key"]) == jax.random.key_data(jax.random.key(7))).all()
 
 
 def write_suite(path: Path, trials: int) -> Path:

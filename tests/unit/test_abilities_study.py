@@ -24,7 +24,6 @@ from bayesirt.studies import abilities_consistency, abilities_unseen
 from bayesirt.studies.abilities import (
     ABILITIES_QUICK,
     AbilitiesDesign,
-    AbilitiesStudy,
     abilities_study,
     matrix_tasks,
 )
@@ -42,32 +41,30 @@ from bayesirt.studies.abilities_matrix import (
     papers_q_matrix,
     simulated_matrix,
 )
-from bayesirt.studies.abilities_predictors import (
-    PREDICTORS,
-    Division,
-    Fits,
-    divide,
-    fit_all,
-    learnt_chances,
-    neutral_chances,
-    predictions,
-    shared_accuracies,
-    similarity,
-)
 from bayesirt.studies.abilities_tables import (
     consistency_table,
     coverage_table,
     criterion_table,
 )
 from bayesirt.studies.abilities_unseen import (
+    PREDICTORS,
+    Division,
+    Fits,
     auc,
+    divide,
+    fit_all,
+    learnt_chances,
     log_score,
     measure,
+    neutral_chances,
+    predictions,
+    shared_accuracies,
+    similarity,
     split_items,
     subject_aucs,
 )
-from bayesirt.studies.labels import read_groups
-from bayesirt.studies.study_rows import read_printed
+from bayesirt.studies.engine import Study
+from bayesirt.studies.measures import read_printed
 from bayesirt.studies.tasks import PortableKey
 
 KEY = PortableKey.of(jax.random.key(3))
@@ -121,7 +118,7 @@ def quick_fits(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "fit_all", by_shares)
 
 
-def tiny_study(seed: int = 0, **options) -> AbilitiesStudy:
+def tiny_study(seed: int = 0, **options) -> Study:
     return abilities_study(TINY, key=jax.random.key(seed), **options)
 
 
@@ -307,7 +304,8 @@ def test_consistency_by_hand():
         Profile(n_items, {name: rng.normal(size=(20, 3)) for name in ESTIMATES}) for _ in "ab"
     )
     first.levels["q-mirt"][:3, 0] = np.nan
-    rows = pd.DataFrame(consistency_rows(first, second, 0, 1, 7)).set_index(["ability", "method"])
+    places = pd.MultiIndex.from_product([range(3), ESTIMATES])
+    rows = pd.DataFrame(consistency_rows(first, second), index=places)
     assert len(rows) == 3 * len(ESTIMATES)
     a, b = first.levels["q-mirt"], second.levels["q-mirt"]
     found = rows.loc[(0, "q-mirt")]
@@ -318,7 +316,7 @@ def test_consistency_by_hand():
         spearmanr(a[3:, 0], second.accuracy[3:, 0])[0], spearmanr(b[:, 0], first.accuracy[:, 0])[0],
     ]  # fmt: skip
     assert found["held_out"] == pytest.approx(np.mean(outside))
-    assert (found["items_one"], found["repetition"]) == (12, 7)
+    assert found["items_one"] == 12
 
 
 def test_accuracy_by_ability_by_hand():
@@ -412,9 +410,9 @@ def test_the_same_key_gives_the_same_study_and_another_does_not():
     told: list[tuple[int, int]] = []
     first = tiny_study(progress=lambda *n: told.append(n))
     assert told == [(k, N_TASKS) for k in range(1, N_TASKS + 1)]
-    pd.testing.assert_frame_equal(first.summary, tiny_study().summary)
-    assert not first.summary.equals(tiny_study(1).summary)
-    assert repr(first) == "<AbilitiesStudy of 0 suites and a simulated 12 x 60 matrix>"
+    pd.testing.assert_frame_equal(first.tables["unseen_items"], tiny_study().tables["unseen_items"])
+    assert not first.tables["unseen_items"].equals(tiny_study(1).tables["unseen_items"])
+    assert repr(first) == "<abilities study of 0 suites and a simulated 12 x 60 matrix>"
 
 
 @pytest.mark.usefixtures("quick_fits")
@@ -427,8 +425,8 @@ def test_a_study_cut_short_goes_on_where_it_was(tmp_path: Path):
     told: list[tuple[int, int]] = []
     again = tiny_study(folder=tmp_path, progress=lambda *n: told.append(n))
     assert told == [(N_TASKS - 1, N_TASKS), (N_TASKS, N_TASKS)]
-    pd.testing.assert_frame_equal(again.summary, whole.summary)
-    pd.testing.assert_frame_equal(again.parts["criterion"], whole.parts["criterion"])
+    pd.testing.assert_frame_equal(again.tables["unseen_items"], whole.tables["unseen_items"])
+    pd.testing.assert_frame_equal(again.tables["criteria"], whole.tables["criteria"])
     assert log.read_text().splitlines(keepends=True)[:20] == lines[:20]
     with pytest.raises(ResponseError, match="other settings"):
         tiny_study(1, folder=tmp_path)
@@ -436,15 +434,15 @@ def test_a_study_cut_short_goes_on_where_it_was(tmp_path: Path):
 
 @pytest.mark.usefixtures("quick_fits")
 def test_the_study_says_what_its_tables_say(tmp_path: Path):
-    study = tiny_study()
+    study = tiny_study(folder=tmp_path / "run")
     study.save(tmp_path)
-    assert {p.name for p in tmp_path.iterdir()} == {
+    assert {p.name for p in tmp_path.iterdir() if p.is_file()} == {
         "unseen_items.csv", "criteria.csv", "consistencies.csv", "abilities.csv", "claims.csv",
         "verdict.txt", "unseen_items.svg", "consistencies.svg",
     }  # fmt: skip
     text = study.to_text()
     assert (tmp_path / "verdict.txt").read_text("utf-8") == text + "\n"
-    rows = study.summary.set_index("method")
+    rows = study.tables["unseen_items"].set_index("method")
     assert rows.loc["accuracy", "auc"] == rows.loc["2pl", "auc"] == 0.5
     said = study.claims.set_index("claim")
     for name in ("learnt", "own items", "true chances"):
@@ -455,17 +453,20 @@ def test_the_study_says_what_its_tables_say(tmp_path: Path):
         spread = said.loc[f"{title}, its standard deviation over subjects", "here"]
         assert spread == row["auc_sd"]
         assert said.loc[f"{title}, log score of all answers", "here"] == row["log_score"]
-    gain, bound = paired_gain(study.parts["prediction"], "learnt", "learnt, average")
+    prediction = pd.read_csv(tmp_path / "run" / "prediction" / "replications.csv")
+    gain, bound = paired_gain(prediction, "learnt", "learnt, average")
     assert gain == pytest.approx(rows.loc["learnt", "auc"] - rows.loc["learnt, average", "auc"])
     both = [predictor_in_words(name) for name in ("learnt", "learnt, average")]
     gain_said = said.loc[f"AUC of {both[0]} less that of {both[1]}"]
     assert gain_said["here"] == gain
     assert gain_said["verdict"].startswith(f"95% bounds ± {bound:.3f}: ")
-    same = study.criterion.set_index(["criterion", "method"]).loc["the same items", "q-mirt"]
+    same = (
+        study.tables["criteria"].set_index(["criterion", "method"]).loc["the same items", "q-mirt"]
+    )
     title = f"Criterion, accuracy on the same items, by Q-mIRT, {same['abilities']:.0f} of"
     assert said.loc[f"{title} the abilities, strong (rho > .7)", "here"] == same["strong"]
     assert "circular" in text
-    halves = study.consistency.set_index(["items", "method"]).loc["halves of the items"]
+    halves = study.tables["consistencies"].set_index(["items", "method"]).loc["halves of the items"]
     consistent = said[said.index.str.match("Consistency, halves.*Q-mIRT, (median rho$|share)")]
     assert (
         consistent["here"].tolist()
@@ -475,7 +476,7 @@ def test_the_study_says_what_its_tables_say(tmp_path: Path):
     papers = said[said.index.str.startswith("NeuralCD, AUC, the paper's")]["paper"]
     assert papers.round(2).isin([0.85, 0.86]).all()
     read = pd.read_csv(tmp_path / "unseen_items.csv")
-    pd.testing.assert_frame_equal(read, study.summary, check_dtype=False)
+    pd.testing.assert_frame_equal(read, study.tables["unseen_items"], check_dtype=False)
 
 
 @pytest.mark.usefixtures("quick_fits")
@@ -486,13 +487,15 @@ def test_benchmarks_are_predicted_from_each_other(tmp_path: Path):
         TINY, key=jax.random.key(0), responses=matrix.responses, q=matrix.q,
         groups=dict(zip(names, ["x", "y"] * 6, strict=True)), folder=tmp_path,
     )  # fmt: skip
-    ways = study.across.groupby(["source", "target"])["new_items"].first()
+    ways = study.tables["across_benchmarks"].groupby(["source", "target"])["new_items"].first()
     assert ways.to_dict() == {("x", "y"): 6, ("y", "x"): 6}
-    row = study.across.query("source == 'x' and method == 'learnt'").iloc[0]
+    row = study.tables["across_benchmarks"].query("source == 'x' and method == 'learnt'").iloc[0]
     said = study.claims.set_index("claim")["here"]
     assert said["From x to y, of 6 items those that need an ability of the former's"] == 6
     assert said[f"From x to y, AUC, {PREDICTORS['learnt']}"] == row["auc"]
-    assert set(study.summary["method"]).isdisjoint({"true abilities", "true chances"})
+    assert set(study.tables["unseen_items"]["method"]).isdisjoint(
+        {"true abilities", "true chances"}
+    )
     study.save(tmp_path)
     assert (tmp_path / "across_benchmarks.csv").exists()
     assert not (tmp_path / "intervals.csv").exists()
@@ -510,7 +513,7 @@ def test_benchmarks_that_share_no_ability_are_said_to():
     nothing = study.claims[study.claims["verdict"] == "nothing can be predicted"]
     assert nothing["here"].tolist() == [0, 0]
     assert nothing["claim"].str.startswith(("From x to y", "From y to x")).all()
-    assert study.across["auc"].isna().all()
+    assert study.tables["across_benchmarks"]["auc"].isna().all()
 
 
 @pytest.mark.usefixtures("quick_fits")
@@ -544,27 +547,13 @@ def test_what_cannot_be_studied_is_one_sentence(tmp_path: Path):
         given_matrix(small, QMatrix.from_arrays(np.ones((5, 1)), small.items))
 
 
-def test_groups_are_read(tmp_path: Path):
-    path = tmp_path / "g.csv"
-    path.write_text("item,benchmark\nq1,x\n2,y\n")
-    assert read_groups(path) == {"q1": "x", "2": "y"}
-    for text, words in (
-        ("item,group\nq1,x\n", "columns item and benchmark"),
-        ("item,benchmark\nq1,x\nq1,y\n", "'q1' twice"),
-        ("item,benchmark\nq1,\n", "no benchmark for item 'q1'"),
-    ):
-        path.write_text(text)
-        with pytest.raises(ResponseError, match=words):
-            read_groups(path)
-
-
 def test_large_matrices_get_no_full_posterior(monkeypatch: pytest.MonkeyPatch):
     matrix = made_matrix()
-    kinds = [type(t).__name__ for t in matrix_tasks(ABILITIES_QUICK, matrix, KEY)]
-    assert kinds.count("AgreementTask") == 1
+    parts = [t.places[0][0] for t in matrix_tasks(ABILITIES_QUICK, matrix, KEY)]
+    assert parts.count("agreement") == 1
     monkeypatch.setattr("bayesirt.studies.abilities.MOST_DRAWN", 10)
-    kinds = [type(t).__name__ for t in matrix_tasks(ABILITIES_QUICK, matrix, KEY)]
-    assert "AgreementTask" not in kinds
+    parts = [t.places[0][0] for t in matrix_tasks(ABILITIES_QUICK, matrix, KEY)]
+    assert "agreement" not in parts
 
 
 @pytest.mark.slow
@@ -586,19 +575,19 @@ def test_a_reduced_study_finds_what_holds_and_what_does_not(tmp_path: Path):
     study = abilities_study(design, key=jax.random.key(2), folder=tmp_path)
     study.save(tmp_path)
     assert {"intervals.svg", "full_posterior.csv"} <= {p.name for p in tmp_path.iterdir()}
-    theta = study.coverage.set_index("quantity").loc["theta"]
+    theta = study.tables["intervals"].set_index("quantity").loc["theta"]
     assert theta["values"] == 4 * 60 * 2
     assert 0.8 < theta["coverage"] < 0.98
-    agreement = study.parts["agreement"].iloc[0]
+    agreement = study.tables["full_posterior"].iloc[0]
     print(agreement)
     assert agreement["correlation"] > 0.97
     assert agreement["mean_difference"] < 0.05
     assert abs(agreement["log_score_point"] - agreement["log_score_posterior"]) < 0.03
-    rows = study.summary.set_index("method")
+    rows = study.tables["unseen_items"].set_index("method")
     print(rows[["auc", "log_score"]])
     assert rows.loc["true chances", "auc"] > rows.loc["true abilities", "auc"] - 0.02
     assert rows.loc["true chances", "log_score"] < rows.loc["learnt", "log_score"]
     assert rows.loc["learnt", "log_score"] < rows.loc["accuracy", "log_score"]
-    same = study.criterion.set_index(["criterion", "method"])["median_rho"]
+    same = study.tables["criteria"].set_index(["criterion", "method"])["median_rho"]
     assert same["the same items", "q-mirt"] > same["held-out items", "q-mirt"]
     assert same["the same items", "overall"] > 0.6

@@ -23,13 +23,22 @@ from bayesirt.models import Priors
 from bayesirt.posterior import Posterior
 from bayesirt.simulate import Simulation, simulate_responses
 from bayesirt.studies import calibration_study
-from bayesirt.studies.calibration import CalibrationStudy
-from bayesirt.studies.calibration_claims import calibration_claims
-from bayesirt.studies.calibration_figures import plot_coverage, plot_rank_ecdf
-from bayesirt.studies.calibration_tables import CELL, coverage_table, rank_table, trust_table
+from bayesirt.studies.calibration import (
+    CalibrationStudy,
+    calibration_claims,
+    calibration_found,
+)
+from bayesirt.studies.calibration_tables import (
+    CELL,
+    coverage_table,
+    plot_coverage,
+    plot_rank_ecdf,
+    rank_table,
+    trust_table,
+)
 from bayesirt.studies.claims import claim_table
 from bayesirt.studies.rank_ecdf import counts_below, simultaneous_envelope, uniformity_p_value
-from bayesirt.studies.replication import Design, Engine, quantities_of, replicate, row_columns
+from bayesirt.studies.replication import Design, Engine, judge, quantities_of, row_columns
 
 FALSE_ALARM = 1e-6
 SIZE = (3, 2)
@@ -91,7 +100,7 @@ def study() -> CalibrationStudy:
 def test_a_right_engine_is_calibrated_in_everything(study: CalibrationStudy):
     """With another key it would fail twice in a million."""
     runs = study.replications[study.replications["engine"] == "right"]
-    own = CalibrationStudy(runs, replace(study.design, false_alarm=FALSE_ALARM))
+    own = calibration_found(runs, replace(study.design, false_alarm=FALSE_ALARM))
     print(own.to_text())
     assert len(own.summary) == 7
     assert (own.summary["verdict"] == "calibrated").all()
@@ -196,7 +205,7 @@ def around(simulation: Simulation, offsets: np.ndarray) -> Engine:
 
 def run(engine, simulation: Simulation, kept: int = 9, seed: int = 0, priors: Priors | None = None):
     key = jax.random.key(seed)
-    return replicate(simulation, engine, key=key, priors=priors or Priors(), kept=kept)
+    return judge(simulation, engine, key=key, priors=priors or Priors(), kept=kept)
 
 
 def test_ranks_and_coverage_are_counted_by_hand():
@@ -416,7 +425,7 @@ def test_a_study_cut_short_goes_on_where_it_was(tmp_path: Path):
     )
     pd.testing.assert_frame_equal(results(again), results(whole))
     assert log.read_text().splitlines()[:6] == kept
-    assert told == [(n, 6) for n in (3, 4, 5, 6)]
+    assert told == [(n, 12) for n in range(6, 13)]
     log.unlink()
     pd.testing.assert_frame_equal(
         results(small_study(("right", "narrow"), folder=tmp_path / "study")), results(whole)

@@ -21,15 +21,24 @@ from bayesirt.studies import cat, cat_tests
 from bayesirt.studies.cat import (
     CAT_QUICK,
     CATDesign,
-    CATStudy,
     Sizes,
+    cat_found,
     cat_study,
+    length_table,
     measure_columns,
     measure_track,
+    stop_table,
 )
-from bayesirt.studies.cat_banks import RHO, Subjects, calibrate, draw_items, draw_subjects
-from bayesirt.studies.cat_tables import length_table, stop_table
-from bayesirt.studies.cat_tests import METHODS, Track, take_tests
+from bayesirt.studies.cat_tests import (
+    METHODS,
+    RHO,
+    Subjects,
+    Track,
+    calibrate,
+    draw_items,
+    draw_subjects,
+    take_tests,
+)
 
 TINY = CATDesign(1, Sizes(10, 12, 40, 6, 3), (2.0,))
 
@@ -157,7 +166,7 @@ def test_a_tiny_study_is_written_gone_on_with_and_told(tmp_path: Path):
     study = cat_study(TINY, key=key, folder=tmp_path, progress=lambda *at: seen.append(at))
     assert seen == [(1, 2), (2, 2)]
     assert len(study.replications) == 2 * len(METHODS) * 7
-    assert repr(study) == "<CATStudy of 2 banks>"
+    assert repr(study) == "<CAT study of 2 banks>"
     study.save(tmp_path)
     names = {p.name for p in tmp_path.iterdir()}
     assert {"answers.csv", "stops.csv", "claims.csv", "tests.svg", "verdict.txt"} <= names
@@ -169,7 +178,9 @@ def test_a_tiny_study_is_written_gone_on_with_and_told(tmp_path: Path):
     pd.testing.assert_frame_equal(again.replications, study.replications)
     with pytest.raises(ResponseError, match="other settings"):
         cat_study(replace(TINY, stops=(1.0,)), key=key, folder=tmp_path)
-    half = study.summary[study.summary["answers"] == 6].set_index(["model", "method"])["width"]
+    half = study.tables["answers"][study.tables["answers"]["answers"] == 6].set_index(
+        ["model", "method"]
+    )["width"]
     for model in ("2pl", "lart"):
         assert half[model, "variance"] < half[model, "random"]
 
@@ -181,10 +192,10 @@ def test_the_verdict_hears_intervals_that_do_not_hold():
         table.assign(model="2pl", method=m, replication=0, covered=0.9 if m == "random" else 0.7)
         for m in METHODS
     ]
-    poor = CATStudy(pd.concat(parts), TINY)
+    poor = cat_found(pd.concat(parts), TINY)
     assert poor.claims["verdict"].iloc[-1] == "does not hold"
     assert poor.claims["here"].iloc[-1] == pytest.approx(0.7)
-    fine = CATStudy(pd.concat([part.assign(covered=0.9) for part in parts]), TINY)
+    fine = cat_found(pd.concat([part.assign(covered=0.9) for part in parts]), TINY)
     assert fine.claims["verdict"].iloc[-1] == "holds"
 
 
@@ -215,7 +226,7 @@ def test_a_quick_study_calibrates_its_banks_and_finds_that_choosing_items_pays(
     study = cat_study(design, key=jax.random.key(1), folder=tmp_path, n_processes=2)
     assert len(off) == 2 + 5
     assert max(off.values()) < 2, off
-    last = study.summary[study.summary["answers"] == CAT_QUICK.sizes.answers]
+    last = study.tables["answers"][study.tables["answers"]["answers"] == CAT_QUICK.sizes.answers]
     rows = last.set_index(["model", "method"])
     for model in ("2pl", "lart"):
         for method in ("information", "variance"):

@@ -13,7 +13,7 @@ from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.studies import cbmm_tasks
-from bayesirt.studies.cbmm import CBMM_QUICK, CBMMDesign, CBMMStudy, cbmm_study
+from bayesirt.studies.cbmm import CBMM_QUICK, CBMMDesign, cbmm_study
 from bayesirt.studies.cbmm_conditions import (
     Condition,
     Suite,
@@ -23,7 +23,6 @@ from bayesirt.studies.cbmm_conditions import (
     observed,
 )
 from bayesirt.studies.cbmm_matrix import level_correlations, level_table, levels_of
-from bayesirt.studies.cbmm_methods import Fit, fit_timed, methods_for, on_sample_scale, random_start
 from bayesirt.studies.cbmm_tables import (
     paper_table,
     recovery_table,
@@ -31,15 +30,21 @@ from bayesirt.studies.cbmm_tables import (
     stability_table,
 )
 from bayesirt.studies.cbmm_tasks import (
-    StartTask,
+    Fit,
     accuracy_of,
     agreement,
+    fit_timed,
     hellinger,
     measure_fit,
+    methods_for,
+    on_sample_scale,
+    random_start,
     relative_error,
+    start_task,
     variation,
 )
-from bayesirt.studies.study_rows import read_printed
+from bayesirt.studies.engine import Study
+from bayesirt.studies.measures import read_printed
 from bayesirt.studies.tasks import PortableKey
 
 TINY = CBMMDesign(
@@ -62,7 +67,7 @@ N_CONDITIONS = 7
 N_TASKS = N_CONDITIONS + 1
 
 
-def tiny_study(**options) -> CBMMStudy:
+def tiny_study(**options) -> Study:
     return cbmm_study(TINY, key=jax.random.key(3), **options)
 
 
@@ -72,7 +77,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def study(folder: Path) -> CBMMStudy:
+def study(folder: Path) -> Study:
     return tiny_study(folder=folder)
 
 
@@ -288,11 +293,9 @@ def test_starts_are_compared_beside_the_paper():
 
 
 def test_starts_of_one_variance_are_two_starts(small: Responses):
-    task = StartTask(0, small, (1.0, 4.0), PortableKey.of(jax.random.key(0)))
-    rows = task.run()
-    found = [(r["method"], r["replication"], r["variance_one"], r["variance_two"]) for r in rows]
-    assert sorted(("stability", place) for place in found) == sorted(task.places)
-    same = {r["method"]: r["rho_d"] for r in rows if r["variance_one"] == r["variance_two"] == 4}
+    task = start_task(0, small, (1.0, 4.0), PortableKey.of(jax.random.key(0)))
+    rows = zip(task.places, task.work(), strict=True)
+    same = {place[0]: r["rho_d"] for (_, place), r in rows if place[2:] == (4, 4)}
     assert same["mm"] < 1 - 1e-12
     assert same["newton"] > 0.999
 
@@ -333,7 +336,7 @@ def test_levels_must_be_numbers_that_differ(small: Responses):
     np.testing.assert_array_equal(levels_of(with_level(["1", "2"] * 10)), [1, 2] * 10)
 
 
-def test_all_suites_methods_and_starts_are_there(study: CBMMStudy):
+def test_all_suites_methods_and_starts_are_there(study: Study):
     rows = study.replications
     point = {"mm", "newton", "joint_map", "mml"}
     for factor, own in rows.groupby("factor"):
@@ -342,11 +345,13 @@ def test_all_suites_methods_and_starts_are_there(study: CBMMStudy):
     fitted = rows[rows["method"].isin(point)]
     assert fitted.drop(columns=[c for c in rows if c.startswith("listed")]).notna().all(axis=None)
     assert rows.loc[rows["method"] == "laplace positive", "listed_0.1"].notna().all()
-    assert len(study.starts) == 2 * 3
-    assert repr(study) == f"<CBMMStudy of {len(rows)} fits and a simulated 30 x 20 matrix>"
+    assert study.tables["stability"].groupby("parameter")["runs"].sum().to_dict() == dict.fromkeys(
+        ("theta", "a", "d"), 2 * 3
+    )
+    assert repr(study) == f"<cBMM study of {len(rows)} fits and a simulated 30 x 20 matrix>"
 
 
-def test_times_are_compared_suite_by_suite(study: CBMMStudy):
+def test_times_are_compared_suite_by_suite(study: Study):
     rows = pd.concat([study.replications] * 2, ignore_index=True)
     half = len(rows) // 2
     rows.loc[half:, "replication"] = 1
@@ -359,12 +364,12 @@ def test_times_are_compared_suite_by_suite(study: CBMMStudy):
     assert table.loc[("base", "mm"), "time_ratio"] == 1
     assert table.loc[("base", "mm"), "behind"] == 0.5
     assert np.isnan(table.loc[("base", "mml"), "behind"])
-    claims = paper_table(recovery_table(rows), study.redundancy).set_index("claim")
+    claims = paper_table(recovery_table(rows), study.tables["redundancy"]).set_index("claim")
     assert claims.loc["speedup_mcar", "here"] == pytest.approx(4)
     assert np.isnan(claims.loc["growth", "here"])
 
 
-def test_a_study_cut_short_goes_on_where_it_was(study: CBMMStudy, folder: Path, tmp_path: Path):
+def test_a_study_cut_short_goes_on_where_it_was(study: Study, folder: Path, tmp_path: Path):
     for name in ("", "stability"):
         (tmp_path / name).mkdir(exist_ok=True)
         for file in ("study.json", "replications.csv"):
@@ -376,9 +381,9 @@ def test_a_study_cut_short_goes_on_where_it_was(study: CBMMStudy, folder: Path, 
     told: list[tuple[int, int]] = []
     again = tiny_study(folder=tmp_path, progress=lambda *n: told.append(n))
     assert told == [(k, N_TASKS) for k in (N_TASKS - 1, N_TASKS)]
-    for one, other in ((again.replications, study.replications), (again.starts, study.starts)):
-        left_out = ["seconds"] if "seconds" in one else []
-        pd.testing.assert_frame_equal(one.drop(columns=left_out), other.drop(columns=left_out))
+    one, other = (s.replications.drop(columns="seconds") for s in (again, study))
+    pd.testing.assert_frame_equal(one, other)
+    pd.testing.assert_frame_equal(again.tables["stability"], study.tables["stability"])
     done: list[tuple[int, int]] = []
     tiny_study(folder=tmp_path, progress=lambda *n: done.append(n))
     assert done == []
@@ -386,7 +391,7 @@ def test_a_study_cut_short_goes_on_where_it_was(study: CBMMStudy, folder: Path, 
         cbmm_study(TINY, key=jax.random.key(4), folder=tmp_path)
 
 
-def test_the_study_says_what_its_tables_say(study: CBMMStudy, tmp_path: Path):
+def test_the_study_says_what_its_tables_say(study: Study, tmp_path: Path):
     study.save(tmp_path)
     assert {p.name for p in tmp_path.iterdir()} == {
         "recovery.csv", "claims.csv", "paper.csv", "redundancy.csv", "stability.csv",
@@ -395,11 +400,11 @@ def test_the_study_says_what_its_tables_say(study: CBMMStudy, tmp_path: Path):
     }  # fmt: skip
     text = study.to_text()
     assert (tmp_path / "verdict.txt").read_text("utf-8") == text + "\n"
-    base = study.summary.set_index(["factor", "method"]).loc["base", "newton"]
+    base = study.tables["recovery"].set_index(["factor", "method"]).loc["base", "newton"]
     said = study.claims.set_index("claim")["here"]
     title = "Base, 30 x 20, 1 suites, cBMM, Newton steps, Spearman of theta"
     assert said[title] == base["rho_theta"]
-    drop = study.redundancy.set_index("rule").loc["laplace positive, q = 0.1"]
+    drop = study.tables["redundancy"].set_index("rule").loc["laplace positive, q = 0.1"]
     title = "Posterior, laplace positive slopes, at most 10% false, sparsity 0.2, false share"
     assert said[title] == drop["false_share"]
     title = "Matrix, drawn from the base, as none is given"
@@ -408,5 +413,5 @@ def test_the_study_says_what_its_tables_say(study: CBMMStudy, tmp_path: Path):
     assert "Nothing is read off a plot." in text
     assert "random starts" in text.lower()
     pd.testing.assert_frame_equal(
-        pd.read_csv(tmp_path / "redundancy.csv"), study.redundancy, check_dtype=False
+        pd.read_csv(tmp_path / "redundancy.csv"), study.tables["redundancy"], check_dtype=False
     )

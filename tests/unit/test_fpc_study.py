@@ -19,17 +19,10 @@ from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.studies import fpc_chain, fpc_prediction, fpc_tasks
+from bayesirt.studies.engine import Study
 from bayesirt.studies.fits import compile_clock
-from bayesirt.studies.fpc import FPCStudy, fpc_study
+from bayesirt.studies.fpc import fpc_found, fpc_study
 from bayesirt.studies.fpc_chain import Calibration, Chain, ChainStep, first_benchmarks, run_chain
-from bayesirt.studies.fpc_matrix import (
-    FPCMatrix,
-    SimulatedSuite,
-    chain_order,
-    divided,
-    given_matrix,
-    simulated_matrix,
-)
 from bayesirt.studies.fpc_prediction import (
     measure_predictions,
     measure_random,
@@ -40,13 +33,19 @@ from bayesirt.studies.fpc_tasks import (
     FPC_QUICK,
     FPC_SIMULATED,
     METHODS,
-    ChainTask,
     FPCDesign,
+    FPCMatrix,
+    SimulatedSuite,
+    chain_order,
+    chain_task,
     conditions_of,
+    divided,
+    given_matrix,
+    simulated_matrix,
     tasks_of,
 )
-from bayesirt.studies.labels import read_families
-from bayesirt.studies.study_rows import read_printed
+from bayesirt.studies.labels import read_labels
+from bayesirt.studies.measures import read_printed
 from bayesirt.studies.tasks import PortableKey
 
 SMALL = SimulatedSuite(4, 12, 40, 1)
@@ -233,7 +232,7 @@ def test_subjects_are_divided_as_is_said():
         assert len(reference) == 30
         assert len(test) == (8 if split == "families" else 10)
         again = divided(matrix, split, np.random.default_rng(3))
-        np.testing.assert_array_equal(again.test, test)
+        np.testing.assert_array_equal(again[1], test)
     family = np.asarray(matrix.families)
     assert not set(family[reference]) & set(family[test])
     score = shares(matrix.responses).mean(1)
@@ -283,25 +282,26 @@ def test_what_cannot_be_studied_is_refused(tmp_path: Path):
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("subject,kin\na,x\n", "must have the columns subject and family"),
-        ("subject,family\na,x\na,y\n", "'a' twice"),
-        ("subject,family\na,x\nb,\n", "no family for subject 'b'"),
-    ],
-)
-def test_families_are_read(tmp_path: Path, text: str, said: str):
+@pytest.mark.parametrize(("kind", "label"), [("subject", "family"), ("item", "benchmark")])
+def test_labels_are_read(tmp_path: Path, kind: str, label: str):
     path = tmp_path / "f.csv"
-    path.write_text("subject,family\na,x\nb,7\n")
-    assert read_families(path) == {"a": "x", "b": "7"}
-    path.write_text(text)
-    with pytest.raises(ResponseError, match=said):
-        read_families(path)
+    path.write_text(f"{kind},{label}\na,x\nb,7\n")
+    assert read_labels(path, kind, label) == {"a": "x", "b": "7"}
+    for text, said in (
+        (f"{kind},kin\na,x\n", f"must have the columns {kind} and {label}"),
+        (f"{kind},{label}\na,x\na,y\n", "'a' twice"),
+        (f"{kind},{label}\na,x\nb,\n", f"no {label} for {kind} 'b'"),
+    ):
+        path.write_text(text)
+        with pytest.raises(ResponseError, match=said):
+            read_labels(path, kind, label)
 
 
 def test_one_thing_is_varied_at_a_time():
-    matrix, design = made_matrix(simulated=False), FPCDesign(orders=3, references=(25, 30, 99))
+    matrix, design = (
+        made_matrix(simulated=False),
+        FPCDesign(orders=3, references=(25, 30, 99), n_abilities=1),
+    )
     conditions = conditions_of(design, matrix)
     assert len(set(conditions)) == len(conditions) == 4 + 8 + 1 + 8
     usual = [c for c in conditions if c.concurrent]
@@ -311,8 +311,10 @@ def test_one_thing_is_varied_at_a_time():
     assert [c.n_reference for c in conditions if c.n_reference] == [25]
     assert {c.split for c in conditions_of(FPC_SIMULATED, made_matrix())} == {"random", "abler"}
     tasks = tasks_of(design, matrix, conditions, PortableKey.of(jax.random.key(0)))
-    assert [t.chain for t in tasks[:48]] == [chain for chain in range(12) for _ in range(4)]
-    assert len({tuple(t.order) for t in tasks if t.chain == 1}) == 1
+    chains = [task.places[0][1][1] for task in tasks]
+    assert chains[:48] == [chain for chain in range(12) for _ in range(4)]
+    orders = {tuple(t.work.args[3]) for t, chain in zip(tasks, chains, strict=True) if chain == 1}
+    assert len(orders) == 1
 
 
 def test_long_chains_are_measured_at_some_steps():
@@ -320,9 +322,10 @@ def test_long_chains_are_measured_at_some_steps():
     key = PortableKey.of(jax.random.key(0))
     condition = conditions_of(TINY, suite)[0]
     design = replace(FPC_SIMULATED, simulated=SMALL)
-    task = ChainTask(0, condition, 3, suite, design, key)
-    assert task.measured == [1, 9, 17, 25, 32, 40, 48, 56]
-    assert task.places == [("chains", (0, 3, 56, "random"))]
+    task = chain_task(condition, (0, 3), suite, design, key)
+    steps = list(dict.fromkeys(place[2] for _, place in task.places))
+    assert steps == [1, 9, 17, 25, 32, 40, 48, 56]
+    assert task.places[-1] == ("chains", (0, 3, 56, "random"))
 
 
 def test_a_study_of_made_chains(at_once, tmp_path: Path):
@@ -330,8 +333,8 @@ def test_a_study_of_made_chains(at_once, tmp_path: Path):
     study = fpc_study(TINY, key=key, folder=tmp_path)
     n_rows = 2 * 2 * (2 * 5 + 2) + 2 * (2 + 1 + 4) * 5
     assert len(study.replications) == n_rows
-    assert repr(study) == "<FPCStudy of 11 chains of 4 benchmarks>"
-    rows = study.summary.set_index(["anchors", "method"])
+    assert repr(study) == "<FPC study of 11 chains of 4 benchmarks>"
+    rows = study.tables["methods"].set_index(["anchors", "method"])
     np.testing.assert_allclose(rows.loc[(4, "fixed"), ["mae", "bias", "width"]].astype(float),
                                [1, 1, 10])  # fmt: skip
     assert rows.loc[(2, "concurrent"), "chains"] == 1
@@ -352,22 +355,23 @@ def test_a_study_of_made_chains(at_once, tmp_path: Path):
 
 
 @pytest.fixture
-def wide_study(at_once) -> FPCStudy:
-    """Return a study of a given matrix."""
+def wide_study(at_once) -> tuple[Study, FPCMatrix]:
+    """Return a study of a given matrix, and the matrix."""
     matrix = made_matrix(simulated=False)
     groups = dict(zip(matrix.responses.items, matrix.benchmarks, strict=True))
     families = dict(zip(matrix.responses.subjects, matrix.families, strict=True))
     design = replace(TINY, anchors=(10, 100), orders=2)
-    return fpc_study(design, key=jax.random.key(0), responses=matrix.responses, groups=groups,
-                     families=families)  # fmt: skip
+    given = {"responses": matrix.responses, "groups": groups, "families": families}
+    return fpc_study(design, key=jax.random.key(0), **given), matrix
 
 
-def with_errors(study: FPCStudy, **off: float) -> FPCStudy:
+def with_errors(wide: tuple[Study, FPCMatrix], **off: float) -> Study:
     """Return a study with some methods' errors as stated."""
+    study, matrix = wide
     rows = study.replications.assign(n_items=120.0)
     for method, mae in off.items():
         rows.loc[rows["method"] == method, "mae"] = mae
-    return FPCStudy(rows, study.matrix, study.design)
+    return fpc_found(rows, matrix)
 
 
 def test_the_claims_say_what_the_tables_say(wide_study):
@@ -401,7 +405,7 @@ def test_the_claims_say_what_the_tables_say(wide_study):
     assert aims.tolist() == ["misses the aim of 2.5 points"] * 4
     study = with_errors(wide_study)
     once = study.replications[study.replications["chain"] == 0]
-    few = FPCStudy(once, study.matrix, study.design).claims
+    few = fpc_found(once, wide_study[1]).claims
     changes = few[few["claim"].str.contains("change of FPC's MAE")]
     assert changes["error"].isna().all()
     assert set(changes["verdict"]) == {"not told from 0"}
@@ -419,7 +423,7 @@ def test_printed_figures_are_known_methods():
 def test_a_quick_study_beats_random_sampling(tmp_path: Path):
     design = replace(FPC_QUICK, anchors=(10,), rule_anchors=(), references=())
     study = fpc_study(design, key=jax.random.key(1), folder=tmp_path)
-    rows = study.summary.set_index(["anchors", "method"])
+    rows = study.tables["methods"].set_index(["anchors", "method"])
     for anchors in design.anchors:
         fixed = rows.loc[(anchors, "fixed")]
         assert fixed["mae"] < 0.8 * rows.loc[(anchors, "random"), "mae"]

@@ -20,7 +20,8 @@ from bayesirt.estimators.lart_intervals import ability_intervals
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.studies import lart, lart_matrix_tasks, lart_suites
 from bayesirt.studies.claims import claim_table
-from bayesirt.studies.lart import LART_QUICK, LaRTDesign, LaRTStudy, lart_study
+from bayesirt.studies.engine import Study
+from bayesirt.studies.lart import LART_QUICK, LaRTDesign, lart_study
 from bayesirt.studies.lart_claims import simulation_claims
 from bayesirt.studies.lart_matrix import (
     criterion_table,
@@ -30,22 +31,20 @@ from bayesirt.studies.lart_matrix import (
     with_criterion,
 )
 from bayesirt.studies.lart_matrix_tasks import (
-    ItemTask,
-    PredictionTask,
-    SubjectTask,
+    PREDICTIONS,
     adaptive_abilities,
     agreement_of_sets,
-    distances,
-    predict_left_out,
-)
-from bayesirt.studies.lart_scoring import Cells, Items, item_information, score_abilities
-from bayesirt.studies.lart_splits import (
     base_subjects,
+    distances,
     first_subjects,
     item_folds,
+    item_task,
+    predict_left_out,
+    prediction_task,
     subject_folds,
-    with_answers,
+    subject_task,
 )
+from bayesirt.studies.lart_scoring import Cells, Items, item_information, score_abilities
 from bayesirt.studies.lart_suites import Condition, draw_suite, measure_point, rmse
 from bayesirt.studies.lart_tables import (
     coverage_table,
@@ -54,7 +53,7 @@ from bayesirt.studies.lart_tables import (
     resampled_mean,
     saem_table,
 )
-from bayesirt.studies.study_rows import read_printed
+from bayesirt.studies.measures import read_printed, with_answers
 from bayesirt.studies.tasks import PortableKey
 
 TINY = LaRTDesign(
@@ -76,7 +75,7 @@ def tiny_matrix() -> Responses:
     return replace(simulate_lart(20, 10, seed=4)[0], subjects=tuple(NAMES))
 
 
-def tiny_study(**options) -> LaRTStudy:
+def tiny_study(**options) -> Study:
     return lart_study(
         TINY,
         key=jax.random.key(3),
@@ -117,7 +116,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def study(folder: Path, no_fits: None) -> LaRTStudy:
+def study(folder: Path, no_fits: None) -> Study:
     return tiny_study(folder=folder)
 
 
@@ -130,9 +129,8 @@ def fitted():
 def test_the_default_design_is_the_papers():
     design = LaRTDesign()
     assert (design.replications, design.saem_replications) == (200, 200)
-    papers = [c for c in design.conditions if c.is_papers]
-    assert papers == [Condition(n, 50, -0.8) for n in (100, 200, 500)]
-    assert [c.is_papers for c in design.conditions] == [True, True, True, False]
+    assert design.conditions[:-1] == [Condition(n, 50, -0.8) for n in (100, 200, 500)]
+    assert design.conditions[-1].n_items < 50
     assert LART_QUICK.replications == 20
     assert design.replications_of("saem spectral", 3) == 0
     assert LART_QUICK.replications_of("lart posterior", 0) == 3
@@ -501,10 +499,10 @@ def test_each_subject_is_predicted_once_by_items_of_others(monkeypatch):
     monkeypatch.setattr(lart_matrix_tasks, "fit_model", watch)
     groups = base_subjects(NAMES, SUFFIXES)
     key = PortableKey.of(jax.random.key(0))
-    task = PredictionTask(0, 1, responses, groups, key)
-    rows = task.run()
-    places = [(r["repetition"], r["split"], r["subject"], r["method"]) for r in rows]
-    assert sorted(("prediction", place) for place in places) == sorted(task.places)
+    task = prediction_task(0, 1, responses, groups, key)
+    assert len(task.work()) == len(task.places)
+    wanted = [("prediction", (0, 1, i, name)) for i in range(20) for name in PREDICTIONS]
+    assert sorted(task.places) == sorted(wanted)
     assert len(trained) == 10
     for names in trained:
         assert len(names) == 16
@@ -515,45 +513,47 @@ def test_each_subject_is_predicted_once_by_items_of_others(monkeypatch):
 
 def test_tasks_say_which_rows_they_return():
     responses, key = tiny_matrix(), PortableKey.of(jax.random.key(0))
-    subjects = SubjectTask(0, responses, np.arange(20), key)
-    assert subjects.sizes == [7, 11, 14, 18]
+    subjects = subject_task(0, responses, np.arange(20), key)
+    assert sorted({place[1] for _, place in subjects.places}) == [7, 11, 14, 18]
     assert len(set(subjects.places)) == 8
-    assert ItemTask(responses).counts == [10]
+    assert {place[0] for _, place in item_task(responses).places} == {10}
 
 
-def test_the_study_says_what_it_did(study: LaRTStudy):
+def test_the_study_says_what_it_did(study: Study):
     assert len(study.replications) == 2 * 2 + 2
     assert study.replications["rmse_theta"].between(0.1, 1.5).all()
-    assert set(study.prediction["split"]) == {"by row", "by base subject"}
+    assert set(study.tables["matrix_prediction"]["split"]) == {"by row", "by base subject"}
     text = study.to_text()
     assert "Simulated, 20 x 10, rho -0.8, 2 suites" in text
     for fact in ("subjects: 20", "items: 10", "base subjects: 10"):
         assert f"Matrix, {fact}\n" in text
     assert "Criterion, Pearson over 20 subjects" in text
     assert "log score of LaRT, by base subject less by row" in text
-    assert repr(study) == "<LaRTStudy of 6 fits and a 20 x 10 matrix>"
+    assert repr(study) == "<LaRT study of 6 fits and a 20 x 10 matrix>"
 
 
-def test_a_folder_is_gone_on_with(study: LaRTStudy, folder: Path, monkeypatch, tmp_path: Path):
+def test_a_folder_is_gone_on_with(study: Study, folder: Path, monkeypatch, tmp_path: Path):
     def refuse(*_: object) -> None:
         raise AssertionError("nothing was left to do")
 
     path = folder / "prediction" / "replications.csv"
     before = path.read_text()
-    monkeypatch.setattr(lart.SuiteTask, "run", refuse)
-    monkeypatch.setattr(lart.ValidityTask, "run", refuse)
+    monkeypatch.setattr(lart, "suite_rows", refuse)
+    monkeypatch.setattr(lart_matrix_tasks, "validity_rows", refuse)
     path.write_text("".join(before.splitlines(keepends=True)[:-1])[:-3])
     told = []
     again = tiny_study(folder=folder, progress=lambda n, total: told.append((n, total)))
     assert told == [(9, 9)]
     assert sorted(path.read_text().splitlines()) == sorted(before.splitlines())
-    pd.testing.assert_frame_equal(again.prediction, study.prediction)
+    pd.testing.assert_frame_equal(
+        again.tables["matrix_prediction"], study.tables["matrix_prediction"]
+    )
     pd.testing.assert_frame_equal(again.replications, study.replications)
     with pytest.raises(ResponseError, match="other settings"):
         lart_study(TINY, key=jax.random.key(4), responses=tiny_matrix(), folder=folder)
     again.save(tmp_path)
     saved = pd.read_csv(tmp_path / "matrix_prediction.csv")
-    assert saved["value"].tolist() == again.prediction["value"].tolist()
+    assert saved["value"].tolist() == again.tables["matrix_prediction"]["value"].tolist()
     for name in ("recovery", "saem", "coverage", "prediction", "efficiency", "criterion"):
         assert (tmp_path / f"{name}.svg").stat().st_size > 1000
 
@@ -572,14 +572,16 @@ def test_what_cannot_be_studied_is_refused_before_work_begins():
 
 
 def test_work_that_is_sent_gives_the_same_study(
-    study: LaRTStudy, no_fits: None, monkeypatch: pytest.MonkeyPatch
+    study: Study, no_fits: None, monkeypatch: pytest.MonkeyPatch
 ):
     without_processes(monkeypatch)
     other = tiny_study(n_processes=2)
     measures = [c for c in study.replications if c.startswith(("rmse", "cover", "width"))]
     np.testing.assert_allclose(other.replications[measures], study.replications[measures])
-    pd.testing.assert_frame_equal(other.prediction, study.prediction)
-    pd.testing.assert_frame_equal(other.validity, study.validity)
+    pd.testing.assert_frame_equal(
+        other.tables["matrix_prediction"], study.tables["matrix_prediction"]
+    )
+    pd.testing.assert_frame_equal(other.tables["matrix_validity"], study.tables["matrix_validity"])
 
 
 @pytest.mark.slow
@@ -587,7 +589,7 @@ def test_posteriors_are_measured_beside_the_closed_forms():
     design = replace(TINY, replications=1, saem_replications=0, drawn_replications=1,
                      drawn_sizes=(20,), draws=60)  # fmt: skip
     study = lart_study(design, key=jax.random.key(0))
-    cover = study.coverage.set_index(["method", "interval"])
+    cover = study.tables["coverage"].set_index(["method", "interval"])
     drawn = cover.loc[("lart posterior", "posterior")]
     assert 0.6 <= drawn["coverage"] <= 1
     assert drawn["width"] > cover.loc[("lart", "finite"), "width"]
