@@ -10,7 +10,7 @@ import jax
 from jax import Array
 
 from bayesirt.checks.cut_loss import cut_loss
-from bayesirt.checks.predictive_gain import compare_models
+from bayesirt.checks.predictive_gain import MOST_DRAWS, compare_models
 from bayesirt.checks.wrong_lengths import WrongLengths, compare_wrong_lengths
 from bayesirt.data.connections import refuse_disconnected
 from bayesirt.data.responses import Responses
@@ -98,7 +98,7 @@ def rank_responses(
         )
     lengths = _without_lengths(responses, point, posterior, settings, seconds, progress=progress)
     simpler = {}
-    if asked.model != AUTO:
+    if asked.model != AUTO or settings.response_model.takes == "continuous":
         simpler = _beside_simpler(responses, point, posterior, settings, seconds, progress=progress)
     with timed(seconds, "ranking"):
         ranking, note = ranked(posterior, settings)
@@ -202,7 +202,12 @@ def _beside_simpler(
     model = settings.response_model
     if model.simpler is None or not posterior.complete:
         return {}
-    own = replace(settings, model=model.simpler, priors=replace(settings.priors, guessing=None))
+    own = replace(
+        settings,
+        model=model.simpler,
+        priors=replace(settings.priors, guessing=None),
+        draws=min(settings.draws, -(-MOST_DRAWS // settings.chains)),  # no more are looked at
+    )
     simpler = own.response_model
     with timed(seconds, simpler.title):
         key = jax.random.fold_in(jax.random.key(settings.seed), 3)
