@@ -121,6 +121,7 @@ class Continuous(TwoPL):
     name: ClassVar[str] = "continuous"
     title: ClassVar[str] = "continuous response model"
     takes: ClassVar[Kind] = "continuous"
+    simpler: ClassVar[str] = "normal"
     known_spreads: ClassVar[bool] = True
     dims: ClassVar[Mapping[str, list[str]]] = DIMS | {name: ["item"] for name in USUAL}
 

@@ -183,6 +183,8 @@ def log_densities(draws: dict[str, Array], cells: Cells, *, link: str) -> Float[
     of_item = {k: v[:, cells.item] for k, v in draws.items() if k not in ("theta", "tau")}
     eta = of_item["a"] * draws["theta"][:, cells.subject] + of_item["d"]
     family = family_named(link).given([of_item[name] for name in family_named(link).further])
+    if family.law is not None and family.law.recorded is not None:
+        return family.law.recorded(eta, cells.successes, cells.trials)
     answers = family.terms(eta, cells.successes, cells.trials).log_likelihood
     if "tau" not in draws:
         return answers

@@ -20,6 +20,8 @@ KINDS: tuple[Kind, ...] = ("binary", "graded", "continuous", "unbounded")
 
 PARTS = 10_000
 """Of a continuous score: a part is less than anybody tells apart."""
+HUNDREDTH = 0.01
+"""Of a continuous score: how exactly scores are recorded, where models of them are compared."""
 MOST_GRADES = 21
 _CALLED = {"binary": "answer", "graded": "grade", "continuous": "score", "unbounded": "score"}
 _FEW, _SEVERAL = 0.1, 3

@@ -85,5 +85,9 @@ def _further(
     for name, usual in model.usual.items():
         centre, width = (np.full(len(point["a"]), x) for x in usual)
         if name in point.parameters:
-            centre = np.asarray(transforms[name].inv(point[name]))
+            centre, further = (
+                np.asarray(transforms[name].inv(point[name] + x)) for x in (0, point[f"{name}_se"])
+            )
+            # From far out in a tail, where answers hardly bend, an item may find no way back.
+            width = np.fmin(width, np.abs(further - centre))
         yield name, centre, width

@@ -54,6 +54,9 @@ class Law(NamedTuple):
         reaching it.
     counts : bool
         Whether trials are runs. Else a cell has one answer, in as many steps as it has trials.
+    recorded : callable, optional
+        (η, successes, trials, *further) → log probability of a score in [0, 1] as hundredths
+        record it: for laws of which some have masses where others have densities.
     """
 
     shares: Callable[..., Shares]
@@ -61,6 +64,7 @@ class Law(NamedTuple):
     score_moments: Callable[..., tuple[Float[Array, "..."], Float[Array, "..."]]] | None = None
     levels: Callable[..., list[tuple[int, Float[Array, "..."]]]] | None = None
     counts: bool = False
+    recorded: Callable[..., Float[Array, "..."]] | None = None
 
     def given(self, further: Sequence[Any]) -> "Law":
         """Return the law of η alone, with the further predictors given."""
@@ -74,6 +78,7 @@ class Law(NamedTuple):
             fixed(self.score_moments),
             fixed(self.levels),
             counts=self.counts,
+            recorded=fixed(self.recorded),
         )
 
 

@@ -9,10 +9,11 @@ intercepts have the priors of all models.
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import ndtr
+from jax.scipy.special import log_ndtr, ndtr
+from jax.scipy.stats import norm
 from jaxtyping import Array, Float, Num
 
-from bayesirt.data.scales import PARTS
+from bayesirt.data.scales import HUNDREDTH, PARTS
 from bayesirt.likelihood.family import CellTerms, Family, Law, PredictorTerms, Shares
 
 SPAN = 8.0
@@ -73,6 +74,26 @@ def score_levels(
     return [(round(x * PARTS), ndtr((eta - SPAN * (x - 0.5)) / sd)) for x in LEVELS]
 
 
+def recorded_score(
+    eta: Float[Array, "..."],
+    successes: Num[Array, "..."],
+    trials: Num[Array, "..."],
+    noise: Float[Array, "..."],
+) -> Float[Array, "..."]:
+    """Return the log probability of a score as hundredths record it, all beyond the ends at them.
+
+    Between the ends that is a hundredth of the density of what rounding makes of the score.
+    """
+    sd, half = jnp.sqrt(_variance(noise)), HUNDREDTH / 2
+    y = successes.astype(eta.dtype) / jnp.maximum(trials, 1).astype(eta.dtype)
+    below, above = (
+        log_ndtr(x / sd) for x in (SPAN * (half - 0.5) - eta, eta - SPAN * (0.5 - half))
+    )
+    rounded = norm.logpdf(SPAN * (y - 0.5), eta, jnp.sqrt(sd**2 + (SPAN * HUNDREDTH) ** 2 / 12))
+    inside = jnp.minimum(rounded + jnp.log(SPAN * HUNDREDTH), 0)
+    return jnp.where(y < half, below, jnp.where(y >= 1 - half, above, inside))
+
+
 def normal_terms(
     eta: Float[Array, "..."],
     successes: Num[Array, "..."],
@@ -123,5 +144,5 @@ NORMAL = Family(
     normal_probability,
     ("noise",),
     normal_predictor_terms,
-    Law(normal_shares, drawn_score, normal_score_moments, score_levels),
+    Law(normal_shares, drawn_score, normal_score_moments, score_levels, recorded=recorded_score),
 )

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Num
 
-from bayesirt.data.scales import PARTS
+from bayesirt.data.scales import HUNDREDTH, PARTS
 from bayesirt.likelihood.family import CellTerms, Family, Law, PredictorTerms, Shares
 from bayesirt.likelihood.graded import (
     grade_probabilities,
@@ -90,6 +90,19 @@ def score_levels(
     """Return the probabilities of anything above 0, and of the full score."""
     del phi
     return [(1, jax.nn.sigmoid(eta + gap / 2)), (PARTS, jax.nn.sigmoid(eta - gap / 2))]
+
+
+def recorded_score(
+    eta: Float[Array, "..."],
+    successes: Num[Array, "..."],
+    trials: Num[Array, "..."],
+    gap: Float[Array, "..."],
+    phi: Float[Array, "..."],
+) -> Float[Array, "..."]:
+    """Return the log probability of a score as hundredths record it: of the ends, their mass."""
+    value = ordered_beta_terms(eta, successes, trials, gap, phi).log_likelihood
+    inside = (successes > 0) & (successes < trials)
+    return jnp.where(inside, jnp.minimum(value + np.log(HUNDREDTH), 0), value)
 
 
 def ordered_beta_terms(
@@ -176,5 +189,11 @@ ORDERED_BETA = Family(
     ordered_beta_probability,
     ("gap", "phi"),
     ordered_beta_predictor_terms,
-    Law(ordered_beta_shares, drawn_score, ordered_beta_score_moments, score_levels),
+    Law(
+        ordered_beta_shares,
+        drawn_score,
+        ordered_beta_score_moments,
+        score_levels,
+        recorded=recorded_score,
+    ),
 )

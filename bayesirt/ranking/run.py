@@ -10,7 +10,7 @@ import jax
 from jax import Array
 
 from bayesirt.checks.cut_loss import cut_loss
-from bayesirt.checks.predictive_gain import compare_models
+from bayesirt.checks.predictive_gain import MOST_DRAWS, compare_models
 from bayesirt.checks.wrong_lengths import WrongLengths, compare_wrong_lengths
 from bayesirt.data.connections import refuse_disconnected
 from bayesirt.data.responses import Responses
@@ -98,8 +98,8 @@ def rank_responses(
         )
     lengths = _without_lengths(responses, point, posterior, settings, seconds, progress=progress)
     simpler = {}
-    if asked.model != AUTO:
-        simpler = _beside_simpler(responses, point, posterior, settings, seconds, progress=progress)
+    if asked.model != AUTO or settings.response_model.takes == "continuous":
+        simpler = _beside_simpler(responses, posterior, settings, seconds, progress=progress)
     with timed(seconds, "ranking"):
         ranking, note = ranked(posterior, settings)
     diagnostics = diagnostics_of(point, posterior) | simpler
@@ -191,7 +191,6 @@ def _gain_of_wrong_lengths(
 
 def _beside_simpler(
     responses: Responses,
-    point: PointEstimate,
     posterior: Posterior,
     settings: Settings,
     seconds: dict[str, float],
@@ -202,20 +201,30 @@ def _beside_simpler(
     model = settings.response_model
     if model.simpler is None or not posterior.complete:
         return {}
-    own = replace(settings, model=model.simpler, priors=replace(settings.priors, guessing=None))
+    own = replace(
+        settings,
+        model=model.simpler,
+        priors=replace(settings.priors, guessing=None),
+        draws=min(settings.draws, -(-MOST_DRAWS // settings.chains)),  # no more are looked at
+    )
     simpler = own.response_model
     with timed(seconds, simpler.title):
         key = jax.random.fold_in(jax.random.key(settings.seed), 3)
-        other = _drawn_again(responses, point, own, key, progress=progress)
+        other = _drawn_again(responses, None, own, key, progress=progress)
         gain = compare_models(responses, posterior, other, seed=settings.seed)
     said = f"{gain.between(model.title, simpler.title)} {rank_moves(posterior, other)}"
     return {"prediction": said}
 
 
 def _drawn_again(
-    responses: Responses, point: PointEstimate, settings: Settings, key: Array, *, progress: bool
+    responses: Responses,
+    point: PointEstimate | None,
+    settings: Settings,
+    key: Array,
+    *,
+    progress: bool,
 ) -> Posterior:
-    """Draw from another model of the same responses, without its options."""
+    """Draw from another model of the same responses, about a point estimate or its own."""
     return sample_posterior(
         responses,
         key=key,

@@ -44,7 +44,8 @@ for run in ("first", "second"):
     start = {x: point[x] for x in ("theta", "a", "d")}
     settings = {"centre": "mean", "tol": 0.01, "max_iterations": 20, "dense_up_to": 8000}
     mode = find_mode(problem, start, **settings)
-    sd = mode.curvature.covariances
+    of_theta, of_items, _ = mode.curvature.covariances
+    sd = [np.sqrt(np.asarray(v)) for v in (of_theta, np.einsum("jkk->jk", of_items))]
     found[f"{run}, intervals"] = time.perf_counter() - began
     found[f"{run}, of processors"] = time.process_time() - worked
     found["intervals"] = gigabytes()

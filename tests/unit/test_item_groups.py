@@ -149,16 +149,13 @@ def test_groups_are_sampled_as_clusters_of_a_subject_in_each():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ability", ["", "(1|llm)"])
-def test_nuts_agrees_on_abilities_in_general_and_in_groups(ability):
+def test_nuts_agrees_on_abilities_in_general_and_in_groups():
     _, answers = grouped(20, 6, 4, 1.0)
-    told = pd.DataFrame({"llm": [f"llm {k % 5}" for k in range(20)]}, list(answers.subjects))
-    answers = replace(answers, subject_metadata=told)
     options, draws = RunOptions(num_warmup=500, num_samples=750, num_chains=2), {}
     for engine in ("blocked", "nuts"):
         draws[engine] = sample_posterior(
-            answers, key=jax.random.key(3),
-            model=TwoPL(Priors(groups="stem", ability=ability)), engine=engine, options=options,
+            answers, key=jax.random.key(3), model=TwoPL(Priors(groups="stem")),
+            engine=engine, options=options,
         )  # fmt: skip
     for name in ("theta", "d", "sigma_group"):
         blocked, nuts = (draws[x].dataset[name] for x in ("blocked", "nuts"))
