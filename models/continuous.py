@@ -1,12 +1,15 @@
 """A model of scores in [0, 1], some of them exactly 0 or 1 (ordered beta; Kubinec 2023).
 
     η_ij = a_j θ_i + d_j
-    P(y_ij > 0) = sigmoid(η_ij + gap_j / 2),  P(y_ij = 1) = sigmoid(η_ij - gap_j / 2)
+    P(y_ij > 0) = sigmoid(η_ij + shift_j + gap_j / 2)
+    P(y_ij = 1) = sigmoid(η_ij + shift_j - gap_j / 2)
     y_ij | 0 < y_ij < 1 ~ Beta(μ_ij φ_j, (1 - μ_ij) φ_j),  μ_ij = sigmoid(η_ij)
     log gap_j ~ N(μ_gap, 1),  μ_gap ~ N(1, 1);  log φ_j ~ N(μ_φ, .5),  μ_φ ~ N(1.5, 1)
+    shift_j ~ N(μ_shift, 1.5),  μ_shift ~ N(0, 1)
 
-and all else as in the 2PL. The gap says how much of an item's scores lies between the ends, φ how
-close these come to what is expected: the variance inside is μ (1 - μ) / (1 + φ). How far items
+and all else as in the 2PL. The gap says how much of an item's scores lies between the ends, and the
+shift which end has more than what lies between would say. φ says how close that comes to what is
+expected: the variance inside is μ (1 - μ) / (1 + φ). How far items
 differ in both is not learned: an item that was only ever 0 or 1, or inside always the same, would
 draw it to infinity. Scores are kept in ten-thousandths, so that one between the ends is never taken
 for an end; the parts next to the ends have the probability of all scores that are nearer to them
@@ -31,8 +34,8 @@ from bayesirt.likelihood.ordered_beta import ORDERED_BETA
 from bayesirt.models.priors import Priors
 from bayesirt.models.two_pl import DIMS, TwoPL, two_pl_parameters
 
-USUAL = {"gap": (1.0, 1.0), "phi": (1.5, 0.5)}
-"""Of the logarithm of each, where its mean lies beforehand, and how far items differ."""
+USUAL = {"gap": (1.0, 1.0), "phi": (1.5, 0.5), "shift": (0.0, 1.5)}
+"""Of each, or its logarithm, where its mean lies beforehand, and how far items differ."""
 MU_SD = 1.0
 
 
@@ -40,11 +43,13 @@ class ContinuousParameters(NamedTuple):
     """What the continuous model draws before it sees data."""
 
     theta: Float[Array, " subject"]  # Ability, in standard deviations of the assumed population.
-    # Discrimination, intercept, distance of the ends' thresholds, and precision between the ends.
+    # Discrimination, intercept, distance of the ends' thresholds, precision between the ends, and
+    # how far the thresholds lie from what is expected there.
     a: Float[Array, " item"]
     d: Float[Array, " item"]
     gap: Float[Array, " item"]
     phi: Float[Array, " item"]
+    shift: Float[Array, " item"]
 
 
 def continuous_model(
@@ -64,10 +69,10 @@ def continuous_model(
     priors : Priors, optional
     """
     n_subjects, n_items = trials.shape
-    theta, a, d, gap, phi = continuous_parameters(n_subjects, n_items, priors or Priors())
+    theta, a, d, gap, phi, shift = continuous_parameters(n_subjects, n_items, priors or Priors())
     eta = theta[:, None] * a + d
     inside = (successes > 0) & (successes < trials)
-    some, whole = (1 / (1 + jnp.exp(-(eta + x))) for x in (gap / 2, -gap / 2))
+    some, whole = (1 / (1 + jnp.exp(-(eta + shift + x))) for x in (gap / 2, -gap / 2))
     y = jnp.where(inside, successes / jnp.maximum(1.0 * trials, 1), 0.5)
     mu = 1 / (1 + jnp.exp(-eta))
     beta = Beta(mu * phi, (1 - mu) * phi)
@@ -104,7 +109,7 @@ def continuous_parameters(
     for name, (usual, sigma) in USUAL.items():
         mu = sample(f"mu_{name}", Normal(usual, MU_SD))
         with plate("item", n_items):
-            drawn.append(sample(name, LogNormal(mu, sigma)))
+            drawn.append(sample(name, (Normal if name == "shift" else LogNormal)(mu, sigma)))
     return ContinuousParameters(theta, a, d, *drawn)
 
 
@@ -143,5 +148,5 @@ class Continuous(TwoPL):
 
     @property
     def usual(self) -> Mapping[str, tuple[float, float]]:
-        """Of the logarithms of gap and φ."""
+        """Of the logarithms of gap and φ, and of the shift."""
         return USUAL

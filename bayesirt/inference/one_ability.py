@@ -89,5 +89,5 @@ def _further(
                 np.asarray(transforms[name].inv(point[name] + x)) for x in (0, point[f"{name}_se"])
             )
             # From far out in a tail, where answers hardly bend, an item may find no way back.
-            width = np.fmin(width, np.abs(further - centre))
+            width = np.fmin(width, 0.2 * np.abs(further - centre))
         yield name, centre, width

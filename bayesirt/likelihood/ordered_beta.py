@@ -1,6 +1,6 @@
 """Scores in [0, 1] with mass at both ends (ordered beta; Kubinec 2023), in ten-thousandths.
 
-    P(y > 0) = sigmoid(η + gap / 2),  P(y = 1) = sigmoid(η - gap / 2),
+    P(y > 0) = sigmoid(η + shift + gap / 2),  P(y = 1) = sigmoid(η + shift - gap / 2),
     y | 0 < y < 1 ~ Beta(μ φ, (1 - μ) φ),  μ = sigmoid(η)
 
 Three ordered outcomes, nothing, something and everything, and a beta distribution of something. The
@@ -32,11 +32,14 @@ def ordered_beta_bound(trials: Num[Array, "..."]) -> Float[Array, "..."]:
 
 
 def ordered_beta_probability(
-    eta: Float[Array, "..."], gap: Float[Array, "..."], phi: Float[Array, "..."]
+    eta: Float[Array, "..."],
+    gap: Float[Array, "..."],
+    phi: Float[Array, "..."],
+    shift: Float[Array, "..."],
 ) -> Float[Array, "..."]:
     """Return the expected score."""
     del phi
-    _, inside, whole = grade_probabilities(eta + gap / 2, gap)
+    _, inside, whole = grade_probabilities(eta + shift + gap / 2, gap)
     return whole + inside * jax.nn.sigmoid(eta)
 
 
@@ -45,9 +48,10 @@ def ordered_beta_shares(
     trials: Num[Array, "..."],  # noqa: ARG001
     gap: Float[Array, "..."],
     phi: Float[Array, "..."],
+    shift: Float[Array, "..."],
 ) -> Shares:
     """Return the cumulants of a score, by ten-thousandth."""
-    _, inside, whole = grade_probabilities(eta + gap / 2, gap)
+    _, inside, whole = grade_probabilities(eta + shift + gap / 2, gap)
     alpha = phi * jax.nn.sigmoid(eta)
     first = alpha / phi
     second = first * (alpha + 1) / (phi + 1)
@@ -57,11 +61,14 @@ def ordered_beta_shares(
 
 
 def ordered_beta_score_moments(
-    eta: Float[Array, "..."], gap: Float[Array, "..."], phi: Float[Array, "..."]
+    eta: Float[Array, "..."],
+    gap: Float[Array, "..."],
+    phi: Float[Array, "..."],
+    shift: Float[Array, "..."],
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """Return E s², and E s³ of what is beside the beta distribution, whose s is about symmetric."""
-    _, inside, _ = grade_probabilities(eta + gap / 2, gap)
-    second, third = graded_score_moments(eta + gap / 2, gap)
+    _, inside, _ = grade_probabilities(eta + shift + gap / 2, gap)
+    second, third = graded_score_moments(eta + shift + gap / 2, gap)
     mu, rest = jax.nn.sigmoid(eta), jax.nn.sigmoid(-eta)
     of_beta = _information(mu, rest, phi, *(log_gamma(x) for x in (mu * phi, rest * phi, phi)))
     return second + inside * of_beta[0], third
@@ -73,6 +80,7 @@ def drawn_score(
     trials: Num[Array, "..."],
     gap: Float[Array, "..."],
     phi: Float[Array, "..."],
+    shift: Float[Array, "..."],
 ) -> Float[Array, "..."]:
     """Draw a score, in ten-thousandths."""
     of_ends, of_inside = jax.random.split(key)
@@ -80,15 +88,19 @@ def drawn_score(
     mu = jax.nn.sigmoid(eta)
     inside = jax.random.beta(of_inside, phi * mu, phi * (1 - mu), eta.shape, eta.dtype)
     parts = jnp.clip(jnp.round(PARTS * inside), 1, PARTS - 1)
-    whole, some = (uniform < jax.nn.sigmoid(eta + x) for x in (-gap / 2, gap / 2))
+    whole, some = (uniform < jax.nn.sigmoid(eta + shift + x) for x in (-gap / 2, gap / 2))
     return jnp.where(trials > 0, jnp.where(whole, PARTS, jnp.where(some, parts, 0)), 0)
 
 
 def score_levels(
-    eta: Float[Array, "..."], gap: Float[Array, "..."], phi: Float[Array, "..."]
+    eta: Float[Array, "..."],
+    gap: Float[Array, "..."],
+    phi: Float[Array, "..."],
+    shift: Float[Array, "..."],
 ) -> list[tuple[int, Float[Array, "..."]]]:
     """Return the probabilities of anything above 0, and of the full score."""
     del phi
+    eta = eta + shift
     return [(1, jax.nn.sigmoid(eta + gap / 2)), (PARTS, jax.nn.sigmoid(eta - gap / 2))]
 
 
@@ -98,9 +110,10 @@ def recorded_score(
     trials: Num[Array, "..."],
     gap: Float[Array, "..."],
     phi: Float[Array, "..."],
+    shift: Float[Array, "..."],
 ) -> Float[Array, "..."]:
     """Return the log probability of a score as hundredths record it: of the ends, their mass."""
-    value = ordered_beta_terms(eta, successes, trials, gap, phi).log_likelihood
+    value = ordered_beta_terms(eta, successes, trials, gap, phi, shift).log_likelihood
     inside = (successes > 0) & (successes < trials)
     return jnp.where(inside, jnp.minimum(value + np.log(HUNDREDTH), 0), value)
 
@@ -111,9 +124,12 @@ def ordered_beta_terms(
     trials: Num[Array, "..."],
     gap: Float[Array, "..."],
     phi: Float[Array, "..."],
+    shift: Float[Array, "..."],
 ) -> CellTerms:
     """Return the terms of η of `ordered_beta_predictor_terms`."""
-    value, score, information = ordered_beta_predictor_terms(eta, successes, trials, gap, phi)
+    value, score, information = ordered_beta_predictor_terms(
+        eta, successes, trials, gap, phi, shift
+    )
     return CellTerms(value, score[0], information[0][0])
 
 
@@ -123,11 +139,12 @@ def ordered_beta_predictor_terms(
     trials: Num[Array, "..."],
     gap: Float[Array, "..."],
     phi: Float[Array, "..."],
+    shift: Float[Array, "..."],
 ) -> PredictorTerms:
-    """Return the terms of one score, of η, gap and φ; of the beta part the expected information."""
+    """Return the terms of one score, of η, gap, φ and shift; the beta part's are expected ones."""
     inside = (successes > 0) & (successes < trials)
     outcome = jnp.where(successes >= trials, 2, jnp.where(inside, 1, 0))
-    ends = graded_predictor_terms(eta + gap / 2, outcome, trials, gap)
+    ends = graded_predictor_terms(eta + shift + gap / 2, outcome, trials, gap)
     share = successes.astype(eta.dtype) / jnp.maximum(trials, 1).astype(eta.dtype)
     y, first, last = jnp.where(inside, share, 0.5), successes == 1, successes == trials - 1
     mu, rest = jax.nn.sigmoid(eta), jax.nn.sigmoid(-eta)
@@ -155,8 +172,14 @@ def ordered_beta_predictor_terms(
             ends.score[0] + jnp.where(inside, of_eta, 0),
             ends.score[1] + ends.score[0] / 2,
             jnp.where(inside, of_phi, 0),
+            ends.score[0],
         ),
-        ((w + w_eta, mixed, w_both), (mixed, of_gap, nothing), (w_both, nothing, w_phi)),
+        (
+            (w + w_eta, mixed, w_both, w),
+            (mixed, of_gap, nothing, mixed),
+            (w_both, nothing, w_phi, nothing),
+            (w, mixed, nothing, w),
+        ),
     )
 
 
@@ -187,7 +210,7 @@ ORDERED_BETA = Family(
     ordered_beta_terms,
     ordered_beta_bound,
     ordered_beta_probability,
-    ("gap", "phi"),
+    ("gap", "phi", "shift"),
     ordered_beta_predictor_terms,
     Law(
         ordered_beta_shares,

@@ -30,7 +30,7 @@ def sites_of(
         usual = {name: (np.log(4 / model.n), 0.5) for name in model.family.further}
         spreads = {x: s * np.abs(rng.normal(size=PAIRS)) for x, (_, s) in usual.items()}
     else:
-        usual = {"gap": (1.0, 1.0), "phi": (1.5, 0.5)}
+        usual = {"gap": (1.0, 1.0), "phi": (1.5, 0.5), "shift": (0.0, 1.5)}
         if isinstance(model, Normal):
             usual = {"noise": (0.0, 0.5)}
         spreads = {x: np.full(PAIRS, s) for x, (_, s) in usual.items()}

@@ -15,7 +15,7 @@ HUNDREDTHS = jnp.arange(101) * (PARTS // 100)
 
 @pytest.mark.parametrize(
     ("model", "further"),
-    [(Normal(), (1.2,)), (Normal(), (0.1,)), (Continuous(), (3.0, 9.0))],
+    [(Normal(), (1.2,)), (Normal(), (0.1,)), (Continuous(), (3.0, 9.0, 0.4))],
     ids=["wide", "narrow", "ordered beta"],
 )
 @pytest.mark.parametrize("eta", [-1.5, 0.2, 3.7])
@@ -30,10 +30,10 @@ def test_hundredths_have_a_probability_of_one(model, further, eta):
 
 def test_ends_have_their_masses():
     eta, end = jnp.array([0.3]), jnp.array([0, PARTS])
-    gap, phi = jnp.array(2.0), jnp.array(5.0)
-    nothing, whole = Continuous().family.law.recorded(eta, end, PARTS + 0 * end, gap, phi)
-    assert float(nothing) == pytest.approx(float(jax.nn.log_sigmoid(-1.3)), rel=1e-5)
-    assert float(whole) == pytest.approx(float(jax.nn.log_sigmoid(-0.7)), rel=1e-5)
+    further = (jnp.array(x) for x in (2.0, 5.0, 0.5))  # gap, φ and shift
+    nothing, whole = Continuous().family.law.recorded(eta, end, PARTS + 0 * end, *further)
+    assert float(nothing) == pytest.approx(float(jax.nn.log_sigmoid(-1.8)), rel=1e-5)
+    assert float(whole) == pytest.approx(float(jax.nn.log_sigmoid(-0.2)), rel=1e-5)
 
 
 @pytest.mark.slow
