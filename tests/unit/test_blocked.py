@@ -29,7 +29,7 @@ from bayesirt.inference.block_steps import (
 from bayesirt.inference.blocked import BlockedNewton, start_chains
 from bayesirt.inference.moves import carried, moves_of
 from bayesirt.inference.one_ability import OneAbility
-from bayesirt.inference.subject_moves import Normals
+from bayesirt.inference.subject_moves import Normals, move_subjects
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.likelihood.cell_sums import layout_of
 from bayesirt.likelihood.families import LOGIT
@@ -219,7 +219,7 @@ def test_passes_say_what_plain_evaluation_says(sparse, dtype, block_cells, toler
     check(jax.jit(passes.item_sums)(theta[:, None], items), theta)
     chance = chance_for(jax.random.key(1), theta[:, None])
     standard = Normals(jnp.zeros((len(theta), 1)), jnp.ones((len(theta), 1, 1)))
-    step = jax.jit(passes.move_subjects)(chance, theta[:, None], items, standard)
+    step = jax.jit(partial(move_subjects, passes))(chance, theta[:, None], items, standard)
     assert 0.5 < float(step.accepted.mean()) < 1
     check(step.sums, step.theta[:, 0])
 

@@ -44,7 +44,7 @@ def grown(folder: Path) -> ItemBank:
 def test_steps_are_kept_in_their_order(grown: ItemBank, folder: Path):
     assert repr(grown) == "<ItemBank: 2 benchmarks, 6 items, 4 anchors, 2 abilities, 4 steps>"
     assert grown.step_names == ("000-create", "001-score", "002-add", "003-score")
-    assert sorted(p.name for p in folder.iterdir()) == ["bank.json", "steps"]
+    assert sorted(p.name for p in folder.iterdir()) == ["bank.json", "bank.lock", "steps"]
     assert sorted(p.name for p in (folder / "steps").iterdir()) == list(grown.step_names)
     assert grown.benchmark_names == ("maths", "law")
     assert grown.benchmarks == ("maths",) * 3 + ("law",) * 3

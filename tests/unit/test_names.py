@@ -123,7 +123,7 @@ def test_the_report_holds_names_as_text(ranked: tuple[Path, str]):
 
 
 def test_the_terminal_shows_names_as_text(ranked: tuple[Path, str]):
-    for shown in ("[/]", "[bold]x", "two·lines", "left ·right", "longlong"):
+    for shown in ("[/]", "[bold]x", "two·lines", "left ·right", "longlon"):
         assert shown in ranked[1]
     assert not {"\u202e", "\r", "\x85", "\x1b"} & set(ranked[1])
     assert max(map(len, ranked[1].splitlines())) < 300
