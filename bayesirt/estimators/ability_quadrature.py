@@ -18,7 +18,7 @@ _BLOCK_CELLS = 1 << 15
 """Cells of a block of rows, each of which is evaluated at every node."""
 
 
-class AbilityPriors(NamedTuple):
+class PriorMoments(NamedTuple):
     """A normal distribution for each ability, before its answers are seen."""
 
     mean: Float[Array, " subject"]
@@ -50,7 +50,7 @@ def integrate_abilities(
     layout: ByRows,
     family: Family,
     items: tuple[Float[Array, " item"], ...],
-    before: AbilityPriors,
+    before: PriorMoments,
     near: Float[Array, " subject"],
     *,
     n_nodes: int,
@@ -82,7 +82,7 @@ def _integrate_rows(
     n_nodes: int,
     dtype: DTypeLike,
     layout: Layout,
-    rows: tuple[AbilityPriors, Array],
+    rows: tuple[PriorMoments, Array],
     a: Array,
     d: Array,
     *further: Array,

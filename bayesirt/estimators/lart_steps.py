@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from bayesirt.data.responses import Responses
-from bayesirt.estimators.ability_quadrature import AbilityPosteriors, AbilityPriors
+from bayesirt.estimators.ability_quadrature import AbilityPosteriors, PriorMoments
 from bayesirt.likelihood.cell_sums import Layout, layout_of
 from bayesirt.likelihood.latencies import Latencies, LengthMoments, latencies_of
 
@@ -77,18 +77,18 @@ class SubjectMoments(NamedTuple):
     tau_tau: Float[Array, ""]
 
 
-def abilities_before(data: LaRTData, items: LaRTItems) -> tuple[AbilityPriors, Array]:
+def abilities_before(data: LaRTData, items: LaRTItems) -> tuple[PriorMoments, Array]:
     """Return what lengths say of abilities, and the negative log likelihood of the lengths."""
     if data.latencies is None:
         zero = jnp.zeros(data.layout.shape[0], items.a.dtype)
-        return AbilityPriors(zero, zero + 1), jnp.zeros((), items.a.dtype)
+        return PriorMoments(zero, zero + 1), jnp.zeros((), items.a.dtype)
     latencies = data.latencies
     evidence = latencies.speed_evidence(items.phi, items.omega, items.lam)
     zero = jnp.zeros_like(evidence.pull)
     at_zero = latencies.log_likelihood(
         items.phi, items.omega, items.lam, latencies.moments(zero, zero)
     )
-    return AbilityPriors(
+    return PriorMoments(
         *evidence.ability(items.rho)
     ), -at_zero.sum() - evidence.log_marginal().sum()
 

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from jaxtyping import Array, Float
 from numpyro.distributions import biject_to, constraints
 from numpyro.distributions.transforms import ExpTransform, IdentityTransform, Transform
@@ -24,7 +25,7 @@ from scipy.special import logit
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.ability_quadrature import (
     AbilityPosteriors,
-    AbilityPriors,
+    PriorMoments,
     gauss_hermite,
     integrate_abilities,
 )
@@ -41,8 +42,9 @@ _SPREADS = {"a": 0.5, "d": 2.0}
 _MEAN_SD, _NARROW, _WIDER = 1.0, 1e-3, 10.0
 _FARTHEST, _LONGER = 1.0, 1.2
 
-MOST_HELD = 16000
-"""Largest matrix that is inverted for the observed information, in rows."""
+MOST_PRODUCTS, MOST_HELD = 1e11, 1e8
+"""Multiplications for the observed information, and numbers that are held for it: beyond, errors of
+items are their own."""
 
 
 class UsualItems(NamedTuple):
@@ -89,8 +91,8 @@ def fit_marginal(
         Nodes at which each subject's ability is integrated out.
     errors : {"observed", "own"}
         Standard errors of items from the observed information of all items together, or from
-        each item's own as if abilities were known, a lower bound that costs nothing. Where both
-        sides of the data are large (`MOST_HELD`), they are of the latter kind.
+        each item's own as if abilities were known, a lower bound that costs nothing. Of large data
+        (`MOST_PRODUCTS`) they are of the latter kind.
     tol : float, optional
         Stop when the loss changes by at most this share of itself; by default 1e-9, or what the
         number format allows.
@@ -129,23 +131,11 @@ def fit_marginal(
         max_iterations=max_iterations,
         name="marginal EM",
     )
-    posteriors, known = state.posteriors, usual_items(model, shrink=shrink)
-    covariance = state.covariance
-    if _held(responses, n_nodes, len(known.centres)) > MOST_HELD:
+    known, covariance = usual_items(model, shrink=shrink), state.covariance
+    if _too_large(n_nodes * responses.n_subjects, state.sites.size):
         errors = "own"
     if errors == "observed":
         covariance = _observed(responses, model.family, known, state, n_nodes)
-    values, rates, _ = _values_and_rates(known, state.sites)
-    widths = rates * jnp.sqrt(jnp.einsum("jkk->kj", covariance))
-    parameters = parameter_table(
-        responses,
-        (posteriors.mean, *values[:2]),
-        (jnp.sqrt(posteriors.variance), *widths[:2]),
-        -rates[0] * covariance[:, 0, 1] / widths[0] ** 2,
-    )
-    for name, *own in zip(model.family.further, values[2:], widths[2:], strict=True):
-        for column, x in zip((name, f"{name}_se"), own, strict=True):
-            parameters[column] = "item", np.asarray(x, np.float64)
     settings = {
         "estimator": "em",
         "model": model.name,
@@ -155,13 +145,34 @@ def fit_marginal(
         "errors": errors,
         "tol": tol,
     }
-    log_likelihood = float(posteriors.log_likelihood.sum())
+    log_likelihood = float(state.posteriors.log_likelihood.sum())
+    parameters = _table(responses, model.family, known, state, covariance)
     return PointEstimate(parameters, log_likelihood, *run[:3], run.trace, settings)
 
 
-def _held(responses: Responses, n_nodes: int, size: int) -> int:
-    """Return how many rows the matrix has that is inverted for the observed information."""
-    return min(n_nodes * responses.n_subjects, size * responses.n_items)
+def _table(
+    responses: Responses, family: Family, known: UsualItems, state: _State, covariance: Array
+) -> xr.Dataset:
+    """Return all parameters with their errors, given the covariance of each item's sites."""
+    posteriors, (values, rates, _) = state.posteriors, _values_and_rates(known, state.sites)
+    widths = rates * jnp.sqrt(jnp.einsum("jkk->kj", covariance))
+    parameters = parameter_table(
+        responses,
+        (posteriors.mean, *values[:2]),
+        (jnp.sqrt(posteriors.variance), *widths[:2]),
+        -rates[0] * covariance[:, 0, 1] / widths[0] ** 2,
+    )
+    for name, *own in zip(family.further, values[2:], widths[2:], strict=True):
+        for column, x in zip((name, f"{name}_se"), own, strict=True):
+            parameters[column] = "item", np.asarray(x, np.float64)
+    return parameters
+
+
+def _too_large(n_rows: int, n_columns: int) -> bool:
+    """Return whether the observed information takes too long, or too much memory."""
+    smaller, numbers = min(n_rows, n_columns), n_rows * n_columns
+    held = smaller**2 if n_columns < n_rows else numbers
+    return numbers * smaller > MOST_PRODUCTS or held > MOST_HELD
 
 
 def _observed(
@@ -180,7 +191,8 @@ def _observed(
     # What steps leave out of the curvature, where answers pull as hard as the prior.
     bent = jnp.minimum(-bends / rates * _pull(known, state.sites)[0], 0)
     own = jnp.linalg.inv(state.covariance) + jax.vmap(jnp.diag)(bent.T)
-    found = observed_covariance(own, chain([rows], lost))
+    by_items = values.size < nodes.size
+    found = observed_covariance(own, chain([rows], lost), by_items=by_items)
     return jnp.asarray(found, values.dtype)
 
 
@@ -232,7 +244,7 @@ def em_step(
     """
     known, n = usual_items(model, shrink=shrink), len(near)
     values, rates, bends = _values_and_rates(known, sites)
-    before = AbilityPriors(jnp.zeros_like(near), jnp.ones_like(near))
+    before = PriorMoments(jnp.zeros_like(near), jnp.ones_like(near))
     posteriors, sums = integrate_abilities(
         layout, model.family, (*values,), before, near, n_nodes=n_nodes, dtype=near.dtype
     )

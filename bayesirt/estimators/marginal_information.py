@@ -27,25 +27,27 @@ Matrix = NDArray[np.float64]
 
 
 def observed_covariance(
-    own: Float[Array, "item coefficient coefficient"], lost: Iterator[Matrix]
+    own: Float[Array, "item coefficient coefficient"], lost: Iterator[Matrix], *, by_items: bool
 ) -> Matrix:
     """Return each item's block of (D - C Cᵀ)⁻¹.
 
     D has the blocks `own`, and rows of Cᵀ, shape (row, item, coefficient), come piece by piece.
-    With D = L Lᵀ and Z = L⁻¹ C the blocks of I + Z (I - Zᵀ Z)⁻¹ Zᵀ are needed, from the smaller
-    side.
+    With D = L Lᵀ and Z = L⁻¹ C it is I + Z (I - Zᵀ Z)⁻¹ Zᵀ of which blocks are needed, by the side
+    of the items, which holds no row for long, or by that of the rows.
     """
     root = np.linalg.inv(np.linalg.cholesky(np.asarray(own, np.float64)))
-    whitened = np.concatenate([np.einsum("rjc,jdc->rjd", piece, root) for piece in lost])
-    n_rows, n_items, size = whitened.shape
-    flat = whitened.reshape(n_rows, -1)
-    if n_rows <= flat.shape[1]:
-        far = (_root_of_inverse(np.eye(n_rows) - flat @ flat.T) @ flat).reshape(whitened.shape)
-        inside = np.eye(size) + np.einsum("rjc,rjd->jcd", far, far)
+    n_items, size, _ = root.shape
+    white = (np.einsum("rjc,jdc->rjd", x, root).reshape(len(x), -1) for x in lost)
+    if by_items:
+        rest = np.eye(n_items * size)
+        for piece in white:
+            rest -= piece.T @ piece
+        far = _root_of_inverse(rest)
     else:
-        back = _root_of_inverse(np.eye(flat.shape[1]) - flat.T @ flat)
-        back = back.reshape(-1, n_items, size)
-        inside = np.einsum("rjc,rjd->jcd", back, back)
+        flat = np.concatenate(list(white))
+        far = _root_of_inverse(np.eye(len(flat)) - flat @ flat.T) @ flat
+    far = far.reshape(-1, n_items, size)
+    inside = np.einsum("rjc,rjd->jcd", far, far) + (0 if by_items else np.eye(size))
     return np.einsum("jdc,jde,jef->jcf", root, inside, root)
 
 

@@ -106,7 +106,7 @@ def fit_saem(
         Iterations at the start that forget all before them, as SAEM from a poor start needs.
     decay : float
         After the burn-in the t-th draw weighs t to the power of -decay; above 1/2 and up to 1.
-        Papers/001 have 1, which forgets a start slowly; .7 forgets it in a few dozen draws.
+        Xu et al. (2026) have 1, which forgets a start slowly; .7 forgets it in a few dozen draws.
     start : {"spectral", "random"}
         ``"random"``: slopes of 1, other parameters standard normal, ρ = 0.
     tol : float

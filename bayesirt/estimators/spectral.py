@@ -58,7 +58,7 @@ def fit_spectral(
     responses : Responses
     clip : float
         Estimated probabilities are kept from 0 and 1 by this much before the link is taken.
-        Papers/001 take 1e-9, with which a few wild cells carry the estimate.
+        Xu et al. (2026) take 1e-9, with which a few wild cells carry the estimate.
     slopes : {"positive", "free"}
         Whether an item that contradicts the rest gets a = 0 or its negative slope.
     link : {"logit", "probit"}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from bayesirt.errors import ResponseError
-from bayesirt.estimators.ability_quadrature import AbilityPriors, integrate_abilities
+from bayesirt.estimators.ability_quadrature import PriorMoments, integrate_abilities
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.families import family_named
 from bayesirt.names import notebook_html
@@ -220,7 +220,7 @@ def _estimated(
     (theta, a, d, *further), trials = draw, jnp.asarray(trials)
     answers = family.given(further).draw(key, theta[:, None] * a + d, trials)
     layout = DenseLayout(jnp.where(mask, answers, 0), jnp.where(mask, trials, 0))
-    before = AbilityPriors(jnp.zeros_like(theta), jnp.ones_like(theta))
+    before = PriorMoments(jnp.zeros_like(theta), jnp.ones_like(theta))
     posteriors, _ = integrate_abilities(
         layout, family, items, before, theta, n_nodes=_NODES, dtype=theta.dtype
     )

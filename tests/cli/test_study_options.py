@@ -180,16 +180,16 @@ def only(words: list[Any], *names: str) -> list[Any]:
 def test_what_is_missing_is_one_sentence(
     cli: Cli, tmp_path: Path, files: Files, n_groups: int, names: list[str], said: str
 ):
-    refused(cli, tmp_path, files, only(files(tmp_path, n_groups), *names), said)
+    assert_refused(cli, tmp_path, files, only(files(tmp_path, n_groups), *names), said)
 
 
 def test_results_that_cannot_be_studied_are_one_sentence(cli: Cli, tmp_path: Path):
     said = "name its column with --latency"
-    refused(cli, tmp_path, of_lart, only(of_lart(tmp_path), "--responses"), said)
-    refused(cli, tmp_path, of_cbmm, ["--responses", tmp_path / "none.csv"], "none.csv")
+    assert_refused(cli, tmp_path, of_lart, only(of_lart(tmp_path), "--responses"), said)
+    assert_refused(cli, tmp_path, of_cbmm, ["--responses", tmp_path / "none.csv"], "none.csv")
 
 
-def refused(cli: Cli, folder: Path, files: Files, words: list[Any], said: str) -> None:
+def assert_refused(cli: Cli, folder: Path, files: Files, words: list[Any], said: str) -> None:
     shown = cli("study", study_of(files), *words, "--out", folder / "out")
     assert (shown.code, shown.out) == (2, "")
     assert said in " ".join(shown.err.split())

@@ -14,7 +14,7 @@ from scipy.stats import kstest, norm
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.estimators.ability_quadrature import AbilityPriors, integrate_abilities
+from bayesirt.estimators.ability_quadrature import PriorMoments, integrate_abilities
 from bayesirt.estimators.iteration import ConvergenceWarning
 from bayesirt.estimators.lart_em import em_step, fit_lart, to_free
 from bayesirt.estimators.lart_start import spectral_lart
@@ -133,7 +133,7 @@ def test_population_is_the_most_likely_one_and_no_response_sees_the_move():
 @pytest.mark.parametrize("responses", [MISSING, as_sparse(MISSING)], ids=["dense", "sparse"])
 def test_quadrature_is_the_integral(family, responses):
     a, d = jnp.asarray(PHI), jnp.asarray(OMEGA - 5)
-    before = AbilityPriors(jnp.linspace(-1, 1, 30), jnp.linspace(0.3, 1, 30))
+    before = PriorMoments(jnp.linspace(-1, 1, 30), jnp.linspace(0.3, 1, 30))
 
     def integrated(a: jnp.ndarray, near: jnp.ndarray) -> tuple:
         options = {"n_nodes": 21, "dtype": jnp.float64}
@@ -165,7 +165,7 @@ def test_abilities_are_drawn_from_their_posteriors():
     few = MISSING.select(np.arange(30), np.arange(5))
     a, d = jnp.full(5, 1.5), jnp.zeros(5)
     found, _ = integrate_abilities(
-        layout_of(few), PROBIT, (a, d), AbilityPriors(jnp.zeros(30), jnp.ones(30)), jnp.zeros(30),
+        layout_of(few), PROBIT, (a, d), PriorMoments(jnp.zeros(30), jnp.ones(30)), jnp.zeros(30),
         n_nodes=15, dtype=jnp.float64,
     )  # fmt: skip
     keys = jax.random.split(jax.random.key(3), 4000)

@@ -165,7 +165,7 @@ def test_either_side_gives_the_inverse(shape):
     root = rng.normal(size=(items, 2, 4))
     own = root @ root.swapaxes(1, 2) + n * np.eye(2)
     rows = rng.normal(size=(n, items, 2)) * min(1, n / (4 * items)) ** 0.5 / 2
-    found = observed_covariance(own, iter(np.array_split(rows, 3)))
+    found = observed_covariance(own, iter(np.array_split(rows, 3)), by_items=n > items)
     matrix = block_diag(*own) - rows.reshape(n, -1).T @ rows.reshape(n, -1)
     assert np.linalg.eigvalsh(matrix).min() > 0
     whole = np.linalg.inv(matrix).reshape(items, 2, items, 2)
@@ -177,7 +177,7 @@ def test_errors_of_items_alone_are_lower_bounds_and_all_that_large_data_have(mon
     own = fit_marginal(responses, errors="own")
     for name in ("a_se", "d_se"):
         assert (own[name] < fitted("2pl")[name]).all()
-    monkeypatch.setattr("bayesirt.estimators.marginal.MOST_HELD", 10)
+    monkeypatch.setattr("bayesirt.estimators.marginal.MOST_PRODUCTS", 10)
     large = fit_marginal(responses)
     assert large.settings["errors"] == "own"
     np.testing.assert_array_equal(large["a_se"], own["a_se"])
