@@ -17,7 +17,6 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from bayesirt.data.responses import Responses
 from bayesirt.estimators.cluster_shares import share_density
 from bayesirt.inference.block_steps import (
     Conditional,
@@ -31,7 +30,6 @@ from bayesirt.inference.block_steps import (
 from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.chain_starts import Start
 from bayesirt.inference.one_ability import OneAbility
-from bayesirt.inference.two_way import TwoWay
 from bayesirt.likelihood.passes import Passes, SubjectSums
 from bayesirt.point_estimate import PointEstimate
 
@@ -65,10 +63,6 @@ class Clustered(OneAbility):
         centre |= {"gamma": mean, share: np.array(0.0)}
         width |= {"gamma": se, share: np.array(1.0)}
         return centre, width
-
-    def coordinates(self, point: PointEstimate, responses: Responses, data: Any) -> Any:
-        """Return the coordinates of all models, about a start with clusters."""
-        return TwoWay.coordinates(self, point, responses, data)
 
     def own_moves(self, data: Any, dtype: DTypeLike) -> tuple[list[Move], list[Move]]:
         """Return the moves that clusters need: three evaluations of the data."""

@@ -25,7 +25,6 @@ from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.chain_starts import Start
 from bayesirt.inference.checkpoint import Samples
 from bayesirt.inference.one_ability import OneAbility
-from bayesirt.inference.two_way import TwoWay
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 
@@ -73,10 +72,6 @@ class Explained(OneAbility):
         width |= {site: np.full(shape, _WIDTH_OF_EFFECTS) for site, shape in shapes.items()}
         width |= {site: np.array(0.5) for site in spreads}
         return centre, width
-
-    def coordinates(self, point: PointEstimate, responses: Responses, data: Any) -> Any:
-        """Return the coordinates of all models, about a start with what explains items."""
-        return TwoWay.coordinates(self, point, responses, data)
 
     @property
     def further_dims(self) -> dict[str, list[str]]:

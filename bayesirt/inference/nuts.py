@@ -155,7 +155,7 @@ def posterior_target(
     """
     way = way_of(model or TwoPL(), responses)
     data = way.data(responses, mesh)
-    coordinates = way.coordinates(point, responses, data)
+    coordinates = way.coordinates(point, data)
     return Target(data, put_everywhere(coordinates, mesh), way)
 
 

@@ -7,7 +7,6 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from bayesirt.data.responses import Responses
 from bayesirt.estimators.marginal import usual_items
 from bayesirt.inference.blocked import Position
 from bayesirt.inference.chain_starts import (
@@ -20,7 +19,6 @@ from bayesirt.inference.chain_starts import (
     place_population,
     usable,
 )
-from bayesirt.inference.two_pl_coordinates import two_pl_coordinates
 from bayesirt.inference.two_way import TwoWay
 from bayesirt.likelihood.passes import Passes
 from bayesirt.models import ResponseModel
@@ -65,16 +63,6 @@ class OneAbility(TwoWay):
         priors = self.model.priors
         bent = priors.kind == "hierarchical" and priors.slopes == "positive"
         return passes.thresholds(sites["theta"]) if bent else None
-
-    def coordinates(self, point: PointEstimate, responses: Responses, data: Any) -> Any:
-        """Return coordinates in which location and scale of abilities are axes of their own.
-
-        They learn how far items differ in all that they have; where that is known, those of all
-        models do.
-        """
-        if self.model.known_spreads:
-            return super().coordinates(point, responses, data)
-        return two_pl_coordinates(point, self.model.priors, responses, self.model.usual)
 
 
 def _further(

@@ -29,7 +29,7 @@ from bayesirt.inference.chain_starts import Start, place_leaning, place_populati
 from bayesirt.inference.checkpoint import Samples
 from bayesirt.inference.hamiltonian import follow
 from bayesirt.inference.q_mirt_rotations import turn_abilities
-from bayesirt.inference.start_coordinates import FromMeans, StartCoordinates
+from bayesirt.inference.start_coordinates import FromMoments, StartCoordinates
 from bayesirt.inference.subject_moves import Normals, SubjectStep, move_subjects
 from bayesirt.inference.two_way import TwoWay
 from bayesirt.likelihood.loadings import Loadings
@@ -115,13 +115,13 @@ class ByQMatrix(TwoWay):
         slopes = self.needs.slopes(self.needs.in_slots(values["a"]))
         return super().log_likelihood(values | {"a": slopes}, data)
 
-    def coordinates(self, point: PointEstimate, responses: Any, data: Any) -> FromMeans:  # noqa: ARG002
+    def coordinates(self, point: PointEstimate, data: Any) -> FromMoments:
         """Return coordinates in which abilities are their independent parts."""
         centre, width = self.start(point, data)
         root = np.linalg.cholesky(self.correlation(jax.tree.map(jnp.asarray, dict(centre))))
         parts = np.linalg.solve(root, np.asarray(centre["theta"]).T).T
         around = StartCoordinates.of((centre | {"theta": parts}, width))
-        return FromMeans.of(IndependentParts(around), self.model.lines, width)
+        return FromMoments.of(IndependentParts(around), self.model.lines, (centre, width))
 
     def own_moves(self, data: Any, dtype: DTypeLike) -> tuple[list[Move], list[Move]]:
         """Return the moves of scales and correlations."""

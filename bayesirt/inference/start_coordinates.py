@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +10,22 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from bayesirt.inference.blocked import Position
-from bayesirt.inference.two_pl_coordinates import Known, around_expected
+from bayesirt.inference.chain_starts import Start
 from bayesirt.models import Line, ResponseModel
+
+FEW_SUBJECTS = 20
+"""Below so many, subjects that lie together have no spread to measure items in."""
+
+_ALIKE = 0.5
+"""Of their errors: abilities whose spread is less are equal."""
+
+
+class Known(NamedTuple):
+    """What its own responses say about one parameter of each item."""
+
+    # shape (item,). Estimate and standard error.
+    value: Array
+    se: Array
 
 
 class Prior(Protocol):
@@ -46,11 +60,21 @@ class StartCoordinates:
     known: dict[str, Known]  # The items' estimates, unconstrained, and their errors.
 
     @classmethod
-    def of(cls, start: tuple[Mapping[str, Any], Mapping[str, Any]]) -> "StartCoordinates":
-        """Take a start and its widths; sites with a μ and a σ of their own are items'."""
+    def of(
+        cls, start: tuple[Mapping[str, Any], Mapping[str, Any]], unsure: Iterable[str] = ()
+    ) -> "StartCoordinates":
+        """Take a start and its widths; sites with a μ and a σ of their own are items'.
+
+        Of those that are `unsure` an item's own responses say next to nothing.
+        """
         centre, width = (jax.tree.map(jnp.asarray, dict(x)) for x in start)
         items = [x for x in centre if f"mu_{x}" in centre and f"sigma_{x}" in centre]
         known = {x: Known(centre.pop(x), width.pop(x)) for x in items}
+        known |= {x: Known(known[x].value, jnp.inf * known[x].se) for x in unsure if x in known}
+        for name, of_items in known.items():
+            variance = jnp.exp(2 * centre[f"sigma_{name}"])
+            told = (variance / (variance + of_items.se**2)).sum()
+            width[f"sigma_{name}"] = jnp.minimum(width[f"sigma_{name}"], (2 * told) ** -0.5)
         return cls(centre, width, known)
 
     @property
@@ -77,25 +101,44 @@ class StartCoordinates:
         return self.centre | {name: jnp.zeros_like(x.value) for name, x in self.known.items()}
 
 
+def around_expected(
+    coordinate: Array, mu: Array, log_sigma: Array, known: Known
+) -> tuple[Array, Array]:
+    """Return values that a normal population and a normal estimate place, and log d value."""
+    precision_here, precision_there = jnp.asarray(known.se) ** -2, jnp.exp(-2 * log_sigma)
+    precision = precision_here + precision_there
+    expected = (precision_here * known.value + precision_there * mu) / precision
+    return expected + coordinate / jnp.sqrt(precision), -jnp.log(precision) / 2
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
-class FromMeans:
-    """Coordinates in which items are described at the mean of the subjects, not at zero.
+class FromMoments:
+    """Coordinates in which items are described at the mean and spread of subjects, not at 0 and 1.
 
-    Neither answers nor the items' prior see a level that all subjects share. Where it rises, items
-    described at it stay where they are, and only the prior of subjects holds it: it moves in steps
-    that are as wide.
+    Neither answers nor the items' prior see a level or a unit that all subjects share. Where these
+    change, items described by them stay where they are, and only the prior of subjects holds them:
+    they move in steps that are as wide.
     """
 
-    around: Any  # Other coordinates, whose items are taken to be described at the mean.
-    # By line, how much wider the prior leaves the mean of subjects than their own errors would.
+    around: Any  # Other coordinates, whose items are taken to be described at the moments.
+    # By line, how much wider the prior leaves a moment of subjects than their own errors would, and
+    # where the logarithm of a spread is counted from. Without a line, nothing moves along it.
     stretch: Mapping[str, Float[Array, "..."]]
+    start: Mapping[str, Float[Array, ""]]
 
     @classmethod
-    def of(cls, around: Any, lines: Iterable[Line], width: Mapping[str, Any]) -> "FromMeans":
-        """Take coordinates, a model's lines, and the subjects' errors in these coordinates."""
-        levels = [line for line in lines if line.normal]
-        return cls(around, {x.name: 1 / jnp.asarray(width[x.trait]).mean(0) for x in levels})
+    def of(cls, around: Any, lines: Iterable[Line], start: Start) -> "FromMoments":
+        """Take coordinates, a model's lines, and the subjects' start in these coordinates."""
+        stretch, spreads = {}, {}
+        for line in lines:
+            values, error = (jnp.asarray(x[line.trait]) for x in start)
+            if line.normal:
+                stretch[line.name] = 1 / error.mean(0)
+            elif len(values) >= FEW_SUBJECTS and values.std() > _ALIKE * error.mean():
+                stretch[line.name] = values.std() / error.mean() / jnp.sqrt(2)
+                spreads[line.name] = jnp.log(values.std())
+        return cls(around, stretch, spreads)
 
     @property
     def size(self) -> int:
@@ -103,15 +146,23 @@ class FromMeans:
         return self.around.size
 
     def at(self, flat: Float[Array, " coordinate"], prior: Prior) -> tuple[Position, Array]:
-        """Return the unconstrained sites, and the log Jacobian, to which this adds a constant."""
+        """Return the unconstrained sites, and the log Jacobian up to a constant."""
         sites, log_jacobian = self.around.at(flat, prior)
+        lines = [line for line in prior.model.lines if line.name in self.stretch]
         levels, centred = [], sites
-        for line in (line for line in prior.model.lines if line.name in self.stretch):
+        for line in (line for line in lines if line.normal):
             level = centred[line.trait].mean(0)
             centred, _ = prior.along(line, centred, -level)
             levels.append((line, self.stretch[line.name] * level))
         subjects = {x: u for x, u in centred.items() if "subject" in prior.model.dims.get(x, ())}
         there = sites | subjects
+        for line in (line for line in lines if not line.normal):
+            away, more = there[line.trait], self.stretch[line.name] - 1
+            wider = jnp.log(away.std()) - self.start[line.name]
+            there |= {line.trait: away * jnp.exp(-wider)}
+            there, grown = prior.along(line, there, (1 + more) * wider)
+            log_jacobian += grown - (wider + more * wider) * len(away)
+            log_jacobian += (len(away) - 1) * more * wider
         for line, level in levels:
             there, _ = prior.along(line, there, level)
         return there, log_jacobian

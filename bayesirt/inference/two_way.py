@@ -25,7 +25,7 @@ from bayesirt.inference.chain_starts import Start
 from bayesirt.inference.checkpoint import Samples
 from bayesirt.inference.row_shards import place_rows
 from bayesirt.inference.site_terms import SiteTerms, site_terms, transforms_at
-from bayesirt.inference.start_coordinates import FromMeans, StartCoordinates
+from bayesirt.inference.start_coordinates import FromMoments, StartCoordinates
 from bayesirt.inference.subject_moves import Normals
 from bayesirt.likelihood.cell_sums import log_likelihood_of
 from bayesirt.likelihood.loadings import Loadings
@@ -226,10 +226,10 @@ class TwoWay(ABC):
     def start(self, point: PointEstimate, data: Any) -> Start:
         """Return where chains start about a point estimate, and how far apart."""
 
-    def coordinates(self, point: PointEstimate, responses: Responses, data: Any) -> Any:  # noqa: ARG002
+    def coordinates(self, point: PointEstimate, data: Any) -> Any:
         """Return coordinates around a point estimate in which the posterior is about standard."""
         start = self.start(point, data)
-        return FromMeans.of(StartCoordinates.of(start), self.model.lines, start[1])
+        return FromMoments.of(StartCoordinates.of(start, self.model.usual), self.model.lines, start)
 
     def finished(self, samples: Samples, point: PointEstimate) -> tuple[Samples, dict[str, Any]]:  # noqa: ARG002
         """Return draws as they are kept, and the names along their dimensions."""

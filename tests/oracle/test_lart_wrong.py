@@ -26,8 +26,7 @@ from bayesirt.inference.lart_moves import (
     lengths_of,
 )
 from bayesirt.inference.nuts import Target
-from bayesirt.inference.start_coordinates import StartCoordinates
-from bayesirt.inference.two_pl_coordinates import Known
+from bayesirt.inference.start_coordinates import Known, StartCoordinates
 from bayesirt.likelihood.cell_sums import layout_of, log_likelihood_of
 from bayesirt.likelihood.families import FAMILIES
 from bayesirt.likelihood.latencies import latencies_of

@@ -1,6 +1,6 @@
 """The model written for reading and the likelihood written for speed say the same."""
 
-import dataclasses
+from itertools import product
 
 import jax
 import jax.numpy as jnp
@@ -10,11 +10,10 @@ from numpyro.infer.util import log_density
 from scipy.special import expit, gammaln
 from scipy.stats import halfnorm, lognorm, norm
 
-from bayesirt import Priors, fit_cbmm, fit_marginal, two_pl_model
+from bayesirt import Priors, fit_cbmm, two_pl_model
 from bayesirt.data.cells import CellList, SparseCells
 from bayesirt.data.responses import Responses
 from bayesirt.inference.nuts import posterior_target
-from bayesirt.inference.two_pl_coordinates import two_pl_coordinates
 from bayesirt.likelihood.cell_sums import DenseLayout, SparseLayout, layout_of, log_likelihood_of
 from bayesirt.likelihood.families import LOGIT, logit_bound, logit_terms
 from bayesirt.models import TwoPL
@@ -201,11 +200,9 @@ def flat(values: dict[str, jax.Array]) -> jax.Array:
     return jnp.concatenate([jnp.ravel(values[name]) for name in sorted(values)])
 
 
-@pytest.mark.parametrize(
-    ("priors", "few"), [(PRIORS[0], 0), *((priors, 20) for priors in PRIORS)], ids=str
-)
+@pytest.mark.parametrize(("priors", "few"), [*product(PRIORS, (0, 20))], ids=str)
 def test_sampler_sees_the_density_of_the_readable_model(priors, few, monkeypatch):
-    monkeypatch.setattr("bayesirt.inference.two_pl_coordinates.FEW_SUBJECTS", few)
+    monkeypatch.setattr("bayesirt.inference.start_coordinates.FEW_SUBJECTS", few)
     target = posterior_target(TINY, fit_cbmm(TINY), TwoPL(priors))
     successes, trials = (m.astype(int) for m in TINY.cells.matrices())
     derived = {"d"} if priors.kind == "fixed" else {"b"}
@@ -233,7 +230,6 @@ def test_coordinates_start_at_the_point_estimate(priors):
     p = expit(theta[:, None] * a + d)
     responses = Responses.from_arrays((rng.uniform(size=p.shape) < p).astype(int))
     point = fit_cbmm(responses)
-    coordinates = two_pl_coordinates(point, priors, responses)
     target = posterior_target(responses, point, TwoPL(priors))
     draw = {k: np.asarray(v) for k, v in jax.jit(target.to_draw)(jnp.zeros(target.size)).items()}
     scale = point["a"].mean() if priors.slopes == "rasch" else 1.0
@@ -246,64 +242,3 @@ def test_coordinates_start_at_the_point_estimate(priors):
     assert (np.abs(draw["d"] - point["d"]) < 3 * point["d_se"]).all()
     gradient = jax.jit(jax.grad(target.potential))(jnp.zeros(target.size))
     assert np.isfinite(gradient).all()
-    assert all((np.asarray(v) > 0).all() for v in coordinates.scale.values())
-
-
-@pytest.mark.parametrize("priors", PRIORS[::2], ids=Priors.describe)
-def test_abilities_follow_few_items_as_their_posterior_modes_do(priors):
-    """The lean is the derivative of each ability's mode, less what moves mean and spread."""
-    rng = np.random.default_rng(6)
-    trials = rng.integers(0, 4, (60, 5))
-    trials[trials.sum(1) == 0, 0] = 1
-    eta = rng.normal(size=(60, 1)) * [0.8, 1.0, 1.2, 1.5, 0.7] + np.linspace(-1, 1, 5)
-    responses = Responses.from_arrays(rng.binomial(trials, expit(eta)), trials)
-    point = fit_marginal(responses, shrink=False)
-    slope = 1.0 if priors.slopes == "rasch" else point["a"]
-    theta, precision = modes(responses, slope, point["d"])
-    sure = {"a_se": 1e-3 * point["a"], "theta_se": precision**-0.5, "theta": theta}
-    sure |= {"d_se": np.hypot(1e-3, point["theta_centre"] * sure["a_se"])}
-    if priors.slopes == "rasch":  # whose coordinates multiply abilities by the mean slope
-        sure |= {name: sure[name] / point["a"].mean() for name in ("theta", "theta_se")}
-    values = {k: (point.parameters[k].dims, v) for k, v in sure.items()}
-    point = dataclasses.replace(point, parameters=point.parameters.assign(values))
-    coordinates = two_pl_coordinates(point, priors, responses)
-    to_sites = jax.jit(coordinates.to_sites)
-    away = np.stack([np.ones(60), theta - np.average(theta, weights=precision)])
-    away = np.linalg.qr((away * np.sqrt(precision)).T)[0]
-
-    def shape(theta):
-        whitened = theta * np.sqrt(precision)
-        return whitened - away @ (away.T @ whitened)
-
-    def abilities_and_modes(name, item):
-        z = {k: np.array(v) for k, v in coordinates.start.items()}
-        if name:
-            z[name][item] += 1
-        sites, _ = to_sites({k: jnp.asarray(v) for k, v in z.items()})
-        a, d = items_of({k: np.asarray(transform(k, v, priors)) for k, v in sites.items()}, 5)
-        return shape(np.asarray(sites["theta"])), shape(modes(responses, a, d)[0])
-
-    theta, mode = abilities_and_modes("", 0)
-    for name in coordinates.known:
-        for item in range(5):
-            new_theta, new_mode = abilities_and_modes(name, item)
-            change = np.linalg.norm(new_mode - mode)
-            assert change > 1e-4
-            assert np.linalg.norm(new_theta - theta - (new_mode - mode)) < 0.02 * change
-
-
-def modes(responses: Responses, a: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return each ability's mode given items, and its precision, by Newton's method."""
-    successes, trials = responses.cells.matrices()
-    theta = np.zeros(len(trials))
-    for _ in range(50):
-        p = expit(theta[:, None] * a + d)
-        precision = (trials * p * (1 - p) * a**2).sum(1) + 1
-        theta = theta + (((successes - trials * p) * a).sum(1) - theta) / precision
-    return theta, precision
-
-
-def transform(site: str, value: jax.Array, priors: Priors) -> jax.Array:
-    """Return a site from its unconstrained value."""
-    positive = {"sigma_a", "sigma_d"} | (set() if priors.slopes == "free" else {"a"})
-    return jnp.exp(value) if site in positive else value

@@ -13,8 +13,7 @@ from bayesirt.inference.blocked import Position
 from bayesirt.inference.engines import sample_q_mirt
 from bayesirt.inference.nuts import Target
 from bayesirt.inference.q_mirt_moves import ByQMatrix, IndependentParts
-from bayesirt.inference.start_coordinates import StartCoordinates
-from bayesirt.inference.two_pl_coordinates import Known
+from bayesirt.inference.start_coordinates import Known, StartCoordinates
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.models import QMirt
 from bayesirt.profiles.simulation import QSimulation, simulate_q_mirt

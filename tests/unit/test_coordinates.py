@@ -8,7 +8,6 @@ import pytest
 from bayesirt import Priors, RunOptions, fit_cbmm, sample_posterior
 from bayesirt.data.responses import Responses
 from bayesirt.inference.nuts import posterior_target
-from bayesirt.inference.two_pl_coordinates import two_pl_coordinates
 from bayesirt.models import TwoPL
 
 PRIORS = [Priors(), Priors(slopes="free"), Priors(slopes="rasch"), Priors(kind="fixed")]
@@ -29,10 +28,6 @@ EXTREMES = {
 def test_density_has_a_gradient_where_the_estimate_rests_on_its_prior(priors, y):
     responses = Responses.from_arrays(y)
     point = fit_cbmm(responses)
-    coordinates = two_pl_coordinates(point, priors, responses)
-    for values in (*coordinates.start.values(), *coordinates.scale.values()):
-        assert np.isfinite(values).all()
-        assert np.abs(values).max() < 20
     target = posterior_target(responses, point, TwoPL(priors))
     potential = jax.jit(jax.value_and_grad(target.potential))
     for x in (jnp.zeros(target.size), 0.5 * jnp.ones(target.size)):
@@ -42,13 +37,13 @@ def test_density_has_a_gradient_where_the_estimate_rests_on_its_prior(priors, y)
 
 
 def test_curvature_is_about_one_along_every_coordinate(small):
-    """All axes of the curvature but three, of hyperparameters, have deviations from 1/2 to 2."""
+    """All axes of the curvature but four, of hyperparameters, have deviations from 1/2 to 2."""
     target = posterior_target(small, fit_cbmm(small), TwoPL())
     gradient = jax.jit(jax.vmap(jax.grad(target.potential)))
     steps = 1e-4 * jnp.eye(target.size)
     hessian = (gradient(steps) - gradient(-steps)) / 2e-4
     values = np.linalg.eigvalsh((hessian + hessian.T) / 2)
-    assert ((values > 1 / 4) & (values < 4)).sum() >= target.size - 3
+    assert ((values > 1 / 4) & (values < 4)).sum() >= target.size - 4
 
 
 @pytest.mark.slow
