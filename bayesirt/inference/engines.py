@@ -189,8 +189,8 @@ def plan_engine(
         method = "blocked"
     if refused := _refused(method, model):
         raise ResponseError(refused)
-    if options.mesh is not None:
-        _refuse_mesh(method, responses, model)
+    if options.mesh is not None and not ENGINES[method].meshes:
+        raise ResponseError(f"{method} works on one device; leave mesh out, or ask for blocked")
     check_memory(method, responses, model=model, options=options)
     return method, reason
 
@@ -223,15 +223,6 @@ def _refuse_clusters(clusters: Clusters, model: ResponseModel) -> None:
         raise ResponseError(
             f"clusters of subjects belong to models of one ability and no lengths, not to "
             f"{model.name}; leave them out"
-        )
-
-
-def _refuse_mesh(method: Method, responses: Responses, model: ResponseModel) -> None:
-    if not ENGINES[method].meshes:
-        raise ResponseError(f"{method} works on one device; leave mesh out, or ask for blocked")
-    if responses.clusters is not None or model.priors.ability:
-        raise ResponseError(
-            "clusters of subjects, and what explains ability, work on one device; leave mesh out"
         )
 
 

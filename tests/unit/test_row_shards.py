@@ -1,5 +1,7 @@
 """Rows shared out over devices and processes: the same numbers, and the same draws."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +13,7 @@ from passes_of_one import one_ability
 
 from bayesirt import ResponseError, Responses, RunOptions, sample_posterior
 from bayesirt.data.cells import SparseCells
+from bayesirt.data.clusters import Clusters
 from bayesirt.inference.block_steps import chance_for
 from bayesirt.inference.lart_moves import WithLengths
 from bayesirt.inference.row_shards import put_everywhere, share_rows, spans_processes
@@ -115,3 +118,20 @@ def test_whole_arrays_and_keys_go_to_every_device():
 def test_laplace_refuses_a_mesh(small):
     with pytest.raises(ResponseError, match="laplace works on one device; leave mesh out"):
         sample_posterior(small, key=KEY, engine="laplace", options=RunOptions(mesh=mesh_of(2)))
+
+
+@pytest.mark.slow
+def test_draws_with_clusters_are_those_of_one_device():
+    responses, *_ = simulate(23, 15)
+    of_each = Clusters.of([f"llm {i // 3}" for i in range(23)])
+    responses = replace(responses, clusters=of_each)
+    alone, shared = (
+        sample_posterior(
+            responses,
+            key=KEY,
+            options=RunOptions(num_warmup=5, num_samples=5, num_chains=1, mesh=mesh),
+        )
+        for mesh in (None, mesh_of(4))
+    )
+    for name in ("theta", "gamma", "icc", "a", "d"):
+        np.testing.assert_allclose(shared[name], alone[name], rtol=0, atol=1e-4)
