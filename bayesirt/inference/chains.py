@@ -23,7 +23,8 @@ _TRIED = 5
 
 Progress = Callable[[int, int], None]
 Enough = Callable[[Samples, int], bool]
-"""Says of draws, shape (chain, draw, ...), and of steps for each, whether chains may end."""
+"""Says of draws, shape (chain, draw, ...), and of steps for each, whether chains may end: it is
+asked of half of the draws, with 0 for the steps, and then of all."""
 
 
 class Kernel(Hashable, Protocol):
@@ -99,13 +100,18 @@ def run_chains(
         return num_warmup + thinning * (num_samples + again)
 
     rounds = next(r for r in count() if state.steps <= total_after(r))
+    halfway = num_warmup + thinning * BLOCK * -(-num_samples // (2 * BLOCK))
     total, complete, tell = total_after(rounds), True, progress or (lambda *_: None)
     tell(state.steps, total)  # to compile a block may last longer than to run it
     try:
         while True:
-            if state.steps >= total:
-                if enough is None or enough(_joined(state.kept, num_samples), thinning * 2**rounds):
+            half = state.steps == halfway < total and enough is not None
+            if half or state.steps >= total:
+                draws = _joined(state.kept, num_samples)
+                if enough is None or enough(draws, 0 if half else thinning * 2**rounds):
+                    tell(total, total)
                     break
+            if state.steps >= total:
                 rounds += 1
                 total = total_after(rounds)
             warming = state.steps < num_warmup

@@ -37,9 +37,10 @@ class RunOptions:
     target_accept : float
         Of NUTS. Higher means smaller steps.
     budget : float
-        If positive, blocked chains start with one sweep for each draw, and go on with twice as
-        many, and again: until all has converged, and after `thinning` sweeps for each draw
-        until abilities have, for about so many seconds.
+        If positive, blocked chains start with one sweep for each draw, end after half of the draws
+        if all has converged by then, and else go on with twice as many sweeps, and again: until
+        all has converged, and after `thinning` sweeps for each draw until abilities have, for
+        about so many seconds.
     progress : bool
         Show a progress bar, if stderr is a terminal.
     announce : callable, optional

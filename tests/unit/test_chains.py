@@ -69,11 +69,11 @@ def test_draws_are_those_of_a_plain_loop(thinning):
 
 
 def third_time():
-    """Say enough when asked for the third time, and that draws are as many each time."""
+    """Say enough when asked for the third time of all draws."""
     asked = []
 
-    def enough(samples, _):
-        asked.append(samples["count"])
+    def enough(samples, steps):
+        asked.extend([samples["count"]] if steps else [])
         return len(asked) == 3
 
     return enough
@@ -105,6 +105,14 @@ def test_chains_go_on_with_twice_the_steps_until_draws_are_enough(draws, tmp_pat
     np.testing.assert_array_equal(
         resumed.samples["count"][0][-2:], WARMUP + draws + 2 * (draws // 2) - np.array([2, 0])
     )
+
+
+def test_chains_end_with_half_of_the_draws_if_these_are_enough():
+    chains = run(num_samples=230, enough=lambda _, steps: not steps)
+    assert chains.complete
+    assert chains.thinning == 1
+    half = run(num_samples=150)
+    np.testing.assert_array_equal(chains.samples["x"], half.samples["x"])
 
 
 def test_chains_do_not_depend_on_where_they_run(monkeypatch):
