@@ -19,7 +19,7 @@ SATURATED = 0.98
 NEARLY_THE_SAME = 0.5
 """Residual correlation from which two dependent items are called nearly the same."""
 
-_MOST_DRAWS, _CELL_DRAWS = 200, 500_000_000
+_MOST_DRAWS, _CELL_DRAWS = 200, 100_000_000
 
 
 def saturation_probability(posterior: Posterior) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -32,7 +32,7 @@ _MOST_SKEWNESS = 1.0
 """Where a sum over subjects is more lopsided than this, few answers decide it: no test."""
 _LEAST_INFORMATION = 2.0
 _BLOCK = 1024
-_MOST_DRAWS, _WORK, _OVERHEAD = 100, 1e12, 300
+_MOST_DRAWS, _WORK, _OVERHEAD = 100, 2e11, 300
 """Draws, and multiplications for all of them together; there is one draw in any case. A pair takes
 as long as it does with so many subjects more."""
 _FINE, _FARTHEST = 100, 40

@@ -17,7 +17,7 @@ from bayesirt.posterior import Posterior
 LEAST_INFORMATION = 10.0
 """Of an item about its own intercept: with less, about forty answers at even chances, no test."""
 _MOST_SKEWNESS = 1.0
-_MOST_DRAWS, _CELL_DRAWS = 200, 500_000_000
+_MOST_DRAWS, _CELL_DRAWS = 200, 100_000_000
 _QUARTER = 0.25
 
 

@@ -14,7 +14,7 @@ from bayesirt.checks.fit.cell_residuals import Draw, thinned
 from bayesirt.posterior import LEVEL, Posterior
 
 _MOST_BINS = 20
-_LEAST_DRAWS, _MOST_DRAWS, _CELL_DRAWS = 40, 400, 500_000_000
+_LEAST_DRAWS, _MOST_DRAWS, _CELL_DRAWS = 40, 400, 200_000_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)

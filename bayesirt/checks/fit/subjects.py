@@ -14,7 +14,7 @@ from bayesirt.checks.fit.cell_residuals import Counts, Draw, counts_of, residual
 from bayesirt.checks.fit.tail_probabilities import StandardisedSums, adjusted, to_normal
 from bayesirt.posterior import Posterior
 
-_MOST_DRAWS, _CELL_DRAWS = 200, 500_000_000
+_MOST_DRAWS, _CELL_DRAWS = 200, 100_000_000
 _MOST_SKEWNESS = 1.5
 """Where the sum is more lopsided than this, few answers decide it, and no test is made."""
 
