@@ -18,7 +18,6 @@ from jaxtyping import Array
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.studies.abilities_claims import ability_claims, ability_notes
 from bayesirt.studies.abilities_consistency import (
     CONSISTENCY_COLUMNS,
     CRITERION_COLUMNS,
@@ -28,9 +27,17 @@ from bayesirt.studies.abilities_consistency import (
     halves_rows,
     pair_rows,
 )
-from bayesirt.studies.abilities_coverage import BATCH, COVERAGE_COLUMNS, coverage_rows
-from bayesirt.studies.abilities_matrix import AbilityMatrix, given_matrix, simulated_matrix
+from bayesirt.studies.abilities_matrix import (
+    BATCH,
+    COVERAGE_COLUMNS,
+    AbilityMatrix,
+    coverage_rows,
+    given_matrix,
+    simulated_matrix,
+)
 from bayesirt.studies.abilities_tables import (
+    ability_claims,
+    ability_notes,
     ability_table,
     across_table,
     consistency_table,

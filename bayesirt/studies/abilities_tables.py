@@ -1,6 +1,6 @@
-"""The tables and figures of the abilities study."""
+"""The tables, claims and figures of the abilities study."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,16 +11,133 @@ from scipy.stats import t as student
 from bayesirt.posterior import LEVEL
 from bayesirt.report.plots import ACCENT, INK, SOFT
 from bayesirt.studies.abilities_consistency import ESTIMATES, HALVES, MORE_THAN, STRENGTHS
-from bayesirt.studies.abilities_coverage import QUANTITIES
-from bayesirt.studies.abilities_matrix import AbilityMatrix
-from bayesirt.studies.abilities_unseen import PREDICTORS
+from bayesirt.studies.abilities_matrix import CORRELATION, QUANTITIES, AbilityMatrix
+from bayesirt.studies.abilities_unseen import MOST_DRAWN, PREDICTORS
+from bayesirt.studies.claims import Claim, claims_from
 from bayesirt.studies.figures import log_plain, name_rows, new_figure, study_style
-from bayesirt.studies.measures import groups_of, ratio_se, read_printed
+from bayesirt.studies.measures import groups_of, ratio_se, read_notes, read_printed
 
 _MEASURED = ["auc", "auc_sd", "subjects", "above_items", "pooled_auc", "log_score", "new_items"]
+_MOST_FINDINGS = 3
+_CRITERIA = {
+    "the same items": "accuracy on the same items",
+    "held-out items": "accuracy on held-out items",
+    "true ability": "true ability",
+}
+_ACROSS = ("learnt", "learnt, average", "neural", "neural, average", "items", "own items")
+_COMPARED = (
+    ("learnt", "learnt, average"), ("neural", "neural, average"), ("learnt", "both"),
+    ("learnt", "items"), ("neural", "items"),
+)  # fmt: skip
+_WORDS = {  # Names of predictors that need no other.
+    name: words.replace("the same", PREDICTORS[name.split(",")[0]])
+    for name, words in PREDICTORS.items()
+}
 _HALVES_NAME = "halves of the items"
 _POINTS = {"ms": 5, "mec": INK, "mew": 0.6}
 _KINDS = {"q-mirt": ("o", ACCENT), "neural": ("s", "white"), "shares": ("^", SOFT)}
+
+
+def ability_claims(
+    tables: Mapping[str, pd.DataFrame], matrix: AbilityMatrix, prediction: pd.DataFrame
+) -> Iterator[Claim]:
+    """Yield what intervals hold, what abilities go with, and what unseen items say of them."""
+    unseen = tables["unseen_items"].set_index("method")
+    of = dict(list(read_printed("abilities_printed").groupby("table")))
+    agreed = of["consistency"].set_index("quantity")["value"]
+    consistencies = tables["consistencies"].assign(
+        printed_rho=agreed["median rho"], printed_share=agreed["share above 0.5"],
+        gap=lambda own: own["median_rho"] - own["median_rho_others"], more_than=MORE_THAN,
+        estimate=lambda own: own["method"],
+    )  # fmt: skip
+    within = of["within"].assign(
+        over_ten=(of["within"]["value"] / np.sqrt(10)).round(4),
+        **unseen.loc["neural", ["auc", "auc_sd"]],
+    )
+    sizes = {"n_criteria": len(tables["criteria"]), "n_consistencies": len(consistencies)}
+    across = tables["across_benchmarks"]
+    nowhere = not across["new_items"].sum()
+    gains = [(*pair, *paired_gain(prediction, *pair)) for pair in _COMPARED]
+    frames = {
+        **tables,
+        "matrix": _facts(matrix).assign(**sizes),
+        "criteria": tables["criteria"].assign(estimate=lambda own: own.get("method")),
+        "printed criterion": _printed_criterion(of["criterion"]),
+        "consistencies": consistencies,
+        "printed within": within,
+        "averages": _averages(unseen["auc"]),
+        "gains": pd.DataFrame(gains, columns=["one", "other", "gain", "bound"]),
+        "across": _with_shown(across),
+        "printed across": _ends_across(of["across"]).head(0 if nowhere else None),
+    }
+    names = {
+        **dict.fromkeys(("method", "one", "other"), _WORDS),
+        "quantity": QUANTITIES,
+        "estimate": ESTIMATES,
+        "criterion": _CRITERIA,
+    }
+    return claims_from("abilities", frames, names)
+
+
+def ability_notes(matrix: AbilityMatrix) -> Iterator[str]:
+    """Yield what keeps abilities from being told apart, what was left out, and the notes."""
+    findings = matrix.q.findings()
+    yield from (f"The Q-matrix: {finding}." for finding in findings[:_MOST_FINDINGS])
+    if len(findings) > _MOST_FINDINGS:
+        yield f"The Q-matrix: {len(findings) - _MOST_FINDINGS} more findings of this kind."
+    if matrix.responses.n_observed > MOST_DRAWN:
+        yield f"No full posterior is drawn of more than {MOST_DRAWN:,} responses."
+    yield from read_notes("abilities")
+
+
+def paired_gain(prediction: pd.DataFrame, one: str, other: str) -> tuple[float, float]:
+    """Return by how much one predictor's AUC is above another's, and its bound."""
+    by_split = prediction.pivot(index="split", columns="method", values="auc")
+    gains = (by_split[one] - by_split[other]).dropna()
+    n = len(gains)
+    return float(gains.mean()), float(gains.std() / np.sqrt(n)) * t_bound(n)
+
+
+def _facts(matrix: AbilityMatrix) -> pd.DataFrame:
+    counts, truth = matrix.q.needs.sum(0), matrix.truth
+    return pd.DataFrame([{
+        "kind": "Given" if truth is None else "Simulated",
+        "subjects": matrix.responses.n_subjects, "items": matrix.responses.n_items,
+        "abilities": matrix.q.n_abilities, "more_than": MORE_THAN,
+        "needed": int((counts > MORE_THAN).sum()),
+        "largest_share": counts.max() / matrix.q.n_items, "correlation": CORRELATION,
+        **{name: np.nan if truth is None else float(truth[name])
+           for name in ("sigma_beta", "sigma_d")},
+    }])  # fmt: skip
+
+
+def _printed_criterion(printed: pd.DataFrame) -> pd.DataFrame:
+    wide = printed.pivot(index="place", columns="quantity", values="value")
+    return wide.loc[["chemistry", "physics", "computer science", "mathematics"]].reset_index()
+
+
+def _averages(auc: "pd.Series[float]") -> pd.DataFrame:
+    """Return what of an AUC above a half is left when chances are averaged over subjects."""
+    rows = []
+    for name in ("learnt", "neural"):
+        above, average = (auc[x] - 0.5 for x in (name, f"{name}, average"))
+        left = 1.0 if average >= above else max(average, 0.0) / above
+        rows.append((name, above, left))
+    return pd.DataFrame(rows, columns=["method", "above", "left"])
+
+
+def _with_shown(across: pd.DataFrame) -> pd.DataFrame:
+    """Order the rows by what is said of them, the number of items first."""
+    shown = across[across["method"].isin(_ACROSS)]
+    order = shown["method"].map(list(_ACROSS).index)
+    pair = shown.groupby(["source", "target"], sort=False).ngroup()
+    ordered = shown.assign(pair=pair, order=order).sort_values(["pair", "order"])
+    return ordered.assign(first=ordered["order"] == 0, shown=ordered["new_items"] > 0)
+
+
+def _ends_across(printed: pd.DataFrame) -> pd.DataFrame:
+    means = printed[printed["quantity"] == "mean AUC"]
+    return means.assign(lowest=means["value"].min(), highest=means["value"].max())
 
 
 def coverage_table(suites: pd.DataFrame) -> pd.DataFrame:

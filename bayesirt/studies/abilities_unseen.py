@@ -23,10 +23,9 @@ from bayesirt.inference.engines import sample_q_mirt
 from bayesirt.models.q_mirt import default_structure
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.profiles.item_prediction import predict_items
-from bayesirt.studies.abilities_matrix import AbilityMatrix, Counts
-from bayesirt.studies.fits import two_chains
+from bayesirt.studies.abilities_matrix import R_HAT_BOUND, AbilityMatrix, Counts
 from bayesirt.studies.measures import Floats, Index, Mask, log_losses, with_answers
-from bayesirt.studies.tasks import PortableKey, Row
+from bayesirt.studies.tasks import PortableKey, Row, two_chains
 
 PREDICTORS = {  # Predictors, in words; the last two are of simulated matrices.
     "accuracy": "subject's accuracy",
@@ -60,7 +59,6 @@ AGREEMENT_COLUMNS = (
     "log_score_posterior", "r_hat_above", "seconds",
 )  # fmt: skip
 MOST_DRAWN = 200_000  # Responses beyond which no full posterior is drawn.
-R_HAT_BOUND = 1.01
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,11 +24,9 @@ from bayesirt.studies.calibration_tables import (
     plot_rank_ecdf,
     rank_table,
     trust_table,
-    trusted_from,
 )
-from bayesirt.studies.claims import Claim
+from bayesirt.studies.claims import Claim, claims_from
 from bayesirt.studies.engine import Part, Running, Study, do_tasks
-from bayesirt.studies.measures import groups_of
 from bayesirt.studies.replication import GROUPS, QUANTITIES, Design, Engine, replicate, row_columns
 from bayesirt.studies.tasks import PortableKey, Task
 
@@ -162,41 +160,32 @@ def calibration_claims(
     replications: pd.DataFrame, ranks: pd.DataFrame, coverage: pd.DataFrame, trust: pd.DataFrame
 ) -> Iterator[Claim]:
     """Yield by engine and size which ranks and intervals are right, and from where on they are."""
-    for place, runs in groups_of(replications, CELL):
-        title = "{engine}, {n_subjects} x {n_items}".format(**place)
-        yield Claim(f"{title}, replications", len(runs))
-        yield from _on_ranks(title, _of_cell(ranks, place))
-        rows = _of_cell(coverage, place)
-        for row in rows[rows["level"] == LEVEL].itertuples() if len(rows) else ():
-            text = f"{title}, coverage of {LEVEL:.0%} intervals of {GROUPS[row.group]}"
-            yield Claim(text, row.coverage, row.se, verdict=row.verdict)
-        for trouble in ("failed", "warned"):
-            said = runs.loc[runs[trouble] != "", trouble]
-            if len(said):
-                verdict = f"first with: {said.iloc[0]}"
-                yield Claim(f"{title}, replications that {trouble}", len(said), verdict=verdict)
-    for row in trust.itertuples():
-        text = f"{row.engine}, fewest answers with which {LEVEL:.0%} intervals of"
-        text = f"{text} {GROUPS[row.group]} surely cover {LEVEL - SLACK:.0%} or more"
-        where = trusted_from(row.n_subjects, row.n_items)
-        yield Claim(text, row.n_subjects * row.n_items, verdict=where)
+    runs = replications.groupby(CELL, sort=False).agg(
+        runs=("engine", "size"), failed=("failed", _n_said), first_failed=("failed", _first_said),
+        warned=("warned", _n_said), first_warned=("warned", _first_said),
+    )  # fmt: skip
+    counts = ["quantities", "right", "dependent", "most_dependent"]
+    if len(ranks):
+        by_cell = ranks.assign(
+            right=ranks["verdict"] == CALIBRATED, some=ranks["dependent"] > 0
+        ).groupby(CELL)  # fmt: skip
+        found = by_cell.agg(
+            quantities=("verdict", "size"), right=("right", "sum"), dependent=("some", "sum"),
+            most_dependent=("dependent", "max"),
+        )  # fmt: skip
+        runs = runs.join(found)
+    frames = {
+        "runs": runs.reindex(columns=runs.columns.union(counts)).fillna(0).reset_index(),
+        "ranks": ranks,
+        "coverage": coverage,
+        "trust": trust.assign(least=f"{LEVEL - SLACK:.0%}"),
+    }
+    return claims_from("calibration", frames, {"group": GROUPS, "quantity": QUANTITIES})
 
 
-def _on_ranks(title: str, rows: pd.DataFrame) -> Iterator[Claim]:
-    """Yield how many quantities of one engine at one size are calibrated, and which are not."""
-    if not len(rows):
-        return
-    wrong = rows[rows["verdict"] != CALIBRATED]
-    text = f"{title}, quantities of {len(rows)} whose ranks are {CALIBRATED}"
-    yield Claim(text, len(rows) - len(wrong))
-    for row in wrong.itertuples():
-        text = f"{title}, p of the ranks of the {QUANTITIES[row.quantity]}"
-        yield Claim(text, row.p_value, verdict=row.verdict)
-    dependent = rows[rows["dependent"] > 0]["dependent"]
-    if len(dependent):
-        text = f"{title}, most replications with too few effective draws"
-        yield Claim(text, dependent.max(), verdict=f"for {len(dependent)} quantities")
+def _n_said(texts: "pd.Series[str]") -> int:
+    return int((texts != "").sum())
 
 
-def _of_cell(table: pd.DataFrame, place: Mapping[str, object]) -> pd.DataFrame:
-    return table[(table[CELL] == pd.Series(place)).all(axis=1)] if len(table) else table
+def _first_said(texts: "pd.Series[str]") -> str:
+    return next((text for text in texts if text), "")

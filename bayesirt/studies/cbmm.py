@@ -14,8 +14,6 @@ import pandas as pd
 from jaxtyping import Array
 
 from bayesirt.data.responses import Responses
-from bayesirt.studies.cbmm_claims import cbmm_claims
-from bayesirt.studies.cbmm_conditions import Condition, conditions_of, draw_suite
 from bayesirt.studies.cbmm_figures import (
     plot_flow,
     plot_heterogeneity,
@@ -24,9 +22,10 @@ from bayesirt.studies.cbmm_figures import (
     plot_redundancy,
     plot_stability,
 )
-from bayesirt.studies.cbmm_matrix import look_at
 from bayesirt.studies.cbmm_tables import (
+    cbmm_claims,
     heterogeneity_table,
+    look_at,
     paper_table,
     recovery_table,
     redundancy_table,
@@ -39,6 +38,9 @@ from bayesirt.studies.cbmm_tasks import (
     POSTERIORS,
     REVIEW_COLUMNS,
     STABILITY_COLUMNS,
+    Condition,
+    conditions_of,
+    draw_suite,
     methods_for,
     start_task,
     suite_rows,

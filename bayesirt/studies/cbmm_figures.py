@@ -9,9 +9,8 @@ from matplotlib.figure import Figure
 
 from bayesirt.names import one_line
 from bayesirt.report.plots import ACCENT, INK, SOFT
-from bayesirt.studies.cbmm_conditions import FACTORS, base_values
 from bayesirt.studies.cbmm_tables import MEASURES
-from bayesirt.studies.cbmm_tasks import POINT_METHODS, POSTERIORS
+from bayesirt.studies.cbmm_tasks import FACTORS, POINT_METHODS, POSTERIORS, base_values
 from bayesirt.studies.figures import (
     STYLES,
     draw_boxes,

@@ -1,14 +1,136 @@
-"""The tables of the cBMM study."""
+"""What cBMM says of one matrix and of simulated suites: tables, and what is claimed of them."""
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
 import numpy as np
 import pandas as pd
+from jaxtyping import Array
+from scipy.stats import rankdata
 
 from bayesirt.checks.extreme_scores import HARDLY_DISCRIMINATES
-from bayesirt.studies.cbmm_tasks import BOUNDS, PARAMETERS, POINT_METHODS, POSTERIORS
-from bayesirt.studies.measures import Floats, read_printed
+from bayesirt.data.responses import Responses
+from bayesirt.studies.cbmm_tasks import (
+    BOUNDS,
+    FACTORS,
+    PARAMETERS,
+    POINT_METHODS,
+    POSTERIORS,
+    STEPS,
+    TOP_SHARE,
+    Fit,
+    accuracy_of,
+    agreement,
+    fit_timed,
+    variation,
+)
+from bayesirt.studies.claims import Claim, claims_from
+from bayesirt.studies.measures import TAILS, Floats, groups_of, read_printed, spearman
+
+LEVEL_MEASURES = {"minus_d": "-d", "b": "b = -d/a", "wrong": "the share wrong"}
+"""Of an item's difficulty."""
+_RESAMPLES = 1000
+
+
+def look_at(responses: Responses, *, key: Array) -> dict[str, pd.DataFrame]:
+    """Fit a matrix by both steps: tables, some empty where items carry no numeric level."""
+    fit_key, bootstrap_key = jax.random.split(key)
+    fits = {str(step): fit_timed(step, responses, key=fit_key) for step in STEPS}
+    items = _item_table(responses, fits)
+    seed = np.asarray(jax.random.key_data(bootstrap_key)).tolist()
+    return {
+        "agreement": _agreement_table(responses, fits),
+        "ranks": pd.concat([_rank_table(responses, name, fit) for name, fit in fits.items()]),
+        "items": items,
+        "levels": level_table(items),
+        "level_rho": level_correlations(items, np.random.default_rng(seed)),
+    }
+
+
+def levels_of(responses: Responses) -> Floats | None:
+    """Return the items' human level, where they carry a numeric column of that name."""
+    names = [c for c in responses.item_metadata.columns if str(c).strip().lower() == "level"]
+    if not names:
+        return None
+    level = pd.to_numeric(responses.item_metadata[names[0]], errors="coerce").to_numpy(float)
+    return level if np.isfinite(level).all() and np.ptp(level) > 0 else None
+
+
+def level_table(items: pd.DataFrame) -> pd.DataFrame:
+    """Return by method and level the share wrong and the quartiles of -d and b."""
+    rows = []
+    for place, own in groups_of(items, ["method", "level"]) if len(items) else ():
+        row = place | {"items": len(own), "wrong": own["wrong"].mean()}
+        for name in ("minus_d", "b"):
+            quartiles = own[name].dropna().quantile([0.25, 0.5, 0.75])
+            row |= dict(zip((f"{name}_low", name, f"{name}_high"), quartiles, strict=True))
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    return table.sort_values(["method", "level"], ignore_index=True) if rows else table
+
+
+def level_correlations(items: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """Return Spearman's ρ of difficulty and level, with intervals from items drawn again."""
+    rows = []
+    for method, own in items.groupby("method", sort=False) if len(items) else ():
+        for name in LEVEL_MEASURES:
+            pairs = own[["level", name]].dropna().to_numpy()
+            drawn = pairs[rng.integers(0, len(pairs), (_RESAMPLES, len(pairs)))]
+            spread = np.array([float(spearman(*sample.T)) for sample in drawn])
+            told = spread[np.isfinite(spread)]
+            low, high = np.quantile(told, TAILS) if len(told) else (np.nan, np.nan)
+            rho = float(spearman(*pairs.T))
+            rows.append((method, name, len(pairs), rho, float(low), float(high)))
+    return pd.DataFrame(rows, columns=["method", "measure", "items", "rho", "low", "high"])
+
+
+def _agreement_table(responses: Responses, fits: Mapping[str, Fit]) -> pd.DataFrame:
+    accuracy = accuracy_of(responses)
+    rows = []
+    for name, fit in fits.items():
+        every, top = agreement(fit.theta, accuracy)
+        for scope, rho, share in (("all", every, 1.0), ("top 20%", top, TOP_SHARE)):
+            rows.append({
+                "method": name, "scope": scope,
+                "subjects": max(2, round(share * len(accuracy))), "cv_a": variation(fit.a),
+                "rho": rho, "iterations": fit.point.iterations, "converged": fit.point.converged,
+                "log_likelihood": fit.point.log_likelihood, "seconds": fit.seconds,
+            })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _rank_table(responses: Responses, name: str, fit: Fit) -> pd.DataFrame:
+    accuracy = accuracy_of(responses)
+    table = pd.DataFrame({
+        "method": name, "subject": responses.subjects, "accuracy": accuracy, "theta": fit.theta,
+        "rank_accuracy": rankdata(-accuracy, method="min"),
+        "rank_theta": rankdata(-fit.theta, method="min"),
+    })  # fmt: skip
+    return table.sort_values("rank_theta", kind="stable", ignore_index=True)
+
+
+def _item_table(responses: Responses, fits: Mapping[str, Fit]) -> pd.DataFrame:
+    level = levels_of(responses)
+    if level is None:
+        return pd.DataFrame()
+    successes, trials, _ = responses.cells.totals(0)
+    parts = []
+    for name, fit in fits.items():
+        b = np.divide(-fit.d, fit.a, out=np.full_like(fit.d, np.nan), where=fit.a > 0)
+        parts.append(pd.DataFrame({
+            "method": name, "item": responses.items, "level": level,
+            "wrong": 1 - successes / trials, "minus_d": -fit.d, "b": b,
+        }))  # fmt: skip
+    return pd.concat(parts, ignore_index=True)
+
 
 MEASURES = ("rho_theta", "rho_a", "rmse_d", "eta_error", "hellinger", "seconds")
 _NOTHING = np.nan, "not run here"
+_RULES = (*(f"{name}: a = 0" for name in ("mm", "newton", "mml")),
+          f"newton: a < {HARDLY_DISCRIMINATES}")  # fmt: skip
+_RANGED = ["recall", "false_share", "paper_recall", "paper_precision"]
+_NAMES = {"method": POINT_METHODS, "factor": FACTORS, "measure": LEVEL_MEASURES}
 _KEPT = (*MEASURES, "cv_a", "rho_average", "rho_average_top", "average_rho_theta", "iterations")
 
 
@@ -164,3 +286,121 @@ def _largest_ratio(rows: pd.DataFrame) -> tuple[float, str]:
         return _NOTHING
     most = rows.loc[rows["time_ratio"].idxmax()]
     return float(most["time_ratio"]), f"{most['method']} over mm, errors of the items included"
+
+
+def cbmm_claims(
+    tables: Mapping[str, pd.DataFrame], size: tuple[int, int], simulated: bool
+) -> Iterator[Claim]:
+    """Yield recovery, times, redundant items, stability, and what is said of one matrix."""
+    recovery, paper, stability = tables["recovery"], tables["paper"], tables["stability"]
+    facts = {
+        "kind": "drawn from the base, as none is given" if simulated else "given",
+        "subjects": size[0],
+        "items": size[1],
+        "converged": (recovery["converged"] == 1).mean(),
+        **_moved(tables["ranks"]),
+    }
+    starts = stability.groupby("method")["mean"].min()
+    one_figure = paper["printed_low"] == paper["printed_high"]
+    frames = {
+        **tables,
+        "ends": pd.concat([_ends(recovery, factor) for factor in ("items", "subjects")]),
+        "farthest": _farthest(recovery),
+        "facts": pd.DataFrame([facts]),
+        "starts": pd.DataFrame([starts]).assign(lowest=starts.min()),
+        "paper": paper.assign(
+            quantity_title=_titled(paper["quantity"]),
+            printed=paper["printed_low"].where(one_figure),
+        ),
+        "declared": _declared(tables["redundancy"]),
+        "stability": _over_variances(stability),
+        "heterogeneity": _agreement_by_spread(tables["heterogeneity"]),
+        "steps": _level_steps(tables["levels"]),
+    }
+    return claims_from("cbmm", frames, _NAMES)
+
+
+def _titled(texts: "pd.Series[str]") -> "pd.Series[str]":
+    return texts.str[:1].str.upper() + texts.str[1:]
+
+
+def _ends(recovery: pd.DataFrame, factor: str) -> pd.DataFrame:
+    """Return Newton's rows of the fewest and of the most items or subjects."""
+    newton = recovery[recovery["method"] == "newton"]
+    own = newton[newton["factor"].isin([factor, "base"])].sort_values(f"n_{factor}")
+    ends = own.iloc[[0, -1]] if len(own) > 1 else own.head(0)
+    return ends.assign(of=factor, size=ends[f"n_{factor}"])
+
+
+def _farthest(recovery: pd.DataFrame) -> pd.DataFrame:
+    """Return each factor's rows where MM and Newton are farthest apart."""
+    own = recovery[~recovery["factor"].isin(["base", "items", "subjects"])]
+    place = ["factor", "value"]
+    errors = own.pivot(index=place, columns="method", values="eta_error")
+    if not len(errors):
+        return errors
+    found = errors[["mm", "newton"]].assign(ratio=errors["mm"] / errors["newton"])
+    found["mm_behind"] = own[own["method"] == "mm"].set_index(place)["behind"]
+    apart = np.abs(np.log(found["ratio"])).groupby("factor", sort=False).idxmax()
+    rows = own.merge(found.loc[apart].reset_index(), on=place)
+    last = ~rows["factor"].duplicated(keep="last")
+    return rows.assign(is_last=last, factor_title=_titled(rows["factor"].map(FACTORS)))
+
+
+def _declared(redundancy: pd.DataFrame) -> pd.DataFrame:
+    """Return the least and the most of what rules without a bound find, over sparsities."""
+    if not len(redundancy):
+        return redundancy
+    groups = redundancy[redundancy["rule"].isin(_RULES)].groupby("rule")[_RANGED]
+    ranges = groups.min().join(groups.max().add_suffix("_most"))
+    return ranges.reindex([rule for rule in _RULES if rule in ranges.index]).reset_index()
+
+
+def _over_variances(stability: pd.DataFrame) -> pd.DataFrame:
+    """Return how alike fits are over all variances, by method and parameter."""
+    by_method = stability.groupby("method")
+    of_theta = stability[stability["parameter"] == "theta"].groupby("method")
+    table = stability.groupby(["method", "parameter"], sort=False).agg(**{
+        "from": ("variance_one", "min"), "to": ("variance_two", "max"), "runs": ("runs", "first"),
+        "mean": ("mean", "min"), "lowest": ("lowest", "min"), "printed": ("printed_lowest", "min"),
+    }).reset_index()  # fmt: skip
+    of_method = pd.DataFrame({
+        "least_iterations": by_method["iterations"].min().round(),
+        "most_iterations": by_method["iterations"].max().round(),
+        "converged": by_method["converged"].mean(),
+        "reversed": of_theta["reversed"].sum(),
+        "pairs": of_theta["runs"].sum(),
+    })  # fmt: skip
+    return table.merge(of_method, left_on="method", right_index=True)
+
+
+def _moved(ranks: pd.DataFrame) -> dict[str, Any]:
+    """Return how far subjects move from their rank by accuracy to that by ability."""
+    newton = ranks[ranks["method"] == "newton"]
+    moved = (newton["rank_accuracy"] - newton["rank_theta"]).abs()
+    farthest = newton.loc[moved.idxmax()].to_dict()
+    return farthest | {"moved_median": moved.median(), "moved_most": moved.max()}
+
+
+def _agreement_by_spread(heterogeneity: pd.DataFrame) -> pd.DataFrame:
+    """Return whether ability and accuracy agree the less, the more slopes differ."""
+    rows = heterogeneity[heterogeneity["method"] == "newton"]
+    if len(rows) <= 2:
+        return pd.DataFrame()
+    known = rows[rows["rho_theta"].notna()]
+    ahead = (known["rho_theta"] - known["average_rho_theta"]).to_numpy()
+    rho = {name: float(spearman(rows["cv_a"].to_numpy(), rows[name].to_numpy()))
+           for name in ("rho_average", "rho_average_top")}  # fmt: skip
+    most = known.iloc[int(ahead.argmax())].to_dict()
+    counts = {"suites": len(rows), "known": len(known), "ahead": (ahead > 0).sum()}
+    return pd.DataFrame([most | rho | counts])
+
+
+def _level_steps(levels: pd.DataFrame) -> pd.DataFrame:
+    """Return whether difficulty rises, and spreads, with every level."""
+    if not len(levels):
+        return levels
+    newton = levels[levels["method"] == "newton"]
+    width = newton["minus_d_high"] - newton["minus_d_low"]
+    smallest = np.diff(newton["minus_d"]).min()
+    return pd.DataFrame([{"smallest": smallest, "first": width.iloc[0], "last": width.iloc[-1]}])

@@ -1,4 +1,13 @@
-"""Claims of a study: what a paper prints, what we get, and whether they differ."""
+"""Claims of a study: what a paper prints, what we get, and whether they differ.
+
+What a study claims is a file, `claims_x.csv`: one line a figure, which is said of every row of a
+table. `table`, `where` and `title` hold until the next line that names a table; the lines of one
+table are said together, row by row. Texts take what braces name from the row: `{method}` as it is
+logged, `{method_name}` in words. `here`, `error` and `paper` are columns or expressions of columns;
+an error that is not named is that of the column here (`_se`), if there is one. A `verdict` is a
+rule (see `_ruled`), perhaps with the column that it needs in brackets, or a text; of several texts
+(`one if x > 0 | other`) the first whose condition the row meets.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -6,7 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from bayesirt.posterior import LEVEL
+from bayesirt.studies.measures import read_printed
+
 _ERRORS = 2.0  # Standard errors within which two figures agree, or a stated coverage holds.
+_ROUNDING = 5e-4  # Of printed figures.
+_HOLDS_ON = ["table", "where", "title"]
 
 
 class Claim(NamedTuple):
@@ -19,61 +33,95 @@ class Claim(NamedTuple):
     verdict: str = ""
 
 
-def beside(
-    claim: str, here: float, error: float, paper: float, paper_error: float, rounding: float = 0.0
-) -> Claim:
-    """Return a figure beside the paper's: they agree within two standard errors and rounding."""
-    apart, limit = abs(here - paper), _ERRORS * np.hypot(error, paper_error) + rounding
-    verdict = "" if np.isnan(apart + limit) else "agrees" if apart <= limit else "differs"
-    return Claim(claim, here, error, paper, verdict)
+def agreement(claim: Claim, paper_error: float) -> str:
+    """Say whether a figure is the paper's, within two standard errors of both and rounding."""
+    limit = _ERRORS * np.hypot(claim.error, paper_error) + _ROUNDING
+    apart = abs(claim.here - claim.paper)
+    return "" if np.isnan(apart + limit) else "agrees" if apart <= limit else "differs"
 
 
-def at_least(claim: str, here: float, error: float, stated: float) -> Claim:
-    """Return a coverage, and whether intervals hold as often as they say."""
-    verdict = "holds" if here >= stated - _ERRORS * np.nan_to_num(error) else "does not hold"
-    return Claim(claim, here, error, verdict=verdict)
+def holding(claim: Claim) -> str:
+    """Say whether intervals hold as often as they say, within two standard errors."""
+    enough = claim.here >= LEVEL - _ERRORS * np.nan_to_num(claim.error)
+    return "holds" if enough else "does not hold"
 
 
-def against_zero(claim: str, here: float, error: float) -> Claim:
-    """Return a difference, and whether it is more than two standard errors."""
-    reach = _ERRORS * error
-    return Claim(claim, here, error, verdict=sign_of(here - reach, here + reach))
+def sign_of(low: float, high: float) -> str:
+    """Say whether an interval lies above 0, below it, or around it."""
+    return "above 0" if low > 0 else "below 0" if high < 0 else "not told from 0"
 
 
-def spanning(claim: str, row: Any, value: str = "value", paper: float = np.nan) -> Claim:
-    """Return a row's figure and, as its verdict, the bounds `low` and `high` of its interval."""
-    return Claim(claim, float(row[value]), paper=paper, verdict=_bounds(row["low"], row["high"]))
-
-
-def ranging(claim: str, values: "pd.Series[float]") -> Claim:
-    """Return the least of some figures and, as its verdict, the largest."""
-    low, high = float(values.min()), float(values.max())
-    return Claim(claim, low, verdict="" if np.isclose(low, high) else f"up to {high:.4g}")
-
-
-def difference(claim: str, here: float, low: float, high: float) -> Claim:
-    """Return a difference, the bounds of its interval, and whether that holds 0."""
-    return Claim(claim, here, verdict=f"{_bounds(low, high)}: {sign_of(low, high)}")
-
-
-def figures_of(
-    title: str, row: Any, words: Mapping[str, str], papers: Mapping[str, float] | None = None
+def claims_from(
+    study: str,
+    tables: Mapping[str, pd.DataFrame],
+    names: Mapping[str, Mapping[Any, str]] | None = None,
 ) -> Iterator[Claim]:
-    """Yield a row's figures by column, with their standard errors where it has these (`_se`)."""
-    for column, text in words.items():
-        error = row.get(f"{column}_se", np.nan)
-        yield Claim(
-            f"{title}, {text}", float(row[column]), error, (papers or {}).get(column, np.nan)
-        )
+    """Yield what a study claims of its tables, with words for what some columns hold (`names`)."""
+    lines = read_printed(f"claims_{study}", ";").astype(object)
+    begins = lines["table"].notna()
+    lines.loc[begins, _HOLDS_ON] = lines.loc[begins, _HOLDS_ON].fillna("")
+    lines = lines.assign(**lines[_HOLDS_ON].ffill()).fillna("")
+    for _, own in lines.groupby(begins.cumsum()):
+        table = tables[own["table"].iloc[0]]
+        if len(table):
+            words = {f"{c}_name": table[c].map(of) for c, of in (names or {}).items() if c in table}
+            yield from _of_table(table.assign(**words, LEVEL=f"{LEVEL:.0%}"), own)
 
 
-def rows_of(
-    table: pd.DataFrame, title: str, words: Mapping[str, str], **names: Mapping[Any, str]
-) -> Iterator[Claim]:
-    """Yield the figures of every row, under a title that its columns fill in, some by `names`."""
-    for row in table.to_dict("records"):
-        shown = row | {column: of[row[column]] for column, of in names.items()}
-        yield from figures_of(title.format(**shown), row, words)
+def _of_table(table: pd.DataFrame, lines: pd.DataFrame) -> Iterator[Claim]:
+    """Yield the figures of a table row by row, those of a row line by line."""
+    said = [(line, *_figures(table, line)) for line in lines.itertuples()]
+    for k, row in enumerate(table.to_dict("records")):
+        for line, shown, *figures in said:
+            if shown.iloc[k]:
+                text = ", ".join(filter(None, (line.title, line.claim))).format(**row)
+                here, error, paper = (float(values.iloc[k]) for values in figures)
+                claim = Claim(text, here, error, paper)
+                yield claim._replace(verdict=_verdict(line.verdict, claim, row))
+
+
+def _figures(table: pd.DataFrame, line: Any) -> "list[pd.Series[Any]]":
+    """Return of which rows a line is said, and its figures: here, error and paper."""
+    error = line.error or (f"{line.here}_se" if f"{line.here}_se" in table else "")
+    return [_column(table, text) for text in (line.where or "True", line.here, error, line.paper)]
+
+
+def _column(table: pd.DataFrame, text: str) -> "pd.Series[Any]":
+    """Return a column, or what an expression of columns gives; NaN where nothing is named."""
+    found = table[text] if text in table else table.eval(text, engine="python") if text else np.nan
+    return found if isinstance(found, pd.Series) else pd.Series(found, table.index)
+
+
+def _verdict(verdict: str, claim: Claim, row: Mapping[str, Any]) -> str:
+    """Return what a rule says of a figure, and a text after it; or a text alone."""
+    rule, comma, text = verdict.partition(", ")
+    said = _ruled(rule, claim, row)
+    if said is not None:
+        return said + comma + text.format(**row)
+    for choice in verdict.split(" | "):
+        said, _, condition = choice.partition(" if ")
+        if not condition or pd.DataFrame([row]).eval(condition, engine="python").all():
+            return said.format(**row)
+    return ""
+
+
+def _ruled(rule: str, claim: Claim, row: Mapping[str, Any]) -> str | None:
+    name, _, of = rule.removesuffix(")").partition("(")
+    match name:
+        case "agrees":
+            return agreement(claim, row[of])
+        case "holds":
+            return holding(claim)
+        case "sign":  # Of a difference, by two standard errors.
+            reach = _ERRORS * claim.error
+            return sign_of(claim.here - reach, claim.here + reach)
+        case "bounds":  # Of the interval.
+            return f"{row['low']:.4g} to {row['high']:.4g}"
+        case "gain":
+            return f"{row['low']:.4g} to {row['high']:.4g}: {sign_of(row['low'], row['high'])}"
+        case "up_to":  # The largest of figures of which the least is said.
+            return "" if np.isclose(claim.here, row[of]) else f"up to {row[of]:.4g}"
+    return None
 
 
 def claim_table(claims: Iterable[Claim]) -> pd.DataFrame:
@@ -100,12 +148,3 @@ def _number(value: float) -> str:
     if value == round(value):
         return f"{value:,.0f}"
     return f"{value:,.1f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
-def _bounds(low: float, high: float) -> str:
-    return f"{low:.4g} to {high:.4g}"
-
-
-def sign_of(low: float, high: float) -> str:
-    """Say whether an interval lies above 0, below it, or around it."""
-    return "above 0" if low > 0 else "below 0" if high < 0 else "not told from 0"

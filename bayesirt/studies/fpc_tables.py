@@ -1,6 +1,7 @@
-"""The tables of the FPC study, and its figures, whose captions are read off them."""
+"""The tables of the FPC study, its claims, and its figures, whose captions are read off them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,15 +9,20 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL
 from bayesirt.report.plots import ACCENT, INK, SOFT
+from bayesirt.studies.claims import Claim, claims_from
+from bayesirt.studies.engine import Study
 from bayesirt.studies.figures import draw_lines, legend_above, log_plain, new_figure, study_style
-from bayesirt.studies.fpc_prediction import MEASURES
-from bayesirt.studies.fpc_tasks import METHODS, RULE_WORDS, USUAL_RULE
-from bayesirt.studies.measures import groups_of, read_printed
+from bayesirt.studies.fpc_chain import MEASURES
+from bayesirt.studies.fpc_tasks import METHODS, RULE_WORDS, USUAL_RULE, FPCMatrix
+from bayesirt.studies.measures import groups_of, read_notes, read_printed
 
 _BASELINES = ("concurrent", "concurrent_gp_irt", "anchor_mean", "random")
 _SHOWN = ("fixed", "fixed_gp_irt", "anchor_mean", "random")
+_AIM, _AIM_ANCHORS = 2.5, 100
+_FEW_ANCHORS = 25
 _WITHIN = 8  # Rows to spare beyond one a benchmark, from which a trend is taken within benchmarks.
 _LINES = ("fixed", "concurrent", "random", "fixed_gp_irt")
 _NAMES = {name: METHODS[name] for name in _LINES}
@@ -32,8 +38,94 @@ _SPLITS = {
     "abler": "abler than the reference",
     "families": "of other families",
 }
+_WHO = {
+    "random": "subjects like the reference",
+    "abler": "abler ones",
+    "families": "other families",
+}
+_VARIED = ("anchors", "rule", "n_reference", "split")
 _CAPTION: dict[str, Any] = {"fontsize": 8, "loc": "left"}
 _COLUMNS = 2
+
+
+def fpc_found(rows: pd.DataFrame, matrix: FPCMatrix) -> Study:
+    """Return what the rows of a chain, step and method under a condition say."""
+    usual = usual_rows(rows)
+    tables = {
+        "methods": mean_table(usual, ["anchors", "method"]),
+        "benchmarks": mean_table(usual, ["anchors", "benchmark", "n_items", "method"]),
+        "along_the_chain": mean_table(usual, ["anchors", "step", "method"]),
+        "trends": trend_table(usual),
+        "baselines": paired_table(usual),
+        "costs": cost_table(usual),
+        "rules": varied_table(rows, "rule"),
+        "references": varied_table(rows, "n_reference"),
+        "splits": varied_table(rows, "split"),
+    }
+    tables["paper"] = paper_table(tables["methods"])
+    splits = pd.concat([tables["methods"].assign(split="random"), tables["splits"]])
+    splits = splits.drop_duplicates(["anchors", "split", "method"])
+    figures = {
+        "along_the_chain": partial(plot_along, tables["along_the_chain"], tables["trends"]),
+        "coverage": partial(plot_coverage, splits),
+    }
+    for name, plot in (("rules", plot_rules), ("references", plot_references)):
+        if len(tables[name]):
+            figures[name] = partial(plot, tables[name])
+    n_chains = len(rows[[*_VARIED, "chain"]].drop_duplicates())
+    return Study(
+        f"FPC study of {n_chains} chains of {len(matrix.names)} benchmarks",
+        rows,
+        tables,
+        fpc_claims(tables, matrix),
+        read_notes("fpc"),
+        figures,
+    )
+
+
+def fpc_claims(tables: Mapping[str, pd.DataFrame], matrix: FPCMatrix) -> Iterator[Claim]:
+    """Yield how far predictions are off, against baselines, along the chain, and at what cost."""
+    responses, trends, references = matrix.responses, tables["trends"], tables["references"]
+    facts = {
+        "kind": "Simulated" if matrix.simulated else "Given", "subjects": responses.n_subjects,
+        "items": responses.n_items, "benchmarks": len(matrix.names),
+    }  # fmt: skip
+    costs = tables["costs"][tables["costs"]["anchors"] == tables["costs"]["anchors"].max()]
+    fixed = costs[costs["method"] == "fixed"]
+    share = fixed["compiling"].sum() / max(fixed["seconds"].sum(), 1e-9)
+    free = references[references["method"] == "random"][["mae"]]
+    frames = {
+        **tables,
+        "matrix": pd.DataFrame([facts]),
+        "few anchors": _above_with_few(tables["baselines"]),
+        "benchmarks": _beside_the_aim(tables["benchmarks"], matrix.simulated),
+        "trends": trends.assign(
+            other=np.where(trends["within"], "", ", over different benchmarks")
+        ),
+        "last costs": costs[costs["method"] != "random"].groupby("method", sort=False).tail(1),
+        "calibrations": pd.DataFrame([{"seconds": fixed["seconds"].mean(), "share": share}]),
+        "rules": tables["rules"].sort_values(["anchors", "mae"]),
+        "references": references.sort_values("n_calibrating"),
+        "random": free.mean().to_frame().T if len(references) else free,
+    }
+    return claims_from("fpc", frames, {"method": METHODS, "rule": RULE_WORDS, "split": _WHO})
+
+
+def _above_with_few(baselines: pd.DataFrame) -> pd.DataFrame:
+    """Return with how many of the small numbers of anchors FPC is further off than a baseline."""
+    few = baselines[baselines["anchors"] <= _FEW_ANCHORS]
+    gaps = few.groupby("method", sort=False)["difference"]
+    table = gaps.agg(numbers="size", above=lambda gap: (gap > 0).sum()).reset_index()
+    return table.assign(few=_FEW_ANCHORS)
+
+
+def _beside_the_aim(benchmarks: pd.DataFrame, simulated: bool) -> pd.DataFrame:
+    """Return benchmarks, and which of them the paper's aim is for: large ones of real answers."""
+    aimed_at = (benchmarks["anchors"] == _AIM_ANCHORS) & (benchmarks["method"] == "fixed")
+    return benchmarks.assign(
+        aimed_at=aimed_at & (benchmarks["n_items"] > _AIM_ANCHORS) & (not simulated),
+        name=benchmarks["benchmark"].map(one_line), aim=_AIM,
+    ).sort_values(["n_items", "benchmark"])  # fmt: skip
 
 
 def usual_rows(rows: pd.DataFrame) -> pd.DataFrame:

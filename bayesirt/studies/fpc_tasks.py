@@ -14,8 +14,15 @@ from bayesirt.bank.bank_tables import check_anchors
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.anchors import AnchorRule
-from bayesirt.studies.fpc_chain import Chain, first_benchmarks, run_chain
-from bayesirt.studies.fpc_prediction import MEASURES, measure_predictions, measure_random, shares
+from bayesirt.studies.fpc_chain import (
+    MEASURES,
+    Chain,
+    first_benchmarks,
+    measure_predictions,
+    measure_random,
+    run_chain,
+    shares,
+)
 from bayesirt.studies.labels import labels_for
 from bayesirt.studies.measures import Index
 from bayesirt.studies.tasks import PortableKey, Row, Task

@@ -18,7 +18,6 @@ from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.studies.engine import Part, Running, Study, do_tasks
 from bayesirt.studies.labels import fingerprint
-from bayesirt.studies.lart_claims import matrix_claims, simulation_claims
 from bayesirt.studies.lart_matrix import (
     RHO_COLUMNS,
     criterion_table,
@@ -49,21 +48,12 @@ from bayesirt.studies.lart_suites import (
 )
 from bayesirt.studies.lart_tables import (
     PLACE,
-    coverage_table,
+    lart_found,
+    matrix_found,
     mean_table,
-    plot_abilities_and_speeds,
-    plot_coverage,
-    plot_criterion,
-    plot_efficiency,
-    plot_prediction,
-    plot_recovery,
-    plot_saem,
     prediction_table,
-    recovery_table,
-    saem_table,
-    time_table,
 )
-from bayesirt.studies.measures import Index, read_notes, with_conditions
+from bayesirt.studies.measures import Index, with_conditions
 from bayesirt.studies.tasks import PortableKey, Task
 
 _PARTS = {
@@ -157,23 +147,6 @@ def lart_study(
     return _with_matrix(simulated, responses, look, rows, criterion or {}, portable)
 
 
-def lart_found(suites: pd.DataFrame) -> Study:
-    """Return what the rows of a suite and method say."""
-    tables = {
-        "recovery": recovery_table(suites),
-        "seconds": time_table(suites),
-        "saem": saem_table(suites),
-        "coverage": coverage_table(suites),
-    }
-    figures = {
-        "recovery": partial(plot_recovery, suites),
-        "saem": partial(plot_saem, suites),
-        "coverage": partial(plot_coverage, tables["coverage"]),
-    }
-    title = f"LaRT study of {len(suites):,} fits"
-    return Study(title, suites, tables, simulation_claims(**tables), read_notes("lart"), figures)
-
-
 def _with_matrix(
     simulated: Study,
     responses: Responses,
@@ -186,32 +159,18 @@ def _with_matrix(
     subjects = look["matrix_subjects"]
     groups = subjects["group"].to_numpy()
     predicted = rows["prediction"].sort_values([*_PARTS["prediction"].place], ignore_index=True)
-    prediction = prediction_table(predicted, groups, key.rng("prediction"))
-    by_subjects = mean_table(rows["subject_efficiency"], ["n_subjects", "method"])
-    by_items = mean_table(rows["item_efficiency"], ["n_items", "method"])
     look |= {
-        "matrix_prediction": prediction,
+        "matrix_prediction": prediction_table(predicted, groups, key.rng("prediction")),
         "matrix_validity": mean_table(rows["validity"], ["method"]),
-        "matrix_subject_efficiency": by_subjects,
-        "matrix_item_efficiency": by_items,
+        "matrix_subject_efficiency": mean_table(
+            rows["subject_efficiency"], ["n_subjects", "method"]
+        ),
+        "matrix_item_efficiency": mean_table(rows["item_efficiency"], ["n_items", "method"]),
     }
-    figures = {
-        "abilities_and_speeds": partial(plot_abilities_and_speeds, subjects, look["matrix_rho"]),
-        "prediction": partial(plot_prediction, prediction),
-        "efficiency": partial(plot_efficiency, by_items, by_subjects),
-    }
-    if criterion:
-        outside = with_criterion(subjects, criterion)
+    outside = with_criterion(subjects, criterion) if criterion else None
+    if outside is not None:
         look["matrix_criterion"] = criterion_table(outside, key.rng("criterion"))
-        figures["criterion"] = partial(plot_criterion, outside, look["matrix_criterion"])
-    return Study(
-        f"{simulated.title} and a {responses.n_subjects} x {responses.n_items} matrix",
-        simulated.replications,
-        {**simulated.tables, **look},
-        [*simulated.said, *matrix_claims(look, responses.n_items)],
-        read_notes("lart") + read_notes("lart_matrix"),
-        {**simulated.figures, **figures},
-    )
+    return matrix_found(simulated, look, outside, responses.n_items)
 
 
 def _check_matrix(responses: Responses | None, criterion: Mapping[str, float] | None) -> None:

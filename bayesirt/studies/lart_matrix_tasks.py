@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesirt.data.responses import Responses
 from bayesirt.likelihood.latencies import SpeedEvidence
-from bayesirt.studies.lart_scoring import (
+from bayesirt.studies.lart_matrix import (
     Cells,
     Items,
     item_information,

@@ -17,9 +17,8 @@ from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import LaRT
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
-from bayesirt.studies.fits import quietly, timed, two_chains
 from bayesirt.studies.measures import TAILS, Floats, n_covered
-from bayesirt.studies.tasks import PortableKey, Row
+from bayesirt.studies.tasks import PortableKey, Row, quietly, timed, two_chains
 
 ANSWERS = ("theta", "a", "d")
 LENGTHS = ("phi", "omega", "lam", "rho")

@@ -1,6 +1,7 @@
-"""The tables and figures of the LaRT study."""
+"""The tables, claims and figures of the LaRT study."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from matplotlib.ticker import LogLocator, MaxNLocator
 
 from bayesirt.posterior import LEVEL
 from bayesirt.report.plots import ACCENT, INK, SOFT
+from bayesirt.studies.claims import Claim, claims_from
+from bayesirt.studies.engine import Study
 from bayesirt.studies.figures import (
     POINT,
     draw_boxes,
@@ -32,7 +35,15 @@ from bayesirt.studies.lart_suites import (
     LENGTHS,
     SAEM_METHODS,
 )
-from bayesirt.studies.measures import TAILS, Floats, Index, groups_of, resampled_sums
+from bayesirt.studies.measures import (
+    TAILS,
+    Floats,
+    Index,
+    groups_of,
+    read_notes,
+    read_printed,
+    resampled_sums,
+)
 
 PLACE = ["n_subjects", "n_items", "rho"]
 SYMBOLS = {
@@ -54,8 +65,144 @@ _MARKS: dict[str, dict[str, Any]] = {
     "lart": {"marker": "o", "color": ACCENT},
     DRAWN: {"marker": "D", "color": ACCENT},
 }
+_NAMES = {
+    "parameter": SYMBOLS,
+    "method": EM_METHODS,
+    "measure": MEASURES,
+    "prediction": PREDICTIONS,
+    "fit": {"lart": "EM", **SAEM_METHODS},
+}
 _LEAST_GAP = 1e-3
 _ITEM_TICKS = (10, 20, 50, 100, 200, 400)
+
+
+def lart_found(suites: pd.DataFrame) -> Study:
+    """Return what the rows of a suite and method say."""
+    tables = {
+        "recovery": recovery_table(suites),
+        "seconds": time_table(suites),
+        "saem": saem_table(suites),
+        "coverage": coverage_table(suites),
+    }
+    figures = {
+        "recovery": partial(plot_recovery, suites),
+        "saem": partial(plot_saem, suites),
+        "coverage": partial(plot_coverage, tables["coverage"]),
+    }
+    title = f"LaRT study of {len(suites):,} fits"
+    said = [*simulation_claims(**tables)]
+    return Study(title, suites, tables, said, read_notes("lart"), figures)
+
+
+def matrix_found(
+    simulated: Study, look: Mapping[str, pd.DataFrame], outside: pd.DataFrame | None, n_items: int
+) -> Study:
+    """Return a study of suites with what is said of a matrix, perhaps beside a criterion."""
+    subjects, prediction = look["matrix_subjects"], look["matrix_prediction"]
+    efficiency = look["matrix_item_efficiency"], look["matrix_subject_efficiency"]
+    figures = {
+        "abilities_and_speeds": partial(plot_abilities_and_speeds, subjects, look["matrix_rho"]),
+        "prediction": partial(plot_prediction, prediction),
+        "efficiency": partial(plot_efficiency, *efficiency),
+    }
+    if outside is not None:
+        figures["criterion"] = partial(plot_criterion, outside, look["matrix_criterion"])
+    return Study(
+        f"{simulated.title} and a {len(subjects)} x {n_items} matrix",
+        simulated.replications,
+        {**simulated.tables, **look},
+        [*simulated.said, *matrix_claims(look, n_items)],
+        read_notes("lart") + read_notes("lart_matrix"),
+        {**simulated.figures, **figures},
+    )
+
+
+def simulation_claims(
+    recovery: pd.DataFrame, seconds: pd.DataFrame, saem: pd.DataFrame, coverage: pd.DataFrame
+) -> Iterator[Claim]:
+    """Yield what lengths add to the recovery of parameters, what SAEM does, and coverage."""
+    forms = pd.MultiIndex.from_frame(coverage[["method", "interval"]])
+    labelled = coverage.assign(form=forms.map(INTERVAL_LABELS), spread=2 * coverage["coverage_se"])
+    frames = {
+        "recovery": recovery,
+        "seconds": seconds.assign(left=1 - seconds["converged"]),
+        "saem": saem.assign(fit=saem["method"]),
+        "two of SAEM": _two_of_saem(saem),
+        "coverage": labelled,
+        "widths": _widths(coverage),
+    }
+    return claims_from("lart", frames, _NAMES)
+
+
+def _two_of_saem(saem: pd.DataFrame) -> pd.DataFrame:
+    """Compare SAEM from its two starts, by condition."""
+    of = {name: own.set_index(PLACE) for name, own in saem.groupby("method")}
+    spectral, burn_in = (of[name] for name in SAEM_METHODS)
+    errors = [f"rmse_{name}" for name in ANSWERS]
+    return pd.DataFrame({
+        "apart": (spectral[errors] - burn_in[errors]).abs().max(axis=1),
+        "spectral": spectral["gap"], "burn_in": burn_in["gap"],
+        "times": burn_in["worst_a"] / of["lart"]["worst_a"],
+    }).reset_index()  # fmt: skip
+
+
+def _widths(coverage: pd.DataFrame) -> pd.DataFrame:
+    """Compare the widths of intervals, by condition."""
+    width = coverage.pivot(index=PLACE, columns=["method", "interval"], values="width")
+    finite, drawn = width["lart", "finite"], (DRAWN, "posterior")
+    return pd.DataFrame({
+        "wider": finite / width["lart", "asymptotic"] - 1,
+        "narrower": 1 - finite / width["irt", "asymptotic"],
+        "drawn": width[drawn] / finite - 1 if drawn in width else np.nan,
+    }).reset_index()  # fmt: skip
+
+
+def matrix_claims(tables: Mapping[str, pd.DataFrame], n_items: int) -> Iterator[Claim]:
+    """Yield what lengths are worth on the given matrix."""
+    subjects, prediction = tables["matrix_subjects"], tables["matrix_prediction"]
+    validity, printed = tables["matrix_validity"], read_printed("lart_printed")
+    facts = {"subjects": len(subjects), "items": n_items, "bases": subjects["group"].nunique()}
+    distance = tables["matrix_item_efficiency"].pivot(
+        index="n_items", columns="method", values="distance"
+    )
+    summed = printed[printed["table"] == "validity"].set_index("method")["value"]
+    sets = validity.set_index("method").loc[list(EM_METHODS)]
+    frames = {
+        **tables,
+        "matrix": pd.DataFrame([facts]),
+        "matrix_prediction": prediction.assign(prediction=prediction["method"]),
+        "printed": printed,
+        "by base": _by_base(prediction),
+        "matrix_validity": sets.assign(printed=summed).reset_index(),
+        "validity gap": pd.DataFrame([sets.loc["lart"] - sets.loc["irt"]]),
+        "closer": pd.DataFrame({"share": [(distance["lart"] < distance["irt"]).mean()]}),
+        "matrix_subject_efficiency": _beside_table_two(
+            tables["matrix_subject_efficiency"], printed
+        ),
+        "matrix_criterion": tables.get("matrix_criterion", pd.DataFrame()),
+    }
+    return claims_from("lart_matrix", frames, _NAMES)
+
+
+def _by_base(prediction: pd.DataFrame) -> pd.DataFrame:
+    """Return what dividing by base subject changes; nothing where rows are their own."""
+    both = prediction[prediction["method"].isin(list(EM_METHODS))].pivot(
+        index=["method", "measure"], columns="split", values="value"
+    )
+    if both.shape[1] == 1:
+        return pd.DataFrame()
+    return (both["by base subject"] - both["by row"]).rename("change").reset_index()
+
+
+def _beside_table_two(subjects: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
+    """Return distances of items beside those that Table 2 prints for as many subjects."""
+    own = printed[printed["table"] == "subject_efficiency"]
+    values = {(r.place, r.method, r.quantity[-1]): r.value for r in own.itertuples()}
+    places = [(f"{n:.0f}", method) for n, method in subjects[["n_subjects", "method"]].to_numpy()]
+    beside = {
+        f"printed_{name}": [values.get((*place, name), np.nan) for place in places] for name in "ad"
+    }
+    return subjects.assign(**beside)
 
 
 def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:

@@ -20,11 +20,11 @@ Mask = NDArray[np.bool_]
 Counts = NDArray[np.integer] | NDArray[np.float64]
 
 
-def read_printed(name: str) -> pd.DataFrame:
-    """Return a small table of figures that a paper prints; NaN where it prints nothing."""
+def read_printed(name: str, separator: str = ",") -> pd.DataFrame:
+    """Return a small table, such as of figures that a paper prints; NaN where nothing stands."""
     path = files("bayesirt.studies").joinpath(f"{name}.csv")
     with path.open(encoding="utf-8") as file:
-        return pd.read_csv(file)
+        return pd.read_csv(file, sep=separator)
 
 
 def read_notes(name: str) -> list[str]:

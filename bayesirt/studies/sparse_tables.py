@@ -1,5 +1,7 @@
-"""What suites of the sparse study say: tables, laws of the failure surface, figures."""
+"""What suites of the sparse study say: tables, laws of the failure surface, claims, figures."""
 
+from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +13,10 @@ from scipy.optimize import curve_fit
 
 from bayesirt.posterior import LEVEL
 from bayesirt.report.plots import ACCENT, INK, SOFT
+from bayesirt.studies.claims import Claim, claims_from
+from bayesirt.studies.engine import Study
 from bayesirt.studies.figures import legend_above, name_rows, new_figure, study_style
-from bayesirt.studies.measures import Floats, ratio_se, read_printed
+from bayesirt.studies.measures import Floats, ratio_se, read_notes, read_printed
 from bayesirt.studies.sparse_conditions import DOMAINS, GRID_ABILITY_SD, MASKS
 
 TERMS = ("constant", "S", "D", "S x D")
@@ -31,6 +35,63 @@ _CONTOURS = (0.6, 0.8, 0.9, 0.95, 0.99)
 _GAINS = (0.01, 0.05, 0.1, 0.2, 0.4)
 _BARS = {"mec": INK, "ecolor": SOFT, "capsize": 2, "lw": 1}
 _MARKS = {"domains": "D", "biased": "o", "random": "s"}
+_DESIGNS = {"domains": "Domains"} | {mask: f"Grid, {words}" for mask, words in MASKS.items()}
+_PAPERS_SEEDS = 20
+
+
+def sparse_found(suites: pd.DataFrame) -> Study:
+    """Return what the rows of suites say."""
+    domains, grid, warning = domain_table(suites), grid_table(suites), warning_table(suites)
+    tables = {"domains": domains, "grid": grid, "surface": surface_table(grid)}
+    tables |= {"laws": law_table(grid), "warning": warning}
+    figures = {
+        "domains": partial(plot_domains, domains),
+        "failure_surface": partial(plot_failure_surface, grid),
+    }
+    if len(warning):
+        figures["warning"] = partial(plot_warning, suites, warning)
+    n_drawn = suites["subjects"].notna().sum()
+    title = f"sparse study of {len(suites):,} suites, {n_drawn:,} with a posterior"
+    said = sparse_claims(suites, tables)
+    return Study(title, suites, tables, said, read_notes("sparse"), figures)
+
+
+def sparse_claims(suites: pd.DataFrame, tables: dict[str, pd.DataFrame]) -> Iterator[Claim]:
+    """Yield the domains' rankings, the failure surface, and what the posterior's intervals hold."""
+    domains, surface = tables["domains"], tables["surface"]
+    printed_errors = {
+        f"{name}_error": domains[f"printed_rho_{name}_sd"] / np.sqrt(_PAPERS_SEEDS)
+        for name in ("average", "irt")
+    }
+    drawn = suites[suites["subjects"].notna()]
+    fails = drawn[1 - drawn["rho_average"] > ERROR_BOUNDS[0]]
+    ess = drawn["ess"].quantile([0.5, 0.05, 0.0]).tolist()
+    failing = {
+        "bound": ERROR_BOUNDS[0], "fails": len(fails),
+        "covered": _share(fails["ranks_covered"], fails["subjects"].sum()),
+        "exposed": _share(fails["exposed"], fails["misplaced"].sum()),
+    }  # fmt: skip
+    frames = {
+        "domains": domains.assign(product=domains["S"] * domains["D"], **printed_errors),
+        "surface": surface.assign(
+            design=surface["mask"], printed_error=(surface["printed"] / surface["printed_t"]).abs()
+        ),
+        "sparse domains": _sparse_domains(domains, surface),
+        "drawn": pd.DataFrame([(len(drawn), *ess)], columns=["drawn", "median", "low", "lowest"]),
+        "failing": pd.DataFrame([failing] if len(fails) else []),
+        "warning": tables["warning"],
+    }
+    return claims_from("sparse", frames, {"domain": DOMAINS, "design": _DESIGNS})
+
+
+def _sparse_domains(domains: pd.DataFrame, surface: pd.DataFrame) -> pd.DataFrame:
+    """Return whether the grid's power law, of 10 x 10 suites, tells the error of 6-item domains."""
+    law = surface[surface["mask"] == "biased"].set_index("quantity")["value"]
+    scale, power = (law[f"least squares power law {name}"] for name in ("scale", "exponent"))
+    sparse = domains[domains["S"] > 0]
+    by_law = (scale * (sparse["S"] * sparse["D"]) ** power).mean()
+    found = (1 - sparse["rho_average"]).mean()
+    return pd.DataFrame([{"by_law": by_law, "found": found}])
 
 
 class Interaction(NamedTuple):

@@ -11,14 +11,14 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
-import xarray as xr
 from scipy.special import expit, logit
 from scipy.stats import spearmanr
+from tiny_studies import ABILITIES as TINY
+from tiny_studies import by_shares, made_point
 
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.studies import abilities_consistency, abilities_unseen
 from bayesirt.studies.abilities import (
@@ -27,7 +27,6 @@ from bayesirt.studies.abilities import (
     abilities_study,
     matrix_tasks,
 )
-from bayesirt.studies.abilities_claims import paired_gain, predictor_in_words
 from bayesirt.studies.abilities_consistency import (
     ESTIMATES,
     HALVES,
@@ -35,11 +34,13 @@ from bayesirt.studies.abilities_consistency import (
     accuracies,
     consistency_rows,
 )
-from bayesirt.studies.abilities_coverage import draw_suite, measure_posterior, study_q_matrix
 from bayesirt.studies.abilities_matrix import (
+    draw_suite,
     given_matrix,
+    measure_posterior,
     papers_q_matrix,
     simulated_matrix,
+    study_q_matrix,
 )
 from bayesirt.studies.abilities_tables import (
     consistency_table,
@@ -49,7 +50,6 @@ from bayesirt.studies.abilities_tables import (
 from bayesirt.studies.abilities_unseen import (
     PREDICTORS,
     Division,
-    Fits,
     auc,
     divide,
     fit_all,
@@ -63,12 +63,10 @@ from bayesirt.studies.abilities_unseen import (
     split_items,
     subject_aucs,
 )
-from bayesirt.studies.engine import Study
 from bayesirt.studies.measures import read_printed
 from bayesirt.studies.tasks import PortableKey
 
 KEY = PortableKey.of(jax.random.key(3))
-TINY = AbilitiesDesign((), 0, 0, (12, 60, 4), splits=3, halves=2, posterior_draws=0)
 N_TASKS = 1 + 2 + 3
 ANSWERS = np.array([[1, 0, 1, 1, 0, 1], [1, 1, 0, 0, 0, 0]])
 NEEDS = np.array([[1, 0], [1, 0], [1, 1], [0, 1], [1, 0], [0, 1]], bool)
@@ -87,39 +85,10 @@ def made_division() -> Division:
     return Division(responses, q, NEEDS[4:], np.arange(2), np.array([4, 5]), ANSWERS[:, 4:], trials)
 
 
-def made_point(q: QMatrix, theta: np.ndarray, se: float = 0.3, **own: float) -> PointEstimate:
-    hyper = {"mu_a": 0.1, "sigma_a": 0.0, "mu_d": -0.2, "sigma_d": 0.0, **own}
-    values = {
-        "theta": (("subject", "ability"), theta),
-        "theta_se": (("subject", "ability"), np.full(theta.shape, se)),
-        "beta": ("ability", np.linspace(-0.5, 0.5, q.n_abilities)),
-        **{name: ((), value) for name, value in hyper.items()},
-    }
-    return PointEstimate(xr.Dataset(values), 0.0, 1, True, "", np.zeros(1), {})
-
-
-def by_shares(division: Division, *, key: object, trained: int) -> Fits:
-    """Return logits of accuracies as the estimates of all models, at once."""
-    of_ability, overall = accuracies(division.responses, division.q.needs)
-    theta = logit(np.clip(np.nan_to_num(of_ability, nan=0.5), 0.02, 0.98))
-    one = QMatrix.from_arrays(np.ones((division.q.n_items, 1)), division.q.items)
-    plain = logit(np.clip(overall, 0.02, 0.98))[:, None]
-
-    def predict(rows: np.ndarray) -> np.ndarray:
-        return expit((theta @ rows.T) / rows.sum(1))
-
-    neural = SimpleNamespace(abilities=expit(theta), predict=predict)
-    return Fits(made_point(division.q, theta), made_point(one, plain), neural)
-
-
 @pytest.fixture
 def quick_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (abilities_unseen, abilities_consistency):
         monkeypatch.setattr(module, "fit_all", by_shares)
-
-
-def tiny_study(seed: int = 0, **options) -> Study:
-    return abilities_study(TINY, key=jax.random.key(seed), **options)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -403,80 +372,6 @@ def test_intervals_are_compared_with_the_truth():
     assert (found["d_covered"], found["d_n"]) == (0, 12)
     assert found["theta_width"] == pytest.approx(0.01 * 2 * 1.645, rel=0.1)
     assert found["rho_theta"] > 0.999
-
-
-@pytest.mark.usefixtures("quick_fits")
-def test_the_same_key_gives_the_same_study_and_another_does_not():
-    told: list[tuple[int, int]] = []
-    first = tiny_study(progress=lambda *n: told.append(n))
-    assert told == [(k, N_TASKS) for k in range(1, N_TASKS + 1)]
-    pd.testing.assert_frame_equal(first.tables["unseen_items"], tiny_study().tables["unseen_items"])
-    assert not first.tables["unseen_items"].equals(tiny_study(1).tables["unseen_items"])
-    assert repr(first) == "<abilities study of 0 suites and a simulated 12 x 60 matrix>"
-
-
-@pytest.mark.usefixtures("quick_fits")
-def test_a_study_cut_short_goes_on_where_it_was(tmp_path: Path):
-    whole = tiny_study(folder=tmp_path)
-    log = tmp_path / "prediction" / "replications.csv"
-    lines = log.read_text().splitlines(keepends=True)
-    assert len(lines) == 1 + 3 * len(PREDICTORS)
-    log.write_text("".join(lines[:20]) + lines[20][:9])
-    told: list[tuple[int, int]] = []
-    again = tiny_study(folder=tmp_path, progress=lambda *n: told.append(n))
-    assert told == [(N_TASKS - 1, N_TASKS), (N_TASKS, N_TASKS)]
-    pd.testing.assert_frame_equal(again.tables["unseen_items"], whole.tables["unseen_items"])
-    pd.testing.assert_frame_equal(again.tables["criteria"], whole.tables["criteria"])
-    assert log.read_text().splitlines(keepends=True)[:20] == lines[:20]
-    with pytest.raises(ResponseError, match="other settings"):
-        tiny_study(1, folder=tmp_path)
-
-
-@pytest.mark.usefixtures("quick_fits")
-def test_the_study_says_what_its_tables_say(tmp_path: Path):
-    study = tiny_study(folder=tmp_path / "run")
-    study.save(tmp_path)
-    assert {p.name for p in tmp_path.iterdir() if p.is_file()} == {
-        "unseen_items.csv", "criteria.csv", "consistencies.csv", "abilities.csv", "claims.csv",
-        "verdict.txt", "unseen_items.svg", "consistencies.svg",
-    }  # fmt: skip
-    text = study.to_text()
-    assert (tmp_path / "verdict.txt").read_text("utf-8") == text + "\n"
-    rows = study.tables["unseen_items"].set_index("method")
-    assert rows.loc["accuracy", "auc"] == rows.loc["2pl", "auc"] == 0.5
-    said = study.claims.set_index("claim")
-    for name in ("learnt", "own items", "true chances"):
-        row, title = rows.loc[name], "Unseen items, 3 random splits, 6 new ones each"
-        title = f"{title}, {predictor_in_words(name)}"
-        auc_said = said.loc[f"{title}, AUC within a subject"]
-        assert (auc_said["here"], auc_said["error"]) == (row["auc"], row["auc_se"])
-        spread = said.loc[f"{title}, its standard deviation over subjects", "here"]
-        assert spread == row["auc_sd"]
-        assert said.loc[f"{title}, log score of all answers", "here"] == row["log_score"]
-    prediction = pd.read_csv(tmp_path / "run" / "prediction" / "replications.csv")
-    gain, bound = paired_gain(prediction, "learnt", "learnt, average")
-    assert gain == pytest.approx(rows.loc["learnt", "auc"] - rows.loc["learnt, average", "auc"])
-    both = [predictor_in_words(name) for name in ("learnt", "learnt, average")]
-    gain_said = said.loc[f"AUC of {both[0]} less that of {both[1]}"]
-    assert gain_said["here"] == gain
-    assert gain_said["verdict"].startswith(f"95% bounds ± {bound:.3f}: ")
-    same = (
-        study.tables["criteria"].set_index(["criterion", "method"]).loc["the same items", "q-mirt"]
-    )
-    title = f"Criterion, accuracy on the same items, by Q-mIRT, {same['abilities']:.0f} of"
-    assert said.loc[f"{title} the abilities, strong (rho > .7)", "here"] == same["strong"]
-    assert "circular" in text
-    halves = study.tables["consistencies"].set_index(["items", "method"]).loc["halves of the items"]
-    consistent = said[said.index.str.match("Consistency, halves.*Q-mIRT, (median rho$|share)")]
-    assert (
-        consistent["here"].tolist()
-        == halves.loc["q-mirt"][["median_rho", "share_moderate"]].tolist()
-    )
-    assert consistent["paper"].tolist() == [0.66, 0.86]
-    papers = said[said.index.str.startswith("NeuralCD, AUC, the paper's")]["paper"]
-    assert papers.round(2).isin([0.85, 0.86]).all()
-    read = pd.read_csv(tmp_path / "unseen_items.csv")
-    pd.testing.assert_frame_equal(read, study.tables["unseen_items"], check_dtype=False)
 
 
 @pytest.mark.usefixtures("quick_fits")

@@ -12,66 +12,29 @@ import pandas as pd
 import pytest
 from scipy.special import expit, ndtr
 from sent_tasks import without_processes
+from tiny_studies import CAT as TINY
+from tiny_studies import nearly_known
 
-from bayesirt.data.responses import Responses
-from bayesirt.errors import ResponseError
 from bayesirt.inference.ability_belief import ItemDraws
 from bayesirt.posterior import Posterior
-from bayesirt.studies import cat, cat_tests
+from bayesirt.studies import cat
 from bayesirt.studies.cat import (
     CAT_QUICK,
-    CATDesign,
-    Sizes,
-    cat_found,
-    cat_study,
-    length_table,
-    measure_columns,
-    measure_track,
-    stop_table,
-)
-from bayesirt.studies.cat_tests import (
     METHODS,
     RHO,
     Subjects,
     Track,
     calibrate,
+    cat_found,
+    cat_study,
     draw_items,
     draw_subjects,
+    length_table,
+    measure_columns,
+    measure_track,
+    stop_table,
     take_tests,
 )
-
-TINY = CATDesign(1, Sizes(10, 12, 40, 6, 3), (2.0,))
-
-
-def nearly_known(model: str, n_items: int) -> Posterior:
-    """Return a posterior whose four draws are the true items of seed 0 but for a little noise."""
-    rng = np.random.default_rng(0)
-    truth = draw_items(model, n_items, rng)
-    noise = 0.01 * rng.normal(size=(1, 4, n_items))
-    names = ("a", "d") if model == "2pl" else ("a", "d", "phi", "omega", "lam")
-    samples = {name: getattr(truth, name) + noise for name in names}
-    samples["theta"] = np.zeros((1, 4, 2))
-    if model == "lart":
-        samples |= {"tau": np.zeros((1, 4, 2)), "rho": np.full((1, 4), RHO)}
-    responses = Responses.from_arrays(np.indices((2, n_items)).sum(0) % 2)
-    link = {"link": "probit" if model == "lart" else "logit"}
-    return Posterior.from_samples(samples, {}, responses, link)
-
-
-@pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let banks be those of seed 0, and known nearly without calibration."""
-    n = TINY.sizes.items
-
-    def draw(model: str, n_items: int, rng: np.random.Generator):
-        return draw_items(model, n_items, np.random.default_rng(0))
-
-    def know(model: str, subjects: Subjects, *, key: jax.Array) -> Posterior:
-        assert subjects.right.shape == (TINY.sizes.calibrating, n)
-        return nearly_known(model, n)
-
-    monkeypatch.setattr(cat, "draw_items", draw)
-    monkeypatch.setattr(cat, "calibrate", know)
 
 
 @pytest.mark.parametrize("model", ["2pl", "lart"])
@@ -92,13 +55,13 @@ def test_a_test_asks_no_item_twice_and_stops_at_its_length(monkeypatch: pytest.M
     rng = np.random.default_rng(0)
     items = ItemDraws.of(nearly_known("2pl", 12))
     subjects = draw_subjects("2pl", draw_items("2pl", 12, np.random.default_rng(0)), 30, rng)
-    told, step = [], cat_tests._step
+    told, step = [], cat._step
 
     def remember(items, answers, *others):
         told.append(answers)
         return step(items, answers, *others)
 
-    monkeypatch.setattr(cat_tests, "_step", remember)
+    monkeypatch.setattr(cat, "_step", remember)
     orders = {}
     for method in METHODS:
         told.clear()
@@ -157,32 +120,6 @@ def test_tables_are_counted_by_hand():
     stops = stop_table(both, (1.0, 0.5)).set_index(["method", "stop_width"]).drop(columns="model")
     np.testing.assert_array_equal(stops.loc[("variance", 1.0)], [1, 1, 1.5, 0.5])
     np.testing.assert_array_equal(stops.loc[("variance", 0.5)], [0, np.nan, 2, np.nan])
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("at_once")
-def test_a_tiny_study_is_written_gone_on_with_and_told(tmp_path: Path):
-    key, seen = jax.random.key(0), []
-    study = cat_study(TINY, key=key, folder=tmp_path, progress=lambda *at: seen.append(at))
-    assert seen == [(1, 2), (2, 2)]
-    assert len(study.replications) == 2 * len(METHODS) * 7
-    assert repr(study) == "<CAT study of 2 banks>"
-    study.save(tmp_path)
-    names = {p.name for p in tmp_path.iterdir()}
-    assert {"answers.csv", "stops.csv", "claims.csv", "tests.svg", "verdict.txt"} <= names
-    for words in ("2PL, RMSE of ability after 3 answers", "LaRT, mean coverage of 90% intervals"):
-        assert words in study.to_text()
-    lines = (tmp_path / "replications.csv").read_text().splitlines(keepends=True)
-    (tmp_path / "replications.csv").write_text("".join(lines[:-3]))
-    again = cat_study(TINY, key=key, folder=tmp_path)
-    pd.testing.assert_frame_equal(again.replications, study.replications)
-    with pytest.raises(ResponseError, match="other settings"):
-        cat_study(replace(TINY, stops=(1.0,)), key=key, folder=tmp_path)
-    half = study.tables["answers"][study.tables["answers"]["answers"] == 6].set_index(
-        ["model", "method"]
-    )["width"]
-    for model in ("2pl", "lart"):
-        assert half[model, "variance"] < half[model, "random"]
 
 
 def test_the_verdict_hears_intervals_that_do_not_hold():

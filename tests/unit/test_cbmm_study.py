@@ -8,77 +8,44 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit, logit
+from tiny_studies import CBMM as TINY
 
 from bayesirt.data.responses import Responses
-from bayesirt.errors import ResponseError
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.studies import cbmm_tasks
-from bayesirt.studies.cbmm import CBMM_QUICK, CBMMDesign, cbmm_study
-from bayesirt.studies.cbmm_conditions import (
-    Condition,
-    Suite,
-    base_values,
-    draw_suite,
-    missing_by_place,
-    observed,
-)
-from bayesirt.studies.cbmm_matrix import level_correlations, level_table, levels_of
+from bayesirt.studies.cbmm import CBMM_QUICK, CBMMDesign
 from bayesirt.studies.cbmm_tables import (
-    paper_table,
-    recovery_table,
+    level_correlations,
+    level_table,
+    levels_of,
     redundancy_table,
     stability_table,
 )
 from bayesirt.studies.cbmm_tasks import (
+    Condition,
     Fit,
+    Suite,
     accuracy_of,
     agreement,
+    base_values,
+    draw_suite,
     fit_timed,
     hellinger,
     measure_fit,
     methods_for,
+    missing_by_place,
+    observed,
     on_sample_scale,
     random_start,
     relative_error,
     start_task,
     variation,
 )
-from bayesirt.studies.engine import Study
 from bayesirt.studies.measures import read_printed
 from bayesirt.studies.tasks import PortableKey
 
-TINY = CBMMDesign(
-    replications=1,
-    mml_replications=1,
-    drawn_replications=1,
-    size=(30, 20),
-    sizes=(),
-    temperatures=(0.0, 0.25),
-    rates=(0.3,),
-    gated=(0.2,),
-    sparsities=(0.2,),
-    spreads=(0.8,),
-    posteriors=("laplace positive",),
-    starts=1,
-    variances=(1.0, 4.0),
-    matrix_size=(30, 20),
-)
 N_CONDITIONS = 7
 N_TASKS = N_CONDITIONS + 1
-
-
-def tiny_study(**options) -> Study:
-    return cbmm_study(TINY, key=jax.random.key(3), **options)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("study") / "cbmm"
-
-
-@pytest.fixture(scope="module")
-def study(folder: Path) -> Study:
-    return tiny_study(folder=folder)
 
 
 def test_the_default_design_is_the_papers():
@@ -334,84 +301,3 @@ def test_levels_must_be_numbers_that_differ(small: Responses):
     assert levels_of(with_level(["easy"] * 20)) is None
     assert levels_of(with_level([1] * 20)) is None
     np.testing.assert_array_equal(levels_of(with_level(["1", "2"] * 10)), [1, 2] * 10)
-
-
-def test_all_suites_methods_and_starts_are_there(study: Study):
-    rows = study.replications
-    point = {"mm", "newton", "joint_map", "mml"}
-    for factor, own in rows.groupby("factor"):
-        drawn = {"laplace positive"} if factor == "sparsity" else set()
-        assert set(own["method"]) == point | drawn
-    fitted = rows[rows["method"].isin(point)]
-    assert fitted.drop(columns=[c for c in rows if c.startswith("listed")]).notna().all(axis=None)
-    assert rows.loc[rows["method"] == "laplace positive", "listed_0.1"].notna().all()
-    assert study.tables["stability"].groupby("parameter")["runs"].sum().to_dict() == dict.fromkeys(
-        ("theta", "a", "d"), 2 * 3
-    )
-    assert repr(study) == f"<cBMM study of {len(rows)} fits and a simulated 30 x 20 matrix>"
-
-
-def test_times_are_compared_suite_by_suite(study: Study):
-    rows = pd.concat([study.replications] * 2, ignore_index=True)
-    half = len(rows) // 2
-    rows.loc[half:, "replication"] = 1
-    mm = rows["method"] == "mm"
-    rows.loc[rows.index < half, "seconds"] = np.where(mm[:half], 1.0, 3.0)
-    rows.loc[rows.index >= half, "seconds"] = np.where(mm[half:], 4.0, 20.0)
-    rows["log_likelihood"] = np.where(mm & (rows.index < half), -11.0, -10.0)
-    table = recovery_table(rows).set_index(["factor", "method"])
-    assert table.loc[("base", "mml"), "time_ratio"] == pytest.approx((3 + 5) / 2)
-    assert table.loc[("base", "mm"), "time_ratio"] == 1
-    assert table.loc[("base", "mm"), "behind"] == 0.5
-    assert np.isnan(table.loc[("base", "mml"), "behind"])
-    claims = paper_table(recovery_table(rows), study.tables["redundancy"]).set_index("claim")
-    assert claims.loc["speedup_mcar", "here"] == pytest.approx(4)
-    assert np.isnan(claims.loc["growth", "here"])
-
-
-def test_a_study_cut_short_goes_on_where_it_was(study: Study, folder: Path, tmp_path: Path):
-    for name in ("", "stability"):
-        (tmp_path / name).mkdir(exist_ok=True)
-        for file in ("study.json", "replications.csv"):
-            text = (folder / name / file).read_text()
-            if file == "replications.csv":
-                lines = text.splitlines(keepends=True)
-                text = "".join(lines[:-1]) + lines[-1][:7]
-            (tmp_path / name / file).write_text(text)
-    told: list[tuple[int, int]] = []
-    again = tiny_study(folder=tmp_path, progress=lambda *n: told.append(n))
-    assert told == [(k, N_TASKS) for k in (N_TASKS - 1, N_TASKS)]
-    one, other = (s.replications.drop(columns="seconds") for s in (again, study))
-    pd.testing.assert_frame_equal(one, other)
-    pd.testing.assert_frame_equal(again.tables["stability"], study.tables["stability"])
-    done: list[tuple[int, int]] = []
-    tiny_study(folder=tmp_path, progress=lambda *n: done.append(n))
-    assert done == []
-    with pytest.raises(ResponseError, match="other settings"):
-        cbmm_study(TINY, key=jax.random.key(4), folder=tmp_path)
-
-
-def test_the_study_says_what_its_tables_say(study: Study, tmp_path: Path):
-    study.save(tmp_path)
-    assert {p.name for p in tmp_path.iterdir()} == {
-        "recovery.csv", "claims.csv", "paper.csv", "redundancy.csv", "stability.csv",
-        "heterogeneity.csv", "agreement.csv", "ranks.csv", "verdict.txt", "size.svg",
-        "robustness.svg", "redundancy.svg", "stability.svg", "heterogeneity.svg", "flow.svg",
-    }  # fmt: skip
-    text = study.to_text()
-    assert (tmp_path / "verdict.txt").read_text("utf-8") == text + "\n"
-    base = study.tables["recovery"].set_index(["factor", "method"]).loc["base", "newton"]
-    said = study.claims.set_index("claim")["here"]
-    title = "Base, 30 x 20, 1 suites, cBMM, Newton steps, Spearman of theta"
-    assert said[title] == base["rho_theta"]
-    drop = study.tables["redundancy"].set_index("rule").loc["laplace positive, q = 0.1"]
-    title = "Posterior, laplace positive slopes, at most 10% false, sparsity 0.2, false share"
-    assert said[title] == drop["false_share"]
-    title = "Matrix, drawn from the base, as none is given"
-    assert (said[f"{title}, subjects"], said[f"{title}, items"]) == (30, 20)
-    assert "The items carry no numeric level" in text
-    assert "Nothing is read off a plot." in text
-    assert "random starts" in text.lower()
-    pd.testing.assert_frame_equal(
-        pd.read_csv(tmp_path / "redundancy.csv"), study.tables["redundancy"], check_dtype=False
-    )

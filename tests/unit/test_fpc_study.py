@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
+from tiny_studies import FPC as TINY
+from tiny_studies import made_chain
 
 from bayesirt.bank.growing_suite import add_benchmark, create_suite
 from bayesirt.bank.item_bank import ItemBank
@@ -18,15 +20,16 @@ from bayesirt.bank.step import BankItems, BankStep
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.studies import fpc_chain, fpc_prediction, fpc_tasks
+from bayesirt.studies import fpc_chain, fpc_tasks
 from bayesirt.studies.engine import Study
-from bayesirt.studies.fits import compile_clock
 from bayesirt.studies.fpc import fpc_found, fpc_study
-from bayesirt.studies.fpc_chain import Calibration, Chain, ChainStep, first_benchmarks, run_chain
-from bayesirt.studies.fpc_prediction import (
+from bayesirt.studies.fpc_chain import (
+    Chain,
+    first_benchmarks,
     measure_predictions,
     measure_random,
     predict_benchmark,
+    run_chain,
     shares,
 )
 from bayesirt.studies.fpc_tasks import (
@@ -46,46 +49,13 @@ from bayesirt.studies.fpc_tasks import (
 )
 from bayesirt.studies.labels import read_labels
 from bayesirt.studies.measures import read_printed
-from bayesirt.studies.tasks import PortableKey
-
-SMALL = SimulatedSuite(4, 12, 40, 1)
-TINY = FPCDesign(
-    anchors=(2, 4),
-    usual=4,
-    rule_anchors=(2,),
-    references=(10,),
-    n_abilities=1,
-    orders=1,
-    chains=2,
-    few=1,
-    measured=2,
-    simulated=SMALL,
-)
+from bayesirt.studies.tasks import PortableKey, compile_clock
 
 
 def made_matrix(simulated: bool = True) -> FPCMatrix:
-    matrix = simulated_matrix(SMALL, np.random.default_rng(0))
+    matrix = simulated_matrix(TINY.simulated, np.random.default_rng(0))
     families = () if simulated else tuple(f"family {k // 4}" for k in range(40))
     return replace(matrix, families=families, simulated=simulated)
-
-
-def made_chain(chain: Chain, order, **options):
-    """Yield steps whose predictions are off by 1 point under FPC and by 2 under the other."""
-    of, test = chain.of, chain.test
-    n_first = first_benchmarks(of, order, chain.n_abilities)
-    for step, name in enumerate(order[n_first:], 1):
-        if step not in options["measured"]:
-            continue
-        truth = shares(test)[:, of == name].mean(1)
-        found = []
-        for off in (0.01, 0.02):
-            table = pd.DataFrame({"truth": truth, "low": truth - 0.05, "high": truth + 0.05})
-            for column in ("accuracy", "p_irt", "gp_irt", "anchor_mean"):
-                table[column] = truth + off
-            n = min(chain.n_anchors, 12)
-            found.append(Calibration(table, n, 12, 2.0, 1.0, True))
-        other = found[1] if options["concurrent"] else None
-        yield ChainStep(step, name, 12, n, n * (n_first + step - 1), found[0], other)
 
 
 @pytest.fixture
@@ -181,7 +151,7 @@ def test_fillers_say_nothing(monkeypatch: pytest.MonkeyPatch):
     parts = [matrix.responses.select(np.arange(k, 40, 2), everything) for k in (0, 1)]
     tables = []
     for room in (1, 16):
-        monkeypatch.setattr(fpc_prediction, "_ROOM", room)
+        monkeypatch.setattr(fpc_chain, "_ROOM", room)
         earlier = known.select(np.arange(0, 36, 6))
         tables.append(predict_benchmark(earlier, own, *parts, key=jax.random.key(0)))
     one, other = tables
@@ -321,37 +291,11 @@ def test_long_chains_are_measured_at_some_steps():
     suite = simulated_matrix(SimulatedSuite(57, 11, 4, 1), np.random.default_rng(0))
     key = PortableKey.of(jax.random.key(0))
     condition = conditions_of(TINY, suite)[0]
-    design = replace(FPC_SIMULATED, simulated=SMALL)
+    design = replace(FPC_SIMULATED, simulated=TINY.simulated)
     task = chain_task(condition, (0, 3), suite, design, key)
     steps = list(dict.fromkeys(place[2] for _, place in task.places))
     assert steps == [1, 9, 17, 25, 32, 40, 48, 56]
     assert task.places[-1] == ("chains", (0, 3, 56, "random"))
-
-
-def test_a_study_of_made_chains(at_once, tmp_path: Path):
-    key = jax.random.key(0)
-    study = fpc_study(TINY, key=key, folder=tmp_path)
-    n_rows = 2 * 2 * (2 * 5 + 2) + 2 * (2 + 1 + 4) * 5
-    assert len(study.replications) == n_rows
-    assert repr(study) == "<FPC study of 11 chains of 4 benchmarks>"
-    rows = study.tables["methods"].set_index(["anchors", "method"])
-    np.testing.assert_allclose(rows.loc[(4, "fixed"), ["mae", "bias", "width"]].astype(float),
-                               [1, 1, 10])  # fmt: skip
-    assert rows.loc[(2, "concurrent"), "chains"] == 1
-    study.save(tmp_path)
-    names = {p.name for p in tmp_path.iterdir()}
-    figures = {f"{n}.svg" for n in ("along_the_chain", "coverage", "rules", "references")}
-    tables = {f"{n}.csv" for n in ("methods", "baselines", "rules", "references", "splits", "paper",
-                                   "costs", "trends", "benchmarks")}  # fmt: skip
-    assert figures | tables | {"verdict.txt", "replications.csv"} <= names
-    lines = (tmp_path / "replications.csv").read_text().splitlines(keepends=True)
-    (tmp_path / "replications.csv").write_text("".join(lines[:-3]))
-    done = []
-    again = fpc_study(TINY, key=key, folder=tmp_path, progress=lambda *n: done.append(n))
-    assert done == [(11, 11)]
-    pd.testing.assert_frame_equal(again.replications, study.replications)
-    with pytest.raises(ResponseError, match="other settings"):
-        fpc_study(replace(TINY, usual=2), key=key, folder=tmp_path)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The LaRT study simulates what it says, divides rightly, measures rightly and goes on."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,26 +7,29 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
-import xarray as xr
 from lart_data import simulate_lart, some_missing, with_lengths
 from scipy.stats import norm
-from sent_tasks import without_processes
+from tiny_studies import LART as TINY
+from tiny_studies import NAMES, SUFFIXES, quick_fit
+from tiny_studies import lart_matrix as tiny_matrix
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.estimators.lart_intervals import ability_intervals
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.studies import lart, lart_matrix_tasks, lart_suites
+from bayesirt.studies import lart_matrix_tasks, lart_suites
 from bayesirt.studies.claims import claim_table
-from bayesirt.studies.engine import Study
 from bayesirt.studies.lart import LART_QUICK, LaRTDesign, lart_study
-from bayesirt.studies.lart_claims import simulation_claims
 from bayesirt.studies.lart_matrix import (
+    Cells,
+    Items,
     criterion_table,
+    item_information,
     read_criterion,
     resampled_rho,
     rho_curves,
+    score_abilities,
     with_criterion,
 )
 from bayesirt.studies.lart_matrix_tasks import (
@@ -44,7 +46,6 @@ from bayesirt.studies.lart_matrix_tasks import (
     subject_folds,
     subject_task,
 )
-from bayesirt.studies.lart_scoring import Cells, Items, item_information, score_abilities
 from bayesirt.studies.lart_suites import Condition, draw_suite, measure_point, rmse
 from bayesirt.studies.lart_tables import (
     coverage_table,
@@ -52,72 +53,10 @@ from bayesirt.studies.lart_tables import (
     recovery_table,
     resampled_mean,
     saem_table,
+    simulation_claims,
 )
 from bayesirt.studies.measures import read_printed, with_answers
 from bayesirt.studies.tasks import PortableKey
-
-TINY = LaRTDesign(
-    replications=2,
-    saem_replications=1,
-    drawn_replications=0,
-    sizes=(20,),
-    n_items=10,
-    short=(),
-    iterations=30,
-    matrix_draws=0,
-    repetitions=1,
-)
-SUFFIXES = ("_one", "_zero")
-NAMES = [f"s{k // 2}{SUFFIXES[k % 2]}" for k in range(20)]
-
-
-def tiny_matrix() -> Responses:
-    return replace(simulate_lart(20, 10, seed=4)[0], subjects=tuple(NAMES))
-
-
-def tiny_study(**options) -> Study:
-    return lart_study(
-        TINY,
-        key=jax.random.key(3),
-        responses=tiny_matrix(),
-        suffixes=SUFFIXES,
-        criterion={name: float(k) for k, name in enumerate(NAMES)},
-        **options,
-    )
-
-
-def quick_fit(name: str, responses: Responses) -> PointEstimate:
-    """Stand in for `fit_model` where a folder's flow is tested: nothing is compiled."""
-    cells = Cells.of(responses)
-    own, other = (cells.successes.sum(axis) + 0.5 for axis in (1, 0))
-    n, j = cells.trials.shape
-    columns = {
-        "theta": ("subject", norm.ppf(own / (j + 1))),
-        "a": ("item", np.ones(j)),
-        "d": ("item", norm.ppf(other / (n + 1))),
-    }
-    if name == "lart":
-        columns |= {"phi": ("item", np.ones(j)), "omega": ("item", cells.x.mean(0))}
-        columns |= {"lam": ("item", np.ones(j)), "rho": ((), -0.5)}
-    settings = {"estimator": "made", "link": "probit"}
-    return PointEstimate(xr.Dataset(columns), 0.0, 1, True, "made", np.zeros(2), settings)
-
-
-@pytest.fixture(scope="module")
-def no_fits() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lart_matrix_tasks, "fit_model", quick_fit)
-        yield
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("study") / "lart"
-
-
-@pytest.fixture(scope="module")
-def study(folder: Path, no_fits: None) -> Study:
-    return tiny_study(folder=folder)
 
 
 @pytest.fixture(scope="module")
@@ -519,45 +458,6 @@ def test_tasks_say_which_rows_they_return():
     assert {place[0] for _, place in item_task(responses).places} == {10}
 
 
-def test_the_study_says_what_it_did(study: Study):
-    assert len(study.replications) == 2 * 2 + 2
-    assert study.replications["rmse_theta"].between(0.1, 1.5).all()
-    assert set(study.tables["matrix_prediction"]["split"]) == {"by row", "by base subject"}
-    text = study.to_text()
-    assert "Simulated, 20 x 10, rho -0.8, 2 suites" in text
-    for fact in ("subjects: 20", "items: 10", "base subjects: 10"):
-        assert f"Matrix, {fact}\n" in text
-    assert "Criterion, Pearson over 20 subjects" in text
-    assert "log score of LaRT, by base subject less by row" in text
-    assert repr(study) == "<LaRT study of 6 fits and a 20 x 10 matrix>"
-
-
-def test_a_folder_is_gone_on_with(study: Study, folder: Path, monkeypatch, tmp_path: Path):
-    def refuse(*_: object) -> None:
-        raise AssertionError("nothing was left to do")
-
-    path = folder / "prediction" / "replications.csv"
-    before = path.read_text()
-    monkeypatch.setattr(lart, "suite_rows", refuse)
-    monkeypatch.setattr(lart_matrix_tasks, "validity_rows", refuse)
-    path.write_text("".join(before.splitlines(keepends=True)[:-1])[:-3])
-    told = []
-    again = tiny_study(folder=folder, progress=lambda n, total: told.append((n, total)))
-    assert told == [(9, 9)]
-    assert sorted(path.read_text().splitlines()) == sorted(before.splitlines())
-    pd.testing.assert_frame_equal(
-        again.tables["matrix_prediction"], study.tables["matrix_prediction"]
-    )
-    pd.testing.assert_frame_equal(again.replications, study.replications)
-    with pytest.raises(ResponseError, match="other settings"):
-        lart_study(TINY, key=jax.random.key(4), responses=tiny_matrix(), folder=folder)
-    again.save(tmp_path)
-    saved = pd.read_csv(tmp_path / "matrix_prediction.csv")
-    assert saved["value"].tolist() == again.tables["matrix_prediction"]["value"].tolist()
-    for name in ("recovery", "saem", "coverage", "prediction", "efficiency", "criterion"):
-        assert (tmp_path / f"{name}.svg").stat().st_size > 1000
-
-
 def test_what_cannot_be_studied_is_refused_before_work_begins():
     key, responses = jax.random.key(0), tiny_matrix()
     with pytest.raises(ResponseError, match="needs the length or time"):
@@ -569,19 +469,6 @@ def test_what_cannot_be_studied_is_refused_before_work_begins():
         lart_study(TINY, key=key, criterion={"a": 1.0})
     with pytest.raises(ResponseError, match="the criterion tells nothing"):
         lart_study(TINY, key=key, responses=responses, criterion={"nobody": 1.0})
-
-
-def test_work_that_is_sent_gives_the_same_study(
-    study: Study, no_fits: None, monkeypatch: pytest.MonkeyPatch
-):
-    without_processes(monkeypatch)
-    other = tiny_study(n_processes=2)
-    measures = [c for c in study.replications if c.startswith(("rmse", "cover", "width"))]
-    np.testing.assert_allclose(other.replications[measures], study.replications[measures])
-    pd.testing.assert_frame_equal(
-        other.tables["matrix_prediction"], study.tables["matrix_prediction"]
-    )
-    pd.testing.assert_frame_equal(other.tables["matrix_validity"], study.tables["matrix_validity"])
 
 
 @pytest.mark.slow

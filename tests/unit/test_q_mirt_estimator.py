@@ -12,7 +12,7 @@ from bayesirt.data.q_matrix import QMatrix
 from bayesirt.estimators.iteration import ConvergenceWarning
 from bayesirt.estimators.q_mirt import fit_q_mirt
 from bayesirt.profiles.simulation import simulate_q_mirt
-from bayesirt.studies.abilities_coverage import draw_suite, study_q_matrix
+from bayesirt.studies.abilities_matrix import draw_suite, study_q_matrix
 from bayesirt.studies.tasks import PortableKey
 
 Q = QMatrix.from_arrays(np.tile([[1, 0], [0, 1], [1, 1]], (6, 1)))

@@ -14,38 +14,32 @@ import pandas as pd
 import pytest
 import xarray as xr
 from arviz_stats.base import array_stats
-from scipy.special import logit
 from scipy.stats import spearmanr
 from sent_tasks import without_processes
+from tiny_studies import by_logits
 
 from bayesirt.data.responses import Responses
-from bayesirt.errors import ResponseError
 from bayesirt.estimators.cbmm import fit_cbmm
 from bayesirt.inference.nuts import sample_nuts
 from bayesirt.inference.options import RunOptions
-from bayesirt.point_estimate import PointEstimate
 from bayesirt.ranking.simple_averages import ERROR_LAWS
-from bayesirt.studies import sparse_measures
-from bayesirt.studies.engine import Study
 from bayesirt.studies.measures import read_printed
 from bayesirt.studies.sparse import QUICK, SparseDesign, sparse_study
 from bayesirt.studies.sparse_conditions import (
     DOMAINS,
+    DRAWS_COLUMNS,
     GRID_ABILITY_SD,
     MASKS,
+    POINT_COLUMNS,
     Condition,
     Suite,
     domain_conditions,
+    draw_abilities,
     draw_mask,
     draw_suite,
     even_weights,
     grid_conditions,
     matched_weights,
-)
-from bayesirt.studies.sparse_measures import (
-    DRAWS_COLUMNS,
-    POINT_COLUMNS,
-    draw_abilities,
     measure_draws,
     measure_point,
     simple_average,
@@ -59,26 +53,8 @@ from bayesirt.studies.sparse_tables import (
     warning_table,
 )
 
-TINY = SparseDesign(1, 2, 0, (0.0, 0.4, 0.7), (1.0, 3.0, 5.0))
 N_TINY = 4 + 2 * 2 * 9
 MOST_PRODUCT = 0.7 * 5.0 / GRID_ABILITY_SD
-
-
-def by_logits(responses: Responses) -> PointEstimate:
-    """Return logits of means as an estimate, at once."""
-    successes, trials = responses.cells.matrices()
-    theta, d = (logit((successes.sum(k) + 0.5) / (trials.sum(k) + 1)) for k in (1, 0))
-    values = {"theta": ("subject", theta), "a": ("item", np.ones_like(d)), "b": ("item", -d)}
-    return PointEstimate(xr.Dataset(values), 0.0, 1, True, "", np.zeros(1), {})
-
-
-@pytest.fixture
-def quick_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sparse_measures, "fit_irt", by_logits)
-
-
-def tiny_study(seed: int = 0, **options) -> Study:
-    return sparse_study(TINY, key=jax.random.key(seed), **options)
 
 
 @pytest.mark.parametrize("n_observed", [30, 45, 100])
@@ -282,61 +258,6 @@ def test_averages_fail_as_the_authors_say(shared: Path, averages: pd.DataFrame):
         print(mask, difference.mean(), difference.std())
         assert abs(difference.mean()) < 0.015
         assert np.corrcoef(own["rho_average"], cells[column])[0, 1] > 0.85
-
-
-@pytest.mark.usefixtures("quick_fit")
-def test_the_same_key_gives_the_same_study_and_another_does_not():
-    told: list[tuple[int, int]] = []
-    first = tiny_study(progress=lambda *n: told.append(n))
-    assert told == [(1, 1)]
-    pd.testing.assert_frame_equal(first.replications, tiny_study().replications)
-    assert not first.replications.equals(tiny_study(1).replications)
-    assert first.replications["subjects"].isna().all()
-
-
-@pytest.mark.usefixtures("quick_fit")
-def test_a_study_cut_short_goes_on_where_it_was(tmp_path: Path):
-    whole = tiny_study(folder=tmp_path)
-    log = tmp_path / "replications.csv"
-    lines = log.read_text().splitlines(keepends=True)
-    assert len(lines) == 1 + N_TINY
-    log.write_text("".join(lines[:6]) + lines[6][:9])
-    again = tiny_study(folder=tmp_path)
-    pd.testing.assert_frame_equal(again.replications, whole.replications)
-    assert log.read_text().splitlines(keepends=True)[:6] == lines[:6]
-    with pytest.raises(ResponseError, match="other settings"):
-        tiny_study(1, folder=tmp_path)
-
-
-@pytest.mark.usefixtures("quick_fit")
-def test_the_study_says_what_its_tables_say(tmp_path: Path):
-    study = tiny_study()
-    study.save(tmp_path)
-    assert {p.name for p in tmp_path.iterdir()} == {
-        "domains.csv", "grid.csv", "surface.csv", "laws.csv", "warning.csv", "claims.csv",
-        "verdict.txt",
-        "domains.svg", "failure_surface.svg",
-    }  # fmt: skip
-    text = study.to_text()
-    assert (tmp_path / "verdict.txt").read_text("utf-8") == text + "\n"
-    clinical = study.tables["domains"].set_index("domain").loc["clinical"]
-    assert clinical["printed_rho_average"] == 0.922
-    claims = study.claims.set_index("claim")
-    own = claims.loc["clinical trials, S x D = 0.88, rho of the simple average"]
-    assert (own["here"], own["paper"]) == (clinical["rho_average"], 0.922)
-    surface = study.tables["surface"].set_index(["mask", "quantity"])["value"]
-    for mask, paper in (("biased", 0.199), ("random", 0.063)):
-        own = claims.loc[f"Grid, {MASKS[mask]}: S x D"]
-        assert (own["here"], own["paper"]) == (
-            surface[mask, "S x D"],
-            pytest.approx(paper, abs=5e-4),
-        )
-    assert "Suites whose posterior was drawn: 0" in text
-    assert "are unpublished and drawn for each seed" in text
-    assert "abler subjects meet harder items. It is one kind of bias" in text
-    read = pd.read_csv(tmp_path / "grid.csv")
-    pd.testing.assert_frame_equal(read, study.tables["grid"], check_dtype=False)
-    assert repr(study) == f"<sparse study of {N_TINY} suites, 0 with a posterior>"
 
 
 def made_row(name: str, rho: float, **counts: float) -> dict[str, object]:
