@@ -35,19 +35,7 @@ from bayesirt.studies.abilities_matrix import (
     given_matrix,
     simulated_matrix,
 )
-from bayesirt.studies.abilities_tables import (
-    ability_claims,
-    ability_notes,
-    ability_table,
-    across_table,
-    consistency_table,
-    coverage_table,
-    criterion_table,
-    plot_consistency,
-    plot_intervals,
-    plot_prediction,
-    prediction_table,
-)
+from bayesirt.studies.abilities_tables import abilities_found
 from bayesirt.studies.abilities_unseen import (
     AGREEMENT_COLUMNS,
     MOST_DRAWN,
@@ -127,42 +115,7 @@ def abilities_study(
     tasks += matrix_tasks(design, matrix, portable)
     rows = do_tasks(tasks, _PARTS, settings, running)
     parts = {name: _in_order(table, _PARTS[name].place) for name, table in rows.items()}
-    return abilities_found(parts, matrix, design)
-
-
-def abilities_found(
-    parts: Mapping[str, pd.DataFrame], matrix: AbilityMatrix, design: AbilitiesDesign
-) -> Study:
-    """Return what the rows of all parts say."""
-    suites = _with_sizes(parts["coverage"], design)
-    criterion, consistency = parts["criterion"], parts["consistency"]
-    tables = {
-        "unseen_items": prediction_table(parts["prediction"]),
-        "criteria": criterion_table(criterion, consistency),
-        "consistencies": consistency_table(consistency, matrix.groups),
-        "abilities": ability_table(criterion, consistency, matrix.q.abilities),
-    }
-    others = {
-        "intervals": coverage_table(suites),
-        "across_benchmarks": across_table(parts["across"], matrix),
-        "full_posterior": parts["agreement"],
-    }
-    figures = {
-        "unseen_items": partial(plot_prediction, tables["unseen_items"]),
-        "consistencies": partial(plot_consistency, tables["abilities"]),
-    }
-    if len(suites):
-        figures["intervals"] = partial(plot_intervals, others["intervals"])
-    kind = "given" if matrix.truth is None else "simulated"
-    n, j = matrix.responses.cells.shape
-    return Study(
-        f"abilities study of {len(suites):,} suites and a {kind} {n} x {j} matrix",
-        suites,
-        tables | {name: table for name, table in others.items() if len(table)},
-        ability_claims(tables | others, matrix, parts["prediction"]),
-        [*ability_notes(matrix)],
-        figures,
-    )
+    return abilities_found(_with_sizes(parts["coverage"], design), parts, matrix)
 
 
 def coverage_tasks(design: AbilitiesDesign, key: PortableKey) -> Iterator[Task]:

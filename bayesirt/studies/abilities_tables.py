@@ -1,6 +1,7 @@
 """The tables, claims and figures of the abilities study."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from bayesirt.studies.abilities_consistency import ESTIMATES, HALVES, MORE_THAN,
 from bayesirt.studies.abilities_matrix import CORRELATION, QUANTITIES, AbilityMatrix
 from bayesirt.studies.abilities_unseen import MOST_DRAWN, PREDICTORS
 from bayesirt.studies.claims import Claim, claims_from
+from bayesirt.studies.engine import Study
 from bayesirt.studies.figures import log_plain, name_rows, new_figure, study_style
 from bayesirt.studies.measures import groups_of, ratio_se, read_notes, read_printed
 
@@ -326,3 +328,37 @@ def _paper_band(ax: Axes) -> None:
     means = printed[(printed["table"] == "within") & (printed["quantity"] == "mean AUC")]
     benchmarks = means[means["source"].str.contains("Table 4")]["value"]
     ax.axvspan(benchmarks.min(), benchmarks.max(), color="#dce6f2", lw=0, label="paper, its data")
+
+
+def abilities_found(
+    suites: pd.DataFrame, parts: Mapping[str, pd.DataFrame], matrix: AbilityMatrix
+) -> Study:
+    """Return what the rows of all parts say."""
+    criterion, consistency = parts["criterion"], parts["consistency"]
+    tables = {
+        "unseen_items": prediction_table(parts["prediction"]),
+        "criteria": criterion_table(criterion, consistency),
+        "consistencies": consistency_table(consistency, matrix.groups),
+        "abilities": ability_table(criterion, consistency, matrix.q.abilities),
+    }
+    others = {
+        "intervals": coverage_table(suites),
+        "across_benchmarks": across_table(parts["across"], matrix),
+        "full_posterior": parts["agreement"],
+    }
+    figures = {
+        "unseen_items": partial(plot_prediction, tables["unseen_items"]),
+        "consistencies": partial(plot_consistency, tables["abilities"]),
+    }
+    if len(suites):
+        figures["intervals"] = partial(plot_intervals, others["intervals"])
+    kind = "given" if matrix.truth is None else "simulated"
+    n, j = matrix.responses.cells.shape
+    return Study(
+        f"abilities study of {len(suites):,} suites and a {kind} {n} x {j} matrix",
+        suites,
+        tables | {name: table for name, table in others.items() if len(table)},
+        ability_claims(tables | others, matrix, parts["prediction"]),
+        [*ability_notes(matrix)],
+        figures,
+    )

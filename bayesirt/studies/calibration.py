@@ -4,7 +4,7 @@ Simulation-based calibration of every engine on the same simulated data, and the
 intervals, by the size of the data.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import product
@@ -14,20 +14,18 @@ import jax.numpy as jnp
 import pandas as pd
 from jaxtyping import Array
 
-from bayesirt.posterior import LEVEL
 from bayesirt.studies.calibration_tables import (
     CALIBRATED,
     CELL,
-    SLACK,
+    calibration_claims,
     coverage_table,
     plot_coverage,
     plot_rank_ecdf,
     rank_table,
     trust_table,
 )
-from bayesirt.studies.claims import Claim, claims_from
 from bayesirt.studies.engine import Part, Running, Study, do_tasks
-from bayesirt.studies.replication import GROUPS, QUANTITIES, Design, Engine, replicate, row_columns
+from bayesirt.studies.replication import Design, Engine, replicate, row_columns
 from bayesirt.studies.tasks import PortableKey, Task
 
 _PLACE = [*CELL, "replication"]
@@ -154,38 +152,3 @@ def calibration_found(rows: pd.DataFrame, design: Design) -> CalibrationStudy:
         figures,
         design,
     )
-
-
-def calibration_claims(
-    replications: pd.DataFrame, ranks: pd.DataFrame, coverage: pd.DataFrame, trust: pd.DataFrame
-) -> Iterator[Claim]:
-    """Yield by engine and size which ranks and intervals are right, and from where on they are."""
-    runs = replications.groupby(CELL, sort=False).agg(
-        runs=("engine", "size"), failed=("failed", _n_said), first_failed=("failed", _first_said),
-        warned=("warned", _n_said), first_warned=("warned", _first_said),
-    )  # fmt: skip
-    counts = ["quantities", "right", "dependent", "most_dependent"]
-    if len(ranks):
-        by_cell = ranks.assign(
-            right=ranks["verdict"] == CALIBRATED, some=ranks["dependent"] > 0
-        ).groupby(CELL)  # fmt: skip
-        found = by_cell.agg(
-            quantities=("verdict", "size"), right=("right", "sum"), dependent=("some", "sum"),
-            most_dependent=("dependent", "max"),
-        )  # fmt: skip
-        runs = runs.join(found)
-    frames = {
-        "runs": runs.reindex(columns=runs.columns.union(counts)).fillna(0).reset_index(),
-        "ranks": ranks,
-        "coverage": coverage,
-        "trust": trust.assign(least=f"{LEVEL - SLACK:.0%}"),
-    }
-    return claims_from("calibration", frames, {"group": GROUPS, "quantity": QUANTITIES})
-
-
-def _n_said(texts: "pd.Series[str]") -> int:
-    return int((texts != "").sum())
-
-
-def _first_said(texts: "pd.Series[str]") -> str:
-    return next((text for text in texts if text), "")

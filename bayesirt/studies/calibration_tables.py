@@ -1,7 +1,7 @@
 """What the replications of a calibration study say: tables with a verdict in words, and figures."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from scipy.stats import norm, t
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL
 from bayesirt.report.plots import ACCENT, INK, SOFT
+from bayesirt.studies.claims import Claim, claims_from
 from bayesirt.studies.figures import legend_above, new_figure, study_style
 from bayesirt.studies.measures import groups_of
 from bayesirt.studies.rank_ecdf import counts_below, simultaneous_envelope, uniformity_p_value
@@ -293,3 +294,38 @@ def _coverage_caption(coverage: pd.DataFrame) -> str:
         sure = f"{LEVEL:.0%} intervals that surely cover {LEVEL - SLACK:.0%} or more"
         said.append(f"{engine}: {sure}: {'; '.join(where)}.")
     return "\n".join(textwrap.fill(text, 130) for text in (how, *said))
+
+
+def calibration_claims(
+    replications: pd.DataFrame, ranks: pd.DataFrame, coverage: pd.DataFrame, trust: pd.DataFrame
+) -> Iterator[Claim]:
+    """Yield by engine and size which ranks and intervals are right, and from where on they are."""
+    runs = replications.groupby(CELL, sort=False).agg(
+        runs=("engine", "size"), failed=("failed", _n_said), first_failed=("failed", _first_said),
+        warned=("warned", _n_said), first_warned=("warned", _first_said),
+    )  # fmt: skip
+    counts = ["quantities", "right", "dependent", "most_dependent"]
+    if len(ranks):
+        by_cell = ranks.assign(
+            right=ranks["verdict"] == CALIBRATED, some=ranks["dependent"] > 0
+        ).groupby(CELL)  # fmt: skip
+        found = by_cell.agg(
+            quantities=("verdict", "size"), right=("right", "sum"), dependent=("some", "sum"),
+            most_dependent=("dependent", "max"),
+        )  # fmt: skip
+        runs = runs.join(found)
+    frames = {
+        "runs": runs.reindex(columns=runs.columns.union(counts)).fillna(0).reset_index(),
+        "ranks": ranks,
+        "coverage": coverage,
+        "trust": trust.assign(least=f"{LEVEL - SLACK:.0%}"),
+    }
+    return claims_from("calibration", frames, {"group": GROUPS, "quantity": QUANTITIES})
+
+
+def _n_said(texts: "pd.Series[str]") -> int:
+    return int((texts != "").sum())
+
+
+def _first_said(texts: "pd.Series[str]") -> str:
+    return next((text for text in texts if text), "")

@@ -10,27 +10,11 @@ from functools import partial
 from typing import Unpack
 
 import jax
-import pandas as pd
 from jaxtyping import Array
 
 from bayesirt.data.responses import Responses
-from bayesirt.studies.cbmm_figures import (
-    plot_flow,
-    plot_heterogeneity,
-    plot_levels,
-    plot_recovery,
-    plot_redundancy,
-    plot_stability,
-)
-from bayesirt.studies.cbmm_tables import (
-    cbmm_claims,
-    heterogeneity_table,
-    look_at,
-    paper_table,
-    recovery_table,
-    redundancy_table,
-    stability_table,
-)
+from bayesirt.studies.cbmm_figures import cbmm_found
+from bayesirt.studies.cbmm_tables import look_at
 from bayesirt.studies.cbmm_tasks import (
     FIT_COLUMNS,
     NIL_COLUMNS,
@@ -47,7 +31,7 @@ from bayesirt.studies.cbmm_tasks import (
 )
 from bayesirt.studies.engine import Part, Running, Study, do_tasks
 from bayesirt.studies.labels import fingerprint
-from bayesirt.studies.measures import read_notes, with_conditions
+from bayesirt.studies.measures import with_conditions
 from bayesirt.studies.tasks import PortableKey, Task
 
 _PARTS = {
@@ -56,7 +40,6 @@ _PARTS = {
     ),
     "stability": Part(("method", "replication", "variance_one", "variance_two"), STABILITY_COLUMNS),
 }
-_ROBUSTNESS = ("temperature", "mcar", "mar", "mnar", "sparsity")
 
 
 @dataclass(frozen=True)
@@ -131,50 +114,7 @@ def cbmm_study(
     columns = {name: name for name in ("factor", "value", "n_subjects", "n_items")}
     methods = [*POINT_METHODS, *POSTERIORS]
     fits = with_conditions(rows["suites"], design.conditions, columns, methods)
-    return cbmm_found(fits, starts, look, design, matrix.cells.shape, responses is None)
-
-
-def cbmm_found(
-    fits: pd.DataFrame,
-    starts: pd.DataFrame,
-    look: dict[str, pd.DataFrame],
-    design: CBMMDesign,
-    size: tuple[int, int],
-    simulated: bool,
-) -> Study:
-    """Return what the rows of suites and starts and the look at a matrix of this size say."""
-    recovery, redundancy = recovery_table(fits), redundancy_table(fits)
-    tables = {
-        "recovery": recovery,
-        "paper": paper_table(recovery, redundancy),
-        "redundancy": redundancy,
-        "stability": stability_table(starts),
-        "heterogeneity": heterogeneity_table(recovery, look["agreement"]),
-        **{name: look[name] for name in ("agreement", "ranks")},
-    }
-    figures = {
-        "size": partial(plot_recovery, recovery, ("items", "subjects"), design.size),
-        "robustness": partial(plot_recovery, recovery, _ROBUSTNESS, design.size),
-        "redundancy": partial(plot_redundancy, redundancy),
-        "stability": partial(plot_stability, starts),
-        "heterogeneity": partial(plot_heterogeneity, tables["heterogeneity"]),
-        "flow": partial(plot_flow, look["ranks"]),
-    }
-    notes = read_notes("cbmm")
-    if len(look["levels"]):
-        tables |= {name: look[name] for name in ("levels", "level_rho")}
-        figures["levels"] = partial(plot_levels, look["items"], look["level_rho"])
-    else:
-        notes.append("The items carry no numeric level, so difficulty is held against none.")
-    kind = "simulated" if simulated else "given"
-    return Study(
-        f"cBMM study of {len(fits):,} fits and a {kind} {size[0]} x {size[1]} matrix",
-        fits,
-        tables,
-        cbmm_claims(tables | look, size, simulated),
-        notes,
-        figures,
-    )
+    return cbmm_found(fits, starts, look, design.size, matrix.cells.shape, responses is None)
 
 
 def _suite_tasks(design: CBMMDesign, key: PortableKey) -> Iterator[Task]:

@@ -1,7 +1,6 @@
-"""What cBMM says of one matrix and of simulated suites: tables, and what is claimed of them."""
+"""The tables of the cBMM study: of simulated suites, and of one matrix."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import jax
 import numpy as np
@@ -13,7 +12,6 @@ from bayesirt.checks.extreme_scores import HARDLY_DISCRIMINATES
 from bayesirt.data.responses import Responses
 from bayesirt.studies.cbmm_tasks import (
     BOUNDS,
-    FACTORS,
     PARAMETERS,
     POINT_METHODS,
     POSTERIORS,
@@ -25,7 +23,6 @@ from bayesirt.studies.cbmm_tasks import (
     fit_timed,
     variation,
 )
-from bayesirt.studies.claims import Claim, claims_from
 from bayesirt.studies.measures import TAILS, Floats, groups_of, read_printed, spearman
 
 LEVEL_MEASURES = {"minus_d": "-d", "b": "b = -d/a", "wrong": "the share wrong"}
@@ -127,10 +124,6 @@ def _item_table(responses: Responses, fits: Mapping[str, Fit]) -> pd.DataFrame:
 
 MEASURES = ("rho_theta", "rho_a", "rmse_d", "eta_error", "hellinger", "seconds")
 _NOTHING = np.nan, "not run here"
-_RULES = (*(f"{name}: a = 0" for name in ("mm", "newton", "mml")),
-          f"newton: a < {HARDLY_DISCRIMINATES}")  # fmt: skip
-_RANGED = ["recall", "false_share", "paper_recall", "paper_precision"]
-_NAMES = {"method": POINT_METHODS, "factor": FACTORS, "measure": LEVEL_MEASURES}
 _KEPT = (*MEASURES, "cv_a", "rho_average", "rho_average_top", "average_rho_theta", "iterations")
 
 
@@ -286,121 +279,3 @@ def _largest_ratio(rows: pd.DataFrame) -> tuple[float, str]:
         return _NOTHING
     most = rows.loc[rows["time_ratio"].idxmax()]
     return float(most["time_ratio"]), f"{most['method']} over mm, errors of the items included"
-
-
-def cbmm_claims(
-    tables: Mapping[str, pd.DataFrame], size: tuple[int, int], simulated: bool
-) -> Iterator[Claim]:
-    """Yield recovery, times, redundant items, stability, and what is said of one matrix."""
-    recovery, paper, stability = tables["recovery"], tables["paper"], tables["stability"]
-    facts = {
-        "kind": "drawn from the base, as none is given" if simulated else "given",
-        "subjects": size[0],
-        "items": size[1],
-        "converged": (recovery["converged"] == 1).mean(),
-        **_moved(tables["ranks"]),
-    }
-    starts = stability.groupby("method")["mean"].min()
-    one_figure = paper["printed_low"] == paper["printed_high"]
-    frames = {
-        **tables,
-        "ends": pd.concat([_ends(recovery, factor) for factor in ("items", "subjects")]),
-        "farthest": _farthest(recovery),
-        "facts": pd.DataFrame([facts]),
-        "starts": pd.DataFrame([starts]).assign(lowest=starts.min()),
-        "paper": paper.assign(
-            quantity_title=_titled(paper["quantity"]),
-            printed=paper["printed_low"].where(one_figure),
-        ),
-        "declared": _declared(tables["redundancy"]),
-        "stability": _over_variances(stability),
-        "heterogeneity": _agreement_by_spread(tables["heterogeneity"]),
-        "steps": _level_steps(tables["levels"]),
-    }
-    return claims_from("cbmm", frames, _NAMES)
-
-
-def _titled(texts: "pd.Series[str]") -> "pd.Series[str]":
-    return texts.str[:1].str.upper() + texts.str[1:]
-
-
-def _ends(recovery: pd.DataFrame, factor: str) -> pd.DataFrame:
-    """Return Newton's rows of the fewest and of the most items or subjects."""
-    newton = recovery[recovery["method"] == "newton"]
-    own = newton[newton["factor"].isin([factor, "base"])].sort_values(f"n_{factor}")
-    ends = own.iloc[[0, -1]] if len(own) > 1 else own.head(0)
-    return ends.assign(of=factor, size=ends[f"n_{factor}"])
-
-
-def _farthest(recovery: pd.DataFrame) -> pd.DataFrame:
-    """Return each factor's rows where MM and Newton are farthest apart."""
-    own = recovery[~recovery["factor"].isin(["base", "items", "subjects"])]
-    place = ["factor", "value"]
-    errors = own.pivot(index=place, columns="method", values="eta_error")
-    if not len(errors):
-        return errors
-    found = errors[["mm", "newton"]].assign(ratio=errors["mm"] / errors["newton"])
-    found["mm_behind"] = own[own["method"] == "mm"].set_index(place)["behind"]
-    apart = np.abs(np.log(found["ratio"])).groupby("factor", sort=False).idxmax()
-    rows = own.merge(found.loc[apart].reset_index(), on=place)
-    last = ~rows["factor"].duplicated(keep="last")
-    return rows.assign(is_last=last, factor_title=_titled(rows["factor"].map(FACTORS)))
-
-
-def _declared(redundancy: pd.DataFrame) -> pd.DataFrame:
-    """Return the least and the most of what rules without a bound find, over sparsities."""
-    if not len(redundancy):
-        return redundancy
-    groups = redundancy[redundancy["rule"].isin(_RULES)].groupby("rule")[_RANGED]
-    ranges = groups.min().join(groups.max().add_suffix("_most"))
-    return ranges.reindex([rule for rule in _RULES if rule in ranges.index]).reset_index()
-
-
-def _over_variances(stability: pd.DataFrame) -> pd.DataFrame:
-    """Return how alike fits are over all variances, by method and parameter."""
-    by_method = stability.groupby("method")
-    of_theta = stability[stability["parameter"] == "theta"].groupby("method")
-    table = stability.groupby(["method", "parameter"], sort=False).agg(**{
-        "from": ("variance_one", "min"), "to": ("variance_two", "max"), "runs": ("runs", "first"),
-        "mean": ("mean", "min"), "lowest": ("lowest", "min"), "printed": ("printed_lowest", "min"),
-    }).reset_index()  # fmt: skip
-    of_method = pd.DataFrame({
-        "least_iterations": by_method["iterations"].min().round(),
-        "most_iterations": by_method["iterations"].max().round(),
-        "converged": by_method["converged"].mean(),
-        "reversed": of_theta["reversed"].sum(),
-        "pairs": of_theta["runs"].sum(),
-    })  # fmt: skip
-    return table.merge(of_method, left_on="method", right_index=True)
-
-
-def _moved(ranks: pd.DataFrame) -> dict[str, Any]:
-    """Return how far subjects move from their rank by accuracy to that by ability."""
-    newton = ranks[ranks["method"] == "newton"]
-    moved = (newton["rank_accuracy"] - newton["rank_theta"]).abs()
-    farthest = newton.loc[moved.idxmax()].to_dict()
-    return farthest | {"moved_median": moved.median(), "moved_most": moved.max()}
-
-
-def _agreement_by_spread(heterogeneity: pd.DataFrame) -> pd.DataFrame:
-    """Return whether ability and accuracy agree the less, the more slopes differ."""
-    rows = heterogeneity[heterogeneity["method"] == "newton"]
-    if len(rows) <= 2:
-        return pd.DataFrame()
-    known = rows[rows["rho_theta"].notna()]
-    ahead = (known["rho_theta"] - known["average_rho_theta"]).to_numpy()
-    rho = {name: float(spearman(rows["cv_a"].to_numpy(), rows[name].to_numpy()))
-           for name in ("rho_average", "rho_average_top")}  # fmt: skip
-    most = known.iloc[int(ahead.argmax())].to_dict()
-    counts = {"suites": len(rows), "known": len(known), "ahead": (ahead > 0).sum()}
-    return pd.DataFrame([most | rho | counts])
-
-
-def _level_steps(levels: pd.DataFrame) -> pd.DataFrame:
-    """Return whether difficulty rises, and spreads, with every level."""
-    if not len(levels):
-        return levels
-    newton = levels[levels["method"] == "newton"]
-    width = newton["minus_d_high"] - newton["minus_d_low"]
-    smallest = np.diff(newton["minus_d"]).min()
-    return pd.DataFrame([{"smallest": smallest, "first": width.iloc[0], "last": width.iloc[-1]}])

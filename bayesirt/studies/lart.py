@@ -34,6 +34,8 @@ from bayesirt.studies.lart_matrix_tasks import (
     applied_splits,
     base_subjects,
     item_task,
+    mean_table,
+    prediction_table,
     prediction_task,
     subject_task,
     validity_task,
@@ -42,17 +44,12 @@ from bayesirt.studies.lart_suites import (
     DRAWN,
     EM_METHODS,
     FIT_COLUMNS,
+    PLACE,
     SAEM_METHODS,
     Condition,
     suite_rows,
 )
-from bayesirt.studies.lart_tables import (
-    PLACE,
-    lart_found,
-    matrix_found,
-    mean_table,
-    prediction_table,
-)
+from bayesirt.studies.lart_tables import lart_found, matrix_found
 from bayesirt.studies.measures import Index, with_conditions
 from bayesirt.studies.tasks import PortableKey, Task
 

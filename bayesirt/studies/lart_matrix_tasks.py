@@ -8,6 +8,7 @@ from functools import partial
 from itertools import product
 
 import numpy as np
+import pandas as pd
 
 from bayesirt.data.responses import Responses
 from bayesirt.likelihood.latencies import SpeedEvidence
@@ -20,7 +21,15 @@ from bayesirt.studies.lart_matrix import (
     speed_evidence,
 )
 from bayesirt.studies.lart_suites import EM_METHODS, fit_model
-from bayesirt.studies.measures import Floats, Index, log_losses, spearman, with_answers
+from bayesirt.studies.measures import (
+    TAILS,
+    Floats,
+    Index,
+    log_losses,
+    resampled_sums,
+    spearman,
+    with_answers,
+)
 from bayesirt.studies.tasks import PortableKey, Row, Task
 
 N_FOLDS = 5
@@ -276,3 +285,37 @@ def most_telling(responses: Responses) -> Index:
     point = fit_model("lart", responses)
     information = item_information(Items.of(point), point["theta"]).mean(0)
     return np.sort(np.argsort(-information, kind="stable")[:_MOST_ITEMS])
+
+
+def prediction_table(rows: pd.DataFrame, groups: Index, rng: np.random.Generator) -> pd.DataFrame:
+    """Return errors on items left out; `gain` on IRT has a 90% interval over base subjects."""
+    found = []
+    for split, own in rows.groupby("split"):
+        for measure in PREDICTION_COLUMNS:
+            wide = own.pivot_table(index="subject", columns="method", values=measure)
+            labels = groups[wide.index.to_numpy(int)]
+            for method in PREDICTIONS:
+                gain = (wide["irt"] - wide[method]).to_numpy()
+                low, high = resampled_mean(gain, labels, rng)
+                found.append({
+                    "split": SPLITS[int(split)], "method": method, "measure": measure,
+                    "subjects": len(wide), "repetitions": own["repetition"].nunique(),
+                    "value": wide[method].mean(), "gain": gain.mean(), "low": low, "high": high,
+                })  # fmt: skip
+    return pd.DataFrame(found)
+
+
+def resampled_mean(values: Floats, labels: Index, rng: np.random.Generator) -> tuple[float, float]:
+    """Return the bounds of the mean's 90% interval, from groups drawn again with replacement."""
+    both = np.stack([values, np.ones(len(values))], axis=1)
+    sums, sizes = resampled_sums(both, labels, rng).T
+    low, high = np.quantile(sums / sizes, TAILS)
+    return float(low), float(high)
+
+
+def mean_table(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Return means over repetitions of every other column, ordered."""
+    groups = rows.drop(columns="repetition", errors="ignore").groupby(by)
+    table = groups.mean()
+    table.insert(0, "repetitions", groups.size())
+    return table.reset_index()

@@ -1,4 +1,4 @@
-"""Simulated suites of the LaRT study by each method (Xu et al., 2026, section 5)."""
+"""Simulated suites of the LaRT study by each method (Xu et al., 2026, section 5), and tables."""
 
 import time
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.stats import norm
 
 from bayesirt.data.responses import Responses
@@ -17,8 +18,10 @@ from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import LaRT
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
-from bayesirt.studies.measures import TAILS, Floats, n_covered
+from bayesirt.studies.measures import TAILS, Floats, groups_of, n_covered
 from bayesirt.studies.tasks import PortableKey, Row, quietly, timed, two_chains
+
+PLACE = ["n_subjects", "n_items", "rho"]
 
 ANSWERS = ("theta", "a", "d")
 LENGTHS = ("phi", "omega", "lam", "rho")
@@ -33,6 +36,7 @@ SAEM_METHODS = {
     "saem burn-in": "SAEM, random start, burn-in of 20",
 }
 DRAWN = "lart posterior"
+_INTERVALS_OF = {"lart": INTERVALS[:3], "irt": INTERVALS[:1], DRAWN: INTERVALS[3:]}
 _SAEM_OPTIONS: dict[str, dict[str, Any]] = {
     "saem spectral": {},
     "saem burn-in": {"start": "random", "burn_in": 20},
@@ -135,3 +139,67 @@ def rmse(true: Floats, found: Floats) -> float:
 def _of_interval(theta: Floats, low: Any, high: Any, kind: str) -> Row:
     covered = n_covered(theta, low, high) / len(theta)
     return {f"cover_{kind}": covered, f"width_{kind}": float((high - low).mean())}
+
+
+def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
+    """Return how far LaRT and IRT by EM are from the truth; `gain` is how much less LaRT is."""
+    rows = []
+    for place, own in groups_of(replications, PLACE):
+        of = {name: own[own["method"] == name].set_index("replication") for name in EM_METHODS}
+        for parameter in (*ANSWERS, *LENGTHS):
+            errors = {name: table[f"rmse_{parameter}"] for name, table in of.items()}
+            row = place | {"parameter": parameter, "replications": len(errors["lart"])}
+            for name, values in errors.items():
+                row |= {name: values.mean(), f"{name}_sd": values.std()}
+            wins = (errors["lart"] < errors["irt"]).mean()
+            row["lart_wins"] = wins if errors["irt"].notna().all() else np.nan
+            gain = errors["irt"] - errors["lart"]
+            row |= {"gain": gain.mean(), "gain_se": gain.sem()}
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def time_table(replications: pd.DataFrame) -> pd.DataFrame:
+    """Return the median seconds of each method, and how often it converges."""
+    groups = replications.groupby([*PLACE, "method"], sort=False)
+    return groups.agg(
+        replications=("seconds", "size"), seconds=("seconds", "median"),
+        converged=("converged", "mean"),
+    ).reset_index()  # fmt: skip
+
+
+def saem_suites(replications: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of EM and SAEM in SAEM's suites, with `gap`, how far below EM's they end."""
+    keys = [*PLACE, "replication"]
+    rows = replications[replications["method"].isin(["lart", *SAEM_METHODS])]
+    places = pd.MultiIndex.from_frame(rows[keys])
+    rows = rows[places.isin(places[rows["method"] != "lart"])]
+    em = rows[rows["method"] == "lart"].set_index(keys)["loss"]
+    return rows.assign(gap=rows["loss"].to_numpy() - em.reindex(rows.set_index(keys).index).array)
+
+
+def saem_table(replications: pd.DataFrame) -> pd.DataFrame:
+    """Return how SAEM compares with EM in its suites (Xu et al., 2026, Appendix D)."""
+    groups = saem_suites(replications).groupby([*PLACE, "method"], sort=False)
+    errors = {f"rmse_{name}": (f"rmse_{name}", "mean") for name in (*ANSWERS, *LENGTHS)}
+    return groups.agg(
+        replications=("gap", "size"), **errors, worst_a=("rmse_a", "max"), gap=("gap", "median"),
+        largest_gap=("gap", "max"), converged=("converged", "mean"),
+    ).reset_index()  # fmt: skip
+
+
+def coverage_table(replications: pd.DataFrame) -> pd.DataFrame:
+    """Return coverage and mean width of the abilities' 90% intervals; IRT's forms are the same."""
+    rows = []
+    for place, own in groups_of(replications, PLACE):
+        for method, kinds in _INTERVALS_OF.items():
+            part = own[own["method"] == method]
+            for kind in kinds if len(part) else ():
+                cover = part[f"cover_{kind}"]
+                rows.append({
+                    **place, "method": method, "interval": kind,
+                    "replications": len(part), "coverage": cover.mean(),
+                    "coverage_se": cover.sem(),
+                    "width": part[f"width_{kind}"].mean(),
+                })  # fmt: skip
+    return pd.DataFrame(rows)

@@ -26,26 +26,22 @@ from bayesirt.studies.figures import (
     patches,
     study_style,
 )
-from bayesirt.studies.lart_matrix_tasks import PREDICTION_COLUMNS, PREDICTIONS, SPLITS
+from bayesirt.studies.lart_matrix_tasks import PREDICTIONS
 from bayesirt.studies.lart_suites import (
     ANSWERS,
     DRAWN,
     EM_METHODS,
-    INTERVALS,
     LENGTHS,
+    PLACE,
     SAEM_METHODS,
+    coverage_table,
+    recovery_table,
+    saem_suites,
+    saem_table,
+    time_table,
 )
-from bayesirt.studies.measures import (
-    TAILS,
-    Floats,
-    Index,
-    groups_of,
-    read_notes,
-    read_printed,
-    resampled_sums,
-)
+from bayesirt.studies.measures import groups_of, read_notes, read_printed
 
-PLACE = ["n_subjects", "n_items", "rho"]
 SYMBOLS = {
     "theta": "θ", "a": "a", "d": "d", "phi": "φ", "omega": "ω", "lam": "λ", "rho": "ρ",
 }  # fmt: skip
@@ -57,7 +53,6 @@ INTERVAL_LABELS = {
     (DRAWN, "posterior"): "LaRT, full posterior",
 }
 MEASURES = {"absolute_error": "mean absolute error", "log_score": "log score"}
-_INTERVALS_OF = {"lart": INTERVALS[:3], "irt": INTERVALS[:1], DRAWN: INTERVALS[3:]}
 _FILLS = {"irt": "white", "lart": ACCENT}
 _SAEM_FILLS = dict(zip(("lart", *SAEM_METHODS), (INK, ACCENT, "white"), strict=True))
 _MARKS: dict[str, dict[str, Any]] = {
@@ -203,104 +198,6 @@ def _beside_table_two(subjects: pd.DataFrame, printed: pd.DataFrame) -> pd.DataF
         f"printed_{name}": [values.get((*place, name), np.nan) for place in places] for name in "ad"
     }
     return subjects.assign(**beside)
-
-
-def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return how far LaRT and IRT by EM are from the truth; `gain` is how much less LaRT is."""
-    rows = []
-    for place, own in groups_of(replications, PLACE):
-        of = {name: own[own["method"] == name].set_index("replication") for name in EM_METHODS}
-        for parameter in (*ANSWERS, *LENGTHS):
-            errors = {name: table[f"rmse_{parameter}"] for name, table in of.items()}
-            row = place | {"parameter": parameter, "replications": len(errors["lart"])}
-            for name, values in errors.items():
-                row |= {name: values.mean(), f"{name}_sd": values.std()}
-            wins = (errors["lart"] < errors["irt"]).mean()
-            row["lart_wins"] = wins if errors["irt"].notna().all() else np.nan
-            gain = errors["irt"] - errors["lart"]
-            row |= {"gain": gain.mean(), "gain_se": gain.sem()}
-            rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def time_table(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return the median seconds of each method, and how often it converges."""
-    groups = replications.groupby([*PLACE, "method"], sort=False)
-    return groups.agg(
-        replications=("seconds", "size"), seconds=("seconds", "median"),
-        converged=("converged", "mean"),
-    ).reset_index()  # fmt: skip
-
-
-def saem_suites(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of EM and SAEM in SAEM's suites, with `gap`, how far below EM's they end."""
-    keys = [*PLACE, "replication"]
-    rows = replications[replications["method"].isin(["lart", *SAEM_METHODS])]
-    places = pd.MultiIndex.from_frame(rows[keys])
-    rows = rows[places.isin(places[rows["method"] != "lart"])]
-    em = rows[rows["method"] == "lart"].set_index(keys)["loss"]
-    return rows.assign(gap=rows["loss"].to_numpy() - em.reindex(rows.set_index(keys).index).array)
-
-
-def saem_table(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return how SAEM compares with EM in its suites (Xu et al., 2026, Appendix D)."""
-    groups = saem_suites(replications).groupby([*PLACE, "method"], sort=False)
-    errors = {f"rmse_{name}": (f"rmse_{name}", "mean") for name in (*ANSWERS, *LENGTHS)}
-    return groups.agg(
-        replications=("gap", "size"), **errors, worst_a=("rmse_a", "max"), gap=("gap", "median"),
-        largest_gap=("gap", "max"), converged=("converged", "mean"),
-    ).reset_index()  # fmt: skip
-
-
-def coverage_table(replications: pd.DataFrame) -> pd.DataFrame:
-    """Return coverage and mean width of the abilities' 90% intervals; IRT's forms are the same."""
-    rows = []
-    for place, own in groups_of(replications, PLACE):
-        for method, kinds in _INTERVALS_OF.items():
-            part = own[own["method"] == method]
-            for kind in kinds if len(part) else ():
-                cover = part[f"cover_{kind}"]
-                rows.append({
-                    **place, "method": method, "interval": kind,
-                    "replications": len(part), "coverage": cover.mean(),
-                    "coverage_se": cover.sem(),
-                    "width": part[f"width_{kind}"].mean(),
-                })  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-def prediction_table(rows: pd.DataFrame, groups: Index, rng: np.random.Generator) -> pd.DataFrame:
-    """Return errors on items left out; `gain` on IRT has a 90% interval over base subjects."""
-    found = []
-    for split, own in rows.groupby("split"):
-        for measure in PREDICTION_COLUMNS:
-            wide = own.pivot_table(index="subject", columns="method", values=measure)
-            labels = groups[wide.index.to_numpy(int)]
-            for method in PREDICTIONS:
-                gain = (wide["irt"] - wide[method]).to_numpy()
-                low, high = resampled_mean(gain, labels, rng)
-                found.append({
-                    "split": SPLITS[int(split)], "method": method, "measure": measure,
-                    "subjects": len(wide), "repetitions": own["repetition"].nunique(),
-                    "value": wide[method].mean(), "gain": gain.mean(), "low": low, "high": high,
-                })  # fmt: skip
-    return pd.DataFrame(found)
-
-
-def resampled_mean(values: Floats, labels: Index, rng: np.random.Generator) -> tuple[float, float]:
-    """Return the bounds of the mean's 90% interval, from groups drawn again with replacement."""
-    both = np.stack([values, np.ones(len(values))], axis=1)
-    sums, sizes = resampled_sums(both, labels, rng).T
-    low, high = np.quantile(sums / sizes, TAILS)
-    return float(low), float(high)
-
-
-def mean_table(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Return means over repetitions of every other column, ordered."""
-    groups = rows.drop(columns="repetition", errors="ignore").groupby(by)
-    table = groups.mean()
-    table.insert(0, "repetitions", groups.size())
-    return table.reset_index()
 
 
 @study_style()

@@ -42,11 +42,7 @@ from bayesirt.studies.abilities_matrix import (
     simulated_matrix,
     study_q_matrix,
 )
-from bayesirt.studies.abilities_tables import (
-    consistency_table,
-    coverage_table,
-    criterion_table,
-)
+from bayesirt.studies.abilities_tables import consistency_table, coverage_table, criterion_table
 from bayesirt.studies.abilities_unseen import (
     PREDICTORS,
     Division,

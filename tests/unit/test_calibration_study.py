@@ -23,13 +23,10 @@ from bayesirt.models import Priors
 from bayesirt.posterior import Posterior
 from bayesirt.simulate import Simulation, simulate_responses
 from bayesirt.studies import calibration_study
-from bayesirt.studies.calibration import (
-    CalibrationStudy,
-    calibration_claims,
-    calibration_found,
-)
+from bayesirt.studies.calibration import CalibrationStudy, calibration_found
 from bayesirt.studies.calibration_tables import (
     CELL,
+    calibration_claims,
     coverage_table,
     plot_coverage,
     plot_rank_ecdf,

@@ -42,19 +42,22 @@ from bayesirt.studies.lart_matrix_tasks import (
     item_folds,
     item_task,
     predict_left_out,
+    prediction_table,
     prediction_task,
+    resampled_mean,
     subject_folds,
     subject_task,
 )
-from bayesirt.studies.lart_suites import Condition, draw_suite, measure_point, rmse
-from bayesirt.studies.lart_tables import (
+from bayesirt.studies.lart_suites import (
+    Condition,
     coverage_table,
-    prediction_table,
+    draw_suite,
+    measure_point,
     recovery_table,
-    resampled_mean,
+    rmse,
     saem_table,
-    simulation_claims,
 )
+from bayesirt.studies.lart_tables import simulation_claims
 from bayesirt.studies.measures import read_printed, with_answers
 from bayesirt.studies.tasks import PortableKey
 
