@@ -215,7 +215,7 @@ def move_with_items(
         jacobian = _slopes_along_axes(axes, coefficients, hyper)[..., : sums.score.shape[-1]]
         slope, curvature = _derivatives_along_axes(axes, log_prior, hyper)
         score = _chained(jacobian, sums.score).sum(0) + slope
-        learnt = _sandwich(jacobian, sums.information).sum(0)
+        learnt = jnp.tensordot(_half_of(jacobian, sums.information), jacobian, 2 * ((1, 2),))
         precision = learnt + jnp.diag(jnp.maximum(-curvature, least))
         return Conditional(log_prior(hyper)[None], score[None], precision[None])
 
@@ -326,5 +326,10 @@ def _sandwich(
     information: Float[Array, "item coefficient coefficient"],
 ) -> Array:
     """Return JᵀIJ of each item, shape (item, dim, dim)."""
-    half = (information * jacobian[:, :, None, :]).sum(-1)
+    half = _half_of(jacobian, information)
     return jnp.moveaxis((half[:, None] * jacobian).sum(-1), -1, 0)
+
+
+def _half_of(jacobian: Array, information: Array) -> Float[Array, "dim item coefficient"]:
+    """Return JᵀI of each item."""
+    return (information * jacobian[:, :, None, :]).sum(-1)

@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 from matplotlib import rc_context
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from bayesirt.names import brief, one_line
@@ -18,6 +19,7 @@ from bayesirt.report.plots import WIDTH
 
 _PAGE_WIDTH = 52.0
 """Of a figure of the usual width, in rem: report.css gives figures as much."""
+_SVG_DPI = 72
 _THEME = {
     "#1a1a1a": "ink",
     "#000000": "ink",
@@ -52,11 +54,21 @@ def _text(name: str) -> str:
     return files("bayesirt.report").joinpath(name).read_text("utf-8")
 
 
+def _lay_out(figure: Figure) -> None:
+    """Place what a figure shows for good; to save it would else draw all of it twice."""
+    FigureCanvasSVG(figure)
+    figure.set_dpi(_SVG_DPI)
+    if engine := figure.get_layout_engine():
+        engine.execute(figure)
+        figure.set_layout_engine(None)
+
+
 def svg(figure: Figure, title: str) -> Markup:
     """Return a figure as inline SVG whose text is text, with a title for screen readers."""
     buffer = io.StringIO()
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": title}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        _lay_out(figure)
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     picture = buffer.getvalue()
     picture = re.sub("<metadata>.*?</metadata>", "", picture[picture.index("<svg") :], flags=re.S)

@@ -42,7 +42,9 @@ def plot_pairwise(ranking: Ranking) -> Figure:
             if i != j:
                 ink = "white" if shown[i, j] > 0.5 else INK
                 number = f"{100 * shown[i, j]:.0f}"
-                ax.text(j, i, number, ha="center", va="center", fontsize=6, color=ink)
+                ax.text(
+                    j, i, number, ha="center", va="center", fontsize=6, color=ink, in_layout=False
+                )
         ax.set_yticks(range(n), names)
         ax.set_xticks(range(n), names, rotation=90)
         ax.spines[:].set_visible(False)
