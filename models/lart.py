@@ -247,7 +247,7 @@ class LaRT(ResponseModel):
             Line("ability_level", ability_level, normal=True),
             Line("speed_level", speed_level, normal=True, trait="tau"),
             Line("ability_unit", ability_unit),
-            Line("speed_unit", speed_unit),
+            Line("speed_unit", speed_unit, trait="tau"),
         )
 
     def describe(self) -> str:

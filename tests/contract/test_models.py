@@ -23,6 +23,7 @@ from bayesirt.errors import ResponseError
 from bayesirt.inference.engines import ENGINES, plan_engine, sample_posterior
 from bayesirt.inference.moves import carried
 from bayesirt.inference.options import RunOptions
+from bayesirt.inference.start_coordinates import FromMoments, StartCoordinates
 from bayesirt.inference.ways import way_of
 from bayesirt.models import (
     AUTO,
@@ -169,6 +170,21 @@ class Line(NamedTuple):
     jacobian: jax.Array
 
 
+def at_moments(way: Any, sites: Any) -> list[Any]:
+    """Return the Jacobian of NUTS' coordinates at two places, and its logarithm as they give it."""
+    around = StartCoordinates.of((sites, {name: np.ones_like(x) for name, x in sites.items()}))
+    stretch = {x.name: jnp.full(x.shape, 1.5) for x in way.model.lines}
+    spreads = {x.name: jnp.array(0.1) for x in way.model.lines if not x.normal}
+    moments = FromMoments(around, stretch, spreads)
+
+    def there(flat: jax.Array) -> tuple[jax.Array, jax.Array]:
+        found, log_jacobian = moments.at(flat, way)
+        return ravel_pytree(found)[0], log_jacobian
+
+    places = 0.5 * np.random.default_rng(6).normal(size=(2, moments.size))
+    return [jax.jit(jax.jacfwd(there, has_aux=True))(x) for x in places]
+
+
 @cache
 def facts(name: str) -> dict[str, Any]:
     """Return all that tests look at; a few small programs compile faster than one."""
@@ -249,6 +265,7 @@ def facts(name: str) -> dict[str, Any]:
         "subjects": of_subjects,
         "lines": {x.name: jax.jit(partial(line, x))(sites) for x in model.lines},
         "carried": jax.jit(carry)(sites) if way.interweaves else None,
+        "at_moments": at_moments(way, sites),
     }
     return {"way": way, "model": model, "sites": sites, **jax.device_get(found)}
 
@@ -321,6 +338,13 @@ def test_lines_know_their_jacobian_and_their_way_back(name):
         assert any(np.abs(line.there[x] - v).max() > 0.1 for x, v in found["sites"].items())
         for site, value in found["sites"].items():
             np.testing.assert_allclose(line.back[site], value, atol=1e-12)
+
+
+@each_row
+def test_coordinates_of_nuts_know_their_jacobian_up_to_a_constant(name):
+    (one, at_one), (other, at_other) = facts(name)["at_moments"]
+    volumes = [np.linalg.slogdet(x)[1] for x in (one, other)]
+    assert float(at_other - at_one) == pytest.approx(volumes[1] - volumes[0], abs=1e-9)
 
 
 @each_row

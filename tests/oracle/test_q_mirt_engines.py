@@ -67,7 +67,7 @@ def test_potential_falls_as_the_density_of_the_independent_parts_rises(structure
 def test_nuts_and_blocked_agree():
     """Means and spreads of some 150 quantities, at 5 standard errors."""
     tables = []
-    for engine, draws in (("nuts", 600), ("blocked", 1200)):
+    for engine, draws in (("nuts", 2000), ("blocked", 1200)):
         posterior = sample_q_mirt(
             simulated().responses,
             Q,
