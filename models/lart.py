@@ -244,10 +244,10 @@ class LaRT(ResponseModel):
     def lines(self) -> tuple[Line, ...]:
         """Level and unit of abilities and of speeds."""
         return (
-            Line("ability_level", ability_level, normal=True),
-            Line("speed_level", speed_level, normal=True, trait="tau"),
-            Line("ability_unit", ability_unit),
-            Line("speed_unit", speed_unit, trait="tau"),
+            Line("ability_level", ability_level, "theta", normal=True),
+            Line("speed_level", speed_level, "tau", normal=True),
+            Line("ability_unit", ability_unit, "theta"),
+            Line("speed_unit", speed_unit, "tau"),
         )
 
     def describe(self) -> str:

@@ -136,7 +136,7 @@ class Mirt(ResponseModel):
     @property
     def lines(self) -> tuple[Line, ...]:
         """The levels of abilities."""
-        return (Line("levels", _levels, normal=True, shape=(self.n_abilities,)),)
+        return (Line("levels", _levels, "theta", normal=True, shape=(self.n_abilities,)),)
 
     def loadings(self, n_items: int) -> Loadings:
         """Return that every item may need every ability."""

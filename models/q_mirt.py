@@ -185,7 +185,7 @@ class QMirt(ResponseModel):
     def lines(self) -> tuple[Line, ...]:
         """The levels of abilities."""
         move = partial(_levels, self.needs)
-        return (Line("levels", move, normal=True, shape=(self.needs.n_abilities,)),)
+        return (Line("levels", move, "theta", normal=True, shape=(self.needs.n_abilities,)),)
 
     def loadings(self, n_items: int) -> Loadings:  # noqa: ARG002
         """Return the Q-matrix."""

@@ -35,19 +35,19 @@ class Line(NamedTuple):
     name : str
     move : callable
         (values, t) → the values that are others there, element by element; t = 0 is here.
+    trait : str
+        Subjects' site whose level, or else whose unit, it moves.
     normal : bool
-        Whether it only shifts values, along which priors are normal.
+        Whether it only shifts values, along which priors are normal: t is added to the trait.
     shape : tuple of int
         Of t: a model of several abilities has a plane of such lines, moved along at once.
-    trait : str
-        Subjects' site that t is added to, where the line is normal.
     """
 
     name: str
     move: Callable[[Values, Array], dict[str, Array]]
+    trait: str
     normal: bool = False
     shape: tuple[int, ...] = ()
-    trait: str = "theta"
 
 
 @dataclass(frozen=True)

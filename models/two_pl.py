@@ -265,7 +265,7 @@ class TwoPL(ResponseModel):
     @property
     def lines(self) -> tuple[Line, ...]:
         """The level of abilities, and their unit where slopes are free to follow."""
-        of_level = Line("level", level, normal=True)
+        of_level = Line("level", level, "theta", normal=True)
         if self.priors.slopes == "rasch":
             return (of_level,)
-        return of_level, Line("unit", partial(unit, self.priors.slopes))
+        return of_level, Line("unit", partial(unit, self.priors.slopes), "theta")

@@ -63,6 +63,17 @@ class Length(NamedTuple):
     thinning: int = 1  # Steps for each kept draw.
     enough: Enough | None = None  # Without it they end with the draws that were asked for.
 
+    def steps_after(self, rounds: int) -> int:
+        """Return the steps in all, once chains have gone on so many times."""
+        again = (self.num_samples // 2) * (2 ** (rounds + 1) - 2)
+        return self.num_warmup + self.thinning * (self.num_samples + again)
+
+    @property
+    def halfway(self) -> int:
+        """Steps after which half of the draws are there, in whole blocks."""
+        blocks = -(-self.num_samples // (2 * BLOCK))
+        return self.num_warmup + self.thinning * BLOCK * blocks
+
 
 class Watch(NamedTuple):
     """Who looks at chains while they run."""
@@ -95,17 +106,12 @@ def run_chains(
         state = _loaded(checkpoint, state, mesh)
     _tell_speed(forecast, partial(block, state.chain, data, 1, _TRIED))
 
-    def total_after(rounds: int) -> int:
-        again = (num_samples // 2) * (2 ** (rounds + 1) - 2)
-        return num_warmup + thinning * (num_samples + again)
-
-    rounds = next(r for r in count() if state.steps <= total_after(r))
-    halfway = num_warmup + thinning * BLOCK * -(-num_samples // (2 * BLOCK))
-    total, complete, tell = total_after(rounds), True, progress or (lambda *_: None)
+    rounds = next(r for r in count() if state.steps <= length.steps_after(r))
+    total, complete, tell = length.steps_after(rounds), True, progress or (lambda *_: None)
     tell(state.steps, total)  # to compile a block may last longer than to run it
     try:
         while True:
-            half = state.steps == halfway < total and enough is not None
+            half = state.steps == length.halfway < total and enough is not None
             if half or state.steps >= total:
                 draws = _joined(state.kept, num_samples)
                 if enough is None or enough(draws, 0 if half else thinning * 2**rounds):
@@ -113,7 +119,7 @@ def run_chains(
                     break
             if state.steps >= total:
                 rounds += 1
-                total = total_after(rounds)
+                total = length.steps_after(rounds)
             warming = state.steps < num_warmup
             stride = 1 if warming else thinning * 2**rounds
             left = (num_warmup if warming else total) - state.steps

@@ -66,7 +66,7 @@ class StanModel(ResponseModel):
     @property
     def lines(self):
         """The level of abilities, and their unit."""
-        return Line("level", level, normal=True), Line("unit", unit)
+        return Line("level", level, "theta", normal=True), Line("unit", unit, "theta")
 
 
 def draws_of_blocked() -> dict[str, np.ndarray]:
