@@ -196,7 +196,11 @@ def carried(way: TwoWay, sites: Position, hyper: Float[Array, " hyper"]) -> tupl
 def move_with_items(
     way: TwoWay, passes: Passes, key: Array, sites: Position, sums: ItemSums
 ) -> tuple[Position, ItemSums, Array]:
-    """Move the hyperparameters and carry the items along, as `carried` does."""
+    """Move the hyperparameters and carry the items along, as `carried` does.
+
+    What the items' prior loses by their density it gains by their volume, so that the priors of the
+    hyperparameters alone speak, and what ties items together.
+    """
     names = way.hyper_sites(sites)
     here = jnp.stack([sites[name] for name in names])[None]
     axes = jnp.eye(here.shape[1], dtype=here.dtype)
@@ -208,13 +212,13 @@ def move_with_items(
         return way.coefficients_of(carried(way, sites, hyper[0])[0])
 
     def log_prior(hyper: Array) -> Array:
-        moved, log_jacobian = carried(way, sites, hyper[0])
-        return way.terms(moved).total() + log_jacobian
+        terms = way.terms(carried(way, sites, hyper[0])[0])
+        return sum((terms.each[name] for name in names), terms.common)
 
     def conditional(hyper: Array, sums: ItemSums) -> Conditional:
         jacobian = _slopes_along_axes(axes, coefficients, hyper)[..., : sums.score.shape[-1]]
         slope, curvature = _derivatives_along_axes(axes, log_prior, hyper)
-        score = _chained(jacobian, sums.score).sum(0) + slope
+        score = jnp.tensordot(jacobian, sums.score, 2) + slope
         learnt = jnp.tensordot(_half_of(jacobian, sums.information), jacobian, 2 * ((1, 2),))
         precision = learnt + jnp.diag(jnp.maximum(-curvature, least))
         return Conditional(log_prior(hyper)[None], score[None], precision[None])
