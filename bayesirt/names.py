@@ -78,6 +78,15 @@ def in_percent(probability: float) -> str:
     return f"{probability:.0%}" if probability >= 0.005 else "below 1%"
 
 
+def percent_in_table(probability: float) -> str:
+    """Return a probability in whole percents, as a table shows it.
+
+    >>> percent_in_table(0.834), percent_in_table(0.9999), percent_in_table(0.0)
+    ('83%', '>99%', '<1%')
+    """
+    return in_percent(probability).replace("below ", "<").replace("over ", ">")
+
+
 def rounded(number: float) -> int:
     """Return a forecast with two digits.
 

@@ -9,7 +9,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 from matplotlib.ticker import MaxNLocator
 
-from bayesirt.names import brief, in_percent, one_line
+from bayesirt.names import brief, one_line, percent_in_table
 from bayesirt.ranking.subject_ranking import SCORE_RANK, Ranking
 
 _WIDTH, _HEIGHT, _MARGIN = 220.0, 16.0, 8.0
@@ -151,8 +151,7 @@ def _with_interval(shown: str, *ends: str) -> str:
 
 def _chances(table: pd.DataFrame) -> LeaderboardColumn:
     """Return P(best) in whole percents, of which none is certainty."""
-    shown = [in_percent(p).replace("below ", "<").replace("over ", ">") for p in table["p_best"]]
-    cells = [Cell(escape(x), float(p)) for x, p in zip(shown, table["p_best"], strict=True)]
+    cells = [Cell(escape(percent_in_table(p)), float(p)) for p in table["p_best"]]
     return LeaderboardColumn("P(best)", cells)
 
 

@@ -14,7 +14,7 @@ from matplotlib import rc_context
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from bayesirt.names import brief, one_line
+from bayesirt.names import brief, one_line, percent_in_table
 from bayesirt.report.plots import WIDTH
 
 _PAGE_WIDTH = 52.0
@@ -39,7 +39,7 @@ def render_page(template: str, **values: Any) -> str:
         undefined=StrictUndefined,
         trim_blocks=True,
     )
-    environment.filters.update(one_line=one_line, brief=brief)
+    environment.filters.update(one_line=one_line, brief=brief, percent_in_table=percent_in_table)
     script = _text("tables.js") + _text("downloads.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template(template).render(

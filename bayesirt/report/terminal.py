@@ -12,7 +12,7 @@ import pandas as pd
 from rich.text import Text
 
 from bayesirt.data.scales import shown_score
-from bayesirt.names import one_line, rounded
+from bayesirt.names import one_line, percent_in_table, rounded
 from bayesirt.report.terminal_parts import (
     ALARM,
     CAUTION,
@@ -106,7 +106,7 @@ def _clusters_table(rows: pd.DataFrame) -> PlainTable:
             str(row.n_subjects),
             f"{row.ability:+.2f}",
             f"{row.ability_low:+.1f} {row.ability_high:+.1f}",
-            f"{row.p_best:.2f}",
+            percent_in_table(row.p_best),
             str(row.tier),
         )
     return table

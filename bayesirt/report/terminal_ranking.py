@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from bayesirt.names import brief
+from bayesirt.names import brief, percent_in_table
 from bayesirt.ranking.subject_ranking import SCORE_RANK, Ranking
 from bayesirt.ranking.topic_rankings import GAINS, LOSES, TopicRankings
 from bayesirt.report.terminal_parts import MOST_ROWS, PlainTable, new_table
@@ -34,7 +34,7 @@ def ranking_table(ranking: Ranking, rows: pd.DataFrame) -> PlainTable:
             if row.expected_score_low < row.expected_score_high
             else "observed",
             *_like_these(ranking, row),
-            f"{row.p_best:.2f}",
+            percent_in_table(row.p_best),
             *(brief(getattr(row, price)) for price in prices),
             str(row.tier),
         )
