@@ -12,7 +12,7 @@ from numpyro.handlers import seed, substitute, trace
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.models import Priors, two_pl_model, two_pl_parameters
+from bayesirt.models import Priors, TwoPL
 from bayesirt.models.two_pl import DIMS
 from bayesirt.random_keys import Key, as_key
 
@@ -102,12 +102,11 @@ def simulate_responses(
     20
     """
     key = as_key(key)
-    priors = priors or Priors()
+    model = TwoPL(priors or Priors())
     parameter_key, pattern_key, response_key = jax.random.split(key, 3)
     counts = observed_trials(trials, (n_subjects, n_items), missing, pattern_key)
-    parameters = _draw_parameters(n_subjects, n_items, priors, parameter_key)
-    model = seed(substitute(two_pl_model, data=parameters), response_key)
-    sites = trace(model).get_trace(counts, priors=priors)
+    parameters = _draw_parameters(n_subjects, n_items, model, parameter_key)
+    sites = trace(seed(substitute(model, data=parameters), response_key)).get_trace(counts)
     return Simulation(
         {name: np.asarray(value) for name, value in parameters.items()},
         Responses.from_arrays(sites["successes"]["value"], counts),
@@ -144,14 +143,14 @@ def _reaches_all(seen: Bool[Array, "subject item"]) -> bool:
     return bool(seen.any(0).all() and seen.any(1).all())
 
 
-def _draw_parameters(n_subjects: int, n_items: int, priors: Priors, key: Array) -> dict[str, Array]:
-    sites = trace(seed(two_pl_parameters, key)).get_trace(n_subjects, n_items, priors)
+def _draw_parameters(n_subjects: int, n_items: int, model: TwoPL, key: Array) -> dict[str, Array]:
+    sites = trace(seed(model.parameters, key)).get_trace(n_subjects, n_items)
     kinds = ("sample", "deterministic")
     values = {
         name: site["value"]
         for name, site in sites.items()
         if site["type"] in kinds and not site.get("is_observed", False)
     }
-    if priors.slopes == "free" and values["a"].sum() < 0:
+    if model.priors.slopes == "free" and values["a"].sum() < 0:
         values |= {name: -values[name] for name in ("mu_a", "mu_b", "a", "b")}
     return values

@@ -31,7 +31,7 @@ _COVERS = {
     "continuous response model": ("92% of true abilities and 91% of slopes with 60 x 40 responses"),
     "normal response model": "92% of true abilities with 60 x 40 responses",
     "LaRT": "85% to 93% of the truth with 100 x 20 and 100 x 100 responses",
-    "Q-matrix 2PL": (
+    "Q-matrix 2PL": (  # kept for runs of version 0.1.0
         "90% of true abilities, 81% of slopes and 89% of intercepts with 100 x 30 responses and "
         "three abilities"
     ),

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 from numpyro.infer import Predictive
 
-from bayesirt import two_pl_model
+from bayesirt import TwoPL
 
 MODELS, QUESTIONS, SUITES = 40, 200, 10
 PICTURE = Path(__file__).parent / "pictures" / "priors.svg"
@@ -18,7 +18,7 @@ BLUE = "#0b5394"
 
 def draw() -> None:
     """Write the picture of abilities, proportions correct and accuracies in a few suites."""
-    predictive = Predictive(two_pl_model, num_samples=SUITES)
+    predictive = Predictive(TwoPL(), num_samples=SUITES)
     drawn = predictive(jax.random.key(0), jnp.ones((MODELS, QUESTIONS), int))
     right = np.asarray(drawn["successes"])
     suites = np.argsort(right.mean((1, 2)))

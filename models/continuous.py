@@ -18,12 +18,12 @@ than to the next.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpyro
 from jax.scipy.special import betaln
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array
 from numpyro import plate, sample
 from numpyro.distributions import Beta, LogNormal, Normal
 
@@ -31,86 +31,12 @@ from bayesirt.data.scales import PARTS, Kind
 from bayesirt.errors import ResponseError
 from bayesirt.likelihood.family import Family
 from bayesirt.likelihood.ordered_beta import ORDERED_BETA
-from bayesirt.models.priors import Priors
-from bayesirt.models.two_pl import DIMS, TwoPL, two_pl_parameters
+from bayesirt.models.response_model import Counts
+from bayesirt.models.two_pl import DIMS, TwoPL
 
 USUAL = {"gap": (1.0, 1.0), "phi": (1.5, 0.5), "shift": (0.0, 1.5)}
 """Of each, or its logarithm, where its mean lies beforehand, and how far items differ."""
 MU_SD = 1.0
-
-
-class ContinuousParameters(NamedTuple):
-    """What the continuous model draws before it sees data."""
-
-    theta: Float[Array, " subject"]  # Ability, in standard deviations of the assumed population.
-    # Discrimination, intercept, distance of the ends' thresholds, precision between the ends, and
-    # how far the thresholds lie from what is expected there.
-    a: Float[Array, " item"]
-    d: Float[Array, " item"]
-    gap: Float[Array, " item"]
-    phi: Float[Array, " item"]
-    shift: Float[Array, " item"]
-
-
-def continuous_model(
-    trials: Int[Array, "subject item"],
-    successes: Int[Array, "subject item"],
-    *,
-    priors: Priors | None = None,
-) -> None:
-    """Define the continuous model.
-
-    Parameters
-    ----------
-    trials : int array, shape (subject, item)
-        10,000, or 0 where the item was not run.
-    successes : int array, shape (subject, item)
-        Scores, in ten-thousandths.
-    priors : Priors, optional
-    """
-    n_subjects, n_items = trials.shape
-    theta, a, d, gap, phi, shift = continuous_parameters(n_subjects, n_items, priors or Priors())
-    eta = theta[:, None] * a + d
-    inside = (successes > 0) & (successes < trials)
-    some, whole = (1 / (1 + jnp.exp(-(eta + shift + x))) for x in (gap / 2, -gap / 2))
-    y = jnp.where(inside, successes / jnp.maximum(1.0 * trials, 1), 0.5)
-    mu = 1 / (1 + jnp.exp(-eta))
-    beta = Beta(mu * phi, (1 - mu) * phi)
-    alpha = jnp.where(successes == 1, mu, 1 - mu) * phi
-    edge = alpha * jnp.log(1.5 / PARTS) - jnp.log(alpha) - betaln(mu * phi, (1 - mu) * phi)
-    at_edge = (successes == 1) | (successes == trials - 1)
-    between = jnp.where(at_edge, edge + jnp.log(PARTS), beta.log_prob(y))
-    said = jnp.where(inside, jnp.log(some - whole) + between, jnp.log1p(-some))
-    said = jnp.where(successes >= trials, jnp.log(whole), said)
-    numpyro.factor("scores", jnp.where(trials > 0, said, 0))
-
-
-def continuous_parameters(
-    n_subjects: int,
-    n_items: int,
-    priors: Priors,
-    **known: Any,
-) -> ContinuousParameters:
-    """Draw subjects and items from their priors: the continuous model without data.
-
-    Parameters
-    ----------
-    n_subjects, n_items : int
-    priors : Priors
-    **known
-        Clusters and design, as in `two_pl_parameters`.
-
-    Returns
-    -------
-    ContinuousParameters
-    """
-    theta, a, d = two_pl_parameters(n_subjects, n_items, priors, **known)
-    drawn = []
-    for name, (usual, sigma) in USUAL.items():
-        mu = sample(f"mu_{name}", Normal(usual, MU_SD))
-        with plate("item", n_items):
-            drawn.append(sample(name, (Normal if name == "shift" else LogNormal)(mu, sigma)))
-    return ContinuousParameters(theta, a, d, *drawn)
 
 
 @dataclass(frozen=True)
@@ -142,9 +68,38 @@ class Continuous(TwoPL):
         """Scores with mass at both ends."""
         return ORDERED_BETA
 
-    def parameters(self, n_subjects: int, n_items: int, **known: Any) -> ContinuousParameters:
-        """Draw from the prior."""
-        return continuous_parameters(n_subjects, n_items, self.priors, **known)
+    def parameters(self, n_subjects: int, n_items: int, **known: Any) -> tuple[Array, ...]:
+        """Draw ability, discrimination, intercept, and what scores have of their own.
+
+        That is the distance of the ends' thresholds, the precision between the ends, and how far
+        the thresholds lie from what is expected there.
+        """
+        drawn = super().parameters(n_subjects, n_items, **known)
+        own = []
+        for name, (usual, sigma) in USUAL.items():
+            mu = sample(f"mu_{name}", Normal(usual, MU_SD))
+            with plate("item", n_items):
+                own.append(sample(name, (Normal if name == "shift" else LogNormal)(mu, sigma)))
+        return *drawn, *own
+
+    def answers(self, drawn: tuple[Array, ...], trials: Counts, successes: Counts | None) -> None:
+        """Condition on scores; this model cannot draw them."""
+        if successes is None:
+            raise ResponseError("the text of the continuous model needs scores")
+        theta, a, d, gap, phi, shift = drawn
+        eta = theta[:, None] * a + d
+        inside = (successes > 0) & (successes < trials)
+        some, whole = (1 / (1 + jnp.exp(-(eta + shift + x))) for x in (gap / 2, -gap / 2))
+        y = jnp.where(inside, successes / jnp.maximum(1.0 * trials, 1), 0.5)
+        mu = 1 / (1 + jnp.exp(-eta))
+        beta = Beta(mu * phi, (1 - mu) * phi)
+        alpha = jnp.where(successes == 1, mu, 1 - mu) * phi
+        edge = alpha * jnp.log(1.5 / PARTS) - jnp.log(alpha) - betaln(mu * phi, (1 - mu) * phi)
+        at_edge = (successes == 1) | (successes == trials - 1)
+        between = jnp.where(at_edge, edge + jnp.log(PARTS), beta.log_prob(y))
+        said = jnp.where(inside, jnp.log(some - whole) + between, jnp.log1p(-some))
+        said = jnp.where(successes >= trials, jnp.log(whole), said)
+        numpyro.factor("scores", jnp.where(trials > 0, said, 0))
 
     @property
     def usual(self) -> Mapping[str, tuple[float, float]]:

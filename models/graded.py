@@ -12,11 +12,11 @@ question to question. A grade that nobody gets has a narrow gap.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array
 from numpyro import plate, sample
 from numpyro.distributions import HalfNormal, LogNormal, Normal, OrderedLogistic
 
@@ -25,79 +25,10 @@ from bayesirt.data.scales import Kind
 from bayesirt.errors import ResponseError
 from bayesirt.likelihood.family import Family
 from bayesirt.likelihood.graded import gap_names, graded_family, offsets
-from bayesirt.models.priors import Priors
-from bayesirt.models.two_pl import DIMS, TwoPL, two_pl_parameters
+from bayesirt.models.response_model import Counts
+from bayesirt.models.two_pl import DIMS, TwoPL
 
 ALL_GAPS, MU_GAP_SD, SIGMA_GAP_SCALE = 4.0, 1.0, 0.5
-
-
-class GradedParameters(NamedTuple):
-    """What the graded model draws before it sees data."""
-
-    theta: Float[Array, " subject"]  # Ability, in standard deviations of the assumed population.
-    # Discrimination and intercept.
-    a: Float[Array, " item"]
-    d: Float[Array, " item"]
-    gaps: Float[Array, "item gap"]  # Between each threshold and the next.
-
-
-def graded_model(
-    trials: Int[Array, "subject item"],
-    successes: Int[Array, "subject item"] | None = None,
-    *,
-    n: int,
-    priors: Priors | None = None,
-) -> None:
-    """Define the graded model; without grades it draws them, for prior and posterior prediction.
-
-    Parameters
-    ----------
-    trials : int array, shape (subject, item)
-        0 where the item was not run.
-    successes : int array, shape (subject, item), optional
-        Grades 0, ..., n.
-    n : int
-        The highest grade.
-    priors : Priors, optional
-    """
-    n_subjects, n_items = trials.shape
-    theta, a, d, gaps = graded_parameters(n_subjects, n_items, n, priors or Priors())
-    eta = theta[:, None] * a + d
-    thresholds = -jnp.stack(offsets(*gaps.T), -1)
-    grades = OrderedLogistic(eta, jnp.broadcast_to(thresholds, (*eta.shape, n))).mask(trials > 0)
-    sample("successes", grades, obs=successes)
-
-
-def graded_parameters(
-    n_subjects: int,
-    n_items: int,
-    n: int,
-    priors: Priors,
-    **known: Any,
-) -> GradedParameters:
-    """Draw subjects and items from their priors: the graded model without data.
-
-    Parameters
-    ----------
-    n_subjects, n_items : int
-    n : int
-        The highest grade.
-    priors : Priors
-    **known
-        Clusters and design, as in `two_pl_parameters`.
-
-    Returns
-    -------
-    GradedParameters
-    """
-    theta, a, d = two_pl_parameters(n_subjects, n_items, priors, **known)
-    gaps = []
-    for name in gap_names(n):
-        mu = sample(f"mu_{name}", Normal(jnp.log(ALL_GAPS / n), MU_GAP_SD))
-        sigma = sample(f"sigma_{name}", HalfNormal(SIGMA_GAP_SCALE))
-        with plate("item", n_items):
-            gaps.append(sample(name, LogNormal(mu, sigma)))
-    return GradedParameters(theta, a, d, jnp.stack(gaps, 1) if gaps else jnp.zeros((n_items, 0)))
 
 
 @dataclass(frozen=True)
@@ -143,9 +74,24 @@ class Graded(TwoPL):
         """Graded answers."""
         return graded_family(self.n)
 
-    def parameters(self, n_subjects: int, n_items: int, **known: Any) -> GradedParameters:
-        """Draw from the prior."""
-        return graded_parameters(n_subjects, n_items, self.n, self.priors, **known)
+    def parameters(self, n_subjects: int, n_items: int, **known: Any) -> tuple[Array, ...]:
+        """Draw ability, discrimination, intercept, and each threshold's gap to the next."""
+        drawn = super().parameters(n_subjects, n_items, **known)
+        gaps = []
+        for name in gap_names(self.n):
+            mu = sample(f"mu_{name}", Normal(jnp.log(ALL_GAPS / self.n), MU_GAP_SD))
+            sigma = sample(f"sigma_{name}", HalfNormal(SIGMA_GAP_SCALE))
+            with plate("item", n_items):
+                gaps.append(sample(name, LogNormal(mu, sigma)))
+        return *drawn, *gaps
+
+    def answers(self, drawn: tuple[Array, ...], trials: Counts, successes: Counts | None) -> None:
+        """Draw grades."""
+        theta, a, d, *gaps = drawn
+        eta = theta[:, None] * a + d
+        thresholds = jnp.broadcast_to(-jnp.stack(offsets(*gaps), -1), (*eta.shape, self.n))
+        grades = OrderedLogistic(eta, thresholds).mask(trials > 0)
+        sample("successes", grades, obs=successes)
 
     @property
     def usual(self) -> Mapping[str, tuple[float, float]]:

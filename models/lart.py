@@ -12,6 +12,11 @@ seconds, for item j. λ_j is a variance. Single items may have negative slopes, 
 that the items' prior leaves that to (θ, τ). A cell with no trials, and a length that is NaN, was
 not observed and says nothing.
 
+In clusters, abilities have the 2PL's prior, and so has what speeds have beyond them:
+
+    κ_τ ~ U(0, 1),  υ_c ~ N(0, √κ_τ)
+    τ_i ~ N(ρ θ_i + √(1 - ρ²) υ_c, √((1 - ρ²) (1 - κ_τ)))
+
 An option gives wrong answers a length of their own, with w_ij the share of wrong trials:
 
     log T_ij ~ N(ω_j - φ_j τ_i + δ_j w_ij, λ_j)
@@ -25,112 +30,47 @@ beyond it. A subject's average length is of both: its speed, and how often it is
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import jax.numpy as jnp
 import numpyro
-from jax.scipy.special import log_ndtr
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 from numpyro import plate, sample
-from numpyro.distributions import Binomial, HalfNormal, LogNormal, Normal, Uniform
+from numpyro.distributions import HalfNormal, LogNormal, Normal, Uniform
 
 from bayesirt.likelihood.families import family_named
 from bayesirt.likelihood.family import Family
 from bayesirt.likelihood.latencies import wrong_share
 from bayesirt.models.priors import Priors
-from bayesirt.models.response_model import Line, Method, ResponseModel, Values
+from bayesirt.models.response_model import Counts, Line, Method, ResponseModel, Values
 from bayesirt.models.two_pl import DIMS as TWO_PL_DIMS
-from bayesirt.models.two_pl import hierarchical_items
+from bayesirt.models.two_pl import abilities, hierarchical_items, level, right_answers, unit
 
 Link = Literal["probit", "logit"]
 
 DIMS = {
     **TWO_PL_DIMS,
     "tau": ["subject"],
+    "upsilon": ["cluster"],
     **{name: ["item"] for name in ("phi", "omega", "lam", "delta")},
 }
 
 
-class LaRTParameters(NamedTuple):
-    """What LaRT draws before it sees data."""
-
-    # Ability and speed.
-    theta: Float[Array, " subject"]
-    tau: Float[Array, " subject"]
-    # Discrimination and intercept.
-    a: Float[Array, " item"]
-    d: Float[Array, " item"]
-    # Speed discrimination, intensity and residual variance of the log length.
-    phi: Float[Array, " item"]
-    omega: Float[Array, " item"]
-    lam: Float[Array, " item"]
-    rho: Float[Array, ""]  # Correlation of ability and speed.
-    # What a wrong answer adds to the log length; None where nothing is added.
-    delta: Float[Array, " item"] | None = None
-
-
-def lart_model(
-    trials: Int[Array, "subject item"],
-    log_latency: Float[Array, "subject item"] | None = None,
-    successes: Int[Array, "subject item"] | None = None,
-    *,
-    link: Link = "probit",
-    wrong_lengths: bool = False,
-) -> None:
-    """Define LaRT; without lengths or successes it draws them, lengths given answers.
-
-    Parameters
-    ----------
-    trials : int array, shape (subject, item)
-        0 where the item was not run.
-    log_latency : float array, shape (subject, item), optional
-        NaN where no length was seen.
-    successes : int array, shape (subject, item), optional
-    link : {"probit", "logit"}
-    wrong_lengths : bool
-        Give wrong answers a length of their own.
-    """
-    theta, tau, a, d, phi, omega, lam, _, delta = lart_parameters(
-        *trials.shape, wrong_lengths=wrong_lengths
-    )
-    eta = theta[:, None] * a + d
-    logits = eta if link == "logit" else log_ndtr(eta) - log_ndtr(-eta)
-    answers = Binomial(trials, logits=logits).mask(trials > 0)
-    successes = sample("successes", answers, obs=successes)
-    mean = omega - tau[:, None] * phi
-    if delta is not None:
-        mean += delta * wrong_share(successes, trials)
-    length = Normal(mean, jnp.sqrt(lam))
-    if log_latency is None:
-        sample("log_latency", length.mask(trials > 0))
-    else:
-        seen = ~jnp.isnan(log_latency)
-        sample("log_latency", length.mask(seen), obs=jnp.where(seen, log_latency, 0))
-
-
-def lart_parameters(
-    n_subjects: int, n_items: int, *, wrong_lengths: bool = False
-) -> LaRTParameters:
-    """Draw subjects and items from their priors: LaRT without data.
-
-    Parameters
-    ----------
-    n_subjects, n_items : int
-    wrong_lengths : bool
-        Give wrong answers a length of their own.
-
-    Returns
-    -------
-    LaRTParameters
-    """
-    rho = sample("rho", Uniform(-1, 1))
-    with plate("subject", n_subjects):
-        theta = sample("theta", Normal(0, 1))
-        tau = sample("tau", Normal(rho * theta, jnp.sqrt(1 - rho**2)))
-    a, d = hierarchical_items(n_items, Priors(slopes="free"))
-    phi, omega, lam = _lengths_of_items(n_items)
-    delta = _of_wrong_answers(n_items) if wrong_lengths else None
-    return LaRTParameters(theta, tau, a, d, phi, omega, lam, rho, delta)
+def _speeds(
+    theta: Float[Array, " subject"],
+    rho: Float[Array, ""],
+    clusters: Int[ArrayLike, " subject"] | None = None,
+    n_clusters: int = 0,
+) -> Float[Array, " subject"]:
+    beyond, spread = rho * theta, jnp.sqrt(1 - rho**2)
+    if clusters is not None:
+        icc_tau = sample("icc_tau", Uniform(0, 1))
+        with plate("cluster", n_clusters):
+            beyond += spread * sample("upsilon", Normal(0, jnp.sqrt(icc_tau)))[clusters]
+        spread *= jnp.sqrt(1 - icc_tau)
+    with plate("subject", len(theta)):
+        return sample("tau", Normal(beyond, spread))
 
 
 def _lengths_of_items(n_items: int) -> tuple[Array, Array, Array]:
@@ -158,37 +98,32 @@ def _of_wrong_answers(n_items: int) -> Array:
 
 def ability_level(values: Values, t: Array) -> dict[str, Array]:
     """Return abilities t higher, and speeds by what they have in common with them."""
-    return speed_level(values, values["rho"] * t) | {
-        "theta": values["theta"] + t,
-        "d": values["d"] - values["a"] * t,
-        "mu_b": values["mu_b"] + t,
-    }
+    return level(values, t) | _faster(values, values["rho"] * t)
 
 
 def speed_level(values: Values, t: Array) -> dict[str, Array]:
-    """Return speeds t higher: the lengths' means stay."""
-    return {
-        "tau": values["tau"] + t,
-        "omega": values["omega"] + values["phi"] * t,
-        "mu_tau": values["mu_tau"] + t,
-    }
+    """Return speeds t higher, by what they have beyond abilities: the lengths' means stay."""
+    moved = _faster(values, t)
+    if "upsilon" in values:
+        moved["upsilon"] = values["upsilon"] + t / jnp.sqrt(1 - values["rho"] ** 2)
+    return moved
+
+
+def _faster(values: Values, t: Array) -> dict[str, Array]:
+    raised = {name: values[name] + t for name in ("tau", "mu_tau")}
+    return raised | {"omega": values["omega"] + values["phi"] * t}
 
 
 def ability_unit(values: Values, t: Array) -> dict[str, Array]:
     """Return abilities in a unit that is e⁻ᵗ of what it was."""
-    return _unit(values, t, grown=("theta", "mu_b"), shrunk=("a", "mu_a", "sigma_a"))
+    return unit("free", values, t)
 
 
 def speed_unit(values: Values, t: Array) -> dict[str, Array]:
     """Return speeds in a unit that is e⁻ᵗ of what it was."""
-    return _unit(values, t, grown=("tau", "mu_tau"), shrunk=("phi", "mu_phi", "sigma_phi"))
-
-
-def _unit(
-    values: Values, t: Array, grown: tuple[str, ...], shrunk: tuple[str, ...]
-) -> dict[str, Array]:
-    up, down = jnp.exp(t), jnp.exp(-t)
-    return {x: up * values[x] for x in grown} | {x: down * values[x] for x in shrunk}
+    grown, shrunk = ("tau", "upsilon", "mu_tau"), ("phi", "mu_phi", "sigma_phi")
+    moved = {name: jnp.exp(t) * values[name] for name in grown if name in values}
+    return moved | {name: jnp.exp(-t) * values[name] for name in shrunk}
 
 
 @dataclass(frozen=True)
@@ -236,9 +171,49 @@ class LaRT(ResponseModel):
         """Engines that draw from its posterior."""
         return ("blocked", "nuts") if self.wrong_lengths else ("blocked", "nuts", "laplace")
 
-    def parameters(self, n_subjects: int, n_items: int, **_known: Any) -> LaRTParameters:
-        """Draw from the prior."""
-        return lart_parameters(n_subjects, n_items, wrong_lengths=self.wrong_lengths)
+    def __call__(
+        self,
+        trials: Counts,
+        successes: Counts | None = None,
+        log_latency: Float[Array, "subject item"] | None = None,
+        **known: Any,
+    ) -> None:
+        """Define LaRT in NumPyro; without answers or log lengths it draws them.
+
+        As other models, with `log_latency`, NaN where no length was seen.
+        """
+        drawn = self.parameters(*trials.shape, **known)
+        self.answers(drawn, jnp.asarray(trials), successes, log_latency)
+
+    def parameters(self, n_subjects: int, n_items: int, **known: Any) -> tuple[Array, ...]:
+        """Draw ability and speed; discrimination and intercept; φ, ω and λ, and δ if it is used."""
+        rho = sample("rho", Uniform(-1, 1))
+        theta = abilities(n_subjects, **known)
+        tau = _speeds(theta, rho, **known)
+        of_answers = hierarchical_items(n_items, self.priors)
+        of_lengths = _lengths_of_items(n_items)
+        delta = (_of_wrong_answers(n_items),) if self.wrong_lengths else ()
+        return theta, tau, *of_answers, *of_lengths, *delta
+
+    def answers(
+        self,
+        drawn: tuple[Array, ...],
+        trials: Counts,
+        successes: Counts | None,
+        log_latency: Float[Array, "subject item"] | None = None,
+    ) -> None:
+        """Draw the number of right answers, then their log lengths."""
+        theta, tau, a, d, phi, omega, lam, *delta = drawn
+        right = right_answers(self.link, theta[:, None] * a + d, trials, successes)
+        mean = omega - tau[:, None] * phi
+        if delta:
+            mean += delta[0] * wrong_share(right, trials)
+        length = Normal(mean, jnp.sqrt(lam))
+        if log_latency is None:
+            sample("log_latency", length.mask(trials > 0))
+        else:
+            seen = ~jnp.isnan(log_latency)
+            sample("log_latency", length.mask(seen), obs=jnp.where(seen, log_latency, 0))
 
     @property
     def lines(self) -> tuple[Line, ...]:

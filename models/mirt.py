@@ -1,7 +1,7 @@
 """The exploratory multidimensional 2PL (MIRT): every item may need every ability.
 
     successes_ij ~ Binomial(trials_ij, sigmoid(a_j · θ_i + d_j))
-    θ_i ~ N(0, I)
+    θ_i ~ N(0, I), in clusters κ ~ U(0, 1), γ_c ~ N(0, κ I), θ_i ~ N(γ_c, (1 - κ) I)
     a_j ~ N(μ_a, Λ⁻¹),  μ_a ~ N(0, I),  Λ ~ Wishart(K + 2, I / s²),  s = .5
     d_j ~ N(μ_d - a_j · μ_b, σ_d),  μ_d ~ N(0, 2),  μ_b ~ N(0, 4 I),  σ_d ~ HalfNormal(2)
 
@@ -16,21 +16,23 @@ need be pulled to 0.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 from numpyro import plate, sample
 from numpyro.distributions import (
-    Binomial,
     HalfNormal,
     MultivariateNormal,
     Normal,
+    Uniform,
     Wishart,
 )
 
 from bayesirt.likelihood.loadings import Loadings
-from bayesirt.models.response_model import Line, ResponseModel, Values
+from bayesirt.models.response_model import Counts, Line, ResponseModel, Values
+from bayesirt.models.two_pl import right_answers
 
 USUAL_SPREAD = 0.5
 """s: of slopes about their mean."""
@@ -42,6 +44,7 @@ IDENTIFICATION = "each draw rotated or reflected to the point estimate's slopes 
 
 DIMS = {
     "theta": ["subject", "ability"],
+    "gamma": ["cluster", "ability"],
     "a": ["item", "ability"],
     "d": ["item"],
     "mu_a": ["ability"],
@@ -50,58 +53,28 @@ DIMS = {
 }
 
 
-class MirtParameters(NamedTuple):
-    """What the model draws before it sees data."""
-
-    theta: Float[Array, "subject ability"]
-    a: Float[Array, "item ability"]  # Slopes.
-    d: Float[Array, " item"]  # Intercepts.
-
-
-def mirt_model(
-    trials: Int[Array, "subject item"],
-    n_abilities: int,
-    successes: Int[Array, "subject item"] | None = None,
-) -> None:
-    """Define the model; without successes it draws them.
-
-    Parameters
-    ----------
-    trials : int array, shape (subject, item)
-        0 where the item was not run.
-    n_abilities : int
-    successes : int array, shape (subject, item), optional
-    """
-    n_subjects, n_items = trials.shape
-    theta, a, d = mirt_parameters(n_subjects, n_items, n_abilities)
-    observed = Binomial(trials, logits=theta @ a.T + d).mask(trials > 0)
-    sample("successes", observed, obs=successes)
-
-
-def mirt_parameters(n_subjects: int, n_items: int, n_abilities: int) -> MirtParameters:
-    """Draw subjects and items from their priors: the model without data."""
-    zero, identity = jnp.zeros(n_abilities), jnp.eye(n_abilities)
+def abilities(
+    n_subjects: int,
+    root: Float[Array, "ability ability"],
+    clusters: Int[ArrayLike, " subject"] | None = None,
+    n_clusters: int = 0,
+) -> Float[Array, "subject ability"]:
+    """Draw abilities of a covariance with this Cholesky factor, of which clusters share a part."""
+    centre, spread = jnp.zeros(len(root)), root
+    if clusters is not None:
+        icc = sample("icc", Uniform(0, 1))
+        with plate("cluster", n_clusters):
+            of_clusters = MultivariateNormal(centre, scale_tril=jnp.sqrt(icc) * root)
+            centre = sample("gamma", of_clusters)[clusters]
+        spread = jnp.sqrt(1 - icc) * root
     with plate("subject", n_subjects):
-        theta = sample("theta", MultivariateNormal(zero, identity))
-    mu_a = sample("mu_a", MultivariateNormal(zero, MU_A_SD**2 * identity))
-    spread = Wishart(n_abilities + 2, rate_matrix=USUAL_SPREAD**2 * identity)
-    precision_a = sample("precision_a", spread)
-    mu_d = sample("mu_d", Normal(0, MU_D_SD))
-    mu_b = sample("mu_b", MultivariateNormal(zero, MU_B_SD**2 * identity))
-    sigma_d = sample("sigma_d", HalfNormal(SIGMA_D_SCALE))
-    with plate("item", n_items):
-        a = sample("a", MultivariateNormal(mu_a, precision_matrix=precision_a))
-        d = sample("d", Normal(mu_d - a @ mu_b, sigma_d))
-    return MirtParameters(theta, a, d)
+        return sample("theta", MultivariateNormal(centre, scale_tril=spread))
 
 
 def levels(slopes: Float[Array, "item ability"], values: Values, t: Array) -> dict[str, Array]:
     """Return each ability t higher, and items with them: η = a · θ + d and its prior stay."""
-    return {
-        "theta": values["theta"] + t,
-        "d": values["d"] - slopes @ t,
-        "mu_b": values["mu_b"] + t,
-    }
+    raised = {name: values[name] + t for name in ("theta", "gamma", "mu_b") if name in values}
+    return raised | {"d": values["d"] - slopes @ t}
 
 
 def _levels(values: Values, t: Array) -> dict[str, Array]:
@@ -129,9 +102,25 @@ class Mirt(ResponseModel):
         """What is kept with draws of its options."""
         return {"n_abilities": self.n_abilities, "identification": IDENTIFICATION}
 
-    def parameters(self, n_subjects: int, n_items: int, **_known: Any) -> MirtParameters:
-        """Draw from the prior."""
-        return mirt_parameters(n_subjects, n_items, self.n_abilities)
+    def parameters(self, n_subjects: int, n_items: int, **known: Any) -> tuple[Array, ...]:
+        """Draw abilities, slopes and intercepts."""
+        zero, identity = jnp.zeros(self.n_abilities), jnp.eye(self.n_abilities)
+        theta = abilities(n_subjects, identity, **known)
+        mu_a = sample("mu_a", MultivariateNormal(zero, MU_A_SD**2 * identity))
+        spread = Wishart(self.n_abilities + 2, rate_matrix=USUAL_SPREAD**2 * identity)
+        precision_a = sample("precision_a", spread)
+        mu_d = sample("mu_d", Normal(0, MU_D_SD))
+        mu_b = sample("mu_b", MultivariateNormal(zero, MU_B_SD**2 * identity))
+        sigma_d = sample("sigma_d", HalfNormal(SIGMA_D_SCALE))
+        with plate("item", n_items):
+            a = sample("a", MultivariateNormal(mu_a, precision_matrix=precision_a))
+            d = sample("d", Normal(mu_d - a @ mu_b, sigma_d))
+        return theta, a, d
+
+    def answers(self, drawn: tuple[Array, ...], trials: Counts, successes: Counts | None) -> None:
+        """Draw the number of right answers."""
+        theta, a, d = drawn
+        right_answers("logit", theta @ a.T + d, trials, successes)
 
     @property
     def lines(self) -> tuple[Line, ...]:

@@ -10,10 +10,10 @@ same reason how far items differ in their noise is not learned.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array
 from numpyro import plate, sample
 from numpyro.distributions import LogNormal
 from numpyro.distributions import Normal as Gaussian
@@ -23,75 +23,12 @@ from bayesirt.data.scales import Kind, refuse_other_answers
 from bayesirt.errors import ResponseError
 from bayesirt.likelihood.family import Family
 from bayesirt.likelihood.normal import FLOOR, NORMAL, SPAN
-from bayesirt.models.priors import Priors
-from bayesirt.models.two_pl import DIMS, TwoPL, two_pl_parameters
+from bayesirt.models.response_model import Counts
+from bayesirt.models.two_pl import DIMS, TwoPL
 
 USUAL = {"noise": (0.0, 0.5)}
 """Of its logarithm, where its mean lies beforehand, and how far items differ."""
 MU_SD = 1.0
-
-
-class NormalParameters(NamedTuple):
-    """What the normal model draws before it sees data."""
-
-    theta: Float[Array, " subject"]  # Ability, in standard deviations of the assumed population.
-    # Discrimination, intercept, and how far scores are from what is expected.
-    a: Float[Array, " item"]
-    d: Float[Array, " item"]
-    noise: Float[Array, " item"]
-
-
-def normal_model(
-    trials: Int[Array, "subject item"],
-    successes: Int[Array, "subject item"] | None = None,
-    *,
-    priors: Priors | None = None,
-) -> None:
-    """Define the normal model; without scores it draws them.
-
-    Parameters
-    ----------
-    trials : int array, shape (subject, item)
-        10,000, or 0 where the item was not run.
-    successes : int array, shape (subject, item), optional
-        Where scores lie between the lowest and the highest of all, in ten-thousandths.
-    priors : Priors, optional
-    """
-    n_subjects, n_items = trials.shape
-    theta, a, d, noise = normal_parameters(n_subjects, n_items, priors or Priors())
-    about = Gaussian(theta[:, None] * a + d, jnp.sqrt(noise**2 + FLOOR**2))
-    about = about.mask(trials > 0)
-    if successes is None:
-        sample("scores", about)
-    else:
-        sample("scores", about, obs=SPAN * (successes / jnp.maximum(trials, 1) - 0.5))
-
-
-def normal_parameters(
-    n_subjects: int,
-    n_items: int,
-    priors: Priors,
-    **known: Any,
-) -> NormalParameters:
-    """Draw subjects and items from their priors: the normal model without data.
-
-    Parameters
-    ----------
-    n_subjects, n_items : int
-    priors : Priors
-    **known
-        Clusters and design, as in `two_pl_parameters`.
-
-    Returns
-    -------
-    NormalParameters
-    """
-    theta, a, d = two_pl_parameters(n_subjects, n_items, priors, **known)
-    centre, sigma = USUAL["noise"]
-    mu_noise = sample("mu_noise", Gaussian(centre, MU_SD))
-    with plate("item", n_items):
-        noise = sample("noise", LogNormal(mu_noise, sigma))
-    return NormalParameters(theta, a, d, noise)
 
 
 @dataclass(frozen=True)
@@ -129,9 +66,23 @@ class Normal(TwoPL):
         """Scores about what is expected."""
         return NORMAL
 
-    def parameters(self, n_subjects: int, n_items: int, **known: Any) -> NormalParameters:
-        """Draw from the prior."""
-        return normal_parameters(n_subjects, n_items, self.priors, **known)
+    def parameters(self, n_subjects: int, n_items: int, **known: Any) -> tuple[Array, ...]:
+        """Draw ability, discrimination, intercept, and how far scores are from the expected."""
+        theta, a, d = super().parameters(n_subjects, n_items, **known)
+        centre, sigma = USUAL["noise"]
+        mu_noise = sample("mu_noise", Gaussian(centre, MU_SD))
+        with plate("item", n_items):
+            noise = sample("noise", LogNormal(mu_noise, sigma))
+        return theta, a, d, noise
+
+    def answers(self, drawn: tuple[Array, ...], trials: Counts, successes: Counts | None) -> None:
+        """Draw scores, between the lowest and the highest of all."""
+        theta, a, d, noise = drawn
+        seen = None
+        if successes is not None:
+            seen = SPAN * (successes / jnp.maximum(trials, 1) - 0.5)
+        about = Gaussian(theta[:, None] * a + d, jnp.sqrt(noise**2 + FLOOR**2))
+        sample("scores", about.mask(trials > 0), obs=seen)
 
     @property
     def usual(self) -> Mapping[str, tuple[float, float]]:

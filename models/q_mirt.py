@@ -1,7 +1,7 @@
 """Fine-grained abilities: a multidimensional 2PL in which each item needs some abilities.
 
     successes_ij ~ Binomial(trials_ij, sigmoid(Σ_k q_jk a_jk θ_ik + d_j))
-    θ_i ~ N(0, Ω)
+    θ_i ~ N(0, Ω), in clusters κ ~ U(0, 1), γ_c ~ N(0, κ Ω), θ_i ~ N(γ_c, (1 - κ) Ω)
     log a_jk ~ N(μ_a, σ_a) where q_jk = 1
     d_j ~ N(μ_d + Σ_k q_jk (β_k - μ_bk a_jk), σ_d),  β_k ~ N(0, σ_β),  μ_bk ~ N(0, 2)
 
@@ -13,34 +13,31 @@ levels of abilities are those of θ ~ N(0, Ω), however many items there are.
 
 Ω is a correlation matrix. "correlated" lets every pair of abilities have its own correlation
 (LKJ), which takes some ten abilities at most to learn. "general" has one number an ability,
-Ω_kl = γ_k γ_l: what a general ability leaves open is specific, so that forty subjects will do for
+Ω_kl = g_k g_l: what a general ability leaves open is specific, so that forty subjects will do for
 sixty abilities; it takes no two abilities to go against each other. "independent" has none.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Float, Int
-from numpy.typing import NDArray
+from jaxtyping import Array
 from numpyro import deterministic, plate, sample
 from numpyro.distributions import (
-    Binomial,
     HalfNormal,
     LKJCholesky,
     LogNormal,
-    MultivariateNormal,
     Normal,
     Uniform,
 )
 
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.likelihood.loadings import Loadings
-from bayesirt.models.mirt import MU_B_SD, levels
-from bayesirt.models.response_model import Line, Method, ResponseModel, Values
+from bayesirt.models.mirt import MU_B_SD, abilities, levels
+from bayesirt.models.response_model import Counts, Line, Method, ResponseModel, Values
+from bayesirt.models.two_pl import right_answers
 
 Structure = Literal["correlated", "general", "independent"]
 
@@ -53,63 +50,10 @@ DIMS = {
     "d": ["item"],
     "beta": ["ability"],
     "mu_b": ["ability"],
-    "gamma": ["ability"],
+    "general": ["ability"],
+    "gamma": ["cluster", "ability"],
     "correlation": ["ability", "ability_other"],
 }
-
-
-class QMirtParameters(NamedTuple):
-    """What the model draws before it sees data."""
-
-    theta: Float[Array, "subject ability"]
-    a: Float[Array, " loading"]  # Discriminations of the ones of Q, row by row.
-    d: Float[Array, " item"]  # Intercepts.
-
-
-def q_mirt_model(
-    trials: Int[Array, "subject item"],
-    needs: NDArray[np.bool_],
-    successes: Int[Array, "subject item"] | None = None,
-    *,
-    structure: Structure = "correlated",
-) -> None:
-    """Define the model; without successes it draws them.
-
-    Parameters
-    ----------
-    trials : int array, shape (subject, item)
-        0 where the item was not run.
-    needs : bool array, shape (item, ability)
-        The Q-matrix.
-    successes : int array, shape (subject, item), optional
-    structure : {"correlated", "general", "independent"}
-    """
-    theta, a, d = q_mirt_parameters(len(trials), needs, structure)
-    slopes = jnp.zeros(needs.shape).at[needs.nonzero()].set(a)
-    observed = Binomial(trials, logits=theta @ slopes.T + d).mask(trials > 0)
-    sample("successes", observed, obs=successes)
-
-
-def q_mirt_parameters(
-    n_subjects: int, needs: NDArray[np.bool_], structure: Structure
-) -> QMirtParameters:
-    """Draw subjects and items from their priors: the model without data."""
-    n_items, n_abilities = needs.shape
-    root = _root_of_correlations(n_abilities, structure)
-    with plate("subject", n_subjects):
-        theta = sample("theta", MultivariateNormal(jnp.zeros(n_abilities), scale_tril=root))
-    mu_a, sigma_a = sample("mu_a", Normal(0, 0.5)), sample("sigma_a", HalfNormal(0.5))
-    with plate("loading", int(needs.sum())):
-        a = sample("a", LogNormal(mu_a, sigma_a))
-    slopes = jnp.zeros(needs.shape).at[needs.nonzero()].set(a)
-    mu_d, sigma_d = sample("mu_d", Normal(0, 2)), sample("sigma_d", HalfNormal(2))
-    sigma_beta = sample("sigma_beta", HalfNormal(1))
-    with plate("ability", n_abilities):
-        beta = sample("beta", Normal(0, sigma_beta))
-        mu_b = sample("mu_b", Normal(0, MU_B_SD))
-    with plate("item", n_items):
-        d = sample("d", Normal(mu_d + jnp.asarray(needs, float) @ beta - slopes @ mu_b, sigma_d))
-    return QMirtParameters(theta, a, d)
 
 
 def default_structure(n_abilities: int) -> Structure:
@@ -126,8 +70,9 @@ def _root_of_correlations(n_abilities: int, structure: Structure) -> Array:
         deterministic("correlation", root @ root.T)
         return root
     with plate("ability", n_abilities):
-        gamma = sample("gamma", Uniform(0, 1))
-    correlation = deterministic("correlation", jnp.outer(gamma, gamma) + jnp.diag(1 - gamma**2))
+        general = sample("general", Uniform(0, 1))
+    shared = jnp.outer(general, general)
+    correlation = deterministic("correlation", shared + jnp.diag(1 - general**2))
     return jnp.linalg.cholesky(correlation)
 
 
@@ -170,16 +115,37 @@ class QMirt(ResponseModel):
     @property
     def engines(self) -> tuple[Method, ...]:
         """Engines that draw from its posterior."""
-        return "blocked", "nuts", "laplace"
+        return "blocked", "nuts"
 
     def parameters(
         self,
         n_subjects: int,
-        n_items: int,  # noqa: ARG002
-        **_known: Any,
-    ) -> QMirtParameters:
-        """Draw from the prior."""
-        return q_mirt_parameters(n_subjects, self.needs.needs, self.structure)
+        n_items: int,
+        **known: Any,
+    ) -> tuple[Array, ...]:
+        """Draw abilities, all slopes (0 where Q is), and intercepts."""
+        needs = self.needs.needs
+        n_items, n_abilities = needs.shape
+        root = _root_of_correlations(n_abilities, self.structure)
+        theta = abilities(n_subjects, root, **known)
+        mu_a, sigma_a = sample("mu_a", Normal(0, 0.5)), sample("sigma_a", HalfNormal(0.5))
+        with plate("loading", int(needs.sum())):
+            a = sample("a", LogNormal(mu_a, sigma_a))
+        slopes = jnp.zeros(needs.shape).at[needs.nonzero()].set(a)
+        mu_d, sigma_d = sample("mu_d", Normal(0, 2)), sample("sigma_d", HalfNormal(2))
+        sigma_beta = sample("sigma_beta", HalfNormal(1))
+        with plate("ability", n_abilities):
+            beta = sample("beta", Normal(0, sigma_beta))
+            mu_b = sample("mu_b", Normal(0, MU_B_SD))
+        with plate("item", n_items):
+            mean = mu_d + jnp.asarray(needs, float) @ beta - slopes @ mu_b
+            d = sample("d", Normal(mean, sigma_d))
+        return theta, slopes, d
+
+    def answers(self, drawn: tuple[Array, ...], trials: Counts, successes: Counts | None) -> None:
+        """Draw the number of right answers."""
+        theta, slopes, d = drawn
+        right_answers("logit", theta @ slopes.T + d, trials, successes)
 
     @property
     def lines(self) -> tuple[Line, ...]:

@@ -10,10 +10,10 @@ where φ is large they are as good as independent, which the 2PL takes them to b
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array
 from numpyro import plate, sample
 from numpyro.distributions import BetaBinomial, HalfNormal, LogNormal, Normal
 
@@ -21,69 +21,10 @@ from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.likelihood.beta_binomial import BETA_BINOMIAL
 from bayesirt.likelihood.family import Family
-from bayesirt.models.priors import Priors
-from bayesirt.models.two_pl import DIMS, TwoPL, two_pl_parameters
+from bayesirt.models.response_model import Counts
+from bayesirt.models.two_pl import DIMS, TwoPL
 
 MU_PHI_MEAN, MU_PHI_SD, SIGMA_PHI_SCALE = 1.0, 1.0, 0.5
-
-
-class RepeatsParameters(NamedTuple):
-    """What the model of repeats draws before it sees data."""
-
-    theta: Float[Array, " subject"]  # Ability, in standard deviations of the assumed population.
-    # Discrimination, intercept, and how independent runs are.
-    a: Float[Array, " item"]
-    d: Float[Array, " item"]
-    phi: Float[Array, " item"]
-
-
-def repeats_model(
-    trials: Int[Array, "subject item"],
-    successes: Int[Array, "subject item"] | None = None,
-    *,
-    priors: Priors | None = None,
-) -> None:
-    """Define the model of repeats; without successes it draws them.
-
-    Parameters
-    ----------
-    trials : int array, shape (subject, item)
-        0 where the item was not run.
-    successes : int array, shape (subject, item), optional
-    priors : Priors, optional
-    """
-    n_subjects, n_items = trials.shape
-    theta, a, d, phi = repeats_parameters(n_subjects, n_items, priors or Priors())
-    mu = 1 / (1 + jnp.exp(-(theta[:, None] * a + d)))
-    runs = BetaBinomial(mu * phi, (1 - mu) * phi, trials).mask(trials > 0)
-    sample("successes", runs, obs=successes)
-
-
-def repeats_parameters(
-    n_subjects: int,
-    n_items: int,
-    priors: Priors,
-    **known: Any,
-) -> RepeatsParameters:
-    """Draw subjects and items from their priors: the model of repeats without data.
-
-    Parameters
-    ----------
-    n_subjects, n_items : int
-    priors : Priors
-    **known
-        Clusters and design, as in `two_pl_parameters`.
-
-    Returns
-    -------
-    RepeatsParameters
-    """
-    theta, a, d = two_pl_parameters(n_subjects, n_items, priors, **known)
-    mu_phi = sample("mu_phi", Normal(MU_PHI_MEAN, MU_PHI_SD))
-    sigma_phi = sample("sigma_phi", HalfNormal(SIGMA_PHI_SCALE))
-    with plate("item", n_items):
-        phi = sample("phi", LogNormal(mu_phi, sigma_phi))
-    return RepeatsParameters(theta, a, d, phi)
 
 
 @dataclass(frozen=True)
@@ -123,9 +64,21 @@ class Repeats(TwoPL):
         """Runs that go together."""
         return BETA_BINOMIAL
 
-    def parameters(self, n_subjects: int, n_items: int, **known: Any) -> RepeatsParameters:
-        """Draw from the prior."""
-        return repeats_parameters(n_subjects, n_items, self.priors, **known)
+    def parameters(self, n_subjects: int, n_items: int, **known: Any) -> tuple[Array, ...]:
+        """Draw ability, discrimination, intercept, and how independent runs are."""
+        theta, a, d = super().parameters(n_subjects, n_items, **known)
+        mu_phi = sample("mu_phi", Normal(MU_PHI_MEAN, MU_PHI_SD))
+        sigma_phi = sample("sigma_phi", HalfNormal(SIGMA_PHI_SCALE))
+        with plate("item", n_items):
+            phi = sample("phi", LogNormal(mu_phi, sigma_phi))
+        return theta, a, d, phi
+
+    def answers(self, drawn: tuple[Array, ...], trials: Counts, successes: Counts | None) -> None:
+        """Draw the number of right runs."""
+        theta, a, d, phi = drawn
+        mu = 1 / (1 + jnp.exp(-(theta[:, None] * a + d)))
+        runs = BetaBinomial(mu * phi, (1 - mu) * phi, trials).mask(trials > 0)
+        sample("successes", runs, obs=successes)
 
     @property
     def usual(self) -> Mapping[str, tuple[float, float]]:

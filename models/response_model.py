@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from jaxtyping import Array
+import jax.numpy as jnp
+from jaxtyping import Array, Int
 from numpyro import handlers
 
 from bayesirt.data.responses import Responses
@@ -25,6 +26,7 @@ from bayesirt.models.priors import Priors
 
 Method = Literal["nuts", "blocked", "laplace"]
 Values = Mapping[str, Array]
+Counts = Int[Array, "subject item"]
 
 
 class Line(NamedTuple):
@@ -62,8 +64,8 @@ class ResponseModel(ABC):
         What people read.
     lengths : bool
         Whether responses must have lengths.
-    clustered : bool
-        Whether subjects may come in clusters, and difficulty be explained.
+    explained : bool
+        Whether difficulty and ability may be explained, and items come in groups.
     takes : {"binary", "graded", "continuous", "unbounded"}
         The answers that it is for.
     known_spreads : bool
@@ -77,7 +79,7 @@ class ResponseModel(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     lengths: ClassVar[bool] = False
-    clustered: ClassVar[bool] = False
+    explained: ClassVar[bool] = False
     takes: ClassVar[Kind] = "binary"
     known_spreads: ClassVar[bool] = False
     simpler: ClassVar[str | None] = None
@@ -102,7 +104,7 @@ class ResponseModel(ABC):
                 f"guessing is a part of the 3pl, not of {cls.name}; pass --model 3pl, or leave "
                 f"out --guessing"
             )
-        if (priors.explains or priors.groups) and not cls.clustered:
+        if (priors.explains or priors.groups) and not cls.explained:
             raise ResponseError(
                 f"what explains difficulty or ability, and groups of items, belong to models of "
                 f"one ability and no lengths, not to {cls.name}; leave them out"
@@ -134,8 +136,24 @@ class ResponseModel(ABC):
         """How an answer is distributed, given its predictors."""
         return LOGIT
 
+    def __call__(self, trials: Counts, successes: Counts | None = None, **known: Any) -> None:
+        """Define the model in NumPyro; without answers it draws them, with their parameters.
+
+        Parameters
+        ----------
+        trials : int array, shape (subject, item)
+            0 where the item was not run.
+        successes : int array, shape (subject, item), optional
+            How many were right; grades, or scores in ten-thousandths of the highest, where the
+            model takes those.
+        **known
+            ``clusters``, the position of each subject's, and ``n_clusters``, where they come so.
+        """
+        drawn = self.parameters(*trials.shape, **known)
+        self.answers(drawn, jnp.asarray(trials), successes)
+
     @abstractmethod
-    def parameters(self, n_subjects: int, n_items: int, **known: Any) -> Any:
+    def parameters(self, n_subjects: int, n_items: int, **known: Any) -> tuple[Array, ...]:
         """Draw subjects and items from their priors: the NumPyro text without data.
 
         Parameters
@@ -143,8 +161,17 @@ class ResponseModel(ABC):
         n_subjects, n_items : int
         **known
             ``clusters``, the position of each subject's, and ``n_clusters``, where they come so;
-            ``design``, where something is known of items.
+            ``design`` and ``skills``, where something is known of items and subjects.
+
+        Returns
+        -------
+        tuple of arrays
+            What `answers` takes.
         """
+
+    @abstractmethod
+    def answers(self, drawn: tuple[Array, ...], trials: Counts, successes: Counts | None) -> None:
+        """Draw answers given subjects and items, or condition on those that there are."""
 
     @property
     def lines(self) -> tuple[Line, ...]:

@@ -13,10 +13,10 @@ floor to stand on; its interval is wide for that reason.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array
 from numpyro import deterministic, plate, sample
 from numpyro.distributions import Binomial, HalfNormal, Normal, TransformedDistribution
 from numpyro.distributions.transforms import SigmoidTransform
@@ -25,73 +25,10 @@ from bayesirt.errors import ResponseError
 from bayesirt.likelihood.families import GUESSING
 from bayesirt.likelihood.family import Family
 from bayesirt.models.priors import Priors
-from bayesirt.models.response_model import Method
-from bayesirt.models.two_pl import DIMS, TwoPL, two_pl_parameters
+from bayesirt.models.response_model import Counts, Method
+from bayesirt.models.two_pl import DIMS, TwoPL
 
 MU_C_MEAN, MU_C_SD, SIGMA_C_SCALE = -1.4, 0.7, 0.5
-
-
-class ThreePLParameters(NamedTuple):
-    """What the 3PL draws before it sees data."""
-
-    theta: Float[Array, " subject"]  # Ability, in standard deviations of the assumed population.
-    # Discrimination, intercept, and proportion correct by guessing.
-    a: Float[Array, " item"]
-    d: Float[Array, " item"]
-    c: Float[Array, " item"]
-
-
-def three_pl_model(
-    trials: Int[Array, "subject item"],
-    successes: Int[Array, "subject item"] | None = None,
-    *,
-    priors: Priors | None = None,
-) -> None:
-    """Define the 3PL; without successes it draws them, for prior and posterior prediction.
-
-    Parameters
-    ----------
-    trials : int array, shape (subject, item)
-        0 where the item was not run.
-    successes : int array, shape (subject, item), optional
-    priors : Priors, optional
-        With `guessing`, c is that number for every item.
-    """
-    n_subjects, n_items = trials.shape
-    theta, a, d, c = three_pl_parameters(n_subjects, n_items, priors or Priors())
-    p = c + (1 - c) / (1 + jnp.exp(-(theta[:, None] * a + d)))
-    sample("successes", Binomial(trials, p).mask(trials > 0), obs=successes)
-
-
-def three_pl_parameters(
-    n_subjects: int,
-    n_items: int,
-    priors: Priors,
-    **known: Any,
-) -> ThreePLParameters:
-    """Draw subjects and items from their priors: the 3PL without data.
-
-    Parameters
-    ----------
-    n_subjects, n_items : int
-    priors : Priors
-        With `guessing`, c is that number for every item.
-    **known
-        Clusters and design, as in `two_pl_parameters`.
-
-    Returns
-    -------
-    ThreePLParameters
-    """
-    theta, a, d = two_pl_parameters(n_subjects, n_items, priors, **known)
-    if priors.guessing is not None:
-        c = deterministic("c", jnp.full(n_items, priors.guessing))
-        return ThreePLParameters(theta, a, d, c)
-    mu_c = sample("mu_c", Normal(MU_C_MEAN, MU_C_SD))
-    sigma_c = sample("sigma_c", HalfNormal(SIGMA_C_SCALE))
-    with plate("item", n_items):
-        c = sample("c", TransformedDistribution(Normal(mu_c, sigma_c), SigmoidTransform()))
-    return ThreePLParameters(theta, a, d, c)
 
 
 @dataclass(frozen=True)
@@ -128,9 +65,22 @@ class ThreePL(TwoPL):
         """Engines that draw from its posterior."""
         return super().engines if self.priors.kind == "hierarchical" else ("blocked", "nuts")
 
-    def parameters(self, n_subjects: int, n_items: int, **known: Any) -> ThreePLParameters:
-        """Draw from the prior."""
-        return three_pl_parameters(n_subjects, n_items, self.priors, **known)
+    def parameters(self, n_subjects: int, n_items: int, **known: Any) -> tuple[Array, ...]:
+        """Draw ability, discrimination, intercept and proportion correct by guessing."""
+        theta, a, d = super().parameters(n_subjects, n_items, **known)
+        if self.priors.guessing is not None:
+            return theta, a, d, deterministic("c", jnp.full(n_items, self.priors.guessing))
+        mu_c = sample("mu_c", Normal(MU_C_MEAN, MU_C_SD))
+        sigma_c = sample("sigma_c", HalfNormal(SIGMA_C_SCALE))
+        with plate("item", n_items):
+            c = sample("c", TransformedDistribution(Normal(mu_c, sigma_c), SigmoidTransform()))
+        return theta, a, d, c
+
+    def answers(self, drawn: tuple[Array, ...], trials: Counts, successes: Counts | None) -> None:
+        """Draw the number of right answers."""
+        theta, a, d, c = drawn
+        p = c + (1 - c) / (1 + jnp.exp(-(theta[:, None] * a + d)))
+        sample("successes", Binomial(trials, p).mask(trials > 0), obs=successes)
 
     @property
     def usual(self) -> Mapping[str, tuple[float, float]]:

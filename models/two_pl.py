@@ -34,6 +34,7 @@ from typing import Any, ClassVar, Literal
 
 import jax.numpy as jnp
 import numpyro
+from jax.scipy.special import log_ndtr
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 from numpyro import deterministic, plate, sample
@@ -43,94 +44,42 @@ from bayesirt.data.difficulty import Design
 from bayesirt.likelihood.families import family_named
 from bayesirt.likelihood.family import Family
 from bayesirt.models.priors import Priors
-from bayesirt.models.response_model import Line, Method, ResponseModel, Values
+from bayesirt.models.response_model import Counts, Line, Method, ResponseModel, Values
 
 DIMS = {"theta": ["subject"], "gamma": ["cluster"], "a": ["item"], "d": ["item"], "b": ["item"]}
 
-Parameters = tuple[Float[Array, " subject"], Float[Array, " item"], Float[Array, " item"]]
 
-
-def two_pl_model(
-    trials: Int[Array, "subject item"],
-    successes: Int[Array, "subject item"] | None = None,
-    *,
-    priors: Priors | None = None,
-    clusters: Int[ArrayLike, " subject"] | None = None,
-    n_clusters: int = 0,
-) -> None:
-    """Define the 2PL; without successes it draws them, for prior and posterior prediction.
-
-    Parameters
-    ----------
-    trials : int array, shape (subject, item)
-        0 where the item was not run.
-    successes : int array, shape (subject, item), optional
-    priors : Priors, optional
-    clusters : int array, shape (subject,), optional
-        Position of each subject's cluster.
-    n_clusters : int
-    """
-    n_subjects, n_items = trials.shape
-    theta, a, d = two_pl_parameters(
-        n_subjects, n_items, priors or Priors(), clusters=clusters, n_clusters=n_clusters
-    )
-    eta = theta[:, None] * a + d
-    observed = Binomial(trials, logits=eta).mask(trials > 0)
-    sample("successes", observed, obs=successes)
-
-
-def two_pl_parameters(
+def abilities(
     n_subjects: int,
-    n_items: int,
-    priors: Priors,
-    *,
     clusters: Int[ArrayLike, " subject"] | None = None,
     n_clusters: int = 0,
-    design: Design = Design(),  # noqa: B008
-    skills: Design = Design(),  # noqa: B008
-) -> Parameters:
-    """Draw abilities, discriminations and intercepts from their priors: the 2PL without data.
-
-    Parameters
-    ----------
-    n_subjects, n_items : int
-    priors : Priors
-    clusters : int array, shape (subject,), optional
-        Position of each subject's cluster.
-    n_clusters : int
-    design, skills : Design
-        What explains the difficulty of items, and the ability of subjects, or of their clusters.
-
-    Returns
-    -------
-    theta : float array, shape (subject,)
-        Ability, in standard deviations of the assumed population.
-    a, d : float array, shape (item,)
-        Discrimination and intercept.
-    """
-    if skills:
-        mean = explained(skills, "beta_theta", [x.skill for x in skills.factors])
-        if clusters is not None:
-            sigma_gamma = sample("sigma_gamma", HalfNormal(1))
-            with plate("cluster", n_clusters):
-                mean = sample("gamma", Normal(mean, sigma_gamma))[clusters]
-        sigma_theta = sample("sigma_theta", HalfNormal(1))
-        with plate("subject", n_subjects):
-            theta = sample("theta", Normal(mean, sigma_theta))
-    elif clusters is None:
-        with plate("subject", n_subjects):
-            theta = sample("theta", Normal(0, 1))
-    else:
+) -> Float[Array, " subject"]:
+    """Draw abilities of a standard population, about those of clusters where they come so."""
+    centre, spread = jnp.zeros(()), jnp.ones(())
+    if clusters is not None:
         icc = sample("icc", Uniform(0, 1))
         with plate("cluster", n_clusters):
-            gamma = sample("gamma", Normal(0, jnp.sqrt(icc)))
-        with plate("subject", n_subjects):
-            theta = sample("theta", Normal(gamma[clusters], jnp.sqrt(1 - icc)))
-    if priors.kind == "fixed":
-        a, d = _fixed_items(n_items)
-    else:
-        a, d = hierarchical_items(n_items, priors, design)
-    return theta, a, d
+            centre = sample("gamma", Normal(0, jnp.sqrt(icc)))[clusters]
+        spread = jnp.sqrt(1 - icc)
+    with plate("subject", n_subjects):
+        return sample("theta", Normal(centre, spread))
+
+
+def explained_abilities(
+    n_subjects: int,
+    skills: Design,
+    clusters: Int[ArrayLike, " subject"] | None = None,
+    n_clusters: int = 0,
+) -> Float[Array, " subject"]:
+    """Draw abilities of subjects, or of their clusters, of which something is known."""
+    mean = explained(skills, "beta_theta", [x.skill for x in skills.factors])
+    if clusters is not None:
+        sigma_gamma = sample("sigma_gamma", HalfNormal(1))
+        with plate("cluster", n_clusters):
+            mean = sample("gamma", Normal(mean, sigma_gamma))[clusters]
+    sigma_theta = sample("sigma_theta", HalfNormal(1))
+    with plate("subject", n_subjects):
+        return sample("theta", Normal(mean, sigma_theta))
 
 
 def hierarchical_items(
@@ -180,6 +129,15 @@ def _fixed_items(n_items: int) -> tuple[Array, Array]:
         b = sample("b", Normal(0, 2))
         d = deterministic("d", -a * b)
     return a, d
+
+
+def right_answers(
+    link: str, eta: Float[Array, "subject item"], trials: Counts, successes: Counts | None
+) -> Array:
+    """Draw the number of right answers whose chances have a logistic or a normal curve."""
+    logits = eta if link == "logit" else log_ndtr(eta) - log_ndtr(-eta)
+    number = Binomial(trials, logits=logits).mask(trials > 0)
+    return sample("successes", number, obs=successes)
 
 
 def level(values: Values, t: Array) -> dict[str, Array]:
@@ -236,7 +194,7 @@ class TwoPL(ResponseModel):
 
     name: ClassVar[str] = "2pl"
     title: ClassVar[str] = "2PL"
-    clustered: ClassVar[bool] = True
+    explained: ClassVar[bool] = True
     dims: ClassVar[Mapping[str, list[str]]] = DIMS
 
     def __post_init__(self) -> None:
@@ -258,9 +216,28 @@ class TwoPL(ResponseModel):
         """Engines that draw from its posterior."""
         return "blocked", "nuts", "laplace"
 
-    def parameters(self, n_subjects: int, n_items: int, **known: Any) -> tuple[Array, ...]:
-        """Draw from the prior."""
-        return two_pl_parameters(n_subjects, n_items, self.priors, **known)
+    def parameters(
+        self,
+        n_subjects: int,
+        n_items: int,
+        *,
+        design: Design = Design(),  # noqa: B008
+        skills: Design = Design(),  # noqa: B008
+        **clusters: Any,
+    ) -> tuple[Array, ...]:
+        """Draw ability, discrimination and intercept."""
+        if skills:
+            theta = explained_abilities(n_subjects, skills, **clusters)
+        else:
+            theta = abilities(n_subjects, **clusters)
+        if self.priors.kind == "fixed":
+            return theta, *_fixed_items(n_items)
+        return theta, *hierarchical_items(n_items, self.priors, design)
+
+    def answers(self, drawn: tuple[Array, ...], trials: Counts, successes: Counts | None) -> None:
+        """Draw the number of right answers."""
+        theta, a, d = drawn
+        right_answers(self.link, theta[:, None] * a + d, trials, successes)
 
     @property
     def lines(self) -> tuple[Line, ...]:

@@ -22,10 +22,8 @@ def prior_sites(
     n, (n_subjects, n_items), priors = 4 * PAIRS, TRIALS.shape, model.priors
     sites = {"theta": rng.normal(size=(n, n_subjects))}
     if clusters:
-        icc = rng.uniform(size=(n, 1))
-        gamma = np.sqrt(icc) * rng.normal(size=(n, max(clusters) + 1))
-        theta = gamma[:, list(clusters)] + np.sqrt(1 - icc) * sites["theta"]
-        sites = {"theta": theta, "gamma": gamma, "icc": np.log(icc / (1 - icc))[:, 0]}
+        told = sharing(sites["theta"], clusters, rng)
+        sites = dict(zip(("theta", "gamma", "icc"), told, strict=True))
     z_a, z_d = rng.normal(size=(2, n, n_items))
     if isinstance(model, ThreePL) and priors.guessing is None:
         mu_c, sigma_c = -1.4 + 0.7 * rng.normal(size=n), 0.5 * np.abs(rng.normal(size=n))
@@ -55,6 +53,30 @@ def prior_sites(
     return {k: v[kept[:PAIRS]] for k, v in sites.items()}
 
 
+def sharing(
+    own: np.ndarray, clusters: tuple[int, ...], rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what is a subject's and what is a cluster's, and the logit of the share that is.
+
+    `own` is standard normal, of shape (pair, subject) and perhaps (pair, subject, ability).
+    """
+    share = rng.uniform(size=(len(own), *(1,) * (own.ndim - 1)))
+    of_cluster = np.sqrt(share) * rng.normal(size=(len(own), max(clusters) + 1, *own.shape[2:]))
+    whole = of_cluster[:, list(clusters)] + np.sqrt(1 - share) * own
+    return whole, of_cluster, np.log(share / (1 - share)).reshape(-1)
+
+
+def of_shares(logit: np.ndarray, of_cluster: np.ndarray, own: np.ndarray) -> list[np.ndarray]:
+    """Return moments and products of what clusters share, as columns."""
+    pairs = len(own)
+    share, gamma = 1 / (1 + np.exp(-logit[:, None])), of_cluster.reshape(pairs, -1)
+    between = of_cluster[:, :1] * own[:, :2]
+    within = share[..., None] if own.ndim == 3 else share
+    apart = within * (own[:, :1] - own[:, 2:3]) ** 2
+    products = [x.reshape(pairs, -1) for x in (between, apart)]
+    return [share, share**2, gamma, gamma**2, share * gamma**2, *products]
+
+
 def quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
     """Return first moments, bounded second moments and products, shape (pair, quantity)."""
     theta, item = sites["theta"], sites["b" if "b" in sites else "d"]
@@ -62,9 +84,7 @@ def quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
     columns = [theta, theta**2, theta[:, :1] * theta[:, 1:], np.tanh(item), np.tanh(item / 3) ** 2]
     columns += [theta[:, :3] * np.tanh(item), *scalars, *(np.tanh(s) ** 2 for s in scalars)]
     if "icc" in sites:
-        icc, gamma = 1 / (1 + np.exp(-sites["icc"][:, None])), sites["gamma"]
-        columns += [icc, icc**2, gamma, gamma**2, icc * gamma**2, gamma * theta[:, :2]]
-        columns += [gamma[:, :1] * gamma[:, 1:], icc * (theta[:, :1] - theta[:, 2:3]) ** 2]
+        columns += of_shares(sites["icc"], sites["gamma"], theta)
     if "c" in sites:
         c = 1 / (1 + np.exp(-sites["c"]))
         columns += [c, c**2, c * np.tanh(item)]

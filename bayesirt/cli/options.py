@@ -99,7 +99,6 @@ class ProfileEngine(StrEnum):
     auto = "auto"
     blocked = "blocked"
     nuts = "nuts"
-    laplace = "laplace"
 
 
 class NextBy(StrEnum):
@@ -308,7 +307,7 @@ StructureOption = Annotated[
     ),
 ]
 ProfileEngineOption = Annotated[
-    ProfileEngine, typer.Option(help="blocked, nuts: exact; laplace: approximate; auto: by size.")
+    ProfileEngine, typer.Option(help="blocked and nuts are exact; auto is blocked.")
 ]
 CheckpointFolder = Annotated[
     Path | None,

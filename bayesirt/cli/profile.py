@@ -1,6 +1,7 @@
 """The `profile` command."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,13 +25,14 @@ from bayesirt.cli.options import (
     Warmup,
     prepare_jax,
 )
-from bayesirt.cli.reading_input import announce, read_and_tell, say, with_options_of_answers
+from bayesirt.cli.reading_input import announce, read_and_tell, say, with_reading_options
+from bayesirt.cli.reading_options import READING
 
 if TYPE_CHECKING:
     from bayesirt.data.readers.reading import Reading
 
 
-@with_options_of_answers
+@partial(with_reading_options, options=[name for name in READING if name != "cost"])
 def profile(
     q_matrix: QMatrixFile,
     results: Results = None,

@@ -58,17 +58,6 @@ def predictor(
     return abilities.mean @ items.a.T + items.d, jnp.maximum(variance, 0)
 
 
-def at_nodes(
-    items: Items, abilities: Abilities, quadrature: Quadrature, unknown: Unknown = None
-) -> tuple[list[Float[Array, "subject item"]], list[float]]:
-    """Return each cell's linear predictor at the nodes, and the nodes' shares, which sum to 1."""
-    mean, variance = predictor(items, abilities, unknown)
-    eta, spread = (x.astype(quadrature.dtype) for x in (mean, jnp.sqrt(variance)))
-    points, weights = np.polynomial.hermite_e.hermegauss(quadrature.n_nodes)
-    shares = [float(weight) for weight in weights / weights.sum()]
-    return [eta + float(point) * spread for point in points], shares
-
-
 def expected_terms(
     layout: DenseLayout,
     items: Items,
@@ -77,6 +66,10 @@ def expected_terms(
     unknown: Unknown = None,
 ) -> CellTerms:
     """Return each cell's expected log likelihood, score and information; 0 without trials."""
-    etas, shares = at_nodes(items, abilities, quadrature, unknown)
-    columns = zip(*(LOGIT.terms(eta, *layout) for eta in etas), strict=True)
+    mean, variance = predictor(items, abilities, unknown)
+    eta, spread = (x.astype(quadrature.dtype) for x in (mean, jnp.sqrt(variance)))
+    points, weights = np.polynomial.hermite_e.hermegauss(quadrature.n_nodes)
+    shares = [float(weight) for weight in weights / weights.sum()]
+    at_nodes = (LOGIT.terms(eta + float(point) * spread, *layout) for point in points)
+    columns = zip(*at_nodes, strict=True)
     return CellTerms(*(sum(map(operator.mul, shares, terms)) for terms in columns))

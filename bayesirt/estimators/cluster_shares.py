@@ -13,8 +13,9 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
-_LOGITS = (-8.0, 8.0, 321)
+_LOGITS = (-12.0, 12.0, 321)
 """From where to where logits of shares are looked at, and at how many points."""
+_APART = (_LOGITS[1] - _LOGITS[0]) / (_LOGITS[2] - 1)
 
 
 class Products(NamedTuple):
@@ -26,18 +27,19 @@ class Products(NamedTuple):
 
 
 def share_density(
-    codes: Int[ArrayLike, " subject"], n_clusters: int, theta: Float[Array, " subject"]
+    codes: Int[ArrayLike, " subject"], n_clusters: int, theta: Float[Array, "*ability subject"]
 ) -> Callable[[Array], Array]:
     """Return the log density of logit κ given θ, whatever the clusters' abilities.
 
-    The θ of a cluster of n subjects are normal with variance 1 and covariance κ: their mean has
-    variance κ + (1 - κ)/n, and their n - 1 contrasts within have variance 1 - κ.
+    Several abilities do not depend on each other. The θ of a cluster of n subjects are normal with
+    variance 1 and covariance κ: their mean has variance κ + (1 - κ)/n, and their n - 1 contrasts
+    within have variance 1 - κ.
     """
     codes = jnp.asarray(codes)
     n, sums = _by_cluster(theta, codes, n_clusters)
     mean = sums / n
-    within = jnp.sum((theta - mean[codes]) ** 2)
-    n_within = len(codes) - n_clusters
+    within = jnp.sum((theta - mean[..., codes]) ** 2)
+    n_within = theta.size - mean.size
 
     def log_density(logit: Array) -> Array:
         log_rest = jax.nn.log_sigmoid(-logit)
@@ -78,17 +80,29 @@ def draw_shares(
     n_clusters: int,
     key: Array,
 ) -> Float[Array, " draw"]:
-    """Draw a share given the abilities of each draw, by the points and evenly between them."""
-    logits = jnp.linspace(*_LOGITS)
+    """Draw a share given the abilities of each draw, near enough."""
 
     def one(given: tuple[Array, Array]) -> Array:
-        density = share_density(cluster, n_clusters, given[0])
-        return jax.random.categorical(given[1], jax.vmap(density)(logits))
+        return near_share(given[0], share_density(cluster, n_clusters, given[1]))[0]
 
-    point_key, key = jax.random.split(key)
-    points = jax.lax.map(one, (theta, jax.random.split(point_key, len(theta))))
-    between = jax.random.uniform(key, points.shape, logits.dtype, -0.5, 0.5)
-    return jax.nn.sigmoid(logits[points] + between * (logits[1] - logits[0]))
+    return jax.nn.sigmoid(jax.lax.map(one, (jax.random.split(key, len(theta)), theta)))
+
+
+def near_share(
+    key: Array, log_density: Callable[[Array], Array]
+) -> tuple[Float[Array, ""], Callable[[Array], Array]]:
+    """Draw a logit by a density at the points, even between them; return this log density too."""
+    point_key, between_key = jax.random.split(key)
+    logits = jnp.linspace(*_LOGITS)
+    heights = jax.vmap(log_density)(logits)
+    between = _APART * jax.random.uniform(between_key, (), logits.dtype, -0.5, 0.5)
+    logit = logits[jax.random.categorical(point_key, heights)] + between
+
+    def drawn_by(logit: Array) -> Array:
+        point = jnp.round((logit - _LOGITS[0]) / _APART).astype(int)
+        return heights[jnp.clip(point, 0, len(heights) - 1)]
+
+    return logit, drawn_by
 
 
 @partial(jax.jit, static_argnames="n_clusters")

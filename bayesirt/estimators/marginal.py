@@ -201,9 +201,9 @@ def usual_items(model: ResponseModel, *, shrink: bool = True) -> UsualItems:
     further = model.family.further
     with jax.ensure_compile_time_eval():
         with trace() as sites:
-            drawn = seed(model.parameters, 0)(1, 1)
+            seed(model.parameters, 0)(1, 1)
         usual = [(0.0, spread * (1 if shrink else _WIDER)) for spread in _SPREADS.values()]
-        usual += [model.usual.get(name) or _given(getattr(drawn, name)) for name in further]
+        usual += [model.usual.get(name) or _given(sites[name]["value"]) for name in further]
         centres, spreads = np.array(usual).T[..., None]
     supports = [
         sites[name]["fn"].support if name in model.usual else constraints.unit_interval

@@ -7,11 +7,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from bayesirt.data.q_matrix import QMatrix
-from bayesirt.estimators.ability_beliefs import ability_steps
-from bayesirt.estimators.cell_expectations import Quadrature, at_nodes
-from bayesirt.estimators.normal_beliefs import Abilities, Items, Normal
+from bayesirt.estimators.normal_beliefs import Items
 from bayesirt.estimators.symmetric_matrices import place_of_pairs
-from bayesirt.likelihood.cell_sums import DenseLayout
 
 
 class SlotItems(NamedTuple):
@@ -91,25 +88,3 @@ def slots_of(q: QMatrix) -> Slots:
     pair = place_of_pairs(q.n_abilities)[ability[:, :, None], ability[:, None, :]]
     any_ability = np.zeros(q.n_abilities, np.int8)
     return Slots(*map(jnp.asarray, (ability, taken, pair, any_ability)))
-
-
-def predictors_at_nodes(
-    slots: Slots, items: SlotItems, abilities: Abilities, quadrature: Quadrature
-) -> tuple[list[Float[Array, "subject item"]], list[float]]:
-    """Return each cell's linear predictor at the nodes, and the nodes' shares."""
-    return at_nodes(slots.items(items), abilities, quadrature)
-
-
-def ability_step(
-    layout: DenseLayout,
-    slots: Slots,
-    items: SlotItems,
-    precision: Float[Array, "ability ability"],
-    abilities: Abilities,
-    quadrature: Quadrature,
-) -> Abilities:
-    """Take a Newton step on every subject's abilities, with precisions half of the way."""
-    population = Normal(jnp.zeros_like(precision[0]), precision)
-    return ability_steps(
-        layout, slots.items(items), population, abilities, quadrature, 1, half=True
-    )

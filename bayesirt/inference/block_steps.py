@@ -19,7 +19,7 @@ _WIDER, _FEW = 0.35, 4
 """How much wider than the inverse precision the variance of a proposal is, up to so many
 dimensions: in a tail that is flatter than its normal, a member would otherwise propose too near and
 stay too long. In many dimensions a wide proposal is refused too often."""
-_UNROLLED = 2
+_UNROLLED = 4
 _MODE_STEPS = 4
 _LOGISTIC_TO_NORMAL = 0.5875
 """Scale of the logistic distribution that lies nearest to the standard normal."""

@@ -7,7 +7,7 @@ between clusters is drawn with the clusters' abilities integrated out, and these
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -17,37 +17,33 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from bayesirt.estimators.cluster_shares import share_density
+from bayesirt.estimators.cluster_shares import near_share, share_density
 from bayesirt.inference.block_steps import (
     Conditional,
     chance_for,
     choose,
     derivatives,
-    newton_line_move,
+    joint_normal_draw,
+    log_uniform,
     newton_move,
-    normal_draw,
 )
 from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.chain_starts import Start
-from bayesirt.inference.one_ability import OneAbility
-from bayesirt.likelihood.passes import Passes, SubjectSums
+from bayesirt.inference.subject_moves import Normals
+from bayesirt.inference.two_way import TwoWay
+from bayesirt.likelihood.passes import SubjectSums
 from bayesirt.point_estimate import PointEstimate
 
 _LEAST_PRECISION = 0.5
-"""Of a proposed logit of the share between clusters: towards 0 and 1 its density is flat."""
+"""Of a proposed step of all towards their clusters, or away: its density may be flat."""
+
+_Sums = Callable[[Array], SubjectSums]
+"""From abilities to what all data say of each subject's."""
 
 
 @dataclass(frozen=True)
-class Clustered(OneAbility):
-    """A model of one ability whose subjects come in clusters.
-
-    Where its items have moves of their own, it is mixed with these: see `with_clusters`.
-    """
-
-    @cached_property
-    def codes(self) -> NDArray[np.int32]:
-        """Position of each subject's cluster, shape (subject,)."""
-        return np.asarray(self.clusters, np.int32)
+class Clustered(TwoWay):
+    """A model whose subjects come in clusters, mixed with its own moves: see `with_clusters`."""
 
     def text(self, sites: Position) -> Callable[[], Any]:
         """Return the NumPyro text without data."""
@@ -55,14 +51,15 @@ class Clustered(OneAbility):
 
     def start(self, point: PointEstimate, data: Any) -> Start:
         """Return where chains start, clusters among them, and how far apart."""
-        centre, width = super().start(point, data)
+        centre, width = super().start(point, data)  # type: ignore[safe-super]
         n = np.bincount(self.codes)
-        mean = np.bincount(self.codes, centre["theta"]) / n
-        se = np.sqrt(np.bincount(self.codes, width["theta"] ** 2)) / n
+        members = self.codes == np.arange(len(n))[:, None]
+        theta = np.asarray(centre["theta"])
+        n = n.reshape(-1, *(1,) * (theta.ndim - 1))
         share = "sigma_gamma" if self.skills else "icc"
-        centre |= {"gamma": mean, share: np.array(0.0)}
-        width |= {"gamma": se, share: np.array(1.0)}
-        return centre, width
+        se = np.sqrt(members @ np.asarray(width["theta"]) ** 2) / n
+        placed = dict(centre) | {"gamma": members @ theta / n, share: np.array(0.0)}
+        return placed, dict(width) | {"gamma": se, share: np.array(1.0)}
 
     def own_moves(self, data: Any, dtype: DTypeLike) -> tuple[list[Move], list[Move]]:
         """Return the moves that clusters need: three evaluations of the data."""
@@ -72,10 +69,8 @@ class Clustered(OneAbility):
 
 
 @cache
-def with_clusters(own: type[OneAbility]) -> type[Clustered]:
-    """Return the way of a model whose subjects come in clusters and whose items move as they do."""
-    if own is OneAbility:
-        return Clustered
+def with_clusters(own: type[TwoWay]) -> type[Clustered]:
+    """Return the way of a model whose subjects come in clusters."""
     return type(f"Clustered{own.__name__}", (Clustered, own), {})
 
 
@@ -83,89 +78,88 @@ def move_with_clusters(
     way: Clustered, data: Any, dtype: DTypeLike, key: Array, sites: Position
 ) -> tuple[Position, Statistics]:
     """Move every cluster with its subjects; then all subjects towards their clusters or away."""
-    cluster_key, spread_key = jax.random.split(key)
+    cluster_key, spread_key, after_key = jax.random.split(key, 3)
     passes, items = way.passes(data, sites, dtype), way.coefficients_of(sites)
-    sums = _sums(passes, sites["theta"], items)
-    sites, sums, clusters = _move_clusters(way, passes, cluster_key, sites, sums, items)
-    sites, spread = _move_within(way, passes, spread_key, sites, sums, items)
+    beside = way.beside(sites, data)
+
+    def all_sums(theta: Array) -> SubjectSums:
+        answers = passes.subject_sums(theta, items)
+        if beside is None:
+            return answers
+        value, slope = beside.at(theta)
+        return jax.tree.map(jnp.add, answers, SubjectSums(value, slope, beside.precision))
+
+    sums = all_sums(way.theta(sites))
+    sites, sums, clusters = _move_clusters(way, all_sums, cluster_key, sites, sums)
+    sites, spread = _move_within(way, all_sums, spread_key, sites, sums)
+    sites = way.after_subjects(after_key, sites, data)
     return sites, {"acceptance_clusters": clusters, "acceptance_within": spread}
 
 
 def _move_clusters(
-    way: Clustered,
-    passes: Passes,
-    key: Array,
-    sites: Position,
-    sums: SubjectSums,
-    items: Float[Array, "item dim"],
+    way: Clustered, all_sums: _Sums, key: Array, sites: Position, sums: SubjectSums
 ) -> tuple[Position, SubjectSums, Array]:
     """Move γ and the θ of its subjects by as much."""
-    codes, here = way.codes, sites["gamma"][:, None]
+    codes, here, theta = way.codes, _gamma(sites), way.theta(sites)
+    prior = Normals.of(lambda gamma: _terms_at(way, sites, gamma)["gamma"], here)
 
-    def moved(position: Array) -> Position:
-        further = position[:, 0] - sites["gamma"]
-        return sites | {"gamma": position[:, 0], "theta": sites["theta"] + further[codes]}
+    def moved(gamma: Array) -> Array:
+        return theta + (gamma - here)[codes]
 
-    def conditional(position: Array, sums: SubjectSums) -> Conditional:
-        def of_prior(gamma: Array) -> Array:
-            return way.terms(sites | {"gamma": gamma}).each["gamma"]
-
+    def conditional(gamma: Array, sums: SubjectSums) -> Conditional:
         of_clusters = SubjectSums(*(_by_cluster(x, codes, len(here)) for x in sums))
-        slope, curvature = derivatives(of_prior, position[:, 0])
+        value, slope = prior.at(gamma)
         return Conditional(
-            of_clusters.log_likelihood + of_prior(position[:, 0]),
-            (of_clusters.score + slope)[:, None],
-            (of_clusters.information - curvature)[:, None, None],
+            of_clusters.log_likelihood + value,
+            of_clusters.score + slope,
+            of_clusters.information + prior.precision,
         )
 
-    def evaluate(position: Array) -> tuple[Conditional, SubjectSums]:
-        found = _sums(passes, moved(position)["theta"], items)
-        return conditional(position, found), found
+    def evaluate(gamma: Array) -> tuple[Conditional, SubjectSums]:
+        found = all_sums(moved(gamma))
+        return conditional(gamma, found), found
 
     current = conditional(here, sums), sums
     step = newton_move(chance_for(key, here), here, evaluate, current=current)
     own = step.accepted[codes]
     sums = jax.tree.map(partial(choose, own), step.notes[1], step.notes[0])
-    return moved(step.position), sums, step.accepted.mean(dtype=here.dtype)
+    sites = way.with_theta(_with_gamma(sites, step.position), moved(step.position))
+    return sites, sums, step.accepted.mean(dtype=here.dtype)
 
 
 def _move_within(
-    way: Clustered,
-    passes: Passes,
-    key: Array,
-    sites: Position,
-    sums: SubjectSums,
-    items: Float[Array, "item dim"],
+    way: Clustered, all_sums: _Sums, key: Array, sites: Position, sums: SubjectSums
 ) -> tuple[Position, Array]:
     """Move the spread within clusters, and θ at the same distance from γ in units of it.
 
-    Its logarithm, or the share between clusters where that tells it.
+    Its logarithm, or the share between clusters where that tells it. What the prior of θ loses by
+    its density it gains by its volume.
     """
-    name, codes = "icc" if "icc" in sites else "sigma_theta", way.codes
-    share, centre = sites[name], sites["gamma"][codes]
+    name = "icc" if "icc" in sites else "sigma_theta"
+    share, theta = sites[name], way.theta(sites)
+    centre = _gamma(sites)[way.codes]
 
     def log_spread(share: Array) -> Array:
         return 0.5 * jax.nn.log_sigmoid(-share) if name == "icc" else share
 
-    def carried(share: Array) -> tuple[Position, Array]:
-        growth = log_spread(share) - log_spread(sites[name])
-        theta = centre + jnp.exp(growth) * (sites["theta"] - centre)
-        return sites | {name: share, "theta": theta}, len(codes) * growth
+    def carried(share: Array) -> Array:
+        return centre + jnp.exp(log_spread(share) - log_spread(sites[name])) * (theta - centre)
 
     def of_prior(share: Array) -> Array:
-        moved, log_jacobian = carried(share)
-        return way.terms(moved).total() + log_jacobian
+        each = way.terms(sites | {name: share}).each
+        return each[name] + each["gamma"].sum()
 
     def evaluate(position: Array) -> tuple[Conditional, SubjectSums]:
-        found = _sums(passes, carried(position[0, 0])[0]["theta"], items)
+        found = all_sums(carried(position[0, 0]))
         return conditional(position, found), found
 
     def conditional(position: Array, sums: SubjectSums) -> Conditional:
         at = position[0, 0]
-        along = jax.jvp(lambda s: carried(s)[0]["theta"], (at,), (jnp.ones_like(at),))[1]
+        along = jax.jvp(carried, (at,), (jnp.ones_like(at),))[1]
         slope, curvature = derivatives(of_prior, at)
-        precision = jnp.maximum(sums.information @ along**2 - curvature, _LEAST_PRECISION)
-        score = sums.score @ along + slope
+        learnt = jnp.einsum("ik,ikl,il->", along, sums.information, along)
+        precision = jnp.maximum(learnt - curvature, _LEAST_PRECISION)
+        score = (sums.score * along).sum() + slope
         return Conditional(of_prior(at)[None], score[None, None], precision[None, None, None])
 
     def gain(old: SubjectSums, new: SubjectSums) -> Array:
@@ -174,38 +168,55 @@ def _move_within(
     here = share[None, None]
     current = conditional(here, sums), sums
     step = newton_move(chance_for(key, here), here, evaluate, current=current, gain=gain)
-    return carried(step.position[0, 0])[0], step.accepted[0].astype(share.dtype)
+    there = step.position[0, 0]
+    sites = way.with_theta(sites | {name: there}, carried(there))
+    return sites, step.accepted[0].astype(share.dtype)
 
 
 def draw_clusters(way: Clustered, key: Array, sites: Position) -> tuple[Position, Statistics]:
     """Move the share of variance between clusters, if there is one, then draw their abilities."""
     share_key, draw_key = jax.random.split(key)
-    told: Statistics = {}
+    here, told = _gamma(sites), {}
     if "icc" in sites:
-        of_share = share_density(way.codes, len(sites["gamma"]), sites["theta"])
-        t, accepted = newton_line_move(
-            share_key, lambda t: of_share(sites["icc"] + t), _LEAST_PRECISION
-        )
-        sites, told = (
-            sites | {"icc": sites["icc"] + t},
-            {"acceptance_share": accepted.astype(t.dtype)},
-        )
+        icc, accepted = share_moved(share_key, way, sites["icc"], way.whitened(sites))
+        sites, told = sites | {"icc": icc}, {"acceptance_share": accepted}
 
     def of_clusters(gamma: Array) -> Array:
-        each = way.terms(sites | {"gamma": gamma}).each
+        each = _terms_at(way, sites, gamma)
         return each["gamma"] + _by_cluster(each["theta"], way.codes, len(gamma))
 
-    gamma = normal_draw(draw_key, of_clusters, sites["gamma"])
-    return sites | {"gamma": gamma}, told
+    given = Normals.of(of_clusters, here)
+    step = joint_normal_draw(draw_key, given.at(here)[1], given.precision)
+    return _with_gamma(sites, here + step), told
 
 
-def _sums(passes: Passes, theta: Array, items: Array) -> SubjectSums:
-    """Return what answers say of each subject's one ability, as numbers."""
-    value, score, information = passes.subject_sums(theta[:, None], items)
-    return SubjectSums(value, score[:, 0], information[:, 0, 0])
+def share_moved(
+    key: Array, way: TwoWay, logit: Array, values: Float[Array, "*ability subject"]
+) -> tuple[Array, Array]:
+    """Move the logit of a share of variance, given what subjects have; 1 if it was accepted.
+
+    The proposal is drawn by the whole density, not by what it is about the present: far below its
+    mode that says too little of where the mode lies.
+    """
+    draw_key, accept_key = jax.random.split(key)
+    of_share = share_density(way.codes, max(way.clusters) + 1, values)
+    proposal, drawn_by = near_share(draw_key, of_share)
+    ratio = of_share(proposal) - drawn_by(proposal) - of_share(logit) + drawn_by(logit)
+    accepted = log_uniform(accept_key, ratio) < ratio
+    return choose(accepted, proposal, logit), accepted.astype(logit.dtype)
 
 
-def _by_cluster(
-    values: Float[Array, " subject"], codes: NDArray[np.integer], n_clusters: int
-) -> Float[Array, " cluster"]:
+def _gamma(sites: Position) -> Float[Array, "cluster ability"]:
+    return sites["gamma"].reshape(len(sites["gamma"]), -1)
+
+
+def _with_gamma(sites: Position, gamma: Float[Array, "cluster ability"]) -> Position:
+    return sites | {"gamma": gamma.reshape(sites["gamma"].shape)}
+
+
+def _terms_at(way: Clustered, sites: Position, gamma: Array) -> dict[str, Array]:
+    return way.terms(_with_gamma(sites, gamma)).each
+
+
+def _by_cluster(values: Array, codes: NDArray[np.integer], n_clusters: int) -> Array:
     return jax.ops.segment_sum(values, codes, n_clusters)

@@ -16,7 +16,6 @@ from bayesirt.inference.lart_laplace import sample_lart_laplace
 from bayesirt.inference.memory import check_memory
 from bayesirt.inference.nuts import sample_nuts
 from bayesirt.inference.options import RunOptions
-from bayesirt.inference.q_mirt_laplace import sample_q_mirt_laplace
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import AUTO, LaRT, Method, Mirt, QMirt, ResponseModel, model_for
 from bayesirt.models.q_mirt import Structure
@@ -28,7 +27,6 @@ Sampler = Callable[..., Posterior]
 EngineName = Literal["auto", "nuts", "blocked", "laplace"]
 
 MOST_FOR_BLOCKED = 5_000_000
-MOST_OF_SEVERAL_ABILITIES = 1_000_000
 """Responses beyond which exact draws take hours."""
 _FEWER_WARMUP = 500
 
@@ -64,12 +62,7 @@ ENGINES = {
     for engine in (
         Engine("blocked", sample_blocked),
         Engine("nuts", sample_nuts),
-        Engine(
-            "laplace",
-            sample_laplace,
-            own={LaRT: sample_lart_laplace, QMirt: sample_q_mirt_laplace},
-            meshes=False,
-        ),
+        Engine("laplace", sample_laplace, own={LaRT: sample_lart_laplace}, meshes=False),
     )
 }
 
@@ -149,12 +142,8 @@ def choose_engine(responses: Responses) -> tuple[Method, str]:
     reason : str
         A clause that goes on from the engine's name.
     """
-    return _by_size(responses, MOST_FOR_BLOCKED)
-
-
-def _by_size(responses: Responses, most: int) -> tuple[Method, str]:
     n = responses.n_observed
-    if n <= most:
+    if n <= MOST_FOR_BLOCKED:
         return "blocked", f"exact and faster than nuts for {n:,} responses"
     if min(responses.cells.shape) < FEW:
         return "blocked", f"exact, as an approximation needs {FEW} subjects and {FEW} items"
@@ -176,18 +165,15 @@ def plan_engine(
     several = model.loadings(responses.n_items).n_abilities > 1
     method, reason = "blocked" if engine == "auto" else engine, ""
     if engine == "auto":
-        most = MOST_OF_SEVERAL_ABILITIES if several else MOST_FOR_BLOCKED
-        method, reason = _by_size(responses, most)
-        reason = "" if several or (model.lengths and method == "blocked") else reason
+        method, reason = choose_engine(responses)
+        reason = "" if method == "blocked" and (several or model.lengths) else reason
     if responses.clusters is not None:
         _refuse_clusters(responses.clusters, model)
-    if method == "laplace" and engine == "auto" and _refused(method, model):
-        approximated = type(model) in ENGINES["laplace"].own
-        known = "what explains difficulty or ability" if model.priors.explains else ""
-        known = known or ("groups of items" if model.priors.groups else f"the {model.title}")
-        reason = "" if approximated else f"exact, as nothing approximates {known}"
+    clustered = responses.clusters is not None
+    if method == "laplace" and engine == "auto" and _refused(method, model, clustered=clustered):
+        reason = f"exact, as nothing approximates {_not_approximated(model, clustered=clustered)}"
         method = "blocked"
-    if refused := _refused(method, model):
+    if refused := _refused(method, model, clustered=clustered):
         raise ResponseError(refused)
     if options.mesh is not None and not ENGINES[method].meshes:
         raise ResponseError(f"{method} works on one device; leave mesh out, or ask for blocked")
@@ -195,7 +181,20 @@ def plan_engine(
     return method, reason
 
 
-def _refused(method: str, model: ResponseModel) -> str:
+def _not_approximated(model: ResponseModel, *, clustered: bool) -> str:
+    """Return what keeps a model's posterior from being approximated."""
+    if model.priors.explains:
+        return "what explains difficulty or ability"
+    if model.priors.groups:
+        return "groups of items"
+    if "laplace" in model.engines and clustered:
+        return f"clusters in {model.title}"
+    if isinstance(model, LaRT) and model.wrong_lengths:
+        return "lengths of wrong answers"
+    return f"the {model.title}"
+
+
+def _refused(method: str, model: ResponseModel, *, clustered: bool = False) -> str:
     """Return why an engine does not draw from a model, if it does not."""
     if method == "laplace" and isinstance(model, LaRT) and model.wrong_lengths:
         return (
@@ -206,6 +205,11 @@ def _refused(method: str, model: ResponseModel) -> str:
         return (
             "laplace learns neither what explains difficulty or ability nor how groups of items go "
             "together, of which a subject answers few; ask for blocked, or for auto"
+        )
+    if method == "laplace" and clustered and type(model) in ENGINES["laplace"].own:
+        return (
+            f"laplace knows no clusters of subjects in {model.title}; ask for blocked, or leave "
+            f"the clusters out"
         )
     if method in model.engines:
         return ""
@@ -218,11 +222,6 @@ def _refuse_clusters(clusters: Clusters, model: ResponseModel) -> None:
         raise ResponseError(
             "clusters of subjects do not go together with what explains ability; name the column "
             "of clusters as one of --subject-factors, or leave one out"
-        )
-    if not model.clustered:
-        raise ResponseError(
-            f"clusters of subjects belong to models of one ability and no lengths, not to "
-            f"{model.name}; leave them out"
         )
 
 
@@ -247,7 +246,7 @@ def sample_q_mirt(
         How abilities go together; by default `default_structure`.
     **settings
         ``engine``, ``init`` and ``options`` as `sample_posterior` takes them; by default 500
-        warm-up draws. ``"auto"`` approximates beyond a million responses.
+        warm-up draws.
 
     Returns
     -------

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
+from bayesirt.estimators.cluster_shares import draw_clusters_given
 from bayesirt.inference.block_steps import log_concave_move, newton_line_move
 from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.chain_starts import (
@@ -27,11 +28,18 @@ from bayesirt.inference.chain_starts import (
     place_population,
     usable,
 )
+from bayesirt.inference.cluster_moves import share_moved
 from bayesirt.inference.row_shards import put_everywhere, share_cells, share_rows
 from bayesirt.inference.subject_moves import Normals
 from bayesirt.inference.two_way import TwoWay
 from bayesirt.likelihood.cell_sums import layout_of
-from bayesirt.likelihood.latencies import Latencies, SpeedEvidence, WrongAnswers, latencies_of
+from bayesirt.likelihood.latencies import (
+    Beyond,
+    Latencies,
+    SpeedEvidence,
+    WrongAnswers,
+    latencies_of,
+)
 from bayesirt.models import LaRT
 from bayesirt.point_estimate import PointEstimate
 
@@ -40,6 +48,8 @@ _LEAST_OF_SUBJECTS = 0.25
 _LEAST_OF_SPREAD = 0.5
 """That of what a spread proposes with all that it is the spread of, on the log scale."""
 _SPREAD_OF_DELTA = 0.5
+_SPREAD_OF_SHARED = 0.3
+"""At the start, of what speeds in a cluster share, times the root of their number."""
 
 
 class WithLengths(TwoWay):
@@ -67,16 +77,26 @@ class WithLengths(TwoWay):
         """Return what lengths say of each speed."""
         return data.without_wrong(values.get("delta")).speed_evidence(*lengths_of(values))
 
-    def normals(self, sites: Position, data: Latencies) -> Normals:
+    def beyond(self, values: Position) -> Beyond:
+        """Return what speeds have beyond ρ times the abilities."""
+        mean, variance = Beyond.of(values["rho"])
+        if self.clusters:
+            mean = jnp.sqrt(variance) * values["upsilon"][self.codes]
+            variance = variance * (1 - values["icc_tau"])
+        return Beyond(mean, variance)
+
+    def beside(self, sites: Position, data: Latencies) -> Normals:
         """Return what lengths say of each ability, its speed integrated out."""
         values = self.terms(sites).values
-        mean, variance = self.evidence(values, data).ability(values["rho"])
-        return Normals((mean / variance)[:, None], (1 / variance)[:, None, None])
+        evidence = self.evidence(values, data)
+        pull, precision = evidence.of_ability(values["rho"], self.beyond(values))
+        return Normals(pull[:, None], precision[:, None, None])
 
     def after_subjects(self, key: Array, sites: Position, data: Latencies) -> Position:
         """Draw every speed given abilities and lengths: a Gibbs step."""
         values = self.terms(sites).values
-        mean, variance = self.evidence(values, data).speed(values["rho"], sites["theta"])
+        evidence, beyond = self.evidence(values, data), self.beyond(values)
+        mean, variance = evidence.speed(values["rho"], sites["theta"], beyond)
         noise = jax.random.normal(key, mean.shape, mean.dtype)
         return sites | {"tau": mean + jnp.sqrt(variance) * noise}
 
@@ -94,8 +114,9 @@ class WithLengths(TwoWay):
     ) -> tuple[list[Move], list[Move]]:
         """Return the moves of lengths and of the correlation."""
         wrong = (draw_wrong_lengths, move_wrong_spread) if self.model.wrong_lengths else ()
-        of_lengths = (*wrong, draw_lengths)
-        return [], [*(partial(m, self, data) for m in of_lengths), partial(move_correlation, self)]
+        of_lengths = (partial(move, self, data) for move in (*wrong, draw_lengths))
+        shared = [partial(draw_shared_speeds, self)] if self.clusters else []
+        return [], [*of_lengths, *shared, partial(move_correlation, self)]
 
     def start(self, point: PointEstimate, data: Latencies) -> Start:
         """Return where chains start and how far apart, in the model's unconstrained sites."""
@@ -113,6 +134,11 @@ class WithLengths(TwoWay):
         width = {"rho": 2 * point["rho_se"] / (1 - rho**2)}
         for name in ("theta", "tau"):
             centre[name], width[name] = values.pop(name), errors.pop(name)
+        if self.clusters:
+            n = np.bincount(self.codes)
+            apart = (centre["tau"] - rho * centre["theta"]) / np.sqrt(1 - rho**2)
+            centre |= {"upsilon": np.bincount(self.codes, apart) / n, "icc_tau": np.array(0.0)}
+            width |= {"upsilon": _SPREAD_OF_SHARED / np.sqrt(n), "icc_tau": np.array(1.0)}
         lean = {"d": ("mu_b", values["a"]), "omega": ("mu_tau", -values["phi"])}
         for name, value in values.items():
             if name in lean:
@@ -237,6 +263,19 @@ def move_correlation(way: WithLengths, key: Array, sites: Position) -> tuple[Pos
     least = _LEAST_OF_SUBJECTS * len(sites["theta"]) / 4
     t, accepted = newton_line_move(key, log_density, least)
     return sites | {"rho": sites["rho"] + t}, {"acceptance_rho": accepted.astype(t.dtype)}
+
+
+def draw_shared_speeds(
+    way: WithLengths, key: Array, sites: Position
+) -> tuple[Position, Statistics]:
+    """Move the share of speeds' own variance between clusters, then draw what these share."""
+    share_key, draw_key = jax.random.split(key)
+    rho = way.terms(sites).values["rho"]
+    apart = (sites["tau"] - rho * sites["theta"]) / jnp.sqrt(1 - rho**2)
+    logit, accepted = share_moved(share_key, way, sites["icc_tau"], apart)
+    given = apart[None], jax.nn.sigmoid(logit)[None], way.codes, len(sites["upsilon"])
+    upsilon = draw_clusters_given(*given, draw_key)[0]
+    return sites | {"icc_tau": logit, "upsilon": upsilon}, {"acceptance_shared_speeds": accepted}
 
 
 class Regression(NamedTuple):

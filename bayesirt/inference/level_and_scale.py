@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from bayesirt.estimators.cluster_shares import Products
 from bayesirt.inference.block_steps import log_concave_move, normal_draw
 from bayesirt.inference.site_terms import site_terms
-from bayesirt.models import Priors, two_pl_parameters
+from bayesirt.models import Priors
+from bayesirt.models.two_pl import hierarchical_items
 
 Samples = dict[str, NDArray[np.floating]]
 Numbers = dict[str, Float[Array, " draw"]]
@@ -117,10 +118,10 @@ def log_density(priors: Priors, seen: Moments, numbers: Numbers) -> Float[Array,
     """
     free = priors.slopes == "free"
     population = _hyper(numbers, seen, free=free)
-    anyone = {name: jnp.zeros(1) for name in ("theta", "a", "d")}
+    anyone = {name: jnp.zeros(1) for name in ("a", "d")}
 
     def of_population(sites: Numbers) -> Array:
-        each = site_terms(lambda: two_pl_parameters(1, 1, priors), anyone | sites).each
+        each = site_terms(lambda: hierarchical_items(1, priors), anyone | sites).each
         return sum((each[name] for name in sites), jnp.zeros(()))
 
     s, c, lean = jnp.exp(numbers["log_s"]), numbers["c"], numbers["lean"]

@@ -46,7 +46,9 @@ def check_memory(
         return
     exact_first: list[Method] = ["nuts", "blocked", "laplace"]
     fitting = [
-        engine for engine in exact_first if bytes_needed(engine, responses, model, options) <= there
+        engine
+        for engine in exact_first
+        if engine in model.engines and bytes_needed(engine, responses, model, options) <= there
     ]
     other = f"or ask for engine {fitting[0]}, which would fit" if fitting else "no engine would fit"
     raise ResponseError(

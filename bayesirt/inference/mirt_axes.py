@@ -19,7 +19,7 @@ def aligned_draws(
     """Rotate each draw to where its slopes are closest to others.
 
     The orthogonal R for which Σ_j |Rᵀa_j - target_j|² is least is U Vᵀ, where U S Vᵀ = Aᵀ target
-    (Schönemann 1966); a, θ, μ_a and μ_b become Rᵀa and so on, and Λ becomes RᵀΛR.
+    (Schönemann 1966); a, θ, γ, μ_a and μ_b become Rᵀa and so on, and Λ becomes RᵀΛR.
 
     Schönemann 1966.
 
@@ -32,7 +32,7 @@ def aligned_draws(
     left, _, right = np.linalg.svd(np.swapaxes(samples["a"], -1, -2) @ target)
     rotation = (left @ right).astype(samples["a"].dtype)
     back, turned = np.swapaxes(rotation, -1, -2), dict(samples)
-    for name in {"a", "theta"} & set(samples):
+    for name in {"a", "theta", "gamma"} & set(samples):
         turned[name] = samples[name] @ rotation
     for name in {"mu_a", "mu_b"} & set(samples):
         turned[name] = (samples[name][..., None, :] @ rotation)[..., 0, :]

@@ -20,7 +20,7 @@ from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.chain_starts import Start, place_leaning, usable
 from bayesirt.inference.checkpoint import Samples
 from bayesirt.inference.mirt_axes import aligned_draws
-from bayesirt.inference.two_way import TwoWay
+from bayesirt.inference.two_way import TwoWay, abilities_by
 from bayesirt.models import Mirt
 from bayesirt.models.mirt import MU_A_SD, MU_B_SD, USUAL_SPREAD
 from bayesirt.point_estimate import PointEstimate
@@ -73,7 +73,7 @@ class Exploratory(TwoWay):
         dtype: DTypeLike,  # noqa: ARG002
     ) -> tuple[list[Move], list[Move]]:
         """Return the draws of the slopes' population, and of what η cannot see."""
-        return [], [draw_slope_population, draw_axes]
+        return [], [draw_slope_population, partial(draw_axes, self)]
 
     def finished(self, samples: Samples, point: PointEstimate) -> tuple[Samples, dict[str, Any]]:
         """Return each draw rotated to the axes of a point estimate, with its abilities' names."""
@@ -118,23 +118,24 @@ def draw_slope_population(key: Array, sites: Position) -> tuple[Position, Statis
     return sites | {"mu_a": mu, "precision_a": TO_PRECISION.inv(drawn)}, {}
 
 
-def draw_axes(key: Array, sites: Position) -> tuple[Position, Statistics]:
+def draw_axes(way: TwoWay, key: Array, sites: Position) -> tuple[Position, Statistics]:
     """Draw the abilities' scales and angles anew, the slopes' population moved along.
 
     Along θ → M θ of `axes_changed`, M lower triangular, all Jacobians and priors but that of μ_a
-    make |M|^(N+K+2) exp(-tr M S Mᵀ / 2) for S = ΘᵀΘ + s²Λ + μ_b μ_bᵀ / 4. With S = L Lᵀ and in the
+    make |M|^(N+K+2) exp(-tr M S Mᵀ / 2) for S = ΘᵀΘ + s²Λ + μ_b μ_bᵀ / 4, with the N rows of Θ that
+    are independent. With S = L Lᵀ and in the
     measure that the group of such M leaves as it is, M L is the Cholesky factor of a Wishart matrix
     with N + K + 2 degrees of freedom (generalised Gibbs). The prior of μ_a accepts or refuses.
 
     Liu & Sabatti 2000.
     """
     draw_key, accept_key = jax.random.split(key)
-    theta, mu = sites["theta"], sites["mu_a"]
-    n_subjects, n = theta.shape
+    theta, mu = way.independent(sites), sites["mu_a"]
+    n_rows, n = theta.shape
     products = theta.T @ theta + USUAL_SPREAD**2 * TO_PRECISION(sites["precision_a"])
     products += jnp.outer(sites["mu_b"], sites["mu_b"]) / MU_B_SD**2
     identity = jnp.eye(n, dtype=theta.dtype)
-    drawn = WishartCholesky(n_subjects + n + 2.0, scale_tril=identity).sample(draw_key)
+    drawn = WishartCholesky(n_rows + n + 2.0, scale_tril=identity).sample(draw_key)
     root = jnp.linalg.cholesky(products)
     matrix = jax.scipy.linalg.solve_triangular(root, drawn.T, trans=1, lower=True).T
     moved = axes_changed(sites, matrix)
@@ -148,10 +149,13 @@ def axes_changed(sites: Position, matrix: Float[Array, "ability ability"]) -> Po
     """Return abilities by other axes, with slopes that keep η and their population moved along."""
     back = jnp.linalg.inv(matrix)
     precision = matrix @ TO_PRECISION(sites["precision_a"]) @ matrix.T
-    return sites | {
-        "theta": sites["theta"] @ matrix.T,
-        "a": sites["a"] @ back,
-        "mu_a": sites["mu_a"] @ back,
-        "mu_b": matrix @ sites["mu_b"],
-        "precision_a": TO_PRECISION.inv(precision),
-    }
+    return (
+        sites
+        | abilities_by(sites, matrix)
+        | {
+            "a": sites["a"] @ back,
+            "mu_a": sites["mu_a"] @ back,
+            "mu_b": matrix @ sites["mu_b"],
+            "precision_a": TO_PRECISION.inv(precision),
+        }
+    )

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 from jax import Array
 from jax.sharding import Mesh
+from threadpoolctl import threadpool_limits
 
 from bayesirt import __version__
 from bayesirt.data.responses import Responses
@@ -94,14 +95,19 @@ def watched(
     key: Array,
     options: RunOptions,
 ) -> Iterator[Watch]:
-    """Show a progress bar, and keep unfinished chains where the options say so."""
+    """Show a progress bar, and keep unfinished chains where the options say so.
+
+    Chains side by side solve small systems on one thread each: threads of a BLAS that all of them
+    call would wait for each other, ten times as long.
+    """
     saved = None
     if options.checkpoint is not None:
         sizes = options.num_chains, options.num_warmup, options.num_samples
         settings = (model, method, *sizes, options.thinning, options.target_accept)
         own = fingerprint(responses, init, key, settings, options.mesh)
         saved = Checkpoint(options.checkpoint, own, options.speaks)
-    with progress_bar(options.title) as show:
+    one_thread = threadpool_limits(limits=1, user_api="blas")
+    with one_thread, progress_bar(options.title) as show:
         progress = show if options.progress and options.speaks else None
         yield Watch(progress, saved, None if options.together else options.announce)
 

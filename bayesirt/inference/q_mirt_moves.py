@@ -30,8 +30,8 @@ from bayesirt.inference.checkpoint import Samples
 from bayesirt.inference.hamiltonian import follow
 from bayesirt.inference.q_mirt_rotations import turn_abilities
 from bayesirt.inference.start_coordinates import FromMoments, StartCoordinates
-from bayesirt.inference.subject_moves import Normals, SubjectStep, move_subjects
-from bayesirt.inference.two_way import TwoWay
+from bayesirt.inference.subject_moves import Normals
+from bayesirt.inference.two_way import TwoWay, abilities_by
 from bayesirt.likelihood.loadings import Loadings
 from bayesirt.models import QMirt
 from bayesirt.models.mirt import MU_B_SD
@@ -71,9 +71,17 @@ class ByQMatrix(TwoWay):
         return self.terms(sites).values.get("correlation", identity)
 
     def normals(self, sites: Position, data: Any) -> Normals:  # noqa: ARG002
-        """Return the prior of each subject's abilities: N(0, Ω)."""
+        """Return the prior of each subject's abilities: N(0, Ω), or about its cluster's."""
         theta, known = sites["theta"], jnp.linalg.inv(self.correlation(sites))
-        return Normals(jnp.zeros_like(theta), jnp.broadcast_to(known, (len(theta), *known.shape)))
+        centre = jnp.zeros_like(theta)
+        if self.clusters:
+            known, centre = known / jax.nn.sigmoid(-sites["icc"]), sites["gamma"][self.codes]
+        return Normals(centre @ known, jnp.broadcast_to(known, (len(theta), *known.shape)))
+
+    def whitened(self, sites: Position) -> Float[Array, "ability subject"]:
+        """Return abilities as parts that are standard in the population, each by itself."""
+        root = jnp.linalg.cholesky(self.correlation(sites))
+        return jax.scipy.linalg.solve_triangular(root, sites["theta"].T, lower=True)
 
     def of_items(self, sites: Position, items: Array) -> Float[Array, " item"]:
         """Return the log prior density of each item, given the hyperparameters."""
@@ -119,13 +127,15 @@ class ByQMatrix(TwoWay):
         """Return coordinates in which abilities are their independent parts."""
         centre, width = self.start(point, data)
         root = np.linalg.cholesky(self.correlation(jax.tree.map(jnp.asarray, dict(centre))))
-        parts = np.linalg.solve(root, np.asarray(centre["theta"]).T).T
-        around = StartCoordinates.of((centre | {"theta": parts}, width))
+        back = np.linalg.inv(root).T
+        parts = {x: np.asarray(centre[x]) @ back for x in ("theta", "gamma") if x in centre}
+        around = StartCoordinates.of((centre | parts, width))
         return FromMoments.of(IndependentParts(around), self.model.lines, (centre, width))
 
     def own_moves(self, data: Any, dtype: DTypeLike) -> tuple[list[Move], list[Move]]:
         """Return the moves of scales and correlations."""
-        return [], [*free_moves(self), partial(move_with_abilities, self, data, dtype)]
+        blind = [partial(move, self) for move in (move_scales, move_correlations, turn_abilities)]
+        return [], [*blind, partial(move_with_abilities, self, data, dtype)]
 
     def finished(self, samples: Samples, point: PointEstimate) -> tuple[Samples, dict[str, Any]]:  # noqa: ARG002
         """Return draws without the root of Ω, under the names of abilities and loadings."""
@@ -155,8 +165,8 @@ class ByQMatrix(TwoWay):
             found = biject_to(LKJCholesky(len(beta), 1).support)._inverse(root)
             name, centre["root"] = "root", np.asarray(found)
         else:
-            gamma = np.clip(point["general"], 1 - _NEAR_ONE, _NEAR_ONE)
-            name, centre["gamma"] = "gamma", np.log(gamma / (1 - gamma))
+            general = np.clip(point["general"], 1 - _NEAR_ONE, _NEAR_ONE)
+            name, centre["general"] = "general", np.log(general / (1 - general))
         width[name] = np.full(centre[name].shape, _CORRELATION_WIDTH)
         return start
 
@@ -180,28 +190,8 @@ class IndependentParts:
         """Return the unconstrained sites at flat coordinates, and the log Jacobian."""
         sites, log_jacobian = self.around.at(flat, way)
         root = jnp.linalg.cholesky(way.correlation(sites))
-        log_jacobian += len(sites["theta"]) * jnp.log(jnp.diag(root)).sum()
-        return sites | {"theta": sites["theta"] @ root.T}, log_jacobian
-
-
-def free_moves(way: ByQMatrix) -> list[Move]:
-    """Return the model's own moves that never look at the answers."""
-    moves = (move_scales, move_correlations, turn_abilities)
-    return [partial(move, way) for move in moves]
-
-
-def slopes_of(loadings: Loadings, sites: Position) -> Float[Array, "item ability"]:
-    """Return discriminations as a matrix, 0 for abilities that an item does not need."""
-    return loadings.slopes(loadings.in_slots(jnp.exp(sites["a"])))
-
-
-def step_of_subjects(
-    way: ByQMatrix, data: Any, dtype: DTypeLike, key: Array, sites: Position
-) -> SubjectStep:
-    """Make a step of every subject with all its abilities, given items and correlations."""
-    passes, chance = way.passes(data, sites, dtype), chance_for(key, sites["theta"])
-    items, normals = way.coefficients_of(sites), way.normals(sites, data)
-    return move_subjects(passes, chance, sites["theta"], items, normals)
+        log_jacobian += rows_of(sites) * jnp.log(jnp.diag(root)).sum()
+        return sites | abilities_by(sites, root), log_jacobian
 
 
 def scales_stretched(
@@ -210,17 +200,22 @@ def scales_stretched(
     """Return every ability's spread changed with what keeps η, and the log Jacobian."""
     by_ability, by_mean = t[:-1], t[-1]
     moved = {
-        "theta": sites["theta"] * jnp.exp(by_ability),
+        **abilities_by(sites, jnp.diag(jnp.exp(by_ability))),
         "a": sites["a"] - by_ability[loadings.ability],
         "mu_a": sites["mu_a"] + by_mean,
         "mu_b": sites["mu_b"] * jnp.exp(by_ability),
     }
-    return sites | moved, (len(sites["theta"]) + 1) * by_ability.sum()
+    return sites | moved, (rows_of(sites) + 1) * by_ability.sum()
+
+
+def rows_of(sites: Position) -> int:
+    """Return how many subjects and clusters have abilities."""
+    return sum(len(sites[name]) for name in ("theta", "gamma") if name in sites)
 
 
 def correlation_site(sites: Position) -> str | None:
     """Return the name of the site that holds the correlations, if there is one."""
-    return next((name for name in ("root", "gamma") if name in sites), None)
+    return next((name for name in ("root", "general") if name in sites), None)
 
 
 def move_scales(way: ByQMatrix, key: Array, sites: Position) -> tuple[Position, Statistics]:
@@ -230,7 +225,7 @@ def move_scales(way: ByQMatrix, key: Array, sites: Position) -> tuple[Position, 
     subject would, is -eᵀMe/2 + (n + 1) Σt for M = Ω⁻¹ ∘ ΘᵀΘ + diag(μ_b² / 4), whose Hessian is
     -diag(e) M diag(e) - diag(e ∘ Me); the slopes' is quadratic.
     """
-    needs, theta = way.needs, sites["theta"]
+    needs, theta = way.needs, way.independent(sites)
     together = jnp.linalg.inv(way.correlation(sites)) * (theta.T @ theta)
     together += jnp.diag((sites["mu_b"] / MU_B_SD) ** 2)
     volume = len(theta) + 1
@@ -269,19 +264,16 @@ def move_correlations(way: ByQMatrix, key: Array, sites: Position) -> tuple[Posi
     if name is None:
         return sites, {}
     here = sites[name]
-    products, n_subjects = sites["theta"].T @ sites["theta"], len(sites["theta"])
+    theta = way.independent(sites)
+    products, n_rows = theta.T @ theta, len(theta)
 
     def log_density(value: Array) -> Array:
         terms = way.terms(sites | {name: value})
         root = jnp.linalg.cholesky(terms.values["correlation"])
         seen = jax.scipy.linalg.cho_solve((root, True), products)
-        return (
-            terms.each[name].sum()
-            - n_subjects * jnp.log(jnp.diag(root)).sum()
-            - jnp.trace(seen) / 2
-        )
+        return terms.each[name].sum() - n_rows * jnp.log(jnp.diag(root)).sum() - jnp.trace(seen) / 2
 
-    step = _STEP / (jnp.sqrt(n_subjects + 1.0) * here.size**0.25)
+    step = _STEP / (jnp.sqrt(n_rows + 1.0) * here.size**0.25)
     end = follow(key, here, log_density, step=step, n_steps=_STEPS)
     moved = sites | {name: end.position}
     return moved, {"acceptance_correlations": end.accepted.astype(here.dtype)}
@@ -303,10 +295,13 @@ def move_with_abilities(
     def root(value: Array) -> Array:
         return jnp.linalg.cholesky(way.correlation(sites | {name: value}))
 
-    parts = jax.scipy.linalg.solve_triangular(root(sites[name]), sites["theta"].T, lower=True)
+    back = jnp.linalg.inv(root(sites[name]))
+
+    def carried(value: Array) -> Position:
+        return abilities_by(sites, root(value) @ back)
 
     def carried_abilities(value: Array) -> Array:
-        return (root(value) @ parts).T
+        return carried(value)["theta"]
 
     def log_prior(value: Array) -> Array:
         return way.terms(sites | {name: value}).each[name].sum()
@@ -327,5 +322,5 @@ def move_with_abilities(
     here = sites[name][None]
     step = newton_move(chance_for(key, here), here, evaluate, gain=gain)
     value = step.position[0]
-    moved = sites | {name: value, "theta": carried_abilities(value)}
+    moved = sites | carried(value) | {name: value}
     return moved, {"acceptance_with_abilities": step.accepted[0].astype(value.dtype)}

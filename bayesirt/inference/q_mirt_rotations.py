@@ -17,6 +17,7 @@ from numpyro.distributions import LKJCholesky, biject_to
 
 from bayesirt.inference.block_steps import log_uniform
 from bayesirt.inference.blocked import Position, Statistics
+from bayesirt.inference.two_way import abilities_by
 from bayesirt.likelihood.loadings import Loadings
 from bayesirt.models.mirt import MU_B_SD
 
@@ -106,7 +107,7 @@ def turned_sites(needs: Loadings, sites: Position, end: Turning) -> Position:
     """Return the sites after turns."""
     unconstrained = biject_to(LKJCholesky(needs.n_abilities, 1).support)
     return sites | {
-        "theta": sites["theta"] @ end.change.T,
+        **abilities_by(sites, end.change),
         "mu_b": end.change @ sites["mu_b"],
         "a": jnp.log(end.slopes[needs.item, needs.ability]),
         "root": unconstrained._inverse(jnp.linalg.cholesky(end.correlation)),

@@ -4,6 +4,7 @@ A subject's step depends on its own cells only. So one pass over blocks of rows 
 present and the proposal, decides, and sums what the accepted state says about the items.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,6 +23,25 @@ class Normals(NamedTuple):
 
     pull: Float[Array, "subject ability"]
     precision: Float[Array, "subject ability ability"]
+
+    @classmethod
+    def of(cls, log_density: Callable[[Array], Array], like: Array) -> "Normals":
+        """Take log densities that are quadratic in each subject's abilities."""
+        here = jnp.zeros_like(like)
+
+        def pull(theta: Array) -> Array:
+            return jax.grad(lambda x: log_density(x).sum())(theta)
+
+        def curvature(axis: Array) -> Array:
+            return jax.jvp(pull, (here,), (jnp.broadcast_to(axis, here.shape),))[1]
+
+        axes = jnp.eye(here.shape[1], dtype=here.dtype)
+        return cls(pull(here), -jax.vmap(curvature, out_axes=2)(axes))
+
+    def at(self, theta: Float[Array, "subject ability"]) -> tuple[Array, Array]:
+        """Return the log densities and their slopes."""
+        pulled = jnp.einsum("ikl,il->ik", self.precision, theta)
+        return (theta * (self.pull - pulled / 2)).sum(1), self.pull - pulled
 
 
 class SubjectStep(NamedTuple):
@@ -61,9 +81,8 @@ def _moved(
     def evaluate(position: Array) -> tuple[Conditional, PredictorTerms]:
         terms = passes.terms_of(layout, position, slopes, others)
         score, learnt = passes.sums_over_items(layout, terms, slopes)
-        pulled = jnp.einsum("ikl,il->ik", priors.precision, position)
-        value = (position * (priors.pull - pulled / 2)).sum(1)
-        whole = Conditional(value, score + priors.pull - pulled, learnt + priors.precision)
+        value, slope = priors.at(position)
+        whole = Conditional(value, score + slope, learnt + priors.precision)
         return whole if shares is None else shortened(whole, shares), terms
 
     def gain(old: PredictorTerms, new: PredictorTerms) -> Array:

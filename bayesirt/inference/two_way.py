@@ -8,14 +8,16 @@ A model whose abilities or items need more than that has a subclass in a file of
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
+from numpy.typing import NDArray
 
 from bayesirt.data.difficulty import Design
 from bayesirt.data.responses import Responses
@@ -79,18 +81,37 @@ class TwoWay(ABC):
         """Return other abilities in their place."""
         return sites | {"theta": theta.reshape(sites["theta"].shape)}
 
-    def normals(self, sites: Position, data: Any) -> Normals:  # noqa: ARG002
-        """Return the prior of each subject's abilities: normal, whatever the hyperparameters."""
-        here = jnp.zeros_like(self.theta(sites))
+    def normals(self, sites: Position, data: Any) -> Normals:
+        """Return what each subject's abilities are, but for answers: normal, in every model."""
+        prior = Normals.of(partial(self.of_theta, sites), self.theta(sites))
+        beside = self.beside(sites, data)
+        return prior if beside is None else jax.tree.map(jnp.add, prior, beside)
 
-        def pull(theta: Array) -> Array:
-            return jax.grad(lambda x: self.of_theta(sites, x).sum())(theta)
+    def beside(self, sites: Position, data: Any) -> Normals | None:  # noqa: ARG002
+        """Return what data beside the answers say of each subject's abilities, if anything."""
+        return None
 
-        def curvature(axis: Array) -> Array:
-            return jax.jvp(pull, (here,), (jnp.broadcast_to(axis, here.shape),))[1]
+    @cached_property
+    def codes(self) -> NDArray[np.int32]:
+        """Position of each subject's cluster, shape (subject,)."""
+        return np.asarray(self.clusters, np.int32)
 
-        axes = jnp.eye(here.shape[1], dtype=here.dtype)
-        return Normals(pull(here), -jax.vmap(curvature, out_axes=2)(axes))
+    def whitened(self, sites: Position) -> Float[Array, "ability subject"]:
+        """Return abilities as parts that are standard in the population, each by itself."""
+        return self.theta(sites).T
+
+    def independent(self, sites: Position) -> Float[Array, "row ability"]:
+        """Return abilities in rows with the population's covariance, each by itself.
+
+        Where subjects come in clusters, these are rows, and so is where subjects are about them.
+        """
+        theta = self.theta(sites)
+        if not self.clusters:
+            return theta
+        logits = sites["icc"], -sites["icc"]
+        between, within = (jnp.exp(jax.nn.log_sigmoid(x) / 2) for x in logits)
+        away = theta - sites["gamma"][self.codes]
+        return jnp.concatenate([sites["gamma"] / between, away / within])
 
     def of_theta(self, sites: Position, theta: Array) -> Float[Array, " subject"]:
         """Return the log prior density of each subject's abilities."""
@@ -258,6 +279,11 @@ class TwoWay(ABC):
     def own_moves(self, data: Any, dtype: DTypeLike) -> tuple[list[Move], list[Move]]:  # noqa: ARG002
         """Return the model's own moves, before those of blocks and after them."""
         return [], []
+
+
+def abilities_by(sites: Position, matrix: Float[Array, "ability ability"]) -> Position:
+    """Return abilities, and those of clusters, multiplied by a matrix from the left."""
+    return {x: sites[x] @ matrix.T for x in ("theta", "gamma") if x in sites}
 
 
 @partial(jax.jit, static_argnums=0)

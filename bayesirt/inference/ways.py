@@ -27,9 +27,9 @@ _OWN: dict[type[ResponseModel], type[TwoWay]] = {
 def way_of(model: ResponseModel, responses: Responses | None = None) -> TwoWay:
     """Return a model at its unconstrained sites, with all that responses tell of its members."""
     own = _OWN.get(type(model), OneAbility)
-    if responses is None or not issubclass(own, OneAbility):
+    if responses is None:
         return own(model)
-    clusters = responses.clusters if model.clustered else None
+    clusters = responses.clusters
     design = design_of(model.priors.difficulty, responses.item_metadata)
     told = responses.subject_metadata
     if clusters is not None:

@@ -20,6 +20,18 @@ _ALIKE = 1e-9
 """Log lengths that differ by less are equal but for rounding."""
 
 
+class Beyond(NamedTuple):
+    """What speeds have beyond ρ times the abilities: a normal distribution."""
+
+    mean: Array
+    variance: Array
+
+    @classmethod
+    def of(cls, rho: Float[Array, "..."]) -> "Beyond":
+        """Take that of subjects without clusters."""
+        return cls(jnp.zeros(()), 1 - rho**2)
+
+
 class SpeedEvidence(NamedTuple):
     """What the lengths say of each subject's speed: a normal density, up to a constant."""
 
@@ -27,19 +39,28 @@ class SpeedEvidence(NamedTuple):
     pull: Float[Array, " subject"]  # P τ̂ = -Σ_j φ (x - ω)/λ.
 
     def ability(self, rho: Float[Array, ""]) -> tuple[Array, Array]:
-        """Return mean and variance of each ability, given the lengths alone.
+        """Return mean and variance of each ability, given the lengths alone."""
+        pull, precision = self.of_ability(rho, Beyond.of(rho))
+        return pull / (1 + precision), 1 / (1 + precision)
 
-        1/variance = 1 + ρ²/(1 - ρ² + 1/P), mean = variance ρ τ̂/(1 - ρ² + 1/P), written so that
-        they hold for P = 0 too (Xu et al., 2026, Lemma 1, corrected).
+    def of_ability(self, rho: Float[Array, ""], beyond: "Beyond") -> tuple[Array, Array]:
+        """Return what lengths say of each ability through its speed: a pull and a precision.
+
+        With v the variance of a speed given its ability, that is ρ² / (v + 1/P), written so that it
+        holds for P = 0 too (Xu et al., 2026, Lemma 1, corrected).
         """
-        known = 1 + self.precision * (1 - rho**2)
-        variance = known / (known + rho**2 * self.precision)
-        return variance * rho * self.pull / known, variance
+        known = 1 + self.precision * beyond.variance
+        pull = rho * (self.pull - self.precision * beyond.mean) / known
+        return pull, rho**2 * self.precision / known
 
-    def speed(self, rho: Float[Array, ""], theta: Array) -> tuple[Array, Array]:
+    def speed(
+        self, rho: Float[Array, ""], theta: Array, beyond: "Beyond | None" = None
+    ) -> tuple[Array, Array]:
         """Return mean and variance of each speed, given the lengths and the ability."""
-        known = 1 + self.precision * (1 - rho**2)
-        return (rho * theta + (1 - rho**2) * self.pull) / known, (1 - rho**2) / known
+        beyond = beyond or Beyond.of(rho)
+        known = 1 + self.precision * beyond.variance
+        mean = rho * theta + beyond.mean + beyond.variance * self.pull
+        return mean / known, beyond.variance / known
 
     def log_marginal(self) -> Float[Array, " subject"]:
         """Return log ∫ exp(pull τ - P τ²/2) N(τ; 0, 1) dτ."""

@@ -7,7 +7,7 @@ score that all their abilities together lead one to expect on all items.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,10 +31,11 @@ from bayesirt.models import Mirt
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.profiles.ability_profiles import LEAST_RELIABILITY, MEASURED, PRIOR
+from bayesirt.profiles.cluster_levels import cluster_levels
 from bayesirt.progress import fits_shown
 from bayesirt.ranking.chain_bounds import chains_of, supported_columns
 from bayesirt.ranking.record import Record, diagnostics_of, facts_of, timed, versions
-from bayesirt.ranking.run_folder import PROFILES, RECORD, write_table
+from bayesirt.ranking.run_folder import CLUSTERS, PROFILES, RECORD, write_table
 from bayesirt.ranking.subject_ranking import (
     best_first,
     columns_of_chain,
@@ -42,6 +43,7 @@ from bayesirt.ranking.subject_ranking import (
     places,
     rank_columns,
 )
+from bayesirt.verdict import Verdict
 
 CANDIDATES = (1, 2, 3, 5)
 """Numbers of abilities among which one is chosen."""
@@ -114,6 +116,20 @@ class Exploration:
             f"<Exploration: {len(self.ranking)} subjects by {len(self.abilities)} abilities from "
             f"{self.record.data.source}>"
         )
+
+    @cached_property
+    def clusters(self) -> pd.DataFrame | None:
+        """The clusters that subjects came in, if they did, ranked among each other.
+
+        As `ranking`, with the `expected_score` at the cluster's levels, which follow.
+        """
+        if self.posterior.clusters is None:
+            return None
+        scores, levels = expected_scores(self.posterior, "gamma"), cluster_levels(self.posterior)
+        columns, order = _ranked(scores, self.posterior.verdict)
+        named, of_abilities = [*levels.columns[:2]], [*levels.columns[2:]]
+        table = levels.iloc[order].reset_index(drop=True).assign(**columns)
+        return table[[*named, *columns, *of_abilities]]
 
     def to_text(self) -> str:
         """Return what the abilities are in sentences."""
@@ -209,9 +225,9 @@ def _with_number(
     return replace(settings, n_abilities=found.n_abilities), {"n_abilities": found.to_text()}
 
 
-def expected_scores(posterior: Posterior) -> NDArray[np.float64]:
-    """Return draws of each subject's expected score on all items, (chain, draw, subject)."""
-    draws = tuple(posterior.draws(name) for name in ("theta", "a", "d"))
+def expected_scores(posterior: Posterior, of: str = "theta") -> NDArray[np.float64]:
+    """Return draws of the expected score on all items at each of some levels, (chain, draw, n)."""
+    draws = tuple(posterior.draws(name) for name in (of, "a", "d"))
     return np.asarray(_scores(posterior.link, draws)).reshape(*posterior["theta"].shape[:2], -1)
 
 
@@ -225,31 +241,42 @@ def _scores(link: str, draws: tuple[Array, ...]) -> Float[Array, "sample subject
 
 
 def _ranking(posterior: Posterior) -> pd.DataFrame:
-    by_chain, verdict = expected_scores(posterior), posterior.verdict
-    scores, alike = by_chain.reshape(-1, by_chain.shape[-1]), equal_answers(posterior)
-    order, ranks = best_first(scores, alike)
-    alike, scores = alike[order], scores[:, order]
-    chains = chains_of(by_chain[..., order])[: 0 if verdict.sound else None]
+    alike = equal_answers(posterior)
+    columns, order = _ranked(expected_scores(posterior), posterior.verdict, alike)
     successes, trials = posterior.successes[order], posterior.trials[order]
     accuracy = successes.sum(1) / trials.sum(1)
-    low, high = np.quantile(scores, _TAILS, axis=0)
     return pd.DataFrame(
         {
             "subject": np.asarray(posterior.subjects, object)[order],
             "accuracy": accuracy,
             "rank_by_accuracy": places(-accuracy),
-            "expected_score": scores.mean(0),
-            "expected_score_low": low,
-            "expected_score_high": high,
-            **rank_columns(scores, ranks, alike),
-            **supported_columns(
-                chains, partial(columns_of_chain, alike=alike), explored=verdict.explored
-            ),
+            **columns,
             "n_items": np.count_nonzero(trials, 1),
             "n_trials": trials.sum(1),
             "flag": response_flags(successes, trials, 1),
         }
     )
+
+
+def _ranked(
+    by_chain: NDArray[np.float64], verdict: Verdict, alike: NDArray[np.intp] | None = None
+) -> tuple[dict[str, Any], NDArray[np.intp]]:
+    """Return columns on scores (chain, draw, n) and ranks by them, best first, and that order."""
+    scores = by_chain.reshape(-1, by_chain.shape[-1])
+    order, ranks = best_first(scores, alike)
+    alike, scores = None if alike is None else alike[order], scores[:, order]
+    chains = chains_of(by_chain[..., order])[: 0 if verdict.sound else None]
+    low, high = np.quantile(scores, _TAILS, axis=0)
+    columns = {
+        "expected_score": scores.mean(0),
+        "expected_score_low": low,
+        "expected_score_high": high,
+        **rank_columns(scores, ranks, alike),
+        **supported_columns(
+            chains, partial(columns_of_chain, alike=alike), explored=verdict.explored
+        ),
+    }
+    return columns, order
 
 
 def _names(posterior: Posterior) -> list[str]:
@@ -313,6 +340,8 @@ def save_exploration(run: Exploration, folder: Path, report: str) -> None:
     write_table(run.levels, folder / PROFILES)
     write_table(run.abilities, folder / "abilities.csv")
     write_table(run.items, folder / "items.csv")
+    if run.clusters is not None:
+        write_table(run.clusters, folder / CLUSTERS)
     run.point.save(folder / "point.nc")
     run.posterior.save(folder / "posterior.nc")
     (folder / "report.html").write_text(report, "utf-8")

@@ -18,7 +18,7 @@ from bayesirt.profiles.profile_run import (
     split_rows,
 )
 from bayesirt.ranking.record import Record
-from bayesirt.ranking.run_folder import PROFILES, Q_MATRIX, RECORD, write_table
+from bayesirt.ranking.run_folder import CLUSTERS, PROFILES, Q_MATRIX, RECORD, write_table
 
 
 def save_profiles(run: ProfileRun, folder: Path, report: str) -> None:
@@ -27,6 +27,8 @@ def save_profiles(run: ProfileRun, folder: Path, report: str) -> None:
     write_table(profiles.summary, folder / PROFILES)
     write_table(profiles.abilities, folder / "abilities.csv")
     write_table(profiles.pairs, folder / "ability_pairs.csv")
+    if run.clusters is not None:
+        write_table(run.clusters, folder / CLUSTERS)
     if run.predictions is not None:
         write_table(run.predictions.summary, folder / "predictions.csv")
         write_table(run.predictions.scores, folder / "predicted_scores.csv")

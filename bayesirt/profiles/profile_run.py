@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import jax
 import numpy as np
+import pandas as pd
 
 from bayesirt.data.connections import refuse_disconnected
 from bayesirt.data.q_matrix import QMatrix
@@ -20,6 +22,7 @@ from bayesirt.names import one_line
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.profiles.ability_profiles import AbilityProfiles, profile_abilities
+from bayesirt.profiles.cluster_levels import cluster_levels
 from bayesirt.profiles.item_prediction import ItemPredictions, predict_items
 from bayesirt.progress import fits_shown
 from bayesirt.ranking.record import Record, diagnostics_of, facts_of, timed, versions
@@ -69,6 +72,11 @@ class ProfileRun:
     predictions: ItemPredictions | None
     notes: tuple[str, ...]
     record: Record[ProfileSettings]
+
+    @cached_property
+    def clusters(self) -> pd.DataFrame | None:
+        """The levels of the clusters that subjects came in, if they did."""
+        return None if self.posterior.clusters is None else cluster_levels(self.posterior)
 
     def __repr__(self) -> str:
         return f"<ProfileRun: {self.profiles!r} from {self.record.data.source}>"

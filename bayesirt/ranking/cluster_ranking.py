@@ -54,9 +54,8 @@ class ClusterRanking:
         return (
             f"Of {n} clusters {one_line(str(first['cluster']), 60)} is best with "
             f"probability {first['p_best']:.2f} (rank {first['rank_low']} to "
-            f"{first['rank_high']}). {self.icc:.0%} ({self.icc_low:.0%} to {self.icc_high:.0%}) of "
-            f"the variance of abilities lies between clusters; subjects of one cluster differ by "
-            f"{self.spread:.2f} (standard deviation)."
+            f"{first['rank_high']}). "
+            f"{shares_in_words(self.icc, self.icc_low, self.icc_high, self.spread)}"
         )
 
 
@@ -105,11 +104,21 @@ def rank_clusters(posterior: Posterior) -> ClusterRanking:
             **supported_columns(chains, columns_of_chain, explored=verdict.explored),
         }
     )
+    return ClusterRanking(summary, *shares(posterior), verdict.sound)
+
+
+def shares(posterior: Posterior) -> tuple[float, float, float, float]:
+    """Return the share of variance between clusters, its interval, and the sd within one."""
     icc = posterior.draws("icc")
     low, high = np.quantile(icc, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    spread = float(np.sqrt(1 - icc).mean())
-    return ClusterRanking(
-        summary, float(icc.mean()), float(low), float(high), spread, verdict.sound
+    return float(icc.mean()), float(low), float(high), float(np.sqrt(1 - icc).mean())
+
+
+def shares_in_words(icc: float, low: float, high: float, spread: float) -> str:
+    """Return what `shares` found as a sentence."""
+    return (
+        f"{icc:.0%} ({low:.0%} to {high:.0%}) of the variance of abilities lies between clusters; "
+        f"subjects of one cluster differ by {spread:.2f} (standard deviation)."
     )
 
 

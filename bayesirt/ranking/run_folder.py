@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 RECORD = "run.json"
 Q_MATRIX, PROFILES = "q_matrix.json", "profiles.csv"
-_LENGTHS, _CLUSTERS, _REPEATS = "lengths.csv", "clusters.csv", "repeats.csv"
+_LENGTHS, CLUSTERS, _REPEATS = "lengths.csv", "clusters.csv", "repeats.csv"
 _TOPICS, _DIFFICULTY = "ranking_by_topic.csv", "difficulty.csv"
 _SKILLS, _COMBINATIONS = "skills.csv", "combinations.csv"
 _MOST_SQUARE, _NEIGHBOURS = 1000, 20
@@ -40,7 +40,7 @@ _FILES = frozenset(
         "ranking.csv",
         "items.csv",
         _LENGTHS,
-        _CLUSTERS,
+        CLUSTERS,
         _REPEATS,
         _TOPICS,
         _DIFFICULTY,
@@ -158,7 +158,7 @@ def save_run(run: Run, folder: Path, report: str) -> None:
     if run.gain is not None:
         write_table(run.gain.summary, folder / _LENGTHS)
     if run.clusters is not None:
-        write_table(run.clusters.summary, folder / _CLUSTERS)
+        write_table(run.clusters.summary, folder / CLUSTERS)
     if run.repeats is not None:
         write_table(run.repeats.table, folder / _REPEATS)
     if run.difficulty is not None:

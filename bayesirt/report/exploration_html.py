@@ -6,6 +6,8 @@ import pandas as pd
 
 from bayesirt.profiles.ability_profiles import PRIOR, AbilityProfiles
 from bayesirt.profiles.exploration import Exploration
+from bayesirt.profiles.profile_run import ProfileRun
+from bayesirt.ranking.cluster_ranking import shares, shares_in_words
 from bayesirt.report.page import render_page, svg
 from bayesirt.report.profile_marks import MOST_SUBJECTS
 from bayesirt.report.profile_plots import plot_heat_map
@@ -33,7 +35,20 @@ def render_exploration(run: Exploration) -> str:
         rows=rows,
         abilities=run.abilities.to_dict("records"),
         heat_map=picture,
+        clusters=clusters_shown(run),
     )
+
+
+def clusters_shown(run: Exploration | ProfileRun) -> dict[str, Any] | None:
+    """Return what a report shows of clusters by several abilities, where subjects come in any."""
+    if run.clusters is None:
+        return None
+    return {
+        "text": shares_in_words(*shares(run.posterior)),
+        "rows": run.clusters.head(_MOST_SHOWN).to_dict("records"),
+        "n": len(run.clusters),
+        "ranked": "rank" in run.clusters,
+    }
 
 
 def as_profiles(run: Exploration) -> AbilityProfiles:

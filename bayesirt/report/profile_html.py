@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 from bayesirt.profiles.ability_profiles import BORROWED, AbilityProfiles
 from bayesirt.profiles.profile_run import ProfileRun
+from bayesirt.report.exploration_html import clusters_shown
 from bayesirt.report.page import render_page, svg
 from bayesirt.report.profile_marks import MOST_PANELS, MOST_SUBJECTS
 from bayesirt.report.profile_plots import (
@@ -53,6 +54,7 @@ def render_profile_report(run: ProfileRun) -> str:
         n_panels=min(len(subjects), MOST_PANELS),
         levels=_levels(profiles, subjects),
         rankings=_rankings(profiles),
+        clusters=clusters_shown(run),
         independent=independent,
         correlations=svg(plot_correlations(profiles), "Correlations of abilities")
         if several and not independent

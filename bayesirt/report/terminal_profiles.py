@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from rich.text import Text
 
 from bayesirt.names import one_line
 from bayesirt.profiles.exploration import Exploration
 from bayesirt.profiles.profile_run import ProfileRun
+from bayesirt.ranking.cluster_ranking import shares, shares_in_words
 from bayesirt.report.exploration_html import as_profiles
 from bayesirt.report.terminal_parts import ALARM, MOST_ROWS, new_console, new_table, say_more
 
@@ -44,6 +46,8 @@ def print_profiles(run: ProfileRun, folder: Path) -> None:
     console.print(table)
     say_more(console, profiles.abilities)
     said = [profiles.to_text(), *(f"The Q-matrix: {note}." for note in run.notes)]
+    if run.clusters is not None:
+        said.append(shares_in_words(*shares(run.posterior)))
     if run.predictions is not None:
         said.append(run.predictions.to_text())
     for text in said:
@@ -55,15 +59,16 @@ def profiles_as_json(run: ProfileRun) -> dict[str, Any]:
     """Return the verdict, abilities, pairs, profiles and predicted scores, ready for JSON."""
     verdict, profiles = run.posterior.verdict, run.profiles
     summary = profiles.summary.astype(object)
-    predicted = None if run.predictions is None else run.predictions.scores.to_dict("records")
+    predicted = None if run.predictions is None else run.predictions.scores
     return {
         "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
         "text": profiles.to_text(),
         "notes": list(run.notes),
         "abilities": profiles.abilities.to_dict("records"),
         "pairs": profiles.pairs.to_dict("records"),
+        "clusters": _records(run.clusters),
         "profiles": summary.where(summary.notna(), None).to_dict("records"),
-        "predicted_scores": predicted,
+        "predicted_scores": _records(predicted),
     }
 
 
@@ -108,6 +113,15 @@ def print_exploration(run: Exploration, folder: Path) -> None:
         )
     console.print(of_abilities)
     console.print(Text(run.to_text()))
+    if run.clusters is not None:
+        best = run.clusters.iloc[0]
+        console.print(
+            Text(
+                f"Of {len(run.clusters)} clusters {one_line(best['cluster'], 60)} is first, with "
+                f"an expected score of {best['expected_score']:.1%} (rank {best['rank_low']} to "
+                f"{best['rank_high']}). {shares_in_words(*shares(run.posterior))}"
+            )
+        )
     console.print(Text(f"Report: {folder / 'report.html'}"), soft_wrap=True)
 
 
@@ -120,4 +134,9 @@ def exploration_as_json(run: Exploration) -> dict[str, Any]:
         "ranking": run.ranking.to_dict("records"),
         "abilities": run.abilities.to_dict("records"),
         "levels": run.levels.to_dict("records"),
+        "clusters": _records(run.clusters),
     }
+
+
+def _records(table: pd.DataFrame | None) -> list[dict[str, Any]] | None:
+    return None if table is None else list(table.to_dict("records"))

@@ -16,7 +16,7 @@ from bayesirt.data.q_matrix import QMatrix
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.inference.engines import sample_q_mirt
-from bayesirt.models.q_mirt import default_structure, q_mirt_model
+from bayesirt.models import QMirt
 from bayesirt.names import one_line
 from bayesirt.posterior import Posterior
 from bayesirt.profiles.simulation import simulate_q_mirt
@@ -146,8 +146,7 @@ def study_q_matrix(n_items: int, n_abilities: int, rng: np.random.Generator) -> 
 def draw_suite(n_subjects: int, q: QMatrix, *, key: Array) -> Suite:
     """Draw everything from the model: of such suites, right intervals cover what they say."""
     trials = np.ones((n_subjects, q.n_items), int)
-    structure = default_structure(q.n_abilities)
-    sites = trace(seed(q_mirt_model, key)).get_trace(trials, q.needs, structure=structure)
+    sites = trace(seed(QMirt.of(q), key)).get_trace(trials)
     values = {name: np.asarray(site["value"]) for name, site in sites.items() if "value" in site}
     responses = Responses.from_arrays(values.pop("successes").astype(int), trials, items=q.items)
     return Suite(responses, values)

@@ -10,7 +10,7 @@ from conftest import simulate
 from effective_draws import FEW, Draws, measured
 from numpyro.infer import MCMC, NUTS
 
-from bayesirt import RunOptions, fit_cbmm, two_pl_model
+from bayesirt import RunOptions, fit_cbmm
 from bayesirt.inference.blocked import BlockedNewton, start_chains
 from bayesirt.inference.moves import moves_of
 from bayesirt.inference.nuts import sample_nuts
@@ -28,7 +28,7 @@ def numpyro_nuts(responses, warmup: int) -> Callable[[int], Draws]:
 
     def sample(draws: int) -> Draws:
         mcmc = MCMC(
-            NUTS(two_pl_model),
+            NUTS(TwoPL()),
             num_warmup=warmup if draws > FEW else 1,
             num_samples=draws,
             num_chains=CHAINS,

@@ -15,7 +15,7 @@ from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.estimators.saem import fit_saem
 from bayesirt.inference.options import RunOptions
 from bayesirt.inference.sweeps import sample_blocked
-from bayesirt.models import LaRT, lart_model
+from bayesirt.models import LaRT
 
 CHAINS, WARMUP = 4, 300
 NAMES = ("theta", "tau", "a", "d", "phi", "omega", "lam", "rho")
@@ -58,10 +58,10 @@ def test_effective_draws_a_second(capsys):
 
     def plain(draws: int) -> Draws:
         mcmc = MCMC(
-            NUTS(lart_model), num_warmup=WARMUP if draws > FEW else 1, num_samples=draws,
+            NUTS(LaRT()), num_warmup=WARMUP if draws > FEW else 1, num_samples=draws,
             num_chains=CHAINS, chain_method="parallel", progress_bar=False,
         )  # fmt: skip
-        mcmc.run(jax.random.key(0), trials, jnp.asarray(x), successes)
+        mcmc.run(jax.random.key(0), trials, successes, jnp.asarray(x))
         return jax.device_get(mcmc.get_samples(group_by_chain=True))
 
     def blocked(draws: int) -> Draws:

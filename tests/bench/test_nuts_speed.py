@@ -13,7 +13,7 @@ from numpyro.infer import MCMC, NUTS
 from bayesirt.estimators.cbmm import fit_cbmm
 from bayesirt.inference.nuts import sample_nuts
 from bayesirt.inference.options import RunOptions
-from bayesirt.models import two_pl_model
+from bayesirt.models import TwoPL
 
 WARMUP, DRAWS, CHAINS = 500, 500, 4
 
@@ -30,7 +30,7 @@ def test_effective_draws_a_second(size: str, capsys):
     successes, trials = map(jnp.asarray, responses.cells.matrices())
     began = time.perf_counter()
     mcmc = MCMC(
-        NUTS(two_pl_model),
+        NUTS(TwoPL()),
         num_warmup=WARMUP,
         num_samples=DRAWS,
         num_chains=CHAINS,

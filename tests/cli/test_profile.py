@@ -74,6 +74,26 @@ def test_one_command_makes_profiles_and_predictions(cli: Cli, tmp_path: Path):
     assert told["notes"]
 
 
+@pytest.mark.slow
+def test_clusters_have_profiles_too(cli: Cli, tmp_path: Path):
+    results, q = write_inputs(tmp_path)
+    named = pd.DataFrame({"subject": pd.read_csv(results)["model"]})
+    named["cluster"] = [f"llm{k // 5}" for k in range(25)]
+    named.to_csv(tmp_path / "c.csv", index=False)
+    out = tmp_path / "run"
+    options = ("--cluster", tmp_path / "c.csv", "--out", out, "--warmup", 100, "--draws", 100)
+    shown = cli("profile", results, "--q-matrix", q, *options)
+    assert shown.code == 0, shown.err
+    assert "of the variance of abilities lies between clusters" in shown.words
+    assert {p.name for p in out.iterdir()} == {*FILES, "clusters.csv"}
+    table = pd.read_csv(out / "clusters.csv")
+    assert list(table["cluster"]) == [f"llm{k}" for k in range(5)]
+    assert table["algebra"].between(table["algebra_low"], table["algebra_high"]).all()
+    own = load_profiles(out).profiles.levels()["algebra"].to_numpy().reshape(5, 5).mean(1)
+    assert np.corrcoef(own, table["algebra"])[0, 1] > 0.9
+    assert "llm4" in (out / "report.html").read_text()
+
+
 BAD = {
     "no such Q-matrix": (None, "missing.csv", ("missing.csv",)),
     "an item without a row": ("item,algebra\nq0,1\n", "q.csv", ("no row for items 'q1'", "add")),

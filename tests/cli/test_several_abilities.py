@@ -32,9 +32,11 @@ def results(folder: Path, data: Simulated = DATA) -> Path:
 
 def near_the_truth(responses: Responses, *, key: jax.Array, **_: object) -> Posterior:
     rng = np.random.default_rng(0)
+    truth = {"theta": DATA.theta, "a": DATA.a, "d": DATA.d}
+    if responses.clusters is not None:
+        truth |= {"gamma": DATA.theta.reshape(15, 2, 2).mean(1), "icc": np.array(0.5)}
     samples = {
-        name: value + 0.1 * rng.normal(size=(2, 150, *value.shape))
-        for name, value in {"theta": DATA.theta, "a": DATA.a, "d": DATA.d}.items()
+        name: value + 0.1 * rng.normal(size=(2, 150, *value.shape)) for name, value in truth.items()
     }
     attrs = {"model": "MIRT 2PL", "engine": "blocked"}
     coords = {"ability": ["ability 1", "ability 2"]}
@@ -73,6 +75,34 @@ def test_subjects_are_ranked_by_their_expected_score(cli: Cli, tmp_path: Path):
     assert "not a ranking by one ability" in said.err
     told = json.loads(cli("rank", results(tmp_path), *options, "--json", "--overwrite").out)
     assert [row["subject"] for row in told["ranking"]] == list(ranking["subject"])
+
+
+@pytest.mark.usefixtures("no_fits")
+def test_clusters_are_ranked_by_the_score_at_their_levels(cli: Cli, tmp_path: Path):
+    out, path = tmp_path / "run", results(tmp_path)
+    named = pd.DataFrame({"subject": pd.read_csv(path)["model"]})
+    named["cluster"] = [f"<b>{k // 2}" for k in range(30)]
+    named.to_csv(tmp_path / "c.csv", index=False)
+    options = ("--model", "mirt", "--abilities", "2", "--cluster", tmp_path / "c.csv", "--out", out)
+    shown = cli("rank", path, *options)
+    assert shown.code == 0, shown.err
+    table = pd.read_csv(out / "clusters.csv")
+    assert (table["n_subjects"] == 2).all()
+    gamma = DATA.theta.reshape(15, 2, 2).mean(1)
+    truth = (1 / (1 + np.exp(-gamma @ DATA.a.T - DATA.d))).mean(1)
+    score = table["cluster"].map(dict(zip(named["cluster"][::2], truth, strict=True)))
+    np.testing.assert_allclose(table["expected_score"], score, atol=0.03)
+    assert (table["expected_score"].diff().dropna() <= 0.01).all()
+    assert table["ability 2"].between(table["ability 2_low"], table["ability 2_high"]).all()
+    assert (
+        f"Of 15 clusters {table['cluster'][0]} is first, with an expected score of" in shown.words
+    )
+    assert "of the variance of abilities lies between clusters" in shown.words
+    report = (out / "report.html").read_text()
+    assert '<h2 id="clusters">' in report
+    assert "<b>1" not in report
+    told = json.loads(cli("rank", path, *options, "--json", "--overwrite").out)
+    assert [row["cluster"] for row in told["clusters"]] == list(table["cluster"])
 
 
 BAD = {

@@ -39,16 +39,7 @@ from bayesirt.models import (
     ResponseModel,
     ThreePL,
     TwoPL,
-    continuous_model,
-    graded_model,
-    lart_model,
-    mirt_model,
     model_named,
-    normal_model,
-    q_mirt_model,
-    repeats_model,
-    three_pl_model,
-    two_pl_model,
 )
 from bayesirt.report.methods import _CURVES
 
@@ -71,25 +62,6 @@ ROWS: dict[str, ResponseModel] = {
     "q_mirt": QMirt.of(Q, "correlated"),
     "q_mirt general": QMirt.of(Q, "general"),
 }
-TEXTS = {
-    "2pl": lambda model: partial(two_pl_model, priors=model.priors),
-    "3pl": lambda model: partial(three_pl_model, priors=model.priors),
-    "repeats": lambda model: partial(repeats_model, priors=model.priors),
-    "graded": lambda model: partial(graded_model, priors=model.priors, n=model.n),
-    "continuous": lambda model: partial(continuous_model, priors=model.priors),
-    "normal": lambda model: partial(normal_model, priors=model.priors),
-    "lart": lambda model: partial(
-        lart_model,
-        log_latency=log_lengths(some()),
-        link=model.link,
-        wrong_lengths=model.wrong_lengths,
-    ),
-    "mirt": lambda model: partial(mirt_model, n_abilities=model.n_abilities),
-    "q_mirt": lambda model: partial(
-        q_mirt_model, needs=model.needs.needs, structure=model.structure
-    ),
-}
-"""The models that people read, with the options of a row."""
 ONE_EACH = [*{model.name: name for name, model in reversed(ROWS.items())}.values()]
 """The first row of each model: oracle and Geweke tests draw with its other options."""
 LAYOUTS = ("dense", "sparse", "shards")
@@ -191,7 +163,8 @@ def facts(name: str) -> dict[str, Any]:
     model = ROWS[name]
     way, sites = way_of(model), some_sites(model)
     data = {kind: laid_out(kind, way) for kind in LAYOUTS}
-    text = TEXTS[model.name](model)
+    lengths = {"log_latency": log_lengths(some())} if model.lengths else {}
+    text = partial(model, **lengths)
 
     def density(at: Any, data: Any) -> jax.Array:
         terms = way.terms(at)
@@ -376,7 +349,8 @@ def a_row_of(name: str) -> ResponseModel:
 def test_engines_are_those_that_the_model_names(name):
     model = ROWS[name]
     able = {x.name for x in ENGINES.values() if x.own.get(type(model), x.sample)}
-    assert able - {*model.engines} == ({"laplace"} if name in ("lart wrong", "mirt") else set())
+    several = model.loadings(1).n_abilities > 1
+    assert able - {*model.engines} == ({"laplace"} if several or name == "lart wrong" else set())
     assert {*model.engines} <= able
 
 
@@ -384,28 +358,23 @@ def test_engines_are_those_that_the_model_names(name):
 @pytest.mark.filterwarnings("ignore:laplace. a normal approximation is rough")
 @pytest.mark.parametrize("name", ONE_EACH)
 def test_each_engine_draws(name):
+    """Subjects come in clusters wherever the engine takes them; other tests draw without."""
     model, options = ROWS[name], RunOptions(num_chains=1, num_warmup=2, num_samples=3)
+    clusters = Clusters(("x", "y"), tuple(k % 2 for k in range(N)))
+    clustered = replace(some_of(model.takes), clusters=clusters)
     for engine in model.engines:
-        posterior = sample_posterior(
-            some_of(model.takes), key=jax.random.key(0), model=model, engine=engine, options=options
-        )
+        knows = type(model) not in ENGINES[engine].own
+        responses = clustered if knows else some_of(model.takes)
+        posterior = sample_posterior(responses, key=0, model=model, engine=engine, options=options)
         assert posterior.tree.attrs["model"] == model.title
         assert posterior.tree.attrs["engine"] == engine
         assert posterior.link == model.family.name
         assert posterior.theta.shape[:2] == (3, N)
         assert {*posterior.further} <= {str(name) for name in posterior.dataset}
         assert all(np.isfinite(values).all() for values in posterior.dataset.values())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in ONE_EACH if ROWS[name].clustered])
-def test_subjects_may_come_in_clusters(name):
-    model, options = ROWS[name], RunOptions(num_chains=1, num_warmup=2, num_samples=3)
-    clusters = Clusters(("x", "y"), tuple(k % 2 for k in range(N)))
-    responses = replace(some_of(model.takes), clusters=clusters)
-    posterior = sample_posterior(responses, key=0, model=model, options=options)
-    assert posterior.draws("gamma").shape == (3, 2)
-    assert all(np.isfinite(values).all() for values in posterior.dataset.values())
+        if knows:
+            assert posterior.draws("gamma").shape == (3, 2, *posterior.theta.shape[2:])
+            assert posterior.dataset["gamma"].dims[2] == "cluster"
 
 
 @each_model

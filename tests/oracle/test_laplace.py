@@ -19,7 +19,7 @@ from laplace_algebra import (
 from numpyro.infer.util import log_density
 from scipy.stats import multivariate_normal
 
-from bayesirt import Priors, Responses, RunOptions, fit_cbmm, two_pl_model
+from bayesirt import Priors, Responses, RunOptions, fit_cbmm
 from bayesirt.estimators.joint.density import (
     STANDARD,
     AbilityPrior,
@@ -92,12 +92,12 @@ def readable_density(
             sites |= {f"mu_{name}": mean for name, mean in zip(names, point.means, strict=False)}
             sites |= {f"sigma_{name}": s for name, s in zip(names, spread, strict=True)}
             sites |= {} if priors.slopes == "rasch" else {"mu_b": 0.0}
-        known = {"priors": priors}
+        known = {}
         if before.cluster is not None:
             gamma = point.means[item_coordinates(TwoPL(priors)).n_means :]
             sites |= {"icc": before.between, "gamma": gamma}
-            known |= {"clusters": before.cluster, "n_clusters": len(gamma)}
-        joint, _ = log_density(two_pl_model, (trials, successes), known, sites)
+            known = {"clusters": before.cluster, "n_clusters": len(gamma)}
+        joint, _ = log_density(TwoPL(priors), (trials, successes), known, sites)
         return joint + jacobian
 
     return density

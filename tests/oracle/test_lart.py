@@ -8,7 +8,7 @@ from lart_prior import log_jacobian, log_lengths, log_prior, some_sites, unconst
 from numpyro.infer.util import log_density
 
 from bayesirt.inference.lart_moves import WithLengths
-from bayesirt.models import LaRT, lart_model
+from bayesirt.models import LaRT
 
 N, J = 6, 5
 WAY = WithLengths(LaRT())
@@ -28,9 +28,9 @@ def test_the_model_refuses_slopes_that_sum_below_zero():
     sites = some_sites(3, (N, J))
     arguments = (
         jnp.asarray(TRIALS, int),
-        jnp.asarray(log_lengths(RESPONSES)),
         jnp.asarray(SUCCESSES, int),
+        jnp.asarray(log_lengths(RESPONSES)),
     )
     for name in ("a", "phi"):
         turned = sites | {name: -sites[name]}
-        assert log_density(lart_model, arguments, {}, turned)[0] == -np.inf
+        assert log_density(LaRT(), arguments, {}, turned)[0] == -np.inf

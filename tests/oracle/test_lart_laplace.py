@@ -19,7 +19,6 @@ from bayesirt.inference.lart_laplace import abilities_from_lengths
 from bayesirt.likelihood.cell_sums import layout_of
 from bayesirt.likelihood.latencies import Latencies, latencies_of
 from bayesirt.models import LaRT
-from bayesirt.models.lart import lart_model
 
 TINY = some_missing(6, 5)
 SPREAD = jnp.array([0.2, 1.3])
@@ -74,7 +73,7 @@ def readable_density(link: str):
         )
         for name, mean, spread in zip("ad", point.means, SPREAD, strict=True):
             sites |= {f"mu_{name}": mean, f"sigma_{name}": spread}
-        return log_density(lart_model, (trials, logs, successes), {"link": link}, sites)[0]
+        return log_density(LaRT(link), (trials, successes, logs), {}, sites)[0]
 
     return density
 

@@ -30,7 +30,7 @@ from bayesirt.inference.start_coordinates import Known, StartCoordinates
 from bayesirt.likelihood.cell_sums import layout_of, log_likelihood_of
 from bayesirt.likelihood.families import FAMILIES
 from bayesirt.likelihood.latencies import latencies_of
-from bayesirt.models import LaRT, lart_model
+from bayesirt.models import LaRT
 
 N, J = 6, 5
 WAY = WithLengths(LaRT(wrong_lengths=True))
@@ -54,10 +54,10 @@ def test_the_model_is_the_formula():
     sites = some_sites(0, (N, J), ALL)
     arguments = (
         jnp.asarray(TRIALS, int),
-        jnp.asarray(log_lengths(RESPONSES)),
         jnp.asarray(SUCCESSES, int),
+        jnp.asarray(log_lengths(RESPONSES)),
     )
-    found, _ = log_density(lart_model, arguments, {"wrong_lengths": True}, sites)
+    found, _ = log_density(LaRT(wrong_lengths=True), arguments, {}, sites)
     assert float(found) == pytest.approx(log_joint(sites), rel=1e-10)
 
 
@@ -98,8 +98,8 @@ def test_the_potential_falls_as_the_formula_rises():
 def test_data_are_drawn_answers_first():
     """Residuals have almost no variance, so a length tells the share that was wrong."""
     values = {"delta": jnp.linspace(1, 2, J), "lam": jnp.full(J, 1e-16), "phi": jnp.ones(J)}
-    model = seed(substitute(lart_model, values), jax.random.key(0))
-    drawn = trace(model).get_trace(jnp.asarray(TRIALS, int), wrong_lengths=True)
+    model = seed(substitute(LaRT(wrong_lengths=True), values), jax.random.key(0))
+    drawn = trace(model).get_trace(jnp.asarray(TRIALS, int))
     site = {name: drawn[name]["value"] for name in ("tau", "omega", "successes", "log_latency")}
     wrong = (TRIALS - site["successes"]) / np.maximum(TRIALS, 1)
     found = site["log_latency"] - site["omega"] + site["tau"][:, None]

@@ -10,7 +10,7 @@ from numpyro.infer.util import log_density
 from scipy.special import expit, gammaln
 from scipy.stats import halfnorm, lognorm, norm
 
-from bayesirt import Priors, fit_cbmm, two_pl_model
+from bayesirt import Priors, fit_cbmm
 from bayesirt.data.cells import CellList, SparseCells
 from bayesirt.data.responses import Responses
 from bayesirt.inference.nuts import posterior_target
@@ -101,7 +101,7 @@ def test_numpyro_density_less_the_priors_is_the_summed_likelihood(priors):
     successes, trials = responses.cells.matrices()
     log_likelihood = jax.jit(log_likelihood_of(layout))
     cells = trials.astype(int), successes.astype(int)
-    density = jax.jit(lambda v: log_density(two_pl_model, cells, {"priors": priors}, v)[0])
+    density = jax.jit(lambda v: log_density(TwoPL(priors), cells, {}, v)[0])
     for seed in range(5):
         sites = random_sites(priors, 7, 6, seed)
         joint = density(sites)
@@ -121,9 +121,7 @@ def test_numpyro_density_less_the_priors_is_the_summed_likelihood(priors):
 def test_free_slopes_that_sum_below_zero_have_no_density():
     trials = np.ones((3, 2), int)
     sites = random_sites(Priors(slopes="free"), 3, 2, 4) | {"a": np.array([0.5, -0.6])}
-    density, _ = log_density(
-        two_pl_model, (trials, trials), {"priors": Priors(slopes="free")}, sites
-    )
+    density, _ = log_density(TwoPL(Priors(slopes="free")), (trials, trials), {}, sites)
     assert density == -np.inf
 
 
@@ -212,7 +210,7 @@ def test_sampler_sees_the_density_of_the_readable_model(priors, few, monkeypatch
         return {k: v for k, v in target.to_draw(x).items() if k not in derived}
 
     def negative_log_density(x):
-        joint, _ = log_density(two_pl_model, (trials, successes), {"priors": priors}, sites(x))
+        joint, _ = log_density(TwoPL(priors), (trials, successes), {}, sites(x))
         return -joint - jnp.linalg.slogdet(jax.jacobian(lambda x: flat(sites(x)))(x))[1]
 
     points = jnp.asarray(np.random.default_rng(0).normal(size=(12, target.size)))

@@ -37,7 +37,7 @@ def test_potential_falls_as_the_density_of_the_independent_parts_rises(structure
     centre: Position = {name: jnp.asarray(rng.normal()) for name in scalars}
     centre |= {"theta": jnp.asarray(rng.normal(size=(60, 2))), "beta": jnp.zeros(2)}
     centre["mu_b"] = jnp.asarray(rng.normal(size=2))
-    centre |= {"root": jnp.full(1, 0.5)} if structure == "correlated" else {"gamma": jnp.ones(2)}
+    centre |= {"root": jnp.full(1, 0.5)} if structure == "correlated" else {"general": jnp.ones(2)}
     width = jax.tree.map(lambda x: jnp.full(x.shape, 0.7), centre)
     known = {"a": Known(jnp.full(10, 0.2), jnp.full(10, 0.3)), "d": Known(jnp.ones(9), jnp.ones(9))}
     around = StartCoordinates(centre, width, known)

@@ -21,6 +21,7 @@ from bayesirt.inference.moves import moves_of
 from bayesirt.inference.ways import way_of
 from bayesirt.likelihood.cell_sums import layout_of
 from bayesirt.models import Line, ResponseModel
+from bayesirt.models.two_pl import right_answers
 
 STAN = json.loads((Path(__file__).parent / "stan_irt_2pl.json").read_text())
 Y = np.array([list(map(int, row)) for row in STAN["responses"]]).T
@@ -62,6 +63,11 @@ class StanModel(ResponseModel):
     def parameters(self, n_subjects, n_items, **_clusters):  # noqa: ARG002
         """Draw from the prior."""
         return stan_parameters()
+
+    def answers(self, drawn, trials, successes):
+        """Draw the number of right answers."""
+        theta, a, d = drawn
+        right_answers("logit", theta[:, None] * a + d, trials, successes)
 
     @property
     def lines(self):

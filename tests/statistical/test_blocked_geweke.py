@@ -15,7 +15,7 @@ from geweke import PAIRS, SWEEPS, TRIALS, assert_no_drift, prior_sites, quantiti
 
 from bayesirt import Priors
 from bayesirt.inference.blocked import BlockedNewton
-from bayesirt.inference.cluster_moves import Clustered
+from bayesirt.inference.cluster_moves import with_clusters
 from bayesirt.inference.moves import moves_of
 from bayesirt.inference.one_ability import OneAbility
 from bayesirt.likelihood.cell_sums import DenseLayout
@@ -42,7 +42,7 @@ def test_parameters_stay_draws_from_the_prior(model, clusters):
     """At most 80 quantities at 6 standard errors: a right sampler fails once in 7 million."""
     before = prior_sites(model, clusters, np.random.default_rng(7))
     assert len(before["theta"]) == PAIRS
-    way = Clustered(model, clusters) if clusters else OneAbility(model)
+    way = with_clusters(OneAbility)(model, clusters) if clusters else OneAbility(model)
 
     def one_pair(key, sites):
         data_key, run_key = jax.random.split(key)

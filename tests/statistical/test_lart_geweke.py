@@ -8,8 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from geweke import of_shares, sharing
 
 from bayesirt.inference.blocked import BlockedNewton
+from bayesirt.inference.cluster_moves import with_clusters
 from bayesirt.inference.lart_moves import WithLengths
 from bayesirt.inference.moves import moves_of
 from bayesirt.likelihood.cell_sums import DenseLayout
@@ -21,16 +23,23 @@ pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 TRIALS = np.array([[1, 3, 0], [2, 1, 1], [0, 5, 1], [8, 1, 2]], np.int8)
 TIMED = np.array([[1, 1, 1], [0, 1, 1], [0, 1, 0], [1, 0, 1]], bool)
 PAIRS, SWEEPS = 10_000, 10
+CLUSTERS = (0, 1, 0, 0)
 """A bias of .07 standard deviations of what ten sweeps change is found five times in six."""
 
 
-def prior_sites(rng: np.random.Generator, wrong_lengths: bool) -> dict[str, np.ndarray]:
+def prior_sites(
+    rng: np.random.Generator, wrong_lengths: bool, clusters: tuple[int, ...]
+) -> dict[str, np.ndarray]:
     """Return unconstrained draws from the prior, written without the model."""
     n, (n_subjects, n_items) = 6 * PAIRS, TRIALS.shape
     rho = rng.uniform(-1, 1, n)
     theta, other = rng.normal(size=(2, n, n_subjects))
+    sites = {"rho": np.log((1 + rho) / (1 - rho))}
+    if clusters:
+        theta, sites["gamma"], sites["icc"] = sharing(theta, clusters, rng)
+        other, sites["upsilon"], sites["icc_tau"] = sharing(other, clusters, rng)
     tau = rho[:, None] * theta + np.sqrt(1 - rho[:, None] ** 2) * other
-    sites = {"rho": np.log((1 + rho) / (1 - rho)), "theta": theta, "tau": tau}
+    sites |= {"theta": theta, "tau": tau}
     spreads = {"a": (0.5, 0.5), "d": (2, 2), "phi": (0.5, 0.5), "omega": (10, 2), "lam": (2, 1)}
     spreads |= {"delta": (0.5, 0.5)} if wrong_lengths else {}
     for name, (of_mu, of_sigma) in spreads.items():
@@ -59,15 +68,21 @@ def quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
     if "delta" in sites:
         delta = np.tanh(sites["delta"])
         columns += [delta, delta**2, delta * omega, delta * lam]
+    if "icc" in sites:
+        columns += of_shares(sites["icc"], sites["gamma"], theta)
+        columns += of_shares(sites["icc_tau"], sites["upsilon"], tau)
     return np.concatenate(columns, 1)
 
 
-@pytest.mark.parametrize("wrong_lengths", [False, True])
-def test_parameters_stay_draws_from_the_prior(wrong_lengths):
-    """At most 94 quantities, or 114, at 6 errors: a right sampler fails once in 4 million."""
-    before = prior_sites(np.random.default_rng(7), wrong_lengths)
+@pytest.mark.parametrize(
+    ("wrong_lengths", "clusters"), [(False, ()), (True, ()), (False, CLUSTERS)], ids=str
+)
+def test_parameters_stay_draws_from_the_prior(wrong_lengths, clusters):
+    """At most 94 quantities, or 122, at 6 errors: a right sampler fails once in 4 million."""
+    before = prior_sites(np.random.default_rng(7), wrong_lengths, clusters)
     assert len(before["theta"]) == PAIRS
-    way = WithLengths(LaRT(wrong_lengths=wrong_lengths))
+    kind = with_clusters(WithLengths) if clusters else WithLengths
+    way = kind(LaRT(wrong_lengths=wrong_lengths), clusters)
 
     def one_pair(key, sites):
         answer_key, length_key, run_key = jax.random.split(key, 3)
@@ -99,7 +114,7 @@ def test_parameters_stay_draws_from_the_prior(wrong_lengths):
     for name, values in after.items():
         assert np.mean(values != before[name]) > 0.99, f"{name} hardly moved"
     change = quantities(after) - quantities(before)
-    assert change.shape[1] <= (114 if wrong_lengths else 94)
+    assert change.shape[1] <= (122 if wrong_lengths or clusters else 94)
     z = change.mean(0) / (change.std(0) / np.sqrt(PAIRS))
-    print(wrong_lengths, accepted, f"largest z {np.abs(z).max():.2f} of {len(z)}")
+    print(wrong_lengths, clusters, accepted, f"largest z {np.abs(z).max():.2f} of {len(z)}")
     assert np.abs(z).max() < 6

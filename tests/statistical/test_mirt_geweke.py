@@ -9,9 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from geweke import of_shares, sharing
 from scipy.stats import wishart
 
 from bayesirt.inference.blocked import BlockedNewton
+from bayesirt.inference.cluster_moves import with_clusters
 from bayesirt.inference.mirt_moves import Exploratory
 from bayesirt.inference.moves import moves_of
 from bayesirt.likelihood.cell_sums import DenseLayout
@@ -22,9 +24,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 TRIALS = np.array([[1, 3, 0, 1], [2, 1, 1, 0], [0, 5, 1, 2]], np.int8)
 PAIRS, SWEEPS, K = 10_000, 10, 2
 N_SUBJECTS, N_ITEMS = TRIALS.shape
+CLUSTERS = (0, 1, 0)
 
 
-def prior_sites(rng: np.random.Generator) -> dict[str, np.ndarray]:
+def prior_sites(rng: np.random.Generator, clusters: tuple[int, ...]) -> dict[str, np.ndarray]:
     """Return unconstrained draws from the prior, written without the model."""
     precision = wishart.rvs(K + 2, np.eye(K) / 0.5**2, PAIRS, rng)
     root = np.linalg.cholesky(precision)
@@ -37,6 +40,9 @@ def prior_sites(rng: np.random.Generator) -> dict[str, np.ndarray]:
         "mu_d": 2 * rng.normal(size=PAIRS),
         "sigma_d": np.log(2 * np.abs(rng.normal(size=PAIRS))),
     }
+    if clusters:
+        told = sharing(sites["theta"], clusters, rng)
+        sites |= dict(zip(("theta", "gamma", "icc"), told, strict=True))
     away = np.linalg.solve(root.swapaxes(1, 2), rng.normal(size=(PAIRS, K, N_ITEMS)))
     sites["a"] = sites["mu_a"][:, None] + away.swapaxes(1, 2)
     spread = np.exp(sites["sigma_d"])[:, None] * rng.normal(size=(PAIRS, N_ITEMS))
@@ -67,12 +73,17 @@ def quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
         lengths * sigma_d,
         a[:, ::2] * d,
     ]
+    if "gamma" in sites:
+        columns += of_shares(sites["icc"], sites["gamma"], sites["theta"])
     return np.concatenate(columns, 1)
 
 
-def test_parameters_stay_draws_from_the_prior():
-    """Some 90 quantities at 6 standard errors: a right sampler fails once in 5 million."""
-    before, way = prior_sites(np.random.default_rng(7)), Exploratory(Mirt(K))
+@pytest.mark.parametrize("clusters", [(), CLUSTERS], ids=["apart", "in clusters"])
+def test_parameters_stay_draws_from_the_prior(clusters):
+    """Some 110 quantities at 6 standard errors: a right sampler fails once in 4 million."""
+    before = prior_sites(np.random.default_rng(7), clusters)
+    kind = with_clusters(Exploratory) if clusters else Exploratory
+    way = kind(Mirt(K), clusters)
 
     def one_pair(key, sites):
         answer_key, run_key = jax.random.split(key)
@@ -93,11 +104,11 @@ def test_parameters_stay_draws_from_the_prior():
     )
     accepted = {k: float(v.mean()) for k, v in statistics.items() if k.startswith("acceptance")}
     assert all(0.2 < share < 1 for share in accepted.values()), accepted
-    assert len(accepted) == 4
+    assert len(accepted) == (7 if clusters else 4)
     for name, values in after.items():
         assert np.mean(values != before[name]) > 0.99, f"{name} hardly moved"
     change = quantities(after) - quantities(before)
-    assert change.shape[1] <= 100
+    assert change.shape[1] <= 120
     z = change.mean(0) / (change.std(0) / np.sqrt(PAIRS))
     print(accepted, f"largest z {np.abs(z).max():.2f} of {len(z)}")
     assert np.abs(z).max() < 6

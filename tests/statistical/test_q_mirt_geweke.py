@@ -9,12 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from geweke import of_shares, sharing
 from numpyro.distributions import LKJCholesky, biject_to
 from scipy.special import logit
 
 from bayesirt.inference.blocked import BlockedNewton
+from bayesirt.inference.cluster_moves import with_clusters
 from bayesirt.inference.moves import moves_of
-from bayesirt.inference.q_mirt_moves import ByQMatrix, slopes_of
+from bayesirt.inference.q_mirt_moves import ByQMatrix
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.loadings import Loadings
 from bayesirt.models import QMirt
@@ -24,10 +26,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 NEEDS = np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1], [0, 1, 0]], bool)
 TRIALS = np.array([[1, 3, 0, 1], [2, 1, 1, 0], [0, 5, 1, 2]], np.int8)
 PAIRS, SWEEPS = 10_000, 10
+CLUSTERS = (0, 1, 0)
 N_SUBJECTS, N_ABILITIES = len(TRIALS), NEEDS.shape[1]
 
 
-def prior_sites(rng: np.random.Generator, structure: str) -> dict[str, np.ndarray]:
+def prior_sites(
+    rng: np.random.Generator, structure: str, clusters: tuple[int, ...]
+) -> dict[str, np.ndarray]:
     """Return unconstrained draws from the prior, written without the model."""
     omega, sites = np.broadcast_to(np.eye(N_ABILITIES), (PAIRS, N_ABILITIES, N_ABILITIES)), {}
     if structure == "correlated":
@@ -36,9 +41,13 @@ def prior_sites(rng: np.random.Generator, structure: str) -> dict[str, np.ndarra
         gamma = rng.uniform(size=(PAIRS, N_ABILITIES))
         omega = gamma[:, :, None] * gamma[:, None, :]
         omega[:, np.arange(N_ABILITIES), np.arange(N_ABILITIES)] = 1
-        sites["gamma"] = logit(gamma)
-    standard = rng.normal(size=(PAIRS, N_SUBJECTS, N_ABILITIES))
-    sites["theta"] = standard @ np.linalg.cholesky(omega).transpose(0, 2, 1)
+        sites["general"] = logit(gamma)
+    parts = {"theta": rng.normal(size=(PAIRS, N_SUBJECTS, N_ABILITIES))}
+    if clusters:
+        *both, sites["icc"] = sharing(parts["theta"], clusters, rng)
+        parts = dict(zip(("theta", "gamma"), both, strict=True))
+    root = np.linalg.cholesky(omega).transpose(0, 2, 1)
+    sites |= {name: standard @ root for name, standard in parts.items()}
     for name, (of_mu, of_sigma) in {"a": (0.5, 0.5), "d": (2, 2)}.items():
         sites[f"mu_{name}"] = of_mu * rng.normal(size=PAIRS)
         sites[f"sigma_{name}"] = np.log(of_sigma * np.abs(rng.normal(size=PAIRS)))
@@ -78,22 +87,26 @@ def quantities(sites: dict[str, np.ndarray], structure: str) -> np.ndarray:
     crossed = sites["theta"][:, :, :2] * sites["theta"][:, :, 1:]
     columns = [theta, theta**2, crossed.reshape(PAIRS, -1), a, a**2, d, d**2, beta, beta**2]
     columns += [mu_b, mu_b**2, *hyper, *(h**2 for h in hyper), a[:, :4] * d]
-    name = {"correlated": "root", "general": "gamma"}.get(structure)
+    name = {"correlated": "root", "general": "general"}.get(structure)
     if name is not None:
         ties = np.tanh(sites[name] / 2)
         columns += [ties, ties**2, ties[:, :2] * crossed[:, 0]]
+    if "icc" in sites:
+        columns += of_shares(sites["icc"], sites["gamma"], sites["theta"])
     return np.concatenate(columns, 1)
 
 
+@pytest.mark.parametrize("clusters", [(), CLUSTERS], ids=["apart", "in clusters"])
 @pytest.mark.parametrize("structure", ["correlated", "general"])
-def test_parameters_stay_draws_from_the_prior(structure):
-    """Some 80 quantities at 6 standard errors: a right sampler fails once in 10^7."""
-    before = prior_sites(np.random.default_rng(7), structure)
-    way = ByQMatrix(QMirt(Loadings.of(NEEDS), structure))
+def test_parameters_stay_draws_from_the_prior(structure, clusters):
+    """Some 110 quantities at 6 standard errors: a right sampler fails once in 4 million."""
+    before = prior_sites(np.random.default_rng(7), structure, clusters)
+    kind = with_clusters(ByQMatrix) if clusters else ByQMatrix
+    way = kind(QMirt(Loadings.of(NEEDS), structure), clusters)
 
     def one_pair(key, sites):
         answer_key, run_key = jax.random.split(key)
-        slopes = slopes_of(way.needs, sites)
+        slopes = way.needs.slopes(way.needs.in_slots(jnp.exp(sites["a"])))
         p = jax.nn.sigmoid(sites["theta"] @ slopes.T + sites["d"])
         tried = jnp.arange(TRIALS.max()) < TRIALS[:, :, None]
         draws = jax.random.uniform(answer_key, tried.shape) < p[:, :, None]
@@ -115,7 +128,7 @@ def test_parameters_stay_draws_from_the_prior(structure):
     for name, values in after.items():
         assert np.mean(values != before[name]) > 0.99, f"{name} hardly moved"
     change = quantities(after, structure) - quantities(before, structure)
-    assert change.shape[1] <= 90
+    assert change.shape[1] <= 130
     z = change.mean(0) / (change.std(0) / np.sqrt(PAIRS))
     print(structure, accepted, f"largest z {np.abs(z).max():.2f} of {len(z)}")
     assert np.abs(z).max() < 6

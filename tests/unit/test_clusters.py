@@ -17,9 +17,10 @@ from bayesirt import Responses, RunOptions, read_responses, sample_posterior
 from bayesirt.data.clusters import Clusters
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.cluster_shares import share_density
-from bayesirt.inference.cluster_moves import Clustered
+from bayesirt.inference.cluster_moves import share_moved, with_clusters
 from bayesirt.inference.engines import plan_engine
-from bayesirt.models import TwoPL, two_pl_model
+from bayesirt.inference.one_ability import OneAbility
+from bayesirt.models import TwoPL
 from bayesirt.posterior import Posterior
 from bayesirt.ranking.cluster_ranking import rank_clusters
 from bayesirt.ranking.subject_ranking import rank_subjects
@@ -43,15 +44,37 @@ def some_sites(n_clusters: int = 3) -> dict[str, jax.Array]:
 
 def test_prior_is_the_models():
     sites = some_sites()
-    terms = jax.jit(Clustered(TwoPL(), CODES).terms)(sites)
+    terms = jax.jit(with_clusters(OneAbility)(TwoPL(), CODES).terms)(sites)
     arguments = {"clusters": np.array(CODES), "n_clusters": 3}
     values = {k: v for k, v in terms.values.items() if k != "b"}
     cells = np.zeros((6, 4), int)
-    density = jax.jit(lambda v: log_density(two_pl_model, (cells, cells), arguments, v)[0])(values)
+    density = jax.jit(lambda v: log_density(TwoPL(), (cells, cells), arguments, v)[0])(values)
     p = values["icc"]
     jacobians = jnp.log(p * (1 - p)) + sum(sites[k] for k in ("sigma_a", "sigma_d"))
     jacobians += sites["a"].sum()
     assert float(terms.total()) == pytest.approx(float(density + jacobians), rel=1e-12)
+
+
+def test_a_share_far_from_its_mode_comes_back():
+    """What the density is about a place far below says too little of where its mode lies."""
+    rng = np.random.default_rng(0)
+    codes = tuple(int(k) for k in np.repeat(np.arange(70), 2))
+    values = jnp.asarray(np.repeat(rng.normal(0, 0.87, 70), 2) + rng.normal(0, 0.5, 140))
+    way = with_clusters(OneAbility)(TwoPL(), codes)
+    move = jax.jit(lambda key, logit: share_moved(key, way, logit, values))
+    logit, drawn, accepted = jnp.asarray(-6.0), [], []
+    for key in jax.random.split(jax.random.key(0), 2000):
+        logit, taken = move(key, logit)
+        drawn.append(float(logit))
+        accepted.append(float(taken))
+    assert drawn[10] > 0
+    assert np.mean(accepted) > 0.8
+    points = np.linspace(-12, 12, 4001)
+    density = np.exp(jax.vmap(share_density(way.codes, 70, values))(jnp.asarray(points)))
+    mean = (points * density).sum() / density.sum()
+    sd = np.sqrt((points**2 * density).sum() / density.sum() - mean**2)
+    assert np.mean(drawn[10:]) == pytest.approx(mean, abs=5 * sd / np.sqrt(1500))
+    assert np.std(drawn[10:]) == pytest.approx(sd, rel=0.1)
 
 
 def test_share_is_what_remains_when_clusters_are_integrated_out():
@@ -82,7 +105,7 @@ def _of_cluster(theta, gamma, icc, cluster):
 
 @pytest.mark.parametrize("name", ["level", "unit"])
 def test_group_moves_keep_eta_and_know_their_jacobian(name):
-    way, sites = Clustered(TwoPL(), CODES), some_sites()
+    way, sites = with_clusters(OneAbility)(TwoPL(), CODES), some_sites()
     (move,) = (jax.jit(partial(way.along, line)) for line in way.model.lines if line.name == name)
     moved, log_jacobian = move(sites, jnp.array(0.4))
 
@@ -184,8 +207,9 @@ def test_clusters_that_cannot_be_used_are_refused():
     assert plan("auto", responses)[0] == "blocked"
     assert plan("nuts", responses)[0] == "nuts"
     assert plan("laplace", responses)[0] == "laplace"
-    with pytest.raises(ResponseError, match="belong to models of one ability"):
-        plan("auto", responses, model="lart")
+    assert plan("auto", responses, model="lart")[0] == "blocked"
+    with pytest.raises(ResponseError, match="laplace knows no clusters of subjects in LaRT"):
+        plan("laplace", responses, model="lart")
     with pytest.raises(ResponseError, match="all subjects are in the cluster 'x'"):
         plan("auto", replace(responses, clusters=Clusters.of(["x"] * 6)))
     with pytest.raises(ResponseError, match="each subject is in a cluster of its own"):

@@ -185,7 +185,7 @@ def test_models_and_engines_that_cannot_explain_say_so():
     grouped = replace(described, clusters=Clusters.of(list("aabbcc")))
     with pytest.raises(ResponseError, match="do not go together"):
         groups_of(grouped, "judge")
-    assert LaRT.clustered is False
+    assert LaRT.explained is False
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from bayesirt import (
     sample_posterior,
 )
 from bayesirt.checks.item_table import item_table
+from bayesirt.data.clusters import Clusters
 from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.inference import engines
 from bayesirt.inference.engines import plan_engine
@@ -158,7 +159,10 @@ def test_auto_takes_it_beyond_what_exact_draws_can_do(monkeypatch):
     assert method == "laplace"
     assert "an approximation, as exact draws from 528 responses" in reason
     wrong = plan_engine("auto", RESPONSES, model=LaRT(wrong_lengths=True), options=RUN)
-    assert wrong == ("blocked", "")
+    assert wrong == ("blocked", "exact, as nothing approximates lengths of wrong answers")
+    clusters = Clusters.of([str(k // 2) for k in range(RESPONSES.n_subjects)])
+    of_clusters = plan_engine("auto", replace(RESPONSES, clusters=clusters), model="lart")
+    assert of_clusters == ("blocked", "exact, as nothing approximates clusters in LaRT")
     few = simulate_lart(19, 30)[0]
     assert plan_engine("auto", few, model="lart", options=RUN)[0] == "blocked"
 

@@ -10,7 +10,7 @@ import pytest
 from bayesirt import ResponseError, Responses, RunOptions, sample_posterior
 from bayesirt.inference import memory
 from bayesirt.inference.memory import bytes_needed, bytes_there, check_memory
-from bayesirt.models import TwoPL
+from bayesirt.models import Mirt, TwoPL
 
 RUN = RunOptions(num_chains=4, num_samples=1000)
 
@@ -63,6 +63,15 @@ def test_what_will_not_fit_is_refused_with_figures(monkeypatch, free, advice):
         check_memory("nuts", data, model=TwoPL(), options=few)
     assert advice in str(e.value)
     assert "\n" not in str(e.value)
+
+
+def test_no_engine_is_offered_that_the_model_refuses(monkeypatch):
+    monkeypatch.setattr(memory, "bytes_there", lambda: 8e8)
+    data = Responses.from_arrays(np.tri(2000, 1000))
+    few = RunOptions(num_chains=4, num_samples=10)
+    assert bytes_needed("laplace", data, Mirt(2), few) < 8e8
+    with pytest.raises(ResponseError, match="no engine would fit"):
+        check_memory("blocked", data, model=Mirt(2), options=few)
 
 
 def test_nothing_is_fitted_before_memory_is_checked(monkeypatch, small):

@@ -26,7 +26,7 @@ from bayesirt.estimators.mirt_start import start
 from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, Normal
 from bayesirt.estimators.symmetric_matrices import from_root, to_root
 from bayesirt.likelihood.cell_sums import DenseLayout
-from bayesirt.models.mirt import mirt_model
+from bayesirt.models import Mirt
 
 DATA = simulated(60, 14, 2, seed=4, trials=4, missing=0.2)
 EXACT = {"tolerance": 1e-11, "n_nodes": 15}
@@ -109,7 +109,7 @@ def random_population(rng: np.random.Generator, k: int) -> ItemPopulation:
 def test_prior_is_that_of_the_numpyro_model():
     rng = np.random.default_rng(0)
     trials = np.zeros((3, 5), int)
-    density = jax.jit(lambda sites: log_density(mirt_model, (trials, 2, trials), {}, sites)[0])
+    density = jax.jit(lambda sites: log_density(Mirt(2), (trials, trials), {}, sites)[0])
     loss = jax.jit(population_loss)
 
     def both(seed):
@@ -137,7 +137,7 @@ def test_neither_likelihood_nor_prior_sees_rotations():
     rng = np.random.default_rng(1)
     y, n = DATA.responses.cells.matrices()
     population = random_population(rng, 2)
-    compiled = jax.jit(lambda sites: log_density(mirt_model, (n, 2, y), {}, sites)[0])
+    compiled = jax.jit(lambda sites: log_density(Mirt(2), (n, y), {}, sites)[0])
     turn, lean = np.linalg.qr(rng.normal(size=(2, 2)))[0], jnp.asarray(rng.normal(size=2))
 
     def density(turn):

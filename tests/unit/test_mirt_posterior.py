@@ -168,7 +168,7 @@ def test_axes_are_drawn_from_their_density(monkeypatch):
     monkeypatch.setattr(mirt_moves, "WishartCholesky", Noted)
     monkeypatch.setattr(mirt_moves, "log_uniform", accept)
     for _ in factors:
-        drawn.append(mirt_moves.draw_axes(jax.random.key(0), SITES)[0])
+        drawn.append(mirt_moves.draw_axes(WAY, jax.random.key(0), SITES)[0])
     flat, unravel = ravel_pytree(SITES)
 
     @jax.jit

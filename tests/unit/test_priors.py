@@ -8,7 +8,7 @@ import pytest
 from numpyro.infer import Predictive
 from scipy.stats import kstest, lognorm, norm
 
-from bayesirt import Priors, two_pl_model
+from bayesirt import Priors, TwoPL
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,7 @@ TRIALS = np.array([[1, 3, 0], [5, 1, 2], [0, 1, 1], [2, 2, 2]])
 
 
 def prior_draws(priors: Priors) -> dict[str, np.ndarray]:
-    predictive = Predictive(two_pl_model, num_samples=4000)
-    drawn = predictive(jax.random.key(0), TRIALS, priors=priors)
+    drawn = Predictive(TwoPL(priors), num_samples=4000)(jax.random.key(0), TRIALS)
     return {k: np.asarray(v) for k, v in drawn.items()}
 
 
@@ -47,7 +46,7 @@ def p_value(draws: np.ndarray, distribution) -> float:
 
 
 @pytest.mark.statistical
-def test_fixed_priors_draw_what_papers_002_states():
+def test_fixed_priors_draw_what_is_published():
     """Four tests at 1e-4: a right model fails with a new key once in 2500."""
     draws = prior_draws(Priors(kind="fixed"))
     assert p_value(draws["theta"][:, 0], norm(0, 1)) > 1e-4

@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 from bayesirt.inference import q_mirt_moves
-from bayesirt.inference.q_mirt_moves import (
-    ByQMatrix,
-    scales_stretched,
-    slopes_of,
-)
+from bayesirt.inference.q_mirt_moves import ByQMatrix, scales_stretched
 from bayesirt.inference.q_mirt_rotations import (
     Turning,
     nested_pairs,
@@ -34,6 +30,10 @@ STRUCTURES = ("correlated", "general", "independent")
 each_structure = pytest.mark.parametrize("structure", STRUCTURES)
 
 
+def slopes_of(loadings: Loadings, sites: dict[str, jax.Array]) -> jax.Array:
+    return loadings.slopes(loadings.in_slots(jnp.exp(sites["a"])))
+
+
 def way_of(structure: str) -> ByQMatrix:
     return ByQMatrix(QMirt(PATTERN, structure))
 
@@ -48,7 +48,7 @@ def some_sites(structure: str) -> dict[str, jax.Array]:
         "sigma_beta": (),
     }  # fmt: skip
     if structure != "independent":
-        shapes |= {"root" if structure == "correlated" else "gamma": (3,)}
+        shapes |= {"root" if structure == "correlated" else "general": (3,)}
     return {name: jnp.asarray(0.5 * rng.normal(size=shape)) for name, shape in shapes.items()}
 
 
@@ -146,7 +146,7 @@ def test_scales_know_their_density(structure, monkeypatch):
 def test_correlations_that_carry_abilities_know_their_density(structure, monkeypatch):
     """With the abilities' independent parts held: prior of the correlations, and all answers."""
     way, layout = way_of(structure), some_layout()
-    name = "root" if structure == "correlated" else "gamma"
+    name = "root" if structure == "correlated" else "general"
     seen = {}
 
     def note(_chance, position, evaluate, *, gain):

@@ -121,17 +121,20 @@ def test_laplace_refuses_a_mesh(small):
 
 
 @pytest.mark.slow
-def test_draws_with_clusters_are_those_of_one_device():
-    responses, *_ = simulate(23, 15)
+@pytest.mark.parametrize("model", ["2pl", "lart"])
+def test_draws_with_clusters_are_those_of_one_device(model):
+    responses = simulate(23, 15)[0] if model == "2pl" else simulate_lart(23, 15)[0]
     of_each = Clusters.of([f"llm {i // 3}" for i in range(23)])
     responses = replace(responses, clusters=of_each)
     alone, shared = (
         sample_posterior(
             responses,
             key=KEY,
+            model=model,
             options=RunOptions(num_warmup=5, num_samples=5, num_chains=1, mesh=mesh),
         )
         for mesh in (None, mesh_of(4))
     )
-    for name in ("theta", "gamma", "icc", "a", "d"):
-        np.testing.assert_allclose(shared[name], alone[name], rtol=0, atol=1e-4)
+    assert {"gamma", "icc"} <= set(alone.dataset)
+    for name in alone.dataset:
+        np.testing.assert_allclose(shared[name], alone[name], rtol=0, atol=1e-4, err_msg=name)
