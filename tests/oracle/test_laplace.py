@@ -28,6 +28,7 @@ from bayesirt.estimators.joint.density import (
     item_coordinates,
 )
 from bayesirt.estimators.joint.information import JointProblem, joint_problem
+from bayesirt.estimators.joint.learned_spreads import learned_spreads
 from bayesirt.estimators.joint.mean_tilt import tilt_at
 from bayesirt.estimators.joint.mode import Mode, find_mode
 from bayesirt.inference.laplace import Search, sample_laplace
@@ -216,6 +217,17 @@ def test_spreads_and_mode_stand_still_together(priors):
         scales, spread = np.array(problem.coordinates.scales), np.asarray(mode.spread)
         slope = squares / spread**2 - (5 - 1) - (spread / scales) ** 2
         np.testing.assert_allclose(slope, 0, atol=1e-3)
+
+
+def test_spreads_of_items_do_not_see_abilities_of_clusters():
+    problem = joint_problem(TINY.cells, TwoPL())
+    spread, point = spread_of(problem.coordinates), random_point(problem.coordinates, 6, 5)
+    here, sums = expansion_at(problem, spread, point, observed=False), problem.sums(point).items
+    clustered = point._replace(means=jnp.concatenate([point.means, jnp.array([2.0, -1.0, 0.5])]))
+    alone, beside = (
+        learned_spreads(problem.coordinates, spread, x, sums, here) for x in (point, clustered)
+    )
+    np.testing.assert_array_equal(alone, beside)
 
 
 @pytest.mark.slow

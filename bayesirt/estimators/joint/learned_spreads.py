@@ -31,7 +31,7 @@ def learned_spreads(
     squares = ((point.items - centre) ** 2 + variance).sum(0)
     if coordinates.logarithmic:
         squares = squares.at[0].set(
-            _of_log_slopes(spread, point, sums, here.jacobian, variance[:, 0])
+            _of_log_slopes(spread, point.items, centre, sums, here.jacobian, variance[:, 0])
         )
     free = len(point.items) - 1
     found = jnp.sqrt(2 * squares / (free + jnp.sqrt(free**2 + 4 * squares / scales**2)))
@@ -42,17 +42,18 @@ def learned_spreads(
 @jax.jit
 def _of_log_slopes(
     spread: Float[Array, " coordinate"],
-    point: JointPoint,
+    items: Float[Array, "item coordinate"],
+    means: Float[Array, " coordinate"],
     sums: ItemSums,
     jacobian: Float[Array, "item coefficient coordinate"],
     variance: Float[Array, " item"],
 ) -> Array:
     """Return Σ E(log a - μ)², all else of each item where its slope puts it."""
-    u, means, precision = point.items[:, 0], point.means, spread**-2
+    u, precision = items[:, 0], spread**-2
     score = jnp.einsum("jpk,jp->jk", jacobian, sums.score)
     information = jnp.einsum("jpk,jpq,jql->jkl", jacobian, sums.information, jacobian)
     rest = information[:, 1:, 1:] + jnp.diag(precision[1:])
-    pull = score[:, 1:] + precision[1:] * (means[1:] - point.items[:, 1:])
+    pull = score[:, 1:] + precision[1:] * (means[1:] - items[:, 1:])
     along = jnp.linalg.solve(rest, information[:, 1:, :1])[..., 0]
     score = score[:, 0] - (along * pull).sum(1)
     information = information[:, 0, 0] - (along * information[:, 1:, 0]).sum(1)
