@@ -9,6 +9,7 @@ import typer
 
 from bayesirt.cli.options import (
     AsJson,
+    Budget,
     Chains,
     CheckpointFolder,
     Draws,
@@ -44,6 +45,7 @@ def profile(
     chains: Chains = 4,
     warmup: Warmup = 500,
     draws: Draws = 1000,
+    budget: Budget = 120,
     structure: StructureOption = Structure.auto,
     engine: ProfileEngineOption = ProfileEngine.auto,
     checkpoint: CheckpointFolder = None,
@@ -66,7 +68,9 @@ def profile(
     q = read_q_matrix(q_matrix)
     talk = not (quiet or as_json)
     responses = read_and_tell(results, reading, talk=talk)
-    settings = ProfileSettings(seed, chains, warmup, draws, structure.value, engine.value)
+    settings = ProfileSettings(
+        seed, chains, warmup, draws, budget, structure.value, engine.value
+    )  # fmt: skip
     run = profile_responses(
         responses, q, settings, source=results, reading=reading.given, progress=talk,
         announce=announce if talk else None, checkpoint=checkpoint,

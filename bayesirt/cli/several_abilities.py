@@ -33,7 +33,7 @@ def rank_by_several(typed: SimpleNamespace, path: Path, *, talk: bool) -> None:
     })  # fmt: skip
     settings = ExplorationSettings(
         _number_of_abilities(typed.abilities), typed.seed, typed.chains, typed.warmup or 500,
-        typed.draws, typed.target_accept, typed.engine.value,
+        typed.draws, typed.target_accept, typed.budget, typed.engine.value,
     )  # fmt: skip
     run = _explore(
         path, typed.reading, settings, typed.out,

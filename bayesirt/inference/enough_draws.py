@@ -41,7 +41,8 @@ def converged(
 ) -> bool:
     """Return whether what was drawn has converged on the scale that is reported; `b` aside."""
     draws = {name: np.asarray(x, np.float64) for name, x in draws.items() if name != "b"}
-    draws |= standardised(draws)
+    if draws["theta"].ndim == 3:
+        draws |= standardised(draws)
     first = [name for name in _ABILITIES if name in draws]
     return all(
         _has_converged(draws[name].reshape(*draws["theta"].shape[:2], -1))

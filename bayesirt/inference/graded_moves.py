@@ -3,6 +3,7 @@
 Given ability, slope and the other thresholds, a threshold sees only the answers of the two grades
 that it parts, and the gaps to its neighbours. So all odd ones move at once, and then all even ones,
 each accepted or refused on its own; slope and all thresholds together move as items of the 2PL do.
+The populations of gaps carry the gaps of all items along, of which each says little by itself.
 """
 
 from collections.abc import Callable
@@ -27,7 +28,7 @@ from bayesirt.likelihood.cell_sums import Layout
 from bayesirt.likelihood.graded import logistic, middle_of, offsets
 from bayesirt.likelihood.passes import Passes
 
-_LEAST_PRECISION = 0.25
+_LEAST_PRECISION, _LEAST_OF_LOG_SIGMA = 0.25, 1.0
 _SHORT = 0.3
 """Share of Newton's step that half of all thresholds take, by chance: out of a tail in which nobody
 has the grade beyond, whole steps go too far."""
@@ -47,7 +48,8 @@ class ByThresholds(OneAbility):
 
     def own_moves(self, data: Any, dtype: DTypeLike) -> tuple[list[Move], list[Move]]:
         """Return the moves of thresholds, after those of blocks."""
-        return [], [partial(move_thresholds, self, data, dtype)]
+        moves = [move_thresholds, carry_gaps] if self.gaps else [move_thresholds]
+        return [], [partial(move, self, data, dtype) for move in moves]
 
     @property
     def gaps(self) -> tuple[str, ...]:
@@ -128,6 +130,50 @@ def move_thresholds(
         sites, some = _move_some(way, data, dtype, counts, range(start, n, 2), own_key, sites)
         accepted.append(some.mean(dtype=sites["d"].dtype))
     return sites, {"acceptance_thresholds": (accepted[0] + accepted[1]) / 2}
+
+
+def carry_gaps(
+    way: ByThresholds, data: Any, dtype: DTypeLike, key: Array, sites: Position
+) -> tuple[Position, Statistics]:
+    """Move the populations of gaps, with each gap as far from its centre in units of its σ."""
+    passes, every = way.passes(data, sites, dtype), range(way.n_thresholds)
+    inside = _counts(way.layout(data), way.n_thresholds)[:, 1:-1].astype(sites["d"].dtype)
+    names = [f"{kind}_{gap}" for kind in ("mu", "sigma") for gap in way.gaps]
+    least = jnp.repeat(jnp.array([0, _LEAST_OF_LOG_SIGMA]), len(way.gaps))
+
+    def carried(hyper: Array) -> Position:
+        there = sites | dict(zip(names, hyper[0], strict=True))
+        for gap in way.gaps:
+            standard = (sites[gap] - sites[f"mu_{gap}"]) * jnp.exp(-sites[f"sigma_{gap}"])
+            there[gap] = there[f"mu_{gap}"] + jnp.exp(there[f"sigma_{gap}"]) * standard
+        return there
+
+    def thresholds_and_gaps(hyper: Array) -> Array:
+        there = carried(hyper)
+        gaps = [jnp.exp(there[gap])[:, None] for gap in way.gaps]
+        return jnp.concatenate([way.thresholds(there), *gaps], 1)
+
+    def log_prior(hyper: Array) -> Array:
+        each = way.terms(sites | dict(zip(names, hyper[0], strict=True))).each
+        return jnp.stack([each[name] for name in names])[None]
+
+    def evaluate(hyper: Array) -> tuple[Conditional, None]:
+        thresholds, gaps = jnp.split(thresholds_and_gaps(hyper), [way.n_thresholds], 1)
+        sums = threshold_sums(passes, sites["theta"], jnp.exp(sites["a"]), thresholds, every)
+        of_gaps = inside / jnp.expm1(gaps), inside / (2 * jnp.sinh(gaps / 2)) ** 2
+        jacobian = jax.jacfwd(thresholds_and_gaps)(hyper)[:, :, 0]
+        slope, curvature = derivatives(log_prior, hyper)
+        score = jnp.tensordot(jnp.concatenate([sums.score, of_gaps[0]], 1), jacobian, 2)
+        information = jnp.concatenate([sums.information, of_gaps[1]], 1)
+        learnt = jnp.einsum("jmh,jm,jmk->hk", jacobian, information, jacobian)
+        precision = learnt + jnp.diag(jnp.maximum(-curvature[0], least))
+        value = sums.log_likelihood.sum() + (inside * jnp.log(-jnp.expm1(-gaps))).sum()
+        value += log_prior(hyper).sum()
+        return Conditional(value[None], score + slope, precision[None]), None
+
+    here = jnp.stack([sites[name] for name in names])[None]
+    step = newton_move(chance_for(key, here), here, evaluate)
+    return carried(step.position), {"acceptance_gaps": step.accepted[0].astype(here.dtype)}
 
 
 def _move_some(

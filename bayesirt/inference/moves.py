@@ -35,6 +35,9 @@ from bayesirt.models import Line
 
 _LOG_SIGMA_PRECISION = 1.0
 """Least precision of a proposed log σ: its prior is flat towards 0, where σ says nothing more."""
+_SHORT_STEPS = 0.25
+"""Share of members that take short steps, where a model wants some. Half of them, and most members
+take a fifth more sweeps for an effective draw."""
 _LEAST_OF_A_SUBJECT = 0.25
 """Least precision, a subject, of what a line that is not normal proposes."""
 
@@ -94,7 +97,7 @@ def _shares(way: TwoWay, key: Array, sites: Position) -> tuple[Array, Array] | N
     if way.short_step is None:
         return None
     sizes = len(sites["theta"]), len(sites["d"])
-    whole = jax.random.bernoulli(key, 0.5, (sum(sizes),))
+    whole = jax.random.bernoulli(key, 1 - _SHORT_STEPS, (sum(sizes),))
     shares = jnp.where(whole, jnp.ones((), sites["theta"].dtype), way.short_step)
     return shares[: sizes[0]], shares[sizes[0] :]
 

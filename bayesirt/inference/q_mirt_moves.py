@@ -56,9 +56,9 @@ class ByQMatrix(TwoWay):
 
     model: QMirt
 
-    least_share = 0.1
-    """Where steep items tell nothing at all, a subject would propose so far that it hardly ever
-    came back, and stay for long once it was there."""
+    short_step = 0.3
+    """Where steep items tell nothing at all, a subject with whole steps alone would propose so far
+    that it hardly ever came back, and stay for long once it was there."""
 
     @property
     def needs(self) -> Loadings:

@@ -86,10 +86,9 @@ def sample_blocked(
     if options.num_chains == 1:
         position = jax.tree.map(lambda x: x[None], position)
     kernel = Sweeps(way)
-    several = options.together or model.loadings(1).n_abilities > 1
     usual, enough = options.thinning, None
-    if not several and options.budget > 0:
-        enough = within(options.budget, usual, lambda draws: _draws_and_statistics(way, draws)[0])
+    if options.budget > 0 and not options.together:
+        enough = within(options.budget, usual, partial(_finished, way, init))
         options = replace(options, thinning=1)
     with watched(responses, model, "blocked", init, key, options) as seen:
         began = time.perf_counter()
@@ -135,6 +134,10 @@ def _draws_and_statistics(way: TwoWay, collected: Samples) -> tuple[Samples, Sam
     for name in [k for k in statistics if k.endswith("log_likelihood")]:
         log_density = log_density + statistics.pop(name)
     return samples, statistics | {"lp": log_density}
+
+
+def _finished(way: TwoWay, init: PointEstimate, collected: Samples) -> Samples:
+    return way.finished(_draws_and_statistics(way, collected)[0], init)[0]
 
 
 def _forecast(

@@ -53,10 +53,8 @@ class TwoWay(ABC):
     design: Design = Design()  # noqa: RUF009
     skills: Design = Design()  # noqa: RUF009
 
-    least_share: ClassVar[float] = 0.0
-    """Of the most that a cell can tell, the least that proposals of subjects count on."""
     short_step: ClassVar[float | None] = None
-    """Share of Newton's step that half of all members take, by chance."""
+    """Share of Newton's step that one in four members takes, by chance."""
 
     @property
     def interweaves(self) -> bool:
@@ -217,13 +215,7 @@ class TwoWay(ABC):
 
     def passes(self, data: Any, sites: Position, dtype: DTypeLike) -> Passes:
         """Return passes over the answers."""
-        return Passes(
-            self.layout(data),
-            self.model.family,
-            self.loadings(sites),
-            dtype,
-            least_share=self.least_share,
-        )
+        return Passes(self.layout(data), self.model.family, self.loadings(sites), dtype)
 
     def loadings(self, sites: Position) -> Loadings:
         """Return which abilities each item needs."""

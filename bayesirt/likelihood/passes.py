@@ -46,8 +46,6 @@ class Passes(NamedTuple):
     dtype: DTypeLike = jnp.float32
     # About how many cells of a matrix are held as floating-point numbers at a time.
     block_cells: int = 1 << 16
-    # Least information of a cell in proposals of subjects, as a share of the most that it can have.
-    least_share: float = 0.0
 
     def item_sums(
         self, theta: Float[Array, "subject ability"], coefficients: Float[Array, "item dim"]
@@ -143,11 +141,7 @@ class Passes(NamedTuple):
     ) -> tuple[Array, Array]:
         """Return each subject's score and information."""
         slopes = slopes.astype(terms.log_likelihood.dtype)
-        information = terms.information[0][0]
-        if self.least_share:
-            least = self.least_share * self.family.bound(layout.trials)
-            information = jnp.maximum(information, least)
-        learnt = layout.over_items(information, self.loadings.products(slopes))
+        learnt = layout.over_items(terms.information[0][0], self.loadings.products(slopes))
         return layout.over_items(terms.score[0], slopes), self.loadings.as_matrices(learnt)
 
     def sums_over_subjects(self, layout: Layout, theta: Array, terms: PredictorTerms) -> ItemSums:

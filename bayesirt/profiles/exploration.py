@@ -36,6 +36,7 @@ from bayesirt.progress import fits_shown
 from bayesirt.ranking.chain_bounds import chains_of, supported_columns
 from bayesirt.ranking.record import Record, diagnostics_of, facts_of, timed, versions
 from bayesirt.ranking.run_folder import CLUSTERS, PROFILES, RECORD, write_table
+from bayesirt.ranking.settings import BUDGET
 from bayesirt.ranking.subject_ranking import (
     best_first,
     columns_of_chain,
@@ -61,6 +62,7 @@ class ExplorationSettings:
     warmup: int = 500
     draws: int = 1000
     target_accept: float = 0.95
+    budget: float = BUDGET
     engine: EngineName = "auto"
     model: str = Mirt.name
 
@@ -77,6 +79,7 @@ class ExplorationSettings:
             num_warmup=self.warmup,
             num_samples=self.draws,
             target_accept=self.target_accept,
+            budget=self.budget,
         )
 
 

@@ -26,6 +26,7 @@ from bayesirt.profiles.cluster_levels import cluster_levels
 from bayesirt.profiles.item_prediction import ItemPredictions, predict_items
 from bayesirt.progress import fits_shown
 from bayesirt.ranking.record import Record, diagnostics_of, facts_of, timed, versions
+from bayesirt.ranking.settings import BUDGET
 
 _MOST_NAMED = 5
 
@@ -38,6 +39,7 @@ class ProfileSettings:
     chains: int = 4
     warmup: int = 500
     draws: int = 1000
+    budget: float = BUDGET  # Seconds in which chains go on until abilities have converged.
     # How abilities go together; auto: by their number.
     structure: Structure | Literal["auto"] = "auto"
     engine: EngineName = "auto"
@@ -146,6 +148,7 @@ def profile_responses(
                 num_chains=settings.chains,
                 num_warmup=settings.warmup,
                 num_samples=settings.draws,
+                budget=settings.budget,
                 progress=progress,
                 announce=announce,
                 checkpoint=checkpoint,

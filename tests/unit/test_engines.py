@@ -58,6 +58,12 @@ def test_budget_ends_chains_when_abilities_have_converged():
     slope = {"theta": theta, "mu_a": level[..., 0]}
     assert within(1e-9, 4, dict)(slope, 4)
     assert not within(1e-9, 4, dict)(slope, 2)
+
+
+def test_budget_heeds_each_of_several_abilities():
+    theta = np.random.default_rng(0).normal(size=(4, 500, 30, 2))
+    assert converged({"theta": theta})
+    assert not converged({"theta": theta + np.linspace(0, 4, 4)[:, None, None, None] * [0, 1]})
     assert within(1e-9, 4, dict)({"theta": theta}, 1)
 
 

@@ -121,16 +121,15 @@ def test_laplace_refuses_a_mesh(small):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["2pl", "lart"])
-def test_draws_with_clusters_are_those_of_one_device(model):
-    responses = simulate(23, 15)[0] if model == "2pl" else simulate_lart(23, 15)[0]
+def test_draws_with_clusters_are_those_of_one_device():
+    """Of LaRT, whose clusters move with lengths too."""
     of_each = Clusters.of([f"llm {i // 3}" for i in range(23)])
-    responses = replace(responses, clusters=of_each)
+    responses = replace(simulate_lart(23, 15)[0], clusters=of_each)
     alone, shared = (
         sample_posterior(
             responses,
             key=KEY,
-            model=model,
+            model="lart",
             options=RunOptions(num_warmup=5, num_samples=5, num_chains=1, mesh=mesh),
         )
         for mesh in (None, mesh_of(4))
