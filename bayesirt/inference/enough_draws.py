@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from arviz_stats.base import array_stats
@@ -14,6 +15,8 @@ from bayesirt.posterior import standardised
 R_HAT, ESS = 1.01, 400.0
 """What a quantity that has converged keeps to (Vehtari et al., 2021, doi:10.1214/20-BA1221)."""
 
+_TAILS = 0.05, 0.95
+_FIRST, _ON_END = 100, 20
 _ABILITIES = ("theta", "tau", "gamma", "icc")
 
 
@@ -43,19 +46,36 @@ def converged(
     draws = {name: np.asarray(x, np.float64) for name, x in draws.items() if name != "b"}
     if draws["theta"].ndim == 3:
         draws |= standardised(draws)
-    first = [name for name in _ABILITIES if name in draws]
+    looked_at = [name for name in draws if names is None or name in names]
     return all(
         _has_converged(draws[name].reshape(*draws["theta"].shape[:2], -1))
-        for name in dict.fromkeys([*first, *(draws if names is None else ())])
+        for name in sorted(looked_at, key=lambda name: draws[name].size)  # the quickest first
     )
 
 
 def _has_converged(draws: NDArray[np.floating]) -> bool:
-    """Return whether all of a site has, the quickest test first."""
+    """Return whether all of a site has: the slowest first, as thousands take seconds."""
     draws = draws[..., np.ptp(draws, axis=(0, 1)) > 0]
+    if draws.shape[-1] > 3 * _FIRST:
+        low, high = np.quantile(draws, _TAILS, axis=(0, 1))
+        first = np.unique([_slowest(x) for x in (draws, draws <= low, draws >= high)])
+        if not _have(draws[..., first]):
+            return False
+    return _have(draws)
+
+
+def _slowest(draws: NDArray[Any]) -> NDArray[np.intp]:
+    """Return where means of a few draws on end differ most, as if they were one draw."""
+    n_chains, n_draws, n = draws.shape
+    few = n_draws // _ON_END
+    means = draws[:, : few * _ON_END].reshape(n_chains, few, _ON_END, n).mean(2)
+    return np.argsort(-means.var((0, 1)) / draws.var((0, 1)))[:_FIRST]
+
+
+def _have(draws: NDArray[np.floating]) -> bool:
     axes = {"chain_axis": 0, "draw_axis": 1}
     if not (array_stats.ess(draws, method="bulk", **axes) > ESS).all():
         return False
     if len(draws) > 1 and not (array_stats.rhat(draws, **axes) < R_HAT).all():
         return False
-    return bool((array_stats.ess(draws, method="tail", prob=(0.05, 0.95), **axes) > ESS).all())
+    return bool((array_stats.ess(draws, method="tail", prob=_TAILS, **axes) > ESS).all())
