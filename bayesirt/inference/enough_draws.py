@@ -16,7 +16,7 @@ R_HAT, ESS = 1.01, 400.0
 """What a quantity that has converged keeps to (Vehtari et al., 2021, doi:10.1214/20-BA1221)."""
 
 _TAILS = 0.05, 0.95
-_FIRST, _ON_END = 100, 20
+_SLOWEST, _ON_END = 100, 20
 _ABILITIES = ("theta", "tau", "gamma", "icc")
 
 
@@ -54,14 +54,18 @@ def converged(
 
 
 def _has_converged(draws: NDArray[np.floating]) -> bool:
-    """Return whether all of a site has: the slowest first, as thousands take seconds."""
+    """Return whether all of a site has, or of thousands, which would take long, the slowest."""
     draws = draws[..., np.ptp(draws, axis=(0, 1)) > 0]
-    if draws.shape[-1] > 3 * _FIRST:
+    if draws.shape[-1] > 3 * _SLOWEST:
         low, high = np.quantile(draws, _TAILS, axis=(0, 1))
-        first = np.unique([_slowest(x) for x in (draws, draws <= low, draws >= high)])
-        if not _have(draws[..., first]):
-            return False
-    return _have(draws)
+        slowest = [_slowest(x) for x in (draws, draws <= low, draws >= high)]
+        draws = draws[..., np.unique(slowest)]
+    axes = {"chain_axis": 0, "draw_axis": 1}
+    if not (array_stats.ess(draws, method="bulk", **axes) > ESS).all():
+        return False
+    if len(draws) > 1 and not (array_stats.rhat(draws, **axes) < R_HAT).all():
+        return False
+    return bool((array_stats.ess(draws, method="tail", prob=_TAILS, **axes) > ESS).all())
 
 
 def _slowest(draws: NDArray[Any]) -> NDArray[np.intp]:
@@ -69,13 +73,4 @@ def _slowest(draws: NDArray[Any]) -> NDArray[np.intp]:
     n_chains, n_draws, n = draws.shape
     few = n_draws // _ON_END
     means = draws[:, : few * _ON_END].reshape(n_chains, few, _ON_END, n).mean(2)
-    return np.argsort(-means.var((0, 1)) / draws.var((0, 1)))[:_FIRST]
-
-
-def _have(draws: NDArray[np.floating]) -> bool:
-    axes = {"chain_axis": 0, "draw_axis": 1}
-    if not (array_stats.ess(draws, method="bulk", **axes) > ESS).all():
-        return False
-    if len(draws) > 1 and not (array_stats.rhat(draws, **axes) < R_HAT).all():
-        return False
-    return bool((array_stats.ess(draws, method="tail", prob=_TAILS, **axes) > ESS).all())
+    return np.argsort(-means.var((0, 1)) / draws.var((0, 1)))[:_SLOWEST]
