@@ -183,3 +183,5 @@ def test_posterior_of_grades_is_near_the_one_that_blocked_moves_draw(spread, of_
         assert np.abs(off).max() < far, name
         assert np.sqrt(np.mean(off**2)) < usual, name
         assert 0.9 < ratio < wide, name
+    populations = [f"{kind}_gap_{m}" for kind in ("mu", "sigma") for m in (2, 3)]
+    assert exact.summary.loc[populations, "ess_bulk"].min() > 400
