@@ -68,9 +68,7 @@ def profile(
     q = read_q_matrix(q_matrix)
     talk = not (quiet or as_json)
     responses = read_and_tell(results, reading, talk=talk)
-    settings = ProfileSettings(
-        seed, chains, warmup, draws, budget, structure.value, engine.value
-    )  # fmt: skip
+    settings = ProfileSettings(seed, chains, warmup, draws, budget, structure.value, engine.value)
     run = profile_responses(
         responses, q, settings, source=results, reading=reading.given, progress=talk,
         announce=announce if talk else None, checkpoint=checkpoint,

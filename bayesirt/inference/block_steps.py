@@ -19,6 +19,8 @@ _WIDER, _FEW = 0.35, 4
 """How much wider than the inverse precision the variance of a proposal is, up to so many
 dimensions: in a tail that is flatter than its normal, a member would otherwise propose too near and
 stay too long. In many dimensions a wide proposal is refused too often."""
+SHORT = 0.3
+"""The share of Newton's step that is a short one."""
 _UNROLLED = 4
 _MODE_STEPS = 4
 _LOGISTIC_TO_NORMAL = 0.5875

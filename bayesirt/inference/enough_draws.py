@@ -16,7 +16,7 @@ R_HAT, ESS = 1.01, 400.0
 """What a quantity that has converged keeps to (Vehtari et al., 2021, doi:10.1214/20-BA1221)."""
 
 _TAILS = 0.05, 0.95
-_SLOWEST, _ON_END = 100, 20
+_SLOWEST, _BATCH = 100, 20
 _ABILITIES = ("theta", "tau", "gamma", "icc")
 
 
@@ -54,7 +54,7 @@ def converged(
 
 
 def _has_converged(draws: NDArray[np.floating]) -> bool:
-    """Return whether all of a site has, or of thousands, which would take long, the slowest."""
+    """Return whether all of a site has, or of many, which would take long, the slowest."""
     draws = draws[..., np.ptp(draws, axis=(0, 1)) > 0]
     if draws.shape[-1] > 3 * _SLOWEST:
         low, high = np.quantile(draws, _TAILS, axis=(0, 1))
@@ -69,8 +69,8 @@ def _has_converged(draws: NDArray[np.floating]) -> bool:
 
 
 def _slowest(draws: NDArray[Any]) -> NDArray[np.intp]:
-    """Return where means of a few draws on end differ most, as if they were one draw."""
+    """Return what has the fewest effective draws, by means of batches."""
     n_chains, n_draws, n = draws.shape
-    few = n_draws // _ON_END
-    means = draws[:, : few * _ON_END].reshape(n_chains, few, _ON_END, n).mean(2)
+    n_batches = n_draws // _BATCH
+    means = draws[:, : n_batches * _BATCH].reshape(n_chains, n_batches, _BATCH, n).mean(2)
     return np.argsort(-means.var((0, 1)) / draws.var((0, 1)))[:_SLOWEST]

@@ -16,6 +16,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from bayesirt.inference.block_steps import (
+    SHORT,
     Conditional,
     chance_for,
     derivatives,
@@ -23,15 +24,16 @@ from bayesirt.inference.block_steps import (
     shortened,
 )
 from bayesirt.inference.blocked import Move, Position, Statistics
+from bayesirt.inference.moves import carried
 from bayesirt.inference.one_ability import OneAbility
 from bayesirt.likelihood.cell_sums import Layout
 from bayesirt.likelihood.graded import logistic, middle_of, offsets
 from bayesirt.likelihood.passes import Passes
 
 _LEAST_PRECISION, _LEAST_OF_LOG_SIGMA = 0.25, 1.0
-_SHORT = 0.3
-"""Share of Newton's step that half of all thresholds take, by chance: out of a tail in which nobody
-has the grade beyond, whole steps go too far."""
+_SHORT_STEPS = 0.5
+"""How many thresholds take a short step, by chance: out of a tail in which nobody has the grade
+beyond, whole steps go too far."""
 
 
 class ByThresholds(OneAbility):
@@ -78,7 +80,7 @@ class ByThresholds(OneAbility):
 class OfScores(OneAbility):
     """Scores: items in a tail need short steps to get out of it."""
 
-    short_step = _SHORT
+    short_steps = True
 
 
 class ThresholdSums(NamedTuple):
@@ -141,15 +143,11 @@ def carry_gaps(
     names = [f"{kind}_{gap}" for kind in ("mu", "sigma") for gap in way.gaps]
     least = jnp.repeat(jnp.array([0, _LEAST_OF_LOG_SIGMA]), len(way.gaps))
 
-    def carried(hyper: Array) -> Position:
-        there = sites | dict(zip(names, hyper[0], strict=True))
-        for gap in way.gaps:
-            standard = (sites[gap] - sites[f"mu_{gap}"]) * jnp.exp(-sites[f"sigma_{gap}"])
-            there[gap] = there[f"mu_{gap}"] + jnp.exp(there[f"sigma_{gap}"]) * standard
-        return there
+    def moved(hyper: Array) -> Position:
+        return carried(way, sites, hyper[0], names)[0]
 
     def thresholds_and_gaps(hyper: Array) -> Array:
-        there = carried(hyper)
+        there = moved(hyper)
         gaps = [jnp.exp(there[gap])[:, None] for gap in way.gaps]
         return jnp.concatenate([way.thresholds(there), *gaps], 1)
 
@@ -173,7 +171,7 @@ def carry_gaps(
 
     here = jnp.stack([sites[name] for name in names])[None]
     step = newton_move(chance_for(key, here), here, evaluate)
-    return carried(step.position), {"acceptance_gaps": step.accepted[0].astype(here.dtype)}
+    return moved(step.position), {"acceptance_gaps": step.accepted[0].astype(here.dtype)}
 
 
 def _move_some(
@@ -208,7 +206,7 @@ def _move_some(
 
     step_key, share_key = jax.random.split(key)
     z = between.coordinate(here[:, at]).reshape(-1, 1)
-    shares = jnp.where(jax.random.bernoulli(share_key, 0.5, (len(z),)), 1.0, _SHORT)
+    shares = jnp.where(jax.random.bernoulli(share_key, 1 - _SHORT_STEPS, (len(z),)), 1.0, SHORT)
     step = newton_move(chance_for(step_key, z), z, evaluate)
     moved = between.thresholds(step.position.reshape(-1, len(which)))
     accepted = step.accepted.reshape(moved.shape)

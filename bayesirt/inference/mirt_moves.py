@@ -34,10 +34,9 @@ class Exploratory(TwoWay):
 
     model: Mirt
 
-    short_step = 0.3
-    """With 400 subjects, 693 items and five abilities it gives more than ten times the effective
-    draws of the slowest item and, with no least information in their proposals, of the slowest
-    subject, and about as many of most."""
+    short_steps = True
+    """With 400 subjects, 693 items and five abilities they gave, half of all then, more than ten
+    times the effective draws of the slowest item and subject, and about as many of most."""
 
     @property
     def interweaves(self) -> bool:

@@ -5,7 +5,7 @@ differentiation, so that every model and every option is sampled by the same mov
 has beside them is its own (`TwoWay.own_moves`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from bayesirt.inference.block_steps import (
+    SHORT,
     Conditional,
     chance_for,
     choose,
@@ -35,9 +36,9 @@ from bayesirt.models import Line
 
 _LOG_SIGMA_PRECISION = 1.0
 """Least precision of a proposed log σ: its prior is flat towards 0, where σ says nothing more."""
-_SHORT_STEPS = 0.25
-"""Share of members that take short steps, where a model wants some. Half of them, and most members
-take a fifth more sweeps for an effective draw."""
+_FEW_SHORT = 0.25
+"""How many members take short steps, where a model wants some. With half of them, effective draws
+of most members were between as many and a quarter fewer."""
 _LEAST_OF_A_SUBJECT = 0.25
 """Least precision, a subject, of what a line that is not normal proposes."""
 
@@ -94,11 +95,11 @@ def move_blocks(
 
 def _shares(way: TwoWay, key: Array, sites: Position) -> tuple[Array, Array] | None:
     """Return which shares of Newton's step subjects and items take, if some take short ones."""
-    if way.short_step is None:
+    if not way.short_steps:
         return None
     sizes = len(sites["theta"]), len(sites["d"])
-    whole = jax.random.bernoulli(key, 1 - _SHORT_STEPS, (sum(sizes),))
-    shares = jnp.where(whole, jnp.ones((), sites["theta"].dtype), way.short_step)
+    whole = jax.random.bernoulli(key, 1 - _FEW_SHORT, (sum(sizes),))
+    shares = jnp.where(whole, jnp.ones((), sites["theta"].dtype), SHORT)
     return shares[: sizes[0]], shares[sizes[0] :]
 
 
@@ -179,15 +180,18 @@ def item_conditional(
     )
 
 
-def carried(way: TwoWay, sites: Position, hyper: Float[Array, " hyper"]) -> tuple[Position, Array]:
+def carried(
+    way: TwoWay, sites: Position, hyper: Float[Array, " hyper"], names: Sequence[str] = ()
+) -> tuple[Position, Array]:
     """Return other hyperparameters with the items carried along, and the log Jacobian.
 
-    Each item stays as far from where its prior has its centre, in units of its σ.
+    Each item stays as far from where its prior has its centre, in units of its σ. The names are
+    those of `TwoWay.hyper_sites` if none are given.
     """
-    names = way.hyper_sites(sites)
+    names = names or way.hyper_sites(sites)
     moved = sites | dict(zip(names, hyper, strict=True))
     log_jacobian = jnp.zeros((), hyper.dtype)
-    for name in way.item_sites(sites):  # slopes before intercepts, which lean on them
+    for name in sorted(way.populations(sites)):  # slopes before intercepts, which lean on them
         if f"sigma_{name}" in names:
             growth = moved[f"sigma_{name}"] - sites[f"sigma_{name}"]
             away = sites[name] - way.centre(sites, name)

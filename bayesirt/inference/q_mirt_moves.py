@@ -56,7 +56,7 @@ class ByQMatrix(TwoWay):
 
     model: QMirt
 
-    short_step = 0.3
+    short_steps = True
     """Where steep items tell nothing at all, a subject with whole steps alone would propose so far
     that it hardly ever came back, and stay for long once it was there."""
 

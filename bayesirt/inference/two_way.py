@@ -53,8 +53,8 @@ class TwoWay(ABC):
     design: Design = Design()  # noqa: RUF009
     skills: Design = Design()  # noqa: RUF009
 
-    short_step: ClassVar[float | None] = None
-    """Share of Newton's step that one in four members takes, by chance."""
+    short_steps: ClassVar[bool] = False
+    """Whether one in four members takes a short step, by chance."""
 
     @property
     def interweaves(self) -> bool:

@@ -211,14 +211,12 @@ def check_fit(
     refuse_other_models(posterior)
     responses = _right_and_wrong(posterior)
     of_totals, of_folds, of_bands = jax.random.split(key, 3)
-    of_items = of_subjects = posterior
+    held_out = predict_held_out(responses, key=of_folds, progress=progress)
+    answers = held_out.predicted, held_out.successes, held_out.trials
+    part, of_items, of_subjects = "", posterior, posterior
     if is_wide(posterior):
         of_subjects = few_draws(posterior)
         of_items = few_subjects(of_subjects, jax.random.fold_in(key, 0))
-    held_out = predict_held_out(responses, key=of_folds, progress=progress)
-    answers = held_out.predicted, held_out.successes, held_out.trials
-    part = ""
-    if of_items is not posterior:
         part = (
             f"In this large table, items, pairs of items and the spread of scores were checked on "
             f"{len(of_items.subjects):,} of {len(posterior.subjects):,} subjects drawn at random, "
