@@ -106,6 +106,12 @@ def shortened(conditional: Conditional, shares: Float[Array, " member"]) -> Cond
     )
 
 
+def newton_step(conditional: Conditional) -> Float[Array, "member dim"]:
+    """Return h⁻¹g of each member."""
+    root = _root(conditional.precision)
+    return _solve_transposed(root, _solve(root, conditional.score))
+
+
 def propose(
     noise: Float[Array, "member dim"],
     position: Float[Array, "member dim"],

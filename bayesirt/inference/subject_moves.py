@@ -12,10 +12,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bayesirt.inference.block_steps import Chance, Conditional, newton_move, shortened
+from bayesirt.inference.block_steps import (
+    Chance,
+    Conditional,
+    newton_move,
+    newton_step,
+    shortened,
+)
 from bayesirt.likelihood.cell_sums import Layout
 from bayesirt.likelihood.family import PredictorTerms
 from bayesirt.likelihood.passes import ItemSums, Passes
+
+_BENT = 10.0
+"""Up to how many times a cell's information changes on half of a step."""
 
 
 class Normals(NamedTuple):
@@ -62,6 +71,9 @@ def move_subjects(
 ) -> SubjectStep:
     """Make one Newton-Metropolis step of every subject: two evaluations of every cell.
 
+    The precision of a proposal is that halfway along Newton's step. Far out in a tail, where hardly
+    any answer tells anything, a whole step would lead beyond the mode, and hardly any back.
+
     `shares` are those of Newton's step, as `shortened` takes them; by default 1.
     """
     rows = theta, chance, priors, shares
@@ -79,10 +91,20 @@ def _moved(
     theta, chance, priors, shares = rows
 
     def evaluate(position: Array) -> tuple[Conditional, PredictorTerms]:
-        terms = passes.terms_of(layout, position, slopes, others)
-        score, learnt = passes.sums_over_items(layout, terms, slopes)
+        terms, bend = passes.bent_terms_of(layout, position, slopes, others)
         value, slope = priors.at(position)
-        whole = Conditional(value, score + slope, learnt + priors.precision)
+        score = slope + passes.score_over_items(layout, terms.score[0], slopes)
+
+        def with_information(information: Array) -> Conditional:
+            learnt = passes.learnt_over_items(layout, information, slopes)
+            return Conditional(value, score, learnt + priors.precision)
+
+        here = terms.information[0][0]
+        step = newton_step(with_information(here)).astype(bend.dtype)
+        still = jnp.zeros_like(others[0], bend.dtype)
+        along = layout.predictor(step, slopes.astype(bend.dtype), still)
+        halfway = jnp.clip(here + bend * along / 2, here / _BENT, here * _BENT)
+        whole = with_information(halfway)
         return whole if shares is None else shortened(whole, shares), terms
 
     def gain(old: PredictorTerms, new: PredictorTerms) -> Array:

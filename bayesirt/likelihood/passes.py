@@ -114,7 +114,9 @@ class Passes(NamedTuple):
     ) -> tuple[SubjectSums, ItemSums]:
         terms = self.terms_of(layout, theta, slopes, others)
         value = layout.over_items(terms.log_likelihood, jnp.ones_like(others[0], self.dtype))
-        sums = SubjectSums(value, *self.sums_over_items(layout, terms, slopes))
+        score = self.score_over_items(layout, terms.score[0], slopes)
+        learnt = self.learnt_over_items(layout, terms.information[0][0], slopes)
+        sums = SubjectSums(value, score, learnt)
         sums = jax.tree.map(lambda x: x.astype(theta.dtype), sums)
         return sums, self.sums_over_subjects(layout, theta, terms)
 
@@ -129,20 +131,40 @@ class Passes(NamedTuple):
         self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]
     ) -> PredictorTerms:
         """Return what each cell says, by its predictors."""
+        eta, terms_at = self._cells(layout, theta, slopes, others)
+        return terms_at(eta)
+
+    def bent_terms_of(
+        self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]
+    ) -> tuple[PredictorTerms, Array]:
+        """Return what each cell says, and how fast its information of η grows with η."""
+        eta, terms_at = self._cells(layout, theta, slopes, others)
+
+        def information(eta: Array) -> tuple[Array, PredictorTerms]:
+            terms = terms_at(eta)
+            return terms.information[0][0], terms
+
+        _, bend, terms = jax.jvp(information, (eta,), (jnp.ones_like(eta),), has_aux=True)
+        return terms, bend
+
+    def _cells(
+        self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]
+    ) -> tuple[Array, Callable[[Array], PredictorTerms]]:
+        """Return η of each cell, and what the cells say at any η."""
         dtype = self.dtype_of(layout, theta)
         d, *further = (x.astype(dtype) for x in others)
         eta = layout.predictor(theta.astype(dtype), slopes.astype(dtype), d)
-        return self.family.every(
-            eta, layout.successes, layout.trials, *map(layout.of_items, further)
-        )
+        own = [layout.of_items(x) for x in further]
+        return eta, lambda eta: self.family.every(eta, layout.successes, layout.trials, *own)
 
-    def sums_over_items(
-        self, layout: Layout, terms: PredictorTerms, slopes: Array
-    ) -> tuple[Array, Array]:
-        """Return each subject's score and information."""
-        slopes = slopes.astype(terms.log_likelihood.dtype)
-        learnt = layout.over_items(terms.information[0][0], self.loadings.products(slopes))
-        return layout.over_items(terms.score[0], slopes), self.loadings.as_matrices(learnt)
+    def score_over_items(self, layout: Layout, score: Array, slopes: Array) -> Array:
+        """Return each subject's score, from that of η of each cell."""
+        return layout.over_items(score, slopes.astype(score.dtype))
+
+    def learnt_over_items(self, layout: Layout, information: Array, slopes: Array) -> Array:
+        """Return each subject's information, from that of η of each cell."""
+        products = self.loadings.products(slopes.astype(information.dtype))
+        return self.loadings.as_matrices(layout.over_items(information, products))
 
     def sums_over_subjects(self, layout: Layout, theta: Array, terms: PredictorTerms) -> ItemSums:
         """Return each item's sums."""
