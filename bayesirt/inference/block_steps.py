@@ -7,6 +7,7 @@ governs, is drawn along a line through all parameters.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 import jax
@@ -21,6 +22,8 @@ dimensions: in a tail that is flatter than its normal, a member would otherwise 
 stay too long. In many dimensions a wide proposal is refused too often."""
 SHORT = 0.3
 """The share of Newton's step that is a short one."""
+_FURTHEST = 0.8
+"""Up to what share of a precision another one takes away from it, in any direction."""
 _UNROLLED = 4
 _MODE_STEPS = 4
 _LOGISTIC_TO_NORMAL = 0.5875
@@ -110,6 +113,15 @@ def newton_step(conditional: Conditional) -> Float[Array, "member dim"]:
     """Return h⁻¹g of each member."""
     root = _root(conditional.precision)
     return _solve_transposed(root, _solve(root, conditional.score))
+
+
+def towards(precision: Float[Array, "member dim dim"], other: Array) -> Array:
+    """Return a precision that lies towards another, as far as it surely stays positive definite."""
+    root, away = _root(precision), other - precision
+    for _ in range(2):
+        away = jax.vmap(partial(_solve, root), -1, -2)(away)
+    size = jnp.sqrt((away**2).sum((-2, -1), keepdims=True))
+    return precision + jnp.minimum(1, _FURTHEST / size) * (other - precision)
 
 
 def propose(

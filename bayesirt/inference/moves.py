@@ -25,8 +25,10 @@ from bayesirt.inference.block_steps import (
     log_uniform,
     newton_line_move,
     newton_move,
+    newton_step,
     normal_draw,
     shortened,
+    towards,
 )
 from bayesirt.inference.blocked import Move, Position, Statistics
 from bayesirt.inference.subject_moves import move_subjects
@@ -39,6 +41,8 @@ _LOG_SIGMA_PRECISION = 1.0
 _FEW_SHORT = 0.25
 """How many members take short steps, where a model wants some. With half of them, effective draws
 of most members were between as many and a quarter fewer."""
+_FARTHEST = 1.5
+"""How far Newton's step may lead where the information halfway is looked for."""
 _LEAST_OF_A_SUBJECT = 0.25
 """Least precision, a subject, of what a line that is not normal proposes."""
 
@@ -80,7 +84,8 @@ def move_blocks(
     shares = _shares(way, keys[4], sites)
     theta, items = way.theta(sites), way.coefficients_of(sites)
     chance, normals = chance_for(keys[0], theta), way.normals(sites, data)
-    step = move_subjects(passes, chance, theta, items, normals, shares and shares[0])
+    share, bent = shares and shares[0], theta.shape[1] == 1
+    step = move_subjects(passes, chance, theta, items, normals, share, bent=bent)
     sites = way.after_subjects(keys[1], way.with_theta(sites, step.theta), data)
     statistics = {"acceptance_theta": step.accepted.mean(dtype=theta.dtype)}
     sites, sums, statistics["acceptance_items"] = move_items(
@@ -113,6 +118,7 @@ def move_items(
 ) -> tuple[Position, ItemSums, Array]:
     """Move every item; all of them or none where a factor ties them together.
 
+    The precision of a proposal is that halfway along Newton's step where sums have a bend.
     Steps of single items are reversible for the density without the common factors, so they
     are a proposal for the density with them, and only the factors' ratio is left to check. With
     pivots, a step is one in log slope and in the intercept at the pivot.
@@ -120,19 +126,32 @@ def move_items(
     step_key, common_key = jax.random.split(key)
     items, pivots = way.packed(sites), way.pivots(passes, sites)
 
-    def conditional(place: Array, sums: ItemSums) -> Conditional:
+    def coefficients(place: Array) -> Array:
+        return way.coefficients(sites, _from_pivots(place, pivots))
+
+    def at(place: Array, sums: ItemSums) -> Conditional:
         whole = item_conditional(way, sites, _from_pivots(place, pivots), sums)
-        if pivots is not None:
-            axes = jnp.eye(place.shape[1], dtype=place.dtype)
-            turn = _slopes_along_axes(axes, partial(_from_pivots, pivots=pivots), place)
-            whole = Conditional(
-                whole.value, _chained(turn, whole.score), _sandwich(turn, whole.precision)
-            )
+        if pivots is None:
+            return whole
+        axes = jnp.eye(place.shape[1], dtype=place.dtype)
+        turn = _slopes_along_axes(axes, partial(_from_pivots, pivots=pivots), place)
+        return Conditional(
+            whole.value, _chained(turn, whole.score), _sandwich(turn, whole.precision)
+        )
+
+    def conditional(place: Array, sums: ItemSums) -> Conditional:
+        whole = at(place, sums)
+        if sums.bend is not None:
+            half = place + jnp.clip(newton_step(whole), -_FARTHEST, _FARTHEST) / 2
+            away = (coefficients(half) - coefficients(place))[:, :2]
+            grown = sums.information.at[:, :2, :2].add((sums.bend * away[:, None, None]).sum(-1))
+            there = at(half, sums._replace(information=grown)).precision
+            whole = whole._replace(precision=towards(whole.precision, there))
         return whole if shares is None else shortened(whole, shares)
 
     def evaluate(place: Array) -> tuple[Conditional, ItemSums]:
-        coefficients = way.coefficients(sites, _from_pivots(place, pivots))
-        found = passes.item_sums(way.theta(sites), coefficients)
+        bent = sums.bend is not None
+        found = passes.item_sums(way.theta(sites), coefficients(place), bent=bent)
         return conditional(place, found), found
 
     place = _to_pivots(items, pivots)
@@ -145,7 +164,7 @@ def move_items(
     accepted = step.accepted & (log_uniform(common_key, ratio) < ratio)
     sums = jax.tree.map(partial(choose, accepted), step.notes[1], step.notes[0])
     moved = sites | way.unpacked(sites, choose(accepted, to, items))
-    return moved, sums, accepted.mean(dtype=items.dtype)
+    return moved, sums._replace(bend=None), accepted.mean(dtype=items.dtype)
 
 
 def _to_pivots(items: Array, pivots: Array | None) -> Array:

@@ -23,6 +23,7 @@ from bayesirt.likelihood.cell_sums import Layout
 from bayesirt.likelihood.family import PredictorTerms
 from bayesirt.likelihood.passes import ItemSums, Passes
 
+_Bent = tuple[PredictorTerms, Array]
 _BENT = 10.0
 """Up to how many times a cell's information changes on half of a step."""
 
@@ -68,21 +69,25 @@ def move_subjects(
     coefficients: Float[Array, "item dim"],
     priors: Normals,
     shares: Float[Array, " subject"] | None = None,
+    *,
+    bent: bool = False,
 ) -> SubjectStep:
     """Make one Newton-Metropolis step of every subject: two evaluations of every cell.
 
     The precision of a proposal is that halfway along Newton's step. Far out in a tail, where hardly
     any answer tells anything, a whole step would lead beyond the mode, and hardly any back.
 
-    `shares` are those of Newton's step, as `shortened` takes them; by default 1.
+    `shares` are those of Newton's step, as `shortened` takes them; by default 1. `bent` says
+    whether the items' sums have their bend.
     """
     rows = theta, chance, priors, shares
-    (theta, accepted), sums = passes.by_rows(partial(_moved, passes), rows, coefficients)
+    (theta, accepted), sums = passes.by_rows(partial(_moved, passes, bent), rows, coefficients)
     return SubjectStep(theta, accepted, sums)
 
 
 def _moved(
     passes: Passes,
+    bent: bool,
     layout: Layout,
     rows: tuple[Any, ...],
     slopes: Array,
@@ -90,7 +95,7 @@ def _moved(
 ) -> tuple[tuple[Array, Array], ItemSums]:
     theta, chance, priors, shares = rows
 
-    def evaluate(position: Array) -> tuple[Conditional, PredictorTerms]:
+    def evaluate(position: Array) -> tuple[Conditional, _Bent]:
         terms, bend = passes.bent_terms_of(layout, position, slopes, others)
         value, slope = priors.at(position)
         score = slope + passes.score_over_items(layout, terms.score[0], slopes)
@@ -105,13 +110,14 @@ def _moved(
         along = layout.predictor(step, slopes.astype(bend.dtype), still)
         halfway = jnp.clip(here + bend * along / 2, here / _BENT, here * _BENT)
         whole = with_information(halfway)
-        return whole if shares is None else shortened(whole, shares), terms
+        return whole if shares is None else shortened(whole, shares), (terms, bend)
 
-    def gain(old: PredictorTerms, new: PredictorTerms) -> Array:
-        change = new.log_likelihood - old.log_likelihood
+    def gain(old: _Bent, new: _Bent) -> Array:
+        change = new[0].log_likelihood - old[0].log_likelihood
         return layout.over_items(change, jnp.ones_like(others[0], change.dtype))
 
     step = newton_move(chance, theta, evaluate, gain=gain)
     accepted = layout.to_cells(step.accepted)
-    terms = jax.tree.map(partial(jnp.where, accepted), step.notes[1], step.notes[0])
-    return (step.position, step.accepted), passes.sums_over_subjects(layout, step.position, terms)
+    terms, bend = jax.tree.map(partial(jnp.where, accepted), step.notes[1], step.notes[0])
+    sums = passes.sums_over_subjects(layout, step.position, terms, bend if bent else None)
+    return (step.position, step.accepted), sums

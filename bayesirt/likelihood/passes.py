@@ -24,6 +24,9 @@ class ItemSums(NamedTuple):
     score: Float[Array, "item dim"]
     # Of slopes and intercept Σ_i w (θ, 1)(θ, 1)ᵀ; 0 for slots that an item does not have.
     information: Float[Array, "item dim dim"]
+    # How fast that of slope and intercept grows with each of them, where that was asked for: of one
+    # ability, Σ_i w' (θ, 1)(θ, 1)ᵀ(θ, 1).
+    bend: Float[Array, "item two two two"] | None = None
 
 
 class SubjectSums(NamedTuple):
@@ -48,10 +51,14 @@ class Passes(NamedTuple):
     block_cells: int = 1 << 16
 
     def item_sums(
-        self, theta: Float[Array, "subject ability"], coefficients: Float[Array, "item dim"]
+        self,
+        theta: Float[Array, "subject ability"],
+        coefficients: Float[Array, "item dim"],
+        *,
+        bent: bool = False,
     ) -> ItemSums:
-        """Return the sums over subjects: one evaluation of every cell."""
-        return self.by_rows(self._summed, theta, coefficients)[1]
+        """Return the sums over subjects, with their bend or not: one evaluation of every cell."""
+        return self.by_rows(self._bent if bent else self._summed, theta, coefficients)[1]
 
     def subject_sums(
         self, theta: Float[Array, "subject ability"], coefficients: Float[Array, "item dim"]
@@ -127,6 +134,12 @@ class Passes(NamedTuple):
             layout, theta, self.terms_of(layout, theta, slopes, others)
         )
 
+    def _bent(
+        self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]
+    ) -> tuple[tuple[()], ItemSums]:
+        terms, bend = self.bent_terms_of(layout, theta, slopes, others)
+        return (), self.sums_over_subjects(layout, theta, terms, bend)
+
     def terms_of(
         self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]
     ) -> PredictorTerms:
@@ -166,7 +179,9 @@ class Passes(NamedTuple):
         products = self.loadings.products(slopes.astype(information.dtype))
         return self.loadings.as_matrices(layout.over_items(information, products))
 
-    def sums_over_subjects(self, layout: Layout, theta: Array, terms: PredictorTerms) -> ItemSums:
+    def sums_over_subjects(
+        self, layout: Layout, theta: Array, terms: PredictorTerms, bend: Array | None = None
+    ) -> ItemSums:
         """Return each item's sums."""
         row = theta.astype(terms.log_likelihood.dtype)
         over, one = layout.over_subjects, jnp.ones_like(row[:, 0])
@@ -186,6 +201,7 @@ class Passes(NamedTuple):
             over(terms.log_likelihood, one),
             jnp.column_stack([score, *(over(s, one) for s in terms.score[1:])]),
             information,
+            None if bend is None else _of_powers(over(bend, row ** jnp.arange(4))),
         )
         return jax.tree.map(lambda x: x.astype(theta.dtype), found)
 
@@ -195,3 +211,9 @@ class Passes(NamedTuple):
     def dtype_of(self, layout: Layout, theta: Array) -> DTypeLike:
         """Return in what a layout's cells are computed."""
         return theta.dtype if isinstance(layout, SparseLayout) else self.dtype
+
+
+def _of_powers(sums: Float[Array, "item power"]) -> Float[Array, "item two two two"]:
+    """Return Σ_i w' zzᵀz of z = (θ, 1), from Σ_i w' θᵏ."""
+    intercepts = jnp.indices((2, 2, 2)).sum(0)
+    return sums[:, 3 - intercepts]
