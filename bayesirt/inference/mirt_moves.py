@@ -35,8 +35,8 @@ class Exploratory(TwoWay):
     model: Mirt
 
     short_steps = True
-    """With 400 subjects, 693 items and five abilities they gave, half of all then, more than ten
-    times the effective draws of the slowest item and subject, and about as many of most."""
+    """With 400 subjects, 693 items and five abilities they gave more than ten times the effective
+    draws of the slowest item, and about as many of most."""
 
     @property
     def interweaves(self) -> bool:

@@ -39,8 +39,7 @@ from bayesirt.models import Line
 _LOG_SIGMA_PRECISION = 1.0
 """Least precision of a proposed log σ: its prior is flat towards 0, where σ says nothing more."""
 _FEW_SHORT = 0.25
-"""How many members take short steps, where a model wants some. With half of them, effective draws
-of most members were between as many and a quarter fewer."""
+"""How many items take short steps, where a model wants some."""
 _FARTHEST = 1.5
 """How far Newton's step may lead where the information halfway is looked for."""
 _LEAST_OF_A_SUBJECT = 0.25
@@ -81,15 +80,13 @@ def move_blocks(
     The statistics are shares accepted, and the log likelihood of the answers.
     """
     keys, passes = jax.random.split(key, 5), way.passes(data, sites, dtype)
-    shares = _shares(way, keys[4], sites)
     theta, items = way.theta(sites), way.coefficients_of(sites)
     chance, normals = chance_for(keys[0], theta), way.normals(sites, data)
-    share, bent = shares and shares[0], theta.shape[1] == 1
-    step = move_subjects(passes, chance, theta, items, normals, share, bent=bent)
+    step = move_subjects(passes, chance, theta, items, normals, bent=theta.shape[1] == 1)
     sites = way.after_subjects(keys[1], way.with_theta(sites, step.theta), data)
     statistics = {"acceptance_theta": step.accepted.mean(dtype=theta.dtype)}
     sites, sums, statistics["acceptance_items"] = move_items(
-        way, passes, keys[2], sites, step.sums, shares and shares[1]
+        way, passes, keys[2], sites, step.sums, _shares(way, keys[4], sites)
     )
     if interweave:
         sites, sums, statistics["acceptance_interweaving"] = move_with_items(
@@ -98,14 +95,12 @@ def move_blocks(
     return sites, statistics | {"log_likelihood": sums.log_likelihood.sum()}
 
 
-def _shares(way: TwoWay, key: Array, sites: Position) -> tuple[Array, Array] | None:
-    """Return which shares of Newton's step subjects and items take, if some take short ones."""
+def _shares(way: TwoWay, key: Array, sites: Position) -> Float[Array, " item"] | None:
+    """Return which share of Newton's step each item takes, if some take short ones."""
     if not way.short_steps:
         return None
-    sizes = len(sites["theta"]), len(sites["d"])
-    whole = jax.random.bernoulli(key, 1 - _FEW_SHORT, (sum(sizes),))
-    shares = jnp.where(whole, jnp.ones((), sites["theta"].dtype), SHORT)
-    return shares[: sizes[0]], shares[sizes[0] :]
+    whole = jax.random.bernoulli(key, 1 - _FEW_SHORT, sites["d"].shape)
+    return jnp.where(whole, jnp.ones((), sites["d"].dtype), SHORT)
 
 
 def move_items(

@@ -57,8 +57,8 @@ class ByQMatrix(TwoWay):
     model: QMirt
 
     short_steps = True
-    """Where steep items tell nothing at all, a subject with whole steps alone would propose so far
-    that it hardly ever came back, and stay for long once it was there."""
+    """With 158 subjects, 500 items and seven abilities they gave twice the effective draws of the
+    slowest intercept, and about as many of most."""
 
     @property
     def needs(self) -> Loadings:

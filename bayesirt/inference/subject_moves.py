@@ -12,20 +12,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bayesirt.inference.block_steps import (
-    Chance,
-    Conditional,
-    newton_move,
-    newton_step,
-    shortened,
-)
+from bayesirt.inference.block_steps import Chance, Conditional, newton_move, newton_step
 from bayesirt.likelihood.cell_sums import Layout
 from bayesirt.likelihood.family import PredictorTerms
 from bayesirt.likelihood.passes import ItemSums, Passes
 
 _Bent = tuple[PredictorTerms, Array]
-_BENT = 10.0
-"""Up to how many times a cell's information changes on half of a step."""
+_LEAST_GROWTH = -2.0
+"""Of a cell's log information on half of a step."""
 
 
 class Normals(NamedTuple):
@@ -68,19 +62,16 @@ def move_subjects(
     theta: Float[Array, "subject ability"],
     coefficients: Float[Array, "item dim"],
     priors: Normals,
-    shares: Float[Array, " subject"] | None = None,
     *,
     bent: bool = False,
 ) -> SubjectStep:
     """Make one Newton-Metropolis step of every subject: two evaluations of every cell.
 
-    The precision of a proposal is that halfway along Newton's step. Far out in a tail, where hardly
-    any answer tells anything, a whole step would lead beyond the mode, and hardly any back.
-
-    `shares` are those of Newton's step, as `shortened` takes them; by default 1. `bent` says
-    whether the items' sums have their bend.
+    The precision of a proposal is about that halfway along Newton's step: far out in a tail, where
+    hardly any answer tells anything, a whole step would lead beyond the mode, and hardly any back.
+    `bent` says whether the items' sums have their bend.
     """
-    rows = theta, chance, priors, shares
+    rows = theta, chance, priors
     (theta, accepted), sums = passes.by_rows(partial(_moved, passes, bent), rows, coefficients)
     return SubjectStep(theta, accepted, sums)
 
@@ -93,7 +84,7 @@ def _moved(
     slopes: Array,
     others: tuple[Array, ...],
 ) -> tuple[tuple[Array, Array], ItemSums]:
-    theta, chance, priors, shares = rows
+    theta, chance, priors = rows
 
     def evaluate(position: Array) -> tuple[Conditional, _Bent]:
         terms, bend = passes.bent_terms_of(layout, position, slopes, others)
@@ -108,9 +99,11 @@ def _moved(
         step = newton_step(with_information(here)).astype(bend.dtype)
         still = jnp.zeros_like(others[0], bend.dtype)
         along = layout.predictor(step, slopes.astype(bend.dtype), still)
-        halfway = jnp.clip(here + bend * along / 2, here / _BENT, here * _BENT)
-        whole = with_information(halfway)
-        return whole if shares is None else shortened(whole, shares), (terms, bend)
+        rate = bend / jnp.maximum(here, jnp.finfo(bend.dtype).tiny)
+        growth = (1 + jnp.maximum(rate * along / 2, _LEAST_GROWTH) / 4) ** 4  # about exp
+        most = jnp.maximum(here, passes.family.bound(layout.trials))
+        halfway = jnp.minimum(growth * here, most)
+        return with_information(halfway), (terms, bend)
 
     def gain(old: _Bent, new: _Bent) -> Array:
         change = new[0].log_likelihood - old[0].log_likelihood

@@ -54,7 +54,7 @@ class TwoWay(ABC):
     skills: Design = Design()  # noqa: RUF009
 
     short_steps: ClassVar[bool] = False
-    """Whether one in four members takes a short step, by chance."""
+    """Whether one in four items takes a short step, by chance."""
 
     @property
     def interweaves(self) -> bool:

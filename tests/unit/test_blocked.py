@@ -25,6 +25,7 @@ from bayesirt.inference.block_steps import (
     newton_move,
     normal_draw,
     propose,
+    towards,
 )
 from bayesirt.inference.blocked import BlockedNewton, start_chains
 from bayesirt.inference.moves import carried, moves_of
@@ -32,7 +33,7 @@ from bayesirt.inference.one_ability import OneAbility
 from bayesirt.inference.subject_moves import Normals, move_subjects
 from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.likelihood.cell_sums import layout_of
-from bayesirt.likelihood.families import LOGIT
+from bayesirt.likelihood.families import FAMILIES, LOGIT
 from bayesirt.models import TwoPL
 
 PRIORS = [Priors(), Priors(slopes="free"), Priors(slopes="rasch"), Priors(kind="fixed")]
@@ -223,16 +224,72 @@ def test_passes_say_what_plain_evaluation_says(sparse, dtype, block_cells, toler
     assert 0.5 < float(step.accepted.mean()) < 1
     check(step.sums, step.theta[:, 0])
 
+    trials = jnp.asarray(responses.cells.matrices()[1])
+
     def evaluate(position):
         plain = plainly(position[:, 0])
         value = -plain.subject_loss - position[:, 0] ** 2 / 2
         score = plain.theta_score - position[:, 0]
-        precision = plain.theta_information + 1
+        p = jax.nn.sigmoid(position * a + d)
+        away = (score / (plain.theta_information + 1))[:, None] * a / 2
+        growth = (1 + jnp.maximum((1 - 2 * p) * away, -2) / 4) ** 4
+        precision = 1 + (trials * jnp.minimum(growth * p * (1 - p), 1 / 4)) @ a**2
         return Conditional(value, score[:, None], precision[:, None, None]), None
 
     expected = jax.jit(lambda x: newton_move(chance, x, evaluate))(theta[:, None])
     np.testing.assert_array_equal(step.accepted, expected.accepted)
     close(step.theta, expected.position)
+
+
+@pytest.mark.parametrize("link", ["logit", "probit"])
+def test_bend_is_how_information_of_items_grows(link):
+    responses, (theta, a, d) = some_counts(37, 23), map(jnp.asarray, POINT)
+    family = FAMILIES[link]
+    passes = one_ability(layout_of(responses), 23, family, dtype=jnp.float64, block_cells=200)
+    items = jnp.stack([a, d], -1)
+
+    @jax.jit
+    def both(items):
+        def information(items):
+            return passes.item_sums(theta[:, None], items).information.sum(0)
+
+        return passes.item_sums(theta[:, None], items, bent=True), jax.jacfwd(information)(items)
+
+    sums, slopes = both(items)
+    np.testing.assert_allclose(sums.bend, jnp.moveaxis(slopes, 2, 0), rtol=1e-9, atol=1e-9)
+
+
+def test_a_precision_goes_towards_another_as_far_as_it_stays_one():
+    rng = np.random.default_rng(0)
+    roots = rng.normal(size=(2, 50, 2, 2))
+    here, other = roots @ roots.swapaxes(-1, -2) + 0.1 * np.eye(2)
+    other[:25] -= 3 * here[:25]
+    found = np.asarray(towards(jnp.asarray(here), jnp.asarray(other)))
+    assert np.linalg.eigvalsh(other).min() < 0 < np.linalg.eigvalsh(found).min()
+    near = here + 0.01 * (other - here)
+    np.testing.assert_allclose(towards(jnp.asarray(here), jnp.asarray(near)), near)
+
+
+def test_subjects_far_out_in_a_tail_find_back():
+    """Below steep items a wrong answer tells nothing: Newton's step leads beyond the mode."""
+    a, d = jnp.full(40, 4.0), jnp.linspace(3, 5, 40)
+    right = np.zeros((200, 40), int)
+    right[:, -2:] = 1
+    passes = one_ability(layout_of(Responses.from_arrays(right)), 40)
+    standard = Normals(jnp.zeros((200, 1)), jnp.ones((200, 1, 1)))
+    items, start = jnp.stack([a, d], -1), jnp.full((200, 1), -3.0)
+
+    def step(theta, key):
+        moved = move_subjects(passes, chance_for(key, theta), theta, items, standard)
+        return moved.theta, moved.theta[:, 0]
+
+    keys = jax.random.split(jax.random.key(0), 100)
+    drawn = jax.jit(lambda start: jax.lax.scan(step, start, keys)[1])(start)[50:]
+    nodes = jnp.linspace(-8, 3, 2000)
+    eta = nodes[:, None] * a + d
+    density = (right[0] * eta - jax.nn.softplus(eta)).sum(1) - nodes**2 / 2
+    distribution = np.interp(drawn.ravel(), nodes, jnp.cumsum(jax.nn.softmax(density)))
+    assert kstest(distribution, "uniform").statistic < 0.02
 
 
 @pytest.mark.slow
