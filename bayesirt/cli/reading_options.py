@@ -6,6 +6,17 @@ import typer
 
 from bayesirt.cli.options import Duplicates, ItemsIn, ScoreKind
 
+
+def _full_score(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is no full score, such as 100; --kind says what scores are, and --order the "
+            f"order of grades"
+        ) from None
+
+
 Column = Annotated[
     str | None,
     typer.Option(help="Name of this column in a long file, if not found.", show_default=False),
@@ -78,7 +89,13 @@ Order = Annotated[
 ]
 FullScore = Annotated[
     float | None,
-    typer.Option("--scale", help="Full score, such as 100.", show_default=False),
+    typer.Option(
+        "--scale",
+        help="Full score, such as 100.",
+        show_default=False,
+        parser=_full_score,
+        metavar="FLOAT",
+    ),
 ]
 Metric = Annotated[
     list[str],

@@ -233,6 +233,7 @@ def test_exactly_one_input_is_wanted(
         (("nosuch",), "nosuch"),
         (("compare",), "Missing argument"),
         (("check", "r.csv", "--threshold", "half"), "--threshold"),
+        (("check", "r.csv", "--scale", "graded"), "--order"),
         (("check", "r.csv", "--duplicates", "average"), "--duplicates"),
         (("check", "r.csv", "--items-in", "cells"), "--items-in"),
         (("rank", "r.csv", "--chains", "1"), "--chains"),
