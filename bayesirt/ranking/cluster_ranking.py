@@ -7,7 +7,7 @@ import pandas as pd
 
 from bayesirt.data.clusters import Clusters
 from bayesirt.errors import ResponseError
-from bayesirt.names import one_line
+from bayesirt.names import in_percent, one_line
 from bayesirt.posterior import LEVEL, Posterior
 from bayesirt.ranking.chain_bounds import chains_of, supported_columns
 from bayesirt.ranking.subject_ranking import (
@@ -53,7 +53,7 @@ class ClusterRanking:
             return f"Which of {n} clusters is best cannot be said yet: see the verdict."
         return (
             f"Of {n} clusters {one_line(str(first['cluster']), 60)} is best with "
-            f"probability {first['p_best']:.2f} (rank {first['rank_low']} to "
+            f"probability {in_percent(first['p_best'])} (rank {first['rank_low']} to "
             f"{first['rank_high']}). "
             f"{shares_in_words(self.icc, self.icc_low, self.icc_high, self.spread)}"
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from bayesirt.names import brief, markdown_safe, one_line
+from bayesirt.names import brief, in_percent, markdown_safe, one_line
 from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.subject_ranking import SCORE_RANK, Ranking
 
@@ -140,7 +140,7 @@ def _for_people(run: Run, named: Callable[[str], str]) -> pd.DataFrame:
             "Subject": [named(one_line(str(name), 80)) for name in rows["subject"]],
             **_ability(rows),
             **_scores(run.ranking),
-            "P(best)": [f"{p:.2f}" for p in rows["p_best"]],
+            "P(best)": [in_percent(p) for p in rows["p_best"]],
             "Tier": [str(tier) for tier in rows["tier"]],
             **_prices(rows),
         }

@@ -21,6 +21,7 @@ from bayesirt.inference.cluster_moves import share_moved, with_clusters
 from bayesirt.inference.engines import plan_engine
 from bayesirt.inference.one_ability import OneAbility
 from bayesirt.models import TwoPL
+from bayesirt.names import in_percent
 from bayesirt.posterior import Posterior
 from bayesirt.ranking.cluster_ranking import rank_clusters
 from bayesirt.ranking.subject_ranking import rank_subjects
@@ -244,7 +245,9 @@ def test_clusters_are_ranked_once_each(posterior: Posterior):
     assert ranking.icc > 0.6
     assert ranking.to_text().startswith("Which of 10 clusters is best cannot be said yet")
     text = replace(ranking, sound=True).to_text()
-    assert text.startswith(f"Of 10 clusters {table['cluster'].iloc[0]} is best with probability 0.")
+    first = table.iloc[0]
+    best = in_percent(first["p_best"])
+    assert text.startswith(f"Of 10 clusters {first['cluster']} is best with probability {best}")
     assert "of the variance of abilities lies between clusters" in text
 
 
