@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bayesirt.checks.duplicate_items import agreement, identical_items
 from bayesirt.checks.fit.cell_residuals import Draw, thinned
 from bayesirt.checks.fit.item_pairs import LocalDependence
-from bayesirt.names import one_line
+from bayesirt.names import in_percent, one_line
 from bayesirt.posterior import Posterior
 
 SATURATED = 0.98
@@ -105,14 +105,16 @@ def _of_item(row: dict[str, object], a_min: float, binary: bool) -> str:
             f"bottom quarter"
         ]
     if row["flipped"]:
-        parts.append(f"better subjects do worse on it with probability {row['p_negative']:.3f}")
+        parts.append(
+            f"better subjects do worse on it with probability {in_percent(row['p_negative'])}"
+        )
     if row["miskeyed"]:
         parts.append(
             f"correlation with the other items {row['rest_correlation']:+.2f} "
             f"(p = {row['p_rest']:.2g})"
         )
     if row["redundant"]:
-        parts.append(f"|a| below {a_min:g} with probability {row['p_nil']:.3f}")
+        parts.append(f"|a| below {a_min:g} with probability {in_percent(row['p_nil'])}")
     if row["saturated"]:
         parts.append(
             f"{row['expected']:.1%} of subjects are expected to get it right"
@@ -142,7 +144,6 @@ def _of_grades(row: dict[str, object]) -> list[str]:
         parts.append(f"never graded {which} (by chance: {row['p_unused']:.1g})")
     if row.get("merged"):
         which = str(row["merged_grades"]).replace(", ", " or ")
-        parts.append(
-            f"at no ability is grade {which} the most probable (probability {row['p_merged']:.3f})"
-        )
+        surely = in_percent(row["p_merged"])
+        parts.append(f"at no ability is grade {which} the most probable (probability {surely})")
     return parts

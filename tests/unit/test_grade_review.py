@@ -46,7 +46,7 @@ def test_a_grade_whose_thresholds_meet_is_nowhere_the_most_probable():
     assert "A grade in the middle is nowhere the most probable" in review.to_text()
     row = review.listed.set_index("item").loc["item 3"]
     assert (row["merged_grades"], row["p_merged"]) == ("3", 1)
-    assert "at no ability is grade 3 the most probable (probability 1.000)" in row["evidence"]
+    assert "at no ability is grade 3 the most probable (probability over 99%)" in row["evidence"]
     assert "grade nowhere probable" in _row(review.listed.iloc[0].to_dict())["reasons"]
 
 
