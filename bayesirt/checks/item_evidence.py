@@ -1,6 +1,7 @@
 """What to look at, item by item: probabilities of what may be wrong, and the evidence in words."""
 
 from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
@@ -92,7 +93,7 @@ def in_words(table: pd.DataFrame, a_min: float, *, binary: bool = True) -> list[
     return [_of_item(row, a_min, binary) for row in table.to_dict("records")]
 
 
-def _of_item(row: dict[str, object], a_min: float, binary: bool) -> str:
+def _of_item(row: dict[str, Any], a_min: float, binary: bool) -> str:
     known = row["best_quarter"] == row["best_quarter"]
     right, of, got = ("right for", "of", " got it right,")
     if not binary:
@@ -136,7 +137,7 @@ def _of_item(row: dict[str, object], a_min: float, binary: bool) -> str:
     return "; ".join(parts)
 
 
-def _of_grades(row: dict[str, object]) -> list[str]:
+def _of_grades(row: dict[str, Any]) -> list[str]:
     """Return which grades an item has no use for, where it is listed for that."""
     parts = []
     if row.get("unused"):
