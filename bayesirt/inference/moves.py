@@ -82,7 +82,7 @@ def move_blocks(
     keys, passes = jax.random.split(key, 5), way.passes(data, sites, dtype)
     theta, items = way.theta(sites), way.coefficients_of(sites)
     chance, normals = chance_for(keys[0], theta), way.normals(sites, data)
-    step = move_subjects(passes, chance, theta, items, normals, bent=theta.shape[1] == 1)
+    step = move_subjects(passes, chance, theta, items, normals)
     sites = way.after_subjects(keys[1], way.with_theta(sites, step.theta), data)
     statistics = {"acceptance_theta": step.accepted.mean(dtype=theta.dtype)}
     sites, sums, statistics["acceptance_items"] = move_items(
@@ -113,10 +113,10 @@ def move_items(
 ) -> tuple[Position, ItemSums, Array]:
     """Move every item; all of them or none where a factor ties them together.
 
-    The precision of a proposal is that halfway along Newton's step where sums have a bend.
-    Steps of single items are reversible for the density without the common factors, so they
-    are a proposal for the density with them, and only the factors' ratio is left to check. With
-    pivots, a step is one in log slope and in the intercept at the pivot.
+    Of one ability the precision of a proposal is about that halfway along Newton's step, as it is
+    for subjects. Steps of single items are reversible for the density without the common factors,
+    so they are a proposal for the density with them, and only the factors' ratio is left to check.
+    With pivots, a step is one in log slope and in the intercept at the pivot.
     """
     step_key, common_key = jax.random.split(key)
     items, pivots = way.packed(sites), way.pivots(passes, sites)
@@ -136,17 +136,17 @@ def move_items(
 
     def conditional(place: Array, sums: ItemSums) -> Conditional:
         whole = at(place, sums)
-        if sums.bend is not None:
+        if sums.information_slope is not None:
             half = place + jnp.clip(newton_step(whole), -_FARTHEST, _FARTHEST) / 2
             away = (coefficients(half) - coefficients(place))[:, :2]
-            grown = sums.information.at[:, :2, :2].add((sums.bend * away[:, None, None]).sum(-1))
+            growth = (sums.information_slope * away[:, None, None]).sum(-1)
+            grown = sums.information.at[:, :2, :2].add(growth)
             there = at(half, sums._replace(information=grown)).precision
             whole = whole._replace(precision=towards(whole.precision, there))
         return whole if shares is None else shortened(whole, shares)
 
     def evaluate(place: Array) -> tuple[Conditional, ItemSums]:
-        bent = sums.bend is not None
-        found = passes.item_sums(way.theta(sites), coefficients(place), bent=bent)
+        found = passes.item_sums(way.theta(sites), coefficients(place))
         return conditional(place, found), found
 
     place = _to_pivots(items, pivots)
@@ -159,7 +159,7 @@ def move_items(
     accepted = step.accepted & (log_uniform(common_key, ratio) < ratio)
     sums = jax.tree.map(partial(choose, accepted), step.notes[1], step.notes[0])
     moved = sites | way.unpacked(sites, choose(accepted, to, items))
-    return moved, sums._replace(bend=None), accepted.mean(dtype=items.dtype)
+    return moved, sums, accepted.mean(dtype=items.dtype)
 
 
 def _to_pivots(items: Array, pivots: Array | None) -> Array:

@@ -17,7 +17,7 @@ from bayesirt.likelihood.cell_sums import Layout
 from bayesirt.likelihood.family import PredictorTerms
 from bayesirt.likelihood.passes import ItemSums, Passes
 
-_Bent = tuple[PredictorTerms, Array]
+_Notes = tuple[PredictorTerms, Array]
 _LEAST_GROWTH = -2.0
 """Of a cell's log information on half of a step."""
 
@@ -62,23 +62,19 @@ def move_subjects(
     theta: Float[Array, "subject ability"],
     coefficients: Float[Array, "item dim"],
     priors: Normals,
-    *,
-    bent: bool = False,
 ) -> SubjectStep:
     """Make one Newton-Metropolis step of every subject: two evaluations of every cell.
 
     The precision of a proposal is about that halfway along Newton's step: far out in a tail, where
     hardly any answer tells anything, a whole step would lead beyond the mode, and hardly any back.
-    `bent` says whether the items' sums have their bend.
     """
     rows = theta, chance, priors
-    (theta, accepted), sums = passes.by_rows(partial(_moved, passes, bent), rows, coefficients)
+    (theta, accepted), sums = passes.by_rows(partial(_moved, passes), rows, coefficients)
     return SubjectStep(theta, accepted, sums)
 
 
 def _moved(
     passes: Passes,
-    bent: bool,
     layout: Layout,
     rows: tuple[Any, ...],
     slopes: Array,
@@ -86,8 +82,8 @@ def _moved(
 ) -> tuple[tuple[Array, Array], ItemSums]:
     theta, chance, priors = rows
 
-    def evaluate(position: Array) -> tuple[Conditional, _Bent]:
-        terms, bend = passes.bent_terms_of(layout, position, slopes, others)
+    def evaluate(position: Array) -> tuple[Conditional, _Notes]:
+        terms, growth = passes.terms_of(layout, position, slopes, others)
         value, slope = priors.at(position)
         score = slope + passes.score_over_items(layout, terms.score[0], slopes)
 
@@ -96,21 +92,21 @@ def _moved(
             return Conditional(value, score, learnt + priors.precision)
 
         here = terms.information[0][0]
-        step = newton_step(with_information(here)).astype(bend.dtype)
-        still = jnp.zeros_like(others[0], bend.dtype)
-        along = layout.predictor(step, slopes.astype(bend.dtype), still)
-        rate = bend / jnp.maximum(here, jnp.finfo(bend.dtype).tiny)
-        growth = (1 + jnp.maximum(rate * along / 2, _LEAST_GROWTH) / 4) ** 4  # about exp
+        step = newton_step(with_information(here)).astype(here.dtype)
+        still = jnp.zeros_like(others[0], here.dtype)
+        along = layout.predictor(step, slopes.astype(here.dtype), still)
+        rate = growth / jnp.maximum(here, jnp.finfo(here.dtype).tiny)
+        grown = (1 + jnp.maximum(rate * along / 2, _LEAST_GROWTH) / 4) ** 4  # about exp
         most = jnp.maximum(here, passes.family.bound(layout.trials))
-        halfway = jnp.minimum(growth * here, most)
-        return with_information(halfway), (terms, bend)
+        halfway = jnp.minimum(grown * here, most)
+        return with_information(halfway), (terms, growth)
 
-    def gain(old: _Bent, new: _Bent) -> Array:
+    def gain(old: _Notes, new: _Notes) -> Array:
         change = new[0].log_likelihood - old[0].log_likelihood
         return layout.over_items(change, jnp.ones_like(others[0], change.dtype))
 
     step = newton_move(chance, theta, evaluate, gain=gain)
     accepted = layout.to_cells(step.accepted)
-    terms, bend = jax.tree.map(partial(jnp.where, accepted), step.notes[1], step.notes[0])
-    sums = passes.sums_over_subjects(layout, step.position, terms, bend if bent else None)
+    terms, growth = jax.tree.map(partial(jnp.where, accepted), step.notes[1], step.notes[0])
+    sums = passes.sums_over_subjects(layout, step.position, terms, growth)
     return (step.position, step.accepted), sums

@@ -24,9 +24,9 @@ class ItemSums(NamedTuple):
     score: Float[Array, "item dim"]
     # Of slopes and intercept Σ_i w (θ, 1)(θ, 1)ᵀ; 0 for slots that an item does not have.
     information: Float[Array, "item dim dim"]
-    # How fast that of slope and intercept grows with each of them, where that was asked for: of one
-    # ability, Σ_i w' (θ, 1)(θ, 1)ᵀ(θ, 1).
-    bend: Float[Array, "item two two two"] | None = None
+    # Of one ability, how fast the information of (a, d) grows with each of them:
+    # Σ_i w' (θ, 1)(θ, 1)ᵀ(θ, 1).
+    information_slope: Float[Array, "item two two two"] | None = None
 
 
 class SubjectSums(NamedTuple):
@@ -51,14 +51,10 @@ class Passes(NamedTuple):
     block_cells: int = 1 << 16
 
     def item_sums(
-        self,
-        theta: Float[Array, "subject ability"],
-        coefficients: Float[Array, "item dim"],
-        *,
-        bent: bool = False,
+        self, theta: Float[Array, "subject ability"], coefficients: Float[Array, "item dim"]
     ) -> ItemSums:
-        """Return the sums over subjects, with their bend or not: one evaluation of every cell."""
-        return self.by_rows(self._bent if bent else self._summed, theta, coefficients)[1]
+        """Return the sums over subjects: one evaluation of every cell."""
+        return self.by_rows(self._summed, theta, coefficients)[1]
 
     def subject_sums(
         self, theta: Float[Array, "subject ability"], coefficients: Float[Array, "item dim"]
@@ -119,7 +115,7 @@ class Passes(NamedTuple):
     def _both(
         self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]
     ) -> tuple[SubjectSums, ItemSums]:
-        terms = self.terms_of(layout, theta, slopes, others)
+        terms, _ = self.terms_of(layout, theta, slopes, others)
         value = layout.over_items(terms.log_likelihood, jnp.ones_like(others[0], self.dtype))
         score = self.score_over_items(layout, terms.score[0], slopes)
         learnt = self.learnt_over_items(layout, terms.information[0][0], slopes)
@@ -130,45 +126,24 @@ class Passes(NamedTuple):
     def _summed(
         self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]
     ) -> tuple[tuple[()], ItemSums]:
-        return (), self.sums_over_subjects(
-            layout, theta, self.terms_of(layout, theta, slopes, others)
-        )
-
-    def _bent(
-        self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]
-    ) -> tuple[tuple[()], ItemSums]:
-        terms, bend = self.bent_terms_of(layout, theta, slopes, others)
-        return (), self.sums_over_subjects(layout, theta, terms, bend)
+        terms, growth = self.terms_of(layout, theta, slopes, others)
+        return (), self.sums_over_subjects(layout, theta, terms, growth)
 
     def terms_of(
         self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]
-    ) -> PredictorTerms:
-        """Return what each cell says, by its predictors."""
-        eta, terms_at = self._cells(layout, theta, slopes, others)
-        return terms_at(eta)
-
-    def bent_terms_of(
-        self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]
     ) -> tuple[PredictorTerms, Array]:
-        """Return what each cell says, and how fast its information of η grows with η."""
-        eta, terms_at = self._cells(layout, theta, slopes, others)
-
-        def information(eta: Array) -> tuple[Array, PredictorTerms]:
-            terms = terms_at(eta)
-            return terms.information[0][0], terms
-
-        _, bend, terms = jax.jvp(information, (eta,), (jnp.ones_like(eta),), has_aux=True)
-        return terms, bend
-
-    def _cells(
-        self, layout: Layout, theta: Array, slopes: Array, others: tuple[Array, ...]
-    ) -> tuple[Array, Callable[[Array], PredictorTerms]]:
-        """Return η of each cell, and what the cells say at any η."""
+        """Return what each cell says, and w' = ∂w/∂η, how fast its information grows."""
         dtype = self.dtype_of(layout, theta)
         d, *further = (x.astype(dtype) for x in others)
         eta = layout.predictor(theta.astype(dtype), slopes.astype(dtype), d)
         own = [layout.of_items(x) for x in further]
-        return eta, lambda eta: self.family.every(eta, layout.successes, layout.trials, *own)
+
+        def information(eta: Array) -> tuple[Array, PredictorTerms]:
+            terms = self.family.every(eta, layout.successes, layout.trials, *own)
+            return terms.information[0][0], terms
+
+        _, growth, terms = jax.jvp(information, (eta,), (jnp.ones_like(eta),), has_aux=True)
+        return terms, growth
 
     def score_over_items(self, layout: Layout, score: Array, slopes: Array) -> Array:
         """Return each subject's score, from that of η of each cell."""
@@ -180,9 +155,9 @@ class Passes(NamedTuple):
         return self.loadings.as_matrices(layout.over_items(information, products))
 
     def sums_over_subjects(
-        self, layout: Layout, theta: Array, terms: PredictorTerms, bend: Array | None = None
+        self, layout: Layout, theta: Array, terms: PredictorTerms, growth: Array | None = None
     ) -> ItemSums:
-        """Return each item's sums."""
+        """Return each item's sums; of one ability, how fast its information grows where w' is."""
         row = theta.astype(terms.log_likelihood.dtype)
         over, one = layout.over_subjects, jnp.ones_like(row[:, 0])
         with_one, n_pairs = jnp.column_stack([row, one]), self.loadings.pairs.shape[1]
@@ -197,11 +172,12 @@ class Passes(NamedTuple):
         for k, w in enumerate(others):
             last = jnp.column_stack([beside[k], *(over(x, one) for x in w[1:])])
             information = jnp.concatenate([information, last[:, None]], 1)
+        several = row.shape[1] > 1
         found = ItemSums(
             over(terms.log_likelihood, one),
             jnp.column_stack([score, *(over(s, one) for s in terms.score[1:])]),
             information,
-            None if bend is None else _of_powers(over(bend, row ** jnp.arange(4))),
+            None if several or growth is None else _of_powers(over(growth, row ** jnp.arange(4))),
         )
         return jax.tree.map(lambda x: x.astype(theta.dtype), found)
 

@@ -242,7 +242,7 @@ def test_passes_say_what_plain_evaluation_says(sparse, dtype, block_cells, toler
 
 
 @pytest.mark.parametrize("link", ["logit", "probit"])
-def test_bend_is_how_information_of_items_grows(link):
+def test_slope_of_information_is_its_derivative(link):
     responses, (theta, a, d) = some_counts(37, 23), map(jnp.asarray, POINT)
     family = FAMILIES[link]
     passes = one_ability(layout_of(responses), 23, family, dtype=jnp.float64, block_cells=200)
@@ -253,10 +253,12 @@ def test_bend_is_how_information_of_items_grows(link):
         def information(items):
             return passes.item_sums(theta[:, None], items).information.sum(0)
 
-        return passes.item_sums(theta[:, None], items, bent=True), jax.jacfwd(information)(items)
+        return passes.item_sums(theta[:, None], items), jax.jacfwd(information)(items)
 
     sums, slopes = both(items)
-    np.testing.assert_allclose(sums.bend, jnp.moveaxis(slopes, 2, 0), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        sums.information_slope, jnp.moveaxis(slopes, 2, 0), rtol=1e-9, atol=1e-9
+    )
 
 
 def test_a_precision_goes_towards_another_as_far_as_it_stays_one():
