@@ -1,5 +1,6 @@
 """Small logs of every harness, in the structure in which each writes them."""
 
+import gzip
 import json
 import struct
 import zlib
@@ -8,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
 import zstandard
 
 MODELS = ("acme/large", "acme/small", "zeta/tiny")
@@ -197,6 +200,55 @@ def langfuse_row(test: int, model: str | None, score: float | None, **other: Any
         "usageDetails": {"input": 5, "output": 7, "total": 12}, "toolCalls": [], "traceTags": ["a"],
         "correct": None if score is None else [score], "tone": ["kind"], "comments": [],
     } | other  # fmt: skip
+
+
+def langfuse_export(
+    project: Path, model: str, right: Sequence[float], ending: str = "jsonl.gz"
+) -> Path:
+    """Write two windows of a bucket: each trace is scored as a whole, but the first's generation.
+
+    The second window is of the last question, and has the one before it again.
+    """
+    observations = [
+        {"id": f"{model}{k}", "trace_id": f"t{model}{k}", "type": "GENERATION", "name": "answer",
+         "level": "DEFAULT", "provided_model_name": model, "metadata": {f"k{k}": 1},
+         "input": json.dumps([{"role": "user", "content": f"question {k}"}]), "output": "x",
+         "usage_details": {"input": 5, "output": 7, "total": 12}}
+        for k, _ in enumerate(right)
+    ]  # fmt: skip
+    scores = [
+        {"id": f"s{model}{k}", "trace_id": f"t{model}{k}", "name": "correct", "value": x,
+         "observation_id": None if k else f"{model}{k}", "data_type": "BOOLEAN"}
+        for k, x in enumerate(right)
+    ]  # fmt: skip
+    tone = {"id": f"w{model}", "name": "tone", "value": 0, "data_type": "TEXT"}
+    for time, of in ("2026-11-20T00-00-00", slice(-1)), ("2026-11-21T00-00-00", slice(-2, None)):
+        _exported(project / "observations_v2" / f"{time}.{ending}", observations[of])
+        _exported(project / "scores" / f"{time}.{ending}", [*scores[of], scores[0] | tone])
+        write_json(project / "manifests" / f"{time}.json", {"files": []})
+    _exported(project / "scores" / f"2026-11-22T00-00-00.{ending}", [])
+    return project
+
+
+def _exported(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".parquet":
+        usage = pa.map_(pa.string(), pa.int64())
+        table = pa.Table.from_pylist([{k: x for k, x in r.items() if x != {}} for r in rows])
+        place = table.schema.get_field_index("usage_details")
+        if place >= 0:
+            pairs = [list(row["usage_details"].items()) for row in rows]
+            table = table.set_column(place, "usage_details", pa.array(pairs, usage))
+        pyarrow.parquet.write_table(table, path)
+        return
+    if ".csv" in path.suffixes:
+        texts = [
+            {k: json.dumps(x) if isinstance(x, dict) else x for k, x in r.items()} for r in rows
+        ]
+        data = pd.DataFrame(texts).to_csv(index=False) if rows else ""
+    else:
+        data = json.dumps(rows) if ".json" in path.suffixes else "\n".join(map(json.dumps, rows))
+    path.write_bytes(gzip.compress(data.encode()) if path.suffix == ".gz" else data.encode())
 
 
 def lighteval(

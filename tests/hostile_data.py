@@ -228,6 +228,12 @@ def _langfuse(root: Path, model: str) -> Path:
     return data.write_json(root / f"{model.replace('/', '_')}.json", rows)
 
 
+def _langfuse_bucket(root: Path, model: str) -> Path:
+    project = root / model.replace("/", "_")
+    data.langfuse_export(project, model, _answers(model), "json")
+    return project / "observations_v2" / "2026-11-20T00-00-00.json"
+
+
 def _opencompass(root: Path, model: str) -> Path:
     details = {str(k): {"correct": bool(x)} for k, x in enumerate(_answers(model))}
     return data.opencompass(root, model.replace("/", "_"), details)
@@ -266,6 +272,7 @@ LOGS: dict[str, tuple[Write, Change]] = {
     "promptfoo": (_promptfoo, change_json),
     "DeepEval": (_deepeval, change_json),
     "Langfuse": (_langfuse, change_json),
+    "Langfuse, bucket": (_langfuse_bucket, change_json),
 }
 """Of each log: what writes the one of a model, and what changes it."""
 

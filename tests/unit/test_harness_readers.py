@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from bayesirt.data.readers.harness import LogRows, NoAnswersError
 from bayesirt.data.readers.langfuse import LANGFUSE
 from bayesirt.data.readers.log_folder import HARNESSES, find_harness, read_log_folder
 from bayesirt.data.readers.promptfoo import PROMPTFOO
+from bayesirt.data.readers.recognise import read_responses
 from bayesirt.errors import ResponseError
 
 
@@ -404,6 +406,62 @@ def test_langfuse_reads_generations_with_scores(tmp_path: Path, ending: str):
     assert large.left_out == {"error": 1, "no score": 1}
     assert zeta.answers["item"][0] == large.answers["item"][0]
     assert find_harness(path) is LANGFUSE
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "csv.gz", "json", "jsonl", "jsonl.gz"])
+def test_langfuse_buckets_are_read_as_its_table_is(tmp_path: Path, ending: str):
+    for model, right in data.RIGHT.items():
+        data.langfuse_export(tmp_path / "bucket" / model.replace("/", "_"), model, right, ending)
+        rows = [data.langfuse_row(k, model, x) for k, x in enumerate(right)]
+        data.write_json(tmp_path / "table" / f"{model.replace('/', '_')}.json", rows)
+    bucket, found = read_log_folder(tmp_path / "bucket")
+    table, _ = read_log_folder(tmp_path / "table")
+    assert not found.left_out
+    assert (bucket.subjects, bucket.items) == (table.subjects, table.items)
+    for ours, theirs in zip(bucket.cells.matrices(), table.cells.matrices(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(bucket.latency, table.latency)
+
+
+def test_a_trace_with_several_generations_tells_of_none(tmp_path: Path):
+    project = data.langfuse_export(tmp_path / "p", "m", [1, 0, 1], "jsonl")
+    lines = project / "observations_v2" / "2026-11-20T00-00-00.jsonl"
+    first, second = (json.loads(line) for line in lines.read_text().splitlines())
+    data.write_lines(lines, [first, second, second | {"id": "another"}])
+    (rows,) = LANGFUSE.read(lines, Choices())
+    assert rows.answers["score"].tolist() == [1, 1]
+    assert rows.left_out == {"no score": 2}
+
+
+def test_older_observations_are_not_read_twice(tmp_path: Path):
+    project = data.langfuse_export(tmp_path / "p", "m", [1, 0, 1])
+    shutil.copytree(project / "observations_v2", project / "observations")
+    assert [find_harness(x) for x in sorted((project / "observations").iterdir())] == [None, None]
+    shutil.rmtree(project / "observations_v2")
+    oldest, later = sorted((project / "observations").iterdir())
+    assert (find_harness(oldest), find_harness(later)) == (LANGFUSE, None)
+    with pytest.raises(ResponseError, match="belongs to the logs of its run"):
+        read_responses(later)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda row: row.pop("input"), "export the field groups `io` and `model`"),
+        (lambda row: row.update(provided_model_name=""), "no observation with a model"),
+    ],
+)
+def test_a_bucket_without_models_or_questions_says_so(
+    tmp_path: Path, change: Callable[[dict[str, object]], object], said: str
+):
+    project = data.langfuse_export(tmp_path / "p", "m", [1, 0, 1], "json")
+    for file in (project / "observations_v2").iterdir():
+        rows = json.loads(file.read_text())
+        for row in rows:
+            change(row)
+        data.write_json(file, rows)
+    with pytest.raises(ResponseError, match=said):
+        read_log_folder(project)
 
 
 def test_langfuse_says_where_scores_must_be(tmp_path: Path):

@@ -1,9 +1,9 @@
-"""Observations that Langfuse exports from its table, as JSON or JSON Lines.
+"""Observations of Langfuse: exported from their table as JSON or JSON Lines, or to a bucket.
 
-A row is an `Observation` (``packages/shared/src/domain/observations.ts`` of langfuse/langfuse) with
-a column more for each name of a score, which holds the list of its values or null
-(``worker/src/features/database-read-stream/observation-stream.ts`` and `prepareScoresForOutput` in
-``getDatabaseReadStream.ts`` there).
+A row of the table is an `Observation` (``packages/shared/src/domain/observations.ts`` of
+langfuse/langfuse) with a column more for each name of a score, which holds the list of its values
+or null (``worker/src/features/database-read-stream/observation-stream.ts`` and
+`prepareScoresForOutput` in ``getDatabaseReadStream.ts`` there).
 """
 
 import hashlib
@@ -21,10 +21,10 @@ from bayesirt.data.readers.harness import (
     LogRows,
     NoAnswersError,
     choose_scores,
-    nothing_aside,
 )
 from bayesirt.data.readers.json_files import parse_json, read_json_lines, read_whole
 from bayesirt.data.readers.json_values import as_number, length_of
+from bayesirt.data.readers.langfuse_export import exported_rows, leads_export, of_export
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
@@ -34,9 +34,10 @@ _SHOWN = 40
 
 
 def _recognises(path: Path, head: bytes) -> bool:
-    """Return whether a file holds observations, from its ending and its first bytes."""
+    """Return whether a file holds observations, from its place, or its ending and first bytes."""
     known = (b'"traceId"', b'"parentObservationId"')
-    return path.suffix in _ENDINGS and all(key in head for key in known)
+    of_table = path.suffix in _ENDINGS and all(key in head for key in known)
+    return of_table or leads_export(path)
 
 
 def read(path: Path, choices: Choices) -> list[LogRows]:
@@ -79,6 +80,8 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
 
 
 def _rows(path: Path) -> Iterable[Mapping[str, Any]]:
+    if leads_export(path):
+        return exported_rows(path)
     if path.suffix == ".jsonl":
         return (row for _, row in read_json_lines(path))
     rows = parse_json(read_whole(path))
@@ -113,4 +116,4 @@ def _length(row: Mapping[str, Any]) -> float:
     return length_of(usage.get("output")) if isinstance(usage, dict) else math.nan
 
 
-LANGFUSE = Harness(NAME, _recognises, read, nothing_aside)
+LANGFUSE = Harness(NAME, _recognises, read, of_export)

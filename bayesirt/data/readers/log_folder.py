@@ -37,7 +37,7 @@ HARNESSES = (
     LANGFUSE, OPENCOMPASS,
 )  # fmt: skip
 """In the order in which they are asked whether a file is theirs."""
-LOG_ENDINGS = frozenset({".eval", ".json", ".jsonl", ".parquet"})
+LOG_ENDINGS = frozenset({".eval", ".json", ".jsonl", ".parquet", ".csv", ".gz"})
 _TABLE_ENDINGS = frozenset({".csv", ".tsv", ".parquet", ".jsonl", ".gz"})
 _LINK = "a link that leads out of the folder, to another folder or to nothing"
 
@@ -180,8 +180,13 @@ def find_harness(path: Path) -> Harness | None:
     return next((harness for harness in HARNESSES if harness.recognises(path, head)), None)
 
 
+def belongs_to_log(path: Path) -> bool:
+    """Return whether a file is no log itself, but belongs to one."""
+    return any(harness.aside(path) is not None for harness in HARNESSES)
+
+
 def refuse_no_log(path: Path) -> NoReturn:
-    """Refuse a JSON file that is not a log, though it may belong to one."""
+    """Refuse a file that is not a log, though it may belong to one."""
     shown = one_line(str(path), 200)
     for harness in HARNESSES:
         said = harness.aside(path)

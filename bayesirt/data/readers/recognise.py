@@ -20,7 +20,7 @@ from bayesirt.data.readers.column_roles import (
 from bayesirt.data.readers.found_logs import FoundLogs
 from bayesirt.data.readers.frames import Frame, frame_of
 from bayesirt.data.readers.json_tables import is_table
-from bayesirt.data.readers.log_folder import find_harness, read_logs, refuse_no_log
+from bayesirt.data.readers.log_folder import belongs_to_log, find_harness, read_logs, refuse_no_log
 from bayesirt.data.readers.reading import Reading
 from bayesirt.data.readers.streamed import read_streamed
 from bayesirt.data.readers.subject_facts import (
@@ -208,7 +208,8 @@ def are_logs(path: Path, reading: Reading) -> bool:
         logs = not reading.of_table and find_harness(path) is not None
     except ResponseError as error:
         raise ResponseError(f"{shown}: {error}") from None
-    if not logs and path.suffix.lower() == ".json" and not is_table(path):
+    json = path.suffix.lower() == ".json"
+    if not logs and (not is_table(path) if json else not reading.of_table and belongs_to_log(path)):
         refuse_no_log(path)
     if not logs and reading.of_logs:
         raise ResponseError(

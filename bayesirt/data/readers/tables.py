@@ -34,6 +34,10 @@ PARQUET_ERRORS = (pa.ArrowException, OSError, OverflowError, ValueError)
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)?")
 
 
+class NoRowsError(ResponseError):
+    """A file of a table holds nothing."""
+
+
 def read_table(path: Path, *, progress: Progress | None = None) -> pd.DataFrame:
     """Read a CSV, TSV, JSON, JSON Lines, Excel or Parquet file, each perhaps with ``.gz``.
 
@@ -57,7 +61,7 @@ def read_table(path: Path, *, progress: Progress | None = None) -> pd.DataFrame:
         )
     frame = parse(_content(path, name), name, progress)
     if frame.empty:
-        raise ResponseError(f"{name} has a header but no rows; add the results")
+        raise NoRowsError(f"{name} has a header but no rows; add the results")
     return frame
 
 
@@ -88,7 +92,7 @@ def _content(path: Path, name: str) -> bytes:
     except OSError as error:
         raise ResponseError(f"{name} cannot be read: {error.strerror}; check the file") from None
     if not data.removeprefix(codecs.BOM_UTF8).strip():
-        raise ResponseError(f"{name} is empty; export the results again")
+        raise NoRowsError(f"{name} is empty; export the results again")
     return data
 
 
