@@ -20,6 +20,11 @@ _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>'
 _FIELD = re.compile(r"(\w+) = \{((?:[^{}]|\{[^{}]*\})*)\}")
 
 
+def on_config(config: MkDocsConfig) -> None:
+    """Let pages that are opened as files be searched too, without a script from elsewhere."""
+    config.extra["polyfills"] = ["search_from_files.js"]
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are made of other files."""
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):

@@ -73,11 +73,13 @@ def test_pages_open_without_an_error_and_load_nothing_from_elsewhere(site, addre
 
 
 @pytest.mark.slow
-def test_search_finds_a_page(address, chrome):
+@pytest.mark.parametrize("served", [True, False], ids=["served", "opened as files"])
+def test_search_finds_a_page(site, address, chrome, served: bool):
     chrome.set_window_size(1400, 900)
-    chrome.get(address + "index.html")
+    chrome.get((address if served else f"{site.as_uri()}/") + "guide/rank.html")
     chrome.find_element(By.CSS_SELECTOR, "[data-md-component=search-query]").send_keys("regress")
     results = WebDriverWait(chrome, 10).until(
         lambda page: page.find_elements(By.CSS_SELECTOR, ".md-search-result__link")
     )
     assert any("gate" in link.get_attribute("href") for link in results)
+    assert chrome.get_log("browser") == []

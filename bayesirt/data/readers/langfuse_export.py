@@ -42,7 +42,7 @@ def leads_export(path: Path) -> bool:
 
 def of_export(path: Path) -> str | None:
     """Say nothing of a file that is read with the first of its project; None of any other."""
-    project = path.absolute().parents[1]
+    project = path.absolute().parent.parent
     known = path.parent.name in _ASIDE and (project / _SCORES).is_dir()
     return "" if known and any((project / x).is_dir() for x in _OBSERVATIONS) else None
 
