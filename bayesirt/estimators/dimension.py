@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.cell_expectations import predictor, usual_quadrature
-from bayesirt.estimators.mirt import optimum
+from bayesirt.estimators.mirt import climbed
 from bayesirt.estimators.mirt_start import start
 from bayesirt.estimators.normal_beliefs import Beliefs, Items
 from bayesirt.likelihood.cell_sums import DenseLayout
@@ -144,21 +144,27 @@ def choose_dimension(
     fits = ((row, *split) for split in splits for row in range(len(counts)))
     with progress_bar("Held-out fits") as show:
         for done, (row, kept, held) in enumerate(fits, 1):
-            found = optimum(
-                kept,
-                usual_quadrature(kept, None),
-                start(kept, counts[row]),
-                tolerance=tolerance,
-                max_iterations=max_iterations,
-            )
-            scores[row] += np.asarray(
-                _LOG_SCORES(held, found.parameters.items, found.beliefs), np.float64
-            )
+            fitted = fit_kept(kept, counts[row], tolerance=tolerance, max_iterations=max_iterations)
+            scores[row] += np.asarray(_LOG_SCORES(held, *fitted), np.float64)
             if progress and show is not None:
                 show(done, folds * len(counts))
     behind, errors = _behind(scores)
     chosen = counts[int(np.argmax(behind <= np.maximum(errors, _NO_EVIDENCE)))]
     return DimensionChoice(chosen, counts, scores, responses.n_observed, folds)
+
+
+def fit_kept(
+    kept: DenseLayout, n_abilities: int, *, tolerance: float, max_iterations: int
+) -> tuple[Items, Beliefs]:
+    """Return what the answers that stay say of items and abilities, each for all of the other."""
+    state, _ = climbed(
+        kept,
+        usual_quadrature(kept, None),
+        start(kept, n_abilities),
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+    )
+    return state.parameters.items, state.beliefs
 
 
 def log_scores(held: DenseLayout, items: Items, beliefs: Beliefs) -> Float[Array, " subject"]:

@@ -25,7 +25,7 @@ from bayesirt.estimators.mirt_start import check_start, start, start_from
 from bayesirt.estimators.mirt_table import mirt_columns, named_table
 from bayesirt.estimators.normal_beliefs import Beliefs, Items, standard_normal
 from bayesirt.estimators.observed_information import item_covariance
-from bayesirt.estimators.variational_em import climb, expectation, usual_tolerance
+from bayesirt.estimators.variational_em import EMState, climb, expectation, usual_tolerance
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.point_estimate import PointEstimate
 
@@ -153,14 +153,28 @@ def optimum(
     max_iterations: int,
 ) -> Optimum:
     """Return where the lower bound of the evidence is highest, from some first place."""
-    em = partial(_EM, quadrature, layout)
-    state, run = climb(em, *first, tolerance=tolerance, max_iterations=max_iterations, name="mirt")
+    state, run = climbed(
+        layout, quadrature, first, tolerance=tolerance, max_iterations=max_iterations
+    )
     items, beliefs = state.parameters.items, state.beliefs
     standard = standard_normal(items.a.shape[1], items.d.dtype)
     abilities, bound = _GIVEN(layout, items, standard, beliefs.abilities, quadrature)
     beliefs = beliefs._replace(abilities=abilities)
     parameters, beliefs = _IN_PRINCIPAL_AXES(state.parameters, beliefs)
     return Optimum(parameters, beliefs, bound, run)
+
+
+def climbed(
+    layout: DenseLayout,
+    quadrature: Quadrature,
+    first: tuple[MirtPopulation, Beliefs],
+    *,
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[EMState, Iterations]:
+    """Return where EM ends, in whatever axes."""
+    em = partial(_EM, quadrature, layout)
+    return climb(em, *first, tolerance=tolerance, max_iterations=max_iterations, name="mirt")
 
 
 def em_step(

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 from jax.typing import ArrayLike
 from jaxtyping import Array
 from numpyro.infer.mcmc import MCMCKernel
@@ -91,11 +92,8 @@ def start_chains(
     key: Array, centre: Mapping[str, ArrayLike], width: Mapping[str, ArrayLike], num_chains: int
 ) -> Position:
     """Return starts around a centre, with a leading axis of chains where there are several."""
-    starts = {}
-    for name, site_key in zip(centre, jax.random.split(key, len(centre)), strict=True):
-        middle = jnp.asarray(centre[name], float)
-        shape = (num_chains, *middle.shape) if num_chains > 1 else middle.shape
-        starts[name] = middle + jnp.asarray(width[name]) * jax.random.normal(
-            site_key, shape, middle.dtype
-        )
-    return starts
+    middle, as_sites = ravel_pytree({name: jnp.asarray(x, float) for name, x in centre.items()})
+    spread = {name: jnp.broadcast_to(width[name], jnp.shape(x)) for name, x in centre.items()}
+    shape = (num_chains, *middle.shape) if num_chains > 1 else middle.shape
+    starts = middle + ravel_pytree(spread)[0] * jax.random.normal(key, shape, middle.dtype)
+    return jax.vmap(as_sites)(starts) if num_chains > 1 else as_sites(starts)

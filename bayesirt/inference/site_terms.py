@@ -31,7 +31,10 @@ class SiteTerms(NamedTuple):
 
     def total(self) -> Float[Array, ""]:
         """Return the log density of all sites together."""
-        return sum((own.sum() for own in self.each.values()), self.common)
+        alike: dict[tuple[int, ...], Array] = {}  # arrays of a shape take one reduction
+        for own in self.each.values():
+            alike[own.shape] = alike.get(own.shape, 0.0) + own
+        return sum((own.sum() for own in alike.values()), self.common)
 
 
 def site_terms(model: Callable[[], Any], sites: Mapping[str, Array]) -> SiteTerms:

@@ -15,10 +15,7 @@ from scipy.stats import binom
 from bayesirt.checks.fit.rasch import fit_rasch
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.estimators.cell_expectations import usual_quadrature
-from bayesirt.estimators.dimension import cell_log_scores, held_out_folds
-from bayesirt.estimators.mirt import optimum
-from bayesirt.estimators.mirt_start import start
+from bayesirt.estimators.dimension import cell_log_scores, fit_kept, held_out_folds
 from bayesirt.estimators.normal_beliefs import Beliefs, Items
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.host_arrays import host
@@ -165,7 +162,7 @@ def predict_held_out(responses: Responses, *, key: Array, progress: bool = False
         for kept, held in folds:
             scores[0] += _alone(kept, held)
             for row, fit in enumerate(_FITS, 1):
-                fitted = fit(kept)
+                fitted = fit(kept, tolerance=_TOLERANCE, max_iterations=_MAX_ITERATIONS)
                 scores[row] += np.asarray(_CELL_LOG_SCORES(held, *fitted), np.float32)
                 if row == _BASE:
                     chance = np.asarray(_CELL_LOG_SCORES(one, *fitted), np.float64)
@@ -218,21 +215,10 @@ def _alone(kept: DenseLayout, held: DenseLayout) -> NDArray[np.float64]:
     return found
 
 
-def _fit_mirt(n_abilities: int, kept: DenseLayout) -> tuple[Items, Beliefs]:
-    found = optimum(
-        kept,
-        usual_quadrature(kept, None),
-        start(kept, n_abilities),
-        tolerance=_TOLERANCE,
-        max_iterations=_MAX_ITERATIONS,
-    )
-    return found.parameters.items, found.beliefs
-
-
-_FITS: tuple[Callable[[DenseLayout], tuple[Items, Beliefs]], ...] = (
-    partial(fit_rasch, tolerance=_TOLERANCE, max_iterations=_MAX_ITERATIONS),
-    partial(_fit_mirt, 1),
-    partial(_fit_mirt, 2),
+_FITS: tuple[Callable[..., tuple[Items, Beliefs]], ...] = (
+    fit_rasch,
+    partial(fit_kept, n_abilities=1),
+    partial(fit_kept, n_abilities=2),
 )
 
 
