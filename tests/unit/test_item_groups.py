@@ -108,8 +108,8 @@ def test_the_check_names_the_column_that_dependent_pairs_share(known):
     assert ("rank with --group stem" in found.to_text()) != known
 
 
-def test_factors_of_subjects_explain_their_ability_in_general():
-    _, answers = grouped(12, 4, 3, 1.0)
+def test_subjects_have_a_general_ability_that_factors_explain_and_one_for_each_group():
+    theta, answers = grouped(12, 4, 3, 1.0)
     told = pd.DataFrame({"llm": list("aabbccddeeff"), "date": range(12)}, list(answers.subjects))
     answers = replace(answers, subject_metadata=told)
     options = RunOptions(num_warmup=30, num_samples=20, num_chains=2)
@@ -118,7 +118,10 @@ def test_factors_of_subjects_explain_their_ability_in_general():
     assert found["theta"].shape == (2, 20, 12)
     assert all((found[f"sigma_{x}"] > 0).all() for x in ("group", "theta", "skill_llm"))
     assert found.clusters is None
-    assert found.item_groups.max() == 3
+    assert found.item_groups.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
+    assert (found.subjects, found.items) == (list(answers.subjects), list(answers.items))
+    assert (found.successes == answers.cells.matrices()[0]).all()
+    assert np.corrcoef(found.theta.mean(0), theta)[0, 1] > 0.5
     told = ability_sources(found)
     assert set(told.effects["level"]) == set("abcdef")
     assert told.effects["n_subjects"].to_list() == [2] * 6
@@ -131,21 +134,6 @@ def test_clusters_with_groups_are_refused_with_the_way_out():
     answers = replace(answers, clusters=Clusters.of(list("aabbccddeeff")))
     with pytest.raises(ResponseError, match="with --subject-factors in place of --cluster"):
         groups_of(answers, "stem")
-
-
-def test_groups_are_sampled_as_clusters_of_a_subject_in_each():
-    theta, answers = grouped(12, 4, 3, 1.0)
-    options = RunOptions(num_warmup=30, num_samples=20, num_chains=2)
-    model = TwoPL(Priors(groups="stem"))
-    found = sample_posterior(answers, key=jax.random.key(0), model=model, options=options)
-    assert found["theta"].shape == (2, 20, 12)
-    assert found.subjects == list(answers.subjects)
-    assert found.items == list(answers.items)
-    assert ((found["sigma_group"] > 0) & (found["sigma_group"] < 1)).all()
-    assert found.item_groups.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
-    assert (found.successes == answers.cells.matrices()[0]).all()
-    assert found.clusters is None
-    assert np.corrcoef(found.theta.mean(0), theta)[0, 1] > 0.5
 
 
 @pytest.mark.slow

@@ -110,19 +110,6 @@ def test_steps_on_lengths_see_them_with_wrong_ones_taken_out(responses):
     assert likelihoods[0] == pytest.approx(likelihoods[1], rel=1e-10)
 
 
-def test_plain_lart_draws_what_it_drew_before_there_was_the_option():
-    """Numbers that the same step gave, with the same key, before wrong answers had lengths."""
-    latencies = latencies_of(MISSING, layout_of(MISSING))
-    found, _ = draw_lengths(WithLengths(LaRT()), latencies, jax.random.key(0), some_sites())
-    expected = {
-        "phi": [1.5309955521895713, 0.6524522817632361, 0.3773147596802354],
-        "omega": [5.479274727126981, 5.583600794340775, 4.7407638232298615],
-        "lam": [-0.12139693901401971, -0.5141101815396114, 0.501434967244027],
-    }
-    for name, values in expected.items():
-        np.testing.assert_allclose(found[name][:3], values, rtol=1e-9, err_msg=name)
-
-
 def test_chains_start_near_a_regression_on_wrong_answers():
     responses, truth = simulate_lart(60, 20, delta=0.8)
     point = fit_lart(responses)
