@@ -33,7 +33,7 @@ check: .venv/.check site
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -p no:cacheprovider -p exported_examples \
 	--doctest-modules --doctest-glob='*.md' --ignore=bayesirt/inspect_plugin.py bayesirt README.md docs
 
-bench: .venv/.test
+bench: .venv/.check
 	$(BIN)/python -m pytest -m bench -s tests/bench
 
 # Strict: a link that leads nowhere, or a name without a page, fails.
@@ -41,7 +41,7 @@ site: .venv/.check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # Runs every notebook and keeps its outputs, which the site shows.
-notebooks: .venv/.test
+notebooks: .venv/.check
 	$(BIN)/python tests/store_notebooks.py
 
 clean:
@@ -55,9 +55,9 @@ clean:
 	@touch $@
 
 .venv/.test: .venv/bin/python pyproject.toml constraints.txt
-	$(PIP) -e ".[test,example]"
+	$(PIP) -e ".[test]"
 	@touch $@
 
 .venv/.check: .venv/.test
-	$(PIP) -e ".[check,docs]"
+	$(PIP) -e ".[slow,check,docs]"
 	@touch $@

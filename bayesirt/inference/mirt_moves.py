@@ -35,8 +35,8 @@ class Exploratory(TwoWay):
     model: Mirt
 
     short_steps = True
-    """With 158 subjects, 500 items and three abilities they gave nearly twice the effective draws of
-    the slowest intercept, and a tenth fewer of most slopes."""
+    """With 158 subjects, 500 items and three abilities they gave nearly twice the effective draws
+    of the slowest intercept, and a tenth fewer of most slopes."""
 
     @property
     def interweaves(self) -> bool:

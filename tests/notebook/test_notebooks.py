@@ -9,6 +9,7 @@ import pytest
 from nbclient import NotebookClient
 from store_notebooks import NOTEBOOKS, mark_of
 
+pytestmark = pytest.mark.slow
 MOST_BYTES, MOST_BYTES_TOGETHER = 1_000_000, 2_000_000
 
 
@@ -33,7 +34,6 @@ def test_kept_outputs_are_small():
     assert sum(sizes) < MOST_BYTES_TOGETHER
 
 
-@pytest.mark.slow
 @pytest.mark.notebook
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

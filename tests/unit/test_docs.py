@@ -1,20 +1,8 @@
-"""The documentation names everything that is exported, once, and opens without an error."""
+"""The documentation names everything that is exported, once."""
 
 import re
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
-
-import pytest
-from browser import started
-from selenium import webdriver
-from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import WebDriverWait
 
 import bayesirt
 
@@ -27,59 +15,3 @@ def test_every_exported_name_is_on_exactly_one_page():
     named = Counter(re.findall(r"^::: bayesirt\.(\w+)$", text, re.MULTILINE))
     assert set(named) == set(bayesirt.__all__) - {"__version__"}
     assert set(named.values()) == {1}
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory) -> Path:
-    """Build the site."""
-    pytest.importorskip("mkdocs", reason="needs the extra docs")
-    folder = tmp_path_factory.mktemp("site")
-    command = ["-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
-    subprocess.run([sys.executable, *command], cwd=ROOT, check=True)
-    return folder
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture(scope="module")
-def address(site: Path) -> Iterator[str]:
-    """Serve the site."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
-
-
-@pytest.fixture(scope="module")
-def chrome() -> Iterator[webdriver.Chrome]:
-    browser = started()
-    yield browser
-    browser.quit()
-
-
-@pytest.mark.slow
-def test_pages_open_without_an_error_and_load_nothing_from_elsewhere(site, address, chrome):
-    pages = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
-    assert len(pages) > 40
-    for page in pages:
-        chrome.get(address + page)
-        assert chrome.get_log("browser") == [], page
-        loaded = "return performance.getEntriesByType('resource').map(x => x.name)"
-        assert [x for x in chrome.execute_script(loaded) if not x.startswith(address)] == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("served", [True, False], ids=["served", "opened as files"])
-def test_search_finds_a_page(site, address, chrome, served: bool):
-    chrome.set_window_size(1400, 900)
-    chrome.get((address if served else f"{site.as_uri()}/") + "guide/rank.html")
-    chrome.find_element(By.CSS_SELECTOR, "[data-md-component=search-query]").send_keys("regress")
-    results = WebDriverWait(chrome, 10).until(
-        lambda page: page.find_elements(By.CSS_SELECTOR, ".md-search-result__link")
-    )
-    assert any("gate" in link.get_attribute("href") for link in results)
-    assert chrome.get_log("browser") == []

@@ -108,13 +108,16 @@ def test_the_check_names_the_column_that_dependent_pairs_share(known):
     assert ("rank with --group stem" in found.to_text()) != known
 
 
+@pytest.mark.slow
 def test_subjects_have_a_general_ability_that_factors_explain_and_one_for_each_group():
     theta, answers = grouped(12, 4, 3, 1.0)
     told = pd.DataFrame({"llm": list("aabbccddeeff"), "date": range(12)}, list(answers.subjects))
     answers = replace(answers, subject_metadata=told)
     options = RunOptions(num_warmup=30, num_samples=20, num_chains=2)
     model = TwoPL(Priors(groups="stem", ability="date + (1|llm)"))
-    found = sample_posterior(answers, key=jax.random.key(0), model=model, options=options)
+    found = sample_posterior(
+        answers, key=jax.random.key(0), model=model, engine="blocked", options=options
+    )
     assert found["theta"].shape == (2, 20, 12)
     assert all((found[f"sigma_{x}"] > 0).all() for x in ("group", "theta", "skill_llm"))
     assert found.clusters is None

@@ -5,7 +5,6 @@ import sys
 import jax
 import numpy as np
 import pytest
-from distributed import LocalCluster
 from quick_engine import draw_at_once
 
 from bayesirt import ResponseError
@@ -18,7 +17,8 @@ KEY = jax.random.key(3)
 
 @pytest.mark.slow
 def test_other_processes_give_the_same_study():
-    with LocalCluster(1, threads_per_worker=1, dashboard_address=None) as cluster:
+    distributed = pytest.importorskip("distributed", reason="needs Dask")
+    with distributed.LocalCluster(1, threads_per_worker=1, dashboard_address=None) as cluster:
         ways = [{}, {"n_processes": 2}, {"scheduler": cluster.scheduler_address}]
         one, *others = (
             calibration_study(ENGINES, [SIZE], 3, key=KEY, **way).replications for way in ways
@@ -29,7 +29,9 @@ def test_other_processes_give_the_same_study():
         np.testing.assert_array_equal(one[ranks], other[ranks])
 
 
+@pytest.mark.slow
 def test_a_silent_scheduler_is_named(monkeypatch):
+    pytest.importorskip("distributed", reason="needs Dask")
     monkeypatch.setattr(tasks, "_PATIENCE", 0.2)
     with pytest.raises(ResponseError, match="no Dask scheduler answers at 'tcp:"):
         calibration_study(ENGINES, [SIZE], 1, key=KEY, scheduler="tcp://127.0.0.1:1")

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
-from browser import opened, serious_violations, unfold
+from chromium import opened, serious_violations, unfold
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -21,6 +21,8 @@ from bayesirt.ranking.separation import separate_neighbours
 from bayesirt.ranking.topic_rankings import TopicRankings, gains_by_topic
 from bayesirt.report.html import render_report
 from bayesirt.report.page import svg
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

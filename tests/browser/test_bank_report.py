@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 import pytest
-from browser import opened
+from chromium import opened
 from profile_data import HOSTILE
 from selenium import webdriver
 from selenium.webdriver.common.by import By
@@ -17,6 +17,7 @@ from bayesirt.bank.step import BankItems, BankStep
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.report.bank_html import render_bank_report
 
+pytestmark = pytest.mark.slow
 DRAWN = True
 BENCHMARKS = (*HOSTILE[:3], "maths")
 N_EACH, N_SCORED = 30, 60

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 
 import pytest
-from browser import opened
+from chromium import opened
 from profile_data import HOSTILE, fake_profile_run
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 from bayesirt.report.profile_html import render_profile_report
 
+pytestmark = pytest.mark.slow
 DRAWN = True
 
 
