@@ -3,7 +3,7 @@
 import atexit
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -47,6 +47,15 @@ def opened(html: str, folder: Path) -> Iterator[webdriver.Chrome]:
 def unfold(page: webdriver.Chrome) -> None:
     """Open what is folded."""
     page.execute_script("for (const x of document.querySelectorAll('details')) x.open = true")
+
+
+def check_hostile_names_are_text(page: webdriver.Chrome, names: Sequence[str]) -> None:
+    """Check that names start no script, load nothing, and stand as they are."""
+    assert page.execute_script("return document.scripts.length") == 1
+    text = page.find_element("tag name", "main").get_attribute("textContent")
+    assert all(name in text for name in names)
+    assert page.execute_script("return performance.getEntriesByType('resource').length") == 0
+    assert [e for e in page.get_log("browser") if e["level"] == "SEVERE"] == []
 
 
 def serious_violations(page: webdriver.Chrome) -> list[str]:

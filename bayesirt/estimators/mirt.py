@@ -1,7 +1,7 @@
 """Multidimensional 2PL by EM: normal approximations to the abilities, items by Newton steps."""
 
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ from bayesirt.estimators.mirt_population import (
 )
 from bayesirt.estimators.mirt_start import check_start, start, start_from
 from bayesirt.estimators.mirt_table import mirt_columns, named_table
-from bayesirt.estimators.normal_beliefs import Beliefs, Items, standard_normal
+from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, standard_normal
 from bayesirt.estimators.observed_information import item_covariance
 from bayesirt.estimators.variational_em import EMState, climb, expectation, usual_tolerance
 from bayesirt.likelihood.cell_sums import DenseLayout
@@ -31,18 +31,6 @@ from bayesirt.point_estimate import PointEstimate
 
 MOST_JOINT = 1500
 """Parameters of items up to which errors come by default from the information of all together."""
-
-
-class Optimum(NamedTuple):
-    """What was found, in principal axes, and a lower bound of the marginal log likelihood.
-
-    Abilities are given items, whose covariances are those of complete data.
-    """
-
-    parameters: MirtPopulation
-    beliefs: Beliefs
-    log_likelihood: Float[Array, ""]
-    run: Iterations
 
 
 def fit_mirt(
@@ -121,9 +109,10 @@ def fit_mirt(
     quadrature = usual_quadrature(layout, n_nodes)
     if tolerance is None:
         tolerance = usual_tolerance(first[0].items.d.dtype)
-    (items, population), (abilities, _), log_likelihood, run = optimum(
+    state, run = climbed(
         layout, quadrature, first, tolerance=tolerance, max_iterations=max_iterations
     )
+    (items, population), abilities, log_likelihood = _given_items(layout, quadrature, state)
     if errors is None:
         few = (n_abilities + 1) * responses.n_items <= MOST_JOINT
         errors = "joint" if few else "own"
@@ -144,26 +133,6 @@ def fit_mirt(
     return PointEstimate(table, float(log_likelihood), *run[:3], run.trace, settings)
 
 
-def optimum(
-    layout: DenseLayout,
-    quadrature: Quadrature,
-    first: tuple[MirtPopulation, Beliefs],
-    *,
-    tolerance: float,
-    max_iterations: int,
-) -> Optimum:
-    """Return where the lower bound of the evidence is highest, from some first place."""
-    state, run = climbed(
-        layout, quadrature, first, tolerance=tolerance, max_iterations=max_iterations
-    )
-    items, beliefs = state.parameters.items, state.beliefs
-    standard = standard_normal(items.a.shape[1], items.d.dtype)
-    abilities, bound = _GIVEN(layout, items, standard, beliefs.abilities, quadrature)
-    beliefs = beliefs._replace(abilities=abilities)
-    parameters, beliefs = _IN_PRINCIPAL_AXES(state.parameters, beliefs)
-    return Optimum(parameters, beliefs, bound, run)
-
-
 def climbed(
     layout: DenseLayout,
     quadrature: Quadrature,
@@ -175,6 +144,19 @@ def climbed(
     """Return where EM ends, in whatever axes."""
     em = partial(_EM, quadrature, layout)
     return climb(em, *first, tolerance=tolerance, max_iterations=max_iterations, name="mirt")
+
+
+def _given_items(
+    layout: DenseLayout, quadrature: Quadrature, state: EMState
+) -> tuple[MirtPopulation, Abilities, Float[Array, ""]]:
+    """Return parameters in principal axes, abilities given items, and a bound of the evidence."""
+    (items, _), beliefs = state.parameters, state.beliefs
+    standard = standard_normal(items.a.shape[1], items.d.dtype)
+    abilities, bound = _GIVEN(layout, items, standard, beliefs.abilities, quadrature)
+    parameters, beliefs = _IN_PRINCIPAL_AXES(
+        state.parameters, beliefs._replace(abilities=abilities)
+    )
+    return parameters, beliefs.abilities, bound
 
 
 def em_step(
