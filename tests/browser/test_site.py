@@ -43,11 +43,14 @@ def address(site: Path) -> Iterator[str]:
     server.server_close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def chrome() -> Iterator[webdriver.Chrome]:
+    """Take the browser that all tests share, and leave its window as it was."""
     browser = started()
+    size = browser.get_window_size()
+    browser.get_log("browser")  # of pages before
     yield browser
-    browser.quit()
+    browser.set_window_size(size["width"], size["height"])
 
 
 def test_pages_open_without_an_error_and_load_nothing_from_elsewhere(site, address, chrome):
