@@ -4,6 +4,7 @@ import ctypes
 import gc
 import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
@@ -24,6 +25,14 @@ from bayesirt.report.page import svg
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".jax_cache"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+
+NEEDS = {"browser": "selenium", "notebook": "nbclient"}
+"""What the tests of a folder, all of them slow, need beyond the extra of the quick ones."""
+collect_ignore = [
+    folder
+    for folder, package in NEEDS.items()
+    if "BAYESIRT_REQUIRE_BROWSER" not in os.environ and not find_spec(package)
+]
 
 SHARED = Path(__file__).parents[2] / "shared"
 

@@ -5,6 +5,7 @@ import json
 import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -212,7 +213,7 @@ def langfuse_export(
     observations = [
         {"id": f"{model}{k}", "trace_id": f"t{model}{k}", "type": "GENERATION", "name": "answer",
          "level": "DEFAULT", "provided_model_name": model, "metadata": {f"k{k}": 1},
-         "input": json.dumps([{"role": "user", "content": f"question {k}"}]), "output": "x",
+         "input": json.dumps([{"role": "user", "content": f"question {k}"}]), "output": "\u2028",
          "usage_details": {"input": 5, "output": 7, "total": 12}}
         for k, _ in enumerate(right)
     ]  # fmt: skip
@@ -247,7 +248,8 @@ def _exported(path: Path, rows: list[dict[str, Any]]) -> None:
         ]
         data = pd.DataFrame(texts).to_csv(index=False) if rows else ""
     else:
-        data = json.dumps(rows) if ".json" in path.suffixes else "\n".join(map(json.dumps, rows))
+        as_json = partial(json.dumps, ensure_ascii=False)
+        data = as_json(rows) if ".json" in path.suffixes else "\n".join(map(as_json, rows))
     path.write_bytes(gzip.compress(data.encode()) if path.suffix == ".gz" else data.encode())
 
 

@@ -1,15 +1,21 @@
 """`fit-check`, `rank` and `review`: what does not fit is said, and shown."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import pytest
+from chromium import opened, serious_violations, unfold
 from cli.conftest import Cli
 from cli.test_bad_input import sentence
 from quick_commands import write_inputs
 
 from bayesirt.ranking.run_folder import load_run
+
+if TYPE_CHECKING:
+    from selenium import webdriver
 
 DRAWN = True
 FAST = ("--engine", "laplace", "--draws", "20", "--chains", "2")
@@ -72,18 +78,21 @@ def test_copies_and_wrong_keys_are_listed_with_their_evidence(cli: Cli, run: Pat
     assert len(rows) == 41
 
 
+@pytest.fixture
+def page(run: Path, tmp_path: Path) -> "Iterator[webdriver.Chrome]":
+    yield from opened((run / "report.html").read_text("utf-8"), tmp_path)
+
+
 @pytest.mark.slow
-def test_the_report_shows_the_fit(run: Path, tmp_path: Path):
-    chromium = pytest.importorskip("chromium", reason="needs Selenium")
-    for page in chromium.opened((run / "report.html").read_text("utf-8"), tmp_path):
-        chromium.unfold(page)
-        section = page.find_element("id", "fit")
-        assert section.text == "Does one ability explain these answers?"
-        assert len(page.find_elements("css selector", "figure svg")) == 9
-        links = page.find_elements("css selector", "nav a")
-        titles = [h.get_attribute("id") for h in page.find_elements("css selector", "h2")]
-        assert [a.get_attribute("href").split("#")[1] for a in links] == titles
-        assert chromium.serious_violations(page) == []
+def test_the_report_shows_the_fit(page: "webdriver.Chrome"):
+    unfold(page)
+    section = page.find_element("id", "fit")
+    assert section.text == "Does one ability explain these answers?"
+    assert len(page.find_elements("css selector", "figure svg")) == 9
+    links = page.find_elements("css selector", "nav a")
+    titles = [h.get_attribute("id") for h in page.find_elements("css selector", "h2")]
+    assert [a.get_attribute("href").split("#")[1] for a in links] == titles
+    assert serious_violations(page) == []
 
 
 @pytest.mark.slow

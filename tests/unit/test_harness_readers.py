@@ -426,7 +426,7 @@ def test_langfuse_buckets_are_read_as_its_table_is(tmp_path: Path, ending: str):
 def test_a_trace_with_several_generations_tells_of_none(tmp_path: Path):
     project = data.langfuse_export(tmp_path / "p", "m", [1, 0, 1], "jsonl")
     lines = project / "observations_v2" / "2026-11-20T00-00-00.jsonl"
-    first, second = (json.loads(line) for line in lines.read_text().splitlines())
+    first, second = map(json.loads, lines.read_text("utf-8").split("\n"))
     data.write_lines(lines, [first, second, second | {"id": "another"}])
     (rows,) = LANGFUSE.read(lines, Choices())
     assert rows.answers["score"].tolist() == [1, 1]

@@ -89,7 +89,7 @@ def _rows_of(file: Path) -> list[Row]:
     """Return a file's rows; a window in which nothing happened has none."""
     try:
         if ".jsonl" in file.suffixes:
-            lines = read_text(file).splitlines()
+            lines = read_text(file).split("\n")  # JSON may hold other ends of lines
             rows = [parse_json(line.encode(), file.name) for line in lines if line.strip()]
         elif ".json" in file.suffixes:
             rows = parse_json(read_text(file).encode(), file.name)
