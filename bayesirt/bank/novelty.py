@@ -43,7 +43,7 @@ def measure_novelty(responses: Responses, known: KnownItems, *, key: Array) -> d
     answers, and known items by the suite's abilities given kept answers to known items. Known items
     count too: calibration may bend abilities that few anchors hold to whatever the new benchmark
     asks for, and then predicts it well, but no longer them. All scores integrate over what is not
-    known of abilities and items, as in `choose_dimension`.
+    known of items, and of abilities given them.
 
     Habba et al. (2026), section 6.
     """
