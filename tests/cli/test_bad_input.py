@@ -196,23 +196,6 @@ def test_a_bad_file_is_one_sentence(
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize(
-    ("place", "said"),
-    [
-        ("nosuch.csv", "nosuch.csv does not exist; check the path"),
-        ("folder.csv", "folder.csv holds no answers in logs of inspect, HELM"),
-        ("folder.csv/nosuch.csv", "does not exist"),
-        ("good.csv/below.csv", "does not exist"),
-        ("x" * 300 + ".csv", "does not exist"),
-        ("two\nlines.csv", "two·lines.csv does not exist"),
-    ],
-)
-def test_a_place_without_a_file_is_one_sentence(cli: Cli, tmp_path: Path, place: str, said: str):
-    (tmp_path / "folder.csv").mkdir()
-    (tmp_path / "good.csv").write_text(GOOD)
-    assert said in sentence(cli("check", tmp_path / place))
-
-
 @pytest.mark.parametrize("command", ["check", "rank"])
 @pytest.mark.parametrize("arguments", [(), ("good.csv", "--example")])
 def test_exactly_one_input_is_wanted(
@@ -291,11 +274,8 @@ def test_groups_too_small_to_rank_are_refused(cli: Cli, tmp_path: Path):
 
 
 # Of each place to write to: the files in it, --out, whether --overwrite is passed, and words.
+# `test_paths.py` has places that are no folder.
 TAKEN = {
-    "a file": (["run"], "run", (), "is a file; name a folder"),
-    "below a file": (["file.txt"], "file.txt/run", (), "lies below a file"),
-    "an endless name": ([], "x" * 300, (), "cannot be written: File name too long"),
-    "foreign files": (["run/thesis.tex"], "run", (), "holds files that are not a run"),
     "foreign files, --overwrite": (["run/thesis.tex"], "run", ("--overwrite",), "are not a run"),
     "a run": (["run/run.json"], "run", (), "already holds a run; pass --overwrite"),
     "runs of groups": (["run/group_1/run.json"], "run", (), "already holds a run"),
@@ -333,11 +313,6 @@ def test_what_stands_at_the_output_stays(
     assert said in sentence(cli("rank", results, "--out", tmp_path / out, *options))
     assert sorted(tmp_path.rglob("*")) == before
     assert all((tmp_path / name).read_text() == "mine" for name in files)
-
-
-def test_a_link_to_nowhere_is_no_output(cli: Cli, tmp_path: Path):
-    (tmp_path / "run").symlink_to(tmp_path / "nowhere")
-    assert "is a file" in sentence(cli("rank", "--example", "--out", tmp_path / "run"))
 
 
 # Of each folder to compare: its files, and words.

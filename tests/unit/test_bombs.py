@@ -41,5 +41,6 @@ def test_no_bomb_takes_a_gigabyte_or_ten_seconds(tmp_path: Path):
     told = json.loads(finished(python(READ, json.dumps(list(wanted)))))
     for path, (said, megabytes, seconds) in told.items():
         assert wanted[path] in said
+        assert "\n" not in said
         assert megabytes < MOST_MEGABYTES, path
         assert seconds < 10, path

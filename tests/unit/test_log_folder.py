@@ -149,15 +149,6 @@ def test_what_must_not_be_read_is_refused_or_skipped(
     assert found.left_out[0].what == locked
 
 
-@pytest.mark.parametrize("name", ["folder", "empty.json", "nosuch"])
-def test_nothing_to_read_is_one_sentence(tmp_path: Path, name: str):
-    (tmp_path / "folder" / "below").mkdir(parents=True)
-    (tmp_path / "empty.json").write_text("")
-    sentence = refused(tmp_path / name)
-    assert name in sentence
-    assert "does not exist" in sentence or "holds no answers in logs of inspect, HELM" in sentence
-
-
 def test_copies_count_once_and_are_said(tmp_path: Path):
     once = two_models(tmp_path / "once")
     twice = two_models(tmp_path / "twice")
@@ -218,12 +209,6 @@ def test_fractions_of_one_answer_need_a_threshold_that_names_the_benchmark(tmp_p
     assert "pass --threshold to binarise" in sentence
     assert cells(tmp_path, threshold=0.5)["c", "mul/p"] == (2, 2)
     assert cells(tmp_path, threshold=0.6)["c", "mul/p"] == (1, 2)
-
-
-def test_an_endless_score_is_refused(tmp_path: Path):
-    two_models(tmp_path)
-    data.lm_eval(tmp_path, "c", [data.lm_eval_row(0, 10**400)])
-    assert "`acc` must be a finite number, got 'inf' at subject 'c'" in refused(tmp_path)
 
 
 def test_items_whose_texts_differ_are_not_merged(tmp_path: Path):
@@ -309,11 +294,6 @@ def test_hostile_names_stay_as_they_are_and_are_shown_in_one_line(tmp_path: Path
     assert responses.items[0] == f"{name}/{name}p"
     assert len(found.to_text().splitlines()) == 2
     assert max(map(len, found.to_text().splitlines())) < 200
-
-
-def test_a_log_of_one_subject_is_not_enough(tmp_path: Path):
-    path = data.inspect_eval(tmp_path / "x.eval", [data.sample(k, "C") for k in (1, 2)])
-    assert refused(path).startswith("a ranking needs at least 2 subjects, got 1")
 
 
 def test_logs_whose_samples_all_failed_hold_no_answers(tmp_path: Path):
