@@ -1,14 +1,14 @@
-"""MIRT's two engines share no step, and agree; signs do not matter."""
+"""What MIRT's engines draw from; `test_cluster_engines.py` holds one against the other."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pandas as pd
 import pytest
+from agreement import largest_z
 from jax.flatten_util import ravel_pytree
 from mirt_data import simulated
 
-from bayesirt import Posterior, Responses, RunOptions, fit_mirt, sample_mirt
+from bayesirt import Responses, RunOptions, fit_mirt, sample_mirt
 from bayesirt.inference.nuts import posterior_target
 from bayesirt.models import Mirt
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 DATA = simulated(40, 12, 2, seed=3)
 MOST_Z = 6.0
-"""The largest of some 1,200 z-scores, as most are here, exceeds it once in 400,000 tests."""
+"""The largest of some 120 z-scores exceeds it once in four million tests."""
 
 
 def test_potential_falls_as_the_models_density_rises():
@@ -38,47 +38,6 @@ def test_potential_falls_as_the_models_density_rises():
     fallen = target.potential(places[0]) - target.potential(places[1])
     risen = density(places[1]) - density(places[0])
     assert float(fallen) == pytest.approx(float(risen), rel=1e-9)
-
-
-def with_free_quantities(posterior: Posterior) -> Posterior:
-    """Add what does not depend on axes: η, |a|, and the logarithms of Λ's eigenvalues."""
-    tree, draws = posterior.tree["posterior"], posterior.dataset
-    eigenvalues = np.log(np.linalg.eigvalsh(posterior["precision_a"]))
-    tree["eta"] = (draws["theta"] * draws["a"]).sum("ability") + draws["d"]
-    tree["length"] = np.sqrt((draws["a"] ** 2).sum("ability"))
-    tree["log_eigenvalue"] = draws["mu_a"].copy(data=eigenvalues)
-    return posterior
-
-
-def largest_z(one: pd.DataFrame, other: pd.DataFrame) -> tuple[float, float, int]:
-    """Return the largest z of means and of log spreads, and how many there are."""
-    both = [table["sd"] / np.sqrt(table["ess_bulk"]) for table in (one, other)]
-    of_means = (one["mean"] - other["mean"]) / np.hypot(*both)
-    of_log_sd = np.sqrt(1 / one["ess_tail"] + 1 / other["ess_tail"])
-    of_spreads = np.log(one["sd"] / other["sd"]) / of_log_sd
-    return float(of_means.abs().max()), float(of_spreads.abs().max()), len(of_means)
-
-
-@pytest.mark.statistical
-def test_nuts_and_blocked_agree():
-    """Means and spreads of aligned quantities, and of those that know no axes."""
-    tables = []
-    for engine, draws in (("nuts", 600), ("blocked", 1200)):
-        posterior = sample_mirt(
-            DATA.responses,
-            n_abilities=2,
-            key=jax.random.key(1),
-            engine=engine,
-            options=RunOptions(num_warmup=500, num_samples=draws),
-        )
-        assert posterior.tree.attrs["engine"] == engine
-        table = with_free_quantities(posterior).summary
-        assert table["r_hat"].max() < 1.03
-        # tails of Λ are too heavy for a standard deviation; its eigenvalues' logarithms are there
-        tables.append(table.drop(index="precision_a", level="parameter"))
-    mean, spread, n = largest_z(*tables)
-    print(f"largest z of means {mean:.2f}, of spreads {spread:.2f}, {n} quantities")
-    assert max(mean, spread) < MOST_Z
 
 
 @pytest.mark.statistical
@@ -109,6 +68,4 @@ def test_one_ability_turns_round_with_the_answers():
     for name in ("theta", "d", "mu_d", "mu_b"):
         other.tree["posterior"][name] = -other.tree["posterior"][name]
     tables = [p.summary.drop(index="precision_a", level="parameter") for p in (one, other)]
-    mean, spread, count = largest_z(*tables)
-    print(f"largest z of means {mean:.2f}, of spreads {spread:.2f}, {count} quantities")
-    assert max(mean, spread) < MOST_Z
+    assert max(largest_z(*tables)) < MOST_Z

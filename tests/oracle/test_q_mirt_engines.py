@@ -1,4 +1,4 @@
-"""The Q-matrix model's two engines share no step, and agree."""
+"""What NUTS draws from under the Q-matrix model; `test_cluster_engines.py` holds its draws."""
 
 from functools import cache
 
@@ -7,10 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayesirt import RunOptions
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.inference.blocked import Position
-from bayesirt.inference.engines import sample_q_mirt
 from bayesirt.inference.nuts import Target
 from bayesirt.inference.q_mirt_moves import ByQMatrix, IndependentParts
 from bayesirt.inference.start_coordinates import Known, StartCoordinates
@@ -60,36 +58,3 @@ def test_potential_falls_as_the_density_of_the_independent_parts_rises(structure
     fallen = target.potential(places[0]) - target.potential(places[1])
     risen = density(places[1]) - density(places[0])
     assert float(fallen) == pytest.approx(float(risen), rel=1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.statistical
-def test_nuts_and_blocked_agree():
-    """Means and spreads of some 150 quantities, at 5 standard errors."""
-    tables = []
-    for engine, draws in (("nuts", 2000), ("blocked", 1200)):
-        posterior = sample_q_mirt(
-            simulated().responses,
-            Q,
-            key=jax.random.key(1),
-            engine=engine,
-            structure="general",
-            options=RunOptions(num_warmup=500, num_samples=draws),
-        )
-        assert posterior.tree.attrs["engine"] == engine
-        draws_of_all = posterior.tree["posterior"]
-        draws_of_all["a"] = np.log(draws_of_all["a"])  # whose tails are light enough for an sd
-        table = posterior.summary
-        tables.append(table[table["sd"] > 1e-9])
-    one, other = tables
-    assert one["r_hat"].max() < 1.03
-    assert other["r_hat"].max() < 1.03
-    errors = np.hypot(
-        one["sd"] / np.sqrt(one["ess_bulk"]), other["sd"] / np.sqrt(other["ess_bulk"])
-    )
-    z = (one["mean"] - other["mean"]) / errors
-    of_log_sd = np.sqrt(1 / one["ess_tail"] + 1 / other["ess_tail"])
-    z_sd = np.log(one["sd"] / other["sd"]) / of_log_sd
-    print(f"largest z of means {z.abs().max():.2f}, of spreads {z_sd.abs().max():.2f}, {len(z)}")
-    assert z.abs().max() < 5
-    assert z_sd.abs().max() < 5
