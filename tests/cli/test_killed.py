@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from bank_data import finished, python
-from quick_commands import COMMANDS, write_inputs
+from quick_commands import write_inputs
 
 KILLED = """
 import json, os, signal, sys
@@ -100,17 +100,15 @@ for at in count(1):
 print(json.dumps(began))
 """
 QUICK = ["convert again"]
-"""One that replaces a file; `test_bank_folder.py` kills what adds to a folder."""
+SLOW = ["rank", "profile again", "export", "bank create"]
+"""One of each that makes a folder, replaces one, replaces a page, or begins a bank.
+
+`test_bank_folder.py` kills what adds to a bank, and `test_disk_full.py` breaks off every command.
+"""
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize(
-    "names",
-    [
-        QUICK,
-        pytest.param([name for name in COMMANDS if name not in QUICK], marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("names", [QUICK, pytest.param(SLOW, marks=pytest.mark.slow)])
 def test_a_kill_at_any_operation_leaves_the_old_or_the_new_whole(tmp_path: Path, names: list[str]):
     inputs = write_inputs(tmp_path / "inputs")
     left = json.loads(finished(python(KILLED, inputs, tmp_path / "out", *names)))
