@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
-from make_stored import clustered_responses
 from numpyro.infer.util import log_density
 from scipy.special import expit
 
@@ -24,6 +23,7 @@ from bayesirt.models import TwoPL
 from bayesirt.names import in_percent
 from bayesirt.posterior import Posterior
 from bayesirt.ranking.cluster_ranking import rank_clusters
+from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.subject_ranking import rank_subjects
 from bayesirt.report.ranking_plots import plot_clusters
 
@@ -223,7 +223,7 @@ def posterior() -> Posterior:
     return Posterior.load(Path(__file__).parents[1] / "stored" / "clustered" / "posterior.nc")
 
 
-def test_posterior_knows_its_clusters(posterior: Posterior, tmp_path: Path):
+def test_posterior_knows_its_clusters(posterior: Posterior, small_run: Run, tmp_path: Path):
     posterior.save(tmp_path / "p.nc")
     again = Posterior.load(tmp_path / "p.nc")
     assert (
@@ -232,6 +232,8 @@ def test_posterior_knows_its_clusters(posterior: Posterior, tmp_path: Path):
         == Clusters.of([f"llm{k}" for k in np.repeat(np.arange(10), 3)])
     )
     assert posterior["gamma"].shape == (4, 15, 10)
+    with pytest.raises(ResponseError, match="has no clusters"):
+        rank_clusters(small_run.posterior)
 
 
 def test_clusters_are_ranked_once_each(posterior: Posterior):
@@ -262,29 +264,6 @@ def test_the_picture_shows_clusters_and_their_subjects(posterior: Posterior):
     of_best = ranking.summary["cluster"] == clusters.summary["cluster"].iloc[0]
     drawn = np.asarray(ax.lines[1].get_xdata())[np.asarray(rows) == 0]
     np.testing.assert_allclose(np.sort(drawn), np.sort(ranking.summary["ability"][of_best]))
-
-
-@pytest.mark.slow
-def test_runs_of_one_llm_are_drawn_to_each_other():
-    """Beside the posterior without clusters, abilities of one LLM's runs lie closer together."""
-    responses = clustered_responses()
-    together, alone = (
-        sample_posterior(
-            given,
-            key=jax.random.key(0),
-            engine="blocked",
-            options=RunOptions(num_warmup=300, num_samples=600),
-        )
-        for given in (responses, replace(responses, clusters=None))
-    )
-    assert together.summary.loc["icc", "r_hat"].max() < 1.05
-
-    def within(theta):
-        return theta.mean(0).reshape(10, 3).std(1).mean()
-
-    assert within(together.theta) < 0.8 * within(alone.theta)
-    with pytest.raises(ResponseError, match="has no clusters"):
-        rank_clusters(alone)
 
 
 @pytest.mark.slow

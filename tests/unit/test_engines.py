@@ -1,6 +1,5 @@
 """The choice of an engine, and what every engine's posterior promises."""
 
-import warnings
 from dataclasses import replace
 
 import jax
@@ -76,17 +75,3 @@ def test_run_by_an_approximation_says_so(small):
     assert text.startswith("Laplace approximation, not exact")
     assert ("Sampling", "Laplace approximation, 1,000 independent draws") in run.record.made_by()
     assert len(run.ranking.summary) == 30
-
-
-@pytest.mark.slow
-def test_failed_approximation_is_not_called_sound():
-    """Too few responses for a normal distribution: the verdict sends to an exact engine."""
-    responses = Responses.from_arrays(np.tri(5, 4))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        posterior = sample_posterior(responses, key=jax.random.key(0), engine="laplace")
-    assert posterior.tree.attrs["few"]
-    assert not posterior.verdict.sound
-    text = posterior.verdict.to_text()
-    assert "too few subjects or items for a normal distribution" in text
-    assert text.endswith("Run again with --engine blocked.")

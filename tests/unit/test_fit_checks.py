@@ -16,7 +16,7 @@ from bayesirt import Posterior, ResponseError, Responses, check_fit, local_depen
 from bayesirt.checks.fit import item_pairs, wide
 from bayesirt.checks.fit.calibration import check_calibration
 from bayesirt.checks.fit.cell_residuals import Counts, Draw, residuals
-from bayesirt.checks.fit.direction import Direction, check_direction
+from bayesirt.checks.fit.direction import Direction
 from bayesirt.checks.fit.fit_check import FitCheck
 from bayesirt.checks.fit.held_out import HeldOut, clustered_error, predict_held_out
 from bayesirt.checks.fit.item_pairs import LocalDependence
@@ -387,18 +387,6 @@ def test_items_that_do_not_point_one_way_are_not_explained(negative, agreement, 
     assert "10% of the first ability's gain" in fitted(0.01, 0.001, 1.1).warning
 
 
-@pytest.mark.parametrize(("opposite", "is_one"), [(False, True), (True, False)])
-def test_two_groups_of_items_with_opposite_abilities_do_not_point_one_way(opposite, is_one):
-    rng = np.random.default_rng(0)
-    theta, sign = rng.normal(size=(80, 1)), np.where(np.arange(40) % 2 & opposite, -1, 1)
-    answers = rng.uniform(size=(80, 40)) < expit(1.5 * theta * sign)
-    ability = (answers.mean(1) if is_one else theta[:, 0])[None, None]
-    items = {"a": np.ones((1, 1, 40)), "d": np.zeros((1, 1, 40))}
-    responses = Responses.from_arrays(answers.astype(int))
-    posterior = Posterior.from_samples({"theta": ability, **items}, {}, responses, {})
-    assert check_direction(posterior).is_one == is_one
-
-
 def test_a_run_that_one_ability_does_not_explain_is_led_by_accuracy(
     small_run: Run, monkeypatch: pytest.MonkeyPatch
 ):
@@ -421,13 +409,6 @@ def test_a_gain_over_nothing_has_no_share():
     text = fitted(0.01, 0.001, np.nan).to_text()
     assert "does not explain these answers" in text
     assert "nan" not in text
-
-
-def test_words_without_dependent_pairs():
-    none = LocalDependence(pd.DataFrame(), 10, 0, 0.1)
-    assert "None of 10 pairs" in fitted(0.0, 0.001, 1.0, dependence=none).to_text()
-    few = LocalDependence(pd.DataFrame(), 0, 0, 0.1)
-    assert "too few subjects" in fitted(0.0, 0.001, 1.0, dependence=few).to_text()
 
 
 def test_a_run_that_was_saved_is_checked_as_it_was_before(

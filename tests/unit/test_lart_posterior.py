@@ -1,6 +1,5 @@
 """LaRT's posterior: chains, what they refuse, and what lengths add to a ranking."""
 
-from dataclasses import replace
 
 import jax
 import numpy as np
@@ -102,8 +101,3 @@ def test_estimators_of_the_other_model_are_refused():
         fit_point(RESPONSES, "saem")
     with pytest.raises(ValueError, match="saem needs key"):
         fit_point(RESPONSES, "saem", model="lart")
-
-
-def test_responses_without_lengths_are_refused():
-    with pytest.raises(ResponseError, match="LaRT needs the length or time of responses"):
-        rank_responses(replace(RESPONSES, latency=None), Settings(model="lart"))

@@ -265,12 +265,6 @@ def test_half_a_character_in_an_unused_column_does_no_harm(write: Write):
     assert_good(read_responses(write("\n".join(map(json.dumps, rows)), "r.jsonl")))
 
 
-def test_the_example_is_read(example_csv: Path):
-    responses = read_responses(example_csv)
-    assert (responses.n_subjects, responses.n_items) == (46, 300)
-    assert len(responses.components()) == 1
-
-
 def test_livebench_is_read(shared: Path):
     path = shared / "formats" / "tables" / "livebench_13012025.parquet"
     scores = read_responses(path, duplicates="last")

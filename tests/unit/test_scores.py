@@ -1,4 +1,7 @@
-"""Scores become successes out of trials, or a sentence that names the cell."""
+"""Scores become successes out of trials, or a sentence that names the cell.
+
+Counts and thresholds that cannot be are in `cli/test_bad_input.py`.
+"""
 
 from decimal import Decimal
 
@@ -8,7 +11,6 @@ import pytest
 
 from bayesirt.data.score_values import (
     binary_counts,
-    count_successes,
     parse_numbers,
     repeated_counts,
 )
@@ -104,12 +106,6 @@ def test_scores_at_a_threshold_are_right(threshold: float, right: list[int]):
     assert binary_counts(scores, "score", threshold, where)[0].tolist() == right
 
 
-@pytest.mark.parametrize("score", [2.0, 0.5, -1.0])
-def test_other_single_answers_need_a_threshold(score: float):
-    with pytest.raises(ResponseError, match=rf"got {score:g} in cell 1; pass --threshold"):
-        binary_counts(np.array([1.0, score]), "score", None, where)
-
-
 @pytest.mark.parametrize(
     ("column", "scores", "trials", "expected"),
     [
@@ -130,38 +126,5 @@ def test_repeated_answers_are_counts_or_fractions(
     assert counts(scores, trials, column) == [expected, [int(n) for n in trials]]
 
 
-@pytest.mark.parametrize(
-    ("column", "scores", "trials", "said"),
-    [
-        ("score", [1, 0], [3, 3], "only 0 and 1 though `trials` go up to 3"),
-        ("score", [4, 2], [3, 3], "`score` is above `trials`: 4 of 3 in cell 0; correct"),
-        ("fraction", [1, 1.5], [2, 2], "`fraction` is above `trials`: 1.5 of 2 in cell 1"),
-        ("score", [2, -1], [3, 3], "got -1 of 3 in cell 1"),
-        ("score", [0.5, 0.4], [2, 2], "got 0.4 of 2 in cell 1"),
-        ("successes", [1, 0.5], [2, 2], "got 0.5 of 2 in cell 1"),
-        ("score", [1, 1], [2, -1], "from 0 to 2147483647, got -1 in cell 1"),
-        ("score", [1, 1], [2, 1.5], "got 1.5 in cell 1"),
-        ("score", [1, 1], [2, 2.0**31], r"got 2.14748e\+09 in cell 1"),
-        ("score", [1, 2], [2, 0], "`score` is above `trials`: 2 of 0 in cell 1"),
-    ],
-)
-def test_bad_repeated_answers_are_named(
-    column: str, scores: list[float], trials: list[float], said: str
-):
-    with pytest.raises(ResponseError, match=said):
-        counts(scores, trials, column)
-
-
 def test_no_rows_are_no_counts():
     assert counts([], []) == [[], []]
-
-
-@pytest.mark.parametrize("threshold", [np.nan, np.inf])
-def test_a_threshold_is_finite(threshold: float):
-    with pytest.raises(ResponseError, match="--threshold must be a finite number"):
-        count_successes(pd.Series([1]), None, "score", threshold, where)
-
-
-def test_a_threshold_does_not_cut_counts():
-    with pytest.raises(ResponseError, match="--threshold cuts single answers"):
-        count_successes(pd.Series([1]), pd.Series([2]), "successes", 0.5, where)

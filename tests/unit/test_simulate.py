@@ -25,12 +25,6 @@ def test_free_slopes_sum_above_zero():
     np.testing.assert_allclose(b, -d / a, rtol=1e-10)
 
 
-def test_rasch_has_slopes_of_one():
-    drawn = simulate_responses(9, 7, key=jax.random.key(0), priors=Priors(slopes="rasch"))
-    assert (drawn.parameters["a"] == 1).all()
-    assert "mu_a" not in drawn.parameters
-
-
 @pytest.mark.parametrize("slopes", ["positive", "free"])
 def test_responses_follow_the_parameters(slopes: str):
     """The squared distances of 600 cells of 1000 trials add up as chi-square does."""

@@ -8,19 +8,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from arviz_stats import loo
-from lart_data import as_sparse, simulate_lart, some_missing, with_lengths
+from lart_data import simulate_lart, some_missing, with_lengths
 from scipy.stats import binom, norm
+from small_data import as_sparse
 
 from bayesirt.checks.predictive_gain import Cells, PredictionGain, log_densities, pointwise_elpd
 from bayesirt.checks.wrong_lengths import WrongLengths, compare_wrong_lengths
 from bayesirt.data.responses import Responses
-from bayesirt.errors import ResponseError
 from bayesirt.estimators.lart_em import fit_lart
 from bayesirt.inference.ability_belief import Answers, ItemDraws, LengthDraws, believe
 from bayesirt.inference.lart_moves import WithLengths, draw_lengths
 from bayesirt.likelihood.cell_sums import layout_of
 from bayesirt.likelihood.latencies import latencies_of
-from bayesirt.models import LaRT, model_named
+from bayesirt.models import LaRT
 from bayesirt.posterior import Posterior
 
 MISSING = some_missing(6, 5)
@@ -226,11 +226,6 @@ def test_a_new_subject_s_wrong_lengths_are_not_its_speed():
     expected = believe(plain, Answers(item, successes, trials, x).padded(), link="probit")
     np.testing.assert_allclose(found.weight, expected.weight, atol=1e-10)
     np.testing.assert_allclose(found.evidence.pull, expected.evidence.pull, rtol=1e-9)
-
-
-def test_the_2pl_has_no_lengths_of_wrong_answers():
-    with pytest.raises(ResponseError, match="wrong answers have lengths of their own in lart, not"):
-        model_named("2pl", wrong_lengths=True)
 
 
 def test_posteriors_that_cannot_be_compared_are_refused():
