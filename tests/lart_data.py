@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from bayesirt.data.cells import CellList, SparseCells
 from bayesirt.data.responses import Responses
 
 Truth = dict[str, np.ndarray]
@@ -42,12 +41,6 @@ def with_lengths(responses: Responses, log_latency: np.ndarray) -> Responses:
     """Return responses whose lengths are those of a matrix of logarithms, NaN where missing."""
     listed = responses.cells.listed()
     return replace(responses, latency=np.exp(log_latency[listed.subject, listed.item]))
-
-
-def as_sparse(responses: Responses) -> Responses:
-    """Return the same responses stored as a list of cells."""
-    cells = SparseCells(*responses.cells.shape, CellList(*responses.cells.listed()))
-    return replace(responses, cells=cells)
 
 
 def some_missing(n_subjects: int, n_items: int, seed: int = 5) -> Responses:

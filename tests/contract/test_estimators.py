@@ -1,16 +1,14 @@
 """What every point estimator promises; a new one is added to ESTIMATORS."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import partial
 
-import jax
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
+from small_data import as_sparse, in_32_bits
 
-from bayesirt.data.cells import CellList, SparseCells
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.cbmm import WeakPrior, fit_cbmm
 from bayesirt.estimators.iteration import ConvergenceWarning
@@ -49,12 +47,6 @@ def simulated(n_subjects: int, n_items: int, seed: int = 0) -> tuple[np.ndarray,
     p = expit(theta * a + rng.normal(size=n_items))
     trials = rng.integers(1, 6, p.shape) * (rng.uniform(size=p.shape) < 0.7)
     return rng.binomial(trials, p), trials
-
-
-def in_32_bits() -> AbstractContextManager[None]:
-    if hasattr(jax, "enable_x64"):
-        return jax.enable_x64(False)
-    return jax.experimental.disable_x64()
 
 
 SUCCESSES, TRIALS = simulated(30, 20)
@@ -105,8 +97,7 @@ def test_trace_goes_down_to_the_end(fit):
 
 @each_estimator
 def test_dense_equals_sparse(fit):
-    cells = SparseCells(*COUNTS.cells.shape, CellList(*COUNTS.cells.listed()))
-    assert_same(fit(COUNTS), fit(Responses(COUNTS.subjects, COUNTS.items, cells)))
+    assert_same(fit(COUNTS), fit(as_sparse(COUNTS)))
 
 
 @each_estimator

@@ -9,11 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
-from lart_data import as_sparse, with_lengths
+from lart_data import with_lengths
 from lart_prior import log_lengths
 from numpyro.distributions import biject_to, constraints
 from numpyro.handlers import seed, trace
 from numpyro.infer.util import potential_energy
+from small_data import as_sparse
 
 from bayesirt import Priors, QMatrix, Responses
 from bayesirt.cli.options import Model

@@ -18,6 +18,7 @@ from laplace_algebra import (
 )
 from numpyro.infer.util import log_density
 from scipy.stats import multivariate_normal
+from small_data import masked_counts
 
 from bayesirt import Priors, Responses, RunOptions, fit_cbmm
 from bayesirt.estimators.joint.density import (
@@ -46,14 +47,6 @@ each_prior_and_side = pytest.mark.parametrize(
 )
 """Which side is eliminated is a matter of the layout, and priors are one of the coordinates."""
 SPREADS = {"a": 0.4, "b": 2.0, "d": 1.3}
-
-
-def masked_counts(n_subjects: int, n_items: int) -> Responses:
-    rng = np.random.default_rng(3)
-    trials = rng.integers(1, 5, (n_subjects, n_items))
-    trials = trials * (rng.uniform(size=trials.shape) < 0.7)
-    trials[0], trials[:, 0] = 3, 2
-    return Responses.from_arrays(rng.binomial(trials, 0.6), trials)
 
 
 TINY = masked_counts(6, 5)

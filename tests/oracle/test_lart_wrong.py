@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from lart_data import as_sparse, some_missing
+from lart_data import some_missing
 from lart_prior import (
     OF_MU,
     log_jacobian,
@@ -18,17 +18,16 @@ from numpyro.handlers import seed, substitute, trace
 from numpyro.infer.util import log_density
 from scipy.special import gammaln
 from scipy.stats import norm
+from small_data import as_sparse
 
 from bayesirt.inference.lart_moves import (
     WithLengths,
     draw_lengths,
     draw_wrong_lengths,
-    lengths_of,
 )
 from bayesirt.inference.nuts import Target
 from bayesirt.inference.start_coordinates import Known, StartCoordinates
-from bayesirt.likelihood.cell_sums import layout_of, log_likelihood_of
-from bayesirt.likelihood.families import FAMILIES
+from bayesirt.likelihood.cell_sums import layout_of
 from bayesirt.likelihood.latencies import latencies_of
 from bayesirt.models import LaRT
 
@@ -59,22 +58,6 @@ def test_the_model_is_the_formula():
     )
     found, _ = log_density(LaRT(wrong_lengths=True), arguments, {}, sites)
     assert float(found) == pytest.approx(log_joint(sites), rel=1e-10)
-
-
-@pytest.mark.parametrize("responses", [RESPONSES, as_sparse(RESPONSES)], ids=["dense", "sparse"])
-def test_prior_and_sums_are_the_formula(responses):
-    sites = some_sites(1, (N, J), ALL)
-    layout = layout_of(responses)
-    latencies = latencies_of(responses, layout, wrong_lengths=True)
-    plain = latencies.without_wrong(sites["delta"])
-    moments = plain.moments(sites["tau"], sites["tau"] ** 2)
-    seen = log_likelihood_of(layout, FAMILIES["probit"])(
-        *(jnp.asarray(sites[k]) for k in ("theta", "a", "d"))
-    )
-    seen += plain.log_likelihood(*lengths_of(sites), moments).sum()
-    ways = gammaln(TRIALS + 1.0) - gammaln(SUCCESSES + 1.0) - gammaln(TRIALS - SUCCESSES + 1.0)
-    found = float(WAY.terms(unconstrained(sites)).total() + seen) + ways.sum()
-    assert found == pytest.approx(log_joint(sites) + log_jacobian(sites), rel=1e-10)
 
 
 def test_the_potential_falls_as_the_formula_rises():

@@ -9,9 +9,9 @@ import pytest
 from numpyro.infer.util import log_density
 from scipy.special import expit, gammaln
 from scipy.stats import halfnorm, lognorm, norm
+from small_data import as_sparse
 
 from bayesirt import Priors, fit_cbmm
-from bayesirt.data.cells import CellList, SparseCells
 from bayesirt.data.responses import Responses
 from bayesirt.inference.nuts import posterior_target
 from bayesirt.likelihood.cell_sums import DenseLayout, SparseLayout, layout_of, log_likelihood_of
@@ -34,11 +34,6 @@ def masked_counts(n_subjects: int, n_items: int, seed: int = 1) -> Responses:
     trials = trials * (rng.uniform(size=trials.shape) < 0.7)
     trials[0], trials[:, 0] = 3, 2
     return Responses.from_arrays(rng.binomial(trials, 0.6), trials)
-
-
-def as_sparse(responses: Responses) -> Responses:
-    cells = SparseCells(*responses.cells.shape, CellList(*responses.cells.listed()))
-    return Responses(responses.subjects, responses.items, cells)
 
 
 def layouts(responses: Responses, sparse: bool) -> DenseLayout | SparseLayout:

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
-from property.test_responses_properties import as_responses, made_sparse, steady, tables
+from property.test_responses_properties import as_responses, steady, tables
+from small_data import as_sparse
 
 from bayesirt.data.clusters import Clusters
 from bayesirt.data.readers import read_responses
@@ -56,7 +57,7 @@ def described(draw: st.DrawFn) -> Responses:
         costs = st.just(np.nan) | st.floats(0, 1e300)
         of_subjects = draw(st.lists(costs, min_size=n, max_size=n))
         responses = replace(responses, costs=np.array(of_subjects))
-    return made_sparse(responses) if draw(st.booleans()) else responses
+    return as_sparse(responses) if draw(st.booleans()) else responses
 
 
 def written_and_read(responses: Responses) -> Responses:

@@ -3,15 +3,14 @@
 import csv
 import json
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_data import as_sparse
 
-from bayesirt.data.cells import SparseCells
 from bayesirt.data.readers import read_responses
 from bayesirt.data.responses import Responses
 
@@ -37,10 +36,6 @@ def tables(draw: st.DrawFn, most_trials: int = 4, names: st.SearchStrategy[str] 
 def as_responses(table) -> Responses:
     successes, trials, subjects, items = table
     return Responses.from_arrays(successes, trials, subjects=subjects, items=items)
-
-
-def made_sparse(responses: Responses) -> Responses:
-    return replace(responses, cells=SparseCells(*responses.cells.shape, responses.cells.listed()))
 
 
 def contents(responses: Responses) -> dict[tuple[str, str], tuple[int, int]]:
@@ -86,7 +81,7 @@ def test_relabelling_permutes(table, data):
 @given(tables())
 def test_dense_and_sparse_are_equal(table):
     dense = as_responses(table)
-    sparse = made_sparse(dense)
+    sparse = as_sparse(dense)
     for axis in (0, 1):
         for one, other in zip(dense.cells.totals(axis), sparse.cells.totals(axis), strict=True):
             np.testing.assert_array_equal(one, other, strict=True)

@@ -6,13 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.flatten_util import ravel_pytree
 from numpyro.infer import MCMC
 from passes_of_one import one_ability
 from scipy.stats import kstest, loggamma, multivariate_normal
+from small_data import as_sparse, in_32_bits, masked_counts
 
 from bayesirt import Priors, RunOptions, fit_cbmm
-from bayesirt.data.cells import CellList, SparseCells
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.cell_sums import cell_sums
 from bayesirt.inference.block_steps import (
@@ -28,7 +27,7 @@ from bayesirt.inference.block_steps import (
     towards,
 )
 from bayesirt.inference.blocked import BlockedNewton, start_chains
-from bayesirt.inference.moves import carried, moves_of
+from bayesirt.inference.moves import moves_of
 from bayesirt.inference.one_ability import OneAbility
 from bayesirt.inference.subject_moves import Normals, move_subjects
 from bayesirt.inference.sweeps import sample_blocked
@@ -41,21 +40,7 @@ each_prior = pytest.mark.parametrize("priors", PRIORS, ids=Priors.describe)
 N, J = 5, 4
 
 
-def some_counts(n_subjects: int, n_items: int) -> Responses:
-    rng = np.random.default_rng(3)
-    trials = rng.integers(1, 5, (n_subjects, n_items)) * (
-        rng.uniform(size=(n_subjects, n_items)) < 0.7
-    )
-    trials[0], trials[:, 0] = 3, 2
-    return Responses.from_arrays(rng.binomial(trials, 0.6), trials)
-
-
-def as_sparse(responses: Responses) -> Responses:
-    cells = SparseCells(*responses.cells.shape, CellList(*responses.cells.listed()))
-    return Responses(responses.subjects, responses.items, cells)
-
-
-COUNTS = some_counts(N, J)
+COUNTS = masked_counts(N, J)
 
 
 def some_sites(priors: Priors, seed: int = 0) -> dict[str, jax.Array]:
@@ -148,28 +133,6 @@ def test_what_is_no_number_or_has_no_density_is_refused():
     np.testing.assert_array_equal(step.position[:, 0] == 0, [True, True, False])
 
 
-@pytest.mark.parametrize("priors", PRIORS[:3], ids=Priors.describe)
-def test_carrying_items_knows_its_jacobian_and_keeps_their_standard_values(priors):
-    sites, way = some_sites(priors), OneAbility(TwoPL(priors))
-    names = [x for x in ("a", "d") if x in sites]
-    hyper = jnp.asarray(np.random.default_rng(1).normal(size=len(way.hyper_sites(sites))))
-    moved, log_jacobian = carried(way, sites, hyper)
-    for x in names:
-        before, after = (
-            (s[x] - way.centre(s, x)) * jnp.exp(-s[f"sigma_{x}"]) for s in (sites, moved)
-        )
-        np.testing.assert_allclose(before, after, rtol=1e-12)
-    items = {x: sites[x] for x in names}
-    flat, unravel = ravel_pytree(items)
-
-    def moved_items(x):
-        after = carried(way, sites | unravel(x), hyper)[0]
-        return ravel_pytree({k: after[k] for k in names})[0]
-
-    matrix = jax.jit(jax.jacobian(moved_items))(flat)
-    assert float(log_jacobian) == pytest.approx(np.linalg.slogdet(matrix)[1], rel=1e-12)
-
-
 @each_prior
 def test_what_is_drawn_as_a_normal_is_one(priors):
     sites, way = some_sites(priors), OneAbility(TwoPL(priors))
@@ -201,7 +164,7 @@ POINT = (np.linspace(-1, 1, 37), np.exp(np.linspace(-1, 0.5, 23)), np.linspace(2
     ],
 )
 def test_passes_say_what_plain_evaluation_says(sparse, dtype, block_cells, tolerance):
-    responses = some_counts(37, 23)
+    responses = masked_counts(37, 23)
     layout = layout_of(as_sparse(responses) if sparse else responses)
     passes = one_ability(layout, 23, dtype=dtype, block_cells=block_cells)
     theta, a, d = map(jnp.asarray, POINT)
@@ -243,7 +206,7 @@ def test_passes_say_what_plain_evaluation_says(sparse, dtype, block_cells, toler
 
 @pytest.mark.parametrize("link", ["logit", "probit"])
 def test_slope_of_information_is_its_derivative(link):
-    responses, (theta, a, d) = some_counts(37, 23), map(jnp.asarray, POINT)
+    responses, (theta, a, d) = masked_counts(37, 23), map(jnp.asarray, POINT)
     family = FAMILIES[link]
     passes = one_ability(layout_of(responses), 23, family, dtype=jnp.float64, block_cells=200)
     items = jnp.stack([a, d], -1)
@@ -296,7 +259,7 @@ def test_subjects_far_out_in_a_tail_find_back():
 
 @pytest.mark.slow
 def test_everything_works_in_32_bits():
-    with jax.enable_x64(False):
+    with in_32_bits():
         layout = layout_of(COUNTS)
         way = OneAbility(TwoPL())
         moves = moves_of(way, layout)

@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from contract.test_estimators import in_32_bits
 from scipy.optimize import minimize
 from scipy.special import expit
+from small_data import in_32_bits
 
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.block_mm import init_mm, mm_step

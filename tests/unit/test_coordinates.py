@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from small_data import EXTREMES
 
 from bayesirt import Priors, RunOptions, fit_cbmm, sample_posterior
 from bayesirt.data.responses import Responses
@@ -11,13 +12,6 @@ from bayesirt.inference.nuts import posterior_target
 from bayesirt.models import TwoPL
 
 PRIORS = [Priors(), Priors(slopes="free"), Priors(slopes="rasch"), Priors(kind="fixed")]
-EXTREMES = {
-    "all right": np.ones((4, 3)),
-    "all wrong": np.zeros((4, 3)),
-    "equal scores": np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0], [1, 0, 1]]),
-    "separated": np.tri(4, 3, -1),
-    "half empty": np.where(np.eye(4, 3) > 0, 1, [[np.nan, 0, 1]]),
-}
 
 
 @pytest.mark.slow

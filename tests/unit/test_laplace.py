@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from conftest import simulate
 from laplace_algebra import start_of, variances_of
+from small_data import EXTREMES, as_sparse, in_32_bits
 
 from bayesirt import (
     PointEstimate,
@@ -20,7 +21,6 @@ from bayesirt import (
     rank_subjects,
 )
 from bayesirt.checks.item_table import item_table
-from bayesirt.data.cells import CellList, SparseCells
 from bayesirt.estimators.iteration import ConvergenceWarning
 from bayesirt.estimators.joint.arrow_system import inverse_factor
 from bayesirt.estimators.joint.cell_pieces import cut_cells
@@ -34,24 +34,6 @@ from bayesirt.models import TwoPL
 PRIORS = [Priors(), Priors(slopes="free"), Priors(slopes="rasch"), Priors(kind="fixed")]
 KEY = jax.random.key(0)
 TALL = simulate(24, 20)[0]
-EXTREMES = {
-    "all right": np.ones((4, 3)),
-    "all wrong": np.zeros((4, 3)),
-    "equal scores": np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0], [1, 0, 1]]),
-    "separated": np.tri(4, 3, -1),
-    "half empty": np.where(np.eye(4, 3) > 0, 1, [[np.nan, 0, 1]]),
-}
-
-
-def as_sparse(responses: Responses) -> Responses:
-    cells = SparseCells(*responses.cells.shape, CellList(*responses.cells.listed()))
-    return Responses(responses.subjects, responses.items, cells)
-
-
-def x64_off():
-    if hasattr(jax, "enable_x64"):
-        return jax.enable_x64(False)
-    return jax.experimental.disable_x64()
 
 
 def found(problem: JointProblem, **changes) -> Mode:
@@ -140,7 +122,7 @@ def test_passes_in_float32_agree_with_float64():
 
 @pytest.mark.slow
 def test_float32_throughout_agrees_with_float64():
-    with x64_off():
+    with in_32_bits():
         problem = joint_problem(TALL.cells, TwoPL(), eliminate="items")
         mode = find_mode(
             problem,
@@ -271,7 +253,10 @@ def test_too_few_steps_warn_and_are_recorded():
 def test_few_subjects_are_approximated_with_a_warning():
     responses = simulate(19, 25)[0]
     with pytest.warns(ApproximationWarning, match="rough for 19 subjects x 25 items"):
-        sample_laplace(responses, key=KEY, options=RunOptions(num_samples=10))
+        posterior = sample_laplace(responses, key=KEY, options=RunOptions(num_samples=10))
+    assert posterior.tree.attrs["few"]
+    assert not posterior.verdict.sound
+    assert posterior.verdict.to_text().endswith("Run again with --engine blocked.")
 
 
 def bent_point() -> JointPoint:

@@ -7,10 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from lart_data import as_sparse, simulate_lart, some_missing, with_lengths
+from lart_data import simulate_lart, some_missing, with_lengths
 from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.stats import kstest, norm
+from small_data import as_sparse
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError

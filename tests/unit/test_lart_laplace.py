@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import Mesh
-from lart_data import as_sparse, simulate_lart, with_lengths
+from lart_data import simulate_lart, with_lengths
+from small_data import as_sparse
 
 from bayesirt import (
     PointEstimate,

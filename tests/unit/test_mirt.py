@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from mirt_data import rotated_to, simulated
 from numpyro.infer.util import log_density
+from small_data import as_sparse
 
 from bayesirt import PointEstimate, ResponseError, Responses, fit_marginal
-from bayesirt.data.cells import CellList, SparseCells
 from bayesirt.estimators.ability_beliefs import evidence
 from bayesirt.estimators.cell_expectations import Quadrature
 from bayesirt.estimators.iteration import ConvergenceWarning
@@ -24,7 +24,7 @@ from bayesirt.estimators.mirt_population import (
 )
 from bayesirt.estimators.mirt_start import start
 from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, Normal
-from bayesirt.estimators.symmetric_matrices import from_root, to_root
+from bayesirt.estimators.symmetric_matrices import to_root
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.models import Mirt
 
@@ -269,9 +269,7 @@ def test_relabelling_permutes_the_answer(point):
 
 
 def test_cells_without_trials_say_nothing(point):
-    cells = SparseCells(*DATA.responses.cells.shape, CellList(*DATA.responses.cells.listed()))
-    sparse = Responses(DATA.responses.subjects, DATA.responses.items, cells)
-    other = fit_mirt(sparse, n_abilities=2, **EXACT)
+    other = fit_mirt(as_sparse(DATA.responses), n_abilities=2, **EXACT)
     np.testing.assert_array_equal(other["theta"], point["theta"])
     table = DATA.responses.to_long()
     rows = table.loc[table.index.repeat(table["trials"])].reset_index(drop=True)
@@ -321,12 +319,6 @@ def test_bad_input_is_refused_in_a_sentence():
     with pytest.warns(ConvergenceWarning, match="mirt: the loss still changes"):
         point = fit_mirt(DATA.responses, n_abilities=2, max_iterations=1, tolerance=0.0)
     assert not point.converged
-
-
-def test_roots_are_those_of_covariances():
-    root = np.random.default_rng(0).normal(size=(3, 3))
-    covariance = jnp.asarray(root @ root.T)
-    np.testing.assert_allclose(from_root(to_root(covariance)), covariance, rtol=1e-10)
 
 
 @pytest.mark.slow

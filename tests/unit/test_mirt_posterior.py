@@ -9,6 +9,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from mirt_data import simulated
 from numpyro.distributions import Wishart, WishartCholesky
+from small_data import in_32_bits
 
 from bayesirt import (
     KnownItems,
@@ -191,8 +192,7 @@ def test_axes_are_drawn_from_their_density(monkeypatch):
 
 @pytest.mark.slow
 def test_a_sweep_works_in_32_bits():
-    narrow = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
-    with narrow(False):
+    with in_32_bits():
         sites = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), SITES)
         moves = moves_of(WAY, some_layout())
         position, statistics = jax.jit(BlockedNewton(moves).sweep)(jax.random.key(1), sites)

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
+from small_data import as_sparse
 
 from bayesirt import PointEstimate, ResponseError, Responses, fit_marginal
-from bayesirt.data.cells import CellList, SparseCells
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.estimators.iteration import ConvergenceWarning
 from bayesirt.estimators.q_mirt import fit_q_mirt
@@ -164,9 +164,7 @@ def test_relabelling_permutes_the_answer(point):
 
 def test_cells_without_trials_say_nothing(point):
     """Neither what stands in them nor how they are stored."""
-    cells = SparseCells(*RESPONSES.cells.shape, CellList(*RESPONSES.cells.listed()))
-    sparse = Responses(RESPONSES.subjects, RESPONSES.items, cells)
-    np.testing.assert_array_equal(fit_q_mirt(sparse, Q)["theta"], point["theta"])
+    np.testing.assert_array_equal(fit_q_mirt(as_sparse(RESPONSES), Q)["theta"], point["theta"])
     y, n = (x.astype(float) for x in RESPONSES.cells.matrices())
     once = np.where(n > 0, y > 0, np.nan)
     missing = fit_q_mirt(Responses.from_arrays(once), Q)

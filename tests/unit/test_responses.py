@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from small_data import as_sparse
 
 from bayesirt.data.cells import CellList, Cells, DenseCells, SparseCells, smallest_int, store_cells
 from bayesirt.data.responses import Responses
@@ -170,8 +171,7 @@ def test_components_are_what_responses_connect(
 ):
     responses = Responses.from_arrays(matrix)
     if layout is SparseCells:
-        cells = SparseCells(*responses.cells.shape, responses.cells.listed())
-        responses = replace(responses, cells=cells)
+        responses = as_sparse(responses)
     assert [(s.tolist(), i.tolist()) for s, i in responses.components()] == groups
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from conftest import simulate
 from jax.sharding import Mesh
-from lart_data import as_sparse, simulate_lart, some_missing
+from lart_data import simulate_lart, some_missing
 from passes_of_one import one_ability
+from small_data import as_sparse
 
 from bayesirt import ResponseError, Responses, RunOptions, sample_posterior
 from bayesirt.data.cells import SparseCells

@@ -1,0 +1,40 @@
+"""Small responses, the same in another layout, and numbers of 32 bits, as many tests need them."""
+
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+import jax
+import numpy as np
+
+from bayesirt.data.cells import SparseCells
+from bayesirt.data.responses import Responses
+
+EXTREMES = {
+    "all right": np.ones((4, 3)),
+    "all wrong": np.zeros((4, 3)),
+    "equal scores": np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0], [1, 0, 1]]),
+    "separated": np.tri(4, 3, -1),
+    "half empty": np.where(np.eye(4, 3) > 0, 1, [[np.nan, 0, 1]]),
+}
+"""Answers that say little of some subject or item."""
+
+
+def masked_counts(n_subjects: int, n_items: int) -> Responses:
+    """Return counts of one to four trials, about a third of the cells missing."""
+    rng = np.random.default_rng(3)
+    trials = rng.integers(1, 5, (n_subjects, n_items))
+    trials = trials * (rng.uniform(size=trials.shape) < 0.7)
+    trials[0], trials[:, 0] = 3, 2
+    return Responses.from_arrays(rng.binomial(trials, 0.6), trials)
+
+
+def as_sparse(responses: Responses) -> Responses:
+    """Return the same responses stored as a list of cells."""
+    return replace(responses, cells=SparseCells(*responses.cells.shape, responses.cells.listed()))
+
+
+def in_32_bits() -> AbstractContextManager[None]:
+    """Compute in 32 bits, as where nobody asked JAX for more."""
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(False)
+    return jax.experimental.disable_x64()
