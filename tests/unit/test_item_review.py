@@ -239,7 +239,7 @@ def test_few_of_the_dropped_items_discriminate(slopes, sparsity):
             responses,
             key=jax.random.key(seed),
             model=TwoPL(Priors(slopes=slopes)),
-            options=RunOptions(num_warmup=300, num_samples=500, thinning=1),
+            options=RunOptions(num_chains=2, num_warmup=150, num_samples=300, thinning=1),
         )
         review = review_items(posterior, a_min=0.3, q=0.1)
         chosen = np.isin(posterior.items, review.redundant)
