@@ -7,6 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesirt.inference.blocked import BlockedNewton
+from bayesirt.inference.moves import moves_of
+from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.models import Repeats, ThreePL, TwoPL
 
 TRIALS = np.array([[1, 3, 0], [2, 1, 1], [0, 5, 1], [8, 1, 2]], np.int8)
@@ -94,11 +97,36 @@ def quantities(sites: dict[str, np.ndarray]) -> np.ndarray:
     return np.concatenate(columns, 1)
 
 
+def answered(key: jax.Array, p: jax.Array, trials: np.ndarray = TRIALS) -> DenseLayout:
+    """Draw answers that are right with probability p."""
+    tried = jnp.arange(trials.max()) < trials[:, :, None]
+    right = tried & (jax.random.uniform(key, tried.shape) < p[:, :, None])
+    return DenseLayout(right.sum(-1).astype(jnp.int8), jnp.asarray(trials))
+
+
 def swept(
-    one_pair: Callable[..., Any], before: dict[str, np.ndarray], *, least_moved: float = 0.99
+    way: Any,
+    data_of: Callable[[jax.Array, Any], Any],
+    before: dict[str, np.ndarray],
+    *,
+    dtype: Any = jnp.float32,
+    least_moved: float = 0.99,
 ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
-    """Return the sites after their sweeps, all of which have moved, and shares accepted."""
-    keys = jax.random.split(jax.random.key(11), PAIRS)
+    """Draw data given each pair's sites, and sweep these given the data.
+
+    Returns the sites after, all of which have moved, and shares accepted.
+    """
+
+    def one_pair(key: jax.Array, sites: Any) -> Any:
+        data_key, run_key = jax.random.split(key)
+        kernel = BlockedNewton(moves_of(way, data_of(data_key, sites), dtype=dtype))
+
+        def sweep(sites: Any, key: jax.Array) -> Any:
+            return kernel.sweep(key, sites)
+
+        return jax.lax.scan(sweep, sites, jax.random.split(run_key, SWEEPS))
+
+    keys = jax.random.split(jax.random.key(11), len(before["theta"]))
     after, statistics = jax.device_get(
         jax.jit(jax.vmap(one_pair))(keys, jax.tree.map(jnp.asarray, before))
     )
@@ -111,6 +139,6 @@ def swept(
 
 def assert_no_drift(change: np.ndarray, said: str) -> None:
     """Hold the mean change of every quantity against its standard error."""
-    z = change.mean(0) / (change.std(0) / np.sqrt(PAIRS))
+    z = change.mean(0) / (change.std(0) / np.sqrt(len(change)))
     print(said, f"largest z {np.abs(z).max():.2f} of {len(z)}")
     assert np.abs(z).max() < 6

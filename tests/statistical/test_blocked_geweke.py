@@ -8,17 +8,13 @@ errors grow.
 """
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from geweke import PAIRS, SWEEPS, TRIALS, assert_no_drift, prior_sites, quantities, swept
+from geweke import PAIRS, answered, assert_no_drift, prior_sites, quantities, swept
 
 from bayesirt import Priors
-from bayesirt.inference.blocked import BlockedNewton
 from bayesirt.inference.cluster_moves import with_clusters
-from bayesirt.inference.moves import moves_of
 from bayesirt.inference.one_ability import OneAbility
-from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.models import Repeats, ThreePL, TwoPL
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
@@ -44,25 +40,15 @@ def test_parameters_stay_draws_from_the_prior(model, clusters):
     assert len(before["theta"]) == PAIRS
     way = with_clusters(OneAbility)(model, clusters) if clusters else OneAbility(model)
 
-    def one_pair(key, sites):
-        data_key, run_key = jax.random.split(key)
+    def data_of(key, sites):
         theta, a, d, *further = way.terms(sites).returned
         floor = further[0] if isinstance(model, ThreePL) else 0.0
         p = floor + (1 - floor) * jax.nn.sigmoid(theta[:, None] * a + d)
         if isinstance(model, Repeats):
             p = jax.random.beta(jax.random.fold_in(key, 2), p * further[0], (1 - p) * further[0])
-        tried = jnp.arange(TRIALS.max()) < TRIALS[:, :, None]
-        draws = jax.random.uniform(data_key, tried.shape) < p[:, :, None]
-        successes = (draws & tried).sum(-1).astype(jnp.int8)
-        layout = DenseLayout(successes, jnp.asarray(TRIALS))
-        kernel = BlockedNewton(moves_of(way, layout))
+        return answered(key, p)
 
-        def sweep(sites, key):
-            return kernel.sweep(key, sites)
-
-        return jax.lax.scan(sweep, sites, jax.random.split(run_key, SWEEPS))
-
-    after, accepted = swept(one_pair, before)
+    after, accepted = swept(way, data_of, before)
     change = quantities(after) - quantities(before)
     assert change.shape[1] <= 80
     assert_no_drift(change, f"{model.describe()} {accepted}")

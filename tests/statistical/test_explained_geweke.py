@@ -1,18 +1,14 @@
 """Getting it right (Geweke 2004) where something explains items, as `test_blocked_geweke` does."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from geweke import PAIRS, SWEEPS, TRIALS, assert_no_drift, prior_sites, quantities, swept
+from geweke import PAIRS, answered, assert_no_drift, prior_sites, quantities, swept
 
 from bayesirt.data.clusters import Clusters
 from bayesirt.data.difficulty import Covariate, Design, Factor
-from bayesirt.inference.blocked import BlockedNewton
 from bayesirt.inference.cluster_moves import with_clusters
 from bayesirt.inference.explained import Explained
-from bayesirt.inference.moves import moves_of
-from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.models import TwoPL
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
@@ -98,21 +94,12 @@ def test_parameters_stay_draws_from_the_prior(design, clusters, skills):
     before = sites_of(design, clusters, skills)
     kind = with_clusters(Explained) if clusters else Explained
     way = kind(TwoPL(), clusters, design, skills)
-    trials = jnp.asarray(TRIALS)
 
-    def one_pair(key, sites):
-        data_key, run_key = jax.random.split(key)
+    def data_of(key, sites):
         values = way.terms(sites).values
-        p = jax.nn.sigmoid(values["theta"][:, None] * values["a"] + values["d"])
-        successes = jax.random.binomial(data_key, trials, p).astype(trials.dtype)
-        kernel = BlockedNewton(moves_of(way, DenseLayout(successes, trials)))
+        return answered(key, jax.nn.sigmoid(values["theta"][:, None] * values["a"] + values["d"]))
 
-        def sweep(sites, key):
-            return kernel.sweep(key, sites)
-
-        return jax.lax.scan(sweep, sites, jax.random.split(run_key, SWEEPS))
-
-    after, accepted = swept(one_pair, before)
+    after, accepted = swept(way, data_of, before)
     change = more_quantities(after) - more_quantities(before)
     assert change.shape[1] <= 120
     assert_no_drift(change, f"{accepted}")

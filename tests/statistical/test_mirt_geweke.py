@@ -9,20 +9,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from geweke import of_shares, sharing
+from geweke import answered, assert_no_drift, of_shares, sharing, swept
 from scipy.stats import wishart
 
-from bayesirt.inference.blocked import BlockedNewton
 from bayesirt.inference.cluster_moves import with_clusters
 from bayesirt.inference.mirt_moves import Exploratory
-from bayesirt.inference.moves import moves_of
-from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.models import Mirt
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
 
 TRIALS = np.array([[1, 3, 0, 1], [2, 1, 1, 0], [0, 5, 1, 2]], np.int8)
-PAIRS, SWEEPS, K = 10_000, 10, 2
+PAIRS, K = 10_000, 2
 N_SUBJECTS, N_ITEMS = TRIALS.shape
 CLUSTERS = (0, 1, 0)
 
@@ -85,30 +82,11 @@ def test_parameters_stay_draws_from_the_prior(clusters):
     kind = with_clusters(Exploratory) if clusters else Exploratory
     way = kind(Mirt(K), clusters)
 
-    def one_pair(key, sites):
-        answer_key, run_key = jax.random.split(key)
-        p = jax.nn.sigmoid(sites["theta"] @ sites["a"].T + sites["d"])
-        tried = jnp.arange(TRIALS.max()) < TRIALS[:, :, None]
-        draws = jax.random.uniform(answer_key, tried.shape) < p[:, :, None]
-        layout = DenseLayout((draws & tried).sum(-1).astype(jnp.int8), jnp.asarray(TRIALS))
-        kernel = BlockedNewton(moves_of(way, layout, dtype=jnp.float64))
+    def data_of(key, sites):
+        return answered(key, jax.nn.sigmoid(sites["theta"] @ sites["a"].T + sites["d"]), TRIALS)
 
-        def sweep(sites, key):
-            return kernel.sweep(key, sites)
-
-        return jax.lax.scan(sweep, sites, jax.random.split(run_key, SWEEPS))
-
-    keys = jax.random.split(jax.random.key(11), PAIRS)
-    after, statistics = jax.device_get(
-        jax.jit(jax.vmap(one_pair))(keys, jax.tree.map(jnp.asarray, before))
-    )
-    accepted = {k: float(v.mean()) for k, v in statistics.items() if k.startswith("acceptance")}
-    assert all(0.2 < share < 1 for share in accepted.values()), accepted
+    after, accepted = swept(way, data_of, before, dtype=jnp.float64)
     assert len(accepted) == (7 if clusters else 4)
-    for name, values in after.items():
-        assert np.mean(values != before[name]) > 0.99, f"{name} hardly moved"
     change = quantities(after) - quantities(before)
     assert change.shape[1] <= 120
-    z = change.mean(0) / (change.std(0) / np.sqrt(PAIRS))
-    print(accepted, f"largest z {np.abs(z).max():.2f} of {len(z)}")
-    assert np.abs(z).max() < 6
+    assert_no_drift(change, f"{accepted}")

@@ -1,6 +1,5 @@
 """LaRT's posterior: chains, what they refuse, and what lengths add to a ranking."""
 
-
 import jax
 import numpy as np
 import pytest
