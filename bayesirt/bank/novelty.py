@@ -22,6 +22,7 @@ from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.names import one_line
 from bayesirt.point_estimate import PointEstimate
+from bayesirt.random_keys import host_random
 
 _FIGURES = ("n_held_out", "shared_log_score", "own_ahead", "own_ahead_se")
 _PARTS = 5
@@ -105,7 +106,7 @@ def _held_out(table: pd.DataFrame, is_known: NDArray[np.bool_], key: Array) -> N
     subjects = table["subject"]
     linked = subjects.isin(subjects[is_known]) & subjects.isin(subjects[~is_known])
     rows = table[linked].assign(
-        order=lambda t: np.asarray(jax.random.permutation(key, len(t))), known=is_known[linked]
+        order=lambda t: host_random(key).permutation(len(t)), known=is_known[linked]
     )
     of_items = rows.groupby("item")["order"]
     out = of_items.rank(method="first") <= of_items.transform("size") // _PARTS

@@ -15,7 +15,7 @@ from scipy.cluster.vq import kmeans2
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.symmetric_matrices import pairs, unpacked
-from bayesirt.random_keys import Key, as_key
+from bayesirt.random_keys import Key, as_key, host_random
 
 AnchorRule = Literal["clusters", "random", "discrimination", "design", "information"]
 
@@ -109,7 +109,7 @@ def choose_anchors(
     if how == "clusters":
         chosen, weights = _medoids(places, n_anchors, key)
     elif how == "random":
-        chosen = np.asarray(jax.random.permutation(key, len(d))[:n_anchors])
+        chosen = host_random(key).permutation(len(d))[:n_anchors]
         weights = np.full(n_anchors, 1 / n_anchors)
     else:
         if how == "discrimination":
@@ -218,7 +218,7 @@ def _clusters(
 
     Clusters may be fewer than asked for, where places stand several times.
     """
-    seeds = np.asarray(jax.random.randint(key, (_RESTARTS,), 0, np.iinfo(np.int32).max))
+    seeds = host_random(key).integers(np.iinfo(np.int32).max, size=_RESTARTS)
     n_clusters = min(n_anchors, len(np.unique(places, axis=0)))
 
     def one_run(seed: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:

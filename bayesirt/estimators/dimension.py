@@ -20,9 +20,10 @@ from bayesirt.estimators.mirt_start import start
 from bayesirt.estimators.normal_beliefs import Beliefs, Items
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.families import LOGIT
+from bayesirt.likelihood.few_shapes import filled_up
 from bayesirt.likelihood.host_arrays import host
 from bayesirt.progress import progress_bar
-from bayesirt.random_keys import Key, as_key
+from bayesirt.random_keys import Key, as_key, host_random
 
 _NODES = 15
 _NO_EVIDENCE = 1.0
@@ -138,8 +139,8 @@ def choose_dimension(
     key = as_key(key)
     counts = tuple(sorted(set(candidates)))
     _check(responses, counts, folds)
-    whole = DenseLayout(*map(jnp.asarray, responses.cells.matrices()))
-    scores = np.zeros((len(counts), responses.n_subjects))
+    whole = filled_up(*responses.cells.matrices())
+    scores = np.zeros((len(counts), len(whole.trials)))
     splits = held_out_folds(responses, whole, folds, key)
     fits = ((row, *split) for split in splits for row in range(len(counts)))
     with progress_bar("Held-out fits") as show:
@@ -148,6 +149,7 @@ def choose_dimension(
             scores[row] += np.asarray(_LOG_SCORES(held, *fitted), np.float64)
             if progress and show is not None:
                 show(done, folds * len(counts))
+    scores = scores[:, : responses.n_subjects]
     behind, errors = _behind(scores)
     chosen = counts[int(np.argmax(behind <= np.maximum(errors, _NO_EVIDENCE)))]
     return DimensionChoice(chosen, counts, scores, responses.n_observed, folds)
@@ -209,7 +211,7 @@ def held_out_folds(
 ) -> Iterator[tuple[DenseLayout, DenseLayout]]:
     """Return the cells that stay and those that are held out, for each fold."""
     subject, item, *_ = responses.cells.listed()
-    order = np.asarray(jax.random.permutation(key, len(subject)))
+    order = host_random(key).permutation(len(subject))
     fold = np.full(whole.shape, -1, np.int8 if folds < 128 else np.int32)
     fold[subject, item] = order % folds
     cells = [np.asarray(x) for x in whole]

@@ -1,7 +1,7 @@
 """Exact draws by blocked Newton-Metropolis: chains of sweeps over any response model."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -23,6 +23,7 @@ from bayesirt.inference.checkpoint import Samples
 from bayesirt.inference.enough_draws import within
 from bayesirt.inference.moves import moves_of
 from bayesirt.inference.options import RunOptions, watched
+from bayesirt.inference.room import Room
 from bayesirt.inference.two_way import TwoWay
 from bayesirt.inference.ways import way_of
 from bayesirt.models import ResponseModel, TwoPL
@@ -80,21 +81,22 @@ def sample_blocked(
     """
     model, options = model or TwoPL(), options or RunOptions()
     way = way_of(model, responses)
-    data, init = way.data(responses, options.mesh), init or fit_point(responses, model=model)
+    init, data = init or fit_point(responses, model=model), way.data(responses, options.mesh)
+    room = Room.of(way, data)
     start_key, run_key = jax.random.split(key)
-    position = start_chains(start_key, *way.start(init, data), options.num_chains)
+    position = start_chains(start_key, *room.start(way.start(init, data)), options.num_chains)
     if options.num_chains == 1:
         position = jax.tree.map(lambda x: x[None], position)
     kernel = Sweeps(way)
     usual, enough = options.thinning, None
     if options.budget > 0 and not options.together:
-        enough = within(options.budget, usual, partial(_finished, way, init))
+        enough = within(options.budget, usual, partial(_finished, way, room, init))
         options = replace(options, thinning=1)
     with watched(responses, model, "blocked", init, key, options) as seen:
         began = time.perf_counter()
         chains = run_chains(
             kernel,
-            data,
+            room.data,
             position,
             key=run_key,
             length=Length(options.num_warmup, options.num_samples, options.thinning, enough),
@@ -103,7 +105,7 @@ def sample_blocked(
             mesh=options.mesh,
         )
     seconds = time.perf_counter() - began
-    samples, statistics = _draws_and_statistics(way, chains.samples)
+    samples, statistics = _draws_and_statistics(way, room, chains.samples)
     attributes = {
         "engine": "blocked",
         "complete": int(chains.complete),
@@ -117,27 +119,33 @@ def sample_blocked(
 
 
 @partial(jax.jit, static_argnums=0)
-def to_draws(way: TwoWay, sites: Position) -> tuple[dict[str, Array], Array]:
-    """Return the model's sites and deterministics, and the log prior of the unconstrained sites."""
+def to_draws(
+    way: TwoWay, sites: Position, weights: Mapping[str, Array]
+) -> tuple[dict[str, Array], Array]:
+    """Return the model's sites and deterministics, and the log prior of the unconstrained sites.
+
+    Of sites that have weights, each element's log density counts as they say.
+    """
 
     def one(sites: Position) -> tuple[dict[str, Array], Array]:
         terms = way.terms(sites)
-        return terms.values, terms.total()
+        each = {name: own * weights.get(name, 1) for name, own in terms.each.items()}
+        return terms.values, terms._replace(each=each).total()
 
     return jax.lax.map(jax.vmap(one), sites)
 
 
-def _draws_and_statistics(way: TwoWay, collected: Samples) -> tuple[Samples, Samples]:
+def _draws_and_statistics(way: TwoWay, room: Room, collected: Samples) -> tuple[Samples, Samples]:
     sites = {k: x for k, x in collected.items() if not k.startswith(_OF_SWEEP)}
     statistics = {k.removeprefix(_OF_SWEEP): x for k, x in collected.items() if k not in sites}
-    samples, log_density = jax.device_get(to_draws(way, sites))
+    samples, log_density = jax.device_get(to_draws(way, sites, room.weights))
     for name in [k for k in statistics if k.endswith("log_likelihood")]:
         log_density = log_density + statistics.pop(name)
-    return samples, statistics | {"lp": log_density}
+    return room.there(samples), statistics | {"lp": log_density}
 
 
-def _finished(way: TwoWay, init: PointEstimate, collected: Samples) -> Samples:
-    return way.finished(_draws_and_statistics(way, collected)[0], init)[0]
+def _finished(way: TwoWay, room: Room, init: PointEstimate, collected: Samples) -> Samples:
+    return way.finished(_draws_and_statistics(way, room, collected)[0], init)[0]
 
 
 def _forecast(

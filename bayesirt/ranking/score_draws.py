@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bayesirt.likelihood.families import family_named
 from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.random_keys import host_random
 from bayesirt.ranking.residual_excess import excess_factor, typical_trials
 
 _MOST_DRAWS = 1000
@@ -77,7 +78,7 @@ def draw_scores(posterior: Posterior, *, key: Array) -> ScoreDraws:
     of_weights, of_noise = jax.random.split(key)
     share = posterior.successes / np.maximum(trials, 1)
     size = (-(-n_draws // thin), trials.shape[1])
-    weights = np.array(jax.random.exponential(of_weights, size, jnp.float32))
+    weights = host_random(of_weights).standard_exponential(size, np.float32)
     weights /= weights.sum(1, keepdims=True)
     population = _product(weights, share)
     observed = np.broadcast_to(share.sum(1), population.shape)
@@ -170,8 +171,7 @@ def _drawn_answers(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the sums of drawn answers, and the part of them that no ability explains."""
     of_factor, of_noise, of_answers = jax.random.split(key, 3)
-    seed = np.asarray(jax.random.key_data(of_factor)).tolist()
-    factor = excess_factor(posterior, np.random.default_rng(seed))[rows]
+    factor = excess_factor(posterior, host_random(of_factor))[rows]
     n = typical_trials(posterior)
     model = sums.variance.mean(0) / n + sums.mean.var(0)
     excess = np.sqrt((factor - 1) * model) * np.asarray(

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-import jax
 import numpy as np
 import pandas as pd
 from jaxtyping import Array
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from bayesirt.posterior import LEVEL
+from bayesirt.random_keys import host_random
 
 _MOST_BINS, _LEAST_A_BIN = 100, 20
 _RESAMPLES = 1000
@@ -58,9 +58,8 @@ def check_calibration(
     Dimitriadis, Gneiting & Jordan 2021; Ayer et al. 1955 (PAVA).
     """
     bins = _bins(predicted, successes, trials)
-    seed = jax.random.randint(key, (2,), 0, np.iinfo(np.int32).max)
-    rng = np.random.default_rng(np.asarray(seed))
-    drawn = rng.binomial(bins.n, bins.predicted, (_RESAMPLES, len(bins))) / bins.n.to_numpy()
+    right = host_random(key).binomial(bins.n, bins.predicted, (_RESAMPLES, len(bins)))
+    drawn = right / bins.n.to_numpy()
     share = bins.n / bins.n.sum()
     pooled = np.stack([_rising(row, bins.n) for row in drawn])
     calibrated = _rising(bins.observed.to_numpy(), bins.n)

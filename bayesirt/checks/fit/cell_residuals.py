@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int
 from bayesirt.errors import ResponseError
 from bayesirt.likelihood.families import family_named
 from bayesirt.likelihood.family import Family, Law
+from bayesirt.likelihood.few_shapes import filled_up
 from bayesirt.likelihood.host_arrays import host
 from bayesirt.posterior import Posterior
 
@@ -111,6 +112,18 @@ def thinned(posterior: Posterior, most: float) -> Draw:
         for name in ("theta", "a", "d", *posterior.further)
     )
     return Draw(theta, a, d, tuple(further))
+
+
+def with_room(posterior: Posterior, most: float) -> tuple[Counts, Draw]:
+    """Return responses and draws, small ones with subjects and items added that have no answers."""
+    counts, draws = counts_of(posterior), thinned(posterior, most)
+    filled = filled_up(*counts)
+    of_subjects, of_items = (
+        [(0, 0), (0, room - n)] for room, n in zip(filled.shape, counts.trials.shape, strict=True)
+    )
+    draws = draws.of_items(lambda values: host(np.pad(values, of_items, mode="edge")))
+    theta = host(np.pad(draws.theta, of_subjects, mode="edge"))
+    return Counts(*filled), draws._replace(theta=theta)
 
 
 def refuse_other_models(posterior: Posterior) -> None:

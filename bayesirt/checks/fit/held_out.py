@@ -18,8 +18,10 @@ from bayesirt.errors import ResponseError
 from bayesirt.estimators.dimension import cell_log_scores, fit_kept, held_out_folds
 from bayesirt.estimators.normal_beliefs import Beliefs, Items
 from bayesirt.likelihood.cell_sums import DenseLayout
+from bayesirt.likelihood.few_shapes import filled_up
 from bayesirt.likelihood.host_arrays import host
 from bayesirt.progress import progress_bar
+from bayesirt.random_keys import host_random
 
 MODELS = ("items alone", "Rasch", "2PL", "2 abilities")
 _BASE = MODELS.index("2PL")
@@ -152,7 +154,7 @@ def predict_held_out(responses: Responses, *, key: Array, progress: bool = False
         )
     part_key, fold_key = jax.random.split(key)
     responses = _part(responses, part_key)
-    whole = DenseLayout(*map(host, responses.cells.matrices()))
+    whole = filled_up(*responses.cells.matrices())
     scores = np.zeros((len(MODELS), *whole.shape), np.float32)
     predicted = np.zeros(whole.shape)
     one = DenseLayout(*(host(np.ones(whole.shape), np.int8) for _ in whole))
@@ -170,10 +172,11 @@ def predict_held_out(responses: Responses, *, key: Array, progress: bool = False
                 done += 1
                 if progress and show is not None:
                     show(done, steps)
-    y, n = (np.asarray(x, np.int64) for x in whole)
-    seen = n > 0
-    table = _table(scores, n)
-    return HeldOut(table, predicted[seen], y[seen], n[seen], *whole.shape)
+    n_subjects, n_items = responses.n_subjects, responses.n_items
+    y, n = (np.asarray(x, np.int64) for x in responses.cells.matrices())
+    table = _table(scores[:, :n_subjects, :n_items], n)
+    seen = np.nonzero(n)
+    return HeldOut(table, predicted[seen], y[seen], n[seen], n_subjects, n_items)
 
 
 def _table(scores: NDArray[np.float32], trials: NDArray[np.int64]) -> pd.DataFrame:
@@ -231,8 +234,8 @@ def _part(responses: Responses, key: Array) -> Responses:
     n_kept = min(n, _MOST_CELLS // m_kept)
     of_subjects, of_items = jax.random.split(key)
     drawn = np.zeros((2, max(n, m)), bool)
-    drawn[0, np.asarray(jax.random.permutation(of_subjects, n))[:n_kept]] = True
-    drawn[1, np.asarray(jax.random.permutation(of_items, m))[:m_kept]] = True
+    drawn[0, host_random(of_subjects).permutation(n)[:n_kept]] = True
+    drawn[1, host_random(of_items).permutation(m)[:m_kept]] = True
     subject, item, *_ = responses.cells.listed()
     kept = drawn[0, subject] & drawn[1, item]
     return responses.select(np.unique(subject[kept]), np.unique(item[kept]))

@@ -15,10 +15,9 @@ from scipy.special import ndtr
 from bayesirt.checks.fit.cell_residuals import (
     Counts,
     Draw,
-    counts_of,
     refuse_other_models,
     residuals,
-    thinned,
+    with_room,
 )
 from bayesirt.checks.fit.tail_probabilities import LEAST_SHARE, StandardisedSums, to_normal
 from bayesirt.likelihood.families import family_named
@@ -143,13 +142,13 @@ def local_dependence(posterior: Posterior, *, q: float = 0.1) -> LocalDependence
     refuse_other_models(posterior)
     n, n_items = posterior.trials.shape
     most = min(_MOST_DRAWS, _WORK / ((3 * n + _OVERHEAD) * n_items**2))
-    counts, draws = counts_of(posterior), thinned(posterior, most)
+    counts, draws = with_room(posterior, most)
     found = _Search(posterior.link, counts, draws, posterior.item_groups).run()
     n_tested, n_draws = int(found.bins.sum()), len(draws.theta)
     left = 1 - found.variance / max(n_tested, 1) * (1 - 1 / n_draws)
     scale = 1 / np.sqrt(max(left, LEAST_SHARE))
     first, n_dependent = _first_bin(found.bins, scale, q)
-    table = _table(posterior, found, scale, draws)
+    table = _table(posterior, found, scale, counts, draws)
     table["dependent"] = _bin(found.z[table.index]) >= first
     shared = _shared(posterior.item_facts, table[table["dependent"]])
     return LocalDependence(table.reset_index(drop=True), n_tested, n_dependent, q, shared)
@@ -186,7 +185,9 @@ def _bin(z: NDArray[np.float64]) -> NDArray[np.intp]:
     return np.minimum(np.abs(z) * _FINE, _FINE * _FARTHEST).astype(np.intp)
 
 
-def _table(posterior: Posterior, found: "_Pairs", scale: float, draws: Draw) -> pd.DataFrame:
+def _table(
+    posterior: Posterior, found: "_Pairs", scale: float, counts: Counts, draws: Draw
+) -> pd.DataFrame:
     """Return the pairs, the farthest first, indexed by their places in `found`."""
     order = np.argsort(-np.abs(found.z), kind="stable")
     one, other, z = found.first[order], found.second[order], scale * found.z[order]
@@ -196,7 +197,7 @@ def _table(posterior: Posterior, found: "_Pairs", scale: float, draws: Draw) -> 
     columns = {
         "item_1": names[one],
         "item_2": names[other],
-        "q3": _correlations(posterior, draws, one, other, both),
+        "q3": _correlations(posterior.link, counts, draws, one, other, both),
         "n_subjects": common,
         "z": z,
         "p": 2 * ndtr(-np.abs(z)),
@@ -205,7 +206,8 @@ def _table(posterior: Posterior, found: "_Pairs", scale: float, draws: Draw) -> 
 
 
 def _correlations(
-    posterior: Posterior,
+    link: str,
+    counts: Counts,
     draws: Draw,
     one: NDArray[np.intp],
     other: NDArray[np.intp],
@@ -215,9 +217,9 @@ def _correlations(
     items, place = np.unique([one, other], return_inverse=True)
     if not len(items):
         return np.zeros(0)
-    counts = Counts(*(host(x[:, items]) for x in (posterior.successes, posterior.trials)))
+    counts = Counts(*(x[:, items] for x in counts))
     own = draws.of_items(lambda values: values[:, items])
-    excess = np.asarray(_mean_excess(posterior.link, counts, own), np.float64)
+    excess = np.asarray(_mean_excess(link, counts, own), np.float64)[: len(both)]
     sides = (np.where(both, excess[:, k], 0) for k in place.reshape(2, -1))
     x, y = (np.where(both, e - e.sum(0) / both.sum(0), 0) for e in sides)
     return (x * y).sum(0) / np.sqrt((x**2).sum(0) * (y**2).sum(0))

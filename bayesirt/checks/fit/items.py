@@ -10,7 +10,7 @@ import pandas as pd
 from jaxtyping import Array, Float
 from scipy.special import ndtr
 
-from bayesirt.checks.fit.cell_residuals import Counts, Draw, counts_of, residuals, thinned
+from bayesirt.checks.fit.cell_residuals import Counts, Draw, residuals, with_room
 from bayesirt.checks.fit.tail_probabilities import StandardisedSums, adjusted, to_normal
 from bayesirt.posterior import Posterior
 
@@ -49,10 +49,11 @@ def item_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame:
     >>> item_fit(posterior)["misfits"].any()
     np.False_
     """
-    draws = thinned(posterior, min(_MOST_DRAWS, _CELL_DRAWS / posterior.trials.size))
+    counts, draws = with_room(posterior, min(_MOST_DRAWS, _CELL_DRAWS / posterior.trials.size))
     fixed = bool(np.ptp(posterior.draws("a")) == 0)
-    found = _over_draws(posterior.link, fixed, counts_of(posterior), draws)
-    z, skewness, information, low, high = (np.asarray(x, np.float64) for x in found)
+    found = _over_draws(posterior.link, fixed, counts, draws)
+    n_items = len(posterior.items)
+    z, skewness, information, low, high = (np.asarray(x, np.float64)[:n_items] for x in found)
     tested = (information >= LEAST_INFORMATION) & (skewness <= _MOST_SKEWNESS) & np.isfinite(z)
     z = np.where(tested, z, np.nan)
     p = 2 * ndtr(-np.abs(z))

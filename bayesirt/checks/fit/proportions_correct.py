@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from bayesirt.checks.fit.cell_residuals import Draw, thinned
+from bayesirt.checks.fit.cell_residuals import Draw, with_room
 from bayesirt.posterior import LEVEL, Posterior
 
 _MOST_BINS = 20
@@ -55,15 +54,15 @@ def check_totals(posterior: Posterior, *, key: Array) -> ProportionsCorrect:
     """
     trials = posterior.trials
     most = np.clip(_CELL_DRAWS / (2 * trials.size), _LEAST_DRAWS, _MOST_DRAWS)
-    draws = thinned(posterior, most)
+    counts, draws = with_room(posterior, most)
     keys = jax.random.split(key, len(draws.theta))
     binary = int(trials.max()) == 1
-    replicated = _replications(posterior.link, binary, jnp.asarray(trials), draws, keys)
+    replicated = _replications(posterior.link, binary, counts.trials, draws, keys)
     tables, ps = [], []
     for axis, of, right in zip((1, 0), ("subjects", "items"), replicated, strict=True):
         total = trials.sum(axis, dtype=np.int64)
         observed = posterior.successes.sum(axis, dtype=np.int64)
-        table, p = _compare(observed, np.asarray(right).astype(np.int64), total)
+        table, p = _compare(observed, np.asarray(right, np.int64)[:, : len(total)], total)
         table.insert(0, "of", of)
         tables.append(table)
         ps.append(p)

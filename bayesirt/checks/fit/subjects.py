@@ -10,7 +10,7 @@ import pandas as pd
 from jaxtyping import Array, Float
 from scipy.special import ndtr
 
-from bayesirt.checks.fit.cell_residuals import Counts, Draw, counts_of, residuals, thinned
+from bayesirt.checks.fit.cell_residuals import Counts, Draw, residuals, with_room
 from bayesirt.checks.fit.tail_probabilities import StandardisedSums, adjusted, to_normal
 from bayesirt.posterior import Posterior
 
@@ -42,9 +42,10 @@ def person_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame:
     >>> len(person_fit(posterior))
     40
     """
-    draws = thinned(posterior, min(_MOST_DRAWS, _CELL_DRAWS / posterior.trials.size))
-    found = _over_draws(posterior.link, counts_of(posterior), draws)
-    z, skewness, easy, hard = (np.asarray(x, np.float64) for x in found)
+    most = min(_MOST_DRAWS, _CELL_DRAWS / posterior.trials.size)
+    found = _over_draws(posterior.link, *with_room(posterior, most))
+    n_subjects = len(posterior.subjects)
+    z, skewness, easy, hard = (np.asarray(x, np.float64)[:n_subjects] for x in found)
     z = np.where(np.isfinite(z) & (np.abs(skewness) <= _MOST_SKEWNESS), z, np.nan)
     p = ndtr(z)
     of_all = adjusted(p)

@@ -1,10 +1,10 @@
 """Wide tables: a check of fit needs neither all subjects there nor many draws."""
 
-import jax
 import numpy as np
 from jaxtyping import Array
 
 from bayesirt.posterior import Posterior
+from bayesirt.random_keys import host_random
 
 WIDE = 2_000_000
 """Cells, observed or not, above which a part is checked."""
@@ -19,7 +19,7 @@ def is_wide(posterior: Posterior) -> bool:
 def few_subjects(posterior: Posterior, key: Array) -> Posterior:
     """Return the posterior of at most 2,000 subjects, drawn at random."""
     n = len(posterior.subjects)
-    drawn = np.asarray(jax.random.permutation(key, n))[:MOST_SUBJECTS]
+    drawn = host_random(key).permutation(n)[:MOST_SUBJECTS]
     return Posterior(posterior.tree.isel(subject=np.sort(drawn), missing_dims="ignore"))
 
 

@@ -1,0 +1,55 @@
+"""Chains with room for more subjects and items than there are, as `few_shapes` explains."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from bayesirt.inference.chain_starts import Start
+from bayesirt.inference.checkpoint import Samples
+from bayesirt.inference.one_ability import OneAbility
+from bayesirt.inference.two_way import TwoWay
+from bayesirt.likelihood.cell_sums import DenseLayout
+from bayesirt.likelihood.few_shapes import filled_up
+
+
+class Room(NamedTuple):
+    """Data that may have been filled up."""
+
+    data: Any
+    # By name of what is drawn for each subject or item, how many there are and how many have room.
+    sizes: Mapping[str, tuple[int, int]]
+
+    @classmethod
+    def of(cls, way: TwoWay, data: Any) -> "Room":
+        """Fill up small tables of one ability, where nothing is told of subjects and items."""
+        if type(way) is not OneAbility or not isinstance(data, DenseLayout):
+            return cls(data, {})
+        filled = filled_up(*data)
+        n_subjects, n_items = zip(data.shape, filled.shape, strict=True)
+        both = {"subject": n_subjects, "item": n_items}
+        sizes = {name: both[of] for name, (of, *_) in way.model.dims.items() if of in both}
+        return cls(DenseLayout(*map(jnp.asarray, filled)), sizes)
+
+    def start(self, start: Start) -> Start:
+        """Return where chains start: what fills up, about the middle of the others."""
+        centre, width = (
+            {name: self._longer(name, x, mode) for name, x in own.items()}
+            for own, mode in zip(start, ("mean", "maximum"), strict=True)
+        )
+        return centre, width
+
+    def there(self, draws: Samples) -> Samples:
+        """Return the draws of those that there are."""
+        n = {name: own for name, (own, _) in self.sizes.items()}
+        return {name: x[:, :, : n[name]] if name in n else x for name, x in draws.items()}
+
+    @property
+    def weights(self) -> dict[str, Any]:
+        """Return 1 for each of those that there are and 0 for what fills up, by name."""
+        return {name: np.arange(room) < n for name, (n, room) in self.sizes.items()}
+
+    def _longer(self, name: str, values: Any, mode: Any) -> Any:
+        n, room = self.sizes.get(name, (0, 0))
+        return np.pad(np.asarray(values), (0, room - n), mode=mode) if room > n else values
