@@ -135,12 +135,16 @@ def _without_rising(
 
 
 def _slide(point: Point, sums: CellSums, prior: WeakPrior) -> tuple[Point, CellSums]:
-    """Minimise the prior along θ → s θ + c, which the likelihood does not see."""
+    """Minimise the prior along θ → s θ + c, which the likelihood does not see.
+
+    Who has no answers stays.
+    """
     theta, a, d = point
-    weight = prior.theta_precision * len(theta) + prior.d_precision * jnp.sum(a**2)
+    asked = sums.subject_loss > 0
+    weight = prior.theta_precision * asked.sum() + prior.d_precision * jnp.sum(a**2)
     pull = prior.d_precision * jnp.sum(a * d) - prior.theta_precision * jnp.sum(theta)
     shift = jnp.where(weight > 0, pull / jnp.where(weight > 0, weight, 1), 0)
-    theta, d = theta + shift, d - a * shift
+    theta, d = theta + shift * asked, d - a * shift
     of_theta = prior.theta_precision * jnp.sum(theta**2)
     of_a = prior.a_precision * jnp.sum(a**2)
     movable = (of_theta > 0) & (of_a > 0)

@@ -21,14 +21,22 @@ from bayesirt.data.responses import Responses
 from bayesirt.data.stored_cells import StoredCells
 from bayesirt.estimators.block_mm import init_mm, mm_step
 from bayesirt.estimators.block_newton import init_newton, newton_step
-from bayesirt.estimators.cell_sums import CellSums, cell_sums
+from bayesirt.estimators.cell_sums import CellSums, cell_sums, cut_sums
 from bayesirt.estimators.initial_values import Point, logit_start, to_standard
 from bayesirt.estimators.iteration import Iterations, iterate, joined
 from bayesirt.estimators.parameter_table import parameter_table
 from bayesirt.estimators.standard_errors import block_errors
 from bayesirt.estimators.weak_prior import FLAT, WeakPrior
-from bayesirt.likelihood.cell_sums import ByRows, Layout, RowBlocks, in_row_blocks, layout_of
+from bayesirt.likelihood.cell_sums import (
+    ByRows,
+    DenseLayout,
+    Layout,
+    RowBlocks,
+    in_row_blocks,
+    layout_of,
+)
 from bayesirt.likelihood.families import LOGIT
+from bayesirt.likelihood.few_shapes import filled_up
 from bayesirt.likelihood.host_arrays import host
 from bayesirt.likelihood.stored_layout import StoredLayout, stored_layout_of
 from bayesirt.point_estimate import PointEstimate
@@ -136,11 +144,15 @@ def fit_cbmm(
     if tol is None:
         tol = max(chosen.tol, 4 * float(jnp.finfo(theta.dtype).eps))
     first = theta, a / temperature, d / temperature
+    if step == "newton" and isinstance(layout, DenseLayout):
+        layout, first = _with_room(layout, first)
     data = layout, LOGIT, prior
     point, run, passes = _descend(chosen, data, first, _phases(layout, tol), max_iterations)
-    shift, scale = map(float, to_standard(np.asarray(point[0]), np))
-    point = _standardised(point, shift, scale)
-    sums = _SUMS(layout, LOGIT, *point)
+    n, n_items = responses.n_subjects, responses.n_items
+    shift, scale = map(float, to_standard(np.asarray(point[0])[:n], np))
+    theta, a, d = _standardised(point, shift, scale)
+    sums = cut_sums(_SUMS(layout, LOGIT, theta, a, d), n, n_items)
+    point = theta[:n], a[:n_items], d[:n_items]
     settings = {
         "estimator": "cbmm",
         "theta_scale": "sample",
@@ -152,7 +164,7 @@ def fit_cbmm(
         **{f"prior_{k}": v for k, v in asdict(prior).items()},
     }
     parameters = _parameters(responses, point, sums, prior, scale, temperature)
-    log_likelihood = -float(np.asarray(sums.subject_loss).sum())
+    log_likelihood = -float(sums.subject_loss.sum())
     return PointEstimate(parameters, log_likelihood, *run[:3], run.trace, settings)
 
 
@@ -161,6 +173,14 @@ def _layout(responses: Responses, step: str) -> Layout | RowBlocks | StoredLayou
         return stored_layout_of(responses.cells)
     layout = layout_of(responses)
     return in_row_blocks(layout) if step == "newton" else layout
+
+
+def _with_room(layout: DenseLayout, point: Point) -> tuple[DenseLayout, Point]:
+    """Fill up a small table; without answers, θ = a = d = 0 is where the prior has its mode."""
+    filled = filled_up(*layout)
+    sizes = (filled.shape[0], filled.shape[1], filled.shape[1])
+    theta, a, d = (host(np.pad(x, (0, n - len(x)))) for x, n in zip(point, sizes, strict=True))
+    return filled, (theta, a, d)
 
 
 def _phases(layout: ByRows, tol: float) -> list[_Phase]:

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from bayesirt.likelihood.cell_sums import ByRows, Layout
 from bayesirt.likelihood.family import Family
+from bayesirt.likelihood.host_arrays import host
 
 
 class CellSums(NamedTuple):
@@ -43,6 +44,12 @@ def cell_sums(
         partial(_sums_of_rows, family, dtype or theta.dtype), theta, a, d
     )
     return CellSums(*of_subjects, *of_items)
+
+
+def cut_sums(sums: CellSums, n_subjects: int, n_items: int) -> CellSums:
+    """Return the sums of the first subjects and items."""
+    counts = (n_subjects,) * 3 + (n_items,) * (len(sums) - 3)
+    return CellSums(*(host(x)[:n] for x, n in zip(sums, counts, strict=True)))
 
 
 def _sums_of_rows(

@@ -7,7 +7,16 @@ import jax
 import numpy as np
 import pytest
 
-from bayesirt import Posterior, Responses, RunOptions, ThreePL, TwoPL, choose_dimension, fit_point
+from bayesirt import (
+    Posterior,
+    Responses,
+    RunOptions,
+    ThreePL,
+    TwoPL,
+    choose_dimension,
+    fit_cbmm,
+    fit_point,
+)
 from bayesirt.checks.fit.held_out import predict_held_out
 from bayesirt.checks.fit.item_pairs import local_dependence
 from bayesirt.checks.fit.items import item_fit
@@ -113,3 +122,13 @@ def test_checks_of_fit_do_not_see_who_fills_up(odd: Responses, monkeypatch: pyte
         (*with_room[0][3:], with_room[1]), (*without[0][3:], without[1]), strict=True
     ):
         np.testing.assert_allclose(own, other, atol=2e-2)
+
+
+def test_a_point_estimate_does_not_see_who_fills_up(odd, monkeypatch: pytest.MonkeyPatch):
+    with_room = fit_cbmm(odd)
+    monkeypatch.setattr(few_shapes, "_MOST_CELLS", 0)
+    without = fit_cbmm(odd)
+    assert with_room.iterations == without.iterations
+    assert with_room.log_likelihood == pytest.approx(without.log_likelihood)
+    for name in ("theta", "a", "d", "theta_se", "a_se", "d_se"):
+        np.testing.assert_allclose(with_room[name], without[name], rtol=1e-9)
