@@ -49,14 +49,7 @@ class AnchorGroups(NamedTuple):
 
 
 def anchor_groups(bank: ItemBank) -> AnchorGroups:
-    """Return who answered the anchors of a bank.
-
-    >>> from bayesirt.bank.step import BankItems, BankStep
-    >>> known = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
-    >>> items = BankItems(known, ("maths", "maths"), np.array([1.0, np.nan]))
-    >>> anchor_groups(ItemBank(1, (BankStep("create", items),))).items.names
-    ('x',)
-    """
+    """Return who answered the anchors of a bank."""
     anchors = bank.anchor_items
     found = np.flatnonzero(np.isin(np.array(bank.items.names, object), anchors))
     answers = bank.answer_table
@@ -73,12 +66,7 @@ def anchor_groups(bank: ItemBank) -> AnchorGroups:
 def group_of(
     answers: pd.DataFrame, items: Sequence[str], subjects: Sequence[str] | None = None
 ) -> Group:
-    """Return answers as matrices.
-
-    >>> row = {"subject": "s", "item": "y", "successes": 1, "trials": 1}
-    >>> group_of(pd.DataFrame([row]), ["x", "y"]).trials.tolist()
-    [[0, 1]]
-    """
+    """Return answers as matrices."""
     names = tuple(answers["subject"].unique() if subjects is None else subjects)
     rows, columns = ({name: k for k, name in enumerate(x)} for x in (names, items))
     cells = answers["subject"].map(rows).to_numpy(int), answers["item"].map(columns).to_numpy(int)
@@ -96,12 +84,6 @@ def group_abilities(group: Group, items: KnownItems) -> Abilities:
     expected to do worse than they do. So mean and covariance of the population are estimated from
     the same answers (EM), pulled to 0 and the identity as by K + 2 more subjects. Items are taken
     as exact.
-
-    >>> items = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
-    >>> group = Group(("a", "b"), np.array([[0, 0], [1, 1]]), np.ones((2, 2), int))
-    >>> mean = group_abilities(group, items).mean
-    >>> bool(mean[0, 0] < 0 < mean[1, 0])
-    True
     """
     dtype = jnp.result_type(float)
     layout = DenseLayout(*(jnp.asarray(x) for x in (group.successes, group.trials)))

@@ -49,15 +49,6 @@ def anchor_drift(
     and recent subjects are independent of each other: near-copies of one subject are not.
 
     Gelman et al. 2013, section 6.3; Holm 1979; Vehtari et al. 2016 (cavity distributions).
-
-    >>> from bayesirt.bank.anchor_answers import Group
-    >>> from bayesirt.estimators.fixed_items import KnownItems
-    >>> items = KnownItems(("x", "y"), np.eye(2, 1, -1), np.array([-9.0, 0]), np.zeros((2, 2, 2)))
-    >>> recent = Group(("a", "b"), np.array([[1, 0], [1, 1]]), np.ones((2, 2), int))
-    >>> groups = AnchorGroups(items, np.array(["maths"] * 2, object), recent, recent)
-    >>> table = anchor_drift(groups, group_abilities(recent, items))
-    >>> table["item"].tolist(), table["alarm"].tolist()
-    (['x', 'y'], [True, False])
     """
     found = _compare(groups, abilities)
     if drifting:

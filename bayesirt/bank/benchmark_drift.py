@@ -48,12 +48,6 @@ def benchmark_drift(groups: AnchorGroups) -> pd.DataFrame:
     if it had not been answered. Subjects are taken as independent.
 
     Welch 1947; Holm 1979.
-
-    >>> items = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
-    >>> some = Group(("a", "b"), np.array([[1, 0], [1, 1]]), np.ones((2, 2), int))
-    >>> alone = AnchorGroups(items, np.array(["maths"] * 2, object), some, some)
-    >>> benchmark_drift(alone)["drift_p"].tolist()
-    [nan]
     """
     names = list(dict.fromkeys(groups.benchmarks))
     rows: dict[str, _Drift] = {}
@@ -76,13 +70,7 @@ def benchmark_drift(groups: AnchorGroups) -> pd.DataFrame:
 
 
 def benchmark_alarms(table: pd.DataFrame) -> list[Alarm]:
-    """Return an alarm for each benchmark that drifts.
-
-    >>> row = {"n_compared": 9, "drift": 0.1, "drift_low": 0.06, "drift_high": 0.14}
-    >>> table = pd.DataFrame([row | {"drift_p": 0.01}], ["maths"])
-    >>> [alarm.benchmark for alarm in benchmark_alarms(table)]
-    ['maths']
-    """
+    """Return an alarm for each benchmark that drifts."""
     drifting = table[table["drift_p"] <= FALSE_ALARMS]
     return [_alarm(str(name), row) for name, row in drifting.iterrows()]
 

@@ -23,11 +23,6 @@ def pack_step(step: BankStep) -> dict[str, bytes]:
     """Return the files of a step.
 
     By name, of `FILES`; only those that the step needs.
-
-    >>> import pandas as pd
-    >>> row = {"subject": "s", "benchmark": "maths", "accuracy": 0.5, "low": 0.4, "high": 0.6}
-    >>> list(pack_step(BankStep("score", scores=pd.DataFrame([row]))))
-    ['scores.parquet']
     """
     tables = {
         "items.parquet": None if step.items is None else _items_table(step.items),
@@ -39,14 +34,7 @@ def pack_step(step: BankStep) -> dict[str, bytes]:
 
 
 def unpack_step(kind: Any, files: Mapping[str, bytes], details: Mapping[str, Any]) -> BankStep:
-    """Return the step whose files `pack_step` made.
-
-    >>> import pandas as pd
-    >>> row = {"subject": "s", "benchmark": "maths", "accuracy": 0.5, "low": 0.4, "high": 0.6}
-    >>> step = BankStep("score", scores=pd.DataFrame([row]))
-    >>> unpack_step("score", pack_step(step), {}).scores["accuracy"].tolist()
-    [0.5]
-    """
+    """Return the step whose files `pack_step` made."""
     tables = {name: pa.parquet.read_table(io.BytesIO(data)) for name, data in files.items()}
     for name, table in tables.items():
         if not table.num_rows:
@@ -66,14 +54,7 @@ def unpack_step(kind: Any, files: Mapping[str, bytes], details: Mapping[str, Any
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a new file, and wait until the disk has it.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_file(Path(folder, "x"), b"abc")
-    ...     Path(folder, "x").read_bytes()
-    b'abc'
-    """
+    """Write a new file, and wait until the disk has it."""
     with path.open("wb") as file:
         file.write(data)
         file.flush()
@@ -81,10 +62,7 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the disk has the names in a folder, where the system can tell.
-
-    >>> sync_folder(Path())
-    """
+    """Wait until the disk has the names in a folder, where the system can tell."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -42,17 +42,7 @@ _STEP_NAME = re.compile(r"\d{3,}-(create|add|score)(\.partial)?")
 
 
 def create_bank_folder(folder: Path, step: BankStep, n_abilities: int) -> ItemBank:
-    """Write a new bank, whole or not at all.
-
-    >>> import numpy as np
-    >>> from bayesirt.bank.step import BankItems
-    >>> from bayesirt.estimators.fixed_items import KnownItems
-    >>> known = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
-    >>> items = BankItems(known, ("maths", "maths"), np.array([1.0, np.nan]))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     create_bank_folder(Path(folder, "bank"), BankStep("create", items), 1)
-    <ItemBank: 1 benchmarks, 2 items, 1 anchors, 1 abilities, 1 steps>
-    """
+    """Write a new bank, whole or not at all."""
     bank = ItemBank(n_abilities, (step,))
     with _saying_why(folder):
         check_new(folder)
@@ -70,20 +60,7 @@ def create_bank_folder(folder: Path, step: BankStep, n_abilities: int) -> ItemBa
 
 
 def append_step(folder: Path, step: BankStep) -> ItemBank:
-    """Add a step to a bank; if that fails, or is killed, the bank is as it was.
-
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> from bayesirt.bank.step import BankItems
-    >>> from bayesirt.estimators.fixed_items import KnownItems
-    >>> known = KnownItems(("x",), np.ones((1, 1)), np.zeros(1), np.zeros((1, 2, 2)))
-    >>> items = BankItems(known, ("maths",), np.ones(1))
-    >>> row = {"subject": "s", "benchmark": "maths", "accuracy": 0.5, "low": 0.4, "high": 0.6}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = create_bank_folder(Path(folder), BankStep("create", items), 1)
-    ...     append_step(Path(folder), BankStep("score", scores=pd.DataFrame([row]))).step_names
-    ('000-create', '001-score')
-    """
+    """Add a step to a bank; if that fails, or is killed, the bank is as it was."""
     _read_document(folder)
     with bank_lock(folder):
         document = _read_document(folder)

@@ -15,13 +15,7 @@ LOCK = "bank.lock"
 
 @contextmanager
 def bank_lock(folder: Path) -> Iterator[None]:
-    """Keep other processes from writing to a bank.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, bank_lock(Path(folder)):
-    ...     [file.name for file in Path(folder).iterdir()]
-    ['bank.lock']
-    """
+    """Keep other processes from writing to a bank."""
     shown, lock = one_line(str(folder), 400), FileLock(folder / LOCK, timeout=0)
     try:
         if not folder.is_dir():

@@ -18,15 +18,6 @@ def reference_subjects(bank: ItemBank) -> pd.DataFrame:
     was calibrated and, where it was added, known anchors too. NaN where the bank keeps no answers.
 
     Habba et al. (2026), section 4.2.
-
-    >>> from bayesirt.bank.step import BankItems, BankStep
-    >>> from bayesirt.estimators.fixed_items import KnownItems
-    >>> known = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
-    >>> items = BankItems(known, ("maths", "maths"), np.array([1.0, np.nan]))
-    >>> answer = {"subject": "s", "item": "x", "successes": 1, "trials": 1}
-    >>> step = BankStep("create", items, answers=pd.DataFrame([answer]))
-    >>> reference_subjects(ItemBank(1, (step,))).loc["maths"].tolist()
-    [1.0]
     """
     home = dict(zip(bank.items.names, bank.benchmarks, strict=True))
     counts = {}
@@ -43,12 +34,7 @@ def reference_subjects(bank: ItemBank) -> pd.DataFrame:
 
 
 def reference_alarms(table: pd.DataFrame) -> list[Alarm]:
-    """Return an alarm for each benchmark with fewer than 100 reference subjects.
-
-    >>> table = pd.DataFrame({"n_reference": [99.0, 100.0]}, ["maths", "law"])
-    >>> [alarm.benchmark for alarm in reference_alarms(table)]
-    ['maths']
-    """
+    """Return an alarm for each benchmark with fewer than 100 reference subjects."""
     few = table[table["n_reference"] < LEAST_REFERENCE]
     return [_alarm(str(name), int(row["n_reference"])) for name, row in few.iterrows()]
 

@@ -58,12 +58,7 @@ def no_subjects(bank: ItemBank) -> pd.DataFrame:
 
 
 def saturation_alarms(table: pd.DataFrame) -> list[Alarm]:
-    """Return an alarm for each benchmark that is more probably saturated than not.
-
-    >>> row = {"n_best": 5, "best_accuracy": 0.97, "p_saturated": 0.9, "easy_share": 0.8}
-    >>> [alarm.benchmark for alarm in saturation_alarms(pd.DataFrame([row], ["maths"]))]
-    ['maths']
-    """
+    """Return an alarm for each benchmark that is more probably saturated than not."""
     saturated = table[table["p_saturated"] > 0.5]
     return [_alarm(str(name), row) for name, row in saturated.iterrows()]
 

@@ -20,12 +20,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class BankItems:
-    """Calibrated items of one or several benchmarks, with the anchors among them.
-
-    >>> known = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
-    >>> BankItems(known, ("maths", "maths"), np.array([1.0, np.nan])).anchors("maths")
-    {'x': 1.0}
-    """
+    """Calibrated items of one or several benchmarks, with the anchors among them."""
 
     known: KnownItems
     benchmarks: tuple[str, ...]  # Each item's benchmark.
@@ -68,11 +63,7 @@ class BankItems:
 
 @dataclass(frozen=True, eq=False)
 class ReferenceSubjects:
-    """Subjects that items were calibrated with.
-
-    >>> ReferenceSubjects(("s",), np.zeros((1, 2)), np.ones((1, 2, 2)), np.ones((1, 3))).names
-    ('s',)
-    """
+    """Subjects that items were calibrated with."""
 
     names: tuple[str, ...]
     theta: NDArray[np.float64]  # shape (subject, ability). On the bank's scale.
@@ -102,12 +93,7 @@ class ReferenceSubjects:
 
 @dataclass(frozen=True, eq=False)
 class BankStep:
-    """What one step adds; tables are copied, and dictionaries kept as JSON keeps them.
-
-    >>> row = {"subject": "s", "benchmark": "maths", "accuracy": 0.5, "low": 0.4, "high": 0.6}
-    >>> BankStep("score", scores=pd.DataFrame([row])).figures
-    {}
-    """
+    """What one step adds; tables are copied, and dictionaries kept as JSON keeps them."""
 
     kind: StepKind  # The bank's first benchmarks, further ones, or scores of subjects.
     items: BankItems | None = None  # None in a step that scores.

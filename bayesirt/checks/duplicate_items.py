@@ -32,12 +32,7 @@ class Agreement(NamedTuple):
 def identical_items(
     successes: NDArray[np.integer], trials: NDArray[np.integer]
 ) -> NDArray[np.intp]:
-    """Return the first item with the same answers, missing ones at the same places.
-
-    >>> answers = np.array([[1, 0, 1], [0, 1, 0]])
-    >>> identical_items(answers, np.ones_like(answers)).tolist()
-    [0, 1, 0]
-    """
+    """Return the first item with the same answers, missing ones at the same places."""
     columns = np.concatenate([successes, trials]).T
     _, first, group = np.unique(columns, axis=0, return_index=True, return_inverse=True)
     found: NDArray[np.intp] = first[group.ravel()]
@@ -49,15 +44,6 @@ def agreement(posterior: Posterior, first: NDArray[np.intp], second: NDArray[np.
 
     Given a draw, P(all alike) = Π_i Σ_y P(y_ij = y) P(y_ik = y) over subjects that answered both as
     often; it is averaged over draws (at most 100). Of scores nothing is said.
-
-    >>> from bayesirt import Responses
-    >>> zeros = np.zeros((1, 2, 3))
-    >>> samples = {"theta": zeros, "a": zeros, "d": zeros}
-    >>> answers = Responses.from_arrays(np.array([[1, 0, 1], [0, 1, 0], [1, 1, 1]]))
-    >>> posterior = Posterior.from_samples(samples, {}, answers, {})
-    >>> found = agreement(posterior, np.array([0]), np.array([2]))
-    >>> round(float(np.exp(found.log_all[0])), 6), found.observed.tolist()
-    (0.125, [1.0])
     """
     y, n = posterior.successes, posterior.trials
     if posterior.answers is not None and posterior.answers.fine:

@@ -29,12 +29,6 @@ def rest_correlations(successes: NDArray[np.integer], trials: NDArray[np.integer
     permutation test, by the mean, variance and skewness over all permutations. It needs no model.
 
     Lord & Novick 1968, section 15.3 (corrected item-total correlation); Wilson & Hilferty 1931.
-
-    >>> answers = np.tri(12, 6, -3, dtype=int)
-    >>> answers[:, 2] = 1 - answers[:, 2]
-    >>> table = rest_correlations(answers, np.ones_like(answers))
-    >>> table["rest_correlation"].argmin()
-    np.int64(2)
     """
     n_subjects, n_items = trials.shape
     right, answers = successes.sum(0, dtype=np.int64), trials.sum(0, dtype=np.int64)

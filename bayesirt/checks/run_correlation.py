@@ -35,11 +35,6 @@ def run_correlation(responses: Responses, point: PointEstimate) -> RunCorrelatio
 
     With v = p (1 - p) a cell's n runs have E (y - n p)² - n v = n (n - 1) v ρ: ρ is the ratio of
     sums over cells. p is the point estimate's, from these runs too, which makes ρ too small.
-
-    >>> once = Responses.from_arrays([[1, 0], [0, 1]])
-    >>> from bayesirt.estimators.registry import fit_point
-    >>> run_correlation(once, fit_point(once)).sure
-    False
     """
     if responses.cells.totals(0).trials.sum() <= responses.n_observed:
         return RunCorrelation(0.0, np.inf)

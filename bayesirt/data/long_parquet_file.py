@@ -40,14 +40,7 @@ _LARGEST_DICTIONARY = 1 << 30
 
 
 def write_long_parquet(responses: Responses, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write responses to a long Parquet file.
-
-    >>> responses = Responses.from_arrays([[1, 0], [1, 1], [0, 1]])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_long_parquet(responses, Path(folder, "r.parquet"))
-    ...     read_long_parquet(Path(folder, "r.parquet"))
-    <Responses: 3 subjects x 2 items, 6 responses (100% observed), 67% right>
-    """
+    """Write responses to a long Parquet file."""
     path = Path(path)
     check_place(path, overwrite=overwrite)
     if responses.q_matrix is not None:
@@ -102,12 +95,7 @@ def written_scale(schema: pa.Schema) -> Scale | None:
 
 
 def check_written(schema: pa.Schema, name: str) -> None:
-    """Refuse a file that this package cannot read as it was written.
-
-    >>> names = pa.dictionary(pa.int32(), pa.string())
-    >>> counts = {"successes": pa.int32(), "trials": pa.int32()}
-    >>> check_written(pa.schema({"subject": names, "item": names} | counts), "r.parquet")
-    """
+    """Refuse a file that this package cannot read as it was written."""
     version = schema_version(schema) or 0
     if version > SCHEMA_VERSION:
         raise ResponseError(

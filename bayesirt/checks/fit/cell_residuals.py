@@ -62,11 +62,6 @@ def residuals(link: str, counts: Counts, draw: Draw) -> Residuals:
 
     Of one binomial trial s is s₁ with probability p and s₀ else, and p s₁ + (1 - p) s₀ = 0. So
     E s² = -s₁ s₀ and E s³ = -s₁ s₀ (s₁ + s₀); n trials have n times these cumulants.
-
-    >>> counts = Counts(jnp.array([[1]]), jnp.array([[1]]))
-    >>> found = residuals("logit", counts, Draw(jnp.zeros(1), jnp.ones(1), jnp.zeros(1)))
-    >>> float(found.score[0, 0]), float(found.weight[0, 0])
-    (0.5, 0.25)
     """
     eta = draw.theta[:, None] * draw.a + draw.d
     family = draw.answers(link)

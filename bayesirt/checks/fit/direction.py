@@ -44,17 +44,7 @@ UNKNOWN = Direction(float("nan"), float("nan"))
 
 
 def check_direction(posterior: Posterior) -> Direction:
-    """Compare items with the scores on the other items, and abilities with accuracies.
-
-    >>> import numpy as np
-    >>> from bayesirt import Responses
-    >>> answers = np.tri(20, 20, dtype=int)
-    >>> answers[:, ::2] = 1 - answers[:, ::2]
-    >>> draws = {"theta": np.linspace(-1, 1, 20)[None, None], "a": np.ones((1, 1, 20))}
-    >>> posterior = Posterior.from_samples(draws, {}, Responses.from_arrays(answers), {})
-    >>> check_direction(posterior).is_one
-    False
-    """
+    """Compare items with the scores on the other items, and abilities with accuracies."""
     successes, trials = posterior.successes, posterior.trials
     n_subjects, n_items = trials.shape
     negative = agreement = float("nan")

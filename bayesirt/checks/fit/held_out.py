@@ -198,12 +198,7 @@ def _table(scores: NDArray[np.float32], trials: NDArray[np.int64]) -> pd.DataFra
 
 
 def clustered_error(gain: NDArray[np.floating], trials: NDArray[np.integer]) -> float:
-    """Return the standard error of a sum over cells whose subjects and items are random.
-
-    >>> gain = np.array([[1.0, 1.0], [0.0, 0.0]])
-    >>> clustered_error(gain, np.ones((2, 2), int))
-    2.0
-    """
+    """Return the standard error of a sum over cells whose subjects and items are random."""
     off = gain - trials * (gain.sum(dtype=np.float64) / trials.sum())
     rows, columns = ((off.sum(axis) ** 2).sum() for axis in (1, 0))
     n_rows, n_columns = off.shape

@@ -41,13 +41,6 @@ def item_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame:
     where each ability rests on few items.
 
     Rubin 1984; Gelman, Meng & Stern 1996; Glas 1999 (scores orthogonal to the item's own).
-
-    >>> from bayesirt import Responses
-    >>> draws = {"theta": np.zeros((1, 4, 40)), "a": np.ones((1, 4, 5)), "d": np.zeros((1, 4, 5))}
-    >>> answers = Responses.from_arrays(np.indices((40, 5)).sum(0) % 2)
-    >>> posterior = Posterior.from_samples(draws, {}, answers, {})
-    >>> item_fit(posterior)["misfits"].any()
-    np.False_
     """
     counts, draws = with_room(posterior, min(_MOST_DRAWS, _CELL_DRAWS / posterior.trials.size))
     fixed = bool(np.ptp(posterior.draws("a")) == 0)

@@ -34,13 +34,6 @@ def person_fit(posterior: Posterior, *, q: float = 0.1) -> pd.DataFrame:
     and are averaged over draws (at most 200).
 
     Drasgow, Levine & Williams 1985; Snijders 2001 (estimated abilities); Glas & Meijer 2003.
-
-    >>> from bayesirt import Responses
-    >>> draws = {"theta": np.zeros((1, 4, 40)), "a": np.ones((1, 4, 5)), "d": np.zeros((1, 4, 5))}
-    >>> answers = Responses.from_arrays(np.indices((40, 5)).sum(0) % 2)
-    >>> posterior = Posterior.from_samples(draws, {}, answers, {})
-    >>> len(person_fit(posterior))
-    40
     """
     most = min(_MOST_DRAWS, _CELL_DRAWS / posterior.trials.size)
     found = _over_draws(posterior.link, *with_room(posterior, most))

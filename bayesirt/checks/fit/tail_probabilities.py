@@ -45,7 +45,7 @@ class StandardisedSums(NamedTuple):
         Meng 1994; Robins, van der Vaart & Ventura 2000.
 
         >>> z = jnp.array([1.0, 2.0] * 8)
-        >>> round(float(Moments(z.sum(), (z**2).sum()).deviate(16)), 3)
+        >>> round(float(StandardisedSums(z.sum(), (z**2).sum()).deviate(16)), 3)
         1.732
         """
         left = 1 - self.variance(n_draws) * (1 - 1 / n_draws)

@@ -13,12 +13,7 @@ _UNSEEN = -1
 
 
 class NumberedValues:
-    """Values numbered in order of appearance, whatever dictionary each part of the file has.
-
-    >>> numbered = NumberedValues(str)
-    >>> numbered.numbers(pa.array([7, 5, 7])), numbered.numbers(pa.array([3, 5]))
-    (array([0, 1, 0], dtype=int32), array([2, 1], dtype=int32))
-    """
+    """Values numbered in order of appearance, whatever dictionary each part of the file has."""
 
     def __init__(self, value_of: Callable[[Any], Hashable], *, whole: bool = False) -> None:
         self.known: dict[Any, int] = {}
@@ -93,13 +88,7 @@ class NumberedNames(NumberedValues):
 
 
 class ItemValues:
-    """A column that describes items: one value an item, of a column with one value a row.
-
-    >>> topics = ItemValues()
-    >>> topics.add(pa.array(["law", "art", "law"]), np.array([0, 1, 0]), 2)
-    >>> topics.of_items(pa.string()).to_pylist(), topics.varying
-    (['law', 'art'], None)
-    """
+    """A column that describes items: one value an item, of a column with one value a row."""
 
     def __init__(self) -> None:
         # A NaN is missing: it would never be found among the known values.
