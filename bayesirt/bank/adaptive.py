@@ -27,14 +27,7 @@ _FINE = 2001
 
 
 class Estimate(NamedTuple):
-    """What is known of one quantity.
-
-    Attributes
-    ----------
-    mean, sd : float
-    low, high : float
-        Ends of the 90% interval.
-    """
+    """What is known of one quantity, with its 90% interval."""
 
     mean: float
     sd: float
@@ -88,38 +81,22 @@ class AbilitySoFar:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NextItems:
-    """Items that were not answered yet, best first, and the ability that they are chosen for.
-
-    Attributes
-    ----------
-    so_far : AbilitySoFar
-    summary : DataFrame
-        One row an item: item; p_right, the probability of a right answer, or expected, the
-        expected grade or score as a share of the highest; information, that is expected of answer
-        and length; of_length, the length's part of it; variance and sd of the ability that are
-        expected after the item (sd is the variance's root).
-    criterion : {"information", "variance"}
-        What put them in order.
-    scale : Scale, optional
-        What answers are, where they are not right or wrong.
-    """
+    """Items that were not answered yet, best first, and the ability that they are chosen for."""
 
     so_far: AbilitySoFar
+    # One row an item: item; p_right, the probability of a right answer, or expected, the
+    # expected grade or score as a share of the highest; information, that is expected of
+    # answer and length; of_length, the length's part of it; variance and sd of the ability
+    # that are expected after the item (sd is the variance's root).
     summary: pd.DataFrame
-    criterion: Criterion
-    scale: Scale | None = None
+    criterion: Criterion  # What put them in order.
+    scale: Scale | None = None  # What answers are, where they are not right or wrong.
 
     def __repr__(self) -> str:
         return f"<NextItems: {self.to_text()}>"
 
     def to_text(self, stop_width: float | None = None) -> str:
-        """Return the best item and what it would bring; nothing if the rule says to stop.
-
-        Parameters
-        ----------
-        stop_width : float, optional
-            Of the interval of ability.
-        """
+        """Return the best item and what it would bring; nothing if the rule says to stop."""
         if stop_width is not None and self.so_far.stops(stop_width):
             return ""
         best = self.summary.iloc[0]

@@ -18,21 +18,13 @@ _ROUNDING = 1e3
 
 
 class ExpectedAnswers(NamedTuple):
-    """Answers of subjects to items, and what is expected of them.
-
-    Attributes
-    ----------
-    trials : int array, shape (subject, item)
-    eta : float array, shape (node, subject, item)
-        Linear predictors, in logits, one for each value that a subject's ability may have; all
-        trials of a cell have the same one.
-    shares : float array, shape (node,)
-        Probabilities of these values, above 0 with sum 1.
-    """
+    """Answers of subjects to items, and what is expected of them."""
 
     trials: Int[Array, "subject item"]
+    # Linear predictors, in logits, one for each value that a subject's ability may have; all
+    # trials of a cell have the same one.
     eta: Float[Array, "node subject item"]
-    shares: Float[Array, " node"]
+    shares: Float[Array, " node"]  # Probabilities of these values, above 0 with sum 1.
 
     def reversed(self) -> "ExpectedAnswers":
         """Return the same with wrong answers in place of right ones."""

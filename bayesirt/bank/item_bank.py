@@ -17,23 +17,8 @@ from bayesirt.names import one_line
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ItemBank:
-    """All that a bank holds.
+    """All that a bank holds; steps that contradict each other are refused.
 
-    Attributes
-    ----------
-    n_abilities : int
-    steps : tuple of BankStep
-        The first creates the bank; later ones only add to it.
-
-    Raises
-    ------
-    ResponseError
-        If steps contradict each other: other numbers of abilities, items or benchmarks that stand
-        in two steps, unknown benchmarks, answers to items that are not anchors, or different
-        answers of a subject to the same item.
-
-    Examples
-    --------
     >>> known = KnownItems(("x", "y"), np.ones((2, 1)), np.zeros(2), np.zeros((2, 2, 2)))
     >>> items = BankItems(known, ("maths", "maths"), np.array([1.0, np.nan]))
     >>> ItemBank(1, (BankStep("create", items),))
@@ -41,7 +26,7 @@ class ItemBank:
     """
 
     n_abilities: int
-    steps: tuple[BankStep, ...]
+    steps: tuple[BankStep, ...]  # The first creates the bank; later ones only add to it.
 
     def __post_init__(self) -> None:
         kinds = [step.kind for step in self.steps]
@@ -105,22 +90,7 @@ class ItemBank:
         return tuple(name for items in self._item_steps() for name in items.benchmark_names)
 
     def anchors(self, benchmark: str) -> dict[str, float]:
-        """Return a benchmark's anchors.
-
-        Parameters
-        ----------
-        benchmark : str
-
-        Returns
-        -------
-        dict of str to float
-            Share of the benchmark that each item stands for.
-
-        Raises
-        ------
-        ResponseError
-            If there is no such benchmark.
-        """
+        """Return a benchmark's anchors, with the share of the benchmark that each stands for."""
         for items in self._item_steps():
             if benchmark in items.benchmark_names:
                 return items.anchors(benchmark)
@@ -149,13 +119,7 @@ class ItemBank:
 
     @property
     def answers(self) -> Responses:
-        """Answers of all subjects to anchors, in order of their steps.
-
-        Raises
-        ------
-        ResponseError
-            If these are fewer than two subjects or items.
-        """
+        """Answers of all subjects to anchors, in order of their steps."""
         if self.answer_table.empty:
             raise ResponseError("the bank keeps no answers; add a step with answers to anchors")
         return Responses.from_long(self.answer_table, score="successes", trials="trials")

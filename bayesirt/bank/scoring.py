@@ -23,22 +23,13 @@ from bayesirt.random_keys import Key, as_key
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NewScores:
-    """Scores of new subjects on a suite, predicted from their answers to anchors.
+    """Scores of new subjects on a suite, predicted from their answers to anchors."""
 
-    Attributes
-    ----------
-    summary : DataFrame
-        One row a subject and benchmark, as in `SuiteScores.summary`.
-    suite : DataFrame
-        One row a subject, as in `SuiteScores.suite`; ranks are among all subjects that the bank
-        holds answers of.
-    n_ranked : int
-        Those subjects, the new ones included.
-    """
-
-    summary: pd.DataFrame
+    summary: pd.DataFrame  # One row a subject and benchmark, as in `SuiteScores.summary`.
+    # One row a subject, as in `SuiteScores.suite`; ranks are among all subjects that the bank
+    # holds answers of.
     suite: pd.DataFrame
-    n_ranked: int
+    n_ranked: int  # Those subjects, the new ones included.
 
     def __repr__(self) -> str:
         return f"<NewScores: {len(self.suite)} subjects among {self.n_ranked}>"

@@ -34,37 +34,24 @@ _WORDS = {"unused": "a grade is never used", "merged": "a grade is nowhere the m
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ItemReview:
-    """Which items could be dropped, and which may be mis-keyed, with a bound on false ones.
+    """Which items could be dropped, and which may be mis-keyed, with a bound on false ones."""
 
-    Attributes
-    ----------
-    summary : DataFrame
-        One row an item, those that discriminate least first: `item`, `accuracy`, `a` (posterior
-        median), `p_nil` = P(|a| < a_min), `p_negative` = P(a < 0), `redundant`, `flipped`;
-        `n_subjects` that answered it, `rest_correlation` with the score on the other items,
-        `p_rest` (the probability of one so low by chance), `best_quarter` and `weakest_quarter`
-        (their proportions correct), `miskeyed`; `expected` (proportion correct, over all subjects),
-        `p_saturated`, `saturated`; `duplicate_of`, `p_chance` (that two items agree in every
-        cell), `duplicated`; `near_duplicate_of`, `q3`, `agree`, `agree_expected`,
-        `near_duplicate`; `reasons` (names of the lists that it is in) and `evidence`, in words.
-        Of grades also `never_given` (those that no answer has), `p_unused` (by chance), `unused`;
-        `merged_grades` (grades in the middle that are nowhere the most probable, as their
-        thresholds are nearly the same), `p_merged` (posterior probability), `merged`.
-    a_min : float
-        Discrimination below which an item is practically nil.
-    q : float
-        Bound on the expected share of false items in each list.
-    answers : Scale or None
-        What answers are, if not right and wrong.
-    idle : tuple of str
-        Grades that are nowhere the most probable on most items.
-    """
-
+    # One row an item, those that discriminate least first: `item`, `accuracy`, `a` (posterior
+    # median), `p_nil` = P(|a| < a_min), `p_negative` = P(a < 0), `redundant`, `flipped`;
+    # `n_subjects` that answered it, `rest_correlation` with the score on the other items,
+    # `p_rest` (the probability of one so low by chance), `best_quarter` and `weakest_quarter`
+    # (their proportions correct), `miskeyed`; `expected` (proportion correct, over all
+    # subjects), `p_saturated`, `saturated`; `duplicate_of`, `p_chance` (that two items agree
+    # in every cell), `duplicated`; `near_duplicate_of`, `q3`, `agree`, `agree_expected`,
+    # `near_duplicate`; `reasons` (names of the lists that it is in) and `evidence`, in words.
+    # Of grades also `never_given` (those that no answer has), `p_unused` (by chance),
+    # `unused`; `merged_grades` (grades in the middle that are nowhere the most probable, as
+    # their thresholds are nearly the same), `p_merged` (posterior probability), `merged`.
     summary: pd.DataFrame
-    a_min: float
-    q: float
-    answers: Scale | None = None
-    idle: tuple[str, ...] = ()
+    a_min: float  # Discrimination below which an item is practically nil.
+    q: float  # Bound on the expected share of false items in each list.
+    answers: Scale | None = None  # What answers are, if not right and wrong.
+    idle: tuple[str, ...] = ()  # Grades that are nowhere the most probable on most items.
 
     @property
     def redundant(self) -> list[str]:

@@ -17,18 +17,12 @@ _APART = 1.0
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """A point estimate beside the posterior, both on the scale that the posterior is reported on.
+    """A point estimate beside the posterior, on the scale that the posterior is reported on."""
 
-    Attributes
-    ----------
-    subjects : DataFrame
-        Per subject: estimate, posterior_mean, posterior_sd, shrinkage (estimate minus mean, in
-        posterior sd), rank_point, rank_posterior, disagrees, reason.
-    items : DataFrame
-        The same per item for its discrimination a and its intercept d, without ranks.
-    """
-
+    # Per subject: estimate, posterior_mean, posterior_sd, shrinkage (estimate minus mean, in
+    # posterior sd), rank_point, rank_posterior, disagrees, reason.
     subjects: pd.DataFrame
+    # The same per item for its discrimination a and its intercept d, without ranks.
     items: pd.DataFrame
 
     @property

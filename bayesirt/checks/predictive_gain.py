@@ -31,20 +31,14 @@ _SITES = ("theta", "tau", "a", "d", "phi", "omega", "lam", "delta")
 
 @dataclass(frozen=True)
 class PredictionGain:
-    """By how much a model predicts answers better than another one.
+    """By how much a model predicts answers better than another one."""
 
-    Attributes
-    ----------
-    elpd, se : float
-        Expected log predictive density of all cells less that of the other model, and its standard
-        error.
-    n_cells, n_bad : int
-        Cells that were looked at, and those which weigh so much in one of the models that its
-        draws hardly say how well it would predict them.
-    """
-
+    # Expected log predictive density of all cells less that of the other model, and its
+    # standard error.
     elpd: float
     se: float
+    # Cells that were looked at, and those which weigh so much in one of the models that its
+    # draws hardly say how well it would predict them.
     n_cells: int
     n_bad: int
 
@@ -73,20 +67,13 @@ class PredictionGain:
 
 
 class Cells(NamedTuple):
-    """Answers, one after another.
-
-    Attributes
-    ----------
-    subject, item, successes, trials : int array, shape (cell,)
-    log_latency : float array, shape (cell,)
-        NaN where no length was seen.
-    """
+    """Answers, one after another: arrays of shape (cell,)."""
 
     subject: Array
     item: Array
     successes: Array
     trials: Array
-    log_latency: Array
+    log_latency: Array  # NaN where no length was seen.
 
     @classmethod
     def of(cls, responses: Responses) -> "Cells":

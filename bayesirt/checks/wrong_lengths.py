@@ -16,19 +16,12 @@ from bayesirt.posterior import LEVEL, Posterior
 
 @dataclass(frozen=True)
 class WrongLengths:
-    """LaRT with wrong answers that have lengths of their own, beside plain LaRT.
+    """LaRT with wrong answers that have lengths of their own, beside plain LaRT."""
 
-    Attributes
-    ----------
-    factor : (low, median, high)
-        How many times as long a wrong answer is as a right one of the same subject, by the
-        geometric mean over items; low and high bound its 90% interval.
-    prediction : PredictionGain
-        Over plain LaRT.
-    """
-
+    # Low, median and high of how many times as long a wrong answer is as a right one of the
+    # same subject, by the geometric mean over items; low and high bound its 90% interval.
     factor: tuple[float, float, float]
-    prediction: PredictionGain
+    prediction: PredictionGain  # Over plain LaRT.
 
     def to_text(self) -> str:
         """Return in plain words how long wrong answers are, and whether that predicts better."""

@@ -121,13 +121,7 @@ class DenseCells:
 
 @dataclass(frozen=True, eq=False)
 class SparseCells:
-    """Only the observed cells, ordered by subject, then by item.
-
-    Attributes
-    ----------
-    n_subjects, n_items : int
-    cells : CellList
-    """
+    """Only the observed cells, ordered by subject, then by item."""
 
     n_subjects: int
     n_items: int

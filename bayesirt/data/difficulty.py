@@ -22,36 +22,20 @@ _FUNCTIONS = {"log": np.log, "log2": np.log2, "log10": np.log10, "sqrt": np.sqrt
 
 @dataclass(frozen=True)
 class Covariate:
-    """A number of each item, standardised.
-
-    Attributes
-    ----------
-    name : str
-    centre, spread : float
-        Mean and standard deviation over items, in its own unit.
-    z : tuple of float
-        (value - centre) / spread of each item.
-    """
+    """A number of each item, standardised."""
 
     name: str
-    centre: float
+    centre: float  # Mean and standard deviation over items, in its own unit.
     spread: float
-    z: tuple[float, ...]
+    z: tuple[float, ...]  # (value - centre) / spread of each item.
 
 
 @dataclass(frozen=True)
 class Factor:
-    """A level of each item, such as the judge who graded its answers.
-
-    Attributes
-    ----------
-    name : str
-    levels : Clusters
-        Names of the levels, and which is each item's.
-    """
+    """A level of each item, such as the judge who graded its answers."""
 
     name: str
-    levels: Clusters
+    levels: Clusters  # Names of the levels, and which is each item's.
 
     @property
     def plain(self) -> str:
@@ -71,13 +55,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Design:
-    """What may explain how difficult items are.
-
-    Attributes
-    ----------
-    covariates : tuple of Covariate
-    factors : tuple of Factor
-    """
+    """What may explain how difficult items are."""
 
     covariates: tuple[Covariate, ...] = ()
     factors: tuple[Factor, ...] = ()
@@ -92,26 +70,10 @@ class Design:
 
 
 def design_of(formula: str, items: pd.DataFrame, kind: str = "item") -> Design:
-    """Return what a formula finds in the table of items, or of subjects.
+    """Return what a formula finds in the table of items, or of subjects, as `kind` says.
 
-    Parameters
-    ----------
-    formula : str
-        Such as ``log(minutes) + (1|judge)``; empty for nothing.
-    items : DataFrame
-        One row an item, or a subject.
-    kind : {"item", "subject"}
-        What they are called.
-
-    Returns
-    -------
-    Design
-
-    Raises
-    ------
-    ResponseError
-        If it cannot be read, names a column that is not there, or one with missing or useless
-        values.
+    A formula such as ``log(minutes) + (1|judge)``; refused where it cannot be read, or names a
+    column that is not there, lacks values or is the same for all.
     """
     if not formula.strip():
         return Design()
@@ -159,11 +121,6 @@ def parts_of(formula: str) -> dict[str, str]:
 
     >>> parts_of("ability ~ (1|llm); difficulty ~ log(minutes); severity ~ (1|judge)")
     {'ability': '(1|llm)', 'difficulty': 'log(minutes) + (1|judge)'}
-
-    Raises
-    ------
-    ResponseError
-        If it explains something else, or nothing.
     """
     told: dict[str, list[str]] = {"ability": [], "difficulty": []}
     for part in filter(None, map(str.strip, formula.split(";"))):

@@ -14,22 +14,9 @@ _TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 def cluster_levels(posterior: Posterior) -> pd.DataFrame:
     """Return the levels about which the subjects of each cluster lie.
 
-    Parameters
-    ----------
-    posterior : Posterior
-        Of a model of several abilities that knows clusters.
-
-    Returns
-    -------
-    DataFrame
-        One row a cluster: `cluster`, `n_subjects`, and the level of each ability under its name,
-        in standard deviations of the population of subjects, with its 90% interval (`NAME_low`,
-        `NAME_high`).
-
-    Raises
-    ------
-    ResponseError
-        If it knows none.
+    One row a cluster: `cluster`, `n_subjects`, and the level of each ability under its name, in
+    standard deviations of the population of subjects, with its 90% interval (`NAME_low`,
+    `NAME_high`).
     """
     clusters, gamma = known_clusters(posterior), posterior.draws("gamma")
     low, high = np.quantile(gamma, _TAILS, axis=0)

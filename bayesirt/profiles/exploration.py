@@ -85,32 +85,22 @@ class ExplorationSettings:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Exploration:
-    """A ranking by several abilities with everything it rests on.
-
-    Attributes
-    ----------
-    point : PointEstimate
-    posterior : Posterior
-    ranking : DataFrame
-        One row a subject, best first: its `expected_score` on all items, as all its abilities lead
-        one to expect, with its 90% interval; `rank` by it and `tier`, as in `Ranking.summary`.
-    levels : DataFrame
-        One row a subject and ability: `level` in standard deviations of the population, its `sd`
-        and 90% interval (`low`, `high`).
-    abilities : DataFrame
-        One row an ability: its `share` of the variance of linear predictors, `reliability`,
-        `standing` in words, and the items that it surely `helps` or `hinders` most.
-    items : DataFrame
-        One row an item: proportion correct, intercept `d`, and its slope on each ability with its
-        90% interval.
-    record : Record
-    """
+    """A ranking by several abilities with everything it rests on."""
 
     point: PointEstimate
     posterior: Posterior
+    # One row a subject, best first: its `expected_score` on all items, as all its abilities
+    # lead one to expect, with its 90% interval; `rank` by it and `tier`, as in
+    # `Ranking.summary`.
     ranking: pd.DataFrame
+    # One row a subject and ability: `level` in standard deviations of the population, its
+    # `sd` and 90% interval (`low`, `high`).
     levels: pd.DataFrame
+    # One row an ability: its `share` of the variance of linear predictors, `reliability`,
+    # `standing` in words, and the items that it surely `helps` or `hinders` most.
     abilities: pd.DataFrame
+    # One row an item: proportion correct, intercept `d`, and its slope on each ability with
+    # its 90% interval.
     items: pd.DataFrame
     record: Record[ExplorationSettings]
 

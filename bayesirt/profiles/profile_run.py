@@ -51,27 +51,14 @@ class ProfileSettings:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ProfileRun:
-    """Ability profiles with everything they rest on.
+    """Ability profiles with everything they rest on."""
 
-    Attributes
-    ----------
-    q : QMatrix
-        As it was given.
-    point : PointEstimate
-    posterior : Posterior
-    profiles : AbilityProfiles
-    predictions : ItemPredictions or None
-        For the items that have a row but no responses.
-    notes : tuple of str
-        What was left out, and which abilities the Q-matrix cannot tell apart, a sentence each.
-    record : Record
-    """
-
-    q: QMatrix
+    q: QMatrix  # As it was given.
     point: PointEstimate
     posterior: Posterior
     profiles: AbilityProfiles
-    predictions: ItemPredictions | None
+    predictions: ItemPredictions | None  # For the items that have a row but no responses.
+    # What was left out, and which abilities the Q-matrix cannot tell apart, a sentence each.
     notes: tuple[str, ...]
     record: Record[ProfileSettings]
 
@@ -97,33 +84,9 @@ def profile_responses(
 ) -> ProfileRun:
     """Fit the Q-matrix model and profile the subjects.
 
-    Parameters
-    ----------
-    responses : Responses
-    q : QMatrix
-        With a row for each item. Rows of items without responses are predicted; abilities that
-        only such items need are left out, with these items.
-    settings : ProfileSettings, optional
-    source : Path, optional
-        The file that the responses were read from.
-    reading : mapping, optional
-        The options that it was read with.
-    progress : bool
-        Show a progress bar, if stderr is a terminal.
-    announce : callable, optional
-        Told, before sampling, about how long it will take.
-    checkpoint : Path, optional
-        Folder in which unfinished chains are kept, and from which they go on.
-
-    Returns
-    -------
-    ProfileRun
-
-    Raises
-    ------
-    ResponseError
-        If subjects and items fall into groups without a response in common, an item has no row,
-        memory will not do, or the checkpoint is damaged or another run's.
+    The Q-matrix has a row for each item. Rows of items without responses are predicted; abilities
+    that only such items need are left out, with these items. `source` to `checkpoint` are as
+    `bayesirt.ranking.run.rank_responses` takes them.
     """
     refuse_disconnected(responses)
     own, new = split_rows(q, responses.items)

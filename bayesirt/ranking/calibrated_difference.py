@@ -31,22 +31,12 @@ _LEAST_KNOWN = 0.5
 
 @dataclass(frozen=True, eq=False)
 class CalibratedDifference:
-    """Candidate less baseline, as expected of their abilities.
+    """Candidate less baseline, as expected of their abilities."""
 
-    Attributes
-    ----------
-    values, weights : float array, shape (value,)
-        The distribution of the difference, in order.
-    n_questions : int
-        Calibrated questions that the scores are over.
-    source : str
-        What they were calibrated on, in words.
-    """
-
-    values: NDArray[np.float64]
+    values: NDArray[np.float64]  # shape (value,). The distribution of the difference, in order.
     weights: NDArray[np.float64]
-    n_questions: int
-    source: str
+    n_questions: int  # Calibrated questions that the scores are over.
+    source: str  # What they were calibrated on, in words.
 
     @property
     def mean(self) -> float:

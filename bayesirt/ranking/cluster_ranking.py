@@ -20,28 +20,19 @@ from bayesirt.ranking.subject_ranking import (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClusterRanking:
-    """Which cluster is how good, such as an LLM of which several runs or prompts were ranked.
+    """Which cluster is how good, such as an LLM of which several runs or prompts were ranked."""
 
-    Attributes
-    ----------
-    summary : DataFrame
-        One row a cluster, best first: `cluster`, `n_subjects`, and the columns of
-        `Ranking.summary` from `ability` to `tier`, all of them about the ability around which the
-        cluster's subjects lie, among clusters. A cluster counts once, however many its subjects.
-    icc, icc_low, icc_high : float
-        Share of the variance of abilities that lies between clusters, with its 90% interval.
-    spread : float
-        Standard deviation of the abilities of one cluster's subjects: posterior mean.
-    sound : bool
-        As of `Ranking`.
-    """
-
+    # One row a cluster, best first: `cluster`, `n_subjects`, and the columns of
+    # `Ranking.summary` from `ability` to `tier`, all of them about the ability around which
+    # the cluster's subjects lie, among clusters. A cluster counts once, however many its
+    # subjects.
     summary: pd.DataFrame
+    # Share of the variance of abilities that lies between clusters, with its 90% interval.
     icc: float
     icc_low: float
     icc_high: float
-    spread: float
-    sound: bool = True
+    spread: float  # Standard deviation of the abilities of one cluster's subjects: posterior mean.
+    sound: bool = True  # As of `Ranking`.
 
     def __repr__(self) -> str:
         return f"<ClusterRanking of {len(self.summary)} clusters>"

@@ -31,23 +31,15 @@ _REPLICATIONS, _MOST_CELLS, _NODES = 20, 20_000_000, 11
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KeptItems:
-    """The items to keep, and what is lost.
+    """The items to keep, and what is lost."""
 
-    Attributes
-    ----------
-    summary : DataFrame
-        Every item in the order in which it is worth keeping: `item`; of it and those before,
-        `sd`, the root mean square of the standard errors of abilities, and `pairs`, the share
-        told apart of the pairs of subjects that all items tell apart.
-    n : int
-        How many to keep.
-    agreement, agreement_of_all : float
-        Spearman's correlation with true abilities that is expected of abilities estimated from
-        new answers to these items, and to all.
-    """
-
+    # Every item in the order in which it is worth keeping: `item`; of it and those before,
+    # `sd`, the root mean square of the standard errors of abilities, and `pairs`, the share
+    # told apart of the pairs of subjects that all items tell apart.
     summary: pd.DataFrame
-    n: int
+    n: int  # How many to keep.
+    # Spearman's correlation with true abilities that is expected of abilities estimated from
+    # new answers to these items, and to all.
     agreement: float
     agreement_of_all: float
 

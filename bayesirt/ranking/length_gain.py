@@ -15,18 +15,12 @@ _MATTERS = 0.02
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LengthGain:
-    """A ranking with lengths beside one without.
+    """A ranking with lengths beside one without."""
 
-    Attributes
-    ----------
-    summary : DataFrame
-        One row a subject, best first: `subject`, posterior standard deviation `sd` and
-        `rank` of the ability with lengths, and `sd_without` and `rank_without`.
-    rho : (low, median, high)
-        Of the correlation of ability and speed; low and high bound its 90% interval.
-    """
-
+    # One row a subject, best first: `subject`, posterior standard deviation `sd` and `rank`
+    # of the ability with lengths, and `sd_without` and `rank_without`.
     summary: pd.DataFrame
+    # Low, median and high of the correlation of ability and speed, with its 90% interval.
     rho: tuple[float, float, float]
 
     def __repr__(self) -> str:

@@ -19,18 +19,6 @@ _SHOWN = 3
 class Changes:
     """How results have changed since they were ranked.
 
-    Attributes
-    ----------
-    new_subjects, new_items, gone_subjects, gone_items : tuple of str
-    n_new : int
-        Pairs of a subject and an item that have an answer now and had none.
-    n_changed : int
-        Pairs whose answer is another now.
-    n_gone : int
-        Pairs that had an answer and have none now.
-
-    Examples
-    --------
     >>> Changes(("gpt-x",), (), (), (), 120, 0, 2).to_text()
     'Since the last run: 1 subject is new (gpt-x), 120 answers are new, 2 are gone.'
     """
@@ -39,9 +27,9 @@ class Changes:
     new_items: tuple[str, ...]
     gone_subjects: tuple[str, ...]
     gone_items: tuple[str, ...]
-    n_new: int
-    n_changed: int
-    n_gone: int
+    n_new: int  # Pairs of a subject and an item that have an answer now and had none.
+    n_changed: int  # Pairs whose answer is another now.
+    n_gone: int  # Pairs that had an answer and have none now.
 
     def __bool__(self) -> bool:
         return any(asdict(self).values())

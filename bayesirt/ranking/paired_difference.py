@@ -34,27 +34,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Questions that two subjects answered.
-
-    Attributes
-    ----------
-    items : list of str
-    baseline, candidate : float array, shape (item,)
-        Proportion correct.
-    trials : int array, shape (2, item)
-        Runs of each.
-    group : int array, shape (item,)
-        Questions that depend on each other have one number.
-    of_runs : bool
-        Whether trials are runs; else they are steps of a scale, and proportions shares of it.
-    """
+    """Questions that two subjects answered."""
 
     items: list[str]
-    baseline: Floats
+    baseline: Floats  # shape (item,). Proportion correct.
     candidate: Floats
-    trials: NDArray[np.int64]
-    group: NDArray[np.intp]
-    of_runs: bool = True
+    trials: NDArray[np.int64]  # shape (2, item). Runs of each.
+    group: NDArray[np.intp]  # shape (item,). Questions that depend on each other have one number.
+    of_runs: bool = True  # Else trials are steps of a scale, and proportions shares of it.
 
     @property
     def difference(self) -> Floats:
@@ -86,20 +73,13 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Difference:
-    """Candidate less baseline, as a share of the questions.
-
-    Attributes
-    ----------
-    mean, low, high : float
-        With the 90% interval.
-    below, above : callable
-        Probabilities that the difference is below, or above, a value; each counts what contradicts
-        it.
-    """
+    """Candidate less baseline, as a share of the questions, with its 90% interval."""
 
     mean: float
     low: float
     high: float
+    # Probabilities that the difference is below, or above, a value; each counts what
+    # contradicts it.
     below: Callable[[float], float]
     above: Callable[[float], float]
 
@@ -133,18 +113,11 @@ def _contradiction(total: Floats) -> float:
 
 @dataclass(frozen=True)
 class Needed:
-    """What would decide, if the difference is as it seems.
+    """What would decide, if the difference is as it seems."""
 
-    Attributes
-    ----------
-    questions : float
-        More questions like these; infinite beyond a hundred thousand.
-    runs : float
-        More runs of both on these questions: infinite if none would do, nan if nothing was repeated
-        so that nobody knows how much answers vary.
-    """
-
-    questions: float
+    questions: float  # More questions like these; infinite beyond a hundred thousand.
+    # More runs of both on these questions: infinite if none would do, nan if nothing was
+    # repeated so that nobody knows how much answers vary.
     runs: float
 
     def to_text(self) -> str:

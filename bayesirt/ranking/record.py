@@ -67,23 +67,12 @@ class DataFacts:
 
 @dataclass(frozen=True)
 class Record(Generic[SettingsT]):
-    """Everything needed to make a run again.
+    """Everything needed to make a run again."""
 
-    Attributes
-    ----------
-    settings : dataclass
-        What the user chose.
-    data : DataFacts
-    versions : dict
-    seconds : dict
-        Wall time of each step, compilation included.
-    diagnostics : dict
-    """
-
-    settings: SettingsT
+    settings: SettingsT  # What the user chose.
     data: DataFacts
     versions: dict[str, str]
-    seconds: dict[str, float]
+    seconds: dict[str, float]  # Wall time of each step, compilation included.
     diagnostics: dict[str, Any]
 
     def made_by(self) -> list[tuple[str, str]]:
@@ -115,14 +104,7 @@ class Record(Generic[SettingsT]):
     def from_json(
         cls, text: str, settings: Callable[[dict[str, Any]], SettingsT]
     ) -> "Record[SettingsT]":
-        """Read what `to_json` wrote.
-
-        Parameters
-        ----------
-        text : str
-        settings : callable
-            Makes settings of the dictionary that was stored of them.
-        """
+        """Read what `to_json` wrote; `settings` makes them of the dictionary that was stored."""
         stored = json.loads(text)
         stored["settings"] = settings(stored["settings"])
         stored["data"] = DataFacts(**stored["data"])

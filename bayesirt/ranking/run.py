@@ -46,33 +46,11 @@ def rank_responses(
 ) -> Run:
     """Fit the model and rank the subjects.
 
-    Parameters
-    ----------
-    responses : Responses
-    settings : Settings, optional
-    source : Path, optional
-        The file that the responses were read from.
-    reading : mapping, optional
-        The options that it was read with.
-    start : Posterior, optional
-        Of the same model, of an earlier state of these responses: where chains start, but for
-        NUTS, which starts better from the point estimate.
-    progress : bool
-        Show a progress bar, if stderr is a terminal.
-    announce : callable, optional
-        Told, before sampling, about how long it will take.
-    checkpoint : Path, optional
-        Folder in which unfinished chains are kept, and from which they go on.
-
-    Returns
-    -------
-    Run
-
-    Raises
-    ------
-    ResponseError
-        If subjects and items fall into groups without a response in common, memory will not do,
-        the checkpoint is damaged or another run's, or the settings do not go together.
+    `source` is the file that the responses were read from, `reading` how. `start` is a posterior of
+    the same model, of an earlier state of these responses: chains start there, but for NUTS, which
+    starts better from the point estimate. `announce` is told, before sampling, about how long it
+    will take. `checkpoint` is a folder in which unfinished chains are kept, and from which they go
+    on.
     """
     refuse_disconnected(responses, (reading or {}).get("facet", ()))
     asked = settings or Settings()

@@ -141,15 +141,7 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def save_run(run: Run, folder: Path, report: str) -> None:
-    """Write a run's files into an empty folder.
-
-    Parameters
-    ----------
-    run : Run
-    folder : Path
-    report : str
-        The HTML document.
-    """
+    """Write a run's files, and its report as HTML, into an empty folder."""
     write_table(run.ranking.table, folder / "ranking.csv")
     write_table(run.items, folder / "items.csv")
     write_table(pairs_table(run.ranking.pairwise), folder / "pairwise.csv")
@@ -197,21 +189,7 @@ def holds_run(folder: Path) -> bool:
 
 
 def load_run(folder: Path) -> Run:
-    """Read a run that `save_run` wrote.
-
-    Parameters
-    ----------
-    folder : Path
-
-    Returns
-    -------
-    Run
-
-    Raises
-    ------
-    ResponseError
-        If the folder holds no run, or a damaged one.
-    """
+    """Read a run that `save_run` wrote; refuse a folder that holds none, or a damaged one."""
     shown = one_line(str(folder), 400)
     if not os.path.isfile(folder / RECORD):
         groups = _groups(folder)

@@ -23,21 +23,13 @@ _LARGE = 1 << 18
 
 
 class ScoreDraws(NamedTuple):
-    """Draws of each subject's score, answers that were given counting as they are.
+    """Draws of each subject's score, shape (sample, subject); given answers count as they are."""
 
-    Attributes
-    ----------
-    expected : float array, shape (sample, subject)
-        Proportion correct of all items, missing answers by their probability.
-    realised : float array, shape (sample, subject)
-        Proportion correct of all items, missing answers drawn: what the subject would get.
-    population : float array, shape (sample, subject)
-        Expected proportion correct of items like these.
-    """
-
+    # Proportion correct of all items, missing answers by their probability.
     expected: NDArray[np.float64]
+    # Proportion correct of all items, missing answers drawn: what the subject would get.
     realised: NDArray[np.float64]
-    population: NDArray[np.float64]
+    population: NDArray[np.float64]  # Expected proportion correct of items like these.
 
 
 class _Missing(NamedTuple):

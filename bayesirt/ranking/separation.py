@@ -37,33 +37,21 @@ _MOST_CELLS = 200_000_000
 class Separation:
     """Two subjects, and what it would take to tell them apart.
 
-    Attributes
-    ----------
-    first, second : str
-        The first has the higher mean.
-    p_above : float
-        P(first above second).
-    difference, low, high : float
-        Of their abilities, with its 90% interval.
-    more_items : float
-        How many more items like these, answered by both, would make `SURE` that the first is
-        above, if the difference is as it is estimated; 0 if that is sure now, infinite beyond a
-        million; nan where draws are not sound. Probability and interval are then what every chain
-        supports.
-
-    Examples
-    --------
     >>> Separation("gpt-x", "llama-y", 0.83, 0.31, -0.2, 0.82, 140).to_text()
     'gpt-x is above llama-y with probability 83%; if they differ by as much as it seems (0.31), \
-about 140 more questions like these, put to both, would make it 95%.'
+    about 140 more questions like these, put to both, would make it 95%.'
     """
 
-    first: str
+    first: str  # The one with the higher mean.
     second: str
-    p_above: float
-    difference: float
+    p_above: float  # P(first above second).
+    difference: float  # Of their abilities, with its 90% interval.
     low: float
     high: float
+    # How many more items like these, answered by both, would make `SURE` that the first is
+    # above, if the difference is as it is estimated; 0 if that is sure now, infinite beyond a
+    # million; nan where draws are not sound. Probability and interval are then what every
+    # chain supports.
     more_items: float
 
     def to_text(self) -> str:
@@ -104,21 +92,12 @@ about 140 more questions like these, put to both, would make it 95%.'
 
 @dataclass(frozen=True)
 class Detectable:
-    """The least difference that such results show.
+    """The least difference that such results show."""
 
-    Attributes
-    ----------
-    ability : float
-        Two subjects that differ by so much are told apart (P above 95%) 4 times out of 5.
-    score : float
-        The same as a share of all items, in the middle of the ranking.
-    answers : Scale or None
-        What answers are, if not right and wrong.
-    """
-
+    # Two subjects that differ by so much are told apart (P above 95%) 4 times out of 5.
     ability: float
-    score: float
-    answers: Scale | None = None
+    score: float  # The same as a share of all items, in the middle of the ranking.
+    answers: Scale | None = None  # What answers are, if not right and wrong.
 
     def to_text(self) -> str:
         """Return it in one sentence."""

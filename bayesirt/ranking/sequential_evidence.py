@@ -30,39 +30,25 @@ _STAKES = (0.02, 0.05, 0.1, 0.2, 0.4)
 
 @dataclass(frozen=True)
 class Evidence:
-    """What all looks so far say of two subjects.
-
-    Attributes
-    ----------
-    baseline, candidate : str
-    margin : float
-    sure : float
-        A claim is made once the evidence for it has reached 1 / (1 - sure).
-    looks : int
-        At which there were new answers.
-    log_capital : dict of str to list of float
-        By claim, what each size of bet has made of 1, on the log scale.
-    peak : dict of str to float
-        By claim, the most that all bets together ever had, on the log scale.
-    seen : dict of str to list of int
-        By question, successes and trials of the baseline, then of the candidate, that were bet on.
-    new : int
-        Questions that brought new answers of both at this look.
-    """
+    """What all looks so far say of two subjects."""
 
     CLAIMS: ClassVar[tuple[str, ...]] = ("drop", "gain", "no drop", "no gain")
 
     baseline: str
     candidate: str
     margin: float
-    sure: float
-    looks: int = 0
+    sure: float  # A claim is made once the evidence for it has reached 1 / (1 - sure).
+    looks: int = 0  # At which there were new answers.
+    # By claim, what each size of bet has made of 1, on the log scale.
     log_capital: dict[str, list[float]] = field(
         default_factory=lambda: {claim: [0.0] * len(_STAKES) for claim in Evidence.CLAIMS}
     )
+    # By claim, the most that all bets together ever had, on the log scale.
     peak: dict[str, float] = field(default_factory=lambda: dict.fromkeys(Evidence.CLAIMS, 0.0))
+    # By question, successes and trials of the baseline, then of the candidate, that were bet
+    # on.
     seen: dict[str, list[int]] = field(default_factory=dict)
-    new: int = 0
+    new: int = 0  # Questions that brought new answers of both at this look.
 
     def shows(self, claim: str) -> bool:
         """Return whether the evidence for a claim ever was enough."""

@@ -50,25 +50,15 @@ STUDIED = {
 
 @dataclass(frozen=True)
 class AverageRule:
-    """What coverage and difficulties say of the simple average, before there is a posterior.
+    """What coverage and difficulties say of the simple average, before there is a posterior."""
 
-    Attributes
-    ----------
-    coverage : float
-        C, the share of cells that were observed.
-    difficulty_gap : float
-        D = max b - min b over items, from a fit, in standard deviations of the abilities; nan if
-        no item has a difficulty.
-    n_subjects, n_items : int
-    trials : float
-        Median number of trials of an observed cell.
-    """
-
-    coverage: float
+    coverage: float  # C, the share of cells that were observed.
+    # D = max b - min b over items, from a fit, in standard deviations of the abilities; nan
+    # if no item has a difficulty.
     difficulty_gap: float
     n_subjects: int
     n_items: int
-    trials: float
+    trials: float  # Median number of trials of an observed cell.
 
     @property
     def sparsity(self) -> float:
@@ -160,24 +150,14 @@ class AverageRule:
 
 @dataclass(frozen=True)
 class AverageCheck(AverageRule):
-    """Whether ranking by accuracy is adequate, by the rule and by the posterior.
+    """Whether ranking by accuracy is adequate, by the rule and by the posterior."""
 
-    Attributes
-    ----------
-    n_misplaced : int
-        Subjects none of whose (perhaps tied) ranks by accuracy lies in their 90% rank interval.
-    most_misplaced : str
-        What happens to the worst of them, in words; empty if there is none.
-    one_ability : bool
-        False if one ability does not explain the answers, so that it is no judge of averages.
-    sound : bool
-        False if the draws are not sound, which are no judge either.
-    """
-
+    # Subjects none of whose (perhaps tied) ranks by accuracy lies in their 90% rank interval.
     n_misplaced: int
-    most_misplaced: str
+    most_misplaced: str  # What happens to the worst of them, in words; empty if there is none.
+    # False if one ability does not explain the answers, so that it is no judge of averages.
     one_ability: bool = True
-    sound: bool = True
+    sound: bool = True  # False if the draws are not sound, which are no judge either.
 
     @property
     def adequate(self) -> bool:
@@ -242,18 +222,7 @@ def average_rule(responses: Responses) -> AverageRule | None:
 
 
 def check_average(summary: pd.DataFrame, posterior: Posterior) -> AverageCheck:
-    """Compare ranks by accuracy with ranks by ability.
-
-    Parameters
-    ----------
-    summary : DataFrame
-        A ranking's, with rank_by_accuracy and the rank interval.
-    posterior : Posterior
-
-    Returns
-    -------
-    AverageCheck
-    """
+    """Compare ranks by accuracy with ranks by ability, of a ranking's summary with both."""
     last_of_tie = (-summary["accuracy"]).rank(method="max")
     below = summary["rank_low"] - last_of_tie
     above = summary["rank_by_accuracy"] - summary["rank_high"]

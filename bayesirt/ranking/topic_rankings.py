@@ -23,32 +23,19 @@ _GAIN_COLUMNS = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TopicRankings:
-    """A ranking by each topic of the items.
+    """A ranking by each topic of the items."""
 
-    Attributes
-    ----------
-    by : str
-        The column of topics.
-    rankings : dict of str to Ranking
-        By topic, each from a fit to the answers to its items alone.
-    n_items : dict of str to int
-        Number of items of each of these topics.
-    gains : DataFrame
-        One row a topic and subject that answered items of every topic whose draws are sound:
-        `gain`, its ability in the topic less the mean of its abilities in the other topics, in
-        standard deviations of these subjects, with its 90% interval; `rank_there` and
-        `rank_elsewhere`, its median ranks among them in the topic and by that mean, with 90%
-        intervals; `certain`, "gains" or "loses" where the gain is not zero, all topics and subjects
-        together at 90%, and else empty.
-    notes : tuple of str
-        Why topics or items are left out, a sentence each.
-    """
-
-    by: str
-    rankings: dict[str, Ranking]
+    by: str  # The column of topics.
+    rankings: dict[str, Ranking]  # By topic, each from a fit to the answers to its items alone.
     n_items: dict[str, int]
+    # One row a topic and subject that answered items of every topic whose draws are sound:
+    # `gain`, its ability in the topic less the mean of its abilities in the other topics, in
+    # standard deviations of these subjects, with its 90% interval; `rank_there` and
+    # `rank_elsewhere`, its median ranks among them in the topic and by that mean, with 90%
+    # intervals; `certain`, "gains" or "loses" where the gain is not zero, all topics and
+    # subjects together at 90%, and else empty.
     gains: pd.DataFrame
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # Why topics or items are left out, a sentence each.
 
     def __repr__(self) -> str:
         return f"<TopicRankings by {self.by}: {len(self.rankings)} topics>"

@@ -24,19 +24,7 @@ _MOST_SCORES = 2_000
 
 
 def render_bank_report(bank: ItemBank, review: BankReview) -> str:
-    """Return the report of an item bank.
-
-    Parameters
-    ----------
-    bank : ItemBank
-    review : BankReview
-        Of this bank.
-
-    Returns
-    -------
-    str
-        A whole HTML document.
-    """
+    """Return the report of an item bank and its review, a whole HTML document."""
     scores = last_scores(bank)
     tested = review.anchors[review.anchors["n_recent"] > 0]
     return render_page(

@@ -23,18 +23,10 @@ _TOLD = ("Model", "Point estimate", "Posterior", "Ranks", "Fit", "Prediction")
 
 @dataclass(frozen=True)
 class Citation:
-    """How a ranking was made, to be cited.
+    """How a ranking was made, to be cited."""
 
-    Attributes
-    ----------
-    text : str
-        A paragraph.
-    bibtex : str
-        The package and everything that the paragraph cites.
-    """
-
-    text: str
-    bibtex: str
+    text: str  # A paragraph.
+    bibtex: str  # The package and everything that the paragraph cites.
 
     def __str__(self) -> str:
         return f"{self.text}\n\n{self.bibtex}"

@@ -15,18 +15,7 @@ _MOST_PARTS = 30
 
 
 def render_gate_report(gates: Sequence[Gate]) -> str:
-    """Return the report of one candidate or of several.
-
-    Parameters
-    ----------
-    gates : sequence of Gate
-        Against one baseline.
-
-    Returns
-    -------
-    str
-        A whole HTML document.
-    """
+    """Return the report of candidates against one baseline, a whole HTML document."""
     return render_page("gate.html.j2", baseline=gates[0].baseline, gates=[*map(_part, gates)])
 
 

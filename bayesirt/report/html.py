@@ -22,17 +22,7 @@ _DOUBT = "The draws are not sound: do not quote these figures."
 
 
 def render_report(run: Run) -> str:
-    """Return the report of a run.
-
-    Parameters
-    ----------
-    run : Run
-
-    Returns
-    -------
-    str
-        A whole HTML document.
-    """
+    """Return the report of a run, a whole HTML document."""
     ranking, items, posterior, comparison = run.ranking, run.items, run.posterior, run.comparison
     flagged, review = items[items["flag"] != ""], items_to_look_at(run)
     return render_page(

@@ -25,17 +25,7 @@ _MOST_SCORES = 500
 
 
 def render_profile_report(run: ProfileRun) -> str:
-    """Return the report of ability profiles.
-
-    Parameters
-    ----------
-    run : ProfileRun
-
-    Returns
-    -------
-    str
-        A whole HTML document.
-    """
+    """Return the report of ability profiles, a whole HTML document."""
     profiles = run.profiles
     subjects = subjects_by_level(profiles)
     several = len(profiles.abilities) > 1

@@ -33,32 +33,22 @@ _N_DRAWS = 400
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SuiteScores:
-    """What subjects would score on whole benchmarks.
-
-    Attributes
-    ----------
-    subjects, benchmarks : tuple of str
-    draws : float array, shape (draw, subject, benchmark)
-        Of the accuracy on the whole benchmark.
-    summary : DataFrame
-        One row a subject and benchmark: `accuracy` (posterior mean) with its 90% interval (`low`,
-        `high`), the point predictions `p_irt`, `anchor_mean` (NaN without answers to anchors) and
-        `gp_irt`, and the numbers `n_answered` and `n_items`.
-    suite : DataFrame
-        One row a subject, best first: `score`, the mean over benchmarks, with its `sd` and 90%
-        interval; `rank` among these subjects (median of the draws) with its interval;
-        `n_answered`; and `more_anchors`, how many more answers would halve the interval, <NA> where
-        none would but to run nearly all.
-    abilities : SubjectScores
-        That p-IRT uses.
-    """
+    """What subjects would score on whole benchmarks."""
 
     subjects: tuple[str, ...]
     benchmarks: tuple[str, ...]
+    # shape (draw, subject, benchmark). Of the accuracy on the whole benchmark.
     draws: NDArray[np.float64]
+    # One row a subject and benchmark: `accuracy` (posterior mean) with its 90% interval
+    # (`low`, `high`), the point predictions `p_irt`, `anchor_mean` (NaN without answers to
+    # anchors) and `gp_irt`, and the numbers `n_answered` and `n_items`.
     summary: pd.DataFrame
+    # One row a subject, best first: `score`, the mean over benchmarks, with its `sd` and 90%
+    # interval; `rank` among these subjects (median of the draws) with its interval;
+    # `n_answered`; and `more_anchors`, how many more answers would halve the interval, <NA>
+    # where none would but to run nearly all.
     suite: pd.DataFrame
-    abilities: SubjectScores
+    abilities: SubjectScores  # That p-IRT uses.
 
     def __repr__(self) -> str:
         return f"<SuiteScores: {len(self.subjects)} subjects x {len(self.benchmarks)} benchmarks>"

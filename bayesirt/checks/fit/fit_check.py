@@ -24,40 +24,18 @@ from bayesirt.random_keys import Key, as_key
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FitCheck:
-    """Whether one ability explains the responses, and where it does not.
+    """Whether one ability explains the responses, and where it does not."""
 
-    Attributes
-    ----------
-    items, subjects : DataFrame
-        By `item_fit` and `person_fit`: one row an item, and one a subject.
-    dependence : LocalDependence
-        Pairs of items.
-    totals : Totals
-    held_out : HeldOut
-        Rasch, 2PL and two abilities.
-    calibration : Calibration
-        Of the 2PL's held-out predictions.
-    direction : Direction
-        Whether the items point one way.
-    part : str
-        What part of a wide table was checked, in words; empty if all of it was.
-    answers : Scale or None
-        What answers are, if not right and wrong.
-    categories : DataFrame or None
-        How often each item gets each grade, or 0, a part and the full score, where answers are
-        grades or scores in [0, 1]: `item`, `grade`, shares `observed` and `expected`, posterior
-        predictive `p`, and whether the item `misfits` for it.
-    """
-
-    items: pd.DataFrame
+    items: pd.DataFrame  # By `item_fit` and `person_fit`: one row an item, and one a subject.
     subjects: pd.DataFrame
-    dependence: LocalDependence
+    dependence: LocalDependence  # Pairs of items.
     totals: ProportionsCorrect
-    held_out: HeldOut
-    calibration: Calibration
-    direction: Direction = UNKNOWN
-    part: str = ""
-    answers: Scale | None = None
+    held_out: HeldOut  # Rasch, 2PL and two abilities.
+    calibration: Calibration  # Of the 2PL's held-out predictions.
+    direction: Direction = UNKNOWN  # Whether the items point one way.
+    part: str = ""  # What part of a wide table was checked, in words; empty if all of it was.
+    answers: Scale | None = None  # What answers are, if not right and wrong.
+    # By `category_fit`: how often each item gets each grade, or 0, a part and the full score.
     categories: pd.DataFrame | None = None
 
     @property

@@ -44,25 +44,16 @@ _FEW_PAIRS, _MOSTLY, _TIMES = 5, 0.5, 5.0
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalDependence:
-    """Which pairs of items depend on each other.
+    """Which pairs of items depend on each other."""
 
-    Attributes
-    ----------
-    pairs : DataFrame
-        The most dependent pairs, at most 1,000, surest first: `item_1`, `item_2`, `q3` (the
-        correlation of their residuals), `n_subjects` (that answered both), `z`, `p` and
-        `dependent`.
-    n_tested, n_dependent : int
-        Pairs that could be tested, and those that depend on each other.
-    q : float
-        Bound on the expected share of false pairs among those that depend on each other.
-    """
-
+    # The most dependent pairs, at most 1,000, surest first: `item_1`, `item_2`, `q3` (the
+    # correlation of their residuals), `n_subjects` (that answered both), `z`, `p` and
+    # `dependent`.
     pairs: pd.DataFrame
-    n_tested: int
+    n_tested: int  # Pairs that could be tested, and those that depend on each other.
     n_dependent: int
-    q: float
-    shared: str = ""
+    q: float  # Bound on the expected share of false pairs among those that depend on each other.
+    shared: str = ""  # What most dependent pairs have in common, if anything.
 
     def __repr__(self) -> str:
         return f"<LocalDependence: {self.n_dependent:,} of {self.n_tested:,} pairs>"

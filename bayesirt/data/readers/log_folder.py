@@ -50,49 +50,11 @@ def read_log_folder(
 ) -> tuple[Responses, FoundLogs]:
     """Read all logs of known harnesses in a folder and below, or a single one.
 
-    Parameters
-    ----------
-    path : str or Path
-    progress : callable, optional
-        Told how many files are read, and how many there are.
-    **options
-        ``metric``, ``filter``, ``facet``, ``factors``, ``duplicates``, ``threshold`` and
-        ``skip_damaged``, as
-        `bayesirt.data.readers.read_responses` takes them. Duplicates are several runs of a subject
-        on an item, in the order of the files' paths; under "error", those that say the same count
-        once.
-
-    Returns
-    -------
-    Responses
-        Items are called ``benchmark/item``, and ``benchmark`` is among their metadata.
-    FoundLogs
-        What was read, what was left out, and why.
-
-    Raises
-    ------
-    ResponseError
-        One sentence, for whatever keeps the logs from being read.
-
-    Notes
-    -----
-    Folders are walked in alphabetical order; hidden ones are passed over, and links are not
-    followed out of the folder. Benchmarks that two harnesses call by one name stay apart.
-
-    Examples
-    --------
-    >>> import json, tempfile
-    >>> reports = {"a.run.json": {"resolved_ids": ["i", "j"]},
-    ...            "b.run.json": {"resolved_ids": ["i"], "unresolved_ids": ["j"]}}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name, report in reports.items():
-    ...         _ = Path(folder, name).write_text(json.dumps(report))
-    ...     responses, found = read_log_folder(folder)
-    >>> responses
-    <Responses: 2 subjects x 2 items, 4 responses (100% observed), 75% right>
-    >>> print(found.to_text())
-    Found in logs:
-      swe-bench (SWE-bench, metric resolved): 2 subjects x 2 items, 4 answers in 2 files
+    Options are those of `bayesirt.data.readers.read_responses` for logs. Duplicates are several
+    runs of a subject on an item, in the order of the files' paths; under "error", those that say
+    the same count once. Folders are walked in alphabetical order; hidden ones are passed over, and
+    links are not followed out of the folder. Items are called ``benchmark/item``; benchmarks that
+    two harnesses call by one name stay apart.
     """
     return read_logs(path, Reading(**options), progress)
 

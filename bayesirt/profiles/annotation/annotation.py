@@ -19,20 +19,11 @@ _SHOWN = 3
 
 
 class Failure(NamedTuple):
-    """An item about which a stage found nothing out.
-
-    Attributes
-    ----------
-    item : str
-    stage : {"pool", "taxonomy", "mapping"}
-        Where abilities were proposed, merged or named.
-    reason : str
-        What was wrong with the last answer.
-    """
+    """An item about which a stage found nothing out."""
 
     item: str
-    stage: str
-    reason: str
+    stage: str  # "pool", "taxonomy" or "mapping": where abilities were proposed, merged or named.
+    reason: str  # What was wrong with the last answer.
 
 
 @dataclass(frozen=True, eq=False, repr=False)

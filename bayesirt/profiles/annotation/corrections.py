@@ -27,21 +27,12 @@ from bayesirt.profiles.annotation.review_sheet import (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Corrections:
-    """An annotation as people corrected it, and how often they had to.
+    """An annotation as people corrected it, and how often they had to."""
 
-    Attributes
-    ----------
-    annotation : Annotation
-        With the abilities of corrected items replaced.
-    summary : DataFrame
-        One row a checked item: item, wrong, and the abilities added and removed as tuples.
-    prob : float
-        Probability of the interval.
-    """
-
-    annotation: Annotation
+    annotation: Annotation  # With the abilities of corrected items replaced.
+    # One row a checked item: item, wrong, and the abilities added and removed as tuples.
     summary: pd.DataFrame
-    prob: float = 0.9
+    prob: float = 0.9  # Probability of the interval.
 
     def __repr__(self) -> str:
         return f"<Corrections: {self.to_text()}>"
@@ -65,11 +56,9 @@ class Corrections:
     def interval(self) -> tuple[float, float]:
         """Interval of the share of wrong items among all that the sheet was drawn from.
 
-        Notes
-        -----
-        Quantiles of Beta(½ + wrong, ½ + right), the posterior under Jeffreys' prior; 0 and 1
-        where no item, or every item, was wrong. As if items were drawn from very many: a bit
-        wide where a large share of all was checked.
+        Quantiles of Beta(½ + wrong, ½ + right), the posterior under Jeffreys' prior; 0 and 1 where
+        no item, or every item, was wrong. As if items were drawn from very many: a bit wide where a
+        large share of all was checked.
         """
         wrong, right, tail = self.n_wrong, self.n_checked - self.n_wrong, (1 - self.prob) / 2
         low, high = beta.ppf([tail, 1 - tail], wrong + 0.5, right + 0.5)
