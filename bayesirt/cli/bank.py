@@ -1,6 +1,5 @@
 """The `bank` commands and `score`: a suite of benchmarks that grows."""
 
-import json
 import sys
 from collections.abc import Callable
 from enum import StrEnum
@@ -9,13 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesirt.cli.options import AsJson, Quiet, Seed, prepare_jax
+from bayesirt.cli.options import AsJson, Quiet, Seed, prepare_jax, print_json, unset
 from bayesirt.cli.reading_input import (
     read_and_tell,
     read_new_answers,
     with_answer_options,
     with_options_of_answers,
 )
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
 
 if TYPE_CHECKING:
     from bayesirt.data.readers.reading import Reading
@@ -44,16 +45,9 @@ NewBenchmark = Annotated[
 ]
 AnswersFile = Annotated[Path, typer.Argument(help="Answers of new subjects to anchors.")]
 BenchmarkColumn = Annotated[str, typer.Option(help="Column with the benchmark of each item.")]
-Name = Annotated[
-    str | None,
-    typer.Option(help="Name of the benchmark; by default the file name.", show_default=False),
-]
+Name = Annotated[str | None, unset(help="Name of the benchmark; by default the file name.")]
 Page = Annotated[
-    Path | None,
-    typer.Option(
-        help="HTML page to write, with items, anchors and all scores so far.",
-        show_default=False,
-    ),
+    Path | None, unset(help="HTML page to write, with items, anchors and all scores so far.")
 ]
 NumberOfAnchors = Annotated[int, typer.Option(min=1, help="Anchors per benchmark.")]
 ChosenBy = Annotated[
@@ -67,12 +61,7 @@ ChosenBy = Annotated[
 ]
 NumberOfAbilities = Annotated[
     int | None,
-    typer.Option(
-        min=1,
-        max=60,
-        help="Number of abilities; by default chosen on held-out answers.",
-        show_default=False,
-    ),
+    unset(min=1, max=60, help="Number of abilities; by default chosen on held-out answers."),
 ]
 
 
@@ -95,7 +84,6 @@ def create(
     import jax
 
     from bayesirt.bank.growing_suite import create_suite
-    from bayesirt.errors import ResponseError
     from bayesirt.progress import fits_shown
     from bayesirt.report.terminal_bank import print_bank
 
@@ -175,23 +163,17 @@ def review(
     from bayesirt.bank.folder import read_bank
     from bayesirt.bank.review import review_bank
     from bayesirt.data.whole_file import write_whole
-    from bayesirt.errors import ResponseError
-    from bayesirt.names import one_line
     from bayesirt.report.bank_html import render_bank_report
     from bayesirt.report.terminal_bank import print_review, review_as_json
 
     if report is not None and report.suffix != ".html":
         raise ResponseError(f"--report writes a page; name it {one_line(report.stem)}.html")
     kept = read_bank(folder)
-    found = review_bank(
-        kept,
-        key=jax.random.key(seed),
-        announce=_announce(not (quiet or as_json)),
-    )
+    found = review_bank(kept, key=jax.random.key(seed), announce=_announce(not (quiet or as_json)))
     if report is not None:
         write_whole(report, render_bank_report(kept, found).encode())
     if as_json:
-        typer.echo(json.dumps(review_as_json(found), indent=2))
+        print_json(review_as_json(found))
     elif not quiet:
         print_review(found)
 
@@ -222,7 +204,7 @@ def score_subjects(
         progress=talk, announce=_announce(talk),
     )  # fmt: skip
     if as_json:
-        typer.echo(json.dumps(suite_scores_as_json(scores), indent=2))
+        print_json(suite_scores_as_json(scores))
     elif not quiet:
         print_suite_scores(scores)
 

@@ -1,6 +1,5 @@
 """The command line: parse, call one function, print."""
 
-import json
 import sys
 import warnings
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -9,24 +8,16 @@ import typer
 
 from bayesirt.cli.bank import bank, score_subjects
 from bayesirt.cli.convert import convert
-from bayesirt.cli.existing_run import (
-    cite,
-    compare,
-    export,
-    fit_check,
-    keep,
-    plot,
-    review,
-    separate,
-)
+from bayesirt.cli.existing_run import cite, compare, export, fit_check, keep, plot, review, separate
 from bayesirt.cli.gate import gate
 from bayesirt.cli.horizon import horizon
 from bayesirt.cli.next_item import next_item
-from bayesirt.cli.options import AsJson, Example, Results, prepare_jax
+from bayesirt.cli.options import AsJson, Example, Results, prepare_jax, print_json
 from bayesirt.cli.profile import profile
 from bayesirt.cli.rank import rank
 from bayesirt.cli.reading_input import input_path, read_found, with_reading_options
 from bayesirt.cli.study import studies
+from bayesirt.errors import ResponseError
 
 if TYPE_CHECKING:
     from bayesirt.data.readers.reading import Reading
@@ -90,7 +81,7 @@ def check(
     rule = average_rule(responses)
     if as_json:
         logs = {} if found is None else {"logs": found.as_json()}
-        typer.echo(json.dumps(terminal.check_as_json(responses, rule) | logs, indent=2))
+        print_json(terminal.check_as_json(responses, rule) | logs)
     else:
         if found is not None:
             typer.echo(found.to_text())
@@ -109,8 +100,6 @@ def _say_warning(message: Warning | str, *_place: Any, **_more: Any) -> None:
 
 def main() -> None:
     """Run the command line; bad input is one sentence on stderr and exit code 2."""
-    from bayesirt.errors import ResponseError
-
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _say_warning

@@ -9,6 +9,7 @@ import typer
 from bayesirt.cli.options import Quiet
 from bayesirt.cli.reading_input import read_found, with_reading_options
 from bayesirt.cli.standard_input import piped
+from bayesirt.names import one_line
 
 if TYPE_CHECKING:
     from bayesirt.data.readers.reading import Reading
@@ -32,7 +33,6 @@ def convert(
 ) -> None:
     """Convert results to one long Parquet file, the fastest format to read."""
     from bayesirt.data.long_parquet_file import check_place
-    from bayesirt.names import one_line
 
     check_place(out, overwrite=overwrite)
     # What is left on disk has no lengths and costs.

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesirt.cli.options import AsJson, prepare_jax
+from bayesirt.cli.options import AsJson, prepare_jax, print_json, unset
+from bayesirt.errors import ResponseError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,10 +26,7 @@ class Format(StrEnum):
     json = "json"
 
 
-def compare(
-    run: RunFolder,
-    as_json: AsJson = False,
-) -> None:
+def compare(run: RunFolder, as_json: AsJson = False) -> None:
     """Compare the point estimate of a run with its posterior."""
     prepare_jax(1)
     from bayesirt.ranking.run_folder import load_run
@@ -39,7 +37,7 @@ def compare(
     if as_json:
         tables = {"subjects": comparison.subjects, "items": comparison.items}
         told = {k: v.to_dict("records") for k, v in tables.items()}
-        typer.echo(json.dumps({**_warned(ranking), **told}, indent=2))
+        print_json({**_warned(ranking), **told})
     else:
         terminal.print_comparison(comparison, ranking.warnings, sound=ranking.sound)
 
@@ -51,13 +49,9 @@ def review(
         typer.Option(min=0.01, help="Discrimination below which an item counts as uninformative."),
     ] = 0.25,
     q: Annotated[
-        float,
-        typer.Option(min=0.001, max=0.999, help="Largest expected share of false alarms."),
+        float, typer.Option(min=0.001, max=0.999, help="Largest expected share of false alarms.")
     ] = 0.1,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="CSV file to write the listed items to.", show_default=False),
-    ] = None,
+    out: Annotated[Path | None, unset(help="CSV file to write the listed items to.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List items that look mis-keyed, duplicated or uninformative, with the evidence."""
@@ -73,7 +67,7 @@ def review(
     if out is not None:
         write_whole(out, csv_of(found.listed).encode())
     if as_json:
-        typer.echo(json.dumps(rows_for_json(found.summary), indent=2))
+        print_json(rows_for_json(found.summary))
     else:
         terminal.print_review(found)
 
@@ -81,13 +75,7 @@ def review(
 def fit_check(
     run: RunFolder,
     seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=2**32 - 1,
-            help="Random seed; by default that of the run.",
-            show_default=False,
-        ),
+        int | None, unset(min=0, max=2**32 - 1, help="Random seed; by default that of the run.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -104,7 +92,7 @@ def fit_check(
         tables |= {"pairs": found.pairs}
         tables |= {} if found.categories is None else {"categories": found.categories}
         told = {name: rows_for_json(table) for name, table in tables.items()}
-        typer.echo(json.dumps({"text": found.to_text(), **told}, indent=2))
+        print_json({"text": found.to_text(), **told})
     else:
         terminal.print_fit(found)
 
@@ -126,7 +114,6 @@ def separate(
 
     import pandas as pd
 
-    from bayesirt.errors import ResponseError
     from bayesirt.ranking import cluster_separation, separation
     from bayesirt.ranking.cluster_ranking import rank_clusters
     from bayesirt.ranking.run_folder import load_run
@@ -151,7 +138,7 @@ def separate(
     detectable = separation.least_detectable(posterior)
     if as_json:
         told = {"detectable": asdict(detectable), "neighbours": rows_for_json(neighbours)}
-        typer.echo(json.dumps(_warned(ranking) | told, indent=2))
+        print_json(_warned(ranking) | told)
     else:
         shown = None if clusters else detectable
         print_separation(neighbours, shown, ranking.warnings, sound=ranking.sound)
@@ -160,10 +147,7 @@ def separate(
 def export(
     run: RunFolder,
     how: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.markdown,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="File to write; by default standard output.", show_default=False),
-    ] = None,
+    out: Annotated[Path | None, unset(help="File to write; by default standard output.")] = None,
 ) -> None:
     """Export the ranking as Markdown, LaTeX or JSON."""
     prepare_jax(1)
@@ -200,17 +184,13 @@ def keep(
     run: RunFolder,
     n: Annotated[
         int | None,
-        typer.Option(
+        unset(
             "-n",
             min=1,
             help="How many; by default the fewest that tell 95% of the pairs apart that all do.",
-            show_default=False,
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="CSV file to write the items to.", show_default=False),
-    ] = None,
+    out: Annotated[Path | None, unset(help="CSV file to write the items to.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the questions to keep: those few that tell the models apart nearly as well as all."""
@@ -227,7 +207,7 @@ def keep(
         write_whole(out, csv_of(kept).encode())
     if as_json:
         told = {"text": found.to_text(), "items": rows_for_json(kept)}
-        typer.echo(json.dumps(_warned(loaded.ranking) | told, indent=2))
+        print_json(_warned(loaded.ranking) | told)
     else:
         terminal.print_kept(found, loaded.ranking)
 
@@ -238,10 +218,7 @@ def plot(
         str | None,
         typer.Argument(help="A picture of the report; by default their names are listed."),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="SVG, PDF or PNG file; by default PICTURE.svg.", show_default=False),
-    ] = None,
+    out: Annotated[Path | None, unset(help="SVG, PDF or PNG file; by default PICTURE.svg.")] = None,
 ) -> None:
     """Draw a picture of a run's report into a file."""
     prepare_jax(1)

@@ -1,14 +1,15 @@
 """The `gate` command: whether the candidate regressed, or whether that is not known yet."""
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesirt.cli.options import AsJson, Quiet, Results, Seed, prepare_jax
+from bayesirt.cli.options import AsJson, Quiet, Results, Seed, prepare_jax, print_json, unset
 from bayesirt.cli.reading_input import read_and_tell, with_reading_options
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
 
 if TYPE_CHECKING:
     from bayesirt.data.readers.reading import Reading
@@ -33,13 +34,10 @@ NewResults = Annotated[
     Path | None,
     typer.Argument(help="Results of the candidate, if they are in a file or folder of their own."),
 ]
-Baseline = Annotated[str | None, typer.Option(help="Model to compare with.", show_default=False)]
+Baseline = Annotated[str | None, unset(help="Model to compare with.")]
 Candidates = Annotated[
     list[str],
-    typer.Option(
-        help="Model to judge. Repeatable: claims are then right for all of them at once.",
-        show_default=False,
-    ),
+    unset(help="Model to judge. Repeatable: claims are then right for all of them at once."),
 ]
 Margin = Annotated[
     float,
@@ -50,25 +48,17 @@ Margin = Annotated[
 ]
 Group = Annotated[
     str | None,
-    typer.Option(
-        help="Column of a long file whose questions depend on each other, such as benchmark.",
-        show_default=False,
-    ),
+    unset(help="Column of a long file whose questions depend on each other, such as benchmark."),
 ]
 History = Annotated[
     Path | None,
-    typer.Option(
+    unset(
         help="A folder that rank wrote for this suite, or an item bank: calibrated questions "
-        "sharpen the comparison, most where the two answered different ones.",
-        show_default=False,
+        "sharpen the comparison, most where the two answered different ones."
     ),
 ]
 State = Annotated[
-    Path | None,
-    typer.Option(
-        help="State file for a verdict that stays right however often you look.",
-        show_default=False,
-    ),
+    Path | None, unset(help="State file for a verdict that stays right however often you look.")
 ]
 Together = Annotated[
     int,
@@ -84,8 +74,8 @@ Cheaper = Annotated[
 Undecided = Annotated[
     IfUndecided, typer.Option(help="Exit code of an undecided verdict: 3, 0 or 1.")
 ]
-Page = Annotated[Path | None, typer.Option(help="HTML file to write.", show_default=False)]
-JUnit = Annotated[Path | None, typer.Option(help="JUnit XML file to write.", show_default=False)]
+Page = Annotated[Path | None, unset(help="HTML file to write.")]
+JUnit = Annotated[Path | None, unset(help="JUnit XML file to write.")]
 AsMarkdown = Annotated[
     bool, typer.Option("--markdown", help="Print Markdown, as for a pull request.")
 ]
@@ -118,7 +108,6 @@ def gate(
     Exit code 0: it passes. 1: it regressed. 3: undecided. 2: bad input.
     """
     prepare_jax(1)
-    from bayesirt.errors import ResponseError
     from bayesirt.ranking.gate import gate_all
     from bayesirt.ranking.gate_result import SURE
 
@@ -158,7 +147,7 @@ def _write(found: "list[Gate]", report: Path | None, junit: Path | None) -> None
 
 def _print_json(found: "list[Gate]") -> None:
     told = [one.as_dict() | {"text": one.to_text()} for one in found]
-    typer.echo(json.dumps(told[0] if len(told) == 1 else told, indent=2))
+    print_json(told[0] if len(told) == 1 else told)
 
 
 def _read(
@@ -170,8 +159,6 @@ def _read(
     talk: bool,
 ) -> "tuple[Responses, str, list[str]]":
     """Read one input or two, and find out who is compared with whom."""
-    from bayesirt.errors import ResponseError
-
     if results is None:
         raise ResponseError(
             "name one results file, or two: those of the baseline and the candidate"
@@ -192,8 +179,6 @@ def _read(
 
 
 def _only(subjects: list[str], option: str) -> str:
-    from bayesirt.errors import ResponseError
-    from bayesirt.names import one_line
 
     if len(subjects) > 1:
         listed = ", ".join(repr(one_line(name, 40)) for name in subjects[:5])
@@ -204,7 +189,6 @@ def _only(subjects: list[str], option: str) -> str:
 def _history(folder: Path, seed: int) -> "Posterior | Through":
     from bayesirt.bank.folder import is_bank, read_bank
     from bayesirt.bank.gate_history import through_bank
-    from bayesirt.errors import ResponseError
     from bayesirt.ranking.run_folder import load_run
 
     if is_bank(folder):

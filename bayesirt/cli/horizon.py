@@ -1,39 +1,26 @@
 """The `horizon` command."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from bayesirt.cli.existing_run import RunFolder, rows_for_json
-from bayesirt.cli.options import AsJson, prepare_jax
+from bayesirt.cli.options import AsJson, prepare_jax, print_json, unset
 
 Minutes = Annotated[
-    Path,
-    typer.Option(
-        help="File with the columns item and minutes: how long each task takes a human.",
-        show_default=False,
-    ),
+    Path, unset(help="File with the columns item and minutes: how long each task takes a human.")
 ]
 Dates = Annotated[
     Path | None,
-    typer.Option(
-        help="File with the columns subject and date, for the time in which horizons double.",
-        show_default=False,
-    ),
+    unset(help="File with the columns subject and date, for the time in which horizons double."),
 ]
 ErrorOfMinutes = Annotated[
     float,
     typer.Option("--minutes-error", min=0, help="Standard deviation of the error of log minutes."),
 ]
-OutTable = Annotated[
-    Path | None, typer.Option("--out", help="CSV file to write.", show_default=False)
-]
-OutPicture = Annotated[
-    Path | None,
-    typer.Option("--picture", help="SVG, PDF or PNG file to draw.", show_default=False),
-]
+OutTable = Annotated[Path | None, unset("--out", help="CSV file to write.")]
+OutPicture = Annotated[Path | None, unset("--picture", help="SVG, PDF or PNG file to draw.")]
 
 
 def horizon(
@@ -65,6 +52,6 @@ def horizon(
         write_picture(plot_horizons(found), picture)
     if as_json:
         told = {"text": found.to_text(), "horizons": rows_for_json(found.summary)}
-        typer.echo(json.dumps(told, indent=2, default=str))
+        print_json(told, default=str)
     else:
         terminal.print_horizons(found, loaded.ranking)

@@ -1,5 +1,6 @@
-"""What the commands may be told, and what each prepares before it computes."""
+"""What the commands may be told, what each prepares, and how it prints JSON."""
 
+import json
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -8,6 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from bayesirt.cli.standard_input import piped
+
+
+def unset(*names: str, **told: Any) -> Any:
+    """Return an option of which no default is shown, as there is none or the text tells it."""
+    return typer.Option(*names, show_default=False, **told)
 
 
 class ItemsIn(StrEnum):
@@ -42,20 +48,6 @@ class PointChoice(StrEnum):
     spectral = "spectral"
     em = "em"
     saem = "saem"
-
-
-class Model(StrEnum):
-    """What is assumed of the responses."""
-
-    auto = "auto"
-    two_pl = "2pl"
-    three_pl = "3pl"
-    repeats = "repeats"
-    graded = "graded"
-    continuous = "continuous"
-    normal = "normal"
-    lart = "lart"
-    mirt = "mirt"
 
 
 class Repeats(StrEnum):
@@ -116,6 +108,20 @@ class Slopes(StrEnum):
     rasch = "rasch"
 
 
+class Model(StrEnum):
+    """What is assumed of the responses."""
+
+    auto = "auto"
+    two_pl = "2pl"
+    three_pl = "3pl"
+    repeats = "repeats"
+    graded = "graded"
+    continuous = "continuous"
+    normal = "normal"
+    lart = "lart"
+    mirt = "mirt"
+
+
 Results = Annotated[
     Path | None,
     typer.Argument(
@@ -144,24 +150,19 @@ PerComponent = Annotated[
 ]
 ByOption = Annotated[
     str | None,
-    typer.Option(
-        help="Rank by topic too: a column that describes items, or a file with item and topic.",
-        show_default=False,
-    ),
+    unset(help="Rank by topic too: a column that describes items, or a file with item and topic."),
 ]
 FormulaOption = Annotated[
     str,
-    typer.Option(
+    unset(
         help='What explains difficulty and ability: "difficulty ~ log(minutes) + (1|judge); '
-        'ability ~ (1|llm)".',
-        show_default=False,
+        'ability ~ (1|llm)".'
     ),
 ]
 GroupOption = Annotated[
     str,
-    typer.Option(
-        help="Column that groups questions whose answers go together, such as those on one text.",
-        show_default=False,
+    unset(
+        help="Column that groups questions whose answers go together, such as those on one text."
     ),
 ]
 Seed = Annotated[
@@ -171,26 +172,19 @@ Seed = Annotated[
 Chains = Annotated[int, typer.Option(min=2, max=64, help="Number of Markov chains.")]
 Warmup = Annotated[int, typer.Option(min=10, help="Warm-up draws per chain.")]
 RankWarmup = Annotated[
-    int | None,
-    typer.Option(
-        min=10,
-        help="Warm-up draws per chain: 250, or 1000 with --engine nuts.",
-        show_default=False,
-    ),
+    int | None, unset(min=10, help="Warm-up draws per chain: 250, or 1000 with --engine nuts.")
 ]
 Draws = Annotated[int, typer.Option(min=10, help="Draws per chain to keep.")]
 Anchors = Annotated[
     list[str],
-    typer.Option(
+    unset(
         "--anchor",
         help="NAME=130: the value of a subject on a scale of your own; a second anchor sets the "
         "unit.",
-        show_default=False,
     ),
 ]
 PopulationOption = Annotated[
-    bool,
-    typer.Option("--population", help="Add the expected score over questions like these."),
+    bool, typer.Option("--population", help="Add the expected score over questions like these.")
 ]
 FitCheckOption = Annotated[
     bool,
@@ -206,8 +200,7 @@ TargetAccept = Annotated[
     ),
 ]
 Budget = Annotated[
-    float,
-    typer.Option(min=0, help="Extra seconds that chains may run until they converge."),
+    float, typer.Option(min=0, help="Extra seconds that chains may run until they converge.")
 ]
 PriorsOption = Annotated[
     PriorKind, typer.Option(help="Priors of items: with a learned centre and spread, or fixed.")
@@ -236,20 +229,17 @@ NewAnswers = Annotated[
     Path | None,
     typer.Argument(help="Answers of one or more new subjects; omit to start from none."),
 ]
-OneSubject = Annotated[
-    str | None, typer.Option(help="Use only this subject's answers.", show_default=False)
-]
+OneSubject = Annotated[str | None, unset(help="Use only this subject's answers.")]
 NumberOfItems = Annotated[int, typer.Option("-n", min=1, help="Number of items to suggest.")]
 NextByOption = Annotated[
     NextBy, typer.Option(help="For a run: most expected information, or least expected variance.")
 ]
 StopWidth = Annotated[
     float | None,
-    typer.Option(
+    unset(
         help="Stop when the 90% interval is narrower than this: of the ability, or for a bank of "
         "the "
-        "suite score, such as 0.05.",
-        show_default=False,
+        "suite score, such as 0.05."
     ),
 ]
 ModelOption = Annotated[
@@ -262,12 +252,11 @@ ModelOption = Annotated[
 ]
 AbilitiesOption = Annotated[
     str | None,
-    typer.Option(
+    unset(
         "--abilities",
         metavar="K",
         help="With mirt: number of abilities, or auto: as many as predict held-out answers well "
         "enough. Models are then ranked by their expected score.",
-        show_default=False,
     ),
 ]
 RepeatsOption = Annotated[
@@ -279,10 +268,9 @@ RepeatsOption = Annotated[
 ]
 Guessing = Annotated[
     float | None,
-    typer.Option(
+    unset(
         help="With 3pl: probability of guessing right, such as 0.25; by default learned for each "
-        "item.",
-        show_default=False,
+        "item."
     ),
 ]
 WrongLengthsOption = Annotated[
@@ -293,10 +281,9 @@ WrongLengthsOption = Annotated[
 ]
 QMatrixFile = Annotated[
     Path,
-    typer.Option(
+    unset(
         "--q-matrix",
         help="Which abilities each item needs: a 0/1 table of items x abilities, a list, or JSON.",
-        show_default=False,
     ),
 ]
 StructureOption = Annotated[
@@ -310,12 +297,13 @@ ProfileEngineOption = Annotated[
     ProfileEngine, typer.Option(help="blocked and nuts are exact; auto is blocked.")
 ]
 CheckpointFolder = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder for unfinished chains; the same command resumes from there.",
-        show_default=False,
-    ),
+    Path | None, unset(help="Folder for unfinished chains; the same command resumes from there.")
 ]
+
+
+def print_json(told: Any, **how: Any) -> None:
+    """Print what a script reads."""
+    typer.echo(json.dumps(told, indent=2, **how))
 
 
 def prepare_jax(chains: int) -> None:

@@ -1,6 +1,5 @@
 """The `rank` command."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,45 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bayesirt.cli.options import (
-    AbilitiesOption,
-    Anchors,
-    AsJson,
-    Budget,
-    ByOption,
-    Chains,
-    CheckpointFolder,
-    Draws,
-    EngineChoice,
-    EngineOption,
-    Example,
-    FitCheckOption,
-    FormulaOption,
-    GroupOption,
-    Guessing,
-    Model,
-    ModelOption,
-    Out,
-    Overwrite,
-    PerComponent,
-    PointChoice,
-    PointOption,
-    PopulationOption,
-    PriorKind,
-    PriorsOption,
-    Quiet,
-    RankWarmup,
-    Repeats,
-    RepeatsOption,
-    Results,
-    Seed,
-    Slopes,
-    SlopesIfAny,
-    TargetAccept,
-    Update,
-    WrongLengthsOption,
-    prepare_jax,
-)
+from bayesirt.cli import options
+from bayesirt.cli.options import Model, Repeats
 from bayesirt.cli.reading_input import (
     announce,
     input_path,
@@ -56,6 +18,8 @@ from bayesirt.cli.reading_input import (
     with_reading_options,
 )
 from bayesirt.cli.several_abilities import rank_by_several
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
 
 if TYPE_CHECKING:
     from bayesirt.data.readers.reading import Reading
@@ -66,42 +30,42 @@ if TYPE_CHECKING:
 
 @with_reading_options
 def rank(
-    results: Results = None,
-    example: Example = False,
-    out: Out = Path("run"),
-    overwrite: Overwrite = False,
-    update: Update = False,
-    per_component: PerComponent = False,
-    by: ByOption = None,
-    formula: FormulaOption = "",
-    group: GroupOption = "",
+    results: options.Results = None,
+    example: options.Example = False,
+    out: options.Out = Path("run"),
+    overwrite: options.Overwrite = False,
+    update: options.Update = False,
+    per_component: options.PerComponent = False,
+    by: options.ByOption = None,
+    formula: options.FormulaOption = "",
+    group: options.GroupOption = "",
     *,
     reading: "Reading",
-    seed: Seed = 0,
-    chains: Chains = 4,
-    warmup: RankWarmup = None,
-    draws: Draws = 1000,
-    target_accept: TargetAccept = 0.95,
-    budget: Budget = 120,
-    model: ModelOption = Model.auto,
-    abilities: AbilitiesOption = None,
-    wrong_lengths: WrongLengthsOption = False,
-    anchor: Anchors = [],  # noqa: B006
-    priors: PriorsOption = PriorKind.hierarchical,
-    slopes: SlopesIfAny = None,
-    guessing: Guessing = None,
-    repeats: RepeatsOption = Repeats.auto,
-    engine: EngineOption = EngineChoice.auto,
-    point: PointOption = PointChoice.auto,
-    checkpoint: CheckpointFolder = None,
-    check_fit: FitCheckOption = True,
-    population: PopulationOption = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
+    seed: options.Seed = 0,
+    chains: options.Chains = 4,
+    warmup: options.RankWarmup = None,
+    draws: options.Draws = 1000,
+    target_accept: options.TargetAccept = 0.95,
+    budget: options.Budget = 120,
+    model: options.ModelOption = Model.auto,
+    abilities: options.AbilitiesOption = None,
+    wrong_lengths: options.WrongLengthsOption = False,
+    anchor: options.Anchors = [],  # noqa: B006
+    priors: options.PriorsOption = options.PriorKind.hierarchical,
+    slopes: options.SlopesIfAny = None,
+    guessing: options.Guessing = None,
+    repeats: options.RepeatsOption = Repeats.auto,
+    engine: options.EngineOption = options.EngineChoice.auto,
+    point: options.PointOption = options.PointChoice.auto,
+    checkpoint: options.CheckpointFolder = None,
+    check_fit: options.FitCheckOption = True,
+    population: options.PopulationOption = False,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Rank subjects by ability, and write tables, draws and a report."""
     typed = SimpleNamespace(**locals())
-    prepare_jax(chains)
+    options.prepare_jax(chains)
     path, talk = input_path(results, example), not (quiet or as_json)
     if model is Model.mirt or abilities is not None:
         return rank_by_several(typed, path, talk=talk)
@@ -124,7 +88,7 @@ def _settings(typed: SimpleNamespace) -> "Settings":
     from bayesirt.models import Priors
     from bayesirt.ranking.settings import Settings
 
-    slopes: Slopes = typed.slopes or Slopes.positive
+    slopes: options.Slopes = typed.slopes or options.Slopes.positive
     return Settings(
         typed.seed, typed.chains, typed.warmup or 0, typed.draws, typed.target_accept, typed.budget,
         Priors(
@@ -139,8 +103,6 @@ def _settings(typed: SimpleNamespace) -> "Settings":
 
 def _reading(typed: SimpleNamespace, settings: "Settings") -> "Reading":
     """Return how results are read: with the columns of topics and of what explains them."""
-    from bayesirt.errors import ResponseError
-
     reading: Reading = typed.reading.with_columns(*settings.described)
     if typed.by and typed.per_component:
         raise ResponseError("--by belongs to one ranking; leave out --per-component")
@@ -161,9 +123,10 @@ def _explained(
 
 def _model(model: Model, repeats: Repeats) -> str:
     """Return the name of the model, which may be told by what is said of runs."""
-    from bayesirt.errors import ResponseError
-
-    said = {Repeats.dependent: Model.repeats, Repeats.independent: Model.two_pl}.get(repeats, model)
+    said = {
+        Repeats.dependent: Model.repeats,
+        Repeats.independent: Model.two_pl,
+    }.get(repeats, model)
     if model not in (Model.auto, said):
         raise ResponseError(
             f"--repeats {repeats} is --model {said}; leave out one of it and --model {model}"
@@ -196,9 +159,6 @@ def _told(path: Path, reading: "Reading", checkpoint: Path | None, talk: bool) -
 
 def _scale(anchors: list[str]) -> tuple[tuple[str, float], ...]:
     """Take anchors apart: NAME=130, where a name may hold an equals sign itself."""
-    from bayesirt.errors import ResponseError
-    from bayesirt.names import one_line
-
     scale: dict[str, float] = {}
     for anchor in anchors:
         name, _, value = anchor.rpartition("=")
@@ -218,7 +178,6 @@ def _earlier_run(
     out: Path, settings: "Settings", overwrite: bool, update: bool, per_component: bool
 ) -> "Run | None":
     """Make sure that a run can be written, and return the one that it goes on from, if any."""
-    from bayesirt.errors import ResponseError
     from bayesirt.ranking.run_folder import check_output, holds_run, load_run
 
     if update and per_component:
@@ -276,7 +235,6 @@ def _rank_groups(
     responses: "Responses", settings: "Settings", told: dict[str, Any]
 ) -> dict[str, "Run"]:
     """Rank each group of subjects and items that have responses in common by itself."""
-    from bayesirt.errors import ResponseError
     from bayesirt.ranking.run import rank_responses
 
     found = responses.components()
@@ -343,7 +301,7 @@ def _print(runs: dict[str, "Run"], out: Path, as_json: bool, quiet: bool) -> Non
 
     if as_json:
         objects = {name: ranking_as_json(run) for name, run in runs.items()}
-        typer.echo(json.dumps(objects.get("", objects), indent=2))
+        options.print_json(objects.get("", objects))
         return
     if not quiet:
         for name, run in runs.items():

@@ -10,6 +10,7 @@ import typer
 
 from bayesirt.cli.options import Duplicates, ItemsIn, ScoreKind
 from bayesirt.cli.reading_options import READING
+from bayesirt.errors import ResponseError
 
 if TYPE_CHECKING:
     from bayesirt.data.readers.found_logs import FoundLogs
@@ -62,8 +63,6 @@ def _plain(value: Any) -> Any:
 
 def input_path(results: Path | None, example: bool) -> Path:
     """Return the results that were named, or the embedded example."""
-    from bayesirt.errors import ResponseError
-
     if example == (results is not None):
         raise ResponseError("name one results file, or pass --example")
     if results is not None:

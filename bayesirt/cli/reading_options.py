@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bayesirt.cli.options import Duplicates, ItemsIn, ScoreKind
+from bayesirt.cli.options import Duplicates, ItemsIn, ScoreKind, unset
 
 
 def _full_score(text: str) -> float:
@@ -17,99 +17,63 @@ def _full_score(text: str) -> float:
         ) from None
 
 
-Column = Annotated[
-    str | None,
-    typer.Option(help="Name of this column in a long file, if not found.", show_default=False),
-]
+Column = Annotated[str | None, unset(help="Name of this column in a long file, if not found.")]
 ClusterOption = Annotated[
     str | None,
-    typer.Option(
+    unset(
         help="Column of a long file that groups subjects, such as the LLM they are runs of; or a "
-        "file with the columns subject and cluster.",
-        show_default=False,
+        "file with the columns subject and cluster."
     ),
 ]
 CostOption = Annotated[
     str | None,
-    typer.Option(
+    unset(
         help="Column of a long file with the cost of each answer; or a file with the columns "
-        "subject and cost.",
-        show_default=False,
+        "subject and cost."
     ),
 ]
 FacetOption = Annotated[
     list[str],
-    typer.Option(
+    unset(
         help="Column of a long file, or of logs, that differs between answers to a question, such "
-        "as judge.",
-        show_default=False,
+        "as judge."
     ),
 ]
 FactorsOption = Annotated[
     list[str],
-    typer.Option(
+    unset(
         "--subject-factors",
         help="Columns of what subjects are made of, such as llm,scaffold (of logs: model,solver): "
         "each is ranked.",
-        show_default=False,
     ),
 ]
 SubjectTable = Annotated[
-    str | None,
-    typer.Option(
-        help="File with the column subject and others that describe it.", show_default=False
-    ),
+    str | None, unset(help="File with the column subject and others that describe it.")
 ]
 ItemTable = Annotated[
-    str | None,
-    typer.Option(help="File with the column item and others that describe it.", show_default=False),
+    str | None, unset(help="File with the column item and others that describe it.")
 ]
 Orientation = Annotated[
-    ItemsIn | None,
-    typer.Option(
-        help="Whether a wide file has its items in rows or in columns.", show_default=False
-    ),
+    ItemsIn | None, unset(help="Whether a wide file has its items in rows or in columns.")
 ]
 Repeated = Annotated[
     Duplicates, typer.Option(help="How to treat repeated rows of a subject and item.")
 ]
-Threshold = Annotated[
-    float | None, typer.Option(help="Count scores at or above this as correct.", show_default=False)
-]
-KindOption = Annotated[
-    ScoreKind | None,
-    typer.Option(help="What scores are; by default found.", show_default=False),
-]
-Order = Annotated[
-    list[str],
-    typer.Option(
-        help="Grades, the lowest first: poor,fair,good.",
-        show_default=False,
-    ),
-]
+Threshold = Annotated[float | None, unset(help="Count scores at or above this as correct.")]
+KindOption = Annotated[ScoreKind | None, unset(help="What scores are; by default found.")]
+Order = Annotated[list[str], unset(help="Grades, the lowest first: poor,fair,good.")]
 FullScore = Annotated[
     float | None,
-    typer.Option(
-        "--scale",
-        help="Full score, such as 100.",
-        show_default=False,
-        parser=_full_score,
-        metavar="FLOAT",
-    ),
+    unset("--scale", help="Full score, such as 100.", parser=_full_score, metavar="FLOAT"),
 ]
 Metric = Annotated[
     list[str],
-    typer.Option(
-        help="Metric, scorer or statistic to read from logs: NAME, or BENCHMARK=NAME. Repeatable.",
-        show_default=False,
+    unset(
+        help="Metric, scorer or statistic to read from logs: NAME, or BENCHMARK=NAME. Repeatable."
     ),
 ]
 Filter = Annotated[
-    list[str],
-    typer.Option(
-        help="Filter to read from lm-eval logs: NAME, or BENCHMARK=NAME. Repeatable.",
-        show_default=False,
-    ),
+    list[str], unset(help="Filter to read from lm-eval logs: NAME, or BENCHMARK=NAME. Repeatable.")
 ]
 SkipDamaged = Annotated[
     bool, typer.Option("--skip-damaged", help="Skip logs that cannot be read, and list them.")

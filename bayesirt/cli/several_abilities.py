@@ -1,15 +1,14 @@
 """What `rank --model mirt` does: a ranking by several abilities."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Literal
 
-import typer
-
-from bayesirt.cli.options import Model, PointChoice, PriorKind, Repeats
+from bayesirt.cli.options import Model, PointChoice, PriorKind, Repeats, print_json
 from bayesirt.cli.reading_input import announce, read_and_tell, say
+from bayesirt.errors import ResponseError
+from bayesirt.names import one_line
 
 if TYPE_CHECKING:
     from bayesirt.data.readers.reading import Reading
@@ -44,8 +43,6 @@ def rank_by_several(typed: SimpleNamespace, path: Path, *, talk: bool) -> None:
 
 def _refuse_options_of_one_ability(model: Model, given: Mapping[str, object]) -> None:
     """Refuse abilities of other models, and options that rankings by several do not have."""
-    from bayesirt.errors import ResponseError
-
     if model not in (Model.mirt, Model.auto):
         raise ResponseError(
             f"--abilities belongs to --model mirt, and {model} has one ability; leave out one of "
@@ -88,9 +85,6 @@ def _explore(
 
 def _number_of_abilities(abilities: str | None) -> int | Literal["auto"]:
     """Return the number of abilities that was typed, or that it is to be found."""
-    from bayesirt.errors import ResponseError
-    from bayesirt.names import one_line
-
     if abilities in (None, "auto"):
         return "auto"
     if not (abilities.isascii() and abilities.isdigit() and int(abilities) >= 1):
@@ -106,6 +100,6 @@ def _print_explored(run: "Exploration", out: Path, *, as_json: bool, quiet: bool
     from bayesirt.report.terminal_profiles import exploration_as_json, print_exploration
 
     if as_json:
-        typer.echo(json.dumps(exploration_as_json(run), indent=2))
+        print_json(exploration_as_json(run))
     elif not quiet:
         print_exploration(run, out)

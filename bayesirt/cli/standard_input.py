@@ -6,6 +6,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bayesirt.errors import ResponseError
+
 _STARTS = {b"PAR1": "parquet", b"PK": "xlsx", b"\x1f\x8b": "csv.gz", b"[": "json", b"{": "json"}
 """How formats begin."""
 
@@ -14,7 +16,6 @@ def piped(path: Path | None) -> Path | None:
     """Return the path of results; what stands on standard input is kept until the end."""
     if str(path) != "-":
         return path
-    from bayesirt.errors import ResponseError
 
     data = sys.stdin.buffer.read()
     start = data.lstrip()
