@@ -47,6 +47,16 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
+def first_few(names: Sequence[str], most: int) -> str:
+    """Return the first of some names for a sentence, and how many more there are.
+
+    >>> first_few(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
+
+
 def plain_identifier(name: str) -> str:
     """Return a name that variables of a file may have.
 

@@ -28,6 +28,9 @@ from bayesirt.verdict import Verdict, judge_approximation, judge_chains
 
 LEVEL = 0.9
 """Mass of every interval that is not said to be another."""
+TAILS = (1 - LEVEL) / 2, (1 + LEVEL) / 2
+"""Shares of the draws below its ends."""
+LOW_MIDDLE_HIGH = TAILS[0], 0.5, TAILS[1]
 
 FEW_TO_STANDARDISE = 10
 """Of fewer subjects abilities are only centred: of two, a standard score is always 1 or -1."""
@@ -153,6 +156,11 @@ class Posterior:
         from bayesirt.likelihood.families import family_named
 
         return family_named(self.link).further
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of all that the proportion correct depends on: of subjects, then of items."""
+        return "theta", "a", "d", *self.further
 
     @property
     def has_speeds(self) -> bool:
@@ -319,7 +327,7 @@ class Posterior:
         if not varies.any():
             return None
         values, labels = values[:, :, varies], list(compress(labels, varies))
-        low, median, high = np.quantile(values, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], (0, 1))
+        low, median, high = np.quantile(values, LOW_MIDDLE_HIGH, (0, 1))
         axes = {"chain_axis": 0, "draw_axis": 1}
         return pd.DataFrame(
             {

@@ -14,8 +14,8 @@ from bayesirt.data.scales import Scale, shown_score
 from bayesirt.errors import ResponseError
 from bayesirt.inference.ability_belief import N_DRAWS, Answers, Belief, ItemDraws, believe
 from bayesirt.likelihood.latencies import SpeedEvidence
-from bayesirt.names import one_line
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.names import counted, first_few, one_line
+from bayesirt.posterior import LEVEL, TAILS, Posterior
 from bayesirt.ranking.item_information import expected_information, expected_variance
 
 Criterion = Literal["information", "variance"]
@@ -63,11 +63,12 @@ class AbilitySoFar:
 
     def to_text(self, stop_width: float | None = None) -> str:
         """Return in plain words what is known, and whether it is enough."""
-        counted = f"{self.n_answers} answer{'' if self.n_answers == 1 else 's'}"
-        after = f"after {counted}" if self.n_answers else "before any answer"
+        after = (
+            f"after {counted(self.n_answers, 'answer')}" if self.n_answers else "before any answer"
+        )
         sentences = [f"Ability {self.ability.to_text()} {after}."]
         if self.speed is not None and self.n_lengths:
-            lengths = f"{self.n_lengths} length{'' if self.n_lengths == 1 else 's'}"
+            lengths = counted(self.n_lengths, "length")
             sentences.append(f"Speed {self.speed.to_text()} from {lengths}.")
         if stop_width is not None:
             verdict = (
@@ -190,10 +191,9 @@ def suggest_items(
 def check_subject(answers: Mapping[str, Answers], subject: str) -> None:
     """Refuse a subject that gave no answers."""
     if subject not in answers:
-        known = ", ".join(repr(one_line(name, 30)) for name in list(answers)[:5])
-        more = f" and {len(answers) - 5} more" if len(answers) > 5 else ""
+        known = first_few([repr(one_line(name, 30)) for name in answers], 5)
         raise ResponseError(
-            f"no answers of subject {one_line(subject)!r}; the subjects are {known}{more}"
+            f"no answers of subject {one_line(subject)!r}; the subjects are {known}"
         )
 
 
@@ -304,6 +304,5 @@ def intervals(nodes: ArrayLike, density: ArrayLike) -> NDArray[np.float64]:
     along = np.linspace(0, 1, nodes.shape[1])
     fine = np.linspace(0, 1, _FINE)
     below = CubicSpline(along, density, axis=1).antiderivative()(fine)
-    tails = np.array([(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    places = np.array([np.interp(tails * own[-1], own, fine) for own in below])
+    places = np.array([np.interp(np.array(TAILS) * own[-1], own, fine) for own in below])
     return nodes[:, :1] + places * (nodes[:, -1:] - nodes[:, :1])

@@ -20,7 +20,7 @@ from bayesirt.estimators.normal_beliefs import Abilities, Items
 from bayesirt.estimators.symmetric_matrices import packed, pairs, twice_off_diagonal
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.names import one_line
-from bayesirt.posterior import LEVEL
+from bayesirt.posterior import LEVEL, TAILS
 
 _NODES = 7
 _REACH, _ERRORS = 6.0, 41
@@ -92,7 +92,7 @@ def _table(groups: AnchorGroups, found: "_Comparison") -> pd.DataFrame:
     seen = total > 0
     with np.errstate(invalid="ignore"):
         observed, expected, sd = right / total, found.mean / total, found.sd / total
-    drift, wide = observed - expected, norm.ppf((1 + LEVEL) / 2) * sd
+    drift, wide = observed - expected, norm.ppf(TAILS[1]) * sd
     both = np.where(seen, np.stack([found.better, found.worse]), np.nan)
     p = np.fmin(*holm(both))
     table = pd.DataFrame(

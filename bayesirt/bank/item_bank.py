@@ -12,7 +12,7 @@ from bayesirt.bank.tables import ANSWER_COLUMNS, SCORE_COLUMNS
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.fixed_items import KnownItems
-from bayesirt.names import one_line
+from bayesirt.names import first_few, one_line
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,10 +170,9 @@ class ItemBank:
 def _refuse_known(kind: str, names: Collection[str], known: Collection[str]) -> None:
     again = [name for name in names if name in known]
     if again:
-        shown = ", ".join(repr(one_line(name)) for name in again[:5])
-        more = f" and {len(again) - 5:,} more" if len(again) > 5 else ""
+        shown = first_few([repr(one_line(name)) for name in again], 5)
         raise ResponseError(
-            f"{kind} {shown}{more} {'is' if len(again) == 1 else 'are'} in the bank already, where "
+            f"{kind} {shown} {'is' if len(again) == 1 else 'are'} in the bank already, where "
             f"nothing is changed; rename or drop what is not new"
         )
 
@@ -194,8 +193,7 @@ def _check_step(
         if item not in anchors:
             raise ResponseError(
                 f"step {name} holds answers to item {one_line(item)!r}, which is not an anchor of "
-                f"the "
-                f"bank; leave out answers to other items"
+                f"the bank; leave out answers to other items"
             )
 
 

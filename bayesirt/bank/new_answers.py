@@ -33,7 +33,7 @@ from bayesirt.data.score_values import count_successes, read_on_scale
 from bayesirt.data.table_columns import encode_names, list_columns, name_rows, parse_latency
 from bayesirt.errors import ResponseError
 from bayesirt.inference.ability_belief import Answers
-from bayesirt.names import one_line
+from bayesirt.names import first_few, one_line
 
 NAMELESS = "the subject"
 """Whose answers are in a file that names no subject."""
@@ -259,10 +259,9 @@ def _positions(
     place = {name: k for k, name in enumerate(items)}
     unknown = [name for name in names if name not in place]
     if unknown:
-        shown = ", ".join(repr(one_line(name, 30)) for name in unknown[:5])
-        more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+        shown = first_few([repr(one_line(name, 30)) for name in unknown], 5)
         raise ResponseError(
-            f"items that were not calibrated: {shown}{more}; leave their answers out, or calibrate "
+            f"items that were not calibrated: {shown}; leave their answers out, or calibrate "
             f"these items first"
         )
     return np.array([place[name] for name in names], np.int32)[codes]

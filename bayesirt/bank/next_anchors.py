@@ -18,11 +18,11 @@ from bayesirt.bank.suite.next_items import SuiteItems, prospects
 from bayesirt.errors import ResponseError
 from bayesirt.inference.ability_belief import Answers
 from bayesirt.likelihood.cell_sums import DenseLayout
-from bayesirt.names import one_line
-from bayesirt.posterior import LEVEL
+from bayesirt.names import counted, one_line
+from bayesirt.posterior import LEVEL, TAILS
 from bayesirt.random_keys import Key, as_key
 
-_HALF_WIDTH = float(ndtri((1 + LEVEL) / 2))
+_HALF_WIDTH = float(ndtri(TAILS[1]))
 
 
 class ScoreSoFar(NamedTuple):
@@ -43,8 +43,9 @@ class ScoreSoFar(NamedTuple):
 
     def to_text(self, stop_width: float | None = None) -> str:
         """Return in plain words what is known, and whether it is enough."""
-        counted = f"{self.n_answers:,} answer{'' if self.n_answers == 1 else 's'}"
-        after = f"after {counted}" if self.n_answers else "before any answer"
+        after = (
+            f"after {counted(self.n_answers, 'answer')}" if self.n_answers else "before any answer"
+        )
         text = (
             f"{self.mean:.1%} of the suite ({LEVEL:.0%} interval {self.low:.1%} to "
             f"{self.high:.1%}) {after}."

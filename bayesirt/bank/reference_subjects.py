@@ -5,7 +5,7 @@ import pandas as pd
 
 from bayesirt.bank.alarms import Alarm
 from bayesirt.bank.item_bank import ItemBank
-from bayesirt.names import one_line
+from bayesirt.names import counted, one_line
 
 LEAST_REFERENCE = 100
 """Reference subjects that a benchmark of a diverse suite needs."""
@@ -40,9 +40,9 @@ def reference_alarms(table: pd.DataFrame) -> list[Alarm]:
 
 
 def _alarm(name: str, n: int) -> Alarm:
-    noun = "subject" if n == 1 else "subjects"
+    subjects = counted(n, "reference subject")
     text = (
-        f"{one_line(name)} was calibrated with {n} reference {noun}, where a diverse suite needs "
+        f"{one_line(name)} was calibrated with {subjects}, where a diverse suite needs "
         f"about {LEAST_REFERENCE}: predictions of it are wide, and may be off by more than they "
         f"say; let more subjects answer it and the anchors, and calibrate it in a new bank."
     )

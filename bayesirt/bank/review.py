@@ -15,6 +15,7 @@ from bayesirt.bank.novelty import novelty, novelty_alarms
 from bayesirt.bank.reference_subjects import reference_alarms, reference_subjects
 from bayesirt.bank.saturation import no_subjects, saturation, saturation_alarms
 from bayesirt.estimators.normal_beliefs import Abilities
+from bayesirt.names import counted
 from bayesirt.random_keys import Key, as_key
 
 
@@ -52,15 +53,13 @@ class BankReview:
     def headline(self) -> str:
         """What was looked at, and how many alarms there are."""
         n = len(self.alarms)
-        found = "no alarm" if not n else "1 alarm" if n == 1 else f"{n:,} alarms"
+        found = counted(n, "alarm") if n else "no alarm"
         if not self.n_recent:
             return (
                 f"{found.capitalize()}. No recent subjects: whether anchors still hold shows once "
                 f"new subjects are scored."
             )
-        subjects = (
-            "1 recent subject" if self.n_recent == 1 else f"{self.n_recent:,} recent subjects"
-        )
+        subjects = counted(self.n_recent, "recent subject")
         text = f"{found.capitalize()}, by answers of {subjects} to {len(self.anchors):,} anchors."
         if len(self.benchmarks) == 1:
             return f"{text} Whether the benchmark as a whole holds cannot be told without another."

@@ -37,8 +37,7 @@ def cut_loss(posterior: Posterior) -> CutLoss | None:
     if answers is None or answers.kind != "graded":
         return None
     most = max(1, min(_DRAWS, _MOST_CELLS // posterior.trials.size))
-    names = ("theta", "a", "d", *posterior.further)
-    draws = tuple(jnp.asarray(posterior.draws(name, most)) for name in names)
+    draws = tuple(jnp.asarray(posterior.draws(name, most)) for name in posterior.parameters)
     seen = jnp.asarray(posterior.trials > 0)
 
     @jax.jit

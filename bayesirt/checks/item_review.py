@@ -21,7 +21,7 @@ from bayesirt.checks.item_evidence import (
 )
 from bayesirt.checks.item_rest_correlation import rest_correlations
 from bayesirt.data.scales import Scale
-from bayesirt.names import one_line
+from bayesirt.names import first_few, one_line
 from bayesirt.posterior import Posterior
 
 _SHOWN = 5
@@ -302,5 +302,4 @@ def _listed(probability: NDArray[np.float64], q: float) -> NDArray[np.bool_]:
 
 
 def _some(names: list[str]) -> str:
-    shown = ", ".join(one_line(name, 30) for name in names[:_SHOWN])
-    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
+    return first_few([one_line(name, 30) for name in names], _SHOWN)

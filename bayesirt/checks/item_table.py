@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from bayesirt.checks.extreme_scores import HARDLY_DISCRIMINATES, response_flags
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.posterior import LOW_MIDDLE_HIGH, Posterior
 
 
 def item_table(posterior: Posterior) -> pd.DataFrame:
@@ -19,9 +19,7 @@ def item_table(posterior: Posterior) -> pd.DataFrame:
     table = {"item": posterior.items, "accuracy": successes.sum(0) / trials.sum(0)}
     lengths = [n for n in ("phi", "omega", "lam", "delta") if n in posterior.dataset]
     for name in ("a", "d", "b", *posterior.further, *lengths):
-        low, median, high = np.quantile(
-            posterior.draws(name), [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0
-        )
+        low, median, high = np.quantile(posterior.draws(name), LOW_MIDDLE_HIGH, axis=0)
         table |= {name: median, f"{name}_low": low, f"{name}_high": high}
     table["n_subjects"] = np.count_nonzero(trials, 0)
     flat = np.abs(table["a"]) < HARDLY_DISCRIMINATES

@@ -11,7 +11,7 @@ from bayesirt.checks.predictive_gain import (
     compare_models,
 )
 from bayesirt.data.responses import Responses
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.posterior import LOW_MIDDLE_HIGH, Posterior
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,5 @@ def compare_wrong_lengths(
 
 def wrong_factor(posterior: Posterior) -> tuple[float, float, float]:
     """Return (low, median, high) of how many times as long wrong answers are as right ones."""
-    tails = [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2]
-    low, median, high = np.exp(np.quantile(posterior.draws("delta").mean(1), tails))
+    low, median, high = np.exp(np.quantile(posterior.draws("delta").mean(1), LOW_MIDDLE_HIGH))
     return float(low), float(median), float(high)

@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesirt.cli import options
+from bayesirt.cli.options import (
+    AsJson,
+    NewAnswers,
+    NextBy,
+    NextByOption,
+    NumberOfItems,
+    OneSubject,
+    Seed,
+    StopWidth,
+    prepare_jax,
+    print_json,
+)
 from bayesirt.cli.reading_input import read_new_answers, with_answer_options
 
 if TYPE_CHECKING:
@@ -17,18 +28,18 @@ if TYPE_CHECKING:
 @with_answer_options
 def next_item(
     calibrated: Annotated[Path, typer.Argument(help="A folder that rank wrote, or an item bank.")],
-    answers: options.NewAnswers = None,
-    subject: options.OneSubject = None,
-    n: options.NumberOfItems = 5,
-    criterion: options.NextByOption = options.NextBy.information,
-    stop_width: options.StopWidth = None,
+    answers: NewAnswers = None,
+    subject: OneSubject = None,
+    n: NumberOfItems = 5,
+    criterion: NextByOption = NextBy.information,
+    stop_width: StopWidth = None,
     *,
     reading: "Reading",
-    seed: options.Seed = 0,
-    as_json: options.AsJson = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Estimate a new subject's ability so far, and suggest which questions to ask next."""
-    options.prepare_jax(1)
+    prepare_jax(1)
     from bayesirt.bank.adaptive import check_stop_width, suggest_items
     from bayesirt.bank.folder import is_bank, read_bank
     from bayesirt.ranking.run_folder import load_run
@@ -48,7 +59,7 @@ def next_item(
         given = read(bank.items.names)
         anchors = suggest_anchors(bank, given, key=seed, subject=subject)
         if as_json:
-            options.print_json(terminal_bank.next_anchors_as_json(anchors, n, stop_width))
+            print_json(terminal_bank.next_anchors_as_json(anchors, n, stop_width))
         else:
             terminal_bank.print_next_anchors(anchors, n, stop_width)
         return
@@ -56,6 +67,6 @@ def next_item(
     given = read(posterior.items, scale=posterior.answers)
     items = suggest_items(posterior, given, subject=subject, criterion=criterion.value)
     if as_json:
-        options.print_json(terminal.next_items_as_json(items, posterior.verdict, n, stop_width))
+        print_json(terminal.next_items_as_json(items, posterior.verdict, n, stop_width))
     else:
         terminal.print_next_items(items, posterior.verdict, n, stop_width)

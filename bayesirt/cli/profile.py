@@ -4,7 +4,26 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bayesirt.cli import options
+from bayesirt.cli.options import (
+    AsJson,
+    Budget,
+    Chains,
+    CheckpointFolder,
+    Draws,
+    Out,
+    Overwrite,
+    ProfileEngine,
+    ProfileEngineOption,
+    QMatrixFile,
+    Quiet,
+    Results,
+    Seed,
+    Structure,
+    StructureOption,
+    Warmup,
+    prepare_jax,
+    print_json,
+)
 from bayesirt.cli.reading_input import announce, read_and_tell, say, with_reading_options
 from bayesirt.cli.reading_options import READING
 from bayesirt.errors import ResponseError
@@ -15,25 +34,25 @@ if TYPE_CHECKING:
 
 @partial(with_reading_options, options=[name for name in READING if name != "cost"])
 def profile(
-    q_matrix: options.QMatrixFile,
-    results: options.Results = None,
-    out: options.Out = Path("profiles"),
-    overwrite: options.Overwrite = False,
+    q_matrix: QMatrixFile,
+    results: Results = None,
+    out: Out = Path("profiles"),
+    overwrite: Overwrite = False,
     *,
     reading: "Reading",
-    seed: options.Seed = 0,
-    chains: options.Chains = 4,
-    warmup: options.Warmup = 500,
-    draws: options.Draws = 1000,
-    budget: options.Budget = 120,
-    structure: options.StructureOption = options.Structure.auto,
-    engine: options.ProfileEngineOption = options.ProfileEngine.auto,
-    checkpoint: options.CheckpointFolder = None,
-    quiet: options.Quiet = False,
-    as_json: options.AsJson = False,
+    seed: Seed = 0,
+    chains: Chains = 4,
+    warmup: Warmup = 500,
+    draws: Draws = 1000,
+    budget: Budget = 120,
+    structure: StructureOption = Structure.auto,
+    engine: ProfileEngineOption = ProfileEngine.auto,
+    checkpoint: CheckpointFolder = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show each subject's profile of abilities, and predict unanswered items."""
-    options.prepare_jax(chains)
+    prepare_jax(chains)
     from bayesirt.data.readers import read_q_matrix
     from bayesirt.profiles.profile_folder import save_profiles
     from bayesirt.profiles.profile_run import ProfileSettings, profile_responses
@@ -57,6 +76,6 @@ def profile(
     report = render_profile_report(run)
     write_folder(out, lambda folder: save_profiles(run, folder, report), overwrite=overwrite)
     if as_json:
-        options.print_json(profiles_as_json(run))
+        print_json(profiles_as_json(run))
     elif not quiet:
         print_profiles(run, out)

@@ -8,8 +8,46 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bayesirt.cli import options
-from bayesirt.cli.options import Model, Repeats
+from bayesirt.cli.options import (
+    AbilitiesOption,
+    Anchors,
+    AsJson,
+    Budget,
+    ByOption,
+    Chains,
+    CheckpointFolder,
+    Draws,
+    EngineChoice,
+    EngineOption,
+    Example,
+    FitCheckOption,
+    FormulaOption,
+    GroupOption,
+    Guessing,
+    Model,
+    ModelOption,
+    Out,
+    Overwrite,
+    PerComponent,
+    PointChoice,
+    PointOption,
+    PopulationOption,
+    PriorKind,
+    PriorsOption,
+    Quiet,
+    RankWarmup,
+    Repeats,
+    RepeatsOption,
+    Results,
+    Seed,
+    Slopes,
+    SlopesIfAny,
+    TargetAccept,
+    Update,
+    WrongLengthsOption,
+    prepare_jax,
+    print_json,
+)
 from bayesirt.cli.reading_input import (
     announce,
     input_path,
@@ -30,42 +68,42 @@ if TYPE_CHECKING:
 
 @with_reading_options
 def rank(
-    results: options.Results = None,
-    example: options.Example = False,
-    out: options.Out = Path("run"),
-    overwrite: options.Overwrite = False,
-    update: options.Update = False,
-    per_component: options.PerComponent = False,
-    by: options.ByOption = None,
-    formula: options.FormulaOption = "",
-    group: options.GroupOption = "",
+    results: Results = None,
+    example: Example = False,
+    out: Out = Path("run"),
+    overwrite: Overwrite = False,
+    update: Update = False,
+    per_component: PerComponent = False,
+    by: ByOption = None,
+    formula: FormulaOption = "",
+    group: GroupOption = "",
     *,
     reading: "Reading",
-    seed: options.Seed = 0,
-    chains: options.Chains = 4,
-    warmup: options.RankWarmup = None,
-    draws: options.Draws = 1000,
-    target_accept: options.TargetAccept = 0.95,
-    budget: options.Budget = 120,
-    model: options.ModelOption = Model.auto,
-    abilities: options.AbilitiesOption = None,
-    wrong_lengths: options.WrongLengthsOption = False,
-    anchor: options.Anchors = [],  # noqa: B006
-    priors: options.PriorsOption = options.PriorKind.hierarchical,
-    slopes: options.SlopesIfAny = None,
-    guessing: options.Guessing = None,
-    repeats: options.RepeatsOption = Repeats.auto,
-    engine: options.EngineOption = options.EngineChoice.auto,
-    point: options.PointOption = options.PointChoice.auto,
-    checkpoint: options.CheckpointFolder = None,
-    check_fit: options.FitCheckOption = True,
-    population: options.PopulationOption = False,
-    quiet: options.Quiet = False,
-    as_json: options.AsJson = False,
+    seed: Seed = 0,
+    chains: Chains = 4,
+    warmup: RankWarmup = None,
+    draws: Draws = 1000,
+    target_accept: TargetAccept = 0.95,
+    budget: Budget = 120,
+    model: ModelOption = Model.auto,
+    abilities: AbilitiesOption = None,
+    wrong_lengths: WrongLengthsOption = False,
+    anchor: Anchors = [],  # noqa: B006
+    priors: PriorsOption = PriorKind.hierarchical,
+    slopes: SlopesIfAny = None,
+    guessing: Guessing = None,
+    repeats: RepeatsOption = Repeats.auto,
+    engine: EngineOption = EngineChoice.auto,
+    point: PointOption = PointChoice.auto,
+    checkpoint: CheckpointFolder = None,
+    check_fit: FitCheckOption = True,
+    population: PopulationOption = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
     """Rank subjects by ability, and write tables, draws and a report."""
     typed = SimpleNamespace(**locals())
-    options.prepare_jax(chains)
+    prepare_jax(chains)
     path, talk = input_path(results, example), not (quiet or as_json)
     if model is Model.mirt or abilities is not None:
         return rank_by_several(typed, path, talk=talk)
@@ -88,7 +126,7 @@ def _settings(typed: SimpleNamespace) -> "Settings":
     from bayesirt.models import Priors
     from bayesirt.ranking.settings import Settings
 
-    slopes: options.Slopes = typed.slopes or options.Slopes.positive
+    slopes: Slopes = typed.slopes or Slopes.positive
     return Settings(
         typed.seed, typed.chains, typed.warmup or 0, typed.draws, typed.target_accept, typed.budget,
         Priors(
@@ -301,7 +339,7 @@ def _print(runs: dict[str, "Run"], out: Path, as_json: bool, quiet: bool) -> Non
 
     if as_json:
         objects = {name: ranking_as_json(run) for name, run in runs.items()}
-        options.print_json(objects.get("", objects))
+        print_json(objects.get("", objects))
         return
     if not quiet:
         for name, run in runs.items():

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.names import counted, one_line
+from bayesirt.names import counted, first_few, one_line
 
 _NAMED = 4
 
@@ -37,7 +37,4 @@ def told_groups(responses: Responses, facets: Sequence[str] = ()) -> list[str]:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """Return the first names for a sentence."""
-    shown = [repr(one_line(name)) for name in names]
-    more = len(shown) - _NAMED
-    return ", ".join(shown[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return first_few([repr(one_line(name)) for name in names], _NAMED)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.names import check_names, one_line
+from bayesirt.names import check_names, counted, first_few, one_line
 
 _MOST_NAMED = 5
 
@@ -276,7 +276,7 @@ class QMatrix:
         """
         found = []
         if self.n_left_out:
-            rows = "1 row" if self.n_left_out == 1 else f"{self.n_left_out:,} rows"
+            rows = counted(self.n_left_out, "row")
             found.append(f"{rows} of the Q-matrix for items without responses left out")
         groups = _equal_columns(self.needs)
         for group in groups:
@@ -377,6 +377,4 @@ def _named(names: Sequence[str], which: NDArray[np.intp], kind: str) -> str:
 
 
 def _quoted(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(one_line(name, 30)) for name in names[:_MOST_NAMED])
-    more = len(names) - _MOST_NAMED
-    return f"{shown} and {more} more" if more > 0 else shown
+    return first_few([repr(one_line(name, 30)) for name in names], _MOST_NAMED)

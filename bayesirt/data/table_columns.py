@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bayesirt.data.score_values import Where, parse_numbers
 from bayesirt.errors import ResponseError
-from bayesirt.names import one_line
+from bayesirt.names import first_few, one_line
 
 OWN_COLUMNS = frozenset({"subject", "item", "successes", "trials", "latency", "cluster", "cost"})
 
@@ -60,8 +60,7 @@ def check_columns(frame: pd.DataFrame, wanted: Iterable[Hashable]) -> None:
 
 def list_columns(frame: pd.DataFrame) -> str:
     """Return the first columns of a table for a sentence."""
-    shown = ", ".join(one_line(str(c), 24) for c in frame.columns[:12])
-    return shown if len(frame.columns) <= 12 else f"{shown} and {len(frame.columns) - 12} more"
+    return first_few([one_line(str(column), 24) for column in frame.columns], 12)
 
 
 def encode_names(names: pd.Series, kind: str) -> tuple[NDArray[np.int32], list[str]]:

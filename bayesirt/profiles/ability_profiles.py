@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.likelihood.families import LOGIT
-from bayesirt.names import one_line
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.names import first_few, one_line
+from bayesirt.posterior import TAILS, Posterior
 from bayesirt.profiles.item_prediction import lean_of
 from bayesirt.ranking.subject_ranking import ranks_of_draws
 
@@ -26,7 +26,6 @@ LEAST_OWN = 0.3
 """Reliability that an ability's own items reach in one that does not rest on others."""
 
 MEASURED, BORROWED, PRIOR = "measured", "rests on other abilities", "rests on the prior"
-_TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 _MOST_NAMED = 5
 
 
@@ -170,7 +169,7 @@ def profile_abilities(posterior: Posterior, q: QMatrix) -> AbilityProfiles:
     levels = {
         "level": mean,
         "sd": np.sqrt(variance),
-        **_quantiles(theta, ("low", "high"), _TAILS),
+        **_quantiles(theta, ("low", "high"), TAILS),
         "answers": seen,
         **_ranks(theta, abilities["ranked"].to_numpy(bool)),
     }
@@ -200,7 +199,7 @@ def _ranks(
     found = np.full((3, *theta.shape[1:]), np.nan)
     for k in np.flatnonzero(ranked):
         found[:, :, k] = np.quantile(
-            ranks_of_draws(theta[:, :, k]), (0.5, *_TAILS), axis=0, method="inverted_cdf"
+            ranks_of_draws(theta[:, :, k]), (0.5, *TAILS), axis=0, method="inverted_cdf"
         )
     return dict(zip(("rank", "rank_low", "rank_high"), found, strict=True))
 
@@ -219,7 +218,7 @@ def _abilities(
     )
     lean = lean_of(posterior) * np.exp(posterior.draws("mu_a"))[:, None]
     easiness = posterior.draws("beta") - lean
-    low, high = np.quantile(easiness, _TAILS, axis=0)
+    low, high = np.quantile(easiness, TAILS, axis=0)
     return pd.DataFrame(
         {
             "ability": list(q.abilities),
@@ -259,7 +258,7 @@ def _pairs(posterior: Posterior, q: QMatrix, theta: NDArray[np.floating]) -> pd.
         difference = theta[:, :, k] - theta[:, :, other]
         told = difference.mean(0).var()
         reliability = told / (told + difference.var(0, ddof=1).mean())
-        low, high = np.quantile(drawn, _TAILS)
+        low, high = np.quantile(drawn, TAILS)
         names = (q.abilities[k], q.abilities[other])
         apart = reliability >= LEAST_RELIABILITY
         rows.append((*names, drawn.mean(), low, high, reliability, apart))
@@ -269,6 +268,4 @@ def _pairs(posterior: Posterior, q: QMatrix, theta: NDArray[np.floating]) -> pd.
 
 
 def _listed(names: "pd.Series[str]") -> str:
-    shown = ", ".join(repr(one_line(name, 30)) for name in names[:_MOST_NAMED])
-    more = len(names) - _MOST_NAMED
-    return f"{shown} and {more} more" if more > 0 else shown
+    return first_few([repr(one_line(name, 30)) for name in names], _MOST_NAMED)

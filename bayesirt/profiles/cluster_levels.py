@@ -5,10 +5,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.posterior import TAILS, Posterior
 from bayesirt.ranking.cluster_ranking import known_clusters
-
-_TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 
 
 def cluster_levels(posterior: Posterior) -> pd.DataFrame:
@@ -19,7 +17,7 @@ def cluster_levels(posterior: Posterior) -> pd.DataFrame:
     `NAME_high`).
     """
     clusters, gamma = known_clusters(posterior), posterior.draws("gamma")
-    low, high = np.quantile(gamma, _TAILS, axis=0)
+    low, high = np.quantile(gamma, TAILS, axis=0)
     table: dict[str, Any] = {"cluster": list(clusters.names), "n_subjects": clusters.sizes}
     for k, name in enumerate(posterior.dataset["ability"].values):
         of_name = (gamma[..., k].mean(0), low[:, k], high[:, k])

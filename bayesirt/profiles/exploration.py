@@ -29,7 +29,7 @@ from bayesirt.inference.options import RunOptions
 from bayesirt.likelihood.families import family_named
 from bayesirt.models import Mirt
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.posterior import TAILS, Posterior
 from bayesirt.profiles.ability_profiles import LEAST_RELIABILITY, MEASURED, PRIOR
 from bayesirt.profiles.cluster_levels import cluster_levels
 from bayesirt.progress import fits_shown
@@ -48,7 +48,6 @@ from bayesirt.verdict import Verdict
 
 CANDIDATES = (1, 2, 3, 5)
 """Numbers of abilities among which one is chosen."""
-_TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 _MOST_STEEP = 3
 
 
@@ -259,7 +258,7 @@ def _ranked(
     order, ranks = best_first(scores, alike)
     alike, scores = None if alike is None else alike[order], scores[:, order]
     chains = chains_of(by_chain[..., order])[: 0 if verdict.sound else None]
-    low, high = np.quantile(scores, _TAILS, axis=0)
+    low, high = np.quantile(scores, TAILS, axis=0)
     columns = {
         "expected_score": scores.mean(0),
         "expected_score_low": low,
@@ -278,7 +277,7 @@ def _names(posterior: Posterior) -> list[str]:
 
 def _levels(posterior: Posterior) -> pd.DataFrame:
     theta, names = posterior.draws("theta"), _names(posterior)
-    low, high = np.quantile(theta, _TAILS, axis=0)
+    low, high = np.quantile(theta, TAILS, axis=0)
     of_each = {"level": theta.mean(0), "sd": theta.std(0, ddof=1), "low": low, "high": high}
     return pd.DataFrame(
         {
@@ -295,7 +294,7 @@ def _abilities(posterior: Posterior) -> pd.DataFrame:
     known = theta.mean(0).var(0)
     reliability = known / (known + theta.var(0, ddof=1).mean(0))
     squares = (a**2).sum(1)
-    ends = np.quantile(a, _TAILS, axis=0)
+    ends = np.quantile(a, TAILS, axis=0)
     return pd.DataFrame(
         {
             "ability": _names(posterior),
@@ -316,7 +315,7 @@ def _steep(posterior: Posterior, least: NDArray[np.float64]) -> str:
 
 def _items(posterior: Posterior) -> pd.DataFrame:
     a, successes, trials = posterior.draws("a"), posterior.successes, posterior.trials
-    low, high = np.quantile(a, _TAILS, axis=0)
+    low, high = np.quantile(a, TAILS, axis=0)
     columns: dict[str, Any] = {
         "item": posterior.items,
         "accuracy": successes.sum(0) / trials.sum(0),

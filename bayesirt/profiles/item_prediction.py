@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.errors import ResponseError
 from bayesirt.likelihood.families import LOGIT
-from bayesirt.names import one_line
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.names import counted, one_line
+from bayesirt.posterior import TAILS, Posterior
 from bayesirt.random_keys import Key, as_key
 
 NewItems = Literal["learnt", "neutral"]
 
 _MOST_DRAWS = 2000
-_TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,7 +58,7 @@ class ItemPredictions:
     def to_text(self) -> str:
         """Return the conclusion in a sentence."""
         best = self.scores.iloc[0]
-        items = "1 item" if len(self.items) == 1 else f"{len(self.items):,} items"
+        items = counted(len(self.items), "item")
         return (
             f"{items} without responses: {one_line(best['subject'])} is expected to answer "
             f"{best['score']:.0%} of them ({best['low']:.0%} to {best['high']:.0%}), the most."
@@ -130,7 +129,7 @@ def predict_items(
     draws["mu_b"] = jnp.asarray(lean_of(posterior)[::thin])
     found = _predict(draws, jnp.asarray(needs), key, neutral=new_items == "neutral")
     probability, low, high, scores = (np.asarray(x) for x in found)
-    bounds = np.quantile(scores, _TAILS, axis=0)
+    bounds = np.quantile(scores, TAILS, axis=0)
     table = pd.DataFrame(
         {
             "subject": posterior.subjects,
@@ -176,7 +175,7 @@ def _predict(
     """Return P, its interval, and draws of scores, item after item."""
     n_draws, n_subjects, n_abilities = draws["theta"].shape
     keys = jax.random.split(key, (len(needs), 3))
-    tails = jnp.asarray(_TAILS)
+    tails = jnp.asarray(TAILS)
 
     def one_item(scores: Array, item: tuple[Array, Array]) -> tuple[Array, tuple[Array, ...]]:
         own, (of_slopes, of_level, of_answers) = item

@@ -18,7 +18,7 @@ from bayesirt.inference.engines import EngineName, sample_posterior
 from bayesirt.inference.options import RunOptions
 from bayesirt.models import QMirt
 from bayesirt.models.q_mirt import Structure, default_structure
-from bayesirt.names import one_line
+from bayesirt.names import counted, first_few, one_line
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
 from bayesirt.profiles.ability_profiles import AbilityProfiles, profile_abilities
@@ -148,11 +148,7 @@ def notes_on(q: QMatrix, own: QMatrix) -> tuple[str, ...]:
     if not unknown.any():
         return tuple(findings)
     names = [repr(one_line(q.abilities[k], 30)) for k in np.flatnonzero(unknown)]
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    n_items = int(q.needs[:, unknown].any(1).sum())
-    items = "1 item" if n_items == 1 else f"{n_items:,} items"
-    left_out = (
-        f"no item with responses needs {', '.join(names[:_MOST_NAMED])}{more}: left out together "
-        f"with {items}"
-    )
+    items = counted(int(q.needs[:, unknown].any(1).sum()), "item")
+    unneeded = first_few(names, _MOST_NAMED)
+    left_out = f"no item with responses needs {unneeded}: left out together with {items}"
     return (left_out, *findings)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.posterior import TAILS, Posterior
 from bayesirt.ranking.chain_bounds import chains_of, supported
 
 
@@ -27,5 +27,5 @@ def difference_columns(apart: Differences) -> tuple[float, float, float, float]:
     chains = apart.draws.reshape(1, -1) if apart.sound else chains_of(apart.draws)
     above = (chains > 0).mean(1)
     p_above = above if apart.sound else supported(above[:, None], of_pairs=True)
-    low, high = np.quantile(chains, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
+    low, high = np.quantile(chains, TAILS, axis=1)
     return float(p_above[0]), float(apart.draws.mean()), float(low.min()), float(high.max())

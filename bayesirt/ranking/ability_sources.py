@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from bayesirt.errors import ResponseError
 from bayesirt.names import in_percent, one_line
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.posterior import TAILS, Posterior
 from bayesirt.ranking.difficulty_sources import NOT_EXPLAINED, levels_of, shares_of, slopes_of
 from bayesirt.ranking.subject_ranking import best_first, rank_columns
 
-_TAILS = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
 _MOST_COMBINATIONS = 2000
 _MOST_DRAWS = 400
 
@@ -155,7 +154,7 @@ def _effects(
 ) -> pd.DataFrame:
     order, ranks = best_first(draws)
     away = (draws - draws.mean(1, keepdims=True))[:, order]
-    low, high = np.quantile(away, _TAILS, axis=0)
+    low, high = np.quantile(away, TAILS, axis=0)
     counts = np.bincount(places, minlength=len(levels))[order]
     told: dict[str, Any] = {"factor": name, "level": np.asarray(levels, object)[order]}
     told |= {"n_subjects": counts}
@@ -193,7 +192,7 @@ def _combinations(
     }
     told["run"] = np.array([tuple(code) in present for code in codes.tolist()])
     for name, values in (("ability", shown), ("score", score)):
-        low, high = np.quantile(values, _TAILS, axis=0)
+        low, high = np.quantile(values, TAILS, axis=0)
         told |= {name: values.mean(0), f"{name}_low": low, f"{name}_high": high}
     return pd.DataFrame(told).sort_values("ability", ascending=False, ignore_index=True)
 
@@ -202,9 +201,8 @@ def _scores(posterior: Posterior, ability: NDArray[np.float64], thin: int) -> ND
     """Return the expected share of the full score over all items, at each draw."""
     from bayesirt.likelihood.families import family_named
 
-    names = ("a", "d", *posterior.further)
     family, found = family_named(posterior.link), np.empty(ability.shape)
-    of_items = (posterior.draws(name)[::thin] for name in names)
+    of_items = (posterior.draws(name)[::thin] for name in posterior.parameters[1:])
     for k, (own, a, d, *further) in enumerate(zip(ability, *of_items, strict=True)):
         found[k] = np.asarray(family.given(further).probability(own[:, None] * a + d)).mean(1)
     return found

@@ -8,7 +8,7 @@ import pandas as pd
 from bayesirt.data.clusters import Clusters
 from bayesirt.errors import ResponseError
 from bayesirt.names import in_percent, one_line
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.posterior import TAILS, Posterior
 from bayesirt.ranking.chain_bounds import chains_of, supported_columns
 from bayesirt.ranking.subject_ranking import (
     ability_columns,
@@ -101,7 +101,7 @@ def rank_clusters(posterior: Posterior) -> ClusterRanking:
 def shares(posterior: Posterior) -> tuple[float, float, float, float]:
     """Return the share of variance between clusters, its interval, and the sd within one."""
     icc = posterior.draws("icc")
-    low, high = np.quantile(icc, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.quantile(icc, TAILS)
     return float(icc.mean()), float(low), float(high), float(np.sqrt(1 - icc).mean())
 
 

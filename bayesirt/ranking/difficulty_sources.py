@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 
 from bayesirt.errors import ResponseError
 from bayesirt.names import brief, one_line
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.posterior import TAILS, Posterior
 
 _MOST_IN_POINTS = 60
 """Levels of a factor for which points are worked out: one more pass over the cells for each."""
 _FLAT = 0.75
 """Ratio of slopes below which a judge tells models apart much less than others."""
-_TAILS = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
 NOT_EXPLAINED = "not explained"
 
 
@@ -220,7 +219,7 @@ def slopes_of(
     if not spreads:
         return pd.DataFrame(columns=columns)
     draws = posterior.draws(site) / np.array([*spreads.values()]) / unit
-    low, high = np.quantile(draws, _TAILS, axis=0)
+    low, high = np.quantile(draws, TAILS, axis=0)
     told = ([*spreads], draws.mean(0), low, high, (draws > 0).mean(0))
     return pd.DataFrame(dict(zip(columns, told, strict=True)))
 
@@ -233,7 +232,7 @@ def _effects(
     draws: NDArray[np.float64],
 ) -> pd.DataFrame:
     away = draws - draws.mean(1, keepdims=True)
-    low, high = np.quantile(away, _TAILS, axis=0)
+    low, high = np.quantile(away, TAILS, axis=0)
     effect = away.mean(0)
     points = np.full(len(levels), np.nan)
     if len(levels) <= _MOST_IN_POINTS:
@@ -241,7 +240,7 @@ def _effects(
     a = posterior.draws("a")
     of_level = np.stack([a[:, places == k].mean(1) for k in range(len(levels))], 1)
     slope = of_level / a.mean(1, keepdims=True)
-    slope_low, slope_high = np.quantile(slope, _TAILS, axis=0)
+    slope_low, slope_high = np.quantile(slope, TAILS, axis=0)
     return pd.DataFrame(
         {
             "factor": name,
@@ -284,6 +283,6 @@ def shares_of(parts: dict[str, NDArray[np.float64]], rest: NDArray[np.float64]) 
     """Return each part's share of the sum of their variances over members, with intervals."""
     variances = np.stack([x.var(1) for x in (*parts.values(), rest)])
     shares = variances / variances.sum(0)
-    low, high = np.quantile(shares, _TAILS, axis=1)
+    low, high = np.quantile(shares, TAILS, axis=1)
     columns = {"source": [*parts, NOT_EXPLAINED], "share": shares.mean(1), "low": low, "high": high}
     return pd.DataFrame(columns)

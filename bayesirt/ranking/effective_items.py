@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesirt.errors import ResponseError
 from bayesirt.names import in_percent
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.posterior import TAILS, Posterior
 
 _MOST_DRAWS = 200
 
@@ -81,8 +81,7 @@ def effective_items(posterior: Posterior) -> EffectiveItems:
         raise ResponseError("this posterior knows no groups of items; rank with --group")
     from bayesirt.likelihood.families import family_named
 
-    names = ("theta", "a", "d", *posterior.further)
-    theta, a, d, *further = (posterior.draws(name, _MOST_DRAWS) for name in names)
+    theta, a, d, *further = (posterior.draws(name, _MOST_DRAWS) for name in posterior.parameters)
     spread = posterior.draws("sigma_group", _MOST_DRAWS)
     member = np.eye(groups.max() + 1)[groups]
     family, counts = family_named(posterior.link), []
@@ -92,10 +91,10 @@ def effective_items(posterior: Posterior) -> EffectiveItems:
         told = np.asarray(own.expected_information(eta, posterior.trials)) * a[k] ** 2
         together, alone = ((x / (1 + sigma**2 * x)).sum(1) for x in (told @ member, told))
         counts.append(len(groups) * (together / alone).mean())
-    share, tails = posterior.draws("sigma_group") ** 2, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    share = posterior.draws("sigma_group") ** 2
     if "sigma_theta" in posterior.dataset:  # then abilities are not of unit variance
         share = share / (share + posterior.theta.var(1))
-    (low, high), (share_low, share_high) = (np.quantile(x, tails) for x in (counts, share))
+    (low, high), (share_low, share_high) = (np.quantile(x, TAILS) for x in (counts, share))
     return EffectiveItems(
         column=str(posterior.tree.attrs["groups"]),
         n_items=len(groups),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.posterior import LOW_MIDDLE_HIGH, TAILS, Posterior
 
 CHANCES = (0.5, 0.8)
 _FEWEST = 10
@@ -167,7 +167,7 @@ def horizons(
             theta, a[:, places], line, x - x.mean(), chance
         )
     logs = {name: values + x.mean() for name, values in columns.items()}
-    low, high = np.quantile(line.explained, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.quantile(line.explained, TAILS)
     doubling, doubling_low, doubling_high = _doubling(posterior, logs["horizon_50"], dates)
     return Horizons(
         _table(posterior, logs, x, dates),
@@ -301,7 +301,7 @@ def _table(
 ) -> pd.DataFrame:
     columns: dict[str, Sequence[object] | NDArray[np.float64]] = {"subject": posterior.subjects}
     for name, values in logs.items():
-        low, median, high = np.quantile(values, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
+        low, median, high = np.quantile(values, LOW_MIDDLE_HIGH, axis=0)
         columns |= {name: np.exp(median)}
         columns |= {f"{name}_low": np.exp(low), f"{name}_high": np.exp(high)}
     table = pd.DataFrame(columns)
@@ -341,7 +341,7 @@ def _doubling(
         rest = values - design @ fitted
         variance = rest @ rest / rng.chisquare(len(years) - 2)
         a_year.append(fitted[1] + rng.normal() * np.sqrt(variance / (design[:, 1] ** 2).sum()))
-    low, middle, high = np.quantile(a_year, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2])
+    low, middle, high = np.quantile(a_year, LOW_MIDDLE_HIGH)
     days = [_DAYS_A_YEAR / x if x > 0 else np.inf for x in (middle, high, low)]
     return days[0], days[1], days[2]
 

@@ -125,8 +125,7 @@ def _trials(posterior: Posterior) -> NDArray[np.integer]:
 
 def _information(posterior: Posterior, rows: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return what each item tells of each subject, shape (item, subject)."""
-    names = ("theta", "a", "d", *posterior.further)
-    draws = [posterior.draws(name, _DRAWS) for name in names]
+    draws = [posterior.draws(name, _DRAWS) for name in posterior.parameters]
     draws[0] = draws[0][:, rows]
     trials = _trials(posterior)[:, None]
 
@@ -182,8 +181,7 @@ def _agreements(
 ) -> tuple[float, float]:
     """Return how abilities from new answers to kept items, and to all, go with true ones."""
     n = max(2, min(_REPLICATIONS, _MOST_CELLS // (len(rows) * len(kept) * _NODES)))
-    names = ("theta", "a", "d", *posterior.further)
-    draws = [posterior.draws(name, n) for name in names]
+    draws = [posterior.draws(name, n) for name in posterior.parameters]
     draws[0] = draws[0][:, rows]
     items = tuple(x.mean(0) for x in draws[1:])
     trials = jnp.broadcast_to(_trials(posterior), (len(rows), len(kept)))

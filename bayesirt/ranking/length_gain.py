@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from bayesirt.names import one_line
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.posterior import LOW_MIDDLE_HIGH, Posterior
 from bayesirt.ranking.subject_ranking import best_first, places, ranks_of_draws
 
 _MATTERS = 0.02
@@ -75,6 +75,5 @@ def length_gain(posterior: Posterior, without: Posterior) -> LengthGain:
 
 def correlation(posterior: Posterior) -> tuple[float, float, float]:
     """Return (low, median, high) of the correlation of ability and speed."""
-    tails = [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2]
-    low, median, high = (float(q) for q in np.quantile(posterior.draws("rho"), tails))
+    low, median, high = (float(q) for q in np.quantile(posterior.draws("rho"), LOW_MIDDLE_HIGH))
     return low, median, high

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
-from bayesirt.names import one_line
+from bayesirt.names import first_few, one_line
 from bayesirt.posterior import Posterior
 
 _SHOWN = 3
@@ -89,13 +89,12 @@ def describe_moves(earlier: pd.DataFrame, ranking: pd.DataFrame) -> str:
     entered = ranking[is_new]
     said = []
     if len(entered):
-        shown = ", ".join(
+        named = [
             f"{one_line(str(row.subject), 40)} at rank {row.rank} ({row.rank_low} to "
             f"{row.rank_high})"
-            for row in entered.head(_SHOWN).itertuples()
-        )
-        more = f" and {len(entered) - _SHOWN} more" if len(entered) > _SHOWN else ""
-        said.append(f"New: {shown}{more}.")
+            for row in entered.itertuples()
+        ]
+        said.append(f"New: {first_few(named, _SHOWN)}.")
     said += _moved_zero(earlier, ranking)
     stayed = [str(name) for name in ranking["subject"][~is_new]]
     place = {name: k for k, name in enumerate(n for n in earlier["subject"] if n in set(stayed))}
@@ -138,5 +137,4 @@ def _count(n: int, noun: str) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-    return ", ".join(one_line(name, 40) for name in names[:_SHOWN]) + more
+    return first_few([one_line(name, 40) for name in names], _SHOWN)

@@ -11,7 +11,7 @@ from scipy.special import expit
 from bayesirt.errors import ResponseError
 from bayesirt.likelihood.beta_binomial import BETA_BINOMIAL
 from bayesirt.likelihood.families import family_named
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.posterior import TAILS, Posterior
 
 RUNS = (1, 2, 3, 4, 5)
 _MOST_DRAWS, _CELL_DRAWS = 1000, 50_000_000
@@ -89,7 +89,7 @@ def repeated_runs(posterior: Posterior, runs: Iterable[int] = RUNS) -> RepeatedR
             "pass@k is of right and wrong answers; with --threshold, grades and scores are such"
         )
     found = np.stack([_passes(right, wrong, counts) for right, wrong in _chances(posterior)])
-    low, high = np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    low, high = np.quantile(found, TAILS, axis=0)
     columns = {
         name + end: values[side].ravel()
         for side, name in enumerate(("pass_at", "pass_all"))
@@ -113,8 +113,8 @@ def _chances(posterior: Posterior) -> Iterator[tuple[NDArray[np.float64], NDArra
     rng, trials = np.random.default_rng(0), posterior.trials
     right, wrong = posterior.successes, trials - posterior.successes
     kept = max(20, min(_MOST_DRAWS, _CELL_DRAWS // trials.size))
-    names = ("theta", "a", "d", *posterior.further)
-    for theta, a, d, *further in zip(*(posterior.draws(x, kept) for x in names), strict=True):
+    draws = (posterior.draws(name, kept) for name in posterior.parameters)
+    for theta, a, d, *further in zip(*draws, strict=True):
         eta = np.asarray(theta, float)[:, None] * a + d
         if posterior.link == BETA_BINOMIAL.name:
             (phi,) = further

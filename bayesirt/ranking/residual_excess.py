@@ -74,7 +74,7 @@ def _excess_per_answer(
     """Return c of each pattern, and of all of them together."""
     theta, a, d, *further = (
         posterior.draws(name).mean(0, dtype=np.float64).astype(np.float32)
-        for name in ("theta", "a", "d", *posterior.further)
+        for name in posterior.parameters
     )
     successes, trials = posterior.successes[donors], posterior.trials[donors]
     draw = Draw(theta[donors], a, d, tuple(further))

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
 from bayesirt.likelihood.families import family_named
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.posterior import LOW_MIDDLE_HIGH, Posterior
 from bayesirt.random_keys import host_random
 from bayesirt.ranking.residual_excess import excess_factor, typical_trials
 
@@ -102,8 +102,7 @@ def score_ranks(draws: NDArray[np.float64]) -> dict[str, NDArray[np.int64]]:
     ranks = np.empty(draws.shape, np.int32)
     for rank, draw in zip(ranks, np.round(draws, 6), strict=True):
         rank[:] = 1 + len(draw) - np.searchsorted(np.sort(draw), draw, "right")
-    tails = [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2]
-    found = np.quantile(ranks, tails, axis=0, method="inverted_cdf").astype(int)
+    found = np.quantile(ranks, LOW_MIDDLE_HIGH, axis=0, method="inverted_cdf").astype(int)
     low, median, high = found
     place = pd.Series(median).rank(method="min").to_numpy(int)
     return {
@@ -128,8 +127,7 @@ def _sums_over_missing(
 ) -> _Missing:
     missing = (posterior.trials == 0)[np.ix_(rows, columns)]
     kind = np.float32 if missing.size > _LARGE else None
-    names = ("a", "d", *posterior.further)
-    of_items = (posterior.draws(name)[::thin][:, columns] for name in names)
+    of_items = (posterior.draws(name)[::thin][:, columns] for name in posterior.parameters[1:])
     draws = (posterior.theta[::thin][:, rows], weights[:, columns], *of_items)
     draws = tuple(x.astype(kind or x.dtype) for x in draws)
     found = _cumulants(posterior.link, typical_trials(posterior), missing, draws)

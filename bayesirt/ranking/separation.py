@@ -237,8 +237,7 @@ def subject_information(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return what answers tell of each subject, and what one more of the same kind would add."""
     most = max(4, min(_DRAWS, _MOST_CELLS // posterior.trials.size))
-    names = ("theta", "a", "d", *posterior.further)
-    draws = tuple(posterior.draws(name, most) for name in names)
+    draws = tuple(posterior.draws(name, most) for name in posterior.parameters)
     own, added = _information_of(posterior.link, posterior.trials, draws)
     return np.asarray(own, np.float64), np.asarray(added, np.float64)
 
@@ -258,6 +257,6 @@ def _information_of(
 
 def _expected_share(posterior: Posterior, at: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the mean expected proportion correct over all items, at abilities."""
-    a, d, *further = (posterior.draws(name, _DRAWS) for name in ("a", "d", *posterior.further))
+    a, d, *further = (posterior.draws(name, _DRAWS) for name in posterior.parameters[1:])
     probability = family_named(posterior.link).given(further).probability
     return np.array([np.asarray(probability(jnp.asarray(x * a + d))).mean() for x in at])

@@ -11,7 +11,7 @@ from bayesirt.checks.extreme_scores import HARDLY_DISCRIMINATES
 from bayesirt.data.cells import median_trials
 from bayesirt.data.responses import Responses
 from bayesirt.data.scales import score_name
-from bayesirt.names import one_line
+from bayesirt.names import counted, one_line
 from bayesirt.posterior import Posterior
 
 _FULL_COVERAGE = 0.95
@@ -181,7 +181,7 @@ class AverageCheck(AverageRule):
     @property
     def found(self) -> str:
         """What was found of the average, without figures and advice."""
-        subjects = "1 subject" if self.n_misplaced == 1 else f"{self.n_misplaced} subjects"
+        subjects = counted(self.n_misplaced, "subject")
         if not self.sound:
             return "The simple average cannot be judged by draws that are not sound"
         if not self.one_ability:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bayesirt.checks.extreme_scores import response_flags
 from bayesirt.data.scales import Scale, score_name, shown_score
 from bayesirt.names import notebook_html
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.posterior import LEVEL, LOW_MIDDLE_HIGH, TAILS, Posterior
 from bayesirt.ranking.chain_bounds import chains_of, supported, supported_columns
 from bayesirt.ranking.linking import line_through
 from bayesirt.ranking.pairwise import in_threads, probability_above, surely_above
@@ -258,9 +258,7 @@ def rank_columns(
     middle; their intervals are then wide enough to hold their place too.
     """
     sure = surely_above(theta, LEVEL)
-    low, rank, high = np.quantile(
-        ranks, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0, method="inverted_cdf"
-    )
+    low, rank, high = np.quantile(ranks, LOW_MIDDLE_HIGH, axis=0, method="inverted_cdf")
     place = places(_shared(rank, alike))
     return {
         "rank": place,
@@ -322,7 +320,7 @@ def _on_scale(
 
 def _with_interval(name: str, draws: NDArray[np.floating]) -> dict[str, NDArray[np.float64]]:
     """Return means with their intervals."""
-    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    low, high = np.quantile(draws, TAILS, axis=0)
     return {name: draws.mean(0), f"{name}_low": low, f"{name}_high": high}
 
 

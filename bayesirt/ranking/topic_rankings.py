@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayesirt.names import counted, one_line
-from bayesirt.posterior import LEVEL, standardised
+from bayesirt.names import counted, first_few, one_line
+from bayesirt.posterior import LEVEL, TAILS, standardised
 from bayesirt.ranking.subject_ranking import Ranking, ranks_of_draws
 
 _MOST_DRAWS = 1000
@@ -81,12 +81,9 @@ class TopicRankings:
         flat = [t for t, r in self.rankings.items() if r.sound and r.summary["tier"].max() == 1]
         if not flat:
             return []
-        named = ", ".join(
-            f"{one_line(topic, 40)} ({counted(self.n_items[topic], 'item')})"
-            for topic in flat[:_MOST_NAMED]
-        )
-        more = f" and {len(flat) - _MOST_NAMED} more" if len(flat) > _MOST_NAMED else ""
-        return [f"Too few items to tell anybody from the leader: {named}{more}."]
+        named = [f"{one_line(x, 40)} ({counted(self.n_items[x], 'item')})" for x in flat]
+        said = first_few(named, _MOST_NAMED)
+        return [f"Too few items to tell anybody from the leader: {said}."]
 
 
 def _in_words(row: Mapping[str, object]) -> str:
@@ -129,7 +126,7 @@ def gains_by_topic(
         gain = here - elsewhere
         mean, sd = gain.mean(0), np.maximum(gain.std(0, ddof=1), _TINY)
         farthest = np.maximum(farthest, np.abs((gain - mean) / sd).max(1))
-        low, high = np.quantile(gain, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+        low, high = np.quantile(gain, TAILS, axis=0)
         columns = {
             "topic": topic, "subject": common, "gain": mean, "gain_low": low, "gain_high": high,
             **_ranks("rank_there", here), **_ranks("rank_elsewhere", elsewhere),
@@ -143,6 +140,7 @@ def gains_by_topic(
 
 
 def _ranks(name: str, theta: NDArray[np.floating]) -> dict[str, NDArray[np.int64]]:
-    tails = [0.5, (1 - LEVEL) / 2, (1 + LEVEL) / 2]
-    found = np.quantile(ranks_of_draws(theta), tails, axis=0, method="inverted_cdf").astype(int)
+    found = np.quantile(ranks_of_draws(theta), [0.5, *TAILS], axis=0, method="inverted_cdf").astype(
+        int
+    )
     return dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))

@@ -1,13 +1,12 @@
 """The report of an item bank."""
 
+from collections.abc import Iterable
 from typing import Any
-
-import pandas as pd
 
 from bayesirt.bank.item_bank import ItemBank
 from bayesirt.bank.review import BankReview
 from bayesirt.bank.step import BankStep
-from bayesirt.names import one_line
+from bayesirt.names import first_few, one_line
 from bayesirt.report.bank_plots import (
     MOST_BENCHMARKS,
     MOST_SCORED,
@@ -49,19 +48,13 @@ def render_bank_report(bank: ItemBank, review: BankReview) -> str:
 def _step(name: str, step: BankStep) -> dict[str, Any]:
     """Return what a step brought, in words."""
     if step.items is not None:
-        names = step.items.benchmark_names
-        brought = f"{len(step.items.benchmarks):,} items of {_listed(names)}"
+        n_items = len(step.items.benchmarks)
+        brought = f"{n_items:,} items of {_listed(step.items.benchmark_names)}"
     else:
-        subjects = pd.unique(_scored(step)["subject"])
-        brought = f"scores of {_listed(tuple(map(str, subjects)))}"
+        assert step.scores is not None
+        brought = f"scores of {_listed(step.scores['subject'].unique())}"
     return {"name": name, "brought": brought, "source": step.source.get("name", "memory")}
 
 
-def _scored(step: BankStep) -> pd.DataFrame:
-    assert step.scores is not None
-    return step.scores
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    shown = ", ".join(one_line(name, 40) for name in names[:5])
-    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5:,} more"
+def _listed(names: Iterable[str]) -> str:
+    return first_few([one_line(name, 40) for name in names], 5)

@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 from bayesirt.data.scales import Scale, shown_score
 from bayesirt.names import one_line
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.posterior import TAILS, Posterior
 from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
 
 if TYPE_CHECKING:
@@ -105,8 +105,7 @@ def _levels(posterior: Posterior) -> list[_Level]:
     fifths = [g for g in np.array_split(order, _FIFTHS) if len(g)]
     places = np.repeat(np.arange(len(fifths)), [len(g) for g in fifths])[np.argsort(order)]
     seen, family = posterior.trials > 0, family_named(posterior.link)
-    names = ("theta", "a", "d", *posterior.further)
-    drawn = [posterior.draws(name, _DRAWS) for name in names]
+    drawn = [posterior.draws(name, _DRAWS) for name in posterior.parameters]
     size = np.bincount(places, seen.sum(1))
     sums = []
     for theta, a, d, *further in zip(*drawn, strict=True):
@@ -119,7 +118,7 @@ def _levels(posterior: Posterior) -> list[_Level]:
     mean, noise = np.moveaxis(np.array(sums) / size, 2, 0)  # shape (draw, level, fifth)
     sd = np.sqrt(mean.var(0) + (noise / size).mean(0))
     ability = np.array([posterior.theta.mean(0)[g].mean() for g in fifths])
-    reach = ndtri((1 + LEVEL) / 2)
+    reach = ndtri(TAILS[1])
     return [
         _Level(
             ability,

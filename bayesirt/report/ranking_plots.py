@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bayesirt.checks.point_comparison import Comparison
 from bayesirt.names import one_line
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.posterior import LOW_MIDDLE_HIGH, Posterior
 from bayesirt.ranking.cluster_ranking import ClusterRanking
 from bayesirt.ranking.difficulty_sources import DifficultySources
 from bayesirt.ranking.subject_ranking import Ranking
@@ -141,12 +141,11 @@ def plot_information(posterior: Posterior) -> Figure:
     """Draw how precisely the items measure at each ability, above the abilities that are there."""
     posterior = posterior.reported
     most = max(20, min(_DRAWS, _MOST_CURVES // len(posterior.items)))
-    names = ("a", "d", *posterior.further)
-    of_items = [posterior.draws(name, most) for name in names]
+    of_items = [posterior.draws(name, most) for name in posterior.parameters[1:]]
     theta = posterior.theta.mean(0)
     told = _information(posterior.link, _GRID, *of_items)
     errors = 1 / np.sqrt(np.maximum(told, 1e-6))
-    low, middle, high = np.quantile(errors, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=1)
+    low, middle, high = np.quantile(errors, LOW_MIDDLE_HIGH, axis=1)
     with figure_style():
         fig = Figure(figsize=(7.2, 3.4), layout="constrained")
         ax = fig.subplots()
@@ -188,8 +187,7 @@ def plot_item_curves(
     posterior = posterior.reported
     known = posterior.items
     places = [known.index(name) for name in items]
-    names = ("a", "d", *posterior.further)
-    a, d, *further = (posterior.draws(name, _DRAWS)[:, places] for name in names)
+    a, d, *further = (posterior.draws(name, _DRAWS)[:, places] for name in posterior.parameters[1:])
     columns = 2 if len(places) == 4 else min(3, len(places))
     rows = -(-len(places) // columns)
     with figure_style():
@@ -202,8 +200,7 @@ def plot_item_curves(
             eta = _GRID[:, None] * a[:, k] + d[:, k]
             family = family_named(posterior.link).given([values[:, k] for values in further])
             curves = np.asarray(family.probability(jnp.asarray(eta)))
-            tails = [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2]
-            low, middle, high = np.quantile(curves, tails, axis=1)
+            low, middle, high = np.quantile(curves, LOW_MIDDLE_HIGH, axis=1)
             ax.fill_between(_GRID, low, high, color=ACCENT, alpha=0.2, lw=0)
             ax.plot(_GRID, middle, color=ACCENT)
             ax.plot(*_fifths(posterior, places[k]), "o", color=INK, ms=4)

@@ -24,7 +24,7 @@ from bayesirt.bank.suite.table import name_order, suite_table
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.subject_scores import SubjectScores, score_subjects
-from bayesirt.names import one_line
+from bayesirt.names import counted, one_line
 
 __all__ = ["Excess", "SuiteScores", "measure_excess", "predict_suite"]
 
@@ -64,7 +64,7 @@ class SuiteScores:
         text = (
             f"{one_line(best['subject'])} is expected to score {best['score']:.1%} "
             f"({best['low']:.1%} to {best['high']:.1%}) over "
-            f"{_counted(len(self.benchmarks), 'benchmark')}, the most of {n} subjects ({ranks})."
+            f"{counted(len(self.benchmarks), 'benchmark')}, the most of {n} subjects ({ranks})."
         )
         more = best["more_anchors"]
         if best["high"] == best["low"]:
@@ -74,7 +74,7 @@ class SuiteScores:
                 f"{text} More anchors would not halve this interval: what is not known of items "
                 f"and the model's own errors remain."
             )
-        return f"{text} About {_counted(int(more), 'more answer')} would halve this interval."
+        return f"{text} About {counted(int(more), 'more answer')} would halve this interval."
 
 
 def predict_suite(
@@ -163,7 +163,3 @@ def _summary(
         }
     )
     return table.astype({"n_answered": int, "n_items": int})
-
-
-def _counted(n: int, what: str) -> str:
-    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"

@@ -14,11 +14,10 @@ from scipy.stats import rankdata
 from bayesirt.bank.suite.draws import SuiteProblem, UnseenAnswers, expected_right
 from bayesirt.bank.suite.excess import Excess
 from bayesirt.bank.suite.table import SuiteTable
-from bayesirt.posterior import LEVEL
+from bayesirt.posterior import TAILS
 
 Columns: TypeAlias = dict[str, NDArray[np.float64]]
 
-_TAILS = (1 - LEVEL) / 2, (1 + LEVEL) / 2
 _BISECTIONS = 60
 _QUARTER = 0.25
 """Of the variance is left when the interval is halved."""
@@ -66,7 +65,7 @@ def interval(draws: NDArray[np.float64]) -> NDArray[np.float64]:
     Few draws reach less far than what they are drawn from; the chosen quantiles hold the next
     draw with the probability that they say.
     """
-    found: NDArray[np.float64] = np.quantile(draws, _TAILS, axis=0, method="weibull")
+    found: NDArray[np.float64] = np.quantile(draws, TAILS, axis=0, method="weibull")
     return found
 
 
@@ -100,7 +99,7 @@ def suite_columns(draws: NDArray[np.float64], score: NDArray[np.float64]) -> pd.
     low, high = interval(draws)
     table = pd.DataFrame({"score": score, "sd": draws.std(0, ddof=1), "low": low, "high": high})
     ranks = rankdata(-draws, method="min", axis=1)
-    found = np.quantile(ranks, [0.5, *_TAILS], axis=0, method="inverted_cdf").astype(int)
+    found = np.quantile(ranks, [0.5, *TAILS], axis=0, method="inverted_cdf").astype(int)
     table[["rank", "rank_low", "rank_high"]] = found.T
     return table
 

@@ -8,7 +8,7 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from bayesirt.posterior import LEVEL
+from bayesirt.posterior import LEVEL, TAILS
 from bayesirt.random_keys import host_random
 
 _MOST_BINS, _LEAST_A_BIN = 100, 20
@@ -65,7 +65,7 @@ def check_calibration(
     calibrated = _rising(bins.observed.to_numpy(), bins.n)
     errors = np.abs(pooled - bins.predicted.to_numpy()) @ share
     error = float(np.abs(calibrated - bins.predicted) @ share)
-    low, high = np.quantile(pooled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    low, high = np.quantile(pooled, TAILS, axis=0)
     table = bins.assign(calibrated=calibrated, low=low, high=high)
     columns = ["predicted", "observed", "calibrated", "low", "high", "n"]
     p = (1 + np.count_nonzero(errors >= error)) / (1 + _RESAMPLES)

@@ -103,8 +103,7 @@ def thinned(posterior: Posterior, most: float) -> Draw:
     every = max(1, int(-(-len(posterior.theta) // max(most, 1))))
     dtype: Any = np.float32 if posterior.trials.size > _LARGE else None
     theta, a, d, *further = (
-        host(posterior.draws(name)[every // 2 :: every], dtype)
-        for name in ("theta", "a", "d", *posterior.further)
+        host(posterior.draws(name)[every // 2 :: every], dtype) for name in posterior.parameters
     )
     return Draw(theta, a, d, tuple(further))
 

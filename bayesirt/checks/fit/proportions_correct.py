@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from bayesirt.checks.fit.cell_residuals import Draw, with_room
-from bayesirt.posterior import LEVEL, Posterior
+from bayesirt.posterior import LEVEL, TAILS, Posterior
 
 _MOST_BINS = 20
 _LEAST_DRAWS, _MOST_DRAWS, _CELL_DRAWS = 40, 400, 200_000_000
@@ -79,7 +79,7 @@ def _compare(
     own, *others = (_histogram(x, total, n_bins) for x in (observed, *replicated))
     counts = np.stack(others)
     expected = counts.mean(0)
-    low, high = np.quantile(counts, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    low, high = np.quantile(counts, TAILS, axis=0)
     edges = np.linspace(0, 1, n_bins + 1)
     columns = {"from": edges[:-1], "to": edges[1:], "observed": own, "expected": expected}
     table = pd.DataFrame({**columns, "low": low, "high": high})

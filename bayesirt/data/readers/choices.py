@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from bayesirt.errors import ResponseError
-from bayesirt.names import one_line
+from bayesirt.names import first_few, one_line
 
 _SHOWN = 4
 
@@ -136,5 +136,4 @@ def _sentence(offers: Mapping[tuple[str, str], Sequence[str]]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(f"`{one_line(name)}`" for name in names[:8])
-    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"
+    return first_few([f"`{one_line(name)}`" for name in names], 8)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from bayesirt.data.scales import Scale
-from bayesirt.names import counted, one_line
+from bayesirt.names import counted, first_few, one_line
 
 _SHOWN = 30
 _COLUMNS = (
@@ -80,9 +80,8 @@ class FoundLogs:
         lines = []
         for (kind, why), entries in by_count:
             places = list(dict.fromkeys(one_line(entry.what, 80) for entry in entries))
-            more = f" and {len(places) - 2} more" if len(places) > 2 else ""
             number = counted(sum(entry.number for entry in entries), kind)
-            lines.append(f"  {number}: {why} ({', '.join(places[:2])}{more})")
+            lines.append(f"  {number}: {why} ({first_few(places, 2)})")
         return lines
 
 

@@ -13,7 +13,7 @@ from bayesirt.data.readers.q_matrix import read_q_matrix
 from bayesirt.data.readers.tables import read_text
 from bayesirt.data.whole_file import write_whole
 from bayesirt.errors import ResponseError
-from bayesirt.names import one_line
+from bayesirt.names import first_few, one_line
 
 _SHOWN = 3
 
@@ -92,15 +92,16 @@ class Annotation:
         ]
         if self.failed:
             shown = [f"{_shown(item)} ({reason})" for item, reason in self.failed.items()]
-            sentences.append(f"Not annotated: {_some(shown)}.")
+            sentences.append(f"Not annotated: {first_few(shown, _SHOWN)}.")
         unproposed = [_shown(f.item) for f in self.failures if f.stage == "pool"]
         if unproposed:
-            sentences.append(f"No abilities were proposed for {_some(unproposed)}.")
+            sentences.append(f"No abilities were proposed for {first_few(unproposed, _SHOWN)}.")
         unneeded = [_shown(name) for name in self.abilities if name not in needed]
         if self.needs and unneeded:
-            sentences.append(f"No item needs {_some(unneeded)}.")
+            sentences.append(f"No item needs {first_few(unneeded, _SHOWN)}.")
         if self.cut:
-            sentences.append(f"Shown in part, as too long: {_some([_shown(k) for k in self.cut])}.")
+            cut = first_few([_shown(item) for item in self.cut], _SHOWN)
+            sentences.append(f"Shown in part, as too long: {cut}.")
         return " ".join(sentences)
 
     def save(self, path: str | Path) -> None:
@@ -168,8 +169,3 @@ class Annotation:
 
 def _shown(name: str) -> str:
     return repr(one_line(name, 30))
-
-
-def _some(shown: list[str]) -> str:
-    more = len(shown) - _SHOWN
-    return f"{', '.join(shown[:_SHOWN])} and {more:,} more" if more > 0 else ", ".join(shown)
