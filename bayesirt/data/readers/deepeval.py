@@ -5,9 +5,7 @@ Their structure is that of `TestRun` (``deepeval/test_run/test_run.py``), `LLMAp
 (``deepeval/tracing/api.py``) of DeepEval 4.3, written by alias and without what is null.
 """
 
-import hashlib
 import json
-import math
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,16 +13,17 @@ from typing import Any
 
 from bayesirt.data.readers.choices import Choices
 from bayesirt.data.readers.column_roles import SUBJECT_NAMES, plain_name
-from bayesirt.data.readers.harness import (
-    Answer,
-    Harness,
-    LogRows,
-    NoAnswersError,
-    choose_scores,
-    nothing_aside,
-)
+from bayesirt.data.readers.harness import Answer, Harness, LogRows, NoAnswersError, choose_scores
 from bayesirt.data.readers.json_files import read_json
-from bayesirt.data.readers.json_values import as_number, length_of, name_at
+from bayesirt.data.readers.json_values import (
+    are_objects,
+    hash_of,
+    length_of,
+    name_at,
+    part_of,
+    said_at,
+    score_at,
+)
 from bayesirt.errors import ResponseError
 
 NAME = "DeepEval"
@@ -69,17 +68,16 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
         answers.append(Answer(item, scores, trials[item], length, content))
         trials[item] += 1
     subject, benchmark = _subject(run, path), _benchmark(run)
-    left_out = {"error": errors} if errors else None
     judges = {
         str(metric.get("name")): judge
         for case in cases
         for metric in _list(case, "metricsData")
-        if isinstance(judge := metric.get("evaluationModel"), str) and judge
+        if (judge := said_at(metric, "evaluationModel", ""))
     }
     return [
         choose_scores(
             NAME, subject, benchmark, answers, choices,
-            usual=PASS, left_out=left_out, judges=judges,
+            usual=PASS, left_out={"error": errors}, judges=judges,
         )
     ]  # fmt: skip
 
@@ -89,42 +87,32 @@ def _list(record: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     found = record.get(key)
     if found is None:
         return []
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    if not are_objects(found):
         raise ResponseError(f"`{key}` is no list of objects; make the log again, or leave it out")
     return found
 
 
 def _content(case: Mapping[str, Any]) -> str:
-    asked = json.dumps([case.get(key) for key in _ASKED], sort_keys=True)
-    return hashlib.sha256(asked.encode(errors="surrogatepass")).hexdigest()[:16]
+    return hash_of(json.dumps([case.get(key) for key in _ASKED], sort_keys=True))
 
 
 def _scores(case: Mapping[str, Any]) -> tuple[dict[str, float], bool]:
     """Return what passed and each metric's score, and whether a metric failed to score."""
     metrics = _list(case, "metricsData")
-    success = as_number(case.get("success"))
-    scores = {PASS: math.nan if success is None else success}
-    for metric in metrics:
-        number = as_number(metric.get("score"))
-        scores[str(metric.get("name"))] = math.nan if number is None else number
+    scores = {PASS: score_at(case, "success")}
+    scores |= {str(metric.get("name")): score_at(metric, "score") for metric in metrics}
     return scores, any(metric.get("error") for metric in metrics)
 
 
 def _subject(run: Mapping[str, Any], path: Path) -> str:
-    given = run.get("hyperparameters")
-    for key, value in given.items() if isinstance(given, dict) else ():
+    for key, value in part_of(run, "hyperparameters").items():
         if plain_name(str(key)) in SUBJECT_NAMES and isinstance(value, str) and value.strip():
             return value
-    identifier = run.get("identifier")
-    return identifier if isinstance(identifier, str) and identifier.strip() else path.stem
+    return said_at(run, "identifier", path.stem)
 
 
 def _benchmark(run: Mapping[str, Any]) -> str:
-    for key in ("datasetAlias", "testFile"):
-        value = run.get(key)
-        if isinstance(value, str) and value.strip():
-            return Path(value).stem if key == "testFile" else value
-    return "deepeval"
+    return said_at(run, "datasetAlias", Path(said_at(run, "testFile", "deepeval")).stem)
 
 
-DEEPEVAL = Harness(NAME, _recognises, read, nothing_aside)
+DEEPEVAL = Harness(NAME, _recognises, read)

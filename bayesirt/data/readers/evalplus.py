@@ -6,14 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesirt.data.readers.choices import Choices
-from bayesirt.data.readers.harness import (
-    Answer,
-    Harness,
-    LogRows,
-    NoAnswersError,
-    choose_scores,
-    nothing_aside,
-)
+from bayesirt.data.readers.harness import Answer, Harness, LogRows, NoAnswersError, choose_scores
 from bayesirt.data.readers.json_files import read_json
 from bayesirt.data.readers.json_values import object_at
 from bayesirt.errors import ResponseError
@@ -88,4 +81,4 @@ def _subject(path: Path) -> str:
     return (model or samples).replace("--", "/", 1)
 
 
-EVALPLUS = Harness(NAME, _recognises, read, nothing_aside)
+EVALPLUS = Harness(NAME, _recognises, read)

@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 from bayesirt.data.readers.choices import Choices
 from bayesirt.data.readers.harness import Answer, Harness, LogRows, choose_scores
 from bayesirt.data.readers.json_files import read_beside, read_json_lines
-from bayesirt.data.readers.json_values import as_number, length_of, name_at, object_at, text_at
+from bayesirt.data.readers.json_values import (
+    as_number,
+    length_of,
+    name_at,
+    object_at,
+    part_of,
+    text_at,
+)
 from bayesirt.data.readers.lm_eval import LM_EVAL
 
 NAME = "Every Eval Ever"
@@ -66,7 +73,7 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
                 list(groups[group].answers.values()),
                 choices,
                 filter=group.filter,
-                left_out={"an error, no answer": errors[group]} if errors[group] else {},
+                left_out={"an error, no answer": errors[group]},
             )
         )
     return found
@@ -83,13 +90,11 @@ def _library(path: Path) -> str:
     totals = path.with_name(path.name.removesuffix(_ENDING) + ".json")
     if not (path.name.endswith(_ENDING) and totals.is_file()):
         return ""
-    library = read_beside(totals).get("eval_library")
-    return str(library.get("name", "")) if isinstance(library, dict) else ""
+    return str(part_of(read_beside(totals), "eval_library").get("name", ""))
 
 
 def _group(row: dict[str, Any], place: str) -> _Group:
-    metadata = row.get("metadata")
-    through = metadata.get("filter") if isinstance(metadata, dict) else None
+    through = part_of(row, "metadata").get("filter")
     through = through if isinstance(through, str) else ""
     benchmark = text_at(row, "evaluation_name", place).removesuffix(f"/{through}")
     return _Group(text_at(row, "model_id", place), benchmark, through)
@@ -108,23 +113,20 @@ def _collect(
     key = item, samples.scored[item, metric]
     samples.scored[item, metric] += 1
     answer = samples.answers.get(key) or Answer(
-        item, {}, latency=_tokens(row), content=_content(row, from_lm_eval)
+        item,
+        {},
+        latency=length_of(part_of(row, "token_usage").get("output_tokens")),
+        content=_content(row, from_lm_eval),
     )
     scores = {**answer.scores} if score is None else {**answer.scores, metric: score}
     samples.answers[key] = answer._replace(scores=scores)
-
-
-def _tokens(row: dict[str, Any]) -> float:
-    usage = row.get("token_usage")
-    return length_of(usage.get("output_tokens") if isinstance(usage, dict) else None)
 
 
 def _content(row: dict[str, Any], from_lm_eval: bool) -> str:
     """Return the item's hash: where the answer is that of another harness, as that hashes it."""
     if not from_lm_eval:
         return str(row.get("sample_hash") or "")
-    metadata = row.get("metadata")
-    return str(metadata.get("doc_hash") or "") if isinstance(metadata, dict) else ""
+    return str(part_of(row, "metadata").get("doc_hash") or "")
 
 
 EVERY_EVAL_EVER = Harness(NAME, _recognises, read, _aside)

@@ -63,11 +63,7 @@ class Harness(NamedTuple):
     read: Callable[[Path, Choices], list[LogRows]]  # From a log to its rows.
     # What is to be said of a file that belongs to the harness but is not a log: nothing if it is
     # read together with one (""), or why it is left out; None if it does not belong to it.
-    aside: Callable[[Path], str | None]
-
-
-def nothing_aside(_path: Path) -> None:
-    """Say nothing: beside its logs, no file of the harness is known."""
+    aside: Callable[[Path], str | None] = lambda _: None
 
 
 def choose_scores(
@@ -91,7 +87,7 @@ def choose_scores(
     >>> rows.metrics, rows.answers["score"].tolist(), rows.left_out
     (('acc',), [1.0], {'no score': 1})
     """
-    reasons = dict(left_out or {})
+    reasons = {why: n for why, n in (left_out or {}).items() if n}
     seen: dict[str, bool] = {}
     for answer in answers:
         for name, score in answer.scores.items():

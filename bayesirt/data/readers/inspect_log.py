@@ -1,7 +1,6 @@
 """Logs of inspect_ai: ``.eval`` archives and ``.json`` files, read without inspect_ai."""
 
 import itertools
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -12,7 +11,14 @@ from bayesirt.data.readers.choices import Choices
 from bayesirt.data.readers.harness import Answer, Harness, LogRows, NoAnswersError, choose_scores
 from bayesirt.data.readers.inspect_archive import read_members
 from bayesirt.data.readers.json_files import read_json
-from bayesirt.data.readers.json_values import as_number, length_of, name_at, object_at, text_at
+from bayesirt.data.readers.json_values import (
+    as_number,
+    length_of,
+    name_at,
+    object_at,
+    part_of,
+    text_at,
+)
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
@@ -109,8 +115,7 @@ def _wanted(members: list[str]) -> list[str]:
 
 def _solver(header: Mapping[str, Any]) -> dict[str, str]:
     """Return the solver, as it was named or by its steps."""
-    named, plan = header["eval"].get("solver"), header.get("plan")
-    steps = plan.get("steps") if isinstance(plan, dict) else None
+    named, steps = header["eval"].get("solver"), part_of(header, "plan").get("steps")
     parts = [_texts(step).get("solver", "") for step in steps or ()]
     solver = str(named or " + ".join(filter(None, parts)))
     return {"solver": solver} if solver else {}
@@ -120,14 +125,13 @@ def _graders(about: Mapping[str, Any]) -> dict[str, str]:
     """Return the model that grades, by scorer as scores call it."""
     found: dict[str, str] = {}
     named: list[str] = []
-    roles = about.get("model_roles")
     for scorer in about.get("scorers") or ():
         base = _texts(scorer).get("name", "").rpartition("/")[2]
         again = (f"{base}{k}" for k in itertools.count(1))  # as inspect_ai calls scorers of a name
         named.append(next(x for x in itertools.chain([base], again) if x not in named))
         options = _texts(scorer.get("options")) if base else {}
         role = options.get("model_role", "grader" if base.startswith("model_graded") else "")
-        by_role = _texts(roles.get(role) if isinstance(roles, dict) else None)
+        by_role = _texts(part_of(about, "model_roles").get(role))
         if judge := options.get("model") or by_role.get("model"):
             found[named[-1]] = judge
     return found
@@ -186,10 +190,7 @@ def _epoch(sample: Mapping[str, Any], place: str) -> int:
 
 
 def _tokens(sample: Mapping[str, Any], model: str) -> float:
-    usage = sample.get("model_usage")
-    own = usage.get(model) if isinstance(usage, dict) else None
-    if not isinstance(own, dict):
-        return math.nan
+    own = part_of(part_of(sample, "model_usage"), model)
     output, reasoning = length_of(own.get("output_tokens")), length_of(own.get("reasoning_tokens"))
     return output + reasoning if reasoning > output else output
 

@@ -1,8 +1,9 @@
 """Values of JSON objects, of the kind that is wanted or refused in one sentence."""
 
+import hashlib
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from bayesirt.errors import ResponseError
 
@@ -29,6 +30,23 @@ def object_at(record: Mapping[str, Any], key: str, place: str = "") -> dict[str,
     if not isinstance(value, dict):
         raise _absent(key, "object", place)
     return value
+
+
+def part_of(record: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Return the object at a key, or an empty one where there is none."""
+    value = record.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def said_at(record: Mapping[str, Any], key: str, otherwise: str) -> str:
+    """Return the text at a key, or another where there is none."""
+    value = record.get(key)
+    return value if isinstance(value, str) and value.strip() else otherwise
+
+
+def are_objects(value: object) -> TypeGuard[list[dict[str, Any]]]:
+    """Return whether a value is a list of objects."""
+    return isinstance(value, list) and all(isinstance(one, dict) for one in value)
 
 
 def name_at(record: Mapping[str, Any], key: str, place: str = "") -> str:
@@ -74,6 +92,17 @@ def as_number(value: object) -> float | None:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+
+
+def score_at(record: Mapping[str, Any], key: str) -> float:
+    """Return the number or boolean at a key; NaN where there is none."""
+    number = as_number(record.get(key))
+    return math.nan if number is None else number
+
+
+def hash_of(asked: str) -> str:
+    """Return a short hash of what was asked."""
+    return hashlib.sha256(asked.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def length_of(value: object) -> float:

@@ -6,7 +6,6 @@ or null (``worker/src/features/database-read-stream/observation-stream.ts`` and
 `prepareScoresForOutput` in ``getDatabaseReadStream.ts`` there).
 """
 
-import hashlib
 import json
 import math
 from collections import Counter
@@ -15,15 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from bayesirt.data.readers.choices import Choices
-from bayesirt.data.readers.harness import (
-    Answer,
-    Harness,
-    LogRows,
-    NoAnswersError,
-    choose_scores,
-)
+from bayesirt.data.readers.harness import Answer, Harness, LogRows, NoAnswersError, choose_scores
 from bayesirt.data.readers.json_files import parse_json, read_json_lines, read_whole
-from bayesirt.data.readers.json_values import as_number, length_of
+from bayesirt.data.readers.json_values import (
+    are_objects,
+    as_number,
+    hash_of,
+    length_of,
+    part_of,
+    said_at,
+)
 from bayesirt.data.readers.langfuse_export import exported_rows, leads_export, of_export
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
@@ -51,11 +51,9 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
     errors: Counter[tuple[str, str]] = Counter()
     trials: Counter[tuple[str, str, str]] = Counter()
     for row in _rows(path):
-        subject = row.get("model")
-        if not isinstance(subject, str) or not subject.strip() or row.get("input") is None:
+        subject, benchmark = said_at(row, "model", ""), said_at(row, "name", path.stem)
+        if not subject or row.get("input") is None:
             continue
-        name = row.get("name")
-        benchmark = name if isinstance(name, str) and name.strip() else path.stem
         own = answers.setdefault((subject, benchmark), [])
         if row.get("level") == "ERROR":
             errors[subject, benchmark] += 1
@@ -72,7 +70,7 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
     return [
         choose_scores(
             NAME, subject, benchmark, own, choices,
-            left_out={"error": n} if (n := errors[subject, benchmark]) else None,
+            left_out={"error": errors[subject, benchmark]},
         )
         for (subject, benchmark), own in answers.items()
         if any(answer.scores for answer in own) or errors[subject, benchmark]
@@ -85,7 +83,7 @@ def _rows(path: Path) -> Iterable[Mapping[str, Any]]:
     if path.suffix == ".jsonl":
         return (row for _, row in read_json_lines(path))
     rows = parse_json(read_whole(path))
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+    if not are_objects(rows):
         raise ResponseError("it holds no list of observations; export it again, or leave it out")
     return rows
 
@@ -93,7 +91,7 @@ def _rows(path: Path) -> Iterable[Mapping[str, Any]]:
 def _item(asked: object) -> tuple[str, str]:
     """Return a name for what was asked that tells it from all else, and its hash."""
     text = asked if isinstance(asked, str) else json.dumps(asked, sort_keys=True)
-    content = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+    content = hash_of(text)
     last = asked[-1] if isinstance(asked, list) and asked else None
     said = last.get("content") if isinstance(last, dict) else None  # of a chat's messages
     return f"{one_line(said if isinstance(said, str) else text, _SHOWN)} ({content[:8]})", content
@@ -112,8 +110,7 @@ def _scores(row: Mapping[str, Any]) -> dict[str, float]:
 
 def _length(row: Mapping[str, Any]) -> float:
     """Return how many tokens the answer has."""
-    usage = row.get("usageDetails")
-    return length_of(usage.get("output")) if isinstance(usage, dict) else math.nan
+    return length_of(part_of(row, "usageDetails").get("output"))
 
 
 LANGFUSE = Harness(NAME, _recognises, read, of_export)

@@ -15,6 +15,7 @@ from typing import Any
 
 from bayesirt.data.readers.harness import NoAnswersError
 from bayesirt.data.readers.json_files import parse_json
+from bayesirt.data.readers.json_values import are_objects
 from bayesirt.data.readers.tables import NoRowsError, read_table, read_text
 from bayesirt.errors import ResponseError
 
@@ -85,7 +86,7 @@ def _rows(folder: Path) -> Iterable[Row]:
     return rows.values()
 
 
-def _rows_of(file: Path) -> list[Row]:
+def _rows_of(file: Path) -> list[dict[str, Any]]:
     """Return a file's rows; a window in which nothing happened has none."""
     try:
         if ".jsonl" in file.suffixes:
@@ -97,7 +98,7 @@ def _rows_of(file: Path) -> list[Row]:
             rows = read_table(file).to_dict("records")
     except NoRowsError:
         return []
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+    if not are_objects(rows):
         raise ResponseError(f"{file.name} holds no list of objects; export it again")
     return rows
 

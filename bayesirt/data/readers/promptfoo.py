@@ -1,24 +1,25 @@
 """Results of promptfoo: what ``promptfoo eval --output results.json`` writes."""
 
-import hashlib
 import json
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from bayesirt.data.readers.choices import Choices
-from bayesirt.data.readers.harness import (
-    Answer,
-    Harness,
-    LogRows,
-    NoAnswersError,
-    choose_scores,
-    nothing_aside,
-)
+from bayesirt.data.readers.harness import Answer, Harness, LogRows, NoAnswersError, choose_scores
 from bayesirt.data.readers.json_files import read_json
-from bayesirt.data.readers.json_values import as_number, length_of, numbers_in, object_at, text_at
+from bayesirt.data.readers.json_values import (
+    are_objects,
+    hash_of,
+    length_of,
+    numbers_in,
+    object_at,
+    part_of,
+    said_at,
+    score_at,
+    text_at,
+)
 from bayesirt.errors import ResponseError
 
 NAME = "promptfoo"
@@ -44,7 +45,7 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
     """
     log = read_json(path)
     results = object_at(log, "results").get("results")
-    if not isinstance(results, list) or not all(isinstance(row, dict) for row in results):
+    if not are_objects(results):
         raise ResponseError("its `results` hold no list of results; write it again as JSON")
     if not results:
         raise NoAnswersError("it holds no result; run the evaluation again, or leave the file out")
@@ -61,16 +62,14 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
         name, content = items[_test(row)]
         trials[of, name] += 1
         own.append(Answer(name, _scores(row), trials[of, name] - 1, _length(row), content))
-    config = log.get("config")
-    title = config.get("description") if isinstance(config, dict) else None
-    benchmark = title if isinstance(title, str) and title.strip() else path.stem
+    benchmark = said_at(part_of(log, "config"), "description", path.stem)
     apart = len(prompts) > 1 and "prompt" not in choices.told
     shown = {_prompt(row): _shown(row) for row in results}
     judges = _judges(results)
     return [
         choose_scores(
             NAME, f"{of[0]} (prompt {prompts[of[1]]})" if apart else of[0], benchmark, own, choices,
-            usual=PASS, left_out={"error": errors[of]} if of in errors else None,
+            usual=PASS, left_out={"error": errors[of]},
             told={"prompt": shown[of[1]]}, judges=judges,
         )
         for of, own in answers.items()
@@ -79,8 +78,7 @@ def read(path: Path, choices: Choices) -> list[LogRows]:
 
 def _test(row: Mapping[str, Any]) -> str:
     """Return what tells a test from others, however often it was run."""
-    test = row.get("testCase")
-    test = test if isinstance(test, dict) else {}
+    test = part_of(row, "testCase")
     asked = [test.get("description"), row.get("vars"), test.get("assert")]
     if not any(asked):
         asked.append(row.get("testIdx"))
@@ -98,7 +96,7 @@ def _items(results: list[dict[str, Any]]) -> dict[str, tuple[str, str]]:
     return {
         test: (
             str(titles[test]) if described else str(place),
-            hashlib.sha256(test.encode(errors="surrogatepass")).hexdigest()[:16],
+            hash_of(test),
         )
         for test, place in places.items()
     }
@@ -109,18 +107,16 @@ def _prompt(row: Mapping[str, Any]) -> str:
 
 
 def _shown(row: Mapping[str, Any]) -> str:
-    prompt = row.get("prompt")
-    return str(prompt.get("label") or prompt.get("raw") or "") if isinstance(prompt, dict) else ""
+    prompt = part_of(row, "prompt")
+    return str(prompt.get("label") or prompt.get("raw") or "")
 
 
 def _judges(results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Return the provider that grades each metric, where it is the same for all tests."""
     found: dict[str, set[str]] = {}
     for row in results:
-        test = row.get("testCase")
-        test = test if isinstance(test, dict) else {}
-        checks, options = test.get("assert"), test.get("options")
-        usual = options.get("provider") if isinstance(options, dict) else None
+        test = part_of(row, "testCase")
+        checks, usual = test.get("assert"), part_of(test, "options").get("provider")
         for check in checks if isinstance(checks, list) else ():
             if isinstance(check, dict):
                 by_model = str(check.get("type")).startswith(_BY_MODEL)
@@ -136,8 +132,7 @@ def _numbers(values: Iterable[str]) -> dict[str, int]:
 
 
 def _provider(row: Mapping[str, Any], position: int) -> str:
-    provider = row.get("provider")
-    if isinstance(provider, str) and provider.strip():
+    if provider := said_at(row, "provider", ""):
         return provider
     place = f"at result {position + 1}"
     named = object_at(row, "provider", place)
@@ -145,19 +140,13 @@ def _provider(row: Mapping[str, Any], position: int) -> str:
 
 
 def _scores(row: Mapping[str, Any]) -> dict[str, float]:
-    named = row.get("namedScores")
-    scores = numbers_in(named) if isinstance(named, dict) else {}
-    for name, key in (("score", "score"), (PASS, "success")):
-        number = as_number(row.get(key))
-        scores[name] = math.nan if number is None else number
-    return scores
+    own = {"score": score_at(row, "score"), PASS: score_at(row, "success")}
+    return numbers_in(part_of(row, "namedScores")) | own
 
 
 def _length(row: Mapping[str, Any]) -> float:
     """Return how many tokens the answer has."""
-    response = row.get("response")
-    usage = response.get("tokenUsage") if isinstance(response, dict) else None
-    return length_of(usage.get("completion")) if isinstance(usage, dict) else math.nan
+    return length_of(part_of(part_of(row, "response"), "tokenUsage").get("completion"))
 
 
-PROMPTFOO = Harness(NAME, _recognises, read, nothing_aside)
+PROMPTFOO = Harness(NAME, _recognises, read)

@@ -1,18 +1,12 @@
 """Reports of SWE-bench: ``<model>.<run>.json``, and submissions' ``results/results.json``."""
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from bayesirt.data.readers.choices import Choices
-from bayesirt.data.readers.harness import (
-    Answer,
-    Harness,
-    LogRows,
-    NoAnswersError,
-    choose_scores,
-    nothing_aside,
-)
+from bayesirt.data.readers.harness import Answer, Harness, LogRows, NoAnswersError, choose_scores
 from bayesirt.data.readers.json_files import read_beside, read_json
 from bayesirt.errors import ResponseError
 
@@ -76,8 +70,7 @@ def _of_report(report: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, i
     wrong += _ids(report, "empty_patch_ids")
     unseen = {name: why for key, why in _UNSEEN.items() for name in _ids(report, key)}
     scores = {name: 0.0 for name in wrong if name not in unseen} | dict.fromkeys(resolved, 1.0)
-    unseen = {name: why for name, why in unseen.items() if name not in scores}
-    return scores, _counts(unseen)
+    return scores, Counter(why for name, why in unseen.items() if name not in scores)
 
 
 def _of_submission(
@@ -93,7 +86,7 @@ def _of_submission(
     resolved = dict.fromkeys(_ids(report, "resolved"), 1.0)
     lost = {*_ids(report, "no_logs")} - resolved.keys()
     scores = dict.fromkeys(sorted(named - lost), 0.0) | resolved
-    return scores, {"no logs, no answer": len(lost)} if lost else {}
+    return scores, {"no logs, no answer": len(lost)}
 
 
 def _ids(report: Mapping[str, Any], key: str) -> list[str]:
@@ -103,9 +96,4 @@ def _ids(report: Mapping[str, Any], key: str) -> list[str]:
     return list(names)
 
 
-def _counts(unseen: Mapping[str, str]) -> dict[str, int]:
-    reasons = list(unseen.values())
-    return {why: reasons.count(why) for why in dict.fromkeys(reasons)}
-
-
-SWEBENCH = Harness(NAME, _recognises, read, nothing_aside)
+SWEBENCH = Harness(NAME, _recognises, read)
