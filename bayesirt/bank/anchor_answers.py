@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesirt.bank.item_bank import ItemBank
+from bayesirt.bank.suite.draws import on_device
 from bayesirt.estimators.ability_beliefs import ability_steps
 from bayesirt.estimators.cell_expectations import Quadrature, usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
@@ -33,6 +34,11 @@ class Group(NamedTuple):
     # shape (subject, anchor)
     successes: NDArray[np.int64]
     trials: NDArray[np.int64]
+
+    @property
+    def layout(self) -> DenseLayout:
+        """The same on the device."""
+        return DenseLayout(jnp.asarray(self.successes), jnp.asarray(self.trials))
 
     def only(self, anchors: NDArray[np.bool_]) -> "Group":
         """Return the same subjects as if they had answered only some of the anchors."""
@@ -85,10 +91,8 @@ def group_abilities(group: Group, items: KnownItems) -> Abilities:
     the same answers (EM), pulled to 0 and the identity as by K + 2 more subjects. Items are taken
     as exact.
     """
-    dtype = jnp.result_type(float)
-    layout = DenseLayout(*(jnp.asarray(x) for x in (group.successes, group.trials)))
-    given = Items(jnp.asarray(items.a, dtype), jnp.asarray(items.d, dtype))
-    return _FIT(layout, given, usual_quadrature(layout, None))
+    layout = group.layout
+    return _FIT(layout, on_device(items)[0], usual_quadrature(layout, None))
 
 
 def _fit(layout: DenseLayout, items: Items, quadrature: Quadrature) -> Abilities:

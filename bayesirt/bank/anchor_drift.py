@@ -15,6 +15,7 @@ from scipy.stats import norm
 from bayesirt.bank.alarms import FALSE_ALARMS, Alarm, holm
 from bayesirt.bank.anchor_answers import AnchorGroups, group_abilities
 from bayesirt.bank.binomial_tails import MOST_EXACT, ExpectedAnswers, exact_tail, saddle_tail
+from bayesirt.bank.suite.draws import on_device
 from bayesirt.estimators.cell_expectations import Quadrature, expected_terms, usual_quadrature
 from bayesirt.estimators.normal_beliefs import Abilities, Items
 from bayesirt.estimators.symmetric_matrices import packed, pairs, twice_off_diagonal
@@ -135,14 +136,10 @@ class _Predictors(NamedTuple):
 
 
 def _compare(groups: AnchorGroups, abilities: Abilities) -> _Comparison:
-    items, dtype = groups.items, abilities.mean.dtype
-    layout = DenseLayout(*(jnp.asarray(x) for x in (groups.recent.successes, groups.recent.trials)))
-    given = Items(jnp.asarray(items.a, dtype), jnp.asarray(items.d, dtype))
-    covariance = jnp.asarray(items.covariance, dtype)
-    most, most_a_cell = int(groups.recent.trials.sum(0).max()), int(groups.recent.trials.max())
-    found = _tails(
-        layout, given, covariance, abilities, usual_quadrature(layout, None), most, most_a_cell
-    )
+    layout, trials = groups.recent.layout, groups.recent.trials
+    most, most_a_cell = int(trials.sum(0).max()), int(trials.max())
+    given, quadrature = on_device(groups.items), usual_quadrature(layout, None)
+    found = _tails(layout, *given, abilities, quadrature, most, most_a_cell)
     better, worse, mean, second = (np.asarray(x, np.float64) for x in found)
     return _Comparison(better, worse, mean, np.sqrt(np.maximum(second - mean**2, 0)))
 

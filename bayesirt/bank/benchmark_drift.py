@@ -12,6 +12,7 @@ from scipy.stats import ttest_ind
 
 from bayesirt.bank.alarms import FALSE_ALARMS, Alarm, holm
 from bayesirt.bank.anchor_answers import AnchorGroups, Group, group_abilities
+from bayesirt.bank.suite.draws import on_device
 from bayesirt.estimators.cell_expectations import Quadrature, expected_terms, usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.normal_beliefs import Abilities, Items
@@ -150,11 +151,9 @@ def _errors(
     if not judged.any():
         return _Errors(np.empty(0), np.empty(0))
     abilities = group_abilities(group.only(shown), items)
-    dtype, asked = abilities.mean.dtype, group.only(own)
-    layout = DenseLayout(jnp.asarray(asked.successes), jnp.asarray(asked.trials))
-    given = Items(jnp.asarray(items.a, dtype), jnp.asarray(items.d, dtype))
-    unknown = jnp.asarray(items.covariance, dtype)
-    found = _OFF(layout, given, unknown, abilities, usual_quadrature(layout, None))
+    asked = group.only(own)
+    layout = asked.layout
+    found = _OFF(layout, *on_device(items), abilities, usual_quadrature(layout, None))
     off, variance = (np.asarray(x, np.float64)[judged] for x in found)
     return _Errors(off / asked.trials.sum(1)[judged], off / np.sqrt(variance))
 

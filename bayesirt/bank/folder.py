@@ -10,8 +10,6 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from bayesirt.bank.files import FILES, pack_step, sync_folder, unpack_step, writ
 from bayesirt.bank.item_bank import ItemBank
 from bayesirt.bank.lock import bank_lock
 from bayesirt.bank.step import BankStep
+from bayesirt.data.whole_file import saying_why
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
@@ -44,7 +43,7 @@ _STEP_NAME = re.compile(r"\d{3,}-(create|add|score)(\.partial)?")
 def create_bank_folder(folder: Path, step: BankStep, n_abilities: int) -> ItemBank:
     """Write a new bank, whole or not at all."""
     bank = ItemBank(n_abilities, (step,))
-    with _saying_why(folder):
+    with saying_why(folder):
         check_new(folder)
         folder = folder.resolve()
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -66,7 +65,7 @@ def append_step(folder: Path, step: BankStep) -> ItemBank:
         document = _read_document(folder)
         bank = _read_steps(folder, document)
         bank = ItemBank(bank.n_abilities, (*bank.steps, step))
-        with _saying_why(folder):
+        with saying_why(folder):
             _remove_unnamed(folder, bank.step_names[:-1])
             entries = [*document["steps"], _write_step(folder, bank)]
             _write_document(folder, bank.n_abilities, entries)
@@ -215,16 +214,6 @@ def _remove_unnamed(folder: Path, named: tuple[str, ...]) -> None:
     for path in (folder / _STEPS).iterdir():
         if _STEP_NAME.fullmatch(path.name) and path.name not in named:
             shutil.rmtree(path)
-
-
-@contextmanager
-def _saying_why(folder: Path) -> Iterator[None]:
-    """Turn what the system refuses into a sentence."""
-    try:
-        yield
-    except OSError as error:
-        reason = one_line(error.strerror or str(error), 200)
-        raise ResponseError(f"{_shown(folder)} cannot be written: {reason}") from error
 
 
 class _DamagedBankError(ResponseError):

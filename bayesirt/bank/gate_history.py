@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesirt.bank.item_bank import ItemBank
+from bayesirt.bank.suite.draws import roots_of
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.subject_scores import score_subjects
@@ -50,8 +51,7 @@ def _expected(
     """Return the second one's expected score less the first one's, for draws of both abilities."""
     own = np.array([name in names for name in items.names])
     a, d = items.a[own], items.d[own]
-    values, vectors = np.linalg.eigh(items.covariance[own])
-    roots = vectors * np.sqrt(np.maximum(values, 0))[:, None]
+    roots = roots_of(items.covariance[own])
     found = []
     for part in np.array_split(theta, -(-len(theta) * len(d) // _CELLS_AT_ONCE)):
         noise = rng.normal(size=(len(part), *roots.shape[:2]))

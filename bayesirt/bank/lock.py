@@ -6,6 +6,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from bayesirt.data.whole_file import saying_why
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
@@ -16,18 +17,17 @@ LOCK = "bank.lock"
 @contextmanager
 def bank_lock(folder: Path) -> Iterator[None]:
     """Keep other processes from writing to a bank."""
-    shown, lock = one_line(str(folder), 400), FileLock(folder / LOCK, timeout=0)
-    try:
+    lock = FileLock(folder / LOCK, timeout=0)
+    with saying_why(folder, "the bank "):
         if not folder.is_dir():
             raise FileNotFoundError("no such folder")
-        lock.acquire()
-    except Timeout as error:
-        raise ResponseError(
-            f"the bank {shown} is being written by another process; wait for it"
-        ) from error
-    except OSError as error:
-        reason = one_line(error.strerror or str(error), 200)
-        raise ResponseError(f"the bank {shown} cannot be written: {reason}") from error
+        try:
+            lock.acquire()
+        except Timeout as error:
+            shown = one_line(str(folder), 400)
+            raise ResponseError(
+                f"the bank {shown} is being written by another process; wait for it"
+            ) from error
     try:
         yield
     finally:

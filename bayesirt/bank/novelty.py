@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from bayesirt.bank.alarms import Alarm
 from bayesirt.bank.anchor_answers import group_abilities, group_of
 from bayesirt.bank.item_bank import ItemBank
+from bayesirt.bank.suite.draws import on_device
 from bayesirt.bank.tables import ANSWER_COLUMNS
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.dimension import log_scores
 from bayesirt.estimators.fixed_items import KnownItems
 from bayesirt.estimators.fpc import calibrate_items
 from bayesirt.estimators.mirt import fit_mirt
-from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items
-from bayesirt.likelihood.cell_sums import DenseLayout
+from bayesirt.estimators.normal_beliefs import Abilities, Beliefs
 from bayesirt.names import one_line
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.random_keys import host_random
@@ -134,16 +134,10 @@ def _without_new(kept: pd.DataFrame, known: KnownItems) -> _Fitted:
 def _log_scores(fitted: _Fitted, held: pd.DataFrame) -> pd.Series:
     """Return the log predictive probability of each subject's held-out answers."""
     group = group_of(held, fitted.items.names, fitted.subjects)
-    dtype = jnp.result_type(float)
-    a, d, unknown = (
-        jnp.asarray(x, dtype) for x in (fitted.items.a, fitted.items.d, fitted.items.covariance)
-    )
-    abilities = Abilities(*(x.astype(dtype) for x in fitted.abilities))
-    beliefs = Beliefs(abilities, unknown)
-    layout = DenseLayout(jnp.asarray(group.successes), jnp.asarray(group.trials))
-    scores = pd.Series(
-        np.asarray(_LOG_SCORES(layout, Items(a, d), beliefs), np.float64), fitted.subjects
-    )
+    items, unknown = on_device(fitted.items)
+    beliefs = Beliefs(Abilities(*(x.astype(items.d.dtype) for x in fitted.abilities)), unknown)
+    found = np.asarray(_LOG_SCORES(group.layout, items, beliefs), np.float64)
+    scores = pd.Series(found, fitted.subjects)
     return scores[held["subject"].unique()]
 
 

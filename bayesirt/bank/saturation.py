@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bayesirt.bank.alarms import Alarm
 from bayesirt.bank.item_bank import ItemBank
+from bayesirt.bank.suite.draws import on_device, roots_of
 from bayesirt.estimators.normal_beliefs import Abilities, Items
 from bayesirt.names import one_line
 
@@ -38,10 +39,9 @@ def saturation(bank: ItemBank, abilities: Abilities, *, key: Array) -> pd.DataFr
     belongs = np.array([names.index(name) for name in bank.benchmarks])
     home = np.eye(len(names))[belongs]
     home /= home.sum(0)
-    dtype = abilities.mean.dtype
-    items = Items(jnp.asarray(known.a, dtype), jnp.asarray(known.d, dtype))
-    values, vectors = np.linalg.eigh(known.covariance)
-    roots = jnp.asarray(vectors * np.sqrt(np.maximum(values, 0))[:, None, :], dtype)
+    items, _ = on_device(known)
+    dtype = items.d.dtype
+    roots = jnp.asarray(roots_of(known.covariance), dtype)
     best = _best(_suite_scores(abilities.mean, items, jnp.asarray(home.mean(1), dtype)))
     chosen = Abilities(*(x[best] for x in abilities))
     shares = np.asarray(_draws(chosen, items, roots, jax.random.split(key, _N_DRAWS)), np.float64)

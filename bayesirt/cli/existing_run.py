@@ -11,8 +11,6 @@ from bayesirt.cli.options import AsJson, prepare_jax, print_json, unset
 from bayesirt.errors import ResponseError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from bayesirt.ranking.subject_ranking import Ranking
 
 RunFolder = Annotated[Path, typer.Argument(help="A folder that rank wrote.")]
@@ -61,6 +59,7 @@ def review(
     from bayesirt.data.whole_file import write_whole
     from bayesirt.ranking.run_folder import csv_of, load_run
     from bayesirt.report import terminal
+    from bayesirt.report.json_rows import rows_for_json
 
     posterior = load_run(run).posterior
     found = review_items(posterior, a_min=a_min, q=q, dependence=local_dependence(posterior))
@@ -84,6 +83,7 @@ def fit_check(
     from bayesirt.checks.fit.fit_check import check_fit
     from bayesirt.ranking.run_folder import load_run
     from bayesirt.report import terminal
+    from bayesirt.report.json_rows import rows_for_json
 
     loaded = load_run(run)
     found = check_fit(loaded.posterior, key=loaded.fit_key(seed), progress=not as_json)
@@ -117,6 +117,7 @@ def separate(
     from bayesirt.ranking import cluster_separation, separation
     from bayesirt.ranking.cluster_ranking import rank_clusters
     from bayesirt.ranking.run_folder import load_run
+    from bayesirt.report.json_rows import rows_for_json
     from bayesirt.report.terminal import print_separation
 
     if names and len(names) != 2:
@@ -172,14 +173,6 @@ def _warned(ranking: "Ranking") -> dict[str, Any]:
     return {"warnings": list(ranking.warnings)} if ranking.warnings else {}
 
 
-def rows_for_json(table: "pd.DataFrame") -> list[dict[str, Any]]:
-    """Return rows for JSON, which knows neither NaN nor numbers beyond all bounds."""
-    values = table.astype(object).mask(
-        table.isna() | table.isin([float("inf"), -float("inf")]), None
-    )
-    return values.to_dict("records")
-
-
 def keep(
     run: RunFolder,
     n: Annotated[
@@ -199,6 +192,7 @@ def keep(
     from bayesirt.ranking.kept_items import keep_items
     from bayesirt.ranking.run_folder import csv_of, load_run
     from bayesirt.report import terminal
+    from bayesirt.report.json_rows import rows_for_json
 
     loaded = load_run(run)
     found = keep_items(loaded.posterior, n)

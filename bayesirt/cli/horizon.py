@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bayesirt.cli.existing_run import RunFolder, rows_for_json
+from bayesirt.cli.existing_run import RunFolder
 from bayesirt.cli.options import AsJson, prepare_jax, print_json, unset
 
 Minutes = Annotated[
@@ -39,6 +39,7 @@ def horizon(
     from bayesirt.ranking.horizon import horizons
     from bayesirt.ranking.run_folder import csv_of, load_run
     from bayesirt.report import terminal
+    from bayesirt.report.json_rows import rows_for_json
 
     loaded = load_run(run)
     when = None if dates is None else dates_of_file(dates)

@@ -26,6 +26,7 @@ from bayesirt.data.responses import Responses
 from bayesirt.data.scales import Scale, stored_scale
 from bayesirt.data.score_values import count_successes
 from bayesirt.data.table_columns import parse_latency, refuse_nameless
+from bayesirt.data.whole_file import saying_why
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
@@ -52,17 +53,14 @@ def write_long_parquet(responses: Responses, path: str | Path, *, overwrite: boo
         )
     metadata = _metadata_columns(responses)
     schema = _schema(responses, metadata)
-    try:
-        with tempfile.TemporaryDirectory(prefix=".bayesirt-", dir=path.absolute().parent) as beside:
-            new = Path(beside, "new.parquet")
-            options = {"compression": "zstd", "dictionary_pagesize_limit": _LARGEST_DICTIONARY}
-            with pyarrow.parquet.ParquetWriter(new, schema, **options) as file:
-                for table in _tables(responses, metadata, schema):
-                    file.write_table(table)
-            os.replace(new, path)
-    except OSError as error:
-        reason = one_line(error.strerror or str(error), 200)
-        raise ResponseError(f"{one_line(str(path), 200)} cannot be written: {reason}") from None
+    folder = path.absolute().parent
+    with saying_why(path), tempfile.TemporaryDirectory(prefix=".bayesirt-", dir=folder) as beside:
+        new = Path(beside, "new.parquet")
+        options = {"compression": "zstd", "dictionary_pagesize_limit": _LARGEST_DICTIONARY}
+        with pyarrow.parquet.ParquetWriter(new, schema, **options) as file:
+            for table in _tables(responses, metadata, schema):
+                file.write_table(table)
+        os.replace(new, path)
 
 
 def check_place(path: Path, *, overwrite: bool) -> None:

@@ -2,6 +2,8 @@
 
 import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from bayesirt.errors import ResponseError
@@ -12,19 +14,27 @@ _MARGIN = 1 << 20
 """Bytes, for names and for what a format keeps besides."""
 
 
+@contextmanager
+def saying_why(path: Path, what: str = "") -> Iterator[None]:
+    """Turn what the system refuses to write into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        reason = one_line(error.strerror or str(error), 200)
+        shown = f"{what}{one_line(str(path), 400)}"
+        raise ResponseError(f"{shown} cannot be written: {reason}") from error
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file beside its place and rename it, so that it is whole or not there."""
     partial = path.with_name(f".{path.name}.partial")
-    try:
+    with saying_why(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             partial.write_bytes(content)
             os.replace(partial, path)
         finally:
             partial.unlink(missing_ok=True)
-    except OSError as error:
-        reason = one_line(error.strerror or str(error), 200)
-        raise ResponseError(f"{one_line(str(path), 400)} cannot be written: {reason}") from error
 
 
 def make_sure_of_room(path: Path, n_bytes: int) -> None:

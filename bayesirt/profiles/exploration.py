@@ -35,7 +35,7 @@ from bayesirt.profiles.cluster_levels import cluster_levels
 from bayesirt.progress import fits_shown
 from bayesirt.ranking.chain_bounds import chains_of, supported_columns
 from bayesirt.ranking.record import Record, diagnostics_of, facts_of, timed, versions
-from bayesirt.ranking.run_folder import CLUSTERS, PROFILES, RECORD, write_table
+from bayesirt.ranking.run_folder import CLUSTERS, PROFILES, write_rest
 from bayesirt.ranking.settings import BUDGET
 from bayesirt.ranking.subject_ranking import (
     best_first,
@@ -328,13 +328,13 @@ def _items(posterior: Posterior) -> pd.DataFrame:
 
 def save_exploration(run: Exploration, folder: Path, report: str) -> None:
     """Write a run's files into an empty folder."""
-    write_table(run.ranking, folder / "ranking.csv")
-    write_table(run.levels, folder / PROFILES)
-    write_table(run.abilities, folder / "abilities.csv")
-    write_table(run.items, folder / "items.csv")
-    if run.clusters is not None:
-        write_table(run.clusters, folder / CLUSTERS)
+    tables = {
+        "ranking.csv": run.ranking,
+        PROFILES: run.levels,
+        "abilities.csv": run.abilities,
+        "items.csv": run.items,
+        CLUSTERS: run.clusters,
+    }
     run.point.save(folder / "point.nc")
     run.posterior.save(folder / "posterior.nc")
-    (folder / "report.html").write_text(report, "utf-8")
-    (folder / RECORD).write_text(run.record.to_json(), "utf-8")
+    write_rest(folder, tables, report, run.record)

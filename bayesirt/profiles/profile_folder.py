@@ -18,25 +18,24 @@ from bayesirt.profiles.profile_run import (
     split_rows,
 )
 from bayesirt.ranking.record import Record
-from bayesirt.ranking.run_folder import CLUSTERS, PROFILES, Q_MATRIX, RECORD, write_table
+from bayesirt.ranking.run_folder import CLUSTERS, PROFILES, Q_MATRIX, RECORD, write_rest
 
 
 def save_profiles(run: ProfileRun, folder: Path, report: str) -> None:
     """Write a run's files into an empty folder."""
     profiles = run.profiles
-    write_table(profiles.summary, folder / PROFILES)
-    write_table(profiles.abilities, folder / "abilities.csv")
-    write_table(profiles.pairs, folder / "ability_pairs.csv")
-    if run.clusters is not None:
-        write_table(run.clusters, folder / CLUSTERS)
-    if run.predictions is not None:
-        write_table(run.predictions.summary, folder / "predictions.csv")
-        write_table(run.predictions.scores, folder / "predicted_scores.csv")
+    tables = {
+        PROFILES: profiles.summary,
+        "abilities.csv": profiles.abilities,
+        "ability_pairs.csv": profiles.pairs,
+        CLUSTERS: run.clusters,
+        "predictions.csv": run.predictions and run.predictions.summary,
+        "predicted_scores.csv": run.predictions and run.predictions.scores,
+    }
     run.point.save(folder / "point.nc")
     run.posterior.save(folder / "posterior.nc")
     (folder / Q_MATRIX).write_text(json.dumps(run.q.as_lists(), indent=1) + "\n", "utf-8")
-    (folder / "report.html").write_text(report, "utf-8")
-    (folder / RECORD).write_text(run.record.to_json(), "utf-8")
+    write_rest(folder, tables, report, run.record)
 
 
 def load_profiles(folder: Path) -> ProfileRun:

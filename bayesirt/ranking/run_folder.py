@@ -5,14 +5,15 @@ import ctypes
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from bayesirt.data.whole_file import saying_why
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line, spreadsheet_safe
 from bayesirt.point_estimate import PointEstimate
@@ -65,10 +66,8 @@ _FILES = frozenset(
 def check_output(folder: Path, *, overwrite: bool) -> None:
     """Make sure, before any work, that a run can be written."""
     shown = one_line(str(folder), 400)
-    try:
+    with saying_why(folder):
         _check_folder(folder, shown, overwrite)
-    except OSError as error:
-        raise ResponseError(f"{shown} cannot be written: {error.strerror}") from error
     parent = next(p for p in folder.absolute().parents if os.path.lexists(p))
     if not parent.is_dir():
         raise ResponseError(f"{shown} lies below a file; name another folder with --out")
@@ -106,7 +105,7 @@ def write_folder(folder: Path, fill: Callable[[Path], None], *, overwrite: bool)
     """Fill a folder beside its place, then put it there whole."""
     check_output(folder, overwrite=overwrite)
     folder = folder.absolute()
-    try:
+    with saying_why(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".bayesirt-", dir=folder.parent) as beside:
             new, old = Path(beside, "new"), Path(beside, "old")
@@ -122,9 +121,6 @@ def write_folder(folder: Path, fill: Callable[[Path], None], *, overwrite: bool)
                 if old.exists():
                     old.rename(folder)
                 raise
-    except OSError as error:
-        reason = one_line(error.strerror or str(error), 200)
-        raise ResponseError(f"{one_line(str(folder), 400)} cannot be written: {reason}") from error
 
 
 def _exchange(one: Path, other: Path) -> bool:
@@ -142,27 +138,33 @@ def _exchange(one: Path, other: Path) -> bool:
 
 def save_run(run: Run, folder: Path, report: str) -> None:
     """Write a run's files, and its report as HTML, into an empty folder."""
-    write_table(run.ranking.table, folder / "ranking.csv")
-    write_table(run.items, folder / "items.csv")
-    write_table(pairs_table(run.ranking.pairwise), folder / "pairwise.csv")
+    tables = {
+        "ranking.csv": run.ranking.table,
+        "items.csv": run.items,
+        "pairwise.csv": pairs_table(run.ranking.pairwise),
+        _LENGTHS: run.gain and run.gain.summary,
+        CLUSTERS: run.clusters and run.clusters.summary,
+        _REPEATS: run.repeats and run.repeats.table,
+        _DIFFICULTY: run.difficulty and run.difficulty.table,
+        _SKILLS: run.skills and run.skills.effects,
+        _TOPICS: run.topics and run.topics.table,
+    }
+    if run.skills and len(run.skills.combinations):
+        tables[_COMBINATIONS] = run.skills.combinations
     run.point.save(folder / "point.nc")
     with_ranking(run.posterior, run.ranking).save(folder / "posterior.nc")
-    if run.gain is not None:
-        write_table(run.gain.summary, folder / _LENGTHS)
-    if run.clusters is not None:
-        write_table(run.clusters.summary, folder / CLUSTERS)
-    if run.repeats is not None:
-        write_table(run.repeats.table, folder / _REPEATS)
-    if run.difficulty is not None:
-        write_table(run.difficulty.table, folder / _DIFFICULTY)
-    if run.skills is not None:
-        write_table(run.skills.effects, folder / _SKILLS)
-        if len(run.skills.combinations):
-            write_table(run.skills.combinations, folder / _COMBINATIONS)
-    if run.topics is not None:
-        write_table(run.topics.table, folder / _TOPICS)
+    write_rest(folder, tables, report, run.record)
+
+
+def write_rest(
+    folder: Path, tables: Mapping[str, pd.DataFrame | None], report: str, record: Record[Any]
+) -> None:
+    """Write what of a run is no draws: the tables that there are, its report and its record."""
+    for name, table in tables.items():
+        if table is not None:
+            write_table(table, folder / name)
     (folder / "report.html").write_text(report, "utf-8")
-    (folder / RECORD).write_text(run.record.to_json(), "utf-8")
+    (folder / RECORD).write_text(record.to_json(), "utf-8")
 
 
 def pairs_table(pairwise: pd.DataFrame) -> pd.DataFrame:

@@ -9,6 +9,7 @@ import pandas as pd
 from bayesirt.names import brief, in_percent, markdown_safe, one_line
 from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.subject_ranking import SCORE_RANK, Ranking
+from bayesirt.report.json_rows import rows_for_json
 
 SCHEMA = 1
 """Version of what `ranking_as_json` returns; higher where a key goes or changes its meaning."""
@@ -80,21 +81,14 @@ def ranking_as_json(run: Run) -> dict[str, Any]:
         **_clusters_as_json(run),
         **_explained_as_json(run),
         **_topics_as_json(run),
-        "ranking": _records(run.ranking.table),
+        "ranking": rows_for_json(run.ranking.table),
     }
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return rows, with nothing in place of what is not known."""
-    plain = table.astype(object)
-    found: list[dict[str, Any]] = plain.where(plain.notna(), None).to_dict("records")
-    return found
 
 
 def _topics_as_json(run: Run) -> dict[str, Any]:
     if run.topics is None:
         return {}
-    rows = _records(run.topics.table)
+    rows = rows_for_json(run.topics.table)
     return {"topics": {"by": run.topics.by, "text": run.topics.to_text(), "ranking": rows}}
 
 
@@ -106,14 +100,14 @@ def _explained_as_json(run: Run) -> dict[str, Any]:
     told: dict[str, Any] = {}
     if run.difficulty is not None:
         told["difficulty"] = {
-            "text": run.difficulty.to_text(), "sources": _records(run.difficulty.table)
+            "text": run.difficulty.to_text(), "sources": rows_for_json(run.difficulty.table)
         }  # fmt: skip
     if run.skills is not None:
         found = run.skills
         told["skills"] = {
             "text": found.to_text(),
-            "effects": _records(found.effects),
-            "combinations": _records(found.combinations),
+            "effects": rows_for_json(found.effects),
+            "combinations": rows_for_json(found.combinations),
         }
     if run.effective_items is not None:
         fewer = run.effective_items
@@ -126,9 +120,8 @@ def _clusters_as_json(run: Run) -> dict[str, Any]:
     if found is None:
         return {}
     icc = {"icc": found.icc, "icc_low": found.icc_low, "icc_high": found.icc_high}
-    return {
-        "clusters": {**icc, "text": found.to_text(), "ranking": found.summary.to_dict("records")}
-    }
+    rows = rows_for_json(found.summary)
+    return {"clusters": {**icc, "text": found.to_text(), "ranking": rows}}
 
 
 def _for_people(run: Run, named: Callable[[str], str]) -> pd.DataFrame:

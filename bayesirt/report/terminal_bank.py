@@ -12,6 +12,7 @@ from bayesirt.bank.next_anchors import NextAnchors
 from bayesirt.bank.review import BankReview
 from bayesirt.bank.scoring import NewScores
 from bayesirt.names import one_line
+from bayesirt.report.json_rows import rows_for_json
 from bayesirt.report.terminal_parts import MOST_ROWS, new_console, new_table, say_more
 
 _MOST_ALARMS, _MOST_ANCHORS = 20, 5
@@ -59,8 +60,8 @@ def suite_scores_as_json(scores: NewScores) -> dict[str, Any]:
     return {
         "text": scores.to_text(),
         "ranked": scores.n_ranked,
-        "suite": _records(scores.suite),
-        "benchmarks": _records(scores.summary),
+        "suite": rows_for_json(scores.suite),
+        "benchmarks": rows_for_json(scores.summary),
     }
 
 
@@ -93,7 +94,7 @@ def next_anchors_as_json(
             "score": found.so_far._asdict(),
             "stop": stop_width and {"width": stop_width, "met": found.so_far.stops(stop_width)},
             "text": f"{found.so_far.to_text(stop_width)} {found.to_text(stop_width)}".strip(),
-            "next": _records(found.summary.head(n)),
+            "next": rows_for_json(found.summary.head(n)),
         }
         for name, found in suggestions.items()
     ]
@@ -138,8 +139,8 @@ def review_as_json(review: BankReview) -> dict[str, Any]:
         "text": review.to_text(),
         "recent": review.n_recent,
         "alarms": [alarm._asdict() for alarm in review.alarms],
-        "benchmarks": _records(review.benchmarks),
-        "anchors": _records(review.anchors),
+        "benchmarks": rows_for_json(review.benchmarks),
+        "anchors": rows_for_json(review.anchors),
     }
 
 
@@ -163,9 +164,3 @@ def _print_anchors(anchors: pd.DataFrame) -> None:
 
 def _shown(value: float, form: str) -> str:
     return "" if pd.isna(value) else format(value, form)
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return rows, with nothing in place of what is missing."""
-    found: list[dict[str, Any]] = table.astype(object).where(table.notna(), None).to_dict("records")
-    return found

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from rich.text import Text
 
 from bayesirt.names import one_line
@@ -11,6 +10,7 @@ from bayesirt.profiles.exploration import Exploration
 from bayesirt.profiles.profile_run import ProfileRun
 from bayesirt.ranking.cluster_ranking import shares, shares_in_words
 from bayesirt.report.exploration_html import as_profiles
+from bayesirt.report.json_rows import rows_for_json
 from bayesirt.report.terminal_parts import ALARM, MOST_ROWS, new_console, new_table, say_more
 
 _MOST_PRINTED = 3
@@ -58,17 +58,15 @@ def print_profiles(run: ProfileRun, folder: Path) -> None:
 def profiles_as_json(run: ProfileRun) -> dict[str, Any]:
     """Return the verdict, abilities, pairs, profiles and predicted scores, ready for JSON."""
     verdict, profiles = run.posterior.verdict, run.profiles
-    summary = profiles.summary.astype(object)
-    predicted = None if run.predictions is None else run.predictions.scores
     return {
         "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
         "text": profiles.to_text(),
         "notes": list(run.notes),
-        "abilities": profiles.abilities.to_dict("records"),
-        "pairs": profiles.pairs.to_dict("records"),
-        "clusters": _records(run.clusters),
-        "profiles": summary.where(summary.notna(), None).to_dict("records"),
-        "predicted_scores": _records(predicted),
+        "abilities": rows_for_json(profiles.abilities),
+        "pairs": rows_for_json(profiles.pairs),
+        "clusters": None if run.clusters is None else rows_for_json(run.clusters),
+        "profiles": rows_for_json(profiles.summary),
+        "predicted_scores": run.predictions and rows_for_json(run.predictions.scores),
     }
 
 
@@ -131,12 +129,8 @@ def exploration_as_json(run: Exploration) -> dict[str, Any]:
     return {
         "verdict": {"sound": verdict.sound, "text": verdict.to_text()},
         "text": run.to_text(),
-        "ranking": run.ranking.to_dict("records"),
-        "abilities": run.abilities.to_dict("records"),
-        "levels": run.levels.to_dict("records"),
-        "clusters": _records(run.clusters),
+        "ranking": rows_for_json(run.ranking),
+        "abilities": rows_for_json(run.abilities),
+        "levels": rows_for_json(run.levels),
+        "clusters": None if run.clusters is None else rows_for_json(run.clusters),
     }
-
-
-def _records(table: pd.DataFrame | None) -> list[dict[str, Any]] | None:
-    return None if table is None else list(table.to_dict("records"))

@@ -60,6 +60,21 @@ class UnseenAnswers(NamedTuple):
     accepted: float  # Share of the Metropolis steps that were accepted.
 
 
+def roots_of(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return R with R Rᵀ the covariance, or each of several."""
+    values, vectors = np.linalg.eigh(covariance)
+    roots: NDArray[np.float64] = vectors * np.sqrt(np.maximum(values, 0))[..., None, :]
+    return roots
+
+
+def on_device(known: KnownItems) -> tuple[Items, Float[Array, "item parameter parameter"]]:
+    """Return slopes and intercepts of items, and the covariance of what is not known of each."""
+    a, d, covariance = (
+        jnp.asarray(x, jnp.result_type(float)) for x in (known.a, known.d, known.covariance)
+    )
+    return Items(a, d), covariance
+
+
 def problem_of(
     items: KnownItems,
     belongs: NDArray[np.intp],
@@ -70,11 +85,9 @@ def problem_of(
     """Put answers and items on the device."""
     n, dtype = items.n_abilities, jnp.result_type(float)
     given = np.flatnonzero(trials.any(0))
-    values, vectors = np.linalg.eigh(items.covariance)
-    roots = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
     return SuiteProblem(
-        Items(jnp.asarray(items.a, dtype), jnp.asarray(items.d, dtype)),
-        jnp.asarray(roots, dtype) if items.covariance.any() else None,
+        on_device(items)[0],
+        jnp.asarray(roots_of(items.covariance), dtype) if items.covariance.any() else None,
         jnp.asarray(given),
         DenseLayout(jnp.asarray(successes[:, given]), jnp.asarray(trials[:, given])),
         jnp.asarray(open_cells),

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import NDArray
 
+from bayesirt.bank.suite.draws import on_device
 from bayesirt.estimators.ability_beliefs import ability_steps
 from bayesirt.estimators.cell_expectations import usual_quadrature
 from bayesirt.estimators.fixed_items import KnownItems
@@ -31,11 +32,9 @@ class SuiteItems(NamedTuple):
     def of(cls, known: KnownItems, benchmarks: NDArray[np.object_]) -> "SuiteItems":
         """Return the items of a suite whose score is the mean over its benchmarks."""
         _, place, sizes = np.unique(benchmarks, return_inverse=True, return_counts=True)
-        dtype = jnp.result_type(float)
         return cls(
-            Items(jnp.asarray(known.a, dtype), jnp.asarray(known.d, dtype)),
-            jnp.asarray(known.covariance, dtype),
-            jnp.asarray(1 / (len(sizes) * sizes[place]), dtype),
+            *on_device(known),
+            jnp.asarray(1 / (len(sizes) * sizes[place]), jnp.result_type(float)),
         )
 
 

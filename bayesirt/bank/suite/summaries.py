@@ -11,7 +11,7 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from bayesirt.bank.suite.draws import SuiteProblem, UnseenAnswers, expected_right
+from bayesirt.bank.suite.draws import SuiteProblem, UnseenAnswers, expected_right, roots_of
 from bayesirt.bank.suite.excess import Excess
 from bayesirt.bank.suite.table import SuiteTable
 from bayesirt.posterior import TAILS
@@ -52,8 +52,7 @@ def accuracy_draws(
     """Return draws of accuracies on whole benchmarks, with all chance that there is."""
     normal = jax.random.normal(key, (2, *unseen.expected.shape), jnp.result_type(float))
     of_answers, of_model = np.asarray(normal, float)
-    values, vectors = np.linalg.eigh(beyond)
-    errors = of_model @ (vectors * np.sqrt(np.maximum(values, 0))).T
+    errors = of_model @ roots_of(beyond).T
     right = unseen.expected + np.sqrt(unseen.chance) * of_answers
     right += errors * (seen.open_share * seen.n_items)
     return (seen.right + np.clip(right, 0, seen.n_items - seen.n_answered)) / seen.n_items

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from bayesirt.data.whole_file import saying_why
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 from bayesirt.profiles.annotation.prompts import Question
@@ -23,10 +24,8 @@ class Journal:
         self._answers: dict[str, str] = {}
         self.n_asked = self.n_known = 0
         if path is not None:
-            try:
+            with saying_why(path):
                 self._answers = _open(path)
-            except OSError as error:
-                raise _unwritable(path, error) from error
 
     def answer(self, question: Question) -> str:
         """Return the answer to a question, known or asked for now."""
@@ -60,10 +59,8 @@ class Journal:
     def _keep(self, key: str, answer: str) -> None:
         self._answers[key] = answer
         if self._path is not None:
-            try:
+            with saying_why(self._path):
                 _append(self._path, json.dumps({"key": key, "answer": answer}).encode())
-            except OSError as error:
-                raise _unwritable(self._path, error) from error
 
 
 def _open(path: Path) -> dict[str, str]:
@@ -104,8 +101,3 @@ def _append(path: Path, line: bytes) -> None:
         file.write(line + b"\n")
         file.flush()
         os.fsync(file.fileno())
-
-
-def _unwritable(path: Path, error: OSError) -> ResponseError:
-    reason = one_line(error.strerror or str(error), 200)
-    return ResponseError(f"{one_line(str(path), 400)} cannot be written: {reason}")
