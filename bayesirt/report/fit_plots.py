@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from bayesirt.data.scales import Scale, shown_score
 from bayesirt.names import one_line
 from bayesirt.posterior import TAILS, Posterior
-from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
+from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style, one_panel
 
 if TYPE_CHECKING:
     from bayesirt.checks.fit.fit_check import FitCheck
@@ -21,9 +21,7 @@ _FIFTHS, _DRAWS = 5, 50
 def plot_calibration(fit: "FitCheck") -> Figure:
     """Draw held-out answers: the proportion correct against the chance that was predicted."""
     table = fit.calibration.summary
-    with figure_style():
-        fig = Figure(figsize=(7.2, 4.4), layout="constrained")
-        ax = fig.subplots()
+    with one_panel(4.4) as (fig, ax):
         ax.plot([0, 1], [0, 1], color=SOFT, lw=0.8)
         ax.fill_between(
             table["predicted"], table["low"], table["high"], color=ACCENT, alpha=0.2, lw=0
@@ -60,9 +58,7 @@ def plot_levels(posterior: Posterior) -> Figure:
     assert answers is not None
     levels = _levels(posterior)
     names = answers.labels[1:] or _names_of_levels(answers)
-    with figure_style():
-        fig = Figure(figsize=(7.2, 4.4), layout="constrained")
-        ax = fig.subplots()
+    with one_panel(4.4) as (fig, ax):
         for name, of_level in zip(names, levels, strict=True):
             ax.fill_between(of_level.ability, of_level.low, of_level.high, color=ACCENT, alpha=0.2)
             ax.plot(of_level.ability, of_level.expected, color=ACCENT, lw=0.8)

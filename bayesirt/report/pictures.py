@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TypeVar
 
 from matplotlib.figure import Figure
 
@@ -26,6 +27,7 @@ from bayesirt.report.ranking_plots import (
     plot_repeats,
 )
 
+_Part = TypeVar("_Part")
 _FORMATS, _DPI = ("svg", "pdf", "png"), 200
 _UNDATED = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
@@ -50,29 +52,10 @@ def _priced(price: str) -> Picture:
     )
 
 
-def _of_repeats(run: Run) -> Figure:
-    assert run.repeats is not None
-    return plot_repeats(run.repeats, run.ranking)
-
-
-def _of_clusters(run: Run) -> Figure:
-    assert run.clusters is not None
-    return plot_clusters(run.clusters, run.ranking)
-
-
-def _of_difficulty(run: Run) -> Figure:
-    assert run.difficulty is not None
-    return plot_difficulty(run.difficulty)
-
-
-def _of_calibration(run: Run) -> Figure:
-    assert run.fit is not None
-    return plot_calibration(run.fit)
-
-
-def _of_totals(run: Run) -> Figure:
-    assert run.fit is not None
-    return plot_totals(run.fit)
+def _there(part: _Part | None) -> _Part:
+    """Return a part of a run that has it, as `belongs_to` made sure."""
+    assert part is not None
+    return part
 
 
 PICTURES = {
@@ -103,16 +86,30 @@ PICTURES = {
         lambda run: run.posterior.has_speeds,
     ),
     "clusters": Picture(
-        "Abilities of clusters", _of_clusters, lambda run: run.clusters is not None
+        "Abilities of clusters",
+        lambda run: plot_clusters(_there(run.clusters), run.ranking),
+        lambda run: run.clusters is not None,
     ),
     "difficulty": Picture(
-        "What makes questions hard", _of_difficulty, lambda run: run.difficulty is not None
+        "What makes questions hard",
+        lambda run: plot_difficulty(_there(run.difficulty)),
+        lambda run: run.difficulty is not None,
     ),
-    "repeats": Picture("What several runs give", _of_repeats, lambda run: run.repeats is not None),
+    "repeats": Picture(
+        "What several runs give",
+        lambda run: plot_repeats(_there(run.repeats), run.ranking),
+        lambda run: run.repeats is not None,
+    ),
     "calibration": Picture(
-        "Proportion correct against predicted chance", _of_calibration, of_fit=True
+        "Proportion correct against predicted chance",
+        lambda run: plot_calibration(_there(run.fit)),
+        of_fit=True,
     ),
-    "totals": Picture("Shares right of subjects and items", _of_totals, of_fit=True),
+    "totals": Picture(
+        "Shares right of subjects and items",
+        lambda run: plot_totals(_there(run.fit)),
+        of_fit=True,
+    ),
     "levels": Picture(
         "Shares of answers that reach each grade, by ability",
         lambda run: plot_levels(run.posterior),

@@ -3,7 +3,7 @@
 Names are drawn as they are: nothing in them is read as mathematics.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import matplotlib as mpl
@@ -48,8 +48,7 @@ def draw_abilities(table: pd.DataFrame, name: str, marker: str) -> tuple[Figure,
     rows = np.arange(len(table))
     ax.hlines(rows, table["ability_low"], table["ability_high"], color=ACCENT, lw=2)
     ax.plot(table["ability"], rows, marker, color=INK, ms=4)
-    ax.set_yticks(rows, [one_line(x, 36) for x in table[name]])
-    ax.set_ylim(len(table) - 0.4, -0.6)
+    one_below_the_other(ax, table[name])
     ax.set_xlabel("ability (0: mean of the subjects ranked)")
     ax.grid(axis="x", color="#e4e4e4", lw=0.6)
     return fig, ax
@@ -59,9 +58,7 @@ def plot_rank_probabilities(ranking: Ranking) -> Figure:
     """Draw P(subject has rank r) as a heat map, best subject on top."""
     shown = ranking.rank_probabilities[:_MOST_ROWS, :_MOST_ROWS]
     names = [one_line(s, 36) for s in ranking.summary["subject"].head(_MOST_ROWS)]
-    with figure_style():
-        fig = Figure(figsize=(7.2, 1.0 + 0.17 * len(names)), layout="constrained")
-        ax = fig.subplots()
+    with one_panel(1.0 + 0.17 * len(names)) as (fig, ax):
         ranks, rows = np.arange(shown.shape[1] + 1) + 0.5, np.arange(len(names) + 1)
         image = ax.pcolormesh(ranks, rows, shown, cmap="Greys", norm=PowerNorm(0.5, 0, 1))
         ax.set_yticks(np.arange(len(names)) + 0.5, names)
@@ -75,9 +72,7 @@ def plot_rank_probabilities(ranking: Ranking) -> Figure:
 def plot_speeds(ranking: Ranking) -> Figure:
     """Draw ability against speed with both 90% intervals, the farthest subjects named."""
     table = ranking.summary
-    with figure_style():
-        fig = Figure(figsize=(7.2, 4.6), layout="constrained")
-        ax = fig.subplots()
+    with one_panel(4.6) as (fig, ax):
         ax.hlines(table["ability"], table["speed_low"], table["speed_high"], color=SOFT, lw=0.8)
         ax.vlines(table["speed"], table["ability_low"], table["ability_high"], color=SOFT, lw=0.8)
         ax.plot(table["speed"], table["ability"], "o", color=ACCENT, ms=4)
@@ -94,9 +89,7 @@ def plot_items(items: pd.DataFrame) -> Figure:
     """Draw the item map: difficulty against discrimination, the flagged items named."""
     flagged = items[items["flag"] != ""]
     plain = items[items["flag"] == ""]
-    with figure_style():
-        fig = Figure(figsize=(7.2, 4.6), layout="constrained")
-        ax = fig.subplots()
+    with one_panel(4.6) as (fig, ax):
         many = {"rasterized": len(items) > _MOST_DRAWN}
         ax.plot(plain["b"], plain["a"], "o", color=ACCENT, alpha=0.45, ms=4, mec="none", **many)
         ax.plot(flagged["b"], flagged["a"], "x", color=INK, ms=6, **many)
@@ -106,6 +99,21 @@ def plot_items(items: pd.DataFrame) -> Figure:
         ax.set_ylabel("discrimination a")
         ax.grid(color="#e4e4e4", lw=0.6)
     return fig
+
+
+@contextmanager
+def one_panel(height: float, width: float = WIDTH) -> Iterator[tuple[Figure, Axes]]:
+    """Begin a picture of one panel, in the style of all."""
+    with figure_style():
+        fig = Figure(figsize=(width, height), layout="constrained")
+        yield fig, fig.subplots()
+
+
+def one_below_the_other(ax: Axes, names: Iterable[str]) -> None:
+    """Name rows, the first on top."""
+    shown = [one_line(str(name), 36) for name in names]
+    ax.set_yticks(range(len(shown)), shown)
+    ax.set_ylim(len(shown) - 0.4, -0.6)
 
 
 def name_points(ax: Axes, points: pd.DataFrame, x: str, y: str, name: str) -> None:

@@ -21,7 +21,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 
 from bayesirt.names import one_line
 from bayesirt.profiles.ability_profiles import LEAST_OWN, LEAST_RELIABILITY, PRIOR, AbilityProfiles
-from bayesirt.report.plots import INK, SOFT, WIDTH, figure_style
+from bayesirt.report.plots import INK, SOFT, WIDTH, figure_style, one_panel
 from bayesirt.report.profile_marks import (
     FAINT,
     FEW,
@@ -159,9 +159,7 @@ def plot_reliability(profiles: AbilityProfiles) -> Figure:
     """Draw how much the data tell of each ability, and how much its own items do."""
     table = by_reliability(profiles)
     rows = np.arange(len(table))
-    with figure_style():
-        fig = Figure(figsize=(WIDTH, 1.3 + 0.2 * len(table)), layout="constrained")
-        ax = fig.subplots()
+    with one_panel(1.3 + 0.2 * len(table)) as (fig, ax):
         ax.hlines(rows, table["own"], table["reliability"], color=SOFT, lw=1.2)
         for row, standing, value in zip(rows, table["standing"], table["reliability"], strict=True):
             ax.plot(value, row, ls="", zorder=3, **MARKS[standing])
@@ -189,9 +187,7 @@ def _drawn(profiles: AbilityProfiles) -> pd.DataFrame:
 
 
 def _one_panel(rows: pd.DataFrame, named_by: str, title: str) -> Figure:
-    with figure_style():
-        fig = Figure(figsize=(WIDTH, 1.2 + 0.2 * len(rows)), layout="constrained")
-        ax = fig.subplots()
+    with one_panel(1.2 + 0.2 * len(rows)) as (fig, ax):
         draw_intervals(ax, rows)
         name_rows(ax, rows, named_by)
         ax.set_title(title, loc="left", fontsize=9)

@@ -13,7 +13,16 @@ from bayesirt.posterior import LOW_MIDDLE_HIGH, Posterior
 from bayesirt.ranking.cluster_ranking import ClusterRanking
 from bayesirt.ranking.difficulty_sources import DifficultySources
 from bayesirt.ranking.subject_ranking import Ranking
-from bayesirt.report.plots import ACCENT, INK, SOFT, draw_abilities, figure_style, name_points
+from bayesirt.report.plots import (
+    ACCENT,
+    INK,
+    SOFT,
+    draw_abilities,
+    figure_style,
+    name_points,
+    one_below_the_other,
+    one_panel,
+)
 
 if TYPE_CHECKING:
     from bayesirt.ranking.repeated_runs import RepeatedRuns
@@ -34,9 +43,7 @@ def plot_pairwise(ranking: Ranking) -> Figure:
     shown = ranking.pairwise.iloc[:_MOST_PAIRED, :_MOST_PAIRED].to_numpy()
     names = [one_line(str(s), 30) for s in ranking.summary["subject"].head(_MOST_PAIRED)]
     n = len(names)
-    with figure_style():
-        fig = Figure(figsize=(7.2, 2.6 + 0.2 * n), layout="constrained")
-        ax = fig.subplots()
+    with one_panel(2.6 + 0.2 * n) as (fig, ax):
         image = ax.imshow(shown, cmap="Greys", vmin=0, vmax=1, aspect="auto")
         for i, j in zip(*np.nonzero((shown > 0.05) & (shown < 0.95)), strict=True):
             if i != j:
@@ -80,8 +87,7 @@ def plot_difficulty(sources: DifficultySources) -> Figure:
             ax.hlines(rows, table["low"], table["high"], color=ACCENT, lw=2.4)
             ax.plot(table["effect"], rows, "o", color=INK, ms=4)
             ax.axvline(0, color=SOFT, lw=0.8, zorder=0)
-            ax.set_yticks(rows, [one_line(str(name), 36) for name in table["level"]])
-            ax.set_ylim(len(table) - 0.4, -0.6)
+            one_below_the_other(ax, table["level"])
             ax.set_xlabel(label)
     return fig
 
@@ -97,15 +103,12 @@ def plot_repeats(repeats: "RepeatedRuns", ranking: Ranking) -> Figure:
         (once, "pass_at", "o", "one run"),
         (often, "pass_at", ">", f"at least one of {most}"),
     )
-    with figure_style():
-        fig = Figure(figsize=(7.2, 1.3 + 0.18 * len(names)), layout="constrained")
-        ax = fig.subplots()
+    with one_panel(1.3 + 0.18 * len(names)) as (fig, ax):
         ax.hlines(rows, often["pass_all"], often["pass_at"], color=SOFT, lw=0.8)
         for values, name, marker, label in drawn:
             ax.hlines(rows, values[name + "_low"], values[name + "_high"], color=ACCENT, lw=2.4)
             ax.plot(values[name], rows, marker, color=INK, ms=4, label=label)
-        ax.set_yticks(rows, [one_line(str(name), 36) for name in names])
-        ax.set_ylim(len(names) - 0.4, -0.6)
+        one_below_the_other(ax, names)
         ax.set_xlim(0, 1)
         ax.set_xlabel("share of the questions")
         fig.legend(loc="outside upper center", ncols=3, frameon=False)
@@ -119,9 +122,7 @@ def plot_rank_flow(ranking: Ranking) -> Figure:
     right = table["rank"].to_numpy() if ranking.by_score else np.arange(1, len(table) + 1)
     moved = np.abs(left - right)
     strong = (moved >= 2) & (moved >= np.sort(moved)[-min(_MOST_NAMED_FLOWS, len(moved))])
-    with figure_style():
-        fig = Figure(figsize=(7.2, 1.0 + 0.15 * len(table)), layout="constrained")
-        ax = fig.subplots()
+    with one_panel(1.0 + 0.15 * len(table)) as (fig, ax):
         for k, name in enumerate(table["subject"]):
             color, width = (ACCENT, 1.6) if strong[k] else (SOFT, 0.7)
             ax.plot([0, 1], [left[k], right[k]], "-o", color=color, lw=width, ms=3)
@@ -146,9 +147,7 @@ def plot_information(posterior: Posterior) -> Figure:
     told = _information(posterior.link, _GRID, *of_items)
     errors = 1 / np.sqrt(np.maximum(told, 1e-6))
     low, middle, high = np.quantile(errors, LOW_MIDDLE_HIGH, axis=1)
-    with figure_style():
-        fig = Figure(figsize=(7.2, 3.4), layout="constrained")
-        ax = fig.subplots()
+    with one_panel(3.4) as (fig, ax):
         ax.fill_between(_GRID, low, high, color=ACCENT, alpha=0.2, lw=0)
         ax.plot(_GRID, middle, color=ACCENT)
         ax.plot(theta, np.zeros(len(theta)), "|", color=INK, ms=14, clip_on=False)
@@ -219,9 +218,7 @@ def plot_comparison(comparison: Comparison) -> Figure:
     """Draw point estimates of ability against posterior means with their sds."""
     table = comparison.subjects
     ends = np.array([table["estimate"].min(), table["estimate"].max()])
-    with figure_style():
-        fig = Figure(figsize=(5.4, 4.6), layout="constrained")
-        ax = fig.subplots()
+    with one_panel(4.6, 5.4) as (fig, ax):
         ax.plot(ends, ends, color=SOFT, lw=0.8)
         ax.errorbar(
             table["estimate"], table["posterior_mean"], table["posterior_sd"], fmt="o",
@@ -240,9 +237,7 @@ def plot_price(ranking: Ranking, price: str) -> Figure:
     table = ranking.summary[ranking.summary[price] > 0]
     table = table.sort_values([price, "expected_score"], ascending=[True, False])
     front = table[table["expected_score"].cummax() == table["expected_score"]]
-    with figure_style():
-        fig = Figure(figsize=(7.2, 4.2), layout="constrained")
-        ax = fig.subplots()
+    with one_panel(4.2) as (fig, ax):
         ax.vlines(
             table[price], table["expected_score_low"], table["expected_score_high"], color=SOFT,
             lw=0.8,
