@@ -32,6 +32,13 @@ TAILS = (1 - LEVEL) / 2, (1 + LEVEL) / 2
 """Shares of the draws below its ends."""
 LOW_MIDDLE_HIGH = TAILS[0], 0.5, TAILS[1]
 
+
+def mean_and_ends(name: str, draws: NDArray[np.floating]) -> dict[str, NDArray[np.float64]]:
+    """Return columns with the mean of draws and the ends of its interval."""
+    low, high = np.quantile(draws, TAILS, axis=0)
+    return {name: draws.mean(0), f"{name}_low": low, f"{name}_high": high}
+
+
 FEW_TO_STANDARDISE = 10
 """Of fewer subjects abilities are only centred: of two, a standard score is always 1 or -1."""
 

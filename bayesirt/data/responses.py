@@ -5,7 +5,7 @@ room relies on what is promised here: names are unique text, 0 <= successes <= t
 two subjects and two items, and each of them was observed at least once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -334,9 +334,22 @@ class Responses:
             Columns subject, item, successes, trials, latency, cluster and cost where there are
             any, and the item's metadata.
         """
-        from bayesirt.data.long_table import long_table
-
-        return long_table(self)
+        subject, item, successes, trials = self.cells.listed()
+        columns: dict[Hashable, object] = {
+            "subject": np.asarray(self.subjects, object)[subject],
+            "item": np.asarray(self.items, object)[item],
+            "successes": successes,
+            "trials": trials,
+        }
+        if self.latency is not None:
+            columns["latency"] = self.latency
+        if self.clusters is not None:
+            columns["cluster"] = np.asarray(self.clusters.of_each, object)[subject]
+        if self.costs is not None:
+            columns["cost"] = self.costs[subject]
+        for table, rows in ((self.item_metadata, item), (self.subject_metadata, subject)):
+            columns |= {name: values.to_numpy()[rows] for name, values in table.items()}
+        return pd.DataFrame(columns)
 
     def to_parquet(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write a long Parquet file, of which `read_responses` makes the same responses again.

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from bayesirt.posterior import TAILS, Posterior
+from bayesirt.posterior import Posterior, mean_and_ends
 from bayesirt.ranking.cluster_ranking import known_clusters
 
 
@@ -17,9 +16,7 @@ def cluster_levels(posterior: Posterior) -> pd.DataFrame:
     `NAME_high`).
     """
     clusters, gamma = known_clusters(posterior), posterior.draws("gamma")
-    low, high = np.quantile(gamma, TAILS, axis=0)
     table: dict[str, Any] = {"cluster": list(clusters.names), "n_subjects": clusters.sizes}
     for k, name in enumerate(posterior.dataset["ability"].values):
-        of_name = (gamma[..., k].mean(0), low[:, k], high[:, k])
-        table |= dict(zip((f"{name}", f"{name}_low", f"{name}_high"), of_name, strict=True))
+        table |= mean_and_ends(str(name), gamma[..., k])
     return pd.DataFrame(table)

@@ -29,7 +29,7 @@ from bayesirt.inference.options import RunOptions
 from bayesirt.likelihood.families import family_named
 from bayesirt.models import Mirt
 from bayesirt.point_estimate import PointEstimate
-from bayesirt.posterior import TAILS, Posterior
+from bayesirt.posterior import TAILS, Posterior, mean_and_ends
 from bayesirt.profiles.ability_profiles import LEAST_RELIABILITY, MEASURED, PRIOR
 from bayesirt.profiles.cluster_levels import cluster_levels
 from bayesirt.progress import fits_shown
@@ -258,11 +258,8 @@ def _ranked(
     order, ranks = best_first(scores, alike)
     alike, scores = None if alike is None else alike[order], scores[:, order]
     chains = chains_of(by_chain[..., order])[: 0 if verdict.sound else None]
-    low, high = np.quantile(scores, TAILS, axis=0)
     columns = {
-        "expected_score": scores.mean(0),
-        "expected_score_low": low,
-        "expected_score_high": high,
+        **mean_and_ends("expected_score", scores),
         **rank_columns(scores, ranks, alike),
         **supported_columns(
             chains, partial(columns_of_chain, alike=alike), explored=verdict.explored
@@ -315,14 +312,13 @@ def _steep(posterior: Posterior, least: NDArray[np.float64]) -> str:
 
 def _items(posterior: Posterior) -> pd.DataFrame:
     a, successes, trials = posterior.draws("a"), posterior.successes, posterior.trials
-    low, high = np.quantile(a, TAILS, axis=0)
     columns: dict[str, Any] = {
         "item": posterior.items,
         "accuracy": successes.sum(0) / trials.sum(0),
         "d": posterior.draws("d").mean(0),
     }
     for k, name in enumerate(_names(posterior)):
-        columns |= {name: a[..., k].mean(0), f"{name}_low": low[:, k], f"{name}_high": high[:, k]}
+        columns |= mean_and_ends(name, a[..., k])
     return pd.DataFrame(columns)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bayesirt.errors import ResponseError
 from bayesirt.names import in_percent, one_line
-from bayesirt.posterior import TAILS, Posterior
+from bayesirt.posterior import TAILS, Posterior, mean_and_ends
 from bayesirt.ranking.difficulty_sources import NOT_EXPLAINED, levels_of, shares_of, slopes_of
 from bayesirt.ranking.subject_ranking import best_first, rank_columns
 
@@ -192,8 +192,7 @@ def _combinations(
     }
     told["run"] = np.array([tuple(code) in present for code in codes.tolist()])
     for name, values in (("ability", shown), ("score", score)):
-        low, high = np.quantile(values, TAILS, axis=0)
-        told |= {name: values.mean(0), f"{name}_low": low, f"{name}_high": high}
+        told |= mean_and_ends(name, values)
     return pd.DataFrame(told).sort_values("ability", ascending=False, ignore_index=True)
 
 

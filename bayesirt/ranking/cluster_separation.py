@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line, rounded
 from bayesirt.posterior import Posterior
-from bayesirt.ranking.ability_differences import difference_columns, differences
 from bayesirt.ranking.cluster_ranking import ClusterRanking, known_clusters
 from bayesirt.ranking.separation import (
     SURE,
     Separation,
     amount_needed,
+    difference_columns,
+    differences,
     subject_information,
 )
 

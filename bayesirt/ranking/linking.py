@@ -12,12 +12,7 @@ _SURE = 0.95
 
 
 class LinearLink(NamedTuple):
-    """What takes abilities as they are reported to a scale: intercept + slope x θ.
-
-    Attributes
-    ----------
-    intercept, slope : float
-    """
+    """What takes abilities as they are reported to a scale: intercept + slope x θ."""
 
     intercept: float
     slope: float

@@ -129,42 +129,21 @@ def _without_lengths(
     gain, wrong, key = None, None, jax.random.key(settings.seed)
     if settings.response_model.lengths:
         with timed(seconds, "without lengths"):
-            gain = _gain_of_lengths(responses, posterior, settings, key, progress=progress)
+            without = sample_posterior(
+                responses,
+                key=jax.random.fold_in(key, 1),
+                model=TwoPL(Priors(slopes="free"), link="probit"),
+                engine="laplace" if posterior.approximate else "blocked",
+                init=fit_lart(responses, lengths=False),
+                options=replace(settings.run_options, progress=progress, title="without lengths"),
+            )
+            gain = length_gain(posterior, without)
     if settings.wrong_lengths:
         with timed(seconds, "plain LaRT"):
-            wrong = _gain_of_wrong_lengths(
-                responses, point, posterior, settings, key, progress=progress
-            )
+            own = jax.random.fold_in(key, 2)
+            plain = _drawn_again(responses, point, settings, own, progress=progress)
+            wrong = compare_wrong_lengths(responses, posterior, plain, seed=settings.seed)
     return gain, wrong
-
-
-def _gain_of_lengths(
-    responses: Responses, posterior: Posterior, settings: Settings, key: Array, *, progress: bool
-) -> LengthGain:
-    """Draw from the same answers without their lengths, by a like engine, and compare."""
-    without = sample_posterior(
-        responses,
-        key=jax.random.fold_in(key, 1),
-        model=TwoPL(Priors(slopes="free"), link="probit"),
-        engine="laplace" if posterior.approximate else "blocked",
-        init=fit_lart(responses, lengths=False),
-        options=replace(settings.run_options, progress=progress, title="without lengths"),
-    )
-    return length_gain(posterior, without)
-
-
-def _gain_of_wrong_lengths(
-    responses: Responses,
-    point: PointEstimate,
-    posterior: Posterior,
-    settings: Settings,
-    key: Array,
-    *,
-    progress: bool,
-) -> WrongLengths:
-    """Draw from plain LaRT with the same engine, and compare."""
-    plain = _drawn_again(responses, point, settings, jax.random.fold_in(key, 2), progress=progress)
-    return compare_wrong_lengths(responses, posterior, plain, seed=settings.seed)
 
 
 def _beside_simpler(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from math import ceil, inf, isinf, isnan, nan
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +19,8 @@ from bayesirt.data.scales import Scale, score_name, shown_score
 from bayesirt.errors import ResponseError
 from bayesirt.likelihood.families import family_named
 from bayesirt.names import in_percent, one_line, rounded
-from bayesirt.posterior import Posterior
-from bayesirt.ranking.ability_differences import Differences, difference_columns, differences
+from bayesirt.posterior import TAILS, Posterior
+from bayesirt.ranking.chain_bounds import chains_of, supported
 from bayesirt.ranking.item_information import item_information
 from bayesirt.ranking.score_order import by_ability
 from bayesirt.ranking.subject_ranking import Ranking
@@ -31,6 +32,28 @@ _MOST = 1e6
 _DRAWS = 200
 _MOST_CELLS = 200_000_000
 """Over all draws that the information is averaged over."""
+
+
+class Differences(NamedTuple):
+    """Draws of a difference."""
+
+    draws: NDArray[np.floating]  # shape (chain, draw)
+    sound: bool  # False if the draws of the posterior are not.
+
+
+def differences(posterior: Posterior, name: str, one: int, other: int) -> Differences:
+    """Return draws of the difference of two abilities, on the scale that is reported."""
+    draws = posterior.reported[name]
+    return Differences(draws[..., one] - draws[..., other], posterior.verdict.sound)
+
+
+def difference_columns(apart: Differences) -> tuple[float, float, float, float]:
+    """Return P(above 0) of a difference, its mean and its 90% interval."""
+    chains = apart.draws.reshape(1, -1) if apart.sound else chains_of(apart.draws)
+    above = (chains > 0).mean(1)
+    p_above = above if apart.sound else supported(above[:, None], of_pairs=True)
+    low, high = np.quantile(chains, TAILS, axis=1)
+    return float(p_above[0]), float(apart.draws.mean()), float(low.min()), float(high.max())
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ doi:10.1214/20-AOS1991.
 """
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -89,7 +89,7 @@ def look_again(before: Evidence, pairs: Pairs) -> Evidence:
         )
     used = (new[:, 1] > 0) & (new[:, 3] > 0)
     if not used.any():
-        return Evidence(**{**asdict(before), "new": 0})
+        return replace(before, new=0)
     fresh = new[used].astype(float)
     difference = fresh[:, 2] / fresh[:, 3] - fresh[:, 0] / fresh[:, 1]
     _, group = np.unique(pairs.group[used], return_inverse=True)
@@ -113,17 +113,8 @@ def look_again(before: Evidence, pairs: Pairs) -> Evidence:
     }
     names = [name for name, own in zip(pairs.items, used, strict=True) if own]
     seen = before.seen | dict(zip(names, now[used].tolist(), strict=True))
-    return Evidence(
-        before.baseline,
-        before.candidate,
-        margin,
-        before.sure,
-        before.looks + 1,
-        capital,
-        peak,
-        seen,
-        int(used.sum()),
-    )
+    looks, n_new = before.looks + 1, int(used.sum())
+    return replace(before, looks=looks, log_capital=capital, peak=peak, seen=seen, new=n_new)
 
 
 def _won(gains: NDArray[np.float64], stakes: NDArray[np.float64]) -> NDArray[np.float64]:

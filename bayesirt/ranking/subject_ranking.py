@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bayesirt.checks.extreme_scores import response_flags
 from bayesirt.data.scales import Scale, score_name, shown_score
 from bayesirt.names import notebook_html
-from bayesirt.posterior import LEVEL, LOW_MIDDLE_HIGH, TAILS, Posterior
+from bayesirt.posterior import LEVEL, LOW_MIDDLE_HIGH, Posterior, mean_and_ends
 from bayesirt.ranking.chain_bounds import chains_of, supported, supported_columns
 from bayesirt.ranking.linking import line_through
 from bayesirt.ranking.pairwise import in_threads, probability_above, surely_above
@@ -245,7 +245,7 @@ def _shared(values: NDArray[np.generic], alike: NDArray[np.intp] | None) -> NDAr
 
 def ability_columns(theta: NDArray[np.floating]) -> dict[str, NDArray[np.float64]]:
     """Return the mean, sd and interval of each ability."""
-    interval = _with_interval("ability", theta)
+    interval = mean_and_ends("ability", theta)
     return {"ability": interval.pop("ability"), "ability_sd": theta.std(0, ddof=1), **interval}
 
 
@@ -279,7 +279,7 @@ def _scores(
     from bayesirt.ranking.score_draws import ScoreDraws, draw_scores, key_of, score_ranks
 
     draws = ScoreDraws(*(x[:, order] for x in draw_scores(posterior, key=key_of(posterior))))
-    _, low, high = _with_interval("", draws.realised).values()
+    _, low, high = mean_and_ends("", draws.realised).values()
     known = np.ptp(draws.expected, axis=0) == 0
     mean = np.where(known, draws.expected[0], draws.expected.mean(0))
     return {
@@ -287,7 +287,7 @@ def _scores(
         "expected_score_low": np.minimum(low, mean),
         "expected_score_high": np.maximum(high, mean),
         **score_ranks(draws.population),
-        **(_with_interval("population_score", draws.population) if population else {}),
+        **(mean_and_ends("population_score", draws.population) if population else {}),
     }
 
 
@@ -315,13 +315,7 @@ def _on_scale(
     if not scale:
         return {}
     line = line_through(posterior, scale)
-    return _with_interval("scale", line.intercept + line.slope * posterior.theta[:, order])
-
-
-def _with_interval(name: str, draws: NDArray[np.floating]) -> dict[str, NDArray[np.float64]]:
-    """Return means with their intervals."""
-    low, high = np.quantile(draws, TAILS, axis=0)
-    return {name: draws.mean(0), f"{name}_low": low, f"{name}_high": high}
+    return mean_and_ends("scale", line.intercept + line.slope * posterior.theta[:, order])
 
 
 def _clusters(posterior: Posterior, order: NDArray[np.intp]) -> dict[str, NDArray[np.object_]]:
@@ -342,7 +336,7 @@ def _speeds(posterior: Posterior, order: NDArray[np.intp]) -> dict[str, NDArray[
     """Return each subject's speed with its interval, where the model has speeds."""
     if not posterior.has_speeds:
         return {}
-    return _with_interval("speed", posterior.draws("tau")[:, order])
+    return mean_and_ends("speed", posterior.draws("tau")[:, order])
 
 
 def ranks_of_draws(theta: NDArray[np.floating]) -> NDArray[np.int32]:

@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesirt.names import counted, first_few, one_line
-from bayesirt.posterior import LEVEL, TAILS, standardised
+from bayesirt.posterior import LEVEL, TAILS, mean_and_ends, standardised
 from bayesirt.ranking.subject_ranking import Ranking, ranks_of_draws
 
 _MOST_DRAWS = 1000
@@ -126,9 +126,8 @@ def gains_by_topic(
         gain = here - elsewhere
         mean, sd = gain.mean(0), np.maximum(gain.std(0, ddof=1), _TINY)
         farthest = np.maximum(farthest, np.abs((gain - mean) / sd).max(1))
-        low, high = np.quantile(gain, TAILS, axis=0)
         columns = {
-            "topic": topic, "subject": common, "gain": mean, "gain_low": low, "gain_high": high,
+            "topic": topic, "subject": common, **mean_and_ends("gain", gain),
             **_ranks("rank_there", here), **_ranks("rank_elsewhere", elsewhere),
             "certain": np.abs(mean / sd),
         }  # fmt: skip

@@ -12,8 +12,8 @@ from scipy.special import ndtr
 from bayesirt.checks.fit.cell_residuals import Counts, Draw, counts_of, thinned
 from bayesirt.checks.fit.tail_probabilities import (
     LEAST_SHARE,
-    StandardisedSums,
     adjusted,
+    over_draws,
     to_normal,
 )
 from bayesirt.data.scales import Scale
@@ -93,7 +93,7 @@ def _over_draws(link: str, counts: Counts, draws: Draw) -> tuple[Float[Array, "g
     """Return z of each grade, the variance of its number, and that expected and observed."""
     seen, n_draws = counts.trials > 0, len(draws.a)
 
-    def of_draw(draw: Draw) -> tuple[Array, Array]:
+    def at_draw(draw: Draw) -> tuple[Array, ...]:
         law = draw.answers(link).law
         assert law is not None
         assert law.levels is not None
@@ -102,22 +102,14 @@ def _over_draws(link: str, counts: Counts, draws: Draw) -> tuple[Float[Array, "g
         reached = jnp.stack([one, *(p for _, p in levels), 0 * one])
         least = jnp.array([0, *(y for y, _ in levels)])
         at = jnp.searchsorted(least, counts.successes, side="right") - 1
-        given = jnp.stack([(seen & (at == k)).sum(0) for k in range(len(levels) + 1)])
-        return jnp.where(seen, reached[:-1] - reached[1:], 0), given
-
-    def add(
-        total: tuple[StandardisedSums, Array], draw: Draw
-    ) -> tuple[tuple[StandardisedSums, Array], None]:
-        p, observed = of_draw(draw)
+        observed = jnp.stack([(seen & (at == k)).sum(0) for k in range(len(levels) + 1)])
+        p = jnp.where(seen, reached[:-1] - reached[1:], 0)
         expected, variance = p.sum(1), jnp.maximum((p * (1 - p)).sum(1), 1e-9)
         skewness = (p * (1 - p) * (1 - 2 * p)).sum(1) / variance**1.5
         z = to_normal((observed - expected) / jnp.sqrt(variance), skewness)
-        return (total[0].add(z), total[1] + jnp.stack([variance, expected, 1.0 * observed])), None
+        return z, variance, expected, 1.0 * observed
 
-    first = jax.tree.map(lambda x: x[0], draws)
-    shape, dtype = jax.eval_shape(of_draw, first)[1].shape, draws.a.dtype
-    start = StandardisedSums.none(shape, dtype), jnp.zeros((3, *shape), dtype)
-    (moments, others), _ = jax.lax.scan(add, start, draws)
-    left = 1 - moments.variance(n_draws) * (1 - 1 / n_draws)
-    z = moments.z / n_draws / jnp.sqrt(jnp.maximum(left, LEAST_SHARE))
-    return z, *(others / n_draws)
+    sums, others = over_draws(at_draw, draws)
+    left = 1 - sums.variance(n_draws) * (1 - 1 / n_draws)
+    z = sums.z / n_draws / jnp.sqrt(jnp.maximum(left, LEAST_SHARE))
+    return z, *others

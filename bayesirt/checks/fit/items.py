@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from scipy.special import ndtr
 
 from bayesirt.checks.fit.cell_residuals import Counts, Draw, residuals, with_room
-from bayesirt.checks.fit.tail_probabilities import StandardisedSums, adjusted, to_normal
+from bayesirt.checks.fit.tail_probabilities import adjusted, over_draws, to_normal
 from bayesirt.posterior import Posterior
 
 LEAST_INFORMATION = 10.0
@@ -79,20 +79,8 @@ class _Found(NamedTuple):
 @partial(jax.jit, static_argnums=(0, 1))
 def _over_draws(link: str, fixed: bool, counts: Counts, draws: Draw) -> _Found:
     """Return the standardised mean of z, and means of the rest."""
-    n_draws, n_items = draws.a.shape
-
-    def add(
-        total: tuple[StandardisedSums, Array], draw: Draw
-    ) -> tuple[tuple[StandardisedSums, Array], None]:
-        z, *others = _at_draw(link, fixed, counts, draw)
-        return (total[0].add(z), total[1] + jnp.stack(others)), None
-
-    dtype = draws.a.dtype
-    nothing = jnp.zeros((len(_Found._fields) - 1, n_items), dtype)
-    (moments, others), _ = jax.lax.scan(
-        add, (StandardisedSums.none((n_items,), dtype), nothing), draws
-    )
-    return _Found(moments.deviate(n_draws), *others / n_draws)
+    sums, others = over_draws(partial(_at_draw, link, fixed, counts), draws)
+    return _Found(sums.deviate(len(draws.a)), *others)
 
 
 def _at_draw(link: str, fixed: bool, counts: Counts, draw: Draw) -> _Found:

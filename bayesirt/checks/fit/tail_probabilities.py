@@ -1,5 +1,6 @@
 """Tail probabilities of standardised sums, and lists of them that hold few false ones."""
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -51,6 +52,25 @@ class StandardisedSums(NamedTuple):
         left = 1 - self.variance(n_draws) * (1 - 1 / n_draws)
         z = self.z / n_draws / jnp.sqrt(jnp.maximum(left, LEAST_SHARE))
         return jnp.where(left >= LEAST_SHARE, z, jnp.nan)
+
+
+def over_draws(
+    at_draw: Callable[[Any], Sequence[Array]], draws: Any
+) -> tuple[StandardisedSums, Array]:
+    """Return the sums of the first of what there is at each draw, and means of the rest."""
+    last = jax.tree.leaves(draws)[-1]
+    one, *more = jax.eval_shape(at_draw, jax.tree.map(lambda x: x[0], draws))
+
+    def add(total: tuple[StandardisedSums, Array], draw: Any) -> tuple[Any, None]:
+        z, *others = at_draw(draw)
+        return (total[0].add(z), total[1] + jnp.stack(others)), None
+
+    start = (
+        StandardisedSums.none(one.shape, last.dtype),
+        jnp.zeros((len(more), *one.shape), last.dtype),
+    )
+    (sums, others), _ = jax.lax.scan(add, start, draws)
+    return sums, others / len(last)
 
 
 @jax.jit
