@@ -29,7 +29,7 @@ from bayesirt.data.readers.recognise import (
 )
 from bayesirt.data.readers.tables import read_table
 from bayesirt.data.scales import Scale
-from bayesirt.data.score_values import count_successes, read_on_scale
+from bayesirt.data.score_values import count_successes, read_on_scale, where_of
 from bayesirt.data.table_columns import encode_names, list_columns, name_rows, parse_latency
 from bayesirt.errors import ResponseError
 from bayesirt.inference.ability_belief import Answers
@@ -228,11 +228,7 @@ def _collect(
     if "subject" in roles:
         subject, subjects = encode_names(frame[roles["subject"]], "subject")
     item = _positions(*encode_names(frame[roles["item"]], "item"), items)
-
-    def where(row: int) -> str:
-        names = one_line(subjects[subject[row]]), one_line(items[item[row]])
-        return f"at subject {names[0]!r}, item {names[1]!r}"
-
+    where = where_of(subjects, items, subject, item)
     trials = frame[roles["trials"]] if "trials" in roles else None
     scores, name = frame[roles["score"]], roles["score"]
     if isinstance(what, Scale):

@@ -66,7 +66,10 @@ def profile(
     q = read_q_matrix(q_matrix)
     talk = not (quiet or as_json)
     responses = read_and_tell(results, reading, talk=talk)
-    settings = ProfileSettings(seed, chains, warmup, draws, budget, structure.value, engine.value)
+    settings = ProfileSettings(
+        seed, chains, warmup, draws,
+        budget=budget, structure=structure.value, engine=engine.value,
+    )  # fmt: skip
     run = profile_responses(
         responses, q, settings, source=results, reading=reading.given, progress=talk,
         announce=announce if talk else None, checkpoint=checkpoint,

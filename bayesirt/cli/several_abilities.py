@@ -31,8 +31,8 @@ def rank_by_several(typed: SimpleNamespace, path: Path, *, talk: bool) -> None:
         "--repeats": typed.repeats is not Repeats.auto,
     })  # fmt: skip
     settings = ExplorationSettings(
-        _number_of_abilities(typed.abilities), typed.seed, typed.chains, typed.warmup or 500,
-        typed.draws, typed.target_accept, typed.budget, typed.engine.value,
+        typed.seed, typed.chains, typed.warmup or 500, typed.draws, typed.target_accept,
+        typed.budget, _number_of_abilities(typed.abilities), typed.engine.value,
     )  # fmt: skip
     run = _explore(
         path, typed.reading, settings, typed.out,

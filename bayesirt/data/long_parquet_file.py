@@ -24,7 +24,7 @@ from bayesirt.data.costs import costs_of_rows
 from bayesirt.data.parquet_bounds import check_dictionaries, check_text, check_unpacked
 from bayesirt.data.responses import Responses
 from bayesirt.data.scales import Scale, stored_scale
-from bayesirt.data.score_values import count_successes
+from bayesirt.data.score_values import count_successes, where_of
 from bayesirt.data.table_columns import parse_latency, refuse_nameless
 from bayesirt.data.whole_file import saying_why
 from bayesirt.errors import ResponseError
@@ -128,11 +128,7 @@ def read_long_parquet(path: Path, *, duplicates: str = "error") -> Responses:
         _read_names(counts[side], side, name) for side in ("subject", "item")
     )
 
-    def where(row: int) -> str:
-        return (
-            f"at subject {one_line(subjects[subject[row]])!r}, item {one_line(items[item[row]])!r}"
-        )
-
+    where = where_of(subjects, items, subject, item)
     successes, trials = (counts[column].to_pandas() for column in ("successes", "trials"))
     y, n = count_successes(successes, trials, "successes", None, where)
     x = parse_latency(counts[_LATENCY].to_pandas(), _LATENCY, where) if timed else None

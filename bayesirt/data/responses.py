@@ -19,7 +19,7 @@ from bayesirt.data.cells import CellList, Cells, check_cells, connected_groups, 
 from bayesirt.data.clusters import Clusters, check_clusters, clusters_of_rows
 from bayesirt.data.costs import check_costs, costs_of_rows
 from bayesirt.data.scales import Scale
-from bayesirt.data.score_values import read_scores, without_score
+from bayesirt.data.score_values import read_scores, where_of, without_score
 from bayesirt.data.table_columns import (
     LongColumns,
     check_columns,
@@ -302,11 +302,7 @@ class Responses:
         `latency`, each by its name in the data.
         """
         subject, item = subject.astype(np.int32), item.astype(np.int32)
-
-        def where(row: int) -> str:
-            names = one_line(subjects[subject[row]]), one_line(items[item[row]])
-            return f"at subject {names[0]!r}, item {names[1]!r}"
-
+        where = where_of(subjects, items, subject, item)
         named = {role: role if x.name is None else x.name for role, x in values.items()}
         title = {role: one_line(str(name)) for role, name in named.items()}
         score, trials = values["score"], values.get("trials")

@@ -1,7 +1,7 @@
 """Scores as they come, turned into successes out of trials."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -14,6 +14,22 @@ from bayesirt.names import one_line
 
 Where = Callable[[int], str]
 """Says in words where row k stands, such as "at model 'gpt-x', item 'q17'"."""
+
+
+def where_of(
+    subjects: Sequence[str],
+    items: Sequence[str],
+    subject: NDArray[np.integer],
+    item: NDArray[np.integer],
+) -> Where:
+    """Return what says where rows stand, from the positions of their subjects and items."""
+
+    def where(row: int) -> str:
+        names = one_line(subjects[subject[row]]), one_line(items[item[row]])
+        return f"at subject {names[0]!r}, item {names[1]!r}"
+
+    return where
+
 
 _COUNT_NAMES = frozenset({"successes", "n_correct", "num_correct", "n_successes"})
 _FRACTION_NAMES = frozenset({"fraction", "pass_rate", "accuracy", "acc"})

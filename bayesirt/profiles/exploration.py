@@ -25,7 +25,6 @@ from bayesirt.errors import ResponseError
 from bayesirt.estimators.dimension import choose_dimension
 from bayesirt.estimators.registry import fit_point
 from bayesirt.inference.engines import EngineName, plan_engine, sample_posterior
-from bayesirt.inference.options import RunOptions
 from bayesirt.likelihood.families import family_named
 from bayesirt.models import Mirt
 from bayesirt.point_estimate import PointEstimate
@@ -36,7 +35,7 @@ from bayesirt.progress import fits_shown
 from bayesirt.ranking.chain_bounds import chains_of, supported_columns
 from bayesirt.ranking.record import Record, diagnostics_of, facts_of, timed, versions
 from bayesirt.ranking.run_folder import CLUSTERS, PROFILES, write_rest
-from bayesirt.ranking.settings import BUDGET
+from bayesirt.ranking.settings import Sampling
 from bayesirt.ranking.subject_ranking import (
     best_first,
     columns_of_chain,
@@ -52,16 +51,11 @@ _MOST_STEEP = 3
 
 
 @dataclass(frozen=True)
-class ExplorationSettings:
+class ExplorationSettings(Sampling):
     """What a user chooses."""
 
-    n_abilities: int | Literal["auto"] = "auto"
-    seed: int = 0
-    chains: int = 4
     warmup: int = 500
-    draws: int = 1000
-    target_accept: float = 0.95
-    budget: float = BUDGET
+    n_abilities: int | Literal["auto"] = "auto"
     engine: EngineName = "auto"
     model: str = Mirt.name
 
@@ -69,17 +63,6 @@ class ExplorationSettings:
         """Return the model and what it assumes in a few words."""
         n = self.n_abilities
         return f"{Mirt.title}, {n} {'ability' if n == 1 else 'abilities'} in principal axes"
-
-    @property
-    def run_options(self) -> RunOptions:
-        """How its posterior is drawn."""
-        return RunOptions(
-            num_chains=self.chains,
-            num_warmup=self.warmup,
-            num_samples=self.draws,
-            target_accept=self.target_accept,
-            budget=self.budget,
-        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -183,7 +166,7 @@ def explore_responses(
             model=model,
             engine=settings.engine,
             init=point,
-            options=replace(settings.run_options, **told),
+            options=replace(settings.run_options, budget=settings.budget, **told),
         ).with_attrs(seed=settings.seed, input_sha256=data.sha256)
     diagnostics = diagnostics_of(point, posterior) | chosen
     with timed(seconds, "ranking"):

@@ -15,7 +15,6 @@ from bayesirt.data.q_matrix import QMatrix
 from bayesirt.data.responses import Responses
 from bayesirt.estimators.registry import fit_point
 from bayesirt.inference.engines import EngineName, sample_posterior
-from bayesirt.inference.options import RunOptions
 from bayesirt.models import QMirt
 from bayesirt.models.q_mirt import Structure, default_structure
 from bayesirt.names import counted, first_few, one_line
@@ -26,20 +25,16 @@ from bayesirt.profiles.cluster_levels import cluster_levels
 from bayesirt.profiles.item_prediction import ItemPredictions, predict_items
 from bayesirt.progress import fits_shown
 from bayesirt.ranking.record import Record, diagnostics_of, facts_of, timed, versions
-from bayesirt.ranking.settings import BUDGET
+from bayesirt.ranking.settings import Sampling
 
 _MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
-class ProfileSettings:
+class ProfileSettings(Sampling):
     """What a user chooses."""
 
-    seed: int = 0
-    chains: int = 4
     warmup: int = 500
-    draws: int = 1000
-    budget: float = BUDGET  # Seconds in which chains go on until abilities have converged.
     # How abilities go together; auto: by their number.
     structure: Structure | Literal["auto"] = "auto"
     engine: EngineName = "auto"
@@ -100,6 +95,7 @@ def profile_responses(
     with timed(seconds, "point estimate"), fits_shown(progress):
         point = fit_point(responses, model=model)
     data = facts_of(responses, source, reading)
+    told: dict[str, Any] = {"progress": progress, "announce": announce, "checkpoint": checkpoint}
     with timed(seconds, "posterior"):
         posterior = sample_posterior(
             responses,
@@ -107,15 +103,7 @@ def profile_responses(
             model=model,
             engine=settings.engine,
             init=point,
-            options=RunOptions(
-                num_chains=settings.chains,
-                num_warmup=settings.warmup,
-                num_samples=settings.draws,
-                budget=settings.budget,
-                progress=progress,
-                announce=announce,
-                checkpoint=checkpoint,
-            ),
+            options=replace(settings.run_options, budget=settings.budget, **told),
         ).with_attrs(seed=settings.seed, input_sha256=data.sha256)
     with timed(seconds, "profiles"):
         profiles = profile_abilities(posterior, own)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bayesirt.errors import ResponseError
 from bayesirt.names import in_percent, one_line
 from bayesirt.posterior import TAILS, Posterior, mean_and_ends
-from bayesirt.ranking.difficulty_sources import NOT_EXPLAINED, levels_of, shares_of, slopes_of
+from bayesirt.ranking.difficulty_sources import explained, levels_of, shares_of, slopes_of
 from bayesirt.ranking.subject_ranking import best_first, rank_columns
 
 _MOST_COMBINATIONS = 2000
@@ -79,11 +79,7 @@ class AbilitySources:
             f"({row.low:+.2f} to {row.high:+.2f})."
             for row in self.slopes.itertuples()
         ]
-        parts = [
-            f"{one_line(row.source)} {row.share:.0%} ({row.low:.0%} to {row.high:.0%})"
-            for row in self.shares[self.shares["source"] != NOT_EXPLAINED].itertuples()
-        ]
-        told.append(f"Of the variance of abilities, {', '.join(parts)}.")
+        told.append(f"Of the variance of abilities, {explained(self.shares)}.")
         left = self.combinations[~self.combinations["run"]]
         if len(left):
             first = left.iloc[0]

@@ -86,12 +86,7 @@ class DifficultySources:
         ]
         told += [self._extremes(factor) for factor in self.compared]
         told += filter(None, map(self._odd, self.compared))
-        explained = self.shares[self.shares["source"] != NOT_EXPLAINED]
-        parts = [
-            f"{one_line(row.source)} {row.share:.0%} ({row.low:.0%} to {row.high:.0%})"
-            for row in explained.itertuples()
-        ]
-        return " ".join([*told, f"Of the variance of difficulty, {', '.join(parts)}."])
+        return " ".join([*told, f"Of the variance of difficulty, {explained(self.shares)}."])
 
     def _odd(self, factor: str) -> str:
         """Return which levels surely tell models apart less than the others do, if any."""
@@ -117,6 +112,14 @@ class DifficultySources:
             f"({_in_points(last, self.unit)}); {apart} of {len(rows)} surely differ from the "
             f"average."
         )
+
+
+def explained(shares: pd.DataFrame) -> str:
+    """Return in words what share of a variance each source makes."""
+    return ", ".join(
+        f"{one_line(row.source)} {row.share:.0%} ({row.low:.0%} to {row.high:.0%})"
+        for row in shares[shares["source"] != NOT_EXPLAINED].itertuples()
+    )
 
 
 def _in_points(row: pd.Series, unit: str) -> str:

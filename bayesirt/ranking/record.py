@@ -10,46 +10,16 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from bayesirt import __version__
 from bayesirt.data.responses import Responses
 from bayesirt.names import one_line
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
+from bayesirt.ranking.settings import Sampling
 
-
-class Chosen(Protocol):
-    """Settings of a run: a dataclass with those that every run has."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def seed(self) -> int:
-        """The same seed gives the same answer."""
-        ...
-
-    @property
-    def chains(self) -> int:
-        """Markov chains."""
-        ...
-
-    @property
-    def warmup(self) -> int:
-        """Draws of a chain to warm up."""
-        ...
-
-    @property
-    def draws(self) -> int:
-        """Draws of a chain to keep."""
-        ...
-
-    def describe_model(self) -> str:
-        """Return the model and what it assumes in a few words."""
-        ...
-
-
-SettingsT = TypeVar("SettingsT", bound=Chosen)
+SettingsT = TypeVar("SettingsT", bound=Sampling)
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Separation:
 
     >>> Separation("gpt-x", "llama-y", 0.83, 0.31, -0.2, 0.82, 140).to_text()
     'gpt-x is above llama-y with probability 83%; if they differ by as much as it seems (0.31), \
-    about 140 more questions like these, put to both, would make it 95%.'
+about 140 more questions like these, put to both, would make it 95%.'
     """
 
     first: str  # The one with the higher mean.

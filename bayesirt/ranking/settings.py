@@ -18,7 +18,35 @@ BUDGET = 120.0
 
 
 @dataclass(frozen=True)
-class Settings:
+class Sampling:
+    """What a user chooses of every run: how its posterior is drawn."""
+
+    seed: int = 0
+    chains: int = 4
+    warmup: int = 0
+    draws: int = 1000
+    target_accept: float = 0.95
+    budget: float = BUDGET
+
+    @property
+    def run_options(self) -> "RunOptions":
+        """How its posterior is drawn."""
+        from bayesirt.inference.options import RunOptions
+
+        return RunOptions(
+            num_chains=self.chains,
+            num_warmup=self.warmup,
+            num_samples=self.draws,
+            target_accept=self.target_accept,
+        )
+
+    def describe_model(self) -> str:
+        """Return the model and what it assumes in a few words."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Settings(Sampling):
     """What a user chooses.
 
     Attributes
@@ -51,12 +79,6 @@ class Settings:
         True if these settings were checked when they were stored.
     """
 
-    seed: int = 0
-    chains: int = 4
-    warmup: int = 0
-    draws: int = 1000
-    target_accept: float = 0.95
-    budget: float = BUDGET
     priors: Priors = field(default_factory=Priors)
     point: "PointMethod" = "auto"
     engine: "EngineName" = "auto"
@@ -79,18 +101,6 @@ class Settings:
         from bayesirt.models.named import model_named
 
         return model_named(self.model, self.priors, wrong_lengths=self.wrong_lengths)
-
-    @property
-    def run_options(self) -> "RunOptions":
-        """How its posterior is drawn."""
-        from bayesirt.inference.options import RunOptions
-
-        return RunOptions(
-            num_chains=self.chains,
-            num_warmup=self.warmup,
-            num_samples=self.draws,
-            target_accept=self.target_accept,
-        )
 
     def explained(
         self, responses: "Responses", facets: Sequence[str] = (), factors: Sequence[str] = ()
