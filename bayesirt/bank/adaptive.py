@@ -63,19 +63,12 @@ class AbilitySoFar:
 
     def to_text(self, stop_width: float | None = None) -> str:
         """Return in plain words what is known, and whether it is enough."""
-        after = (
-            f"after {counted(self.n_answers, 'answer')}" if self.n_answers else "before any answer"
-        )
-        sentences = [f"Ability {self.ability.to_text()} {after}."]
+        sentences = [f"Ability {self.ability.to_text()} {after_answers(self.n_answers)}."]
         if self.speed is not None and self.n_lengths:
             lengths = counted(self.n_lengths, "length")
             sentences.append(f"Speed {self.speed.to_text()} from {lengths}.")
         if stop_width is not None:
-            verdict = (
-                f"shorter than {stop_width:g}: enough is known, so stop."
-                if self.stops(stop_width)
-                else f"not yet shorter than {stop_width:g}: go on."
-            )
+            verdict = stop_or_go_on(stop_width, stop=self.stops(stop_width))
             sentences.append(f"The interval of ability is {self.ability.width:.2f} wide, {verdict}")
         return " ".join(sentences)
 
@@ -161,6 +154,18 @@ def check_stop_width(width: float | None) -> None:
     """Refuse a width that no interval can be shorter than."""
     if width is not None and not width > 0:
         raise ResponseError(f"the width to stop at must be above 0, got {width:g}")
+
+
+def after_answers(n: int) -> str:
+    """Return in words after how many answers something is known."""
+    return f"after {counted(n, 'answer')}" if n else "before any answer"
+
+
+def stop_or_go_on(width: float, *, stop: bool) -> str:
+    """Return in words whether an interval is shorter than the width to stop at."""
+    if stop:
+        return f"shorter than {width:g}: enough is known, so stop."
+    return f"not yet shorter than {width:g}: go on."
 
 
 def suggest_items(

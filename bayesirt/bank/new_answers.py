@@ -16,17 +16,14 @@ from bayesirt.data.cell_rows import as_table, fold_duplicates
 from bayesirt.data.cells import CellList
 from bayesirt.data.readers.column_roles import (
     ITEM_NAMES,
-    LATENCY_NAMES,
-    SCORE_NAMES,
     SUBJECT_NAMES,
-    TRIALS_NAMES,
+    find_columns,
+    plain_name,
 )
 from bayesirt.data.readers.found_logs import FoundLogs, LeftOut
 from bayesirt.data.readers.log_folder import read_log_runs
 from bayesirt.data.readers.reading import Reading
-from bayesirt.data.readers.recognise import (
-    are_logs,
-)
+from bayesirt.data.readers.recognise import are_logs
 from bayesirt.data.readers.tables import read_table
 from bayesirt.data.scales import Scale
 from bayesirt.data.score_values import count_successes, read_on_scale, where_of
@@ -37,13 +34,6 @@ from bayesirt.names import first_few, one_line
 
 NAMELESS = "the subject"
 """Whose answers are in a file that names no subject."""
-_ROLES = {
-    "subject": SUBJECT_NAMES,
-    "item": ITEM_NAMES,
-    "score": SCORE_NAMES,
-    "trials": TRIALS_NAMES,
-    "latency": LATENCY_NAMES,
-}
 
 
 def answers_of(
@@ -136,12 +126,7 @@ def read_found_answers(
     elif are_logs(path, reading):
         return _read_logs(path, items, reading)
     frame = read_table(path)
-    found = {str(c).strip().lower(): c for c in reversed(frame.columns)}
-    roles = {
-        role: next(found[name] for name in names if name in found)
-        for role, names in _ROLES.items()
-        if not found.keys().isdisjoint(names)
-    }
+    roles = find_columns(frame.columns, {})
     rule = reading.duplicates, scale or reading.threshold
     if not {"item", "score"} <= roles.keys():
         return _read_wide(frame, path.name, items, *rule), None
@@ -190,7 +175,7 @@ def _read_wide(
     duplicates: str,
     what: float | Scale | None,
 ) -> dict[str, Answers]:
-    corner = frame.columns[0].strip().lower()
+    corner = plain_name(frame.columns[0])
     if corner not in (*SUBJECT_NAMES, *ITEM_NAMES):
         raise ResponseError(
             f"{one_line(name)} has no columns for item and score, and is not wide with `subject` "

@@ -10,7 +10,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from bayesirt.bank.adaptive import NEW_SUBJECT, check_stop_width, check_subject
+from bayesirt.bank.adaptive import (
+    NEW_SUBJECT,
+    after_answers,
+    check_stop_width,
+    check_subject,
+    stop_or_go_on,
+)
 from bayesirt.bank.bank_tables import kept_excess
 from bayesirt.bank.item_bank import ItemBank
 from bayesirt.bank.suite.excess import excess_covariance
@@ -18,7 +24,7 @@ from bayesirt.bank.suite.next_items import SuiteItems, prospects
 from bayesirt.errors import ResponseError
 from bayesirt.inference.ability_belief import Answers
 from bayesirt.likelihood.cell_sums import DenseLayout
-from bayesirt.names import counted, one_line
+from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL, TAILS
 from bayesirt.random_keys import Key, as_key
 
@@ -43,20 +49,13 @@ class ScoreSoFar(NamedTuple):
 
     def to_text(self, stop_width: float | None = None) -> str:
         """Return in plain words what is known, and whether it is enough."""
-        after = (
-            f"after {counted(self.n_answers, 'answer')}" if self.n_answers else "before any answer"
-        )
         text = (
             f"{self.mean:.1%} of the suite ({LEVEL:.0%} interval {self.low:.1%} to "
-            f"{self.high:.1%}) {after}."
+            f"{self.high:.1%}) {after_answers(self.n_answers)}."
         )
         if stop_width is None:
             return text
-        verdict = (
-            f"shorter than {100 * stop_width:g}: enough is known, so stop."
-            if self.stops(stop_width)
-            else f"not yet shorter than {100 * stop_width:g}: go on."
-        )
+        verdict = stop_or_go_on(100 * stop_width, stop=self.stops(stop_width))
         return f"{text} The interval is {100 * (self.high - self.low):.1f} points wide, {verdict}"
 
 

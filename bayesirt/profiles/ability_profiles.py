@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.likelihood.families import LOGIT
 from bayesirt.names import first_few, one_line
-from bayesirt.posterior import TAILS, Posterior
+from bayesirt.posterior import TAILS, Posterior, mean_and_ends
 from bayesirt.profiles.item_prediction import lean_of
 from bayesirt.ranking.subject_ranking import ranks_of_draws
 
@@ -218,7 +218,6 @@ def _abilities(
     )
     lean = lean_of(posterior) * np.exp(posterior.draws("mu_a"))[:, None]
     easiness = posterior.draws("beta") - lean
-    low, high = np.quantile(easiness, TAILS, axis=0)
     return pd.DataFrame(
         {
             "ability": list(q.abilities),
@@ -229,9 +228,7 @@ def _abilities(
             "own": own,
             "standing": standing,
             "ranked": standing != PRIOR,
-            "easiness": easiness.mean(0),
-            "easiness_low": low,
-            "easiness_high": high,
+            **mean_and_ends("easiness", easiness),
         }
     )
 
