@@ -6,7 +6,6 @@ column, and an effect for each judge, from a normal distribution whose spread is
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesirt.data.clusters import Clusters
+from bayesirt.data.table_columns import is_blank, no_column
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line, plain_identifier
 
@@ -78,9 +78,8 @@ def design_of(formula: str, items: pd.DataFrame, kind: str = "item") -> Design:
     if not formula.strip():
         return Design()
     numbers, factors = _terms_of(formula)
-    known = [str(name) for name in items.columns]
     for column in (*_variables(numbers), *factors):
-        _refuse_missing(column, known, items, kind)
+        _refuse_missing(column, items, kind)
     plain = [plain_identifier(name) for name in factors]
     if twice := next((x for k, x in enumerate(factors) if plain.index(plain[k]) < k), None):
         raise ResponseError(
@@ -150,13 +149,10 @@ def _variables(terms: Sequence[Any]) -> list[str]:
     return sorted({str(name) for term in terms for name in term.var_names})
 
 
-def _refuse_missing(column: str, known: list[str], items: pd.DataFrame, kind: str) -> None:
+def _refuse_missing(column: str, items: pd.DataFrame, kind: str) -> None:
     if column not in items:
-        near = get_close_matches(column, known, 1)
-        there = ", ".join(map(one_line, known[:12])) or "none"
-        hint = f"did you mean {near[0]!r}?" if near else f"they have {there}"
-        raise ResponseError(f"the {kind}s have no column {one_line(column)!r}; {hint}")
-    empty = items[column].isna() | (items[column].astype(str).str.strip() == "")
+        raise no_column(column, items.columns, kind)
+    empty = is_blank(items[column])
     if empty.any():
         first = one_line(str(items.index[np.argmax(empty)]))
         raise ResponseError(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bayesirt.data.clusters import Clusters
 from bayesirt.data.difficulty import columns_of
 from bayesirt.data.responses import Responses
-from bayesirt.data.table_columns import check_columns, name_rows
+from bayesirt.data.table_columns import check_columns, is_blank, name_rows, no_column
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 
@@ -80,11 +80,8 @@ def groups_of(responses: Responses, column: str) -> Clusters:
     """Return the groups of items that a column tells; an item without one is a group by itself."""
     table = responses.item_metadata
     if column not in table:
-        known = ", ".join(map(one_line, map(str, table.columns))) or "none"
-        raise ResponseError(
-            f"the items have no column {one_line(column)!r} to group them; they have {known}"
-        )
-    empty = table[column].isna() | (table[column].astype(str).str.strip() == "")
+        raise no_column(column, table.columns)
+    empty = is_blank(table[column])
     alone = [f"only {name}" for name in responses.items]
     groups = Clusters.of(list(np.where(empty, alone, table[column].astype(str).str.strip())))
     if not groups.tell_apart:

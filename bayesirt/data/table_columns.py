@@ -13,6 +13,7 @@ from bayesirt.data.score_values import Where, parse_numbers
 from bayesirt.errors import ResponseError
 from bayesirt.names import first_few, one_line
 
+_MOST_LISTED = 12
 OWN_COLUMNS = frozenset({"subject", "item", "successes", "trials", "latency", "cluster", "cost"})
 
 
@@ -58,9 +59,25 @@ def check_columns(frame: pd.DataFrame, wanted: Iterable[Hashable]) -> None:
             raise ResponseError(f"the column `{one_line(str(column))}` is duplicated; drop one")
 
 
+def no_column(
+    column: str, known: Iterable[object], kind: str = "item", otherwise: str = "they have none"
+) -> ResponseError:
+    """Return the error of a column that nothing describes items, or subjects, by."""
+    names = [str(name) for name in known]
+    hint = f"they have {', '.join(map(one_line, names[:_MOST_LISTED]))}" if names else otherwise
+    if near := get_close_matches(column, names, 1):
+        hint = f"did you mean {near[0]!r}?"
+    return ResponseError(f"the {kind}s have no column {one_line(column)!r}; {hint}")
+
+
+def is_blank(values: pd.Series) -> "pd.Series[bool]":
+    """Return where a column holds nothing, or text of blanks."""
+    return values.isna() | (values.astype(str).str.strip() == "")
+
+
 def list_columns(frame: pd.DataFrame) -> str:
     """Return the first columns of a table for a sentence."""
-    return first_few([one_line(str(column), 24) for column in frame.columns], 12)
+    return first_few([one_line(str(column), 24) for column in frame.columns], _MOST_LISTED)
 
 
 def encode_names(names: pd.Series, kind: str) -> tuple[NDArray[np.int32], list[str]]:

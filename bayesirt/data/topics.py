@@ -1,23 +1,21 @@
 """Topics of items: the column that tells them, and which items each has."""
 
-from difflib import get_close_matches
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
+from bayesirt.data.table_columns import no_column
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
-
-_MOST_LISTED = 12
 
 
 def items_by_topic(responses: Responses, column: str) -> dict[str, NDArray[np.intp]]:
     """Return the positions of each topic's items, the topics by name; some items may have none."""
     table = responses.item_metadata
     if column not in table:
-        raise ResponseError(_no_such_column(column, [str(name) for name in table.columns]))
+        way = "name a column of a long table, or a file with the columns item and topic"
+        raise no_column(column, table.columns, otherwise=way)
     names = topic_names(table[column])
     found = {name: np.flatnonzero(names == name) for name in sorted({*names} - {""})}
     if len(found) < 2:
@@ -43,12 +41,3 @@ def topic_names(values: pd.Series) -> NDArray[np.object_]:
     """Return each item's topic as text, empty where there is none."""
     given = values.astype(object).where(values.notna(), "")
     return np.array([str(name).strip() for name in given], object)
-
-
-def _no_such_column(column: str, known: list[str]) -> str:
-    said = f"the items have no column {one_line(column)!r}"
-    if near := get_close_matches(column, known, 1):
-        return f"{said}; did you mean {near[0]!r}?"
-    if known:
-        return f"{said}; they have {', '.join(map(one_line, known[:_MOST_LISTED]))}"
-    return f"{said}; name a column of a long table, or a file with the columns item and topic"

@@ -21,6 +21,7 @@ from bayesirt.data.table_columns import (
     OWN_COLUMNS,
     describe_items,
     encode_names,
+    is_blank,
     list_columns,
 )
 from bayesirt.errors import ResponseError
@@ -61,7 +62,7 @@ def minutes_of_file(path: Path) -> pd.Series:
             f"{list_columns(rows)}"
         )
     values = rows[named[0]]
-    return values.mask(values.astype(str).str.strip() == "").set_axis(rows[item].astype(str))
+    return values.mask(is_blank(values)).set_axis(rows[item].astype(str))
 
 
 def dates_of_file(path: Path) -> pd.Series:
