@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
-from typing import NamedTuple
 
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
@@ -11,22 +10,15 @@ from bayesirt.posterior import Posterior
 _SURE = 0.95
 
 
-class LinearLink(NamedTuple):
-    """What takes abilities as they are reported to a scale: intercept + slope x θ."""
-
-    intercept: float
-    slope: float
-
-
-def line_through(posterior: Posterior, anchors: Mapping[str, float]) -> LinearLink:
-    """Return the line on which anchors' mean abilities have their values."""
+def line_through(posterior: Posterior, anchors: Mapping[str, float]) -> tuple[float, float]:
+    """Return intercept and slope of the line on which anchors' mean abilities have their values."""
     subjects = posterior.subjects
     check_anchors(anchors, subjects)
     (one, low), *others = sorted(anchors.items(), key=lambda anchor: anchor[1])
     abilities = posterior.reported.theta
     theta = abilities[:, subjects.index(one)]
     if not others:
-        return LinearLink(low - float(theta.mean()), 1.0)
+        return low - float(theta.mean()), 1.0
     other, high = others[0]
     above = abilities[:, subjects.index(other)]
     p_above = float((above > theta).mean())
@@ -37,7 +29,7 @@ def line_through(posterior: Posterior, anchors: Mapping[str, float]) -> LinearLi
             f"higher"
         )
     slope = (high - low) / float(above.mean() - theta.mean())
-    return LinearLink(low - slope * float(theta.mean()), slope)
+    return low - slope * float(theta.mean()), slope
 
 
 def check_anchors(anchors: Mapping[str, float], subjects: Sequence[str]) -> None:

@@ -314,8 +314,8 @@ def _on_scale(
     """Return each subject's value on an anchored scale with its interval, where there is one."""
     if not scale:
         return {}
-    line = line_through(posterior, scale)
-    return mean_and_ends("scale", line.intercept + line.slope * posterior.theta[:, order])
+    intercept, slope = line_through(posterior, scale)
+    return mean_and_ends("scale", intercept + slope * posterior.theta[:, order])
 
 
 def _clusters(posterior: Posterior, order: NDArray[np.intp]) -> dict[str, NDArray[np.object_]]:

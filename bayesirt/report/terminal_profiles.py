@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
 from rich.text import Text
 
 from bayesirt.names import one_line
@@ -17,13 +18,18 @@ _MOST_PRINTED = 3
 """Abilities whose levels stand in the ranking."""
 
 
+def _say_verdict(console: Console, run: ProfileRun | Exploration) -> None:
+    verdict = run.posterior.verdict
+    console.print(Text(verdict.to_text(), style="" if verdict.sound else ALARM))
+    if not run.point.converged:
+        console.print(Text(f"The point estimate has not converged: {run.point.stop_reason}."))
+
+
 def print_profiles(run: ProfileRun, folder: Path) -> None:
     """Print the verdict, what the data tell of each ability and who is best, and predictions."""
     console = new_console()
     verdict, profiles = run.posterior.verdict, run.profiles
-    console.print(Text(verdict.to_text(), style="" if verdict.sound else ALARM))
-    if not run.point.converged:
-        console.print(Text(f"The point estimate has not converged: {run.point.stop_reason}."))
+    _say_verdict(console, run)
     table = new_table(
         "ability", "items", "reliability", "own", "standing", "best", "level", "rank",
         drop=("own", "rank", "items", "level", "reliability"),
@@ -73,10 +79,8 @@ def profiles_as_json(run: ProfileRun) -> dict[str, Any]:
 def print_exploration(run: Exploration, folder: Path) -> None:
     """Print the verdict, the ranking by expected score with levels, and what abilities are."""
     console = new_console()
-    verdict, names = run.posterior.verdict, list(run.abilities["ability"])[:_MOST_PRINTED]
-    console.print(Text(verdict.to_text(), style="" if verdict.sound else ALARM))
-    if not run.point.converged:
-        console.print(Text(f"The point estimate has not converged: {run.point.stop_reason}."))
+    names = list(run.abilities["ability"])[:_MOST_PRINTED]
+    _say_verdict(console, run)
     table = new_table(
         "rank", "90%", "subject", "expected", "90%", "correct", *names, "tier",
         drop=(*names[::-1], "correct"),
