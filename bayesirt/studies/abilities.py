@@ -4,14 +4,13 @@ Whether intervals hold, what abilities have to do with accuracy and with themsel
 and how much of what they predict of unseen items is about subjects at all.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import combinations, product
 from typing import Any, Unpack
 
 import jax
-import numpy as np
 import pandas as pd
 from jaxtyping import Array
 
@@ -49,12 +48,15 @@ from bayesirt.studies.engine import Part, Running, Study, do_tasks
 from bayesirt.studies.labels import fingerprint
 from bayesirt.studies.tasks import PortableKey, Task
 
+_SIZE = ["n_subjects", "n_items", "n_abilities"]
+_ABILITY, _PREDICTOR = list(ESTIMATES), list(PREDICTORS)
 _PARTS = {
-    "coverage": Part(("size", "replication"), COVERAGE_COLUMNS),
-    "criterion": Part(("ability", "method"), CRITERION_COLUMNS),
-    "consistency": Part(("one", "other", "repetition", "ability", "method"), CONSISTENCY_COLUMNS),
-    "prediction": Part(("split", "method"), PREDICTION_COLUMNS),
-    "across": Part(("source", "target", "method"), PREDICTION_COLUMNS),
+    "criterion": Part(("ability", "method"), CRITERION_COLUMNS, _ABILITY),
+    "consistency": Part(
+        ("one", "other", "repetition", "ability", "method"), CONSISTENCY_COLUMNS, _ABILITY
+    ),
+    "prediction": Part(("split", "method"), PREDICTION_COLUMNS, _PREDICTOR),
+    "across": Part(("source", "target", "method"), PREDICTION_COLUMNS, _PREDICTOR),
     "agreement": Part(("split",), AGREEMENT_COLUMNS),
 }
 _MATRIX_SEED = 41
@@ -113,9 +115,11 @@ def abilities_study(
         settings |= {"responses": fingerprint(matrix.responses), "q": matrix.q.as_lists()}
         settings["groups"] = [matrix.groups, matrix.group.tolist()]
     tasks += matrix_tasks(design, matrix, portable)
-    rows = do_tasks(tasks, _PARTS, settings, running)
-    parts = {name: _in_order(table, _PARTS[name].place) for name, table in rows.items()}
-    return abilities_found(_with_sizes(parts["coverage"], design), parts, matrix)
+    sizes = pd.DataFrame([*design.coverage_sizes], columns=_SIZE)
+    suites = Part(("size", "replication"), COVERAGE_COLUMNS, conditions=sizes)
+    return abilities_found(
+        do_tasks(tasks, {"coverage": suites, **_PARTS}, settings, running), matrix
+    )
 
 
 def coverage_tasks(design: AbilitiesDesign, key: PortableKey) -> Iterator[Task]:
@@ -175,18 +179,3 @@ def _matrix(
             "groups of items need the responses and a Q-matrix; give --responses and --q-matrix"
         )
     return simulated_matrix(design.size, key=jax.random.fold_in(key, _MATRIX_SEED))
-
-
-def _in_order(table: pd.DataFrame, place: Sequence[str]) -> pd.DataFrame:
-    """Return rows in the order of their places."""
-    methods = {name: k for k, name in enumerate([*PREDICTORS, *ESTIMATES])}
-    return table.sort_values(
-        list(place), key=lambda x: x.map(methods) if x.name == "method" else x, ignore_index=True
-    )
-
-
-def _with_sizes(suites: pd.DataFrame, design: AbilitiesDesign) -> pd.DataFrame:
-    """Return the rows of suites with what their size says in its place."""
-    sizes = np.array([design.coverage_sizes[int(k)] for k in suites["size"]]).reshape(-1, 3)
-    named = pd.DataFrame(sizes, columns=["n_subjects", "n_items", "n_abilities"])
-    return pd.concat([named, suites.drop(columns="size")], axis=1)

@@ -237,7 +237,7 @@ def prediction_table(prediction: pd.DataFrame) -> pd.DataFrame:
 
 def across_table(across: pd.DataFrame, matrix: AbilityMatrix) -> pd.DataFrame:
     """Return how well each predictor does at the items of another benchmark."""
-    table = across.sort_values(["source", "target"], kind="stable", ignore_index=True)
+    table = across.copy()
     for side in ("source", "target"):
         table[side] = [matrix.groups[int(k)] for k in table[side]]
     sizes = {name: int((matrix.group == k).sum()) for k, name in enumerate(matrix.groups)}
@@ -330,11 +330,11 @@ def _paper_band(ax: Axes) -> None:
     ax.axvspan(benchmarks.min(), benchmarks.max(), color="#dce6f2", lw=0, label="paper, its data")
 
 
-def abilities_found(
-    suites: pd.DataFrame, parts: Mapping[str, pd.DataFrame], matrix: AbilityMatrix
-) -> Study:
+def abilities_found(parts: Mapping[str, pd.DataFrame], matrix: AbilityMatrix) -> Study:
     """Return what the rows of all parts say."""
-    criterion, consistency = parts["criterion"], parts["consistency"]
+    suites, criterion, consistency = (
+        parts[name] for name in ("coverage", "criterion", "consistency")
+    )
     tables = {
         "unseen_items": prediction_table(parts["prediction"]),
         "criteria": criterion_table(criterion, consistency),

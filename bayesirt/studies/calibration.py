@@ -25,6 +25,7 @@ from bayesirt.studies.calibration_tables import (
     trust_table,
 )
 from bayesirt.studies.engine import Part, Running, Study, do_tasks
+from bayesirt.studies.measures import read_notes
 from bayesirt.studies.replication import Design, Engine, replicate, row_columns
 from bayesirt.studies.tasks import PortableKey, Task
 
@@ -148,7 +149,7 @@ def calibration_found(rows: pd.DataFrame, design: Design) -> CalibrationStudy:
         rows,
         {"ranks": ranks, "coverage": coverage, "trust": trust},
         calibration_claims(rows, ranks, coverage, trust),
-        [note],
+        [note, *read_notes("calibration")],
         figures,
         design,
     )

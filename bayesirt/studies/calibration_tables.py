@@ -2,7 +2,7 @@
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Any
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -13,10 +13,10 @@ from scipy.stats import norm, t
 
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL
-from bayesirt.report.plots import ACCENT, INK, SOFT
+from bayesirt.report.plots import INK, SOFT
 from bayesirt.studies.claims import Claim, claims_from
-from bayesirt.studies.figures import legend_above, new_figure, study_style
-from bayesirt.studies.measures import groups_of
+from bayesirt.studies.figures import draw_lines, legend_above, new_figure, study_style
+from bayesirt.studies.measures import groups_of, ratio_se
 from bayesirt.studies.rank_ecdf import counts_below, simultaneous_envelope, uniformity_p_value
 from bayesirt.studies.replication import GROUPS, LEVELS, QUANTITIES, Design
 
@@ -25,11 +25,7 @@ CALIBRATED = "calibrated"
 SLACK = 0.05  # Intervals that cover less than they say by no more than this may be trusted.
 _CLEAR = 3.0
 _SIDES = ("below", "in", "above")
-_MARKS = ("o", "s", "^", "D", "v", "P")
-_LINES = ("-", "--", ":", "-.")
 _PALE = "#dcdcdc"
-_LEAST_P = 1e-9
-_CAPTION = {"fontsize": 8, "x": 0.01, "ha": "left"}
 
 
 def rank_table(replications: pd.DataFrame, kept: int, false_alarm: float) -> pd.DataFrame:
@@ -102,13 +98,6 @@ def trust_table(coverage: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def trusted_from(n_subjects: float, n_items: float) -> str:
-    """Say from which size on intervals may be trusted."""
-    if np.isnan(n_subjects):
-        return "at none of the sizes"
-    return f"from {n_subjects:.0f} x {n_items:.0f} on"
-
-
 def _moments(ranks: NDArray[np.int64], kept: int) -> tuple[float, float]:
     """Return z scores of the mean and of the mean square of the ranks' normal scores."""
     scores = norm.ppf((np.arange(kept + 1) + 0.5) / (kept + 1))
@@ -146,23 +135,16 @@ def _shares(
 ) -> dict[str, float]:
     below, inside, above = counts
     total, held = members.sum(), int((members > 0).sum())
-    covered, se = _ratio(inside, members)
-    se = max(se, np.sqrt(level * (1 - level) / total))
+    covered, surplus = inside.sum() / total, above - below
+    se = float(np.fmax(ratio_se(inside, members), np.sqrt(level * (1 - level) / total)))
     margin = t.ppf(0.975, held - 1) * se if held > 1 else np.inf
-    surplus, surplus_se = _ratio(above - below, members)
+    skew_se = np.fmax(ratio_se(surplus, members), np.sqrt((1 - level) / total))
     return {
         "replications": held, "members": int(total), "coverage": covered, "se": se,
         "low": max(0.0, covered - margin), "high": min(1.0, covered + margin),
         "below": below.sum() / total, "above": above.sum() / total,
-        "skew": surplus / max(surplus_se, np.sqrt((1 - level) / total)),
+        "skew": surplus.sum() / total / skew_se,
     }  # fmt: skip
-
-
-def _ratio(counts: NDArray[np.floating], members: NDArray[np.floating]) -> tuple[float, float]:
-    """Return Σ counts / Σ members and its standard error, replications being independent."""
-    share, held = counts.sum() / members.sum(), int((members > 0).sum())
-    between = np.sum((counts - share * members) ** 2) * held / max(held - 1, 1)
-    return float(share), float(np.sqrt(between) / members.sum())
 
 
 @study_style()
@@ -187,34 +169,34 @@ def plot_rank_ecdf(
     for ax, quantity in zip(axes[:, 0], quantities, strict=True):
         label = textwrap.fill(QUANTITIES[quantity], 16)
         ax.set_ylabel(label, rotation=0, ha="right", va="center")
-    fig.supxlabel(_rank_caption(rows, size), **_CAPTION)
+    fig.supxlabel(f"{size[0]} x {size[1]}: share of ranks below a fraction of the draws, less that")
     return fig
 
 
 @study_style()
 def plot_coverage(coverage: pd.DataFrame) -> Figure:
-    """Draw the coverage of intervals against the size of the data."""
-    engines = list(coverage["engine"].unique())
+    """Draw the coverage of intervals, with 95% intervals of it, against the size of the data."""
+    size = coverage["n_subjects"].astype(str) + " x " + coverage["n_items"].astype(str)
+    cells = (coverage["n_subjects"] * coverage["n_items"]).to_numpy()
+    labels = list(size.iloc[cells.argsort(kind="stable")].unique())
+    names = {engine: one_line(str(engine), 24) for engine in coverage["engine"].unique()}
+    shift = 0.16 * (coverage["engine"].map(list(names).index) - (len(names) - 1) / 2)
+    table = coverage.assign(place=size.map(labels.index) + shift)
     groups = [name for name in GROUPS if (coverage["group"] == name).any()]
-    by_cells = coverage.assign(cells=coverage["n_subjects"] * coverage["n_items"])
-    sizes = by_cells.drop_duplicates(["n_subjects", "n_items"]).sort_values("cells")
-    labels = [f"{row.n_subjects} x {row.n_items}" for row in sizes.itertuples()]
     n, m = len(LEVELS), len(groups)
     fig, axes = new_figure(1.2 + 2.2 * m, 5.4, n, m, sharex=True, sharey="row")
-    for ax_row, level in zip(axes, LEVELS, strict=True):
-        for ax, group in zip(ax_row, groups, strict=True):
-            own = coverage[(coverage["level"] == level) & (coverage["group"] == group)]
-            ax.axhline(level, color=INK, lw=0.8)
-            for place, engine in enumerate(engines):
-                _draw_engine(ax, own[own["engine"] == engine], labels, place, len(engines))
-            ax.set_xticks(range(len(labels)), labels)
-            ax.set_xlim(-0.5, len(labels) - 0.5)
-            ax.grid(visible=False, axis="x")
-        ax_row[0].set_ylabel(f"coverage of {level:.0%} intervals")
+    for ax, (level, group) in zip(axes.flat, product(LEVELS, groups), strict=True):
+        own = table[(table["level"] == level) & (table["group"] == group)]
+        ax.axhline(level, color=INK, lw=0.8)
+        draw_lines(ax, own, "place", "coverage", names, by="engine", ends=("low", "high"))
+        ax.set_xticks(range(len(labels)), labels)
+        ax.set_xlim(-0.5, len(labels) - 0.5)
+        ax.grid(visible=False, axis="x")
+    for ax, level in zip(axes[:, 0], LEVELS, strict=True):
+        ax.set_ylabel(f"coverage of {level:.0%} intervals")
     for ax, group in zip(axes[0], groups, strict=True):
         ax.set_title(textwrap.fill(GROUPS[group], 18))
-    legend_above(fig, axes[0, 0], len(engines))
-    fig.supxlabel(_coverage_caption(coverage), **_CAPTION)
+    legend_above(fig, axes[0, 0], len(names))
     return fig
 
 
@@ -244,56 +226,6 @@ def _frame(ax: Axes, verdict: str) -> None:
     if fails:
         for spine in ax.spines.values():
             spine.set(visible=True, linewidth=2, color=INK)
-
-
-def _draw_engine(
-    ax: Axes, rows: pd.DataFrame, labels: list[str], place: int, n_engines: int
-) -> None:
-    x = [labels.index(f"{row.n_subjects} x {row.n_items}") for row in rows.itertuples()]
-    shift = 0.16 * (place - (n_engines - 1) / 2)
-    reach = [rows["coverage"] - rows["low"], rows["high"] - rows["coverage"]]
-    style: dict[str, Any] = {
-        "marker": _MARKS[place % len(_MARKS)], "linestyle": _LINES[place % len(_LINES)],
-        "color": ACCENT if place else INK, "mfc": "white" if place % 2 else None, "ms": 5, "lw": 1,
-        "label": one_line(str(rows["engine"].iloc[0]), 24) if len(rows) else None,
-    }  # fmt: skip
-    ax.errorbar(np.asarray(x) + shift, rows["coverage"], yerr=reach, elinewidth=1, **style)
-
-
-def _rank_caption(rows: pd.DataFrame, size: tuple[int, int]) -> str:
-    how = (
-        f"{size[0]} x {size[1]}. Share of ranks below a fraction of the draws, minus that "
-        f"fraction. Inside the grey band nothing is seen to be wrong. Where the line leaves it "
-        f"above, draws are too high (biased high); below, too low; first above, then below, too "
-        f"narrow; first below, then above, too wide."
-    )
-    said = []
-    for engine, own in rows.groupby("engine", sort=False):
-        wrong = own[own["verdict"] != CALIBRATED]
-        listed = [
-            f"{QUANTITIES[row.quantity]} {row.verdict} "
-            f"(p {'<' if row.p_value < _LEAST_P else ''} {max(row.p_value, _LEAST_P):.1g})"
-            for row in wrong.itertuples()
-        ]
-        counted = f"ranks {CALIBRATED} in {len(own) - len(wrong)} of {len(own)} quantities"
-        said.append(f"{one_line(str(engine), 24)}: {'; '.join([counted, *listed])}.")
-    return "\n".join(textwrap.fill(text, 110) for text in (how, *said))
-
-
-def _coverage_caption(coverage: pd.DataFrame) -> str:
-    how = (
-        "Marks on the line: intervals hold as often as they say; below: too narrow. Bars are 95% "
-        "intervals over replications."
-    )
-    said = []
-    for engine, own in trust_table(coverage).groupby("engine", sort=False):
-        where = [
-            f"of {GROUPS[row.group]} {trusted_from(row.n_subjects, row.n_items)}"
-            for row in own.itertuples()
-        ]
-        sure = f"{LEVEL:.0%} intervals that surely cover {LEVEL - SLACK:.0%} or more"
-        said.append(f"{engine}: {sure}: {'; '.join(where)}.")
-    return "\n".join(textwrap.fill(text, 130) for text in (how, *said))
 
 
 def calibration_claims(

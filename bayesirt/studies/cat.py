@@ -219,12 +219,10 @@ def cat_study(design: CATDesign | None = None, *, key: Array, **running: Unpack[
         place = number, replication
         rows = [("tests", (*place, method, n)) for method, n in product(METHODS, lengths)]
         tasks.append(Task(rows, partial(bank_rows, design, place, model, portable)))
-    parts = {"tests": Part(_PLACE, measure_columns(design.stops)[1:])}
-    table = do_tasks(tasks, parts, {**asdict(design), "key": portable}, running)["tests"]
-    table = table.assign(model=table["condition"].map(dict(enumerate(BANKS))))
-    order = ["condition", "replication", "answers"]
-    rows = table.sort_values(order, kind="stable", ignore_index=True).drop(columns="condition")
-    return cat_found(rows, design)
+    models = pd.DataFrame({"model": [*BANKS]})
+    parts = {"tests": Part(_PLACE, measure_columns(design.stops)[1:], METHODS, models)}
+    settings = {**asdict(design), "key": portable}
+    return cat_found(do_tasks(tasks, parts, settings, running)["tests"], design)
 
 
 def cat_found(replications: pd.DataFrame, design: CATDesign) -> Study:
@@ -289,7 +287,7 @@ def measure_track(track: Track, subjects: Subjects, stops: tuple[float, ...]) ->
 def length_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return error, width and coverage by number of answers, with errors over subjects alone."""
     rows = []
-    for place, own in groups_of(_ordered(replications), ["model", "method", "answers"]):
+    for place, own in groups_of(replications, ["model", "method", "answers"]):
         n = own["subjects"].sum()
         means = {
             name: np.average(own[name], weights=own["subjects"])
@@ -312,7 +310,7 @@ def stop_table(replications: pd.DataFrame, stops: tuple[float, ...]) -> pd.DataF
     counts those who never stopped with the whole test.
     """
     rows = []
-    groups = groups_of(_ordered(replications), ["model", "method"])
+    groups = groups_of(replications, ["model", "method"])
     for (place, own), width in product(groups, stops):
         by_answers = own.groupby("answers")
         stopped, held = (by_answers[f"{name}_{width:g}"].mean() for name in ("stopped", "held"))
@@ -324,11 +322,6 @@ def stop_table(replications: pd.DataFrame, stops: tuple[float, ...]) -> pd.DataF
             "coverage": float(held.iloc[-1]) / share if share else np.nan,
         })  # fmt: skip
     return pd.DataFrame(rows)
-
-
-def _ordered(replications: pd.DataFrame) -> pd.DataFrame:
-    place = replications["method"].map(list(METHODS).index)
-    return replications.assign(place=place).sort_values(["model", "place"], kind="stable")
 
 
 def cat_claims(lengths: pd.DataFrame, stops: pd.DataFrame) -> Iterator[Claim]:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Unpack
 
 import jax
+import pandas as pd
 from jaxtyping import Array
 
 from bayesirt.data.responses import Responses
@@ -22,6 +23,7 @@ from bayesirt.studies.cbmm_tasks import (
     POSTERIORS,
     REVIEW_COLUMNS,
     STABILITY_COLUMNS,
+    STEPS,
     Condition,
     conditions_of,
     draw_suite,
@@ -31,15 +33,10 @@ from bayesirt.studies.cbmm_tasks import (
 )
 from bayesirt.studies.engine import Part, Running, Study, do_tasks
 from bayesirt.studies.labels import fingerprint
-from bayesirt.studies.measures import with_conditions
 from bayesirt.studies.tasks import PortableKey, Task
 
-_PARTS = {
-    "suites": Part(
-        ("condition", "replication", "method"), (*FIT_COLUMNS, *NIL_COLUMNS, *REVIEW_COLUMNS)
-    ),
-    "stability": Part(("method", "replication", "variance_one", "variance_two"), STABILITY_COLUMNS),
-}
+_SUITE = ("condition", "replication", "method")
+_STARTS = Part(("method", "replication", "variance_one", "variance_two"), STABILITY_COLUMNS, STEPS)
 
 
 @dataclass(frozen=True)
@@ -108,13 +105,12 @@ def cbmm_study(
     settings = {**asdict(design), "key": portable, "responses": fingerprint(matrix)}
     tasks = [*_suite_tasks(design, portable)]
     tasks += [start_task(k, matrix, design.variances, portable) for k in range(design.starts)]
-    rows = do_tasks(tasks, _PARTS, settings, running)
+    columns = (*FIT_COLUMNS, *NIL_COLUMNS, *REVIEW_COLUMNS)
+    methods, conditions = (*POINT_METHODS, *POSTERIORS), pd.DataFrame(design.conditions)
+    parts = {"suites": Part(_SUITE, columns, methods, conditions), "stability": _STARTS}
+    rows = do_tasks(tasks, parts, settings, running)
     look = look_at(matrix, key=jax.random.fold_in(key, len(tasks)))
-    starts = rows["stability"].sort_values(list(_PARTS["stability"].place), ignore_index=True)
-    columns = {name: name for name in ("factor", "value", "n_subjects", "n_items")}
-    methods = [*POINT_METHODS, *POSTERIORS]
-    fits = with_conditions(rows["suites"], design.conditions, columns, methods)
-    return cbmm_found(fits, starts, look, design.size, matrix.cells.shape, responses is None)
+    return cbmm_found(rows, look, design.size, matrix.cells.shape, responses is None)
 
 
 def _suite_tasks(design: CBMMDesign, key: PortableKey) -> Iterator[Task]:

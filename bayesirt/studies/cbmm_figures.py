@@ -324,14 +324,14 @@ def _level_steps(levels: pd.DataFrame) -> pd.DataFrame:
 
 
 def cbmm_found(
-    fits: pd.DataFrame,
-    starts: pd.DataFrame,
+    rows: Mapping[str, pd.DataFrame],
     look: dict[str, pd.DataFrame],
     base: tuple[int, int],
     size: tuple[int, int],
     simulated: bool,
 ) -> Study:
     """Return what the rows of suites, of a base, and of starts, and the look at a matrix say."""
+    fits, starts = rows["suites"], rows["stability"]
     recovery, redundancy = recovery_table(fits), redundancy_table(fits)
     tables = {
         "recovery": recovery,

@@ -92,8 +92,24 @@ def _read(path: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
 class Part(NamedTuple):
     """A table that grows row by row."""
 
-    place: Sequence[str]  # Columns that tell its rows apart.
+    place: Sequence[str]  # Columns that tell its rows apart, and by which they are ordered.
     measures: Sequence[str]
+    methods: Sequence[str] = ()  # Their order, if the place has a column of them.
+    conditions: pd.DataFrame | None = None  # Told in place of their number, the first column.
+
+    def told(self, log: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of a log in order, with what their conditions say."""
+
+        def key(column: "pd.Series[Any]") -> "pd.Series[Any]":
+            if column.name != "method" or not self.methods:
+                return column
+            return column.map(list(self.methods).index)
+
+        rows = log.sort_values([*self.place], key=key, kind="stable", ignore_index=True)
+        if self.conditions is None:
+            return rows
+        said = self.conditions.iloc[rows.pop(self.place[0]).astype(int)].reset_index(drop=True)
+        return pd.concat([said, rows], axis=1)
 
 
 class Running(TypedDict, total=False):
@@ -108,7 +124,7 @@ class Running(TypedDict, total=False):
 def do_tasks(
     tasks: Sequence[Task], parts: Mapping[str, Part], settings: Mapping[str, Any], running: Running
 ) -> dict[str, pd.DataFrame]:
-    """Do the tasks of which the logs lack a row, and return each part's rows as they were logged.
+    """Do the tasks of which the logs lack a row, and return each part's rows in order.
 
     The first part's log lies in the folder itself, and claims it; the others' in folders of their
     names.
@@ -131,7 +147,7 @@ def do_tasks(
         n_done += 1
         if progress is not None:
             progress(n_done, len(tasks))
-    return {name: log.table for name, log in logs.items()}
+    return {name: part.told(logs[name].table) for name, part in parts.items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

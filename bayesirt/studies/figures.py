@@ -5,6 +5,7 @@ Every figure is readable in black and white.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import cycle
 from typing import Any
 
 import matplotlib as mpl
@@ -60,15 +61,18 @@ def draw_lines(
     *,
     by: str = "method",
     se: str | None = None,
+    ends: tuple[str, str] | None = None,
     **style: Any,
 ) -> None:
-    """Draw a line for each name's rows, with bars of two standard errors where they are named."""
-    for (name, label), own_style in zip(names.items(), STYLES, strict=False):
+    """Draw a line for each name's rows, perhaps with bars of two standard errors or to `ends`."""
+    for (name, label), own_style in zip(names.items(), cycle(STYLES), strict=False):
         own = table[table[by] == name]
         if len(own):
-            bars = {} if se is None else {"yerr": 2 * own[se].fillna(0), "elinewidth": 0.8}
-            looks = {"ms": 4, "lw": 1.2, "label": label, **bars, **own_style, **style}
-            ax.errorbar(own[x], own[y], **looks)
+            bars: dict[str, Any] = {} if se is None else {"yerr": 2 * own[se].fillna(0)}
+            if ends is not None:
+                bars["yerr"] = [own[y] - own[ends[0]], own[ends[1]] - own[y]]
+            looks = {"ms": 4, "lw": 1.2, "elinewidth": 0.8, "label": label, **own_style}
+            ax.errorbar(own[x], own[y], **{**looks, **bars, **style})
 
 
 def name_rows(ax: Axes, names: Sequence[str], **style: Any) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Unpack
 
+import pandas as pd
 from jaxtyping import Array
 
 from bayesirt.data.responses import Responses
@@ -26,13 +27,10 @@ from bayesirt.studies.fpc_tasks import (
     tasks_of,
 )
 from bayesirt.studies.labels import fingerprint
-from bayesirt.studies.measures import with_conditions
 from bayesirt.studies.tasks import PortableKey
 
 _MATRIX_SEED = 43
-_COLUMNS = {
-    "anchors": "n_anchors", "rule": "how", "n_reference": "n_reference", "split": "split"
-}  # fmt: skip
+_VARIED = {"n_anchors": "anchors", "how": "rule", "n_reference": "n_reference", "split": "split"}
 
 
 def fpc_study(
@@ -66,7 +64,8 @@ def fpc_study(
         settings |= {"benchmarks": matrix.benchmarks, "families": matrix.families}
     conditions = conditions_of(design, matrix)
     tasks = tasks_of(design, matrix, conditions, portable)
-    logged = do_tasks(tasks, {"chains": Part(PLACE, COLUMNS)}, settings, running)["chains"]
-    rows = with_conditions(logged, conditions, _COLUMNS, list(METHODS), replication="chain")
+    varied = pd.DataFrame(conditions)[[*_VARIED]].rename(columns=_VARIED)
+    parts = {"chains": Part(PLACE, COLUMNS, [*METHODS], varied)}
+    rows = do_tasks(tasks, parts, settings, running)["chains"]
     rows["benchmark"] = [matrix.names[int(b)] for b in rows["benchmark"]]
     return fpc_found(rows, matrix)

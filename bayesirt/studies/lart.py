@@ -44,17 +44,16 @@ from bayesirt.studies.lart_suites import (
     DRAWN,
     EM_METHODS,
     FIT_COLUMNS,
-    PLACE,
     SAEM_METHODS,
     Condition,
     suite_rows,
 )
 from bayesirt.studies.lart_tables import lart_found, matrix_found
-from bayesirt.studies.measures import Index, with_conditions
+from bayesirt.studies.measures import Index
 from bayesirt.studies.tasks import PortableKey, Task
 
+_SUITE = ("condition", "replication", "method")
 _PARTS = {
-    "suites": Part(("condition", "replication", "method"), FIT_COLUMNS),
     "prediction": Part(("repetition", "split", "subject", "method"), PREDICTION_COLUMNS),
     "validity": Part(("repetition", "method"), VALIDITY_COLUMNS),
     "subject_efficiency": Part(("repetition", "n_subjects", "method"), SUBJECT_COLUMNS),
@@ -134,10 +133,10 @@ def lart_study(
         groups = base_subjects(responses.subjects, suffixes)
         settings |= {"responses": fingerprint(responses), "suffixes": list(suffixes)}
         tasks += _matrix_tasks(design, portable, responses, groups)
-    rows = do_tasks(tasks, _PARTS, settings, running)
-    columns, methods = {name: name for name in PLACE}, [*EM_METHODS, *SAEM_METHODS, DRAWN]
-    suites = with_conditions(rows["suites"], design.conditions, columns, methods)
-    simulated = lart_found(suites)
+    methods, conditions = (*EM_METHODS, *SAEM_METHODS, DRAWN), pd.DataFrame(design.conditions)
+    parts = {"suites": Part(_SUITE, FIT_COLUMNS, methods, conditions), **_PARTS}
+    rows = do_tasks(tasks, parts, settings, running)
+    simulated = lart_found(rows["suites"])
     if responses is None:
         return simulated
     look = look_at(responses, groups, rows["rho"], portable.rng("rho"))
@@ -155,9 +154,8 @@ def _with_matrix(
     """Return a study of simulated suites with what the rows of a given matrix say."""
     subjects = look["matrix_subjects"]
     groups = subjects["group"].to_numpy()
-    predicted = rows["prediction"].sort_values([*_PARTS["prediction"].place], ignore_index=True)
     look |= {
-        "matrix_prediction": prediction_table(predicted, groups, key.rng("prediction")),
+        "matrix_prediction": prediction_table(rows["prediction"], groups, key.rng("prediction")),
         "matrix_validity": mean_table(rows["validity"], ["method"]),
         "matrix_subject_efficiency": mean_table(
             rows["subject_efficiency"], ["n_subjects", "method"]

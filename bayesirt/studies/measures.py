@@ -33,26 +33,6 @@ def read_notes(name: str) -> list[str]:
     return path.read_text("utf-8").splitlines()
 
 
-def with_conditions(
-    rows: pd.DataFrame,
-    conditions: Sequence[Any],
-    columns: dict[str, str],
-    methods: Sequence[str] | None = None,
-    *,
-    replication: str = "replication",
-) -> pd.DataFrame:
-    """Return a log's rows, ordered, with what their conditions say in place of `condition`."""
-    by = [rows["condition"], rows[replication]]
-    if methods is not None:
-        by.append(rows["method"].map(list(methods).index))
-    order = pd.concat(by, axis=1).sort_values([key.name for key in by], kind="stable").index
-    ordered = rows.loc[order].reset_index(drop=True)
-    chosen = [conditions[int(k)] for k in ordered["condition"]]
-    for place, (column, attribute) in enumerate(columns.items()):
-        ordered.insert(place, column, [getattr(c, attribute) for c in chosen])
-    return ordered.drop(columns="condition")
-
-
 def groups_of(
     rows: pd.DataFrame, by: Sequence[str]
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
@@ -61,12 +41,12 @@ def groups_of(
         yield dict(zip(by, place, strict=True)), own
 
 
-def ratio_se(part: "pd.Series[float]", whole: "pd.Series[float]") -> float:
+def ratio_se(part: Any, whole: Any) -> float:
     """Return the standard error of Σ part / Σ whole between independent suites."""
-    n = len(part)
+    n = np.count_nonzero(whole)
     if n < 2:
         return float("nan")
-    residual = (part - part.sum() / whole.sum() * whole).to_numpy()
+    residual = np.asarray(part - part.sum() / whole.sum() * whole)
     return float(np.sqrt(n / (n - 1) * (residual**2).sum()) / whole.sum())
 
 

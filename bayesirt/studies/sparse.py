@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Unpack
 
+import pandas as pd
 from jaxtyping import Array
 
 from bayesirt.models import Priors
 from bayesirt.studies.engine import Part, Running, Study, do_tasks
-from bayesirt.studies.measures import with_conditions
 from bayesirt.studies.sparse_conditions import (
     BATCH,
     DRAWS_COLUMNS,
@@ -60,11 +60,11 @@ def sparse_study(
 ) -> Study:
     """Do Kang (2026), sections 4 and 5, again, and see whether the posterior warns."""
     design, portable = design or SparseDesign(), PortableKey.of(key)
-    parts = {"suites": Part(_PLACE, (*POINT_COLUMNS, *DRAWS_COLUMNS))}
+    conditions = pd.DataFrame(design.conditions).rename(columns={"sparsity": "S", "gap": "D"})
+    columns = (*POINT_COLUMNS, *DRAWS_COLUMNS)
+    parts = {"suites": Part(_PLACE, columns, conditions=conditions)}
     settings = {**asdict(design), "key": portable}
-    rows = do_tasks(suite_tasks(design, portable), parts, settings, running)["suites"]
-    columns = {"name": "name", "S": "sparsity", "D": "gap"}
-    return sparse_found(with_conditions(rows, design.conditions, columns, replication="seed"))
+    return sparse_found(do_tasks(suite_tasks(design, portable), parts, settings, running)["suites"])
 
 
 def suite_tasks(design: SparseDesign, key: PortableKey) -> list[Task]:

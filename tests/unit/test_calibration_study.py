@@ -408,7 +408,6 @@ def test_rank_curves_are_drawn_with_their_envelope(study: CalibrationStudy):
     framed = [[ax.spines["left"].get_linewidth() == 2 for ax in row] for row in panels]
     wrong = (study.summary["verdict"] != "calibrated").to_numpy().reshape(4, 7).T
     np.testing.assert_array_equal(framed, wrong)
-    assert "right: ranks calibrated in 7 of 7 quantities." in figure.get_supxlabel()
 
 
 @pytest.mark.slow
@@ -420,7 +419,6 @@ def test_coverage_is_drawn_by_size_with_its_interval(study: CalibrationStudy):
     (bars,) = of_theta.containers[0].lines[2]
     (segment,) = bars.get_segments()
     np.testing.assert_allclose(segment[:, 1], right[["low", "high"]].to_numpy()[0])
-    assert "narrow: 90% intervals that surely cover" in " ".join(figure.get_supxlabel().split())
 
 
 def test_hostile_names_are_drawn_as_they_are():

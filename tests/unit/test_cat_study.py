@@ -108,7 +108,7 @@ def test_tables_are_counted_by_hand():
     rows = pd.DataFrame(measure_track(*made_track(), (1.0, 0.5)))
     both = pd.concat([
         rows.assign(model="2pl", method=method, replication=k)
-        for k in (0, 1) for method in ("random", "variance")
+        for k in (0, 1) for method in ("variance", "random")
     ])  # fmt: skip
     lengths = length_table(both)
     assert list(lengths["method"].unique()) == ["variance", "random"]
