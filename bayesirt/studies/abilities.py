@@ -18,8 +18,7 @@ from bayesirt.data.q_matrix import QMatrix
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.studies.abilities_consistency import (
-    CONSISTENCY_COLUMNS,
-    CRITERION_COLUMNS,
+    CONSISTENCY_PARTS,
     ESTIMATES,
     HALVES,
     criterion_rows,
@@ -36,10 +35,8 @@ from bayesirt.studies.abilities_matrix import (
 )
 from bayesirt.studies.abilities_tables import abilities_found
 from bayesirt.studies.abilities_unseen import (
-    AGREEMENT_COLUMNS,
     MOST_DRAWN,
-    PREDICTION_COLUMNS,
-    PREDICTORS,
+    UNSEEN_PARTS,
     agreement_rows,
     predictors_of,
     split_rows,
@@ -49,16 +46,6 @@ from bayesirt.studies.labels import fingerprint
 from bayesirt.studies.tasks import PortableKey, Task
 
 _SIZE = ["n_subjects", "n_items", "n_abilities"]
-_ABILITY, _PREDICTOR = list(ESTIMATES), list(PREDICTORS)
-_PARTS = {
-    "criterion": Part(("ability", "method"), CRITERION_COLUMNS, _ABILITY),
-    "consistency": Part(
-        ("one", "other", "repetition", "ability", "method"), CONSISTENCY_COLUMNS, _ABILITY
-    ),
-    "prediction": Part(("split", "method"), PREDICTION_COLUMNS, _PREDICTOR),
-    "across": Part(("source", "target", "method"), PREDICTION_COLUMNS, _PREDICTOR),
-    "agreement": Part(("split",), AGREEMENT_COLUMNS),
-}
 _MATRIX_SEED = 41
 Size = tuple[int, int, int]
 
@@ -117,9 +104,8 @@ def abilities_study(
     tasks += matrix_tasks(design, matrix, portable)
     sizes = pd.DataFrame([*design.coverage_sizes], columns=_SIZE)
     suites = Part(("size", "replication"), COVERAGE_COLUMNS, conditions=sizes)
-    return abilities_found(
-        do_tasks(tasks, {"coverage": suites, **_PARTS}, settings, running), matrix
-    )
+    parts = {"coverage": suites, **CONSISTENCY_PARTS, **UNSEEN_PARTS}
+    return abilities_found(do_tasks(tasks, parts, settings, running), matrix)
 
 
 def coverage_tasks(design: AbilitiesDesign, key: PortableKey) -> Iterator[Task]:

@@ -17,6 +17,7 @@ from bayesirt.studies.abilities_unseen import (
     predictions,
     split_items,
 )
+from bayesirt.studies.engine import Part
 from bayesirt.studies.measures import Floats, Index, Mask, spearman
 from bayesirt.studies.tasks import PortableKey, Row
 
@@ -26,8 +27,14 @@ ESTIMATES = {  # What an ability may be estimated by; the last two know no model
     "shares": "accuracy on the ability's items",
     "overall": "accuracy on all items",
 }
-CRITERION_COLUMNS = ("items", "rho", "rho_true")
-CONSISTENCY_COLUMNS = ("items_one", "items_other", "rho", "rho_others", "held_out")
+CONSISTENCY_PARTS = {
+    "criterion": Part(("ability", "method"), ("items", "rho", "rho_true"), [*ESTIMATES]),
+    "consistency": Part(
+        ("one", "other", "repetition", "ability", "method"),
+        ("items_one", "items_other", "rho", "rho_others", "held_out"),
+        [*ESTIMATES],
+    ),
+}
 MORE_THAN = 10  # Items that an ability must have on both sides, as in the paper (section 3.3).
 HALVES = -1  # In place of a benchmark: random halves of the items.
 STRENGTHS = {"strong": 0.7, "moderate": 0.5, "weak": 0.3}

@@ -13,13 +13,12 @@ from bayesirt.posterior import LEVEL
 from bayesirt.report.plots import ACCENT, INK, SOFT
 from bayesirt.studies.abilities_consistency import ESTIMATES, HALVES, MORE_THAN, STRENGTHS
 from bayesirt.studies.abilities_matrix import CORRELATION, QUANTITIES, AbilityMatrix
-from bayesirt.studies.abilities_unseen import MOST_DRAWN, PREDICTORS
+from bayesirt.studies.abilities_unseen import MEASURED, MOST_DRAWN, PREDICTORS
 from bayesirt.studies.claims import Claim, claims_from
 from bayesirt.studies.engine import Study
 from bayesirt.studies.figures import log_plain, name_rows, new_figure, study_style
 from bayesirt.studies.measures import groups_of, ratio_se, read_notes, read_printed
 
-_MEASURED = ["auc", "auc_sd", "subjects", "above_items", "pooled_auc", "log_score", "new_items"]
 _MOST_FINDINGS = 3
 _CRITERIA = {
     "the same items": "accuracy on the same items",
@@ -228,7 +227,7 @@ def prediction_table(prediction: pd.DataFrame) -> pd.DataFrame:
         own = prediction[prediction["method"] == name]
         if len(own):
             row = {"method": name, "predictor": PREDICTORS[name], "splits": len(own)}
-            row |= own[_MEASURED].mean().to_dict()
+            row |= own[[*MEASURED]].mean().to_dict()
             for column in ("auc", "above_items", "log_score"):
                 row[f"{column}_se"] = own[column].std() / np.sqrt(len(own))
             rows.append(row)

@@ -24,6 +24,7 @@ from bayesirt.models.q_mirt import default_structure
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.profiles.item_prediction import predict_items
 from bayesirt.studies.abilities_matrix import R_HAT_BOUND, AbilityMatrix, Counts
+from bayesirt.studies.engine import Part
 from bayesirt.studies.measures import Floats, Index, Mask, log_losses, with_answers
 from bayesirt.studies.tasks import PortableKey, Row, two_chains
 
@@ -51,13 +52,16 @@ _DECAYS = 4  # Times that the network's rate is lowered, as in 20 epochs.
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(31)
 _EDGE = 1e-6
 TEST_SHARE = 0.1
-PREDICTION_COLUMNS = (
-    "auc", "auc_sd", "subjects", "above_items", "pooled_auc", "log_score", "new_items",
-)  # fmt: skip
-AGREEMENT_COLUMNS = (
+MEASURED = ("auc", "auc_sd", "subjects", "above_items", "pooled_auc", "log_score", "new_items")
+_AGREEMENT = (
     "correlation", "mean_difference", "auc_point", "auc_posterior", "log_score_point",
     "log_score_posterior", "r_hat_above", "seconds",
 )  # fmt: skip
+UNSEEN_PARTS = {
+    "prediction": Part(("split", "method"), MEASURED, [*PREDICTORS]),
+    "across": Part(("source", "target", "method"), MEASURED, [*PREDICTORS]),
+    "agreement": Part(("split",), _AGREEMENT),
+}
 MOST_DRAWN = 200_000  # Responses beyond which no full posterior is drawn.
 
 
@@ -294,10 +298,10 @@ def split_items(
 
 
 def measure(found: dict[str, Floats], division: Division) -> dict[str, dict[str, float]]:
-    """Return how well each predictor does within subjects, by `PREDICTION_COLUMNS`."""
+    """Return how well each predictor does within subjects, by `MEASURED`."""
     successes, trials = division.successes, division.trials
     if not trials.sum():
-        nothing = dict.fromkeys(PREDICTION_COLUMNS, float("nan")) | {"new_items": 0.0}
+        nothing = dict.fromkeys(MEASURED, float("nan")) | {"new_items": 0.0}
         return dict.fromkeys(found, nothing)
     within = {name: subject_aucs(p, successes, trials) for name, p in found.items()}
     measured = {}

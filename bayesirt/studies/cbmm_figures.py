@@ -20,7 +20,7 @@ from bayesirt.studies.cbmm_tables import (
     redundancy_table,
     stability_table,
 )
-from bayesirt.studies.cbmm_tasks import FACTORS, POINT_METHODS, POSTERIORS, base_values
+from bayesirt.studies.cbmm_tasks import FACTORS, POINT_METHODS, POSTERIORS, STEPS, base_values
 from bayesirt.studies.claims import Claim, claims_from
 from bayesirt.studies.engine import Study
 from bayesirt.studies.figures import (
@@ -50,16 +50,11 @@ _LABELS = {
     "hellinger": "Hellinger distance",
     "seconds": "seconds",
 }
-_MARKS = ((ACCENT, "o", ACCENT), (ACCENT, "o", "white"), (INK, "D", INK), (INK, "D", "white"))
-_ENGINES: dict[str, dict[str, Any]] = {
-    name: {"color": color, "marker": mark, "mfc": fill, "ls": "-"}
-    for name, (color, mark, fill) in zip(POSTERIORS, _MARKS, strict=True)
-}
 _KINDS = {
-    "base": ("the base", "o", SOFT, 5),
-    "sparsity": ("some a = 0", "^", SOFT, 5),
-    "spread": ("wide spread of a", "s", SOFT, 5),
-    "matrix": ("the matrix", "*", ACCENT, 10),
+    "base": "the base",
+    "sparsity": "some a = 0",
+    "spread": "wide spread of a",
+    "matrix": "the matrix",
 }
 _SHOWN_BOUND = 0.1
 _SAME = 1e-9
@@ -96,16 +91,18 @@ def plot_recovery(recovery: pd.DataFrame, factors: Sequence[str], size: tuple[in
 @study_style()
 def plot_redundancy(redundancy: pd.DataFrame) -> Figure:
     """Draw false share (± 2 standard errors) and recall of redundant items over the sparsity."""
+    by_posterior = redundancy["method"].isin(POSTERIORS) & (redundancy["q"] == _SHOWN_BOUND)
+    shown = redundancy[by_posterior | (redundancy["method"] == "mm")]
+    names = {rule: rule for rule in shown["rule"].unique()}
+    shown = shown.assign(
+        place=shown["sparsity"] + _APART * shown["rule"].map([*names].index),
+        low=(shown["false_share"] - 2 * shown["false_share_se"].fillna(0)).clip(lower=0),
+        high=shown["false_share"] + 2 * shown["false_share_se"].fillna(0),
+    )
     fig, axes = new_figure(7.6, 3.9, 1, 2, x="share of items with a = 0", sharex=True)
     left, right = axes[0]
-    rules = redundancy.groupby("rule", sort=False) if len(redundancy) else ()
-    shown = [(rule, own) for rule, own in rules if _rule_style(own.iloc[0])]
-    for place, (rule, own) in enumerate(shown):
-        style, x = {"ms": 5, "lw": 1, **_rule_style(own.iloc[0])}, own["sparsity"] + _APART * place
-        spread = 2 * own["false_share_se"].fillna(0)
-        bars = [np.minimum(spread, own["false_share"]), spread]
-        left.errorbar(x, own["false_share"], yerr=bars, capsize=2, label=rule, **style)
-        right.plot(x, own["recall"], **style)
+    draw_lines(left, shown, "place", "false_share", names, by="rule", ends=("low", "high"))
+    draw_lines(right, shown, "place", "recall", names, by="rule")
     left.axhline(_SHOWN_BOUND, color=INK, ls="--", lw=1, label=f"bound q = {_SHOWN_BOUND:g}")
     left.set(ylabel="false share of the declared items", ylim=(-0.03, None))
     right.set(ylabel="share of the redundant items found", ylim=(-0.03, 1.03))
@@ -113,26 +110,17 @@ def plot_redundancy(redundancy: pd.DataFrame) -> Figure:
     return fig
 
 
-def _rule_style(row: pd.Series) -> dict[str, Any]:
-    """Return how a rule is drawn; nothing for rules that would only crowd the figure."""
-    if row["method"] in _ENGINES:
-        return _ENGINES[row["method"]] if row["q"] == _SHOWN_BOUND else {}
-    if row["method"] == "mm":
-        return {"color": SOFT, "ls": ":", "marker": "x" if "= 0" in row["rule"] else "+"}
-    return {}
-
-
 @study_style()
 def plot_stability(starts: pd.DataFrame) -> Figure:
     """Draw how far apart fits from random starts are (Qu et al., 2026, Tables A.1 to A.3)."""
     title = "variance of the start (the larger of the two)"
     fig, axes = new_figure(7.6, 3.2, 1, 3, x=title, sharex=True, sharey=True)
+    place = starts["variance_two"] + starts["method"].map({"mm": -0.15, "newton": 0.15})
+    names = {str(step): POINT_METHODS[step] for step in STEPS}
     for ax, (name, label) in zip(axes[0], {"theta": "θ", "a": "a", "d": "d"}.items(), strict=True):
-        for method, shift, style in zip(("mm", "newton"), (-0.15, 0.15), STYLES, strict=False):
-            own = starts[starts["method"] == method]
-            style = style | {"ls": "", "ms": 4, "alpha": 0.7, "mew": 0.6}
-            apart = np.maximum(1 - own[f"rho_{name}"], _SAME)
-            ax.plot(own["variance_two"] + shift, apart, label=POINT_METHODS[method], **style)
+        apart = np.maximum(1 - starts[f"rho_{name}"], _SAME)
+        table = starts.assign(place=place, apart=apart)
+        draw_lines(ax, table, "place", "apart", names, ls="", alpha=0.7)
         ax.set(yscale="log", title=label, xticks=sorted(starts["variance_two"].unique()))
     axes[0, 0].set_ylabel("1 - Spearman of two fits (floor 1e-9)")
     legend_above(fig, axes[0, 0], 2)
@@ -145,17 +133,14 @@ def plot_heterogeneity(heterogeneity: pd.DataFrame) -> Figure:
     rows = heterogeneity[heterogeneity["method"] == "newton"]
     fig, axes = new_figure(8.4, 3.4, 1, 3, x="coefficient of variation of the estimated a")
     left, middle, right = axes[0]
-    titles = {"rho_average_top": "top 20% by accuracy", "rho_average": "all"}
-    for ax, (column, title) in zip((left, middle), titles.items(), strict=True):
-        for kind, (label, mark, color, size) in _KINDS.items():
-            own, style = rows[rows["factor"] == kind], {"mec": INK, "mew": 0.6, "ms": size}
-            ax.plot(own["cv_a"], own[column], mark, color=color, label=label, **style)
-        ax.set_title(title)
+    draw_lines(left, rows, "cv_a", "rho_average_top", _KINDS, by="factor", ls="")
+    draw_lines(middle, rows, "cv_a", "rho_average", _KINDS, by="factor", ls="")
     known = rows[rows["rho_theta"].notna()].sort_values("cv_a")
-    lines = {"rho_theta": ("s-", INK, "ability"), "average_rho_theta": ("o--", SOFT, "accuracy")}
-    for column, (line, color, label) in lines.items():
-        right.plot(known["cv_a"], known[column], line, color=color, ms=4, lw=1, label=label)
-    left.set_ylabel("Spearman of ability and accuracy")
+    lines = {"rho_theta": "ability", "average_rho_theta": "accuracy"}
+    for (column, label), style in zip(lines.items(), STYLES, strict=False):
+        right.plot(known["cv_a"], known[column], label=label, ms=4, lw=1, **style)
+    left.set(title="top 20% by accuracy", ylabel="Spearman of ability and accuracy")
+    middle.set_title("all")
     right.set_title("with the true θ (simulated)")
     for ax in (middle, right):
         ax.legend()
@@ -186,10 +171,9 @@ def plot_flow(ranks: pd.DataFrame) -> Figure:
 
 
 @study_style()
-def plot_levels(items: pd.DataFrame, level_rho: pd.DataFrame) -> Figure:
+def plot_levels(items: pd.DataFrame) -> Figure:
     """Draw the difficulty of items by human level (Qu et al., 2026, Figure 3)."""
     items = items[items["method"] == "newton"]
-    rho = level_rho[level_rho["method"] == "newton"].set_index("measure")
     titles = {"minus_d": "-d", "b": "b = -d/a", "wrong": "share wrong"}
     fig, axes = new_figure(8.4, 3.4, 1, 3, x="human level")
     for ax, (measure, title) in zip(axes[0], titles.items(), strict=True):
@@ -200,8 +184,7 @@ def plot_levels(items: pd.DataFrame, level_rho: pd.DataFrame) -> Figure:
         low, high = own[measure].quantile([0.25, 0.75])
         reach, (least, most) = _REACH * (high - low), own[measure].agg(["min", "max"])
         ends = max(low - reach, least - 0.1 * reach), min(high + reach, most + 0.1 * reach)
-        found = "rho {rho:.2f} ({low:.2f} to {high:.2f})".format(**rho.loc[measure])
-        ax.set(ylim=ends, title=f"{title}: {found}")
+        ax.set(ylim=ends, title=title)
     return fig
 
 
@@ -344,15 +327,16 @@ def cbmm_found(
     figures = {
         "size": partial(plot_recovery, recovery, ("items", "subjects"), base),
         "robustness": partial(plot_recovery, recovery, _ROBUSTNESS, base),
-        "redundancy": partial(plot_redundancy, redundancy),
         "stability": partial(plot_stability, starts),
         "heterogeneity": partial(plot_heterogeneity, tables["heterogeneity"]),
         "flow": partial(plot_flow, look["ranks"]),
     }
+    if len(redundancy):
+        figures["redundancy"] = partial(plot_redundancy, redundancy)
     notes = read_notes("cbmm")
     if len(look["levels"]):
         tables |= {name: look[name] for name in ("levels", "level_rho")}
-        figures["levels"] = partial(plot_levels, look["items"], look["level_rho"])
+        figures["levels"] = partial(plot_levels, look["items"])
     else:
         notes.append("The items carry no numeric level, so difficulty is held against none.")
     kind = "simulated" if simulated else "given"

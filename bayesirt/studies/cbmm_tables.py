@@ -1,6 +1,7 @@
 """The tables of the cBMM study: of simulated suites, and of one matrix."""
 
 from collections.abc import Mapping
+from itertools import product
 
 import jax
 import numpy as np
@@ -23,11 +24,12 @@ from bayesirt.studies.cbmm_tasks import (
     fit_timed,
     variation,
 )
-from bayesirt.studies.measures import TAILS, Floats, groups_of, read_printed, spearman
+from bayesirt.studies.measures import TAILS, Floats, read_printed, spearman
 
 LEVEL_MEASURES = {"minus_d": "-d", "b": "b = -d/a", "wrong": "the share wrong"}
 """Of an item's difficulty."""
 _RESAMPLES = 1000
+_QUARTILES = {"_low": 0.25, "": 0.5, "_high": 0.75}
 
 
 def look_at(responses: Responses, *, key: Array) -> dict[str, pd.DataFrame]:
@@ -56,15 +58,13 @@ def levels_of(responses: Responses) -> Floats | None:
 
 def level_table(items: pd.DataFrame) -> pd.DataFrame:
     """Return by method and level the share wrong and the quartiles of -d and b."""
-    rows = []
-    for place, own in groups_of(items, ["method", "level"]) if len(items) else ():
-        row = place | {"items": len(own), "wrong": own["wrong"].mean()}
-        for name in ("minus_d", "b"):
-            quartiles = own[name].dropna().quantile([0.25, 0.5, 0.75])
-            row |= dict(zip((f"{name}_low", name, f"{name}_high"), quartiles, strict=True))
-        rows.append(row)
-    table = pd.DataFrame(rows)
-    return table.sort_values(["method", "level"], ignore_index=True) if rows else table
+    if not len(items):
+        return items
+    groups = items.groupby(["method", "level"])
+    table = groups.agg(items=("wrong", "size"), wrong=("wrong", "mean"))
+    for name, (end, share) in product(("minus_d", "b"), _QUARTILES.items()):
+        table[f"{name}{end}"] = groups[name].quantile(share)
+    return table.reset_index()
 
 
 def level_correlations(items: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:

@@ -25,6 +25,8 @@ STYLES: tuple[dict[str, Any], ...] = (  # Of lines, told apart without colours, 
     {"color": INK, "ls": "--", "marker": "s", "mfc": "white"},
     {"color": SOFT, "ls": "-", "marker": "^"},
     {"color": INK, "ls": ":", "marker": "x"},
+    {"color": ACCENT, "ls": "--", "marker": "D", "mfc": "white"},
+    {"color": SOFT, "ls": ":", "marker": "v"},
 )
 POINT: dict[str, Any] = {"color": ACCENT, "mec": INK, "mew": 0.4}
 _WIDE = 20.0  # Times the lowest value from which powers of ten are ticks enough.

@@ -19,26 +19,17 @@ from bayesirt.errors import ResponseError
 from bayesirt.studies.engine import Part, Running, Study, do_tasks
 from bayesirt.studies.labels import fingerprint
 from bayesirt.studies.lart_matrix import (
-    RHO_COLUMNS,
     criterion_table,
-    draw_rows,
     look_at,
     with_criterion,
 )
 from bayesirt.studies.lart_matrix_tasks import (
-    ITEM_COLUMNS,
     N_FOLDS,
-    PREDICTION_COLUMNS,
-    SUBJECT_COLUMNS,
-    VALIDITY_COLUMNS,
-    applied_splits,
+    PARTS,
     base_subjects,
-    item_task,
+    matrix_tasks,
     mean_table,
     prediction_table,
-    prediction_task,
-    subject_task,
-    validity_task,
 )
 from bayesirt.studies.lart_suites import (
     DRAWN,
@@ -49,17 +40,9 @@ from bayesirt.studies.lart_suites import (
     suite_rows,
 )
 from bayesirt.studies.lart_tables import lart_found, matrix_found
-from bayesirt.studies.measures import Index
 from bayesirt.studies.tasks import PortableKey, Task
 
 _SUITE = ("condition", "replication", "method")
-_PARTS = {
-    "prediction": Part(("repetition", "split", "subject", "method"), PREDICTION_COLUMNS),
-    "validity": Part(("repetition", "method"), VALIDITY_COLUMNS),
-    "subject_efficiency": Part(("repetition", "n_subjects", "method"), SUBJECT_COLUMNS),
-    "item_efficiency": Part(("n_items", "method"), ITEM_COLUMNS),
-    "rho": Part(("method",), RHO_COLUMNS),
-}
 BATCH = 20  # Suites that are simulated one after another, so that little is compiled.
 
 
@@ -132,9 +115,10 @@ def lart_study(
     if responses is not None:
         groups = base_subjects(responses.subjects, suffixes)
         settings |= {"responses": fingerprint(responses), "suffixes": list(suffixes)}
-        tasks += _matrix_tasks(design, portable, responses, groups)
+        again = design.repetitions, design.matrix_draws
+        tasks += matrix_tasks(responses, groups, *again, portable)
     methods, conditions = (*EM_METHODS, *SAEM_METHODS, DRAWN), pd.DataFrame(design.conditions)
-    parts = {"suites": Part(_SUITE, FIT_COLUMNS, methods, conditions), **_PARTS}
+    parts = {"suites": Part(_SUITE, FIT_COLUMNS, methods, conditions), **PARTS}
     rows = do_tasks(tasks, parts, settings, running)
     simulated = lart_found(rows["suites"])
     if responses is None:
@@ -197,17 +181,3 @@ def suite_tasks(design: LaRTDesign, key: PortableKey) -> Iterator[Task]:
             settings = method, design.iterations, design.draws, key
             places = [("suites", (*place, method)) for place in batch]
             yield Task(places, partial(suite_rows, condition, batch, *settings))
-
-
-def _matrix_tasks(
-    design: LaRTDesign, key: PortableKey, responses: Responses, groups: Index
-) -> Iterator[Task]:
-    yield item_task(responses)
-    if design.matrix_draws:
-        draw = partial(draw_rows, responses, design.matrix_draws, key)
-        yield Task([("rho", ("posterior",))], draw)
-    for k in range(design.repetitions):
-        for split, own in applied_splits(groups):
-            yield prediction_task(k, split, responses, own, key)
-        yield validity_task(k, responses, key)
-        yield subject_task(k, responses, groups, key)

@@ -155,7 +155,6 @@ def _modes(log_density: Floats) -> Floats:
     return GRID[at] + step * (after - before) / (2 * (2 * here - before - after))
 
 
-RHO_COLUMNS = ("rho", "low", "high", "seconds")
 ABILITIES = {"accuracy": "accuracy", "irt": "theta_irt", "lart": "theta_lart"}
 _LEAST_SUBJECTS = 5
 _RHO = np.tanh(np.linspace(-3, 3, 301))

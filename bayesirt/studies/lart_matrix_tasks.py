@@ -3,7 +3,7 @@
 Xu et al. (2026), 6.3.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
 
@@ -12,9 +12,11 @@ import pandas as pd
 
 from bayesirt.data.responses import Responses
 from bayesirt.likelihood.latencies import SpeedEvidence
+from bayesirt.studies.engine import Part
 from bayesirt.studies.lart_matrix import (
     Cells,
     Items,
+    draw_rows,
     item_information,
     posterior_on_grid,
     score_abilities,
@@ -40,10 +42,20 @@ PREDICTIONS = {
     "lart": "LaRT, item not yet run",
     "lart length": "LaRT, length of the item known",
 }
-PREDICTION_COLUMNS = ("absolute_error", "log_score")
-VALIDITY_COLUMNS = ("subjects", "variance_sum", "within_share", "rho_sets", "rho_rest")
-ITEM_COLUMNS = ("distance", "rho", "rho_accuracy")
-SUBJECT_COLUMNS = ("distance_a", "distance_d", "typical_a", "typical_d")
+_ERRORS = ("absolute_error", "log_score")
+PARTS = {
+    "prediction": Part(("repetition", "split", "subject", "method"), _ERRORS),
+    "validity": Part(
+        ("repetition", "method"),
+        ("subjects", "variance_sum", "within_share", "rho_sets", "rho_rest"),
+    ),
+    "subject_efficiency": Part(
+        ("repetition", "n_subjects", "method"),
+        ("distance_a", "distance_d", "typical_a", "typical_d"),
+    ),
+    "item_efficiency": Part(("n_items", "method"), ("distance", "rho", "rho_accuracy")),
+    "rho": Part(("method",), ("rho", "low", "high", "seconds")),
+}
 SHARES = (50 / 140, 75 / 140, 100 / 140, 125 / 140)
 """Of the subjects, in Table 2 of Xu et al. (2026)."""
 
@@ -84,6 +96,20 @@ def first_subjects(groups: Index, rng: np.random.Generator) -> Index:
     return np.argsort(place[groups], kind="stable")
 
 
+def matrix_tasks(
+    responses: Responses, groups: Groups, repetitions: int, draws: int, key: PortableKey
+) -> Iterator[Task]:
+    """Yield what is done with a matrix, divided anew in each repetition."""
+    yield item_task(responses)
+    if draws:
+        yield Task([("rho", ("posterior",))], partial(draw_rows, responses, draws, key))
+    for k in range(repetitions):
+        for split, own in applied_splits(groups):
+            yield prediction_task(k, split, responses, own, key)
+        yield validity_task(k, responses, key)
+        yield subject_task(k, responses, groups, key)
+
+
 def prediction_task(
     repetition: int, split: int, responses: Responses, groups: Groups, key: PortableKey
 ) -> Task:
@@ -114,8 +140,8 @@ def prediction_rows(responses: Responses, folds: list[tuple[Index, list[Index]]]
             )
             for name in PREDICTIONS
         ])  # fmt: skip
-        by_subject = errors.transpose(2, 0, 1).reshape(-1, len(PREDICTION_COLUMNS)).tolist()
-        rows += [dict(zip(PREDICTION_COLUMNS, found, strict=True)) for found in by_subject]
+        by_subject = errors.transpose(2, 0, 1).reshape(-1, len(_ERRORS)).tolist()
+        rows += [dict(zip(_ERRORS, found, strict=True)) for found in by_subject]
     return rows
 
 
@@ -291,7 +317,7 @@ def prediction_table(rows: pd.DataFrame, groups: Index, rng: np.random.Generator
     """Return errors on items left out; `gain` on IRT has a 90% interval over base subjects."""
     found = []
     for split, own in rows.groupby("split"):
-        for measure in PREDICTION_COLUMNS:
+        for measure in _ERRORS:
             wide = own.pivot_table(index="subject", columns="method", values=measure)
             labels = groups[wide.index.to_numpy(int)]
             for method in PREDICTIONS:

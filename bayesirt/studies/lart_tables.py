@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,7 +39,7 @@ from bayesirt.studies.lart_suites import (
     saem_table,
     time_table,
 )
-from bayesirt.studies.measures import groups_of, read_notes, read_printed
+from bayesirt.studies.measures import read_notes, read_printed
 
 SYMBOLS = {
     "theta": "θ", "a": "a", "d": "d", "phi": "φ", "omega": "ω", "lam": "λ", "rho": "ρ",
@@ -55,11 +54,6 @@ INTERVAL_LABELS = {
 MEASURES = {"absolute_error": "mean absolute error", "log_score": "log score"}
 _FILLS = {"irt": "white", "lart": ACCENT}
 _SAEM_FILLS = dict(zip(("lart", *SAEM_METHODS), (INK, ACCENT, "white"), strict=True))
-_MARKS: dict[str, dict[str, Any]] = {
-    "irt": {"marker": "s", "color": SOFT},
-    "lart": {"marker": "o", "color": ACCENT},
-    DRAWN: {"marker": "D", "color": ACCENT},
-}
 _NAMES = {
     "parameter": SYMBOLS,
     "method": EM_METHODS,
@@ -96,12 +90,12 @@ def matrix_found(
     subjects, prediction = look["matrix_subjects"], look["matrix_prediction"]
     efficiency = look["matrix_item_efficiency"], look["matrix_subject_efficiency"]
     figures = {
-        "abilities_and_speeds": partial(plot_abilities_and_speeds, subjects, look["matrix_rho"]),
+        "abilities_and_speeds": partial(plot_abilities_and_speeds, subjects),
         "prediction": partial(plot_prediction, prediction),
         "efficiency": partial(plot_efficiency, *efficiency),
     }
     if outside is not None:
-        figures["criterion"] = partial(plot_criterion, outside, look["matrix_criterion"])
+        figures["criterion"] = partial(plot_criterion, outside)
     return Study(
         f"{simulated.title} and a {len(subjects)} x {n_items} matrix",
         simulated.replications,
@@ -116,17 +110,20 @@ def simulation_claims(
     recovery: pd.DataFrame, seconds: pd.DataFrame, saem: pd.DataFrame, coverage: pd.DataFrame
 ) -> Iterator[Claim]:
     """Yield what lengths add to the recovery of parameters, what SAEM does, and coverage."""
-    forms = pd.MultiIndex.from_frame(coverage[["method", "interval"]])
-    labelled = coverage.assign(form=forms.map(INTERVAL_LABELS), spread=2 * coverage["coverage_se"])
     frames = {
         "recovery": recovery,
         "seconds": seconds.assign(left=1 - seconds["converged"]),
         "saem": saem.assign(fit=saem["method"]),
         "two of SAEM": _two_of_saem(saem),
-        "coverage": labelled,
+        "coverage": _with_forms(coverage).assign(spread=2 * coverage["coverage_se"]),
         "widths": _widths(coverage),
     }
     return claims_from("lart", frames, _NAMES)
+
+
+def _with_forms(coverage: pd.DataFrame) -> pd.DataFrame:
+    forms = pd.MultiIndex.from_frame(coverage[["method", "interval"]])
+    return coverage.assign(form=forms.map(INTERVAL_LABELS))
 
 
 def _two_of_saem(saem: pd.DataFrame) -> pd.DataFrame:
@@ -237,41 +234,26 @@ def plot_saem(replications: pd.DataFrame) -> Figure:
 @study_style()
 def plot_coverage(coverage: pd.DataFrame) -> Figure:
     """Draw coverage and width of the abilities' 90% intervals."""
-    order = list(dict.fromkeys(method for method, _ in INTERVAL_LABELS))
-    conditions = list(groups_of(coverage, PLACE))
-    fig, axes = new_figure(8.4, 0.9 + 1.15 * len(conditions), 1, 2, sharey=True)
-    left, right = axes[0]
-    ticks: dict[float, str] = {}
-    y = 0.0
-    for place, own in conditions:
-        label = "{n_subjects:.0f} subjects, {n_items:.0f} items, ρ = {rho:g}".format(**place)
-        beside = {"weight": "bold", "transform": left.get_yaxis_transform()}
-        left.text(0.0, y + 0.9, label, fontsize=8, **beside)
-        y += 1.8
-        for row in own.sort_values("method", key=lambda m: m.map(order.index)).itertuples():
-            style = {"ms": 5, "mec": INK, "mew": 0.6, "ls": "", **_MARKS[row.method]}
-            error = 2 * np.nan_to_num(row.coverage_se)
-            left.errorbar(row.coverage, y, xerr=error, elinewidth=1.2, capsize=2, **style)
-            right.plot(row.width, y, **style)
-            ticks[y] = INTERVAL_LABELS[row.method, row.interval]
-            y += 1
-    left.set_yticks(list(ticks), list(ticks.values()))
-    left.set(ylim=(y - 0.3, 0.1), xlabel=f"coverage of {LEVEL:.0%} intervals")
+    fig, axes = new_figure(8.4, 0.9 + 0.22 * len(coverage), 1, 2, sharey=True)
+    (left, right), rows = axes[0], range(len(coverage))
+    error = 2 * coverage["coverage_se"].fillna(0)
+    left.errorbar(coverage["coverage"], rows, xerr=error, fmt="o", capsize=2, **POINT)
+    right.plot(coverage["width"], rows, "o", **POINT)
+    label = "{n_subjects:.0f} x {n_items:.0f}, ρ = {rho:g}: {form}"
+    name_rows(left, [label.format(**row) for row in _with_forms(coverage).to_dict("records")])
     left.axvline(LEVEL, color=INK, ls="--", lw=1)
+    left.set_xlabel(f"coverage of {LEVEL:.0%} intervals")
     right.set_xlabel("mean width")
-    for ax in (left, right):
-        ax.grid(visible=False, axis="y")
     return fig
 
 
 @study_style()
-def plot_abilities_and_speeds(subjects: pd.DataFrame, rhos: pd.DataFrame) -> Figure:
+def plot_abilities_and_speeds(subjects: pd.DataFrame) -> Figure:
     """Draw speed against ability (Xu et al., 2026, Figure 3), and abilities by the two models."""
-    rho = "ρ = {rho:.2f} (90%: {low:.2f} to {high:.2f})".format(**rhos.iloc[0])
     fig, axes = new_figure(8.0, 3.7, 1, 2)
     left, right = axes[0]
     left.plot(subjects["theta_lart"], subjects["tau"], "o", ms=4, **POINT)
-    left.set(title=rho, xlabel="ability θ by LaRT", ylabel="speed τ (above: shorter answers)")
+    left.set(xlabel="ability θ by LaRT", ylabel="speed τ (above: shorter answers)")
     right.axline((0, 0), slope=1, color=SOFT, lw=0.8, ls="--")
     right.plot(subjects["theta_irt"], subjects["theta_lart"], "o", ms=4, **POINT)
     right.set(xlabel="ability θ by probit IRT", ylabel="ability θ by LaRT")
@@ -317,14 +299,12 @@ def plot_efficiency(items: pd.DataFrame, subjects: pd.DataFrame) -> Figure:
 
 
 @study_style()
-def plot_criterion(outside: pd.DataFrame, criterion: pd.DataFrame) -> Figure:
+def plot_criterion(outside: pd.DataFrame) -> Figure:
     """Draw the criterion against abilities by both models."""
-    pearson = criterion[criterion["coefficient"] == "Pearson"].set_index("method")
     fig, axes = new_figure(7.6, 3.6, 1, 2, x="ability θ", sharey=True)
     for ax, name in zip(axes[0], _FILLS, strict=True):
         ax.plot(outside[f"theta_{name}"], outside["criterion"], "o", ms=3.5, **POINT)
-        found = "r = {value:.3f} ({low:.3f} to {high:.3f})".format(**pearson.loc[name])
-        ax.set_title(f"{EM_METHODS[name]}: {found}")
+        ax.set_title(EM_METHODS[name])
     axes[0, 0].set_ylabel("criterion")
     return fig
 

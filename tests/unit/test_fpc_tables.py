@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesirt.studies.fpc_tables import paired_table, trend_table, varied_table
+from bayesirt.studies.fpc import paired_table, trend_table, varied_table
 
 CHAIN, STEP = np.indices((4, 6))
 
