@@ -16,7 +16,14 @@ from bayesirt.studies.abilities_matrix import CORRELATION, QUANTITIES, AbilityMa
 from bayesirt.studies.abilities_unseen import MEASURED, MOST_DRAWN, PREDICTORS
 from bayesirt.studies.claims import Claim, claims_from
 from bayesirt.studies.engine import Study
-from bayesirt.studies.figures import log_plain, name_rows, new_figure, study_style
+from bayesirt.studies.figures import (
+    STYLES,
+    draw_lines,
+    log_plain,
+    name_rows,
+    new_figure,
+    study_style,
+)
 from bayesirt.studies.measures import groups_of, ratio_se, read_notes, read_printed
 
 _MOST_FINDINGS = 3
@@ -35,8 +42,7 @@ _WORDS = {  # Names of predictors that need no other.
     for name, words in PREDICTORS.items()
 }
 _HALVES_NAME = "halves of the items"
-_POINTS = {"ms": 5, "mec": INK, "mew": 0.6}
-_KINDS = {"q-mirt": ("o", ACCENT), "neural": ("s", "white"), "shares": ("^", SOFT)}
+_SHOWN = {name: ESTIMATES[name] for name in ("q-mirt", "neural", "shares")}
 
 
 def ability_claims(
@@ -170,21 +176,21 @@ def coverage_table(suites: pd.DataFrame) -> pd.DataFrame:
 def criterion_table(criterion: pd.DataFrame, consistency: pd.DataFrame) -> pd.DataFrame:
     """Count how strongly abilities of more than 10 items go with accuracy (Zhang et al., 2026)."""
     enough = criterion[criterion["items"] > MORE_THAN]
-    halves = consistency[consistency["one"] == HALVES]
-    halves = halves[_both_more(halves)]
-    mean = halves.groupby(["ability", "method"], sort=False)["held_out"].mean().reset_index()
-    parts = {
-        "the same items": enough.rename(columns={"rho": "value"}),
-        "held-out items": mean.rename(columns={"held_out": "value"}),
-        "true ability": enough.rename(columns={"rho_true": "value"}),
+    halves = consistency[(consistency["one"] == HALVES) & _both_more(consistency)]
+    held_out = halves.groupby(["ability", "method"], sort=False)["held_out"].mean()
+    values = {
+        "the same items": enough.set_index("method")["rho"],
+        "held-out items": held_out.droplevel("ability"),
+        "true ability": enough.set_index("method")["rho_true"],
     }
-    rows = []
-    for what, table in parts.items():
-        for name in ESTIMATES:
-            values = table.loc[table["method"] == name, "value"].dropna().to_numpy(float)
-            if len(values):
-                rows.append({"criterion": what, "method": name, **_strengths(values)})
-    return pd.DataFrame(rows)
+    told = pd.concat(values, names=["criterion"]).dropna().rename("value").reset_index()
+    bounds, names = [np.inf, *STRENGTHS.values(), -np.inf], [*STRENGTHS, "none"]
+    for name, high, low in zip(names, bounds, bounds[1:], strict=False):
+        told[name] = told["value"].between(low, high, inclusive="right").astype(float)
+    groups = told.groupby(["criterion", "method"], sort=False)
+    table = groups[names].sum().assign(median_rho=groups["value"].median())
+    table.insert(0, "abilities", groups.size())
+    return table.reset_index()
 
 
 def ability_table(
@@ -203,35 +209,29 @@ def ability_table(
 
 def consistency_table(consistency: pd.DataFrame, groups: Sequence[str]) -> pd.DataFrame:
     """Return how well abilities agree between sets of items, where both have more than 10."""
-    rows = []
     kept = consistency[_both_more(consistency) & consistency["rho"].notna()]
-    order = kept["method"].map(list(ESTIMATES).index)
-    kept = kept.assign(pair=kept.groupby(["one", "other"], sort=False).ngroup(), order=order)
-    kept = kept.sort_values(["pair", "order"], kind="stable")
-    for (one, other, name), own in kept.groupby(["one", "other", "method"], sort=False):
-        pair = _HALVES_NAME if one == HALVES else f"{groups[int(one)]} and {groups[int(other)]}"
-        rows.append({
-            "items": pair, "method": name, "abilities": own["ability"].nunique(),
-            "median_rho": own["rho"].median(),
-            "share_moderate": (own["rho"] > STRENGTHS["moderate"]).mean(),
-            "median_rho_others": own["rho_others"].median(),
-        })  # fmt: skip
-    columns = ["items", "method", "abilities", "median_rho", "share_moderate", "median_rho_others"]
-    return pd.DataFrame(rows, columns=columns)
+    kept = kept.assign(moderate=kept["rho"] > STRENGTHS["moderate"])
+    table = kept.groupby(["one", "other", "method"], sort=False).agg(
+        abilities=("ability", "nunique"), median_rho=("rho", "median"),
+        share_moderate=("moderate", "mean"), median_rho_others=("rho_others", "median"),
+    ).reset_index()  # fmt: skip
+    pairs = zip(table.pop("one").astype(int), table.pop("other").astype(int), strict=True)
+    table.insert(0, "items", [
+        _HALVES_NAME if one == HALVES else f"{groups[one]} and {groups[other]}"
+        for one, other in pairs
+    ])  # fmt: skip
+    return table
 
 
 def prediction_table(prediction: pd.DataFrame) -> pd.DataFrame:
     """Return each predictor's means over splits, with standard errors between splits (`_se`)."""
-    rows = []
-    for name in PREDICTORS:
-        own = prediction[prediction["method"] == name]
-        if len(own):
-            row = {"method": name, "predictor": PREDICTORS[name], "splits": len(own)}
-            row |= own[[*MEASURED]].mean().to_dict()
-            for column in ("auc", "above_items", "log_score"):
-                row[f"{column}_se"] = own[column].std() / np.sqrt(len(own))
-            rows.append(row)
-    return pd.DataFrame(rows)
+    groups = prediction.groupby("method", sort=False)
+    table = groups[[*MEASURED]].mean()
+    table.insert(0, "splits", groups.size())
+    table.insert(0, "predictor", table.index.map(PREDICTORS))
+    for column in ("auc", "above_items", "log_score"):
+        table[f"{column}_se"] = groups[column].sem()
+    return table.reset_index()
 
 
 def across_table(across: pd.DataFrame, matrix: AbilityMatrix) -> pd.DataFrame:
@@ -249,17 +249,6 @@ def t_bound(n: int) -> float:
     return float(student.ppf(0.975, n - 1)) if n > 1 else float("nan")
 
 
-def _strengths(values: np.ndarray) -> dict[str, float]:
-    counts, left = {}, np.ones(len(values), bool)
-    for name, bound in STRENGTHS.items():
-        counts[name] = float((left & (values > bound)).sum())
-        left &= values <= bound
-    return {
-        "abilities": len(values), **counts, "none": float(left.sum()),
-        "median_rho": float(np.median(values)),
-    }  # fmt: skip
-
-
 def _both_more(rows: pd.DataFrame) -> pd.Series:
     return (rows["items_one"] > MORE_THAN) & (rows["items_other"] > MORE_THAN)
 
@@ -267,18 +256,15 @@ def _both_more(rows: pd.DataFrame) -> pd.Series:
 @study_style()
 def plot_prediction(prediction: pd.DataFrame) -> Figure:
     """Draw the AUC within subjects at unseen items by predictor."""
-    fig, axes = new_figure(7.6, 1.2 + 0.27 * len(prediction))
+    title = "AUC within a subject at unseen items"
+    fig, axes = new_figure(7.6, 1.2 + 0.27 * len(prediction), x=title)
     ax, rows = axes[0, 0], range(len(prediction))
     _paper_band(ax)
-    for reach, color, width in (
-        (prediction["auc_sd"], SOFT, 1),
-        (2 * prediction["auc_se"].fillna(0), INK, 2.4),
-    ):
-        ax.errorbar(prediction["auc"], rows, xerr=reach, fmt="none", ecolor=color, lw=width)
-    ax.plot(prediction["auc"], rows, "o", ms=5, color=INK)
+    spread, error = prediction["auc_sd"], 2 * prediction["auc_se"].fillna(0)
+    ax.errorbar(prediction["auc"], rows, xerr=spread, fmt="none", ecolor=SOFT, lw=1)
+    ax.errorbar(prediction["auc"], rows, xerr=error, fmt="o", ms=5, color=INK, lw=2.4)
     ax.axvline(0.5, color=SOFT, lw=0.8, ls="--")
     name_rows(ax, prediction["predictor"])
-    ax.set_xlabel("AUC within a subject at unseen items")
     ax.legend(loc="upper right")
     return fig
 
@@ -286,24 +272,20 @@ def plot_prediction(prediction: pd.DataFrame) -> Figure:
 @study_style()
 def plot_consistency(abilities: pd.DataFrame) -> Figure:
     """Draw how consistent each ability is against the number of its items."""
-    fig, axes = new_figure(8.2, 3.5, 1, 2, sharex=True, sharey=True)
+    title = "items that need the ability, both halves together"
+    fig, axes = new_figure(8.2, 3.5, 1, 2, x=title, sharex=True, sharey=True)
     left, right = axes[0]
-    for name, (mark, fill) in _KINDS.items():
-        own = abilities[abilities["method"] == name]
-        left.plot(own["items"], own["rho_halves"], mark, mfc=fill, label=ESTIMATES[name], **_POINTS)
+    draw_lines(left, abilities, "items", "rho_halves", _SHOWN, ls="")
     own = abilities[abilities["method"] == "q-mirt"]
     right.vlines(own["items"], own["rho_others"], own["rho_halves"], color=SOFT, lw=0.8)
-    for column, fill, label in (
-        ("rho_halves", ACCENT, "with itself"),
-        ("rho_others", "white", "with other abilities, mean"),
-    ):
-        right.plot(own["items"], own[column], "o", mfc=fill, label=label, **_POINTS)
+    columns = {"rho_halves": "with itself", "rho_others": "with other abilities, mean"}
+    for (column, label), style in zip(columns.items(), STYLES, strict=False):
+        right.plot(own["items"], own[column], ms=4, label=label, **{**style, "ls": ""})
     for ax in (left, right):
         ax.axhline(STRENGTHS["moderate"], color=SOFT, lw=0.8, ls="--")
         ax.axvline(2 * MORE_THAN, color=SOFT, lw=0.8, ls=":")
         log_plain(ax)
         ax.legend(loc="lower right")
-    fig.supxlabel("items that need the ability, both halves together")
     left.set_ylabel("Spearman's rho between halves")
     return fig
 
@@ -311,14 +293,14 @@ def plot_consistency(abilities: pd.DataFrame) -> Figure:
 @study_style()
 def plot_intervals(coverage: pd.DataFrame) -> Figure:
     """Draw the coverage of 90% intervals by size and quantity."""
-    fig, axes = new_figure(6.4, 0.9 + 0.27 * len(coverage))
+    title = f"share of true values in {LEVEL:.0%} intervals, 95% bounds between suites"
+    fig, axes = new_figure(6.4, 0.9 + 0.27 * len(coverage), x=title)
     ax, rows = axes[0, 0], range(len(coverage))
     ax.hlines(rows, coverage["low"], coverage["high"], color=INK, lw=1.6)
     ax.plot(coverage["coverage"], rows, "o", ms=5, color=INK)
     ax.axvline(LEVEL, color=ACCENT, lw=1)
     name = "{quantity}, {n_subjects:.0f} x {n_items:.0f} x {n_abilities:.0f}"
     name_rows(ax, [name.format(**row) for row in coverage.to_dict("records")])
-    ax.set_xlabel("share of true values in 90% intervals, 95% bounds between suites")
     return fig
 
 

@@ -19,7 +19,6 @@ from bayesirt.errors import ResponseError
 from bayesirt.studies.engine import Part, Running, Study, do_tasks
 from bayesirt.studies.labels import fingerprint
 from bayesirt.studies.lart_matrix import (
-    criterion_table,
     look_at,
     with_criterion,
 )
@@ -28,8 +27,6 @@ from bayesirt.studies.lart_matrix_tasks import (
     PARTS,
     base_subjects,
     matrix_tasks,
-    mean_table,
-    prediction_table,
 )
 from bayesirt.studies.lart_suites import (
     DRAWN,
@@ -124,32 +121,7 @@ def lart_study(
     if responses is None:
         return simulated
     look = look_at(responses, groups, rows["rho"], portable.rng("rho"))
-    return _with_matrix(simulated, responses, look, rows, criterion or {}, portable)
-
-
-def _with_matrix(
-    simulated: Study,
-    responses: Responses,
-    look: dict[str, pd.DataFrame],
-    rows: Mapping[str, pd.DataFrame],
-    criterion: Mapping[str, float],
-    key: PortableKey,
-) -> Study:
-    """Return a study of simulated suites with what the rows of a given matrix say."""
-    subjects = look["matrix_subjects"]
-    groups = subjects["group"].to_numpy()
-    look |= {
-        "matrix_prediction": prediction_table(rows["prediction"], groups, key.rng("prediction")),
-        "matrix_validity": mean_table(rows["validity"], ["method"]),
-        "matrix_subject_efficiency": mean_table(
-            rows["subject_efficiency"], ["n_subjects", "method"]
-        ),
-        "matrix_item_efficiency": mean_table(rows["item_efficiency"], ["n_items", "method"]),
-    }
-    outside = with_criterion(subjects, criterion) if criterion else None
-    if outside is not None:
-        look["matrix_criterion"] = criterion_table(outside, key.rng("criterion"))
-    return matrix_found(simulated, look, outside, responses.n_items)
+    return matrix_found(simulated, responses.n_items, look, rows, criterion or {}, portable)
 
 
 def _check_matrix(responses: Responses | None, criterion: Mapping[str, float] | None) -> None:

@@ -25,7 +25,8 @@ from bayesirt.studies.figures import (
     patches,
     study_style,
 )
-from bayesirt.studies.lart_matrix_tasks import PREDICTIONS
+from bayesirt.studies.lart_matrix import criterion_table, with_criterion
+from bayesirt.studies.lart_matrix_tasks import PREDICTIONS, mean_table, prediction_table
 from bayesirt.studies.lart_suites import (
     ANSWERS,
     DRAWN,
@@ -40,6 +41,7 @@ from bayesirt.studies.lart_suites import (
     time_table,
 )
 from bayesirt.studies.measures import read_notes, read_printed
+from bayesirt.studies.tasks import PortableKey
 
 SYMBOLS = {
     "theta": "θ", "a": "a", "d": "d", "phi": "φ", "omega": "ω", "lam": "λ", "rho": "ρ",
@@ -84,23 +86,39 @@ def lart_found(suites: pd.DataFrame) -> Study:
 
 
 def matrix_found(
-    simulated: Study, look: Mapping[str, pd.DataFrame], outside: pd.DataFrame | None, n_items: int
+    simulated: Study,
+    n_items: int,
+    look: Mapping[str, pd.DataFrame],
+    rows: Mapping[str, pd.DataFrame],
+    criterion: Mapping[str, float],
+    key: PortableKey,
 ) -> Study:
-    """Return a study of suites with what is said of a matrix, perhaps beside a criterion."""
-    subjects, prediction = look["matrix_subjects"], look["matrix_prediction"]
-    efficiency = look["matrix_item_efficiency"], look["matrix_subject_efficiency"]
+    """Return a study of simulated suites with what the rows of a given matrix say."""
+    subjects, groups = look["matrix_subjects"], look["matrix_subjects"]["group"].to_numpy()
+    prediction = prediction_table(rows["prediction"], groups, key.rng("prediction"))
+    by_subjects = mean_table(rows["subject_efficiency"], ["n_subjects", "method"])
+    by_items = mean_table(rows["item_efficiency"], ["n_items", "method"])
+    tables = {
+        **look,
+        "matrix_prediction": prediction,
+        "matrix_validity": mean_table(rows["validity"], ["method"]),
+        "matrix_subject_efficiency": by_subjects,
+        "matrix_item_efficiency": by_items,
+    }
     figures = {
         "abilities_and_speeds": partial(plot_abilities_and_speeds, subjects),
         "prediction": partial(plot_prediction, prediction),
-        "efficiency": partial(plot_efficiency, *efficiency),
+        "efficiency": partial(plot_efficiency, by_items, by_subjects),
     }
-    if outside is not None:
+    if criterion:
+        outside = with_criterion(subjects, criterion)
+        tables["matrix_criterion"] = criterion_table(outside, key.rng("criterion"))
         figures["criterion"] = partial(plot_criterion, outside)
     return Study(
         f"{simulated.title} and a {len(subjects)} x {n_items} matrix",
         simulated.replications,
-        {**simulated.tables, **look},
-        [*simulated.said, *matrix_claims(look, n_items)],
+        {**simulated.tables, **tables},
+        [*simulated.said, *matrix_claims(tables, n_items)],
         read_notes("lart") + read_notes("lart_matrix"),
         {**simulated.figures, **figures},
     )
@@ -189,12 +207,9 @@ def _by_base(prediction: pd.DataFrame) -> pd.DataFrame:
 def _beside_table_two(subjects: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
     """Return distances of items beside those that Table 2 prints for as many subjects."""
     own = printed[printed["table"] == "subject_efficiency"]
-    values = {(r.place, r.method, r.quantity[-1]): r.value for r in own.itertuples()}
-    places = [(f"{n:.0f}", method) for n, method in subjects[["n_subjects", "method"]].to_numpy()]
-    beside = {
-        f"printed_{name}": [values.get((*place, name), np.nan) for place in places] for name in "ad"
-    }
-    return subjects.assign(**beside)
+    place = [own["place"].astype(float).rename("n_subjects"), own["method"]]
+    values = own["value"].groupby([*place, own["quantity"].str[-1]]).first().unstack()
+    return subjects.join(values.add_prefix("printed_"), on=["n_subjects", "method"])
 
 
 @study_style()

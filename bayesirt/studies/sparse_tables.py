@@ -15,7 +15,7 @@ from bayesirt.posterior import LEVEL
 from bayesirt.report.plots import ACCENT, INK, SOFT
 from bayesirt.studies.claims import Claim, claims_from
 from bayesirt.studies.engine import Study
-from bayesirt.studies.figures import legend_above, name_rows, new_figure, study_style
+from bayesirt.studies.figures import draw_lines, legend_above, name_rows, new_figure, study_style
 from bayesirt.studies.measures import Floats, ratio_se, read_notes, read_printed
 from bayesirt.studies.sparse_conditions import DOMAINS, GRID_ABILITY_SD, MASKS
 
@@ -34,7 +34,7 @@ _RANKS = [
 _CONTOURS = (0.6, 0.8, 0.9, 0.95, 0.99)
 _GAINS = (0.01, 0.05, 0.1, 0.2, 0.4)
 _BARS = {"mec": INK, "ecolor": SOFT, "capsize": 2, "lw": 1}
-_MARKS = {"domains": "D", "biased": "o", "random": "s"}
+_COUNTS = ["subjects", "ranks_covered", "abilities_covered", "misplaced", "exposed", "false_alarms"]
 _DESIGNS = {"domains": "Domains"} | {mask: f"Grid, {words}" for mask, words in MASKS.items()}
 _PAPERS_SEEDS = 20
 
@@ -66,11 +66,7 @@ def sparse_claims(suites: pd.DataFrame, tables: dict[str, pd.DataFrame]) -> Iter
     drawn = suites[suites["subjects"].notna()]
     fails = drawn[1 - drawn["rho_average"] > ERROR_BOUNDS[0]]
     ess = drawn["ess"].quantile([0.5, 0.05, 0.0]).tolist()
-    failing = {
-        "bound": ERROR_BOUNDS[0], "fails": len(fails),
-        "covered": _share(fails["ranks_covered"], fails["subjects"].sum()),
-        "exposed": _share(fails["exposed"], fails["misplaced"].sum()),
-    }  # fmt: skip
+    counts = fails[_COUNTS].sum().to_frame().T.assign(bound=ERROR_BOUNDS[0], fails=len(fails))
     frames = {
         "domains": domains.assign(product=domains["S"] * domains["D"], **printed_errors),
         "surface": surface.assign(
@@ -78,7 +74,7 @@ def sparse_claims(suites: pd.DataFrame, tables: dict[str, pd.DataFrame]) -> Iter
         ),
         "sparse domains": _sparse_domains(domains, surface),
         "drawn": pd.DataFrame([(len(drawn), *ess)], columns=["drawn", "median", "low", "lowest"]),
-        "failing": pd.DataFrame([failing] if len(fails) else []),
+        "failing": counts.head(len(fails)),
         "warning": tables["warning"],
     }
     return claims_from("sparse", frames, {"domain": DOMAINS, "design": _DESIGNS})
@@ -159,17 +155,13 @@ def _r_squared(residual: Floats, error: Floats) -> float:
 def domain_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return the means of each domain over seeds beside what Kang (2026) prints (Table 1, 5.1)."""
     printed = read_printed("sparse_domains").set_index("domain").iloc[:, 5:].add_prefix("printed_")
-    rows = []
-    for name, own in replications.groupby("name", sort=False):
-        if name not in printed.index:
-            continue
-        row = {"domain": name, "S": own["S"].iloc[0], "D": own["D"].iloc[0], "seeds": len(own)}
-        for rho in ("average", "irt"):
-            row[f"rho_{rho}"] = own[f"rho_{rho}"].mean()
-            row[f"rho_{rho}_sd"] = own[f"rho_{rho}"].std(ddof=0)
-        row |= {column: own[column].mean() for column in _INTERVALS + _RANKS}
-        rows.append(row | printed.loc[name].to_dict())
-    return pd.DataFrame(rows)
+    of_domains = replications[replications["name"].isin(printed.index)]
+    groups = of_domains.groupby("name", sort=False)
+    table = groups[["S", "D"]].first().assign(seeds=groups.size())
+    for rho in ("rho_average", "rho_irt"):
+        table[rho], table[f"{rho}_sd"] = groups[rho].mean(), groups[rho].std(ddof=0)
+    table = table.join(groups[_INTERVALS + _RANKS].mean()).join(printed)
+    return table.rename_axis("domain").reset_index()
 
 
 def grid_table(replications: pd.DataFrame) -> pd.DataFrame:
@@ -221,36 +213,36 @@ def warning_table(replications: pd.DataFrame) -> pd.DataFrame:
     Shares of subjects by design and size of the average's error: misplaced by it, exposed by an
     interval, excluded wrongly; and of suites, whose ρ its 90% interval covers.
     """
-    drawn = replications[replications["subjects"].notna()]
-    design = drawn["name"].where(drawn["name"].isin(MASKS), "domains")
+    drawn = _drawn(replications)
     size = np.digitize(1 - drawn["rho_average"], ERROR_BOUNDS)
-    rows = []
-    for place, own in drawn.groupby([design, size], sort=True):
-        n, n_misplaced = own["subjects"].sum(), own["misplaced"].sum()
-        row = {"design": place[0], "average_error": ERROR_NAMES[place[1]], "suites": len(own)}
-        for name, part in (("rank", own["ranks_covered"]), ("ability", own["abilities_covered"])):
-            row[f"{name}_coverage"] = part.sum() / n
-            row[f"{name}_coverage_se"] = ratio_se(part, own["subjects"])
-            if name == "rank":
-                row["rank_width"] = own["rank_width"].mean()
-        rows.append(row | {
-            "misplaced": n_misplaced / n,
-            "exposed": _share(own["exposed"], n_misplaced),
-            "false_alarms": _share(own["false_alarms"], n - n_misplaced),
-            "average_rho_coverage": _inside(own, "rho_average", "average").mean(),
-            "posterior_rho_coverage": _inside(own, "rho_posterior", "rho_posterior").mean(),
-        })  # fmt: skip
-    return pd.DataFrame(rows)
+    groups = drawn.groupby([drawn["design"], pd.Series(size, drawn.index, name="average_error")])
+    counts = groups[_COUNTS].sum()
+    n, misplaced = counts["subjects"], counts["misplaced"]
+    table = pd.DataFrame({"suites": groups.size()})
+    for name, part in {"rank": "ranks_covered", "ability": "abilities_covered"}.items():
+        table[f"{name}_coverage"] = counts[part] / n
+        table[f"{name}_coverage_se"] = [ratio_se(own[part], own["subjects"]) for _, own in groups]
+        if name == "rank":
+            table["rank_width"] = groups["rank_width"].mean()
+    table["misplaced"] = misplaced / n
+    table["exposed"] = counts["exposed"] / misplaced
+    table["false_alarms"] = counts["false_alarms"] / (n - misplaced)
+    for name, interval in {"average": "average", "posterior": "rho_posterior"}.items():
+        inside = _inside(drawn, f"rho_{name}", interval).groupby(groups.ngroup())
+        table[f"{name}_rho_coverage"] = inside.mean().to_numpy()
+    return table.rename(index=dict(enumerate(ERROR_NAMES)), level=1).reset_index()
+
+
+def _drawn(replications: pd.DataFrame) -> pd.DataFrame:
+    """Return the suites whose posterior was drawn, with their design: a mask, or the domains."""
+    drawn = replications[replications["subjects"].notna()]
+    return drawn.assign(design=drawn["name"].where(drawn["name"].isin(MASKS), "domains"))
 
 
 def _of_law(name: str, law: PowerLaw) -> dict[str, float]:
     return {
         f"{name} scale": law.scale, f"{name} exponent": law.exponent, f"{name} R2": law.r_squared
     }  # fmt: skip
-
-
-def _share(part: "pd.Series[float]", whole: float) -> float:
-    return float(part.sum() / whole) if whole else np.nan
 
 
 def _inside(rows: pd.DataFrame, value: str, interval: str) -> pd.Series:
@@ -306,20 +298,30 @@ def plot_failure_surface(grid: pd.DataFrame) -> Figure:
 @study_style()
 def plot_warning(replications: pd.DataFrame, warning: pd.DataFrame) -> Figure:
     """Draw whether the posterior warns of the average's failure, and whether its ranks hold."""
-    drawn = replications[replications["subjects"].notna()]
-    design = drawn["name"].where(drawn["name"].isin(MASKS), "domains")
-    middle = (drawn["average_low"] + drawn["average_high"]) / 2
+    drawn = _drawn(replications)
+    drawn["middle"] = (drawn["average_low"] + drawn["average_high"]) / 2
     fig, axes = new_figure(7.6, 3.7, 1, 2)
     left, right = axes[0]
-    for name, mark in _MARKS.items():
-        own, style = design == name, {"ms": 3, "mfc": "none", "mec": INK, "mew": 0.5}
-        left.plot(drawn["rho_average"][own], middle[own], mark, label=name, **style)
+    names = {design: design for design in _DESIGNS}
+    draw_lines(left, drawn, "rho_average", "middle", names, by="design", ls="", mfc="none")
     lowest = min(0.0, float(drawn["rho_average"].min()))
     left.plot([lowest, 1], [lowest, 1], color=ACCENT, lw=1)
     left.set_xlabel("rho of the simple average with the truth")
     left.set_ylabel(f"middle of its {LEVEL:.0%} interval by the posterior")
-    left.legend()
-    _draw_coverage(right, warning)
+    place = warning["average_error"].map(ERROR_NAMES.index)
+    beside = 0.15 * (warning["design"].map([*_DESIGNS].index) - 1)
+    for measure, fill, shift in (("rank", INK, 0.0), ("ability", "white", 0.06)):
+        table = warning.assign(place=place + beside + shift)
+        names = {design: f"{measure}, {design}" for design in _DESIGNS}
+        shares = f"{measure}_coverage", names
+        draw_lines(right, table, "place", *shares, by="design", se=f"{measure}_coverage_se",
+                   ls="", mfc=fill)  # fmt: skip
+    right.axhline(LEVEL, color=ACCENT, lw=1)
+    right.set_xticks(range(len(ERROR_NAMES)), ERROR_NAMES)
+    right.set(xlabel="ranking error of the simple average", ylim=(None, 1.02))
+    right.set_ylabel(f"coverage of {LEVEL:.0%} intervals")
+    for ax in (left, right):
+        ax.legend(fontsize=7)
     return fig
 
 
@@ -335,23 +337,3 @@ def _draw_surface(ax: Axes, table: pd.DataFrame, column: str, levels: tuple[floa
     if crossed:
         lines = ax.contour(x, y, z, levels=crossed, colors=ACCENT, linewidths=1)
         ax.clabel(lines, fontsize=7, fmt="%g")
-
-
-def _draw_coverage(ax: Axes, warning: pd.DataFrame) -> None:
-    designs = [name for name in _MARKS if (warning["design"] == name).any()]
-    for measure, fill in (("rank", INK), ("ability", "white")):
-        for place, name in enumerate(designs):
-            own = warning[warning["design"] == name]
-            x = np.array([ERROR_NAMES.index(size) for size in own["average_error"]])
-            shift = 0.2 * (place - (len(designs) - 1) / 2) + (0.06 if fill == "white" else 0)
-            ax.errorbar(
-                x + shift, own[f"{measure}_coverage"],
-                yerr=2 * own[f"{measure}_coverage_se"].fillna(0), fmt=_MARKS[name], ms=5, mfc=fill,
-                mec=INK, ecolor=SOFT, lw=1, label=f"{measure}, {name}",
-            )  # fmt: skip
-    ax.axhline(LEVEL, color=ACCENT, lw=1)
-    ax.set_xticks(range(len(ERROR_NAMES)), ERROR_NAMES)
-    ax.set_xlabel("ranking error of the simple average")
-    ax.set_ylabel(f"coverage of {LEVEL:.0%} intervals")
-    ax.set_ylim(None, 1.02)
-    ax.legend(fontsize=7)
