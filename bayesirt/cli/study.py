@@ -1,5 +1,7 @@
-"""The `study` commands."""
+"""The `study` commands: a function a study, which takes its own options and says what is done."""
 
+import inspect
+from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -20,8 +22,6 @@ from bayesirt.cli.options import (
 from bayesirt.cli.reading_options import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from bayesirt.studies import Study
 
 studies = typer.Typer(
@@ -33,11 +33,7 @@ Folder = Annotated[
     Path, typer.Option(help="Output folder. A partial study found there is resumed.")
 ]
 Processes = Annotated[int, typer.Option(min=1, max=64, help="Number of parallel processes.")]
-
-
-def _file(text: str, *names: str) -> Any:
-    """Return the option of a file that a study may be given."""
-    return typer.Option(*names, help=text, show_default=False)
+Begun = Callable[..., "Study"]  # Does a study by its key, and how it is run.
 
 
 class StudiedEngine(StrEnum):
@@ -48,231 +44,58 @@ class StudiedEngine(StrEnum):
     laplace = "laplace"
 
 
+def _file(text: str, *names: str) -> Any:
+    """Return the option of a file that a study may be given."""
+    return typer.Option(*names, help=text, show_default=False)
+
+
+def _quick(text: str) -> Any:
+    return typer.Option("--quick", help=text)
+
+
 @studies.callback()
 def _study_options() -> None:
     """Take the name of a study."""
 
 
-@studies.command()
-def calibration(
-    engine: Annotated[
-        list[StudiedEngine] | None, typer.Option(help="Engine to study; repeatable. Default: all.")
-    ] = None,
-    size: Annotated[
-        list[str] | None, typer.Option(help="Subjects x items, such as 20x15; repeatable.")
-    ] = None,
-    replications: Annotated[int, typer.Option(min=2, help="Replications per size.")] = 200,
-    out: Folder = Path("calibration"),
-    seed: Seed = 0,
-    priors: PriorsOption = PriorKind.hierarchical,
-    slopes: SlopesOption = Slopes.positive,
-    processes: Processes = 1,
-    dask: Dask = None,
-    quiet: Quiet = False,
+def _command(title: str, processes: int = 2) -> Callable[[Callable[..., Begun]], None]:
+    """Make a command of a function that begins a study; it takes the options of all studies, too.
+
+    The study is done with a progress bar, and saved, and what it says is told.
+    """
+
+    def register(begin: Callable[..., Begun]) -> None:
+        shared: dict[str, tuple[Any, Any]] = {
+            "out": (Folder, Path(begin.__name__)),
+            "seed": (Seed, 0),
+            "processes": (Processes, processes),
+            "dask": (Dask, None),
+            "quiet": (Quiet, False),
+        }
+        ordered = [
+            *inspect.signature(begin).parameters.values(),
+            *(
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=d, annotation=kind)
+                for name, (kind, d) in shared.items()
+            ),
+        ]
+
+        def run(**given: Any) -> None:
+            running = {name: given.pop(name) for name in shared}
+            prepare_jax(1)
+            _do(begin(**given), title, **running)
+
+        run.__name__, run.__doc__ = begin.__name__, begin.__doc__
+        run.__annotations__ = {p.name: p.annotation for p in ordered}
+        run.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
+        studies.command()(run)
+
+    return register
+
+
+def _do(
+    study: Begun, title: str, out: Path, seed: int, processes: int, dask: str | None, quiet: bool
 ) -> None:
-    """Simulate from the prior and see whether engines and their intervals are right."""
-    sizes = [_size(text) for text in size or ("12x8", "20x15", "40x40")]
-    prepare_jax(1)
-    from bayesirt.models import Priors
-    from bayesirt.studies import calibration_study
-    from bayesirt.studies.replication import Design, study_engines
-
-    assumed = Priors(priors.value, slopes.value)
-    engines = study_engines([e.value for e in engine or StudiedEngine], assumed)
-    design = Design(assumed)
-    study = partial(calibration_study, engines, sizes, replications, design=design)
-    _run(study, "replications", seed, out, processes, dask, quiet)
-
-
-@studies.command()
-def sparse(
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A coarser grid and fewer seeds: about a minute.")
-    ] = False,
-    out: Folder = Path("sparse"),
-    seed: Seed = 0,
-    priors: PriorsOption = PriorKind.hierarchical,
-    processes: Processes = 2,
-    dask: Dask = None,
-    quiet: Quiet = False,
-) -> None:
-    """See when the simple average misleads, and whether the posterior warns (Kang, 2026)."""
-    prepare_jax(1)
-    from bayesirt.models import Priors
-    from bayesirt.studies import QUICK, SparseDesign, sparse_study
-
-    design = replace(QUICK if quick else SparseDesign(), priors=Priors(priors.value))
-    _run(partial(sparse_study, design), "suites", seed, out, processes, dask, quiet)
-
-
-@studies.command()
-def cbmm(
-    responses: Annotated[
-        Path | None, _file("Results file for stability, ranks and levels; by default simulated.")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Smaller suites and fewer of them: two minutes.")
-    ] = False,
-    out: Folder = Path("cbmm"),
-    seed: Seed = 0,
-    processes: Processes = 2,
-    dask: Dask = None,
-    quiet: Quiet = False,
-) -> None:
-    """See what cBMM recovers, how steady it is, and which items may go (Qu et al., 2026)."""
-    prepare_jax(1)
-    from bayesirt.data.readers import read_responses
-    from bayesirt.studies import CBMM_QUICK, CBMMDesign, cbmm_study
-
-    given = None if responses is None else read_responses(responses)
-    study = partial(cbmm_study, CBMM_QUICK if quick else CBMMDesign(), responses=given)
-    _run(study, "suites", seed, out, processes, dask, quiet)
-
-
-@studies.command()
-def lart(
-    responses: Annotated[
-        Path | None, _file("Long results file with tokens or times; by default simulated.")
-    ] = None,
-    latency: Column = None,
-    suffix: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Suffix of names that only says how a subject was prompted, such as _one_shot; "
-            "repeatable. Subjects that differ only in it are kept together."
-        ),
-    ] = None,
-    criterion: Annotated[
-        Path | None, _file("CSV (subject, value) of an external measure of ability.")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer replications: two to three minutes.")
-    ] = False,
-    out: Folder = Path("lart"),
-    seed: Seed = 0,
-    processes: Processes = 2,
-    dask: Dask = None,
-    quiet: Quiet = False,
-) -> None:
-    """See what lengths of answers add to ability, simulated and on your own (Xu et al., 2026)."""
-    prepare_jax(1)
-    from bayesirt.data.readers import read_responses
-    from bayesirt.studies import LART_QUICK, LaRTDesign, lart_study
-    from bayesirt.studies.lart_matrix import read_criterion
-
-    study = partial(
-        lart_study,
-        LART_QUICK if quick else LaRTDesign(),
-        responses=None if responses is None else read_responses(responses, latency=latency),
-        suffixes=suffix or (),
-        criterion=None if criterion is None else read_criterion(criterion),
-    )
-    _run(study, "tasks", seed, out, processes, dask, quiet)
-
-
-@studies.command()
-def abilities(
-    responses: Annotated[
-        Path | None,
-        typer.Option(help="Results file to study; by default suites and a matrix are simulated."),
-    ] = None,
-    q_matrix: Annotated[
-        Path | None, _file("Which abilities each of its items needs.", "--q-matrix")
-    ] = None,
-    groups: Annotated[
-        Path | None, _file("CSV (item, benchmark), to predict one benchmark from another.")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Smaller, with fewer splits: three minutes.")
-    ] = False,
-    out: Folder = Path("abilities"),
-    seed: Seed = 0,
-    processes: Processes = 2,
-    dask: Dask = None,
-    quiet: Quiet = False,
-) -> None:
-    """See what fine-grained abilities are worth, and what they predict (Zhang et al., 2026)."""
-    prepare_jax(1)
-    from bayesirt.data.readers import read_q_matrix, read_responses
-    from bayesirt.studies import ABILITIES_QUICK, AbilitiesDesign, abilities_study
-    from bayesirt.studies.labels import read_labels
-
-    study = partial(
-        abilities_study,
-        ABILITIES_QUICK if quick else AbilitiesDesign(),
-        responses=None if responses is None else read_responses(responses),
-        q=None if q_matrix is None else read_q_matrix(q_matrix),
-        groups=None if groups is None else read_labels(groups, "item", "benchmark"),
-    )
-    _run(study, "tasks", seed, out, processes, dask, quiet)
-
-
-@studies.command()
-def cat(
-    quick: Annotated[
-        bool, typer.Option("--quick", help="One small bank of each model: about a minute.")
-    ] = False,
-    out: Folder = Path("cat"),
-    seed: Seed = 0,
-    processes: Processes = 2,
-    dask: Dask = None,
-    quiet: Quiet = False,
-) -> None:
-    """See what choosing items adaptively saves, and whether the intervals still hold."""
-    prepare_jax(1)
-    from bayesirt.studies import CAT_QUICK, CATDesign, cat_study
-
-    study = partial(cat_study, CAT_QUICK if quick else CATDesign())
-    _run(study, "banks", seed, out, processes, dask, quiet)
-
-
-@studies.command()
-def fpc(
-    responses: Annotated[
-        Path | None, typer.Option(help="Complete results file; by default a suite is simulated.")
-    ] = None,
-    groups: Annotated[
-        Path | None, _file("CSV (item, benchmark): the benchmark of each item.")
-    ] = None,
-    families: Annotated[
-        Path | None,
-        _file("CSV (subject, family), to predict families left out of the calibration."),
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A short chain with few steps: three minutes.")
-    ] = False,
-    out: Folder = Path("fpc"),
-    seed: Seed = 0,
-    processes: Processes = 2,
-    dask: Dask = None,
-    quiet: Quiet = False,
-) -> None:
-    """See how well a growing suite predicts subjects from a few anchors (Habba et al., 2026)."""
-    prepare_jax(1)
-    from bayesirt.data.readers import read_responses
-    from bayesirt.studies import FPC_QUICK, fpc_study
-    from bayesirt.studies.labels import read_labels
-
-    study = partial(
-        fpc_study,
-        FPC_QUICK if quick else None,
-        responses=None if responses is None else read_responses(responses),
-        groups=None if groups is None else read_labels(groups, "item", "benchmark"),
-        families=None if families is None else read_labels(families, "subject", "family"),
-    )
-    _run(study, "chains", seed, out, processes, dask, quiet)
-
-
-def _run(
-    study: "Callable[..., Study]",
-    title: str,
-    seed: int,
-    out: Path,
-    processes: int,
-    dask: str | None,
-    quiet: bool,
-) -> None:
-    """Do a study with a progress bar, save what it brought, and tell what it says."""
     import jax
 
     from bayesirt.progress import progress_bar
@@ -289,6 +112,160 @@ def _run(
     if not quiet:
         typer.echo(found.to_text())
         typer.echo(f"Tables and figures: {out}")
+
+
+def _read(reader: Callable[..., Any], path: Path | None, *how: str, **options: Any) -> Any:
+    """Return what a file says, or None where none is named."""
+    return None if path is None else reader(path, *how, **options)
+
+
+@_command("replications", processes=1)
+def calibration(
+    engine: Annotated[
+        list[StudiedEngine] | None, typer.Option(help="Engine to study; repeatable. Default: all.")
+    ] = None,
+    size: Annotated[
+        list[str] | None, typer.Option(help="Subjects x items, such as 20x15; repeatable.")
+    ] = None,
+    replications: Annotated[int, typer.Option(min=2, help="Replications per size.")] = 200,
+    priors: PriorsOption = PriorKind.hierarchical,
+    slopes: SlopesOption = Slopes.positive,
+) -> Begun:
+    """Simulate from the prior and see whether engines and their intervals are right."""
+    from bayesirt.models import Priors
+    from bayesirt.studies import calibration_study
+    from bayesirt.studies.replication import Design, study_engines
+
+    sizes = [_size(text) for text in size or ("12x8", "20x15", "40x40")]
+    assumed = Priors(priors.value, slopes.value)
+    engines = study_engines([e.value for e in engine or StudiedEngine], assumed)
+    return partial(calibration_study, engines, sizes, replications, design=Design(assumed))
+
+
+@_command("suites")
+def sparse(
+    quick: Annotated[bool, _quick("A coarser grid and fewer seeds: about a minute.")] = False,
+    priors: PriorsOption = PriorKind.hierarchical,
+) -> Begun:
+    """See when the simple average misleads, and whether the posterior warns (Kang, 2026)."""
+    from bayesirt.models import Priors
+    from bayesirt.studies import QUICK, SparseDesign, sparse_study
+
+    design = replace(QUICK if quick else SparseDesign(), priors=Priors(priors.value))
+    return partial(sparse_study, design)
+
+
+@_command("suites")
+def cbmm(
+    responses: Annotated[
+        Path | None, _file("Results file for stability, ranks and levels; by default simulated.")
+    ] = None,
+    quick: Annotated[bool, _quick("Smaller suites and fewer of them: two minutes.")] = False,
+) -> Begun:
+    """See what cBMM recovers, how steady it is, and which items may go (Qu et al., 2026)."""
+    from bayesirt.data.readers import read_responses
+    from bayesirt.studies import CBMM_QUICK, CBMMDesign, cbmm_study
+
+    design = CBMM_QUICK if quick else CBMMDesign()
+    return partial(cbmm_study, design, responses=_read(read_responses, responses))
+
+
+@_command("tasks")
+def lart(
+    responses: Annotated[
+        Path | None, _file("Long results file with tokens or times; by default simulated.")
+    ] = None,
+    latency: Column = None,
+    suffix: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Suffix of names that only says how a subject was prompted, such as _one_shot; "
+            "repeatable. Subjects that differ only in it are kept together."
+        ),
+    ] = None,
+    criterion: Annotated[
+        Path | None, _file("CSV (subject, value) of an external measure of ability.")
+    ] = None,
+    quick: Annotated[bool, _quick("Fewer replications: two to three minutes.")] = False,
+) -> Begun:
+    """See what lengths of answers add to ability, simulated and on your own (Xu et al., 2026)."""
+    from bayesirt.data.readers import read_responses
+    from bayesirt.studies import LART_QUICK, LaRTDesign, lart_study
+    from bayesirt.studies.lart_matrix import read_criterion
+
+    return partial(
+        lart_study,
+        LART_QUICK if quick else LaRTDesign(),
+        responses=_read(read_responses, responses, latency=latency),
+        suffixes=suffix or (),
+        criterion=_read(read_criterion, criterion),
+    )
+
+
+@_command("tasks")
+def abilities(
+    responses: Annotated[
+        Path | None,
+        typer.Option(help="Results file to study; by default suites and a matrix are simulated."),
+    ] = None,
+    q_matrix: Annotated[
+        Path | None, _file("Which abilities each of its items needs.", "--q-matrix")
+    ] = None,
+    groups: Annotated[
+        Path | None, _file("CSV (item, benchmark), to predict one benchmark from another.")
+    ] = None,
+    quick: Annotated[bool, _quick("Smaller, with fewer splits: three minutes.")] = False,
+) -> Begun:
+    """See what fine-grained abilities are worth, and what they predict (Zhang et al., 2026)."""
+    from bayesirt.data.readers import read_q_matrix, read_responses
+    from bayesirt.studies import ABILITIES_QUICK, AbilitiesDesign, abilities_study
+    from bayesirt.studies.labels import read_labels
+
+    return partial(
+        abilities_study,
+        ABILITIES_QUICK if quick else AbilitiesDesign(),
+        responses=_read(read_responses, responses),
+        q=_read(read_q_matrix, q_matrix),
+        groups=_read(read_labels, groups, "item", "benchmark"),
+    )
+
+
+@_command("banks")
+def cat(
+    quick: Annotated[bool, _quick("One small bank of each model: about a minute.")] = False,
+) -> Begun:
+    """See what choosing items adaptively saves, and whether the intervals still hold."""
+    from bayesirt.studies import CAT_QUICK, CATDesign, cat_study
+
+    return partial(cat_study, CAT_QUICK if quick else CATDesign())
+
+
+@_command("chains")
+def fpc(
+    responses: Annotated[
+        Path | None, typer.Option(help="Complete results file; by default a suite is simulated.")
+    ] = None,
+    groups: Annotated[
+        Path | None, _file("CSV (item, benchmark): the benchmark of each item.")
+    ] = None,
+    families: Annotated[
+        Path | None,
+        _file("CSV (subject, family), to predict families left out of the calibration."),
+    ] = None,
+    quick: Annotated[bool, _quick("A short chain with few steps: three minutes.")] = False,
+) -> Begun:
+    """See how well a growing suite predicts subjects from a few anchors (Habba et al., 2026)."""
+    from bayesirt.data.readers import read_responses
+    from bayesirt.studies import FPC_QUICK, fpc_study
+    from bayesirt.studies.labels import read_labels
+
+    return partial(
+        fpc_study,
+        FPC_QUICK if quick else None,
+        responses=_read(read_responses, responses),
+        groups=_read(read_labels, groups, "item", "benchmark"),
+        families=_read(read_labels, families, "subject", "family"),
+    )
 
 
 def _size(text: str) -> tuple[int, int]:
