@@ -5,12 +5,11 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import t as student
 
 from bayesirt.posterior import LEVEL
-from bayesirt.report.plots import ACCENT, INK, SOFT
+from bayesirt.report.plots import SOFT
 from bayesirt.studies.abilities_consistency import ESTIMATES, HALVES, MORE_THAN, STRENGTHS
 from bayesirt.studies.abilities_matrix import CORRELATION, QUANTITIES, AbilityMatrix
 from bayesirt.studies.abilities_unseen import MEASURED, MOST_DRAWN, PREDICTORS
@@ -18,9 +17,9 @@ from bayesirt.studies.claims import Claim, claims_from
 from bayesirt.studies.engine import Study
 from bayesirt.studies.figures import (
     STYLES,
+    draw_dots,
     draw_lines,
     log_plain,
-    name_rows,
     new_figure,
     study_style,
 )
@@ -258,13 +257,12 @@ def plot_prediction(prediction: pd.DataFrame) -> Figure:
     """Draw the AUC within subjects at unseen items by predictor."""
     title = "AUC within a subject at unseen items"
     fig, axes = new_figure(7.6, 1.2 + 0.27 * len(prediction), x=title)
-    ax, rows = axes[0, 0], range(len(prediction))
-    _paper_band(ax)
-    spread, error = prediction["auc_sd"], 2 * prediction["auc_se"].fillna(0)
-    ax.errorbar(prediction["auc"], rows, xerr=spread, fmt="none", ecolor=SOFT, lw=1)
-    ax.errorbar(prediction["auc"], rows, xerr=error, fmt="o", ms=5, color=INK, lw=2.4)
-    ax.axvline(0.5, color=SOFT, lw=0.8, ls="--")
-    name_rows(ax, prediction["predictor"])
+    ax, names, auc = axes[0, 0], prediction["predictor"], prediction["auc"]
+    printed = read_printed("abilities_printed").query("table == 'within' & quantity == 'mean AUC'")
+    band = printed[printed["source"].str.contains("Table 4")]["value"].agg(["min", "max"])
+    ax.axvspan(*band, color="#dce6f2", lw=0, label="paper, its data")
+    draw_dots(ax, names, auc, prediction["auc_sd"], ecolor=SOFT, capsize=0)
+    draw_dots(ax, names, auc, 2 * prediction["auc_se"].fillna(0), at=0.5, lw=2.4, capsize=0)
     ax.legend(loc="upper right")
     return fig
 
@@ -295,20 +293,12 @@ def plot_intervals(coverage: pd.DataFrame) -> Figure:
     """Draw the coverage of 90% intervals by size and quantity."""
     title = f"share of true values in {LEVEL:.0%} intervals, 95% bounds between suites"
     fig, axes = new_figure(6.4, 0.9 + 0.27 * len(coverage), x=title)
-    ax, rows = axes[0, 0], range(len(coverage))
-    ax.hlines(rows, coverage["low"], coverage["high"], color=INK, lw=1.6)
-    ax.plot(coverage["coverage"], rows, "o", ms=5, color=INK)
-    ax.axvline(LEVEL, color=ACCENT, lw=1)
     name = "{quantity}, {n_subjects:.0f} x {n_items:.0f} x {n_abilities:.0f}"
-    name_rows(ax, [name.format(**row) for row in coverage.to_dict("records")])
+    names = [name.format(**row) for row in coverage.to_dict("records")]
+    share = coverage["coverage"]
+    reach = [share - coverage["low"], coverage["high"] - share]
+    draw_dots(axes[0, 0], names, share, reach, at=LEVEL)
     return fig
-
-
-def _paper_band(ax: Axes) -> None:
-    printed = read_printed("abilities_printed")
-    means = printed[(printed["table"] == "within") & (printed["quantity"] == "mean AUC")]
-    benchmarks = means[means["source"].str.contains("Table 4")]["value"]
-    ax.axvspan(benchmarks.min(), benchmarks.max(), color="#dce6f2", lw=0, label="paper, its data")
 
 
 def abilities_found(parts: Mapping[str, pd.DataFrame], matrix: AbilityMatrix) -> Study:

@@ -201,16 +201,13 @@ def cbmm_claims(
         **_moved(tables["ranks"]),
     }
     starts = stability.groupby("method")["mean"].min()
-    one_figure = paper["printed_low"] == paper["printed_high"]
     frames = {
         **tables,
-        "ends": pd.concat([_ends(recovery, factor) for factor in ("items", "subjects")]),
         "farthest": _farthest(recovery),
         "facts": pd.DataFrame([facts]),
         "starts": pd.DataFrame([starts]).assign(lowest=starts.min()),
         "paper": paper.assign(
-            quantity_title=_titled(paper["quantity"]),
-            printed=paper["printed_low"].where(one_figure),
+            printed=paper["printed_low"].where(paper["printed_low"] == paper["printed_high"])
         ),
         "declared": _declared(tables["redundancy"]),
         "stability": _over_variances(stability),
@@ -218,18 +215,6 @@ def cbmm_claims(
         "steps": _level_steps(tables["levels"]),
     }
     return claims_from("cbmm", frames, _NAMES)
-
-
-def _titled(texts: "pd.Series[str]") -> "pd.Series[str]":
-    return texts.str[:1].str.upper() + texts.str[1:]
-
-
-def _ends(recovery: pd.DataFrame, factor: str) -> pd.DataFrame:
-    """Return Newton's rows of the fewest and of the most items or subjects."""
-    newton = recovery[recovery["method"] == "newton"]
-    own = newton[newton["factor"].isin([factor, "base"])].sort_values(f"n_{factor}")
-    ends = own.iloc[[0, -1]] if len(own) > 1 else own.head(0)
-    return ends.assign(of=factor, size=ends[f"n_{factor}"])
 
 
 def _farthest(recovery: pd.DataFrame) -> pd.DataFrame:
@@ -243,8 +228,7 @@ def _farthest(recovery: pd.DataFrame) -> pd.DataFrame:
     found["mm_behind"] = own[own["method"] == "mm"].set_index(place)["behind"]
     apart = np.abs(np.log(found["ratio"])).groupby("factor", sort=False).idxmax()
     rows = own.merge(found.loc[apart].reset_index(), on=place)
-    last = ~rows["factor"].duplicated(keep="last")
-    return rows.assign(is_last=last, factor_title=_titled(rows["factor"].map(FACTORS)))
+    return rows.assign(is_last=~rows["factor"].duplicated(keep="last"))
 
 
 def _declared(redundancy: pd.DataFrame) -> pd.DataFrame:

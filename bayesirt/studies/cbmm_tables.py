@@ -159,16 +159,13 @@ def recovery_table(replications: pd.DataFrame) -> pd.DataFrame:
 def redundancy_table(replications: pd.DataFrame) -> pd.DataFrame:
     """Return how well items with a = 0 are found; `paper_` columns call a ≠ 0 the discovery."""
     sparse = replications[replications["factor"] == "sparsity"]
-    rows = []
-    for (sparsity, method), own in sparse.groupby(["value", "method"], sort=False):
-        for rule, q, declared in _rules(str(method)):
-            right = declared.replace("listed", "listed_right") if q else f"{declared}_right"
-            part = own[own[declared].notna()]
-            if len(part):
-                place = {"sparsity": sparsity, "method": method, "rule": rule, "q": q or np.nan}
-                counts = part[["items", "nil", declared, right]].to_numpy(float).T
-                rows.append(place | _shares(*counts))
-    table = pd.DataFrame(rows)
+    table = pd.DataFrame([
+        {"sparsity": sparsity, "method": method, "rule": rule, "q": q}
+        | _shares(*told[["items", "nil", declared, right]].to_numpy(float).T)
+        for (sparsity, method), own in sparse.groupby(["value", "method"], sort=False)
+        for rule, q, declared, right in _rules(str(method))
+        if len(told := own[own[declared].notna()])
+    ])  # fmt: skip
     if len(table):
         # A false share below q in expectation may exceed it in a mean of few suites.
         share, low = table["false_share"], 2 * table["false_share_se"].fillna(np.inf)
@@ -179,11 +176,12 @@ def redundancy_table(replications: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def _rules(method: str) -> list[tuple[str, float, str]]:
+def _rules(method: str) -> list[tuple[str, float, str, str]]:
+    """Return a method's rules, the bounds of their false shares, and the columns of its counts."""
     if method in POSTERIORS:
-        return [(f"{method}, q = {q:g}", q, f"listed_{q:g}") for q in BOUNDS]
-    bound = f"{method}: a < {HARDLY_DISCRIMINATES}"
-    return [(f"{method}: a = 0", 0, "zeros"), (bound, 0, "small")]
+        return [(f"{method}, q = {q:g}", q, f"listed_{q:g}", f"listed_right_{q:g}") for q in BOUNDS]
+    rules = {"a = 0": "zeros", f"a < {HARDLY_DISCRIMINATES}": "small"}
+    return [(f"{method}: {x}", np.nan, column, f"{column}_right") for x, column in rules.items()]
 
 
 def _shares(items: Floats, nil: Floats, declared: Floats, right: Floats) -> dict[str, float]:
@@ -257,9 +255,6 @@ def paper_table(recovery: pd.DataFrame, redundancy: pd.DataFrame) -> pd.DataFram
         lowest = redundancy.loc[redundancy["rule"] == "mm: a = 0", "paper_recall"].min()
         found["recall"] = float(lowest), "lowest over sparsities, MM"
     table = read_printed("cbmm_printed")
-    table.loc[len(table), ["claim", "quantity", "source"]] = (
-        "growth_newton", "time's growth with items by Newton", "",
-    )  # fmt: skip
     ours = [found.get(claim, _NOTHING) for claim in table["claim"]]
     return table.assign(here=[x for x, _ in ours], here_is=[words for _, words in ours])
 

@@ -9,6 +9,7 @@ from itertools import cycle
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -77,11 +78,24 @@ def draw_lines(
             ax.errorbar(own[x], own[y], **{**looks, **bars, **style})
 
 
-def name_rows(ax: Axes, names: Sequence[str], **style: Any) -> None:
-    """Name the rows 0, 1, ... of a panel of dots, the first on top."""
-    ax.set_yticks(range(len(names)), list(names), **style)
+def draw_dots(
+    ax: Axes,
+    names: Sequence[str],
+    values: Any,
+    reach: Any = None,
+    *,
+    shift: float = 0.0,
+    at: float | None = None,
+    **style: Any,
+) -> None:
+    """Draw a named row for each value, the first on top, with bars and a line `at` a value."""
+    looks = {"fmt": "o", "color": INK, "ms": 5, "lw": 1.2, "capsize": 2, **style}
+    ax.errorbar(values, np.arange(len(names)) + shift, xerr=reach, **looks)
+    ax.set_yticks(range(len(names)), list(names))
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.grid(visible=False, axis="y")
+    if at is not None:
+        ax.axvline(at, color=SOFT, lw=1, ls="--")
 
 
 def draw_boxes(

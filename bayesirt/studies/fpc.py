@@ -19,14 +19,14 @@ from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL
-from bayesirt.report.plots import INK, SOFT
+from bayesirt.report.plots import SOFT
 from bayesirt.studies.claims import Claim, claims_from
 from bayesirt.studies.engine import Part, Running, Study, do_tasks
 from bayesirt.studies.figures import (
+    draw_dots,
     draw_lines,
     legend_above,
     log_plain,
-    name_rows,
     new_figure,
     study_style,
 )
@@ -297,9 +297,8 @@ def plot_rules(rules: pd.DataFrame) -> Figure:
     fig, axes = new_figure(6.4, 1.2 + 1.1 * len(numbers), len(numbers), x=f"{_ERROR}, of FPC")
     for ax, anchors in zip(axes.flat, numbers, strict=True):
         found = own[own["anchors"] == anchors].sort_values("mae")
-        error = 2 * found["mae_se"].fillna(0)
-        ax.errorbar(found["mae"], range(len(found)), xerr=error, fmt="o", color=INK, lw=1, ms=6)
-        name_rows(ax, list(found["rule"].map(RULE_WORDS)))
+        names, error = found["rule"].map(RULE_WORDS), 2 * found["mae_se"].fillna(0)
+        draw_dots(ax, names, found["mae"], error)
         ax.set_title(f"{anchors:.0f} anchors")
     return fig
 

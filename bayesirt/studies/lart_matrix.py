@@ -3,7 +3,6 @@
 Abilities are scored on a fixed grid, by any part of the answers and lengths, without compiling.
 """
 
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -18,14 +17,12 @@ from scipy.stats import norm
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.lart_intervals import KINDS, ability_intervals
-from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.likelihood.latencies import SpeedEvidence
-from bayesirt.models import LaRT
 from bayesirt.names import one_line
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.ranking.length_gain import correlation
 from bayesirt.studies.labels import read_pairs
-from bayesirt.studies.lart_suites import EM_METHODS, fit_model
+from bayesirt.studies.lart_suites import EM_METHODS, draw_model, fit_model
 from bayesirt.studies.measures import (
     RESAMPLES,
     TAILS,
@@ -35,7 +32,7 @@ from bayesirt.studies.measures import (
     resampled_sums,
     spearman,
 )
-from bayesirt.studies.tasks import PortableKey, Row, timed, two_chains
+from bayesirt.studies.tasks import PortableKey, Row, timed
 
 GRID = np.linspace(-6, 6, 601)
 """Abilities; a posterior after 500 items is still ten times wider than a step."""
@@ -163,11 +160,8 @@ _DRAW_SEED = 7
 
 def draw_rows(responses: Responses, draws: int, key: PortableKey) -> list[Row]:
     """Return ρ by the posterior of the whole matrix."""
-    start, options = time.perf_counter(), two_chains(draws, thinning=1)
-    own = key.folded(_DRAW_SEED)
-    posterior = sample_blocked(responses, key=own, model=LaRT(), options=options)
+    posterior, seconds = draw_model(responses, draws, key.folded(_DRAW_SEED))
     low, median, high = correlation(posterior)
-    seconds = time.perf_counter() - start
     return [{"rho": median, "low": low, "high": high, "seconds": seconds}]
 
 

@@ -1,6 +1,5 @@
 """Simulated suites of the LaRT study by each method (Xu et al., 2026, section 5), and tables."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -8,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Array
 from scipy.stats import norm
 
 from bayesirt.data.responses import Responses
@@ -90,10 +90,7 @@ def suite_rows(
     for place in places:
         suite, own = draw_suite(condition, key.rng(*place)), key.folded(method, *place)
         if method == DRAWN:
-            start = time.perf_counter()
-            run = two_chains(draws, thinning=1)
-            posterior = sample_blocked(suite.responses, key=own, model=LaRT(), options=run)
-            rows.append(measure_posterior(suite, posterior, time.perf_counter() - start))
+            rows.append(measure_posterior(suite, *draw_model(suite.responses, draws, own)))
         elif method in SAEM_METHODS:
             options = {"iterations": iterations, **_SAEM_OPTIONS[method]}
             fit = partial(fit_saem, suite.responses, key=own, **options)
@@ -106,6 +103,12 @@ def suite_rows(
 def fit_model(name: str, responses: Responses) -> PointEstimate:
     """Fit LaRT or the same IRT model without lengths, by EM."""
     return quietly(partial(fit_lart, responses, lengths=name == "lart"))
+
+
+def draw_model(responses: Responses, draws: int, key: Array) -> tuple[Posterior, float]:
+    """Draw from LaRT's posterior, and return the seconds it took."""
+    options = two_chains(draws, thinning=1)
+    return timed(partial(sample_blocked, responses, key=key, model=LaRT(), options=options))
 
 
 def measure_point(suite: Suite, point: PointEstimate, seconds: float) -> Row:

@@ -16,11 +16,11 @@ from bayesirt.studies.engine import Study
 from bayesirt.studies.figures import (
     POINT,
     draw_boxes,
+    draw_dots,
     draw_lines,
     legend_above,
     log_plain,
     log_values,
-    name_rows,
     new_figure,
     patches,
     study_style,
@@ -250,15 +250,13 @@ def plot_saem(replications: pd.DataFrame) -> Figure:
 def plot_coverage(coverage: pd.DataFrame) -> Figure:
     """Draw coverage and width of the abilities' 90% intervals."""
     fig, axes = new_figure(8.4, 0.9 + 0.22 * len(coverage), 1, 2, sharey=True)
-    (left, right), rows = axes[0], range(len(coverage))
-    error = 2 * coverage["coverage_se"].fillna(0)
-    left.errorbar(coverage["coverage"], rows, xerr=error, fmt="o", capsize=2, **POINT)
-    right.plot(coverage["width"], rows, "o", **POINT)
     label = "{n_subjects:.0f} x {n_items:.0f}, ρ = {rho:g}: {form}"
-    name_rows(left, [label.format(**row) for row in _with_forms(coverage).to_dict("records")])
-    left.axvline(LEVEL, color=INK, ls="--", lw=1)
-    left.set_xlabel(f"coverage of {LEVEL:.0%} intervals")
-    right.set_xlabel("mean width")
+    names = [label.format(**row) for row in _with_forms(coverage).to_dict("records")]
+    error = 2 * coverage["coverage_se"].fillna(0)
+    draw_dots(axes[0, 0], names, coverage["coverage"], error, at=LEVEL)
+    draw_dots(axes[0, 1], names, coverage["width"])
+    axes[0, 0].set_xlabel(f"coverage of {LEVEL:.0%} intervals")
+    axes[0, 1].set_xlabel("mean width")
     return fig
 
 
@@ -282,14 +280,12 @@ def plot_prediction(prediction: pd.DataFrame) -> Figure:
     height = 1.4 + 0.45 * len(rows) / len(MEASURES)
     fig, axes = new_figure(8.6, height, 1, 2, x="IRT less LaRT", sharey=True)
     for ax, (measure, label) in zip(axes[0], MEASURES.items(), strict=True):
-        own = rows[rows["measure"] == measure].reset_index(drop=True)
-        irt = prediction.query("method == 'irt' and measure == @measure")["value"].iloc[-1]
-        ax.hlines(own.index, own["low"], own["high"], color=INK, lw=1.4)
-        ax.plot(own["gain"], own.index, "s", color=ACCENT, mec=INK, ms=6)
-        ax.axvline(0, color=INK, lw=0.8, ls="--")
-        ax.set_title(f"{label} (less is better); IRT about {irt:.2f}")
+        own = rows[rows["measure"] == measure]
+        names = [f"{PREDICTIONS[row.method]}\n({row.split})" for row in own.itertuples()]
+        reach = [own["gain"] - own["low"], own["high"] - own["gain"]]
+        draw_dots(ax, names, own["gain"], reach, at=0)
+        ax.set_title(f"{label} (less is better)")
         ax.xaxis.set_major_locator(MaxNLocator(4))
-        name_rows(ax, [f"{PREDICTIONS[row.method]}\n({row.split})" for row in own.itertuples()])
     return fig
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from bayesirt.posterior import LEVEL
 from bayesirt.report.plots import ACCENT, INK, SOFT
 from bayesirt.studies.claims import Claim, claims_from
 from bayesirt.studies.engine import Study
-from bayesirt.studies.figures import draw_lines, legend_above, name_rows, new_figure, study_style
+from bayesirt.studies.figures import draw_dots, draw_lines, legend_above, new_figure, study_style
 from bayesirt.studies.measures import Floats, ratio_se, read_notes, read_printed
 from bayesirt.studies.sparse_conditions import DOMAINS, GRID_ABILITY_SD, MASKS
 
@@ -33,7 +33,6 @@ _RANKS = [
 ]  # fmt: skip
 _CONTOURS = (0.6, 0.8, 0.9, 0.95, 0.99)
 _GAINS = (0.01, 0.05, 0.1, 0.2, 0.4)
-_BARS = {"mec": INK, "ecolor": SOFT, "capsize": 2, "lw": 1}
 _COUNTS = ["subjects", "ranks_covered", "abilities_covered", "misplaced", "exposed", "false_alarms"]
 _DESIGNS = {"domains": "Domains"} | {mask: f"Grid, {words}" for mask, words in MASKS.items()}
 _PAPERS_SEEDS = 20
@@ -254,22 +253,18 @@ def _inside(rows: pd.DataFrame, value: str, interval: str) -> pd.Series:
 @study_style()
 def plot_domains(domains: pd.DataFrame) -> Figure:
     """Draw ρ of the simple average and of IRT in each domain beside the paper's."""
-    fig, axes = new_figure(7.2, 3.2)
-    ax, rows = axes[0, 0], np.arange(len(domains))
+    fig, axes = new_figure(7.2, 3.2, x="Spearman's rho with the true ranking, over seeds")
+    product = (domains["S"] * domains["D"]).map("S x D = {:.2f}".format)
+    names = domains["domain"].map(DOMAINS) + "\n" + product
     for column, label, mark, fill, shift in (
         ("rho_average", "simple average, here", "o", INK, -0.24),
         ("printed_rho_average", "simple average, paper", "o", "white", -0.08),
         ("rho_irt", "IRT, here", "s", INK, 0.08),
         ("printed_rho_irt", "IRT, paper", "s", "white", 0.24),
     ):
-        ax.errorbar(
-            domains[column], rows + shift, xerr=domains[f"{column}_sd"], fmt=mark, ms=6,
-            mfc=fill, label=label, **_BARS,
-        )  # fmt: skip
-    names = zip(domains["domain"], domains["S"] * domains["D"], strict=True)
-    name_rows(ax, [f"{DOMAINS[name]}\nS x D = {product:.2f}" for name, product in names])
-    ax.set_xlabel("Spearman's rho with the true ranking, over seeds")
-    legend_above(fig, ax, 4)
+        looks: dict[str, Any] = {"fmt": mark, "mfc": fill, "ecolor": SOFT, "label": label}
+        draw_dots(axes[0, 0], names, domains[column], domains[f"{column}_sd"], shift=shift, **looks)
+    legend_above(fig, axes[0, 0], 4)
     return fig
 
 

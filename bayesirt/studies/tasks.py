@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -18,23 +18,22 @@ from jaxtyping import Array
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.iteration import ConvergenceWarning
 from bayesirt.inference.options import RunOptions
-from bayesirt.point_estimate import PointEstimate
 
-Fitter = Callable[[], PointEstimate]
+Found = TypeVar("Found")
 
 
-def quietly(fit: Fitter) -> PointEstimate:
+def quietly(fit: Callable[[], Found]) -> Found:
     """Return an estimate, which tells itself whether it converged."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return fit()
 
 
-def timed(fit: Fitter) -> tuple[PointEstimate, float]:
-    """Return an estimate and the seconds it took."""
+def timed(fit: Callable[[], Found]) -> tuple[Found, float]:
+    """Return an estimate or a posterior, and the seconds it took."""
     start = time.perf_counter()
-    point = quietly(fit)
-    return point, time.perf_counter() - start
+    found = quietly(fit)
+    return found, time.perf_counter() - start
 
 
 def two_chains(draws: int, **options: Any) -> RunOptions:

@@ -23,10 +23,11 @@ from bayesirt.models import Priors
 from bayesirt.posterior import Posterior
 from bayesirt.simulate import Simulation, simulate_responses
 from bayesirt.studies import calibration_study
-from bayesirt.studies.calibration import CalibrationStudy, calibration_found
-from bayesirt.studies.calibration_tables import (
+from bayesirt.studies.calibration import (
     CELL,
+    CalibrationStudy,
     calibration_claims,
+    calibration_found,
     coverage_table,
     plot_coverage,
     plot_rank_ecdf,
