@@ -27,7 +27,7 @@ from bayesirt.studies.abilities_consistency import (
 )
 from bayesirt.studies.abilities_matrix import (
     BATCH,
-    COVERAGE_COLUMNS,
+    COVERAGE,
     AbilityMatrix,
     coverage_rows,
     given_matrix,
@@ -41,7 +41,7 @@ from bayesirt.studies.abilities_unseen import (
     predictors_of,
     split_rows,
 )
-from bayesirt.studies.engine import Part, Running, Study, do_tasks
+from bayesirt.studies.engine import Running, Study, do_tasks
 from bayesirt.studies.labels import fingerprint
 from bayesirt.studies.tasks import PortableKey, Task
 
@@ -103,8 +103,7 @@ def abilities_study(
         settings["groups"] = [matrix.groups, matrix.group.tolist()]
     tasks += matrix_tasks(design, matrix, portable)
     sizes = pd.DataFrame([*design.coverage_sizes], columns=_SIZE)
-    suites = Part(("size", "replication"), COVERAGE_COLUMNS, conditions=sizes)
-    parts = {"coverage": suites, **CONSISTENCY_PARTS, **UNSEEN_PARTS}
+    parts = {"coverage": COVERAGE._replace(conditions=sizes), **CONSISTENCY_PARTS, **UNSEEN_PARTS}
     return abilities_found(do_tasks(tasks, parts, settings, running), matrix)
 
 

@@ -20,6 +20,7 @@ from bayesirt.models import QMirt
 from bayesirt.names import one_line
 from bayesirt.posterior import Posterior
 from bayesirt.profiles.simulation import simulate_q_mirt
+from bayesirt.studies.engine import Part
 from bayesirt.studies.labels import labels_for
 from bayesirt.studies.measures import TAILS, Index, n_covered, read_printed
 from bayesirt.studies.tasks import PortableKey, Row, two_chains
@@ -98,10 +99,10 @@ def papers_q_matrix(n_items: int, n_abilities: int, rng: np.random.Generator) ->
 QUANTITIES = {
     "theta": "abilities", "a": "slopes", "d": "intercepts", "correlation": "correlations",
 }  # fmt: skip
-COVERAGE_COLUMNS = (
+COVERAGE = Part(("size", "replication"), (
     *(f"{name}_{what}" for name in QUANTITIES for what in ("covered", "n", "width")),
     "rho_theta", "r_hat_above", "r_hat_highest", "ess_lowest", "seconds",
-)  # fmt: skip
+))  # fmt: skip
 BATCH = 10  # Replications that one process does with what it has compiled.
 _ABILITIES_AN_ITEM, _MOST_ABILITIES, _MOST_SHARE = 2.4, 4, 0.5
 
@@ -153,7 +154,7 @@ def draw_suite(n_subjects: int, q: QMatrix, *, key: Array) -> Suite:
 
 
 def measure_posterior(suite: Suite, posterior: Posterior) -> dict[str, float]:
-    """Compare a posterior with the truth, by `COVERAGE_COLUMNS` but for the seconds."""
+    """Compare a posterior with the truth, but for the seconds."""
     measured = {}
     for name in QUANTITIES:
         draws, true = posterior.draws(name), suite.truth[name]

@@ -63,18 +63,22 @@ def ability_claims(
     sizes = {"n_criteria": len(tables["criteria"]), "n_consistencies": len(consistencies)}
     across = tables["across_benchmarks"]
     nowhere = not across["new_items"].sum()
-    gains = [(*pair, *paired_gain(prediction, *pair)) for pair in _COMPARED]
+    told = across[across["method"].isin(_ACROSS)]
+    criterion = of["criterion"].pivot(index="place", columns="quantity", values="value")
+    means = of["across"][of["across"]["quantity"] == "mean AUC"].head(0 if nowhere else None)
     frames = {
         **tables,
         "matrix": _facts(matrix).assign(**sizes),
         "criteria": tables["criteria"].assign(estimate=lambda own: own.get("method")),
-        "printed criterion": _printed_criterion(of["criterion"]),
+        "printed criterion": criterion.reset_index(),
         "consistencies": consistencies,
         "printed within": within,
         "averages": _averages(unseen["auc"]),
-        "gains": pd.DataFrame(gains, columns=["one", "other", "gain", "bound"]),
-        "across": _with_shown(across),
-        "printed across": _ends_across(of["across"]).head(0 if nowhere else None),
+        "gains": _gains(prediction),
+        "across": told.assign(
+            first=~told.duplicated(["source", "target"]), shown=told["new_items"] > 0
+        ),
+        "printed across": means.assign(lowest=means["value"].min(), highest=means["value"].max()),
     }
     names = {
         **dict.fromkeys(("method", "one", "other"), _WORDS),
@@ -96,14 +100,6 @@ def ability_notes(matrix: AbilityMatrix) -> Iterator[str]:
     yield from read_notes("abilities")
 
 
-def paired_gain(prediction: pd.DataFrame, one: str, other: str) -> tuple[float, float]:
-    """Return by how much one predictor's AUC is above another's, and its bound."""
-    by_split = prediction.pivot(index="split", columns="method", values="auc")
-    gains = (by_split[one] - by_split[other]).dropna()
-    n = len(gains)
-    return float(gains.mean()), float(gains.std() / np.sqrt(n)) * t_bound(n)
-
-
 def _facts(matrix: AbilityMatrix) -> pd.DataFrame:
     counts, truth = matrix.q.needs.sum(0), matrix.truth
     return pd.DataFrame([{
@@ -117,33 +113,21 @@ def _facts(matrix: AbilityMatrix) -> pd.DataFrame:
     }])  # fmt: skip
 
 
-def _printed_criterion(printed: pd.DataFrame) -> pd.DataFrame:
-    wide = printed.pivot(index="place", columns="quantity", values="value")
-    return wide.loc[["chemistry", "physics", "computer science", "mathematics"]].reset_index()
+def _gains(prediction: pd.DataFrame) -> pd.DataFrame:
+    """Return by how much one predictor's AUC is above another's, and its 95% bound over splits."""
+    auc = prediction.pivot(index="split", columns="method", values="auc")
+    gains = pd.DataFrame({pair: auc[pair[0]] - auc[pair[1]] for pair in _COMPARED})
+    bound = gains.sem() * gains.count().map(t_bound)
+    table = pd.DataFrame({"gain": gains.mean(), "bound": bound})
+    return table.rename_axis(["one", "other"]).reset_index()
 
 
 def _averages(auc: "pd.Series[float]") -> pd.DataFrame:
     """Return what of an AUC above a half is left when chances are averaged over subjects."""
-    rows = []
-    for name in ("learnt", "neural"):
-        above, average = (auc[x] - 0.5 for x in (name, f"{name}, average"))
-        left = 1.0 if average >= above else max(average, 0.0) / above
-        rows.append((name, above, left))
-    return pd.DataFrame(rows, columns=["method", "above", "left"])
-
-
-def _with_shown(across: pd.DataFrame) -> pd.DataFrame:
-    """Order the rows by what is said of them, the number of items first."""
-    shown = across[across["method"].isin(_ACROSS)]
-    order = shown["method"].map(list(_ACROSS).index)
-    pair = shown.groupby(["source", "target"], sort=False).ngroup()
-    ordered = shown.assign(pair=pair, order=order).sort_values(["pair", "order"])
-    return ordered.assign(first=ordered["order"] == 0, shown=ordered["new_items"] > 0)
-
-
-def _ends_across(printed: pd.DataFrame) -> pd.DataFrame:
-    means = printed[printed["quantity"] == "mean AUC"]
-    return means.assign(lowest=means["value"].min(), highest=means["value"].max())
+    above = auc[["learnt", "neural"]] - 0.5
+    average = auc[["learnt, average", "neural, average"]].set_axis(above.index) - 0.5
+    left = (average.clip(lower=0) / above).where(average < above, 1.0)
+    return pd.DataFrame({"above": above, "left": left}).reset_index()
 
 
 def coverage_table(suites: pd.DataFrame) -> pd.DataFrame:

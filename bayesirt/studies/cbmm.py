@@ -17,13 +17,9 @@ from bayesirt.data.responses import Responses
 from bayesirt.studies.cbmm_figures import cbmm_found
 from bayesirt.studies.cbmm_tables import look_at
 from bayesirt.studies.cbmm_tasks import (
-    FIT_COLUMNS,
-    NIL_COLUMNS,
-    POINT_METHODS,
     POSTERIORS,
-    REVIEW_COLUMNS,
-    STABILITY_COLUMNS,
-    STEPS,
+    STARTS,
+    SUITES,
     Condition,
     conditions_of,
     draw_suite,
@@ -31,12 +27,9 @@ from bayesirt.studies.cbmm_tasks import (
     start_task,
     suite_rows,
 )
-from bayesirt.studies.engine import Part, Running, Study, do_tasks
+from bayesirt.studies.engine import Running, Study, do_tasks
 from bayesirt.studies.labels import fingerprint
 from bayesirt.studies.tasks import PortableKey, Task
-
-_SUITE = ("condition", "replication", "method")
-_STARTS = Part(("method", "replication", "variance_one", "variance_two"), STABILITY_COLUMNS, STEPS)
 
 
 @dataclass(frozen=True)
@@ -105,9 +98,8 @@ def cbmm_study(
     settings = {**asdict(design), "key": portable, "responses": fingerprint(matrix)}
     tasks = [*_suite_tasks(design, portable)]
     tasks += [start_task(k, matrix, design.variances, portable) for k in range(design.starts)]
-    columns = (*FIT_COLUMNS, *NIL_COLUMNS, *REVIEW_COLUMNS)
-    methods, conditions = (*POINT_METHODS, *POSTERIORS), pd.DataFrame(design.conditions)
-    parts = {"suites": Part(_SUITE, columns, methods, conditions), "stability": _STARTS}
+    suites = SUITES._replace(conditions=pd.DataFrame(design.conditions))
+    parts = {"suites": suites, "stability": STARTS}
     rows = do_tasks(tasks, parts, settings, running)
     look = look_at(matrix, key=jax.random.fold_in(key, len(tasks)))
     return cbmm_found(rows, look, design.size, matrix.cells.shape, responses is None)

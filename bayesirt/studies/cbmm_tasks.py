@@ -26,6 +26,7 @@ from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import Priors, TwoPL
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
+from bayesirt.studies.engine import Part
 from bayesirt.studies.measures import Floats, Mask, spearman
 from bayesirt.studies.sparse_conditions import draw_mask, even_weights
 from bayesirt.studies.tasks import PortableKey, Row, Task, quietly, timed
@@ -160,15 +161,24 @@ POSTERIORS = ("laplace positive", "laplace free", "blocked positive", "blocked f
 Step = Literal["mm", "newton"]
 STEPS: tuple[Step, ...] = ("mm", "newton")
 PARAMETERS = ("theta", "a", "d")
-STABILITY_COLUMNS = (*(f"rho_{name}" for name in PARAMETERS), "iterations", "converged")
+STARTS = Part(
+    ("method", "replication", "variance_one", "variance_two"),
+    (*(f"rho_{name}" for name in PARAMETERS), "iterations", "converged"),
+    STEPS,
+)
 TOP_SHARE = 0.2
 BOUNDS = (0.05, 0.1, 0.2)  # q: bounds on the share of items that are wrongly called redundant.
-FIT_COLUMNS = (
+_FIT = (
     "seconds", "converged", "iterations", "log_likelihood", "rho_theta", "rho_a", "rmse_d",
     "eta_error", "hellinger", "cv_a", "rho_average", "rho_average_top", "average_rho_theta",
 )  # fmt: skip
-NIL_COLUMNS = ("items", "nil", "zeros", "zeros_right", "small", "small_right")
-REVIEW_COLUMNS = tuple(f"{what}_{q:g}" for q in BOUNDS for what in ("listed", "listed_right"))
+_NIL = ("items", "nil", "zeros", "zeros_right", "small", "small_right")
+_REVIEW = (f"{what}_{q:g}" for q in BOUNDS for what in ("listed", "listed_right"))
+SUITES = Part(
+    ("condition", "replication", "method"),
+    (*_FIT, *_NIL, *_REVIEW),
+    (*POINT_METHODS, *POSTERIORS),
+)
 
 
 class Fit(NamedTuple):

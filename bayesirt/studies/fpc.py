@@ -21,7 +21,7 @@ from bayesirt.names import one_line
 from bayesirt.posterior import LEVEL
 from bayesirt.report.plots import SOFT
 from bayesirt.studies.claims import Claim, claims_from
-from bayesirt.studies.engine import Part, Running, Study, do_tasks
+from bayesirt.studies.engine import Running, Study, do_tasks
 from bayesirt.studies.figures import (
     draw_dots,
     draw_lines,
@@ -32,10 +32,9 @@ from bayesirt.studies.figures import (
 )
 from bayesirt.studies.fpc_chain import MEASURES
 from bayesirt.studies.fpc_tasks import (
-    COLUMNS,
+    CHAINS,
     FPC_SIMULATED,
     METHODS,
-    PLACE,
     RULE_WORDS,
     USUAL_RULE,
     FPCDesign,
@@ -51,6 +50,7 @@ from bayesirt.studies.tasks import PortableKey
 
 _MATRIX_SEED = 43
 _VARIED = {"n_anchors": "anchors", "how": "rule", "n_reference": "n_reference", "split": "split"}
+_USUAL = {"rule": USUAL_RULE, "n_reference": 0, "split": "random"}
 _BASELINES = ("concurrent", "concurrent_gp_irt", "anchor_mean", "random")
 _SHOWN = ("fixed", "fixed_gp_irt", "anchor_mean", "random")
 _AIM, _AIM_ANCHORS = 2.5, 100
@@ -99,7 +99,7 @@ def fpc_study(
     conditions = conditions_of(design, matrix)
     tasks = tasks_of(design, matrix, conditions, portable)
     varied = pd.DataFrame(conditions)[[*_VARIED]].rename(columns=_VARIED)
-    parts = {"chains": Part(PLACE, COLUMNS, [*METHODS], varied)}
+    parts = {"chains": CHAINS._replace(conditions=varied)}
     rows = do_tasks(tasks, parts, settings, running)["chains"]
     rows["benchmark"] = [matrix.names[int(b)] for b in rows["benchmark"]]
     return fpc_found(rows, matrix)
@@ -107,7 +107,7 @@ def fpc_study(
 
 def fpc_found(rows: pd.DataFrame, matrix: FPCMatrix) -> Study:
     """Return what the rows of a chain, step and method under a condition say."""
-    usual = usual_rows(rows)
+    usual = _as_usual(rows, _USUAL)
     tables = {
         "methods": mean_table(usual, ["anchors", "method"]),
         "benchmarks": mean_table(usual, ["anchors", "benchmark", "n_items", "method"]),
@@ -185,10 +185,9 @@ def _beside_the_aim(benchmarks: pd.DataFrame, simulated: bool) -> pd.DataFrame:
     ).sort_values(["n_items", "benchmark"])  # fmt: skip
 
 
-def usual_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows in which nothing but the number of anchors is varied."""
-    usual = (rows["rule"] == USUAL_RULE) & (rows["n_reference"] == 0)
-    return rows[usual & (rows["split"] == "random")]
+def _as_usual(rows: pd.DataFrame, usual: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the rows in which these are as usual."""
+    return rows[(rows[list(usual)] == pd.Series(usual)).all(axis=1)]
 
 
 def mean_table(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -242,10 +241,8 @@ def trend_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 def varied_table(rows: pd.DataFrame, column: str) -> pd.DataFrame:
     """Return what becomes of errors where one thing is varied, on the same chains."""
-    others = {"rule": USUAL_RULE, "n_reference": 0, "split": "random"}
-    usual = others.pop(column)
-    kept = rows[(rows[list(others)] == pd.Series(others)).all(axis=1)]
-    varied = kept[kept[column] != usual]
+    kept = _as_usual(rows, {name: value for name, value in _USUAL.items() if name != column})
+    varied = kept[kept[column] != _USUAL[column]]
     same = kept["anchors"].isin(varied["anchors"]) & kept["chain"].isin(varied["chain"])
     shown = kept[same & kept["method"].isin(_SHOWN)]
     return mean_table(shown, ["anchors", column, "n_calibrating", "method"])

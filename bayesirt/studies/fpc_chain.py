@@ -60,7 +60,9 @@ def predict_benchmark(
     weights, names = own.anchors(name), (*earlier.names, *own.known.names)
     answered = {*earlier.names, *weights}
     sure, unsure = _fillers(names, len(answered))
-    items = _joined(earlier, own.known, _blank((*sure, *unsure), earlier.n_abilities))
+    n, k = len(sure) + len(unsure), earlier.n_abilities
+    blank = np.zeros((n, k)), np.zeros(n), np.zeros((n, k + 1, k + 1))
+    items = _joined(earlier, own.known, KnownItems((*sure, *unsure), *blank))
     inside = set(own.known.names)
     labels = [_NEW if item in inside else _EARLIER for item in items.names]
     before = (*earlier.names, *sure)
@@ -127,11 +129,6 @@ def _fillers(names: Sequence[str], n_answered: int) -> tuple[tuple[str, ...], tu
     return sure, tuple(f"{new}{k}" for k in range(counts[0], sum(counts)))
 
 
-def _blank(names: tuple[str, ...], n_abilities: int) -> KnownItems:
-    n, k = len(names), n_abilities
-    return KnownItems(names, np.zeros((n, k)), np.zeros(n), np.zeros((n, k + 1, k + 1)))
-
-
 def _joined(*parts: KnownItems) -> KnownItems:
     names = tuple(name for part in parts for name in part.names)
     a, d, covariance = (
@@ -144,7 +141,7 @@ def _answers(
     responses: Responses, subjects: Index, items: set[str], sure: tuple[str, ...]
 ) -> Responses:
     """Return the answers of some subjects to some items, and right ones to fillers."""
-    found = np.flatnonzero([name in items for name in responses.items])
+    found = _chosen(responses.items, items)
     kept = responses.select(subjects, found)
     ones = np.ones((len(subjects), len(sure)), np.int64)
     successes, trials = (np.hstack([x, ones]) for x in kept.cells.matrices())
@@ -228,7 +225,7 @@ def run_chain(
     for step, name in enumerate(order[n_first:], 1):
         of_anchors, of_fixed, of_other = jax.random.split(jax.random.fold_in(key, step), 3)
         own = np.flatnonzero(of == name)
-        earlier = _anchors_of(bank)
+        earlier = bank.items.select(_chosen(bank.items.names, set(bank.anchor_items)))
         with compile_clock() as clock:
             point = quietly(partial(calibrate_items, chain.linked(bank, own), bank.items))
             items = chain.chosen(point, own, name, key=of_anchors)
@@ -286,31 +283,31 @@ class Chain:
         names = bank.benchmark_names
         n = len(names) // _TOGETHER * _TOGETHER or len(names)
         anchors = {item for name in names[:n] for item in bank.anchors(name)}
-        old = np.flatnonzero([item in anchors for item in self.reference.items])
+        old = _chosen(self.reference.items, anchors)
         return self.answers(np.append(old, own))
 
     def chosen(self, point: PointEstimate, own: Index, name: str, *, key: Array) -> BankItems:
         """Return a benchmark's items, as an estimate has them, with anchors among them."""
         found, names = KnownItems.from_estimate(point), {self.reference.items[j] for j in own}
-        new = found.select(np.flatnonzero([item in names for item in found.names]))
+        new = found.select(_chosen(found.names, names))
         return with_anchors(new, [name] * len(own), self.n_anchors, how=self.how, key=key)
 
     def concurrent(self, earlier: KnownItems, own: Index, name: str, *, key: Array) -> Calibration:
         """Fit earlier anchors and a new benchmark together, and predict from that."""
         of_anchors, of_prediction = jax.random.split(key)
         names = set(earlier.names)
-        old = np.flatnonzero([item in names for item in self.reference.items])
+        old = _chosen(self.reference.items, names)
         with compile_clock() as clock:
             answers = self.answers(np.append(old, own))
             point = quietly(partial(fit_mirt, answers, n_abilities=self.n_abilities))
             items = self.chosen(point, own, name, key=of_anchors)
         found = KnownItems.from_estimate(point)
-        again = found.select(np.flatnonzero([item in names for item in found.names]))
+        again = found.select(_chosen(found.names, names))
         predicted = predict_benchmark(again, items, self.reference, self.test, key=of_prediction)
         asked = len(old) + len(items.anchors(name)), len(old) + len(own)
         return Calibration(predicted, *asked, clock.seconds, clock.compiling, point.converged)
 
 
-def _anchors_of(bank: ItemBank) -> KnownItems:
-    anchors = set(bank.anchor_items)
-    return bank.items.select(np.flatnonzero([item in anchors for item in bank.items.names]))
+def _chosen(names: Sequence[str], chosen: Collection[str]) -> Index:
+    """Return the places of the names that are chosen."""
+    return np.flatnonzero([name in chosen for name in names])

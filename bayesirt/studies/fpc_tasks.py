@@ -14,6 +14,7 @@ from bayesirt.bank.bank_tables import check_anchors
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
 from bayesirt.estimators.anchors import AnchorRule
+from bayesirt.studies.engine import Part
 from bayesirt.studies.fpc_chain import (
     MEASURES,
     Chain,
@@ -48,11 +49,10 @@ RULE_WORDS = {  # Rules that choose anchors, in words.
     "design": "least expected variance",
     "information": "most information",
 }
-PLACE = ("condition", "chain", "step", "method")
-COLUMNS = (  # Of a row, after its place.
+CHAINS = Part(("condition", "chain", "step", "method"), (
     "benchmark", "n_items", "n_asked", "n_earlier", "n_calibrating", "n_test", *MEASURES,
     "asked_subject", "asked_reference", "seconds", "compiling", "converged",
-)  # fmt: skip
+), (*METHODS,))  # fmt: skip
 _FIXED = {
     "accuracy": "fixed",
     "gp_irt": "fixed_gp_irt",

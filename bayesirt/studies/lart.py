@@ -16,7 +16,7 @@ from jaxtyping import Array
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
-from bayesirt.studies.engine import Part, Running, Study, do_tasks
+from bayesirt.studies.engine import Running, Study, do_tasks
 from bayesirt.studies.labels import fingerprint
 from bayesirt.studies.lart_matrix import (
     look_at,
@@ -31,15 +31,14 @@ from bayesirt.studies.lart_matrix_tasks import (
 from bayesirt.studies.lart_suites import (
     DRAWN,
     EM_METHODS,
-    FIT_COLUMNS,
     SAEM_METHODS,
+    SUITES,
     Condition,
     suite_rows,
 )
 from bayesirt.studies.lart_tables import lart_found, matrix_found
 from bayesirt.studies.tasks import PortableKey, Task
 
-_SUITE = ("condition", "replication", "method")
 BATCH = 20  # Suites that are simulated one after another, so that little is compiled.
 
 
@@ -114,9 +113,8 @@ def lart_study(
         settings |= {"responses": fingerprint(responses), "suffixes": list(suffixes)}
         again = design.repetitions, design.matrix_draws
         tasks += matrix_tasks(responses, groups, *again, portable)
-    methods, conditions = (*EM_METHODS, *SAEM_METHODS, DRAWN), pd.DataFrame(design.conditions)
-    parts = {"suites": Part(_SUITE, FIT_COLUMNS, methods, conditions), **PARTS}
-    rows = do_tasks(tasks, parts, settings, running)
+    suites = SUITES._replace(conditions=pd.DataFrame(design.conditions))
+    rows = do_tasks(tasks, {"suites": suites, **PARTS}, settings, running)
     simulated = lart_found(rows["suites"])
     if responses is None:
         return simulated

@@ -18,6 +18,7 @@ from bayesirt.inference.sweeps import sample_blocked
 from bayesirt.models import LaRT
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.posterior import Posterior
+from bayesirt.studies.engine import Part
 from bayesirt.studies.measures import TAILS, Floats, groups_of, n_covered
 from bayesirt.studies.tasks import PortableKey, Row, quietly, timed, two_chains
 
@@ -26,7 +27,7 @@ PLACE = ["n_subjects", "n_items", "rho"]
 ANSWERS = ("theta", "a", "d")
 LENGTHS = ("phi", "omega", "lam", "rho")
 INTERVALS = (*KINDS, "given_items", "posterior")
-FIT_COLUMNS = (
+_MEASURES = (
     "seconds", "converged", "loss", *(f"rmse_{name}" for name in (*ANSWERS, *LENGTHS)),
     *(f"{what}_{kind}" for kind in INTERVALS for what in ("cover", "width")),
 )  # fmt: skip
@@ -36,6 +37,9 @@ SAEM_METHODS = {
     "saem burn-in": "SAEM, random start, burn-in of 20",
 }
 DRAWN = "lart posterior"
+SUITES = Part(
+    ("condition", "replication", "method"), _MEASURES, (*EM_METHODS, *SAEM_METHODS, DRAWN)
+)
 _INTERVALS_OF = {"lart": INTERVALS[:3], "irt": INTERVALS[:1], DRAWN: INTERVALS[3:]}
 _SAEM_OPTIONS: dict[str, dict[str, Any]] = {
     "saem spectral": {},
@@ -112,7 +116,7 @@ def draw_model(responses: Responses, draws: int, key: Array) -> tuple[Posterior,
 
 
 def measure_point(suite: Suite, point: PointEstimate, seconds: float) -> Row:
-    """Compare an estimate with the truth, by `FIT_COLUMNS`; of ρ the absolute error."""
+    """Compare an estimate with the truth; of ρ the absolute error."""
     row = {"seconds": seconds, "converged": float(point.converged), "loss": float(point.trace[-1])}
     for name in (*ANSWERS, *LENGTHS):
         if name in point.parameters:
@@ -126,7 +130,7 @@ def measure_point(suite: Suite, point: PointEstimate, seconds: float) -> Row:
 
 
 def measure_posterior(suite: Suite, posterior: Posterior, seconds: float) -> Row:
-    """Compare a posterior's means and intervals with the truth, by `FIT_COLUMNS`."""
+    """Compare a posterior's means and intervals with the truth."""
     row = {"seconds": seconds}
     for name in (*ANSWERS, *LENGTHS):
         row[f"rmse_{name}"] = rmse(suite.truth[name], posterior.draws(name).mean(0))

@@ -4,7 +4,6 @@ Four domains and a grid of sparsities and difficulty gaps, as in the paper; and,
 the posterior says of both rankings without knowing the truth.
 """
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Unpack
@@ -13,24 +12,17 @@ import pandas as pd
 from jaxtyping import Array
 
 from bayesirt.models import Priors
-from bayesirt.studies.engine import Part, Running, Study, do_tasks
+from bayesirt.studies.engine import Running, Study, do_tasks
 from bayesirt.studies.sparse_conditions import (
     BATCH,
-    DRAWS_COLUMNS,
-    POINT_COLUMNS,
+    SUITES,
     Condition,
     domain_conditions,
-    draw_abilities,
-    draw_suite,
-    fit,
     grid_conditions,
-    measure_draws,
-    measure_point,
+    suite_rows,
 )
 from bayesirt.studies.sparse_tables import sparse_found
-from bayesirt.studies.tasks import PortableKey, Row, Task
-
-_PLACE = ("condition", "seed")
+from bayesirt.studies.tasks import PortableKey, Task
 
 
 @dataclass(frozen=True)
@@ -61,8 +53,7 @@ def sparse_study(
     """Do Kang (2026), sections 4 and 5, again, and see whether the posterior warns."""
     design, portable = design or SparseDesign(), PortableKey.of(key)
     conditions = pd.DataFrame(design.conditions).rename(columns={"sparsity": "S", "gap": "D"})
-    columns = (*POINT_COLUMNS, *DRAWS_COLUMNS)
-    parts = {"suites": Part(_PLACE, columns, conditions=conditions)}
+    parts = {"suites": SUITES._replace(conditions=conditions)}
     settings = {**asdict(design), "key": portable}
     return sparse_found(do_tasks(suite_tasks(design, portable), parts, settings, running)["suites"])
 
@@ -88,22 +79,3 @@ def suite_tasks(design: SparseDesign, key: PortableKey) -> list[Task]:
         )
         for k, (places, drawn) in enumerate(batches)
     ]
-
-
-def suite_rows(
-    conditions: Sequence[Condition],
-    places: Sequence[tuple[int, int]],
-    key: PortableKey,
-    priors: Priors,
-    batch: int | None,
-) -> list[Row]:
-    """Return a row for each suite, with draws from its posterior if the batch has a number."""
-    suites = [draw_suite(conditions[place[0]], key.rng(*place)) for place in places]
-    points = [fit(suite.responses) for suite in suites]
-    rows: list[Row] = [{**measure_point(*both)} for both in zip(suites, points, strict=True)]
-    if batch is not None:
-        responses = [suite.responses for suite in suites]
-        draws = draw_abilities(responses, points, key=key.folded(batch), priors=priors)
-        for row, suite, theta in zip(rows, suites, draws, strict=True):
-            row |= measure_draws(suite, theta)
-    return rows

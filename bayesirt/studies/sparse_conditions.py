@@ -31,8 +31,9 @@ from bayesirt.models import Priors, TwoPL
 from bayesirt.point_estimate import PointEstimate
 from bayesirt.ranking.simple_averages import difficulty_gap
 from bayesirt.ranking.subject_ranking import ranks_of_draws
+from bayesirt.studies.engine import Part
 from bayesirt.studies.measures import TAILS, Floats, Index, Mask, n_covered, read_printed, spearman
-from bayesirt.studies.tasks import Row
+from bayesirt.studies.tasks import PortableKey, Row
 
 DOMAINS = {
     "nlp": "language tasks (GLUE)",
@@ -210,6 +211,7 @@ DRAWS_COLUMNS = (
     "subjects", "ranks_covered", "rank_width", "abilities_covered", "misplaced", "exposed",
     "false_alarms", "ess",
 )  # fmt: skip
+SUITES = Part(("condition", "seed"), (*POINT_COLUMNS, *DRAWS_COLUMNS))
 
 
 @dataclass(frozen=True)
@@ -283,9 +285,23 @@ def _filled(name: str, values: Floats, fill: float) -> Floats:
     return np.pad(values, (0, size - len(values)), constant_values=fill)
 
 
-def fit(responses: Responses) -> PointEstimate:
-    """Return the study's point estimate of a suite."""
-    return fit_irt(responses)
+def suite_rows(
+    conditions: Sequence[Condition],
+    places: Sequence[tuple[int, int]],
+    key: PortableKey,
+    priors: Priors,
+    batch: int | None,
+) -> list[Row]:
+    """Return a row for each suite, with draws from its posterior if the batch has a number."""
+    suites = [draw_suite(conditions[place[0]], key.rng(*place)) for place in places]
+    points = [fit_irt(suite.responses) for suite in suites]
+    rows: list[Row] = [{**measure_point(*both)} for both in zip(suites, points, strict=True)]
+    if batch is not None:
+        responses = [suite.responses for suite in suites]
+        draws = draw_abilities(responses, points, key=key.folded(batch), priors=priors)
+        for row, suite, theta in zip(rows, suites, draws, strict=True):
+            row |= measure_draws(suite, theta)
+    return rows
 
 
 def simple_average(responses: Responses) -> Floats:
