@@ -2,8 +2,9 @@
 
 A study is a design (what is simulated), tasks (what one condition does), tables, claims, figures.
 `engine` does tasks, keeps and resumes their rows, and saves what a study found; `tasks`,
-`measures`, `fits`, `labels`, `claims` and `figures` are what studies share. Else, `x.py` is where
-study x begins, `x_tables.py` is what its rows say, and the other files are what its tasks do.
+`measures`, `labels`, `claims` and `figures` are what studies share. Study x begins in `x.py`, which
+holds what its rows say, too, unless `x_tables.py` does; the other files are what its tasks do, and
+which rows they log.
 """
 
 from bayesirt.studies.abilities import ABILITIES_QUICK, AbilitiesDesign, abilities_study

@@ -204,28 +204,25 @@ def _ratio(part: Floats, whole: Floats) -> float:
 
 def stability_table(starts: pd.DataFrame) -> pd.DataFrame:
     """Return how alike fits from random starts are, beside the span of Tables A.1 to A.3."""
-    places = ["parameter", "variance_one", "variance_two"]
-    printed = read_printed("cbmm_stability").groupby(places)
-    of_paper = pd.DataFrame({
-        "printed_lowest": printed["mean"].min(),
-        "printed_highest": printed["mean"].max(),
-        "printed_largest_sd": printed["sd"].max(),
-    }).reset_index()  # fmt: skip
-    groups = starts.groupby(["method", "variance_one", "variance_two"])
-    parts = []
-    for name in PARAMETERS:
-        rho = groups[f"rho_{name}"]
-        part = pd.DataFrame({
-            "runs": rho.size(), "mean": rho.mean(), "sd": rho.std(ddof=0), "lowest": rho.min(),
-            "reversed": rho.apply(lambda x: int((x < 0).sum())),
-            "iterations": groups["iterations"].mean(), "converged": groups["converged"].mean(),
-        })  # fmt: skip
-        parts.append(part.reset_index().assign(parameter=name))
-    table = pd.concat(parts, ignore_index=True).merge(of_paper, on=places, how="left")
-    beside = [c for c in of_paper.columns if c.startswith("printed")]
-    table.loc[table["method"] != "mm", beside] = np.nan
-    first = table[["method", *places]]
-    return pd.concat([first, table.drop(columns=list(first))], axis=1)
+    place = ["method", "parameter", "variance_one", "variance_two"]
+    table = (
+        starts.rename(columns=lambda name: name.removeprefix("rho_"))
+        .melt([*starts.columns.drop([f"rho_{name}" for name in PARAMETERS])], [*PARAMETERS],
+              "parameter", "rho")
+        .assign(below=lambda rows: rows["rho"] < 0)
+        .groupby(place, sort=False)
+        .agg(
+            runs=("rho", "size"), mean=("rho", "mean"), sd=("rho", lambda rho: rho.std(ddof=0)),
+            lowest=("rho", "min"), reversed=("below", "sum"), iterations=("iterations", "mean"),
+            converged=("converged", "mean"),
+        )
+    )  # fmt: skip
+    printed = read_printed("cbmm_stability").assign(method="mm").groupby(place)
+    of_paper = printed.agg(
+        printed_lowest=("mean", "min"), printed_highest=("mean", "max"),
+        printed_largest_sd=("sd", "max"),
+    )  # fmt: skip
+    return table.join(of_paper).reset_index()
 
 
 def heterogeneity_table(recovery: pd.DataFrame, looked: pd.DataFrame) -> pd.DataFrame:
@@ -234,12 +231,9 @@ def heterogeneity_table(recovery: pd.DataFrame, looked: pd.DataFrame) -> pd.Data
     cbmm = recovery["method"].isin(["mm", "newton"])
     columns = ["factor", "value", "method", "cv_a", "rho_average", "rho_average_top"]
     simulated = recovery[shown & cbmm][[*columns, "rho_theta", "average_rho_theta"]]
-    wide = looked.pivot(index="method", columns="scope", values="rho")
-    cv = looked.groupby("method")["cv_a"].first()
-    matrix = pd.DataFrame({
-        "factor": "matrix", "method": wide.index, "cv_a": cv.reindex(wide.index).to_numpy(),
-        "rho_average": wide["all"].to_numpy(), "rho_average_top": wide["top 20%"].to_numpy(),
-    })  # fmt: skip
+    names = {"all": "rho_average", "top 20%": "rho_average_top"}
+    matrix = looked.pivot(index=["method", "cv_a"], columns="scope", values="rho")
+    matrix = matrix.rename(columns=names).reset_index().assign(factor="matrix")
     return pd.concat([simulated, matrix], ignore_index=True)
 
 

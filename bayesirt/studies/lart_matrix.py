@@ -263,7 +263,9 @@ def with_criterion(subjects: pd.DataFrame, criterion: Mapping[str, float]) -> pd
 
 def criterion_table(known: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     """Return how abilities go with the criterion; intervals over base subjects drawn again."""
-    samples = [np.arange(len(known)), *_resampled(known["group"].to_numpy(), rng)]
+    of_group = [*known.groupby("group").indices.values()]
+    drawn = rng.integers(0, len(of_group), (RESAMPLES, len(of_group)))
+    samples = [np.arange(len(known)), *(np.concatenate([of_group[k] for k in x]) for x in drawn)]
     columns = {name: known[column].to_numpy() for name, column in ABILITIES.items()}
     outside = known["criterion"].to_numpy()
     rows = []
@@ -281,10 +283,3 @@ def criterion_table(known: pd.DataFrame, rng: np.random.Generator) -> pd.DataFra
             low, high = np.nanquantile(values[1:], TAILS)
             rows.append((label, name, len(known), values[0], low, high))
     return pd.DataFrame(rows, columns=["coefficient", "method", "subjects", "value", "low", "high"])
-
-
-def _resampled(groups: Index, rng: np.random.Generator) -> list[Index]:
-    """Return positions of the members of groups drawn with replacement, many times."""
-    members = [np.flatnonzero(groups == label) for label in np.unique(groups)]
-    drawn = rng.integers(0, len(members), (RESAMPLES, len(members)))
-    return [np.concatenate([members[k] for k in row]) for row in drawn]
