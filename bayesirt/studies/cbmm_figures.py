@@ -242,20 +242,14 @@ def _declared(redundancy: pd.DataFrame) -> pd.DataFrame:
 
 def _over_variances(stability: pd.DataFrame) -> pd.DataFrame:
     """Return how alike fits are over all variances, by method and parameter."""
-    by_method = stability.groupby("method")
-    of_theta = stability[stability["parameter"] == "theta"].groupby("method")
     table = stability.groupby(["method", "parameter"], sort=False).agg(**{
         "from": ("variance_one", "min"), "to": ("variance_two", "max"), "runs": ("runs", "first"),
         "mean": ("mean", "min"), "lowest": ("lowest", "min"), "printed": ("printed_lowest", "min"),
-    }).reset_index()  # fmt: skip
-    of_method = pd.DataFrame({
-        "least_iterations": by_method["iterations"].min().round(),
-        "most_iterations": by_method["iterations"].max().round(),
-        "converged": by_method["converged"].mean(),
-        "reversed": of_theta["reversed"].sum(),
-        "pairs": of_theta["runs"].sum(),
+        "least_iterations": ("iterations", "min"), "most_iterations": ("iterations", "max"),
+        "converged": ("converged", "mean"), "reversed": ("reversed", "sum"),
+        "pairs": ("runs", "sum"),
     })  # fmt: skip
-    return table.merge(of_method, left_on="method", right_index=True)
+    return table.round({"least_iterations": 0, "most_iterations": 0}).reset_index()
 
 
 def _moved(ranks: pd.DataFrame) -> dict[str, Any]:

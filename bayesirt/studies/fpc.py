@@ -325,7 +325,7 @@ def plot_coverage(splits: pd.DataFrame) -> Figure:
     left.axhline(LEVEL, color=SOFT, lw=1)
     lowest = min(0.6, fixed["coverage"].min() - 0.05)
     left.set(title=f"share of accuracies in {LEVEL:.0%} intervals", ylim=(lowest, 1))
-    right.set(title=f"{_ERROR}: FPC (dark) and random sampling (faint)", ylim=(0, None))
+    right.set(title="MAE: FPC (dark), random sampling (faint)", ylim=(0, None))
     for ax in (left, right):
         log_plain(ax, fixed["anchors"])
     legend_above(fig, left, 3, title="subjects", title_fontsize=8)

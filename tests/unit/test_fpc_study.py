@@ -334,10 +334,14 @@ def test_the_claims_say_what_the_tables_say(wide_study):
     assert aims.tolist() == ["meets the aim of 2.5 points"] * 4
     changes = fine[fine.index.str.contains("change of FPC's MAE")]["verdict"]
     assert "above 0" not in changes.tolist()
-    held = fine.loc["10 anchors, other families, FPC, share of accuracies that 90% intervals hold"]
+    held = fine.loc[
+        "10 anchors, subjects of other families, FPC, share of accuracies that 90% intervals hold"
+    ]
     assert held["here"] == 1
-    assert fine.loc["10 anchors, other families, FPC, MAE", "here"] == pytest.approx(1)
-    assert fine.loc["10 anchors, abler ones, random sampling, MAE", "here"] == 3
+    assert fine.loc["10 anchors, subjects of other families, FPC, MAE", "here"] == pytest.approx(1)
+    assert (
+        fine.loc["10 anchors, subjects abler than the reference, random sampling, MAE", "here"] == 3
+    )
     assert fine.index.str.contains(r"Spearman \(paper: MMLU").any()
     assert fine[fine.index.str.contains("paper: about")]["paper"].tolist() == [2, 3]
     poor = with_errors(wide_study, fixed=2.7, random=2.0, anchor_mean=4.0).claims.set_index("claim")
