@@ -178,9 +178,7 @@ def plot_levels(items: pd.DataFrame) -> Figure:
     fig, axes = new_figure(8.4, 3.4, 1, 3, x="human level")
     for ax, (measure, title) in zip(axes[0], titles.items(), strict=True):
         own = items[items[measure].notna()]
-        values = {f"{level:g}": x.to_numpy() for level, x in own.groupby("level")[measure]}
-        draw_boxes(ax, [*values.values()], range(1, len(values) + 1), 0.6, median=ACCENT)
-        ax.set_xticks(range(1, len(values) + 1), [*values])
+        draw_boxes(ax, own, "level", measure, {"newton": "white"})
         low, high = own[measure].quantile([0.25, 0.75])
         reach, (least, most) = _REACH * (high - low), own[measure].agg(["min", "max"])
         ends = max(low - reach, least - 0.1 * reach), min(high + reach, most + 0.1 * reach)

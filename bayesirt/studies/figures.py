@@ -3,7 +3,7 @@
 Every figure is readable in black and white.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import cycle
 from typing import Any
@@ -19,7 +19,6 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 from numpy.typing import NDArray
 
 from bayesirt.report.plots import ACCENT, INK, SOFT, figure_style
-from bayesirt.studies.measures import Floats
 
 STYLES: tuple[dict[str, Any], ...] = (  # Of lines, told apart without colours, too.
     {"color": ACCENT, "ls": "-", "marker": "o"},
@@ -99,20 +98,25 @@ def draw_dots(
 
 
 def draw_boxes(
-    ax: Axes,
-    values: Sequence[Floats],
-    places: Iterable[float],
-    width: float,
-    fill: str = "white",
-    median: str = INK,
+    ax: Axes, table: pd.DataFrame, x: str, y: str, fills: Mapping[str, str], by: str = "method"
 ) -> None:
-    """Draw boxes of one fill."""
+    """Draw a box for each value of x and each name, side by side in the fills of the names."""
+    values = sorted(table[x].unique())
+    width = min(0.3, 0.8 / len(fills))
     line = {"color": INK, "lw": 0.8}
-    ax.boxplot(
-        list(values), positions=list(places), widths=width, patch_artist=True, manage_ticks=False,
-        boxprops={"facecolor": fill, "edgecolor": INK, "lw": 0.8}, whiskerprops=line, capprops=line,
-        medianprops={"color": median, "lw": 1.4}, flierprops={"marker": ".", "ms": 3, "mec": SOFT},
-    )  # fmt: skip
+    for place, (name, fill) in enumerate(fills.items()):
+        own = table[table[by] == name].groupby(x)[y]
+        shift = (place - (len(fills) - 1) / 2) * (width + 0.02)
+        ax.boxplot(
+            [own.get_group(value).dropna().to_numpy() for value in values],
+            positions=np.arange(len(values)) + shift, widths=width, patch_artist=True,
+            manage_ticks=False, whiskerprops=line, capprops=line,
+            boxprops={"facecolor": fill, "edgecolor": INK, "lw": 0.8},
+            medianprops={"color": INK if fill == "white" else "white", "lw": 1.4},
+            flierprops={"marker": ".", "ms": 3, "mec": SOFT},
+        )  # fmt: skip
+    ax.set_xticks(range(len(values)), [f"{value:g}" for value in values])
+    ax.set_xlim(-0.6, len(values) - 0.4)
     ax.grid(visible=False, axis="x")
 
 

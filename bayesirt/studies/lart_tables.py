@@ -5,7 +5,6 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator
 
@@ -218,7 +217,7 @@ def plot_recovery(replications: pd.DataFrame) -> Figure:
     fig, axes = new_figure(8.6, 4.8, 2, 4, x="subjects")
     for ax, name in zip([*axes[0, :3], *axes[1]], (*ANSWERS, *LENGTHS), strict=True):
         fills = _FILLS if name in ANSWERS else {"lart": ACCENT}
-        _draw_by_size(ax, _papers(replications), f"rmse_{name}", fills)
+        draw_boxes(ax, _papers(replications), "n_subjects", f"rmse_{name}", fills)
         error = "absolute error" if name == "rho" else "RMSE"
         ax.set(title=f"{error} of {SYMBOLS[name]}", ylim=(0, None))
     axes[0, 3].axis("off")
@@ -234,10 +233,10 @@ def plot_saem(replications: pd.DataFrame) -> Figure:
     rows["gap"] = rows["gap"].clip(lower=_LEAST_GAP)
     fig, axes = new_figure(9.2, 3.4, 1, 4, x="subjects")
     for ax, name in zip(axes[0], ANSWERS, strict=False):
-        _draw_by_size(ax, rows, f"rmse_{name}", _SAEM_FILLS)
+        draw_boxes(ax, rows, "n_subjects", f"rmse_{name}", _SAEM_FILLS)
         ax.set_title(f"RMSE of {SYMBOLS[name]}")
     last, (em, *saem) = axes[0, 3], _SAEM_FILLS
-    _draw_by_size(last, rows, "gap", {name: _SAEM_FILLS[name] for name in saem})
+    draw_boxes(last, rows, "n_subjects", "gap", {name: _SAEM_FILLS[name] for name in saem})
     log_values(last)
     last.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     last.set_title("log likelihood below EM's")
@@ -323,16 +322,3 @@ def plot_criterion(outside: pd.DataFrame) -> Figure:
 def _papers(replications: pd.DataFrame) -> pd.DataFrame:
     """Return the conditions of the most items: the short tests are another matter."""
     return replications[replications["n_items"] == replications["n_items"].max()]
-
-
-def _draw_by_size(ax: Axes, rows: pd.DataFrame, column: str, fills: Mapping[str, str]) -> None:
-    """Draw a box for each number of subjects and method."""
-    sizes = sorted(rows["n_subjects"].unique())
-    width = 0.3 if len(fills) < 3 else 0.8 / len(fills)
-    for place, (method, fill) in enumerate(fills.items()):
-        own = rows[rows["method"] == method].groupby("n_subjects")[column]
-        values = [own.get_group(n).dropna().to_numpy() for n in sizes]
-        places = np.arange(len(sizes)) + (place - (len(fills) - 1) / 2) * (width + 0.02)
-        draw_boxes(ax, values, places, width, fill, INK if fill == "white" else "white")
-    ax.set_xticks(range(len(sizes)), [f"{n:g}" for n in sizes])
-    ax.set_xlim(-0.6, len(sizes) - 0.4)

@@ -413,9 +413,9 @@ def test_abilities_that_cannot_be_told_apart_are_named():
     needs = np.c_[matrix.q.needs, matrix.q.needs[:, 0]]
     q = QMatrix.from_arrays(needs, matrix.q.items)
     study = abilities_study(TINY, key=jax.random.key(0), responses=matrix.responses, q=q)
-    assert "The Q-matrix: abilities 'ability 1', 'ability 3' are needed by the" in study.to_text()
+    assert "'ability 1', 'ability 3'" in study.to_text()
     whole = abilities_study(TINY, key=jax.random.key(0), responses=matrix.responses, q=matrix.q)
-    assert "The Q-matrix:" not in whole.to_text()
+    assert "'ability 1'" not in whole.to_text()
 
 
 def test_what_cannot_be_studied_is_one_sentence(tmp_path: Path):
