@@ -100,13 +100,18 @@ def matrix_tasks(
     responses: Responses, groups: Groups, repetitions: int, draws: int, key: PortableKey
 ) -> Iterator[Task]:
     """Yield what is done with a matrix, divided anew in each repetition."""
+    splits = [np.arange(len(groups))]  # In the order of `SPLITS`.
+    if len(np.unique(groups)) < len(groups):
+        splits.append(groups)
     yield item_task(responses)
     if draws:
         yield Task([("rho", ("posterior",))], partial(draw_rows, responses, draws, key))
     for k in range(repetitions):
-        for split, own in applied_splits(groups):
+        for split, own in enumerate(splits):
             yield prediction_task(k, split, responses, own, key)
-        yield validity_task(k, responses, key)
+        sets = item_folds(responses.n_items, N_FOLDS, key.rng("validity", k))
+        places = [("validity", (k, name)) for name in EM_METHODS]
+        yield Task(places, partial(validity_rows, responses, sets))
         yield subject_task(k, responses, groups, key)
 
 
@@ -163,24 +168,8 @@ def predict_left_out(
     return errors.sum(1) / n, logs.sum(1) / n
 
 
-def applied_splits(groups: Index) -> list[tuple[int, Index]]:
-    """Return how subjects are divided: by row, and by base subject where some share one."""
-    rows = np.arange(len(groups))
-    kinds = [(SPLITS.index("by row"), rows)]
-    if len(np.unique(groups)) < len(groups):
-        kinds.append((SPLITS.index("by base subject"), groups))
-    return kinds
-
-
-def validity_task(repetition: int, responses: Responses, key: PortableKey) -> Task:
-    """Return the agreement of abilities by five disjoint sets of items."""
-    places = [("validity", (repetition, name)) for name in EM_METHODS]
-    sets = item_folds(responses.n_items, N_FOLDS, key.rng("validity", repetition))
-    return Task(places, partial(validity_rows, responses, sets))
-
-
 def validity_rows(responses: Responses, sets: list[Index]) -> list[Row]:
-    """Return a row for each method."""
+    """Return how far abilities by disjoint sets of items agree, a row for each method."""
     n, j = responses.cells.shape
     theta = {name: np.full((len(sets), n), np.nan) for name in EM_METHODS}
     for k, items in enumerate(sets):
@@ -276,8 +265,10 @@ def subject_task(repetition: int, responses: Responses, groups: Groups, key: Por
 
 
 def subject_rows(responses: Responses, chosen: list[Index]) -> list[Row]:
-    """Return a row for each set of subjects and method."""
-    items, everyone = most_telling(responses), np.arange(responses.n_subjects)
+    """Return a row for each set of subjects and method, over the most telling items."""
+    point, everyone = fit_model("lart", responses), np.arange(responses.n_subjects)
+    information = item_information(Items.of(point), point["theta"]).mean(0)
+    items = np.sort(np.argsort(-information, kind="stable")[:_MOST_ITEMS])
     whole = {name: _item_fit(name, responses, everyone, items) for name in EM_METHODS}
     return [
         distances(_item_fit(name, responses, subjects, items), whole[name])
@@ -304,13 +295,6 @@ def distances(found: dict[str, Floats], whole: dict[str, Floats]) -> dict[str, f
         row[f"distance_{name}"] = float(np.sqrt(np.nanmean(apart**2)))
         row[f"typical_{name}"] = float(np.nanmedian(np.abs(apart)))
     return row
-
-
-def most_telling(responses: Responses) -> Index:
-    """Return the hundred items with the largest mean information about all abilities."""
-    point = fit_model("lart", responses)
-    information = item_information(Items.of(point), point["theta"]).mean(0)
-    return np.sort(np.argsort(-information, kind="stable")[:_MOST_ITEMS])
 
 
 def prediction_table(rows: pd.DataFrame, groups: Index, rng: np.random.Generator) -> pd.DataFrame:
