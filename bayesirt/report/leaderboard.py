@@ -63,7 +63,7 @@ def leaderboard(ranking: Ranking, n_items: int, rows: int | None = None) -> Lead
         _ranks("Rank", table, place),
         LeaderboardColumn("Subject", [_name(name) for name in table["subject"]], "name"),
         *([_clusters(table)] if "cluster" in table else []),
-        *(_by_score(ranking) if by_score else _by_ability(ranking, observed)),
+        *(_by_score(ranking, observed) if by_score else _by_ability(ranking, observed)),
         *[_prices(table, price) for price in ("length", "cost") if price in table],
         *([] if by_score else [_chances(table), _plain("Tier", table["tier"])]),
         _ranks("Rank by ability" if by_score else f"Rank by {ranking.score}", table, other, "more"),
@@ -102,15 +102,16 @@ def _by_ability(ranking: Ranking, observed: bool) -> list[LeaderboardColumn]:
     return [bars, _means(ranking), *expected, *_like_these(ranking)]
 
 
-def _by_score(ranking: Ranking) -> list[LeaderboardColumn]:
+def _by_score(ranking: Ranking, observed: bool) -> list[LeaderboardColumn]:
     table = ranking.summary
     cells = [
         Cell(_with_interval(f"{x:+.2f}", f"{low:+.2f}", f"{high:+.2f}"), x)
         for x, low, high in _three(table, "ability")
     ]
-    bars = _bars("Expected score", table, "expected_score", ranking.shown)
-    ability = LeaderboardColumn("Ability", cells, "more")
-    return [bars, _means(ranking), *_like_these(ranking), ability]
+    title = ranking.score.capitalize() if observed else "Expected score"
+    bars = _bars(title, table, "expected_score", ranking.shown)
+    means = [] if observed else [_means(ranking)]
+    return [bars, *means, *_like_these(ranking), LeaderboardColumn("Ability", cells, "more")]
 
 
 def _three(table: pd.DataFrame, name: str) -> Iterable[tuple[float, float, float]]:
