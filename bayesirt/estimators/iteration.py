@@ -49,7 +49,7 @@ def iterate(
     name: str,
     most_rise: float = np.inf,
 ) -> tuple[State, Iterations]:
-    """Repeat a step until the loss hardly changes."""
+    """Repeat a step until the loss hardly changes, or only swings between two values."""
     trace = [float(loss(state))]
     reason = f"the loss still changes by more than {tol:g} of itself after {max_iterations} steps"
     converged = False
@@ -65,7 +65,8 @@ def iterate(
             if value > min(trace) + most_rise:
                 reason = LOSS_RISES
                 break
-            change, last = abs(trace[-2] - value), tol * abs(trace[-2])
+            last = tol * abs(trace[-2])
+            change = min(abs(trace[-2] - value), _over_two(trace))
             if change <= last:
                 reason, converged = f"the loss changed by at most {tol:g} of itself", True
                 break
@@ -73,6 +74,13 @@ def iterate(
     if not converged:
         warnings.warn(f"{name}: {reason}", ConvergenceWarning, stacklevel=3)
     return state, Iterations(len(trace) - 1, converged, reason, np.array(trace))
+
+
+def _over_two(trace: Sequence[float]) -> float:
+    """Return how far the last two losses are from those two steps before each, where they fell."""
+    if len(trace) < 4 or trace[-1] > trace[-2]:
+        return np.inf
+    return max(abs(trace[-1] - trace[-3]), abs(trace[-2] - trace[-4]))
 
 
 def joined(runs: Sequence[Iterations]) -> Iterations:

@@ -171,7 +171,6 @@ def test_levels_are_reached_as_often_as_expected(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:mirt. the loss still changes")
 def test_a_check_of_fit_takes_grades():
     posterior, _ = true_draws("graded")
     fit = check_fit(posterior, key=jax.random.key(0))

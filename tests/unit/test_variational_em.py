@@ -8,6 +8,7 @@ import pytest
 from bayesirt.data.q_matrix import QMatrix
 from bayesirt.estimators.cell_expectations import Quadrature, expected_terms
 from bayesirt.estimators.item_newton import item_equations, item_step
+from bayesirt.estimators.iteration import iterate
 from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, Normal, without_answers
 from bayesirt.estimators.q_slots import SlotItems, slots_of
 from bayesirt.likelihood.cell_sums import DenseLayout
@@ -79,3 +80,12 @@ def test_priors_of_all_items_or_of_each():
     nobody = without_answers(one, 2)
     np.testing.assert_allclose(nobody.covariance[1] @ one.precision, np.eye(3), atol=1e-8)
     assert nobody.mean[0] == pytest.approx(centre)
+
+
+def test_a_loss_that_swings_between_two_values_has_converged():
+    losses = iter([9.0, 5.0, 3.0, 2.9, 3.0, 2.8999, *[99.0] * 9])
+    state, run = iterate(
+        lambda _: next(losses), 10.0, lambda x: x, tol=1e-3, max_iterations=20, name="swing"
+    )
+    assert run.converged
+    assert state == 2.8999
