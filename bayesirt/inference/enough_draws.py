@@ -54,12 +54,13 @@ def converged(
 
 
 def _has_converged(draws: NDArray[np.floating]) -> bool:
-    """Return whether all of a site has, or of many, which would take long, the slowest."""
+    """Return whether all of a site has, or of many, which would take long, the likeliest not to."""
     draws = draws[..., np.ptp(draws, axis=(0, 1)) > 0]
     if draws.shape[-1] > 3 * _SLOWEST:
-        low, high = np.quantile(draws, _TAILS, axis=(0, 1))
-        slowest = [_slowest(x) for x in (draws, draws <= low, draws >= high)]
-        draws = draws[..., np.unique(slowest)]
+        low, middle, high = np.quantile(draws, [_TAILS[0], 0.5, _TAILS[1]], axis=(0, 1))
+        chosen = [_slowest(x) for x in (draws, draws <= low, draws >= high)]
+        chosen += [_farthest_apart(x) for x in (draws, np.abs(draws - middle))]
+        draws = draws[..., np.unique(chosen)]
     axes = {"chain_axis": 0, "draw_axis": 1}
     if not (array_stats.ess(draws, method="bulk", **axes) > ESS).all():
         return False
@@ -74,3 +75,11 @@ def _slowest(draws: NDArray[Any]) -> NDArray[np.intp]:
     n_batches = n_draws // _BATCH
     means = draws[:, : n_batches * _BATCH].reshape(n_chains, n_batches, _BATCH, n).mean(2)
     return np.argsort(-means.var((0, 1)) / draws.var((0, 1)))[:_SLOWEST]
+
+
+def _farthest_apart(draws: NDArray[Any]) -> NDArray[np.intp]:
+    """Return those whose half chains have the farthest means, in their own spread."""
+    n_chains, n_draws, n = draws.shape
+    half = draws[:, n_draws % 2 :].reshape(2 * n_chains, n_draws // 2, n)
+    within_halves = np.maximum(half.var(1).mean(0), np.finfo(float).tiny)
+    return np.argsort(-half.mean(1).var(0) / within_halves)[:_SLOWEST]

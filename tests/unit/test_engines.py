@@ -62,6 +62,16 @@ def test_budget_ends_chains_when_abilities_have_converged():
     assert not within(1e-9, 4, dict)(slope, 2)
 
 
+def test_one_of_many_abilities_that_chains_disagree_on_is_found_among_slower_ones():
+    rng = np.random.default_rng(0)
+    theta = rng.normal(size=(4, 1000, 1000))
+    for step in range(1, 1000):
+        theta[:, step] += 0.5 * theta[:, step - 1]
+    assert converged({"theta": theta})
+    theta[..., 7] = rng.normal(size=(4, 1000)) + 0.5 * (np.arange(4) == 0)[:, None]
+    assert not converged({"theta": theta})
+
+
 def test_budget_heeds_each_of_several_abilities():
     theta = np.random.default_rng(0).normal(size=(4, 500, 30, 2))
     assert converged({"theta": theta})
