@@ -24,7 +24,7 @@ from bayesirt.data.topics import shared_facts
 from bayesirt.data.whole_file import make_sure_of_room
 from bayesirt.names import notebook_html
 from bayesirt.point_estimate import labelled
-from bayesirt.verdict import Verdict, judge_approximation, judge_chains
+from bayesirt.verdict import Verdict, chains_of, judge_approximation, judge_chains
 
 LEVEL = 0.9
 """Mass of every interval that is not said to be another."""
@@ -109,6 +109,7 @@ class Posterior:
         if clusters is not None and "gamma" in samples:
             constant["cluster_of"] = np.array(clusters.codes)
             of_clusters = {"cluster": list(clusters.names)}
+        names = {"subject": list(responses.subjects), "item": list(responses.items)}
         tree = arviz_base.from_dict(
             {
                 "posterior": dict(samples),
@@ -116,12 +117,7 @@ class Posterior:
                 "observed_data": {"successes": successes},
                 "constant_data": constant,
             },
-            coords={
-                **(coords or {}),
-                **of_clusters,
-                "subject": list(responses.subjects),
-                "item": list(responses.items),
-            },
+            coords={**(coords or {}), **of_clusters, **names},
             dims={**(dims or _DIMS), **_KNOWN_DIMS, **{name: ["item"] for name in described}},
         )
         tree.attrs = {"bayesirt_version": __version__, **attrs}
@@ -281,15 +277,9 @@ class Posterior:
         moved = standardised({name: self[name] for name in names})
         with np.errstate(divide="ignore", invalid="ignore"):
             moved["b"] = -moved["d"] / moved["a"]
-        dataset = self.dataset.assign(
-            {
-                name: (self.dataset[name].dims, x)
-                for name, x in moved.items()
-                if name in self.dataset
-            }
-        )
+        there = {x: (self.dataset[x].dims, moved[x]) for x in moved if x in self.dataset}
         tree = self.tree.copy()
-        tree["posterior"] = xr.DataTree(dataset)
+        tree["posterior"] = xr.DataTree(self.dataset.assign(there))
         unit = int(moved["theta"].shape[-1] >= FEW_TO_STANDARDISE)
         reported = Posterior(tree).with_attrs(scale_reported=unit)
         return reported.judged(self.verdict) if "verdict" in self.__dict__ else reported
@@ -343,7 +333,7 @@ class Posterior:
                 "low": low,
                 "median": median,
                 "high": high,
-                "r_hat": array_stats.rhat(_at_least_two_chains(values), **axes),
+                "r_hat": array_stats.rhat(chains_of(values), **axes),
                 "ess_bulk": array_stats.ess(values, method="bulk", **axes),
                 "ess_tail": array_stats.ess(values, method="tail", prob=(0.05, 0.95), **axes),
             },
@@ -405,11 +395,3 @@ def standardised(draws: Mapping[str, NDArray[np.floating]]) -> dict[str, NDArray
     if "a" in draws:
         moved |= {"a": draws["a"] * sd, "d": draws["d"] + draws["a"] * mean}
     return moved
-
-
-def _at_least_two_chains(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Cut a lone chain into its halves, which R-hat can compare."""
-    if len(values) > 1:
-        return values
-    half = values.shape[1] // 2
-    return values[:, : 2 * half].reshape(2, half, -1)

@@ -7,17 +7,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
+from numpy.typing import NDArray
 
 from bayesirt.names import one_line
 
-_R_HAT, _ESS, _BFMI = 1.01, 400.0, 0.3
+R_HAT, ESS = 1.01, 400.0
+"""What a quantity that has converged keeps to (Vehtari et al., 2021, doi:10.1214/20-BA1221)."""
+_BFMI = 0.3
 _FEW_DIVERGENCES = 1e-3
 """Share of transitions. What lies behind as few is too small a part of the posterior to move a
 probability of two digits, where abilities have converged."""
 _MOST_TIMES = 10
 """As many draws that are asked for at most."""
 
-_ABILITIES = ("theta", "tau", "gamma", "icc")
+ABILITIES = ("theta", "tau", "gamma", "icc")
 """What rankings are made of; other parameters are of items and of the population."""
 
 _COVERS = {
@@ -144,7 +147,7 @@ def judge_chains(
     draws: int = 0,
 ) -> Verdict:
     """Judge draws of Markov chains."""
-    of_abilities = table.index.get_level_values(0).isin(_ABILITIES)
+    of_abilities = table.index.get_level_values(0).isin(ABILITIES)
     abilities, others = table[of_abilities], table[~of_abilities]
     unmixed, missed = _failures(abilities), []
     divergences = None
@@ -185,9 +188,9 @@ def _fails(table: pd.DataFrame) -> pd.DataFrame:
     """Return which quantities miss which limit; what is nan does."""
     return pd.DataFrame(
         {
-            "r_hat": ~(table["r_hat"] < _R_HAT),
-            "ess_bulk": ~(table["ess_bulk"] > _ESS),
-            "ess_tail": ~(table["ess_tail"] > _ESS),
+            "r_hat": ~(table["r_hat"] < R_HAT),
+            "ess_bulk": ~(table["ess_bulk"] > ESS),
+            "ess_tail": ~(table["ess_tail"] > ESS),
         }
     )
 
@@ -197,9 +200,9 @@ def _failures(table: pd.DataFrame) -> list[str]:
     fails, n = _fails(table), len(table)
     noun, said = ("ability" if n == 1 else "abilities"), []
     for column, limit in (
-        ("r_hat", f"R-hat above {_R_HAT}"),
-        ("ess_bulk", f"bulk ESS below {_ESS:.0f}"),
-        ("ess_tail", f"tail ESS below {_ESS:.0f}"),
+        ("r_hat", f"R-hat above {R_HAT}"),
+        ("ess_bulk", f"bulk ESS below {ESS:.0f}"),
+        ("ess_tail", f"tail ESS below {ESS:.0f}"),
     ):
         bad = table[fails[column]]
         if len(bad):
@@ -230,12 +233,20 @@ def _advice(attrs: Mapping[str, Any], draws: int, r_hat: float, ess: float) -> s
     """Return what to do, which is never what was just done."""
     if attrs.get("engine") == "nuts":
         return "Run again with --engine blocked."
-    missing = [2.0, (r_hat - 1) / (_R_HAT - 1), 1.2 * _ESS / max(ess, 1)]
+    missing = [2.0, (r_hat - 1) / (R_HAT - 1), 1.2 * ESS / max(ess, 1)]
     times = int(np.clip(np.ceil(np.nanmax(missing)), 2, _MOST_TIMES))
     more = f"more draws (--draws {times * draws})" if draws else "more draws (--draws)"
     if attrs.get("model") == "Q-matrix 2PL":
         return f"Run again with {more}, or merge abilities that few items tell apart."
     return f"Run again with {more} or a longer --budget."
+
+
+def chains_of(draws: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return the chains, or the halves of one that is alone."""
+    if len(draws) > 1 or draws.shape[1] < 2:
+        return draws
+    half = draws.shape[1] // 2
+    return draws[:, : 2 * half].reshape(2, half, *draws.shape[2:])
 
 
 def judge_approximation(attrs: Mapping[str, Any]) -> Verdict:

@@ -1,7 +1,9 @@
 """What the commands may be told, what each prepares, and how it prints JSON."""
 
+import inspect
 import json
 import sys
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +16,16 @@ from bayesirt.cli.standard_input import piped
 def unset(*names: str, **told: Any) -> Any:
     """Return an option of which no default is shown, as there is none or the text tells it."""
     return typer.Option(*names, show_default=False, **told)
+
+
+def signed(
+    run: Callable[..., None], command: Callable[..., Any], ordered: Sequence[inspect.Parameter]
+) -> Callable[..., None]:
+    """Let a function be taken for a command: its name, its help, and options in this order."""
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {p.name: p.annotation for p in ordered}
+    run.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
+    return run
 
 
 class ItemsIn(StrEnum):

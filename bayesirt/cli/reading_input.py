@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bayesirt.cli.options import Duplicates, ItemsIn, ScoreKind
+from bayesirt.cli.options import Duplicates, ItemsIn, ScoreKind, signed
 from bayesirt.cli.reading_options import READING
 from bayesirt.errors import ResponseError
 
@@ -48,10 +48,7 @@ def with_reading_options(
         told = {name: _plain(given.pop(name)) for name in options}
         command(**given, **{READING_OPTIONS: Reading(**told)})
 
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    run.__annotations__ = {p.name: p.annotation for p in ordered}
-    run.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
-    return run
+    return signed(run, command, ordered)
 
 
 def _plain(value: Any) -> Any:

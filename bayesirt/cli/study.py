@@ -18,6 +18,8 @@ from bayesirt.cli.options import (
     Slopes,
     SlopesOption,
     prepare_jax,
+    signed,
+    unset,
 )
 from bayesirt.cli.reading_options import Column
 
@@ -42,11 +44,6 @@ class StudiedEngine(StrEnum):
     nuts = "nuts"
     blocked = "blocked"
     laplace = "laplace"
-
-
-def _file(text: str, *names: str) -> Any:
-    """Return the option of a file that a study may be given."""
-    return typer.Option(*names, help=text, show_default=False)
 
 
 def _quick(text: str) -> Any:
@@ -85,10 +82,7 @@ def _command(title: str, processes: int = 2) -> Callable[[Callable[..., Begun]],
             prepare_jax(1)
             _do(begin(**given), title, **running)
 
-        run.__name__, run.__doc__ = begin.__name__, begin.__doc__
-        run.__annotations__ = {p.name: p.annotation for p in ordered}
-        run.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
-        studies.command()(run)
+        studies.command()(signed(run, begin, ordered))
 
     return register
 
@@ -158,7 +152,8 @@ def sparse(
 @_command("suites")
 def cbmm(
     responses: Annotated[
-        Path | None, _file("Results file for stability, ranks and levels; by default simulated.")
+        Path | None,
+        unset(help="Results file for stability, ranks and levels; by default simulated."),
     ] = None,
     quick: Annotated[bool, _quick("Smaller suites and fewer of them: two minutes.")] = False,
 ) -> Begun:
@@ -173,7 +168,7 @@ def cbmm(
 @_command("tasks")
 def lart(
     responses: Annotated[
-        Path | None, _file("Long results file with tokens or times; by default simulated.")
+        Path | None, unset(help="Long results file with tokens or times; by default simulated.")
     ] = None,
     latency: Column = None,
     suffix: Annotated[
@@ -184,7 +179,7 @@ def lart(
         ),
     ] = None,
     criterion: Annotated[
-        Path | None, _file("CSV (subject, value) of an external measure of ability.")
+        Path | None, unset(help="CSV (subject, value) of an external measure of ability.")
     ] = None,
     quick: Annotated[bool, _quick("Fewer replications: two to three minutes.")] = False,
 ) -> Begun:
@@ -209,10 +204,10 @@ def abilities(
         typer.Option(help="Results file to study; by default suites and a matrix are simulated."),
     ] = None,
     q_matrix: Annotated[
-        Path | None, _file("Which abilities each of its items needs.", "--q-matrix")
+        Path | None, unset("--q-matrix", help="Which abilities each of its items needs.")
     ] = None,
     groups: Annotated[
-        Path | None, _file("CSV (item, benchmark), to predict one benchmark from another.")
+        Path | None, unset(help="CSV (item, benchmark), to predict one benchmark from another.")
     ] = None,
     quick: Annotated[bool, _quick("Smaller, with fewer splits: three minutes.")] = False,
 ) -> Begun:
@@ -246,11 +241,11 @@ def fpc(
         Path | None, typer.Option(help="Complete results file; by default a suite is simulated.")
     ] = None,
     groups: Annotated[
-        Path | None, _file("CSV (item, benchmark): the benchmark of each item.")
+        Path | None, unset(help="CSV (item, benchmark): the benchmark of each item.")
     ] = None,
     families: Annotated[
         Path | None,
-        _file("CSV (subject, family), to predict families left out of the calibration."),
+        unset(help="CSV (subject, family), to predict families left out of the calibration."),
     ] = None,
     quick: Annotated[bool, _quick("A short chain with few steps: three minutes.")] = False,
 ) -> Begun:

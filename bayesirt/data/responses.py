@@ -174,8 +174,8 @@ class Responses:
         values = {"score": pd.Series(matrix[seen], name="successes")}
         if counts is not None:
             values["trials"] = pd.Series(counts[seen])
-        scale = scale or Scale("binary")
-        return cls._from_rows(subject, item, values, subjects, items, scale=scale)
+        binary = Scale("binary")
+        return cls._from_rows(subject, item, values, subjects, items, scale=scale or binary)
 
     @classmethod
     def from_wide(
@@ -273,14 +273,13 @@ class Responses:
             threshold=threshold, scale=scale, duplicates=duplicates,
         )  # fmt: skip
         cluster, cost = own.cluster, own.cost
+        about = describe_items(frame, subject, subjects, own.subject_metadata, "subject")
         return replace(
             read,
             item_metadata=describe_items(frame, item, items, own.item_metadata),
             clusters=clusters_of_rows(frame[cluster], subject, subjects) if cluster else None,
             costs=costs_of_rows(frame[cost], subject, subjects) if cost else None,
-            subject_metadata=describe_items(
-                frame, subject, subjects, own.subject_metadata, "subject"
-            ),
+            subject_metadata=about,
         )
 
     @classmethod
@@ -336,13 +335,11 @@ class Responses:
             "item": np.asarray(self.items, object)[item],
             "successes": successes,
             "trials": trials,
+            "latency": self.latency,
+            "cluster": self.clusters and np.asarray(self.clusters.of_each, object)[subject],
+            "cost": None if self.costs is None else self.costs[subject],
         }
-        if self.latency is not None:
-            columns["latency"] = self.latency
-        if self.clusters is not None:
-            columns["cluster"] = np.asarray(self.clusters.of_each, object)[subject]
-        if self.costs is not None:
-            columns["cost"] = self.costs[subject]
+        columns = {name: x for name, x in columns.items() if x is not None}
         for table, rows in ((self.item_metadata, item), (self.subject_metadata, subject)):
             columns |= {name: values.to_numpy()[rows] for name, values in table.items()}
         return pd.DataFrame(columns)
@@ -365,12 +362,7 @@ class Responses:
         write_long_parquet(self, path, overwrite=overwrite)
 
     def components(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Return the groups of subjects and items that responses connect, largest first.
-
-        Returns
-        -------
-        list of (subject positions, item positions)
-        """
+        """Return positions of subjects and of items that responses connect, largest group first."""
         return connected_groups(self.cells)
 
     def select(self, subjects: NDArray[np.intp], items: NDArray[np.intp]) -> "Responses":

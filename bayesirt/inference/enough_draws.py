@@ -10,14 +10,10 @@ from numpy.typing import NDArray
 
 from bayesirt.inference.chains import Enough
 from bayesirt.inference.checkpoint import Samples
-from bayesirt.posterior import standardised
+from bayesirt.posterior import LOW_MIDDLE_HIGH, TAILS, standardised
+from bayesirt.verdict import ABILITIES, ESS, R_HAT
 
-R_HAT, ESS = 1.01, 400.0
-"""What a quantity that has converged keeps to (Vehtari et al., 2021, doi:10.1214/20-BA1221)."""
-
-_TAILS = 0.05, 0.95
 _SLOWEST, _BATCH = 100, 20
-_ABILITIES = ("theta", "tau", "gamma", "icc")
 
 
 def within(budget: float, usual: int, constrain: Callable[[Samples], Samples]) -> Enough:
@@ -34,7 +30,7 @@ def within(budget: float, usual: int, constrain: Callable[[Samples], Samples]) -
         few = n_chains * n_draws < 2 * ESS
         if thinning < usual:
             return not few and converged(constrain(samples))
-        return few or 2 * so_far > budget or converged(constrain(samples), _ABILITIES)
+        return few or 2 * so_far > budget or converged(constrain(samples), ABILITIES)
 
     return enough
 
@@ -57,7 +53,7 @@ def _has_converged(draws: NDArray[np.floating]) -> bool:
     """Return whether all of a site has, or of many, which would take long, the likeliest not to."""
     draws = draws[..., np.ptp(draws, axis=(0, 1)) > 0]
     if draws.shape[-1] > 3 * _SLOWEST:
-        low, middle, high = np.quantile(draws, [_TAILS[0], 0.5, _TAILS[1]], axis=(0, 1))
+        low, middle, high = np.quantile(draws, LOW_MIDDLE_HIGH, axis=(0, 1))
         chosen = [_slowest(x) for x in (draws, draws <= low, draws >= high)]
         chosen += [_farthest_apart(x) for x in (draws, np.abs(draws - middle))]
         draws = draws[..., np.unique(chosen)]
@@ -66,7 +62,7 @@ def _has_converged(draws: NDArray[np.floating]) -> bool:
         return False
     if len(draws) > 1 and not (array_stats.rhat(draws, **axes) < R_HAT).all():
         return False
-    return bool((array_stats.ess(draws, method="tail", prob=_TAILS, **axes) > ESS).all())
+    return bool((array_stats.ess(draws, method="tail", prob=TAILS, **axes) > ESS).all())
 
 
 def _slowest(draws: NDArray[Any]) -> NDArray[np.intp]:

@@ -11,7 +11,7 @@ from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.host_arrays import host
 
 _MOST_CELLS = 200_000
-"""Beyond so many, evaluating the cells that fill up takes longer than compiling."""
+"""With so many, what fills up costs sweeps half a second of eight, and compiling takes nine."""
 
 
 def filled_up(successes: ArrayLike, trials: ArrayLike) -> DenseLayout:
@@ -28,5 +28,5 @@ def filled_up(successes: ArrayLike, trials: ArrayLike) -> DenseLayout:
 
 
 def _more(n: int) -> int:
-    """Return how far off the next usual size is: there are eight up to twice a power of two."""
+    """Return how far off the next usual size is, of eight to each doubling."""
     return -n % max(1, (1 << (n - 1).bit_length()) // 16)

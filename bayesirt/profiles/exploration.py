@@ -32,7 +32,7 @@ from bayesirt.posterior import TAILS, Posterior, mean_and_ends
 from bayesirt.profiles.ability_profiles import LEAST_RELIABILITY, MEASURED, PRIOR
 from bayesirt.profiles.cluster_levels import cluster_levels
 from bayesirt.progress import fits_shown
-from bayesirt.ranking.chain_bounds import chains_of, supported_columns
+from bayesirt.ranking.chain_bounds import supported_columns
 from bayesirt.ranking.record import Record, diagnostics_of, facts_of, timed, versions
 from bayesirt.ranking.run_folder import CLUSTERS, PROFILES, write_rest
 from bayesirt.ranking.settings import Sampling
@@ -43,7 +43,7 @@ from bayesirt.ranking.subject_ranking import (
     places,
     rank_columns,
 )
-from bayesirt.verdict import Verdict
+from bayesirt.verdict import Verdict, chains_of
 
 CANDIDATES = (1, 2, 3, 5)
 """Numbers of abilities among which one is chosen."""

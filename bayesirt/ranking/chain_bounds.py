@@ -13,14 +13,6 @@ from numpy.typing import NDArray
 Columns = Mapping[str, NDArray[np.generic]]
 
 
-def chains_of(draws: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Return the chains, or the halves of one that is alone."""
-    if len(draws) > 1 or draws.shape[1] < 2:
-        return draws
-    half = draws.shape[1] // 2
-    return draws[:, : 2 * half].reshape(2, half, *draws.shape[2:])
-
-
 def supported(
     each: Iterable[NDArray[np.float64]], *, of_pairs: bool = False
 ) -> NDArray[np.float64]:

@@ -9,13 +9,14 @@ from bayesirt.data.clusters import Clusters
 from bayesirt.errors import ResponseError
 from bayesirt.names import in_percent, one_line
 from bayesirt.posterior import TAILS, Posterior
-from bayesirt.ranking.chain_bounds import chains_of, supported_columns
+from bayesirt.ranking.chain_bounds import supported_columns
 from bayesirt.ranking.subject_ranking import (
     ability_columns,
     best_first,
     columns_of_chain,
     rank_columns,
 )
+from bayesirt.verdict import chains_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -20,10 +20,11 @@ from bayesirt.errors import ResponseError
 from bayesirt.likelihood.families import family_named
 from bayesirt.names import in_percent, one_line, rounded
 from bayesirt.posterior import TAILS, Posterior
-from bayesirt.ranking.chain_bounds import chains_of, supported
+from bayesirt.ranking.chain_bounds import supported
 from bayesirt.ranking.item_information import item_information
 from bayesirt.ranking.score_order import by_ability
 from bayesirt.ranking.subject_ranking import Ranking
+from bayesirt.verdict import chains_of
 
 SURE = 0.95
 """From this probability on, one subject is called surely above another."""

@@ -1,5 +1,6 @@
 """What a user chooses for a run."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ BUDGET = 120.0
 
 
 @dataclass(frozen=True)
-class Sampling:
+class Sampling(ABC):
     """What a user chooses of every run: how its posterior is drawn."""
 
     seed: int = 0
@@ -40,9 +41,9 @@ class Sampling:
             target_accept=self.target_accept,
         )
 
+    @abstractmethod
     def describe_model(self) -> str:
         """Return the model and what it assumes in a few words."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ from bayesirt.checks.extreme_scores import response_flags
 from bayesirt.data.scales import Scale, score_name, shown_score
 from bayesirt.names import notebook_html
 from bayesirt.posterior import LEVEL, LOW_MIDDLE_HIGH, Posterior, mean_and_ends
-from bayesirt.ranking.chain_bounds import chains_of, supported, supported_columns
+from bayesirt.ranking.chain_bounds import supported, supported_columns
 from bayesirt.ranking.linking import line_through
 from bayesirt.ranking.pairwise import in_threads, probability_above, surely_above
 from bayesirt.ranking.simple_averages import AverageCheck, check_average
+from bayesirt.verdict import chains_of
 
 TOP = (3, 10)
 """Of which best few the probability to be among them is told."""
