@@ -21,6 +21,8 @@ _FEW_COLUMNS = 3
 """Up to so many, products with vectors are faster than one with a matrix."""
 _LEAST_ROWS = 16
 """Of a block: with fewer, its sums over rows are hardly vectorised."""
+_OF_A_GPU = 256
+"""So many times larger are blocks that no CPU works on: what costs there is the number of calls."""
 
 
 class ByRows(Protocol):
@@ -164,6 +166,8 @@ class RowBlocks(NamedTuple):
 
 def in_row_blocks(layout: Layout, block_cells: int = 1 << 18) -> Layout | RowBlocks:
     """Cut a large matrix into blocks of rows; what is small or sparse stays as it is."""
+    if jax.default_backend() != "cpu":
+        block_cells *= _OF_A_GPU
     if isinstance(layout, SparseLayout) or layout.trials.size <= block_cells:
         return layout
     n_subjects, n_items = layout.trials.shape
