@@ -1,5 +1,6 @@
 """The command line: parse, call one function, print."""
 
+import gc
 import sys
 import warnings
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -88,6 +89,11 @@ def check(
         terminal.print_check(responses, rule, reading.facet)
 
 
+_SELDOM = (50_000, 20, 50)
+"""When Python looks for cycles of rubbish: a command makes few, and tracing calls it all the time, a
+tenth of the seconds of `rank`."""
+
+
 def _fail(message: str) -> NoReturn:
     typer.echo(f"bayesirt: {message}", err=True)
     raise SystemExit(2)
@@ -100,6 +106,7 @@ def _say_warning(message: Warning | str, *_place: Any, **_more: Any) -> None:
 
 def main() -> None:
     """Run the command line; bad input is one sentence on stderr and exit code 2."""
+    gc.set_threshold(*_SELDOM)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _say_warning
