@@ -1,5 +1,6 @@
 """The command line: parse, call one function, print."""
 
+import atexit
 import gc
 import sys
 import warnings
@@ -90,8 +91,8 @@ def check(
 
 
 _SELDOM = (50_000, 20, 50)
-"""When Python looks for cycles of rubbish: a command makes few, and tracing calls it all the time, a
-tenth of the seconds of `rank`."""
+"""When Python looks for cycles of rubbish. A command makes few; tracing would have it look all
+the time, a tenth of the seconds of `rank`."""
 
 
 def _fail(message: str) -> NoReturn:
@@ -107,6 +108,7 @@ def _say_warning(message: Warning | str, *_place: Any, **_more: Any) -> None:
 def main() -> None:
     """Run the command line; bad input is one sentence on stderr and exit code 2."""
     gc.set_threshold(*_SELDOM)
+    atexit.register(gc.freeze)  # nor once more for all that goes away with the process
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _say_warning
