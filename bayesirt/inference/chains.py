@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable
 from functools import lru_cache, partial
 from itertools import count
+from math import ceil
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -24,7 +25,7 @@ _TRIED = 5
 Progress = Callable[[int, int], None]
 Enough = Callable[[Samples, int], bool]
 """Says of draws, shape (chain, draw, ...), and of steps for each, whether chains may end: it is
-asked of half of the draws, with 0 for the steps, and then of all."""
+asked of half of the draws and after each eighth, with 0 for the steps, and then of all."""
 
 
 class Kernel(Hashable, Protocol):
@@ -69,10 +70,10 @@ class Length(NamedTuple):
         return self.num_warmup + self.thinning * (self.num_samples + again)
 
     @property
-    def halfway(self) -> int:
-        """Steps after which half of the draws are there, in whole blocks."""
-        blocks = -(-self.num_samples // (2 * BLOCK))
-        return self.num_warmup + self.thinning * BLOCK * blocks
+    def early(self) -> set[int]:
+        """Steps after which half of the draws are there, and each eighth more, in whole blocks."""
+        blocks = (ceil(share / 8 * self.num_samples / BLOCK) for share in range(4, 8))
+        return {self.num_warmup + self.thinning * BLOCK * n for n in blocks}
 
 
 class Watch(NamedTuple):
@@ -111,10 +112,10 @@ def run_chains(
     tell(state.steps, total)  # to compile a block may last longer than to run it
     try:
         while True:
-            half = state.steps == length.halfway < total and enough is not None
-            if half or state.steps >= total:
+            early = enough is not None and state.steps < total and state.steps in length.early
+            if early or state.steps >= total:
                 draws = _joined(state.kept, num_samples)
-                if enough is None or enough(draws, 0 if half else thinning * 2**rounds):
+                if enough is None or enough(draws, 0 if early else thinning * 2**rounds):
                     tell(total, total)
                     break
             if state.steps >= total:

@@ -39,8 +39,8 @@ class RunOptions:
         Of NUTS. Higher means smaller steps.
     budget : float
         If positive, blocked chains start with one sweep for each draw, end after half of the draws
-        if all has converged by then, and else go on with twice as many sweeps, and again: until
-        all has converged, and after `thinning` sweeps for each draw until abilities have, for
+        or some more if all has converged by then, and else go on with ever more sweeps, until all
+        has converged, and after `thinning` sweeps for each draw until abilities have, for
         about so many seconds.
     progress : bool
         Show a progress bar, if stderr is a terminal.

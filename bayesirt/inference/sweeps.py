@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import numpy as np
 from jaxtyping import Array
 
 from bayesirt.data.responses import Responses
@@ -90,7 +91,8 @@ def sample_blocked(
     kernel = Sweeps(way)
     usual, enough = options.thinning, None
     if options.budget > 0 and not options.together:
-        enough = within(options.budget, usual, partial(_finished, way, room, init))
+        finished = partial(_finished, way, room, init, options.num_samples)
+        enough = within(options.budget, usual, finished)
         options = replace(options, thinning=1)
     with watched(responses, model, "blocked", init, key, options) as seen:
         began = time.perf_counter()
@@ -105,7 +107,7 @@ def sample_blocked(
             mesh=options.mesh,
         )
     seconds = time.perf_counter() - began
-    samples, statistics = _draws_and_statistics(way, room, chains.samples)
+    samples, statistics = _draws_and_statistics(way, room, options.num_samples, chains.samples)
     attributes = {
         "engine": "blocked",
         "complete": int(chains.complete),
@@ -135,17 +137,31 @@ def to_draws(
     return jax.lax.map(jax.vmap(one), sites)
 
 
-def _draws_and_statistics(way: TwoWay, room: Room, collected: Samples) -> tuple[Samples, Samples]:
+def _draws_and_statistics(
+    way: TwoWay, room: Room, num_samples: int, collected: Samples
+) -> tuple[Samples, Samples]:
     sites = {k: x for k, x in collected.items() if not k.startswith(_OF_SWEEP)}
     statistics = {k.removeprefix(_OF_SWEEP): x for k, x in collected.items() if k not in sites}
-    samples, log_density = jax.device_get(to_draws(way, sites, room.weights))
+    samples, log_density = _cut_to_draws(way, room, num_samples, sites)
     for name in [k for k in statistics if k.endswith("log_likelihood")]:
         log_density = log_density + statistics.pop(name)
     return room.there(samples), statistics | {"lp": log_density}
 
 
-def _finished(way: TwoWay, room: Room, init: PointEstimate, collected: Samples) -> Samples:
-    return way.finished(_draws_and_statistics(way, room, collected)[0], init)[0]
+def _cut_to_draws(way: TwoWay, room: Room, num_samples: int, sites: Samples) -> Any:
+    """Return what `to_draws` does, by one compiled program however many draws are there."""
+    n_draws = len(next(iter(sites.values()))[0])
+    missing = num_samples - n_draws
+    if missing:
+        sites = {k: np.concatenate([x, x[:, -1:].repeat(missing, 1)], 1) for k, x in sites.items()}
+    found = jax.device_get(to_draws(way, sites, room.weights))
+    return jax.tree.map(lambda x: x[:, :n_draws], found) if missing else found
+
+
+def _finished(
+    way: TwoWay, room: Room, init: PointEstimate, num_samples: int, collected: Samples
+) -> Samples:
+    return way.finished(_draws_and_statistics(way, room, num_samples, collected)[0], init)[0]
 
 
 def _forecast(

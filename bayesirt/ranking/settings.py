@@ -58,8 +58,8 @@ class Settings(Sampling):
         Of each chain; 0 stands for 250, and for 1000 of NUTS, which is tuned in it.
     target_accept : float
     budget : float
-        Seconds in which chains go on until abilities have converged; half of the draws do where
-        everything has converged by then.
+        Seconds in which chains go on until abilities have converged; half of the draws do, or some
+        more, where everything has converged by then.
     priors : Priors
     point : {"auto", "cbmm", "em", "joint_map", "spectral"}
         The point estimator that the sampler starts from.

@@ -107,12 +107,13 @@ def test_chains_go_on_with_twice_the_steps_until_draws_are_enough(draws, tmp_pat
     )
 
 
-def test_chains_end_with_half_of_the_draws_if_these_are_enough():
-    chains = run(num_samples=230, enough=lambda _, steps: not steps)
+@pytest.mark.parametrize("asked", [150, 200])
+def test_chains_end_with_half_of_the_draws_or_a_few_more_if_these_are_enough(asked):
+    chains = run(num_samples=230, enough=lambda x, steps: not steps and len(x["x"][0]) == asked)
     assert chains.complete
     assert chains.thinning == 1
-    half = run(num_samples=150)
-    np.testing.assert_array_equal(chains.samples["x"], half.samples["x"])
+    short = run(num_samples=asked)
+    np.testing.assert_array_equal(chains.samples["x"], short.samples["x"])
 
 
 def test_chains_do_not_depend_on_where_they_run(monkeypatch):
