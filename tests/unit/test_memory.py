@@ -8,11 +8,28 @@ import numpy as np
 import pytest
 
 from bayesirt import ResponseError, Responses, RunOptions, sample_posterior
+from bayesirt.data import free_memory
 from bayesirt.inference import memory
 from bayesirt.inference.memory import bytes_needed, bytes_there, check_memory
 from bayesirt.models import Mirt, TwoPL
 
 RUN = RunOptions(num_chains=4, num_samples=1000)
+
+
+def test_files_that_were_read_leave_a_container_its_memory(monkeypatch, tmp_path):
+    monkeypatch.setattr(free_memory, "_GROUP", tmp_path)
+    monkeypatch.setattr(
+        free_memory.psutil, "virtual_memory", lambda: SimpleNamespace(available=9e9)
+    )
+    assert free_memory.host_bytes_free() == 9e9
+    (tmp_path / "memory.max").write_text("4000000000\n")
+    (tmp_path / "memory.current").write_text("3900000000\n")
+    (tmp_path / "memory.stat").write_text(
+        "anon 900000000\nfile 3000000000\ninactive_file 2900000000\n"
+    )
+    assert free_memory.host_bytes_free() == 3e9
+    (tmp_path / "memory.max").write_text("max\n")
+    assert free_memory.host_bytes_free() == 9e9
 
 
 @pytest.fixture(scope="module")
