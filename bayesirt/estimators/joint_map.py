@@ -16,6 +16,7 @@ from bayesirt.estimators.joint.density import JointPoint
 from bayesirt.estimators.joint.information import JointProblem, joint_problem
 from bayesirt.estimators.joint.mode import Mode, find_mode
 from bayesirt.estimators.parameter_table import parameter_table
+from bayesirt.likelihood.host_arrays import host
 from bayesirt.models import Priors, TwoPL
 from bayesirt.point_estimate import PointEstimate
 
@@ -105,9 +106,9 @@ def fit_joint_map(
         dense_up_to=MOST_KEPT,
     )
     theta, items, _ = mode.point
-    a, d = problem.coordinates.to_items(items)
-    shift, scale = to_standard(theta)
-    errors = _errors(mode, a, d)
+    theta, a, d = map(host, (theta, *problem.coordinates.to_items(items)))
+    shift, scale = to_standard(theta, np)
+    errors = StandardErrors(*map(host, _errors(mode, theta, a, d)))
     parameters = parameter_table(
         responses,
         ((theta + shift) / scale, a * scale, d - a * shift),
@@ -142,7 +143,7 @@ def _problem(responses: Responses, log_a_sd: float, b_sd: float) -> JointProblem
     return replace(problem, coordinates=problem.coordinates._replace(scales=scales))
 
 
-def _errors(mode: Mode, a: Float[Array, " item"], d: Float[Array, " item"]) -> StandardErrors:
+def _errors(mode: Mode, theta: Array, a: Array, d: Array) -> StandardErrors:
     """Return standard errors by the delta method.
 
     With m and s the mean and standard deviation of θ: dθ* = (dθ - dm - θ* ds)/s, d log a* = d log a
@@ -150,11 +151,11 @@ def _errors(mode: Mode, a: Float[Array, " item"], d: Float[Array, " item"]) -> S
     are needed, which are two solutions of the system.
     """
     assert isinstance(mode.curvature, DenseCurvature)
-    theta, items, means = mode.point
-    shift, s = to_standard(theta)
+    _, items, means = map(host, mode.point)
+    shift, s = to_standard(theta, np)
     z, n = (theta + shift) / s, len(theta)
-    of_s = jnp.where(z.std() > 0.5, z / n, 0)  # equal abilities are not scaled
-    directions = jnp.stack([jnp.ones_like(z) / n, of_s])
+    of_s = z / n if z.std() > 0.5 else 0 * z  # equal abilities are not scaled
+    directions = host(np.stack([np.ones_like(z) / n, of_s]))
     along = [mode.curvature.solve(JointPoint(v, 0 * items, means)) for v in directions]
     return _by_delta(mode.curvature.covariances, directions, *along, (z, s, a, d - a * shift))
 

@@ -198,10 +198,11 @@ def _observed(
 
 def usual_items(model: ResponseModel, *, shrink: bool = True) -> UsualItems:
     """Return what a model says of its items, read off its text."""
-    further = model.family.further
+    further, sites = model.family.further, {}
     with jax.ensure_compile_time_eval():
-        with trace() as sites:
-            seed(model.parameters, 0)(1, 1)
+        if further:
+            with trace() as sites:
+                seed(model.parameters, 0)(1, 1)
         usual = [(0.0, spread * (1 if shrink else _WIDER)) for spread in _SPREADS.values()]
         usual += [model.usual.get(name) or _given(sites[name]["value"]) for name in further]
         centres, spreads = np.array(usual).T[..., None]

@@ -45,8 +45,12 @@ def folder(small_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     ("commands", "heavy", "most_programs"),
-    [(WITHOUT_JAX, ("jax", *HEAVY), 0), (WITH_JAX, HEAVY, 40)],
-    ids=["without jax", "with jax"],
+    [
+        (WITHOUT_JAX, ("jax", *HEAVY), 0),
+        (WITH_JAX, HEAVY, 40),
+        ((("check", "inputs/r.csv"),), ("matplotlib", "arviz_stats"), 65),
+    ],
+    ids=["without jax", "with jax", "check"],
 )
 def test_light_commands_load_nothing_heavy_and_compile_little(
     folder: Path,

@@ -142,8 +142,8 @@ def along_kept(whitened: Array, white: Array) -> Array:
 
 def of_piece(values: Array, piece: CrossPiece) -> Array:
     """Return the values of a piece's units; those that only fill repeat the last."""
-    position = piece.start + jnp.arange(len(piece.own_factor))
-    return values[jnp.minimum(position, len(values) - 1)]
+    position = piece.start + np.arange(len(piece.own_factor))
+    return jnp.take(values, position, 0, mode="clip")
 
 
 @partial(jax.jit, donate_argnums=0)

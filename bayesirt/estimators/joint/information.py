@@ -147,7 +147,7 @@ def _subject_border(problem: JointProblem, n_means: int, unit: NDArray[np.intp])
 def _inverse_factors(blocks: Floats) -> Array:
     """Return L⁻¹ of each block; NaN where a block is not positive definite."""
     factors = jnp.linalg.cholesky(jnp.asarray(blocks))
-    identity = jnp.broadcast_to(jnp.eye(blocks.shape[-1]), factors.shape)
+    identity = np.broadcast_to(np.eye(blocks.shape[-1], dtype=factors.dtype), factors.shape)
     return jax.scipy.linalg.solve_triangular(factors, identity, lower=True)
 
 
@@ -163,7 +163,7 @@ def _cross_pieces(
     values = _values(problem, point, expansion)
     for piece in problem.pieces:
         own = own_values(problem.pieces.axis, piece.unit, *values)
-        own_factor = factor[piece.unit]
+        own_factor = jnp.take(factor, piece.unit, 0, mode="clip")
         whitened = _whitened(
             problem.family,
             problem.eliminates_items,
