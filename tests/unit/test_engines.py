@@ -25,6 +25,12 @@ def test_engine_goes_by_the_number_of_responses(size, engine):
     assert 60_000 < MOST_FOR_BLOCKED < 5_500_000
 
 
+def test_exact_draws_of_more_responses_on_a_gpu(monkeypatch):
+    responses = Responses.from_arrays(np.indices((1100, 5000)).sum(0) % 2)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert choose_engine(responses)[0] == "blocked"
+
+
 def test_few_subjects_get_an_exact_engine_however_many_items():
     responses = Responses.from_arrays(np.indices((19, 270_000)).sum(0) % 2)
     assert responses.n_observed > MOST_FOR_BLOCKED
