@@ -168,7 +168,7 @@ def _joined(kept: list[Samples], num_samples: int) -> Samples:
     rounds = -(-rest // half) if rest else 0
     own_round = -(-np.maximum(np.arange(n_draws) + 1 - num_samples, 0) // max(half, 1))
     left = np.where(own_round > 0, num_samples + half * own_round, num_samples) - np.arange(n_draws)
-    keep = (left - 1) % 2 ** (rounds - own_round) == 0
+    keep = np.flatnonzero((left - 1) % 2 ** (rounds - own_round) == 0)[-num_samples:]
     return {k: x[:, keep] for k, x in joined.items()} if rounds else joined
 
 

@@ -68,20 +68,20 @@ def test_draws_are_those_of_a_plain_loop(thinning):
             np.testing.assert_allclose(chains.samples["x"][1, at], x, rtol=1e-12)
 
 
-def third_time():
-    """Say enough when asked for the third time of all draws."""
+def nth_time(n):
+    """Say enough when asked for the nth time of all draws."""
     asked = []
 
     def enough(samples, steps):
         asked.extend([samples["count"]] if steps else [])
-        return len(asked) == 3
+        return len(asked) == n
 
     return enough
 
 
 @pytest.mark.parametrize("draws", [DRAWS, DRAWS + 1])
 def test_chains_go_on_with_twice_the_steps_until_draws_are_enough(draws, tmp_path):
-    chains = run(num_samples=draws, enough=third_time())
+    chains = run(num_samples=draws, enough=nth_time(3))
     counts = chains.samples["count"][0]
     assert chains.thinning == 4
     assert len(counts) == draws
@@ -105,6 +105,12 @@ def test_chains_go_on_with_twice_the_steps_until_draws_are_enough(draws, tmp_pat
     np.testing.assert_array_equal(
         resumed.samples["count"][0][-2:], WARMUP + draws + 2 * (draws // 2) - np.array([2, 0])
     )
+
+
+def test_chains_that_go_on_for_long_keep_as_many_draws_as_were_asked_for():
+    counts = run(num_samples=100, enough=nth_time(6)).samples["count"][0]
+    assert len(counts) == 100
+    assert counts[-1] == WARMUP + 100 + 50 * (2**6 - 2)
 
 
 @pytest.mark.parametrize("asked", [150, 200])
