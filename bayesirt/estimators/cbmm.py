@@ -149,7 +149,7 @@ def fit_cbmm(
     data = layout, LOGIT, prior
     point, run, passes = _descend(chosen, data, first, _phases(layout, tol), max_iterations)
     n, n_items = responses.n_subjects, responses.n_items
-    shift, scale = map(float, to_standard(np.asarray(point[0])[:n], np))
+    shift, scale = to_standard(np.asarray(point[0])[:n])
     theta, a, d = _standardised(point, shift, scale)
     sums = cut_sums(_SUMS(layout, LOGIT, theta, a, d), n, n_items)
     point = theta[:n], a[:n_items], d[:n_items]

@@ -1,10 +1,9 @@
 """Where estimators start."""
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import NDArray
 
 from bayesirt.data.responses import Responses
 from bayesirt.likelihood.host_arrays import host
@@ -25,13 +24,13 @@ def logit_start(responses: Responses) -> Point:
     row_logits, column_logits = (
         np.log((t.successes + 0.5) / (t.trials - t.successes + 0.5)) for t in (rows, columns)
     )
-    shift, scale = to_standard(row_logits, np)
+    shift, scale = to_standard(row_logits)
     start = (row_logits + shift) / scale, np.ones(responses.n_items), column_logits
     theta, a, d = (host(x, dtype) for x in start)
     return theta, a, d
 
 
-def to_standard(theta: Any, xp: Any = jnp) -> tuple[Array, Array]:
+def to_standard(theta: NDArray[np.floating]) -> tuple[float, float]:
     """Return the shift and the scale that standardise abilities; equal abilities keep scale 1."""
-    spread = theta.std()
-    return -theta.mean(), xp.where(spread > _ALIKE * xp.maximum(xp.abs(theta).max(), 1), spread, 1)
+    spread = float(theta.std())
+    return -float(theta.mean()), spread if spread > _ALIKE * max(np.abs(theta).max(), 1) else 1.0

@@ -107,11 +107,12 @@ def fit_joint_map(
     )
     theta, items, _ = mode.point
     theta, a, d = map(host, (theta, *problem.coordinates.to_items(items)))
-    shift, scale = to_standard(theta, np)
-    errors = StandardErrors(*map(host, _errors(mode, theta, a, d)))
+    shift, scale = to_standard(theta)
+    z, intercept = (theta + shift) / scale, d - a * shift
+    errors = StandardErrors(*map(host, _errors(mode, z, scale, a, intercept)))
     parameters = parameter_table(
         responses,
-        ((theta + shift) / scale, a * scale, d - a * shift),
+        (z, a * scale, intercept),
         errors[:3],
         -errors.both / errors.a**2,
     )
@@ -143,7 +144,7 @@ def _problem(responses: Responses, log_a_sd: float, b_sd: float) -> JointProblem
     return replace(problem, coordinates=problem.coordinates._replace(scales=scales))
 
 
-def _errors(mode: Mode, theta: Array, a: Array, d: Array) -> StandardErrors:
+def _errors(mode: Mode, z: Array, s: float, a: Array, intercept: Array) -> StandardErrors:
     """Return standard errors by the delta method.
 
     With m and s the mean and standard deviation of θ: dθ* = (dθ - dm - θ* ds)/s, d log a* = d log a
@@ -152,12 +153,10 @@ def _errors(mode: Mode, theta: Array, a: Array, d: Array) -> StandardErrors:
     """
     assert isinstance(mode.curvature, DenseCurvature)
     _, items, means = map(host, mode.point)
-    shift, s = to_standard(theta, np)
-    z, n = (theta + shift) / s, len(theta)
-    of_s = z / n if z.std() > 0.5 else 0 * z  # equal abilities are not scaled
-    directions = host(np.stack([np.ones_like(z) / n, of_s]))
+    of_s = z if z.std() > 0.5 else 0 * z  # equal abilities are not scaled
+    directions = host(np.stack([np.ones_like(z), of_s]) / len(z))
     along = [mode.curvature.solve(JointPoint(v, 0 * items, means)) for v in directions]
-    return _by_delta(mode.curvature.covariances, directions, *along, (z, s, a, d - a * shift))
+    return _by_delta(mode.curvature.covariances, directions, *along, (z, s, a, intercept))
 
 
 @jax.jit

@@ -142,20 +142,21 @@ def _draws_and_statistics(
 ) -> tuple[Samples, Samples]:
     sites = {k: x for k, x in collected.items() if not k.startswith(_OF_SWEEP)}
     statistics = {k.removeprefix(_OF_SWEEP): x for k, x in collected.items() if k not in sites}
-    samples, log_density = _cut_to_draws(way, room, num_samples, sites)
+    samples, log_density = _evaluated(way, room, num_samples, sites)
     for name in [k for k in statistics if k.endswith("log_likelihood")]:
         log_density = log_density + statistics.pop(name)
     return room.there(samples), statistics | {"lp": log_density}
 
 
-def _cut_to_draws(way: TwoWay, room: Room, num_samples: int, sites: Samples) -> Any:
+def _evaluated(way: TwoWay, room: Room, num_samples: int, sites: Samples) -> Any:
     """Return what `to_draws` does, by one compiled program however many draws are there."""
     n_draws = len(next(iter(sites.values()))[0])
-    missing = num_samples - n_draws
-    if missing:
-        sites = {k: np.concatenate([x, x[:, -1:].repeat(missing, 1)], 1) for k, x in sites.items()}
-    found = jax.device_get(to_draws(way, sites, room.weights))
-    return jax.tree.map(lambda x: x[:, :n_draws], found) if missing else found
+    if n_draws == num_samples:
+        return jax.device_get(to_draws(way, sites, room.weights))
+    last = np.minimum(np.arange(num_samples), n_draws - 1)  # the last draw fills up
+    filled = {name: x[:, last] for name, x in sites.items()}
+    found = jax.device_get(to_draws(way, filled, room.weights))
+    return jax.tree.map(lambda x: x[:, :n_draws], found)
 
 
 def _finished(
