@@ -321,14 +321,15 @@ def print_json(told: Any, **how: Any) -> None:
 def prepare_jax(chains: int) -> None:
     """Say how JAX is set up where it comes to be used, which many commands need not.
 
-    64 bits, a device for each chain, a cache of compiled code.
+    64 bits, a device for each chain, a cache of programs and of their compiled code.
     """
     import os
 
     settings: dict[str, Any] = {"jax_enable_x64": True}
     if os.environ.get("JAX_COMPILATION_CACHE_DIR") is None:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "bayesirt", "jax")
-        settings["jax_compilation_cache_dir"] = str(cache)
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "bayesirt")
+        settings["jax_compilation_cache_dir"] = str(cache / "jax")
+        os.environ.setdefault("BAYESIRT_PROGRAMS", str(cache / "programs"))
         settings["jax_persistent_cache_min_compile_time_secs"] = 0
     if "jax" in sys.modules:
         import jax

@@ -26,6 +26,7 @@ from bayesirt.estimators.mirt_table import mirt_columns, named_table
 from bayesirt.estimators.normal_beliefs import Abilities, Beliefs, Items, standard_normal
 from bayesirt.estimators.observed_information import item_covariance
 from bayesirt.estimators.variational_em import EMState, climb, expectation, usual_tolerance
+from bayesirt.kept_programs import kept
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.point_estimate import PointEstimate
 
@@ -189,6 +190,6 @@ def _population_columns(population: ItemPopulation) -> dict[str, tuple[Any, Any]
     }
 
 
-_EM: Any = jax.jit(em_step, static_argnums=0)
+_EM = kept(em_step, constants=1)
 _IN_PRINCIPAL_AXES: Any = jax.jit(in_principal_axes)
 _GIVEN: Any = jax.jit(abilities_given, static_argnums=4)

@@ -4,7 +4,6 @@ import warnings
 from functools import partial
 from typing import Any, NamedTuple, get_args
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
@@ -30,6 +29,7 @@ from bayesirt.estimators.q_mirt_population import (
 )
 from bayesirt.estimators.q_slots import SlotItems, Slots, slots_of
 from bayesirt.estimators.variational_em import climb, expectation, usual_tolerance
+from bayesirt.kept_programs import kept
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.models.q_mirt import Structure
 from bayesirt.point_estimate import PointEstimate
@@ -249,4 +249,4 @@ def _table(
     return in_64_bits(columns, coords)
 
 
-_EM: Any = jax.jit(em_step, static_argnums=(0, 1))
+_EM = kept(em_step, constants=2)

@@ -15,6 +15,7 @@ from jax.sharding import Mesh
 from bayesirt.errors import ResponseError
 from bayesirt.inference.checkpoint import Checkpoint, Progressed, Samples
 from bayesirt.inference.row_shards import everywhere, put_everywhere, spans_processes
+from bayesirt.kept_programs import kept
 from bayesirt.progress import least_seconds
 
 BLOCK = 50
@@ -187,26 +188,37 @@ def _compiled(
     kernel: Kernel, side_by_side: bool, mesh: Mesh | None
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return the first state and a block of steps, for all chains at once."""
-
-    def block(state: Any, data: Any, size: Array, stride: Array) -> tuple[Any, dict[str, Array]]:
-        shapes = jax.eval_shape(kernel.collect, state)
-        empty = {k: jnp.zeros((BLOCK, *x.shape), x.dtype) for k, x in shapes.items()}
-
-        def keep(k: Array, carry: tuple[Any, dict[str, Array]]) -> tuple[Any, dict[str, Array]]:
-            state, kept = carry
-            state = jax.lax.fori_loop(0, stride, lambda _, s: kernel.advance(s, data), state)
-            collected = kernel.collect(state)
-            return state, {name: kept[name].at[k].set(collected[name]) for name in kept}
-
-        return jax.lax.fori_loop(0, size, keep, (state, empty))
-
     if side_by_side:
         return (
-            jax.pmap(kernel.init, in_axes=(0, 0, None)),
-            jax.pmap(block, in_axes=(0, None, None, None)),
+            jax.pmap(partial(_FIRST, kernel), in_axes=(0, 0, None)),
+            jax.pmap(partial(_BLOCK, kernel), in_axes=(0, None, None, None)),
         )
     compiled = partial(jax.jit, out_shardings=None if mesh is None else everywhere(mesh))
     return (
         compiled(jax.vmap(kernel.init, in_axes=(0, 0, None))),
-        compiled(jax.vmap(block, in_axes=(0, None, None, None))),
+        compiled(jax.vmap(partial(block, kernel), in_axes=(0, None, None, None))),
     )
+
+
+def first(kernel: Kernel, key: Array, start: Any, data: Any) -> Any:
+    """Return the state of a chain at its start."""
+    return kernel.init(key, start, data)
+
+
+def block(
+    kernel: Kernel, state: Any, data: Any, size: Array, stride: Array
+) -> tuple[Any, dict[str, Array]]:
+    """Return the state of a chain after a block of steps, and what it kept of them."""
+    shapes = jax.eval_shape(kernel.collect, state)
+    empty = {k: jnp.zeros((BLOCK, *x.shape), x.dtype) for k, x in shapes.items()}
+
+    def keep(k: Array, carry: tuple[Any, dict[str, Array]]) -> tuple[Any, dict[str, Array]]:
+        state, collection = carry
+        state = jax.lax.fori_loop(0, stride, lambda _, s: kernel.advance(s, data), state)
+        collected = kernel.collect(state)
+        return state, {name: x.at[k].set(collected[name]) for name, x in collection.items()}
+
+    return jax.lax.fori_loop(0, size, keep, (state, empty))
+
+
+_FIRST, _BLOCK = kept(first, constants=1), kept(block, constants=1)

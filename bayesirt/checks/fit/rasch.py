@@ -1,9 +1,8 @@
 """One ability, and one slope for all items, by the same EM as the multidimensional 2PL."""
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -13,6 +12,7 @@ from bayesirt.estimators.mirt_population import best_log_sigma_d
 from bayesirt.estimators.mirt_start import start
 from bayesirt.estimators.normal_beliefs import Beliefs, Items, Normal
 from bayesirt.estimators.variational_em import climb, expectation
+from bayesirt.kept_programs import kept
 from bayesirt.likelihood.cell_sums import DenseLayout
 from bayesirt.likelihood.host_arrays import host
 from bayesirt.models.mirt import MU_D_SD, SIGMA_D_SCALE
@@ -84,4 +84,4 @@ def _em_step(
     return after, Beliefs(at.abilities, covariance), loss
 
 
-_EM: Any = jax.jit(_em_step, static_argnums=0)
+_EM = kept(_em_step, constants=1)
