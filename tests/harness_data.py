@@ -269,44 +269,106 @@ def lighteval_row(item: str | None, score: float, tokens: Sequence[int] = (3,)) 
             "metric": {"extractive_match": score}}  # fmt: skip
 
 
-def every_harness(root: Path) -> Path:
-    """Write a folder with the same answers of the same models in logs of every harness.
+def log_name(model: str) -> str:
+    return model.replace("/", "_")
 
-    OpenCompass knows models by a name of its own, without a slash.
-    """
-    for model, right in RIGHT.items():
-        flat = model.replace("/", "_")
-        lm_eval(root / "lm", model, [lm_eval_row(k, x) for k, x in enumerate(right)])
-        own = {model: {"output_tokens": 20}}
-        scored = [sample(k, "CI"[1 - x], model_usage=own) for k, x in enumerate(right)]
-        inspect_eval(root / "inspect" / f"{flat}.eval", scored, inspect_header(model))
-        helm(root / "helm", model, [instance(f"id{k}", x) for k, x in enumerate(right)])
-        rows = [eee_row(str(k), x, model_id=model, evaluation_name="eee")
-                for k, x in enumerate(right)]  # fmt: skip
-        eee(root / "eee", rows, name=flat)
-        opencompass(root / "oc", flat, {str(k): {"correct": bool(x)} for k, x in enumerate(right)})
-        status = ["pass" if x else "fail" for x in right]
-        tasks = {f"HumanEval/{k}": [{"base_status": s, "plus_status": None}]
-                 for k, s in enumerate(status)}  # fmt: skip
-        name = model.replace("/", "--")
-        evalplus(root / "ep", f"{name}_vllm_temp_0.0.eval_results.json", tasks)
-        ids = [f"django__django-{k}" for k in range(4)]
-        swebench(
-            root / "swe",
-            f"{model.replace('/', '__')}.run1.json",
-            resolved_ids=[i for i, x in zip(ids, right, strict=True) if x],
-            unresolved_ids=[i for i, x in zip(ids, right, strict=True) if not x],
-        )
-        tested = [promptfoo_row(k, model, x) for k, x in enumerate(right)]
-        promptfoo(root / "pf" / f"{flat}.json", tested, description="capitals")
-        deepeval(
-            root / "de" / f"test_run_{flat}.json",
-            model,
-            [deepeval_case(k, x) for k, x in enumerate(right)],
-        )
-        write_json(
-            root / "lf" / f"{flat}.json",
-            [langfuse_row(k, model, x) for k, x in enumerate(right)],
-        )
-        lighteval(root / "le", model, [lighteval_row(str(k), x) for k, x in enumerate(right)])
-    return root
+
+def _lm_eval(root: Path, model: str) -> Path:
+    rows = [lm_eval_row(k, x, metrics=["acc", "f1"], f1=2) for k, x in enumerate(RIGHT[model])]
+    return lm_eval(root, model, rows)
+
+
+def _samples(model: str) -> list[dict[str, Any]]:
+    own = {model: {"output_tokens": 20}}
+    return [sample(k, "IC"[x], model_usage=own) for k, x in enumerate(RIGHT[model])]
+
+
+def _inspect_json(root: Path, model: str) -> Path:
+    path = root / f"{log_name(model)}.json"
+    return inspect_json(path, _samples(model), inspect_header(model))
+
+
+def _inspect_eval(root: Path, model: str) -> Path:
+    members = {"header.json": inspect_header(model), "summaries.json": _samples(model)}
+    packed = {name: json.dumps(value).encode() for name, value in members.items()}
+    return write_zip(root / f"{log_name(model)}.eval", packed, method=0)
+
+
+def _inspect_packed(root: Path, model: str) -> Path:
+    path = root / f"{log_name(model)}.eval"
+    return inspect_eval(path, _samples(model), inspect_header(model))
+
+
+def _helm(root: Path, model: str) -> Path:
+    return helm(root, model, [instance(f"i{k}", x) for k, x in enumerate(RIGHT[model])])
+
+
+def _eee(root: Path, model: str) -> Path:
+    about = {"model_id": model, "evaluation_name": "eee"}
+    rows = [eee_row(str(k), x, **about) for k, x in enumerate(RIGHT[model])]
+    return eee(root, rows, name=log_name(model))
+
+
+def _promptfoo(root: Path, model: str) -> Path:
+    rows = [promptfoo_row(k, model, x) for k, x in enumerate(RIGHT[model])]
+    return promptfoo(root / f"{log_name(model)}.json", rows, description="capitals")
+
+
+def _deepeval(root: Path, model: str) -> Path:
+    cases = [deepeval_case(k, x) for k, x in enumerate(RIGHT[model])]
+    return deepeval(root / f"{log_name(model)}.json", model, cases)
+
+
+def _langfuse(root: Path, model: str) -> Path:
+    rows = [langfuse_row(k, model, x) for k, x in enumerate(RIGHT[model])]
+    return write_json(root / f"{log_name(model)}.json", rows)
+
+
+def _langfuse_bucket(root: Path, model: str) -> Path:
+    project = langfuse_export(root / log_name(model), model, RIGHT[model], "json")
+    return project / "observations_v2" / "2026-11-20T00-00-00.json"
+
+
+def _opencompass(root: Path, model: str) -> Path:
+    details = {str(k): {"correct": bool(x)} for k, x in enumerate(RIGHT[model])}
+    return opencompass(root, log_name(model), details)
+
+
+def _evalplus(root: Path, model: str) -> Path:
+    tasks = {f"HumanEval/{k}": [{"base_status": "pass" if x else "fail", "plus_status": None}]
+             for k, x in enumerate(RIGHT[model])}  # fmt: skip
+    return evalplus(root, f"{model.replace('/', '--')}.eval_results.json", tasks)
+
+
+def _swebench(root: Path, model: str) -> Path:
+    right = [f"i{k}" for k, x in enumerate(RIGHT[model]) if x]
+    wrong = [f"i{k}" for k, x in enumerate(RIGHT[model]) if not x]
+    name = f"{model.replace('/', '__')}.run.json"
+    return swebench(root, name, resolved_ids=right, unresolved_ids=wrong)
+
+
+def _lighteval(root: Path, model: str) -> Path:
+    return lighteval(root, model, [lighteval_row(str(k), x) for k, x in enumerate(RIGHT[model])])
+
+
+Write = Callable[[Path, str], Path]
+LOGS: dict[str, Write] = {
+    "inspect .json": _inspect_json,
+    "inspect .eval": _inspect_eval,
+    "inspect .eval, packed": _inspect_packed,
+    "HELM": _helm,
+    "lighteval": _lighteval,
+    "lm-eval": _lm_eval,
+    "Every Eval Ever": _eee,
+    "EvalPlus": _evalplus,
+    "SWE-bench": _swebench,
+    "OpenCompass": _opencompass,
+    "promptfoo": _promptfoo,
+    "DeepEval": _deepeval,
+    "Langfuse": _langfuse,
+    "Langfuse, bucket": _langfuse_bucket,
+}
+"""Of each harness: what writes the log of one model, with the same answers as in every other.
+
+OpenCompass knows models by a name of its own, without a slash.
+"""

@@ -171,108 +171,13 @@ def _change_column(table: pa.Table, place: int, how: int) -> pa.Table:
     return table.set_column(at, name, column)
 
 
-def _answers(model: str) -> tuple[int, ...]:
-    return data.RIGHT[model]
-
-
-def _lm_eval(root: Path, model: str) -> Path:
-    rows = [
-        data.lm_eval_row(k, x, metrics=["acc", "f1"], f1=2) for k, x in enumerate(_answers(model))
-    ]
-    return data.lm_eval(root, model, rows)
-
-
-def _samples(model: str) -> list[dict[str, Any]]:
-    own = {model: {"output_tokens": 20}}
-    return [data.sample(k, "IC"[x], model_usage=own) for k, x in enumerate(_answers(model))]
-
-
-def _inspect_json(root: Path, model: str) -> Path:
-    path = root / f"{model.replace('/', '_')}.json"
-    return data.inspect_json(path, _samples(model), data.inspect_header(model))
-
-
-def _inspect_eval(root: Path, model: str, method: int = 0) -> Path:
-    members = {"header.json": data.inspect_header(model), "summaries.json": _samples(model)}
-    packed = {name: json.dumps(value).encode() for name, value in members.items()}
-    return data.write_zip(root / f"{model.replace('/', '_')}.eval", packed, method=method)
-
-
-def _inspect_packed(root: Path, model: str) -> Path:
-    return _inspect_eval(root, model, 93)
-
-
-def _helm(root: Path, model: str) -> Path:
-    return data.helm(
-        root, model, [data.instance(f"i{k}", x) for k, x in enumerate(_answers(model))]
-    )
-
-
-def _eee(root: Path, model: str) -> Path:
-    rows = [data.eee_row(str(k), x, model_id=model) for k, x in enumerate(_answers(model))]
-    return data.eee(root, rows, name=model.replace("/", "_"))
-
-
-def _promptfoo(root: Path, model: str) -> Path:
-    rows = [data.promptfoo_row(k, model, x) for k, x in enumerate(_answers(model))]
-    return data.promptfoo(root / f"{model.replace('/', '_')}.json", rows, description="capitals")
-
-
-def _deepeval(root: Path, model: str) -> Path:
-    cases = [data.deepeval_case(k, x) for k, x in enumerate(_answers(model))]
-    return data.deepeval(root / f"{model.replace('/', '_')}.json", model, cases)
-
-
-def _langfuse(root: Path, model: str) -> Path:
-    rows = [data.langfuse_row(k, model, x) for k, x in enumerate(_answers(model))]
-    return data.write_json(root / f"{model.replace('/', '_')}.json", rows)
-
-
-def _langfuse_bucket(root: Path, model: str) -> Path:
-    project = root / model.replace("/", "_")
-    data.langfuse_export(project, model, _answers(model), "json")
-    return project / "observations_v2" / "2026-11-20T00-00-00.json"
-
-
-def _opencompass(root: Path, model: str) -> Path:
-    details = {str(k): {"correct": bool(x)} for k, x in enumerate(_answers(model))}
-    return data.opencompass(root, model.replace("/", "_"), details)
-
-
-def _evalplus(root: Path, model: str) -> Path:
-    tasks = {f"HumanEval/{k}": [{"base_status": "pass" if x else "fail", "plus_status": None}]
-             for k, x in enumerate(_answers(model))}  # fmt: skip
-    return data.evalplus(root, f"{model.replace('/', '--')}.eval_results.json", tasks)
-
-
-def _swebench(root: Path, model: str) -> Path:
-    right = [f"i{k}" for k, x in enumerate(_answers(model)) if x]
-    wrong = [f"i{k}" for k, x in enumerate(_answers(model)) if not x]
-    name = f"{model.replace('/', '__')}.run.json"
-    return data.swebench(root, name, resolved_ids=right, unresolved_ids=wrong)
-
-
-def _lighteval(root: Path, model: str) -> Path:
-    rows = [data.lighteval_row(str(k), x) for k, x in enumerate(_answers(model))]
-    return data.lighteval(root, model, rows)
-
-
-Write = Callable[[Path, str], Path]
-LOGS: dict[str, tuple[Write, Change]] = {
-    "inspect .json": (_inspect_json, change_json),
-    "inspect .eval": (_inspect_eval, change_archive),
-    "inspect .eval, packed": (_inspect_packed, change_bytes),
-    "HELM": (_helm, change_json),
-    "lighteval": (_lighteval, change_parquet),
-    "lm-eval": (_lm_eval, change_json),
-    "Every Eval Ever": (_eee, change_json),
-    "EvalPlus": (_evalplus, change_json),
-    "SWE-bench": (_swebench, change_json),
-    "OpenCompass": (_opencompass, change_json),
-    "promptfoo": (_promptfoo, change_json),
-    "DeepEval": (_deepeval, change_json),
-    "Langfuse": (_langfuse, change_json),
-    "Langfuse, bucket": (_langfuse_bucket, change_json),
+CHANGES = {
+    "inspect .eval": change_archive,
+    "inspect .eval, packed": change_bytes,
+    "lighteval": change_parquet,
+}
+LOGS: dict[str, tuple[data.Write, Change]] = {
+    name: (write, CHANGES.get(name, change_json)) for name, write in data.LOGS.items()
 }
 """Of each log: what writes the one of a model, and what changes it."""
 

@@ -38,7 +38,10 @@ def scores(rows: LogRows) -> dict[Any, float]:
 
 
 def test_every_harness_reads_the_same_answers(tmp_path: Path):
-    data.every_harness(tmp_path)
+    for name, write in data.LOGS.items():
+        if name not in ("inspect .json", "inspect .eval", "Langfuse, bucket"):
+            for model in data.MODELS:
+                write(tmp_path / name, model)
     responses, found = read_log_folder(tmp_path)
     assert found.summary["harness"].nunique() == len(HARNESSES) == 11
     table = responses.to_long()
