@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from made_posterior import posterior_of
 
 from bayesirt.data.responses import Responses
 from bayesirt.errors import ResponseError
@@ -17,10 +18,8 @@ MEANS = np.array([-1.0, 0.2, 1.5, 1.45])
 def posterior() -> Posterior:
     rng = np.random.default_rng(4)
     theta = MEANS + 0.1 * rng.normal(size=(2, 500, 4))
-    items = dict(zip("adb", (np.full((2, 500, 3), x) for x in (1.0, 0.0, 0.0)), strict=True))
     answers = [[0, 0, 1], [0, 1, 1], [1, 1, 1], [1, 1, 0]]
-    responses = Responses.from_arrays(answers, subjects=NAMES)
-    return Posterior.from_samples({"theta": theta, **items}, {}, responses, {})
+    return posterior_of(Responses.from_arrays(answers, subjects=NAMES), theta=theta, b=0)
 
 
 def test_two_anchors_give_zero_and_unit(posterior: Posterior):

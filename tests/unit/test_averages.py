@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from made_posterior import posterior_of
 
 from bayesirt.data.responses import Responses
 from bayesirt.posterior import Posterior
@@ -25,11 +26,7 @@ def posterior_with(difficulty: list[float], trials: np.ndarray) -> Posterior:
     """Return draws whose difficulties have these medians."""
     spread = np.linspace(-0.1, 0.1, 101)[:, None]
     b = np.asarray(difficulty) + spread
-    ones = np.ones_like(b)
-    theta = np.zeros((101, len(trials)))
-    draws = {"theta": theta, "a": ones, "d": -b, "b": b}
-    responses = Responses.from_arrays(np.zeros_like(trials), trials)
-    return Posterior.from_samples({k: v[None] for k, v in draws.items()}, {}, responses, {})
+    return posterior_of(Responses.from_arrays(np.zeros_like(trials), trials), d=-b, b=b)
 
 
 def summary_of(accuracy, rank, low, high) -> pd.DataFrame:
@@ -107,11 +104,10 @@ def test_paper_002_shows_in_a_made_up_suite():
     trials[3, 5:] = 0
     p = 1 / (1 + np.exp(-(np.array([2.0, 1, 0, -1])[:, None] - difficulty.mean(0))))
     responses = Responses.from_arrays(np.round(trials * p), trials)
-    draws = {"theta": theta, "a": np.ones((4000, 10)), "d": -difficulty, "b": difficulty}
-    posterior = Posterior.from_samples(
-        {k: v[None] for k, v in draws.items()}, {}, responses, {"model": "2PL", "engine": "made"}
+    made = {"model": "2PL", "engine": "made"}
+    ranking = rank_subjects(
+        posterior_of(responses, theta=theta, d=-difficulty, b=difficulty, attrs=made)
     )
-    ranking = rank_subjects(posterior)
     last = ranking.summary.iloc[-1]
     assert (last["subject"], last["rank"], last["rank_by_accuracy"]) == ("subject 4", 4, 2)
     assert last["accuracy"] > last["expected_score"] + 0.2

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from made_posterior import posterior_of
 from scipy.stats import norm
 
 from bayesirt import Continuous, Graded, Posterior, Responses, Scale
@@ -94,7 +95,5 @@ def test_too_few_answers_are_not_tested_and_other_kinds_not_checked():
     table = category_fit(few)
     assert table["p"].isna().any()
     assert not table["misfits"].any()
-    draws = {"theta": np.zeros((1, 4, 6)), "a": np.ones((1, 4, 5)), "d": np.zeros((1, 4, 5))}
-    binary = Posterior.from_samples(draws, {}, Responses.from_arrays(np.tri(6, 5)), {})
-    assert category_fit(binary) is None
+    assert category_fit(posterior_of(np.tri(6, 5))) is None
     assert categories_in_words(None, None) == ""

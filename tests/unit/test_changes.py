@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 import pytest
+from made_posterior import posterior_of
 
 from bayesirt.data.responses import Responses
 from bayesirt.posterior import Posterior
@@ -15,12 +16,6 @@ def responses_of(successes: Mapping[str, Mapping[str, int]]) -> Responses:
     rows = [(s, i, y) for s, answers in successes.items() for i, y in answers.items()]
     frame = pd.DataFrame(rows, columns=["subject", "item", "score"])
     return Responses.from_long(frame, subject="subject", item="item", score="score")
-
-
-def posterior_of(responses: Responses) -> Posterior:
-    sizes = {"theta": responses.n_subjects, "a": responses.n_items, "d": responses.n_items}
-    samples = {name: np.ones((2, 3, n)) for name, n in sizes.items()}
-    return Posterior.from_samples(samples, {}, responses, {})
 
 
 EARLIER = {

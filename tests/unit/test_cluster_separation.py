@@ -3,6 +3,7 @@
 from dataclasses import replace
 from math import inf, isinf
 
+import made_posterior
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -33,15 +34,10 @@ def posterior_of(means: list[float], sd: float) -> Posterior:
     responses = Responses.from_arrays(rng.integers(0, 2, (n, N_ITEMS)))
     clusters = Clusters.of(list(np.repeat(NAMES, SIZES)))
     shape = (2, SAMPLES // 2)
-    samples = {
-        "theta": np.broadcast_to(np.linspace(-1e-3, 1e-3, n), (*shape, n)),
-        "gamma": gamma.reshape(*shape, 3),
-        "icc": np.full(shape, ICC),
-        "a": np.full((*shape, N_ITEMS), 2.0),
-        "d": np.zeros((*shape, N_ITEMS)),
-        "b": np.zeros((*shape, N_ITEMS)),
-    }
-    return Posterior.from_samples(samples, {}, replace(responses, clusters=clusters), {})
+    theta = np.broadcast_to(np.linspace(-1e-3, 1e-3, n), (*shape, n))
+    of_clusters = {"gamma": gamma.reshape(*shape, 3), "icc": np.full(shape, ICC)}
+    responses = replace(responses, clusters=clusters)
+    return made_posterior.posterior_of(responses, theta=theta, a=2, b=0, **of_clusters)
 
 
 def variance(items: float, n_subjects: float) -> float:

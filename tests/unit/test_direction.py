@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
+from made_posterior import posterior_of
 
-from bayesirt import Posterior, Responses
 from bayesirt.checks.fit.direction import check_direction
 
 
@@ -14,8 +14,7 @@ def _seen(n_subjects, n_items, spread, backwards, seed):
         size=n_items
     )
     answers = (rng.random(logit.shape) < 1 / (1 + np.exp(-logit))).astype(int)
-    draws = {"theta": theta[None, None], "a": np.ones((1, 1, n_items))}
-    return check_direction(Posterior.from_samples(draws, {}, Responses.from_arrays(answers), {}))
+    return check_direction(posterior_of(answers, theta=theta))
 
 
 @pytest.mark.parametrize(("size", "spread"), [((12, 30), 1.0), ((20, 40), 0.5), ((50, 50), 0.3)])

@@ -6,6 +6,7 @@ import arviz_stats
 import jax
 import numpy as np
 import pytest
+from made_posterior import posterior_of
 
 from bayesirt import (
     Posterior,
@@ -94,12 +95,8 @@ def test_room_leaves_the_posterior_as_it_is(odd: Responses, monkeypatch: pytest.
 
 def test_checks_of_fit_do_not_see_who_fills_up(odd: Responses, monkeypatch: pytest.MonkeyPatch):
     rng = np.random.default_rng(0)
-    draws = {
-        "theta": rng.normal(size=(1, 4, SHAPE[0])),
-        "a": rng.lognormal(size=(1, 4, SHAPE[1])),
-        "d": rng.normal(size=(1, 4, SHAPE[1])),
-    }
-    posterior = Posterior.from_samples(draws, {}, odd, {})
+    theta, a = rng.normal(size=(4, SHAPE[0])), rng.lognormal(size=(4, SHAPE[1]))
+    posterior = posterior_of(odd, theta=theta, a=a, d=rng.normal(size=(4, SHAPE[1])))
 
     def checked() -> list[np.ndarray]:
         pairs = local_dependence(posterior).pairs.sort_values(["item_1", "item_2"])

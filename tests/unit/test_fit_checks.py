@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
+from made_posterior import of_two_abilities, posterior_of
 from scipy.special import expit, ndtri
 from scipy.stats import gamma
 
@@ -213,12 +214,7 @@ def test_dependent_pairs_are_those_of_benjamini_and_hochberg():
     theta = rng.normal(size=300)
     y = (rng.uniform(size=(300, 8)) < expit(theta[:, None])).astype(int)
     y[:, 1], y[:20, 1] = y[:, 0], 1 - y[:20, 0]
-    samples = {
-        "theta": theta + np.zeros((1, 4, 1)),
-        "a": np.ones((1, 4, 8)),
-        "d": np.zeros((1, 4, 8)),
-    }
-    found = local_dependence(Posterior.from_samples(samples, {}, Responses.from_arrays(y), {}))
+    found = local_dependence(posterior_of(y, theta=theta))
     pairs = found.pairs
     assert pairs.iloc[0][["item_1", "item_2"]].tolist() == ["item 1", "item 2"]
     assert pairs["z"].iloc[0] > 10
@@ -228,23 +224,13 @@ def test_dependent_pairs_are_those_of_benjamini_and_hochberg():
 
 @pytest.mark.parametrize("shape", [(20, 6), (200, 3)])
 def test_pairs_that_cannot_be_tested_are_left_out(shape):
-    n, j = shape
-    y = np.indices(shape).sum(0) % 2
-    samples = {"theta": np.zeros((1, 2, n)), "a": np.ones((1, 2, j)), "d": np.zeros((1, 2, j))}
-    found = local_dependence(Posterior.from_samples(samples, {}, Responses.from_arrays(y), {}))
+    found = local_dependence(posterior_of(np.indices(shape).sum(0) % 2))
     assert (found.n_tested, found.n_dependent, len(found.pairs)) == (0, 0, 0)
 
 
 def test_two_abilities_are_refused():
-    samples = {
-        "theta": np.zeros((1, 2, 3, 2)),
-        "a": np.zeros((1, 2, 3, 2)),
-        "d": np.zeros((1, 2, 3)),
-    }
-    dims = {"theta": ["subject", "ability"], "a": ["item", "ability"], "d": ["item"]}
-    posterior = Posterior.from_samples(samples, {}, Responses.from_arrays(np.eye(3)), {}, dims=dims)
     with pytest.raises(ResponseError, match="one ability"):
-        check_fit(posterior, key=jax.random.key(0))
+        check_fit(of_two_abilities(), key=jax.random.key(0))
 
 
 def test_totals_count_subjects_and_items():
@@ -264,12 +250,7 @@ def test_totals_tell_that_abilities_are_not_normal():
     rng = np.random.default_rng(0)
     theta = np.repeat([-1.0, 1.0], 50)
     y = rng.uniform(size=(100, 40)) < expit(theta[:, None])
-    samples = {
-        "theta": theta + np.zeros((1, 400, 1)),
-        "a": np.ones((1, 400, 40)),
-        "d": np.zeros((1, 400, 40)),
-    }
-    posterior = Posterior.from_samples(samples, {}, Responses.from_arrays(y * 1), {})
+    posterior = posterior_of(y * 1, theta=np.tile(theta, (400, 1)))
     totals = check_totals(posterior, key=jax.random.key(0))
     assert totals.p_subjects < 0.01 < 0.05 < totals.p_items
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from made_posterior import posterior_of
 from scipy.special import expit
 
 from bayesirt import Graded, Posterior, Responses, Scale, review_items
@@ -94,9 +95,6 @@ def test_better_subjects_with_worse_grades_and_flat_items_are_listed_in_words_of
 
 
 def test_answers_that_are_no_grades_have_no_columns_of_grades():
-    draws = {"theta": np.zeros((1, 4, 6)), "a": np.ones((1, 4, 5)), "d": np.zeros((1, 4, 5))}
-    review = review_items(
-        Posterior.from_samples(draws, {}, Responses.from_arrays(np.tri(6, 5)), {})
-    )
+    review = review_items(posterior_of(np.tri(6, 5)))
     assert review.unused == review.merged == []
     assert "never_given" not in review.summary

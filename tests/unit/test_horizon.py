@@ -8,9 +8,10 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 import pytest
+from made_posterior import posterior_of
 from numpy.polynomial.hermite_e import hermegauss
 
-from bayesirt import Posterior, Responses
+from bayesirt import Posterior
 from bayesirt.cli import main
 from bayesirt.errors import ResponseError
 from bayesirt.ranking.horizon import Horizons, horizons, in_time
@@ -25,12 +26,9 @@ def some_draws(spread: float = SPREAD) -> Posterior:
     """Return draws of tasks about a line on log minutes, all of slope 1."""
     rng, shape = np.random.default_rng(0), (2, 100)
     d = LEVEL + SLOPE * np.log(MINUTES) + spread * np.random.default_rng(4).normal(size=200)
-    samples = {
-        "theta": THETA + 0.05 * rng.normal(size=(*shape, 9)), "a": np.ones((*shape, 200)),
-        "d": d + 0.05 * rng.normal(size=(*shape, 200)),
-    }  # fmt: skip
-    answers = Responses.from_arrays(np.indices((9, 200)).sum(0) % 2)
-    return Posterior.from_samples(samples, {}, answers, {})
+    theta = THETA + 0.05 * rng.normal(size=(*shape, 9))
+    answers = np.indices((9, 200)).sum(0) % 2
+    return posterior_of(answers, theta=theta, d=d + 0.05 * rng.normal(size=(*shape, 200)))
 
 
 def minutes_of(posterior: Posterior) -> pd.Series:

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+from made_posterior import of_two_abilities, posterior_of
 from scipy.special import expit
 from scipy.stats import binom
 
@@ -19,10 +20,7 @@ from bayesirt.models import TwoPL
 
 def with_slopes(a: np.ndarray) -> Posterior:
     """Return a posterior with these draws of a, shape (draw, item)."""
-    n, m = a.shape
-    responses = Responses.from_arrays(np.indices((3, m)).sum(0) % 2)
-    samples = {"theta": np.zeros((1, n, 3)), "a": a[None], "d": np.zeros((1, n, m))}
-    return Posterior.from_samples(samples, {}, responses, {})
+    return posterior_of(np.indices((3, a.shape[1])).sum(0) % 2, a=a)
 
 
 def draws(*shares: float, low: float = 0.1, high: float = 1.0) -> np.ndarray:
@@ -68,13 +66,7 @@ def test_bounds_must_make_sense(options):
 
 def answered(y: np.ndarray, n: np.ndarray | None = None, eta: float = 0.0) -> Posterior:
     """Return a posterior of these answers that is sure of a = 1, θ = 0 and d = eta."""
-    shape = y.shape
-    samples = {
-        "theta": np.zeros((1, 4, shape[0])),
-        "a": np.ones((1, 4, shape[1])),
-        "d": np.full((1, 4, shape[1]), eta),
-    }
-    return Posterior.from_samples(samples, {}, Responses.from_arrays(y, n), {})
+    return posterior_of(Responses.from_arrays(y, n), d=eta)
 
 
 def test_rest_correlation_leaves_the_item_and_missing_cells_out():
@@ -213,15 +205,8 @@ def test_wrong_keys_stand_first_and_the_surest_before_others():
 
 
 def test_two_abilities_are_refused():
-    samples = {
-        "theta": np.zeros((1, 2, 3, 2)),
-        "a": np.zeros((1, 2, 3, 2)),
-        "d": np.zeros((1, 2, 3)),
-    }
-    dims = {"theta": ["subject", "ability"], "a": ["item", "ability"], "d": ["item"]}
-    responses = Responses.from_arrays(np.eye(3))
     with pytest.raises(ResponseError, match="one ability"):
-        review_items(Posterior.from_samples(samples, {}, responses, {}, dims=dims))
+        review_items(of_two_abilities())
 
 
 @pytest.mark.slow

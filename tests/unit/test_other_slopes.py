@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from made_posterior import posterior_of
 
-from bayesirt import Posterior, Priors, Responses
+from bayesirt import Posterior, Priors
 from bayesirt.inference.other_slopes import WIDE, with_other_slopes
 
 N, J = 12, 5
@@ -15,15 +16,9 @@ def drawn(*, apart: float, sigma_a: float, priors: Priors) -> Posterior:
     rng = np.random.default_rng(0)
     theta = np.linspace(-1, 1, N) + 0.1 * rng.normal(size=(2, 500, N))
     theta[1, :, 0] += apart
-    items = {"a": np.ones((2, 500, J)), "d": np.zeros((2, 500, J))}
     spread = np.full((2, 500), sigma_a) + 0.01 * rng.normal(size=(2, 500))
-    responses = Responses.from_arrays(np.tri(N, J))
-    return Posterior.from_samples(
-        {"theta": theta, **items, "sigma_a": spread},
-        {},
-        responses,
-        {"complete": 1, "engine": "blocked", "priors": priors.describe()},
-    )
+    attrs = {"complete": 1, "engine": "blocked", "priors": priors.describe()}
+    return posterior_of(np.tri(N, J), theta=theta, sigma_a=spread, attrs=attrs)
 
 
 WANDERING = drawn(apart=5, sigma_a=2 * WIDE, priors=Priors())

@@ -2,17 +2,16 @@
 
 import numpy as np
 import pytest
+from made_posterior import posterior_of
 
-from bayesirt import Posterior, Responses
+from bayesirt import Posterior
 from bayesirt.ranking.model_choice import rank_moves
 
 
 def ranked(abilities: list[float]) -> Posterior:
     noise = 0.01 * np.random.default_rng(0).normal(size=(2, 50, len(abilities)))
-    items = {name: np.ones((2, 50, 3)) for name in ("a", "d")}
-    samples = {"theta": np.array(abilities) + noise, **items}
-    answers = Responses.from_arrays(np.indices((len(abilities), 3)).sum(0) % 2)
-    return Posterior.from_samples(samples, {}, answers, {"model": "3PL"})
+    answers = np.indices((len(abilities), 3)).sum(0) % 2
+    return posterior_of(answers, theta=abilities + noise, d=1, attrs={"model": "3PL"})
 
 
 @pytest.mark.parametrize(

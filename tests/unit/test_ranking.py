@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from made_posterior import of_four_chains as made
 from scipy.special import expit
 
-from bayesirt.data.responses import Responses
 from bayesirt.posterior import Posterior
 from bayesirt.ranking import pairwise
 from bayesirt.ranking.finished_run import Run
@@ -23,16 +23,6 @@ from bayesirt.ranking.score_draws import draw_scores, key_of
 from bayesirt.ranking.subject_ranking import rank_subjects, ranks_of_draws, tiers
 
 CHAINS, DRAWS = 4, 250
-
-
-def made(
-    theta: np.ndarray, a: np.ndarray, d: np.ndarray, successes: np.ndarray, trials: np.ndarray
-) -> Posterior:
-    """Wrap draws (sample, ...) as a posterior of four chains."""
-    samples = {"theta": theta, "a": a, "d": d, "b": -d / a}
-    by_chain = {k: v.reshape(CHAINS, -1, v.shape[1]) for k, v in samples.items()}
-    responses = Responses.from_arrays(successes, trials)
-    return Posterior.from_samples(by_chain, {}, responses, {"model": "2PL", "engine": "made"})
 
 
 def drawn(

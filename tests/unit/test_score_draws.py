@@ -3,33 +3,16 @@
 import jax
 import numpy as np
 import pytest
+from made_posterior import of_four_chains as made
 from scipy.special import expit, ndtr
 from scipy.stats import rankdata
 
-from bayesirt.data.responses import Responses
 from bayesirt.posterior import Posterior
 from bayesirt.ranking.residual_excess import excess_factor
 from bayesirt.ranking.score_draws import draw_scores, key_of, score_ranks
 from bayesirt.ranking.subject_ranking import rank_subjects
 
 KEY = jax.random.key(0)
-
-
-def made(
-    theta: np.ndarray,
-    a: np.ndarray,
-    d: np.ndarray,
-    successes: np.ndarray,
-    trials: np.ndarray,
-    link: str = "logit",
-    **further: np.ndarray,
-) -> Posterior:
-    """Wrap draws (sample, ...) as a posterior of four chains."""
-    samples = {"theta": theta, "a": a, "d": d, "b": -d / a, **further}
-    by_chain = {k: v.reshape(4, -1, v.shape[1]) for k, v in samples.items()}
-    responses = Responses.from_arrays(successes, trials)
-    attrs = {"model": "2PL", "engine": "made", "link": link}
-    return Posterior.from_samples(by_chain, {}, responses, attrs)
 
 
 def drawn(coverage: float = 0.6, samples: int = 1000, trials: int = 1) -> Posterior:

@@ -1,5 +1,6 @@
 """How many more items tell two subjects apart: in closed form where items are known."""
 
+import made_posterior
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -24,13 +25,14 @@ def posterior_of(means: list[float], sd: float) -> Posterior:
     grid = norm.ppf((np.arange(SAMPLES) + 0.5) / SAMPLES)
     rng = np.random.default_rng(2)
     theta = np.stack([m + sd * rng.permutation(grid) / grid.std() for m in means], 1)
-    shape = (2, SAMPLES // 2, N_ITEMS)
-    items = {"a": np.full(shape, 1.5), "d": np.zeros(shape), "b": np.zeros(shape)}
-    responses = Responses.from_arrays(
-        rng.integers(0, 2, (len(means), N_ITEMS)), subjects=[f"m{k}" for k in range(len(means))]
-    )
-    samples = {"theta": theta.reshape(2, -1, len(means)), **items}
-    return Posterior.from_samples(samples, {}, responses, {})
+    answers = rng.integers(0, 2, (len(means), N_ITEMS))
+    return with_known_items(answers, theta.reshape(2, -1, len(means)))
+
+
+def with_known_items(answers: np.ndarray, theta: np.ndarray, **statistics: np.ndarray) -> Posterior:
+    responses = Responses.from_arrays(answers, subjects=[f"m{k}" for k in range(len(answers))])
+    sites = {"theta": theta, "a": 1.5, "b": 0}
+    return made_posterior.posterior_of(responses, statistics=statistics, **sites)
 
 
 def test_more_items_shrink_the_difference_as_information_adds_up():
@@ -104,9 +106,7 @@ def test_chains_that_disagree_settle_nothing():
     posterior = posterior_of([1.0, 0.0], 0.1)
     theta = posterior["theta"].copy()
     theta[1] = theta[1][:, ::-1]
-    responses = Responses.from_arrays(np.eye(2, N_ITEMS), subjects=["m0", "m1"])
-    samples = {"theta": theta, "a": posterior["a"], "d": posterior["d"], "b": posterior["b"]}
-    split = Posterior.from_samples(samples, {}, responses, {})
+    split = with_known_items(np.eye(2, N_ITEMS), theta)
     found = separate(split, "m0", "m1")
     assert found.p_above == 0.5
     assert found.low < -0.8 < 0.8 < found.high
@@ -125,11 +125,9 @@ def test_chains_that_disagree_settle_nothing():
 
 def test_chains_that_agree_and_diverge_leave_every_rank_open():
     posterior = posterior_of([1.0, 0.0], 0.4)
-    samples = {name: posterior[name] for name in ("theta", "a", "d", "b")}
-    diverging = np.zeros(samples["theta"].shape[:2], bool)
+    diverging = np.zeros(posterior["theta"].shape[:2], bool)
     diverging[:, ::20] = True
-    responses = Responses.from_arrays(np.eye(2, N_ITEMS), subjects=["m0", "m1"])
-    stuck = Posterior.from_samples(samples, {"diverging": diverging}, responses, {})
+    stuck = with_known_items(np.eye(2, N_ITEMS), posterior["theta"], diverging=diverging)
     table = rank_subjects(stuck)
     assert not table.sound
     assert table.summary["p_best"].tolist() == pytest.approx([0.75, 0.04], abs=0.02)
