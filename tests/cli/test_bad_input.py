@@ -3,11 +3,9 @@
 import gzip
 import io
 import json
-from pathlib import Path
 
 import pandas as pd
 import pytest
-from cli.conftest import Cli
 
 HEAD = "model,item,score\n"
 GOOD = HEAD + "m1,q1,1\nm1,q2,0\nm2,q1,0\nm2,q2,1\n"
@@ -180,14 +178,7 @@ def sentence(result: tuple[int, str, str]) -> str:
 
 
 @pytest.mark.parametrize(("name", "content", "options", "said"), BAD.values(), ids=BAD)
-def test_a_bad_file_is_one_sentence(
-    cli: Cli,
-    tmp_path: Path,
-    name: str,
-    content: str | bytes,
-    options: tuple[str, ...],
-    said: tuple[str, ...],
-):
+def test_a_bad_file_is_one_sentence(cli, tmp_path, name, content, options, said):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     checked = sentence(cli("check", path, *options))
@@ -198,13 +189,7 @@ def test_a_bad_file_is_one_sentence(
 
 @pytest.mark.parametrize("command", ["check", "rank"])
 @pytest.mark.parametrize("arguments", [(), ("good.csv", "--example")])
-def test_exactly_one_input_is_wanted(
-    cli: Cli,
-    command: str,
-    arguments: tuple[str, ...],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-):
+def test_exactly_one_input_is_wanted(cli, command, arguments, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "name one results file, or pass --example" in sentence(cli(command, *arguments))
 
@@ -225,7 +210,7 @@ def test_exactly_one_input_is_wanted(
         (("rank", "r.csv", "--slopes", "steep"), "--slopes"),
     ],
 )
-def test_a_bad_option_is_a_usage_error(cli: Cli, arguments: tuple[str, ...], said: str):
+def test_a_bad_option_is_a_usage_error(cli, arguments, said):
     code, out, err = cli(*arguments)
     assert (code, out) == (2, "")
     assert said in err
@@ -233,7 +218,7 @@ def test_a_bad_option_is_a_usage_error(cli: Cli, arguments: tuple[str, ...], sai
     assert "Traceback" not in err
 
 
-def test_disconnected_groups_are_checked_but_not_ranked(cli: Cli, tmp_path: Path):
+def test_disconnected_groups_are_checked_but_not_ranked(cli, tmp_path):
     (tmp_path / "r.csv").write_text(TWO_GROUPS)
     code, out, _ = cli("check", tmp_path / "r.csv")
     assert code == 0
@@ -245,7 +230,7 @@ def test_disconnected_groups_are_checked_but_not_ranked(cli: Cli, tmp_path: Path
     assert not (tmp_path / "run").exists()
 
 
-def test_judges_and_subjects_that_are_not_connected_are_named(cli: Cli, tmp_path: Path):
+def test_judges_and_subjects_that_are_not_connected_are_named(cli, tmp_path):
     rows = [
         f"{judge}{k},q{q},{judge}nn,{(k + q) % 2}\n"
         for judge in "ab" for k in range(6) for q in range(3)
@@ -259,14 +244,14 @@ def test_judges_and_subjects_that_are_not_connected_are_named(cli: Cli, tmp_path
     assert f"  {named}" in cli("check", tmp_path / "r.csv", *told).out
 
 
-def test_one_subject_is_not_called_several(cli: Cli, tmp_path: Path):
+def test_one_subject_is_not_called_several(cli, tmp_path):
     (tmp_path / "r.csv").write_text(TWO_GROUPS + "c,q9,1\n")
     refusal = sentence(cli("rank", tmp_path / "r.csv", "--out", tmp_path / "run"))
     assert "1 subject x 1 item with 'c'" in refusal
     assert "  1 subject x 1 item with 'c'" in cli("check", tmp_path / "r.csv").out
 
 
-def test_groups_too_small_to_rank_are_refused(cli: Cli, tmp_path: Path):
+def test_groups_too_small_to_rank_are_refused(cli, tmp_path):
     (tmp_path / "r.csv").write_text(HEAD + "a,q1,1\nb,q2,0\n")
     refusal = cli("rank", tmp_path / "r.csv", "--out", tmp_path / "run", "--per-component")
     assert "no group has two subjects and two items" in sentence(refusal)
@@ -301,9 +286,7 @@ TAKEN = {
 
 
 @pytest.mark.parametrize(("files", "out", "options", "said"), TAKEN.values(), ids=TAKEN)
-def test_what_stands_at_the_output_stays(
-    cli: Cli, tmp_path: Path, files: list[str], out: str, options: tuple[str, ...], said: str
-):
+def test_what_stands_at_the_output_stays(cli, tmp_path, files, out, options, said):
     results = tmp_path / "good.csv"
     results.write_text(GOOD)
     for name in files:
@@ -327,7 +310,7 @@ NO_RUN = {
 
 
 @pytest.mark.parametrize(("files", "said"), NO_RUN.values(), ids=NO_RUN)
-def test_compare_wants_a_run(cli: Cli, tmp_path: Path, files: dict[str, str], said: str):
+def test_compare_wants_a_run(cli, tmp_path, files, said):
     for name, text in files.items():
         (tmp_path / "run" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "run" / name).write_text(text)
@@ -335,14 +318,14 @@ def test_compare_wants_a_run(cli: Cli, tmp_path: Path, files: dict[str, str], sa
 
 
 @pytest.mark.parametrize("size", ["12", "12x", "12x1", "axb", "12x8x4", "-3x4"])
-def test_study_wants_sizes_it_can_simulate(cli: Cli, tmp_path: Path, size: str):
+def test_study_wants_sizes_it_can_simulate(cli, tmp_path, size):
     done = cli("study", "calibration", f"--size={size}", "--out", tmp_path / "study")
     assert f"a size is subjects x items, such as 20x15, got {size!r}" in sentence(done)
     assert not (tmp_path / "study").exists()
 
 
 @pytest.mark.slow
-def test_study_in_a_folder_of_another_is_refused(cli: Cli, tmp_path: Path):
+def test_study_in_a_folder_of_another_is_refused(cli, tmp_path):
     small = ("study", "calibration", "--engine", "laplace", "--size", "12x8", "-q")
     assert cli(*small, "--replications", "2", "--out", tmp_path / "study")[0] == 0
     before = {f: f.read_bytes() for f in (tmp_path / "study").iterdir()}

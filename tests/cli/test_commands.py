@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from cli.conftest import Cli
 from quick_engine import draw_near
 
 import bayesirt
@@ -96,25 +95,25 @@ def snapshot(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def test_check_says_what_the_file_holds(cli: Cli, ranked: Ranked):
+def test_check_says_what_the_file_holds(cli, ranked):
     shown = cli("check", ranked.results)
     assert (shown.code, shown.err) == (0, "")
     assert "this can be ranked" in shown.out
     assert ["responses", "48"] in [line.split() for line in shown.out.splitlines()]
 
 
-def test_check_prints_json(cli: Cli, ranked: Ranked):
+def test_check_prints_json(cli, ranked):
     facts = json.loads(cli("check", ranked.results, "--json").out)
     assert (facts["subjects"], facts["items"], facts["responses"]) == (N_SUBJECTS, N_ITEMS, 48)
     assert facts["coverage"] == 1.0
     assert 0 < facts["accuracy"] < 1
 
 
-def test_check_takes_the_example(cli: Cli):
+def test_check_takes_the_example(cli):
     assert json.loads(cli("check", "--example", "--json").out)["subjects"] == 46
 
 
-def test_check_passes_every_option_on(cli: Cli, tmp_path: Path):
+def test_check_passes_every_option_on(cli, tmp_path):
     (tmp_path / "r.csv").write_text("w,i,s,l\na,p,.7,1\na,q,.2,1\nb,p,.5,1\nb,q,.4,1\nb,q,.9,2\n")
     columns = ("--subject", "w", "--item", "i", "--score", "s", "--latency", "l")
     shown = cli("check", tmp_path / "r.csv", *columns, "--threshold", ".5", "--duplicates",
@@ -126,23 +125,23 @@ def test_check_passes_every_option_on(cli: Cli, tmp_path: Path):
     assert (wide["subjects"], wide["items"]) == (3, 2)
 
 
-def test_version_is_printed(cli: Cli):
+def test_version_is_printed(cli):
     assert cli("--version") == (0, f"{bayesirt.__version__}\n", "")
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("rank", "--help"), ("compare", "--help")])
-def test_help_is_printed(cli: Cli, arguments: tuple[str, ...]):
+def test_help_is_printed(cli, arguments):
     shown = cli(*arguments)
     assert shown.code == 0
     assert "Usage: " in shown.out
 
 
-def test_rank_writes_exactly_its_files(ranked: Ranked):
+def test_rank_writes_exactly_its_files(ranked):
     assert set(snapshot(ranked.out)) == FILES
     assert sorted(p.name for p in ranked.out.parent.iterdir()) == ["results.csv", "run"]
 
 
-def test_tables_have_exactly_their_columns(ranked: Ranked):
+def test_tables_have_exactly_their_columns(ranked):
     assert header(ranked.out / "ranking.csv") == RANKING
     assert header(ranked.out / "items.csv") == ITEMS
     subjects = pd.read_csv(ranked.out / "ranking.csv")["subject"].tolist()
@@ -154,7 +153,7 @@ def test_tables_have_exactly_their_columns(ranked: Ranked):
     ]
 
 
-def test_draws_are_as_arviz_has_them(ranked: Ranked):
+def test_draws_are_as_arviz_has_them(ranked):
     results = pd.read_csv(ranked.results)
     with xr.open_datatree(ranked.out / "posterior.nc", engine="h5netcdf") as tree:
         assert set(tree.children) >= {
@@ -175,7 +174,7 @@ def test_draws_are_as_arviz_has_them(ranked: Ranked):
     assert attrs["input_sha256"] == hashlib.sha256(ranked.results.read_bytes()).hexdigest()
 
 
-def test_the_record_tells_how_to_make_the_run_again(ranked: Ranked):
+def test_the_record_tells_how_to_make_the_run_again(ranked):
     record = json.loads((ranked.out / "run.json").read_text())
     wanted = {"seed": 7, "chains": 2, "warmup": 40, "draws": 60}
     assert {k: record["settings"][k] for k in wanted} == wanted
@@ -184,7 +183,7 @@ def test_the_record_tells_how_to_make_the_run_again(ranked: Ranked):
     assert record["versions"]["bayesirt"] == bayesirt.__version__
 
 
-def test_a_run_is_loaded_as_it_was_written(ranked: Ranked):
+def test_a_run_is_loaded_as_it_was_written(ranked):
     run = load_run(ranked.out)
     written = pd.read_csv(ranked.out / "ranking.csv", keep_default_na=False)
     pd.testing.assert_frame_equal(run.ranking.summary, written, check_dtype=False)
@@ -192,20 +191,20 @@ def test_a_run_is_loaded_as_it_was_written(ranked: Ranked):
     assert run.comparison.subjects["subject"].tolist() == [f"gm{i}" for i in range(N_SUBJECTS)]
 
 
-def test_compare_prints_a_table_and_a_conclusion(cli: Cli, ranked: Ranked):
+def test_compare_prints_a_table_and_a_conclusion(cli, ranked):
     shown = cli("compare", ranked.out)
     assert (shown.code, shown.err) == (0, "")
     assert all(f"gm{i}" in shown.out for i in range(N_SUBJECTS))
     assert "Point and posterior order subjects alike" in shown.out
 
 
-def test_compare_prints_json(cli: Cli, ranked: Ranked):
+def test_compare_prints_json(cli, ranked):
     tables = json.loads(cli("compare", ranked.out, "--json").out)
     assert [row["subject"] for row in tables["subjects"]] == [f"gm{i}" for i in range(N_SUBJECTS)]
     assert len(tables["items"]) == N_ITEMS
 
 
-def test_review_concludes_in_words_and_in_json(cli: Cli, ranked: Ranked):
+def test_review_concludes_in_words_and_in_json(cli, ranked):
     shown = cli("review", ranked.out, "--a-min", "100", "--q", "0.01")
     assert (shown.code, shown.err) == (0, "")
     assert f"{N_ITEMS} of {N_ITEMS} items" in shown.words
@@ -216,9 +215,7 @@ def test_review_concludes_in_words_and_in_json(cli: Cli, ranked: Ranked):
 
 @pytest.mark.parametrize("broken", ["posterior.nc", "point.nc"])
 @pytest.mark.parametrize("how", ["gone", "cut", "of the other"])
-def test_a_damaged_run_is_one_sentence(
-    cli: Cli, ranked: Ranked, tmp_path: Path, broken: str, how: str
-):
+def test_a_damaged_run_is_one_sentence(cli, ranked, tmp_path, broken, how):
     files = snapshot(ranked.out)
     other = {"posterior.nc": "point.nc", "point.nc": "posterior.nc"}[broken]
     data = {"gone": None, "cut": files[broken][:1000], "of the other": files[other]}[how]
@@ -232,9 +229,7 @@ def test_a_damaged_run_is_one_sentence(
     assert len(shown.err.splitlines()) == 1
 
 
-def test_the_same_seed_gives_the_same_ranking_and_overwrite_replaces(
-    cli: Cli, ranked: Ranked, old_run: Path
-):
+def test_the_same_seed_gives_the_same_ranking_and_overwrite_replaces(cli, ranked, old_run):
     (old_run / "ranking.csv").write_text("old")
     shown = cli("rank", ranked.results, "--out", old_run, "--overwrite", "--json", *FAST)
     assert (shown.code, shown.err) == (0, "")
@@ -251,9 +246,7 @@ def test_the_same_seed_gives_the_same_ranking_and_overwrite_replaces(
 
 
 @pytest.mark.usefixtures("no_sampling")
-def test_a_failing_write_leaves_the_old_run_whole(
-    cli: Cli, ranked: Ranked, old_run: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_failing_write_leaves_the_old_run_whole(cli, ranked, old_run, monkeypatch):
 
     def fail(self: Posterior, path: Path) -> None:
         path.write_bytes(b"half")
@@ -270,9 +263,7 @@ def test_a_failing_write_leaves_the_old_run_whole(
 
 
 @pytest.mark.usefixtures("no_sampling")
-def test_a_failing_rename_puts_the_old_run_back(
-    cli: Cli, ranked: Ranked, old_run: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_failing_rename_puts_the_old_run_back(cli, ranked, old_run, monkeypatch):
     rename = Path.rename
 
     def fail(self: Path, target: Path) -> Path:
@@ -289,9 +280,7 @@ def test_a_failing_rename_puts_the_old_run_back(
 
 
 @pytest.mark.usefixtures("no_sampling")
-def test_rank_prints_the_verdict_the_ranking_and_the_report(
-    cli: Cli, ranked: Ranked, tmp_path: Path
-):
+def test_rank_prints_the_verdict_the_ranking_and_the_report(cli, ranked, tmp_path):
     shown = cli("rank", ranked.results, "--out", tmp_path / "run", *FAST)
     assert (shown.code, shown.err) == (0, "")
     run = load_run(ranked.out)
@@ -303,7 +292,7 @@ def test_rank_prints_the_verdict_the_ranking_and_the_report(
     assert all(f"gm{i}" in shown.out for i in range(N_SUBJECTS))
 
 
-def test_groups_are_ranked_each_by_itself_and_quietly(cli: Cli, tmp_path: Path):
+def test_groups_are_ranked_each_by_itself_and_quietly(cli, tmp_path):
     results = write_results(tmp_path / "r.csv", groups="ab")
     with results.open("a") as file:
         file.write("lonely,by itself,1\n")
@@ -339,7 +328,7 @@ def test_json_of_groups_is_one_object(cli, tmp_path):
     assert set(json.loads(shown.out)) == {"group_1", "group_2"}
 
 
-def test_options_that_do_not_go_together_are_refused(cli: Cli, tmp_path: Path):
+def test_options_that_do_not_go_together_are_refused(cli, tmp_path):
     out = ("--out", tmp_path / "run")
     shown = cli("rank", "--example", "--priors", "fixed", "--slopes", "free", *out)
     assert (shown.code, shown.out) == (2, "")
@@ -358,9 +347,7 @@ def test_options_that_do_not_go_together_are_refused(cli: Cli, tmp_path: Path):
         ),
     ],
 )
-def test_guessing_that_cannot_be_is_refused_before_anything_is_done(
-    cli: Cli, tmp_path: Path, options: tuple[object, ...], said: str
-):
+def test_guessing_that_cannot_be_is_refused_before_anything_is_done(cli, tmp_path, options, said):
     shown = cli("rank", "--example", *options, "--out", tmp_path / "run")
     assert shown.code == 2
     assert shown.err.startswith(f"bayesirt: {said}")
@@ -402,7 +389,7 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Apart:
 
 
 @pytest.mark.slow
-def test_killed_command_goes_on_where_it_was(tmp_path: Path, apart: Apart):
+def test_killed_command_goes_on_where_it_was(tmp_path, apart):
     """kill -9, then the same command: the ranking and draws of an uninterrupted run."""
     command = [*apart.command, "--draws", "2000", "--quiet"]
     resumable = [*command, "--out", "resumed", "--checkpoint", "kept"]
@@ -439,7 +426,7 @@ def test_killed_command_goes_on_where_it_was(tmp_path: Path, apart: Apart):
 
 
 @pytest.mark.slow
-def test_interrupted_command_saves_its_draws_and_says_so(tmp_path: Path, apart: Apart):
+def test_interrupted_command_saves_its_draws_and_says_so(tmp_path, apart):
     command = [*apart.command, "--out", "run", "--draws", "100000", "--checkpoint", "kept"]
     heeding_interrupts = (  # a process started in the background may inherit that they are ignored
         "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); "

@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 
 import pytest
-from cli.conftest import Cli
 from cli.test_bad_input import GOOD, sentence
 
 from bayesirt.data.readers import read_responses
@@ -34,9 +33,7 @@ TAKEN = {
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-def test_any_name_is_read_and_written(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-):
+def test_any_name_is_read_and_written(cli, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     Path(f"{name}.csv").write_text(GOOD)
     assert "this can be ranked" in cli("check", "--", f"{name}.csv").words
@@ -60,12 +57,7 @@ def places(tmp_path: Path) -> Path:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 @pytest.mark.parametrize(("place", "of_convert", "of_rank"), TAKEN.values(), ids=TAKEN)
 def test_a_place_that_cannot_be_written_is_one_sentence_before_any_work(
-    cli: Cli,
-    places: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    place: str,
-    of_convert: str,
-    of_rank: str,
+    cli, places, monkeypatch, place, of_convert, of_rank
 ):
     monkeypatch.setattr("bayesirt.ranking.run.rank_responses", pytest.fail)
     before = sorted(places.rglob("*"))

@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -25,7 +24,7 @@ def run(small_run: Run) -> Run:
     return replace(small_run, ranking=replace(small_run.ranking, summary=summary))
 
 
-def test_markdown_has_a_row_a_subject_and_escapes_names(run: Run):
+def test_markdown_has_a_row_a_subject_and_escapes_names(run):
     text = ranking_as_markdown(run)
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert len(rows) == 2 + len(run.ranking.summary)
@@ -38,7 +37,7 @@ def test_markdown_has_a_row_a_subject_and_escapes_names(run: Run):
     assert ranking_as_markdown(sound).endswith(f"{run.posterior.verdict.to_text()}\n")
 
 
-def test_warnings_come_first_and_their_names_are_escaped(run: Run):
+def test_warnings_come_first_and_their_names_are_escaped(run):
     warned = replace(run.ranking, sound=False, warnings=(f"Void: {HOSTILE}",))
     void = replace(run, ranking=warned)
     assert ranking_as_markdown(void).startswith("**Void: a\\|b\\_c\\*d \\<img src=x\\>")
@@ -47,7 +46,7 @@ def test_warnings_come_first_and_their_names_are_escaped(run: Run):
     assert caption[1].startswith(r"Void: a|b\_c*d <img src=x> \$x\$ \textbackslash{}input\{y\}")
 
 
-def test_accuracies_lead_where_they_must(run: Run):
+def test_accuracies_lead_where_they_must(run):
     ranks = {"score_rank": range(30, 0, -1), "score_rank_low": 1, "score_rank_high": 30}
     ranking = replace(run.ranking, summary=run.ranking.summary.assign(**ranks))
     led = replace(run, ranking=led_by_score(ranking, "No."))
@@ -58,7 +57,7 @@ def test_accuracies_lead_where_they_must(run: Run):
     assert run.ranking.summary["subject"].iloc[-1] in rows[2]
 
 
-def test_latex_escapes_names(run: Run):
+def test_latex_escapes_names(run):
     text = ranking_as_latex(run)
     row = next(line for line in text.splitlines() if "img" in line)
     for harmless in (r"\_", r"\$", r"\%", r"\&", r"\#", r"\textbackslash", r"\{y\}"):
@@ -68,7 +67,7 @@ def test_latex_escapes_names(run: Run):
     assert text.count(r"\\") == 1 + len(run.ranking.summary)
 
 
-def test_json_is_of_the_schema(run: Run):
+def test_json_is_of_the_schema(run):
     told = json.loads(json.dumps(ranking_as_json(run), allow_nan=False))
     assert list(told) == ["schema", "verdict", "average", "ranking"]
     assert told["schema"] == 1
@@ -80,7 +79,7 @@ def test_json_is_of_the_schema(run: Run):
             np.testing.assert_array_equal(table[column], values)
 
 
-def test_what_is_not_known_is_null(run: Run):
+def test_what_is_not_known_is_null(run):
     summary = run.ranking.summary.assign(length=np.nan)
     unknown = replace(run, ranking=replace(run.ranking, summary=summary))
     told = json.dumps(ranking_as_json(unknown), allow_nan=False)
@@ -88,10 +87,7 @@ def test_what_is_not_known_is_null(run: Run):
 
 
 def test_scores_over_items_like_these_are_told_where_they_were_asked_for(
-    small_run: Run,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    small_run, capsys, monkeypatch, tmp_path
 ):
     columns = {
         "population_score": 0.4567,
@@ -110,7 +106,7 @@ def test_scores_over_items_like_these_are_told_where_they_were_asked_for(
         assert ("40-50%" in capsys.readouterr().out) == shown
 
 
-def test_an_anchored_scale_takes_the_place_of_abilities(run: Run):
+def test_an_anchored_scale_takes_the_place_of_abilities(run):
     summary = run.ranking.summary.assign(scale=131.6, scale_low=120.0, scale_high=140.2)
     scaled = replace(run, ranking=replace(run.ranking, summary=summary))
     text = ranking_as_markdown(scaled)

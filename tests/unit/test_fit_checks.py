@@ -2,7 +2,6 @@
 
 import itertools
 from dataclasses import replace
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +33,6 @@ from bayesirt.checks.fit.tail_probabilities import (
 from bayesirt.cli.existing_run import fit_check
 from bayesirt.estimators.dimension import log_scores
 from bayesirt.likelihood.cell_sums import DenseLayout
-from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.run_folder import save_run
 from bayesirt.report.export import ranking_as_json
 from bayesirt.report.html import render_report
@@ -368,9 +366,7 @@ def test_items_that_do_not_point_one_way_are_not_explained(negative, agreement, 
     assert "10% of the first ability's gain" in fitted(0.01, 0.001, 1.1).warning
 
 
-def test_a_run_that_one_ability_does_not_explain_is_led_by_accuracy(
-    small_run: Run, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_run_that_one_ability_does_not_explain_is_led_by_accuracy(small_run, monkeypatch):
     astray = fitted(0.0, 0.001, 1.0, direction=Direction(0.5, 0.5))
     monkeypatch.setattr("bayesirt.checks.fit.fit_check.check_fit", lambda *_, **__: astray)
     run = small_run.with_fit()
@@ -392,9 +388,7 @@ def test_a_gain_over_nothing_has_no_share():
     assert "nan" not in text
 
 
-def test_a_run_that_was_saved_is_checked_as_it_was_before(
-    small_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_run_that_was_saved_is_checked_as_it_was_before(small_run, tmp_path, monkeypatch):
     """The key and every number that a check of fit looks at are the same."""
     given = []
 
@@ -421,7 +415,7 @@ def test_a_run_that_was_saved_is_checked_as_it_was_before(
 
 
 @pytest.mark.slow
-def test_a_wide_table_is_checked_in_part(monkeypatch: pytest.MonkeyPatch):
+def test_a_wide_table_is_checked_in_part(monkeypatch):
     monkeypatch.setattr(wide, "WIDE", N * J - 1)
     monkeypatch.setattr(wide, "MOST_SUBJECTS", 40)
     monkeypatch.setattr(wide, "FEW_DRAWS", 4)
@@ -436,7 +430,7 @@ def test_a_wide_table_is_checked_in_part(monkeypatch: pytest.MonkeyPatch):
     np.testing.assert_array_equal(few.theta, POSTERIOR.theta[1::2])
 
 
-def test_an_interrupted_check_loses_nothing(small_run: Run, monkeypatch: pytest.MonkeyPatch):
+def test_an_interrupted_check_loses_nothing(small_run, monkeypatch):
     def interrupted(*given: object, **more: object) -> None:
         raise KeyboardInterrupt
 

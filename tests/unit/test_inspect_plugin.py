@@ -4,7 +4,6 @@ import asyncio
 import importlib
 import sys
 from importlib.metadata import entry_points
-from pathlib import Path
 from subprocess import CompletedProcess
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -31,9 +30,7 @@ def test_inspect_finds_it():
     assert own.value == "bayesirt.inspect_plugin"
 
 
-def test_each_folder_of_a_run_is_ranked_once(
-    plugin: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_each_folder_of_a_run_is_ranked_once(plugin, monkeypatch, capsys):
     commands = []
 
     def run(command: list[str], **_: object) -> CompletedProcess[str]:
@@ -53,9 +50,7 @@ def test_each_folder_of_a_run_is_ranked_once(
     assert "are ranked in ranked/report.html" in capsys.readouterr().out
 
 
-def test_the_reason_is_told_where_nothing_is_ranked(
-    plugin: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
+def test_the_reason_is_told_where_nothing_is_ranked(plugin, monkeypatch, tmp_path):
     data.inspect_eval(tmp_path / "x.eval", [data.sample(1, "C")], data.inspect_header())
     monkeypatch.setenv(plugin.OUT, str(tmp_path / "out"))
     assert "a ranking needs at least 2 subjects, got 1" in plugin.rank_folder(str(tmp_path))

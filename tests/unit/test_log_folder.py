@@ -49,7 +49,7 @@ def cells(path: Path, **options: Any) -> dict[tuple[str, str], tuple[int, int]]:
     return {(r.subject, r.item): (r.successes, r.trials) for r in table.itertuples()}
 
 
-def test_items_are_named_by_benchmark_and_describe_it(tmp_path: Path):
+def test_items_are_named_by_benchmark_and_describe_it(tmp_path):
     for task in ("one", "two"):
         for model, right in (("a", 1), ("b", 0)):
             data.lm_eval(tmp_path, model, [data.lm_eval_row(0, right, doc_hash=task)], task=task)
@@ -62,7 +62,7 @@ def test_items_are_named_by_benchmark_and_describe_it(tmp_path: Path):
     }  # fmt: skip
 
 
-def test_a_folder_and_a_single_log_are_results(tmp_path: Path):
+def test_a_folder_and_a_single_log_are_results(tmp_path):
     responses = read_responses(two_models(tmp_path))
     assert responses.subjects == ("a/x", "b/y")
     assert responses.cells.matrices()[0].tolist() == [[1, 0], [0, 1]]
@@ -70,7 +70,7 @@ def test_a_folder_and_a_single_log_are_results(tmp_path: Path):
     assert read_responses(data.eee(tmp_path / "single", rows)).subjects == ("p", "q")
 
 
-def test_what_is_no_log_is_left_out_and_said(tmp_path: Path):
+def test_what_is_no_log_is_left_out_and_said(tmp_path):
     two_models(tmp_path / "logs")
     (tmp_path / "logs" / "notes.txt").write_text("fine")
     (tmp_path / "logs" / "table.csv").write_text("model,item,score\n")
@@ -93,7 +93,7 @@ def test_what_is_no_log_is_left_out_and_said(tmp_path: Path):
     assert found.as_json()["left out"][0]["kind"] == "file"
 
 
-def test_links_are_not_followed_out_of_the_folder(tmp_path: Path):
+def test_links_are_not_followed_out_of_the_folder(tmp_path):
     two_models(tmp_path / "logs")
     two_models(tmp_path / "secret" / "x", filter="secret")
     (tmp_path / "logs" / "out").symlink_to(tmp_path / "secret")
@@ -109,7 +109,7 @@ def test_links_are_not_followed_out_of_the_folder(tmp_path: Path):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
-def test_pipes_and_folders_called_like_logs_are_not_opened(tmp_path: Path):
+def test_pipes_and_folders_called_like_logs_are_not_opened(tmp_path):
     two_models(tmp_path)
     os.mkfifo(tmp_path / "pipe.json")
     (tmp_path / "folder.eval").mkdir()
@@ -117,7 +117,7 @@ def test_pipes_and_folders_called_like_logs_are_not_opened(tmp_path: Path):
     assert [(e.what, e.why) for e in found.left_out] == [("pipe.json", "no regular file")]
 
 
-def test_a_damaged_log_is_refused_or_skipped_and_said(tmp_path: Path):
+def test_a_damaged_log_is_refused_or_skipped_and_said(tmp_path):
     two_models(tmp_path)
     (tmp_path / "a__x" / "more.eval").write_bytes(b"PK")
     assert refused(tmp_path).startswith("a__x/more.eval: it is not a whole .eval archive")
@@ -128,9 +128,7 @@ def test_a_damaged_log_is_refused_or_skipped_and_said(tmp_path: Path):
 
 
 @pytest.mark.parametrize("locked", ["locked", "locked/x.json"])
-def test_what_must_not_be_read_is_refused_or_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locked: str
-):
+def test_what_must_not_be_read_is_refused_or_skipped(tmp_path, monkeypatch, locked):
     two_models(tmp_path)
     data.write_json(tmp_path / "locked" / "x.json", {})
     scandir, opened = os.scandir, Path.open
@@ -149,7 +147,7 @@ def test_what_must_not_be_read_is_refused_or_skipped(
     assert found.left_out[0].what == locked
 
 
-def test_copies_count_once_and_are_said(tmp_path: Path):
+def test_copies_count_once_and_are_said(tmp_path):
     once = two_models(tmp_path / "once")
     twice = two_models(tmp_path / "twice")
     for path in twice.rglob("samples_*.jsonl"):
@@ -160,7 +158,7 @@ def test_copies_count_once_and_are_said(tmp_path: Path):
     assert set(cells(twice, duplicates="trials").values()) == {(2, 2), (0, 2)}
 
 
-def test_a_copy_may_tell_the_length_that_another_does_not(tmp_path: Path):
+def test_a_copy_may_tell_the_length_that_another_does_not(tmp_path):
     rows = [data.eee_row("p", 1.0, model_id=m, token_usage=u)
             for m in "ab" for u in (None, {"output_tokens": 7})]  # fmt: skip
     rows += [data.eee_row("q", 0.0, model_id=m, token_usage=None) for m in "ab"]
@@ -171,9 +169,7 @@ def test_a_copy_may_tell_the_length_that_another_does_not(tmp_path: Path):
 @pytest.mark.parametrize(
     ("rule", "kept"), [("first", (1, 1)), ("last", (0, 1)), ("trials", (1, 2))]
 )
-def test_runs_that_contradict_each_other_are_refused_unless_told(
-    tmp_path: Path, rule: str, kept: tuple[int, int]
-):
+def test_runs_that_contradict_each_other_are_refused_unless_told(tmp_path, rule, kept):
     two_models(tmp_path)
     data.lm_eval(tmp_path, "a/x", [data.lm_eval_row(0, 0)], date=LATER)
     sentence = refused(tmp_path)
@@ -184,25 +180,25 @@ def test_runs_that_contradict_each_other_are_refused_unless_told(
     assert cells(tmp_path, duplicates=rule)["a/x", "arc/0"] == kept
 
 
-def test_runs_of_other_lengths_are_other_runs(tmp_path: Path):
+def test_runs_of_other_lengths_are_other_runs(tmp_path):
     longer = data.sample("p", "C", model_usage={"a": {"output_tokens": 99}})
     shorter = data.sample("p", "C", model_usage={"a": {"output_tokens": 98}})
     two_evals(tmp_path, ("3", "a", [longer]), ("4", "a", [shorter]))
     assert "1 of 1, length 99 in 3.eval and 1 of 1, length 98 in 4.eval" in refused(tmp_path)
 
 
-def test_epochs_stay_with_their_run(tmp_path: Path):
+def test_epochs_stay_with_their_run(tmp_path):
     again = [data.sample("p", v, epoch=e) for e, v in ((1, "I"), (2, "I"), (3, "C"))]
     two_evals(tmp_path, ("3", "a", again))
     for rule, kept in (("first", (1, 1)), ("last", (1, 3)), ("trials", (2, 4))):
         assert cells(tmp_path, duplicates=rule)["a", "mul/p"] == kept
 
 
-def test_an_unknown_rule_is_refused(tmp_path: Path):
+def test_an_unknown_rule_is_refused(tmp_path):
     assert "`duplicates` must be one of error" in refused(two_models(tmp_path), duplicates="mean")
 
 
-def test_fractions_of_one_answer_need_a_threshold_that_names_the_benchmark(tmp_path: Path):
+def test_fractions_of_one_answer_need_a_threshold_that_names_the_benchmark(tmp_path):
     two_evals(tmp_path, ("3", "c", [data.sample("p", "P"), data.sample("p", "C", epoch=2)]))
     sentence = refused(tmp_path)
     assert "got 0.5 at subject 'c', item 'mul/p' of benchmark 'mul'" in sentence
@@ -211,7 +207,7 @@ def test_fractions_of_one_answer_need_a_threshold_that_names_the_benchmark(tmp_p
     assert cells(tmp_path, threshold=0.6)["c", "mul/p"] == (1, 2)
 
 
-def test_items_whose_texts_differ_are_not_merged(tmp_path: Path):
+def test_items_whose_texts_differ_are_not_merged(tmp_path):
     two_models(tmp_path)
     data.lm_eval(tmp_path, "c", [data.lm_eval_row(0, 1, doc_hash="other")])
     sentence = refused(tmp_path)
@@ -219,7 +215,7 @@ def test_items_whose_texts_differ_are_not_merged(tmp_path: Path):
     assert "and another in c/samples_arc" in sentence
 
 
-def test_benchmarks_that_two_harnesses_share_stay_apart(tmp_path: Path):
+def test_benchmarks_that_two_harnesses_share_stay_apart(tmp_path):
     two_models(tmp_path / "lm")
     for model in ("a", "b"):
         data.opencompass(tmp_path, model, {"0": {"correct": model == "a"}}, dataset="arc")
@@ -228,7 +224,7 @@ def test_benchmarks_that_two_harnesses_share_stay_apart(tmp_path: Path):
     assert found.notes == ("several harnesses have arc: their items are kept apart",)
 
 
-def test_a_benchmark_is_scored_by_one_metric(tmp_path: Path):
+def test_a_benchmark_is_scored_by_one_metric(tmp_path):
     two_models(tmp_path)
     data.lm_eval(tmp_path, "c", [data.lm_eval_row(0, 1, metrics=["em"], em=1)])
     sentence = refused(tmp_path)
@@ -236,7 +232,7 @@ def test_a_benchmark_is_scored_by_one_metric(tmp_path: Path):
     assert "and by 'em' in c/samples_arc_" in sentence
 
 
-def test_open_choices_are_told_together(tmp_path: Path):
+def test_open_choices_are_told_together(tmp_path):
     for task in ("one", "two"):
         two = {"metrics": ["acc", "norm"], "norm": 1}
         data.lm_eval(tmp_path, "a", [data.lm_eval_row(0, 1, **two)], task=task)
@@ -248,7 +244,7 @@ def test_open_choices_are_told_together(tmp_path: Path):
     )
 
 
-def test_choices_hold_for_all_benchmarks_or_for_one(tmp_path: Path):
+def test_choices_hold_for_all_benchmarks_or_for_one(tmp_path):
     for model, right in (("a", 1), ("b", 0)):
         for task in ("one", "two"):
             row = data.lm_eval_row(0, right, metrics=["acc", "norm"], norm=1 - right)
@@ -284,7 +280,7 @@ def test_many_open_choices_are_a_short_sentence():
 
 
 @pytest.mark.parametrize("name", ["[red]x", "$x$", "a\nb", "=1+1", "‮abc", "x" * 999])
-def test_hostile_names_stay_as_they_are_and_are_shown_in_one_line(tmp_path: Path, name: str):
+def test_hostile_names_stay_as_they_are_and_are_shown_in_one_line(tmp_path, name):
     for model, right in ((name, 1), ("b", 0)):
         samples = [data.sample(f"{name}{k}", "CI"[1 - right]) for k in "pq"]
         header = data.inspect_header(model, task=name)
@@ -296,12 +292,12 @@ def test_hostile_names_stay_as_they_are_and_are_shown_in_one_line(tmp_path: Path
     assert max(map(len, found.to_text().splitlines())) < 200
 
 
-def test_logs_whose_samples_all_failed_hold_no_answers(tmp_path: Path):
+def test_logs_whose_samples_all_failed_hold_no_answers(tmp_path):
     path = data.inspect_eval(tmp_path / "x.eval", [data.sample(1, "C", error="broken")])
     assert refused(path).startswith("the logs hold no answer with a score")
 
 
-def test_options_of_tables_and_of_logs_are_not_mixed_up(tmp_path: Path):
+def test_options_of_tables_and_of_logs_are_not_mixed_up(tmp_path):
     two_models(tmp_path / "logs")
     with pytest.raises(ResponseError, match=r"--score belongs to tables, and .* folder of logs"):
         read_responses(tmp_path / "logs", score="acc")
@@ -314,14 +310,14 @@ def test_options_of_tables_and_of_logs_are_not_mixed_up(tmp_path: Path):
         read_responses(tmp_path / "r.json")
 
 
-def test_a_log_is_read_as_a_table_if_a_column_is_named(tmp_path: Path):
+def test_a_log_is_read_as_a_table_if_a_column_is_named(tmp_path):
     rows = [data.eee_row(i, 1.0, model_id=m) | {"right": i == m} for m in "pq" for i in "pq"]
     path = data.eee(tmp_path, rows)
     responses = read_responses(path, subject="model_id", item="sample_id", score="right")
     assert responses.items == ("p", "q")
 
 
-def test_progress_is_told(tmp_path: Path):
+def test_progress_is_told(tmp_path):
     told: list[tuple[int, int]] = []
     read_log_folder(two_models(tmp_path), progress=lambda *done: told.append(done))
     assert told == [(1, 2), (2, 2)]
@@ -334,7 +330,7 @@ def test_a_long_report_is_cut():
     assert lines[-1] == "  ... and 69 more"
 
 
-def test_metrics_between_0_and_1_are_scores(tmp_path: Path):
+def test_metrics_between_0_and_1_are_scores(tmp_path):
     for model, scores in (("a", (0.25, 0.5, 1)), ("b", (0, 0.7, 0.3))):
         rows = [data.lm_eval_row(k, score) for k, score in enumerate(scores)]
         data.lm_eval(tmp_path, model, rows)

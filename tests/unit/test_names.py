@@ -60,9 +60,7 @@ WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
 
 @pytest.mark.parametrize("table", [long_table, wide_table])
 @pytest.mark.parametrize("name", WRITERS)
-def test_names_are_kept_as_they_were_read(
-    tmp_path: Path, name: str, table: Callable[[], pd.DataFrame]
-):
+def test_names_are_kept_as_they_were_read(tmp_path, name, table):
     WRITERS[name](table(), tmp_path / name)
     responses = read_responses(tmp_path / name, items_in="columns" if table is wide_table else None)
     assert responses.subjects == HOSTILE
@@ -70,7 +68,7 @@ def test_names_are_kept_as_they_were_read(
     np.testing.assert_array_equal(responses.cells.matrices()[0], SCORES)
 
 
-def test_names_that_are_no_text_are_named_as_python_writes_them(tmp_path: Path):
+def test_names_that_are_no_text_are_named_as_python_writes_them(tmp_path):
     rows = [{"model": m, "item": i, "score": 1} for m in (1, True, "1.0") for i in (7, 0.5)]
     write_json(pd.DataFrame(rows, dtype=object), tmp_path / "r.jsonl")
     responses = read_responses(tmp_path / "r.jsonl")
@@ -78,7 +76,7 @@ def test_names_that_are_no_text_are_named_as_python_writes_them(tmp_path: Path):
     assert responses.items == ("7", "0.5")
 
 
-def test_names_in_bytes_are_text(tmp_path: Path):
+def test_names_in_bytes_are_text(tmp_path):
     rows = [{"model": m, "item": i, "score": 1} for m in (b"a", "é".encode()) for i in (b"p", b"q")]
     pd.DataFrame(rows).to_parquet(tmp_path / "r.parquet")
     assert read_responses(tmp_path / "r.parquet").subjects == ("a", "é")
@@ -104,7 +102,7 @@ def ranked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 @pytest.mark.parametrize(
     ("file", "column"), [("ranking.csv", "subject"), ("items.csv", "item"), ("pairwise.csv", None)]
 )
-def test_no_cell_of_a_csv_is_a_formula(ranked: tuple[Path, str], file: str, column: str | None):
+def test_no_cell_of_a_csv_is_a_formula(ranked, file, column):
     with (ranked[0] / file).open(encoding="utf-8", newline="") as opened:
         header, *body = csv.reader(opened)
     safe = sorted(map(spreadsheet_safe, HOSTILE))
@@ -114,7 +112,7 @@ def test_no_cell_of_a_csv_is_a_formula(ranked: tuple[Path, str], file: str, colu
         assert cell == "" or float(cell) < 0
 
 
-def test_the_report_holds_names_as_text(ranked: tuple[Path, str]):
+def test_the_report_holds_names_as_text(ranked):
     report = (ranked[0] / "report.html").read_text("utf-8")
     assert "<script>alert" not in report
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in report
@@ -122,26 +120,21 @@ def test_the_report_holds_names_as_text(ranked: tuple[Path, str]):
     assert "\u202e" not in report
 
 
-def test_the_terminal_shows_names_as_text(ranked: tuple[Path, str]):
+def test_the_terminal_shows_names_as_text(ranked):
     for shown in ("[/]", "[bold]x", "two·lines", "left ·right", "longlon"):
         assert shown in ranked[1]
     assert not {"\u202e", "\r", "\x85", "\x1b"} & set(ranked[1])
     assert max(map(len, ranked[1].splitlines())) < 300
 
 
-def test_the_draws_keep_names(ranked: tuple[Path, str]):
+def test_the_draws_keep_names(ranked):
     with xr.open_datatree(ranked[0] / "posterior.nc", engine="h5netcdf") as tree:
         assert tuple(tree["posterior"]["subject"].values) == HOSTILE
         assert tuple(tree["posterior"]["item"].values) == HOSTILE
 
 
 @pytest.mark.parametrize("command", ["check", "compare"])
-def test_other_commands_take_hostile_names(
-    ranked: tuple[Path, str],
-    command: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-):
+def test_other_commands_take_hostile_names(ranked, command, monkeypatch, capsys):
     path = ranked[0] if command == "compare" else ranked[0].parent / "r.jsonl"
     monkeypatch.setattr(sys, "argv", ["bayesirt", command, str(path)])
     with pytest.raises(SystemExit) as leaving:
@@ -166,17 +159,17 @@ def test_other_commands_take_hostile_names(
         ("", 48, ""),
     ],
 )
-def test_a_name_is_shown_on_one_line(name: str, width: int, shown: str):
+def test_a_name_is_shown_on_one_line(name, width, shown):
     assert one_line(name, width) == shown
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "|", "%"])
-def test_what_a_spreadsheet_would_run_is_quoted(start: str):
+def test_what_a_spreadsheet_would_run_is_quoted(start):
     assert spreadsheet_safe(f"{start}cmd") == f"'{start}cmd"
 
 
 @pytest.mark.parametrize("text", ["gpt-x", "", "'=1", "1-1", " =1", "007"])
-def test_other_text_goes_to_a_spreadsheet_as_it_is(text: str):
+def test_other_text_goes_to_a_spreadsheet_as_it_is(text):
     assert spreadsheet_safe(text) == text
 
 
@@ -189,7 +182,7 @@ def test_other_text_goes_to_a_spreadsheet_as_it_is(text: str):
         (["a", "b", "a", "b", "b"], "item 'b' stands 3 times; rename or drop all but one"),
     ],
 )
-def test_names_that_cannot_stay_are_refused(names: list[str], said: str):
+def test_names_that_cannot_stay_are_refused(names, said):
     with pytest.raises(ResponseError, match=f"^{said}$"):
         check_names(names, "item")
 

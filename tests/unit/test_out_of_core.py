@@ -88,7 +88,7 @@ def assert_same_fit(stored: Responses, held: Responses) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_a_file_on_disk_holds_what_memory_would(put: Put, seed: int):
+def test_a_file_on_disk_holds_what_memory_would(put, seed):
     frame = counts(seed)
     stored = on_disk(put(frame))
     assert not stored.cells.is_sparse
@@ -97,7 +97,7 @@ def test_a_file_on_disk_holds_what_memory_would(put: Put, seed: int):
         assert_same_fit(stored, in_memory(frame))
 
 
-def test_lists_of_cells_on_disk_hold_what_memory_would(put: Put, lists: None):
+def test_lists_of_cells_on_disk_hold_what_memory_would(put, lists):
     frame = counts()
     stored, held = on_disk(put(frame)), in_memory(frame)
     assert stored.cells.is_sparse
@@ -105,13 +105,13 @@ def test_lists_of_cells_on_disk_hold_what_memory_would(put: Put, lists: None):
     assert_same_fit(stored, held)
 
 
-def test_more_blocks_than_subjects_are_not_made(put: Put):
+def test_more_blocks_than_subjects_are_not_made(put):
     stored = LongParquet(put(counts()), ROLES, None, len(counts())).on_disk("error", block_rows=5)
     assert (stored.cells.n_blocks, stored.cells.n_rows) == (31, 1)
     np.testing.assert_array_equal(listed(stored), listed(in_memory(counts())))
 
 
-def test_the_reader_decides_by_the_memory_that_is_free(put: Put, monkeypatch: pytest.MonkeyPatch):
+def test_the_reader_decides_by_the_memory_that_is_free(put, monkeypatch):
     path = put(counts().assign(tokens=7, topic="x"))
     assert not isinstance(read_responses(path).cells, StoredCells)
     with pytest.warns(LeftOutWarning):
@@ -130,7 +130,7 @@ def test_the_reader_decides_by_the_memory_that_is_free(put: Put, monkeypatch: py
 
 
 @pytest.mark.parametrize("kind", ["int8", "bool", "float32", "str", "category"])
-def test_single_answers_of_every_type(put: Put, kind: str):
+def test_single_answers_of_every_type(put, kind):
     frame = counts().query("trials > 0").assign(score=lambda f: f["successes"] > 0)
     stored = on_disk(
         put(frame.astype({"score": "int8"}).astype({"score": kind})),
@@ -139,7 +139,7 @@ def test_single_answers_of_every_type(put: Put, kind: str):
     assert_same(stored, Responses.from_long(frame, subject="model"))
 
 
-def test_fractions_are_told_from_the_whole_file(put: Put):
+def test_fractions_are_told_from_the_whole_file(put):
     frame = counts().query("trials > 0").sort_values("trials", ignore_index=True)
     frame["score"] = frame["successes"] / frame["trials"]
     stored = on_disk(put(frame), roles=ROLES | {"score": "score"})
@@ -148,9 +148,7 @@ def test_fractions_are_told_from_the_whole_file(put: Put):
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("rule", ["trials", "first", "last"])
-def test_rows_that_repeat_follow_the_rule(
-    put: Put, request: pytest.FixtureRequest, rule: str, sparse: bool
-):
+def test_rows_that_repeat_follow_the_rule(put, request, rule, sparse):
     if sparse:
         request.getfixturevalue("lists")
     frame = counts()
@@ -159,9 +157,7 @@ def test_rows_that_repeat_follow_the_rule(
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_rows_that_repeat_are_refused_as_elsewhere(
-    put: Put, folder: Path, request: pytest.FixtureRequest, sparse: bool
-):
+def test_rows_that_repeat_are_refused_as_elsewhere(put, folder, request, sparse):
     if sparse:
         request.getfixturevalue("lists")
     frame = counts().query("trials > 0")
@@ -178,7 +174,7 @@ def test_rows_that_repeat_are_refused_as_elsewhere(
     ("column", "value"),
     [("successes", 9), ("successes", -1), ("trials", -2), ("model", None), ("model", "")],
 )
-def test_a_bad_row_is_refused_as_elsewhere(put: Put, folder: Path, column: str, value: object):
+def test_a_bad_row_is_refused_as_elsewhere(put, folder, column, value):
     frame = counts()
     frame.loc[333, column] = value
     with pytest.raises(ResponseError) as elsewhere:
@@ -190,7 +186,7 @@ def test_a_bad_row_is_refused_as_elsewhere(put: Put, folder: Path, column: str, 
     assert not list(folder.iterdir())
 
 
-def test_pages_that_are_broken_are_refused(put: Put, folder: Path):
+def test_pages_that_are_broken_are_refused(put, folder):
     path = put(counts())
     data = bytearray(path.read_bytes())
     data[200:3000] = b"\xff" * 2800
@@ -201,7 +197,7 @@ def test_pages_that_are_broken_are_refused(put: Put, folder: Path):
     assert not list(folder.iterdir())
 
 
-def test_what_cannot_be_left_on_disk_is_refused(put: Put, tmp_path: Path):
+def test_what_cannot_be_left_on_disk_is_refused(put, tmp_path):
     csv = tmp_path / "r.csv"
     csv.write_text("model,item,score\na,p,1\n")
     with pytest.raises(ResponseError, match=r"^r\.csv cannot be left on disk; make it a long"):
@@ -215,9 +211,7 @@ def test_what_cannot_be_left_on_disk_is_refused(put: Put, tmp_path: Path):
         read_responses(timed, latency="t", out_of_core=True)
 
 
-def test_a_full_disk_is_told_before_anything_is_written(
-    put: Put, folder: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_full_disk_is_told_before_anything_is_written(put, folder, monkeypatch):
     usage = type("usage", (), {"free": 1_000})
     monkeypatch.setattr("bayesirt.data.cell_store.shutil.disk_usage", lambda _: usage)
     with pytest.raises(ResponseError, match=r"0\.0 GB are free in .*; let TMPDIR name a folder"):
@@ -233,7 +227,7 @@ def test_a_full_disk_is_told_before_anything_is_written(
     assert not list(folder.iterdir())
 
 
-def test_what_needs_all_cells_says_so(put: Put):
+def test_what_needs_all_cells_says_so(put):
     stored = on_disk(put(counts()))
     for use in (
         stored.to_long,
@@ -252,7 +246,7 @@ def test_what_needs_all_cells_says_so(put: Put):
             use()
 
 
-def test_groups_are_found_across_blocks(put: Put):
+def test_groups_are_found_across_blocks(put):
     frame = counts().query("trials > 0")
     other = frame.assign(model=frame["model"] + "b", item=frame["item"] + 100)
     both = pd.concat([frame.head(250), other.head(300)], ignore_index=True)
@@ -264,14 +258,14 @@ def test_groups_are_found_across_blocks(put: Put):
             np.testing.assert_array_equal(found, expected)
 
 
-def test_the_median_of_trials_is_that_of_memory(put: Put, monkeypatch: pytest.MonkeyPatch):
+def test_the_median_of_trials_is_that_of_memory(put, monkeypatch):
     monkeypatch.setattr("bayesirt.ranking.simple_averages._MOST_RESPONSES", 0)
     frame = counts()
     rules = [average_rule(data) for data in (on_disk(put(frame)), in_memory(frame))]
     assert rules[0].trials == rules[1].trials == frame.query("trials > 0")["trials"].median()
 
 
-def test_the_store_goes_with_the_responses(put: Put, folder: Path):
+def test_the_store_goes_with_the_responses(put, folder):
     stored = on_disk(put(counts()))
     assert [f.name for f in folder.iterdir()] == [stored.cells.folder.name]
     names = {f.name.split("_")[0] for f in stored.cells.folder.iterdir()}
@@ -281,7 +275,7 @@ def test_the_store_goes_with_the_responses(put: Put, folder: Path):
     assert not list(folder.iterdir())
 
 
-def test_the_store_goes_with_the_process(put: Put, folder: Path):
+def test_the_store_goes_with_the_process(put, folder):
     code = (
         "import sys, tempfile; tempfile.tempdir = sys.argv[2]\n"
         "from bayesirt import read_responses\n"
@@ -294,7 +288,7 @@ def test_the_store_goes_with_the_process(put: Put, folder: Path):
     assert not list(folder.iterdir())
 
 
-def test_rows_stay_in_order_when_counts_follow_single_answers(put: Put):
+def test_rows_stay_in_order_when_counts_follow_single_answers(put):
     frame = counts().query("trials > 0")
     single = frame.assign(successes=(frame["successes"] > 0).astype(int), trials=1)
     both = pd.concat([single, frame, single.head(50)], ignore_index=True)
@@ -302,7 +296,7 @@ def test_rows_stay_in_order_when_counts_follow_single_answers(put: Put):
         assert_same(on_disk(put(both), rule), in_memory(both, rule))
 
 
-def test_progress_tells_rows_then_blocks(put: Put):
+def test_progress_tells_rows_then_blocks(put):
     told: list[tuple[int, int]] = []
     path = put(counts())
     n = len(counts())

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from dataclasses import asdict, replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,6 @@ from scipy.special import expit
 
 from bayesirt.posterior import Posterior
 from bayesirt.ranking import pairwise
-from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.kept_ranking import kept_ranking
 from bayesirt.ranking.pairwise import probability_above, surely_above
 from bayesirt.ranking.run_folder import load_run, pairs_table, save_run
@@ -323,9 +321,7 @@ def test_pairs_of_many_subjects_are_written_for_neighbours_only(monkeypatch):
     assert set(apart) == {1, 2, 3}
 
 
-def test_a_saved_run_keeps_its_ranking_exactly(
-    small_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_saved_run_keeps_its_ranking_exactly(small_run, tmp_path, monkeypatch):
     save_run(small_run, tmp_path, "")
     again = rank_subjects(small_run.posterior)
     monkeypatch.setattr("bayesirt.ranking.run_folder.ranked", None)  # what is kept is taken
@@ -336,7 +332,7 @@ def test_a_saved_run_keeps_its_ranking_exactly(
     assert kept.average == again.average
 
 
-def test_a_ranking_that_another_version_made_is_made_again(small_run: Run, tmp_path: Path):
+def test_a_ranking_that_another_version_made_is_made_again(small_run, tmp_path):
     other = replace(small_run, posterior=small_run.posterior.with_attrs(bayesirt_version="0.0.1"))
     save_run(other, tmp_path, "")
     assert kept_ranking(Posterior.load(tmp_path / "posterior.nc")) is None

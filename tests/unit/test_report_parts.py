@@ -33,7 +33,7 @@ def reviewed(run: Run, **lists: list[int]) -> ItemReview:
     return replace(review, summary=table.reset_index(drop=True))
 
 
-def test_curves_are_of_steep_hard_and_listed_items(small_run: Run):
+def test_curves_are_of_steep_hard_and_listed_items(small_run):
     items = small_run.items.assign(flag="")
     review = reviewed(small_run)
     chosen = chosen_items(review, items)
@@ -50,7 +50,7 @@ def test_curves_are_of_steep_hard_and_listed_items(small_run: Run):
     assert len(chosen) - len(listed) <= 4
 
 
-def test_items_that_rest_on_the_prior_are_no_examples(small_run: Run):
+def test_items_that_rest_on_the_prior_are_no_examples(small_run):
     steepest = small_run.items.nlargest(2, "a")["item"]
     items = small_run.items.assign(
         flag=small_run.items["item"].isin(steepest).map({True: "x", False: ""})
@@ -59,7 +59,7 @@ def test_items_that_rest_on_the_prior_are_no_examples(small_run: Run):
     assert chosen_items(reviewed(small_run), items.assign(flag="all right"))
 
 
-def test_rows_say_how_surely_each_list_holds(small_run: Run, monkeypatch: pytest.MonkeyPatch):
+def test_rows_say_how_surely_each_list_holds(small_run, monkeypatch):
     review = reviewed(small_run, flipped=[3], miskeyed=[3], duplicated=[7], saturated=[8])
     table = review.summary
     table.loc[3, ["p_negative", "p_rest", "evidence"]] = 0.997, 0.0002, "evidence <b>3</b>"
@@ -81,14 +81,14 @@ def test_rows_say_how_surely_each_list_holds(small_run: Run, monkeypatch: pytest
     assert "<b>3</b>" not in page
 
 
-def test_only_what_calls_for_action_is_said_on_top(small_run: Run, monkeypatch: pytest.MonkeyPatch):
+def test_only_what_calls_for_action_is_said_on_top(small_run, monkeypatch):
     for lists in ({}, {"saturated": [1], "redundant": [2, 3]}):
         review = reviewed(small_run, **lists)
         monkeypatch.setattr("bayesirt.report.item_part.review_items", lambda *_, r=review, **__: r)
         assert items_to_look_at(small_run)["note"] == ""
 
 
-def test_long_lists_are_cut(small_run: Run, monkeypatch: pytest.MonkeyPatch):
+def test_long_lists_are_cut(small_run, monkeypatch):
     review = reviewed(small_run, redundant=[*range(20)])
     n = MOST_LISTED // 20 + 1
     many = pd.concat(
@@ -102,9 +102,7 @@ def test_long_lists_are_cut(small_run: Run, monkeypatch: pytest.MonkeyPatch):
     assert f"The first 1,000 of {20 * n:,} items for the authors" in page
 
 
-def test_whether_the_point_estimate_may_be_trusted_is_said_in_words(
-    small_run: Run, monkeypatch: pytest.MonkeyPatch
-):
+def test_whether_the_point_estimate_may_be_trusted_is_said_in_words(small_run, monkeypatch):
     comparison, verdict = small_run.comparison, small_run.posterior.verdict
     monkeypatch.setitem(vars(small_run.posterior), "verdict", replace(verdict, sound=True))
 
@@ -132,9 +130,7 @@ def test_whether_the_point_estimate_may_be_trusted_is_said_in_words(
     )
 
 
-def test_scores_of_complete_data_are_called_observed(
-    small_run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path
-):
+def test_scores_of_complete_data_are_called_observed(small_run, capsys, monkeypatch, tmp_path):
     page = render_report(small_run)
     assert "scores were observed" in page
     assert "Expected score" not in page
@@ -151,9 +147,7 @@ def test_scores_of_complete_data_are_called_observed(
     assert "(1.0 to " in page
 
 
-def test_what_voids_a_ranking_comes_first(
-    small_run: Run, capsys: pytest.CaptureFixture[str], tmp_path
-):
+def test_what_voids_a_ranking_comes_first(small_run, capsys, tmp_path):
     void = replace(small_run, ranking=replace(small_run.ranking, sound=False, warnings=("Void.",)))
     page = render_report(void)
     banner = page.index('<p class="verdict void" role="alert">Void.</p>')
@@ -166,7 +160,7 @@ def test_what_voids_a_ranking_comes_first(
 
 
 def test_accuracies_lead_report_and_terminal_where_one_ability_explains_nothing(
-    small_run: Run, capsys: pytest.CaptureFixture[str], tmp_path
+    small_run, capsys, tmp_path
 ):
     ranking = replace(small_run.ranking, sound=True, warnings=())
     led = replace(small_run, ranking=led_by_score(ranking, "No."))
@@ -191,7 +185,7 @@ def test_accuracies_lead_report_and_terminal_where_one_ability_explains_nothing(
         *(("point_estimator", name) for name in get_args(PointMethod) if name != "auto"),
     ],
 )
-def test_each_method_is_told_with_its_source(small_run: Run, known: str, name: str):
+def test_each_method_is_told_with_its_source(small_run, known, name):
     diagnostics = small_run.record.diagnostics | {known: name}
     run = replace(small_run, record=replace(small_run.record, diagnostics=diagnostics))
     for title, sentences in methods_of(run):

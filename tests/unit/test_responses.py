@@ -1,7 +1,6 @@
 """Responses hold what was promised, in either layout, or refuse."""
 
 import tracemalloc
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -46,7 +45,7 @@ def responses(request: pytest.FixtureRequest) -> Responses:
     return with_everything(request.param())
 
 
-def test_cells_are_listed_by_subject_then_item(responses: Responses):
+def test_cells_are_listed_by_subject_then_item(responses):
     cells = responses.cells.listed()
     assert cells.subject.tolist() == [0, 0, 0, 1, 1, 2, 2]
     assert cells.item.tolist() == [0, 2, 3, 0, 1, 0, 2]
@@ -55,13 +54,13 @@ def test_cells_are_listed_by_subject_then_item(responses: Responses):
     assert {c.dtype for c in cells} == {np.dtype("int32"), np.dtype("int8")}
 
 
-def test_matrices_are_those_of_the_data(responses: Responses):
+def test_matrices_are_those_of_the_data(responses):
     for found, expected in zip(responses.cells.matrices(), (SUCCESSES, TRIALS), strict=True):
         np.testing.assert_array_equal(found, expected, strict=True)
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_totals_sum_over_an_axis(responses: Responses, axis: int):
+def test_totals_sum_over_an_axis(responses, axis):
     expected = SUCCESSES.sum(axis), TRIALS.sum(axis), (TRIALS > 0).sum(axis)
     for found, total in zip(responses.cells.totals(axis), expected, strict=True):
         np.testing.assert_array_equal(found, total.astype(np.int64), strict=True)
@@ -74,7 +73,7 @@ def test_totals_of_many_small_numbers_do_not_wrap():
     assert SparseCells(2, 1000, cells.listed()).totals(1).trials.tolist() == [1000, 1000]
 
 
-def test_counts_and_coverage(responses: Responses):
+def test_counts_and_coverage(responses):
     assert (responses.n_subjects, responses.n_items, responses.n_observed) == (3, 4, 7)
     assert responses.coverage == 7 / 12
     assert repr(responses) == (
@@ -82,7 +81,7 @@ def test_counts_and_coverage(responses: Responses):
     )
 
 
-def test_summary_is_not_rounded(responses: Responses):
+def test_summary_is_not_rounded(responses):
     assert responses.summary["value"].to_dict() == {
         "subjects": 3,
         "items": 4,
@@ -98,7 +97,7 @@ def test_summary_is_not_rounded(responses: Responses):
     }
 
 
-def test_to_long_has_a_row_a_cell(responses: Responses):
+def test_to_long_has_a_row_a_cell(responses):
     table = responses.to_long()
     assert list(table.columns) == [
         "subject", "item", "successes", "trials", "latency", "topic", "level",
@@ -110,7 +109,7 @@ def test_to_long_has_a_row_a_cell(responses: Responses):
     assert "".join(table["subject"] + table["item"]) == "aparasbpbqcpcr"
 
 
-def test_from_long_takes_what_to_long_gives(responses: Responses):
+def test_from_long_takes_what_to_long_gives(responses):
     again = Responses.from_long(
         responses.to_long().sample(frac=1, random_state=0).sort_values("item"),
         score="successes",
@@ -126,7 +125,7 @@ def test_from_long_takes_what_to_long_gives(responses: Responses):
     assert again.item_metadata.loc[[*"pqrs"]].equals(responses.item_metadata)
 
 
-def test_select_keeps_order_and_everything(responses: Responses):
+def test_select_keeps_order_and_everything(responses):
     part = responses.select(np.array([2, 0]), np.array([2, 3, 0]))
     assert (part.subjects, part.items) == (("c", "a"), ("r", "s", "p"))
     assert part.cells.matrices()[0].tolist() == [[4, 0, 1], [0, 1, 2]]
@@ -146,9 +145,7 @@ def test_select_keeps_order_and_everything(responses: Responses):
         ([0, 0], [0, 1], "subject 'a' stands 2 times"),
     ],
 )
-def test_select_refuses_what_cannot_be_ranked(
-    responses: Responses, subjects: list[int], items: list[int], said: str
-):
+def test_select_refuses_what_cannot_be_ranked(responses, subjects, items, said):
     with pytest.raises(ResponseError, match=said):
         responses.select(np.array(subjects), np.array(items))
 
@@ -166,9 +163,7 @@ def test_select_refuses_what_cannot_be_ranked(
     ],
 )
 @pytest.mark.parametrize("layout", [DenseCells, SparseCells])
-def test_components_are_what_responses_connect(
-    matrix: list[list[float]], groups: list[tuple[list[int], list[int]]], layout: type
-):
+def test_components_are_what_responses_connect(matrix, groups, layout):
     responses = Responses.from_arrays(matrix)
     if layout is SparseCells:
         responses = as_sparse(responses)
@@ -182,7 +177,7 @@ def test_components_are_what_responses_connect(
         (2**31 - 1, np.int32), (2**31, np.int64), (2**63 - 1, np.int64),
     ],
 )  # fmt: skip
-def test_the_smallest_type_that_holds_a_number(largest: int, kind: type):
+def test_the_smallest_type_that_holds_a_number(largest, kind):
     assert smallest_int(largest) is kind
 
 
@@ -194,7 +189,7 @@ def test_the_smallest_type_that_holds_a_number(largest: int, kind: type):
         ((999, 1000), 2000, DenseCells),
     ],
 )
-def test_few_of_many_cells_are_kept_sparse(shape: tuple[int, int], observed: int, layout: type):
+def test_few_of_many_cells_are_kept_sparse(shape, observed, layout):
     subject, item = np.divmod(np.arange(observed), shape[1])
     ones = np.ones(observed, np.int64)
     cells = store_cells(shape, subject, item, ones, 200 * ones)
@@ -242,13 +237,13 @@ def test_from_arrays_takes_trials_and_names():
         (np.full((2, 2), np.nan), None, {}, r"no response at all \(2 such subjects\)"),
     ],
 )
-def test_from_arrays_refuses(successes: object, trials: object, names: dict, said: str):
+def test_from_arrays_refuses(successes, trials, names, said):
     with pytest.raises(ResponseError, match=said):
         Responses.from_arrays(successes, trials, **names)
 
 
 @pytest.mark.parametrize("nothing", ["", "NA", None, np.nan, pd.NA])
-def test_from_wide_leaves_out_what_was_not_observed(nothing: object):
+def test_from_wide_leaves_out_what_was_not_observed(nothing):
     frame = pd.DataFrame({"p": ["1", nothing], 7: [0, True]}, index=["a", 1], dtype=object)
     responses = Responses.from_wide(frame)
     assert (responses.subjects, responses.items) == (("a", "1"), ("p", "7"))
@@ -266,7 +261,7 @@ def test_from_wide_leaves_out_what_was_not_observed(nothing: object):
         (pd.DataFrame(index=["a", "b"]), "at least 2 items, got 0"),
     ],
 )
-def test_from_wide_refuses(frame: pd.DataFrame, said: str):
+def test_from_wide_refuses(frame, said):
     with pytest.raises(ResponseError, match=said):
         Responses.from_wide(frame)
 
@@ -294,9 +289,7 @@ REPEATED = long(
         ("last", [[0, 0], [0, 1]], [[1, 1], [1, 1]], [1, 4, np.nan, np.nan]),
     ],
 )
-def test_rows_that_repeat_follow_the_rule(
-    rule: str, successes: list[list[int]], trials: list[list[int]], latency: list[float]
-):
+def test_rows_that_repeat_follow_the_rule(rule, successes, trials, latency):
     responses = Responses.from_long(REPEATED, latency="tokens", duplicates=rule)
     np.testing.assert_array_equal(responses.cells.matrices(), [successes, trials])
     np.testing.assert_array_equal(responses.latency, latency)
@@ -319,7 +312,7 @@ def test_a_cell_without_trials_is_no_cell():
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, "", "NA", "nan", 0, "0.0"])
-def test_latency_may_be_missing_or_zero(missing: object):
+def test_latency_may_be_missing_or_zero(missing):
     values = ["7", missing, 2.5, 1]
     frame = long(("a", "p", 1), ("a", "q", 0), ("b", "p", 0), ("b", "q", 1)).assign(
         time=pd.Series(values, dtype=object)
@@ -336,7 +329,7 @@ def test_latency_may_be_missing_or_zero(missing: object):
         (np.inf, "`time` must be a finite number, got 'inf' at subject 'a', item 'q'"),
     ],
 )
-def test_latency_is_a_length(value: object, said: str):
+def test_latency_is_a_length(value, said):
     frame = long(("a", "p", 1, None), ("a", "q", 0, value), columns="subject item score time")
     with pytest.raises(ResponseError, match=said):
         Responses.from_long(frame, latency="time")
@@ -352,7 +345,7 @@ def test_latency_is_a_length(value: object, said: str):
         ("model item score", {"subject": "model", "item_metadata": ["score"]}, "`score` differs"),
     ],
 )
-def test_columns_must_be_there_once(columns: str, options: dict, said: str):
+def test_columns_must_be_there_once(columns, options, said):
     frame = long(("a", "p", 1), ("a", "q", 0), ("b", "p", 0), ("b", "q", 1), columns=columns)
     with pytest.raises(ResponseError, match=said):
         Responses.from_long(frame, **options)
@@ -382,7 +375,7 @@ def test_item_metadata_must_not_vary_within_an_item():
         ({"cells": SparseCells(3, 4, CellList(*(c[:5] for c in dense().listed())))}, "'c' has no"),
     ],
 )
-def test_what_is_promised_is_checked(changes: dict, said: str):
+def test_what_is_promised_is_checked(changes, said):
     with pytest.raises(ResponseError, match=said):
         replace(with_everything(dense()), **changes)
 
@@ -398,7 +391,7 @@ def test_what_is_promised_is_checked(changes: dict, said: str):
     ],
     ids=["answers", "booleans", "counts", "wide", "long"],
 )
-def test_clean_data_take_few_bytes_a_cell(make: Callable[..., Responses], most: float):
+def test_clean_data_take_few_bytes_a_cell(make, most):
     y = np.random.default_rng(0).integers(0, 2, (400, 500), dtype=np.int8)
     tracemalloc.start()
     responses = make(y)
@@ -430,16 +423,14 @@ WIDE = np.array([[1, 0, np.nan], [0, np.nan, 1], [1, 1, 0]])
     ids=["floats", "nullable", "objects", "text of pandas", "text", "words", "booleans"],
 )
 @pytest.mark.parametrize("columns_at_once", [1, 100])
-def test_wide_tables_of_every_type_are_counted(
-    table: pd.DataFrame, columns_at_once: int, monkeypatch: pytest.MonkeyPatch
-):
+def test_wide_tables_of_every_type_are_counted(table, columns_at_once, monkeypatch):
     monkeypatch.setattr("bayesirt.data.wide_tables._AT_ONCE", 3 * columns_at_once)
     monkeypatch.setattr(Responses, "_from_rows", None)
     successes, trials = Responses.from_wide(table).cells.matrices()
     np.testing.assert_array_equal(np.where(trials, successes, np.nan), WIDE)
 
 
-def test_clean_matrices_of_few_answers_are_kept_sparse(monkeypatch: pytest.MonkeyPatch):
+def test_clean_matrices_of_few_answers_are_kept_sparse(monkeypatch):
     monkeypatch.setattr("bayesirt.data.cells._SPARSE_FROM", 9)
     monkeypatch.setattr("bayesirt.data.cells._SPARSE_BELOW", 0.8)
     cells = Responses.from_arrays(WIDE).cells
@@ -450,7 +441,7 @@ def test_clean_matrices_of_few_answers_are_kept_sparse(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("names", [["7", "07", "7"], [7, 0, 7]])
 @pytest.mark.parametrize("kind", [None, "category", object])
-def test_names_of_every_type_are_numbered(names: list[object], kind: object):
+def test_names_of_every_type_are_numbered(names, kind):
     column = pd.Series([*names, names[0]])
     if kind:
         column = column.astype(kind)

@@ -64,13 +64,7 @@ PRINTS: dict[str, Callable[[Run], None]] = {
 
 @pytest.mark.parametrize("width", [60, 100])
 @pytest.mark.parametrize("command", PRINTS)
-def test_nothing_is_wider_than_the_terminal(
-    named_run: Run,
-    command: str,
-    width: int,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-):
+def test_nothing_is_wider_than_the_terminal(named_run, command, width, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", str(width))
     PRINTS[command](named_run)
     lines = capsys.readouterr().out.splitlines()
@@ -88,7 +82,7 @@ def shown(table: PlainTable, width: int, monkeypatch: pytest.MonkeyPatch) -> lis
     return [line.split() for line in captured.get().splitlines()]
 
 
-def test_the_least_telling_columns_go_first(monkeypatch: pytest.MonkeyPatch):
+def test_the_least_telling_columns_go_first(monkeypatch):
     table = new_table("subject", "score", "90%", "cost", drop=("cost", "score 90%", "score"))
     table.add_row("a-rather-long-name-of-a-model", "0.51", "0.4-0.6", "1,234")
     assert shown(table, 60, monkeypatch)[0] == ["subject", "score", "90%", "cost"]
@@ -97,7 +91,7 @@ def test_the_least_telling_columns_go_first(monkeypatch: pytest.MonkeyPatch):
     assert shown(table, 16, monkeypatch) == [["subject"], ["a-rather…a-model"]]
 
 
-def test_names_are_shortened_where_they_stay_different(monkeypatch: pytest.MonkeyPatch):
+def test_names_are_shortened_where_they_stay_different(monkeypatch):
     ends, middles, deep = (new_table("subject") for _ in range(3))
     for k in range(3):
         ends.add_row(f"vendor/a-long-name-of-version-{k}")
@@ -109,6 +103,6 @@ def test_names_are_shortened_where_they_stay_different(monkeypatch: pytest.Monke
         assert max(map(len, names)) <= 20
 
 
-def test_a_pipe_has_room(monkeypatch: pytest.MonkeyPatch):
+def test_a_pipe_has_room(monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     assert new_console().width == 140
