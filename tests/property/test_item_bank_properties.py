@@ -139,21 +139,6 @@ def test_any_step_is_read_back_as_it_was_written(drawn: tuple[int, list[BankStep
     assert len(found.history) == sum(len(s.scores) for s in drawn[1] if s.scores is not None)
 
 
-@steady
-@given(TEXT, st.sampled_from(["\0", "\ud800", "\udfff"]), TEXT)
-def test_names_that_are_no_text_are_refused(before: str, bad: str, after: str):
-    name = before + bad + after
-    row = {"subject": name, "benchmark": "b", "accuracy": 0.5, "low": 0.0, "high": 1.0}
-    table = pd.DataFrame(
-        {column: pd.Series([value], dtype=object) for column, value in row.items()}
-    )
-    with pytest.raises(ResponseError, match="is not valid text"):
-        BankStep("score", scores=table)
-    known = KnownItems(("x",), np.ones((1, 1)), np.zeros(1), np.zeros((1, 2, 2)))
-    with pytest.raises(ResponseError, match="is not valid text"):
-        BankItems(known, (name,), np.ones(1))
-
-
 @pytest.fixture(scope="module")
 def whole() -> Iterator[Path]:
     """Return the folder of a bank with each kind of file."""

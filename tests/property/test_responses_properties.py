@@ -1,15 +1,12 @@
 """What holds of any responses, whatever their names, order and layout."""
 
-import csv
-import json
-import tempfile
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
-from hypothesis import given, settings
+import pytest
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from small_data import as_sparse
+from unit.test_names import HOSTILE, SCORES, WRITERS
 
 from bayesirt.data.readers import read_responses
 from bayesirt.data.responses import Responses
@@ -136,43 +133,28 @@ def test_components_part_the_cells(table):
     assert [len(s) for s, _ in parts] == sorted((len(s) for s, _ in parts), reverse=True)
 
 
-@steady
-@given(tables())
-def test_any_name_survives_a_csv(table):
-    rows = as_responses(table).to_long().to_numpy(object).tolist()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "r.csv")
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, quoting=csv.QUOTE_ALL)
-            writer.writerows([["subject", "item", "successes", "trials"], *rows])
-        assert contents(read_responses(path)) == contents(as_responses(table))
+OF_HOSTILE = (SCORES, np.ones_like(SCORES), HOSTILE, HOSTILE)
 
 
-@steady
-@given(tables())
-def test_any_name_survives_json_lines(table):
-    frame = as_responses(table).to_long()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "r.jsonl")
-        lines = [json.dumps(row, ensure_ascii=False) for row in frame.to_dict("records")]
-        path.write_text("\n".join(lines), "utf-8", newline="\n")
-        assert contents(read_responses(path)) == contents(as_responses(table))
+@pytest.mark.parametrize("turned", [None, False, True], ids=["long", "wide", "items in rows"])
+@pytest.mark.parametrize("file", WRITERS)
+def test_any_name_survives_any_file(tmp_path, file, turned):
+    @settings(steady, max_examples=25)
+    @given(tables(most_trials=4 if turned is None else 1))
+    @example(OF_HOSTILE)
+    def survives(table):
+        responses, told = as_responses(table), {}
+        rows = responses.to_long()
+        if turned is not None:
+            cells = np.where(table[1] > 0, table[0].astype(str), "").astype(object)
+            rows = pd.DataFrame(cells, responses.subjects, responses.items)
+            rows = rows.T if turned else rows
+            rows.insert(0, "name of row", rows.index)
+            told = {"items_in": "rows" if turned else "columns"}
+        WRITERS[file](rows.reset_index(drop=True), tmp_path / file)
+        again = read_responses(tmp_path / file, **told)
+        assert contents(again) == contents(responses)
+        assert again.subjects == responses.subjects
+        assert turned is None or again.items == responses.items
 
-
-@steady
-@given(tables(most_trials=1), st.booleans())
-def test_any_name_survives_a_wide_file(table, turned):
-    successes, trials, subjects, items = table
-    cells = np.where(trials > 0, successes.astype(str), "").astype(object)
-    names = (items, subjects) if turned else (subjects, items)
-    body = zip(names[0], (cells.T if turned else cells).tolist(), strict=True)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "r.csv")
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, quoting=csv.QUOTE_ALL)
-            writer.writerow(["name of row", *names[1]])
-            writer.writerows([name, *row] for name, row in body)
-        responses = read_responses(path, items_in="rows" if turned else "columns")
-    assert responses.subjects == tuple(subjects)
-    assert responses.items == tuple(items)
-    assert contents(responses) == contents(as_responses(table))
+    survives()

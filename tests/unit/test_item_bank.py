@@ -136,6 +136,8 @@ ONE = KnownItems(("x",), np.ones((1, 2)), np.zeros(1), np.zeros((1, 3, 3)))
         (lambda: replace(GOOD, weights=np.ones(2)), "3 items, but 2 `weights`"),
         (lambda: replace(GOOD, benchmarks=("x",)), "3 items, but 1 `benchmarks`"),
         (lambda: replace(GOOD, benchmarks=("", "", "")), "one benchmark has an empty name"),
+        (lambda: replace(GOOD, benchmarks=("a\0",) * 3), "'a·' is not valid text"),
+        (lambda: replace(GOOD, benchmarks=("\udfff",) * 3), "'·' is not valid text"),
         (lambda: replace(GOOD, weights=np.full(3, np.nan)), "the 0 anchors of benchmark 'maths'"),
         (lambda: replace(GOOD, weights=np.array([0.5, 0.4, np.nan])), "their sum is 0.9"),
         (lambda: replace(GOOD, weights=np.array([1.0, 0.5, -0.5])), "must be above 0"),
@@ -214,6 +216,8 @@ def test_answers_that_are_none_are_refused(answers: pd.DataFrame, sentence: str)
     ("scores", "sentence"),
     [
         (scores_of("maths").drop(columns="low"), "no column `low`"),
+        (changed(scores_of("maths"), "subject", "a\0"), "'a·' is not valid text"),
+        (changed(scores_of("maths"), "subject", "\ud800"), "'·' is not valid text"),
         (scores_of("maths").iloc[:0], "`scores` holds no score"),
         (scores_of("maths", "maths"), "subject 'new', benchmark 'maths' is duplicated"),
         (scores_of("maths").assign(step=1), "cannot have a column `step`"),

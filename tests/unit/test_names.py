@@ -32,12 +32,6 @@ def long_table() -> pd.DataFrame:
     return pd.DataFrame({"model": names[row], "item": names[column], "score": SCORES.ravel()})
 
 
-def wide_table() -> pd.DataFrame:
-    table = pd.DataFrame(SCORES, columns=pd.Index(HOSTILE, dtype=object))
-    table.insert(0, "model", HOSTILE)
-    return table
-
-
 def write_csv(table: pd.DataFrame, path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, delimiter="\t" if path.suffix == ".tsv" else ",").writerows(
@@ -56,16 +50,6 @@ WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
     "r.jsonl": write_json,
     "r.parquet": pd.DataFrame.to_parquet,
 }
-
-
-@pytest.mark.parametrize("table", [long_table, wide_table])
-@pytest.mark.parametrize("name", WRITERS)
-def test_names_are_kept_as_they_were_read(tmp_path, name, table):
-    WRITERS[name](table(), tmp_path / name)
-    responses = read_responses(tmp_path / name, items_in="columns" if table is wide_table else None)
-    assert responses.subjects == HOSTILE
-    assert responses.items == HOSTILE
-    np.testing.assert_array_equal(responses.cells.matrices()[0], SCORES)
 
 
 def test_names_that_are_no_text_are_named_as_python_writes_them(tmp_path):
