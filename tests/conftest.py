@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from sketches import pictures_by, sketch
 
-from bayesirt.data.example import example_path
 from bayesirt.data.responses import Responses
 from bayesirt.ranking.finished_run import Run
 from bayesirt.ranking.run_folder import load_run
@@ -103,9 +102,3 @@ def small_run(small: Responses) -> Run:
     run = load_run(Path(__file__).parent / "stored" / "small")
     assert run.posterior.successes.tolist() == small.cells.matrices()[0].tolist()
     return run
-
-
-@pytest.fixture(scope="session")
-def example_csv() -> Path:
-    """Return the embedded example's path."""
-    return example_path()

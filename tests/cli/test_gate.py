@@ -128,6 +128,8 @@ def test_state_goes_from_look_to_look(cli: Cli, table: Path, tmp_path: Path):
         (("--baseline", "old", "--candidate", "wrose"), "'worse'"),
         (("--baseline", "old", "--candidate", "old"), "both 'old'"),
         (("--baseline", "old", "--candidate", "like", "--margin", "3"), "0.03"),
+        (("--baseline", "old", "--candidate", "like", "--margin", "-0.1"), "from 0 to below 1"),
+        (("--baseline", "old", "--candidate", "like", "--margin", "nan"), "from 0 to below 1"),
         (("--baseline", "old", "--candidate", "like", "--candidate", "like"), "twice"),
         (("--baseline", "old", "--candidate", "like", "--group", "stem"), "'topic'"),
     ],

@@ -96,23 +96,3 @@ def test_json_has_the_sentence_on_lengths(cli, ranked: Ranked, monkeypatch, tmp_
     assert "Ability and speed correlate at" in json.loads(done.out)["lengths"]
     ((settings, timed),) = asked
     assert (settings.model, settings.wrong_lengths, timed) == ("lart", False, True)
-
-
-def test_lengths_of_wrong_answers_are_refused_without_lart(cli, example_csv, tmp_path):
-    done = cli("rank", example_csv, "--wrong-lengths", "--out", tmp_path / "run")
-    assert done.code == 2
-    assert done.err.strip() == (
-        "bayesirt: wrong answers have lengths of their own in lart, not in 2pl, which takes "
-        "answers alone; pass --model lart, or leave out --wrong-lengths"
-    )
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_file_without_lengths_is_one_sentence(cli, example_csv, tmp_path):
-    done = cli("rank", example_csv, "--model", "lart", "--out", tmp_path / "run")
-    assert done.code == 2
-    assert done.err.strip() == (
-        "bayesirt: LaRT needs the length or time of responses; name its column with --latency, or "
-        "leave out --model lart"
-    )
-    assert not (tmp_path / "run").exists()

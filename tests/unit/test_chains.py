@@ -1,13 +1,13 @@
 """Chains in blocks: saved, killed, interrupted, resumed. The kernel is one of known steps."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayesirt import ResponseError, Responses, RunOptions, sample_posterior
+from bayesirt import ResponseError
 from bayesirt.inference.chains import BLOCK, Length, Watch, run_chains
 from bayesirt.inference.checkpoint import Checkpoint
 
@@ -215,27 +215,3 @@ def test_checkpoint_that_cannot_be_written_is_one_sentence(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ResponseError, match="cannot be written"):
         run(checkpoint=Checkpoint(tmp_path / "file" / "folder", "same"))
-
-
-@pytest.mark.slow
-def test_posterior_goes_on_from_its_checkpoint(small: Responses, tmp_path, monkeypatch):
-    """The same draws whether or not it was stopped; other settings are refused."""
-    key, options = jax.random.key(1), RunOptions(num_warmup=60, num_samples=60)
-    monkeypatch.setattr("bayesirt.inference.chains.BLOCK", 50)
-    whole = sample_posterior(small, key=key, options=options)
-    kept = replace(options, checkpoint=tmp_path / "kept")
-
-    def stopped(checkpoint, state, save=Checkpoint.save):
-        save(checkpoint, state)
-        if state.steps > 60:
-            raise KilledError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "save", stopped)
-        with pytest.raises(KilledError):
-            sample_posterior(small, key=key, options=kept)
-    with pytest.raises(ResponseError, match="belongs to other data or other settings"):
-        sample_posterior(small, key=jax.random.key(2), options=kept)
-    resumed = sample_posterior(small, key=key, options=kept)
-    np.testing.assert_array_equal(resumed.theta, whole.theta)
-    assert not (tmp_path / "kept").exists()

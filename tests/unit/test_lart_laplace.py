@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import Mesh
 from lart_data import simulate_lart, with_lengths
 from small_data import as_sparse
 
@@ -172,9 +171,6 @@ def test_what_it_cannot_do_is_refused_in_a_sentence():
     settings = {"key": KEY, "engine": "laplace"}
     with pytest.raises(ResponseError, match="does not give wrong answers lengths of their own"):
         sample_posterior(RESPONSES, **settings, model=LaRT(wrong_lengths=True))
-    mesh = Mesh(np.array(jax.devices()[:1]), ("subject",))
-    with pytest.raises(ResponseError, match="laplace works on one device; leave mesh out"):
-        sample_posterior(RESPONSES, **settings, model="lart", options=RunOptions(mesh=mesh))
     with pytest.raises(ResponseError, match="LaRT needs the length or time of responses"):
         sample_lart_laplace(replace(RESPONSES, latency=None), key=KEY)
 

@@ -107,13 +107,6 @@ def test_probability_above_by_ranks_counts_the_same_draws(n_subjects, monkeypatc
     np.testing.assert_array_equal(surely_above(theta, 0.9), brute_surely_above(theta, 0.9))
 
 
-def test_surely_above_needs_more_certainty_at_a_higher_level():
-    sets = [surely_above(THETA, level) for level in (0.5, 0.9, 0.99)]
-    assert (sets[2] <= sets[1]).all()
-    assert (sets[1] <= sets[0]).all()
-    assert sets[0].sum() > sets[2].sum()
-
-
 def test_all_statements_hold_at_once_at_the_level():
     """Draws after the first half are truths: the statements made must hold together in 90%.
 

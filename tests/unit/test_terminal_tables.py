@@ -38,9 +38,6 @@ def named_run(small_run: Run) -> Run:
             summary=ranking.summary.replace({"subject": new}),
             pairwise=ranking.pairwise.rename(index=new, columns=new),
         ),
-        point=replace(small_run.point, subjects=tuple(MODELS))
-        if hasattr(small_run.point, "subjects")
-        else small_run.point,
     )
 
 
